@@ -1,0 +1,47 @@
+# Finds LLVM and MLIR 22 and defines how kiln's compiler libraries are built: against the shared MLIR and LLVM libraries.
+
+find_package(MLIR 22 REQUIRED CONFIG HINTS /usr/lib/llvm-22/lib/cmake/mlir)
+list(APPEND CMAKE_MODULE_PATH "${MLIR_CMAKE_DIR}" "${LLVM_CMAKE_DIR}")
+include(TableGen)
+include(AddLLVM)
+include(AddMLIR)
+
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
+
+# kiln_add_library(NAME sources... LINK libs... DEPENDS targets...): a static compiler library. It is built without
+# exceptions and RTTI, as LLVM is, with one precompiled header of the MLIR headers that nearly every file includes.
+function(kiln_add_library name)
+  cmake_parse_arguments(ARG "" "" "LINK;DEPENDS" ${ARGN})
+  add_library(${name} STATIC ${ARG_UNPARSED_ARGUMENTS})
+  kiln_compiler_target(${name})
+  target_link_libraries(${name} PUBLIC ${ARG_LINK})
+  if(ARG_DEPENDS)
+    add_dependencies(${name} ${ARG_DEPENDS})
+  endif()
+endfunction()
+
+function(kiln_add_tool name)
+  cmake_parse_arguments(ARG "" "" "LINK" ${ARGN})
+  add_executable(${name} ${ARG_UNPARSED_ARGUMENTS})
+  kiln_compiler_target(${name})
+  target_link_libraries(${name} PRIVATE ${ARG_LINK})
+endfunction()
+
+function(kiln_compiler_target name)
+  target_include_directories(${name} SYSTEM PUBLIC ${LLVM_INCLUDE_DIRS} ${MLIR_INCLUDE_DIRS})
+  target_include_directories(${name} PUBLIC ${CMAKE_SOURCE_DIR}/include ${CMAKE_BINARY_DIR}/include)
+  target_compile_options(${name} PRIVATE -fno-exceptions -fno-rtti)
+  target_link_libraries(${name} PUBLIC MLIR LLVM)
+  if(NOT "${name}" STREQUAL "KilnPch")
+    target_precompile_headers(${name} REUSE_FROM KilnPch)
+  endif()
+endfunction()
+
+file(WRITE ${CMAKE_BINARY_DIR}/KilnPch.cpp "")
+add_library(KilnPch STATIC ${CMAKE_BINARY_DIR}/KilnPch.cpp)
+kiln_compiler_target(KilnPch)
+target_precompile_headers(KilnPch PRIVATE
+  <mlir/IR/Builders.h> <mlir/IR/BuiltinAttributes.h> <mlir/IR/BuiltinOps.h> <mlir/IR/BuiltinTypes.h> <mlir/IR/Dialect.h>
+  <mlir/IR/Matchers.h> <mlir/IR/OpDefinition.h> <mlir/IR/OpImplementation.h> <mlir/IR/PatternMatch.h>
+  <mlir/IR/SymbolTable.h> <mlir/Interfaces/FunctionInterfaces.h> <mlir/Interfaces/SideEffectInterfaces.h>
+  <mlir/Interfaces/ControlFlowInterfaces.h> <mlir/Bytecode/BytecodeOpInterface.h> <mlir/Pass/Pass.h> <llvm/ADT/TypeSwitch.h> <llvm/ADT/MapVector.h> <llvm/ADT/StringExtras.h>)
