@@ -1,0 +1,52 @@
+//===- InitialValues.h - Initial values of states ---------------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Every element is a function of (seed, state name, element index) alone, so
+// that any slice can be computed by itself, in any order and by any rank. All
+// arithmetic is in f64, rounded once to the element type.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_RUNTIME_FILES_INITIALVALUES_H
+#define KILN_RUNTIME_FILES_INITIALVALUES_H
+
+#include "kiln/Runtime/Files/TensorType.h"
+#include "kiln/Runtime/Status.h"
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace kiln {
+
+struct InitialValue {
+  enum class Kind { Constant, Normal, Uniform, RopeCos, RopeSin };
+  Kind kind = Kind::Constant;
+  double value = 0.0;              ///< Constant
+  double mean = 0.0, stddev = 1.0; ///< Normal
+  double low = 0.0, high = 1.0;    ///< Uniform, [low, high)
+  double scale = 1.0;              ///< RopeCos, RopeSin
+  /// RopeCos, RopeSin: element [t, i] = scale * cos(t * inverseFrequency[i]).
+  std::vector<double> inverseFrequencies;
+};
+
+/// Reads the "init" object of a state. `where` names the state in messages.
+Result<InitialValue> parseInitialValue(const nlohmann::json &init,
+                                       const std::string &where);
+
+/// Writes elements [begin, end) of the row-major tensor as `type` (F64, F32,
+/// F16, BF16, or any type for a Constant of zero) to `destination`, which
+/// points to element `begin`. Fails when the spec does not fit the shape.
+Status fillInitialValue(const InitialValue &init, uint64_t seed,
+                        std::string_view stateName,
+                        const std::vector<int64_t> &shape, TensorType type,
+                        int64_t begin, int64_t end, void *destination);
+
+} // namespace kiln
+
+#endif // KILN_RUNTIME_FILES_INITIALVALUES_H

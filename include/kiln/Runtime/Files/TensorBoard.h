@@ -1,0 +1,56 @@
+//@ Scalars for TensorBoard
+//
+// Writes the event file format by hand: records framed with masked CRC-32C,
+// each an Event message of a few fields. A crash can leave a truncated last
+// record, which readers tolerate; a resumed run starts a new file.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_RUNTIME_FILES_TENSORBOARD_H
+#define KILN_RUNTIME_FILES_TENSORBOARD_H
+
+#include "kiln/Runtime/Status.h"
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+
+namespace kiln {
+
+uint32_t crc32c(std::string_view bytes);
+
+/// The first record of a file.
+std::string tensorBoardVersionRecord(double wallTime);
+std::string tensorBoardScalarRecord(double wallTime, int64_t step,
+                                    std::string_view tag, float value);
+
+class TensorBoardLog {
+public:
+  using Warn = std::function<void(const std::string &)>;
+
+  /// Creates `directory` if needed, and a new file in it. `warn` is told once
+  /// when writing fails later; training goes on.
+  static Result<TensorBoardLog> open(const std::string &directory, Warn warn);
+
+  TensorBoardLog(TensorBoardLog &&other) noexcept;
+  TensorBoardLog &operator=(TensorBoardLog &&other) noexcept;
+  ~TensorBoardLog();
+
+  const std::string &path() const { return path_; }
+  /// Tags as Hugging Face writes them: train/loss, train/learning_rate,
+  /// train/grad_norm, eval/loss; perf/tokens_per_second.
+  void scalar(std::string_view tag, int64_t step, double value);
+
+private:
+  TensorBoardLog() = default;
+  void append(const std::string &record);
+  std::string path_;
+  Warn warn_;
+  int fd_ = -1;
+  int64_t end_ = 0;
+  bool warned_ = false;
+};
+
+} // namespace kiln
+
+#endif // KILN_RUNTIME_FILES_TENSORBOARD_H

@@ -1,0 +1,75 @@
+//@ Token sequences from a file
+//
+// Formats: llm.c training files (magic 20240520 version 1, u16 tokens; magic
+// 20240801 version 7, u32 tokens), nanoGPT .bin (raw u16), and .txt read as
+// bytes. A file of n tokens holds (n - 1) / T sequences of length T: sequence i
+// is tokens [i*T, i*T + T) with their successors as targets; a tail shorter
+// than T + 1 is dropped. Sequence numbers go on beyond the end: the file wraps,
+// and each pass is an epoch. Every token is checked against the vocabulary when
+// it is read, so that no kernel can gather out of bounds.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_RUNTIME_FILES_TOKENFILE_H
+#define KILN_RUNTIME_FILES_TOKENFILE_H
+
+#include "kiln/Runtime/Files/InputFile.h"
+#include "kiln/Runtime/Status.h"
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace kiln {
+
+/// How tokens lie in a file.
+struct TokenLayout {
+  uint64_t dataStart = 0;
+  unsigned bytesPerToken = 2;
+  int64_t tokens = 0;
+};
+
+/// Decides the layout from the file's name, its first bytes (up to 1024) and
+/// its size. Entry for fuzzers: touches nothing but its input.
+Result<TokenLayout> parseTokenLayout(std::string_view head, uint64_t fileBytes,
+                                     const std::string &path);
+
+class TokenFile {
+public:
+  /// With `shuffleSeed`, every epoch visits the sequences in an order of its
+  /// own that depends only on (seed, epoch, number of sequences).
+  static Result<TokenFile> open(const std::string &path, int64_t vocabulary,
+                                std::optional<uint64_t> shuffleSeed = {});
+
+  const std::string &path() const { return file_.path(); }
+  int64_t tokens() const { return layout_.tokens; }
+  /// 0 when the file is too short for even one.
+  int64_t sequencesPerEpoch(int64_t length) const;
+  /// Fails, with what to do, when there is no sequence of that length.
+  Status checkLength(int64_t length) const;
+
+  /// Reads sequence `index` >= 0 of the endless stream: tokens[0, length) and
+  /// targets[0, length). Allocates nothing unless it fails.
+  Status readSequence(int64_t index, int64_t length, int32_t *tokens,
+                      int32_t *targets);
+
+private:
+  TokenFile(InputFile file, TokenLayout layout, int64_t vocabulary,
+            std::optional<uint64_t> shuffleSeed);
+  InputFile file_;
+  TokenLayout layout_;
+  int64_t vocabulary_;
+  std::optional<uint64_t> shuffleSeed_;
+  std::unique_ptr<unsigned char[]> buffer_;
+};
+
+/// Position `index` of a permutation of [0, count) keyed by (seed, epoch).
+/// Needs no table: a Feistel network over the next power of four, walked until
+/// it lands inside.
+int64_t shuffledIndex(int64_t index, int64_t count, uint64_t seed,
+                      uint64_t epoch);
+
+} // namespace kiln
+
+#endif // KILN_RUNTIME_FILES_TOKENFILE_H
