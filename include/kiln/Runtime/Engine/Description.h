@@ -1,0 +1,115 @@
+//===- Description.h - What an executable was built with --------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The part of the program description (docs/program-format.md) that training
+// needs whatever computes the programs: the model, the options, the states, and
+// the inputs and outputs of every program. Commands and slots belong to the
+// Engine that walks them (Program.h).
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_RUNTIME_ENGINE_DESCRIPTION_H
+#define KILN_RUNTIME_ENGINE_DESCRIPTION_H
+
+#include "kiln/Runtime/Files/InitialValues.h"
+#include "kiln/Runtime/Files/TensorType.h"
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace kiln {
+
+/// A state, or an input or output of a program.
+struct ValueInfo {
+  std::string name;
+  TensorType type = TensorType::F32;
+  std::vector<int64_t> shape; ///< Empty: a scalar.
+
+  int64_t elements() const {
+    int64_t count = 1;
+    for (int64_t extent : shape)
+      count *= extent;
+    return count;
+  }
+  int64_t bytes() const { return elements() * tensorTypeBits(type) / 8; }
+};
+
+enum class StateRole { Parameter, Buffer, Constant, Optimizer };
+
+struct StateInfo : ValueInfo {
+  std::string sourceName;           ///< Name in the model's own files.
+  std::vector<std::string> aliases; ///< Other accepted spellings.
+  StateRole role = StateRole::Parameter;
+  std::string of;   ///< Optimizer states: the parameter's state name.
+  std::string slot; ///< Optimizer states: "m", "v", ...
+  bool trainable = true;
+  InitialValue init;
+};
+
+struct ProgramInfo {
+  std::string name; ///< "train", "evaluate", "generate".
+  std::vector<ValueInfo> inputs;
+  std::vector<ValueInfo> outputs;
+};
+
+/// A small file of the source model directory, copied into checkpoints.
+struct EmbeddedFile {
+  std::string name;
+  std::string bytes;
+};
+
+struct ModelInfo {
+  std::string name;
+  std::string type;
+  int64_t vocabSize = 0;
+  int64_t batch = 0;
+  int64_t sequenceLength = 0;
+  bool hasWeights = false; ///< The source directory holds weights.
+  std::vector<EmbeddedFile> files;
+};
+
+struct BuildInfo {
+  std::string version; ///< Of kiln.
+  std::string optimizer;
+  std::string precision;
+  int64_t microbatches = 1;
+  bool clip = true;
+  bool eval = true;
+  int maxThreads = 1;
+  double dropout = 0.0;
+  std::string target;
+  std::string commandLine;
+};
+
+struct TargetInfo {
+  std::string cpu;
+  std::vector<std::string> features;
+  std::string blas;
+  std::string machine; ///< Hash of the machine file.
+};
+
+struct Description {
+  ModelInfo model;
+  BuildInfo build;
+  TargetInfo target;
+  std::vector<StateInfo> states;
+  std::vector<ProgramInfo> programs;
+  std::string plan = "{}"; ///< The plan, a JSON object.
+
+  const ProgramInfo *findProgram(const std::string &name) const {
+    for (const ProgramInfo &program : programs)
+      if (program.name == name)
+        return &program;
+    return nullptr;
+  }
+};
+
+} // namespace kiln
+
+#endif // KILN_RUNTIME_ENGINE_DESCRIPTION_H

@@ -1,0 +1,113 @@
+//===- Engine.h - Something that runs the programs of a model ---*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What the training driver needs from whatever computes: storage of states,
+// inputs and outputs, and run(). Two engines exist: the command-table walker
+// inside compiled executables, and the reference interpreter of kiln-run.
+//
+// Storage. The engine owns every tensor and hands out pointers to dense
+// row-major data, valid and unmoved from start() until the engine dies. States
+// are shared by all programs. The inputs of a program must be written before
+// each run() of it: running any program may destroy the inputs and outputs of
+// all programs, because they share the transient part of one arena.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_RUNTIME_ENGINE_ENGINE_H
+#define KILN_RUNTIME_ENGINE_ENGINE_H
+
+#include "kiln/Runtime/Engine/Description.h"
+#include "kiln/Runtime/Status.h"
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace kiln {
+
+/// What an engine planned and used, for the log and --check-memory.
+struct MemoryFacts {
+  int64_t arenaBytes = 0;        ///< Height of the device arena.
+  int64_t hostArenaBytes = 0;    ///< Height of the host arena.
+  int64_t touchedArenaBytes = 0; ///< Resident part of the arenas now.
+  int64_t libraryBytes = 0;      ///< Pools that libraries took before step 1.
+};
+
+/// Allocator traffic of the whole process so far.
+struct AllocationCounts {
+  uint64_t calls = 0;    ///< malloc and relatives, free not included.
+  uint64_t mapCalls = 0; ///< mmap and relatives.
+  int64_t liveBytes = 0; ///< Usable size of all live blocks.
+};
+
+/// One bar of a trace.
+struct TraceEvent {
+  std::string name;
+  std::string category;
+  double startUs = 0;
+  double durationUs = 0;
+  int64_t flops = 0;
+  int64_t bytes = 0;
+  /// Bytes live while it ran, by class, for the memory counter track.
+  std::vector<std::pair<std::string, int64_t>> liveBytes;
+};
+
+/// One line of the --check-memory table.
+struct MemoryCheckLine {
+  std::string check; ///< "train: highest byte written".
+  std::string expected;
+  std::string found;
+  bool ok = true;
+};
+
+class Engine {
+public:
+  virtual ~Engine() = default;
+
+  virtual const Description &description() const = 0;
+
+  /// Checks the machine, takes memory and starts `threads` threads (0: the
+  /// default). Called once, before any storage or run.
+  virtual Status start(int threads) = 0;
+
+  /// Threads in use after start().
+  virtual int threads() const = 0;
+
+  /// A line to tell the user after start() ("BLAS differs from ..."), if any.
+  virtual std::optional<std::string> notice() const { return std::nullopt; }
+
+  /// Indexes are those of description().states.
+  virtual char *stateData(size_t state) = 0;
+
+  /// Indexes are those of description().programs and its inputs and outputs.
+  virtual char *inputData(size_t program, size_t input) = 0;
+  virtual char *outputData(size_t program, size_t output) = 0;
+
+  virtual Status run(size_t program) = 0;
+
+  /// Runs and records what happened when. The default records one event.
+  virtual Status runTraced(size_t program, std::vector<TraceEvent> &events);
+
+  virtual MemoryFacts memory() const { return {}; }
+
+  /// Process-wide allocator counts, when this engine's executable counts them.
+  virtual std::optional<AllocationCounts> allocations() const {
+    return std::nullopt;
+  }
+
+  /// Proves that the programs write what their plan says (DESIGN section 5, i
+  /// and iii). `prepare(p)` restores every state and writes the inputs of
+  /// program p, with the same bits every time. Appends one line per check.
+  virtual Status checkPlan(const std::function<Status(size_t)> &prepare,
+                           std::vector<MemoryCheckLine> &lines);
+};
+
+} // namespace kiln
+
+#endif // KILN_RUNTIME_ENGINE_ENGINE_H

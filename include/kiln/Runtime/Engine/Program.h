@@ -1,0 +1,140 @@
+//===- Program.h - The parsed program description ---------------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The program description of docs/program-format.md as structs. What
+// parseProgramFile returns has been checked: every reference lies in the arena
+// for every iteration of its loop, every kernel index is in the table, loops
+// are closed and do not nest, and sizes are not negative. The engine relies on
+// that and checks nothing while it walks.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_RUNTIME_ENGINE_PROGRAM_H
+#define KILN_RUNTIME_ENGINE_PROGRAM_H
+
+#include "kiln/Runtime/Engine/Description.h"
+#include "kiln/Runtime/Status.h"
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace kiln {
+
+/// Byte offset in the arena, plus `stride` bytes per loop iteration.
+struct Ref {
+  int64_t offset = 0;
+  int64_t stride = 0;
+};
+
+/// Integer argument, plus `stride` per loop iteration.
+struct Immediate {
+  int64_t value = 0;
+  int64_t stride = 0;
+};
+
+/// Per-thread scratch: thread t has [offset + t*bytesPerThread,
+/// +bytesPerThread).
+struct ScratchRef {
+  int64_t offset = 0;
+  int64_t bytesPerThread = 0; ///< 0: none.
+};
+
+/// One operand set of a kernel.
+struct LaunchItem {
+  std::vector<Ref> args;
+  std::vector<Immediate> immediates;
+  std::vector<int64_t> writes; ///< Indexes of the args that are written.
+  int64_t units = 0;
+};
+
+struct GemmOperand {
+  Ref ref;
+  int64_t ld = 0;
+  bool trans = false;
+  int64_t batchStride = 0; ///< In elements.
+};
+
+enum class GemmBeta { Zero, One, First };
+
+struct Command {
+  enum class Kind { Launch, MultiLaunch, Gemm, LoopBegin, LoopEnd, Fill, Copy };
+
+  Kind kind = Kind::Launch;
+  std::string name;
+  int64_t flops = 0; ///< For reports; 0: unknown.
+  int64_t bytes = 0;
+
+  /// Launch (one item), MultiLaunch, and the epilogue of a Gemm (one item).
+  int64_t kernel = -1;
+  int64_t grain = 1;
+  std::vector<LaunchItem> items;
+  ScratchRef scratch;
+
+  // Gemm.
+  TensorType type = TensorType::F32;
+  int64_t m = 0, n = 0, k = 0, batch = 1;
+  GemmOperand a, b, c;
+  GemmBeta beta = GemmBeta::Zero;
+  int64_t gridM = 1, gridN = 1;
+  bool epilogue = false;
+
+  int64_t count = 0; ///< LoopBegin: iterations.
+
+  // Fill (to), Copy (from, to); `size` bytes.
+  Ref from, to;
+  int64_t size = 0;
+};
+
+enum class SlotClass {
+  Parameter,
+  Optimizer,
+  Gradient,
+  Activation,
+  Workspace,
+  Communication,
+  Input,
+  Output,
+  Constant,
+};
+
+const char *slotClassName(SlotClass slotClass);
+
+/// A planned buffer, live over commands [first, last].
+struct Slot {
+  std::string name;
+  SlotClass slotClass = SlotClass::Activation;
+  int64_t offset = 0;
+  int64_t bytes = 0;
+  int64_t first = 0;
+  int64_t last = 0;
+};
+
+struct Program {
+  std::vector<int64_t> inputOffsets;  ///< As ProgramInfo::inputs.
+  std::vector<int64_t> outputOffsets; ///< As ProgramInfo::outputs.
+  std::vector<Command> commands;
+  std::vector<Slot> slots;
+};
+
+struct ProgramFile {
+  Description description;
+  int64_t arenaBytes = 0;
+  int64_t stateBytes = 0;            ///< States occupy [0, stateBytes).
+  std::vector<int64_t> stateOffsets; ///< As Description::states.
+  std::vector<Program> programs;     ///< As Description::programs.
+};
+
+/// Parses and checks a program description; `kernelCount` is the size of the
+/// kernel table beside it.
+Result<ProgramFile> parseProgramFile(std::string_view json,
+                                     int64_t kernelCount);
+
+} // namespace kiln
+
+#endif // KILN_RUNTIME_ENGINE_PROGRAM_H

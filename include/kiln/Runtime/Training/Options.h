@@ -1,0 +1,79 @@
+//===- Options.h - Flags of a training executable ---------------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The flags of every training executable as one struct. parseOptions rejects
+// unknown flags and combinations that contradict each other with one line, so
+// that the rest of the driver may assume that what is set makes sense.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_RUNTIME_TRAINING_OPTIONS_H
+#define KILN_RUNTIME_TRAINING_OPTIONS_H
+
+#include "kiln/Runtime/Status.h"
+#include "kiln/Runtime/Training/Schedule.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace kiln {
+
+struct Options {
+  // Data.
+  std::string data;
+  std::string valData;
+  int64_t valEvery = 0;   ///< 0: only after the last step.
+  int64_t valBatches = 0; ///< 0: every whole batch of the file.
+  std::optional<uint64_t> shuffle;
+
+  // Run.
+  int64_t steps = 0;
+  bool stepsGiven = false;
+  uint64_t seed = 0;
+  int threads = 0;  ///< 0: what the executable was planned for.
+  std::string init; ///< File or directory; empty: none.
+  bool fromScratch = false;
+
+  // Learning rate and clipping.
+  ScheduleOptions schedule;
+  double gradClip = 1.0;
+  bool gradClipGiven = false;
+
+  // Checkpoints.
+  std::string save;
+  int64_t saveEvery = 0; ///< 0: only at the end.
+  int64_t keep = 0;      ///< 0: all.
+  std::string resume;
+
+  // Records.
+  std::string log;
+  std::string tensorboard;
+  std::string trace;
+  std::string dumpGradients;
+
+  // Instead of, or after, training.
+  bool describe = false;
+  bool checkMemory = false;
+  int64_t generate = 0;
+  std::string prompt;
+  double temperature = 1.0;
+  int64_t topK = 0; ///< 0: the whole vocabulary.
+};
+
+/// What parseOptions found: options, or text to print (--help) and leave.
+struct ParsedOptions {
+  Options options;
+  std::optional<std::string> help;
+};
+
+/// Parses argv[1..argc). A failure has ExitCode::Usage.
+Result<ParsedOptions> parseOptions(int argc, const char *const *argv);
+
+} // namespace kiln
+
+#endif // KILN_RUNTIME_TRAINING_OPTIONS_H
