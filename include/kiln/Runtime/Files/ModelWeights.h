@@ -1,4 +1,9 @@
-//@ The weights of a model, in one file or many
+//===- ModelWeights.h - One lookup over all weights -------------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 //
 // One lookup by tensor name over a .safetensors file, a directory with
 // model.safetensors, or a directory with model.safetensors.index.json and its

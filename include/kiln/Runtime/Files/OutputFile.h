@@ -1,4 +1,9 @@
-//@ A file that appears whole or not at all
+//===- OutputFile.h - A file that appears whole or not at all ---*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 //
 // Bytes go to a new file beside the destination. `commit` syncs it, renames it
 // over the destination and syncs the directory: after a crash the path holds

@@ -1,4 +1,9 @@
-//@ Counter-based random numbers
+//===- Rng.h - Counter-based random numbers ---------------------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 //
 // Philox4x32-10 (Salmon et al., SC'11) turns (counter, key) into four words
 // without any state, so that a number depends only on what it is for and never

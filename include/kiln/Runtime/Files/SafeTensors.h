@@ -1,4 +1,9 @@
-//@ Reading and writing .safetensors
+//===- SafeTensors.h - Reading and writing .safetensors ---------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 //
 // A file is: header length N (8 bytes, little-endian), N bytes of JSON that map
 // each tensor name to {dtype, shape, data_offsets}, then the data. A file is

@@ -1,4 +1,9 @@
-//@ Scalars for TensorBoard
+//===- TensorBoard.h - Scalars for TensorBoard ------------------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 //
 // Writes the event file format by hand: records framed with masked CRC-32C,
 // each an Event message of a few fields. A crash can leave a truncated last

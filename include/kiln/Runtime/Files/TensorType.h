@@ -1,4 +1,9 @@
-//@ Element types of stored tensors
+//===- TensorType.h - Element types of stored tensors -----------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 //
 // The element types of the safetensors format, and conversion among those that
 // are numbers on their own. A conversion rounds once, to nearest even; values

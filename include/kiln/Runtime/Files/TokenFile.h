@@ -1,4 +1,9 @@
-//@ Token sequences from a file
+//===- TokenFile.h - Token sequences from a file ----------------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
 //
 // Formats: llm.c training files (magic 20240520 version 1, u16 tokens; magic
 // 20240801 version 7, u32 tokens), nanoGPT .bin (raw u16), and .txt read as

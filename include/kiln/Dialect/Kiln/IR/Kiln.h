@@ -1,0 +1,59 @@
+//===- Kiln.h - The kiln dialect --------------------------------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_DIALECT_KILN_IR_KILN_H
+#define KILN_DIALECT_KILN_IR_KILN_H
+
+#include "kiln/Dialect/Kiln/IR/HostTensor.h"
+#include "kiln/Dialect/Kiln/IR/RowProgram.h"
+
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinAttributes.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/IR/OpDefinition.h"
+#include "mlir/IR/OpImplementation.h"
+#include "mlir/IR/SymbolTable.h"
+#include "mlir/Interfaces/ControlFlowInterfaces.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
+#include "mlir/Interfaces/InferTypeOpInterface.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+namespace kiln {
+class ReturnOp;
+} // namespace kiln
+
+#include "kiln/Dialect/Kiln/IR/KilnDialect.h.inc"
+#include "kiln/Dialect/Kiln/IR/KilnEnums.h.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "kiln/Dialect/Kiln/IR/KilnAttrs.h.inc"
+
+#include "kiln/Dialect/Kiln/IR/KilnInterfaces.h.inc"
+
+#define GET_OP_CLASSES
+#include "kiln/Dialect/Kiln/IR/KilnOps.h.inc"
+
+namespace kiln {
+
+/// The value marking a target position that does not count.
+constexpr int64_t kIgnoreIndex = -100;
+
+/// Product of all dimensions but the last (1 for rank 0 and 1).
+int64_t getRowCount(mlir::RankedTensorType type);
+/// The last dimension (1 for rank 0).
+int64_t getColumnCount(mlir::RankedTensorType type);
+
+inline mlir::RankedTensorType tensorTypeOf(mlir::Value value) {
+  return llvm::cast<mlir::RankedTensorType>(value.getType());
+}
+
+} // namespace kiln
+
+#endif // KILN_DIALECT_KILN_IR_KILN_H

@@ -1,0 +1,78 @@
+//===- KilnAttrs.td - kiln attributes and enums ------------*- tablegen -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_DIALECT_KILN_IR_KILNATTRS_TD
+#define KILN_DIALECT_KILN_IR_KILNATTRS_TD
+
+include "kiln/Dialect/Kiln/IR/KilnBase.td"
+
+class Kiln_Enum<string name, string summary, list<I32EnumAttrCase> cases>
+    : I32EnumAttr<name, summary, cases> {
+  let cppNamespace = "::kiln";
+  let genSpecializedAttr = 0;
+}
+class Kiln_EnumAttr<EnumInfo info, string mnemonic>
+    : EnumAttr<Kiln_Dialect, info, mnemonic> {
+  let assemblyFormat = "`<` $value `>`";
+}
+
+def Kiln_Role : Kiln_Enum<"Role", "what a state is for", [
+  I32EnumAttrCase<"Parameter", 0, "parameter">,
+  I32EnumAttrCase<"Buffer", 1, "buffer">,
+  I32EnumAttrCase<"Constant", 2, "constant">,
+  I32EnumAttrCase<"Optimizer", 3, "optimizer">]>;
+def Kiln_RoleAttr : Kiln_EnumAttr<Kiln_Role, "role">;
+
+def Kiln_Reduction : Kiln_Enum<"Reduction", "how elements are combined", [
+  I32EnumAttrCase<"Sum", 0, "sum">,
+  I32EnumAttrCase<"Mean", 1, "mean">,
+  I32EnumAttrCase<"Max", 2, "max">]>;
+def Kiln_ReductionAttr : Kiln_EnumAttr<Kiln_Reduction, "reduction">;
+
+def Kiln_Family : Kiln_Enum<"Family", "the kind of dispatch an op becomes", [
+  I32EnumAttrCase<"Row", 0, "row">,              // row program: elementwise, norms, losses, gathers, updates
+  I32EnumAttrCase<"Scatter", 1, "scatter">,      // embedding gradient
+  I32EnumAttrCase<"Permute", 2, "permute">,      // strided copies: transpose, broadcast, pad, reductions of inner dimensions
+  I32EnumAttrCase<"Rope", 3, "rope">,
+  I32EnumAttrCase<"Gemm", 4, "gemm">,            // library call
+  I32EnumAttrCase<"Attention", 5, "attention">,
+  I32EnumAttrCase<"View", 6, "view">,            // no work: an offset into another value's slot
+  I32EnumAttrCase<"Concat", 7, "concat">,        // producers write into slices of the result
+  I32EnumAttrCase<"State", 8, "state">,          // read and write of states
+  I32EnumAttrCase<"Structure", 9, "structure">]>; // return, yield, regions
+def Kiln_FamilyAttr : Kiln_EnumAttr<Kiln_Family, "family">;
+
+def Kiln_ProgramKind : Kiln_Enum<"ProgramKind", "what a program computes", [
+  I32EnumAttrCase<"Forward", 0, "forward">,
+  I32EnumAttrCase<"Train", 1, "train">,
+  I32EnumAttrCase<"Evaluate", 2, "evaluate">,
+  I32EnumAttrCase<"Generate", 3, "generate">]>;
+def Kiln_ProgramKindAttr : Kiln_EnumAttr<Kiln_ProgramKind, "program_kind">;
+
+class Kiln_Attr<string name, string attrMnemonic> : AttrDef<Kiln_Dialect, name> {
+  let mnemonic = attrMnemonic;
+  let assemblyFormat = "`<` struct(params) `>`";
+}
+
+def Kiln_NormalAttr : Kiln_Attr<"Normal", "normal"> {
+  let summary = "initial values drawn from a normal distribution";
+  let parameters = (ins "double":$mean, "double":$stddev);
+}
+def Kiln_UniformAttr : Kiln_Attr<"Uniform", "uniform"> {
+  let summary = "initial values drawn uniformly from [low, high)";
+  let parameters = (ins "double":$low, "double":$high);
+}
+def Kiln_SplatAttr : Kiln_Attr<"Splat", "splat"> {
+  let summary = "initial values all equal to one number";
+  let parameters = (ins "double":$value);
+}
+def Kiln_RopeTableAttr : Kiln_Attr<"RopeTable", "rope_table"> {
+  let summary = "element [t, i] = scale * cos(t * inv_freq[i]), or sin";
+  let parameters = (ins "bool":$sine, "double":$scale, "::mlir::DenseF64ArrayAttr":$invFreq);
+}
+
+#endif // KILN_DIALECT_KILN_IR_KILNATTRS_TD

@@ -1,0 +1,162 @@
+//===- KilnElementwiseOps.td - elementwise ops -------------*- tablegen -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_DIALECT_KILN_IR_KILNELEMENTWISEOPS_TD
+#define KILN_DIALECT_KILN_IR_KILNELEMENTWISEOPS_TD
+
+include "kiln/Dialect/Kiln/IR/KilnBase.td"
+include "kiln/Dialect/Kiln/IR/KilnAttrs.td"
+include "kiln/Dialect/Kiln/IR/KilnInterfaces.td"
+
+defvar ElementwiseTraits = [Pure, SameOperandsAndResultType,
+  DeclareOpInterfaceMethods<DifferentiableOpInterface>,
+  DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily"]>,
+  DeclareOpInterfaceMethods<RowOpInterface>,
+  DeclareOpInterfaceMethods<ReferenceOpInterface>];
+defvar ActivationTraits = [Pure, SameOperandsAndResultType,
+  DeclareOpInterfaceMethods<DifferentiableOpInterface>,
+  DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily", "isCheapToRebuild"]>,
+  DeclareOpInterfaceMethods<RowOpInterface>,
+  DeclareOpInterfaceMethods<ReferenceOpInterface>];
+defvar GradientTraits = [Pure, SameOperandsAndResultType,
+  DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily"]>,
+  DeclareOpInterfaceMethods<RowOpInterface>,
+  DeclareOpInterfaceMethods<ReferenceOpInterface>];
+
+class Kiln_UnaryBase<string mnemonic, list<Trait> traits> : Kiln_Op<mnemonic, traits> {
+  let arguments = (ins Kiln_Tensor:$x);
+  let results = (outs Kiln_Tensor:$y);
+  let assemblyFormat = "$x attr-dict `:` type($x)";
+}
+class Kiln_BinaryBase<string mnemonic, list<Trait> traits> : Kiln_Op<mnemonic, traits> {
+  let arguments = (ins Kiln_Tensor:$a, Kiln_Tensor:$b);
+  let results = (outs Kiln_Tensor:$y);
+  let assemblyFormat = "$a `,` $b attr-dict `:` type($a)";
+}
+
+class Kiln_UnaryOp<string mnemonic, string formula> : Kiln_UnaryBase<mnemonic, ElementwiseTraits> {
+  let summary = formula;
+  let description = "Computes `y = " # formula # "` for every element.\n\n"
+    "Example: `%y = kiln." # mnemonic # " %x : tensor<4x8xf32>`";
+}
+class Kiln_BinaryOp<string mnemonic, string formula> : Kiln_BinaryBase<mnemonic, ElementwiseTraits> {
+  let summary = formula;
+  let description = "Computes `y = " # formula # "` for every element. Both operands have the result's type; use "
+    "`kiln.broadcast` first where shapes differ.\n\n"
+    "Example: `%y = kiln." # mnemonic # " %a, %b : tensor<4x8xf32>`";
+}
+
+def Kiln_NegOp : Kiln_UnaryOp<"neg", "-x">;
+def Kiln_ExpOp : Kiln_UnaryOp<"exp", "exp(x)">;
+def Kiln_LogOp : Kiln_UnaryOp<"log", "log(x)">;
+def Kiln_SqrtOp : Kiln_UnaryOp<"sqrt", "sqrt(x)">;
+def Kiln_RsqrtOp : Kiln_UnaryOp<"rsqrt", "1 / sqrt(x)">;
+def Kiln_TanhOp : Kiln_UnaryOp<"tanh", "tanh(x)">;
+def Kiln_SigmoidOp : Kiln_UnaryOp<"sigmoid", "1 / (1 + exp(-x))">;
+def Kiln_AddOp : Kiln_BinaryOp<"add", "a + b"> { let hasCanonicalizer = 1; }
+def Kiln_SubOp : Kiln_BinaryOp<"sub", "a - b">;
+def Kiln_MulOp : Kiln_BinaryOp<"mul", "a * b">;
+def Kiln_DivOp : Kiln_BinaryOp<"div", "a / b">;
+
+def Kiln_ScaleOp : Kiln_Op<"scale", ElementwiseTraits> {
+  let summary = "factor * x with a constant factor";
+  let description = [{
+    Computes `y = factor * x`; the factor is rounded to the element type first.
+
+    Example: `%y = kiln.scale %x by 5.0e-01 : tensor<4x8xf32>`
+  }];
+  let arguments = (ins Kiln_Tensor:$x, F64Attr:$factor);
+  let results = (outs Kiln_Tensor:$y);
+  let assemblyFormat = "$x `by` $factor attr-dict `:` type($x)";
+}
+
+def Kiln_ReluOp : Kiln_UnaryBase<"relu", ActivationTraits> {
+  let summary = "max(x, 0)";
+  let description = "Computes `y = x > 0 ? x : 0`; NaN gives NaN.\n\nExample: `%y = kiln.relu %x : tensor<4x8xf32>`";
+}
+def Kiln_SiluOp : Kiln_UnaryBase<"silu", ActivationTraits> {
+  let summary = "x * sigmoid(x)";
+  let description = "Computes `y = x / (1 + exp(-x))`.\n\nExample: `%y = kiln.silu %x : tensor<4x8xf32>`";
+}
+def Kiln_GeluOp : Kiln_Op<"gelu", ActivationTraits> {
+  let summary = "Gaussian error linear unit";
+  let description = [{
+    With `tanh`: `y = x * sigmoid(2u)`, `u = sqrt(2/pi) * (x + 0.044715 x^3)`,
+    which equals `0.5 x (1 + tanh(u))` without its cancellation. Otherwise the
+    exact form `0.5 x (1 + erf(x / sqrt(2)))`.
+
+    Example: `%y = kiln.gelu %x tanh : tensor<4x8xf32>`
+  }];
+  let arguments = (ins Kiln_Tensor:$x, UnitAttr:$tanh);
+  let results = (outs Kiln_Tensor:$y);
+  let assemblyFormat = "$x (`tanh` $tanh^)? attr-dict `:` type($x)";
+}
+def Kiln_SwigluOp : Kiln_BinaryBase<"swiglu", ActivationTraits> {
+  let summary = "silu(a) * b";
+  let description = "Computes `y = a / (1 + exp(-a)) * b`, the gated unit of Llama.\n\nExample: `%y = kiln.swiglu %gate, %up : tensor<4x8xf32>`";
+}
+
+def Kiln_ReluGradOp : Kiln_BinaryBase<"relu_grad", GradientTraits> {
+  let summary = "gradient of relu: b where a > 0, else 0";
+  let description = "`a` is relu's input, `b` the cotangent.\n\nExample: `%dx = kiln.relu_grad %x, %dy : tensor<4x8xf32>`";
+}
+def Kiln_SiluGradOp : Kiln_BinaryBase<"silu_grad", GradientTraits> {
+  let summary = "gradient of silu";
+  let description = "`a` is silu's input, `b` the cotangent: `b * s * (1 + a (1 - s))`, `s = sigmoid(a)`.\n\nExample: `%dx = kiln.silu_grad %x, %dy : tensor<4x8xf32>`";
+}
+def Kiln_GeluGradOp : Kiln_Op<"gelu_grad", GradientTraits> {
+  let summary = "gradient of gelu";
+  let description = [{
+    `a` is gelu's input, `b` the cotangent. With e = exp(-2u), s = 1/(1+e):
+    `b * (s + a * 2u' * (e*s)*s)` for the tanh form.
+
+    Example: `%dx = kiln.gelu_grad %x, %dy tanh : tensor<4x8xf32>`
+  }];
+  let arguments = (ins Kiln_Tensor:$a, Kiln_Tensor:$b, UnitAttr:$tanh);
+  let results = (outs Kiln_Tensor:$y);
+  let assemblyFormat = "$a `,` $b (`tanh` $tanh^)? attr-dict `:` type($a)";
+}
+def Kiln_SwigluGradOp : Kiln_Op<"swiglu_grad", GradientTraits> {
+  let summary = "gradients of swiglu";
+  let description = [{
+    `da = dy * b * s * (1 + a (1 - s))`, `db = dy * a * s`, `s = sigmoid(a)`.
+
+    Example: `%da, %db = kiln.swiglu_grad %a, %b, %dy : tensor<4x8xf32>`
+  }];
+  let arguments = (ins Kiln_Tensor:$a, Kiln_Tensor:$b, Kiln_Tensor:$dy);
+  let results = (outs Kiln_Tensor:$da, Kiln_Tensor:$db);
+  let assemblyFormat = "$a `,` $b `,` $dy attr-dict `:` type($a)";
+}
+
+def Kiln_ConstantOp : Kiln_Op<"constant", [Pure, ConstantLike,
+    DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily"]>,
+    DeclareOpInterfaceMethods<RowOpInterface>,
+    DeclareOpInterfaceMethods<ReferenceOpInterface>]> {
+  let summary = "a tensor of equal elements";
+  let description = "Example: `%c = kiln.constant dense<1.0> : tensor<4xf32>`. The value must be a splat (C1).";
+  let arguments = (ins ElementsAttr:$value);
+  let results = (outs Kiln_Tensor:$y);
+  let assemblyFormat = "$value attr-dict";
+  let hasVerifier = 1;
+  let hasFolder = 1;
+  let extraClassDeclaration = "double getSplat();";
+  let builders = [OpBuilder<(ins "::mlir::RankedTensorType":$type, "double":$splat)>];
+}
+
+def Kiln_CastOp : Kiln_Op<"cast", [Pure, SameOperandsAndResultShape,
+    DeclareOpInterfaceMethods<DifferentiableOpInterface>,
+    DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily", "isCheapToRebuild"]>,
+    DeclareOpInterfaceMethods<RowOpInterface>,
+    DeclareOpInterfaceMethods<ReferenceOpInterface>]> {
+  let summary = "conversion between floating point types";
+  let description = "Rounds to nearest even.\n\nExample: `%y = kiln.cast %x : tensor<4xf32> to tensor<4xf64>`";
+  let arguments = (ins Kiln_Tensor:$x);
+  let results = (outs Kiln_Tensor:$y);
+  let assemblyFormat = "$x attr-dict `:` type($x) `to` type($y)";
+}
+
+#endif

@@ -1,0 +1,103 @@
+//===- KilnInterfaces.td - what an op knows about itself ---*- tablegen -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// No pass asks an op for its class. It asks one of these interfaces.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_DIALECT_KILN_IR_KILNINTERFACES_TD
+#define KILN_DIALECT_KILN_IR_KILNINTERFACES_TD
+
+include "mlir/IR/OpBase.td"
+
+def DifferentiableOpInterface : OpInterface<"DifferentiableOpInterface"> {
+  let cppNamespace = "::kiln";
+  let description = [{
+    An op that can build its own reverse-mode derivative (vector-Jacobian
+    product). The derivative may refer to any primal SSA value; each such use is
+    a residual.
+  }];
+  let methods = [
+    InterfaceMethod<[{
+      Builds the gradient of every operand `i` with `wanted[i]` into
+      `gradients[i]`, given the cotangents of the results (a null Value where
+      the result does not influence the loss). A gradient left null is zero.
+    }],
+    "::llvm::LogicalResult", "buildGradient",
+    (ins "::mlir::OpBuilder &":$builder, "::mlir::ValueRange":$cotangents,
+         "::llvm::ArrayRef<bool>":$wanted,
+         "::llvm::MutableArrayRef<::mlir::Value>":$gradients)>,
+  ];
+}
+
+def DispatchableOpInterface : OpInterface<"DispatchableOpInterface"> {
+  let cppNamespace = "::kiln";
+  let description = [{
+    Which kind of dispatch an op becomes, what it costs, and which result may
+    take the slot of which operand.
+  }];
+  let methods = [
+    InterfaceMethod<"The dispatch family.", "::kiln::Family", "getFamily">,
+    InterfaceMethod<"Floating point operations of one execution.", "int64_t",
+      "getFlops", (ins), [{}],
+      [{
+        int64_t n = 0;
+        for (::mlir::Type type : $_op->getResultTypes())
+          if (auto tensor = ::llvm::dyn_cast<::mlir::RankedTensorType>(type))
+            n += tensor.getNumElements();
+        return n;
+      }]>,
+    InterfaceMethod<[{
+      The operand that result `result` accumulates onto or updates in place, or
+      -1. Such a tie is part of the op's meaning; row dispatches find further
+      ones themselves.
+    }],
+    "int64_t", "getTiedOperand", (ins "unsigned":$result), [{}], [{ return -1; }]>,
+    InterfaceMethod<[{
+      True when the op is cheap enough to be repeated in the backward pass
+      instead of keeping its result: norms, activations, dropout, casts.
+    }],
+    "bool", "isCheapToRebuild", (ins), [{}], [{ return false; }]>,
+  ];
+}
+
+def RowOpInterface : OpInterface<"RowOpInterface"> {
+  let cppNamespace = "::kiln";
+  let description = [{
+    An op of the row family: describes one element of its results as a row
+    program (see RowProgram.h).
+  }];
+  let methods = [
+    InterfaceMethod<[{
+      The rows and columns that the op iterates over. `flexible` means any
+      factorization of the same number of elements will do.
+    }],
+    "::kiln::RowSpace", "getRowSpace">,
+    InterfaceMethod<[{
+      Appends the op's row program. Fails, without a diagnostic, when the
+      operands cannot be accessed in the builder's row space.
+    }],
+    "::llvm::LogicalResult", "buildRows", (ins "::kiln::RowBuilder &":$rows)>,
+  ];
+}
+
+def ReferenceOpInterface : OpInterface<"ReferenceOpInterface"> {
+  let cppNamespace = "::kiln";
+  let description = [{
+    The naive evaluation of an op: plain loops in f64; the caller rounds results
+    to the type of the evaluation. It is the oracle of every backend, so it
+    shares no code with them.
+  }];
+  let methods = [
+    InterfaceMethod<"Evaluates the op on host tensors.",
+    "::llvm::LogicalResult", "evaluate",
+    (ins "::llvm::ArrayRef<const ::kiln::HostTensor *>":$operands,
+         "::llvm::MutableArrayRef<::kiln::HostTensor>":$results)>,
+  ];
+}
+
+#endif // KILN_DIALECT_KILN_IR_KILNINTERFACES_TD

@@ -1,0 +1,122 @@
+//===- KilnMatrixOps.td - matrix products, attention, head and loss -*- tablegen -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_DIALECT_KILN_IR_KILNMATRIXOPS_TD
+#define KILN_DIALECT_KILN_IR_KILNMATRIXOPS_TD
+
+include "kiln/Dialect/Kiln/IR/KilnBase.td"
+include "kiln/Dialect/Kiln/IR/KilnAttrs.td"
+include "kiln/Dialect/Kiln/IR/KilnInterfaces.td"
+
+def Kiln_MatmulOp : Kiln_Op<"matmul", [Pure,
+    DeclareOpInterfaceMethods<DifferentiableOpInterface>,
+    DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily", "getFlops", "getTiedOperand"]>,
+    DeclareOpInterfaceMethods<ReferenceOpInterface>]> {
+  let summary = "matrix product";
+  let description = [{
+    y = op(a) op(b) (+ accumulate). Operands have rank 2, or equal rank with equal
+    leading (batch) dimensions (C1); op transposes the last two dimensions where
+    `trans_a` / `trans_b` is set. `grid` = tiles over (rows, columns) of the
+    result, set by `--kiln-set-numerics`.
+
+    Example: `%y = kiln.matmul %x, %w trans_b : (tensor<8x16xf32>, tensor<4x16xf32>) -> tensor<8x4xf32>`
+  }];
+  let arguments = (ins Kiln_Tensor:$a, Kiln_Tensor:$b, Optional<Kiln_Tensor>:$accumulate,
+    UnitAttr:$trans_a, UnitAttr:$trans_b, OptionalAttr<DenseI64ArrayAttr>:$grid);
+  let results = (outs Kiln_Tensor:$y);
+  let assemblyFormat = [{
+    $a `,` $b (`accumulate` $accumulate^)? (`trans_a` $trans_a^)? (`trans_b` $trans_b^)?
+    attr-dict `:` functional-type(operands, results)
+  }];
+  let hasVerifier = 1;
+  let builders = [OpBuilder<(ins "::mlir::Value":$a, "::mlir::Value":$b, "bool":$transA, "bool":$transB)>];
+  let extraClassDeclaration = [{
+    /// Rows, columns and inner extent of one product.
+    int64_t getM(); int64_t getN(); int64_t getK();
+    int64_t getBatch();
+  }];
+}
+
+def Kiln_AttentionOp : Kiln_Op<"attention", [Pure, AttrSizedOperandSegments,
+    DeclareOpInterfaceMethods<DifferentiableOpInterface>,
+    DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily", "getFlops"]>,
+    DeclareOpInterfaceMethods<ReferenceOpInterface>]> {
+  let summary = "scaled dot product attention, grouped-query, optionally causal";
+  let description = [{
+    q is [sequences*T, heads*d], k and v are [sequences*T, kv_heads*d], kv_heads
+    divides heads (C1): query head h reads key head h / (heads / kv_heads). For each
+    sequence and head: P = softmax(scale * q k^T), masked above the diagonal when
+    `causal`; with `p` > 0 elements of P are dropped and scaled by 1/(1-p) (the row
+    for the mask is h*T + i, the column j); o = P v. `lse` [sequences*heads, T] is
+    log(sum(exp(scale * q k^T))) per query, all that the backward pass needs besides
+    q, k, v and o. `kv_tile` fixes the summation order over keys.
+
+    Example: `%o, %lse = kiln.attention %q, %k, %v {sequences = 2, heads = 2, kv_heads = 1, scale = 5.0e-01, causal} : (tensor<8x8xf32>, tensor<8x4xf32>, tensor<8x4xf32>) -> (tensor<8x8xf32>, tensor<4x4xf32>)`
+  }];
+  let arguments = (ins Kiln_Tensor:$q, Kiln_Tensor:$k, Kiln_Tensor:$v, Optional<Kiln_Rng>:$rng,
+    I64Attr:$sequences, I64Attr:$heads, I64Attr:$kv_heads, F64Attr:$scale, UnitAttr:$causal,
+    DefaultValuedAttr<F64Attr, "0.0">:$p, DefaultValuedAttr<I64Attr, "0">:$key, OptionalAttr<I64Attr>:$kv_tile);
+  let results = (outs Kiln_Tensor:$o, Kiln_Tensor:$lse);
+  let assemblyFormat = [{
+    $q `,` $k `,` $v (`rng` $rng^)? attr-dict `:` functional-type(operands, results)
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    int64_t getSequenceLength() { return getQ().getType().getDimSize(0) / getSequences(); }
+    int64_t getHeadDim() { return getQ().getType().getDimSize(1) / getHeads(); }
+  }];
+}
+def Kiln_AttentionGradOp : Kiln_Op<"attention_grad", [Pure, AttrSizedOperandSegments,
+    DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily", "getFlops"]>,
+    DeclareOpInterfaceMethods<ReferenceOpInterface>]> {
+  let summary = "gradients of attention";
+  let description = [{
+    Recomputes P from q, k and lse: dv = P^T do, dP = do v^T, D = rowsum(do * o),
+    dS = P * (dP - D), dq = scale * dS k, dk = scale * dS^T q.
+
+    Example: `%dq, %dk, %dv = kiln.attention_grad %q, %k, %v, %o, %lse, %do {sequences = 2, heads = 2, kv_heads = 1, scale = 5.0e-01, causal} : (tensor<8x8xf32>, tensor<8x4xf32>, tensor<8x4xf32>, tensor<8x8xf32>, tensor<4x4xf32>, tensor<8x8xf32>) -> (tensor<8x8xf32>, tensor<8x4xf32>, tensor<8x4xf32>)`
+  }];
+  let arguments = (ins Kiln_Tensor:$q, Kiln_Tensor:$k, Kiln_Tensor:$v, Kiln_Tensor:$o, Kiln_Tensor:$lse, Kiln_Tensor:$dout, Optional<Kiln_Rng>:$rng,
+    I64Attr:$sequences, I64Attr:$heads, I64Attr:$kv_heads, F64Attr:$scale, UnitAttr:$causal,
+    DefaultValuedAttr<F64Attr, "0.0">:$p, DefaultValuedAttr<I64Attr, "0">:$key, OptionalAttr<I64Attr>:$kv_tile);
+  let results = (outs Kiln_Tensor:$dq, Kiln_Tensor:$dk, Kiln_Tensor:$dv);
+  let assemblyFormat = [{
+    $q `,` $k `,` $v `,` $o `,` $lse `,` $dout (`rng` $rng^)? attr-dict `:` functional-type(operands, results)
+  }];
+}
+
+def Kiln_LinearCrossEntropyOp : Kiln_Op<"linear_cross_entropy", [Pure,
+    DeclareOpInterfaceMethods<DifferentiableOpInterface>,
+    DeclareOpInterfaceMethods<ReferenceOpInterface>]> {
+  let summary = "head and loss in one op";
+  let description = [{
+    loss = scale * sum of cross entropies of hidden weight^T against targets, with
+    hidden [N, C], weight [V, C], N targets in any shape (C1), -100 ignored.
+    `--kiln-expand-loss` works on chunks of `rows` rows, so that the logits never
+    exist as a whole.
+
+    Example: `%loss = kiln.linear_cross_entropy %h, %w, %targets, %scale : (tensor<8x4xf32>, tensor<16x4xf32>, tensor<2x4xi32>, tensor<f64>) -> tensor<f64>`
+  }];
+  let arguments = (ins Kiln_Tensor:$hidden, Kiln_Tensor:$weight, Kiln_IndexTensor:$targets, Kiln_RealScalar:$scale, OptionalAttr<I64Attr>:$rows);
+  let results = (outs Kiln_RealScalar:$loss);
+  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
+}
+def Kiln_LinearCrossEntropyGradOp : Kiln_Op<"linear_cross_entropy_with_grad", [Pure,
+    DeclareOpInterfaceMethods<ReferenceOpInterface>]> {
+  let summary = "linear_cross_entropy and its gradients for a cotangent of one";
+  let description = [{
+    The training form: also returns d hidden and d weight.
+
+    Example: `%loss, %dh, %dw = kiln.linear_cross_entropy_with_grad %h, %w, %targets, %scale : (tensor<8x4xf32>, tensor<16x4xf32>, tensor<2x4xi32>, tensor<f64>) -> (tensor<f64>, tensor<8x4xf32>, tensor<16x4xf32>)`
+  }];
+  let arguments = (ins Kiln_Tensor:$hidden, Kiln_Tensor:$weight, Kiln_IndexTensor:$targets, Kiln_RealScalar:$scale, OptionalAttr<I64Attr>:$rows);
+  let results = (outs Kiln_RealScalar:$loss, Kiln_Tensor:$dhidden, Kiln_Tensor:$dweight);
+  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
+}
+
+#endif

@@ -1,0 +1,242 @@
+//===- KilnRowOps.td - norms, losses, lookups, randomness --*- tablegen -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_DIALECT_KILN_IR_KILNROWOPS_TD
+#define KILN_DIALECT_KILN_IR_KILNROWOPS_TD
+
+include "kiln/Dialect/Kiln/IR/KilnBase.td"
+include "kiln/Dialect/Kiln/IR/KilnAttrs.td"
+include "kiln/Dialect/Kiln/IR/KilnInterfaces.td"
+
+defvar RowForwardTraits = [Pure,
+  DeclareOpInterfaceMethods<DifferentiableOpInterface>,
+  DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily"]>,
+  DeclareOpInterfaceMethods<RowOpInterface>,
+  DeclareOpInterfaceMethods<ReferenceOpInterface>];
+defvar RowRebuildTraits = [Pure,
+  DeclareOpInterfaceMethods<DifferentiableOpInterface>,
+  DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily", "isCheapToRebuild"]>,
+  DeclareOpInterfaceMethods<RowOpInterface>,
+  DeclareOpInterfaceMethods<ReferenceOpInterface>];
+defvar RowGradientTraits = [Pure,
+  DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily"]>,
+  DeclareOpInterfaceMethods<RowOpInterface>,
+  DeclareOpInterfaceMethods<ReferenceOpInterface>];
+
+class Kiln_RowOp<string mnemonic, list<Trait> traits> : Kiln_Op<mnemonic, traits> {
+  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
+}
+
+def Kiln_LayerNormOp : Kiln_RowOp<"layer_norm", RowForwardTraits> {
+  let summary = "layer normalization over the last dimension";
+  let description = [{
+    For each row of `x` [.., C]: mean = sum(x)/C, rstd = 1/sqrt(sum((x-mean)^2)/C
+    + eps), y = (x-mean)*rstd*gamma + beta. `mean` and `rstd` have the shape of
+    `x` without its last dimension (C1); gamma and beta are [C] (C2).
+
+    Example: `%y, %mean, %rstd = kiln.layer_norm %x, %gamma, %beta {eps = 1.0e-05} : (tensor<8x16xf32>, tensor<16xf32>, tensor<16xf32>) -> (tensor<8x16xf32>, tensor<8xf32>, tensor<8xf32>)`
+  }];
+  let arguments = (ins Kiln_Tensor:$x, Kiln_Tensor:$gamma, Kiln_Tensor:$beta, F64Attr:$eps);
+  let results = (outs Kiln_Tensor:$y, Kiln_Tensor:$mean, Kiln_Tensor:$rstd);
+  let hasVerifier = 1;
+  let builders = [OpBuilder<(ins "::mlir::Value":$x, "::mlir::Value":$gamma, "::mlir::Value":$beta, "double":$eps)>];
+}
+def Kiln_NormalizeOp : Kiln_RowOp<"normalize", RowRebuildTraits> {
+  let summary = "(x - mean) * rstd with given statistics";
+  let description = [{
+    The normalized value of a norm whose statistics are already known: what the
+    backward pass uses instead of keeping it. Without `mean`: x * rstd.
+
+    Example: `%h = kiln.normalize %x, %mean, %rstd : (tensor<8x16xf32>, tensor<8xf32>, tensor<8xf32>) -> tensor<8x16xf32>`
+  }];
+  // operands: x, [mean], rstd
+  let arguments = (ins Kiln_Tensor:$x, Variadic<Kiln_Tensor>:$statistics);
+  let results = (outs Kiln_Tensor:$y);
+  let hasVerifier = 1;
+}
+def Kiln_AffineOp : Kiln_RowOp<"affine", RowRebuildTraits> {
+  let summary = "x * gamma + beta with one gain (and shift) per column";
+  let description = [{
+    For `x` [.., C]: y = x * gamma, plus beta with one rounding (fma) if given.
+    The second half of a norm.
+
+    Example: `%y = kiln.affine %x, %gamma, %beta : (tensor<8x16xf32>, tensor<16xf32>, tensor<16xf32>) -> tensor<8x16xf32>`
+  }];
+  let arguments = (ins Kiln_Tensor:$x, Kiln_Tensor:$gamma, Optional<Kiln_Tensor>:$beta);
+  let results = (outs Kiln_Tensor:$y);
+  let hasVerifier = 1;
+}
+def Kiln_LayerNormGradOp : Kiln_RowOp<"layer_norm_grad", RowGradientTraits> {
+  let summary = "gradient of layer_norm with respect to its input";
+  let description = [{
+    With h = (x-mean)*rstd and g = dy*gamma:
+    dx = rstd * (g - sum(g)/C - h * sum(g*h)/C). The gradients of gamma and beta
+    are reductions of dy*h and dy, built as ops of their own.
+
+    Example: `%dx = kiln.layer_norm_grad %x, %gamma, %mean, %rstd, %dy : (tensor<8x16xf32>, tensor<16xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8x16xf32>) -> tensor<8x16xf32>`
+  }];
+  let arguments = (ins Kiln_Tensor:$x, Kiln_Tensor:$gamma, Kiln_Tensor:$mean, Kiln_Tensor:$rstd, Kiln_Tensor:$dy);
+  let results = (outs Kiln_Tensor:$dx);
+}
+def Kiln_RmsNormOp : Kiln_RowOp<"rms_norm", RowForwardTraits> {
+  let summary = "root mean square normalization over the last dimension";
+  let description = [{
+    rstd = 1/sqrt(sum(x^2)/C + eps), y = x*rstd*gamma. `rstd` has the shape of `x`
+    without its last dimension (C1), gamma is [C] (C2).
+
+    Example: `%y, %rstd = kiln.rms_norm %x, %gamma {eps = 1.0e-06} : (tensor<8x16xf32>, tensor<16xf32>) -> (tensor<8x16xf32>, tensor<8xf32>)`
+  }];
+  let arguments = (ins Kiln_Tensor:$x, Kiln_Tensor:$gamma, F64Attr:$eps);
+  let results = (outs Kiln_Tensor:$y, Kiln_Tensor:$rstd);
+  let hasVerifier = 1;
+  let builders = [OpBuilder<(ins "::mlir::Value":$x, "::mlir::Value":$gamma, "double":$eps)>];
+}
+def Kiln_RmsNormGradOp : Kiln_RowOp<"rms_norm_grad", RowGradientTraits> {
+  let summary = "gradient of rms_norm with respect to its input";
+  let description = [{
+    With h = x*rstd and g = dy*gamma: dx = rstd * (g - h * sum(g*h)/C).
+
+    Example: `%dx = kiln.rms_norm_grad %x, %gamma, %rstd, %dy : (tensor<8x16xf32>, tensor<16xf32>, tensor<8xf32>, tensor<8x16xf32>) -> tensor<8x16xf32>`
+  }];
+  let arguments = (ins Kiln_Tensor:$x, Kiln_Tensor:$gamma, Kiln_Tensor:$rstd, Kiln_Tensor:$dy);
+  let results = (outs Kiln_Tensor:$dx);
+}
+
+def Kiln_SoftmaxOp : Kiln_RowOp<"softmax", RowForwardTraits> {
+  let summary = "softmax over the last dimension";
+  let description = "y = exp(x - max(x)) / sum(exp(x - max(x))).\n\nExample: `%y = kiln.softmax %x : (tensor<8x16xf32>) -> tensor<8x16xf32>`";
+  let arguments = (ins Kiln_Tensor:$x);
+  let results = (outs Kiln_Tensor:$y);
+}
+def Kiln_SoftmaxGradOp : Kiln_RowOp<"softmax_grad", RowGradientTraits> {
+  let summary = "gradient of softmax from its output";
+  let description = "dx = y * (dy - sum(y*dy)).\n\nExample: `%dx = kiln.softmax_grad %y, %dy : (tensor<8x16xf32>, tensor<8x16xf32>) -> tensor<8x16xf32>`";
+  let arguments = (ins Kiln_Tensor:$y, Kiln_Tensor:$dy);
+  let results = (outs Kiln_Tensor:$dx);
+}
+
+def Kiln_SoftmaxCrossEntropyOp : Kiln_RowOp<"softmax_cross_entropy", RowGradientTraits> {
+  let summary = "cross entropy of each row and its gradient";
+  let description = [{
+    For row r of `logits` [N, V] with target t: row_loss = log(sum exp(x - max))
+    - (x[t] - max), dlogits = scale * (softmax(x) - onehot(t)). Rows with target
+    -100 give 0 and a zero gradient. Without `dlogits` only the loss.
+
+    Example: `%loss, %d = kiln.softmax_cross_entropy %logits, %targets, %scale : (tensor<8x16xf32>, tensor<8xi32>, tensor<f64>) -> (tensor<8xf32>, tensor<8x16xf32>)`
+  }];
+  let arguments = (ins Kiln_Tensor:$logits, Kiln_IndexTensor:$targets, Kiln_RealScalar:$scale);
+  let results = (outs Kiln_Tensor:$rowLoss, Optional<Kiln_Tensor>:$dlogits);
+}
+def Kiln_ScaledTotalOp : Kiln_RowOp<"scaled_total", RowGradientTraits> {
+  let summary = "scale * the sum of all elements, in f64";
+  let description = "Example: `%loss = kiln.scaled_total %rows, %scale : (tensor<8xf32>, tensor<f64>) -> tensor<f64>`";
+  let arguments = (ins Kiln_Tensor:$x, Kiln_RealScalar:$scale);
+  let results = (outs Kiln_RealScalar:$total);
+}
+def Kiln_CrossEntropyOp : Kiln_RowOp<"cross_entropy", [Pure,
+    DeclareOpInterfaceMethods<DifferentiableOpInterface>, DeclareOpInterfaceMethods<ReferenceOpInterface>]> {
+  let summary = "scale * the summed cross entropy of logits against targets";
+  let description = [{
+    `targets` has one entry per row of `logits` [N, V] in any shape (C1); -100 is ignored.
+    `--kiln-expand-loss` turns it into `softmax_cross_entropy` and `scaled_total`.
+
+    Example: `%loss = kiln.cross_entropy %logits, %targets, %scale : (tensor<8x16xf32>, tensor<2x4xi32>, tensor<f64>) -> tensor<f64>`
+  }];
+  let arguments = (ins Kiln_Tensor:$logits, Kiln_IndexTensor:$targets, Kiln_RealScalar:$scale);
+  let results = (outs Kiln_RealScalar:$loss);
+  let hasVerifier = 1;
+}
+def Kiln_CrossEntropyGradOp : Kiln_RowOp<"cross_entropy_with_grad", [Pure, DeclareOpInterfaceMethods<ReferenceOpInterface>]> {
+  let summary = "cross_entropy and its gradient for a cotangent of one";
+  let description = "Example: `%loss, %d = kiln.cross_entropy_with_grad %logits, %targets, %scale : (tensor<8x16xf32>, tensor<2x4xi32>, tensor<f64>) -> (tensor<f64>, tensor<8x16xf32>)`";
+  let arguments = (ins Kiln_Tensor:$logits, Kiln_IndexTensor:$targets, Kiln_RealScalar:$scale);
+  let results = (outs Kiln_RealScalar:$loss, Kiln_Tensor:$dlogits);
+}
+
+def Kiln_EmbeddingOp : Kiln_RowOp<"embedding", RowForwardTraits> {
+  let summary = "rows of a table";
+  let description = [{
+    y[i, :] = table[tokens[i], :] for the flattened tokens; `y` is
+    [tokens.size, C] (C1). A token outside the table is undefined here; the
+    runtime checks tokens when it reads them.
+
+    Example: `%y = kiln.embedding %tokens, %table : (tensor<2x4xi32>, tensor<16x8xf32>) -> tensor<8x8xf32>`
+  }];
+  let arguments = (ins Kiln_IndexTensor:$tokens, Kiln_Tensor:$table);
+  let results = (outs Kiln_Tensor:$y);
+  let hasVerifier = 1;
+}
+def Kiln_EmbeddingGradOp : Kiln_RowOp<"embedding_grad", [Pure,
+    DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily", "getTiedOperand"]>,
+    DeclareOpInterfaceMethods<ReferenceOpInterface>]> {
+  let summary = "gradient of embedding with respect to its table";
+  let description = [{
+    dtable[v, :] = accumulate[v, :] + sum of dy[i, :] over tokens[i] = v, added in
+    order of i; without `accumulate` from zero.
+
+    Example: `%dt = kiln.embedding_grad %tokens, %dy : (tensor<2x4xi32>, tensor<8x8xf32>) -> tensor<16x8xf32>`
+  }];
+  let arguments = (ins Kiln_IndexTensor:$tokens, Kiln_Tensor:$dy, Optional<Kiln_Tensor>:$accumulate);
+  let results = (outs Kiln_Tensor:$dtable);
+}
+
+def Kiln_DropoutOp : Kiln_RowOp<"dropout", RowRebuildTraits> {
+  let summary = "zeroes elements with probability p, scales the others by 1/(1-p)";
+  let description = [{
+    The mask is a pure function of (`rng` seed, `key`, `rng` step, index of the
+    sequence in the global batch, row within the sequence, column); the rows of
+    `x` belong to `sequences` sequences of equal length. Its gradient is the same
+    op on the cotangent.
+
+    Example: `%y = kiln.dropout %x, %rng {p = 1.0e-01, key = 3, sequences = 2} : (tensor<8x16xf32>, tensor<1x3xi64>) -> tensor<8x16xf32>`
+  }];
+  let arguments = (ins Kiln_Tensor:$x, Kiln_Rng:$rng, F64Attr:$p, I64Attr:$key, I64Attr:$sequences);
+  let results = (outs Kiln_Tensor:$y);
+  let hasVerifier = 1;
+}
+
+def Kiln_RopeOp : Kiln_RowOp<"rope", [Pure,
+    DeclareOpInterfaceMethods<DifferentiableOpInterface>,
+    DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily"]>,
+    DeclareOpInterfaceMethods<ReferenceOpInterface>]> {
+  let summary = "rotary position embedding (rotate-half)";
+  let description = [{
+    `x` is [sequences*T, heads*d]; cos and sin are [P, d/2], P >= T (C1). In every
+    head, element j of the first half and j + d/2 turn by the angle of position
+    t = row mod T: y1 = x1*cos - x2*sin, y2 = x2*cos + x1*sin. `inverse` turns
+    back: it is the gradient.
+
+    Example: `%y = kiln.rope %x, %cos, %sin {heads = 2, sequences = 2} : (tensor<8x16xf32>, tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<8x16xf32>`
+  }];
+  let arguments = (ins Kiln_Tensor:$x, Kiln_Tensor:$cos, Kiln_Tensor:$sin, I64Attr:$heads, I64Attr:$sequences, UnitAttr:$inverse);
+  let results = (outs Kiln_Tensor:$y);
+  let hasVerifier = 1;
+}
+
+def Kiln_SumSquaresOp : Kiln_RowOp<"sum_squares", RowGradientTraits> {
+  let summary = "sum of squares of each row, in f64";
+  let description = [{
+    The leading dimensions are rows (a rank-1 tensor is one row).
+
+    Example: `%s = kiln.sum_squares %g : (tensor<8x16xf32>) -> tensor<8xf64>`
+  }];
+  let arguments = (ins Kiln_Tensor:$x);
+  let results = (outs Kiln_Tensor:$y);
+}
+def Kiln_ClipFactorOp : Kiln_RowOp<"clip_factor", RowGradientTraits> {
+  let summary = "gradient norm and the factor that clips it";
+  let description = [{
+    norm = sqrt(sum(squares)); factor = clip/(norm + 1e-6) if clip > 0 and that is
+    below 1, else 1.
+
+    Example: `%factor, %norm = kiln.clip_factor %squares, %clip : (tensor<8xf64>, tensor<f64>) -> (tensor<f64>, tensor<f64>)`
+  }];
+  let arguments = (ins Kiln_Tensor:$squares, Kiln_RealScalar:$clip);
+  let results = (outs Kiln_RealScalar:$factor, Kiln_RealScalar:$norm);
+}
+
+#endif

@@ -1,0 +1,153 @@
+//===- KilnShapeOps.td - reductions, broadcasts and changes of shape -*- tablegen -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_DIALECT_KILN_IR_KILNSHAPEOPS_TD
+#define KILN_DIALECT_KILN_IR_KILNSHAPEOPS_TD
+
+include "kiln/Dialect/Kiln/IR/KilnBase.td"
+include "kiln/Dialect/Kiln/IR/KilnAttrs.td"
+include "kiln/Dialect/Kiln/IR/KilnInterfaces.td"
+
+defvar ShapeTraits = [Pure,
+  DeclareOpInterfaceMethods<DifferentiableOpInterface>,
+  DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily"]>,
+  DeclareOpInterfaceMethods<ReferenceOpInterface>];
+
+def Kiln_BroadcastOp : Kiln_Op<"broadcast", [Pure,
+    DeclareOpInterfaceMethods<DifferentiableOpInterface>,
+    DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily"]>,
+    DeclareOpInterfaceMethods<RowOpInterface>,
+    DeclareOpInterfaceMethods<ReferenceOpInterface>]> {
+  let summary = "repeats a tensor along new or size-1 dimensions";
+  let description = [{
+    Dimension i of `x` becomes dimension dims[i] of the result, which it equals or
+    where it is 1 (C1); dims increase (C2).
+
+    Example: `%y = kiln.broadcast %x dims [1] : tensor<4xf32> to tensor<8x4xf32>`
+  }];
+  let arguments = (ins Kiln_Tensor:$x, DenseI64ArrayAttr:$dims);
+  let results = (outs Kiln_Tensor:$y);
+  let assemblyFormat = "$x `dims` $dims attr-dict `:` type($x) `to` type($y)";
+  let hasVerifier = 1;
+}
+def Kiln_ReduceOp : Kiln_Op<"reduce", [Pure,
+    DeclareOpInterfaceMethods<DifferentiableOpInterface>,
+    DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily"]>,
+    DeclareOpInterfaceMethods<RowOpInterface>,
+    DeclareOpInterfaceMethods<ReferenceOpInterface>]> {
+  let summary = "sum, mean or maximum over dimensions";
+  let description = [{
+    Removes the dimensions `dims` (increasing, C1). The gradient of `max` goes to
+    all elements equal to the maximum, in equal parts.
+    `--kiln-set-numerics` turns a sum over leading dimensions into
+    `reduce_partial` and `reduce_combine`, which fix its order.
+
+    Example: `%y = kiln.reduce sum %x dims [0] : tensor<8x4xf32> to tensor<4xf32>`
+  }];
+  let arguments = (ins Kiln_ReductionAttr:$kind, Kiln_Tensor:$x, DenseI64ArrayAttr:$dims);
+  let results = (outs Kiln_Tensor:$y);
+  let assemblyFormat = "custom<ReductionKind>($kind) $x `dims` $dims attr-dict `:` type($x) `to` type($y)";
+  let hasVerifier = 1;
+}
+def Kiln_ReducePartialOp : Kiln_Op<"reduce_partial", [Pure,
+    DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily"]>,
+    DeclareOpInterfaceMethods<RowOpInterface>,
+    DeclareOpInterfaceMethods<ReferenceOpInterface>]> {
+  let summary = "column sums of chunks of rows";
+  let description = [{
+    `x` [.., C] has R rows; y[i, :] is the sum of rows [i*chunk, (i+1)*chunk) in
+    row order, `y` is [ceil(R/chunk), C] (C1).
+
+    Example: `%y = kiln.reduce_partial %x chunk 4 : tensor<10x4xf32> to tensor<3x4xf32>`
+  }];
+  let arguments = (ins Kiln_Tensor:$x, I64Attr:$chunk);
+  let results = (outs Kiln_Tensor:$y);
+  let assemblyFormat = "$x `chunk` $chunk attr-dict `:` type($x) `to` type($y)";
+  let hasVerifier = 1;
+}
+def Kiln_ReduceCombineOp : Kiln_Op<"reduce_combine", [Pure,
+    DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily", "getTiedOperand"]>,
+    DeclareOpInterfaceMethods<RowOpInterface>,
+    DeclareOpInterfaceMethods<ReferenceOpInterface>]> {
+  let summary = "adds partial rows in order";
+  let description = [{
+    y = (accumulate +) ((x[0] + x[1]) + x[2]) ... over the first dimension of `x` [n, C].
+    `y` is [C], or any shape of C elements.
+
+    Example: `%y = kiln.reduce_combine %x : (tensor<3x4xf32>) -> tensor<4xf32>`
+  }];
+  let arguments = (ins Kiln_Tensor:$x, Optional<Kiln_Tensor>:$accumulate);
+  let results = (outs Kiln_Tensor:$y);
+  let assemblyFormat = "$x (`accumulate` $accumulate^)? attr-dict `:` functional-type(operands, results)";
+}
+def Kiln_ReshapeOp : Kiln_Op<"reshape", [Pure,
+    DeclareOpInterfaceMethods<DifferentiableOpInterface>,
+    DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily"]>,
+    DeclareOpInterfaceMethods<RowOpInterface>,
+    DeclareOpInterfaceMethods<ReferenceOpInterface>]> {
+  let summary = "the same elements in another shape";
+  let description = "Row-major order is kept (C1: equal number of elements).\n\nExample: `%y = kiln.reshape %x : tensor<2x6xf32> to tensor<3x4xf32>`";
+  let arguments = (ins Kiln_AnyTensor:$x);
+  let results = (outs Kiln_AnyTensor:$y);
+  let assemblyFormat = "$x attr-dict `:` type($x) `to` type($y)";
+  let hasVerifier = 1;
+  let hasFolder = 1;
+}
+def Kiln_TransposeOp : Kiln_Op<"transpose", ShapeTraits> {
+  let summary = "permutes dimensions";
+  let description = "Dimension i of the result is dimension permutation[i] of `x` (C1: a permutation).\n\nExample: `%y = kiln.transpose %x [1, 0] : tensor<2x6xf32> to tensor<6x2xf32>`";
+  let arguments = (ins Kiln_Tensor:$x, DenseI64ArrayAttr:$permutation);
+  let results = (outs Kiln_Tensor:$y);
+  let assemblyFormat = "$x $permutation attr-dict `:` type($x) `to` type($y)";
+  let hasVerifier = 1;
+}
+def Kiln_SliceOp : Kiln_Op<"slice", ShapeTraits> {
+  let summary = "a box cut out of a tensor";
+  let description = [{
+    Elements [offsets[i], offsets[i] + size of result dimension i) of every
+    dimension (C1: in bounds).
+
+    Example: `%y = kiln.slice %x [0, 2] : tensor<4x6xf32> to tensor<4x2xf32>`
+  }];
+  let arguments = (ins Kiln_AnyTensor:$x, DenseI64ArrayAttr:$offsets);
+  let results = (outs Kiln_AnyTensor:$y);
+  let assemblyFormat = "$x $offsets attr-dict `:` type($x) `to` type($y)";
+  let hasVerifier = 1;
+  let hasFolder = 1;
+}
+def Kiln_ConcatOp : Kiln_Op<"concat", [Pure,
+    DeclareOpInterfaceMethods<DifferentiableOpInterface>,
+    DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily"]>,
+    DeclareOpInterfaceMethods<ReferenceOpInterface>]> {
+  let summary = "tensors side by side along one dimension";
+  let description = "Other dimensions are equal (C1).\n\nExample: `%y = kiln.concat %a, %b dim 1 : (tensor<4x2xf32>, tensor<4x3xf32>) -> tensor<4x5xf32>`";
+  let arguments = (ins Variadic<Kiln_Tensor>:$inputs, I64Attr:$dim);
+  let results = (outs Kiln_Tensor:$y);
+  let assemblyFormat = "$inputs `dim` $dim attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
+  let hasFolder = 1;
+}
+def Kiln_PadOp : Kiln_Op<"pad", ShapeTraits> {
+  let summary = "surrounds a tensor with zeros";
+  let description = "`low[i]` zeros before dimension i; the result's shape says how many after (C1).\n\nExample: `%y = kiln.pad %x low [1, 0] : tensor<2x4xf32> to tensor<4x4xf32>`";
+  let arguments = (ins Kiln_Tensor:$x, DenseI64ArrayAttr:$low);
+  let results = (outs Kiln_Tensor:$y);
+  let assemblyFormat = "$x `low` $low attr-dict `:` type($x) `to` type($y)";
+  let hasVerifier = 1;
+}
+def Kiln_SelectRowOp : Kiln_Op<"select_row", [Pure,
+    DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily"]>,
+    DeclareOpInterfaceMethods<RowOpInterface>,
+    DeclareOpInterfaceMethods<ReferenceOpInterface>]> {
+  let summary = "one row, chosen at run time";
+  let description = "y[0, :] = x[position, :]; the position must be a row of `x`.\n\nExample: `%y = kiln.select_row %x, %position : (tensor<8x4xf32>, tensor<i64>) -> tensor<1x4xf32>`";
+  let arguments = (ins Kiln_Tensor:$x, Kiln_IntScalar:$position);
+  let results = (outs Kiln_Tensor:$y);
+  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
+}
+
+#endif

@@ -1,0 +1,186 @@
+//===- KilnStateOps.td - states, programs, optimizers ------*- tablegen -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_DIALECT_KILN_IR_KILNSTATEOPS_TD
+#define KILN_DIALECT_KILN_IR_KILNSTATEOPS_TD
+
+include "kiln/Dialect/Kiln/IR/KilnBase.td"
+include "kiln/Dialect/Kiln/IR/KilnAttrs.td"
+include "kiln/Dialect/Kiln/IR/KilnInterfaces.td"
+
+def Kiln_StateOp : Kiln_Op<"state", [Symbol, HasParent<"::mlir::ModuleOp">]> {
+  let summary = "a tensor that outlives a step";
+  let description = [{
+    Parameters, optimizer moments, tables. `of` names the parameter that an
+    optimizer state belongs to and `slot` which moment it is (C1: both or none). `source` is its name in the
+    model's weight files, `aliases` other spellings. A `frozen` state gets no
+    gradient.
+
+    Example: `kiln.state @w : tensor<4x8xf32> {role = #kiln.role<parameter>, init = #kiln.normal<mean = 0.0, stddev = 2.0e-02>}`
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, TypeAttrOf<Kiln_Tensor>:$type, Kiln_RoleAttr:$role, AnyAttr:$init,
+    OptionalAttr<FlatSymbolRefAttr>:$of, OptionalAttr<StrAttr>:$slot, OptionalAttr<StrAttr>:$source, OptionalAttr<StrArrayAttr>:$aliases, UnitAttr:$frozen);
+  let assemblyFormat = "$sym_name `:` $type attr-dict";
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    ::mlir::RankedTensorType getTensorType() { return ::llvm::cast<::mlir::RankedTensorType>(getType()); }
+    bool isTrainable() { return getRole() == ::kiln::Role::Parameter && !getFrozen(); }
+  }];
+}
+def Kiln_ReadOp : Kiln_Op<"read", [Pure,
+    DeclareOpInterfaceMethods<SymbolUserOpInterface>,
+    DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily"]>]> {
+  let summary = "the value of a state at entry of the program";
+  let description = "Example: `%w = kiln.read @w : tensor<4x8xf32>`";
+  let arguments = (ins FlatSymbolRefAttr:$state);
+  let results = (outs Kiln_Tensor:$y);
+  let assemblyFormat = "$state attr-dict `:` type($y)";
+}
+def Kiln_WriteOp : Kiln_Op<"write", [
+    DeclareOpInterfaceMethods<SymbolUserOpInterface>,
+    DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily"]>]> {
+  let summary = "defines the value of a state at exit of the program";
+  let description = "At most one per state and program.\n\nExample: `kiln.write @w, %w1 : tensor<4x8xf32>`";
+  let arguments = (ins FlatSymbolRefAttr:$state, Kiln_Tensor:$value);
+  let assemblyFormat = "$state `,` $value attr-dict `:` type($value)";
+}
+def Kiln_ProgramOp : Kiln_Op<"program", [FunctionOpInterface, IsolatedFromAbove, HasParent<"::mlir::ModuleOp">]> {
+  let summary = "a program over the module's states";
+  let description = [{
+    Arguments and results carry `kiln.name` ("tokens", "targets", "rng",
+    "loss_scale", "lr", "step", "clip", "position"; "loss", "grad_norm",
+    "logits"); a gradient result of `@train` carries `kiln.gradient = @state`.
+
+    Example: `kiln.program @f(%x: tensor<4xf32> {kiln.name = "x"}) -> tensor<4xf32> attributes {kind = #kiln.program_kind<forward>} { kiln.return %x : tensor<4xf32> }`
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, TypeAttrOf<FunctionType>:$function_type, Kiln_ProgramKindAttr:$kind,
+    OptionalAttr<DictArrayAttr>:$arg_attrs, OptionalAttr<DictArrayAttr>:$res_attrs);
+  let regions = (region SizedRegion<1>:$body);
+  let hasCustomAssemblyFormat = 1;
+  let extraClassDeclaration = [{
+    ::llvm::ArrayRef<::mlir::Type> getArgumentTypes() { return getFunctionType().getInputs(); }
+    ::llvm::ArrayRef<::mlir::Type> getResultTypes() { return getFunctionType().getResults(); }
+    ::mlir::Region *getCallableRegion() { return &getBody(); }
+    ::mlir::Block &getBlock() { return getBody().front(); }
+    /// The argument with `kiln.name` = name, or null.
+    ::mlir::BlockArgument getInput(::llvm::StringRef name);
+    /// `kiln.name` of an argument or result, or empty.
+    ::llvm::StringRef getInputName(unsigned index);
+    ::llvm::StringRef getOutputName(unsigned index);
+    ::kiln::ReturnOp getReturn();
+  }];
+  let builders = [OpBuilder<(ins "::llvm::StringRef":$name, "::mlir::FunctionType":$type, "::kiln::ProgramKind":$kind)>];
+  let skipDefaultBuilders = 1;
+}
+def Kiln_ReturnOp : Kiln_Op<"return", [Pure, Terminator, HasParent<"::kiln::ProgramOp">,
+    DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily"]>]> {
+  let summary = "ends a program";
+  let description = "Operand types are the program's result types (C1).\n\nExample: `kiln.return %loss : tensor<f64>`";
+  let arguments = (ins Variadic<Kiln_AnyTensor>:$values);
+  let assemblyFormat = "($values^ `:` type($values))? attr-dict";
+  let hasVerifier = 1;
+}
+def Kiln_AccumulateOp : Kiln_Op<"accumulate", [SingleBlock, RecursiveMemoryEffects,
+    DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily"]>]> {
+  let summary = "runs its body for every micro-batch and sums what it yields";
+  let description = [{
+    Each of `sliced` is cut into `count` equal parts along dimension 0; the body's
+    first block arguments are the part of this iteration (C1). They are followed by one
+    argument per result: the sum over earlier iterations (zero at first; a result is its
+    contributions added in index order). The body yields the new sums. Other
+    values are used from above.
+
+    Example: `%s = kiln.accumulate sliced(%x) count 2 : (tensor<4xf32>) -> tensor<2xf32> { ^bb0(%part: tensor<2xf32>, %sum: tensor<2xf32>): %n = kiln.add %sum, %part : tensor<2xf32> kiln.yield %n : tensor<2xf32> }`
+  }];
+  let arguments = (ins Variadic<Kiln_AnyTensor>:$sliced, I64Attr:$count);
+  let results = (outs Variadic<Kiln_AnyTensor>:$sums);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "`sliced` `(` $sliced `)` `count` $count attr-dict `:` functional-type(operands, results) $body";
+  let hasVerifier = 1;
+}
+def Kiln_YieldOp : Kiln_Op<"yield", [Pure, Terminator, ReturnLike, ParentOneOf<["::kiln::AccumulateOp", "::kiln::RecomputeOp", "::kiln::DispatchOp"]>,
+    DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily"]>]> {
+  let summary = "ends a region";
+  let description = "Gives the values of the enclosing op's results.\n\nExample: see `kiln.accumulate`.";
+  let arguments = (ins Variadic<Kiln_AnyTensor>:$values);
+  let assemblyFormat = "($values^ `:` type($values))? attr-dict";
+}
+def Kiln_RecomputeOp : Kiln_Op<"recompute", [SingleBlock, IsolatedFromAbove,
+    DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily"]>]> {
+  let summary = "repeats forward ops for the backward pass";
+  let description = [{
+    The body repeats ops that the forward pass already ran, so that their result
+    need not be kept. The region keeps CSE from merging them with the originals,
+    and the op has no purity trait, so no pass moves it: its position is the plan's.
+
+    Example: `%h = kiln.recompute(%x) : (tensor<4xf32>) -> tensor<4xf32> { ^bb0(%a: tensor<4xf32>): %b = kiln.relu %a : tensor<4xf32> kiln.yield %b : tensor<4xf32> }`
+  }];
+  let arguments = (ins Variadic<Kiln_AnyTensor>:$inputs);
+  let results = (outs Variadic<Kiln_AnyTensor>:$outputs);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "`(` $inputs `)` attr-dict `:` functional-type(operands, results) $body";
+  let hasVerifier = 1;
+}
+
+def Kiln_AdamOp : Kiln_Op<"adam", [Pure,
+    DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily", "getTiedOperand"]>,
+    DeclareOpInterfaceMethods<RowOpInterface>,
+    DeclareOpInterfaceMethods<ReferenceOpInterface>]> {
+  let summary = "Adam and AdamW update of one parameter";
+  let description = [{
+    g' = factor*g (plus weight_decay*p unless `decoupled`); m1 = b1*m + (1-b1)*g'; v1 = b2*v + (1-b2)*g'^2;
+    p1 = p*(1 - lr*weight_decay if decoupled) - lr/(1-b1^step) * m1 / (sqrt(v1)/sqrt(1-b2^step) + eps).
+    Results take the slots of p, m, v.
+
+    Example: `%p1, %m1, %v1 = kiln.adam %p, %m, %v, %g, %factor, %lr, %step {beta1 = 9.0e-01, beta2 = 9.99e-01, eps = 1.0e-08, weight_decay = 1.0e-01, decoupled} : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<f64>, tensor<f64>, tensor<i64>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>)`
+  }];
+  let arguments = (ins Kiln_Tensor:$p, Kiln_Tensor:$m, Kiln_Tensor:$v, Kiln_Tensor:$g, Kiln_RealScalar:$factor, Kiln_RealScalar:$lr, Kiln_IntScalar:$step,
+    F64Attr:$beta1, F64Attr:$beta2, F64Attr:$eps, F64Attr:$weight_decay, UnitAttr:$decoupled);
+  let results = (outs Kiln_Tensor:$newP, Kiln_Tensor:$newM, Kiln_Tensor:$newV);
+  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
+}
+def Kiln_SgdOp : Kiln_Op<"sgd", [Pure,
+    DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily", "getTiedOperand"]>,
+    DeclareOpInterfaceMethods<RowOpInterface>,
+    DeclareOpInterfaceMethods<ReferenceOpInterface>]> {
+  let summary = "gradient descent update of one parameter";
+  let description = "p1 = p - lr*(factor*g + weight_decay*p).\n\nExample: `%p1 = kiln.sgd %p, %g, %factor, %lr {weight_decay = 0.0} : (tensor<4xf32>, tensor<4xf32>, tensor<f64>, tensor<f64>) -> tensor<4xf32>`";
+  let arguments = (ins Kiln_Tensor:$p, Kiln_Tensor:$g, Kiln_RealScalar:$factor, Kiln_RealScalar:$lr, F64Attr:$weight_decay);
+  let results = (outs Kiln_Tensor:$newP);
+  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
+}
+def Kiln_MomentumOp : Kiln_Op<"momentum", [Pure,
+    DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily", "getTiedOperand"]>,
+    DeclareOpInterfaceMethods<RowOpInterface>,
+    DeclareOpInterfaceMethods<ReferenceOpInterface>]> {
+  let summary = "gradient descent with momentum";
+  let description = [{
+    g' = factor*g + weight_decay*p; b1 = mu*b + g'; p1 = p - lr*(nesterov ? g' + mu*b1 : b1).
+
+    Example: `%p1, %b1 = kiln.momentum %p, %b, %g, %factor, %lr {mu = 9.0e-01, weight_decay = 0.0} : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<f64>, tensor<f64>) -> (tensor<4xf32>, tensor<4xf32>)`
+  }];
+  let arguments = (ins Kiln_Tensor:$p, Kiln_Tensor:$b, Kiln_Tensor:$g, Kiln_RealScalar:$factor, Kiln_RealScalar:$lr, F64Attr:$mu, F64Attr:$weight_decay, UnitAttr:$nesterov);
+  let results = (outs Kiln_Tensor:$newP, Kiln_Tensor:$newB);
+  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
+}
+
+def Kiln_DispatchOp : Kiln_Op<"dispatch", [SingleBlock, IsolatedFromAbove]> {
+  let summary = "ops that become one generated kernel";
+  let description = [{
+    The body holds kiln ops of one family. `rows` and `cols` are the iteration
+    space of a row dispatch. A dispatch is placed by its position: it is not moved.
+
+    Example: `%y = kiln.dispatch row(%x) space [8, 4] : (tensor<8x4xf32>) -> tensor<8x4xf32> { ^bb0(%a: tensor<8x4xf32>): %b = kiln.relu %a : tensor<8x4xf32> kiln.yield %b : tensor<8x4xf32> }`
+  }];
+  let arguments = (ins Kiln_FamilyAttr:$family, Variadic<Kiln_AnyTensor>:$inputs, OptionalAttr<DenseI64ArrayAttr>:$space);
+  let results = (outs Variadic<Kiln_AnyTensor>:$outputs);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "custom<FamilyKind>($family) `(` $inputs `)` (`space` $space^)? attr-dict `:` functional-type(operands, results) $body";
+  let hasVerifier = 1;
+}
+
+#endif
