@@ -41,7 +41,7 @@ def Kiln_MatmulOp : Kiln_Op<"matmul", [Pure,
   }];
 }
 
-def Kiln_AttentionOp : Kiln_Op<"attention", [Pure, AttrSizedOperandSegments,
+def Kiln_AttentionOp : Kiln_Op<"attention", [Pure,
     DeclareOpInterfaceMethods<DifferentiableOpInterface>,
     DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily", "getFlops"]>,
     DeclareOpInterfaceMethods<ReferenceOpInterface>]> {
@@ -70,7 +70,7 @@ def Kiln_AttentionOp : Kiln_Op<"attention", [Pure, AttrSizedOperandSegments,
     int64_t getHeadDim() { return getQ().getType().getDimSize(1) / getHeads(); }
   }];
 }
-def Kiln_AttentionGradOp : Kiln_Op<"attention_grad", [Pure, AttrSizedOperandSegments,
+def Kiln_AttentionGradOp : Kiln_Op<"attention_grad", [Pure,
     DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily", "getFlops"]>,
     DeclareOpInterfaceMethods<ReferenceOpInterface>]> {
   let summary = "gradients of attention";
