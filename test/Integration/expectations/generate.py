@@ -1,0 +1,250 @@
+#!/usr/bin/env python3
+# ===- generate.py - What PyTorch says a training run should give -----------=== #
+#
+# Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+# ===-----------------------------------------------------------------------=== #
+"""Trains small models with PyTorch in f64 and writes what tests compare with.
+
+    generate.py [CASE...]          (default: every case; needs PyTorch)
+
+writes, beside this file, cases/CASE.json (flags, per-step loss, gradient norm
+and learning rate, evaluation losses, digests of the final weights) and
+gradients/MODEL.json (digests of the first step's gradients, before clipping).
+Weights and tokens come from make_weights.py, batches are read as kiln reads
+them: sequence number j of step s is sequence s * batch + j of the file, modulo
+the number of whole sequences in it.
+"""
+
+import dataclasses
+import json
+import math
+import pathlib
+import sys
+
+import digest
+import make_weights
+import reference
+import torch
+
+HERE = pathlib.Path(__file__).resolve().parent
+MODELS = HERE.parent / "models"
+BATCH, LENGTH, STEPS, VALIDATION_BATCHES = 4, 40, 20, 2
+GRADIENT_SAMPLES, WEIGHT_SAMPLES = 64, 16
+
+
+@dataclasses.dataclass
+class Case:
+    model: str
+    # Name and options in kiln's spelling. The default eps of 1e-8 would compare
+    # rounding noise: GPT-2's key bias has no gradient but noise of that size,
+    # and the update divides the one by the other.
+    optimizer: str = "adamw:eps=1e-6,weight_decay=0.1"
+    lr: float = 1e-3
+    schedule: str = "constant"
+    warmup: int = 0
+    min_lr: float = 0.0
+    clip: float = 1.0  # 0: the norm is reported, nothing scaled; -1: --clip=off
+    microbatches: tuple = (1,)  # every one of these must give the same
+    compare_weights: bool = True
+
+
+CASES = {
+    "gpt2-adamw": Case("gpt2-awkward", microbatches=(1, 2, 4)),
+    "gpt2-adamw-defaults": Case("gpt2-awkward", optimizer="adamw", compare_weights=False),
+    "gpt2-clip-small": Case("gpt2-awkward", clip=0.1, microbatches=(1, 2)),
+    "gpt2-clip-zero": Case("gpt2-awkward", clip=0.0),
+    "gpt2-clip-off": Case("gpt2-awkward", clip=-1.0, microbatches=(1, 2)),
+    "gpt2-cosine": Case(
+        "gpt2-awkward", lr=3e-3, schedule="cosine", warmup=5, min_lr=3e-4
+    ),
+    "gpt2-decay-all": Case(
+        "gpt2-awkward", optimizer="adamw:eps=1e-6,weight_decay=0.5,decay=all"
+    ),
+    "gpt2-adam": Case("gpt2-awkward", optimizer="adam:eps=1e-6,weight_decay=0.01"),
+    "gpt2-sgd": Case("gpt2-awkward", optimizer="sgd:weight_decay=0.01", lr=0.1),
+    "gpt2-momentum": Case("gpt2-awkward", optimizer="momentum:momentum=0.9", lr=0.02),
+    "gpt2-nesterov": Case(
+        "gpt2-awkward", optimizer="nesterov:momentum=0.9,weight_decay=0.01", lr=0.02
+    ),
+    "gpt2-erf-inner": Case("gpt2-erf-inner"),
+    "llama-gqa": Case("llama-gqa", microbatches=(1, 2, 4)),
+    "llama-gqa-cosine": Case(
+        "llama-gqa", lr=3e-3, schedule="cosine", warmup=5, min_lr=3e-4, clip=0.5
+    ),
+    "llama-gqa-sgd": Case("llama-gqa", optimizer="sgd", lr=0.1),
+    "llama-tied-bias": Case("llama-tied-bias", microbatches=(1, 2)),
+    "llama-rope3": Case("llama-rope3"),
+}
+
+
+def batch_of(tokens, step):
+    sequences = (len(tokens) - 1) // LENGTH
+    starts = [(step * BATCH + j) % sequences * LENGTH for j in range(BATCH)]
+    rows = torch.tensor([tokens[s : s + LENGTH + 1] for s in starts])
+    return rows[:, :-1], rows[:, 1:]
+
+
+def learning_rate(case, step):
+    if step < case.warmup:
+        return case.lr * (step + 1) / case.warmup
+    if case.schedule == "constant":
+        return case.lr
+    done = (step - case.warmup) / (STEPS - case.warmup)
+    return case.min_lr + (case.lr - case.min_lr) * (1 + math.cos(math.pi * done)) / 2
+
+
+def make_optimizer(case, weights):
+    name, _, text = case.optimizer.partition(":")
+    options = dict(item.split("=") for item in text.split(",")) if text else {}
+    every = options.pop("decay", "") == "all"
+    options = {key: float(value) for key, value in options.items()}
+    decay = options.pop("weight_decay", 0.0)
+    decayed = [w for w in weights.values() if every or w.dim() >= 2]
+    others = [w for w in weights.values() if not every and w.dim() < 2]
+    groups = [
+        {"params": decayed, "weight_decay": decay},
+        {"params": others, "weight_decay": 0.0},
+    ]
+    groups = [group for group in groups if group["params"]]
+    if name in ("adamw", "adam"):
+        kind = torch.optim.AdamW if name == "adamw" else torch.optim.Adam
+        betas = (options.get("beta1", 0.9), options.get("beta2", 0.999))
+        return kind(groups, lr=case.lr, betas=betas, eps=options.get("eps", 1e-8))
+    if name not in ("sgd", "momentum", "nesterov"):
+        raise ValueError(f"unknown optimizer '{name}'")
+    momentum = options["momentum"] if name != "sgd" else 0.0
+    return torch.optim.SGD(
+        groups, lr=case.lr, momentum=momentum, nesterov=name == "nesterov"
+    )
+
+
+def load(config, dtype):
+    weights = {}
+    for name, shape, kind in make_weights.parameters(config):
+        data = make_weights.values(name, kind, math.prod(shape))
+        weights[name] = torch.tensor(data, dtype=dtype).view(shape).requires_grad_()
+    return weights
+
+
+def evaluate(config, weights, tokens):
+    with torch.no_grad():
+        losses = [
+            reference.loss(config, weights, *batch_of(tokens, i)).item()
+            for i in range(VALIDATION_BATCHES)
+        ]
+    return sum(losses) / len(losses)
+
+
+def digests(tensors, samples):
+    return {
+        name: digest.digest(name, tensor.detach().flatten().tolist(), samples)
+        for name, tensor in tensors.items()
+    }
+
+
+def train(case, dtype=torch.float64):
+    """Runs a case; returns its expectation and the first step's gradients."""
+    config = json.loads((MODELS / case.model / "config.json").read_text())
+    weights = load(config, dtype)
+    train_tokens = make_weights.train_tokens(config)
+    validation_tokens = make_weights.validation_tokens(config)
+    optimizer = make_optimizer(case, weights)
+    steps, gradients = [], {}
+    first_evaluation = evaluate(config, weights, validation_tokens)
+    for step in range(STEPS):
+        rate = learning_rate(case, step)
+        for group in optimizer.param_groups:
+            group["lr"] = rate
+        optimizer.zero_grad()
+        loss = reference.loss(config, weights, *batch_of(train_tokens, step))
+        loss.backward()
+        norm = math.sqrt(
+            sum(w.grad.double().square().sum().item() for w in weights.values())
+        )
+        steps.append({"loss": loss.item(), "grad_norm": norm, "lr": rate})
+        if step == 0:
+            gradients = {name: w.grad.clone() for name, w in weights.items()}
+        scale = case.clip / (norm + 1e-6)
+        if case.clip > 0 and scale < 1:
+            for w in weights.values():
+                w.grad.mul_(scale)
+        optimizer.step()
+    return {
+        "steps": steps,
+        "evaluation": {
+            "first": first_evaluation,
+            "last": evaluate(config, weights, validation_tokens),
+        },
+        "weights": weights,
+    }, gradients
+
+
+def flags(case):
+    """The flags that make kiln do what the case says."""
+    compile_flags = [
+        f"--batch={BATCH}",
+        f"--seq={LENGTH}",
+        f"--optimizer={case.optimizer}",
+        f"--clip={'off' if case.clip < 0 else 'on'}",
+    ]
+    run_flags = [f"--steps={STEPS}", f"--lr={case.lr!r}"]
+    run_flags.append(f"--val-batches={VALIDATION_BATCHES}")
+    if case.schedule != "constant":
+        run_flags.append(f"--lr-schedule={case.schedule}")
+        run_flags.append(f"--min-lr={case.min_lr!r}")
+    if case.warmup:
+        run_flags.append(f"--warmup-steps={case.warmup}")
+    if case.clip >= 0:
+        run_flags.append(f"--grad-clip={case.clip!r}")
+    return {
+        "compile_flags": compile_flags,
+        "run_flags": run_flags,
+        "microbatches": list(case.microbatches),
+    }
+
+
+def dump(path, value):
+    """JSON with a line for each step and each tensor."""
+
+    def entries(part):
+        if isinstance(part, dict):
+            items = [f"{json.dumps(k)}: {json.dumps(v)}" for k, v in part.items()]
+            return "{\n  " + ",\n  ".join(items) + "}"
+        if isinstance(part, list) and part and isinstance(part[0], dict):
+            return "[\n  " + ",\n  ".join(json.dumps(v) for v in part) + "]"
+        return json.dumps(part)
+
+    path.parent.mkdir(exist_ok=True)
+    lines = [f"{json.dumps(key)}: {entries(part)}" for key, part in value.items()]
+    path.write_text("{" + ",\n ".join(lines) + "}\n")
+
+
+def main(names):
+    unknown = [name for name in names if name not in CASES]
+    if unknown:
+        print(f"generate.py: no case '{unknown[0]}'", file=sys.stderr)
+        return 2
+    for name in names or CASES:
+        case = CASES[name]
+        result, gradients = train(case)
+        weights = result.pop("weights")
+        expectation = {"model": case.model, **flags(case), **result}
+        if case.compare_weights:
+            expectation["weights"] = digests(weights, WEIGHT_SAMPLES)
+        dump(HERE / "cases" / f"{name}.json", expectation)
+        dump(
+            HERE / "gradients" / f"{case.model}.json",
+            {"gradients": digests(gradients, GRADIENT_SAMPLES)},
+        )
+        first, last = result["steps"][0], result["steps"][-1]
+        print(
+            f"{name}: loss {first['loss']:.6f} -> {last['loss']:.6f}, "
+            f"gradient norm {first['grad_norm']:.4f} -> {last['grad_norm']:.4f}"
+        )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,92 @@
+#!/usr/bin/env python3
+# ===- run_case.py - Compile, train and compare one case ---------------------=== #
+#
+# Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+# ===-----------------------------------------------------------------------=== #
+"""Compiles a case's model, trains it, and compares with the expectation.
+
+    run_case.py CASE --kilnc=PATH [--work=DIR] [--compile-flag=F]...
+                [--run-flag=F]... [--tolerance=--loss-rtol=X]...
+
+Extra compile flags may add any technique that promises the same training: the
+expectation stays. Every micro-batch count of the case is run. Only the standard
+library is used.
+"""
+
+import argparse
+import json
+import pathlib
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import compare
+import make_weights
+
+HERE = pathlib.Path(__file__).resolve().parent
+
+
+def run(command):
+    print("+ " + shlex.join(map(str, command)), flush=True)
+    return subprocess.run(command, stdout=subprocess.DEVNULL).returncode
+
+
+def run_once(case, name, arguments, work, microbatches):
+    """One micro-batch count, in a directory of its own."""
+    shutil.rmtree(work, ignore_errors=True)
+    work.mkdir(parents=True)
+    model = HERE.parent / "models" / case["model"]
+    if make_weights.main([str(model), str(work)]):
+        return 2
+    executable = work / "train"
+    flags = case["compile_flags"] + [f"--microbatches={microbatches}", "--emit-gradients"]
+    command = [arguments.kilnc, model, *flags, *arguments.compile_flag, "-o", executable]
+    if run(command):
+        return 1
+    outputs = {"log": "log.jsonl", "dump-gradients": "gradients.safetensors", "save": "saved"}
+    command = [executable, f"--data={work / 'train.bin'}"]
+    command += [f"--val-data={work / 'validation.bin'}"]
+    command += [f"--init={work / 'model.safetensors'}", *case["run_flags"]]
+    command += [f"--{flag}={work / file}" for flag, file in outputs.items()]
+    if run(command + arguments.run_flag):
+        return 1
+    return compare.main(
+        [
+            str(HERE / "cases" / f"{name}.json"),
+            f"--log={work / outputs['log']}",
+            f"--gradients={work / outputs['dump-gradients']}",
+            f"--weights={work / outputs['save']}",
+            *arguments.tolerance,
+        ]
+    )
+
+
+def main(argv):
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("case", help="a name in cases/, without .json")
+    parser.add_argument("--kilnc", required=True)
+    parser.add_argument("--work", help="kept; a temporary directory unless given")
+    parser.add_argument("--compile-flag", action="append", default=[])
+    parser.add_argument("--run-flag", action="append", default=[])
+    parser.add_argument("--tolerance", action="append", default=[])
+    arguments = parser.parse_args(argv)
+    file = HERE / "cases" / f"{arguments.case}.json"
+    if not file.exists():
+        print(f"run_case.py: no case '{arguments.case}' in {file.parent}", file=sys.stderr)
+        return 2
+    case = json.loads(file.read_text())
+    with tempfile.TemporaryDirectory() as temporary:
+        work = pathlib.Path(arguments.work or temporary)
+        codes = [
+            run_once(case, arguments.case, arguments, work / f"microbatches-{n}", n)
+            for n in case["microbatches"]
+        ]
+    return max(codes)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
