@@ -98,7 +98,6 @@ private:
   void prune(int keep, std::vector<std::string> &notes) const;
   std::string path_;
   int lock_ = -1;
-  int directory_ = -1;
 };
 
 struct FoundCheckpoint {

@@ -59,6 +59,10 @@ Result<nlohmann::json> parseJson(std::string_view text,
                                  const std::string &source,
                                  const JsonLimits &limits = {});
 
+/// `text` as a JSON string with its quotes. Bytes that are not UTF-8 become
+/// U+FFFD.
+std::string jsonQuoted(std::string_view text);
+
 /// Reads and parses a regular file.
 Result<nlohmann::json> readJsonFile(const std::string &path,
                                     const JsonLimits &limits = {});

@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Names that come from files can hold anything: line breaks, terminal escapes,
-// a megabyte of text. `quoted` makes them fit to stand in a message.
+// a megabyte of text. `inQuotes` makes them fit to stand in a message.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,7 +25,7 @@ namespace kiln {
 std::string printable(std::string_view text, std::size_t limit = 120);
 
 /// printable(text) in single quotes.
-std::string quoted(std::string_view text, std::size_t limit = 120);
+std::string inQuotes(std::string_view text, std::size_t limit = 120);
 
 /// "[2, 3]".
 std::string shapeText(const std::vector<int64_t> &shape);

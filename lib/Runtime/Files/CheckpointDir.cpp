@@ -1,0 +1,299 @@
+//===- CheckpointDir.cpp - Durable checkpoints ----------------------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// See CheckpointDir.h for the protocol. Order of operations in save(): files
+// and manifest synced, staging directory synced, rename, parent synced,
+// `latest` written, older checkpoints pruned.
+//
+//===----------------------------------------------------------------------===//
+
+#include "kiln/Runtime/Files/CheckpointDir.h"
+#include "CheckpointFormat.h"
+#include "Posix.h"
+#include "kiln/Runtime/Files/Messages.h"
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <fcntl.h>
+#include <filesystem>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+using namespace kiln;
+
+namespace {
+
+bool startsWith(std::string_view text, std::string_view prefix) {
+  return text.substr(0, prefix.size()) == prefix;
+}
+
+/// Removes a tree. What stays behind is removed when the directory is opened
+/// the next time.
+std::string removeTree(const std::string &path) {
+  std::error_code error;
+  std::filesystem::remove_all(path, error);
+  return error ? "cannot remove '" + path + "': " + error.message() : "";
+}
+
+/// Removes what runs left that died while they saved or pruned. Safe because
+/// the lock is held.
+Status removeLeftovers(const std::string &path) {
+  std::error_code error;
+  std::filesystem::directory_iterator it(path, error), end;
+  std::vector<std::string> leftovers;
+  for (; !error && it != end; it.increment(error)) {
+    std::string name = it->path().filename().string();
+    if (startsWith(name, kStagingPrefix) || startsWith(name, kTrashPrefix) ||
+        startsWith(name, ".tmp-latest."))
+      leftovers.push_back(path + "/" + name);
+  }
+  if (error)
+    return Status::error("cannot list '" + path + "': " + error.message());
+  for (const std::string &leftover : leftovers)
+    if (std::string fault = removeTree(leftover); !fault.empty())
+      return Status::error(fault);
+  return Status();
+}
+
+std::string trashName(const std::string &directory, const std::string &name) {
+  // `name` is checkpoint-<step>; the prefix repeats it up to the step.
+  return directory + "/" + kTrashPrefix + name.substr(name.rfind('-') + 1) +
+         "." + std::to_string(::getpid());
+}
+
+} // namespace
+
+Status CheckpointStage::checkName(const std::string &name) const {
+  if (!isPlainName(name) || name == kManifestName)
+    return Status::error("a checkpoint cannot hold a file named " +
+                         inQuotes(name));
+  for (const CheckpointFile &file : files_)
+    if (file.name == name)
+      return Status::error("a checkpoint cannot hold two files named " +
+                           inQuotes(name));
+  return Status();
+}
+
+Status CheckpointStage::addText(const std::string &name,
+                                std::string_view text) {
+  if (Status status = checkName(name); !status.ok())
+    return status;
+  Result<OutputFile> file = OutputFile::create(directory_ + "/" + name);
+  if (!file.ok())
+    return file.status();
+  if (Status status = file->write(text.data(), text.size()); !status.ok())
+    return status;
+  if (Status status = file->commit(); !status.ok())
+    return status;
+  files_.push_back({name, file->bytesWritten(), file->hash()});
+  return Status();
+}
+
+Status CheckpointStage::addTensors(
+    const std::string &name, std::vector<TensorDeclaration> tensors,
+    const std::function<Status(SafeTensorsWriter &)> &fill) {
+  if (Status status = checkName(name); !status.ok())
+    return status;
+  Result<SafeTensorsWriter> writer =
+      SafeTensorsWriter::create(directory_ + "/" + name, std::move(tensors));
+  if (!writer.ok())
+    return writer.status();
+  if (Status status = fill(*writer); !status.ok())
+    return status;
+  if (Status status = writer->finish(); !status.ok())
+    return status;
+  files_.push_back({name, writer->fileBytes(), writer->hash()});
+  return Status();
+}
+
+Result<CheckpointDir> CheckpointDir::open(const std::string &path) {
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  if (error)
+    return Status::error("cannot create the directory '" + path +
+                         "': " + error.message());
+  CheckpointDir result;
+  result.path_ = path;
+  std::string lock = path + "/.lock";
+  result.lock_ = ::open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  if (result.lock_ < 0)
+    return Status::error("cannot write into '" + path +
+                         "': " + errnoText(errno) +
+                         "; choose another directory to save in");
+  if (::flock(result.lock_, LOCK_EX | LOCK_NB) != 0)
+    return Status::error(
+        errno == EWOULDBLOCK
+            ? "'" + path +
+                  "' is in use by another run; choose another directory to "
+                  "save in, or wait for that run to end"
+            : "cannot lock '" + lock + "': " + errnoText(errno));
+  if (Status status = removeLeftovers(path); !status.ok())
+    return status;
+
+  // Creating a file can work where writing does not (full disk, quota).
+  Result<OutputFile> probe = OutputFile::create(path + "/latest");
+  if (!probe.ok())
+    return probe.status();
+  char page[4096] = {};
+  if (Status status = probe->write(page, sizeof page); !status.ok())
+    return status;
+  return result;
+}
+
+CheckpointDir::CheckpointDir(CheckpointDir &&other) noexcept {
+  *this = std::move(other);
+}
+
+CheckpointDir &CheckpointDir::operator=(CheckpointDir &&other) noexcept {
+  std::swap(path_, other.path_);
+  std::swap(lock_, other.lock_);
+  return *this;
+}
+
+CheckpointDir::~CheckpointDir() {
+  if (lock_ >= 0)
+    ::close(lock_);
+}
+
+std::vector<int64_t> CheckpointDir::steps() const {
+  std::vector<int64_t> steps;
+  if (Result<std::vector<ListedCheckpoint>> list = listCheckpoints(path_);
+      list.ok())
+    for (const ListedCheckpoint &entry : *list)
+      steps.push_back(entry.step);
+  return steps;
+}
+
+Status CheckpointDir::checkFreeSpace(uint64_t bytes) const {
+  struct statvfs info;
+  // A file system that cannot tell (or counts no blocks) is given a try.
+  if (::statvfs(path_.c_str(), &info) != 0 || info.f_blocks == 0)
+    return Status();
+  uint64_t available;
+  if (__builtin_mul_overflow(uint64_t(info.f_bavail), uint64_t(info.f_frsize),
+                             &available) ||
+      available >= bytes)
+    return Status();
+  return Status::error("'" + path_ + "' has " + std::to_string(available) +
+                       " bytes free, a checkpoint needs " +
+                       std::to_string(bytes) +
+                       "; free space or choose another directory");
+}
+
+Status CheckpointDir::save(int64_t step,
+                           const std::function<Status(CheckpointStage &)> &fill,
+                           const nlohmann::json &extra, int keep,
+                           std::vector<std::string> &notes) {
+  Result<std::vector<ListedCheckpoint>> existing = listCheckpoints(path_);
+  if (!existing.ok())
+    return Status::error(existing.status().message());
+  CheckpointManifest manifest;
+  manifest.step = step;
+  manifest.extra = extra;
+  for (const ListedCheckpoint &entry : *existing)
+    if (entry.manifest.ok())
+      manifest.sequence =
+          std::max(manifest.sequence, entry.manifest->sequence + 1);
+
+  std::string staging = path_ + "/" + kStagingPrefix + std::to_string(step) +
+                        "." + std::to_string(::getpid());
+  removeTree(staging); // of an earlier attempt that could not be removed
+  if (::mkdir(staging.c_str(), 0777) != 0)
+    return Status::error("cannot create '" + staging +
+                         "': " + errnoText(errno));
+
+  CheckpointStage stage(staging);
+  Status status = fill(stage);
+  if (status.ok()) {
+    manifest.files = std::move(stage.files_);
+    status = writeFile(staging + "/" + kManifestName, manifestText(manifest));
+  }
+  if (status.ok())
+    status = commit(staging, checkpointName(step));
+  if (!status.ok()) {
+    removeTree(staging);
+    return status;
+  }
+
+  // The new checkpoint is in place. What fails from here on does not undo it,
+  // but nothing older may go before it is known to be durable.
+  if (int error = syncDirectory(path_)) {
+    notes.push_back("checkpoint-" + std::to_string(step) + " is saved, but '" +
+                    path_ + "' could not be synced: " + errnoText(error) +
+                    "; older checkpoints are kept");
+    return Status();
+  }
+  // A checkpoint that was replaced is in one of these now.
+  for (const std::string &old :
+       {staging, trashName(path_, checkpointName(step))})
+    if (std::string fault = removeTree(old); !fault.empty())
+      notes.push_back(fault);
+  if (Status latest = writeFile(path_ + "/latest", checkpointName(step) + "\n");
+      !latest.ok())
+    notes.push_back(latest.message());
+  if (keep > 0)
+    prune(keep, notes);
+  return Status();
+}
+
+/// Renames the finished staging directory. An older checkpoint of the name is
+/// exchanged with it, so that one of both is there at any moment.
+Status CheckpointDir::commit(const std::string &staging,
+                             const std::string &name) {
+  std::string target = path_ + "/" + name;
+  auto rename = [&](unsigned flags) {
+    return ::renameat2(AT_FDCWD, staging.c_str(), AT_FDCWD, target.c_str(),
+                       flags) == 0
+               ? 0
+               : errno;
+  };
+  int error = rename(RENAME_NOREPLACE);
+  if (error == EEXIST)
+    error = rename(RENAME_EXCHANGE);
+  if (error == EINVAL || error == ENOSYS) {
+    // A file system without renameat2: put an old one aside first. A plain
+    // rename never replaces a directory that holds files.
+    std::string trash = trashName(path_, name);
+    bool moved = ::rename(target.c_str(), trash.c_str()) == 0;
+    error = ::rename(staging.c_str(), target.c_str()) == 0 ? 0 : errno;
+    if (error != 0 && moved)
+      (void)!::rename(trash.c_str(), target.c_str());
+  }
+  if (error != 0)
+    return Status::error("cannot rename '" + staging + "' to '" + target +
+                         "': " + errnoText(error));
+  return Status();
+}
+
+void CheckpointDir::prune(int keep, std::vector<std::string> &notes) const {
+  Result<std::vector<ListedCheckpoint>> list = listCheckpoints(path_);
+  if (!list.ok()) {
+    notes.push_back(list.status().message());
+    return;
+  }
+  // Directories without a valid manifest are not counted and stay: another
+  // program may have made them.
+  list->erase(std::remove_if(list->begin(), list->end(),
+                             [](const ListedCheckpoint &entry) {
+                               return !entry.manifest.ok();
+                             }),
+              list->end());
+  for (std::size_t i = 0; i + keep < list->size(); ++i) {
+    const std::string &path = (*list)[i].path;
+    std::string trash = trashName(path_, std::string(baseName(path)));
+    // Renamed first, so that a crash leaves no half-deleted checkpoint.
+    if (::rename(path.c_str(), trash.c_str()) != 0) {
+      notes.push_back("cannot remove the old '" + path +
+                      "': " + errnoText(errno));
+      continue;
+    }
+    if (std::string fault = removeTree(trash); !fault.empty())
+      notes.push_back(fault);
+  }
+}

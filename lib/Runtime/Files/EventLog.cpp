@@ -1,0 +1,188 @@
+//===- EventLog.cpp - The JSON-lines log of a run -------------------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// See EventLog.h.
+//
+//===----------------------------------------------------------------------===//
+
+#include "kiln/Runtime/Files/EventLog.h"
+#include "Posix.h"
+#include "kiln/Runtime/Files/InputFile.h"
+#include "kiln/Runtime/Files/Json.h"
+#include "kiln/Runtime/Files/Messages.h"
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cmath>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <vector>
+
+using namespace kiln;
+
+namespace {
+
+/// No line of a log is longer; what is has no step.
+constexpr std::size_t kMaxLineBytes = 1 << 20;
+
+/// Where to cut a log for a resume at `step`: before the first complete line of
+/// a later step, or after the last complete line.
+Result<int64_t> keptBytes(const std::string &path, int64_t step) {
+  Result<InputFile> file = InputFile::open(path);
+  if (!file.ok())
+    return file.status();
+  std::vector<char> chunk(64 << 10);
+  std::string line;
+  int64_t lineStart = 0;
+  for (uint64_t position = 0; position < file->size();) {
+    uint64_t count = std::min<uint64_t>(chunk.size(), file->size() - position);
+    if (Status status = file->read(position, chunk.data(), count); !status.ok())
+      return status;
+    for (uint64_t i = 0; i < count; ++i) {
+      if (chunk[i] != '\n') {
+        if (line.size() <= kMaxLineBytes)
+          line += chunk[i];
+        continue;
+      }
+      if (std::optional<int64_t> found = stepOfLine(line);
+          found && *found > step)
+        return lineStart;
+      line.clear();
+      lineStart = position + i + 1;
+    }
+    position += count;
+  }
+  return lineStart;
+}
+
+} // namespace
+
+void LogLine::begin(std::string_view key) {
+  body_ += body_.empty() ? "{" : ",";
+  body_ += jsonQuoted(key);
+  body_ += ':';
+}
+
+LogLine &LogLine::integer(std::string_view key, int64_t value) {
+  begin(key);
+  body_ += std::to_string(value);
+  return *this;
+}
+
+LogLine &LogLine::real(std::string_view key, double value) {
+  begin(key);
+  if (!std::isfinite(value)) {
+    body_ += "null";
+    if (nonfinite_.empty())
+      nonfinite_ = std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
+    return *this;
+  }
+  char digits[40];
+  auto [end, error] = std::to_chars(digits, digits + sizeof digits, value,
+                                    std::chars_format::general, 17);
+  body_.append(digits, end);
+  return *this;
+}
+
+LogLine &LogLine::text(std::string_view key, std::string_view value) {
+  begin(key);
+  body_ += jsonQuoted(value);
+  return *this;
+}
+
+LogLine &LogLine::boolean(std::string_view key, bool value) {
+  begin(key);
+  body_ += value ? "true" : "false";
+  return *this;
+}
+
+LogLine &LogLine::json(std::string_view key, std::string_view json) {
+  begin(key);
+  body_ += json;
+  return *this;
+}
+
+std::string LogLine::finish() const {
+  std::string line = body_.empty() ? "{" : body_;
+  if (!nonfinite_.empty())
+    line += ",\"nonfinite\":\"" + nonfinite_ + "\"";
+  return line + "}\n";
+}
+
+std::optional<int64_t> kiln::stepOfLine(std::string_view line) {
+  JsonLimits limits;
+  limits.maxBytes = kMaxLineBytes;
+  Result<nlohmann::json> json = parseJson(line, "log line", limits);
+  if (!json.ok() || !json->is_object())
+    return std::nullopt;
+  for (const char *key : {"step", "steps"}) {
+    auto it = json->find(key);
+    if (it != json->end() && it->is_number_integer() &&
+        !(it->is_number_unsigned() && it->get<uint64_t>() > INT64_MAX))
+      return it->get<int64_t>();
+  }
+  return std::nullopt;
+}
+
+Result<EventLog> EventLog::open(const std::string &path,
+                                std::optional<int64_t> resumedStep, Warn warn) {
+  EventLog log;
+  log.path_ = path;
+  log.warn_ = std::move(warn);
+  log.fd_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+  if (log.fd_ < 0)
+    return Status::error("cannot open the log '" + path +
+                         "': " + errnoText(errno));
+  struct stat info;
+  log.seekable_ = ::fstat(log.fd_, &info) == 0 && S_ISREG(info.st_mode);
+  if (!log.seekable_)
+    return log;
+  if (resumedStep) {
+    Result<int64_t> kept = keptBytes(path, *resumedStep);
+    if (!kept.ok())
+      return kept.status();
+    log.end_ = *kept;
+  }
+  if (::ftruncate(log.fd_, log.end_) != 0)
+    return Status::error("cannot truncate the log '" + path +
+                         "': " + errnoText(errno));
+  return log;
+}
+
+EventLog::EventLog(EventLog &&other) noexcept { *this = std::move(other); }
+
+EventLog &EventLog::operator=(EventLog &&other) noexcept {
+  std::swap(path_, other.path_);
+  std::swap(warn_, other.warn_);
+  std::swap(fd_, other.fd_);
+  std::swap(seekable_, other.seekable_);
+  std::swap(end_, other.end_);
+  std::swap(linesLost_, other.linesLost_);
+  return *this;
+}
+
+EventLog::~EventLog() {
+  if (fd_ >= 0)
+    ::close(fd_);
+}
+
+void EventLog::write(const LogLine &line) {
+  std::string text = line.finish();
+  int error = seekable_ ? writeAllAt(fd_, text.data(), text.size(), end_)
+                        : writeAll(fd_, text.data(), text.size());
+  if (error == 0) {
+    end_ += text.size();
+    return;
+  }
+  // A later line overwrites what this one left, even if cutting it off fails.
+  if (seekable_)
+    (void)!::ftruncate(fd_, end_);
+  if (linesLost_++ == 0 && warn_)
+    warn_("cannot write the log '" + path_ + "': " + errnoText(error) +
+          "; training continues, lines are lost until it can be written");
+}

@@ -1,0 +1,182 @@
+//===- InitialValues.cpp - Initial values of states -----------------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Elements 2k and 2k+1 share Philox block k of the stream of their state: its
+// 128 bits are two uniform numbers, or one pair of normal ones (Box-Muller).
+//
+//===----------------------------------------------------------------------===//
+
+#include "kiln/Runtime/Files/InitialValues.h"
+#include "Hash.h"
+#include "kiln/Runtime/Files/CheckedMath.h"
+#include "kiln/Runtime/Files/Messages.h"
+#include "kiln/Runtime/Files/Rng.h"
+#include <cassert>
+#include <cmath>
+#include <cstring>
+
+using namespace kiln;
+
+namespace {
+
+/// Computes single elements; keeps the last Philox block, since neighbours
+/// share it.
+class Elements {
+public:
+  Elements(const InitialValue &init, uint64_t key) : init_(init), key_(key) {}
+
+  double at(int64_t element) {
+    switch (init_.kind) {
+    case InitialValue::Kind::Constant:
+      return init_.value;
+    case InitialValue::Kind::Uniform:
+      draw(element / 2);
+      return init_.low +
+             (init_.high - init_.low) * (element % 2 ? second_ : first_);
+    case InitialValue::Kind::Normal:
+      draw(element / 2);
+      return init_.mean + init_.stddev * (element % 2 ? second_ : first_);
+    case InitialValue::Kind::RopeCos:
+    case InitialValue::Kind::RopeSin: {
+      int64_t width = init_.inverseFrequencies.size();
+      double angle =
+          double(element / width) * init_.inverseFrequencies[element % width];
+      return init_.scale * (init_.kind == InitialValue::Kind::RopeCos
+                                ? std::cos(angle)
+                                : std::sin(angle));
+    }
+    }
+    return 0.0;
+  }
+
+private:
+  void draw(int64_t block) {
+    if (block == block_)
+      return;
+    block_ = block;
+    std::array<uint32_t, 4> words = philox4x32(uint64_t(block), key_);
+    first_ = uniformFromBits(words[0], words[1]);
+    second_ = uniformFromBits(words[2], words[3]);
+    if (init_.kind == InitialValue::Kind::Normal) {
+      constexpr double twoPi = 6.283185307179586476925;
+      double radius = std::sqrt(-2.0 * std::log(1.0 - first_)); // log of (0, 1]
+      double angle = twoPi * second_;
+      first_ = radius * std::cos(angle);
+      second_ = radius * std::sin(angle);
+    }
+  }
+
+  const InitialValue &init_;
+  uint64_t key_;
+  int64_t block_ = -1;
+  double first_ = 0.0, second_ = 0.0;
+};
+
+Status readNumber(const nlohmann::json &init, const char *key, double &value,
+                  const std::string &where) {
+  auto it = init.find(key);
+  if (it == init.end() || !it->is_number())
+    return Status::badInput(where + ": init has no number '" +
+                            std::string(key) + "'");
+  value = it->get<double>();
+  if (!std::isfinite(value))
+    return Status::badInput(where + ": init '" + std::string(key) +
+                            "' is not finite");
+  return Status();
+}
+
+} // namespace
+
+Result<InitialValue> kiln::parseInitialValue(const nlohmann::json &init,
+                                             const std::string &where) {
+  if (!init.is_object())
+    return Status::badInput(where + ": init is not an object");
+  auto kind = init.find("kind");
+  if (kind == init.end() || !kind->is_string())
+    return Status::badInput(where + ": init has no string 'kind'");
+  const std::string &name = kind->get_ref<const std::string &>();
+
+  InitialValue result;
+  auto numbers =
+      [&](std::initializer_list<std::pair<const char *, double *>> fields)
+      -> Result<InitialValue> {
+    for (auto [key, place] : fields)
+      if (Status status = readNumber(init, key, *place, where); !status.ok())
+        return status;
+    return result;
+  };
+  if (name == "constant") {
+    result.kind = InitialValue::Kind::Constant;
+    return numbers({{"value", &result.value}});
+  }
+  if (name == "normal") {
+    result.kind = InitialValue::Kind::Normal;
+    return numbers({{"mean", &result.mean}, {"stddev", &result.stddev}});
+  }
+  if (name == "uniform") {
+    result.kind = InitialValue::Kind::Uniform;
+    return numbers({{"low", &result.low}, {"high", &result.high}});
+  }
+  if (name != "rope_cos" && name != "rope_sin")
+    return Status::badInput(where + ": unknown kind of init " + inQuotes(name));
+
+  result.kind = name == "rope_cos" ? InitialValue::Kind::RopeCos
+                                   : InitialValue::Kind::RopeSin;
+  auto frequencies = init.find("inv_freq");
+  if (frequencies == init.end() || !frequencies->is_array() ||
+      frequencies->empty())
+    return Status::badInput(where + ": init has no array 'inv_freq'");
+  for (const nlohmann::json &frequency : *frequencies) {
+    if (!frequency.is_number() || !std::isfinite(frequency.get<double>()))
+      return Status::badInput(where + ": an element of init 'inv_freq' is not "
+                                      "a finite number");
+    result.inverseFrequencies.push_back(frequency.get<double>());
+  }
+  return numbers({{"scale", &result.scale}});
+}
+
+Status kiln::fillInitialValue(const InitialValue &init, uint64_t seed,
+                              std::string_view stateName,
+                              const std::vector<int64_t> &shape,
+                              TensorType type, int64_t begin, int64_t end,
+                              void *destination) {
+  std::string where = "state " + inQuotes(stateName);
+  std::optional<int64_t> elements = checkedElements(shape);
+  if (!elements || begin < 0 || begin > end || end > *elements)
+    return Status::error(where + ": elements [" + std::to_string(begin) + ", " +
+                         std::to_string(end) + ") are not within shape " +
+                         shapeText(shape));
+  bool isRope = init.kind == InitialValue::Kind::RopeCos ||
+                init.kind == InitialValue::Kind::RopeSin;
+  if (isRope && (shape.size() != 2 ||
+                 shape[1] != int64_t(init.inverseFrequencies.size())))
+    return Status::error(
+        where + ": shape " + shapeText(shape) + " does not fit a table of " +
+        std::to_string(init.inverseFrequencies.size()) + " rotary frequencies");
+  if (init.kind == InitialValue::Kind::Constant && init.value == 0.0 &&
+      !std::signbit(init.value) && tensorTypeBits(type) % 8 == 0) {
+    std::memset(destination, 0, (end - begin) * (tensorTypeBits(type) / 8));
+    return Status();
+  }
+  if (!isConvertible(TensorType::F64, type))
+    return Status::error(where + ": an initial value cannot be stored as " +
+                         std::string(tensorTypeName(type)));
+
+  Elements values(init, keyedHash(stateName, seed));
+  auto *out = static_cast<char *>(destination);
+  uint64_t bytes = tensorTypeBits(type) / 8;
+  double chunk[512];
+  while (begin < end) {
+    int64_t count = std::min<int64_t>(end - begin, std::size(chunk));
+    for (int64_t i = 0; i < count; ++i)
+      chunk[i] = values.at(begin + i);
+    convertElements(TensorType::F64, chunk, type, out, count);
+    out += count * bytes;
+    begin += count;
+  }
+  return Status();
+}

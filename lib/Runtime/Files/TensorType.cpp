@@ -1,0 +1,255 @@
+//===- TensorType.cpp - Element types of stored tensors -------------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Narrow floats are rounded with integer arithmetic, so that the result does
+// not depend on the rounding or denormal mode of the thread.
+//
+//===----------------------------------------------------------------------===//
+
+#include "kiln/Runtime/Files/TensorType.h"
+#include <cassert>
+#include <cstring>
+
+using namespace kiln;
+
+namespace {
+
+struct TypeFacts {
+  TensorType type;
+  std::string_view name;
+  std::string_view programName;
+  unsigned bits;
+};
+
+/// In the order of the enum.
+constexpr TypeFacts kTypes[] = {
+    {TensorType::F64, "F64", "f64", 64},
+    {TensorType::F32, "F32", "f32", 32},
+    {TensorType::F16, "F16", "f16", 16},
+    {TensorType::BF16, "BF16", "bf16", 16},
+    {TensorType::I64, "I64", "i64", 64},
+    {TensorType::I32, "I32", "i32", 32},
+    {TensorType::I16, "I16", "i16", 16},
+    {TensorType::I8, "I8", "i8", 8},
+    {TensorType::U64, "U64", "", 64},
+    {TensorType::U32, "U32", "", 32},
+    {TensorType::U16, "U16", "", 16},
+    {TensorType::U8, "U8", "u8", 8},
+    {TensorType::Bool, "BOOL", "i1", 8},
+    {TensorType::C64, "C64", "", 64},
+    {TensorType::F8_E4M3, "F8_E4M3", "", 8},
+    {TensorType::F8_E5M2, "F8_E5M2", "", 8},
+    {TensorType::F8_E8M0, "F8_E8M0", "", 8},
+    {TensorType::F8_E4M3FNUZ, "F8_E4M3FNUZ", "", 8},
+    {TensorType::F8_E5M2FNUZ, "F8_E5M2FNUZ", "", 8},
+    {TensorType::F6_E2M3, "F6_E2M3", "", 6},
+    {TensorType::F6_E3M2, "F6_E3M2", "", 6},
+    {TensorType::F4, "F4", "", 4},
+};
+
+const TypeFacts &facts(TensorType type) {
+  const TypeFacts &entry = kTypes[static_cast<unsigned>(type)];
+  assert(entry.type == type && "kTypes is in the order of the enum");
+  return entry;
+}
+
+bool isNumber(TensorType type) { return type <= TensorType::Bool; }
+
+bool isFloat(TensorType type) { return type <= TensorType::BF16; }
+
+/// Rounds to a 16-bit float with `mantissaBits` stored bits, to nearest even.
+template <int exponentBits, int mantissaBits>
+uint16_t roundToNarrow(double value) {
+  constexpr uint64_t infinity = ((uint64_t{1} << exponentBits) - 1)
+                                << mantissaBits;
+  constexpr int bias = (1 << (exponentBits - 1)) - 1;
+  uint64_t bits;
+  std::memcpy(&bits, &value, sizeof bits);
+  uint16_t sign = (bits >> 63) << 15;
+  int exponent = (bits >> 52) & 0x7ff;
+  uint64_t mantissa = bits & ((uint64_t{1} << 52) - 1);
+  if (exponent == 0x7ff)
+    return sign | infinity | (mantissa ? uint64_t{1} << (mantissaBits - 1) : 0);
+  if (exponent == 0) // far below the smallest narrow subnormal
+    return sign;
+  uint64_t significand = mantissa | uint64_t{1} << 52;
+  int narrow = exponent - 1023 + bias;
+  int shift = 52 - mantissaBits + (narrow < 1 ? 1 - narrow : 0);
+  if (shift > 54)
+    return sign;
+  uint64_t kept = significand >> shift;
+  uint64_t rest = significand & ((uint64_t{1} << shift) - 1);
+  uint64_t half = uint64_t{1} << (shift - 1);
+  if (rest > half || (rest == half && (kept & 1)))
+    ++kept;
+  // `kept` of a normal number carries the implicit bit, worth one exponent
+  // step; a carry out of the rounding moves on to the next exponent by itself.
+  uint64_t result =
+      kept + (narrow < 1 ? 0 : uint64_t(narrow - 1) << mantissaBits);
+  return sign | (result > infinity ? infinity : result);
+}
+
+template <typename T> T load(const unsigned char *source) {
+  T value;
+  std::memcpy(&value, source, sizeof value);
+  return value;
+}
+
+/// Stored types that C++17 has no name for.
+struct Half {};
+struct Bfloat {};
+struct Truth {};
+
+template <typename S> struct Source {
+  static constexpr std::size_t size = sizeof(S);
+  static S get(const unsigned char *p) { return load<S>(p); }
+};
+template <> struct Source<Half> {
+  static constexpr std::size_t size = 2;
+  static float get(const unsigned char *p) {
+    return halfToFloat(load<uint16_t>(p));
+  }
+};
+template <> struct Source<Bfloat> {
+  static constexpr std::size_t size = 2;
+  static float get(const unsigned char *p) {
+    return bfloatToFloat(load<uint16_t>(p));
+  }
+};
+template <> struct Source<Truth> {
+  static constexpr std::size_t size = 1;
+  static float get(const unsigned char *p) { return *p != 0 ? 1.0f : 0.0f; }
+};
+
+template <typename S>
+void convertFrom(const unsigned char *source, TensorType to,
+                 unsigned char *destination, std::size_t count) {
+  auto each = [&](auto convert) {
+    using Stored = decltype(convert(Source<S>::get(source)));
+    for (std::size_t i = 0; i < count; ++i) {
+      Stored value = convert(Source<S>::get(source + i * Source<S>::size));
+      std::memcpy(destination + i * sizeof value, &value, sizeof value);
+    }
+  };
+  switch (to) {
+  case TensorType::F64:
+    return each([](auto value) { return static_cast<double>(value); });
+  case TensorType::F32:
+    return each([](auto value) { return static_cast<float>(value); });
+  case TensorType::F16:
+    return each([](auto value) { return doubleToHalf(double(value)); });
+  case TensorType::BF16:
+    return each([](auto value) { return doubleToBfloat(double(value)); });
+  default:
+    assert(false && "isConvertible holds");
+  }
+}
+
+} // namespace
+
+std::string_view kiln::tensorTypeName(TensorType type) {
+  return facts(type).name;
+}
+
+std::optional<TensorType> kiln::parseTensorType(std::string_view name) {
+  for (const TypeFacts &entry : kTypes)
+    if (entry.name == name)
+      return entry.type;
+  return std::nullopt;
+}
+
+std::optional<TensorType> kiln::parseProgramType(std::string_view name) {
+  for (const TypeFacts &entry : kTypes)
+    if (!name.empty() && entry.programName == name)
+      return entry.type;
+  return std::nullopt;
+}
+
+unsigned kiln::tensorTypeBits(TensorType type) { return facts(type).bits; }
+
+bool kiln::isConvertible(TensorType from, TensorType to) {
+  return from == to ? tensorTypeBits(from) % 8 == 0
+                    : isNumber(from) && isFloat(to);
+}
+
+void kiln::convertElements(TensorType from, const void *source, TensorType to,
+                           void *destination, std::size_t count) {
+  assert(isConvertible(from, to));
+  if (count == 0)
+    return;
+  if (from == to) {
+    std::memcpy(destination, source, count * (tensorTypeBits(from) / 8));
+    return;
+  }
+  auto *in = static_cast<const unsigned char *>(source);
+  auto *out = static_cast<unsigned char *>(destination);
+  switch (from) {
+  case TensorType::F64:
+    return convertFrom<double>(in, to, out, count);
+  case TensorType::F32:
+    return convertFrom<float>(in, to, out, count);
+  case TensorType::F16:
+    return convertFrom<Half>(in, to, out, count);
+  case TensorType::BF16:
+    return convertFrom<Bfloat>(in, to, out, count);
+  case TensorType::I64:
+    return convertFrom<int64_t>(in, to, out, count);
+  case TensorType::I32:
+    return convertFrom<int32_t>(in, to, out, count);
+  case TensorType::I16:
+    return convertFrom<int16_t>(in, to, out, count);
+  case TensorType::I8:
+    return convertFrom<int8_t>(in, to, out, count);
+  case TensorType::U64:
+    return convertFrom<uint64_t>(in, to, out, count);
+  case TensorType::U32:
+    return convertFrom<uint32_t>(in, to, out, count);
+  case TensorType::U16:
+    return convertFrom<uint16_t>(in, to, out, count);
+  case TensorType::U8:
+    return convertFrom<uint8_t>(in, to, out, count);
+  case TensorType::Bool:
+    return convertFrom<Truth>(in, to, out, count);
+  default:
+    assert(false && "isConvertible holds");
+  }
+}
+
+float kiln::halfToFloat(uint16_t bits) {
+  uint32_t sign = uint32_t(bits & 0x8000) << 16;
+  uint32_t exponent = (bits >> 10) & 0x1f;
+  uint32_t mantissa = bits & 0x3ff;
+  uint32_t result;
+  if (exponent == 0) {
+    // A subnormal half is a normal float: mantissa * 2^-24, exactly.
+    float value = float(mantissa) * 0x1p-24f;
+    std::memcpy(&result, &value, sizeof result);
+  } else if (exponent == 0x1f) {
+    result = 0x7f800000 | mantissa << 13;
+  } else {
+    result = (exponent + 112) << 23 | mantissa << 13;
+  }
+  result |= sign;
+  float value;
+  std::memcpy(&value, &result, sizeof value);
+  return value;
+}
+
+float kiln::bfloatToFloat(uint16_t bits) {
+  uint32_t wide = uint32_t(bits) << 16;
+  float value;
+  std::memcpy(&value, &wide, sizeof value);
+  return value;
+}
+
+uint16_t kiln::doubleToHalf(double value) {
+  return roundToNarrow<5, 10>(value);
+}
+
+uint16_t kiln::doubleToBfloat(double value) {
+  return roundToNarrow<8, 7>(value);
+}

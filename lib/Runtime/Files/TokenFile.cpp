@@ -1,0 +1,225 @@
+//===- TokenFile.cpp - Token sequences from a file ------------------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// See TokenFile.h.
+//
+//===----------------------------------------------------------------------===//
+
+#include "kiln/Runtime/Files/TokenFile.h"
+#include "kiln/Runtime/Files/CheckedMath.h"
+#include "kiln/Runtime/Files/Messages.h"
+#include "kiln/Runtime/Files/Rng.h"
+#include <algorithm>
+#include <cassert>
+
+using namespace kiln;
+
+namespace {
+
+constexpr std::size_t kHeaderBytes = 1024;
+constexpr std::size_t kBufferBytes = 64 << 10;
+
+uint32_t littleEndian(const unsigned char *bytes, unsigned count) {
+  uint32_t value = 0;
+  for (unsigned i = 0; i < count; ++i)
+    value |= uint32_t(bytes[i]) << (8 * i);
+  return value;
+}
+
+/// The other files that llm.c writes, by magic number.
+const char *otherLlmcFile(uint32_t magic) {
+  switch (magic) {
+  case 20240326:
+    return "model weights";
+  case 20240327:
+    return "a debug state";
+  case 20240328:
+    return "a tokenizer";
+  case 20240522:
+    return "an evaluation set";
+  case 20240527:
+    return "an optimizer state";
+  }
+  return nullptr;
+}
+
+bool endsWith(std::string_view text, std::string_view suffix) {
+  return text.size() >= suffix.size() &&
+         text.substr(text.size() - suffix.size()) == suffix;
+}
+
+Result<TokenLayout> parseLlmcHeader(std::string_view head, uint64_t fileBytes,
+                                    unsigned bytesPerToken, uint32_t version,
+                                    const std::string &path) {
+  auto *bytes = reinterpret_cast<const unsigned char *>(head.data());
+  if (head.size() < kHeaderBytes)
+    return Status::badInput("'" + path +
+                            "': the llm.c header is cut short at " +
+                            std::to_string(head.size()) + " of 1024 bytes");
+  if (uint32_t found = littleEndian(bytes + 4, 4); found != version)
+    return Status::badInput("'" + path + "': llm.c token file has version " +
+                            std::to_string(found) + ", expected " +
+                            std::to_string(version));
+  auto tokens = static_cast<int32_t>(littleEndian(bytes + 8, 4));
+  if (tokens < 0)
+    return Status::badInput("'" + path + "': the header says " +
+                            std::to_string(tokens) + " tokens");
+  // At most 2^31 tokens of 4 bytes: no overflow.
+  uint64_t expected = kHeaderBytes + uint64_t(tokens) * bytesPerToken;
+  if (expected != fileBytes)
+    return Status::badInput(
+        "'" + path + "': the header says " + std::to_string(tokens) +
+        " tokens, which makes " + std::to_string(expected) +
+        " bytes, but the file has " + std::to_string(fileBytes));
+  return TokenLayout{kHeaderBytes, bytesPerToken, tokens};
+}
+
+} // namespace
+
+Result<TokenLayout> kiln::parseTokenLayout(std::string_view head,
+                                           uint64_t fileBytes,
+                                           const std::string &path) {
+  if (fileBytes == 0)
+    return Status::badInput("'" + path + "' is empty, expected tokens");
+  if (fileBytes > uint64_t(INT64_MAX))
+    return Status::badInput("'" + path + "' is too large");
+  if (endsWith(path, ".txt"))
+    return TokenLayout{0, 1, int64_t(fileBytes)};
+
+  if (head.size() >= 4) {
+    auto *bytes = reinterpret_cast<const unsigned char *>(head.data());
+    uint32_t magic = littleEndian(bytes, 4);
+    if (magic == 20240520)
+      return parseLlmcHeader(head, fileBytes, 2, 1, path);
+    if (magic == 20240801)
+      return parseLlmcHeader(head, fileBytes, 4, 7, path);
+    if (const char *what = otherLlmcFile(magic))
+      return Status::badInput("'" + path + "' holds " + what +
+                              " of llm.c, expected training tokens");
+    uint32_t swapped = __builtin_bswap32(magic);
+    if (swapped == 20240520 || swapped == 20240801)
+      return Status::badInput("'" + path +
+                              "': llm.c token file in big-endian byte order, "
+                              "expected little-endian");
+  }
+  if (!endsWith(path, ".bin"))
+    return Status::badInput("'" + path +
+                            "' is neither an llm.c token file nor named .bin "
+                            "(raw 16-bit tokens) or .txt (bytes)");
+  if (fileBytes % 2 != 0)
+    return Status::badInput("'" + path + "' has an odd number of bytes (" +
+                            std::to_string(fileBytes) +
+                            "), expected 16-bit tokens");
+  return TokenLayout{0, 2, int64_t(fileBytes / 2)};
+}
+
+TokenFile::TokenFile(InputFile file, TokenLayout layout, int64_t vocabulary,
+                     std::optional<uint64_t> shuffleSeed)
+    : file_(std::move(file)), layout_(layout), vocabulary_(vocabulary),
+      shuffleSeed_(shuffleSeed),
+      buffer_(std::make_unique<unsigned char[]>(kBufferBytes)) {}
+
+Result<TokenFile> TokenFile::open(const std::string &path, int64_t vocabulary,
+                                  std::optional<uint64_t> shuffleSeed) {
+  Result<InputFile> file = InputFile::open(path);
+  if (!file.ok())
+    return file.status();
+  std::string head(std::min<uint64_t>(file->size(), kHeaderBytes), '\0');
+  if (Status status = file->read(0, head.data(), head.size()); !status.ok())
+    return status;
+  Result<TokenLayout> layout = parseTokenLayout(head, file->size(), path);
+  if (!layout.ok())
+    return layout.status();
+  if (vocabulary < 1 || vocabulary > INT32_MAX)
+    return Status::badInput("the model's vocabulary of " +
+                            std::to_string(vocabulary) +
+                            " tokens is out of range");
+  if (layout->bytesPerToken == 1 && vocabulary < 256)
+    return Status::badInput("'" + path +
+                            "' is read as bytes, which needs a vocabulary of "
+                            "at least 256; the model has " +
+                            std::to_string(vocabulary));
+  return TokenFile(std::move(*file), *layout, vocabulary, shuffleSeed);
+}
+
+int64_t TokenFile::sequencesPerEpoch(int64_t length) const {
+  assert(length > 0);
+  return layout_.tokens == 0 ? 0 : (layout_.tokens - 1) / length;
+}
+
+Status TokenFile::checkLength(int64_t length) const {
+  if (sequencesPerEpoch(length) > 0)
+    return Status();
+  return Status::badInput(
+      "'" + path() + "' has " + std::to_string(layout_.tokens) +
+      " tokens; a sequence of " + std::to_string(length) +
+      " with its targets needs " + std::to_string(length + 1) +
+      ": use more data or a smaller --seq");
+}
+
+Status TokenFile::readSequence(int64_t index, int64_t length, int32_t *tokens,
+                               int32_t *targets) {
+  assert(index >= 0);
+  int64_t sequences = sequencesPerEpoch(length);
+  if (sequences == 0)
+    return checkLength(length);
+  int64_t sequence = index % sequences;
+  if (shuffleSeed_)
+    sequence =
+        shuffledIndex(sequence, sequences, *shuffleSeed_, index / sequences);
+
+  int64_t firstToken = sequence * length; // within the file, so no overflow
+  unsigned width = layout_.bytesPerToken;
+  int64_t perChunk = kBufferBytes / width;
+  for (int64_t done = 0; done < length + 1;) {
+    int64_t now = std::min(perChunk, length + 1 - done);
+    if (Status status =
+            file_.read(layout_.dataStart + uint64_t(firstToken + done) * width,
+                       buffer_.get(), now * width);
+        !status.ok())
+      return status;
+    for (int64_t i = 0; i < now; ++i) {
+      uint32_t token = littleEndian(buffer_.get() + i * width, width);
+      int64_t at = done + i;
+      if (token >= uint64_t(vocabulary_))
+        return Status::badInput(
+            "'" + path() + "': token " + std::to_string(firstToken + at) +
+            " has id " + std::to_string(token) +
+            ", but the model's vocabulary has only " +
+            std::to_string(vocabulary_) + ": tokenize for this model");
+      if (at < length)
+        tokens[at] = token;
+      if (at > 0)
+        targets[at - 1] = token;
+    }
+    done += now;
+  }
+  return Status();
+}
+
+int64_t kiln::shuffledIndex(int64_t index, int64_t count, uint64_t seed,
+                            uint64_t epoch) {
+  assert(index >= 0 && index < count);
+  int halfBits = 1;
+  while (halfBits < 31 && int64_t{1} << (2 * halfBits) < count)
+    ++halfBits;
+  uint64_t mask = (uint64_t{1} << halfBits) - 1;
+  uint64_t key = splitmix64(splitmix64(seed) + epoch);
+  uint64_t value = index;
+  // Each walk is a permutation of [0, 4^halfBits); repeating it until the value
+  // lands below `count` permutes [0, count). Fewer than 4 walks on average.
+  do {
+    uint64_t left = value >> halfBits, right = value & mask;
+    for (uint64_t round = 0; round < 6; ++round) {
+      uint64_t mixed = left ^ (splitmix64(key ^ (round << 32 | right)) & mask);
+      left = right;
+      right = mixed;
+    }
+    value = left << halfBits | right;
+  } while (value >= uint64_t(count));
+  return value;
+}
