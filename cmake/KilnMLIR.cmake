@@ -1,18 +1,24 @@
 # Finds LLVM and MLIR 22 and defines how kiln's compiler libraries are built: against the shared MLIR and LLVM libraries.
 
-find_package(MLIR 22 REQUIRED CONFIG HINTS /usr/lib/llvm-22/lib/cmake/mlir)
+find_package(MLIR 22.1 REQUIRED CONFIG HINTS /usr/lib/llvm-22/lib/cmake/mlir)
 list(APPEND CMAKE_MODULE_PATH "${MLIR_CMAKE_DIR}" "${LLVM_CMAKE_DIR}")
 include(TableGen)
 include(AddLLVM)
 include(AddMLIR)
 
+include_directories(SYSTEM ${MLIR_INCLUDE_DIRS}) # mlir_tablegen takes its include paths from here
+include_directories(${CMAKE_SOURCE_DIR}/include)
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
 
-# kiln_add_library(NAME sources... LINK libs... DEPENDS targets...): a static compiler library. It is built without
-# exceptions and RTTI, as LLVM is, with one precompiled header of the MLIR headers that nearly every file includes.
+# kiln_add_library(NAME LINK libs... DEPENDS targets...): a static compiler library of all sources of its folder. It is built
+# without exceptions and RTTI, as LLVM is, with one precompiled header of the MLIR headers that nearly every file includes.
 function(kiln_add_library name)
   cmake_parse_arguments(ARG "" "" "LINK;DEPENDS" ${ARGN})
-  add_library(${name} STATIC ${ARG_UNPARSED_ARGUMENTS})
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
+  if(NOT sources)
+    set(sources ${CMAKE_BINARY_DIR}/KilnPch.cpp)
+  endif()
+  add_library(${name} STATIC ${sources})
   kiln_compiler_target(${name})
   target_link_libraries(${name} PUBLIC ${ARG_LINK})
   if(ARG_DEPENDS)

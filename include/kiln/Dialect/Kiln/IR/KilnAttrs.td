@@ -60,19 +60,35 @@ class Kiln_Attr<string name, string attrMnemonic> : AttrDef<Kiln_Dialect, name> 
 
 def Kiln_NormalAttr : Kiln_Attr<"Normal", "normal"> {
   let summary = "initial values drawn from a normal distribution";
-  let parameters = (ins "double":$mean, "double":$stddev);
+  let parameters = (ins "::mlir::FloatAttr":$mean, "::mlir::FloatAttr":$stddev);
+  let builders = [AttrBuilder<(ins "double":$mean, "double":$stddev), [{
+    ::mlir::Builder builder($_ctxt);
+    return $_get($_ctxt, builder.getF64FloatAttr(mean), builder.getF64FloatAttr(stddev));
+  }]>];
 }
 def Kiln_UniformAttr : Kiln_Attr<"Uniform", "uniform"> {
   let summary = "initial values drawn uniformly from [low, high)";
-  let parameters = (ins "double":$low, "double":$high);
+  let parameters = (ins "::mlir::FloatAttr":$low, "::mlir::FloatAttr":$high);
+  let builders = [AttrBuilder<(ins "double":$low, "double":$high), [{
+    ::mlir::Builder builder($_ctxt);
+    return $_get($_ctxt, builder.getF64FloatAttr(low), builder.getF64FloatAttr(high));
+  }]>];
 }
 def Kiln_SplatAttr : Kiln_Attr<"Splat", "splat"> {
   let summary = "initial values all equal to one number";
-  let parameters = (ins "double":$value);
+  let parameters = (ins "::mlir::FloatAttr":$value);
+  let builders = [AttrBuilder<(ins "double":$value), [{
+    ::mlir::Builder builder($_ctxt);
+    return $_get($_ctxt, builder.getF64FloatAttr(value));
+  }]>];
 }
 def Kiln_RopeTableAttr : Kiln_Attr<"RopeTable", "rope_table"> {
   let summary = "element [t, i] = scale * cos(t * inv_freq[i]), or sin";
-  let parameters = (ins "bool":$sine, "double":$scale, "::mlir::DenseF64ArrayAttr":$invFreq);
+  let parameters = (ins "bool":$sine, "::mlir::FloatAttr":$scale, "::mlir::DenseF64ArrayAttr":$invFreq);
+  let builders = [AttrBuilder<(ins "bool":$sine, "double":$scale, "::llvm::ArrayRef<double>":$invFreq), [{
+    ::mlir::Builder builder($_ctxt);
+    return $_get($_ctxt, sine, builder.getF64FloatAttr(scale), builder.getDenseF64ArrayAttr(invFreq));
+  }]>];
 }
 
 #endif // KILN_DIALECT_KILN_IR_KILNATTRS_TD

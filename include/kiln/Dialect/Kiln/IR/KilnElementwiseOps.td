@@ -57,7 +57,7 @@ def Kiln_SqrtOp : Kiln_UnaryOp<"sqrt", "sqrt(x)">;
 def Kiln_RsqrtOp : Kiln_UnaryOp<"rsqrt", "1 / sqrt(x)">;
 def Kiln_TanhOp : Kiln_UnaryOp<"tanh", "tanh(x)">;
 def Kiln_SigmoidOp : Kiln_UnaryOp<"sigmoid", "1 / (1 + exp(-x))">;
-def Kiln_AddOp : Kiln_BinaryOp<"add", "a + b"> { let hasCanonicalizer = 1; }
+def Kiln_AddOp : Kiln_BinaryOp<"add", "a + b">;
 def Kiln_SubOp : Kiln_BinaryOp<"sub", "a - b">;
 def Kiln_MulOp : Kiln_BinaryOp<"mul", "a * b">;
 def Kiln_DivOp : Kiln_BinaryOp<"div", "a / b">;
@@ -137,10 +137,10 @@ def Kiln_ConstantOp : Kiln_Op<"constant", [Pure, ConstantLike,
     DeclareOpInterfaceMethods<RowOpInterface>,
     DeclareOpInterfaceMethods<ReferenceOpInterface>]> {
   let summary = "a tensor of equal elements";
-  let description = "Example: `%c = kiln.constant dense<1.0> : tensor<4xf32>`. The value must be a splat (C1).";
+  let description = "Example: `%c = kiln.constant dense<1.0> : tensor<4xf32> -> tensor<4xf32>`. The value must be a splat (C1).";
   let arguments = (ins ElementsAttr:$value);
   let results = (outs Kiln_Tensor:$y);
-  let assemblyFormat = "$value attr-dict";
+  let assemblyFormat = "$value attr-dict `->` type($y)";
   let hasVerifier = 1;
   let hasFolder = 1;
   let extraClassDeclaration = "double getSplat();";

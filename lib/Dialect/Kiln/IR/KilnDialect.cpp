@@ -1,0 +1,90 @@
+//===- KilnDialect.cpp - The kiln dialect -----------------------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "kiln/Dialect/Kiln/IR/Kiln.h"
+
+#include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace kiln;
+
+#include "kiln/Dialect/Kiln/IR/KilnDialect.cpp.inc"
+#include "kiln/Dialect/Kiln/IR/KilnEnums.cpp.inc"
+#include "kiln/Dialect/Kiln/IR/KilnInterfaces.cpp.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "kiln/Dialect/Kiln/IR/KilnAttrs.cpp.inc"
+
+void KilnDialect::initialize() {
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "kiln/Dialect/Kiln/IR/KilnAttrs.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "kiln/Dialect/Kiln/IR/KilnOps.cpp.inc"
+      >();
+}
+
+/// The discardable attributes of the dialect: `kiln.model` on the module.
+LogicalResult KilnDialect::verifyOperationAttribute(Operation *op,
+                                                    NamedAttribute attribute) {
+  if (attribute.getName() == "kiln.model") {
+    if (!isa<ModuleOp>(op))
+      return op->emitOpError("has 'kiln.model', which belongs on the module");
+    if (!isa<DictionaryAttr>(attribute.getValue()))
+      return op->emitOpError("attribute 'kiln.model' is ")
+             << attribute.getValue() << ", expected a dictionary";
+    return success();
+  }
+  return op->emitOpError("has an unknown attribute '")
+         << attribute.getName().getValue() << "'";
+}
+
+/// Arguments of programs carry `kiln.name`.
+LogicalResult KilnDialect::verifyRegionArgAttribute(Operation *op, unsigned,
+                                                    unsigned argument,
+                                                    NamedAttribute attribute) {
+  if (attribute.getName() != "kiln.name")
+    return op->emitOpError("argument ")
+           << argument << " has an unknown attribute '"
+           << attribute.getName().getValue() << "', expected 'kiln.name'";
+  if (!isa<StringAttr>(attribute.getValue()))
+    return op->emitOpError("argument ")
+           << argument << " has 'kiln.name' = " << attribute.getValue()
+           << ", expected a string";
+  return success();
+}
+
+/// Results of programs carry `kiln.name` or `kiln.gradient`.
+LogicalResult
+KilnDialect::verifyRegionResultAttribute(Operation *op, unsigned,
+                                         unsigned result,
+                                         NamedAttribute attribute) {
+  StringRef name = attribute.getName();
+  if (name == "kiln.name" && isa<StringAttr>(attribute.getValue()))
+    return success();
+  if (name == "kiln.gradient" && isa<FlatSymbolRefAttr>(attribute.getValue()))
+    return success();
+  return op->emitOpError("result ")
+         << result << " has attribute '" << name << "' = "
+         << attribute.getValue()
+         << ", expected 'kiln.name' (a string) or 'kiln.gradient' (a symbol)";
+}
+
+int64_t kiln::getRowCount(RankedTensorType type) {
+  int64_t rows = 1;
+  if (type.getRank() > 0)
+    for (int64_t size : type.getShape().drop_back())
+      rows *= size;
+  return rows;
+}
+
+int64_t kiln::getColumnCount(RankedTensorType type) {
+  return type.getRank() == 0 ? 1 : type.getShape().back();
+}

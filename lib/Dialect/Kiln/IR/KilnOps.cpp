@@ -1,0 +1,665 @@
+//===- KilnOps.cpp - Verifiers, builders, printing of kiln ops --*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The labels C1, C2... are the constraints of the ops' descriptions.
+//
+//===----------------------------------------------------------------------===//
+
+#include "kiln/Dialect/Kiln/IR/Kiln.h"
+
+#include "mlir/Interfaces/FunctionImplementation.h"
+#include "llvm/ADT/SmallBitVector.h"
+
+using namespace mlir;
+using namespace kiln;
+
+//===----------------------------------------------------------------------===//
+// Shared checks
+//===----------------------------------------------------------------------===//
+
+static std::string toString(ArrayRef<int64_t> shape) {
+  std::string text = "[";
+  for (auto [i, size] : llvm::enumerate(shape))
+    text += (i ? ", " : "") + std::to_string(size);
+  return text + "]";
+}
+
+/// `value` must be a tensor of the element type of `like` with this shape.
+static LogicalResult checkShape(Operation *op, StringRef name, Value value,
+                                ArrayRef<int64_t> shape, Value like) {
+  auto type = tensorTypeOf(value);
+  if (type.getShape() != shape)
+    return op->emitOpError("'") << name << "' is " << toString(type.getShape())
+                                << ", expected " << toString(shape);
+  if (like && type.getElementType() != tensorTypeOf(like).getElementType())
+    return op->emitOpError("'")
+           << name << "' has element type " << type.getElementType()
+           << ", expected " << tensorTypeOf(like).getElementType();
+  return success();
+}
+
+static LogicalResult checkRank(Operation *op, StringRef name, Value value,
+                               int64_t rank) {
+  if (tensorTypeOf(value).getRank() != rank)
+    return op->emitOpError("'")
+           << name << "' has rank " << tensorTypeOf(value).getRank()
+           << ", expected " << rank;
+  return success();
+}
+
+static LogicalResult checkMinRank(Operation *op, StringRef name, Value value,
+                                  int64_t rank) {
+  if (tensorTypeOf(value).getRank() < rank)
+    return op->emitOpError("'")
+           << name << "' has rank " << tensorTypeOf(value).getRank()
+           << ", expected at least " << rank;
+  return success();
+}
+
+static LogicalResult checkIncreasing(Operation *op, ArrayRef<int64_t> dims,
+                                     int64_t rank) {
+  for (auto [i, dim] : llvm::enumerate(dims)) {
+    if (dim < 0 || dim >= rank)
+      return op->emitOpError("dims has ")
+             << dim << ", expected a dimension below " << rank;
+    if (i > 0 && dims[i - 1] >= dim)
+      return op->emitOpError("dims ")
+             << toString(dims) << " do not increase";
+  }
+  return success();
+}
+
+/// `rows` must divide into `sequences` equal sequences.
+static LogicalResult checkSequences(Operation *op, int64_t rows,
+                                    int64_t sequences) {
+  if (sequences < 1 || rows % sequences)
+    return op->emitOpError("has ") << rows << " rows, which do not divide into "
+                                   << sequences << " sequences";
+  return success();
+}
+
+static LogicalResult checkRng(Operation *op, Value rng) {
+  if (tensorTypeOf(rng).getShape() != ArrayRef<int64_t>{1, 3})
+    return op->emitOpError("'rng' is ")
+           << toString(tensorTypeOf(rng).getShape())
+           << ", expected [1, 3]: seed, step, first sequence";
+  return success();
+}
+
+static LogicalResult checkProbability(Operation *op, double p) {
+  if (!(p >= 0 && p < 1))
+    return op->emitOpError("p is ") << p << ", expected at least 0 and below 1";
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Elementwise
+//===----------------------------------------------------------------------===//
+
+void ConstantOp::build(OpBuilder &builder, OperationState &state,
+                       RankedTensorType type, double splat) {
+  build(builder, state, type,
+        DenseElementsAttr::get(
+            type, builder.getFloatAttr(type.getElementType(), splat)));
+}
+
+LogicalResult ConstantOp::verify() {
+  if (!getValue().isSplat()) // C1
+    return emitOpError("value must be a splat");
+  if (getValue().getType() != getType())
+    return emitOpError("value has type ")
+           << getValue().getType() << ", expected " << getType();
+  return success();
+}
+
+double ConstantOp::getSplat() {
+  return getValue().getSplatValue<APFloat>().convertToDouble();
+}
+
+//===----------------------------------------------------------------------===//
+// Norms, losses, lookups, randomness
+//===----------------------------------------------------------------------===//
+
+void LayerNormOp::build(OpBuilder &builder, OperationState &state, Value x,
+                        Value gamma, Value beta, double eps) {
+  auto type = tensorTypeOf(x);
+  auto rows = RankedTensorType::get(type.getShape().drop_back(),
+                                    type.getElementType());
+  build(builder, state, TypeRange{type, rows, rows}, x, gamma, beta,
+        builder.getF64FloatAttr(eps));
+}
+
+LogicalResult LayerNormOp::verify() {
+  if (failed(checkMinRank(*this, "x", getX(), 1)))
+    return failure();
+  auto shape = getX().getType().getShape();
+  if (failed(checkShape(*this, "y", getY(), shape, getX())) ||
+      failed(checkShape(*this, "mean", getMean(), shape.drop_back(), getX())) ||
+      failed(checkShape(*this, "rstd", getRstd(), shape.drop_back(), getX()))) // C1
+    return failure();
+  if (failed(checkShape(*this, "gamma", getGamma(), shape.back(), getX())) ||
+      failed(checkShape(*this, "beta", getBeta(), shape.back(), getX()))) // C2
+    return failure();
+  return success();
+}
+
+LogicalResult NormalizeOp::verify() {
+  if (failed(checkMinRank(*this, "x", getX(), 1)))
+    return failure();
+  if (getStatistics().empty() || getStatistics().size() > 2)
+    return emitOpError("has ")
+           << getStatistics().size() << " statistics, expected mean and rstd, or rstd";
+  auto shape = getX().getType().getShape();
+  for (Value statistic : getStatistics())
+    if (failed(checkShape(*this, "statistics", statistic, shape.drop_back(), getX())))
+      return failure();
+  return checkShape(*this, "y", getY(), shape, getX());
+}
+
+LogicalResult AffineOp::verify() {
+  if (failed(checkMinRank(*this, "x", getX(), 1)))
+    return failure();
+  auto shape = getX().getType().getShape();
+  if (failed(checkShape(*this, "gamma", getGamma(), shape.back(), getX())))
+    return failure();
+  if (getBeta() &&
+      failed(checkShape(*this, "beta", getBeta(), shape.back(), getX())))
+    return failure();
+  return checkShape(*this, "y", getY(), shape, getX());
+}
+
+void RmsNormOp::build(OpBuilder &builder, OperationState &state, Value x,
+                      Value gamma, double eps) {
+  auto type = tensorTypeOf(x);
+  auto rows = RankedTensorType::get(type.getShape().drop_back(),
+                                    type.getElementType());
+  build(builder, state, TypeRange{type, rows}, x, gamma,
+        builder.getF64FloatAttr(eps));
+}
+
+LogicalResult RmsNormOp::verify() {
+  if (failed(checkMinRank(*this, "x", getX(), 1)))
+    return failure();
+  auto shape = getX().getType().getShape();
+  if (failed(checkShape(*this, "y", getY(), shape, getX())) ||
+      failed(checkShape(*this, "rstd", getRstd(), shape.drop_back(), getX()))) // C1
+    return failure();
+  return checkShape(*this, "gamma", getGamma(), shape.back(), getX()); // C2
+}
+
+/// One target per row of a rank-2 value.
+static LogicalResult checkTargets(Operation *op, Value rows, Value targets) {
+  if (failed(checkRank(op, "rows of the loss", rows, 2)))
+    return failure();
+  if (tensorTypeOf(targets).getNumElements() != tensorTypeOf(rows).getDimSize(0))
+    return op->emitOpError("has ")
+           << tensorTypeOf(targets).getNumElements() << " targets for "
+           << tensorTypeOf(rows).getDimSize(0) << " rows";
+  return success();
+}
+
+LogicalResult CrossEntropyOp::verify() {
+  return checkTargets(*this, getLogits(), getTargets()); // C1
+}
+
+LogicalResult LinearCrossEntropyOp::verify() {
+  if (failed(checkTargets(*this, getHidden(), getTargets()))) // C1
+    return failure();
+  if (failed(checkRank(*this, "weight", getWeight(), 2)))
+    return failure();
+  if (getWeight().getType().getDimSize(1) != getHidden().getType().getDimSize(1))
+    return emitOpError("weight has ")
+           << getWeight().getType().getDimSize(1) << " columns, expected "
+           << getHidden().getType().getDimSize(1) << " as hidden has";
+  return success();
+}
+
+LogicalResult EmbeddingOp::verify() {
+  if (failed(checkRank(*this, "table", getTable(), 2)))
+    return failure();
+  return checkShape(*this, "y", getY(),
+                    {getTokens().getType().getNumElements(),
+                     getTable().getType().getDimSize(1)},
+                    getTable()); // C1
+}
+
+LogicalResult DropoutOp::verify() {
+  if (failed(checkProbability(*this, getP().convertToDouble())) ||
+      failed(checkRng(*this, getRng())) ||
+      failed(checkSequences(*this, getRowCount(tensorTypeOf(getX())), getSequences())))
+    return failure();
+  return checkShape(*this, "y", getY(), getX().getType().getShape(), getX());
+}
+
+LogicalResult RopeOp::verify() {
+  if (failed(checkRank(*this, "x", getX(), 2)) ||
+      failed(checkRank(*this, "cos", getCos(), 2)) ||
+      failed(checkSequences(*this, getX().getType().getDimSize(0), getSequences())))
+    return failure();
+  int64_t cols = getX().getType().getDimSize(1);
+  if (getHeads() < 1 || cols % (2 * getHeads()))
+    return emitOpError("has ")
+           << cols << " columns, which do not divide into " << getHeads()
+           << " heads of even width";
+  int64_t length = getX().getType().getDimSize(0) / getSequences();
+  int64_t half = cols / getHeads() / 2;
+  auto table = getCos().getType().getShape();
+  if (table[0] < length || table[1] != half) // C1
+    return emitOpError("'cos' is ")
+           << toString(table) << ", expected at least " << length << " rows of "
+           << half;
+  if (failed(checkShape(*this, "sin", getSin(), table, getCos())))
+    return failure();
+  return checkShape(*this, "y", getY(), getX().getType().getShape(), getX());
+}
+
+//===----------------------------------------------------------------------===//
+// Matrix products and attention
+//===----------------------------------------------------------------------===//
+
+void MatmulOp::build(OpBuilder &builder, OperationState &state, Value a,
+                     Value b, bool transA, bool transB) {
+  auto typeA = tensorTypeOf(a), typeB = tensorTypeOf(b);
+  int64_t rank = typeA.getRank();
+  SmallVector<int64_t> shape(typeA.getShape());
+  shape[rank - 2] = typeA.getDimSize(transA ? rank - 1 : rank - 2);
+  shape[rank - 1] = typeB.getDimSize(transB ? rank - 2 : rank - 1);
+  build(builder, state,
+        RankedTensorType::get(shape, typeA.getElementType()), a, b,
+        /*accumulate=*/Value(), transA, transB, /*grid=*/nullptr);
+}
+
+int64_t MatmulOp::getM() {
+  auto type = tensorTypeOf(getA());
+  return type.getDimSize(type.getRank() - (getTransA() ? 1 : 2));
+}
+int64_t MatmulOp::getK() {
+  auto type = tensorTypeOf(getA());
+  return type.getDimSize(type.getRank() - (getTransA() ? 2 : 1));
+}
+int64_t MatmulOp::getN() {
+  auto type = tensorTypeOf(getB());
+  return type.getDimSize(type.getRank() - (getTransB() ? 2 : 1));
+}
+int64_t MatmulOp::getBatch() {
+  int64_t batch = 1;
+  for (int64_t size : tensorTypeOf(getA()).getShape().drop_back(2))
+    batch *= size;
+  return batch;
+}
+
+LogicalResult MatmulOp::verify() {
+  auto typeA = tensorTypeOf(getA()), typeB = tensorTypeOf(getB());
+  if (failed(checkMinRank(*this, "a", getA(), 2)) ||
+      failed(checkRank(*this, "b", getB(), typeA.getRank())))
+    return failure();
+  if (typeA.getElementType() != typeB.getElementType())
+    return emitOpError("'b' has element type ")
+           << typeB.getElementType() << ", expected " << typeA.getElementType();
+  if (typeA.getShape().drop_back(2) != typeB.getShape().drop_back(2)) // C1
+    return emitOpError("batch dimensions ")
+           << toString(typeA.getShape().drop_back(2)) << " and "
+           << toString(typeB.getShape().drop_back(2)) << " differ";
+  int64_t innerB = typeB.getDimSize(typeB.getRank() - (getTransB() ? 1 : 2));
+  if (getK() != innerB)
+    return emitOpError("inner extents differ: 'a' has ")
+           << getK() << ", 'b' has " << innerB;
+  SmallVector<int64_t> shape(typeA.getShape().drop_back(2));
+  shape.append({getM(), getN()});
+  if (failed(checkShape(*this, "y", getY(), shape, getA())))
+    return failure();
+  if (getAccumulate() &&
+      failed(checkShape(*this, "accumulate", getAccumulate(), shape, getA())))
+    return failure();
+  if (auto grid = getGrid())
+    if (grid->size() != 2 || (*grid)[0] < 1 || (*grid)[1] < 1)
+      return emitOpError("grid is ")
+             << toString(*grid) << ", expected two positive numbers";
+  return success();
+}
+
+LogicalResult AttentionOp::verify() {
+  for (auto [name, value] : {std::pair<StringRef, Value>{"q", getQ()}, {"k", getK()}, {"v", getV()}})
+    if (failed(checkRank(*this, name, value, 2)))
+      return failure();
+  int64_t rows = getQ().getType().getDimSize(0);
+  if (failed(checkSequences(*this, rows, getSequences())))
+    return failure();
+  if (getHeads() < 1 || getKvHeads() < 1 || getHeads() % getKvHeads()) // C1
+    return emitOpError("has ") << getHeads() << " heads and " << getKvHeads()
+                               << " kv_heads, which do not divide them";
+  int64_t cols = getQ().getType().getDimSize(1);
+  if (cols % getHeads())
+    return emitOpError("'q' has ")
+           << cols << " columns, which do not divide into " << getHeads() << " heads";
+  SmallVector<int64_t> kv = {rows, cols / static_cast<int64_t>(getHeads()) * static_cast<int64_t>(getKvHeads())};
+  if (failed(checkShape(*this, "k", getK(), kv, getQ())) ||
+      failed(checkShape(*this, "v", getV(), kv, getQ())) ||
+      failed(checkShape(*this, "o", getO(), getQ().getType().getShape(), getQ())) ||
+      failed(checkShape(*this, "lse", getLse(),
+                        {static_cast<int64_t>(getSequences() * getHeads()), getSequenceLength()}, getQ())))
+    return failure();
+  double p = getP().convertToDouble();
+  if (failed(checkProbability(*this, p)))
+    return failure();
+  if (p > 0 && !getRng())
+    return emitOpError("has p = ") << p << " but no 'rng'";
+  if (getRng() && failed(checkRng(*this, getRng())))
+    return failure();
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Shapes and reductions
+//===----------------------------------------------------------------------===//
+
+LogicalResult BroadcastOp::verify() {
+  auto from = getX().getType().getShape(), to = getY().getType().getShape();
+  if (getDims().size() != from.size())
+    return emitOpError("dims has ")
+           << getDims().size() << " entries for rank " << from.size();
+  if (failed(checkIncreasing(*this, getDims(), to.size()))) // C2
+    return failure();
+  for (auto [i, dim] : llvm::enumerate(getDims()))
+    if (from[i] != to[dim] && from[i] != 1) // C1
+      return emitOpError("dimension ")
+             << i << " of size " << from[i]
+             << " cannot become dimension " << dim << " of size " << to[dim];
+  if (getX().getType().getElementType() != getY().getType().getElementType())
+    return emitOpError("changes the element type");
+  return success();
+}
+
+LogicalResult ReduceOp::verify() {
+  auto from = getX().getType().getShape();
+  if (failed(checkIncreasing(*this, getDims(), from.size()))) // C1
+    return failure();
+  SmallVector<int64_t> shape;
+  for (auto [i, size] : llvm::enumerate(from))
+    if (!llvm::is_contained(getDims(), i))
+      shape.push_back(size);
+  return checkShape(*this, "y", getY(), shape, getX());
+}
+
+LogicalResult ReducePartialOp::verify() {
+  int64_t chunk = getChunk();
+  if (chunk < 1)
+    return emitOpError("chunk is ") << chunk << ", expected a positive number";
+  int64_t rows = getRowCount(getX().getType());
+  return checkShape(*this, "y", getY(),
+                    {(rows + chunk - 1) / chunk, getColumnCount(getX().getType())},
+                    getX()); // C1
+}
+
+LogicalResult ReshapeOp::verify() {
+  auto from = getX().getType(), to = getY().getType();
+  if (from.getNumElements() != to.getNumElements()) // C1
+    return emitOpError("has ") << from.getNumElements() << " elements, result has "
+                               << to.getNumElements();
+  if (from.getElementType() != to.getElementType())
+    return emitOpError("changes the element type");
+  return success();
+}
+
+LogicalResult TransposeOp::verify() {
+  auto from = getX().getType().getShape();
+  llvm::SmallBitVector seen(from.size());
+  SmallVector<int64_t> shape;
+  for (int64_t dim : getPermutation()) {
+    if (dim < 0 || dim >= static_cast<int64_t>(from.size()) || seen.test(dim))
+      return emitOpError("permutation ")
+             << toString(getPermutation()) << " is not one of rank " << from.size();
+    seen.set(dim);
+    shape.push_back(from[dim]);
+  }
+  if (!seen.all()) // C1
+    return emitOpError("permutation ")
+           << toString(getPermutation()) << " is not one of rank " << from.size();
+  return checkShape(*this, "y", getY(), shape, getX());
+}
+
+LogicalResult SliceOp::verify() {
+  auto from = getX().getType().getShape(), to = getY().getType().getShape();
+  if (from.size() != to.size() || getOffsets().size() != from.size())
+    return emitOpError("ranks of operand, result and offsets differ");
+  for (auto [i, offset] : llvm::enumerate(getOffsets()))
+    if (offset < 0 || offset + to[i] > from[i]) // C1
+      return emitOpError("takes [")
+             << offset << ", " << offset + to[i] << ") of dimension " << i
+             << ", which has size " << from[i];
+  if (getX().getType().getElementType() != getY().getType().getElementType())
+    return emitOpError("changes the element type");
+  return success();
+}
+
+LogicalResult ConcatOp::verify() {
+  if (getInputs().empty())
+    return emitOpError("needs an operand");
+  int64_t dim = getDim();
+  SmallVector<int64_t> shape(tensorTypeOf(getInputs().front()).getShape());
+  if (dim < 0 || dim >= static_cast<int64_t>(shape.size()))
+    return emitOpError("dim is ") << dim << ", expected below " << shape.size();
+  int64_t sum = 0;
+  for (Value input : getInputs()) {
+    auto type = tensorTypeOf(input);
+    if (type.getRank() != static_cast<int64_t>(shape.size()))
+      return emitOpError("operands have different ranks");
+    sum += type.getDimSize(dim);
+    shape[dim] = type.getDimSize(dim);
+    if (type.getShape() != ArrayRef<int64_t>(shape)) // C1
+      return emitOpError("operand ")
+             << toString(type.getShape()) << " does not fit beside "
+             << toString(tensorTypeOf(getInputs().front()).getShape())
+             << " along dimension " << dim;
+  }
+  shape[dim] = sum;
+  return checkShape(*this, "y", getY(), shape, getInputs().front());
+}
+
+LogicalResult PadOp::verify() {
+  auto from = getX().getType().getShape(), to = getY().getType().getShape();
+  if (from.size() != to.size() || getLow().size() != from.size())
+    return emitOpError("ranks of operand, result and low differ");
+  for (auto [i, low] : llvm::enumerate(getLow()))
+    if (low < 0 || low + from[i] > to[i]) // C1
+      return emitOpError("puts [")
+             << low << ", " << low + from[i] << ") into dimension " << i
+             << ", which has size " << to[i];
+  if (getX().getType().getElementType() != getY().getType().getElementType())
+    return emitOpError("changes the element type");
+  return success();
+}
+
+static ParseResult parseReductionKind(OpAsmParser &parser,
+                                      ReductionAttr &kind) {
+  StringRef keyword;
+  SMLoc loc = parser.getCurrentLocation();
+  if (parser.parseKeyword(&keyword))
+    return failure();
+  auto value = symbolizeReduction(keyword);
+  if (!value)
+    return parser.emitError(loc) << "unknown reduction '" << keyword << "'";
+  kind = ReductionAttr::get(parser.getContext(), *value);
+  return success();
+}
+static void printReductionKind(OpAsmPrinter &printer, Operation *,
+                               ReductionAttr kind) {
+  printer << stringifyReduction(kind.getValue());
+}
+
+static ParseResult parseFamilyKind(OpAsmParser &parser, FamilyAttr &family) {
+  StringRef keyword;
+  SMLoc loc = parser.getCurrentLocation();
+  if (parser.parseKeyword(&keyword))
+    return failure();
+  auto value = symbolizeFamily(keyword);
+  if (!value)
+    return parser.emitError(loc) << "unknown dispatch family '" << keyword << "'";
+  family = FamilyAttr::get(parser.getContext(), *value);
+  return success();
+}
+static void printFamilyKind(OpAsmPrinter &printer, Operation *,
+                            FamilyAttr family) {
+  printer << stringifyFamily(family.getValue());
+}
+
+//===----------------------------------------------------------------------===//
+// States and programs
+//===----------------------------------------------------------------------===//
+
+LogicalResult StateOp::verify() {
+  if (!isa<NormalAttr, UniformAttr, SplatAttr, RopeTableAttr>(getInit()))
+    return emitOpError("init is ")
+           << getInit() << ", expected #kiln.normal, uniform, splat or rope_table";
+  if (getOf().has_value() != getSlot().has_value()) // C1
+    return emitOpError("needs both or neither of 'of' and 'slot'");
+  if ((getRole() == Role::Optimizer) != getOf().has_value())
+    return emitOpError("has role ")
+           << stringifyRole(getRole()) << (getOf() ? " and" : " without")
+           << " 'of'; exactly optimizer states name their parameter";
+  return success();
+}
+
+/// A state of this name and type must exist.
+static LogicalResult checkState(Operation *op, FlatSymbolRefAttr name,
+                                Type type, SymbolTableCollection &tables) {
+  auto state = tables.lookupNearestSymbolFrom<StateOp>(
+      op->getParentOfType<ModuleOp>(), name);
+  if (!state)
+    return op->emitOpError("names ") << name << ", which is no kiln.state";
+  if (state.getType() != type) {
+    InFlightDiagnostic diagnostic =
+        op->emitOpError("has type ") << type << ", expected " << state.getType();
+    diagnostic.attachNote(state.getLoc()) << "the state is declared here";
+    return diagnostic;
+  }
+  return success();
+}
+
+LogicalResult ReadOp::verifySymbolUses(SymbolTableCollection &tables) {
+  return checkState(*this, getStateAttr(), getType(), tables);
+}
+
+LogicalResult WriteOp::verifySymbolUses(SymbolTableCollection &tables) {
+  return checkState(*this, getStateAttr(), getValue().getType(), tables);
+}
+
+void ProgramOp::build(OpBuilder &builder, OperationState &state, StringRef name,
+                      FunctionType type, ProgramKind kind) {
+  state.addAttribute(getSymNameAttrName(state.name), builder.getStringAttr(name));
+  state.addAttribute(getFunctionTypeAttrName(state.name), TypeAttr::get(type));
+  state.addAttribute(getKindAttrName(state.name),
+                     ProgramKindAttr::get(builder.getContext(), kind));
+  state.addRegion();
+}
+
+ParseResult ProgramOp::parse(OpAsmParser &parser, OperationState &result) {
+  auto buildType = [](Builder &builder, ArrayRef<Type> arguments,
+                      ArrayRef<Type> results, function_interface_impl::VariadicFlag,
+                      std::string &) { return builder.getFunctionType(arguments, results); };
+  return function_interface_impl::parseFunctionOp(
+      parser, result, /*allowVariadic=*/false,
+      getFunctionTypeAttrName(result.name), buildType,
+      getArgAttrsAttrName(result.name), getResAttrsAttrName(result.name));
+}
+
+void ProgramOp::print(OpAsmPrinter &printer) {
+  function_interface_impl::printFunctionOp(
+      printer, *this, /*isVariadic=*/false, getFunctionTypeAttrName(),
+      getArgAttrsAttrName(), getResAttrsAttrName());
+}
+
+StringRef ProgramOp::getInputName(unsigned index) {
+  auto name = getArgAttrOfType<StringAttr>(index, "kiln.name");
+  return name ? name.getValue() : StringRef();
+}
+
+StringRef ProgramOp::getOutputName(unsigned index) {
+  auto name = getResultAttrOfType<StringAttr>(index, "kiln.name");
+  return name ? name.getValue() : StringRef();
+}
+
+BlockArgument ProgramOp::getInput(StringRef name) {
+  for (BlockArgument argument : getBlock().getArguments())
+    if (getInputName(argument.getArgNumber()) == name)
+      return argument;
+  return {};
+}
+
+ReturnOp ProgramOp::getReturn() {
+  return cast<ReturnOp>(getBlock().getTerminator());
+}
+
+LogicalResult ReturnOp::verify() {
+  auto program = cast<ProgramOp>((*this)->getParentOp());
+  if (getValues().getTypes() != program.getResultTypes()) { // C1
+    InFlightDiagnostic diagnostic = emitOpError("returns ")
+                                    << getValues().size()
+                                    << " values that are not the program's results";
+    diagnostic.attachNote(program.getLoc())
+        << "the program has type " << program.getFunctionType();
+    return diagnostic;
+  }
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Regions
+//===----------------------------------------------------------------------===//
+
+LogicalResult AccumulateOp::verify() {
+  int64_t count = getCount();
+  Block &block = getBody().front();
+  if (count < 1)
+    return emitOpError("count is ") << count << ", expected a positive number";
+  if (block.getNumArguments() != getSliced().size() + getNumResults())
+    return emitOpError("body has ")
+           << block.getNumArguments() << " arguments, expected "
+           << getSliced().size() + getNumResults() << ": one per slice and per sum";
+  for (auto [i, value] : llvm::enumerate(getSliced())) {
+    SmallVector<int64_t> shape(tensorTypeOf(value).getShape());
+    if (shape.empty() || shape[0] % count)
+      return emitOpError("operand ")
+             << i << " of shape " << toString(shape) << " cannot be cut into "
+             << count << " parts";
+    shape[0] /= count;
+    if (failed(checkShape(*this, "slice argument", block.getArgument(i), shape, value))) // C1
+      return failure();
+  }
+  auto yield = dyn_cast<YieldOp>(block.getTerminator());
+  if (!yield || yield.getValues().getTypes() != getResultTypes())
+    return emitOpError("body does not yield the types of its results");
+  for (auto [i, type] : llvm::enumerate(getResultTypes()))
+    if (block.getArgument(getSliced().size() + i).getType() != type)
+      return emitOpError("sum argument ")
+             << i << " has type "
+             << block.getArgument(getSliced().size() + i).getType()
+             << ", expected " << type;
+  return success();
+}
+
+/// Arguments are the inputs, yielded values the results.
+static LogicalResult checkIsolatedRegion(Operation *op) {
+  Block &block = op->getRegion(0).front();
+  if (block.getArgumentTypes() != op->getOperandTypes())
+    return op->emitOpError("body arguments do not have the types of the inputs");
+  auto yield = dyn_cast<YieldOp>(block.getTerminator());
+  if (!yield || yield.getValues().getTypes() != op->getResultTypes())
+    return op->emitOpError("body does not yield the types of its results");
+  return success();
+}
+
+LogicalResult RecomputeOp::verify() { return checkIsolatedRegion(*this); }
+
+LogicalResult DispatchOp::verify() {
+  if (getFamily() == Family::Row && (!getSpace() || getSpace()->size() != 2))
+    return emitOpError("of family row needs a space of rows and columns");
+  return checkIsolatedRegion(*this);
+}
+
+#define GET_OP_CLASSES
+#include "kiln/Dialect/Kiln/IR/KilnOps.cpp.inc"
