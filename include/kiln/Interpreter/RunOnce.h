@@ -1,0 +1,38 @@
+//===- RunOnce.h - One run of one program -----------------------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What kiln-run does without training data: states and inputs from files, one
+// run, outputs printed and written to a file.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_INTERPRETER_RUNONCE_H
+#define KILN_INTERPRETER_RUNONCE_H
+
+#include "kiln/Interpreter/InterpreterEngine.h"
+
+namespace kiln {
+
+struct RunOnceOptions {
+  std::string entry;  ///< Name of the program.
+  std::string inputs; ///< Safetensors file with a tensor per input.
+  std::string init;   ///< Weights, a file or directory; empty: initial values.
+  uint64_t seed = 0;  ///< Of the initial values.
+};
+
+/// Runs `entry` once and prints its outputs to `out`.
+Status runOnce(InterpreterEngine &engine, const RunOnceOptions &options,
+               llvm::raw_ostream &out);
+
+/// Writes the outputs of the last run of `program` (if there is such a program)
+/// and all states, in the types of the evaluation, to a safetensors file.
+Status dumpTensors(InterpreterEngine &engine, llvm::StringRef program,
+                   const std::string &path);
+
+} // namespace kiln
+
+#endif // KILN_INTERPRETER_RUNONCE_H

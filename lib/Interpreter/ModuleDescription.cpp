@@ -1,0 +1,152 @@
+//===- ModuleDescription.cpp - A module as the driver sees it -------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Fills the same Description that a compiled executable carries from the ops
+// and attributes of a module.
+//
+//===----------------------------------------------------------------------===//
+
+#include "kiln/Interpreter/InterpreterEngine.h"
+#include "kiln/Interpreter/TensorBytes.h"
+
+using namespace mlir;
+
+namespace kiln {
+
+InitialValue initialValueOf(StateOp state) {
+  InitialValue init;
+  Attribute attribute = state.getInit();
+  if (auto normal = dyn_cast<NormalAttr>(attribute)) {
+    init.kind = InitialValue::Kind::Normal;
+    init.mean = normal.getMean().getValueAsDouble();
+    init.stddev = normal.getStddev().getValueAsDouble();
+  } else if (auto uniform = dyn_cast<UniformAttr>(attribute)) {
+    init.kind = InitialValue::Kind::Uniform;
+    init.low = uniform.getLow().getValueAsDouble();
+    init.high = uniform.getHigh().getValueAsDouble();
+  } else if (auto table = dyn_cast<RopeTableAttr>(attribute)) {
+    init.kind = table.getSine() ? InitialValue::Kind::RopeSin
+                                : InitialValue::Kind::RopeCos;
+    init.scale = table.getScale().getValueAsDouble();
+    init.inverseFrequencies = table.getInvFreq().asArrayRef();
+  } else {
+    init.kind = InitialValue::Kind::Constant;
+    init.value = cast<SplatAttr>(attribute).getValue().getValueAsDouble();
+  }
+  return init;
+}
+
+static StateRole roleOf(StateOp state) {
+  switch (state.getRole()) {
+  case Role::Parameter:
+    return StateRole::Parameter;
+  case Role::Buffer:
+    return StateRole::Buffer;
+  case Role::Constant:
+    return StateRole::Constant;
+  case Role::Optimizer:
+    return StateRole::Optimizer;
+  }
+  llvm_unreachable("unknown role");
+}
+
+static void setType(ValueInfo &info, RankedTensorType type) {
+  info.type = storedType(type);
+  info.shape.assign(type.getShape().begin(), type.getShape().end());
+}
+
+static StateInfo describeState(StateOp state) {
+  StateInfo info;
+  info.name = state.getSymName();
+  setType(info, state.getTensorType());
+  info.sourceName = state.getSource().value_or(state.getSymName());
+  if (auto aliases = state.getAliases())
+    for (auto alias : aliases->getAsRange<StringAttr>())
+      info.aliases.push_back(alias.str());
+  info.role = roleOf(state);
+  if (state.getOf()) {
+    info.of = *state.getOf();
+    info.slot = *state.getSlot();
+  }
+  info.trainable = state.isTrainable();
+  info.init = initialValueOf(state);
+  return info;
+}
+
+static std::string outputName(ProgramOp program, unsigned index) {
+  if (auto state = program.getResultAttrOfType<FlatSymbolRefAttr>(
+          index, "kiln.gradient"))
+    return ("gradient:" + state.getValue()).str();
+  StringRef name = program.getOutputName(index);
+  return name.empty() ? "result" + std::to_string(index) : name.str();
+}
+
+static ProgramInfo describeProgram(ProgramOp program,
+                                   const Interpreter &interpreter) {
+  ProgramInfo info;
+  info.name = program.getSymName();
+  for (auto [i, type] : llvm::enumerate(program.getArgumentTypes())) {
+    ValueInfo &input = info.inputs.emplace_back();
+    StringRef name = program.getInputName(i);
+    input.name = name.empty() ? "input" + std::to_string(i) : name.str();
+    setType(input, cast<RankedTensorType>(type));
+  }
+  for (auto [i, type] : llvm::enumerate(program.getResultTypes())) {
+    ValueInfo &output = info.outputs.emplace_back();
+    output.name = outputName(program, i);
+    setType(output, interpreter.evaluationType(type));
+  }
+  return info;
+}
+
+/// The model's facts, as far as `kiln.model` has them.
+static ModelInfo describeModel(ModuleOp module) {
+  ModelInfo model;
+  auto facts = module->getAttrOfType<DictionaryAttr>("kiln.model");
+  if (!facts)
+    return model;
+  if (auto name = facts.getAs<StringAttr>("name"))
+    model.name = name.str();
+  if (auto type = facts.getAs<StringAttr>("type"))
+    model.type = type.str();
+  auto number = [&](StringRef key, int64_t &value) {
+    if (auto attribute = facts.getAs<IntegerAttr>(key))
+      value = attribute.getInt();
+  };
+  number("vocab_size", model.vocabSize);
+  number("batch", model.batch);
+  number("sequence_length", model.sequenceLength);
+  if (auto hasWeights = facts.getAs<BoolAttr>("has_weights"))
+    model.hasWeights = hasWeights.getValue();
+  return model;
+}
+
+Description describeModule(ModuleOp module, const Interpreter &interpreter) {
+  Description description;
+  description.model = describeModel(module);
+  for (StateOp state : module.getOps<StateOp>())
+    description.states.push_back(describeState(state));
+  for (ProgramOp program : module.getOps<ProgramOp>())
+    description.programs.push_back(describeProgram(program, interpreter));
+
+  BuildInfo &build = description.build;
+  build.precision =
+      interpreter.getEvalType() == EvalType::F64 ? "fp64" : "as declared";
+  build.target = "interpreter";
+  build.eval = description.findProgram("evaluate") != nullptr;
+  build.clip = false;
+  if (const ProgramInfo *train = description.findProgram("train"))
+    for (const ValueInfo &input : train->inputs) {
+      if (input.name == "clip")
+        build.clip = true;
+      if (input.name == "rng" && !input.shape.empty())
+        build.microbatches = input.shape[0];
+    }
+  return description;
+}
+
+} // namespace kiln

@@ -1,0 +1,243 @@
+//===- RunOnce.cpp - One run of one program -------------------------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "kiln/Interpreter/RunOnce.h"
+
+#include "kiln/Interpreter/TensorBytes.h"
+#include "kiln/Runtime/Files/InitialValues.h"
+#include "kiln/Runtime/Files/Messages.h"
+#include "kiln/Runtime/Files/ModelWeights.h"
+
+#include "llvm/Support/Format.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <cinttypes>
+#include <limits>
+#include <optional>
+#include <set>
+
+namespace kiln {
+
+static std::optional<size_t> findProgram(const Description &description,
+                                         llvm::StringRef name) {
+  for (size_t i = 0; i < description.programs.size(); ++i)
+    if (description.programs[i].name == name)
+      return i;
+  return std::nullopt;
+}
+
+/// Files often hold indexes as i64: reads either integer type.
+template <typename File>
+static Status readIntegers(const File &file, const TensorInfo &tensor,
+                           const ValueInfo &value, char *data) {
+  if (tensor.type != TensorType::I32 && tensor.type != TensorType::I64)
+    return Status::badInput(
+        file.path() + ": tensor " + inQuotes(tensor.name) + " has type " +
+        std::string(tensorTypeName(tensor.type)) + ", expected I32 or I64");
+  std::vector<char> bytes(tensor.elements * tensorTypeBits(tensor.type) / 8);
+  Status status =
+      file.read(tensor.name, tensor.type, bytes.data(), bytes.size());
+  if (!status.ok())
+    return status;
+  for (int64_t i = 0; i < tensor.elements; ++i) {
+    int64_t element;
+    if (tensor.type == TensorType::I64)
+      element = reinterpret_cast<const int64_t *>(bytes.data())[i];
+    else
+      element = reinterpret_cast<const int32_t *>(bytes.data())[i];
+    if (value.type == TensorType::I64) {
+      reinterpret_cast<int64_t *>(data)[i] = element;
+    } else if (element == static_cast<int32_t>(element)) {
+      reinterpret_cast<int32_t *>(data)[i] = static_cast<int32_t>(element);
+    } else {
+      return Status::badInput(
+          file.path() + ": tensor " + inQuotes(tensor.name) + " holds " +
+          std::to_string(element) + ", which is no 32-bit integer");
+    }
+  }
+  return {};
+}
+
+template <typename File>
+static Status readValue(const File &file, const TensorInfo &tensor,
+                        const ValueInfo &value, char *data) {
+  if (tensor.shape != value.shape)
+    return Status::badInput(file.path() + ": tensor " + inQuotes(tensor.name) +
+                            " has shape " + shapeText(tensor.shape) +
+                            ", expected " + shapeText(value.shape));
+  if (value.type == TensorType::F32 || value.type == TensorType::F64)
+    return file.read(tensor.name, value.type, data, value.bytes());
+  return readIntegers(file, tensor, value, data);
+}
+
+/// The tensor of a state under any of its names.
+static const TensorInfo *findState(const ModelWeights &weights,
+                                   const StateInfo &state) {
+  if (const TensorInfo *tensor = weights.find(state.name))
+    return tensor;
+  if (const TensorInfo *tensor = weights.find(state.sourceName))
+    return tensor;
+  for (const std::string &alias : state.aliases)
+    if (const TensorInfo *tensor = weights.find(alias))
+      return tensor;
+  return nullptr;
+}
+
+static Status initializeStates(InterpreterEngine &engine,
+                               const RunOnceOptions &options) {
+  std::optional<ModelWeights> weights;
+  if (!options.init.empty()) {
+    auto opened = ModelWeights::open(options.init);
+    if (!opened.ok())
+      return opened.status();
+    weights = std::move(*opened);
+  }
+  const std::vector<StateInfo> &states = engine.description().states;
+  for (size_t i = 0; i < states.size(); ++i) {
+    const StateInfo &state = states[i];
+    Status status;
+    const TensorInfo *tensor = weights ? findState(*weights, state) : nullptr;
+    if (tensor)
+      status = readValue(*weights, *tensor, state, engine.stateData(i));
+    else if (weights && (state.role == StateRole::Parameter ||
+                         state.role == StateRole::Buffer))
+      status = Status::badInput(weights->path() + ": has no tensor " +
+                                inQuotes(state.sourceName) + " for state " +
+                                inQuotes(state.name));
+    else
+      status = fillInitialValue(state.init, options.seed, state.name,
+                                state.shape, state.type, 0, state.elements(),
+                                engine.stateData(i));
+    if (!status.ok())
+      return status;
+  }
+  return {};
+}
+
+static Status readInputs(InterpreterEngine &engine, size_t program,
+                         const RunOnceOptions &options) {
+  const std::vector<ValueInfo> &inputs =
+      engine.description().programs[program].inputs;
+  if (inputs.empty())
+    return {};
+  if (options.inputs.empty())
+    return Status(ExitCode::Usage, "program " + inQuotes(options.entry) +
+                                       " has inputs: give their values with "
+                                       "--inputs=FILE.safetensors");
+  auto file = SafeTensorsFile::open(options.inputs);
+  if (!file.ok())
+    return file.status();
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const TensorInfo *tensor = file->find(inputs[i].name);
+    if (!tensor)
+      return Status::badInput(
+          file->path() + ": has no tensor " + inQuotes(inputs[i].name) + " " +
+          shapeText(inputs[i].shape) + ", an input of program " +
+          inQuotes(options.entry));
+    Status status =
+        readValue(*file, *tensor, inputs[i], engine.inputData(program, i));
+    if (!status.ok())
+      return status;
+  }
+  return {};
+}
+
+/// One line: name, type and, of long tensors, the first elements.
+static void printOutput(const ValueInfo &output, const char *data,
+                        llvm::raw_ostream &out) {
+  constexpr int64_t kPrinted = 64;
+  out << output.name;
+  if (!output.shape.empty())
+    out << " " << shapeText(output.shape);
+  out << " =";
+  for (int64_t i = 0, e = std::min(output.elements(), kPrinted); i < e; ++i) {
+    out << (i ? ", " : " ");
+    switch (output.type) {
+    case TensorType::F64:
+      out << llvm::format("%.17g", reinterpret_cast<const double *>(data)[i]);
+      break;
+    case TensorType::F32:
+      out << llvm::format("%.9g", reinterpret_cast<const float *>(data)[i]);
+      break;
+    case TensorType::I64:
+      out << reinterpret_cast<const int64_t *>(data)[i];
+      break;
+    default:
+      out << reinterpret_cast<const int32_t *>(data)[i];
+      break;
+    }
+  }
+  if (output.elements() > kPrinted)
+    out << ", ...";
+  out << "\n";
+}
+
+Status runOnce(InterpreterEngine &engine, const RunOnceOptions &options,
+               llvm::raw_ostream &out) {
+  const Description &description = engine.description();
+  auto program = findProgram(description, options.entry);
+  if (!program) {
+    std::string names;
+    for (const ProgramInfo &info : description.programs)
+      names += (names.empty() ? "" : ", ") + info.name;
+    return Status(ExitCode::Usage,
+                  "the module has no program " + inQuotes(options.entry) +
+                      "; it has: " + (names.empty() ? "none" : names));
+  }
+  if (Status status = initializeStates(engine, options); !status.ok())
+    return status;
+  if (Status status = readInputs(engine, *program, options); !status.ok())
+    return status;
+  if (Status status = engine.run(*program); !status.ok())
+    return status;
+  const std::vector<ValueInfo> &outputs =
+      description.programs[*program].outputs;
+  for (size_t i = 0; i < outputs.size(); ++i)
+    printOutput(outputs[i], engine.outputData(*program, i), out);
+  return {};
+}
+
+Status dumpTensors(InterpreterEngine &engine, llvm::StringRef program,
+                   const std::string &path) {
+  const Description &description = engine.description();
+  std::vector<TensorDeclaration> declarations;
+  std::vector<std::vector<char>> contents;
+  if (auto index = findProgram(description, program)) {
+    const std::vector<ValueInfo> &outputs =
+        description.programs[*index].outputs;
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      const char *data = engine.outputData(*index, i);
+      declarations.push_back(
+          {outputs[i].name, outputs[i].type, outputs[i].shape});
+      contents.emplace_back(data, data + outputs[i].bytes());
+    }
+  }
+  for (size_t i = 0; i < description.states.size(); ++i) {
+    const StateInfo &state = description.states[i];
+    TensorHandle tensor = engine.stateTensor(i);
+    TensorType type = storedType(tensor->type);
+    declarations.push_back({state.name, type, state.shape});
+    auto &bytes =
+        contents.emplace_back(tensor->size() * tensorTypeBits(type) / 8);
+    tensorToBytes(*tensor, type, bytes.data());
+  }
+  std::set<std::string> names;
+  for (const TensorDeclaration &declaration : declarations)
+    if (!names.insert(declaration.name).second)
+      return Status(ExitCode::Usage, "--dump: two tensors have the name " +
+                                         inQuotes(declaration.name));
+
+  auto writer = SafeTensorsWriter::create(path, declarations);
+  if (!writer.ok())
+    return writer.status();
+  for (const std::vector<char> &bytes : contents)
+    if (Status status = writer->write(bytes.data(), bytes.size()); !status.ok())
+      return status;
+  return writer->finish();
+}
+
+} // namespace kiln

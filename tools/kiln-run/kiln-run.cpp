@@ -1,0 +1,181 @@
+//===- kiln-run.cpp - The reference interpreter ---------------------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Runs one program of a module once, or trains with the flags, the driver and
+// the files of a compiled executable.
+//
+//===----------------------------------------------------------------------===//
+
+#include "kiln/Interpreter/RunOnce.h"
+#include "kiln/Runtime/Files/OutputFile.h"
+#include "kiln/Runtime/Training/Driver.h"
+
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/Parser/Parser.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace kiln;
+using llvm::StringRef;
+
+static const char *const kUsage =
+    R"(usage: kiln-run FILE.mlir [--entry=NAME] [--inputs=FILE.safetensors] [--init=FILE|DIR] [--seed=N]
+       kiln-run FILE.mlir --data=FILE --steps=N [the flags of a training executable]
+
+Evaluates kiln programs with naive loops. The first form runs one program once and prints its outputs; the second
+trains with @train as an executable would.
+
+  --entry=NAME            the program to run (train)
+  --inputs=FILE           a tensor for every input, by name
+  --init=FILE|DIR         values of the states; without, their initial values for --seed (0)
+  --eval-type=f32|f64     as declared, every result rounded to its type (f32), or everything in f64
+  --dump=FILE             write outputs and states to a safetensors file
+Flags are written --name=value.
+)";
+
+namespace {
+
+struct CommandLine {
+  std::string file, dump;
+  EvalType evalType = EvalType::Own;
+  RunOnceOptions once;
+  bool help = false;
+  bool hasEntry = false, hasSeed = false;
+  /// Flags for the training driver.
+  std::vector<std::string> rest;
+};
+
+} // namespace
+
+static Status usage(const std::string &message) {
+  return Status(ExitCode::Usage, message);
+}
+
+static Result<CommandLine> parseCommandLine(int argc, char **argv) {
+  CommandLine line;
+  for (int i = 1; i < argc; ++i) {
+    StringRef argument = argv[i];
+    auto [name, value] = argument.split('=');
+    if (argument == "--help" || argument == "-h") {
+      line.help = true;
+    } else if (!argument.starts_with("-") && line.file.empty()) {
+      line.file = argument;
+    } else if (name == "--entry") {
+      line.once.entry = value;
+      line.hasEntry = true;
+    } else if (name == "--inputs") {
+      line.once.inputs = value;
+    } else if (name == "--dump") {
+      line.dump = value;
+    } else if (name == "--eval-type") {
+      if (value != "f32" && value != "f64")
+        return usage("--eval-type is '" + value.str() +
+                     "', expected f32 or f64");
+      line.evalType = value == "f64" ? EvalType::F64 : EvalType::Own;
+    } else {
+      line.rest.push_back(argument.str());
+    }
+  }
+  if (line.file.empty() && !line.help)
+    return usage("needs a file: kiln-run FILE.mlir ..., see --help");
+  return line;
+}
+
+/// True when the flags ask for what only the training driver does.
+static bool wantsDriver(const CommandLine &line) {
+  for (StringRef flag : line.rest) {
+    StringRef name = flag.split('=').first;
+    if (name == "--data" || name == "--val-data" || name == "--describe" ||
+        name == "--generate" || name == "--resume")
+      return true;
+  }
+  return false;
+}
+
+/// Flags that both forms know.
+static Status parseOnceFlags(CommandLine &line) {
+  for (StringRef flag : line.rest) {
+    auto [name, value] = flag.split('=');
+    if (name == "--init")
+      line.once.init = value;
+    else if (name == "--seed") {
+      if (value.getAsInteger(10, line.once.seed))
+        return usage("--seed is '" + value.str() + "', expected a number");
+    } else {
+      return usage("unknown flag '" + flag.str() +
+                   "' for running a program once (training needs --data)");
+    }
+  }
+  if (!line.hasEntry)
+    line.once.entry = "train";
+  return {};
+}
+
+static int train(InterpreterEngine &engine, const CommandLine &line) {
+  std::string program = "kiln-run";
+  std::vector<std::string> flags = line.rest;
+  std::vector<char *> arguments = {program.data()};
+  for (std::string &flag : flags)
+    arguments.push_back(flag.data());
+  return runTraining(engine, static_cast<int>(arguments.size()),
+                     arguments.data());
+}
+
+static Result<mlir::OwningOpRef<mlir::ModuleOp>>
+loadModule(mlir::MLIRContext &context, const std::string &file) {
+  if (!llvm::sys::fs::is_regular_file(file))
+    return Status::badInput(file + ": no such file");
+  auto module =
+      mlir::parseSourceFile<mlir::ModuleOp>(file, mlir::ParserConfig(&context));
+  if (!module)
+    return Status::badInput(file + ": is not a valid module");
+  return module;
+}
+
+static Status run(int argc, char **argv, int &exitCode) {
+  auto line = parseCommandLine(argc, argv);
+  if (!line.ok())
+    return line.status();
+  if (line->help) {
+    llvm::outs() << kUsage;
+    return {};
+  }
+  mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
+  context.loadDialect<KilnDialect>();
+  auto module = loadModule(context, line->file);
+  if (!module.ok())
+    return module.status();
+  InterpreterEngine engine(**module, line->evalType);
+
+  if (wantsDriver(*line)) {
+    if (line->hasEntry && line->once.entry != "train")
+      return usage("--entry=" + line->once.entry +
+                   " contradicts training, which runs @train");
+    if (!line->once.inputs.empty())
+      return usage("--inputs contradicts training, which reads --data");
+    exitCode = train(engine, *line);
+  } else {
+    if (Status status = parseOnceFlags(*line); !status.ok())
+      return status;
+    if (Status status = runOnce(engine, line->once, llvm::outs()); !status.ok())
+      return status;
+  }
+  if (exitCode != 0 || line->dump.empty())
+    return {};
+  return dumpTensors(engine, line->hasEntry ? line->once.entry : "train",
+                     line->dump);
+}
+
+int main(int argc, char **argv) {
+  ignoreFileSignals();
+  int exitCode = 0;
+  Status status = run(argc, argv, exitCode);
+  if (status.ok())
+    return exitCode;
+  llvm::errs() << "kiln-run: " << status.message() << "\n";
+  return static_cast<int>(status.code());
+}
