@@ -36,7 +36,7 @@ struct MemoryFacts {
   int64_t arenaBytes = 0;        ///< Height of the device arena.
   int64_t hostArenaBytes = 0;    ///< Height of the host arena.
   int64_t touchedArenaBytes = 0; ///< Resident part of the arenas now.
-  int64_t libraryBytes = 0;      ///< Pools that libraries took before step 1.
+  int64_t libraryBytes = 0;      ///< Resident part of libraries' own pools now.
 };
 
 /// Allocator traffic of the whole process so far.
@@ -81,6 +81,10 @@ public:
 
   /// A line to tell the user after start() ("BLAS differs from ..."), if any.
   virtual std::optional<std::string> notice() const { return std::nullopt; }
+
+  /// The numeric library in use, for the log and checkpoints: bits depend on
+  /// it.
+  virtual std::string libraryName() const { return ""; }
 
   /// Indexes are those of description().states.
   virtual char *stateData(size_t state) = 0;

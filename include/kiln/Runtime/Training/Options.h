@@ -35,6 +35,7 @@ struct Options {
   int64_t steps = 0;
   bool stepsGiven = false;
   uint64_t seed = 0;
+  bool seedGiven = false;
   int threads = 0;  ///< 0: what the executable was planned for.
   std::string init; ///< File or directory; empty: none.
   bool fromScratch = false;

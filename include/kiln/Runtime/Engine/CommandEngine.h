@@ -1,0 +1,35 @@
+//===- CommandEngine.h - Engine of a compiled executable --------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The Engine that walks the command table of docs/program-format.md.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_RUNTIME_ENGINE_COMMANDENGINE_H
+#define KILN_RUNTIME_ENGINE_COMMANDENGINE_H
+
+#include "kiln/Runtime/Engine/Engine.h"
+#include "kiln/Runtime/Status.h"
+
+#include <cstdint>
+#include <memory>
+#include <string_view>
+
+namespace kiln {
+
+/// The ABI of a generated kernel.
+using KernelFunction = void (*)(char *const *args, const int64_t *immediates,
+                                int64_t begin, int64_t end, char *scratch);
+
+/// Parses the description. `kernels` must outlive the engine.
+Result<std::unique_ptr<Engine>> createCommandEngine(std::string_view json,
+                                                    const void *const *kernels,
+                                                    uint64_t kernelCount);
+
+} // namespace kiln
+
+#endif // KILN_RUNTIME_ENGINE_COMMANDENGINE_H

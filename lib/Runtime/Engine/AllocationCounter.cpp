@@ -1,0 +1,168 @@
+//===- AllocationCounter.cpp - Counts what the process allocates ----------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "AllocationCounter.h"
+
+#include <atomic>
+#include <cerrno>
+#include <cstdarg>
+#include <malloc.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#if defined(__has_feature)
+#define KILN_HAS_FEATURE(x) __has_feature(x)
+#else
+#define KILN_HAS_FEATURE(x) 0
+#endif
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) ||           \
+    KILN_HAS_FEATURE(address_sanitizer) || KILN_HAS_FEATURE(thread_sanitizer)
+
+namespace kiln {
+std::optional<AllocationCounts> allocationCounts() { return std::nullopt; }
+int64_t residentMappedBytes(const void *) { return 0; }
+} // namespace kiln
+
+#else
+
+namespace {
+std::atomic<uint64_t> calls{0};
+std::atomic<uint64_t> mapCalls{0};
+std::atomic<int64_t> liveBytes{0};
+
+/// Live mappings, for residentMappedBytes; more than fit are only counted.
+struct Mapping {
+  std::atomic<void *> address{nullptr};
+  std::size_t bytes = 0;
+};
+Mapping mappings[256];
+
+void *counted(void *block) {
+  calls.fetch_add(1, std::memory_order_relaxed);
+  if (block)
+    liveBytes.fetch_add(int64_t(malloc_usable_size(block)),
+                        std::memory_order_relaxed);
+  return block;
+}
+
+void forget(void *block) {
+  if (block)
+    liveBytes.fetch_sub(int64_t(malloc_usable_size(block)),
+                        std::memory_order_relaxed);
+}
+} // namespace
+
+extern "C" {
+// glibc's allocator under its other names.
+void *__libc_malloc(size_t bytes);
+void *__libc_calloc(size_t count, size_t bytes);
+void *__libc_realloc(void *block, size_t bytes);
+void *__libc_memalign(size_t alignment, size_t bytes);
+void __libc_free(void *block);
+
+void *malloc(size_t bytes) { return counted(__libc_malloc(bytes)); }
+
+void *calloc(size_t count, size_t bytes) {
+  return counted(__libc_calloc(count, bytes));
+}
+
+void *realloc(void *block, size_t bytes) {
+  int64_t before = block ? int64_t(malloc_usable_size(block)) : 0;
+  void *moved = __libc_realloc(block, bytes);
+  if (moved || bytes == 0)
+    liveBytes.fetch_sub(before, std::memory_order_relaxed);
+  return counted(moved);
+}
+
+void *memalign(size_t alignment, size_t bytes) {
+  return counted(__libc_memalign(alignment, bytes));
+}
+
+void *aligned_alloc(size_t alignment, size_t bytes) {
+  return counted(__libc_memalign(alignment, bytes));
+}
+
+int posix_memalign(void **block, size_t alignment, size_t bytes) {
+  if (alignment % sizeof(void *) != 0 || (alignment & (alignment - 1)) != 0 ||
+      alignment == 0)
+    return EINVAL;
+  void *result = counted(__libc_memalign(alignment, bytes));
+  if (!result)
+    return ENOMEM;
+  *block = result;
+  return 0;
+}
+
+void free(void *block) {
+  forget(block);
+  __libc_free(block);
+}
+
+void *mmap(void *address, size_t bytes, int protection, int flags, int file,
+           off_t offset) {
+  mapCalls.fetch_add(1, std::memory_order_relaxed);
+  auto result = reinterpret_cast<void *>(
+      syscall(SYS_mmap, address, bytes, protection, flags, file, offset));
+  if (result != MAP_FAILED && (flags & MAP_ANONYMOUS)) {
+    for (Mapping &mapping : mappings) {
+      void *empty = nullptr;
+      if (mapping.address.compare_exchange_strong(empty, result)) {
+        mapping.bytes = bytes;
+        break;
+      }
+    }
+  }
+  return result;
+}
+
+int munmap(void *address, size_t bytes) {
+  for (Mapping &mapping : mappings) {
+    void *same = address;
+    if (mapping.address.compare_exchange_strong(same, nullptr))
+      break;
+  }
+  return int(syscall(SYS_munmap, address, bytes));
+}
+} // extern "C"
+
+namespace kiln {
+
+std::optional<AllocationCounts> allocationCounts() {
+  AllocationCounts counts;
+  counts.calls = calls.load();
+  counts.mapCalls = mapCalls.load();
+  counts.liveBytes = liveBytes.load();
+  return counts;
+}
+
+int64_t residentMappedBytes(const void *excluded) {
+  int64_t pageBytes = sysconf(_SC_PAGESIZE);
+  int64_t resident = 0;
+  for (Mapping &mapping : mappings) {
+    auto *begin = static_cast<char *>(mapping.address.load());
+    if (!begin || (begin <= excluded && excluded < begin + mapping.bytes))
+      continue;
+    for (std::size_t done = 0; done < mapping.bytes;) {
+      unsigned char present[1024];
+      std::size_t bytes = std::min(mapping.bytes - done,
+                                   sizeof(present) * std::size_t(pageBytes));
+      if (mincore(begin + done, bytes, present) != 0)
+        break;
+      std::size_t pages =
+          (bytes + std::size_t(pageBytes) - 1) / std::size_t(pageBytes);
+      for (std::size_t page = 0; page < pages; ++page)
+        resident += (present[page] & 1) * pageBytes;
+      done += bytes;
+    }
+  }
+  return resident;
+}
+
+} // namespace kiln
+
+#endif

@@ -1,0 +1,85 @@
+//===- CommandTable.h - The commands of one program, resolved ---*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A program's commands with all references turned into pointers, and the one
+// loop that walks them. Everything a command needs lies in tables that are
+// built once; walking allocates nothing. Only references with a stride are
+// computed again, once per iteration of their loop.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_LIB_RUNTIME_ENGINE_COMMANDTABLE_H
+#define KILN_LIB_RUNTIME_ENGINE_COMMANDTABLE_H
+
+#include "ThreadTeam.h"
+#include "kiln/Runtime/Engine/CommandEngine.h"
+#include "kiln/Runtime/Engine/Program.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace kiln {
+
+class CommandTable {
+public:
+  /// Called at the start of a run and around every command of it; `iteration`
+  /// is that of the enclosing loop, or 0. A loop_end is reported once, after
+  /// the last iteration; a loop_begin not at all.
+  class Observer {
+  public:
+    virtual ~Observer() = default;
+    virtual void begin() {}
+    virtual void before(std::size_t command, int64_t iteration) {}
+    virtual void after(std::size_t command, int64_t iteration) {}
+  };
+
+  /// `program` must outlive the table.
+  CommandTable(const Program &program, char *arena, ThreadTeam &team,
+               const void *const *kernels);
+
+  /// Runs all commands; `observer` may be null.
+  void run(Observer *observer);
+
+private:
+  struct Item {
+    std::size_t firstArg;
+    std::size_t firstImmediate;
+    int64_t units;
+    int64_t firstChunk;
+  };
+  struct Step {
+    const Command *command;
+    KernelFunction kernel = nullptr;
+    std::size_t firstItem = 0; ///< In items_; Command::items has the count.
+    int64_t chunks = 0;
+    bool strided = false; ///< Some reference moves with the loop.
+  };
+
+  void resolve(const Step &step, int64_t iteration);
+  void execute(const Step &step, int64_t iteration);
+  void launch(const Step &step);
+  void gemm(const Step &step, int64_t iteration);
+  void fill(const Step &step, int64_t iteration);
+  void copy(const Step &step, int64_t iteration);
+  char *at(const Ref &ref, int64_t iteration) const {
+    return arena_ + ref.offset + ref.stride * iteration;
+  }
+
+  char *arena_;
+  ThreadTeam &team_;
+  std::vector<Step> steps_;
+  std::vector<Item> items_;
+  std::vector<char *> args_;
+  std::vector<int64_t> immediates_;
+  /// Per thread: the immediates of one epilogue call.
+  std::size_t epilogueImmediates_ = 0;
+  std::vector<int64_t> threadImmediates_;
+};
+
+} // namespace kiln
+
+#endif // KILN_LIB_RUNTIME_ENGINE_COMMANDTABLE_H

@@ -1,0 +1,101 @@
+//===- CpuFeatures.cpp - Can this CPU run the kernels? --------------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "CpuFeatures.h"
+
+#include <algorithm>
+#include <array>
+#include <fstream>
+#include <set>
+#include <sstream>
+
+namespace kiln {
+
+/// LLVM's name and Linux's, where they differ by more than punctuation.
+static constexpr std::array<std::pair<const char *, const char *>, 10>
+    otherNames = {{{"64bit", "lm"},
+                   {"crc32", "sse42"},
+                   {"lzcnt", "abm"},
+                   {"pclmul", "pclmulqdq"},
+                   {"prfchw", "3dnowprefetch"},
+                   {"rdrnd", "rdrand"},
+                   {"sahf", "lahflm"},
+                   {"sha", "shani"},
+                   {"sse3", "pni"},
+                   {"x87", "fpu"}}};
+
+/// The vector extensions: what a kernel can use and some CPU lacks. Linux does
+/// not list every other feature that LLVM knows.
+static bool isChecked(const std::string &name) {
+  static constexpr std::array<const char *, 9> prefixes = {
+      "avx", "sse", "ssse", "fma", "f16c", "bmi", "amx", "lzcnt", "popcnt"};
+  return std::any_of(prefixes.begin(), prefixes.end(), [&](const char *prefix) {
+    return name.rfind(prefix, 0) == 0;
+  });
+}
+
+static std::string withoutPunctuation(std::string name) {
+  name.erase(std::remove_if(name.begin(), name.end(),
+                            [](char c) {
+                              return c == '_' || c == '.' || c == '-' ||
+                                     c == '+';
+                            }),
+             name.end());
+  return name;
+}
+
+static std::string linuxName(const std::string &feature) {
+  std::string name = withoutPunctuation(feature);
+  for (auto &[llvmName, otherName] : otherNames)
+    if (name == llvmName)
+      return otherName;
+  return name;
+}
+
+std::string readCpuInfo() {
+  std::ifstream file("/proc/cpuinfo");
+  std::string text, line;
+  while (std::getline(file, line) && !line.empty())
+    text += line + "\n";
+  return text;
+}
+
+Status checkCpuFeatures(const TargetInfo &target, const std::string &cpuinfo) {
+  std::istringstream lines(cpuinfo);
+  std::string line, model = "unknown";
+  std::set<std::string> flags;
+  while (std::getline(lines, line)) {
+    std::size_t colon = line.find(": ");
+    if (colon == std::string::npos)
+      continue;
+    if (line.rfind("model name", 0) == 0)
+      model = line.substr(colon + 2);
+    if (line.rfind("flags", 0) != 0)
+      continue;
+    std::istringstream words(line.substr(colon + 2));
+    for (std::string word; words >> word;)
+      flags.insert(withoutPunctuation(word));
+  }
+  if (flags.empty())
+    return Status();
+
+  std::string missing;
+  for (const std::string &feature : target.features) {
+    if (feature.empty() || feature[0] == '-' ||
+        !isChecked(withoutPunctuation(feature)))
+      continue;
+    if (!flags.count(linuxName(feature)))
+      missing += (missing.empty() ? "" : ", ") + feature;
+  }
+  if (missing.empty())
+    return Status();
+  return Status::error("this CPU (" + model + ") lacks " + missing +
+                       ", which the kernels were compiled for (" + target.cpu +
+                       "); compile again on this machine or with --mcpu=");
+}
+
+} // namespace kiln

@@ -1,0 +1,170 @@
+//===- DescriptionParser.cpp - Reads the parts without commands -----------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "DescriptionParser.h"
+
+#include "kiln/Runtime/Files/CheckedMath.h"
+#include "kiln/Runtime/Files/Messages.h"
+
+#include <array>
+
+namespace kiln {
+
+static std::optional<std::string> decodeBase64(const std::string &text) {
+  static const std::string alphabet =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  if (text.size() % 4 != 0)
+    return std::nullopt;
+  std::size_t padding = 0;
+  while (padding < 2 && padding < text.size() &&
+         text[text.size() - 1 - padding] == '=')
+    ++padding;
+  std::string bytes;
+  uint32_t bits = 0;
+  int count = 0;
+  for (std::size_t i = 0; i + padding < text.size(); ++i) {
+    std::size_t digit = alphabet.find(text[i]);
+    if (digit == std::string::npos)
+      return std::nullopt;
+    bits = bits << 6 | uint32_t(digit);
+    count += 6;
+    if (count >= 8) {
+      count -= 8;
+      bytes += char(bits >> count & 0xff);
+    }
+  }
+  return bytes;
+}
+
+static void readModel(const Node &node, ModelInfo &model) {
+  model.name = node.at("name").text();
+  model.type = node.at("type").text();
+  model.vocabSize = node.at("vocab_size").integer(1);
+  model.batch = node.at("batch").integer(1);
+  model.sequenceLength = node.at("sequence_length").integer(1);
+  model.hasWeights = node.at("has_weights").boolean();
+  std::optional<Node> files = node.find("files");
+  for (std::size_t i = 0; files && i < files->size(); ++i) {
+    Node entry = files->element(i);
+    EmbeddedFile file;
+    file.name = entry.at("name").text();
+    if (std::optional<Node> encoded = entry.find("base64")) {
+      std::optional<std::string> bytes = decodeBase64(encoded->text());
+      if (!bytes)
+        encoded->fail("is not base64");
+      file.bytes = bytes.value_or("");
+    } else {
+      file.bytes = entry.at("text").text();
+    }
+    model.files.push_back(std::move(file));
+  }
+}
+
+static void readBuild(const Node &node, BuildInfo &build) {
+  build.optimizer = node.at("optimizer").text();
+  build.precision = node.at("precision").text();
+  build.microbatches = node.at("microbatches").integer(1);
+  build.clip = node.at("clip").boolean();
+  build.eval = node.at("eval").boolean();
+  Node maxThreads = node.at("max_threads");
+  build.maxThreads = int(maxThreads.integer(1));
+  if (build.maxThreads > 4096)
+    maxThreads.fail("is more than 4096");
+  if (std::optional<Node> dropout = node.find("dropout"))
+    build.dropout = dropout->real();
+  build.target = node.at("target").text();
+  if (std::optional<Node> commandLine = node.find("command_line"))
+    build.commandLine = commandLine->text();
+}
+
+static void readTarget(const Node &node, TargetInfo &target) {
+  target.cpu = node.at("cpu").text();
+  Node features = node.at("features");
+  for (std::size_t i = 0; i < features.size(); ++i)
+    target.features.push_back(features.element(i).text());
+  if (std::optional<Node> blas = node.find("blas"))
+    target.blas = blas->text();
+  if (std::optional<Node> machine = node.find("machine"))
+    target.machine = machine->text();
+}
+
+void readDescription(const Node &root, Description &description) {
+  Node format = root.at("format");
+  if (format.integer() != 1)
+    format.fail("is not 1");
+  description.build.version = root.at("kiln").text();
+  readModel(root.at("model"), description.model);
+  readBuild(root.at("options"), description.build);
+  readTarget(root.at("target"), description.target);
+  if (std::optional<Node> plan = root.find("plan")) {
+    if (!plan->json().is_object())
+      plan->fail("is not an object");
+    description.plan = plan->json().dump();
+  }
+}
+
+ValueInfo readValue(const Node &node) {
+  ValueInfo value;
+  value.name = node.at("name").text();
+  Node dtype = node.at("dtype");
+  std::string typeName = dtype.text();
+  std::optional<TensorType> type = parseProgramType(typeName);
+  if (!type)
+    dtype.fail("is " + inQuotes(typeName) + ", not a type");
+  value.type = type.value_or(TensorType::F32);
+  Node shape = node.at("shape");
+  for (std::size_t i = 0; i < shape.size(); ++i)
+    value.shape.push_back(shape.element(i).integer(0));
+  std::optional<int64_t> elements = checkedElements(value.shape);
+  if (!elements || !checkedMul<int64_t>(*elements, 64))
+    shape.fail("has too many elements");
+  return value;
+}
+
+static StateRole readRole(const Node &node) {
+  std::string role = node.text();
+  if (role == "parameter")
+    return StateRole::Parameter;
+  if (role == "buffer")
+    return StateRole::Buffer;
+  if (role == "constant")
+    return StateRole::Constant;
+  if (role == "optimizer")
+    return StateRole::Optimizer;
+  node.fail("is " + inQuotes(role) + ", not a role");
+  return StateRole::Parameter;
+}
+
+StateInfo readState(const Node &node) {
+  StateInfo state;
+  static_cast<ValueInfo &>(state) = readValue(node);
+  state.role = readRole(node.at("role"));
+  state.sourceName = state.name;
+  if (std::optional<Node> source = node.find("source_name"))
+    state.sourceName = source->text();
+  if (std::optional<Node> aliases = node.find("aliases"))
+    for (std::size_t i = 0; i < aliases->size(); ++i)
+      state.aliases.push_back(aliases->element(i).text());
+  if (state.role == StateRole::Optimizer) {
+    state.of = node.at("of").text();
+    state.slot = node.at("slot").text();
+  }
+  if (std::optional<Node> trainable = node.find("trainable"))
+    state.trainable = trainable->boolean();
+  Node init = node.at("init");
+  if (node.failed())
+    return state;
+  Result<InitialValue> initial =
+      parseInitialValue(init.json(), "state " + inQuotes(state.name));
+  if (initial.ok())
+    state.init = std::move(*initial);
+  else
+    init.fail("is wrong: " + initial.status().message());
+  return state;
+}
+
+} // namespace kiln

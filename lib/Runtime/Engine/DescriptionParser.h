@@ -1,0 +1,28 @@
+//===- DescriptionParser.h - Reads the parts without commands ---*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_LIB_RUNTIME_ENGINE_DESCRIPTIONPARSER_H
+#define KILN_LIB_RUNTIME_ENGINE_DESCRIPTIONPARSER_H
+
+#include "DescriptionReader.h"
+#include "kiln/Runtime/Engine/Description.h"
+
+namespace kiln {
+
+/// Reads model, options, target and plan; states and programs are read with
+/// their offsets by the caller. Problems go to the node's failure.
+void readDescription(const Node &root, Description &description);
+
+/// Reads one entry of "states", without its offset.
+StateInfo readState(const Node &node);
+
+/// Reads name, dtype and shape of an input or output.
+ValueInfo readValue(const Node &node);
+
+} // namespace kiln
+
+#endif // KILN_LIB_RUNTIME_ENGINE_DESCRIPTIONPARSER_H

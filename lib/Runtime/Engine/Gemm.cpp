@@ -1,0 +1,88 @@
+//===- Gemm.cpp - Matrix products through CBLAS ---------------------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Gemm.h"
+
+#include <algorithm>
+#include <cblas.h>
+#include <cctype>
+#include <vector>
+
+extern "C" {
+// OpenBLAS's pool of buffers. Weak: a library without these names still works,
+// it only takes its buffers during the first step.
+__attribute__((weak)) void *blas_memory_alloc(int position);
+__attribute__((weak)) void blas_memory_free(void *buffer);
+}
+
+namespace kiln {
+
+void gemm(const GemmCall &call) {
+  CBLAS_TRANSPOSE transA = call.transA ? CblasTrans : CblasNoTrans;
+  CBLAS_TRANSPOSE transB = call.transB ? CblasTrans : CblasNoTrans;
+  auto m = blasint(call.m), n = blasint(call.n), k = blasint(call.k);
+  auto lda = blasint(call.lda), ldb = blasint(call.ldb),
+       ldc = blasint(call.ldc);
+  if (call.type == TensorType::F64)
+    cblas_dgemm(CblasRowMajor, transA, transB, m, n, k, 1.0,
+                reinterpret_cast<const double *>(call.a), lda,
+                reinterpret_cast<const double *>(call.b), ldb,
+                call.accumulate ? 1.0 : 0.0, reinterpret_cast<double *>(call.c),
+                ldc);
+  else
+    cblas_sgemm(CblasRowMajor, transA, transB, m, n, k, 1.0f,
+                reinterpret_cast<const float *>(call.a), lda,
+                reinterpret_cast<const float *>(call.b), ldb,
+                call.accumulate ? 1.0f : 0.0f,
+                reinterpret_cast<float *>(call.c), ldc);
+}
+
+void prepareBlas(ThreadTeam &team) {
+  // Also reaches a team of one thread, which OpenMP does not count as parallel
+  // and in which the library would start threads.
+  openblas_set_num_threads(1);
+  if (!blas_memory_alloc || !blas_memory_free)
+    return;
+  std::vector<void *> buffers;
+  for (int i = 0; i < team.size(); ++i)
+    buffers.push_back(blas_memory_alloc(0));
+  for (void *buffer : buffers)
+    blas_memory_free(buffer);
+}
+
+static std::string firstWords(const std::string &text, int count) {
+  std::size_t end = 0;
+  for (int i = 0; i < count && end != std::string::npos; ++i)
+    end = text.find(' ', end == 0 ? 0 : end + 1);
+  return text.substr(0, end);
+}
+
+std::string blasName() {
+  return firstWords(openblas_get_config(), 2) + " " + openblas_get_corename();
+}
+
+static std::string lowered(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](unsigned char c) { return char(std::tolower(c)); });
+  return text;
+}
+
+std::optional<std::string> blasNotice(const std::string &planned) {
+  std::string config = openblas_get_config();
+  if (config.find("USE_OPENMP") == std::string::npos)
+    return "the BLAS library (" + firstWords(config, 2) +
+           ") is not an OpenMP build: two thread pools fight for the cores and "
+           "steps may take twice as long; install libopenblas0-openmp";
+  std::string found = blasName();
+  // The plan may have named the library alone, or its version and core too.
+  if (lowered(found).rfind(lowered(planned), 0) != 0)
+    return "planned for BLAS '" + planned + "' but running with '" + found +
+           "': results may differ in the last bits";
+  return std::nullopt;
+}
+
+} // namespace kiln

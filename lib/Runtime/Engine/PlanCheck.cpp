@@ -1,0 +1,275 @@
+//===- PlanCheck.cpp - Do programs do what their plan says? ---------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "PlanCheck.h"
+
+#include "WriteWatch.h"
+#include "kiln/Runtime/Files/Messages.h"
+
+#define XXH_INLINE_ALL
+#include <algorithm>
+#include <cstring>
+#include <tuple>
+#include <xxhash.h>
+
+namespace kiln {
+
+/// Bytes that the write check may compare per program.
+static constexpr int64_t compareBudgetBytes = int64_t(24) << 30;
+/// Size up to which it may copy.
+static constexpr int64_t copyBudgetBytes = int64_t(512) << 20;
+
+static constexpr unsigned char nanPattern = 0xff;
+static constexpr unsigned char hugePattern = 0x7e;
+
+void PlanCheck::report(size_t index, const std::string &check,
+                       std::string expected, std::string found, bool ok) {
+  lines_.push_back({file_.description.programs[index].name + ": " + check,
+                    std::move(expected), std::move(found), ok});
+}
+
+Status PlanCheck::runPainted(size_t index, unsigned char pattern,
+                             CommandTable::Observer *observer) {
+  std::memset(arena_.data() + file_.stateBytes, pattern,
+              size_t(arena_.bytes() - file_.stateBytes + Arena::marginBytes));
+  Status status = prepare_(index);
+  if (!status.ok())
+    return status;
+  DenormalsFlushed flushed;
+  tables_[index].run(observer);
+  return Status();
+}
+
+uint64_t PlanCheck::results(size_t index) const {
+  uint64_t hash = 0;
+  auto add = [&](int64_t offset, int64_t bytes) {
+    hash = XXH3_64bits_withSeed(arena_.data() + offset, size_t(bytes), hash);
+  };
+  const ProgramInfo &info = file_.description.programs[index];
+  for (size_t i = 0; i < info.outputs.size(); ++i)
+    add(file_.programs[index].outputOffsets[i], info.outputs[i].bytes());
+  for (size_t i = 0; i < file_.stateOffsets.size(); ++i)
+    add(file_.stateOffsets[i], file_.description.states[i].bytes());
+  return hash;
+}
+
+int64_t PlanCheck::highestChanged(unsigned char pattern) const {
+  int64_t end = arena_.bytes() + Arena::marginBytes;
+  while (end > file_.stateBytes &&
+         (unsigned char)(arena_.data()[end - 1]) == pattern)
+    --end;
+  return end;
+}
+
+Status PlanCheck::checkPaint(size_t index) {
+  int64_t found = 0;
+  uint64_t hashes[2];
+  unsigned char patterns[2] = {nanPattern, hugePattern};
+  for (int i = 0; i < 2; ++i) {
+    Status status = runPainted(index, patterns[i], nullptr);
+    if (!status.ok())
+      return status;
+    found = std::max(found, highestChanged(patterns[i]));
+    hashes[i] = results(index);
+  }
+  expectedResults_ = hashes[0];
+
+  int64_t highest = file_.stateBytes, highestButWorkspace = file_.stateBytes;
+  for (const Slot &slot : file_.programs[index].slots) {
+    highest = std::max(highest, slot.offset + slot.bytes);
+    if (slot.slotClass != SlotClass::Workspace)
+      highestButWorkspace =
+          std::max(highestButWorkspace, slot.offset + slot.bytes);
+  }
+  // A workspace on top is a cap: a library or an idle thread may use less.
+  bool ok =
+      found == highest || (found >= highestButWorkspace && found < highest);
+  report(index, "end of the highest byte written", std::to_string(highest),
+         std::to_string(found), ok);
+  report(index, "results do not depend on what memory held before", "equal",
+         hashes[0] == hashes[1] ? "equal" : "different",
+         hashes[0] == hashes[1]);
+  return Status();
+}
+
+Status PlanCheck::checkWrites(size_t index) {
+  const Program &program = file_.programs[index];
+  int64_t runs = 1;
+  for (const Command &command : program.commands)
+    runs += std::max<int64_t>(command.count, 1);
+  int64_t bytes = std::min(compareBudgetBytes / runs, copyBudgetBytes);
+  WriteWatch watch(file_, program, arena_, bytes / WriteWatch::pageBytes);
+  Status status = runPainted(index, nanPattern, &watch);
+  if (!status.ok())
+    return status;
+  bool all = watch.watchedPages() == watch.totalPages();
+  report(index,
+         all ? "each command changes only its results"
+             : "each command changes only its results (" +
+                   std::to_string(watch.watchedPages()) + " of " +
+                   std::to_string(watch.totalPages()) + " pages watched)",
+         "nothing else",
+         watch.violation().empty() ? "nothing else" : watch.violation(),
+         watch.violation().empty());
+
+  int64_t planned = 0;
+  for (const Slot &slot : program.slots)
+    if (slot.slotClass == SlotClass::Workspace)
+      planned = std::max(planned, slot.offset + slot.bytes);
+  if (planned > 0 && all)
+    report(index, "end of the highest workspace byte written",
+           "at most " + std::to_string(planned),
+           std::to_string(watch.workspaceEnd()),
+           watch.workspaceEnd() <= planned);
+  return Status();
+}
+
+namespace {
+
+/// Fills slots with NaN after their last use.
+class Poisoner final : public CommandTable::Observer {
+public:
+  Poisoner(const ProgramFile &file, size_t index, char *arena);
+
+  size_t candidates() const { return slots_.size(); }
+  const Slot &candidate(size_t i) const { return *slots_[i]; }
+  /// Poison candidates [begin, end) only.
+  void choose(size_t begin, size_t end) {
+    begin_ = begin;
+    end_ = end;
+  }
+  void after(size_t command, int64_t iteration) override;
+
+private:
+  void poison(const Slot &slot);
+  bool isIntegerInput(const Slot &slot) const;
+
+  const ProgramFile &file_;
+  size_t index_;
+  const Program &program_;
+  char *arena_;
+  std::vector<const Slot *> slots_; ///< By last use.
+  size_t begin_ = 0, end_ = 0;
+};
+
+} // namespace
+
+Poisoner::Poisoner(const ProgramFile &file, size_t index, char *arena)
+    : file_(file), index_(index), program_(file.programs[index]),
+      arena_(arena) {
+  for (const Slot &slot : program_.slots)
+    if (slot.offset >= file.stateBytes && slot.bytes > 0 &&
+        slot.slotClass != SlotClass::Output && slot.last >= 0 &&
+        slot.last < int64_t(program_.commands.size()))
+      slots_.push_back(&slot);
+  std::sort(slots_.begin(), slots_.end(), [](const Slot *a, const Slot *b) {
+    return std::tie(a->last, a) < std::tie(b->last, b);
+  });
+  end_ = slots_.size();
+}
+
+/// NaN as a token would be an index beyond its table; zero is wrong too.
+bool Poisoner::isIntegerInput(const Slot &slot) const {
+  const ProgramInfo &info = file_.description.programs[index_];
+  for (size_t i = 0; i < info.inputs.size(); ++i)
+    if (program_.inputOffsets[i] == slot.offset)
+      return info.inputs[i].type == TensorType::I32 ||
+             info.inputs[i].type == TensorType::I64;
+  return false;
+}
+
+void Poisoner::poison(const Slot &slot) {
+  int pattern = isIntegerInput(slot) ? 0 : nanPattern;
+  // What took over part of the slot at its last use stays.
+  std::vector<const Slot *> heirs;
+  for (const Slot &other : program_.slots)
+    if (&other != &slot && other.first <= slot.last &&
+        (other.last > slot.last || other.slotClass == SlotClass::Output) &&
+        other.offset < slot.offset + slot.bytes &&
+        slot.offset < other.offset + other.bytes)
+      heirs.push_back(&other);
+  std::sort(heirs.begin(), heirs.end(),
+            [](const Slot *a, const Slot *b) { return a->offset < b->offset; });
+  int64_t begin = slot.offset, end = slot.offset + slot.bytes;
+  for (const Slot *heir : heirs) {
+    if (heir->offset > begin)
+      std::memset(arena_ + begin, pattern, size_t(heir->offset - begin));
+    begin = std::max(begin, heir->offset + heir->bytes);
+  }
+  if (begin < end)
+    std::memset(arena_ + begin, pattern, size_t(end - begin));
+}
+
+void Poisoner::after(size_t command, int64_t) {
+  auto first = std::lower_bound(
+      slots_.begin(), slots_.end(), int64_t(command),
+      [](const Slot *slot, int64_t value) { return slot->last < value; });
+  for (auto it = first; it != slots_.end() && (*it)->last == int64_t(command);
+       ++it) {
+    auto i = size_t(it - slots_.begin());
+    if (begin_ <= i && i < end_)
+      poison(**it);
+  }
+}
+
+Status PlanCheck::checkLifetimes(size_t index) {
+  Poisoner poisoner(file_, index, arena_.data());
+  auto changes = [&](size_t begin, size_t end) -> Result<bool> {
+    poisoner.choose(begin, end);
+    Status status = runPainted(index, nanPattern, &poisoner);
+    if (!status.ok())
+      return status;
+    return results(index) != expectedResults_;
+  };
+  size_t begin = 0, end = poisoner.candidates();
+  Result<bool> changed = changes(begin, end);
+  if (!changed.ok())
+    return changed.status();
+  std::string found = "equal";
+  if (*changed) {
+    // Halve the set that changes the results until it is one slot.
+    while (end - begin > 1) {
+      size_t middle = begin + (end - begin) / 2;
+      Result<bool> lower = changes(begin, middle);
+      if (!lower.ok())
+        return lower.status();
+      (*lower ? end : begin) = middle;
+    }
+    const Slot &slot = poisoner.candidate(begin);
+    found = "slot " + inQuotes(slot.name) + " is used after its last command " +
+            std::to_string(slot.last);
+  }
+  report(index,
+         "results with " + std::to_string(poisoner.candidates()) +
+             " slots destroyed after their last use",
+         "equal", found, !*changed);
+  return Status();
+}
+
+Status PlanCheck::checkProgram(size_t index) {
+  if (file_.programs[index].slots.empty()) {
+    report(index, "slots in the plan", "some", "none", false);
+    return Status();
+  }
+  Status status = checkPaint(index);
+  if (status.ok())
+    status = checkWrites(index);
+  if (status.ok())
+    status = checkLifetimes(index);
+  return status;
+}
+
+Status PlanCheck::run() {
+  for (size_t i = 0; i < file_.programs.size(); ++i) {
+    Status status = checkProgram(i);
+    if (!status.ok())
+      return status;
+  }
+  return Status();
+}
+
+} // namespace kiln

@@ -1,0 +1,73 @@
+//===- PlanCheck.h - Do programs do what their plan says? -------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The checks of --check-memory that look into the arena:
+//
+//  * paint: the transient part of the arena, and a margin behind it, are
+//    filled with a pattern; then each program runs once. The highest byte that
+//    changed must be the last one of the highest slot. Two patterns: a byte
+//    that equals one differs from the other. Outputs and states must not
+//    depend on the pattern, or something was read that nobody wrote.
+//  * writes: after every command, only the slots that it writes and its scratch
+//    have changed.
+//  * lifetimes: every slot is filled with NaN right after its planned last use,
+//    and neither outputs nor states change.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_LIB_RUNTIME_ENGINE_PLANCHECK_H
+#define KILN_LIB_RUNTIME_ENGINE_PLANCHECK_H
+
+#include "Arena.h"
+#include "CommandTable.h"
+#include "kiln/Runtime/Engine/Engine.h"
+#include "kiln/Runtime/Engine/Program.h"
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace kiln {
+
+class PlanCheck {
+public:
+  PlanCheck(const ProgramFile &file, Arena &arena,
+            std::vector<CommandTable> &tables,
+            const std::function<Status(size_t)> &prepare,
+            std::vector<MemoryCheckLine> &lines)
+      : file_(file), arena_(arena), tables_(tables), prepare_(prepare),
+        lines_(lines) {}
+
+  /// Checks all programs. Fails only when `prepare` does.
+  Status run();
+
+private:
+  Status checkProgram(size_t index);
+  Status checkPaint(size_t index);
+  Status checkWrites(size_t index);
+  Status checkLifetimes(size_t index);
+
+  /// Paints everything but states with `pattern`, prepares, runs.
+  Status runPainted(size_t index, unsigned char pattern,
+                    CommandTable::Observer *observer);
+  /// A hash of the outputs of a program and all states.
+  uint64_t results(size_t index) const;
+  int64_t highestChanged(unsigned char pattern) const;
+  void report(size_t index, const std::string &check, std::string expected,
+              std::string found, bool ok);
+
+  const ProgramFile &file_;
+  Arena &arena_;
+  std::vector<CommandTable> &tables_;
+  const std::function<Status(size_t)> &prepare_;
+  std::vector<MemoryCheckLine> &lines_;
+  uint64_t expectedResults_ = 0; ///< Of the program being checked.
+};
+
+} // namespace kiln
+
+#endif // KILN_LIB_RUNTIME_ENGINE_PLANCHECK_H

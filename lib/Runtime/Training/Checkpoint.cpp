@@ -1,0 +1,242 @@
+//===- Checkpoint.cpp - What a checkpoint holds ---------------------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Checkpoint.h"
+
+#include "States.h"
+#include "kiln/Runtime/Files/CheckedMath.h"
+#include "kiln/Runtime/Files/Messages.h"
+#include "kiln/Runtime/Files/ModelWeights.h"
+
+#include <algorithm>
+
+namespace kiln {
+
+static constexpr const char *modelFile = "model.safetensors";
+static constexpr const char *optimizerFile = "optimizer.safetensors";
+
+/// The name other tools use for an optimizer state.
+static std::string optimizerName(const Description &description,
+                                 const StateInfo &state) {
+  auto parameter = std::find_if(
+      description.states.begin(), description.states.end(),
+      [&](const StateInfo &other) { return other.name == state.of; });
+  std::string slot = state.slot == "m"   ? "exp_avg"
+                     : state.slot == "v" ? "exp_avg_sq"
+                                         : state.slot;
+  return (parameter == description.states.end() ? state.of
+                                                : parameter->sourceName) +
+         "." + slot;
+}
+
+static std::vector<size_t> weightStates(const Description &description) {
+  std::vector<size_t> indexes;
+  for (size_t i = 0; i < description.states.size(); ++i)
+    if (isWeight(description.states[i]))
+      indexes.push_back(i);
+  return indexes;
+}
+
+static std::vector<size_t> optimizerStates(const Description &description) {
+  std::vector<size_t> indexes;
+  for (size_t i = 0; i < description.states.size(); ++i)
+    if (description.states[i].role == StateRole::Optimizer)
+      indexes.push_back(i);
+  return indexes;
+}
+
+static std::vector<TensorDeclaration>
+declare(const Description &description, const std::vector<size_t> &indexes) {
+  std::vector<TensorDeclaration> tensors;
+  for (size_t i : indexes) {
+    const StateInfo &state = description.states[i];
+    tensors.push_back(
+        {isWeight(state) ? state.sourceName : optimizerName(description, state),
+         state.type, state.shape});
+  }
+  return tensors;
+}
+
+Result<uint64_t> checkpointBytes(const Description &description) {
+  uint64_t total = 1 << 20; // Manifest and small files.
+  for (const EmbeddedFile &file : description.model.files)
+    total += file.bytes.size();
+  for (const std::vector<size_t> &indexes :
+       {weightStates(description), optimizerStates(description)}) {
+    Result<uint64_t> bytes =
+        safeTensorsFileBytes(declare(description, indexes));
+    if (!bytes.ok())
+      return bytes.status();
+    total += *bytes;
+  }
+  return total;
+}
+
+static Status addStates(CheckpointStage &stage, const std::string &name,
+                        Engine &engine, const std::vector<size_t> &indexes) {
+  const Description &description = engine.description();
+  return stage.addTensors(
+      name, declare(description, indexes), [&](SafeTensorsWriter &writer) {
+        for (size_t i : indexes) {
+          Status status = writer.write(engine.stateData(i),
+                                       uint64_t(description.states[i].bytes()));
+          if (!status.ok())
+            return status;
+        }
+        return Status();
+      });
+}
+
+/// What tools that read Hugging Face checkpoints look for.
+static std::string trainerState(const Description &description,
+                                const Progress &progress,
+                                const RunFacts &facts) {
+  nlohmann::json state = {
+      {"global_step", progress.step},
+      {"max_steps", facts.totalSteps},
+      {"epoch", facts.epoch},
+      {"num_input_tokens_seen", progress.tokens},
+      {"train_batch_size", description.model.batch},
+      {"log_history", nlohmann::json::array()},
+  };
+  return state.dump(2) + "\n";
+}
+
+Status saveCheckpoint(CheckpointDir &directory, Engine &engine,
+                      const Progress &progress, const RunFacts &facts,
+                      int64_t keep, std::vector<std::string> &notes) {
+  const Description &description = engine.description();
+  nlohmann::json training = {{"step", progress.step},
+                             {"sequence", progress.sequence},
+                             {"tokens", progress.tokens},
+                             {"seed", progress.seed},
+                             {"shuffle", nullptr}};
+  if (progress.shuffle)
+    training["shuffle"] = *progress.shuffle;
+  nlohmann::json extra = {{"training", training},
+                          {"optimizer", description.build.optimizer},
+                          {"precision", description.build.precision},
+                          {"kiln", description.build.version},
+                          {"cpu", description.target.cpu},
+                          {"library", engine.libraryName()}};
+  auto fill = [&](CheckpointStage &stage) {
+    for (const EmbeddedFile &file : description.model.files) {
+      Status status = stage.addText(file.name, file.bytes);
+      if (!status.ok())
+        return status;
+    }
+    Status status = stage.addText("trainer_state.json",
+                                  trainerState(description, progress, facts));
+    if (status.ok())
+      status = addStates(stage, modelFile, engine, weightStates(description));
+    std::vector<size_t> moments = optimizerStates(description);
+    if (status.ok() && !moments.empty())
+      status = addStates(stage, optimizerFile, engine, moments);
+    return status;
+  };
+  return directory.save(progress.step, fill, extra, int(keep), notes);
+}
+
+/// Reads a non-negative integer of the manifest.
+static bool readCount(const nlohmann::json &object, const char *key,
+                      int64_t &value) {
+  auto found = object.find(key);
+  if (found == object.end() || !found->is_number_unsigned() ||
+      found->get<uint64_t>() > uint64_t(INT64_MAX))
+    return false;
+  value = found->get<int64_t>();
+  return true;
+}
+
+static bool readSeed(const nlohmann::json &object, const char *key,
+                     uint64_t &value) {
+  auto found = object.find(key);
+  if (found == object.end() || !found->is_number_unsigned())
+    return false;
+  value = found->get<uint64_t>();
+  return true;
+}
+
+Result<FoundCheckpoint> openCheckpoint(const std::string &path,
+                                       const Engine &engine, Progress &progress,
+                                       std::vector<std::string> &notes) {
+  Result<FoundCheckpoint> found = findCheckpoint(path);
+  if (!found.ok())
+    return found.status();
+  notes.insert(notes.end(), found->notes.begin(), found->notes.end());
+  const nlohmann::json &extra = found->manifest.extra;
+  const nlohmann::json training =
+      extra.is_object() && extra.contains("training") ? extra["training"]
+                                                      : nlohmann::json();
+  uint64_t shuffle = 0;
+  bool ok =
+      training.is_object() && readCount(training, "step", progress.step) &&
+      readCount(training, "sequence", progress.sequence) &&
+      readCount(training, "tokens", progress.tokens) &&
+      readSeed(training, "seed", progress.seed) &&
+      training.contains("shuffle") &&
+      (training["shuffle"].is_null() || readSeed(training, "shuffle", shuffle));
+  if (!ok)
+    return Status::badInput("checkpoint " + inQuotes(found->path) +
+                            " does not say where its training stood; choose a "
+                            "checkpoint that this program saved");
+  progress.shuffle.reset();
+  if (!training["shuffle"].is_null())
+    progress.shuffle = shuffle;
+  auto differs = [&](const char *key, const std::string &now) {
+    std::string then = extra.value(key, nlohmann::json()).is_string()
+                           ? extra[key].get<std::string>()
+                           : "";
+    if (then != now)
+      notes.push_back("the checkpoint was made with " + std::string(key) + " " +
+                      inQuotes(then) + ", this run uses " + inQuotes(now) +
+                      ": results may differ in the last bits");
+  };
+  differs("library", engine.libraryName());
+  differs("cpu", engine.description().target.cpu);
+  return found;
+}
+
+static Status loadFile(const std::string &path, Engine &engine,
+                       const std::vector<size_t> &indexes,
+                       std::vector<std::string> &notes) {
+  Result<ModelWeights> weights = ModelWeights::open(path);
+  if (!weights.ok())
+    return weights.status();
+  notes.insert(notes.end(), weights->warnings().begin(),
+               weights->warnings().end());
+  const Description &description = engine.description();
+  std::vector<ExpectedTensor> expected;
+  for (const TensorDeclaration &tensor : declare(description, indexes))
+    expected.push_back({tensor.name, {}, tensor.shape});
+  Result<std::vector<const TensorInfo *>> found = weights->match(expected);
+  if (!found.ok())
+    return found.status();
+  for (size_t i = 0; i < indexes.size(); ++i) {
+    const StateInfo &state = description.states[indexes[i]];
+    Status status =
+        weights->read((*found)[i]->name, state.type,
+                      engine.stateData(indexes[i]), uint64_t(state.bytes()));
+    if (!status.ok())
+      return status;
+  }
+  return Status();
+}
+
+Status loadCheckpoint(const FoundCheckpoint &checkpoint, Engine &engine,
+                      std::vector<std::string> &notes) {
+  const Description &description = engine.description();
+  Status status = loadFile(checkpoint.path + "/" + modelFile, engine,
+                           weightStates(description), notes);
+  std::vector<size_t> moments = optimizerStates(description);
+  if (status.ok() && !moments.empty())
+    status =
+        loadFile(checkpoint.path + "/" + optimizerFile, engine, moments, notes);
+  return status;
+}
+
+} // namespace kiln

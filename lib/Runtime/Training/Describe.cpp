@@ -1,0 +1,103 @@
+//===- Describe.cpp - What an executable was built with -------------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Describe.h"
+
+#include "kiln/Runtime/Files/Json.h"
+
+#include <sstream>
+
+namespace kiln {
+
+int64_t parameterCount(const Description &description) {
+  int64_t count = 0;
+  for (const StateInfo &state : description.states)
+    if (state.role == StateRole::Parameter)
+      count += state.elements();
+  return count;
+}
+
+int64_t trainableCount(const Description &description) {
+  int64_t count = 0;
+  for (const StateInfo &state : description.states)
+    if (state.role == StateRole::Parameter && state.trainable)
+      count += state.elements();
+  return count;
+}
+
+/// The plan without its list of buffers; the compiler wrote it, so it parses.
+static nlohmann::json planFigures(const Description &description) {
+  JsonLimits limits;
+  limits.maxBytes = std::size_t(1) << 30;
+  Result<nlohmann::json> plan = parseJson(description.plan, "plan", limits);
+  nlohmann::json figures = nlohmann::json::object();
+  if (!plan.ok() || !plan->is_object())
+    return figures;
+  for (auto &[name, value] : plan->items())
+    if (name != "buffers")
+      figures[name] = value;
+  return figures;
+}
+
+std::string describeText(const Description &description) {
+  const ModelInfo &model = description.model;
+  const BuildInfo &build = description.build;
+  const TargetInfo &target = description.target;
+  std::ostringstream out;
+  out << "kiln: " << build.version << "\n"
+      << "model: " << model.name << " (" << model.type << ")\n"
+      << "parameters: " << parameterCount(description) << "\n"
+      << "trainable parameters: " << trainableCount(description) << "\n"
+      << "vocabulary: " << model.vocabSize << "\n"
+      << "batch: " << model.batch << " sequences of " << model.sequenceLength
+      << " tokens, " << build.microbatches << " micro-batches\n"
+      << "optimizer: " << build.optimizer << "\n"
+      << "precision: " << build.precision << "\n"
+      << "dropout: " << build.dropout << "\n"
+      << "clip: " << (build.clip ? "on" : "off") << "\n"
+      << "eval: " << (build.eval ? "on" : "off") << "\n"
+      << "max threads: " << build.maxThreads << "\n"
+      << "target: " << build.target << " (" << target.cpu << ")\n"
+      << "blas: " << target.blas << "\n"
+      << "machine file: " << target.machine << "\n";
+  std::string programs;
+  for (const ProgramInfo &program : description.programs)
+    programs += (programs.empty() ? "" : ", ") + program.name;
+  out << "programs: " << programs << "\n";
+  std::string files;
+  for (const EmbeddedFile &file : model.files)
+    files += (files.empty() ? "" : ", ") + file.name;
+  out << "embedded files: " << files << "\n";
+  for (auto &[name, value] : planFigures(description).items())
+    out << "plan " << name << ": "
+        << (value.is_string() ? value.get<std::string>() : value.dump())
+        << "\n";
+  out << "command line: " << build.commandLine << "\n";
+  return out.str();
+}
+
+void addDescription(LogLine &line, const Description &description) {
+  const ModelInfo &model = description.model;
+  const BuildInfo &build = description.build;
+  line.text("kiln", build.version)
+      .text("model", model.name)
+      .text("model_type", model.type)
+      .integer("parameters", parameterCount(description))
+      .integer("batch", model.batch)
+      .integer("sequence_length", model.sequenceLength)
+      .text("optimizer", build.optimizer)
+      .text("precision", build.precision)
+      .text("target", build.target);
+  nlohmann::json figures = planFigures(description);
+  // The figure of the plan wins where both exist.
+  if (!figures.contains("microbatches"))
+    line.integer("microbatches", build.microbatches);
+  for (auto &[name, value] : figures.items())
+    line.json(name, value.dump());
+}
+
+} // namespace kiln

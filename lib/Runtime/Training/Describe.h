@@ -1,0 +1,32 @@
+//===- Describe.h - What an executable was built with -----------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_LIB_RUNTIME_TRAINING_DESCRIBE_H
+#define KILN_LIB_RUNTIME_TRAINING_DESCRIBE_H
+
+#include "kiln/Runtime/Engine/Description.h"
+#include "kiln/Runtime/Files/EventLog.h"
+
+#include <cstdint>
+#include <string>
+
+namespace kiln {
+
+/// Number of elements of all parameters; of the trained ones.
+int64_t parameterCount(const Description &description);
+int64_t trainableCount(const Description &description);
+
+/// One "name: value" line per fact.
+std::string describeText(const Description &description);
+
+/// Adds the model, the options and the figures of the plan (all but the list of
+/// buffers) to the "start" line of the log.
+void addDescription(LogLine &line, const Description &description);
+
+} // namespace kiln
+
+#endif // KILN_LIB_RUNTIME_TRAINING_DESCRIBE_H

@@ -1,0 +1,331 @@
+//===- Driver.cpp - Train, evaluate or generate ---------------------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "kiln/Runtime/Training/Driver.h"
+
+#include "Describe.h"
+#include "Generate.h"
+#include "MemoryCheck.h"
+#include "ProcessMemory.h"
+#include "Signals.h"
+#include "States.h"
+#include "TrainingRun.h"
+#include "kiln/Runtime/Files/OutputFile.h"
+#include "kiln/Runtime/Files/Rng.h"
+#include "kiln/Runtime/Training/Options.h"
+
+#include <algorithm>
+#include <cstdio>
+
+namespace kiln {
+
+namespace {
+
+/// What runTraining does, step by step.
+class Driver {
+public:
+  Driver(Engine &engine, Options options)
+      : engine_(engine), description_(engine.description()),
+        options_(std::move(options)) {}
+
+  Status drive();
+
+private:
+  Status checkOptions() const;
+  Status openFiles();
+  Status startEngine();
+  Status initialiseWeights();
+  Status trainAndGenerate();
+  Status generate();
+  Status checkMemoryUse();
+  void logStart();
+  void logEnd(const Status &status, int64_t steps);
+
+  Engine &engine_;
+  const Description &description_;
+  Options options_;
+  RunFiles files_;
+  Progress progress_;
+  std::optional<FoundCheckpoint> resumed_;
+  std::optional<Records> records_;
+  std::vector<std::string> notes_;
+};
+
+} // namespace
+
+/// Flags that only this executable's description can refuse.
+Status Driver::checkOptions() const {
+  auto usage = [](const std::string &message) {
+    return Status(ExitCode::Usage, message);
+  };
+  const BuildInfo &build = description_.build;
+  if (options_.threads > build.maxThreads)
+    return usage("--threads=" + std::to_string(options_.threads) +
+                 " is more than this executable was compiled for, " +
+                 std::to_string(build.maxThreads) +
+                 "; compile with a larger --max-threads");
+  if (options_.gradClipGiven && options_.gradClip > 0 && !build.clip)
+    return usage("--grad-clip: this executable was compiled with --clip=off");
+  if (!options_.valData.empty() && !findProgram(description_, "evaluate"))
+    return usage("--val-data: this executable was compiled with --eval=off");
+  if (options_.generate > 0 && !findProgram(description_, "generate"))
+    return usage("--generate: this executable was compiled with --eval=off");
+  if (description_.model.hasWeights && options_.init.empty() &&
+      !options_.fromScratch && options_.resume.empty() && !options_.checkMemory)
+    return usage("the model directory holds trained weights: choose --init=" +
+                 std::string("DIR to start from them, or --from-scratch"));
+  return Status();
+}
+
+static Status openTokens(const std::string &path, int64_t vocabulary,
+                         int64_t length, std::optional<uint64_t> shuffle,
+                         std::optional<TokenFile> &file) {
+  Result<TokenFile> opened = TokenFile::open(path, vocabulary, shuffle);
+  if (!opened.ok())
+    return opened.status();
+  Status status = opened->checkLength(length);
+  if (!status.ok())
+    return status;
+  file.emplace(std::move(*opened));
+  return Status();
+}
+
+/// Opens everything that can be wrong before the first long operation.
+Status Driver::openFiles() {
+  const ModelInfo &model = description_.model;
+  if (!options_.save.empty()) {
+    Result<CheckpointDir> save = CheckpointDir::open(options_.save);
+    if (!save.ok())
+      return save.status();
+    files_.save.emplace(std::move(*save));
+    std::vector<int64_t> steps = files_.save->steps();
+    if (!steps.empty() && options_.resume.empty())
+      return Status(ExitCode::Usage,
+                    "--save=" + options_.save +
+                        " holds checkpoints of another run (newest: step " +
+                        std::to_string(steps.back()) +
+                        "); continue it with "
+                        "--resume=" +
+                        options_.save + ", or choose another directory");
+    Result<uint64_t> bytes = checkpointBytes(description_);
+    if (!bytes.ok())
+      return bytes.status();
+    Status space = files_.save->checkFreeSpace(*bytes);
+    if (!space.ok())
+      return space;
+  }
+  progress_.seed = options_.seed;
+  progress_.shuffle = options_.shuffle;
+  if (!options_.resume.empty()) {
+    Progress found;
+    Result<FoundCheckpoint> checkpoint =
+        openCheckpoint(options_.resume, engine_, found, notes_);
+    if (!checkpoint.ok())
+      return checkpoint.status();
+    resumed_.emplace(std::move(*checkpoint));
+    if (options_.seedGiven && options_.seed != found.seed)
+      return Status(ExitCode::Usage,
+                    "--seed=" + std::to_string(options_.seed) +
+                        " contradicts the checkpoint, which was made with " +
+                        std::to_string(found.seed));
+    if (options_.shuffle && options_.shuffle != found.shuffle)
+      return Status(ExitCode::Usage,
+                    "--shuffle=" + std::to_string(*options_.shuffle) +
+                        " contradicts the checkpoint, which was made " +
+                        (found.shuffle
+                             ? "with " + std::to_string(*found.shuffle)
+                             : std::string("without")));
+    progress_ = found;
+  }
+  if (!options_.data.empty()) {
+    Status status =
+        openTokens(options_.data, model.vocabSize, model.sequenceLength,
+                   progress_.shuffle, files_.data);
+    if (!status.ok())
+      return status;
+  }
+  if (!options_.valData.empty()) {
+    Status status = openTokens(options_.valData, model.vocabSize,
+                               model.sequenceLength, {}, files_.valData);
+    if (!status.ok())
+      return status;
+  }
+  Result<Records> records = Records::open(
+      options_, resumed_ ? std::optional(progress_.step) : std::nullopt);
+  if (!records.ok())
+    return records.status();
+  records_.emplace(std::move(*records));
+  return Status();
+}
+
+Status Driver::startEngine() {
+  Status status = engine_.start(options_.threads);
+  if (!status.ok())
+    return status;
+  if (std::optional<std::string> notice = engine_.notice())
+    warn(*notice);
+  return Status();
+}
+
+Status Driver::initialiseWeights() {
+  Status status = initialiseStates(engine_, progress_.seed);
+  if (status.ok() && resumed_)
+    status = loadCheckpoint(*resumed_, engine_, notes_);
+  else if (status.ok() && !options_.init.empty())
+    status = loadWeights(engine_, options_.init, notes_);
+  for (const std::string &note : notes_)
+    warn(note);
+  notes_.clear();
+  return status;
+}
+
+void Driver::logStart() {
+  LogLine line;
+  line.text("event", "start");
+  addDescription(line, description_);
+  line.integer("seed", int64_t(progress_.seed))
+      .integer("steps", options_.steps)
+      .integer("first_step", progress_.step + 1)
+      .integer("threads", engine_.threads())
+      .text("library", engine_.libraryName());
+  records_->start(line);
+}
+
+void Driver::logEnd(const Status &status, int64_t steps) {
+  MemoryFacts memory = engine_.memory();
+  const char *reason = status.ok()                           ? "done"
+                       : status.code() == ExitCode::Stopped  ? "stopped"
+                       : status.code() == ExitCode::Diverged ? "diverged"
+                                                             : "failed";
+  records_->end(LogLine()
+                    .text("event", "end")
+                    .integer("steps", steps)
+                    .integer("arena_bytes", memory.arenaBytes)
+                    .integer("host_arena_bytes", memory.hostArenaBytes)
+                    .integer("peak_rss_bytes", readProcessMemory().peakResident)
+                    .text("reason", reason));
+}
+
+Status Driver::generate() {
+  Result<ProgramInputs> inputs =
+      ProgramInputs::bind(engine_, *findProgram(description_, "generate"));
+  if (!inputs.ok())
+    return inputs.status();
+  Status status = generateText(
+      engine_, *inputs, options_, progress_.seed, [](const std::string &text) {
+        std::fwrite(text.data(), 1, text.size(), stdout);
+        std::fflush(stdout);
+      });
+  std::printf("\n");
+  std::fflush(stdout);
+  return status;
+}
+
+Status Driver::trainAndGenerate() {
+  TrainingRun run(engine_, options_, files_, *records_, progress_);
+  Status status = run.bind();
+  if (status.ok())
+    status = initialiseWeights();
+  if (!status.ok())
+    return status;
+  logStart();
+  status = run.run();
+  progress_ = run.progress();
+  if (status.ok() && options_.generate > 0)
+    status = generate();
+  logEnd(status, progress_.step);
+  return status;
+}
+
+/// Pseudo-random tokens, for checks that need no data.
+static SequenceReader syntheticReader(int64_t vocabulary) {
+  return [vocabulary](int64_t index, int64_t length, int32_t *tokens,
+                      int32_t *targets) {
+    for (int64_t i = 0; i < length; ++i) {
+      auto token = [&](int64_t position) {
+        return int32_t(splitmix64(uint64_t(index * length + position)) %
+                       uint64_t(vocabulary));
+      };
+      tokens[i] = token(i);
+      targets[i] = token(i + 1);
+    }
+    return Status();
+  };
+}
+
+Status Driver::checkMemoryUse() {
+  std::vector<ProgramInputs> inputs;
+  for (size_t i = 0; i < description_.programs.size(); ++i) {
+    Result<ProgramInputs> bound = ProgramInputs::bind(engine_, i);
+    if (!bound.ok())
+      return bound.status();
+    inputs.push_back(std::move(*bound));
+  }
+  SequenceReader reader = files_.data
+                              ? readerOf(*files_.data)
+                              : syntheticReader(description_.model.vocabSize);
+  Schedule schedule(options_.schedule, std::max<int64_t>(options_.steps, 1),
+                    description_.model.batch);
+  MemoryCheckHooks hooks;
+  hooks.restore = [&] { return initialiseWeights(); };
+  hooks.load = [&](size_t program, int64_t step) -> Status {
+    ProgramInputs &target = inputs[program];
+    Result<int64_t> counted = target.writeBatch(
+        reader, step * target.batch(), target.batch(), progress_.seed, step);
+    if (!counted.ok())
+      return counted.status();
+    target.writeUpdate(schedule.rate(0), step + 1, options_.gradClip);
+    target.writePosition(target.length() - 1);
+    return Status();
+  };
+  std::vector<MemoryCheckLine> lines;
+  Status status = checkMemory(engine_, hooks, lines);
+  std::fputs(memoryCheckTable(lines).c_str(), stdout);
+  if (!status.ok())
+    return status;
+  auto failed = std::count_if(lines.begin(), lines.end(),
+                              [](auto &line) { return !line.ok; });
+  if (failed > 0)
+    return Status::error("--check-memory: " + std::to_string(failed) + " of " +
+                         std::to_string(lines.size()) +
+                         " checks failed; please report this as a bug of kiln");
+  return Status();
+}
+
+Status Driver::drive() {
+  if (options_.describe) {
+    std::fputs(describeText(description_).c_str(), stdout);
+    return Status();
+  }
+  Status status = checkOptions();
+  if (status.ok())
+    status = openFiles();
+  if (status.ok())
+    status = startEngine();
+  if (!status.ok())
+    return status;
+  return options_.checkMemory ? checkMemoryUse() : trainAndGenerate();
+}
+
+int runTraining(Engine &engine, int argc, char **argv) {
+  ignoreFileSignals();
+  installStopSignals();
+  Result<ParsedOptions> parsed = parseOptions(argc, argv);
+  Status status = parsed.ok() ? Status() : parsed.status();
+  if (parsed.ok() && parsed->help)
+    std::fputs(parsed->help->c_str(), stdout);
+  else if (parsed.ok())
+    status = Driver(engine, parsed->options).drive();
+  std::fflush(stdout);
+  if (!status.ok())
+    std::fprintf(stderr, "%s: %s\n",
+                 status.code() == ExitCode::Stopped ? "note" : "error",
+                 status.message().c_str());
+  return int(status.code());
+}
+
+} // namespace kiln

@@ -1,0 +1,33 @@
+//===- Engine.cpp - What engines may leave out ----------------------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "kiln/Runtime/Engine/Engine.h"
+
+#include <chrono>
+
+namespace kiln {
+
+Status Engine::runTraced(size_t program, std::vector<TraceEvent> &events) {
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point start = Clock::now();
+  Status status = run(program);
+  TraceEvent event;
+  event.name = description().programs[program].name;
+  event.category = "program";
+  event.durationUs =
+      std::chrono::duration<double, std::micro>(Clock::now() - start).count();
+  events.push_back(std::move(event));
+  return status;
+}
+
+Status Engine::checkPlan(const std::function<Status(size_t)> &,
+                         std::vector<MemoryCheckLine> &) {
+  return Status(ExitCode::Usage,
+                "--check-memory: this program has no planned memory to check");
+}
+
+} // namespace kiln

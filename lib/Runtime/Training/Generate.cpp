@@ -1,0 +1,90 @@
+//===- Generate.cpp - Text from a trained model ---------------------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Generate.h"
+
+#include "Signals.h"
+#include "kiln/Runtime/Files/Rng.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace kiln {
+
+/// Keys the draws apart from all other uses of the seed.
+static constexpr uint64_t generationKey = 0x67656e6572617465;
+
+int64_t sampleToken(std::vector<std::pair<double, int64_t>> &logits,
+                    double temperature, int64_t topK, double uniform) {
+  auto before = [](const auto &a, const auto &b) {
+    return a.first > b.first || (a.first == b.first && a.second < b.second);
+  };
+  if (temperature == 0)
+    return std::min_element(logits.begin(), logits.end(), before)->second;
+  size_t count =
+      topK > 0 ? std::min(size_t(topK), logits.size()) : logits.size();
+  std::partial_sort(logits.begin(), logits.begin() + ptrdiff_t(count),
+                    logits.end(), before);
+  double largest = logits.front().first, sum = 0;
+  for (size_t i = 0; i < count; ++i)
+    sum += std::exp((logits[i].first - largest) / temperature);
+  double threshold = uniform * sum;
+  for (size_t i = 0; i < count; ++i) {
+    threshold -= std::exp((logits[i].first - largest) / temperature);
+    if (threshold < 0)
+      return logits[i].second;
+  }
+  return logits[count - 1].second;
+}
+
+static std::string tokenText(int32_t token) {
+  return token < 256 ? std::string(1, char(token))
+                     : "<|" + std::to_string(token) + "|>";
+}
+
+Status generateText(Engine &engine, ProgramInputs &inputs,
+                    const Options &options, uint64_t seed,
+                    const std::function<void(const std::string &)> &emit) {
+  int64_t vocabulary = inputs.vocabulary();
+  // Without a prompt the text starts as a new line does.
+  std::string prompt = options.prompt.empty() ? "\n" : options.prompt;
+  std::vector<int32_t> tokens;
+  for (unsigned char byte : prompt) {
+    if (byte >= vocabulary)
+      return Status::badInput("--prompt holds byte " + std::to_string(byte) +
+                              ", but the vocabulary has only " +
+                              std::to_string(vocabulary) + " tokens");
+    tokens.push_back(byte);
+  }
+  emit(options.prompt);
+  std::vector<std::pair<double, int64_t>> logits;
+  for (int64_t i = 0; i < options.generate && !stopRequested(); ++i) {
+    int64_t count = std::min(int64_t(tokens.size()), inputs.length());
+    inputs.writePrompt(tokens.data() + int64_t(tokens.size()) - count, count);
+    Status status = engine.run(inputs.program());
+    if (!status.ok())
+      return status;
+    logits.clear();
+    for (int64_t token = 0; token < vocabulary; ++token) {
+      double logit = inputs.logit(token);
+      if (!std::isfinite(logit))
+        return Status(ExitCode::Diverged,
+                      "--generate: the model's output is not finite; it has "
+                      "diverged, use an earlier checkpoint");
+      logits.emplace_back(logit, token);
+    }
+    std::array<uint32_t, 4> random =
+        philox4x32(uint64_t(i), splitmix64(seed ^ generationKey));
+    tokens.push_back(
+        int32_t(sampleToken(logits, options.temperature, options.topK,
+                            uniformFromBits(random[0], random[1]))));
+    emit(tokenText(tokens.back()));
+  }
+  return Status();
+}
+
+} // namespace kiln

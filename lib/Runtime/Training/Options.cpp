@@ -1,0 +1,267 @@
+//===- Options.cpp - Flags of a training executable -----------------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "kiln/Runtime/Training/Options.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+namespace kiln {
+
+namespace {
+
+/// The flags, and what was said about them.
+class FlagParser {
+public:
+  FlagParser();
+  Result<ParsedOptions> parse(int argc, const char *const *argv);
+
+private:
+  void addDataFlags();
+  void addRateFlags();
+  void addRecordFlags();
+  Status check() const;
+  Status checkRates() const;
+  bool given(const char *flag) const { return app_.count(flag) > 0; }
+  /// An error unless `flag` comes with `other`.
+  Status needs(const char *flag, const char *other, bool present) const;
+
+  CLI::App app_;
+  Options options_;
+  uint64_t shuffleSeed_ = 0;
+};
+
+} // namespace
+
+static Status usage(const std::string &message) {
+  return Status(ExitCode::Usage, message + " (see --help)");
+}
+
+FlagParser::FlagParser()
+    : app_("Trains the model that this executable was compiled from") {
+  app_.get_formatter()->column_width(38);
+  addDataFlags();
+  addRateFlags();
+  addRecordFlags();
+}
+
+void FlagParser::addDataFlags() {
+  app_.add_option(
+      "--data", options_.data,
+      "Training tokens: .bin of llm.c or nanoGPT, or .txt as bytes");
+  app_.add_option("--val-data", options_.valData, "Validation tokens");
+  app_.add_option("--val-every", options_.valEvery,
+                  "Validate after every N steps (default: after the last)")
+      ->check(CLI::PositiveNumber);
+  app_.add_option("--val-batches", options_.valBatches,
+                  "Validate on N batches (default: the whole file)")
+      ->check(CLI::PositiveNumber);
+  app_.add_option("--shuffle", shuffleSeed_,
+                  "Shuffle the sequences of every epoch with this seed");
+  app_.add_option("--steps", options_.steps,
+                  "Updates in total; 0 only evaluates")
+      ->check(CLI::NonNegativeNumber);
+  app_.add_option("--seed", options_.seed,
+                  "Seed of initial values and dropout (default 0)");
+  app_.add_option("--threads", options_.threads, "Threads to use")
+      ->check(CLI::PositiveNumber);
+  app_.add_option("--init", options_.init,
+                  "Start from these weights: .safetensors or a directory");
+  app_.add_flag(
+      "--from-scratch", options_.fromScratch,
+      "Start from random weights although the model has trained ones");
+  app_.add_option("--save", options_.save,
+                  "Save checkpoints in this directory");
+  app_.add_option("--save-every", options_.saveEvery,
+                  "Save after every N steps (default: after the last)")
+      ->check(CLI::PositiveNumber);
+  app_.add_option("--keep", options_.keep,
+                  "Keep only the newest N checkpoints (default: all)")
+      ->check(CLI::Range(int64_t(1), int64_t(INT32_MAX)));
+  app_.add_option("--resume", options_.resume,
+                  "Continue from a checkpoint, or the newest in a directory");
+}
+
+void FlagParser::addRateFlags() {
+  static const std::map<std::string, ScheduleKind> schedules = {
+      {"constant", ScheduleKind::Constant},
+      {"linear", ScheduleKind::Linear},
+      {"cosine", ScheduleKind::Cosine},
+      {"wsd", ScheduleKind::Wsd},
+      {"exponential", ScheduleKind::Exponential}};
+  static const std::map<std::string, WarmupKind> warmups = {
+      {"gradual", WarmupKind::Gradual}, {"constant", WarmupKind::Constant}};
+  static const std::map<std::string, RateScaling> scalings = {
+      {"linear", RateScaling::Linear}, {"sqrt", RateScaling::Sqrt}};
+  ScheduleOptions &schedule = options_.schedule;
+  app_.add_option("--lr", schedule.rate, "Peak learning rate (default 3e-4)");
+  app_.add_option_function<std::string>(
+          "--lr-schedule",
+          [&schedule](const std::string &name) {
+            schedule.kind = schedules.at(name);
+          },
+          "constant (default), linear, cosine, wsd or exponential")
+      ->check(CLI::IsMember(&schedules));
+  app_.add_option("--min-lr", schedule.minRate,
+                  "Smallest rate of a decay (default 0)");
+  app_.add_option("--cooldown-steps", schedule.cooldownSteps,
+                  "wsd: decay linearly over the last N steps")
+      ->check(CLI::PositiveNumber);
+  app_.add_option("--lr-gamma", schedule.gamma,
+                  "exponential: factor of the rate per step");
+  app_.add_option("--warmup-steps", schedule.warmupSteps,
+                  "Steps before the schedule starts")
+      ->check(CLI::NonNegativeNumber);
+  app_.add_option_function<std::string>(
+          "--warmup",
+          [&schedule](const std::string &name) {
+            schedule.warmup = warmups.at(name);
+          },
+          "gradual: ramp up to the peak (default); constant: the unscaled --lr")
+      ->check(CLI::IsMember(&warmups));
+  app_.add_option_function<std::string>(
+          "--lr-scaling",
+          [&schedule](const std::string &name) {
+            schedule.scaling = scalings.at(name);
+          },
+          "Scale --lr with batch / --base-batch: linear or sqrt")
+      ->check(CLI::IsMember(&scalings));
+  app_.add_option("--base-batch", schedule.baseBatch,
+                  "Batch that --lr was chosen for")
+      ->check(CLI::PositiveNumber);
+  app_.add_option("--grad-clip", options_.gradClip,
+                  "Largest norm of all gradients (default 1, 0: no clipping)");
+}
+
+void FlagParser::addRecordFlags() {
+  app_.add_option("--log", options_.log,
+                  "Write one JSON object per event here");
+  app_.add_option("--tensorboard", options_.tensorboard,
+                  "Write TensorBoard events into this directory");
+  app_.add_option("--trace", options_.trace,
+                  "Write a Perfetto trace of the last step here");
+  app_.add_option("--dump-gradients", options_.dumpGradients,
+                  "Write the gradients of the first step here (.safetensors)");
+  app_.add_flag("--describe", options_.describe,
+                "Print what the executable was built with, and leave");
+  app_.add_flag("--check-memory", options_.checkMemory,
+                "Prove that memory is used as planned, and leave");
+  app_.add_option("--generate", options_.generate,
+                  "Generate N tokens (after training, if any)")
+      ->check(CLI::PositiveNumber);
+  app_.add_option("--prompt", options_.prompt, "Text to continue");
+  app_.add_option("--temperature", options_.temperature,
+                  "Of sampling (default 1); 0 takes the most likely token");
+  app_.add_option("--top-k", options_.topK,
+                  "Sample from the K most likely tokens (default: all)")
+      ->check(CLI::PositiveNumber);
+}
+
+Status FlagParser::needs(const char *flag, const char *other,
+                         bool present) const {
+  if (given(flag) && !present)
+    return usage(std::string(flag) + " needs " + other);
+  return Status();
+}
+
+Status FlagParser::checkRates() const {
+  const ScheduleOptions &schedule = options_.schedule;
+  auto isRate = [](double value) { return std::isfinite(value) && value >= 0; };
+  if (!isRate(schedule.rate) || !isRate(schedule.minRate))
+    return usage("--lr and --min-lr must be finite and not negative");
+  if (schedule.minRate > schedule.rate)
+    return usage("--min-lr is above --lr");
+  if (!isRate(options_.gradClip))
+    return usage("--grad-clip must be finite and not negative");
+  if (given("--lr-gamma") && !(schedule.gamma > 0 && schedule.gamma <= 1))
+    return usage("--lr-gamma must lie in (0, 1]");
+  bool wsd = schedule.kind == ScheduleKind::Wsd;
+  bool exponential = schedule.kind == ScheduleKind::Exponential;
+  bool decays = schedule.kind != ScheduleKind::Constant;
+  for (Status status :
+       {needs("--min-lr", "an --lr-schedule that decays", decays),
+        needs("--cooldown-steps", "--lr-schedule=wsd", wsd),
+        needs("--lr-gamma", "--lr-schedule=exponential", exponential),
+        needs("--warmup", "--warmup-steps", given("--warmup-steps")),
+        needs("--lr-scaling", "--base-batch", given("--base-batch")),
+        needs("--base-batch", "--lr-scaling", given("--lr-scaling"))})
+    if (!status.ok())
+      return status;
+  if (wsd && !given("--cooldown-steps"))
+    return usage("--lr-schedule=wsd needs --cooldown-steps");
+  if (exponential && !given("--lr-gamma"))
+    return usage("--lr-schedule=exponential needs --lr-gamma");
+  if (schedule.warmup == WarmupKind::Constant && !given("--lr-scaling"))
+    return usage("--warmup=constant holds the rate at the unscaled --lr, so it "
+                 "needs --lr-scaling");
+  if (wsd && schedule.warmupSteps + schedule.cooldownSteps > options_.steps)
+    return usage("--warmup-steps and --cooldown-steps are more than --steps");
+  return Status();
+}
+
+Status FlagParser::check() const {
+  bool valData = given("--val-data"), save = given("--save");
+  bool generate = given("--generate");
+  for (Status status :
+       {needs("--val-every", "--val-data", valData),
+        needs("--val-batches", "--val-data", valData),
+        needs("--save-every", "--save", save), needs("--keep", "--save", save),
+        needs("--shuffle", "--data", given("--data")),
+        needs("--prompt", "--generate", generate),
+        needs("--temperature", "--generate", generate),
+        needs("--top-k", "--generate", generate)})
+    if (!status.ok())
+      return status;
+  if (given("--init") && options_.fromScratch)
+    return usage("--init and --from-scratch contradict each other");
+  if (given("--resume") && (given("--init") || options_.fromScratch))
+    return usage("--resume takes the weights from the checkpoint; it "
+                 "contradicts --init and --from-scratch");
+  if (!(std::isfinite(options_.temperature) && options_.temperature >= 0))
+    return usage("--temperature must be finite and not negative");
+  if (options_.steps > 0 && !given("--data"))
+    return usage("--steps needs --data");
+  for (const char *flag : {"--trace", "--dump-gradients"})
+    if (given(flag) && options_.steps == 0)
+      return usage(std::string(flag) + " needs --steps of at least 1");
+  if (given("--steps") && options_.steps == 0 && !valData && !save && !generate)
+    return usage("--steps=0 leaves nothing to do without --val-data, "
+                 "--generate or --save");
+  if (!given("--steps") && !options_.describe && !options_.checkMemory &&
+      !generate)
+    return usage("--steps is required");
+  return checkRates();
+}
+
+Result<ParsedOptions> FlagParser::parse(int argc, const char *const *argv) {
+  try {
+    app_.parse(argc, const_cast<char **>(argv));
+  } catch (const CLI::CallForHelp &) {
+    return ParsedOptions{options_, app_.help()};
+  } catch (const CLI::ParseError &error) {
+    std::string message = error.what();
+    std::replace(message.begin(), message.end(), '\n', ' ');
+    return usage(message);
+  }
+  if (given("--shuffle"))
+    options_.shuffle = shuffleSeed_;
+  options_.stepsGiven = given("--steps");
+  options_.seedGiven = given("--seed");
+  options_.gradClipGiven = given("--grad-clip");
+  Status status = check();
+  if (!status.ok())
+    return status;
+  return ParsedOptions{options_, std::nullopt};
+}
+
+Result<ParsedOptions> parseOptions(int argc, const char *const *argv) {
+  return FlagParser().parse(argc, argv);
+}
+
+} // namespace kiln

@@ -1,0 +1,171 @@
+//===- ProgramInputs.cpp - Inputs and outputs by name ---------------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "ProgramInputs.h"
+
+#include "kiln/Runtime/Files/Messages.h"
+
+#include <algorithm>
+
+namespace kiln {
+
+static Status mismatch(const ProgramInfo &info, const ValueInfo &value,
+                       const std::string &expected) {
+  return Status::error("program " + inQuotes(info.name) + ": " +
+                       inQuotes(value.name) + " has shape " +
+                       shapeText(value.shape) + ", expected " + expected +
+                       "; compile the executable again");
+}
+
+Status ProgramInputs::bindInput(const ProgramInfo &info, size_t index,
+                                char *data) {
+  const ValueInfo &value = info.inputs[index];
+  auto bindTo = [&](auto *&pointer, TensorType type, size_t rank,
+                    const char *expected) {
+    if (value.type != type || value.shape.size() != rank)
+      return mismatch(info, value, expected);
+    pointer =
+        reinterpret_cast<std::remove_reference_t<decltype(pointer)>>(data);
+    return Status();
+  };
+  if (value.name == "tokens" || value.name == "targets") {
+    Status status =
+        bindTo(value.name == "tokens" ? tokens_ : targets_, TensorType::I32, 2,
+               "[batch, sequence length] of i32");
+    if (!status.ok())
+      return status;
+    if (batch_ != 0 && (batch_ != value.shape[0] || length_ != value.shape[1]))
+      return mismatch(info, value, shapeText({batch_, length_}));
+    batch_ = value.shape[0];
+    length_ = value.shape[1];
+    return batch_ > 0 && length_ > 0 ? Status()
+                                     : mismatch(info, value, "a batch");
+  }
+  if (value.name == "rng") {
+    Status status =
+        bindTo(rng_, TensorType::I64, 2, "[micro-batches, 3] of i64");
+    if (!status.ok())
+      return status;
+    microbatches_ = value.shape[0];
+    return value.shape[1] == 3 ? Status()
+                               : mismatch(info, value, "[micro-batches, 3]");
+  }
+  if (value.name == "loss_scale")
+    return bindTo(lossScale_, TensorType::F64, 0, "[] of f64");
+  if (value.name == "lr")
+    return bindTo(rate_, TensorType::F64, 0, "[] of f64");
+  if (value.name == "step")
+    return bindTo(step_, TensorType::I64, 0, "[] of i64");
+  if (value.name == "clip")
+    return bindTo(clip_, TensorType::F64, 0, "[] of f64");
+  if (value.name == "position")
+    return bindTo(position_, TensorType::I64, 0, "[] of i64");
+  return Status::error("program " + inQuotes(info.name) + " has an input " +
+                       inQuotes(value.name) + ", which training does not know");
+}
+
+Status ProgramInputs::bindOutput(const ProgramInfo &info, size_t index,
+                                 char *data) {
+  const ValueInfo &value = info.outputs[index];
+  if (value.name == "loss" || value.name == "grad_norm") {
+    if (value.type != TensorType::F64 || value.elements() != 1)
+      return mismatch(info, value, "[] of f64");
+    (value.name == "loss" ? loss_ : gradNorm_) =
+        reinterpret_cast<const double *>(data);
+  }
+  if (value.name == "logits") {
+    vocabulary_ = value.elements();
+    if (value.type == TensorType::F32)
+      logits32_ = reinterpret_cast<const float *>(data);
+    else if (value.type == TensorType::F64)
+      logits64_ = reinterpret_cast<const double *>(data);
+    else
+      return mismatch(info, value, "[vocabulary] of f32 or f64");
+  }
+  return Status();
+}
+
+Result<ProgramInputs> ProgramInputs::bind(Engine &engine, size_t program) {
+  ProgramInputs inputs;
+  inputs.program_ = program;
+  const ProgramInfo &info = engine.description().programs[program];
+  for (size_t i = 0; i < info.inputs.size(); ++i) {
+    Status status = inputs.bindInput(info, i, engine.inputData(program, i));
+    if (!status.ok())
+      return status;
+  }
+  for (size_t i = 0; i < info.outputs.size(); ++i) {
+    Status status = inputs.bindOutput(info, i, engine.outputData(program, i));
+    if (!status.ok())
+      return status;
+  }
+  if (!inputs.tokens_)
+    return Status::error("program " + inQuotes(info.name) +
+                         " has no input 'tokens'");
+  if (inputs.batch_ % inputs.microbatches_ != 0)
+    return Status::error(
+        "program " + inQuotes(info.name) + ": the batch of " +
+        std::to_string(inputs.batch_) + " does not split into " +
+        std::to_string(inputs.microbatches_) + " micro-batches");
+  inputs.sink_.resize(size_t(inputs.length_));
+  return inputs;
+}
+
+Result<int64_t> ProgramInputs::writeBatch(const SequenceReader &reader,
+                                          int64_t first, int64_t rows,
+                                          uint64_t seed, int64_t step) {
+  int64_t counted = 0;
+  for (int64_t row = 0; row < batch_; ++row) {
+    int32_t *tokens = tokens_ + row * length_;
+    int32_t *targets = targets_ ? targets_ + row * length_ : sink_.data();
+    if (row >= rows) {
+      std::fill_n(tokens, length_, 0);
+      std::fill_n(targets, length_, ignoredTarget);
+      continue;
+    }
+    Status status = reader(first + row, length_, tokens, targets);
+    if (!status.ok())
+      return status;
+    counted += length_ - std::count(targets, targets + length_, ignoredTarget);
+  }
+  if (lossScale_)
+    *lossScale_ = 1.0 / double(std::max<int64_t>(counted, 1));
+  for (int64_t i = 0; rng_ && i < microbatches_; ++i) {
+    rng_[3 * i] = int64_t(seed);
+    rng_[3 * i + 1] = step;
+    rng_[3 * i + 2] = i * (batch_ / microbatches_);
+  }
+  return counted;
+}
+
+void ProgramInputs::writeUpdate(double rate, int64_t step, double clip) {
+  if (rate_)
+    *rate_ = rate;
+  if (step_)
+    *step_ = step;
+  if (clip_)
+    *clip_ = clip;
+}
+
+void ProgramInputs::writePrompt(const int32_t *tokens, int64_t count) {
+  std::fill_n(tokens_, batch_ * length_, 0);
+  std::copy_n(tokens, count, tokens_);
+  if (targets_)
+    std::fill_n(targets_, batch_ * length_, ignoredTarget);
+  if (lossScale_)
+    *lossScale_ = 1.0;
+  if (rng_)
+    std::fill_n(rng_, 3 * microbatches_, 0);
+  writePosition(count - 1);
+}
+
+void ProgramInputs::writePosition(int64_t position) {
+  if (position_)
+    *position_ = position;
+}
+
+} // namespace kiln

@@ -1,0 +1,141 @@
+//===- Records.cpp - What a run writes down as it goes --------------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Records.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <unistd.h>
+
+namespace kiln {
+
+void warn(const std::string &message) {
+  std::fflush(stdout);
+  std::fprintf(stderr, "%swarning: %s\n",
+               isatty(STDERR_FILENO) ? "\r\x1b[K" : "", message.c_str());
+}
+
+Result<Records> Records::open(const Options &options,
+                              std::optional<int64_t> resumedStep) {
+  Records records;
+  records.totalSteps_ = options.steps;
+  records.terminal_ = isatty(STDOUT_FILENO) != 0;
+  if (!options.log.empty()) {
+    Result<EventLog> log = EventLog::open(options.log, resumedStep, warn);
+    if (!log.ok())
+      return log.status();
+    records.log_.emplace(std::move(*log));
+  }
+  if (!options.tensorboard.empty()) {
+    Result<TensorBoardLog> log =
+        TensorBoardLog::open(options.tensorboard, warn);
+    if (!log.ok())
+      return log.status();
+    records.tensorBoard_.emplace(std::move(*log));
+  }
+  return records;
+}
+
+void Records::clearBar() {
+  if (barDrawn_)
+    std::fputs("\r\x1b[K", stdout);
+  barDrawn_ = false;
+}
+
+void Records::say(const std::string &line) {
+  clearBar();
+  std::printf("%s\n", line.c_str());
+  std::fflush(stdout);
+}
+
+void Records::start(const LogLine &line) {
+  if (log_)
+    log_->write(line);
+}
+
+void Records::end(const LogLine &line) {
+  clearBar();
+  std::fflush(stdout);
+  if (log_)
+    log_->write(line);
+}
+
+void Records::drawBar(const StepRecord &record) {
+  auto now = std::chrono::steady_clock::now();
+  bool last = record.step >= totalSteps_;
+  // Ten frames a second are enough.
+  if (barDrawn_ && !last && now - lastBar_ < std::chrono::milliseconds(100))
+    return;
+  lastBar_ = now;
+  constexpr int width = 24;
+  int64_t total = std::max<int64_t>(totalSteps_, 1);
+  int filled = int(std::min(record.step, total) * width / total);
+  std::string bar = std::string(size_t(filled), '=') +
+                    std::string(size_t(width - filled), ' ');
+  int64_t seconds = int64_t(double(std::max<int64_t>(total - record.step, 0)) *
+                            averageMilliseconds_ / 1e3);
+  std::printf("\r\x1b[K[%s] %lld/%lld  loss %.4f  %.0f tok/s  ETA "
+              "%lld:%02lld:%02lld",
+              bar.c_str(), (long long)record.step, (long long)totalSteps_,
+              record.loss, record.tokensPerSecond, (long long)(seconds / 3600),
+              (long long)(seconds / 60 % 60), (long long)(seconds % 60));
+  barDrawn_ = true;
+  std::fflush(stdout);
+}
+
+void Records::step(const StepRecord &record) {
+  averageMilliseconds_ =
+      averageMilliseconds_ == 0
+          ? record.milliseconds
+          : 0.95 * averageMilliseconds_ + 0.05 * record.milliseconds;
+  if (log_) {
+    LogLine line;
+    line.integer("step", record.step).real("loss", record.loss);
+    line.real("lr", record.rate);
+    if (record.gradNorm)
+      line.real("grad_norm", *record.gradNorm);
+    line.real("tokens_per_second", record.tokensPerSecond)
+        .real("step_ms", record.milliseconds);
+    log_->write(line);
+  }
+  if (tensorBoard_) {
+    tensorBoard_->scalar("train/loss", record.step, record.loss);
+    tensorBoard_->scalar("train/learning_rate", record.step, record.rate);
+    if (record.gradNorm)
+      tensorBoard_->scalar("train/grad_norm", record.step, *record.gradNorm);
+    tensorBoard_->scalar("perf/tokens_per_second", record.step,
+                         record.tokensPerSecond);
+  }
+  if (terminal_)
+    return drawBar(record);
+  char gradNorm[32] = "";
+  if (record.gradNorm)
+    std::snprintf(gradNorm, sizeof(gradNorm), "  grad norm %.4f",
+                  *record.gradNorm);
+  std::printf("step %lld/%lld  loss %.6f%s  lr %.3e  %.1f ms  %.0f tok/s\n",
+              (long long)record.step, (long long)totalSteps_, record.loss,
+              gradNorm, record.rate, record.milliseconds,
+              record.tokensPerSecond);
+  std::fflush(stdout);
+}
+
+void Records::evaluation(int64_t step, double loss, int64_t targets) {
+  if (log_)
+    log_->write(LogLine()
+                    .text("event", "eval")
+                    .integer("step", step)
+                    .real("loss", loss)
+                    .integer("targets", targets));
+  if (tensorBoard_)
+    tensorBoard_->scalar("eval/loss", step, loss);
+  char text[96];
+  std::snprintf(text, sizeof(text), "validation after step %lld  loss %.6f",
+                (long long)step, loss);
+  say(text);
+}
+
+} // namespace kiln

@@ -1,0 +1,67 @@
+//===- Records.h - What a run writes down as it goes ------------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// One call per event, sent to the JSONL log, to TensorBoard and to the screen:
+// a progress bar on a terminal, one line per step otherwise.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_LIB_RUNTIME_TRAINING_RECORDS_H
+#define KILN_LIB_RUNTIME_TRAINING_RECORDS_H
+
+#include "kiln/Runtime/Files/EventLog.h"
+#include "kiln/Runtime/Files/TensorBoard.h"
+#include "kiln/Runtime/Status.h"
+#include "kiln/Runtime/Training/Options.h"
+
+#include <chrono>
+#include <optional>
+#include <string>
+
+namespace kiln {
+
+/// Prints "warning: ..." to stderr, clearing a progress bar first.
+void warn(const std::string &message);
+
+struct StepRecord {
+  int64_t step = 0;
+  double loss = 0;
+  double rate = 0;
+  std::optional<double> gradNorm;
+  double tokensPerSecond = 0;
+  double milliseconds = 0;
+};
+
+class Records {
+public:
+  /// `resumedStep`: the log continues after that step.
+  static Result<Records> open(const Options &options,
+                              std::optional<int64_t> resumedStep);
+
+  void start(const LogLine &line);
+  void step(const StepRecord &record);
+  void evaluation(int64_t step, double loss, int64_t targets);
+  void end(const LogLine &line);
+  /// A line for the reader.
+  void say(const std::string &line);
+
+private:
+  void drawBar(const StepRecord &record);
+  void clearBar();
+
+  int64_t totalSteps_ = 0;
+  bool terminal_ = false;
+  bool barDrawn_ = false;
+  std::chrono::steady_clock::time_point lastBar_;
+  double averageMilliseconds_ = 0;
+  std::optional<EventLog> log_;
+  std::optional<TensorBoardLog> tensorBoard_;
+};
+
+} // namespace kiln
+
+#endif // KILN_LIB_RUNTIME_TRAINING_RECORDS_H

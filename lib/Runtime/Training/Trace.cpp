@@ -1,0 +1,56 @@
+//===- Trace.cpp - Perfetto traces ----------------------------------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Trace.h"
+
+#include <nlohmann/json.hpp>
+
+namespace kiln {
+
+std::string traceJson(const std::string &processName,
+                      const std::vector<TraceEvent> &events) {
+  using Json = nlohmann::json;
+  std::string text = "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n";
+  auto add = [&](const Json &event, bool last = false) {
+    text += event.dump(-1, ' ', false, Json::error_handler_t::replace);
+    text += last ? "\n" : ",\n";
+  };
+  for (const TraceEvent &event : events) {
+    add({{"name", event.name},
+         {"cat", event.category},
+         {"ph", "X"},
+         {"pid", 0},
+         {"tid", 0},
+         {"ts", event.startUs},
+         {"dur", event.durationUs},
+         {"args", {{"flops", event.flops}, {"bytes", event.bytes}}}});
+    if (event.liveBytes.empty())
+      continue;
+    Json series = Json::object();
+    for (auto &[name, bytes] : event.liveBytes)
+      series[name] = bytes;
+    add({{"name", "live bytes"},
+         {"ph", "C"},
+         {"pid", 0},
+         {"ts", event.startUs},
+         {"args", series}});
+  }
+  add({{"name", "thread_name"},
+       {"ph", "M"},
+       {"pid", 0},
+       {"tid", 0},
+       {"args", {{"name", "commands"}}}});
+  add({{"name", "process_name"},
+       {"ph", "M"},
+       {"pid", 0},
+       {"tid", 0},
+       {"args", {{"name", processName}}}},
+      true);
+  return text + "]}\n";
+}
+
+} // namespace kiln

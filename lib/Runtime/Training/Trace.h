@@ -1,0 +1,26 @@
+//===- Trace.h - Perfetto traces --------------------------------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_LIB_RUNTIME_TRAINING_TRACE_H
+#define KILN_LIB_RUNTIME_TRAINING_TRACE_H
+
+#include "kiln/Runtime/Engine/Engine.h"
+#include "kiln/Runtime/Status.h"
+
+#include <string>
+#include <vector>
+
+namespace kiln {
+
+/// The events as a trace that Perfetto and chrome://tracing read: one bar per
+/// command, and a counter of the live bytes of every class.
+std::string traceJson(const std::string &processName,
+                      const std::vector<TraceEvent> &events);
+
+} // namespace kiln
+
+#endif // KILN_LIB_RUNTIME_TRAINING_TRACE_H

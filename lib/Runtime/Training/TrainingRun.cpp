@@ -1,0 +1,314 @@
+//===- TrainingRun.cpp - Steps, validation and checkpoints ----------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "TrainingRun.h"
+
+#include "Signals.h"
+#include "Trace.h"
+#include "kiln/Runtime/Files/Messages.h"
+#include "kiln/Runtime/Files/OutputFile.h"
+#include "kiln/Runtime/Files/SafeTensors.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+
+namespace kiln {
+
+static constexpr const char *gradientPrefix = "gradient:";
+
+std::optional<size_t> findProgram(const Description &description,
+                                  const std::string &name) {
+  for (size_t i = 0; i < description.programs.size(); ++i)
+    if (description.programs[i].name == name)
+      return i;
+  return std::nullopt;
+}
+
+SequenceReader readerOf(TokenFile &file) {
+  return [&file](int64_t index, int64_t length, int32_t *tokens,
+                 int32_t *targets) {
+    return file.readSequence(index, length, tokens, targets);
+  };
+}
+
+TrainingRun::TrainingRun(Engine &engine, const Options &options,
+                         RunFiles &files, Records &records,
+                         const Progress &progress)
+    : engine_(engine), options_(options), files_(files), records_(records),
+      progress_(progress), schedule_(options.schedule, options.steps,
+                                     engine.description().model.batch),
+      firstStep_(progress.step) {}
+
+Status TrainingRun::bind() {
+  const Description &description = engine_.description();
+  auto bindTo = [&](const char *name, std::optional<ProgramInputs> &inputs) {
+    std::optional<size_t> program = findProgram(description, name);
+    if (!program)
+      return Status::error("the executable has no program '" +
+                           std::string(name) + "'");
+    Result<ProgramInputs> bound = ProgramInputs::bind(engine_, *program);
+    if (!bound.ok())
+      return bound.status();
+    inputs.emplace(std::move(*bound));
+    return Status();
+  };
+  Status status;
+  if (options_.steps > 0)
+    status = bindTo("train", train_);
+  if (status.ok() && files_.valData)
+    status = bindTo("evaluate", evaluate_);
+  return status;
+}
+
+RunFacts TrainingRun::facts() const {
+  RunFacts facts;
+  facts.totalSteps = options_.steps;
+  if (files_.data)
+    facts.epoch = double(progress_.sequence) /
+                  double(std::max<int64_t>(
+                      files_.data->sequencesPerEpoch(
+                          engine_.description().model.sequenceLength),
+                      1));
+  return facts;
+}
+
+Status TrainingRun::checkFinite(const StepRecord &record) const {
+  const char *what = !std::isfinite(record.loss) ? "loss"
+                     : record.gradNorm && !std::isfinite(*record.gradNorm)
+                         ? "norm of the gradients"
+                         : nullptr;
+  if (!what)
+    return Status();
+  std::string saved = savedStep_ ? "; the last checkpoint is that of step " +
+                                       std::to_string(*savedStep_)
+                                 : "; no checkpoint was written";
+  return Status(ExitCode::Diverged,
+                "the " + std::string(what) + " of step " +
+                    std::to_string(record.step) +
+                    " is not finite: training has diverged" + saved +
+                    "; lower --lr, or add --warmup-steps or --grad-clip");
+}
+
+Status TrainingRun::runProgram(bool traced) {
+  if (!traced)
+    return engine_.run(train_->program());
+  std::vector<TraceEvent> events;
+  Status status = engine_.runTraced(train_->program(), events);
+  if (!status.ok())
+    return status;
+  return writeFile(options_.trace,
+                   traceJson(engine_.description().model.name + " step " +
+                                 std::to_string(progress_.step + 1),
+                             events));
+}
+
+Status TrainingRun::trainStep() {
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point start = Clock::now();
+  StepRecord record;
+  record.step = progress_.step + 1;
+  record.rate = schedule_.rate(progress_.step);
+  Result<int64_t> targets =
+      train_->writeBatch(readerOf(*files_.data), progress_.sequence,
+                         train_->batch(), progress_.seed, progress_.step);
+  if (!targets.ok())
+    return targets.status();
+  train_->writeUpdate(record.rate, record.step, options_.gradClip);
+  bool traced = !options_.trace.empty() && record.step == options_.steps;
+  Status status = runProgram(traced);
+  if (!status.ok())
+    return status;
+  record.loss = train_->loss();
+  if (train_->hasGradNorm())
+    record.gradNorm = train_->gradNorm();
+  double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  record.milliseconds = seconds * 1e3;
+  record.tokensPerSecond = double(*targets) / seconds;
+
+  if (!options_.dumpGradients.empty() && progress_.step == firstStep_) {
+    status = dumpGradients();
+    if (!status.ok())
+      return status;
+  }
+  progress_.step += 1;
+  progress_.sequence += train_->batch();
+  progress_.tokens += *targets;
+  records_.step(record);
+  return checkFinite(record);
+}
+
+Status TrainingRun::dumpGradients() {
+  const Description &description = engine_.description();
+  const ProgramInfo &info = description.programs[train_->program()];
+  std::vector<TensorDeclaration> tensors;
+  std::vector<size_t> outputs;
+  for (size_t i = 0; i < info.outputs.size(); ++i) {
+    const ValueInfo &output = info.outputs[i];
+    if (output.name.rfind(gradientPrefix, 0) != 0)
+      continue;
+    std::string name = output.name.substr(std::strlen(gradientPrefix));
+    for (const StateInfo &state : description.states) {
+      if (state.name == name) {
+        name = state.sourceName;
+        break;
+      }
+    }
+    tensors.push_back({name, output.type, output.shape});
+    outputs.push_back(i);
+  }
+  if (tensors.empty())
+    return Status(ExitCode::Usage,
+                  "--dump-gradients: the executable keeps no gradients; "
+                  "compile it with --emit-gradients");
+  Result<SafeTensorsWriter> writer =
+      SafeTensorsWriter::create(options_.dumpGradients, std::move(tensors));
+  if (!writer.ok())
+    return writer.status();
+  for (size_t i : outputs) {
+    Status status = writer->write(engine_.outputData(train_->program(), i),
+                                  uint64_t(info.outputs[i].bytes()));
+    if (!status.ok())
+      return status;
+  }
+  return writer->finish();
+}
+
+Status TrainingRun::validate() {
+  if (!files_.valData || validatedStep_ == progress_.step)
+    return Status();
+  int64_t sequences = files_.valData->sequencesPerEpoch(evaluate_->length());
+  if (options_.valBatches > 0)
+    sequences = std::min(sequences, options_.valBatches * evaluate_->batch());
+  double sum = 0;
+  int64_t targets = 0;
+  for (int64_t first = 0; first < sequences && !stopRequested();
+       first += evaluate_->batch()) {
+    int64_t rows = std::min(evaluate_->batch(), sequences - first);
+    Result<int64_t> counted = evaluate_->writeBatch(
+        readerOf(*files_.valData), first, rows, progress_.seed, progress_.step);
+    if (!counted.ok())
+      return counted.status();
+    Status status = engine_.run(evaluate_->program());
+    if (!status.ok())
+      return status;
+    sum += evaluate_->loss() * double(*counted);
+    targets += *counted;
+  }
+  // A mean over a part of the data would look like a result.
+  if (stopRequested())
+    return Status();
+  double loss = sum / double(std::max<int64_t>(targets, 1));
+  records_.evaluation(progress_.step, loss, targets);
+  validatedStep_ = progress_.step;
+  if (!std::isfinite(loss))
+    return Status(ExitCode::Diverged, "the validation loss after step " +
+                                          std::to_string(progress_.step) +
+                                          " is not finite");
+  return Status();
+}
+
+/// Whether any element is infinite or not a number.
+template <typename T>
+static bool hasNonFinite(const char *data, int64_t count) {
+  auto *values = reinterpret_cast<const T *>(data);
+  T sum = 0;
+  for (int64_t i = 0; i < count; ++i)
+    sum += values[i] * T(0);
+  return sum != 0;
+}
+
+/// The update of a step may overflow although its loss was finite.
+Status TrainingRun::checkStatesFinite() const {
+  const std::vector<StateInfo> &states = engine_.description().states;
+  for (size_t i = 0; i < states.size(); ++i) {
+    const StateInfo &state = states[i];
+    if (state.role == StateRole::Constant)
+      continue;
+    const char *data = engine_.stateData(i);
+    bool bad = false;
+    std::vector<float> converted;
+    if (state.type == TensorType::F32) {
+      bad = hasNonFinite<float>(data, state.elements());
+    } else if (state.type == TensorType::F64) {
+      bad = hasNonFinite<double>(data, state.elements());
+    } else if (state.type == TensorType::F16 ||
+               state.type == TensorType::BF16) {
+      for (int64_t j = 0; j < state.elements() && !bad; ++j) {
+        float value;
+        convertElements(state.type, data + 2 * j, TensorType::F32, &value, 1);
+        bad = !std::isfinite(value);
+      }
+    }
+    if (bad)
+      return Status(ExitCode::Diverged,
+                    "after step " + std::to_string(progress_.step) + " state " +
+                        inQuotes(state.name) +
+                        " is not finite: training has diverged, and this step "
+                        "is not saved; lower --lr");
+  }
+  return Status();
+}
+
+Status TrainingRun::save() {
+  if (!files_.save || savedStep_ == progress_.step)
+    return Status();
+  Status status = checkStatesFinite();
+  if (!status.ok())
+    return status;
+  std::vector<std::string> notes;
+  status = saveCheckpoint(*files_.save, engine_, progress_, facts(),
+                          options_.keep, notes);
+  for (const std::string &note : notes)
+    warn(note);
+  if (!status.ok())
+    return status;
+  savedStep_ = progress_.step;
+  records_.say("saved " + files_.save->path() + "/checkpoint-" +
+               std::to_string(progress_.step));
+  return Status();
+}
+
+Status TrainingRun::run() {
+  while (progress_.step < options_.steps && !stopRequested()) {
+    Status status = trainStep();
+    if (!status.ok())
+      return status;
+    bool last = progress_.step == options_.steps;
+    if (options_.valEvery > 0 && progress_.step % options_.valEvery == 0) {
+      status = validate();
+      if (!status.ok())
+        return status;
+    }
+    if (options_.saveEvery > 0 && progress_.step % options_.saveEvery == 0 &&
+        !last) {
+      status = save();
+      if (status.code() == ExitCode::Diverged)
+        return status;
+      // Training is worth more than one checkpoint: older ones are intact.
+      if (!status.ok())
+        warn("checkpoint of step " + std::to_string(progress_.step) +
+             " was not saved: " + status.message());
+    }
+  }
+  Status status;
+  if (!stopRequested())
+    status = validate();
+  if (status.ok())
+    status = save();
+  if (!status.ok() || !stopRequested())
+    return status;
+  return Status(
+      ExitCode::Stopped,
+      "stopped by a signal after step " + std::to_string(progress_.step) +
+          (savedStep_ == progress_.step
+               ? "; continue with --resume=" + files_.save->path()
+               : "; nothing was saved, because --save was not given"));
+}
+
+} // namespace kiln

@@ -1,0 +1,85 @@
+//===- TrainingRun.h - Steps, validation and checkpoints --------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// One run over an engine that has been started: where training stands, and the
+// loop that moves it on. The states belong to `progress` at every moment
+// outside of a step, so that a checkpoint between two steps is always
+// consistent.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_LIB_RUNTIME_TRAINING_TRAININGRUN_H
+#define KILN_LIB_RUNTIME_TRAINING_TRAININGRUN_H
+
+#include "Checkpoint.h"
+#include "ProgramInputs.h"
+#include "Records.h"
+#include "kiln/Runtime/Engine/Engine.h"
+#include "kiln/Runtime/Files/CheckpointDir.h"
+#include "kiln/Runtime/Files/TokenFile.h"
+#include "kiln/Runtime/Training/Options.h"
+
+#include <optional>
+
+namespace kiln {
+
+/// Files and devices of a run, opened before it starts; empty: not wanted.
+struct RunFiles {
+  std::optional<TokenFile> data;
+  std::optional<TokenFile> valData;
+  std::optional<CheckpointDir> save;
+};
+
+class TrainingRun {
+public:
+  /// All references must outlive the run; `progress` is where it starts.
+  TrainingRun(Engine &engine, const Options &options, RunFiles &files,
+              Records &records, const Progress &progress);
+
+  /// Finds the programs that the options need.
+  Status bind();
+
+  /// Trains up to options.steps, validates and saves as the options say. Ends
+  /// with ExitCode::Stopped after a signal, ExitCode::Diverged when a loss or
+  /// norm is not finite.
+  Status run();
+
+  const Progress &progress() const { return progress_; }
+
+private:
+  Status trainStep();
+  Status validate();
+  Status save();
+  Status checkStatesFinite() const;
+  Status dumpGradients();
+  Status runProgram(bool traced);
+  Status checkFinite(const StepRecord &record) const;
+  RunFacts facts() const;
+
+  Engine &engine_;
+  const Options &options_;
+  RunFiles &files_;
+  Records &records_;
+  Progress progress_;
+  Schedule schedule_;
+  std::optional<ProgramInputs> train_;
+  std::optional<ProgramInputs> evaluate_;
+  int64_t firstStep_;
+  std::optional<int64_t> savedStep_;
+  std::optional<int64_t> validatedStep_;
+};
+
+/// Index of the program of that name, if the executable has it.
+std::optional<size_t> findProgram(const Description &description,
+                                  const std::string &name);
+
+/// Reads sequences from a token file.
+SequenceReader readerOf(TokenFile &file);
+
+} // namespace kiln
+
+#endif // KILN_LIB_RUNTIME_TRAINING_TRAININGRUN_H

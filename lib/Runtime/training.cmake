@@ -1,0 +1,50 @@
+# KilnTraining: the training loop over any Engine. KilnRuntime: the Engine that walks a command table, and main() of executables.
+
+find_path(KILN_CLI11_INCLUDE CLI/CLI.hpp REQUIRED)
+add_library(KilnTraining STATIC
+  Training/Checkpoint.cpp
+  Training/Describe.cpp
+  Training/Driver.cpp
+  Training/Engine.cpp
+  Training/Generate.cpp
+  Training/MemoryCheck.cpp
+  Training/Options.cpp
+  Training/ProcessMemory.cpp
+  Training/ProgramInputs.cpp
+  Training/Records.cpp
+  Training/Schedule.cpp
+  Training/Signals.cpp
+  Training/States.cpp
+  Training/Trace.cpp
+  Training/TrainingRun.cpp)
+target_include_directories(KilnTraining SYSTEM PRIVATE ${KILN_CLI11_INCLUDE})
+target_link_libraries(KilnTraining PUBLIC KilnFiles)
+
+# The OpenMP build of OpenBLAS, and libgomp, the runtime that it uses: two thread pools would fight for the cores. The runtime
+# calls libgomp by its ABI, so that no compiler flag is needed.
+find_library(KILN_OPENBLAS openblas PATH_SUFFIXES openblas-openmp REQUIRED
+  HINTS /usr/lib/${CMAKE_LIBRARY_ARCHITECTURE}/openblas-openmp NO_CMAKE_SYSTEM_PATH)
+find_path(KILN_CBLAS_INCLUDE cblas.h PATH_SUFFIXES openblas-openmp REQUIRED
+  HINTS /usr/include/${CMAKE_LIBRARY_ARCHITECTURE}/openblas-openmp)
+find_library(KILN_GOMP NAMES libgomp.so.1 gomp REQUIRED)
+
+# Everything but main(), so that tests can link it.
+add_library(KilnEngine OBJECT
+  Engine/AllocationCounter.cpp
+  Engine/Arena.cpp
+  Engine/CommandEngine.cpp
+  Engine/CommandTable.cpp
+  Engine/CpuFeatures.cpp
+  Engine/DescriptionParser.cpp
+  Engine/DescriptionReader.cpp
+  Engine/Gemm.cpp
+  Engine/PlanCheck.cpp
+  Engine/Program.cpp
+  Engine/ThreadTeam.cpp
+  Engine/WriteWatch.cpp)
+target_include_directories(KilnEngine SYSTEM PRIVATE ${KILN_CBLAS_INCLUDE})
+target_link_libraries(KilnEngine PUBLIC KilnTraining ${KILN_OPENBLAS} ${KILN_GOMP})
+
+add_library(KilnRuntime STATIC Engine/Main.cpp)
+target_link_libraries(KilnRuntime PUBLIC KilnEngine)
+target_sources(KilnRuntime PRIVATE $<TARGET_OBJECTS:KilnEngine>)
