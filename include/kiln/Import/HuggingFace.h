@@ -1,0 +1,79 @@
+//===- HuggingFace.h - Model directories to forward graphs ------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Reads the config.json of a Hugging Face model directory and builds the
+// forward graph that it describes. Nothing of the directory is trusted, run or
+// guessed at: a key that would change the computation is honoured or refused by
+// name. docs/import.md lists what is understood.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_IMPORT_HUGGINGFACE_H
+#define KILN_IMPORT_HUGGINGFACE_H
+
+#include "kiln/Runtime/Status.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/OwningOpRef.h"
+#include "llvm/Support/Error.h"
+
+#include <optional>
+#include <string>
+
+namespace kiln {
+
+/// One line for the user, and the code that the program should exit with:
+/// BadInput for the directory, Usage for the options.
+class ImportError : public llvm::ErrorInfo<ImportError> {
+public:
+  static char ID;
+  ImportError(ExitCode code, std::string message)
+      : code(code), text(std::move(message)) {}
+  ExitCode getExitCode() const { return code; }
+  void log(llvm::raw_ostream &os) const override { os << text; }
+  std::error_code convertToErrorCode() const override {
+    return llvm::inconvertibleErrorCode();
+  }
+
+private:
+  ExitCode code;
+  std::string text;
+};
+
+struct ImportOptions {
+  /// Sequences per step.
+  int64_t batch = 1;
+  /// Tokens per sequence; 0 is as many as the model has positions.
+  int64_t sequenceLength = 0;
+  /// Element type of states and activations, f32 or f64; null is f32.
+  mlir::FloatType elementType;
+  /// Replaces every dropout probability of the model.
+  std::optional<double> dropout;
+};
+
+/// True when `path` is a directory, which is how a model directory is told from
+/// a file of IR.
+bool isModelDirectory(llvm::StringRef path);
+
+/// A module with the model's states, one program @forward and the attribute
+/// `kiln.model`: a dictionary of type, name (StringAttr), vocab_size, batch,
+/// sequence_length (i64), has_weights (BoolAttr) and files (an array of the
+/// names of small files of the directory that a saved model needs beside its
+/// weights). The kiln dialect gets loaded into the context.
+llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>>
+importHuggingFace(mlir::MLIRContext &context, llvm::StringRef directory,
+                  const ImportOptions &options = {});
+
+/// Compares the parameters of `module` with the headers of the directory's
+/// safetensors files: the first tensor that is missing, or of another shape, is
+/// an error. Succeeds when the directory has no such file.
+llvm::Error checkWeights(mlir::ModuleOp module, llvm::StringRef directory);
+
+} // namespace kiln
+
+#endif // KILN_IMPORT_HUGGINGFACE_H

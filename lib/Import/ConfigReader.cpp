@@ -1,0 +1,223 @@
+//===- ConfigReader.cpp - Checked access to a config.json -----------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// This file is built without exceptions, so it uses only those members of
+// nlohmann::json that do not throw: each access follows a check of the type.
+//
+//===----------------------------------------------------------------------===//
+
+#include "ConfigReader.h"
+
+#include "llvm/Support/FormatVariadic.h"
+
+#include <cmath>
+
+using namespace kiln;
+using llvm::StringRef;
+using llvm::Twine;
+using nlohmann::json;
+
+/// A value as it can appear in a message: one line, not long.
+static std::string shown(const json &value) {
+  constexpr std::size_t limit = 60;
+  if (value.is_object() || value.is_array()) {
+    const char *kind = value.is_object() ? "an object" : "an array";
+    if (value.size() > 4)
+      return kind;
+  }
+  std::string text = value.dump(-1, ' ', /*ensure_ascii=*/true,
+                                json::error_handler_t::replace);
+  if (text.size() > limit)
+    text = text.substr(0, limit) + "...";
+  return text;
+}
+
+static std::string shownReal(double value) {
+  return llvm::formatv("{0:g}", value).str();
+}
+
+void ConfigReader::fail(std::string message) {
+  if (!failure)
+    failure = file + ": " + std::move(message);
+}
+
+void ConfigReader::expected(StringRef key, const json *value,
+                            const Twine &what) {
+  std::string found = value ? "is " + shown(*value) : std::string("is missing");
+  fail("'" + path + key.str() + "' " + found + ", expected " + what.str());
+}
+
+const json *ConfigReader::find(StringRef key) {
+  understood.insert(key);
+  for (const auto &[name, other] : spellings)
+    if (name == key) {
+      auto found = object.find(other);
+      if (found != object.end() && !found->is_null())
+        return &*found;
+    }
+  auto found = object.find(key.str());
+  return found == object.end() || found->is_null() ? nullptr : &*found;
+}
+
+bool ConfigReader::has(StringRef key) const {
+  auto found = object.find(key.str());
+  return found != object.end() && !found->is_null();
+}
+
+bool ConfigReader::mentions(StringRef key) const {
+  return object.find(key.str()) != object.end();
+}
+
+void ConfigReader::addSpelling(StringRef key, StringRef other) {
+  understood.insert(other);
+  if (!has(other))
+    return;
+  if (has(key)) {
+    const json &first = *object.find(key.str());
+    const json &second = *object.find(other.str());
+    if (first != second)
+      fail("'" + path + key.str() + "' is " + shown(first) + " but '" + path +
+           other.str() + "', another name for it, is " + shown(second) +
+           "; remove one of them");
+  }
+  spellings.emplace_back(key.str(), other.str());
+}
+
+int64_t ConfigReader::requireInteger(StringRef key, int64_t low, int64_t high) {
+  const json *value = find(key);
+  if (value && value->is_number_unsigned()) {
+    uint64_t number = value->get<uint64_t>();
+    if (number <= static_cast<uint64_t>(INT64_MAX) &&
+        static_cast<int64_t>(number) >= low &&
+        static_cast<int64_t>(number) <= high)
+      return static_cast<int64_t>(number);
+  } else if (value && value->is_number_integer()) {
+    int64_t number = value->get<int64_t>();
+    if (number >= low && number <= high)
+      return number;
+  }
+  expected(key, value, "an integer from " + Twine(low) + " to " + Twine(high));
+  return low;
+}
+
+int64_t ConfigReader::getInteger(StringRef key, int64_t absent, int64_t low,
+                                 int64_t high) {
+  return find(key) ? requireInteger(key, low, high) : absent;
+}
+
+double ConfigReader::requireReal(StringRef key, double low, double high) {
+  const json *value = find(key);
+  if (value && value->is_number()) {
+    double number = value->get<double>();
+    if (std::isfinite(number) && number >= low && number <= high)
+      return number;
+  }
+  expected(key, value,
+           "a number from " + Twine(shownReal(low)) + " to " + shownReal(high));
+  return low;
+}
+
+double ConfigReader::getReal(StringRef key, double absent, double low,
+                             double high) {
+  return find(key) ? requireReal(key, low, high) : absent;
+}
+
+double ConfigReader::getProbability(StringRef key, double absent) {
+  const json *value = find(key);
+  if (!value)
+    return absent;
+  if (value->is_number()) {
+    double number = value->get<double>();
+    if (number >= 0.0 && number < 1.0)
+      return number;
+  }
+  expected(key, value, "a probability, at least 0 and below 1");
+  return 0.0;
+}
+
+bool ConfigReader::getBool(StringRef key, bool absent) {
+  const json *value = find(key);
+  if (!value)
+    return absent;
+  if (value->is_boolean())
+    return value->get<bool>();
+  expected(key, value, "true or false");
+  return absent;
+}
+
+std::string ConfigReader::getString(StringRef key, StringRef absent) {
+  const json *value = find(key);
+  if (!value)
+    return absent.str();
+  if (const auto *text = value->get_ptr<const std::string *>())
+    return *text;
+  expected(key, value, "a string");
+  return absent.str();
+}
+
+std::vector<std::string> ConfigReader::getStrings(StringRef key) {
+  std::vector<std::string> strings;
+  const json *value = find(key);
+  if (!value)
+    return strings;
+  if (value->is_array())
+    for (const json &element : *value)
+      if (const auto *text = element.get_ptr<const std::string *>())
+        strings.push_back(*text);
+  if (!value->is_array() || strings.size() != value->size())
+    expected(key, value, "an array of strings");
+  return strings;
+}
+
+const json *ConfigReader::getObject(StringRef key) {
+  const json *value = find(key);
+  if (!value || value->is_object())
+    return value;
+  expected(key, value, "an object or null");
+  return nullptr;
+}
+
+void ConfigReader::ignore(llvm::ArrayRef<llvm::StringLiteral> keys) {
+  for (StringRef key : keys)
+    understood.insert(key);
+}
+
+void ConfigReader::refuse(StringRef key, const Twine &supported) {
+  const json *value = find(key);
+  std::string found = value ? "is " + shown(*value) : std::string("is missing");
+  fail("'" + path + key.str() + "' " + found +
+       ", which kiln does not support; supported: " + supported.str());
+}
+
+/// A value that switches nothing on.
+static bool saysNothing(const json &value) {
+  if (value.is_boolean())
+    return !value.get<bool>();
+  return value.is_null() || (value.is_structured() && value.empty()) ||
+         (value.is_string() && value.get_ptr<const std::string *>()->empty());
+}
+
+llvm::Error ConfigReader::finish(StringRef modelType) {
+  if (!failure)
+    for (auto entry = object.begin(); entry != object.end(); ++entry) {
+      const std::string &key = entry.key();
+      // Names that start with an underscore are notes of the library that wrote
+      // the file.
+      if (understood.contains(key) || StringRef(key).starts_with("_") ||
+          saysNothing(entry.value()))
+        continue;
+      fail(shown(json(path + key)) + " is " + shown(entry.value()) +
+           ", a key that kiln does not know for model_type '" +
+           modelType.str() +
+           "' and that may change what the model computes; remove it if it "
+           "does not");
+      break;
+    }
+  if (!failure)
+    return llvm::Error::success();
+  return llvm::make_error<ImportError>(ExitCode::BadInput, *failure);
+}

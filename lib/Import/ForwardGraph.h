@@ -1,0 +1,126 @@
+//===- ForwardGraph.h - Builds the forward graph of a transformer -*- C++
+//-*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What the importers of different model types share: states that are declared
+// where they are first used, and layers as the model's own code names them.
+//
+// Every layer has a name, such as "h.0.attn.c_attn": the name of its module in
+// the source model without the prefix that all modules share. It becomes the
+// location of the layer's ops, and the stem of its states' symbols. The name in
+// weight files is the prefix and the symbol.
+//
+// Activations have rank 2, [batch * sequence, features].
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_LIB_IMPORT_FORWARDGRAPH_H
+#define KILN_LIB_IMPORT_FORWARDGRAPH_H
+
+#include "kiln/Dialect/Kiln/IR/Kiln.h"
+#include "kiln/Import/HuggingFace.h"
+
+#include "llvm/ADT/StringMap.h"
+
+namespace kiln {
+
+enum class Activation { Gelu, GeluTanh, Relu, Silu };
+
+/// From the name that configurations use; `supportedActivations` lists them.
+std::optional<Activation> parseActivation(llvm::StringRef name);
+extern const char *const supportedActivations;
+
+/// How a weight matrix is stored.
+enum class WeightLayout {
+  InOut, ///< [inputs, outputs], the Conv1D of GPT-2
+  OutIn, ///< [outputs, inputs], Linear
+};
+
+struct AttentionShape {
+  int64_t heads, keyHeads;
+  double scale;
+  double dropout;
+};
+
+class ForwardGraph {
+public:
+  /// `sourcePrefix` is what weight files put before the symbols, such as
+  /// "transformer.".
+  ForwardGraph(mlir::MLIRContext &context, llvm::StringRef sourcePrefix,
+               int64_t batch, int64_t sequenceLength, mlir::FloatType type);
+
+  int64_t getBatch() const { return batch; }
+  int64_t getSequenceLength() const { return length; }
+
+  mlir::Value embedding(llvm::StringRef name, int64_t rows, int64_t width,
+                        double stddev);
+  /// Rows 0 to sequence length of a table with `rows` rows, for each sequence.
+  mlir::Value positionEmbedding(llvm::StringRef name, int64_t rows,
+                                int64_t width, double stddev);
+  mlir::Value layerNorm(mlir::Value x, llvm::StringRef name, double eps);
+  mlir::Value rmsNorm(mlir::Value x, llvm::StringRef name, double eps);
+  mlir::Value linear(mlir::Value x, llvm::StringRef name, int64_t outputs,
+                     WeightLayout layout, bool bias, double stddev);
+  /// `x` itself when p is 0.
+  mlir::Value dropout(mlir::Value x, llvm::StringRef name, double p);
+  /// Causal attention.
+  mlir::Value attention(mlir::Value q, mlir::Value k, mlir::Value v,
+                        llvm::StringRef name, const AttentionShape &shape);
+  /// Rotates every head of `x`. The tables are constant states that all layers
+  /// share.
+  mlir::Value rope(mlir::Value x, llvm::StringRef name, int64_t heads,
+                   llvm::ArrayRef<double> inverseFrequencies);
+  /// Columns [first, first + count).
+  mlir::Value columns(mlir::Value x, llvm::StringRef name, int64_t first,
+                      int64_t count);
+  mlir::Value activation(mlir::Value x, llvm::StringRef name, Activation kind);
+  /// activation(gate) * up.
+  mlir::Value gatedActivation(mlir::Value gate, mlir::Value up,
+                              llvm::StringRef name, Activation kind);
+  mlir::Value add(mlir::Value a, mlir::Value b, llvm::StringRef name);
+
+  /// Ends the program with the loss of a classifier whose weight matrix
+  /// [vocabulary, width] is the state `weight`: one that exists already (tied),
+  /// or a new one, whose name in files has no prefix.
+  void finishWithLoss(mlir::Value hidden, llvm::StringRef name,
+                      llvm::StringRef weight, int64_t vocabulary,
+                      double stddev);
+
+  /// The finished module, unless its tensors are beyond every machine.
+  llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>>
+  takeModule(llvm::StringRef file);
+
+private:
+  mlir::Location locate(llvm::StringRef name);
+  mlir::RankedTensorType tensor(llvm::ArrayRef<int64_t> shape);
+  mlir::FloatAttr real(double value);
+  mlir::IntegerAttr integer(int64_t value);
+  mlir::Attribute normal(double stddev);
+  mlir::Attribute splat(double value);
+
+  mlir::Value parameter(llvm::StringRef symbol, llvm::ArrayRef<int64_t> shape,
+                        mlir::Attribute init, bool prefixed = true);
+  mlir::Value ropeTable(llvm::StringRef symbol, bool sine,
+                        llvm::ArrayRef<double> inverseFrequencies);
+  mlir::Value readState(llvm::StringRef symbol, mlir::RankedTensorType type);
+  /// Adds the [features] tensor `shift` to every row.
+  mlir::Value addToRows(mlir::Value x, mlir::Value shift, mlir::Location loc);
+
+  std::string sourcePrefix;
+  int64_t batch, length;
+  mlir::FloatType type;
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+  ProgramOp program;
+  mlir::OpBuilder builder;
+  mlir::Value tokens, targets, rng, lossScale;
+  llvm::StringMap<mlir::Value> reads; ///< by symbol
+  int64_t nextKey = 0;                ///< of the next random op
+};
+
+} // namespace kiln
+
+#endif // KILN_LIB_IMPORT_FORWARDGRAPH_H

@@ -1,0 +1,283 @@
+//===- HuggingFace.cpp - Model directories to forward graphs --------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Finds config.json, picks the importer by its model_type, and says which keys
+// are known not to matter whatever the type.
+//
+//===----------------------------------------------------------------------===//
+
+#include "kiln/Import/HuggingFace.h"
+
+#include "Architectures.h"
+
+#include "kiln/Dialect/Kiln/IR/Kiln.h"
+
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+
+using namespace kiln;
+using namespace mlir;
+using llvm::StringRef;
+
+char ImportError::ID = 0;
+
+static llvm::Error badInput(const llvm::Twine &message) {
+  return llvm::make_error<ImportError>(ExitCode::BadInput, message.str());
+}
+
+static llvm::Error badOption(const llvm::Twine &message) {
+  return llvm::make_error<ImportError>(ExitCode::Usage, message.str());
+}
+
+namespace {
+struct ModelType {
+  StringRef name;
+  llvm::Expected<ImportedModel> (*import)(const ImportRequest &);
+  /// Values of `architectures` that stand for the language model: with its
+  /// head, or the file of its body alone.
+  llvm::ArrayRef<StringRef> classes;
+};
+} // namespace
+
+static constexpr StringRef kGpt2Classes[] = {"GPT2LMHeadModel", "GPT2Model"};
+static constexpr StringRef kLlamaClasses[] = {"LlamaForCausalLM", "LlamaModel",
+                                              "LLaMAForCausalLM"};
+static constexpr StringRef kMistralClasses[] = {"MistralForCausalLM",
+                                                "MistralModel"};
+static constexpr StringRef kQwen2Classes[] = {"Qwen2ForCausalLM", "Qwen2Model"};
+
+static const ModelType kModelTypes[] = {
+    {"gpt2", importGpt2, kGpt2Classes},
+    {"llama", importLlama, kLlamaClasses},
+    {"mistral", importLlama, kMistralClasses},
+    {"qwen2", importLlama, kQwen2Classes},
+};
+
+static const ModelType *findModelType(StringRef name) {
+  for (const ModelType &type : kModelTypes)
+    if (type.name == name)
+      return &type;
+  return nullptr;
+}
+
+/// Keys that belong to every model type and do not change its loss: names and
+/// labels, ids of special tokens, settings of text generation, of the library
+/// and of the storage type (weights are converted when they are loaded).
+static constexpr llvm::StringLiteral kHarmlessKeys[] = {
+    "adapters",
+    "attn_implementation",
+    "bad_words_ids",
+    "begin_suppress_tokens",
+    "bos_token_id",
+    "chunk_size_feed_forward",
+    "decoder_start_token_id",
+    "diversity_penalty",
+    "do_sample",
+    "dtype",
+    "early_stopping",
+    "encoder_no_repeat_ngram_size",
+    "eos_token_id",
+    "exponential_decay_length_penalty",
+    "finetuning_task",
+    "forced_bos_token_id",
+    "forced_eos_token_id",
+    "gradient_checkpointing",
+    "id2label",
+    "is_decoder",
+    "keys_to_ignore_at_inference",
+    "label2id",
+    "length_penalty",
+    "max_length",
+    "max_new_tokens",
+    "min_length",
+    "name_or_path",
+    "no_repeat_ngram_size",
+    "num_beam_groups",
+    "num_beams",
+    "num_return_sequences",
+    "output_attentions",
+    "output_hidden_states",
+    "output_scores",
+    "pad_token_id",
+    "prefix",
+    "problem_type",
+    "remove_invalid_values",
+    "repetition_penalty",
+    "return_dict",
+    "return_dict_in_generate",
+    "sep_token_id",
+    "suppress_tokens",
+    "task_specific_params",
+    "temperature",
+    "tie_encoder_decoder",
+    "tokenizer_class",
+    "top_k",
+    "top_p",
+    "torch_dtype",
+    "torchscript",
+    "transformers_version",
+    "typical_p",
+    "unk_token_id",
+    "use_bfloat16",
+    "use_cache"};
+
+/// Small files that a saved model needs to be a model directory again.
+static constexpr StringRef kCompanionFiles[] = {"added_tokens.json",
+                                                "chat_template.jinja",
+                                                "config.json",
+                                                "generation_config.json",
+                                                "merges.txt",
+                                                "special_tokens_map.json",
+                                                "tokenizer.json",
+                                                "tokenizer.model",
+                                                "tokenizer_config.json",
+                                                "vocab.json"};
+static constexpr uint64_t kLargestCompanion = 64u << 20;
+
+/// Any of them means that the directory is not an untrained model. Only the
+/// first two can be read.
+static constexpr StringRef kWeightFiles[] = {
+    "model.safetensors", "model.safetensors.index.json",
+    "pytorch_model.bin", "pytorch_model.bin.index.json",
+    "tf_model.h5",       "flax_model.msgpack"};
+
+static std::string inDirectory(StringRef directory, StringRef name) {
+  llvm::SmallString<256> path(directory);
+  llvm::sys::path::append(path, name);
+  return path.str().str();
+}
+
+bool kiln::isModelDirectory(StringRef path) {
+  return llvm::sys::fs::is_directory(path);
+}
+
+/// The last component of the directory's path, for reports.
+static std::string modelName(StringRef directory) {
+  llvm::SmallString<256> path(directory);
+  llvm::sys::fs::make_absolute(path);
+  llvm::sys::path::remove_dots(path, /*remove_dot_dot=*/true);
+  StringRef name = llvm::sys::path::filename(path);
+  return name.empty() || name == "/" ? "model" : name.str();
+}
+
+llvm::Expected<int64_t>
+ImportRequest::chooseSequenceLength(int64_t positions, StringRef key) const {
+  int64_t length = options.sequenceLength ? options.sequenceLength : positions;
+  if (length > positions)
+    return badOption("sequence length " + llvm::Twine(length) +
+                     " is more than the model's positions: '" + key + "' is " +
+                     llvm::Twine(positions) + " in " + config.getFile());
+  if (length > INT32_MAX / options.batch)
+    return badOption("batch " + llvm::Twine(options.batch) +
+                     " times sequence length " + llvm::Twine(length) +
+                     " is more than the 2147483647 tokens that one step can "
+                     "have");
+  return length;
+}
+
+static llvm::Error checkOptions(const ImportOptions &options) {
+  if (options.batch < 1 || options.batch > INT32_MAX)
+    return badOption("batch is " + llvm::Twine(options.batch) +
+                     ", expected 1 to 2147483647");
+  if (options.sequenceLength < 0)
+    return badOption("sequence length is " +
+                     llvm::Twine(options.sequenceLength) +
+                     ", expected 1 or more");
+  if (options.dropout && !(*options.dropout >= 0.0 && *options.dropout < 1.0))
+    return badOption("dropout is " + std::to_string(*options.dropout) +
+                     ", expected at least 0 and below 1");
+  if (options.elementType && !options.elementType.isF32() &&
+      !options.elementType.isF64())
+    return badOption("a graph is imported in f32 or f64");
+  return llvm::Error::success();
+}
+
+/// Keys that every type shares and that must have one value.
+static void checkCommonKeys(ConfigReader &config, const ModelType &type) {
+  std::vector<std::string> classes = config.getStrings("architectures");
+  for (const std::string &name : classes)
+    if (!llvm::is_contained(type.classes, StringRef(name)))
+      config.refuse("architectures", llvm::join(type.classes, ", "));
+  if (config.has("auto_map"))
+    config.refuse("auto_map", "none, since code of a model directory is never "
+                              "run");
+  if (config.has("quantization_config"))
+    config.refuse("quantization_config", "weights that are not quantized");
+  if (config.getBool("is_encoder_decoder", false))
+    config.refuse("is_encoder_decoder", "false");
+  config.ignore(kHarmlessKeys);
+}
+
+static void describe(ModuleOp module, const ImportedModel &model,
+                     StringRef type, StringRef directory) {
+  Builder builder(module.getContext());
+  SmallVector<StringRef> files;
+  for (StringRef name : kCompanionFiles) {
+    std::string path = inDirectory(directory, name);
+    uint64_t size = 0;
+    if (llvm::sys::fs::is_regular_file(path) &&
+        !llvm::sys::fs::file_size(path, size) && size <= kLargestCompanion)
+      files.push_back(name);
+  }
+  bool hasWeights = llvm::any_of(kWeightFiles, [&](StringRef name) {
+    return llvm::sys::fs::exists(inDirectory(directory, name));
+  });
+  auto entry = [&](StringRef name, Attribute value) {
+    return builder.getNamedAttr(name, value);
+  };
+  module->setAttr(
+      "kiln.model",
+      builder.getDictionaryAttr(
+          {entry("type", builder.getStringAttr(type)),
+           entry("name", builder.getStringAttr(modelName(directory))),
+           entry("vocab_size", builder.getI64IntegerAttr(model.vocabulary)),
+           entry("batch", builder.getI64IntegerAttr(model.batch)),
+           entry("sequence_length",
+                 builder.getI64IntegerAttr(model.sequenceLength)),
+           entry("has_weights", builder.getBoolAttr(hasWeights)),
+           entry("files", builder.getStrArrayAttr(files))}));
+}
+
+llvm::Expected<OwningOpRef<ModuleOp>>
+kiln::importHuggingFace(MLIRContext &context, StringRef directory,
+                        const ImportOptions &options) {
+  if (llvm::Error error = checkOptions(options))
+    return std::move(error);
+  if (!isModelDirectory(directory))
+    return badInput(directory + ": not a directory; expected a Hugging Face "
+                                "model directory with a config.json");
+  std::string file = inDirectory(directory, "config.json");
+  if (!llvm::sys::fs::exists(file))
+    return badInput(directory + ": has no config.json; expected a Hugging Face "
+                                "model directory");
+  Result<nlohmann::json> json = readJsonFile(file);
+  if (!json.ok())
+    return llvm::make_error<ImportError>(json.status().code(),
+                                         json.status().message());
+  if (!json->is_object())
+    return badInput(file + ": expected a JSON object");
+
+  ConfigReader config(*json, file);
+  std::string name = config.getString("model_type", "");
+  const ModelType *type = findModelType(name);
+  if (!type) {
+    std::string supported;
+    for (const ModelType &known : kModelTypes)
+      supported += (supported.empty() ? "" : ", ") + known.name.str();
+    config.refuse("model_type", supported);
+    return config.finish(name);
+  }
+  checkCommonKeys(config, *type);
+
+  context.loadDialect<KilnDialect>();
+  llvm::Expected<ImportedModel> model =
+      type->import({context, config, type->name, options});
+  if (!model)
+    return model.takeError();
+  describe(*model->module, *model, type->name, directory);
+  return std::move(model->module);
+}

@@ -1,0 +1,188 @@
+//===- Llama.cpp - Llama, Mistral and Qwen2 -------------------------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Rotary positions, RMS norm before each block, grouped-query attention, gated
+// MLP, weights stored [outputs, inputs]. Mistral is the same graph; Qwen2 has a
+// bias on the query, key and value projections and nowhere else. Both know a
+// sliding window, which is refused unless it covers the whole sequence.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Architectures.h"
+#include "ForwardGraph.h"
+#include "RopeFrequencies.h"
+
+#include <cmath>
+
+using namespace kiln;
+using llvm::StringRef;
+using mlir::Value;
+
+namespace {
+struct LlamaConfig {
+  int64_t vocabulary, positions, width, inner, layers;
+  int64_t heads, keyHeads, headDim;
+  double eps, initializerRange, attentionDropout;
+  Activation activation;
+  bool inputBias, outputBias, mlpBias; ///< of q, k, v; of o; of the MLP
+  bool tied;
+};
+} // namespace
+
+static LlamaConfig readConfig(ConfigReader &config, StringRef type,
+                              std::optional<double> dropout) {
+  LlamaConfig c;
+  c.vocabulary = config.requireInteger("vocab_size", 1, kMaxVocabulary);
+  c.positions =
+      config.requireInteger("max_position_embeddings", 1, kMaxDimension);
+  c.width = config.requireInteger("hidden_size", 1, kMaxDimension);
+  c.inner = config.requireInteger("intermediate_size", 1, kMaxDimension);
+  c.layers = config.requireInteger("num_hidden_layers", 1, kMaxLayers);
+  c.heads = config.requireInteger("num_attention_heads", 1, kMaxDimension);
+  c.keyHeads =
+      config.getInteger("num_key_value_heads", c.heads, 1, kMaxDimension);
+  if (c.heads % c.keyHeads != 0)
+    config.refuse("num_key_value_heads",
+                  "a divisor of num_attention_heads, which is " +
+                      llvm::Twine(c.heads));
+  if (!config.has("head_dim") && c.width % c.heads != 0)
+    config.refuse("num_attention_heads", "a divisor of hidden_size, which is " +
+                                             llvm::Twine(c.width) +
+                                             ", unless head_dim is given");
+  c.headDim =
+      config.getInteger("head_dim", c.width / c.heads, 1, kMaxHeadDimension);
+  if (c.headDim % 2 != 0 || c.headDim > kMaxHeadDimension)
+    config.refuse(config.has("head_dim") ? "head_dim" : "hidden_size",
+                  "an even number of features per head, up to " +
+                      llvm::Twine(kMaxHeadDimension));
+
+  c.eps = config.getReal("rms_norm_eps", 1e-6, 0.0, 1.0);
+  c.initializerRange = config.getReal("initializer_range", 0.02, 0.0, 1e6);
+  c.attentionDropout = config.getProbability("attention_dropout", 0.0);
+  if (dropout)
+    c.attentionDropout = *dropout;
+  c.tied = config.getBool("tie_word_embeddings", false);
+  std::optional<Activation> activation =
+      parseActivation(config.getString("hidden_act", "silu"));
+  if (!activation)
+    config.refuse("hidden_act", supportedActivations);
+  c.activation = activation.value_or(Activation::Silu);
+
+  c.inputBias = c.outputBias = c.mlpBias = false;
+  if (type == "llama") {
+    c.inputBias = c.outputBias = config.getBool("attention_bias", false);
+    c.mlpBias = config.getBool("mlp_bias", false);
+  } else {
+    // The default differs between versions of the libraries.
+    if (!config.has("num_key_value_heads"))
+      config.requireInteger("num_key_value_heads", 1, kMaxDimension);
+    c.inputBias = type == "qwen2";
+  }
+  return c;
+}
+
+/// Refuses attention that sees less than the whole sequence before it.
+static void checkWindow(ConfigReader &config, StringRef type, int64_t length) {
+  bool windowed = type == "mistral";
+  if (type == "qwen2")
+    windowed = config.getBool("use_sliding_window", false);
+  // From which layer on a window applies; without one, nothing.
+  config.ignore({"max_window_layers"});
+  for (const std::string &layer : config.getStrings("layer_types"))
+    if (layer != "full_attention" && !windowed)
+      config.refuse("layer_types", "full_attention in every layer");
+  // null is no window, but where the key is missing the published libraries
+  // assume 4096.
+  int64_t window = config.getInteger(
+      "sliding_window", config.mentions("sliding_window") ? INT32_MAX : 4096, 1,
+      INT32_MAX);
+  if (windowed && length > window)
+    config.refuse("sliding_window",
+                  "null, or at least the sequence length, which is " +
+                      llvm::Twine(length));
+}
+
+static Value buildAttention(ForwardGraph &graph, const LlamaConfig &c,
+                            llvm::ArrayRef<double> frequencies, Value x,
+                            const std::string &layer) {
+  std::string name = layer + ".self_attn";
+  auto project = [&](Value input, const char *part, int64_t outputs,
+                     bool bias) {
+    return graph.linear(input, name + part, outputs, WeightLayout::OutIn, bias,
+                        c.initializerRange);
+  };
+  int64_t keyWidth = c.keyHeads * c.headDim;
+  Value q = project(x, ".q_proj", c.heads * c.headDim, c.inputBias);
+  Value k = project(x, ".k_proj", keyWidth, c.inputBias);
+  Value v = project(x, ".v_proj", keyWidth, c.inputBias);
+  q = graph.rope(q, name + ".rotary_q", c.heads, frequencies);
+  k = graph.rope(k, name + ".rotary_k", c.keyHeads, frequencies);
+  AttentionShape shape = {c.heads, c.keyHeads,
+                          1.0 / std::sqrt(static_cast<double>(c.headDim)),
+                          c.attentionDropout};
+  Value mixed = graph.attention(q, k, v, name, shape);
+  return project(mixed, ".o_proj", c.width, c.outputBias);
+}
+
+static Value buildMlp(ForwardGraph &graph, const LlamaConfig &c, Value x,
+                      const std::string &layer) {
+  std::string name = layer + ".mlp";
+  auto project = [&](Value input, const char *part, int64_t outputs) {
+    return graph.linear(input, name + part, outputs, WeightLayout::OutIn,
+                        c.mlpBias, c.initializerRange);
+  };
+  Value gate = project(x, ".gate_proj", c.inner);
+  Value up = project(x, ".up_proj", c.inner);
+  Value y = graph.gatedActivation(gate, up, name + ".act_fn", c.activation);
+  return project(y, ".down_proj", c.width);
+}
+
+llvm::Expected<ImportedModel> kiln::importLlama(const ImportRequest &request) {
+  ConfigReader &config = request.config;
+  // Parts of a computation in which only the order of additions differs, and
+  // the length that older files repeat under another name.
+  config.ignore({"pretraining_tp", "max_sequence_length"});
+  LlamaConfig c = readConfig(config, request.type, request.options.dropout);
+  if (config.failed())
+    return config.finish(request.type);
+  llvm::Expected<int64_t> length =
+      request.chooseSequenceLength(c.positions, "max_position_embeddings");
+  if (!length)
+    return length.takeError();
+  if (request.type != "llama")
+    checkWindow(config, request.type, *length);
+  llvm::Expected<RopeConfig> rope =
+      readRopeConfig(config, request.type, *length);
+  if (!rope)
+    return rope.takeError();
+  if (llvm::Error error = config.finish(request.type))
+    return std::move(error);
+
+  std::vector<double> frequencies = ropeInverseFrequencies(*rope, c.headDim);
+  ForwardGraph graph(request.context, "model.", request.options.batch, *length,
+                     request.options.elementType);
+  Value x = graph.embedding("embed_tokens", c.vocabulary, c.width,
+                            c.initializerRange);
+  for (int64_t i = 0; i < c.layers; ++i) {
+    std::string layer = "layers." + std::to_string(i);
+    Value y = graph.rmsNorm(x, layer + ".input_layernorm", c.eps);
+    x = graph.add(x, buildAttention(graph, c, frequencies, y, layer),
+                  layer + ".self_attn.residual");
+    y = graph.rmsNorm(x, layer + ".post_attention_layernorm", c.eps);
+    x = graph.add(x, buildMlp(graph, c, y, layer), layer + ".mlp.residual");
+  }
+  x = graph.rmsNorm(x, "norm", c.eps);
+  graph.finishWithLoss(x, "lm_head",
+                       c.tied ? "embed_tokens.weight" : "lm_head.weight",
+                       c.vocabulary, c.initializerRange);
+
+  auto module = graph.takeModule(config.getFile());
+  if (!module)
+    return module.takeError();
+  return ImportedModel{std::move(*module), c.vocabulary, request.options.batch,
+                       *length};
+}

@@ -1,0 +1,114 @@
+//===- RopeFrequencies.cpp - Angles of rotary embeddings ------------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A rope type that is not listed is refused, also yarn and longrope: what the
+// published libraries compute for them depends on the library's version.
+//
+//===----------------------------------------------------------------------===//
+
+#include "RopeFrequencies.h"
+
+#include <cmath>
+
+using namespace kiln;
+using llvm::StringRef;
+using nlohmann::json;
+
+static constexpr double kLargest = 1e12;
+
+llvm::Expected<RopeConfig> kiln::readRopeConfig(ConfigReader &config,
+                                                StringRef modelType,
+                                                int64_t sequenceLength) {
+  RopeConfig rope;
+  rope.theta = config.getReal("rope_theta", rope.theta, 1.0, kLargest);
+  if (config.getReal("partial_rotary_factor", 1.0, 0.0, 1.0) != 1.0)
+    config.refuse("partial_rotary_factor", "1.0");
+
+  // The newer spelling wins nothing: where both are given, they would have to
+  // be compared key by key.
+  const json *scaling = config.getObject("rope_scaling");
+  const json *parameters = config.getObject("rope_parameters");
+  if (scaling && parameters && *scaling != *parameters)
+    config.refuse("rope_scaling", "either rope_scaling or rope_parameters");
+  const json *object = parameters ? parameters : scaling;
+  if (config.failed())
+    return config.finish(modelType);
+  if (!object)
+    return rope;
+
+  ConfigReader keys(*object, config.getFile(),
+                    parameters ? "rope_parameters." : "rope_scaling.");
+  keys.addSpelling("rope_type", "type");
+  std::string type = keys.getString("rope_type", "default");
+  if (keys.has("rope_theta")) {
+    double theta = keys.requireReal("rope_theta", 1.0, kLargest);
+    if (config.has("rope_theta") && theta != rope.theta)
+      keys.refuse("rope_theta", "the same value as at the top of the file");
+    rope.theta = theta;
+  }
+  if (keys.getReal("partial_rotary_factor", 1.0, 0.0, 1.0) != 1.0)
+    keys.refuse("partial_rotary_factor", "1.0");
+
+  if (type == "linear") {
+    rope.kind = RopeConfig::Kind::Linear;
+    rope.factor = keys.requireReal("factor", 1.0, kLargest);
+  } else if (type == "llama3") {
+    rope.kind = RopeConfig::Kind::Llama3;
+    rope.factor = keys.requireReal("factor", 1.0, kLargest);
+    rope.lowFactor = keys.requireReal("low_freq_factor", 1e-6, kLargest);
+    rope.highFactor = keys.requireReal("high_freq_factor", 1e-6, kLargest);
+    rope.originalLength =
+        keys.requireInteger("original_max_position_embeddings", 1, INT32_MAX);
+    if (rope.highFactor <= rope.lowFactor)
+      keys.refuse("high_freq_factor", "more than low_freq_factor");
+  } else if (type == "dynamic") {
+    // It rescales only beyond the length that the model was trained for.
+    keys.requireReal("factor", 1.0, kLargest);
+    int64_t original = keys.getInteger("original_max_position_embeddings",
+                                       INT32_MAX, 1, INT32_MAX);
+    if (sequenceLength > original)
+      keys.refuse("original_max_position_embeddings",
+                  "at least the sequence length, " +
+                      llvm::Twine(sequenceLength));
+  } else if (type != "default") {
+    keys.refuse(keys.has("rope_type") ? "rope_type" : "type",
+                "default, linear, dynamic, llama3");
+  }
+  if (llvm::Error error = keys.finish(modelType))
+    return std::move(error);
+  return rope;
+}
+
+std::vector<double> kiln::ropeInverseFrequencies(const RopeConfig &rope,
+                                                 int64_t headDim) {
+  std::vector<double> frequencies(headDim / 2);
+  const double pi = std::acos(-1.0);
+  for (int64_t i = 0; i < headDim / 2; ++i) {
+    double frequency = std::pow(rope.theta, -2.0 * static_cast<double>(i) /
+                                                static_cast<double>(headDim));
+    switch (rope.kind) {
+    case RopeConfig::Kind::Default:
+      break;
+    case RopeConfig::Kind::Linear:
+      frequency /= rope.factor;
+      break;
+    case RopeConfig::Kind::Llama3: {
+      // Waves that are short beside the original length keep their frequency,
+      // long ones are slowed down, those between are interpolated.
+      double turns =
+          static_cast<double>(rope.originalLength) * frequency / (2 * pi);
+      double kept =
+          (turns - rope.lowFactor) / (rope.highFactor - rope.lowFactor);
+      kept = std::min(1.0, std::max(0.0, kept));
+      frequency = (1 - kept) * frequency / rope.factor + kept * frequency;
+      break;
+    }
+    }
+    frequencies[i] = frequency;
+  }
+  return frequencies;
+}

@@ -1,0 +1,62 @@
+//===- TestModel.h - Model directories for tests ----------------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Small configurations that import without complaint, and a directory on disk
+// that lives as long as a test.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_TEST_UNIT_IMPORT_TESTMODEL_H
+#define KILN_TEST_UNIT_IMPORT_TESTMODEL_H
+
+#include "kiln/Import/HuggingFace.h"
+#include "kiln/Runtime/Files/Json.h"
+
+#include "mlir/IR/MLIRContext.h"
+
+namespace kiln::test {
+
+nlohmann::json gpt2Config();
+nlohmann::json llamaConfig();
+nlohmann::json mistralConfig();
+nlohmann::json qwen2Config();
+
+/// A temporary directory, removed at the end.
+class ModelDirectory {
+public:
+  ModelDirectory();
+  explicit ModelDirectory(const nlohmann::json &config);
+  ~ModelDirectory();
+  const std::string &path() const { return directory; }
+  void write(llvm::StringRef name, llvm::StringRef text) const;
+
+private:
+  std::string directory;
+};
+
+/// What one import gave: a module, or a message and an exit code.
+struct Imported {
+  std::unique_ptr<mlir::MLIRContext> context;
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+  std::string error;
+  ExitCode code = ExitCode::Done;
+};
+
+Imported importDirectory(llvm::StringRef directory,
+                         const ImportOptions &options = {});
+Imported importConfig(const nlohmann::json &config,
+                      const ImportOptions &options = {});
+
+/// The text of an Error, which is consumed.
+std::string takeMessage(llvm::Error error);
+
+/// Custom assembly of a module, with locations if asked for.
+std::string print(mlir::ModuleOp module, bool locations = false);
+
+} // namespace kiln::test
+
+#endif // KILN_TEST_UNIT_IMPORT_TESTMODEL_H
