@@ -1,5 +1,6 @@
 //===- gemm_bench.c - sgemm rates of several libraries, taking turns ------===//
 //
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//

@@ -56,9 +56,7 @@ CASES = {
     "gpt2-clip-small": Case("gpt2-awkward", clip=0.1, microbatches=(1, 2)),
     "gpt2-clip-zero": Case("gpt2-awkward", clip=0.0),
     "gpt2-clip-off": Case("gpt2-awkward", clip=-1.0, microbatches=(1, 2)),
-    "gpt2-cosine": Case(
-        "gpt2-awkward", lr=3e-3, schedule="cosine", warmup=5, min_lr=3e-4
-    ),
+    "gpt2-cosine": Case("gpt2-awkward", lr=3e-3, schedule="cosine", warmup=5, min_lr=3e-4),
     "gpt2-decay-all": Case(
         "gpt2-awkward", optimizer="adamw:eps=1e-6,weight_decay=0.5,decay=all"
     ),

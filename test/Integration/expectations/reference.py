@@ -77,9 +77,7 @@ def rope_frequencies(c, head):
         return [f / rope["factor"] for f in frequencies]
     if kind != "llama3":
         raise ValueError(f"unknown rope_type '{kind}'")
-    factor, low, high = (
-        rope[k] for k in ("factor", "low_freq_factor", "high_freq_factor")
-    )
+    factor, low, high = (rope[k] for k in ("factor", "low_freq_factor", "high_freq_factor"))
     original = rope["original_max_position_embeddings"]
 
     def scaled(f):

@@ -47,7 +47,11 @@ def run_once(case, name, arguments, work, microbatches):
     command = [arguments.kilnc, model, *flags, *arguments.compile_flag, "-o", executable]
     if run(command):
         return 1
-    outputs = {"log": "log.jsonl", "dump-gradients": "gradients.safetensors", "save": "saved"}
+    outputs = {
+        "log": "log.jsonl",
+        "dump-gradients": "gradients.safetensors",
+        "save": "saved",
+    }
     command = [executable, f"--data={work / 'train.bin'}"]
     command += [f"--val-data={work / 'validation.bin'}"]
     command += [f"--init={work / 'model.safetensors'}", *case["run_flags"]]

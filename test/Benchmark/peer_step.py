@@ -1,0 +1,267 @@
+#!/usr/bin/env python3
+# ===- peer_step.py - A kiln training step against PyTorch's ----------------=== #
+#
+# Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+# ===-----------------------------------------------------------------------=== #
+"""Times a kiln executable's step and PyTorch's in turns, in one run.
+
+    peer_step.py --kiln=EXE --batch=4 --seq=64 [--threads=2] [--rounds=6]
+                 [--steps=3] [--peers=eager,eager-openblas,compiled]
+                 [--python=python3] [--openblas=LIB] [--markdown=FILE]
+
+Every side stays resident: a round lets each run --steps steps while the others
+are stopped, so a drift of the machine hits all alike. A step during which other
+processes used more than --quiet CPUs is dropped. EXE must have been compiled for
+the same --batch and --seq from --model, with --clip=off. f32, no dropout.
+
+  eager            default AdamW and scaled_dot_product_attention
+  eager-matmul     the same with attention written out
+  eager-openblas   eager, with sgemm_ bound to --openblas by LD_PRELOAD
+  compiled         torch.compile and fused AdamW
+
+Without --kiln only the peers are timed.
+"""
+
+import argparse
+import array
+import json
+import os
+import pathlib
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+TICK = os.sysconf("SC_CLK_TCK")
+
+
+def machine_seconds():
+    """CPU seconds that all processes used since boot."""
+    with open("/proc/stat") as file:
+        v = [int(x) for x in file.readline().split()[1:9]]
+    return (sum(v) - v[3] - v[4]) / TICK
+
+
+def process_seconds(pid):
+    with open(f"/proc/{pid}/stat") as file:
+        fields = file.read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / TICK
+
+
+def peak_mib(pid):
+    with open(f"/proc/{pid}/status") as file:
+        for line in file:
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) / 1024
+    return 0.0
+
+
+class Side:
+    """A process that trains; `rounds` and `disturbed` hold milliseconds of steps."""
+
+    def __init__(self, name, command, allowed, **popen):
+        self.name = name
+        self.allowed = allowed
+        self.rounds, self.disturbed, self.last = [], [], []
+        self.process = subprocess.Popen(list(map(str, command)), **popen)
+
+    def fail(self, what):
+        raise SystemExit(f"peer_step.py: {self.name}: {what}")
+
+    def clock(self):
+        return machine_seconds() - process_seconds(self.process.pid), time.monotonic()
+
+    def begin_round(self):
+        self.rounds.append([])
+        self.last = []
+
+    def keep(self, milliseconds, before):
+        """Files a step that began at clock reading `before`, seen just now."""
+        self.last.append(milliseconds)
+        used, wall = (b - a for a, b in zip(before, self.clock()))
+        # Two ticks more, by which /proc/stat may be late.
+        if used <= self.allowed * wall + 2 / TICK:
+            self.rounds[-1].append(milliseconds)
+        else:
+            self.disturbed.append(milliseconds)
+
+    def samples(self):
+        """Undisturbed steps, or all where there are fewer than three."""
+        quiet = [ms for part in self.rounds for ms in part]
+        return (quiet, True) if len(quiet) >= 3 else (quiet + self.disturbed, False)
+
+    def close(self):
+        self.peak = peak_mib(self.process.pid)
+        self.process.kill()
+        self.process.wait()
+
+
+class Peer(Side):
+    """torch_step.py, which runs a step per line of its standard input."""
+
+    def __init__(self, name, options):
+        command = [options.python, HERE / "torch_step.py"]
+        command += [f"--config={options.model / 'config.json'}"]
+        command += [f"--{k}={getattr(options, k)}" for k in ("batch", "seq", "threads")]
+        environment = dict(os.environ, OMP_NUM_THREADS=str(options.threads))
+        if name == "eager-matmul":
+            command.append("--attention=matmul")
+        elif name == "compiled":
+            command += ["--compile", "--fused"]
+        elif name == "eager-openblas":
+            if not options.openblas:
+                raise SystemExit("peer_step.py: eager-openblas needs --openblas=LIB")
+            environment["LD_PRELOAD"] = options.openblas
+        elif name != "eager":
+            raise SystemExit(f"peer_step.py: no peer '{name}'")
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+        super().__init__(name, command, options.quiet, env=environment, **pipes)
+        about = self.read()
+        self.title = f"PyTorch {about['torch']} {name} ({about['blas']})"
+
+    def read(self):
+        line = self.process.stdout.readline()
+        if not line:
+            self.fail("PyTorch ended; its message is above")
+        return json.loads(line)
+
+    def run(self, steps):
+        self.begin_round()
+        for _ in range(steps):
+            before = self.clock()
+            self.process.stdin.write("\n")
+            self.process.stdin.flush()
+            self.keep(self.read()["step_ms"], before)
+
+
+class Kiln(Side):
+    """A kiln executable, stopped and continued by signals."""
+
+    def __init__(self, options, work):
+        self.log = work / "log.jsonl"
+        self.log.touch()
+        self.reader = self.log.open()
+        data = work / "tokens.bin"
+        write_tokens(data, options)
+        command = [options.kiln, f"--data={data}", "--steps=1000000", "--from-scratch"]
+        command += [f"--threads={options.threads}", f"--log={self.log}"]
+        environment = dict(os.environ, OMP_NUM_THREADS=str(options.threads))
+        streams = {"stdout": subprocess.DEVNULL, "env": environment}
+        super().__init__("kiln", command, options.quiet, **streams)
+        self.title = "kiln"
+        for _ in range(2):
+            self.next_step()
+        self.process.send_signal(signal.SIGSTOP)
+
+    def next_step(self):
+        """Waits for the log line of a step; returns its milliseconds."""
+        line = ""
+        while True:
+            line += self.reader.readline()
+            if line.endswith("\n"):
+                entry, line = json.loads(line), ""
+                if "step_ms" in entry:
+                    return entry["step_ms"]
+            elif self.process.poll() is not None:
+                self.fail(f"ended with exit code {self.process.returncode}")
+            else:
+                time.sleep(0.002)
+
+    def run(self, steps):
+        self.begin_round()
+        self.process.send_signal(signal.SIGCONT)
+        self.next_step()  # the step that the signal interrupted
+        for _ in range(steps):
+            before = self.clock()
+            self.keep(self.next_step(), before)
+        self.process.send_signal(signal.SIGSTOP)
+
+
+def write_tokens(path, options):
+    """An llm.c token file with enough for a hundred steps, then it wraps."""
+    config = json.loads((options.model / "config.json").read_text())
+    count = 100 * options.batch * options.seq + 1
+    ids = [i * 2654435761 % 2**32 * config["vocab_size"] >> 32 for i in range(count)]
+    header = array.array("i", [20240520, 1, count] + [0] * 253)
+    path.write_bytes(header.tobytes() + array.array("H", ids).tobytes())
+
+
+def ratio_of(kiln, peer):
+    """Median over rounds of kiln's median by the peer's in the same round."""
+    pairs = [(a, b) for a, b in zip(kiln.rounds, peer.rounds) if a and b]
+    if not pairs:
+        return statistics.median(kiln.samples()[0]) / statistics.median(peer.samples()[0])
+    return statistics.median(statistics.median(a) / statistics.median(b) for a, b in pairs)
+
+
+def table(sides, options):
+    kiln = sides[0] if sides[0].name == "kiln" else None
+    rows = [
+        f"B={options.batch}, T={options.seq}, {options.threads} threads, f32, clipping off",
+        "",
+        "| | step, ms | min to max | steps | dropped | peak RSS, MiB | kiln / it |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for side in sides:
+        samples, quiet = side.samples()
+        ratio = f"{ratio_of(kiln, side):.3f}" if kiln and side is not kiln else ""
+        cells = [
+            side.title,
+            f"{statistics.median(samples):.0f}" + ("" if quiet else " (disturbed)"),
+            f"{min(samples):.0f} to {max(samples):.0f}",
+            len(samples),
+            len(side.disturbed) if quiet else 0,
+            f"{side.peak:.0f}",
+            ratio,
+        ]
+        rows.append("| " + " | ".join(map(str, cells)) + " |")
+    return "\n".join(rows) + "\n"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--kiln")
+    default = HERE.parent / "Integration/models/gpt2-124m"
+    parser.add_argument("--model", type=pathlib.Path, default=default)
+    parser.add_argument("--batch", type=int, default=4)
+    parser.add_argument("--seq", type=int, default=64)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--rounds", type=int, default=6)
+    parser.add_argument("--steps", type=int, default=3, help="of each side in a round")
+    parser.add_argument("--peers", default="eager,compiled")
+    parser.add_argument("--python", default="python3", help="an interpreter with PyTorch")
+    parser.add_argument("--openblas", help="the library that the executable uses")
+    parser.add_argument("--quiet", type=float, default=0.08, help="CPUs others may use")
+    parser.add_argument("--markdown", type=pathlib.Path, help="append the table to it")
+    options = parser.parse_args()
+    sides = []
+    with tempfile.TemporaryDirectory() as work:
+        try:
+            if options.kiln:
+                sides.append(Kiln(options, pathlib.Path(work)))
+            for name in filter(None, options.peers.split(",")):
+                sides.append(Peer(name, options))
+            if not sides:
+                parser.error("nothing to time: give --kiln or --peers")
+            for number in range(options.rounds):
+                for side in sides:
+                    side.run(options.steps)
+                    times = ", ".join(f"{ms:.0f}" for ms in side.last)
+                    print(f"round {number + 1}: {side.name} {times} ms", file=sys.stderr)
+        finally:
+            for side in sides:
+                side.close()
+    text = table(sides, options)
+    print(text)
+    if options.markdown:
+        with options.markdown.open("a") as file:
+            file.write("\n" + text)
+
+
+if __name__ == "__main__":
+    main()

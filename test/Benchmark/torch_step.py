@@ -1,0 +1,141 @@
+#!/usr/bin/env python3
+# ===- torch_step.py - GPT-2 training steps in PyTorch, on demand -----------=== #
+#
+# Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+# ===-----------------------------------------------------------------------=== #
+"""The peer of peer_step.py: trains when told to, and sleeps in between.
+
+    torch_step.py --config=DIR/config.json --batch=4 --seq=64 --threads=2
+                  [--compile] [--fused] [--attention=sdpa|matmul]
+
+Prints one JSON line that describes itself, then for every line read from
+standard input one line with the milliseconds of one step: forward, backward,
+AdamW, zero_grad. f32, no dropout, no clipping. It runs on PyTorch 1.13 too,
+where Debian's package calls the system's BLAS.
+"""
+
+import argparse
+import json
+import math
+import os
+import pathlib
+import resource
+import sys
+import time
+
+parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+parser.add_argument("--config", required=True)
+parser.add_argument("--batch", type=int, default=4)
+parser.add_argument("--seq", type=int, default=64)
+parser.add_argument("--threads", type=int, default=2)
+parser.add_argument("--compile", action="store_true")
+parser.add_argument("--fused", action="store_true", help="AdamW in one kernel")
+parser.add_argument("--attention", choices=["sdpa", "matmul"], default="sdpa")
+options = parser.parse_args()
+# PyTorch's OpenMP runtime reads it when it is loaded.
+os.environ["OMP_NUM_THREADS"] = str(options.threads)
+
+import torch  # noqa: E402
+import torch.nn as nn  # noqa: E402
+import torch.nn.functional as F  # noqa: E402
+
+
+class Block(nn.Module):
+    def __init__(self, width, heads, inner, length):
+        super().__init__()
+        self.heads = heads
+        self.ln_1, self.ln_2 = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.c_attn = nn.Linear(width, 3 * width)
+        self.c_proj = nn.Linear(width, width)
+        self.c_fc = nn.Linear(width, inner)
+        self.mlp_proj = nn.Linear(inner, width)
+        mask = torch.ones(length, length, dtype=torch.bool).tril()
+        self.register_buffer("mask", mask, persistent=False)
+
+    def attend(self, q, k, v):
+        if options.attention == "sdpa":
+            return F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
+        return scores.masked_fill(~self.mask, float("-inf")).softmax(-1) @ v
+
+    def forward(self, x):
+        b, t, c = x.shape
+        qkv = self.c_attn(self.ln_1(x)).split(c, dim=2)
+        q, k, v = (z.view(b, t, self.heads, -1).transpose(1, 2) for z in qkv)
+        y = self.attend(q, k, v).transpose(1, 2).reshape(b, t, c)
+        x = x + self.c_proj(y)
+        hidden = F.gelu(self.c_fc(self.ln_2(x)), approximate="tanh")
+        return x + self.mlp_proj(hidden)
+
+
+class GPT2(nn.Module):
+    def __init__(self, c):
+        super().__init__()
+        width = c["n_embd"]
+        inner = c.get("n_inner") or 4 * width
+        self.wte = nn.Embedding(c["vocab_size"], width)
+        self.wpe = nn.Embedding(c["n_positions"], width)
+        self.blocks = nn.ModuleList(
+            Block(width, c["n_head"], inner, options.seq) for _ in range(c["n_layer"])
+        )
+        self.ln_f = nn.LayerNorm(width)
+        for p in self.parameters():
+            if p.dim() > 1:
+                nn.init.normal_(p, std=0.02)
+
+    def forward(self, tokens, targets):
+        x = self.wte(tokens) + self.wpe.weight[: tokens.shape[1]]
+        for block in self.blocks:
+            x = block(x)
+        logits = F.linear(self.ln_f(x), self.wte.weight)
+        return F.cross_entropy(logits.flatten(0, 1), targets.flatten())
+
+
+def blas_in_use():
+    """What `sgemm_` is bound to: a preloaded library goes before PyTorch's own."""
+    preloaded = os.environ.get("LD_PRELOAD")
+    if preloaded:
+        return pathlib.Path(preloaded).name
+    return "MKL" if torch.backends.mkl.is_available() else "the system's libblas"
+
+
+def main():
+    torch.set_num_threads(options.threads)
+    torch.manual_seed(0)
+    config = json.loads(pathlib.Path(options.config).read_text())
+    model = GPT2(config)
+    extra = {"fused": True} if options.fused else {}
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, weight_decay=0.1, **extra)
+    run = torch.compile(model) if options.compile else model
+    shape = (options.batch, options.seq)
+
+    def step():
+        tokens = torch.randint(0, config["vocab_size"], shape)
+        targets = torch.randint(0, config["vocab_size"], shape)
+        start = time.perf_counter()
+        loss = run(tokens, targets)
+        forward = time.perf_counter()
+        loss.backward()
+        backward = time.perf_counter()
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        loss = loss.item()
+        end = time.perf_counter()
+        phases = (forward - start, backward - forward, end - backward)
+        return {
+            "step_ms": (end - start) * 1e3,
+            "phases_ms": [phase * 1e3 for phase in phases],
+            "loss": loss,
+            "peak_rss_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        }
+
+    for _ in range(2):  # compiles, and maps every page once
+        step()
+    print(json.dumps({"torch": torch.__version__, "blas": blas_in_use()}), flush=True)
+    for _ in sys.stdin:
+        print(json.dumps(step()), flush=True)
+
+
+main()
