@@ -109,6 +109,16 @@ def Kiln_YieldOp : Kiln_Op<"yield", [Pure, Terminator, ReturnLike, ParentOneOf<[
   let arguments = (ins Variadic<Kiln_AnyTensor>:$values);
   let assemblyFormat = "($values^ `:` type($values))? attr-dict";
 }
+def Kiln_PhaseOp : Kiln_Op<"phase", [DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily"]>]> {
+  let summary = "where the backward pass begins";
+  let description = [{
+    Ops in front of it belong to the forward pass, ops behind it to the backward
+    pass. A value that crosses it is a residual.
+
+    Example: `kiln.phase backward`
+  }];
+  let assemblyFormat = "`backward` attr-dict";
+}
 def Kiln_RecomputeOp : Kiln_Op<"recompute", [SingleBlock, IsolatedFromAbove,
     DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily"]>]> {
   let summary = "repeats forward ops for the backward pass";

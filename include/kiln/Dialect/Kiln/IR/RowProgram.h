@@ -69,6 +69,7 @@ enum class Access : uint8_t {
   Gathered, ///< element (index(r), c); index is a Row    Full
   Scalar,   ///< element 0                                Scalar
   RowElement, ///< element (r, index(r)); index is a Row  Row
+  SumOfSlices, ///< sum over s < period, in order, of element s*rows*cols + (r, c)  Full
 };
 
 /// The element type of a node.
@@ -87,6 +88,7 @@ enum class Kind : uint8_t {
   Fma,       // inputs a, b, c: a*b + c with one rounding
   // comparisons give Bool
   Less, Equal,
+  LessUnsigned, // of integers
   Select,    // inputs condition, a, b
   PowInt,    // inputs base (F64), exponent (I64), both Scalar
   ReduceSum, ReduceMax, // Full or Column to Row
@@ -100,7 +102,7 @@ struct Node {
   llvm::SmallVector<NodeId, 3> inputs;
   Access access = Access::Identity;
   int32_t operand = -1; ///< Load, Random: index of the dispatch operand
-  int64_t period = 0;   ///< Modulo: rows; Random: rows per sequence
+  int64_t period = 0;   ///< Modulo: rows; Random: rows per sequence; SumOfSlices: slices
   double value = 0;     ///< Constant
   int32_t immediate = -1; ///< Random: index of the kernel immediate with the key
 };
@@ -132,6 +134,41 @@ struct RowProgram {
   llvm::SmallVector<int64_t, 2> immediates;
 };
 
+/// What happens in which sweep over a row. Emitters and ties follow it.
+///
+/// A Full store is made in the sweep that first can compute its value. Later
+/// sweeps that need the value read it back from the result. A value that no
+/// later sweep needs is stored later, if a later sweep loads its operands
+/// anyway: so the result may take an operand's slot.
+struct SweepPlan {
+  /// Loops over the columns of a row; 0 when the program has only Row values.
+  int32_t sweeps = 0;
+  /// Full and Column nodes: the first sweep that can compute the node. Row
+  /// nodes: the number of sweeps that must be over.
+  llvm::SmallVector<int32_t, 32> level;
+  /// By store: the sweep that makes it; for Row stores the node's level.
+  llvm::SmallVector<int32_t, 4> storeSweep;
+  /// By node: the store whose result later sweeps read the node's value back
+  /// from, or -1.
+  llvm::SmallVector<int32_t, 32> savedBy;
+
+  /// The reductions that sweep `s` computes.
+  llvm::SmallVector<NodeId> reductionsOf(const RowProgram &program,
+                                         int32_t s) const;
+  /// Whether sweep `s` takes `node` from memory written by an earlier sweep.
+  bool isReadBack(NodeId node, int32_t s) const {
+    return savedBy[node] >= 0 && storeSweep[savedBy[node]] < s;
+  }
+  /// The nodes evaluated per element in sweep `s`, in topological order.
+  llvm::SmallVector<NodeId> nodesOf(const RowProgram &program, int32_t s) const;
+};
+SweepPlan planSweeps(const RowProgram &program);
+
+/// Whether result `result` may be written over operand `operand`: every element
+/// of the operand is read before the element in its place is written, under any
+/// split of the work units.
+bool mayShareSlot(const RowProgram &program, int32_t operand, int32_t result);
+
 } // namespace row
 
 /// Collects the row program of a sequence of ops. Ops call it from
@@ -159,6 +196,9 @@ public:
   NodeId perColumn(mlir::Value value);
   /// Element (r mod period, c) of a value with period * cols elements.
   NodeId modulo(mlir::Value value, int64_t period);
+  /// The sum over s < slices, in order, of elements (s, r, c) of a value with
+  /// slices * rows * cols elements.
+  NodeId sumOfSlices(mlir::Value value, int64_t slices);
   /// Element (index, c) of a value with cols columns; index is a Row node.
   NodeId gathered(mlir::Value value, NodeId index);
   /// Element (r, index) of a value with rows * cols elements that is an operand
@@ -180,6 +220,9 @@ public:
   NodeId div(NodeId a, NodeId b) { return binary(row::Kind::Div, a, b); }
   NodeId fma(NodeId a, NodeId b, NodeId c);
   NodeId less(NodeId a, NodeId b) { return binary(row::Kind::Less, a, b); }
+  NodeId lessUnsigned(NodeId a, NodeId b) {
+    return binary(row::Kind::LessUnsigned, a, b);
+  }
   NodeId equal(NodeId a, NodeId b) { return binary(row::Kind::Equal, a, b); }
   NodeId select(NodeId condition, NodeId a, NodeId b);
   NodeId cast(NodeId a, row::Type type);

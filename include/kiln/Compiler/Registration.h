@@ -1,0 +1,23 @@
+//===- Registration.h - Everything a kiln tool registers --------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_COMPILER_REGISTRATION_H
+#define KILN_COMPILER_REGISTRATION_H
+
+#include "mlir/IR/Dialect.h"
+
+namespace kiln {
+
+/// The dialects that kiln's tools read.
+void registerAllDialects(mlir::DialectRegistry &registry);
+
+/// kiln's and upstream's passes, and the named pipelines of Pipelines.h.
+void registerAllPasses();
+
+} // namespace kiln
+
+#endif // KILN_COMPILER_REGISTRATION_H

@@ -1,0 +1,113 @@
+//===- Passes.td - Passes over the kiln dialect ------------*- tablegen -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_DIALECT_KILN_TRANSFORMS_PASSES_TD
+#define KILN_DIALECT_KILN_TRANSFORMS_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def Autodiff : Pass<"kiln-autodiff", "::mlir::ModuleOp"> {
+  let summary = "Build the program that returns the loss and its gradients";
+  let description = [{
+    Copies the program of kind `forward` to `@train` and appends its reverse-mode
+    derivative, driven by activity: only values that depend on a trainable state
+    and influence the loss get a gradient. A `kiln.phase backward` separates the
+    two. `@train` returns the loss and one gradient per trainable state (result
+    attribute `kiln.gradient`). A trainable state without a gradient is an error.
+
+    Gradients of a value with several uses are added in the order in which the
+    backward pass produces them; pads that tile a tensor become a concat.
+  }];
+  let dependentDialects = ["::kiln::KilnDialect"];
+}
+
+def RebuildActivations : Pass<"kiln-rebuild-activations", "::mlir::ModuleOp"> {
+  let summary = "Repeat cheap forward ops in the backward pass";
+  let description = [{
+    The output of a norm or an activation is not kept when the backward pass
+    needs the op's input anyway: a `kiln.recompute` in front of the op that does
+    rebuilds it, bit for bit, and the weight gradients that want it move behind
+    that op, so that one kernel does both. Runs between autodiff and step.
+  }];
+  let dependentDialects = ["::kiln::KilnDialect"];
+}
+
+def BuildStep : Pass<"kiln-build-step", "::mlir::ModuleOp"> {
+  let summary = "Turn gradients into state updates";
+  let description = [{
+    Wraps the micro-batch into `kiln.accumulate`, adds clipping and the
+    optimizer's states and updates. `@train` then returns the loss and, with
+    clipping, the gradient norm. Without clipping and with one micro-batch each
+    update directly follows its gradient.
+  }];
+  let options = [
+    Option<"optimizer", "optimizer", "std::string", "\"adamw\"", "NAME[:key=value,...]: adamw, adam, sgd, momentum, nesterov">,
+    Option<"clip", "clip", "bool", "true", "compute the gradient norm and scale by clip / norm">,
+    Option<"microbatches", "microbatches", "int64_t", "1", "number of micro-batches per step">,
+    Option<"keepGradients", "keep-gradients", "bool", "false", "also return the gradients">,
+  ];
+  let dependentDialects = ["::kiln::KilnDialect"];
+}
+
+def BuildEvaluation : Pass<"kiln-build-eval", "::mlir::ModuleOp"> {
+  let summary = "Add the programs that evaluate and generate";
+  let description = [{
+    `@evaluate` is the forward program without dropout; `@generate` returns the
+    logits of the row named by its argument `position`. With `remove-forward` the
+    forward program is erased.
+  }];
+  let options = [
+    Option<"evaluation", "evaluation", "bool", "true", "build @evaluate and @generate">,
+    Option<"removeForward", "remove-forward", "bool", "true", "erase the forward program">,
+  ];
+  let dependentDialects = ["::kiln::KilnDialect"];
+}
+
+def ExpandLoss : Pass<"kiln-expand-loss", "::mlir::ModuleOp"> {
+  let summary = "Expand head and loss into plain ops per chunk of rows";
+  let description = [{
+    `linear_cross_entropy` works on `rows` rows at a time, so that the logits
+    never exist as a whole; weight gradients accumulate over the chunks. An op
+    without `rows` gets as many as make chunks of equal size below 64 MiB (f32).
+  }];
+  let dependentDialects = ["::kiln::KilnDialect"];
+}
+
+def SetNumerics : Pass<"kiln-set-numerics", "::mlir::ModuleOp"> {
+  let summary = "Fix everything that can change rounding";
+  let description = [{
+    From shapes and the number of threads alone: BLAS grids, attention's key tile,
+    chunks of column reductions, and which sums a matrix product
+    or scatter accumulates itself. No later pass changes any of these.
+  }];
+  let options = [
+    Option<"maxThreads", "max-threads", "int64_t", "2", "threads the executable may use">,
+  ];
+  let dependentDialects = ["::kiln::KilnDialect"];
+}
+
+def FormDispatches : Pass<"kiln-form-dispatches", "::mlir::ModuleOp"> {
+  let summary = "Group ops into dispatches";
+  let description = [{
+    Every op ends in exactly one `kiln.dispatch`, stays as a library call
+    (`matmul`), or is a view. Row ops of one iteration space are fused where this
+    keeps the order of everything else; fusion never changes a bit.
+  }];
+  let options = [
+    Option<"fuse", "fuse", "bool", "true", "fuse row ops; off gives one op per dispatch">,
+  ];
+  let dependentDialects = ["::kiln::KilnDialect"];
+}
+
+def VerifyLevel : Pass<"kiln-verify-level", "::mlir::ModuleOp"> {
+  let summary = "Check the invariant of a level of the pipeline";
+  let options = [
+    Option<"level", "level", "std::string", "\"\"", "forward, step, planned or dispatched">,
+  ];
+}
+
+#endif // KILN_DIALECT_KILN_TRANSFORMS_PASSES_TD

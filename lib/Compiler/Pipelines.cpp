@@ -1,0 +1,58 @@
+//===- Pipelines.cpp - The named pipelines, one per level -------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "kiln/Compiler/Pipelines.h"
+
+#include "kiln/Dialect/Kiln/Transforms/Passes.h"
+
+#include "mlir/Pass/PassRegistry.h"
+#include "mlir/Transforms/Passes.h"
+
+using namespace mlir;
+using namespace kiln;
+
+void kiln::buildStepPipeline(OpPassManager &passes, const StepOptions &options) {
+  // Equal reads and subexpressions become one before they are differentiated.
+  passes.addPass(createCanonicalizerPass());
+  passes.addPass(createCSEPass());
+  passes.addPass(createAutodiff());
+  // Before the step, while weight gradients have no user that pins them.
+  passes.addPass(createRebuildActivations());
+  BuildStepOptions step;
+  step.optimizer = options.optimizer;
+  step.clip = options.clip;
+  step.microbatches = options.microbatches;
+  step.keepGradients = options.keepGradients;
+  passes.addPass(createBuildStep(step));
+  // Last, because it erases the forward program that autodiff read.
+  BuildEvaluationOptions evaluation;
+  evaluation.evaluation = options.evaluation;
+  passes.addPass(createBuildEvaluation(evaluation));
+  passes.addPass(createCanonicalizerPass());
+}
+
+void kiln::buildPlanPipeline(OpPassManager &passes, const PlanOptions &options) {
+  // The chunks' products exist before grids are chosen for all products.
+  passes.addPass(createExpandLoss());
+  SetNumericsOptions numerics;
+  numerics.maxThreads = options.maxThreads;
+  passes.addPass(createSetNumerics(numerics));
+  passes.addPass(createCanonicalizerPass());
+}
+
+void kiln::buildDispatchPipeline(OpPassManager &passes, const DispatchOptions &options) {
+  FormDispatchesOptions form;
+  form.fuse = options.fuse;
+  passes.addPass(createFormDispatches(form));
+}
+
+void kiln::registerPipelines() {
+  PassPipelineRegistration<StepOptions>("kiln-to-step-pipeline", "forward to step", buildStepPipeline);
+  PassPipelineRegistration<PlanOptions>("kiln-to-planned-pipeline", "step to planned", buildPlanPipeline);
+  PassPipelineRegistration<DispatchOptions>("kiln-to-dispatched-pipeline", "planned to dispatched",
+                                            buildDispatchPipeline);
+}

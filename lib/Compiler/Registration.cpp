@@ -1,0 +1,26 @@
+//===- Registration.cpp - Everything a kiln tool registers ------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "kiln/Compiler/Registration.h"
+
+#include "kiln/Compiler/Pipelines.h"
+#include "kiln/Dialect/Kiln/IR/Kiln.h"
+#include "kiln/Dialect/Kiln/Transforms/Passes.h"
+
+#include "mlir/InitAllPasses.h"
+
+using namespace kiln;
+
+void kiln::registerAllDialects(mlir::DialectRegistry &registry) {
+  registry.insert<KilnDialect>();
+}
+
+void kiln::registerAllPasses() {
+  mlir::registerAllPasses();
+  registerKilnPasses();
+  registerPipelines();
+}

@@ -1,0 +1,263 @@
+//===- Autodiff.cpp - Reverse-mode differentiation --------------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// analysis: which values are active (depend on a trainable state and influence
+// the loss); then one walk backwards over the ops, each of which builds its own
+// gradient through DifferentiableOpInterface.
+//
+//===----------------------------------------------------------------------===//
+
+#include "kiln/Dialect/Kiln/Transforms/Passes.h"
+
+#include "mlir/IR/IRMapping.h"
+#include "llvm/ADT/SetVector.h"
+
+namespace kiln {
+#define GEN_PASS_DEF_AUTODIFF
+#include "kiln/Dialect/Kiln/Transforms/Passes.h.inc"
+} // namespace kiln
+
+using namespace mlir;
+using namespace kiln;
+
+namespace {
+
+/// Differentiates one program in place.
+class Differentiator {
+public:
+  Differentiator(ProgramOp program, SymbolTable &symbols)
+      : program(program), symbols(symbols), builder(program.getContext()) {}
+
+  LogicalResult run();
+
+private:
+  void findActiveValues();
+  LogicalResult differentiate(Operation *op);
+  /// The sum of all contributions to a value's gradient, or null.
+  Value gradientOf(Value value);
+  LogicalResult returnGradients();
+
+  ProgramOp program;
+  SymbolTable &symbols;
+  OpBuilder builder;
+  DenseSet<Value> active;
+  DenseMap<Value, SmallVector<Value, 2>> contributions;
+  /// Gradient contributions of states, by symbol.
+  llvm::MapVector<StringAttr, SmallVector<Value, 2>> stateContributions;
+};
+
+} // namespace
+
+void Differentiator::findActiveValues() {
+  Block &block = program.getBlock();
+  DenseSet<Value> dependent;
+  for (Operation &op : block) {
+    if (auto read = dyn_cast<ReadOp>(op)) {
+      auto state = symbols.lookup<StateOp>(read.getState());
+      if (state && state.isTrainable())
+        dependent.insert(read.getResult());
+      continue;
+    }
+    if (llvm::any_of(op.getOperands(), [&](Value v) { return dependent.contains(v); }))
+      for (Value result : op.getResults())
+        if (isa<FloatType>(tensorTypeOf(result).getElementType()))
+          dependent.insert(result);
+  }
+  DenseSet<Value> influential;
+  influential.insert(program.getReturn().getValues().front());
+  for (Operation &op : llvm::reverse(block)) {
+    if (isa<ReturnOp>(op) ||
+        llvm::none_of(op.getResults(), [&](Value v) { return influential.contains(v); }))
+      continue;
+    for (Value operand : op.getOperands())
+      influential.insert(operand);
+  }
+  for (Value value : dependent)
+    if (influential.contains(value))
+      active.insert(value);
+}
+
+/// If the contributions are pads that tile the tensor along one dimension,
+/// their sum is the concatenation of what they pad.
+static Value concatOfPads(OpBuilder &builder, ArrayRef<Value> values) {
+  auto first = values.front().getDefiningOp<PadOp>();
+  if (!first)
+    return {};
+  auto type = tensorTypeOf(values.front());
+  SmallVector<PadOp> pads;
+  for (Value value : values) {
+    auto pad = value.getDefiningOp<PadOp>();
+    if (!pad)
+      return {};
+    pads.push_back(pad);
+  }
+  for (int64_t dim = 0; dim < type.getRank(); ++dim) {
+    llvm::sort(pads, [&](PadOp a, PadOp b) { return a.getLow()[dim] < b.getLow()[dim]; });
+    int64_t end = 0;
+    bool tiles = true;
+    for (PadOp pad : pads) {
+      tiles &= pad.getLow()[dim] == end;
+      end += tensorTypeOf(pad.getX()).getDimSize(dim);
+      for (int64_t other = 0; other < type.getRank(); ++other)
+        tiles &= other == dim || tensorTypeOf(pad.getX()).getDimSize(other) == type.getDimSize(other);
+    }
+    if (!tiles || end != type.getDimSize(dim))
+      continue;
+    SmallVector<Value> inputs;
+    for (PadOp pad : pads)
+      inputs.push_back(pad.getX());
+    return ConcatOp::create(builder, values.front().getLoc(), type, inputs, dim);
+  }
+  return {};
+}
+
+static Value sumContributions(OpBuilder &builder, ArrayRef<Value> values) {
+  if (values.empty())
+    return {};
+  OpBuilder::InsertionGuard guard(builder);
+  if (Operation *last = values.back().getDefiningOp())
+    builder.setInsertionPointAfter(last);
+  if (values.size() > 1)
+    if (Value concat = concatOfPads(builder, values))
+      return concat;
+  Value sum = values.front();
+  for (Value value : values.drop_front())
+    sum = AddOp::create(builder, value.getLoc(), sum, value);
+  return sum;
+}
+
+Value Differentiator::gradientOf(Value value) {
+  auto it = contributions.find(value);
+  return it == contributions.end() ? Value() : sumContributions(builder, it->second);
+}
+
+LogicalResult Differentiator::differentiate(Operation *op) {
+  if (auto read = dyn_cast<ReadOp>(op)) {
+    auto it = contributions.find(read.getResult());
+    if (it != contributions.end())
+      llvm::append_range(stateContributions[read.getStateAttr().getAttr()], it->second);
+    return success();
+  }
+  SmallVector<Value> cotangents;
+  for (Value result : op->getResults())
+    cotangents.push_back(active.contains(result) ? gradientOf(result) : Value());
+  if (llvm::none_of(cotangents, [](Value v) { return static_cast<bool>(v); }))
+    return success();
+
+  SmallVector<bool> wanted;
+  for (Value operand : op->getOperands())
+    wanted.push_back(active.contains(operand));
+  if (llvm::none_of(wanted, [](bool w) { return w; }))
+    return success();
+
+  auto differentiable = dyn_cast<DifferentiableOpInterface>(op);
+  if (!differentiable)
+    return op->emitOpError("has no derivative: it does not implement "
+                           "DifferentiableOpInterface, and a trainable state "
+                           "reaches the loss through it");
+  SmallVector<Value> gradients(op->getNumOperands());
+  if (failed(differentiable.buildGradient(builder, cotangents, wanted, gradients)))
+    return failure();
+  for (auto [i, operand] : llvm::enumerate(op->getOperands())) {
+    if (!wanted[i] || !gradients[i])
+      continue;
+    if (gradients[i].getType() != operand.getType())
+      return op->emitOpError("built a gradient of type ")
+             << gradients[i].getType() << " for operand " << i << " of type "
+             << operand.getType();
+    contributions[operand].push_back(gradients[i]);
+  }
+  return success();
+}
+
+LogicalResult Differentiator::returnGradients() {
+  ReturnOp ret = program.getReturn();
+  SmallVector<Value> values(ret.getValues());
+  SmallVector<Attribute> resultAttrs;
+  Builder &b = builder;
+  resultAttrs.push_back(b.getDictionaryAttr(b.getNamedAttr("kiln.name", b.getStringAttr("loss"))));
+
+  bool missing = false;
+  for (StateOp state : program->getParentOfType<ModuleOp>().getOps<StateOp>()) {
+    if (!state.isTrainable())
+      continue;
+    auto it = stateContributions.find(state.getSymNameAttr());
+    Value gradient = it == stateContributions.end()
+                         ? Value()
+                         : sumContributions(builder, it->second);
+    if (!gradient) {
+      InFlightDiagnostic diagnostic =
+          state.emitOpError("is trainable but no gradient reaches it");
+      diagnostic.attachNote(program.getLoc())
+          << "the loss of this program does not depend on it; use it, or declare it frozen";
+      missing = true;
+      continue;
+    }
+    values.push_back(gradient);
+    resultAttrs.push_back(b.getDictionaryAttr(b.getNamedAttr(
+        "kiln.gradient", FlatSymbolRefAttr::get(state.getSymNameAttr()))));
+  }
+  if (missing)
+    return failure();
+  ret.getValuesMutable().assign(values);
+  program.setFunctionType(b.getFunctionType(program.getArgumentTypes(), ValueRange(values).getTypes()));
+  program.setResAttrsAttr(b.getArrayAttr(resultAttrs));
+  return success();
+}
+
+LogicalResult Differentiator::run() {
+  ReturnOp ret = program.getReturn();
+  if (ret.getValues().size() != 1 || tensorTypeOf(ret.getValues().front()).getRank() != 0)
+    return program.emitOpError("must return one rank-0 loss to be differentiated");
+  findActiveValues();
+
+  SmallVector<Operation *> forward;
+  for (Operation &op : program.getBlock().without_terminator())
+    forward.push_back(&op);
+  builder.setInsertionPoint(ret);
+  PhaseOp::create(builder, program.getLoc());
+  Value loss = ret.getValues().front();
+  Value one = ConstantOp::create(builder, loss.getLoc(), tensorTypeOf(loss), 1.0);
+  contributions[loss].push_back(one);
+  for (Operation *op : llvm::reverse(forward))
+    if (failed(differentiate(op)))
+      return failure();
+  if (failed(returnGradients()))
+    return failure();
+
+  // Losses were replaced by their training forms, pads by concats.
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(program.getBlock())))
+    if (isOpTriviallyDead(&op))
+      op.erase();
+  return success();
+}
+
+namespace {
+
+struct AutodiffPass : kiln::impl::AutodiffBase<AutodiffPass> {
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    ProgramOp forward;
+    for (ProgramOp program : module.getOps<ProgramOp>())
+      if (program.getKind() == ProgramKind::Forward)
+        forward = program;
+    if (!forward) {
+      module.emitError("has no program of kind forward to differentiate");
+      return signalPassFailure();
+    }
+    OpBuilder builder(forward);
+    builder.setInsertionPointAfter(forward);
+    auto train = cast<ProgramOp>(builder.clone(*forward));
+    train.setSymName("train");
+    train.setKind(ProgramKind::Train);
+    SymbolTable symbols(module);
+    if (failed(Differentiator(train, symbols).run()))
+      signalPassFailure();
+  }
+};
+
+} // namespace

@@ -1,0 +1,109 @@
+//===- BuildEvaluation.cpp - Programs that evaluate and generate -*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "kiln/Dialect/Kiln/Transforms/Passes.h"
+
+#include "mlir/IR/IRMapping.h"
+
+namespace kiln {
+#define GEN_PASS_DEF_BUILDEVALUATION
+#include "kiln/Dialect/Kiln/Transforms/Passes.h.inc"
+} // namespace kiln
+
+using namespace mlir;
+using namespace kiln;
+
+/// Dropout is the identity outside training.
+static void removeDropout(ProgramOp program) {
+  program.walk([](Operation *op) {
+    if (auto dropout = dyn_cast<DropoutOp>(op)) {
+      dropout.replaceAllUsesWith(dropout.getX());
+      dropout.erase();
+    } else if (auto attention = dyn_cast<AttentionOp>(op)) {
+      attention.setP(APFloat(0.0));
+      attention.getRngMutable().clear();
+    }
+  });
+}
+
+/// Erases ops without a used result, and inputs without a use.
+static void removeDeadCode(ProgramOp program) {
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(program.getBlock())))
+    if (isOpTriviallyDead(&op))
+      op.erase();
+  for (unsigned i = program.getNumArguments(); i-- > 0;)
+    if (program.getArgument(i).use_empty())
+      (void)program.eraseArgument(i);
+}
+
+/// Makes the program return the logits of one row: the row enters the head alone.
+static LogicalResult returnLogits(ProgramOp program) {
+  Operation *loss = program.getReturn().getValues().front().getDefiningOp();
+  if (!isa_and_nonnull<CrossEntropyOp, LinearCrossEntropyOp>(loss))
+    return failure();
+  OpBuilder builder(loss);
+  Location loc = loss->getLoc();
+  auto scalar = RankedTensorType::get({}, builder.getI64Type());
+  unsigned index = program.getNumArguments();
+  (void)program.insertArgument(
+      index, scalar,
+      builder.getDictionaryAttr(builder.getNamedAttr("kiln.name", builder.getStringAttr("position"))),
+      loc);
+  Value rows = loss->getOperand(0);
+  auto rowsType = tensorTypeOf(rows);
+  Value row = SelectRowOp::create(builder, loc,
+                                  RankedTensorType::get({1, rowsType.getDimSize(1)}, rowsType.getElementType()),
+                                  rows, program.getArgument(index));
+  if (auto linear = dyn_cast<LinearCrossEntropyOp>(loss))
+    row = MatmulOp::create(builder, loc, row, linear.getWeight(), false, true);
+  Value logits = ReshapeOp::create(
+      builder, loc,
+      RankedTensorType::get({tensorTypeOf(row).getDimSize(1)}, rowsType.getElementType()), row);
+  program.getReturn().getValuesMutable().assign(logits);
+  program.setFunctionType(builder.getFunctionType(program.getBlock().getArgumentTypes(), logits.getType()));
+  program.setResultAttr(0, "kiln.name", builder.getStringAttr("logits"));
+  return success();
+}
+
+namespace {
+
+struct BuildEvaluationPass : kiln::impl::BuildEvaluationBase<BuildEvaluationPass> {
+  using BuildEvaluationBase::BuildEvaluationBase;
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    ProgramOp forward;
+    for (ProgramOp program : module.getOps<ProgramOp>())
+      if (program.getKind() == ProgramKind::Forward)
+        forward = program;
+    if (!forward) {
+      module.emitError("has no program of kind forward to evaluate");
+      return signalPassFailure();
+    }
+    if (evaluation) {
+      OpBuilder builder(module.getBody(), module.getBody()->end());
+      auto evaluate = cast<ProgramOp>(builder.clone(*forward));
+      evaluate.setSymName("evaluate");
+      evaluate.setKind(ProgramKind::Evaluate);
+      evaluate.setResultAttr(0, "kiln.name", builder.getStringAttr("loss"));
+      removeDropout(evaluate);
+      // A program whose loss is no cross entropy has no logits to generate from.
+      auto generate = cast<ProgramOp>(builder.clone(*evaluate));
+      generate.setSymName("generate");
+      generate.setKind(ProgramKind::Generate);
+      if (failed(returnLogits(generate)))
+        generate.erase();
+      else
+        removeDeadCode(generate);
+      removeDeadCode(evaluate);
+    }
+    if (removeForward)
+      forward.erase();
+  }
+};
+
+} // namespace

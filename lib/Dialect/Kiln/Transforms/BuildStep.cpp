@@ -1,0 +1,326 @@
+//===- BuildStep.cpp - Turn gradients into state updates --------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// analysis -> plan -> apply: the optimizer's text becomes an OptimizerSpec, the
+// micro-batch is wrapped, then every gradient is followed by its update.
+//
+//===----------------------------------------------------------------------===//
+
+#include "kiln/Dialect/Kiln/Transforms/Optimizer.h"
+#include "kiln/Dialect/Kiln/Transforms/Passes.h"
+
+#include "mlir/IR/IRMapping.h"
+
+namespace kiln {
+#define GEN_PASS_DEF_BUILDSTEP
+#include "kiln/Dialect/Kiln/Transforms/Passes.h.inc"
+} // namespace kiln
+
+using namespace mlir;
+using namespace kiln;
+
+namespace {
+
+struct Gradient {
+  StateOp state;
+  Value value;
+};
+
+class StepBuilder {
+public:
+  StepBuilder(ProgramOp program, const OptimizerSpec &optimizer, bool clip,
+              int64_t microbatches, bool keepGradients)
+      : program(program), module(program->getParentOfType<ModuleOp>()),
+        symbols(module), optimizer(optimizer), clip(clip),
+        microbatches(microbatches), keepGradients(keepGradients),
+        builder(program.getContext()) {}
+
+  LogicalResult run();
+
+private:
+  LogicalResult wrapMicrobatches();
+  Value addInput(StringRef name, RankedTensorType type);
+  Value clipFactor();
+  StateOp addMoment(StateOp parameter, StringRef slot);
+  Value readState(StateOp state, Location loc);
+  void update(Gradient &gradient, Value factor);
+  void setResults();
+  void dropUnusedInputs();
+
+  ProgramOp program;
+  ModuleOp module;
+  SymbolTable symbols;
+  const OptimizerSpec &optimizer;
+  bool clip;
+  int64_t microbatches;
+  bool keepGradients;
+  OpBuilder builder;
+  Value loss, norm, lr, step;
+  SmallVector<Gradient> gradients;
+};
+
+} // namespace
+
+Value StepBuilder::addInput(StringRef name, RankedTensorType type) {
+  unsigned index = program.getNumArguments();
+  auto attrs = builder.getDictionaryAttr(builder.getNamedAttr("kiln.name", builder.getStringAttr(name)));
+  (void)program.insertArgument(index, type, attrs, program.getLoc());
+  return program.getArgument(index);
+}
+
+/// Moves forward and backward pass into a kiln.accumulate over micro-batches.
+/// Reads of states stay outside: they yield entry values.
+LogicalResult StepBuilder::wrapMicrobatches() {
+  if (microbatches == 1)
+    return success();
+  Block &block = program.getBlock();
+  Operation *ret = block.getTerminator();
+
+  SmallVector<BlockArgument> slicedArguments;
+  SmallVector<Type> partTypes;
+  for (StringRef name : {"tokens", "targets", "rng"})
+    if (BlockArgument argument = program.getInput(name)) {
+      slicedArguments.push_back(argument);
+      partTypes.push_back(argument.getType());
+      auto type = tensorTypeOf(argument);
+      SmallVector<int64_t> shape(type.getShape());
+      shape[0] *= microbatches;
+      argument.setType(RankedTensorType::get(shape, type.getElementType()));
+    }
+  program.setFunctionType(builder.getFunctionType(block.getArgumentTypes(), program.getResultTypes()));
+
+  builder.setInsertionPoint(ret);
+  SmallVector<Value> sliced(slicedArguments.begin(), slicedArguments.end());
+  SmallVector<Type> sumTypes(ret->getOperandTypes());
+  auto loop = AccumulateOp::create(builder, program.getLoc(), sumTypes, sliced, microbatches);
+  Block *body = new Block();
+  loop.getBody().push_back(body);
+  SmallVector<Value> parts;
+  for (Type type : partTypes)
+    parts.push_back(body->addArgument(type, program.getLoc()));
+  SmallVector<Value> sums;
+  for (Type type : sumTypes)
+    sums.push_back(body->addArgument(type, program.getLoc()));
+
+  for (Operation &op : llvm::make_early_inc_range(block.without_terminator()))
+    if (&op != loop && !isa<ReadOp>(op))
+      op.moveBefore(body, body->end());
+  for (auto [argument, part] : llvm::zip(slicedArguments, parts))
+    argument.replaceUsesWithIf(part, [&](OpOperand &use) { return use.getOwner() != loop; });
+
+  // Each sum follows its contribution at once, so that the contribution can die.
+  SmallVector<Value> yielded;
+  for (auto [contribution, sum] : llvm::zip(ret->getOperands(), sums)) {
+    builder.setInsertionPointToEnd(body);
+    if (Operation *def = contribution.getDefiningOp())
+      if (def->getBlock() == body)
+        builder.setInsertionPointAfter(def);
+    yielded.push_back(AddOp::create(builder, contribution.getLoc(), sum, contribution));
+  }
+  builder.setInsertionPointToEnd(body);
+  YieldOp::create(builder, program.getLoc(), yielded);
+  ret->setOperands(loop.getResults());
+  return success();
+}
+
+/// Per-row sums of squares right behind every gradient, joined in state order.
+Value StepBuilder::clipFactor() {
+  SmallVector<Value> squares;
+  int64_t count = 0;
+  auto f64 = builder.getF64Type();
+  for (Gradient &gradient : gradients) {
+    auto type = tensorTypeOf(gradient.value);
+    int64_t rows = getRowCount(type);
+    builder.setInsertionPointAfterValue(gradient.value);
+    squares.push_back(SumSquaresOp::create(builder, gradient.value.getLoc(),
+                                           RankedTensorType::get({rows}, f64), gradient.value));
+    count += rows;
+  }
+  builder.setInsertionPoint(program.getReturn());
+  Location loc = program.getLoc();
+  auto scalar = RankedTensorType::get({}, f64);
+  Value joined = ConcatOp::create(builder, loc, RankedTensorType::get({count}, f64), squares, 0);
+  auto factor = ClipFactorOp::create(builder, loc, TypeRange{scalar, scalar}, joined,
+                                     addInput("clip", scalar));
+  norm = factor.getNorm();
+  return factor.getFactor();
+}
+
+StateOp StepBuilder::addMoment(StateOp parameter, StringRef slot) {
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPoint(program);
+  auto state = StateOp::create(
+      builder, parameter.getLoc(),
+      builder.getStringAttr((parameter.getSymName() + "." + slot).str()),
+      parameter.getTypeAttr(), RoleAttr::get(builder.getContext(), Role::Optimizer),
+      SplatAttr::get(builder.getContext(), 0.0),
+      FlatSymbolRefAttr::get(parameter.getSymNameAttr()), builder.getStringAttr(slot),
+      /*source=*/StringAttr(), /*aliases=*/ArrayAttr(), /*frozen=*/UnitAttr());
+  return state;
+}
+
+/// The program's read of a state; one is enough.
+Value StepBuilder::readState(StateOp state, Location loc) {
+  for (auto read : program.getBlock().getOps<ReadOp>())
+    if (read.getState() == state.getSymName())
+      return read.getResult();
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(&program.getBlock());
+  return ReadOp::create(builder, loc, state.getType(), state.getSymName());
+}
+
+/// Without clipping an update may run as soon as its gradient is there and the
+/// entry value has no reader left: then the gradient dies at once.
+static void placeUpdateEarly(OpBuilder &builder, Value gradient, Value entry) {
+  Operation *last = gradient.getDefiningOp();
+  for (Operation *reader : entry.getUsers())
+    if (!last || last->isBeforeInBlock(reader))
+      last = reader;
+  builder.setInsertionPointAfter(last);
+}
+
+void StepBuilder::update(Gradient &gradient, Value factor) {
+  StateOp state = gradient.state;
+  Location loc = state.getLoc();
+  Value p = readState(state, loc);
+  double decay = optimizer.decayAll || tensorTypeOf(p).getRank() >= 2 ? optimizer.weightDecay : 0.0;
+  auto write = [&](StateOp target, Value value) {
+    WriteOp::create(builder, loc, target.getSymName(), value);
+  };
+  auto real = [&](double value) { return builder.getF64FloatAttr(value); };
+  switch (optimizer.kind) {
+  case OptimizerSpec::Kind::Adam: {
+    StateOp stateM = addMoment(state, "m"), stateV = addMoment(state, "v");
+    Value m = readState(stateM, loc), v = readState(stateV, loc);
+    auto op = AdamOp::create(builder, loc, TypeRange{p.getType(), p.getType(), p.getType()},
+                             p, m, v, gradient.value, factor, lr, step, real(optimizer.beta1),
+                             real(optimizer.beta2), real(optimizer.eps), real(decay),
+                             optimizer.decoupled ? builder.getUnitAttr() : UnitAttr());
+    write(state, op.getNewP());
+    write(stateM, op.getNewM());
+    write(stateV, op.getNewV());
+    return;
+  }
+  case OptimizerSpec::Kind::Momentum: {
+    StateOp stateB = addMoment(state, "momentum");
+    auto op = MomentumOp::create(builder, loc, TypeRange{p.getType(), p.getType()}, p,
+                                 readState(stateB, loc), gradient.value, factor, lr,
+                                 real(optimizer.momentum), real(decay),
+                                 optimizer.nesterov ? builder.getUnitAttr() : UnitAttr());
+    write(state, op.getNewP());
+    write(stateB, op.getNewB());
+    return;
+  }
+  case OptimizerSpec::Kind::Sgd: {
+    auto op = SgdOp::create(builder, loc, p.getType(), p, gradient.value, factor, lr, real(decay));
+    write(state, op.getNewP());
+    return;
+  }
+  }
+}
+
+void StepBuilder::setResults() {
+  SmallVector<Value> values = {loss};
+  SmallVector<Attribute> attrs;
+  auto named = [&](StringRef name) {
+    return builder.getDictionaryAttr(builder.getNamedAttr("kiln.name", builder.getStringAttr(name)));
+  };
+  attrs.push_back(named("loss"));
+  if (norm) {
+    values.push_back(norm);
+    attrs.push_back(named("grad_norm"));
+  }
+  if (keepGradients)
+    for (Gradient &gradient : gradients) {
+      values.push_back(gradient.value);
+      attrs.push_back(named(("gradient:" + gradient.state.getSymName()).str()));
+    }
+  program.getReturn().getValuesMutable().assign(values);
+  program.setFunctionType(builder.getFunctionType(program.getBlock().getArgumentTypes(),
+                                                  ValueRange(values).getTypes()));
+  program.setResAttrsAttr(builder.getArrayAttr(attrs));
+}
+
+void StepBuilder::dropUnusedInputs() {
+  for (unsigned i = program.getNumArguments(); i-- > 0;)
+    if (program.getArgument(i).use_empty())
+      (void)program.eraseArgument(i);
+}
+
+LogicalResult StepBuilder::run() {
+  ReturnOp ret = program.getReturn();
+  for (unsigned i = 1; i < ret.getNumOperands(); ++i)
+    if (!program.getResultAttrOfType<FlatSymbolRefAttr>(i, "kiln.gradient"))
+      return program.emitOpError("result ") << i << " is no gradient; run kiln-autodiff first";
+  // Several reads of one state become one, at the top.
+  DenseMap<StringAttr, ReadOp> reads;
+  for (ReadOp read : llvm::make_early_inc_range(program.getBlock().getOps<ReadOp>())) {
+    ReadOp &first = reads[read.getStateAttr().getAttr()];
+    if (!first) {
+      first = read;
+      continue;
+    }
+    read.getResult().replaceAllUsesWith(first.getResult());
+    read.erase();
+  }
+  if (failed(wrapMicrobatches()))
+    return failure();
+
+  loss = ret.getValues().front();
+  for (unsigned i = 1; i < ret.getNumOperands(); ++i) {
+    auto name = program.getResultAttrOfType<FlatSymbolRefAttr>(i, "kiln.gradient");
+    gradients.push_back({symbols.lookup<StateOp>(name.getAttr()), ret.getOperand(i)});
+  }
+
+  builder.setInsertionPoint(ret);
+  Value factor;
+  auto scalar = RankedTensorType::get({}, builder.getF64Type());
+  if (clip) {
+    factor = clipFactor();
+  } else {
+    factor = ConstantOp::create(builder, program.getLoc(), scalar, 1.0);
+    factor.getDefiningOp()->moveBefore(&program.getBlock(), program.getBlock().begin());
+  }
+  lr = addInput("lr", scalar);
+  if (optimizer.kind == OptimizerSpec::Kind::Adam)
+    step = addInput("step", RankedTensorType::get({}, builder.getI64Type()));
+
+  for (Gradient &gradient : gradients) {
+    builder.setInsertionPoint(ret);
+    if (!clip && microbatches == 1)
+      placeUpdateEarly(builder, gradient.value, readState(gradient.state, gradient.state.getLoc()));
+    update(gradient, factor);
+  }
+  setResults();
+  dropUnusedInputs();
+  return success();
+}
+
+namespace {
+
+struct BuildStepPass : kiln::impl::BuildStepBase<BuildStepPass> {
+  using BuildStepBase::BuildStepBase;
+
+  void runOnOperation() override {
+    std::string error;
+    auto spec = OptimizerSpec::parse(optimizer, error);
+    if (!spec) {
+      getOperation().emitError(error);
+      return signalPassFailure();
+    }
+    if (microbatches < 1) {
+      getOperation().emitError("microbatches is ") << microbatches << ", expected a positive number";
+      return signalPassFailure();
+    }
+    for (ProgramOp program : getOperation().getOps<ProgramOp>())
+      if (program.getKind() == ProgramKind::Train)
+        if (failed(StepBuilder(program, *spec, clip, microbatches, keepGradients).run()))
+          return signalPassFailure();
+  }
+};
+
+} // namespace

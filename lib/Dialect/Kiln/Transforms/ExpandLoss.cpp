@@ -1,0 +1,142 @@
+//===- ExpandLoss.cpp - Head and loss as plain ops per chunk of rows -*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// For chunk i of `rows` rows:
+//
+//   logits_i  = hidden_i weight^T
+//   loss_i, dlogits_i = softmax_cross_entropy(logits_i, targets_i, scale)
+//   dhidden_i = dlogits_i weight
+//   dweight   = dlogits_i^T hidden_i (+ dweight)
+//
+//===----------------------------------------------------------------------===//
+
+#include "kiln/Dialect/Kiln/Transforms/Passes.h"
+
+namespace kiln {
+#define GEN_PASS_DEF_EXPANDLOSS
+#include "kiln/Dialect/Kiln/Transforms/Passes.h.inc"
+} // namespace kiln
+
+using namespace mlir;
+using namespace kiln;
+
+namespace {
+
+struct Expansion {
+  OpBuilder builder;
+  Location loc;
+  explicit Expansion(Operation *op) : builder(op), loc(op->getLoc()) {}
+
+  RankedTensorType typeLike(Value like, ArrayRef<int64_t> shape) {
+    return RankedTensorType::get(shape, tensorTypeOf(like).getElementType());
+  }
+  Value flatTargets(Value targets) {
+    return ReshapeOp::create(builder, loc, typeLike(targets, tensorTypeOf(targets).getNumElements()), targets)
+        .getResult();
+  }
+  Value rowsOf(Value x, int64_t begin, int64_t count) {
+    auto type = tensorTypeOf(x);
+    if (count == type.getDimSize(0))
+      return x;
+    SmallVector<int64_t> shape(type.getShape()), offsets(type.getRank(), 0);
+    shape[0] = count;
+    offsets[0] = begin;
+    return SliceOp::create(builder, loc, typeLike(x, shape), x, offsets);
+  }
+  Value join(ArrayRef<Value> parts, Type type) {
+    if (parts.size() == 1)
+      return parts.front();
+    return ConcatOp::create(builder, loc, type, parts, 0);
+  }
+  /// Loss of each row and, if wanted, the gradient of the logits.
+  SoftmaxCrossEntropyOp rowLosses(Value logits, Value targets, Value scale, bool gradient) {
+    auto rows = typeLike(logits, tensorTypeOf(logits).getDimSize(0));
+    return SoftmaxCrossEntropyOp::create(builder, loc, rows, gradient ? logits.getType() : Type(), logits,
+                                         targets, scale);
+  }
+  Value total(Value rows, Value scale) {
+    return ScaledTotalOp::create(builder, loc, scale.getType(), rows, scale);
+  }
+};
+
+} // namespace
+
+/// Elements of a chunk of logits: about 64 MiB in f32.
+static constexpr int64_t kLogitsPerChunk = 16 << 20;
+
+/// Rows per chunk, in chunks of equal size as far as possible. Part of the loss's
+/// formula: it fixes the order in which the weight gradient is summed.
+static int64_t chooseRows(int64_t rows, int64_t vocabulary) {
+  int64_t most = std::max<int64_t>(kLogitsPerChunk / vocabulary / 64 * 64, 64);
+  int64_t chunks = (rows + most - 1) / most;
+  return (rows + chunks - 1) / chunks;
+}
+
+static void expandCrossEntropy(Operation *op, bool gradient) {
+  Expansion e(op);
+  Value logits = op->getOperand(0), scale = op->getOperand(2);
+  auto rows = e.rowLosses(logits, e.flatTargets(op->getOperand(1)), scale, gradient);
+  op->getResult(0).replaceAllUsesWith(e.total(rows.getRowLoss(), scale));
+  if (gradient)
+    op->getResult(1).replaceAllUsesWith(rows.getDlogits());
+  op->erase();
+}
+
+static void expandLinearCrossEntropy(Operation *op, int64_t rowsPerChunk, bool gradient) {
+  Expansion e(op);
+  Value hidden = op->getOperand(0), weight = op->getOperand(1), scale = op->getOperand(3);
+  Value targets = e.flatTargets(op->getOperand(2));
+  int64_t rows = tensorTypeOf(hidden).getDimSize(0);
+  SmallVector<Value> losses, hiddenGradients;
+  Value weightGradient;
+  for (int64_t begin = 0; begin < rows; begin += rowsPerChunk) {
+    int64_t count = std::min(rowsPerChunk, rows - begin);
+    Value part = e.rowsOf(hidden, begin, count);
+    Value logits = MatmulOp::create(e.builder, e.loc, part, weight, false, true);
+    auto losses_ = e.rowLosses(logits, e.rowsOf(targets, begin, count), scale, gradient);
+    losses.push_back(losses_.getRowLoss());
+    if (!gradient)
+      continue;
+    hiddenGradients.push_back(MatmulOp::create(e.builder, e.loc, losses_.getDlogits(), weight, false, false));
+    auto product = MatmulOp::create(e.builder, e.loc, losses_.getDlogits(), part, true, false);
+    if (weightGradient)
+      product.getAccumulateMutable().assign(weightGradient);
+    weightGradient = product;
+  }
+  Value joined = e.join(losses, e.typeLike(hidden, rows));
+  op->getResult(0).replaceAllUsesWith(e.total(joined, scale));
+  if (gradient) {
+    op->getResult(1).replaceAllUsesWith(e.join(hiddenGradients, hidden.getType()));
+    op->getResult(2).replaceAllUsesWith(weightGradient);
+  }
+  op->erase();
+}
+
+namespace {
+
+struct ExpandLossPass : kiln::impl::ExpandLossBase<ExpandLossPass> {
+  void runOnOperation() override {
+    SmallVector<Operation *> losses;
+    getOperation().walk([&](Operation *op) {
+      if (isa<CrossEntropyOp, CrossEntropyGradOp, LinearCrossEntropyOp, LinearCrossEntropyGradOp>(op))
+        losses.push_back(op);
+    });
+    for (Operation *op : losses) {
+      if (isa<CrossEntropyOp, CrossEntropyGradOp>(op)) {
+        expandCrossEntropy(op, isa<CrossEntropyGradOp>(op));
+        continue;
+      }
+      int64_t rows = chooseRows(tensorTypeOf(op->getOperand(0)).getDimSize(0),
+                                tensorTypeOf(op->getOperand(1)).getDimSize(0));
+      if (auto attr = op->getAttrOfType<IntegerAttr>("rows"))
+        rows = attr.getInt();
+      expandLinearCrossEntropy(op, rows, isa<LinearCrossEntropyGradOp>(op));
+    }
+  }
+};
+
+} // namespace

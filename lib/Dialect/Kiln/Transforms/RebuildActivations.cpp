@@ -1,0 +1,189 @@
+//===- RebuildActivations.cpp - Repeat cheap forward ops in the backward pass -*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A residual r = f(x) of a cheap op f is rebuilt when some op G of the backward
+// pass reads x anyway. In front of G:
+//
+//   %r2 = kiln.recompute(%x, ...) { f }
+//   ... = G(%x, ...)
+//   users of r, now of %r2 (typically the weight gradient r^T dy)
+//
+// The users move behind G, so that f and G can be one kernel and r never lives
+// longer than the few ops between.
+//
+//===----------------------------------------------------------------------===//
+
+#include "kiln/Dialect/Kiln/Transforms/Passes.h"
+
+#include "mlir/IR/IRMapping.h"
+
+namespace kiln {
+#define GEN_PASS_DEF_REBUILDACTIVATIONS
+#include "kiln/Dialect/Kiln/Transforms/Passes.h.inc"
+} // namespace kiln
+
+using namespace mlir;
+using namespace kiln;
+
+namespace {
+
+/// How to rebuild one value: the ops to run and the values they start from.
+struct Recipe {
+  Value residual;
+  /// The large operands of the original op.
+  SmallVector<Value, 2> sources;
+  /// All inputs of the recompute region.
+  SmallVector<Value, 4> inputs;
+  /// Builds the value from the region's arguments.
+  llvm::function_ref<Value(OpBuilder &, ValueRange)> build;
+};
+
+class Rebuilder {
+public:
+  explicit Rebuilder(ProgramOp program) : block(program.getBlock()) {}
+  void run();
+
+private:
+  bool isBackward(Operation *op) { return phase->isBeforeInBlock(op); }
+  void rebuild(const Recipe &recipe);
+  void rebuildNorm(Operation *norm, Value gamma, Value beta, ValueRange statistics);
+  void rebuildCheap(Operation *op);
+
+  Block &block;
+  Operation *phase = nullptr;
+};
+
+} // namespace
+
+void Rebuilder::rebuild(const Recipe &recipe) {
+  SmallVector<Operation *> users;
+  for (Operation *user : recipe.residual.getUsers())
+    if (isBackward(user) && !llvm::is_contained(users, user))
+      users.push_back(user);
+  if (users.empty())
+    return;
+  llvm::sort(users, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
+
+  // G: the op behind the first user that reads a source anyway.
+  Operation *reader = nullptr;
+  for (Value source : recipe.sources) {
+    bool kept = false;
+    for (Operation *user : source.getUsers()) {
+      if (!isBackward(user) || llvm::is_contained(users, user))
+        continue;
+      kept = true;
+      if (users.front()->isBeforeInBlock(user) && (!reader || reader->isBeforeInBlock(user)))
+        reader = user;
+    }
+    if (!kept && source.getDefiningOp())
+      return; // the source would have to be kept just for this
+  }
+  if (!reader)
+    return;
+
+  // Users whose results are not needed before G's position move behind it.
+  Operation *last = reader;
+  SmallVector<Operation *> moving;
+  for (Operation *user : users) {
+    if (reader->isBeforeInBlock(user))
+      continue;
+    for (Operation *next : user->getUsers())
+      if (!reader->isBeforeInBlock(next))
+        return;
+    moving.push_back(user);
+  }
+  for (Operation *user : moving) {
+    user->moveAfter(last);
+    last = user;
+  }
+
+  OpBuilder builder(reader);
+  Location loc = recipe.residual.getLoc();
+  auto recompute = RecomputeOp::create(builder, loc, recipe.residual.getType(), recipe.inputs);
+  Block *body = builder.createBlock(&recompute.getBody(), {},
+                                    ValueRange(recipe.inputs).getTypes(),
+                                    SmallVector<Location>(recipe.inputs.size(), loc));
+  YieldOp::create(builder, loc, recipe.build(builder, body->getArguments()));
+  Value residual = recipe.residual;
+  residual.replaceUsesWithIf(recompute->getResult(0), [&](OpOperand &use) {
+    return llvm::is_contained(users, use.getOwner());
+  });
+}
+
+void Rebuilder::rebuildNorm(Operation *norm, Value gamma, Value beta,
+                            ValueRange statistics) {
+  Recipe recipe;
+  recipe.residual = norm->getResult(0);
+  recipe.sources = {norm->getOperand(0)};
+  recipe.inputs = {norm->getOperand(0), gamma};
+  if (beta)
+    recipe.inputs.push_back(beta);
+  llvm::append_range(recipe.inputs, statistics);
+  auto build = [&](OpBuilder &builder, ValueRange arguments) -> Value {
+    size_t first = beta ? 3 : 2;
+    Value normalized = NormalizeOp::create(builder, norm->getLoc(), recipe.residual.getType(),
+                                           arguments[0], arguments.drop_front(first));
+    return AffineOp::create(builder, norm->getLoc(), recipe.residual.getType(), normalized,
+                            arguments[1], beta ? arguments[2] : Value());
+  };
+  recipe.build = build;
+  rebuild(recipe);
+}
+
+void Rebuilder::rebuildCheap(Operation *op) {
+  Recipe recipe;
+  recipe.residual = op->getResult(0);
+  for (Value operand : op->getOperands()) {
+    recipe.inputs.push_back(operand);
+    if (tensorTypeOf(operand).getNumElements() == tensorTypeOf(recipe.residual).getNumElements())
+      recipe.sources.push_back(operand);
+  }
+  auto build = [&](OpBuilder &builder, ValueRange arguments) -> Value {
+    IRMapping mapping;
+    mapping.map(op->getOperands(), arguments);
+    return builder.clone(*op, mapping)->getResult(0);
+  };
+  recipe.build = build;
+  rebuild(recipe);
+}
+
+void Rebuilder::run() {
+  for (Operation &op : block)
+    if (isa<PhaseOp>(op))
+      phase = &op;
+  if (!phase)
+    return;
+  SmallVector<Operation *> forward;
+  for (Operation &op : block) {
+    if (&op == phase)
+      break;
+    forward.push_back(&op);
+  }
+  for (Operation *op : forward) {
+    if (auto norm = dyn_cast<LayerNormOp>(op)) {
+      rebuildNorm(norm, norm.getGamma(), norm.getBeta(), {norm.getMean(), norm.getRstd()});
+    } else if (auto norm = dyn_cast<RmsNormOp>(op)) {
+      rebuildNorm(norm, norm.getGamma(), Value(), {norm.getRstd()});
+    } else if (auto dispatchable = dyn_cast<DispatchableOpInterface>(op)) {
+      if (dispatchable.isCheapToRebuild())
+        rebuildCheap(op);
+    }
+  }
+}
+
+namespace {
+
+struct RebuildActivationsPass
+    : kiln::impl::RebuildActivationsBase<RebuildActivationsPass> {
+  void runOnOperation() override {
+    for (ProgramOp program : getOperation().getOps<ProgramOp>())
+      if (program.getKind() == ProgramKind::Train)
+        Rebuilder(program).run();
+  }
+};
+
+} // namespace
