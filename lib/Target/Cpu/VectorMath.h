@@ -21,7 +21,7 @@
 
 namespace kiln::cpu {
 
-/// 1.1 ulp where the result is at least 2^-125, zero below, infinity above
+/// 1.5 ulp where the result is at least 2^-125, zero below, infinity above
 /// the largest float: exp(-inf) is exactly 0.
 mlir::Value emitExp(KernelBuilder &k, mlir::Value x);
 /// -inf at 0, NaN below.
@@ -33,8 +33,8 @@ mlir::Value emitErf(KernelBuilder &k, mlir::Value x);
 /// 1 / sqrt(x), two roundings.
 mlir::Value emitRsqrt(KernelBuilder &k, mlir::Value x);
 
-/// The key of the random numbers of an op: splitmix64(seed + golden * (key + 1)),
-/// all i64.
+/// The key of the random numbers of an op, all i64: kiln::splitmix64 (Rng.h) of
+/// seed + 0x9E3779B97F4A7C15 * (key + 1).
 mlir::Value emitRandomKey(KernelBuilder &k, mlir::Value seed, mlir::Value key);
 
 /// Random bits of 64 consecutive columns as four vectors of i32: column 16*v + j

@@ -1,0 +1,168 @@
+//===- RowSweeps.cpp - The order of work in a row program -----------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// planSweeps and what follows from it: which result may take an operand's slot.
+// Emitters keep to two rules that mayShareSlot relies on: Row loads of level L
+// are made before sweep L, and at each column position of a sweep loads precede
+// stores.
+//
+//===----------------------------------------------------------------------===//
+
+#include "kiln/Dialect/Kiln/IR/RowProgram.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+using namespace llvm;
+
+namespace kiln::row {
+
+namespace {
+
+bool isReduction(const Node &node) {
+  return node.kind == Kind::ReduceSum || node.kind == Kind::ReduceMax;
+}
+
+bool isPerElement(const Node &node) {
+  return node.space == Space::Full || node.space == Space::Column;
+}
+
+/// Marks what sweep `s` evaluates per element for the sake of `root`.
+void mark(const RowProgram &program, const SweepPlan &plan, int32_t s,
+          NodeId root, MutableArrayRef<bool> needed) {
+  SmallVector<NodeId> work = {root};
+  while (!work.empty()) {
+    NodeId id = work.pop_back_val();
+    if (needed[id] || !isPerElement(program.nodes[id]))
+      continue;
+    needed[id] = true;
+    if (!plan.isReadBack(id, s))
+      llvm::append_range(work, program.nodes[id].inputs);
+  }
+}
+
+/// Like nodesOf as a set, leaving out one store.
+SmallVector<bool> neededIn(const RowProgram &program, const SweepPlan &plan,
+                           int32_t s, int32_t exceptStore = -1) {
+  SmallVector<bool> needed(program.nodes.size(), false);
+  for (NodeId reduction : plan.reductionsOf(program, s))
+    mark(program, plan, s, program.nodes[reduction].inputs[0], needed);
+  for (auto [i, store] : enumerate(program.stores))
+    if (store.kind != StoreKind::Row && plan.storeSweep[i] == s &&
+        static_cast<int32_t>(i) != exceptStore)
+      mark(program, plan, s, store.value, needed);
+  return needed;
+}
+
+/// Chooses the sweep of Full store `i` of a value that is computed per element.
+void placeStore(const RowProgram &program, SweepPlan &plan, int32_t i) {
+  NodeId value = program.stores[i].value;
+  int32_t first = plan.storeSweep[i];
+  for (int32_t s = first + 1; s < plan.sweeps; ++s)
+    if (neededIn(program, plan, s, i)[value]) {
+      if (program.nodes[value].kind != Kind::Load)
+        plan.savedBy[value] = i;
+      return;
+    }
+  // Storing is free where the value is computed for another reason.
+  if (neededIn(program, plan, first, i)[value])
+    return;
+  SmallVector<bool> inputs(program.nodes.size(), false);
+  mark(program, plan, first, value, inputs);
+  auto isCandidate = [&](NodeId id) {
+    const Node &node = program.nodes[id];
+    return inputs[id] && node.kind == Kind::Load &&
+           node.access == Access::Identity &&
+           node.type == program.nodes[value].type;
+  };
+  for (int32_t s = plan.sweeps - 1; s > first; --s) {
+    SmallVector<bool> needed = neededIn(program, plan, s, i);
+    for (NodeId id = 0, e = program.nodes.size(); id < e; ++id)
+      if (needed[id] && isCandidate(id)) {
+        plan.storeSweep[i] = s;
+        return;
+      }
+  }
+}
+
+} // namespace
+
+SmallVector<NodeId> SweepPlan::reductionsOf(const RowProgram &program,
+                                            int32_t s) const {
+  SmallVector<NodeId> reductions;
+  for (auto [id, node] : enumerate(program.nodes))
+    if (isReduction(node) && level[id] == s + 1)
+      reductions.push_back(static_cast<NodeId>(id));
+  return reductions;
+}
+
+SmallVector<NodeId> SweepPlan::nodesOf(const RowProgram &program,
+                                       int32_t s) const {
+  SmallVector<NodeId> nodes;
+  for (auto [id, isNeeded] : enumerate(neededIn(program, *this, s)))
+    if (isNeeded)
+      nodes.push_back(static_cast<NodeId>(id));
+  return nodes;
+}
+
+SweepPlan planSweeps(const RowProgram &program) {
+  SweepPlan plan;
+  for (const Node &node : program.nodes) {
+    int32_t level = 0;
+    for (NodeId input : node.inputs)
+      level = std::max(level, plan.level[input]);
+    if (isReduction(node)) {
+      ++level;
+      plan.sweeps = std::max(plan.sweeps, level);
+    }
+    plan.level.push_back(level);
+  }
+  plan.savedBy.assign(program.nodes.size(), -1);
+  for (const Store &store : program.stores) {
+    plan.storeSweep.push_back(plan.level[store.value]);
+    if (store.kind != StoreKind::Row)
+      plan.sweeps = std::max(plan.sweeps, plan.level[store.value] + 1);
+  }
+  for (auto [i, store] : enumerate(program.stores))
+    if (store.kind == StoreKind::Full &&
+        isPerElement(program.nodes[store.value]) &&
+        plan.savedBy[store.value] < 0)
+      placeStore(program, plan, static_cast<int32_t>(i));
+  return plan;
+}
+
+bool mayShareSlot(const RowProgram &program, int32_t operand, int32_t result) {
+  SweepPlan plan = planSweeps(program);
+  auto store = find_if(program.stores, [&](const Store &candidate) {
+    return candidate.result == result;
+  });
+  if (store == program.stores.end() || store->kind == StoreKind::ColumnPartial)
+    return false;
+  int32_t sweep = plan.storeSweep[store - program.stores.begin()];
+  Type type = program.nodes[store->value].type;
+  for (auto [id, node] : enumerate(program.nodes)) {
+    if (node.operand != operand)
+      continue;
+    if (node.kind != Kind::Load || node.type != type)
+      return false;
+    if (store->kind == StoreKind::Row) {
+      // Row stores come after the whole row.
+      if (node.access != Access::PerRow)
+        return false;
+      continue;
+    }
+    if (node.access == Access::RowElement && plan.level[id] <= sweep)
+      continue;
+    if (node.access != Access::Identity)
+      return false;
+    for (int32_t s = sweep + 1; s < plan.sweeps; ++s)
+      if (is_contained(plan.nodesOf(program, s), static_cast<NodeId>(id)))
+        return false;
+  }
+  return true;
+}
+
+} // namespace kiln::row

@@ -1,0 +1,182 @@
+//===- CodeGen.cpp - From kernel modules to object code -------------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The in-process compiler. Kernels arrive with their loops, vectors and rounding
+// written down; LLVM schedules and allocates registers and must change nothing
+// else: no vectorizer, no unroller, no recognition of library functions, no
+// contraction. All state is local to a call, so modules in separate contexts
+// compile in parallel.
+//
+//===----------------------------------------------------------------------===//
+
+#include "kiln/Target/Cpu/CodeGen.h"
+
+#include "mlir/Conversion/Passes.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Export.h"
+
+#include "llvm/Analysis/TargetLibraryInfo.h"
+#include "llvm/IR/LLVMContext.h"
+#include "llvm/IR/LegacyPassManager.h"
+#include "llvm/IR/Module.h"
+#include "llvm/MC/MCSubtargetInfo.h"
+#include "llvm/MC/TargetRegistry.h"
+#include "llvm/Passes/PassBuilder.h"
+#include "llvm/Support/TargetSelect.h"
+#include "llvm/Target/TargetMachine.h"
+#include "llvm/TargetParser/Host.h"
+
+#include <mutex>
+
+using namespace mlir;
+
+namespace kiln::cpu {
+
+namespace {
+
+/// The native target, registered once per process.
+llvm::Expected<const llvm::Target *> getTarget(const llvm::Triple &triple) {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    llvm::InitializeNativeTarget();
+    llvm::InitializeNativeTargetAsmPrinter();
+  });
+  std::string message;
+  if (const llvm::Target *target =
+          llvm::TargetRegistry::lookupTarget(triple, message))
+    return target;
+  return llvm::createStringError("no code generator for " + triple.str() +
+                                 ": " + message);
+}
+
+llvm::Triple hostTriple() { return llvm::Triple(llvm::sys::getProcessTriple()); }
+
+LogicalResult lowerToLLVMDialect(ModuleOp module) {
+  PassManager pm(module.getContext());
+  pm.addPass(createSCFToControlFlowPass());
+  ConvertVectorToLLVMPassOptions vectorOptions;
+  vectorOptions.vectorTransposeLowering =
+      vector::VectorTransposeLowering::Shuffle16x16;
+  vectorOptions.vectorContractLowering =
+      vector::VectorContractLowering::OuterProduct;
+  pm.addPass(createConvertVectorToLLVMPass(vectorOptions));
+  pm.addPass(createArithToLLVMConversionPass());
+  pm.addPass(createConvertControlFlowToLLVMPass());
+  pm.addPass(createReconcileUnrealizedCastsPass());
+  return pm.run(module);
+}
+
+void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
+  llvm::PipelineTuningOptions tuning;
+  tuning.LoopUnrolling = false;
+  tuning.LoopInterleaving = false;
+  tuning.LoopVectorization = false;
+  tuning.SLPVectorization = false;
+  llvm::PassBuilder builder(&machine, tuning);
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager components;
+  llvm::ModuleAnalysisManager modules;
+  // Without library functions no loop turns into a call of memset.
+  llvm::TargetLibraryInfoImpl library(module.getTargetTriple());
+  library.disableAllFunctions();
+  functions.registerPass([&] { return llvm::TargetLibraryAnalysis(library); });
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(components);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, components, modules);
+  builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O2)
+      .run(module, modules);
+}
+
+} // namespace
+
+llvm::Expected<Processor> getProcessor(StringRef mcpu) {
+  llvm::Triple triple = hostTriple();
+  llvm::Expected<const llvm::Target *> target = getTarget(triple);
+  if (!target)
+    return target.takeError();
+
+  // The names of what the host can report are those that can be checked when
+  // the executable starts; LLVM's lists also hold tuning hints.
+  llvm::StringMap<bool> host = llvm::sys::getHostCPUFeatures();
+  Processor processor;
+  SmallVector<std::pair<StringRef, bool>> known;
+  if (mcpu.empty() || mcpu == "native") {
+    processor.name = llvm::sys::getHostCPUName().str();
+    for (auto &feature : host)
+      known.push_back({feature.getKey(), feature.getValue()});
+  } else {
+    processor.name = mcpu.str();
+    // An unknown name would be reported on stderr by the constructor.
+    std::unique_ptr<llvm::MCSubtargetInfo> generic(
+        (*target)->createMCSubtargetInfo(triple, "", ""));
+    if (!generic->isCPUStringValid(mcpu))
+      return llvm::createStringError("--mcpu: unknown processor '" + mcpu +
+                                     "' for " + triple.str());
+    std::unique_ptr<llvm::MCSubtargetInfo> info(
+        (*target)->createMCSubtargetInfo(triple, mcpu, ""));
+    for (const llvm::SubtargetFeatureKV &feature :
+         info->getAllProcessorFeatures())
+      if (host.contains(feature.Key))
+        known.push_back(
+            {feature.Key, info->getFeatureBits().test(feature.Value)});
+  }
+  llvm::sort(known);
+  for (auto [name, present] : known) {
+    if (present)
+      processor.features.push_back(name.str());
+    if (!processor.featureString.empty())
+      processor.featureString += ',';
+    processor.featureString += present ? '+' : '-';
+    processor.featureString += name;
+  }
+  return processor;
+}
+
+llvm::Expected<SmallVector<char, 0>>
+compileToObject(ModuleOp kernels, const Processor &processor) {
+  llvm::Triple triple = hostTriple();
+  llvm::Expected<const llvm::Target *> target = getTarget(triple);
+  if (!target)
+    return target.takeError();
+  if (failed(lowerToLLVMDialect(kernels)))
+    return llvm::createStringError("kernels do not lower to the llvm dialect");
+
+  DialectRegistry registry;
+  registerBuiltinDialectTranslation(registry);
+  registerLLVMDialectTranslation(registry);
+  kernels.getContext()->appendDialectRegistry(registry);
+  llvm::LLVMContext context;
+  std::unique_ptr<llvm::Module> module = translateModuleToLLVMIR(kernels, context);
+  if (!module)
+    return llvm::createStringError("kernels do not translate to LLVM IR");
+
+  llvm::TargetOptions options;
+  options.AllowFPOpFusion = llvm::FPOpFusion::Standard;
+  std::unique_ptr<llvm::TargetMachine> machine((*target)->createTargetMachine(
+      triple, processor.name, processor.featureString, options,
+      llvm::Reloc::PIC_, std::nullopt, llvm::CodeGenOptLevel::Default));
+  module->setTargetTriple(triple);
+  module->setDataLayout(machine->createDataLayout());
+  optimize(*module, *machine);
+
+  SmallVector<char, 0> object;
+  llvm::raw_svector_ostream stream(object);
+  llvm::legacy::PassManager codegen;
+  if (machine->addPassesToEmitFile(codegen, stream, nullptr,
+                                   llvm::CodeGenFileType::ObjectFile))
+    return llvm::createStringError("no object files for " + triple.str());
+  codegen.run(*module);
+  return object;
+}
+
+} // namespace kiln::cpu

@@ -1,0 +1,519 @@
+//===- RowKernel.cpp - Row programs as loops ------------------------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A row kernel walks its rows one by one and follows the program's SweepPlan:
+//
+//   scalars
+//   for unit: zero the unit's column partials
+//     for row of the unit:
+//       Row values of level 0
+//       for columns, 64 at a time: loads, arithmetic, reductions, stores
+//       Row values of level 1; second sweep; ...
+//       Row stores
+//
+// A block of 64 columns is written one vector after the other, so few registers
+// are alive at once; the columns behind the last whole block are masked, and the
+// masks are constants. Each of the four vectors of a block has its own partial
+// result of every reduction. At a column position all loads come before all
+// stores: mayShareSlot relies on it.
+//
+// Three shapes: rows, one long vector (flat programs), and the epilogue of a
+// matrix product, whose columns are given at run time.
+//
+//===----------------------------------------------------------------------===//
+
+#include "RowNodes.h"
+#include "VectorMath.h"
+
+#include "kiln/Target/Cpu/Kernels.h"
+
+using namespace mlir;
+
+namespace kiln::cpu {
+
+using row::Access;
+using row::Kind;
+using row::Node;
+using row::NodeId;
+using row::RowProgram;
+using row::Space;
+using row::Store;
+using row::StoreKind;
+
+namespace {
+
+/// Elements that make a call of a kernel worth its cost.
+constexpr int64_t kGrainElements = 16384;
+constexpr int64_t kVectors = kBlock / kLanes;
+
+class RowEmitter {
+public:
+  /// `firstImmediate`: immediates in front of the program's own.
+  RowEmitter(ModuleOp module, StringRef name, const RowProgram &program,
+             ArrayRef<Layout> layouts, unsigned firstImmediate)
+      : program(program), plan(row::planSweeps(program)), layouts(layouts),
+        numOperands(layouts.size() - program.stores.size()),
+        firstImmediate(firstImmediate),
+        k(module, name, layouts.size(),
+          firstImmediate + program.immediates.size()),
+        values(program.nodes.size()), splats(program.nodes.size()),
+        bases(program.nodes.size()) {
+    for (auto [id, node] : llvm::enumerate(program.nodes))
+      if (node.space == Space::Scalar)
+        values[id] = node.kind == Kind::Load
+                         ? k.load(k.arg(node.operand), typeOf(node))
+                         : emitNode(k, node, inputsOf(node, values));
+  }
+
+  void emitRows();
+  void emitFlat();
+  void emitColumnRange();
+
+private:
+  /// The vectors of a block that exist; null: the whole vector.
+  using Masks = SmallVector<Value, kVectors>;
+  /// By reduction of the sweep, the partial results of each vector of a block.
+  using Partials = SmallVector<Value>;
+
+  Type typeOf(const Node &node) { return elementTypeOf(k, node.type); }
+  SmallVector<Value, 3> inputsOf(const Node &node, ArrayRef<Value> from) {
+    return llvm::map_to_vector<3>(node.inputs,
+                                  [&](NodeId input) { return from[input]; });
+  }
+  Value resultOf(const Store &store) {
+    return k.arg(numOperands + store.result);
+  }
+  Value toI64(Value integer) {
+    if (integer.getType() == k.i64())
+      return integer;
+    return arith::ExtSIOp::create(k.b, k.i64(), integer);
+  }
+  /// The pointer to row `row` of a matrix of `type`.
+  Value rowOf(Value base, Type type, int64_t stride) {
+    return k.element(base, type, k.mul(row, k.i64Constant(stride)));
+  }
+
+  void startRow(Value r);
+  void emitRowValues(int32_t level);
+  void emitRowStores();
+  void zeroPartials(Value unit);
+
+  void startSweep(int32_t s);
+  Value baseOf(NodeId id);
+  Partials emitBlock(Value column, const Masks &masks, Partials partials);
+  void emitBlockNodes(Value column, const Masks &masks);
+  Value emitElement(NodeId id, Value column, int64_t v, Value mask);
+  void emitStores(Value column, Value mask);
+  void finishReductions(const Partials &partials);
+  void emitStaticSweep(int32_t s);
+
+  const RowProgram &program;
+  row::SweepPlan plan;
+  ArrayRef<Layout> layouts;
+  unsigned numOperands, firstImmediate;
+  KernelBuilder k;
+
+  /// By node: scalars of Scalar and Row nodes, and in a block the vectors of
+  /// the others.
+  SmallVector<Value> values;
+  /// By node, in a sweep: Scalar and Row values in every lane.
+  SmallVector<Value> splats;
+  /// By node, in a sweep: where the node's row begins.
+  SmallVector<Value> bases;
+  /// By result, in a unit or row: where the store's row begins.
+  SmallVector<Value> targets;
+  /// What is computed for all vectors of a block at once.
+  llvm::DenseMap<NodeId, SmallVector<Value, kVectors>> blockValues;
+
+  Value row;  ///< i64
+  Value unit; ///< i64, with column partials
+  int32_t sweep = 0;
+  SmallVector<NodeId> reductions, elementNodes;
+};
+
+//===----------------------------------------------------------------------===//
+// Rows
+//===----------------------------------------------------------------------===//
+
+void RowEmitter::emitRowValues(int32_t level) {
+  for (auto [id, node] : llvm::enumerate(program.nodes)) {
+    if (node.space != Space::Row || plan.level[id] != level)
+      continue;
+    switch (node.kind) {
+    case Kind::ReduceSum:
+    case Kind::ReduceMax:
+      break; // set by the sweep
+    case Kind::RowIndex:
+      values[id] = arith::TruncIOp::create(k.b, k.i32(), row);
+      break;
+    case Kind::Load: {
+      Value base = k.arg(node.operand), offset = row;
+      if (node.access == Access::RowElement) {
+        base = rowOf(base, typeOf(node), layouts[node.operand].rowStride);
+        offset = toI64(values[node.inputs[0]]);
+      }
+      values[id] = k.load(k.element(base, typeOf(node), offset), typeOf(node));
+      break;
+    }
+    default:
+      values[id] = emitNode(k, node, inputsOf(node, values));
+    }
+  }
+}
+
+void RowEmitter::startRow(Value r) {
+  row = r;
+  targets.assign(program.stores.size(), Value());
+  for (auto [i, store] : llvm::enumerate(program.stores)) {
+    Type type = typeOf(program.nodes[store.value]);
+    if (store.kind == StoreKind::Full)
+      targets[i] =
+          rowOf(resultOf(store), type,
+                layouts[numOperands + store.result].rowStride);
+    else if (store.kind == StoreKind::ColumnPartial)
+      targets[i] =
+          k.element(resultOf(store), type,
+                    k.mul(unit, k.i64Constant(program.cols)));
+  }
+}
+
+void RowEmitter::emitRowStores() {
+  for (const Store &store : program.stores)
+    if (store.kind == StoreKind::Row)
+      k.store(values[store.value],
+              k.element(resultOf(store), typeOf(program.nodes[store.value]),
+                        row));
+}
+
+void RowEmitter::zeroPartials(Value unit) {
+  for (const Store &store : program.stores) {
+    if (store.kind != StoreKind::ColumnPartial)
+      continue;
+    Type type = typeOf(program.nodes[store.value]);
+    Value zero = k.constantF(0, k.vectorOf(type));
+    Value base = k.element(resultOf(store), type,
+                           k.mul(unit, k.i64Constant(program.cols)));
+    int64_t whole = program.cols / kLanes * kLanes;
+    k.loop(k.i64Constant(0), k.i64Constant(whole), kLanes, [&](Value column) {
+      k.storeVector(zero, k.element(base, type, column));
+    });
+    if (whole < program.cols)
+      k.storeVector(zero, k.element(base, type, whole),
+                    k.firstLanes(program.cols - whole));
+  }
+}
+
+void RowEmitter::emitRows() {
+  auto emitRow = [&](Value r) {
+    startRow(r);
+    emitRowValues(0);
+    for (int32_t s = 0; s < plan.sweeps; ++s) {
+      emitStaticSweep(s);
+      emitRowValues(s + 1);
+    }
+    emitRowStores();
+  };
+  if (program.rowsPerUnit == 1) {
+    k.loop(k.begin(), k.end(), 1, emitRow);
+  } else {
+    k.loop(k.begin(), k.end(), 1, [&](Value u) {
+      unit = u;
+      zeroPartials(u);
+      Value first = k.mul(u, k.i64Constant(program.rowsPerUnit));
+      Value last = k.add(first, k.i64Constant(program.rowsPerUnit));
+      k.loop(first, k.min(last, k.i64Constant(program.rows)), 1, emitRow);
+    });
+  }
+  k.finish();
+}
+
+void RowEmitter::emitFlat() {
+  startRow(k.i64Constant(0));
+  startSweep(0);
+  Value count = k.sub(k.end(), k.begin());
+  Value whole = k.sub(count, k.bitAnd(count, k.i64Constant(kBlock - 1)));
+  Value middle = k.add(k.begin(), whole);
+  k.loop(k.begin(), middle, kBlock, [&](Value element) {
+    emitBlock(element, Masks(kVectors), {});
+  });
+  k.loop(middle, k.end(), kLanes, [&](Value element) {
+    emitBlock(element, {k.lanesBetween(element, element, k.end())}, {});
+  });
+  k.finish();
+}
+
+void RowEmitter::emitColumnRange() {
+  Value low = k.immediate(0), high = k.immediate(1);
+  Value first = k.bitAnd(low, k.i64Constant(-kBlock));
+  k.loop(k.begin(), k.end(), 1, [&](Value r) {
+    startRow(r);
+    emitRowValues(0);
+    if (plan.sweeps > 0) {
+      startSweep(0);
+      k.loop(first, high, kBlock, [&](Value column) {
+        Value isWhole = arith::AndIOp::create(
+            k.b, k.less(k.sub(low, k.i64Constant(1)), column),
+            k.less(k.add(column, k.i64Constant(kBlock - 1)), high));
+        auto emitMasked = [&] {
+          Masks masks;
+          for (int64_t v = 0; v < kVectors; ++v)
+            masks.push_back(k.lanesBetween(
+                k.add(column, k.i64Constant(v * kLanes)), low, high));
+          emitBlock(column, masks, {});
+        };
+        k.ifThen(
+            isWhole, [&] { emitBlock(column, Masks(kVectors), {}); },
+            emitMasked);
+      });
+    }
+    emitRowStores();
+  });
+  k.finish();
+}
+
+//===----------------------------------------------------------------------===//
+// Sweeps
+//===----------------------------------------------------------------------===//
+
+Value RowEmitter::baseOf(NodeId id) {
+  const Node &node = program.nodes[id];
+  if (plan.isReadBack(id, sweep))
+    return targets[plan.savedBy[id]];
+  if (node.kind != Kind::Load)
+    return {};
+  Value base = k.arg(node.operand);
+  Type type = typeOf(node);
+  switch (node.access) {
+  case Access::Identity:
+    return rowOf(base, type, layouts[node.operand].rowStride);
+  case Access::SumOfSlices:
+    return rowOf(base, type, program.cols);
+  case Access::PerColumn:
+    return base;
+  case Access::Modulo: {
+    Value r = k.remUnsigned(row, k.i64Constant(node.period));
+    return k.element(base, type, k.mul(r, k.i64Constant(program.cols)));
+  }
+  case Access::Gathered: {
+    Value r = toI64(values[node.inputs[0]]);
+    return k.element(base, type, k.mul(r, k.i64Constant(program.cols)));
+  }
+  case Access::PerRow:
+  case Access::Scalar:
+  case Access::RowElement:
+    break;
+  }
+  llvm_unreachable("not a load per element");
+}
+
+/// Prepares what all blocks of sweep `s` share.
+void RowEmitter::startSweep(int32_t s) {
+  sweep = s;
+  reductions = plan.reductionsOf(program, s);
+  elementNodes = plan.nodesOf(program, s);
+  splats.assign(program.nodes.size(), Value());
+  auto spread = [&](NodeId id) {
+    Space space = program.nodes[id].space;
+    if ((space == Space::Scalar || space == Space::Row) && !splats[id])
+      splats[id] = k.broadcast(values[id]);
+  };
+  for (NodeId id : elementNodes) {
+    bases[id] = baseOf(id);
+    if (!plan.isReadBack(id, s) && program.nodes[id].kind != Kind::Load)
+      llvm::for_each(program.nodes[id].inputs, spread);
+  }
+  for (NodeId id : reductions)
+    spread(program.nodes[id].inputs[0]);
+  for (auto [i, store] : llvm::enumerate(program.stores))
+    if (store.kind != StoreKind::Row && plan.storeSweep[i] == s)
+      spread(store.value);
+}
+
+/// Random numbers, and sums over slices: better made for a whole block.
+void RowEmitter::emitBlockNodes(Value column, const Masks &masks) {
+  blockValues.clear();
+  for (NodeId id : elementNodes) {
+    const Node &node = program.nodes[id];
+    if (plan.isReadBack(id, sweep))
+      continue;
+    if (node.kind == Kind::Random) {
+      // rng = {seed, step, first sequence}.
+      Value rng = k.arg(node.operand);
+      auto word = [&](int64_t i) {
+        return k.load(k.element(rng, k.i64(), i), k.i64());
+      };
+      Value period = k.i64Constant(node.period);
+      Value key = emitRandomKey(
+          k, word(0), k.immediate(firstImmediate + node.immediate));
+      Value sequence = k.add(word(2), k.divUnsigned(row, period));
+      auto block = emitRandomBlock(k, key, k.shiftRight(column, 6),
+                                   k.remUnsigned(row, period), sequence,
+                                   word(1));
+      blockValues[id].assign(block.begin(), block.end());
+      continue;
+    }
+    if (node.kind != Kind::Load || node.access != Access::SumOfSlices)
+      continue;
+    Type type = typeOf(node);
+    auto loadSlice = [&](Value slice, size_t v) {
+      Value offset =
+          k.mul(slice, k.i64Constant(program.rows * program.cols));
+      offset = k.add(offset, k.add(column, k.i64Constant(v * kLanes)));
+      return k.loadVector(k.element(bases[id], type, offset), type, masks[v]);
+    };
+    SmallVector<Value> first;
+    for (size_t v = 0; v < masks.size(); ++v)
+      first.push_back(loadSlice(k.i64Constant(0), v));
+    SmallVector<Value> sums =
+        k.loop(k.i64Constant(1), k.i64Constant(node.period), 1, first,
+               [&](Value slice, ValueRange carried) {
+                 SmallVector<Value> next;
+                 for (auto [v, sum] : llvm::enumerate(carried))
+                   next.push_back(k.add(sum, loadSlice(slice, v)));
+                 return next;
+               });
+    blockValues[id].assign(sums.begin(), sums.end());
+  }
+}
+
+/// The vector of a Full or Column node at `column`, vector `v` of its block.
+Value RowEmitter::emitElement(NodeId id, Value column, int64_t v, Value mask) {
+  const Node &node = program.nodes[id];
+  if (auto found = blockValues.find(id); found != blockValues.end())
+    return found->second[v];
+  if (plan.isReadBack(id, sweep) || node.kind == Kind::Load) {
+    Type type = typeOf(node);
+    return k.loadVector(k.element(bases[id], type, column), type, mask);
+  }
+  if (node.kind == Kind::ColumnIndex)
+    return k.add(k.broadcast(arith::TruncIOp::create(k.b, k.i32(), column)),
+                 k.lanes(k.i32()));
+  SmallVector<Value, 3> inputs;
+  for (NodeId input : node.inputs)
+    inputs.push_back(splats[input] ? splats[input] : values[input]);
+  return emitNode(k, node, inputs);
+}
+
+void RowEmitter::emitStores(Value column, Value mask) {
+  for (auto [i, store] : llvm::enumerate(program.stores)) {
+    if (store.kind == StoreKind::Row || plan.storeSweep[i] != sweep)
+      continue;
+    Value value = splats[store.value] ? splats[store.value]
+                                      : values[store.value];
+    Type type = typeOf(program.nodes[store.value]);
+    Value address = k.element(targets[i], type, column);
+    if (store.kind == StoreKind::ColumnPartial)
+      value = k.add(k.loadVector(address, type, mask), value);
+    k.storeVector(value, address, mask);
+  }
+}
+
+/// The vectors of a block that `masks` lists, from `column` on; returns the new
+/// partial results.
+RowEmitter::Partials RowEmitter::emitBlock(Value column, const Masks &masks,
+                                           Partials partials) {
+  emitBlockNodes(column, masks);
+  for (auto [v, mask] : llvm::enumerate(masks)) {
+    Value position = v == 0 ? column : k.add(column, k.i64Constant(v * kLanes));
+    for (NodeId id : elementNodes)
+      values[id] = emitElement(id, position, v, mask);
+    for (auto [i, id] : llvm::enumerate(reductions)) {
+      NodeId input = program.nodes[id].inputs[0];
+      Value &partial = partials[i * kVectors + v];
+      Value next = emitCombine(k, program.nodes[id], partial,
+                               splats[input] ? splats[input] : values[input]);
+      partial = mask ? k.select(mask, next, partial) : next;
+    }
+    emitStores(position, mask);
+  }
+  return partials;
+}
+
+/// Adds up partial results j and j + 32, j + 16, ... of every reduction.
+void RowEmitter::finishReductions(const Partials &partials) {
+  for (auto [i, id] : llvm::enumerate(reductions)) {
+    const Node &node = program.nodes[id];
+    SmallVector<Value> vectors(partials.begin() + i * kVectors,
+                               partials.begin() + (i + 1) * kVectors);
+    auto combine = [&](Value x, Value y) { return emitCombine(k, node, x, y); };
+    for (size_t half = kVectors / 2; half >= 1; half /= 2)
+      for (size_t v = 0; v < half; ++v)
+        vectors[v] = combine(vectors[v], vectors[v + half]);
+    values[id] = k.reduceLanes(vectors[0], combine);
+  }
+}
+
+void RowEmitter::emitStaticSweep(int32_t s) {
+  startSweep(s);
+  Partials partials;
+  for (NodeId id : reductions)
+    partials.append(kVectors, emitNeutral(k, program.nodes[id]));
+  int64_t whole = program.cols / kBlock * kBlock;
+  if (whole > kBlock)
+    partials = k.loop(k.i64Constant(0), k.i64Constant(whole), kBlock, partials,
+                      [&](Value column, ValueRange carried) {
+                        return emitBlock(column, Masks(kVectors),
+                                         Partials(carried));
+                      });
+  else if (whole > 0)
+    partials = emitBlock(k.i64Constant(0), Masks(kVectors), partials);
+  if (int64_t rest = program.cols - whole) {
+    Masks masks(rest / kLanes);
+    if (rest % kLanes != 0)
+      masks.push_back(k.firstLanes(rest % kLanes));
+    partials = emitBlock(k.i64Constant(whole), masks, partials);
+  }
+  finishReductions(partials);
+}
+
+/// Whether the rows of everything that is accessed element by element follow
+/// each other.
+bool isDense(const RowProgram &program, ArrayRef<Layout> layouts) {
+  size_t numOperands = layouts.size() - program.stores.size();
+  return llvm::all_of(program.nodes,
+                      [&](const Node &node) {
+                        return node.kind != Kind::Load ||
+                               node.access != Access::Identity ||
+                               layouts[node.operand].rowStride == program.cols;
+                      }) &&
+         llvm::all_of(program.stores, [&](const Store &store) {
+           return layouts[numOperands + store.result].rowStride ==
+                  program.cols;
+         });
+}
+
+} // namespace
+
+KernelLaunch emitRowKernel(ModuleOp module, StringRef name,
+                           const RowProgram &program,
+                           ArrayRef<Layout> layouts) {
+  RowEmitter emitter(module, name, program, layouts, /*firstImmediate=*/0);
+  KernelLaunch launch;
+  if (program.flat && isDense(program, layouts)) {
+    emitter.emitFlat();
+    launch.units = program.rows * program.cols;
+    launch.grain = kGrainElements;
+    return launch;
+  }
+  emitter.emitRows();
+  launch.units = llvm::divideCeil(program.rows, program.rowsPerUnit);
+  launch.grain = std::max<int64_t>(
+      1, kGrainElements / std::max<int64_t>(1, program.cols * program.rowsPerUnit));
+  return launch;
+}
+
+KernelLaunch emitRowEpilogue(ModuleOp module, StringRef name,
+                             const RowProgram &program,
+                             ArrayRef<Layout> layouts) {
+  RowEmitter(module, name, program, layouts, /*firstImmediate=*/2)
+      .emitColumnRange();
+  KernelLaunch launch;
+  launch.units = program.rows;
+  return launch;
+}
+
+} // namespace kiln::cpu

@@ -1,0 +1,167 @@
+//===- RowNodes.cpp - The arithmetic of row program nodes -----------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// One operation or elementary function per node kind. Each rounds to the node's
+// own type, so a node's bits do not depend on its neighbours.
+//
+//===----------------------------------------------------------------------===//
+
+#include "RowNodes.h"
+
+#include "VectorMath.h"
+
+#include "mlir/IR/TypeUtilities.h"
+
+#include <limits>
+
+using namespace mlir;
+
+namespace kiln::cpu {
+
+using row::Kind;
+using row::Node;
+
+namespace {
+
+bool isFloat(row::Type type) {
+  return type == row::Type::F32 || type == row::Type::F64;
+}
+
+Value emitCast(KernelBuilder &k, Value x, row::Type to) {
+  Type from = getElementTypeOrSelf(x);
+  Type type = KernelBuilder::like(x.getType(), elementTypeOf(k, to));
+  if (x.getType() == type)
+    return x;
+  bool widens = getElementTypeOrSelf(type).getIntOrFloatBitWidth() >
+                from.getIntOrFloatBitWidth();
+  if (isa<FloatType>(from)) {
+    if (!isFloat(to))
+      return arith::FPToSIOp::create(k.b, type, x);
+    if (widens)
+      return arith::ExtFOp::create(k.b, type, x);
+    return arith::TruncFOp::create(k.b, type, x);
+  }
+  bool isBool = from.isInteger(1);
+  if (isFloat(to)) {
+    if (isBool)
+      return arith::UIToFPOp::create(k.b, type, x);
+    return arith::SIToFPOp::create(k.b, type, x);
+  }
+  if (!widens)
+    return arith::TruncIOp::create(k.b, type, x);
+  if (isBool)
+    return arith::ExtUIOp::create(k.b, type, x);
+  return arith::ExtSIOp::create(k.b, type, x);
+}
+
+/// base^exponent by squaring, for exponents from 0 on. All 63 bits are walked:
+/// it is done once per call of a kernel.
+Value emitPower(KernelBuilder &k, Value base, Value exponent) {
+  Value one = k.constantF(1, base.getType());
+  SmallVector<Value> results = k.loop(
+      k.i64Constant(0), k.i64Constant(63), 1, {one, base, exponent},
+      [&](Value, ValueRange carried) -> SmallVector<Value> {
+        Value power = carried[0], square = carried[1], rest = carried[2];
+        Value isOdd = k.equal(k.bitAnd(rest, k.i64Constant(1)), k.i64Constant(1));
+        return {k.select(isOdd, k.mul(power, square), power),
+                k.mul(square, square), k.shiftRight(rest, 1)};
+      });
+  return results[0];
+}
+
+} // namespace
+
+Type elementTypeOf(KernelBuilder &k, row::Type type) {
+  switch (type) {
+  case row::Type::F32:
+    return k.f32();
+  case row::Type::F64:
+    return k.f64();
+  case row::Type::I32:
+    return k.i32();
+  case row::Type::I64:
+    return k.i64();
+  case row::Type::Bool:
+    return k.i1();
+  }
+  llvm_unreachable("all types are listed");
+}
+
+Value emitNode(KernelBuilder &k, const Node &node, ArrayRef<Value> inputs) {
+  switch (node.kind) {
+  case Kind::Constant: {
+    Type type = elementTypeOf(k, node.type);
+    return isFloat(node.type)
+               ? k.constantF(node.value, type)
+               : k.constantI(static_cast<int64_t>(node.value), type);
+  }
+  case Kind::Cast:
+    return emitCast(k, inputs[0], node.type);
+  case Kind::Neg:
+    return k.neg(inputs[0]);
+  case Kind::Exp:
+    return emitExp(k, inputs[0]);
+  case Kind::Log:
+    return emitLog(k, inputs[0]);
+  case Kind::Sqrt:
+    return k.sqrt(inputs[0]);
+  case Kind::Tanh:
+    return emitTanh(k, inputs[0]);
+  case Kind::Sigmoid:
+    return emitSigmoid(k, inputs[0]);
+  case Kind::Erf:
+    return emitErf(k, inputs[0]);
+  case Kind::Abs:
+    return k.abs(inputs[0]);
+  case Kind::Add:
+    return k.add(inputs[0], inputs[1]);
+  case Kind::Sub:
+    return k.sub(inputs[0], inputs[1]);
+  case Kind::Mul:
+    return k.mul(inputs[0], inputs[1]);
+  case Kind::Div:
+    return k.div(inputs[0], inputs[1]);
+  case Kind::Max:
+    return k.max(inputs[0], inputs[1]);
+  case Kind::Min:
+    return k.min(inputs[0], inputs[1]);
+  case Kind::Fma:
+    return k.fma(inputs[0], inputs[1], inputs[2]);
+  case Kind::Less:
+    return k.less(inputs[0], inputs[1]);
+  case Kind::LessUnsigned:
+    return k.lessUnsigned(inputs[0], inputs[1]);
+  case Kind::Equal:
+    return k.equal(inputs[0], inputs[1]);
+  case Kind::Select:
+    return k.select(inputs[0], inputs[1], inputs[2]);
+  case Kind::PowInt:
+    return emitPower(k, inputs[0], inputs[1]);
+  case Kind::Load:
+  case Kind::ColumnIndex:
+  case Kind::RowIndex:
+  case Kind::ReduceSum:
+  case Kind::ReduceMax:
+  case Kind::Random:
+    break;
+  }
+  llvm_unreachable("not arithmetic");
+}
+
+Value emitNeutral(KernelBuilder &k, const Node &reduction) {
+  Type type = k.vectorOf(elementTypeOf(k, reduction.type));
+  bool isMax = reduction.kind == Kind::ReduceMax;
+  return k.constantF(isMax ? -std::numeric_limits<double>::infinity() : 0, type);
+}
+
+Value emitCombine(KernelBuilder &k, const Node &reduction, Value partial,
+                  Value next) {
+  return reduction.kind == Kind::ReduceMax ? k.max(partial, next)
+                                           : k.add(partial, next);
+}
+
+} // namespace kiln::cpu

@@ -1,0 +1,188 @@
+//===- VectorMath.cpp - Elementary functions of cpu kernels ---------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The exponential is Cephes' (argument reduced by ln 2 in two parts, degree 7).
+// The other polynomials are minimax fits in the weight of their function's
+// relative error. Nothing branches: both forms of a function are computed and
+// one selected, as vectors want it.
+//
+//===----------------------------------------------------------------------===//
+
+#include "VectorMath.h"
+
+#include "kiln/Runtime/Files/Rng.h"
+
+#include "mlir/IR/TypeUtilities.h"
+
+#include <limits>
+
+using namespace mlir;
+
+namespace kiln::cpu {
+
+namespace {
+
+bool isDouble(Value x) { return getElementTypeOrSelf(x).isF64(); }
+
+/// Applies a function of the C library to every lane.
+Value callPerLane(KernelBuilder &k, StringRef function, Value x) {
+  if (!isa<VectorType>(x.getType()))
+    return k.callLibrary(function, x);
+  Value result = k.constantF(0, x.getType());
+  for (int64_t i = 0; i < kLanes; ++i)
+    result = k.insertLane(k.callLibrary(function, k.lane(x, i)), result, i);
+  return result;
+}
+
+} // namespace
+
+Value emitExp(KernelBuilder &k, Value x) {
+  if (isDouble(x))
+    return callPerLane(k, "exp", x);
+  Type type = x.getType(), bits = KernelBuilder::like(type, k.i32());
+  auto constant = [&](double value) { return k.constantF(value, type); };
+
+  // Beyond these bounds the result is 0 or infinite all the same.
+  x = k.min(k.max(x, constant(-87.33654)), constant(89.0));
+  // n = round(x / ln 2) appears in the low mantissa bits of t.
+  Value rounder = constant(12582912.0);
+  Value t = k.fma(x, constant(1.44269504), rounder);
+  Value n = k.sub(t, rounder);
+  Value r = k.fma(n, constant(-0.693145751953125), x);
+  r = k.fma(n, constant(-1.42860682e-6), r);
+  Value p = k.polynomial(r, {1.98756915e-4, 1.39819995e-3, 8.33345190e-3,
+                             4.16657959e-2, 1.66666655e-1, 5.00000012e-1});
+  Value y = k.add(k.fma(p, k.mul(r, r), r), constant(1.0));
+  // y * 2^(n-1) * 2: n = -126 gives the factor 0, n = 128 overflows to infinity.
+  // A product, so that NaN survives.
+  Value half = k.add(k.shiftLeft(k.bitcast(t, bits), 23),
+                     k.constantI(int64_t{126} << 23, bits));
+  Value scaled = k.mul(y, k.bitcast(half, type));
+  return k.add(scaled, scaled);
+}
+
+Value emitLog(KernelBuilder &k, Value x) {
+  if (isDouble(x))
+    return callPerLane(k, "log", x);
+  Type type = x.getType(), bits = KernelBuilder::like(type, k.i32());
+  auto constant = [&](double value) { return k.constantF(value, type); };
+
+  // Denormals are scaled into the normal range.
+  Value tiny = k.less(x, constant(0x1p-126));
+  Value scaled = k.select(tiny, k.mul(x, constant(0x1p23)), x);
+  // x = m * 2^e with m in [sqrt(1/2), sqrt(2)).
+  Value offset = k.constantI(0x3f3504f3, bits); // sqrt(1/2)
+  Value raw = k.sub(k.bitcast(scaled, bits), offset);
+  Value exponent = arith::ShRSIOp::create(k.b, raw, k.constantI(23, bits));
+  Value m = k.bitcast(k.add(k.bitAnd(raw, k.constantI(0x7fffff, bits)), offset),
+                      type);
+  Value e = arith::SIToFPOp::create(k.b, type, exponent);
+  e = k.add(e, k.select(tiny, constant(-23), constant(0)));
+  // log(1 + f) = f - f^2/2 + f^3 P(f); the exponent's ln 2 in two parts.
+  Value f = k.sub(m, constant(1.0));
+  Value p = k.polynomial(
+      f, {0.0691554099, -0.117898643, 0.118729256, -0.12384335, 0.142186642,
+          -0.166692525, 0.200022265, -0.249999866, 0.333333105});
+  Value square = k.mul(f, f);
+  Value y = k.mul(k.mul(p, f), square);
+  y = k.fma(e, constant(-2.12194440e-4), y);
+  y = k.fma(square, constant(-0.5), y);
+  y = k.fma(e, constant(0.693359375), k.add(f, y));
+
+  double infinity = std::numeric_limits<double>::infinity();
+  Value isInfinite = k.equal(x, constant(infinity));
+  y = k.select(isInfinite, x, y);
+  y = k.select(k.equal(x, constant(0)), constant(-infinity), y);
+  // Ordered and not negative, or NaN.
+  Value valid =
+      arith::CmpFOp::create(k.b, arith::CmpFPredicate::OGE, x, constant(0));
+  return k.select(valid, y,
+                  constant(std::numeric_limits<double>::quiet_NaN()));
+}
+
+Value emitTanh(KernelBuilder &k, Value x) {
+  if (isDouble(x))
+    return callPerLane(k, "tanh", x);
+  Type type = x.getType();
+  auto constant = [&](double value) { return k.constantF(value, type); };
+  Value a = k.abs(x);
+  Value square = k.mul(x, x);
+  Value p = k.polynomial(square, {-0.00571704516, 0.020650588, -0.0537434965,
+                                  0.133314908, -0.333332837});
+  Value small = k.fma(k.mul(p, square), x, x);
+  Value e = emitExp(k, k.add(a, a));
+  Value large = k.sub(constant(1.0),
+                      k.div(constant(2.0), k.add(e, constant(1.0))));
+  return k.select(k.less(a, constant(0.625)), small, k.copySign(large, x));
+}
+
+Value emitSigmoid(KernelBuilder &k, Value x) {
+  Value one = k.constantF(1.0, x.getType());
+  return k.div(one, k.add(one, emitExp(k, k.neg(x))));
+}
+
+Value emitErf(KernelBuilder &k, Value x) {
+  if (isDouble(x))
+    return callPerLane(k, "erf", x);
+  Type type = x.getType();
+  auto constant = [&](double value) { return k.constantF(value, type); };
+  Value square = k.mul(x, x);
+  Value p = k.polynomial(square, {8.34522725e-05, -0.000813743798,
+                                  0.00520063424, -0.0268592704, 0.112836942,
+                                  -0.376126349, 0.128379166});
+  Value small = k.fma(p, x, x);
+  // 1 - exp(log(erfc(a))); from 4 on, erf is 1 in f32.
+  Value a = k.min(k.abs(x), constant(4.0));
+  Value q = k.polynomial(a, {-2.10949656e-05, 0.00043446169, -0.004171059,
+                             0.0251194164, -0.108280078, -0.633346915,
+                             -1.12951493, 0.000174683242});
+  Value large = k.copySign(k.sub(constant(1.0), emitExp(k, q)), x);
+  return k.select(k.less(a, constant(0.92)), small, large);
+}
+
+Value emitRsqrt(KernelBuilder &k, Value x) {
+  return k.div(k.constantF(1.0, x.getType()), k.sqrt(x));
+}
+
+Value emitRandomKey(KernelBuilder &k, Value seed, Value key) {
+  constexpr uint64_t golden = 0x9E3779B97F4A7C15;
+  auto constant = [&](uint64_t value) {
+    return k.i64Constant(static_cast<int64_t>(value));
+  };
+  // splitmix64 itself starts by adding the constant to its state.
+  Value z = k.add(seed, k.mul(constant(golden), k.add(key, constant(1))));
+  z = k.add(z, constant(golden));
+  z = k.mul(k.bitXor(z, k.shiftRight(z, 30)), constant(0xBF58476D1CE4E5B9));
+  z = k.mul(k.bitXor(z, k.shiftRight(z, 27)), constant(0x94D049BB133111EB));
+  return k.bitXor(z, k.shiftRight(z, 31));
+}
+
+std::array<Value, 4> emitRandomBlock(KernelBuilder &k, Value key, Value block,
+                                     Value counter1, Value counter2,
+                                     Value counter3) {
+  Type word = k.i32(), words = k.vectorOf(word);
+  auto low = [&](Value x) -> Value {
+    return k.broadcast(arith::TruncIOp::create(k.b, word, x));
+  };
+  std::array<Value, 4> c = {
+      k.add(low(k.shiftLeft(block, 4)), k.lanes(word)), low(counter1),
+      low(counter2), low(counter3)};
+  Value key0 = low(key), key1 = low(k.shiftRight(key, 32));
+  Value m0 = k.constantI(0xD2511F53, words), m1 = k.constantI(0xCD9E8D57, words);
+  Value w0 = k.constantI(0x9E3779B9, words), w1 = k.constantI(0xBB67AE85, words);
+  for (int round = 0; round < 10; ++round) {
+    auto p0 = arith::MulUIExtendedOp::create(k.b, m0, c[0]);
+    auto p1 = arith::MulUIExtendedOp::create(k.b, m1, c[2]);
+    c = {k.bitXor(k.bitXor(p1.getHigh(), c[1]), key0), p1.getLow(),
+         k.bitXor(k.bitXor(p0.getHigh(), c[3]), key1), p0.getLow()};
+    key0 = k.add(key0, w0);
+    key1 = k.add(key1, w1);
+  }
+  return c;
+}
+
+} // namespace kiln::cpu
