@@ -61,12 +61,22 @@ def peak_mib(pid):
     return 0.0
 
 
+def wait_until_quiet(options):
+    """Waits for half a second in which nobody computes, or the end of patience."""
+    while time.monotonic() < options.deadline:
+        before, start = machine_seconds(), time.monotonic()
+        time.sleep(0.5)
+        used, wall = machine_seconds() - before, time.monotonic() - start
+        if used <= options.quiet * wall + 1 / TICK:
+            return
+
+
 class Side:
     """A process that trains; `rounds` and `disturbed` hold milliseconds of steps."""
 
-    def __init__(self, name, command, allowed, **popen):
+    def __init__(self, name, command, options, **popen):
         self.name = name
-        self.allowed = allowed
+        self.options = options
         self.rounds, self.disturbed, self.last = [], [], []
         self.process = subprocess.Popen(list(map(str, command)), **popen)
 
@@ -77,6 +87,7 @@ class Side:
         return machine_seconds() - process_seconds(self.process.pid), time.monotonic()
 
     def begin_round(self):
+        wait_until_quiet(self.options)
         self.rounds.append([])
         self.last = []
 
@@ -85,7 +96,7 @@ class Side:
         self.last.append(milliseconds)
         used, wall = (b - a for a, b in zip(before, self.clock()))
         # Two ticks more, by which /proc/stat may be late.
-        if used <= self.allowed * wall + 2 / TICK:
+        if used <= self.options.quiet * wall + 2 / TICK:
             self.rounds[-1].append(milliseconds)
         else:
             self.disturbed.append(milliseconds)
@@ -120,7 +131,7 @@ class Peer(Side):
         elif name != "eager":
             raise SystemExit(f"peer_step.py: no peer '{name}'")
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-        super().__init__(name, command, options.quiet, env=environment, **pipes)
+        super().__init__(name, command, options, env=environment, **pipes)
         about = self.read()
         self.title = f"PyTorch {about['torch']} {name} ({about['blas']})"
 
@@ -152,7 +163,7 @@ class Kiln(Side):
         command += [f"--threads={options.threads}", f"--log={self.log}"]
         environment = dict(os.environ, OMP_NUM_THREADS=str(options.threads))
         streams = {"stdout": subprocess.DEVNULL, "env": environment}
-        super().__init__("kiln", command, options.quiet, **streams)
+        super().__init__("kiln", command, options, **streams)
         self.title = "kiln"
         for _ in range(2):
             self.next_step()
@@ -237,8 +248,15 @@ def main():
     parser.add_argument("--python", default="python3", help="an interpreter with PyTorch")
     parser.add_argument("--openblas", help="the library that the executable uses")
     parser.add_argument("--quiet", type=float, default=0.08, help="CPUs others may use")
+    parser.add_argument(
+        "--patience",
+        type=float,
+        default=0,
+        help="seconds of the whole run to wait, before each turn, for an idle machine",
+    )
     parser.add_argument("--markdown", type=pathlib.Path, help="append the table to it")
     options = parser.parse_args()
+    options.deadline = time.monotonic() + options.patience
     sides = []
     with tempfile.TemporaryDirectory() as work:
         try:
