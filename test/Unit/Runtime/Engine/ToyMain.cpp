@@ -1,0 +1,21 @@
+//===- ToyMain.cpp - The toy model as an executable -----------------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "ToyProgram.h"
+#include "kiln/Runtime/Training/Driver.h"
+
+#include <cstdio>
+
+int main(int argc, char **argv) {
+  kiln::Result<std::unique_ptr<kiln::Engine>> engine =
+      kiln::toy::makeEngine(kiln::toy::describe());
+  if (!engine.ok()) {
+    std::fprintf(stderr, "error: %s\n", engine.status().message().c_str());
+    return int(engine.status().code());
+  }
+  return kiln::runTraining(**engine, argc, argv);
+}

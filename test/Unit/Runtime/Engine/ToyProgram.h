@@ -1,0 +1,52 @@
+//===- ToyProgram.h - A small model with handwritten kernels ----*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A bigram language model over bytes: hidden = E[token], logits = hidden U,
+// trained by SGD with momentum and clipping, in two micro-batches. Its
+// description uses every kind of command, and is planned by hand. Faults can be
+// planted in the plan.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_TEST_UNIT_RUNTIME_ENGINE_TOYPROGRAM_H
+#define KILN_TEST_UNIT_RUNTIME_ENGINE_TOYPROGRAM_H
+
+#include "kiln/Runtime/Engine/Engine.h"
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+
+namespace kiln::toy {
+
+constexpr int64_t vocabulary = 256;
+constexpr int64_t width = 16;
+constexpr int64_t batch = 4;
+constexpr int64_t length = 8;
+constexpr int64_t microbatches = 2;
+constexpr int maxThreads = 3;
+
+struct Options {
+  bool hasWeights = false;
+  bool clip = true;
+  bool eval = true;
+  bool gradients = false; ///< Outputs "gradient:...".
+  /// Slot of "train" that is planned one byte too small; empty: none.
+  std::string shortSlot;
+  /// Slot of "train" whose last use is planned one command too early.
+  std::string shortLife;
+};
+
+/// The program description.
+nlohmann::json describe(const Options &options = {});
+
+/// An engine for a description like that of describe().
+Result<std::unique_ptr<Engine>> makeEngine(const nlohmann::json &description);
+
+} // namespace kiln::toy
+
+#endif // KILN_TEST_UNIT_RUNTIME_ENGINE_TOYPROGRAM_H

@@ -1,0 +1,124 @@
+//===- OptionsTest.cpp - Flags and their contradictions -------------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "kiln/Runtime/Training/Options.h"
+
+#include <gtest/gtest.h>
+#include <vector>
+
+using namespace kiln;
+
+namespace {
+
+Result<ParsedOptions> parse(std::vector<const char *> flags) {
+  flags.insert(flags.begin(), "train");
+  return parseOptions(int(flags.size()), flags.data());
+}
+
+TEST(OptionsTest, ReadsEveryKindOfFlag) {
+  Result<ParsedOptions> parsed =
+      parse({"--data=d.bin", "--steps=20", "--seed=7", "--lr=1e-2",
+             "--lr-schedule=wsd", "--cooldown-steps=5", "--warmup-steps=3",
+             "--min-lr=1e-3", "--grad-clip=0", "--shuffle=9", "--save=out",
+             "--save-every=4", "--keep=2", "--val-data=v.bin", "--val-every=5",
+             "--val-batches=2", "--log=l.jsonl", "--threads=2"});
+  ASSERT_TRUE(parsed.ok()) << parsed.status().message();
+  const Options &options = parsed->options;
+  EXPECT_EQ(options.steps, 20);
+  EXPECT_EQ(options.seed, 7u);
+  EXPECT_EQ(options.schedule.kind, ScheduleKind::Wsd);
+  EXPECT_EQ(options.schedule.rate, 1e-2);
+  EXPECT_EQ(options.schedule.cooldownSteps, 5);
+  EXPECT_EQ(options.gradClip, 0.0);
+  EXPECT_EQ(options.shuffle, std::optional<uint64_t>(9));
+  EXPECT_EQ(options.keep, 2);
+  EXPECT_EQ(options.valBatches, 2);
+  EXPECT_EQ(options.threads, 2);
+}
+
+TEST(OptionsTest, DefaultsAreThoseOfTheDocumentation) {
+  Result<ParsedOptions> parsed = parse({"--data=d.bin", "--steps=1"});
+  ASSERT_TRUE(parsed.ok());
+  EXPECT_EQ(parsed->options.gradClip, 1.0);
+  EXPECT_EQ(parsed->options.schedule.kind, ScheduleKind::Constant);
+  EXPECT_FALSE(parsed->options.shuffle);
+}
+
+TEST(OptionsTest, HelpIsNoError) {
+  Result<ParsedOptions> parsed = parse({"--help"});
+  ASSERT_TRUE(parsed.ok());
+  ASSERT_TRUE(parsed->help);
+  EXPECT_NE(parsed->help->find("--resume"), std::string::npos);
+}
+
+TEST(OptionsTest, EvaluationNeedsNoTrainingData) {
+  EXPECT_TRUE(parse({"--steps=0", "--val-data=v.bin"}).ok());
+  EXPECT_TRUE(parse({"--generate=5"}).ok());
+  EXPECT_TRUE(parse({"--check-memory"}).ok());
+  EXPECT_TRUE(parse({"--describe"}).ok());
+}
+
+struct BadFlags {
+  std::vector<const char *> flags;
+  const char *message; ///< What the one line must say.
+};
+
+class BadOptionsTest : public testing::TestWithParam<BadFlags> {};
+
+TEST_P(BadOptionsTest, AreUsageErrorsOfOneLine) {
+  Result<ParsedOptions> parsed = parse(GetParam().flags);
+  ASSERT_FALSE(parsed.ok());
+  EXPECT_EQ(parsed.status().code(), ExitCode::Usage);
+  EXPECT_NE(parsed.status().message().find(GetParam().message),
+            std::string::npos)
+      << parsed.status().message();
+  EXPECT_EQ(parsed.status().message().find('\n'), std::string::npos);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Flags, BadOptionsTest,
+    testing::Values(
+        BadFlags{{}, "--steps is required"},
+        BadFlags{{"--nonsense"}, "--nonsense"},
+        BadFlags{{"stray", "--describe"}, "stray"},
+        BadFlags{{"--steps=5"}, "--steps needs --data"},
+        BadFlags{{"--steps=x", "--data=d"}, "--steps"},
+        BadFlags{{"--steps=-1", "--data=d"}, "--steps"},
+        BadFlags{{"--steps=0"}, "nothing to do"},
+        BadFlags{{"--steps=1", "--steps=2", "--data=d"}, "--steps"},
+        BadFlags{{"--steps=1", "--data=d", "--lr=-1"}, "--lr"},
+        BadFlags{{"--steps=1", "--data=d", "--lr=nan"}, "--lr"},
+        BadFlags{{"--steps=1", "--data=d", "--grad-clip=inf"}, "--grad-clip"},
+        BadFlags{{"--steps=1", "--data=d", "--lr-schedule=step"},
+                 "--lr-schedule"},
+        BadFlags{{"--steps=1", "--data=d", "--lr-schedule=wsd"},
+                 "--cooldown-steps"},
+        BadFlags{{"--steps=1", "--data=d", "--lr-schedule=exponential"},
+                 "--lr-gamma"},
+        BadFlags{{"--steps=1", "--data=d", "--cooldown-steps=1"},
+                 "--lr-schedule=wsd"},
+        BadFlags{{"--steps=1", "--data=d", "--min-lr=1e-5"}, "--lr-schedule"},
+        BadFlags{{"--steps=1", "--data=d", "--lr-schedule=cosine", "--lr=1e-5",
+                  "--min-lr=1e-4"},
+                 "above --lr"},
+        BadFlags{{"--steps=1", "--data=d", "--lr-scaling=sqrt"},
+                 "--base-batch"},
+        BadFlags{
+            {"--steps=1", "--data=d", "--warmup-steps=1", "--warmup=constant"},
+            "--lr-scaling"},
+        BadFlags{{"--steps=1", "--data=d", "--save-every=2"}, "--save"},
+        BadFlags{{"--steps=1", "--data=d", "--val-every=2"}, "--val-data"},
+        BadFlags{{"--steps=1", "--data=d", "--init=m", "--from-scratch"},
+                 "contradict"},
+        BadFlags{{"--steps=1", "--data=d", "--resume=m", "--init=m"},
+                 "contradicts"},
+        BadFlags{{"--steps=1", "--data=d", "--prompt=hi"}, "--generate"},
+        BadFlags{{"--generate=1", "--temperature=-1"}, "--temperature"},
+        BadFlags{{"--generate=1", "--trace=t.json"}, "--steps"},
+        BadFlags{{"--steps=1", "--data=d", "--threads=0"}, "--threads"}));
+
+} // namespace

@@ -1,0 +1,117 @@
+//===- ProgramInputsTest.cpp - Inputs by name -----------------------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "ProgramInputs.h"
+
+#include <cstring>
+#include <gtest/gtest.h>
+
+using namespace kiln;
+
+namespace {
+
+/// Holds tensors and computes nothing.
+class StorageEngine final : public Engine {
+public:
+  explicit StorageEngine(ProgramInfo program) {
+    description_.programs.push_back(std::move(program));
+    for (const ValueInfo &value : description_.programs[0].inputs)
+      storage_.emplace_back(size_t(value.bytes() + 8));
+    for (const ValueInfo &value : description_.programs[0].outputs)
+      outputs_.emplace_back(size_t(value.bytes() + 8));
+  }
+  const Description &description() const override { return description_; }
+  Status start(int) override { return Status(); }
+  int threads() const override { return 1; }
+  char *stateData(size_t) override { return nullptr; }
+  char *inputData(size_t, size_t i) override { return storage_[i].data(); }
+  char *outputData(size_t, size_t i) override { return outputs_[i].data(); }
+  Status run(size_t) override { return Status(); }
+
+  template <typename T> const T *input(size_t i) {
+    return reinterpret_cast<const T *>(storage_[i].data());
+  }
+
+private:
+  Description description_;
+  std::vector<std::vector<char>> storage_, outputs_;
+};
+
+ProgramInfo trainProgram() {
+  return {"train",
+          {{"tokens", TensorType::I32, {4, 3}},
+           {"targets", TensorType::I32, {4, 3}},
+           {"rng", TensorType::I64, {2, 3}},
+           {"loss_scale", TensorType::F64, {}},
+           {"lr", TensorType::F64, {}}},
+          {{"loss", TensorType::F64, {}}}};
+}
+
+SequenceReader counting() {
+  return [](int64_t index, int64_t length, int32_t *tokens, int32_t *targets) {
+    for (int64_t i = 0; i < length; ++i) {
+      tokens[i] = int32_t(index * 100 + i);
+      targets[i] = i == 0 ? ignoredTarget : int32_t(index * 100 + i + 1);
+    }
+    return Status();
+  };
+}
+
+TEST(ProgramInputsTest, WritesABatch) {
+  StorageEngine engine(trainProgram());
+  Result<ProgramInputs> inputs = ProgramInputs::bind(engine, 0);
+  ASSERT_TRUE(inputs.ok()) << inputs.status().message();
+  Result<int64_t> counted = inputs->writeBatch(counting(), 5, 4, 42, 9);
+  ASSERT_TRUE(counted.ok());
+  EXPECT_EQ(*counted, 8);
+  EXPECT_EQ(engine.input<int32_t>(0)[0], 500);
+  EXPECT_EQ(engine.input<int32_t>(0)[11], 802);
+  EXPECT_EQ(engine.input<int32_t>(1)[11], 803);
+  EXPECT_EQ(engine.input<double>(3)[0], 1.0 / 8);
+  const int64_t rng[] = {42, 9, 0, 42, 9, 2};
+  EXPECT_EQ(std::memcmp(engine.input<int64_t>(2), rng, sizeof(rng)), 0);
+  inputs->writeUpdate(0.25, 10, 1.0);
+  EXPECT_EQ(engine.input<double>(4)[0], 0.25);
+}
+
+TEST(ProgramInputsTest, MissingRowsDoNotCount) {
+  StorageEngine engine(trainProgram());
+  Result<ProgramInputs> inputs = ProgramInputs::bind(engine, 0);
+  ASSERT_TRUE(inputs.ok());
+  Result<int64_t> counted = inputs->writeBatch(counting(), 0, 1, 0, 0);
+  ASSERT_TRUE(counted.ok());
+  EXPECT_EQ(*counted, 2);
+  EXPECT_EQ(engine.input<int32_t>(1)[3], ignoredTarget);
+  EXPECT_EQ(engine.input<int32_t>(0)[3], 0);
+}
+
+TEST(ProgramInputsTest, RefusesWhatItDoesNotKnow) {
+  ProgramInfo unknown = trainProgram();
+  unknown.inputs[4].name = "temperature";
+  StorageEngine engine(unknown);
+  Result<ProgramInputs> inputs = ProgramInputs::bind(engine, 0);
+  ASSERT_FALSE(inputs.ok());
+  EXPECT_NE(inputs.status().message().find("'temperature'"), std::string::npos);
+}
+
+TEST(ProgramInputsTest, RefusesOtherTypesAndShapes) {
+  for (int change = 0; change < 4; ++change) {
+    ProgramInfo program = trainProgram();
+    if (change == 0)
+      program.inputs[0].type = TensorType::I64;
+    if (change == 1)
+      program.inputs[1].shape = {4, 4};
+    if (change == 2)
+      program.inputs[2].shape = {3, 3};
+    if (change == 3)
+      program.outputs[0].type = TensorType::F32;
+    StorageEngine engine(program);
+    EXPECT_FALSE(ProgramInputs::bind(engine, 0).ok()) << change;
+  }
+}
+
+} // namespace

@@ -1,0 +1,96 @@
+//===- ScheduleTest.cpp - Learning rates against closed forms -------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "kiln/Runtime/Training/Schedule.h"
+
+#include <cmath>
+#include <gtest/gtest.h>
+
+using namespace kiln;
+
+namespace {
+
+ScheduleOptions options(ScheduleKind kind) {
+  ScheduleOptions options;
+  options.rate = 0.1;
+  options.minRate = kind == ScheduleKind::Constant ? 0.0 : 0.01;
+  options.kind = kind;
+  return options;
+}
+
+TEST(ScheduleTest, ConstantIsConstant) {
+  Schedule schedule(options(ScheduleKind::Constant), 10, 4);
+  for (int64_t step = 0; step < 20; ++step)
+    EXPECT_EQ(schedule.rate(step), 0.1);
+}
+
+TEST(ScheduleTest, GradualWarmupReachesThePeakWithItsLastStep) {
+  ScheduleOptions warm = options(ScheduleKind::Constant);
+  warm.warmupSteps = 4;
+  Schedule schedule(warm, 10, 4);
+  EXPECT_DOUBLE_EQ(schedule.rate(0), 0.025);
+  EXPECT_DOUBLE_EQ(schedule.rate(1), 0.05);
+  EXPECT_DOUBLE_EQ(schedule.rate(3), 0.1);
+  EXPECT_EQ(schedule.rate(4), 0.1);
+}
+
+TEST(ScheduleTest, ConstantWarmupHoldsTheUnscaledRate) {
+  ScheduleOptions warm = options(ScheduleKind::Constant);
+  warm.warmupSteps = 3;
+  warm.warmup = WarmupKind::Constant;
+  warm.scaling = RateScaling::Linear;
+  warm.baseBatch = 8;
+  Schedule schedule(warm, 10, 32);
+  EXPECT_EQ(schedule.rate(0), 0.1);
+  EXPECT_EQ(schedule.rate(2), 0.1);
+  EXPECT_DOUBLE_EQ(schedule.rate(3), 0.4);
+}
+
+TEST(ScheduleTest, LinearFallsToTheMinimum) {
+  ScheduleOptions decay = options(ScheduleKind::Linear);
+  decay.warmupSteps = 2;
+  Schedule schedule(decay, 12, 4);
+  EXPECT_DOUBLE_EQ(schedule.rate(2), 0.1);
+  EXPECT_DOUBLE_EQ(schedule.rate(7), 0.01 + 0.09 * 0.5);
+  EXPECT_DOUBLE_EQ(schedule.rate(11), 0.01 + 0.09 * 0.1);
+}
+
+TEST(ScheduleTest, CosineIsHalfWayInTheMiddle) {
+  Schedule schedule(options(ScheduleKind::Cosine), 100, 4);
+  EXPECT_DOUBLE_EQ(schedule.rate(0), 0.1);
+  EXPECT_DOUBLE_EQ(schedule.rate(50), 0.055);
+  EXPECT_DOUBLE_EQ(schedule.rate(25), 0.01 + 0.09 * 0.5 * (1 + std::sqrt(0.5)));
+  EXPECT_DOUBLE_EQ(schedule.rate(100), 0.01);
+}
+
+TEST(ScheduleTest, WsdIsStableUntilTheCooldown) {
+  ScheduleOptions wsd = options(ScheduleKind::Wsd);
+  wsd.cooldownSteps = 4;
+  Schedule schedule(wsd, 20, 4);
+  for (int64_t step = 0; step <= 16; ++step)
+    EXPECT_EQ(schedule.rate(step), 0.1) << step;
+  EXPECT_DOUBLE_EQ(schedule.rate(17), 0.01 + 0.09 * 0.75);
+  EXPECT_DOUBLE_EQ(schedule.rate(19), 0.01 + 0.09 * 0.25);
+}
+
+TEST(ScheduleTest, ExponentialStopsAtTheMinimum) {
+  ScheduleOptions decay = options(ScheduleKind::Exponential);
+  decay.gamma = 0.5;
+  Schedule schedule(decay, 20, 4);
+  EXPECT_DOUBLE_EQ(schedule.rate(0), 0.1);
+  EXPECT_DOUBLE_EQ(schedule.rate(2), 0.025);
+  EXPECT_DOUBLE_EQ(schedule.rate(9), 0.01);
+}
+
+TEST(ScheduleTest, SqrtScalingTakesTheRoot) {
+  ScheduleOptions scaled = options(ScheduleKind::Constant);
+  scaled.scaling = RateScaling::Sqrt;
+  scaled.baseBatch = 8;
+  EXPECT_DOUBLE_EQ(Schedule(scaled, 10, 32).rate(0), 0.2);
+}
+
+} // namespace
