@@ -41,8 +41,8 @@ std::string removeTree(const std::string &path) {
   return error ? "cannot remove '" + path + "': " + error.message() : "";
 }
 
-/// Removes what runs left that died while they saved or pruned. Safe because
-/// the lock is held.
+/// Removes what is neither a checkpoint nor about to become one, such as what
+/// runs left that died while they saved. Safe because the lock is held.
 Status removeLeftovers(const std::string &path) {
   std::error_code error;
   std::filesystem::directory_iterator it(path, error), end;
@@ -59,6 +59,12 @@ Status removeLeftovers(const std::string &path) {
     if (std::string fault = removeTree(leftover); !fault.empty())
       return Status::error(fault);
   return Status();
+}
+
+void noteSequences(const std::vector<ListedCheckpoint> &list, int64_t &last) {
+  for (const ListedCheckpoint &entry : list)
+    if (entry.manifest.ok())
+      last = std::max(last, entry.manifest->sequence);
 }
 
 std::string trashName(const std::string &directory, const std::string &name) {
@@ -143,6 +149,11 @@ Result<CheckpointDir> CheckpointDir::open(const std::string &path) {
   char page[4096] = {};
   if (Status status = probe->write(page, sizeof page); !status.ok())
     return status;
+
+  Result<std::vector<ListedCheckpoint>> existing = listCheckpoints(path);
+  if (!existing.ok())
+    return Status::error(existing.status().message());
+  noteSequences(*existing, result.lastSequence_);
   return result;
 }
 
@@ -153,6 +164,7 @@ CheckpointDir::CheckpointDir(CheckpointDir &&other) noexcept {
 CheckpointDir &CheckpointDir::operator=(CheckpointDir &&other) noexcept {
   std::swap(path_, other.path_);
   std::swap(lock_, other.lock_);
+  std::swap(lastSequence_, other.lastSequence_);
   return *this;
 }
 
@@ -196,14 +208,12 @@ Status CheckpointDir::save(int64_t step,
   CheckpointManifest manifest;
   manifest.step = step;
   manifest.extra = extra;
-  for (const ListedCheckpoint &entry : *existing)
-    if (entry.manifest.ok())
-      manifest.sequence =
-          std::max(manifest.sequence, entry.manifest->sequence + 1);
+  noteSequences(*existing, lastSequence_);
+  manifest.sequence = lastSequence_ + 1;
 
   std::string staging = path_ + "/" + kStagingPrefix + std::to_string(step) +
                         "." + std::to_string(::getpid());
-  removeTree(staging); // of an earlier attempt that could not be removed
+  removeTree(staging); // of an earlier save of this step
   if (::mkdir(staging.c_str(), 0777) != 0)
     return Status::error("cannot create '" + staging +
                          "': " + errnoText(errno));
@@ -221,6 +231,8 @@ Status CheckpointDir::save(int64_t step,
     return status;
   }
 
+  lastSequence_ = manifest.sequence;
+
   // The new checkpoint is in place. What fails from here on does not undo it,
   // but nothing older may go before it is known to be durable.
   if (int error = syncDirectory(path_)) {
@@ -229,11 +241,9 @@ Status CheckpointDir::save(int64_t step,
                     "; older checkpoints are kept");
     return Status();
   }
-  // A checkpoint that was replaced is in one of these now.
-  for (const std::string &old :
-       {staging, trashName(path_, checkpointName(step))})
-    if (std::string fault = removeTree(old); !fault.empty())
-      notes.push_back(fault);
+  // A checkpoint that was replaced is among these.
+  if (Status leftovers = removeLeftovers(path_); !leftovers.ok())
+    notes.push_back(leftovers.message());
   if (Status latest = writeFile(path_ + "/latest", checkpointName(step) + "\n");
       !latest.ok())
     notes.push_back(latest.message());
@@ -263,7 +273,7 @@ Status CheckpointDir::commit(const std::string &staging,
     bool moved = ::rename(target.c_str(), trash.c_str()) == 0;
     error = ::rename(staging.c_str(), target.c_str()) == 0 ? 0 : errno;
     if (error != 0 && moved)
-      (void)!::rename(trash.c_str(), target.c_str());
+      (void)::rename(trash.c_str(), target.c_str());
   }
   if (error != 0)
     return Status::error("cannot rename '" + staging + "' to '" + target +

@@ -98,6 +98,9 @@ private:
   void prune(int keep, std::vector<std::string> &notes) const;
   std::string path_;
   int lock_ = -1;
+  /// The highest sequence number seen, so that one manifest that cannot be read
+  /// for a moment does not make the next checkpoint look old.
+  int64_t lastSequence_ = -1;
 };
 
 struct FoundCheckpoint {

@@ -1,0 +1,151 @@
+//===- CheckpointFaultTest.cpp - Failing and dying while saving -----------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Whatever call of a save fails, the save says so, nothing new is left, and the
+// previous checkpoint is found. Whatever call the process dies at, a valid
+// checkpoint is found by the next run.
+//
+//===----------------------------------------------------------------------===//
+
+#include "FaultInjection.h"
+#include "TestFiles.h"
+#include "kiln/Runtime/Files/CheckpointDir.h"
+#include <cerrno>
+#include <sys/wait.h>
+#include <unistd.h>
+
+using namespace kiln;
+
+namespace {
+
+Status save(CheckpointDir &directory, int64_t step, int keep,
+            std::vector<std::string> &notes) {
+  return directory.save(
+      step,
+      [&](CheckpointStage &stage) {
+        if (Status status = stage.addText("config.json", "{}"); !status.ok())
+          return status;
+        return stage.addTensors("model.safetensors",
+                                {{"w", TensorType::U8, {6}}},
+                                [&](SafeTensorsWriter &writer) {
+                                  return writer.write("abcdef", 6);
+                                });
+      },
+      {}, keep, notes);
+}
+
+/// Steps that are saved before the save under test, which is of step 3 (a new
+/// one) or 2 (replaced).
+void prepare(const std::string &path) {
+  Result<CheckpointDir> directory = CheckpointDir::open(path);
+  ASSERT_TRUE(directory.ok());
+  std::vector<std::string> notes;
+  for (int64_t step : {1, 2})
+    expectOk(save(*directory, step, 0, notes));
+}
+
+void expectNoLeftovers(const TestDirectory &temporary) {
+  for (const std::string &name : temporary.names())
+    EXPECT_TRUE(name == ".lock" || name == "latest" ||
+                name.substr(0, 11) == "checkpoint-")
+        << name;
+}
+
+/// Returns how many calls were failed.
+int sweepErrors(int64_t step, int error, int keep) {
+  for (int call = 1;; ++call) {
+    TestDirectory temporary;
+    prepare(temporary.path());
+    Result<CheckpointDir> directory = CheckpointDir::open(temporary.path());
+    EXPECT_TRUE(directory.ok());
+    Status status;
+    std::vector<std::string> notes;
+    bool fired;
+    {
+      Fault fault(call, error);
+      status = save(*directory, step, keep, notes);
+      fired = fault.fired();
+    }
+    if (!fired) {
+      expectOk(status);
+      EXPECT_TRUE(notes.empty());
+      return call - 1;
+    }
+    // After the commit a failure is a note. A failing close of a file that was
+    // only read is nobody's problem.
+    Result<FoundCheckpoint> found = findCheckpoint(temporary.path());
+    EXPECT_TRUE(found.ok()) << found.status().message();
+    if (found.ok()) {
+      EXPECT_TRUE(found->notes.empty()) << "call " << call;
+      EXPECT_EQ(found->manifest.sequence, status.ok() ? 2 : 1)
+          << "call " << call;
+    }
+    // A checkpoint that was replaced stays until the new one is known to be
+    // durable.
+    bool notSynced = !notes.empty() &&
+                     notes[0].find("could not be synced") != std::string::npos;
+    if (!notSynced)
+      expectNoLeftovers(temporary);
+    // The next save works and tidies up.
+    notes.clear();
+    expectOk(save(*directory, 9, 0, notes));
+    EXPECT_TRUE(notes.empty());
+    expectNoLeftovers(temporary);
+  }
+}
+
+TEST(CheckpointFault, EveryFailingCall) {
+  for (int64_t step : {3, 2})
+    for (int error : {EIO, ENOSPC})
+      EXPECT_GT(sweepErrors(step, error, 1), 30);
+}
+
+// renameat2 is not supported by every file system; then every call of the other
+// way must be as safe.
+TEST(CheckpointFault, WithoutRenameat2) {
+  EXPECT_GT(sweepErrors(3, EINVAL, 0), 30);
+  EXPECT_GT(sweepErrors(2, EINVAL, 0), 30);
+}
+
+TEST(CheckpointFault, DyingAtEveryCall) {
+  int swept = 0;
+  for (int64_t step : {3, 2}) {
+    bool died = true;
+    for (int call = 1; died; ++call) {
+      TestDirectory temporary;
+      prepare(temporary.path());
+      pid_t child = ::fork();
+      if (child == 0) {
+        Result<CheckpointDir> directory = CheckpointDir::open(temporary.path());
+        std::vector<std::string> notes;
+        Fault fault(call, 0, /*kill=*/true);
+        ::_exit(directory.ok() && save(*directory, step, 1, notes).ok() ? 0
+                                                                        : 1);
+      }
+      int result = 0;
+      ASSERT_EQ(::waitpid(child, &result, 0), child);
+      ASSERT_TRUE(WIFEXITED(result));
+      died = WEXITSTATUS(result) == 99;
+      ASSERT_TRUE(died || WEXITSTATUS(result) == 0);
+      swept += died;
+
+      Result<CheckpointDir> next = CheckpointDir::open(temporary.path());
+      ASSERT_TRUE(next.ok()) << next.status().message();
+      expectNoLeftovers(temporary);
+      Result<FoundCheckpoint> found = findCheckpoint(temporary.path());
+      ASSERT_TRUE(found.ok())
+          << "call " << call << ": " << found.status().message();
+      EXPECT_TRUE(found->notes.empty()) << "call " << call;
+      EXPECT_GE(found->manifest.sequence, 1) << "call " << call;
+      if (!died)
+        EXPECT_EQ(found->manifest.sequence, 2);
+    }
+  }
+  EXPECT_GT(swept, 60);
+}
+
+} // namespace

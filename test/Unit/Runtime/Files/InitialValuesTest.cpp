@@ -1,0 +1,164 @@
+//===- InitialValuesTest.cpp - Tests of initial values --------------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Any slice equals that part of the whole; the distributions have their
+// moments.
+//
+//===----------------------------------------------------------------------===//
+
+#include "kiln/Runtime/Files/InitialValues.h"
+#include "TestFiles.h"
+#include <cmath>
+#include <cstring>
+
+using namespace kiln;
+using nlohmann::json;
+
+namespace {
+
+InitialValue parse(const json &init) {
+  Result<InitialValue> result = parseInitialValue(init, "state 'x'");
+  EXPECT_TRUE(result.ok()) << result.status().message();
+  return result.ok() ? *result : InitialValue();
+}
+
+std::vector<double> fill(const InitialValue &init, uint64_t seed,
+                         std::string_view name,
+                         const std::vector<int64_t> &shape, int64_t begin,
+                         int64_t end) {
+  std::vector<double> values(end - begin);
+  expectOk(fillInitialValue(init, seed, name, shape, TensorType::F64, begin,
+                            end, values.data()));
+  return values;
+}
+
+TEST(InitialValues, SlicesAgreeWithTheWhole) {
+  for (json init :
+       {json{{"kind", "normal"}, {"mean", 0.5}, {"stddev", 2.0}},
+        json{{"kind", "uniform"}, {"low", -1.0}, {"high", 3.0}},
+        json{{"kind", "rope_sin"},
+             {"inv_freq", {1.0, 0.1, 0.01, 0.001, 1e-4, 1e-5, 1e-6}},
+             {"scale", 1.0}}}) {
+    InitialValue value = parse(init);
+    std::vector<double> whole = fill(value, 7, "w", {200, 7}, 0, 1400);
+    for (int64_t begin : {0, 1, 2, 511, 513, 1399})
+      for (int64_t end : {begin, begin + 1, int64_t{1400}}) {
+        std::vector<double> part = fill(value, 7, "w", {200, 7}, begin, end);
+        for (int64_t i = begin; i < end; ++i)
+          ASSERT_EQ(part[i - begin], whole[i]) << init << " " << i;
+      }
+  }
+}
+
+TEST(InitialValues, DependOnSeedAndName) {
+  InitialValue normal =
+      parse({{"kind", "normal"}, {"mean", 0.0}, {"stddev", 1.0}});
+  std::vector<double> base = fill(normal, 1, "a", {64}, 0, 64);
+  EXPECT_EQ(base, fill(normal, 1, "a", {64}, 0, 64));
+  EXPECT_NE(base, fill(normal, 2, "a", {64}, 0, 64));
+  EXPECT_NE(base, fill(normal, 1, "b", {64}, 0, 64));
+  // Not on the shape: a padded or reshaped tensor keeps its values.
+  EXPECT_EQ(base, fill(normal, 1, "a", {8, 16}, 0, 64));
+}
+
+TEST(InitialValues, NormalHasItsMoments) {
+  InitialValue normal =
+      parse({{"kind", "normal"}, {"mean", 0.25}, {"stddev", 0.02}});
+  int64_t count = 200'000;
+  std::vector<double> values = fill(normal, 3, "w", {count}, 0, count);
+  double mean = 0, square = 0, fourth = 0, product = 0;
+  for (double value : values)
+    mean += value / count;
+  for (int64_t i = 0; i < count; ++i) {
+    double z = (values[i] - 0.25) / 0.02;
+    square += z * z / count;
+    fourth += z * z * z * z / count;
+    product += z * (values[(i + 1) % count] - 0.25) / 0.02 / count;
+  }
+  // Five standard errors each.
+  EXPECT_NEAR(mean, 0.25, 5 * 0.02 / std::sqrt(double(count)));
+  EXPECT_NEAR(square, 1.0, 5 * std::sqrt(2.0 / count));
+  EXPECT_NEAR(fourth, 3.0, 5 * std::sqrt(96.0 / count));
+  EXPECT_NEAR(product, 0.0, 5 / std::sqrt(double(count)));
+}
+
+TEST(InitialValues, UniformHasItsRangeAndMoments) {
+  InitialValue uniform =
+      parse({{"kind", "uniform"}, {"low", -1.0}, {"high", 3.0}});
+  int64_t count = 100'000;
+  double mean = 0;
+  for (double value : fill(uniform, 3, "w", {count}, 0, count)) {
+    ASSERT_GE(value, -1.0);
+    ASSERT_LT(value, 3.0);
+    mean += value / count;
+  }
+  EXPECT_NEAR(mean, 1.0, 5 * 4 / std::sqrt(12.0 * count));
+}
+
+TEST(InitialValues, RopeTables) {
+  json init = {{"kind", "rope_cos"}, {"inv_freq", {1.0, 0.25}}, {"scale", 1.5}};
+  std::vector<double> cosines = fill(parse(init), 0, "c", {5, 2}, 0, 10);
+  init["kind"] = "rope_sin";
+  std::vector<double> sines = fill(parse(init), 0, "s", {5, 2}, 0, 10);
+  for (int t = 0; t < 5; ++t)
+    for (int i = 0; i < 2; ++i) {
+      double angle = t * (i ? 0.25 : 1.0);
+      EXPECT_EQ(cosines[2 * t + i], 1.5 * std::cos(angle));
+      EXPECT_EQ(sines[2 * t + i], 1.5 * std::sin(angle));
+    }
+  std::vector<float> data(10);
+  Status status = fillInitialValue(parse(init), 0, "s", {2, 5}, TensorType::F32,
+                                   0, 10, data.data());
+  ASSERT_FALSE(status.ok());
+  EXPECT_NE(status.message().find("rotary"), std::string::npos);
+}
+
+TEST(InitialValues, RoundsToTheType) {
+  InitialValue normal =
+      parse({{"kind", "normal"}, {"mean", 0.0}, {"stddev", 1.0}});
+  std::vector<double> wide = fill(normal, 5, "w", {999}, 0, 999);
+  std::vector<float> single(999);
+  std::vector<uint16_t> brain(999);
+  expectOk(fillInitialValue(normal, 5, "w", {999}, TensorType::F32, 0, 999,
+                            single.data()));
+  expectOk(fillInitialValue(normal, 5, "w", {999}, TensorType::BF16, 0, 999,
+                            brain.data()));
+  for (int i = 0; i < 999; ++i) {
+    EXPECT_EQ(single[i], float(wide[i]));
+    EXPECT_EQ(brain[i], doubleToBfloat(wide[i]));
+  }
+}
+
+TEST(InitialValues, Constants) {
+  std::vector<int64_t> zeros(4, 77);
+  expectOk(fillInitialValue(parse({{"kind", "constant"}, {"value", 0}}), 0, "z",
+                            {4}, TensorType::I64, 0, 4, zeros.data()));
+  EXPECT_EQ(zeros, std::vector<int64_t>(4, 0));
+  EXPECT_EQ(
+      fill(parse({{"kind", "constant"}, {"value", 1.5}}), 0, "c", {2}, 0, 2),
+      (std::vector<double>{1.5, 1.5}));
+  Status status =
+      fillInitialValue(parse({{"kind", "constant"}, {"value", 1}}), 0, "z", {4},
+                       TensorType::I64, 0, 4, zeros.data());
+  EXPECT_FALSE(status.ok());
+}
+
+TEST(InitialValues, RejectsBadSpecs) {
+  auto reject = [](const json &init, std::string_view fragment) {
+    expectBadInput(parseInitialValue(init, "state 'x'").status(), fragment);
+  };
+  reject(json::array(), "not an object");
+  reject({{"value", 1}}, "no string 'kind'");
+  reject({{"kind", "zeros"}}, "unknown kind of init 'zeros'");
+  reject({{"kind", "normal"}, {"mean", 0}}, "no number 'stddev'");
+  reject({{"kind", "uniform"}, {"low", "0"}, {"high", 1}}, "no number 'low'");
+  reject({{"kind", "rope_cos"}, {"scale", 1}}, "no array 'inv_freq'");
+  reject({{"kind", "rope_cos"}, {"scale", 1}, {"inv_freq", {"a"}}},
+         "not a finite number");
+}
+
+} // namespace
