@@ -107,6 +107,7 @@ LogicalResult Run::runOp(Operation &op) {
         return success();
       })
       .Case([&](AccumulateOp op) { return accumulate(op); })
+      .Case([](PhaseOp) { return success(); })
       .Case<RecomputeOp, DispatchOp>([&](auto op) { return runIsolated(*op); })
       .Default([](Operation *op) {
         return op->emitOpError("cannot be interpreted: it does not implement "

@@ -1,0 +1,55 @@
+//===- GradientCases.h - Where gradients are checked ------------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// For every differentiable op the shapes, attributes and values at which its
+// derivative is compared with finite differences. Values keep away from kinks
+// (relu at zero, ties of a maximum), where there is no derivative to compare.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_UNIT_DIALECT_KILN_GRADIENTCASES_H
+#define KILN_UNIT_DIALECT_KILN_GRADIENTCASES_H
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace kiln::test {
+
+/// The elements of one operand: random in [low, high) but at least `gap` away
+/// from zero, or given.
+struct Values {
+  double low = -1.5, high = 1.5, gap = 0;
+  std::vector<double> given;
+
+  static Values range(double low, double high) { return {low, high, 0, {}}; }
+  static Values awayFromZero(double gap) { return {-1.5, 1.5, gap, {}}; }
+  static Values of(std::vector<double> given) {
+    return {0, 0, 0, std::move(given)};
+  }
+};
+
+struct GradientCase {
+  std::string op, properties;
+  std::vector<std::string> operands, results; ///< as "2x3xf32"
+  std::map<unsigned, Values> values;
+  /// Operands to differentiate by; default: all floating point ones.
+  std::optional<std::vector<unsigned>> by;
+};
+
+std::vector<GradientCase> elementwiseGradientCases();
+std::vector<GradientCase> rowGradientCases();
+std::vector<GradientCase> matrixGradientCases();
+std::vector<GradientCase> shapeGradientCases();
+
+/// All of them.
+std::vector<GradientCase> gradientCases();
+
+} // namespace kiln::test
+
+#endif // KILN_UNIT_DIALECT_KILN_GRADIENTCASES_H

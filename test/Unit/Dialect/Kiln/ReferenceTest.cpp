@@ -1,0 +1,293 @@
+//===- ReferenceTest.cpp - Ops at points whose values are known -----------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Gradient checks show that values and derivatives agree; these tests show that
+// the values are the right ones: numbers worked out by hand or published.
+//
+//===----------------------------------------------------------------------===//
+
+#include "TestModule.h"
+
+#include "gtest/gtest.h"
+
+#include <cmath>
+
+using namespace kiln;
+using namespace kiln::test;
+
+using Doubles = std::vector<double>;
+
+static void expectNear(const Doubles &found, const Doubles &expected,
+                       double tolerance = 1e-12) {
+  ASSERT_EQ(found.size(), expected.size());
+  for (size_t i = 0; i < found.size(); ++i)
+    EXPECT_NEAR(found[i], expected[i], tolerance) << "element " << i;
+}
+
+/// Results of one op in f64, or empty with a failure.
+static std::vector<Doubles> evaluate(const std::string &op,
+                                     const std::string &properties,
+                                     const std::vector<std::string> &operands,
+                                     const std::vector<std::string> &results,
+                                     const std::vector<Doubles> &values) {
+  std::vector<unsigned> all(results.size());
+  for (size_t i = 0; i < all.size(); ++i)
+    all[i] = i;
+  std::string text = programOf(op, properties, operands, results, all);
+  auto found = evaluateOp(text, values);
+  EXPECT_EQ(found.size(), results.size()) << text;
+  found.resize(results.size());
+  return found;
+}
+
+TEST(Reference, Activations) {
+  // x * P(X <= x) of the normal distribution; x / (1 + exp(-x)).
+  expectNear(evaluate("kiln.gelu", "", {"3xf32"}, {"3xf32"}, {{-1, 0, 1}})[0],
+             {-0.15865525393145707, 0, 0.8413447460685429});
+  expectNear(
+      evaluate("kiln.gelu", "tanh", {"3xf32"}, {"3xf32"}, {{-1, 0, 1}})[0],
+      {0.5 * -1 * (1 + std::tanh(-std::sqrt(2 / M_PI) * 1.044715)), 0,
+       0.5 * (1 + std::tanh(std::sqrt(2 / M_PI) * 1.044715))});
+  expectNear(evaluate("kiln.silu", "", {"2xf32"}, {"2xf32"}, {{-1, 2}})[0],
+             {-0.2689414213699951, 1.7615941559557649});
+  expectNear(
+      evaluate("kiln.swiglu", "", {"1xf32", "1xf32"}, {"1xf32"}, {{2}, {3}})[0],
+      {3 * 1.7615941559557649});
+  Doubles relu =
+      evaluate("kiln.relu", "", {"3xf32"}, {"3xf32"}, {{-1, NAN, 2}})[0];
+  EXPECT_EQ(relu[0], 0);
+  EXPECT_TRUE(std::isnan(relu[1]));
+  EXPECT_EQ(relu[2], 2);
+}
+
+TEST(Reference, DerivativesOfActivationsAreFiniteEverywhere) {
+  Doubles far = {-1e30, -1e4, 1e4, 1e30};
+  for (const char *op : {"kiln.gelu_grad", "kiln.silu_grad"})
+    expectNear(
+        evaluate(op, "", {"4xf32", "4xf32"}, {"4xf32"}, {far, {1, 1, 1, 1}})[0],
+        {0, 0, 1, 1});
+  expectNear(evaluate("kiln.gelu_grad", "tanh", {"4xf32", "4xf32"}, {"4xf32"},
+                      {far, {1, 1, 1, 1}})[0],
+             {0, 0, 1, 1});
+}
+
+TEST(Reference, ScaleRoundsItsFactorToTheElementType) {
+  std::string text =
+      programOf("kiln.scale", "factor = 0.1", {"1xf32"}, {"1xf32"});
+  EXPECT_EQ(evaluateOp(text, {{1e9}}, EvalType::F64)[0][0], 0.1 * 1e9);
+  EXPECT_EQ(evaluateOp(text, {{3}}, EvalType::Own)[0][0],
+            static_cast<double>(static_cast<float>(0.1f * 3.0)));
+}
+
+TEST(Reference, Norms) {
+  // mean 2.5, variance 1.25.
+  double rstd = 1 / std::sqrt(1.25);
+  auto norm =
+      evaluate("kiln.layer_norm", "eps = 0.0", {"1x4xf32", "4xf32", "4xf32"},
+               {"1x4xf32", "1xf32", "1xf32"},
+               {{1, 2, 3, 4}, {1, 1, 2, 1}, {0, 0, 0, 5}});
+  expectNear(norm[0],
+             {-1.5 * rstd, -0.5 * rstd, 2 * 0.5 * rstd, 1.5 * rstd + 5});
+  expectNear(norm[1], {2.5});
+  expectNear(norm[2], {rstd});
+  auto rms = evaluate("kiln.rms_norm", "eps = 0.5", {"1x2xf32", "2xf32"},
+                      {"1x2xf32", "1xf32"}, {{3, 4}, {1, 10}});
+  expectNear(rms[1], {1 / std::sqrt(13.0)});
+  expectNear(rms[0], {3 / std::sqrt(13.0), 40 / std::sqrt(13.0)});
+}
+
+TEST(Reference, SoftmaxOfLargeValues) {
+  expectNear(evaluate("kiln.softmax", "", {"2x2xf32"}, {"2x2xf32"},
+                      {{1e4, 1e4, -1e4, 1e4}})[0],
+             {0.5, 0.5, 0, 1});
+}
+
+TEST(Reference, CrossEntropyIgnoresMinusHundred) {
+  Doubles logits = {0, std::log(3), 7, 7, 1e4, 0};
+  double first = std::log(4.0 / 3);
+  auto rows =
+      evaluate("kiln.softmax_cross_entropy", "", {"3x2xf32", "3xi32", "f64"},
+               {"3xf32", "3x2xf32"}, {logits, {1, -100, 1}, {0.5}});
+  expectNear(rows[0], {first, 0, 1e4});
+  expectNear(rows[1], {0.125, -0.125, 0, 0, 0.5, -0.5});
+  auto both =
+      evaluate("kiln.cross_entropy_with_grad", "", {"3x2xf32", "3xi32", "f64"},
+               {"f64", "3x2xf32"}, {logits, {1, -100, 1}, {0.5}});
+  expectNear(both[0], {0.5 * (first + 1e4)});
+  expectNear(both[1], rows[1]);
+  // The same logits as hidden * weight^T with the identity as weight.
+  auto head = evaluate("kiln.linear_cross_entropy_with_grad", "",
+                       {"3x2xf32", "2x2xf32", "3xi32", "f64"},
+                       {"f64", "3x2xf32", "2x2xf32"},
+                       {logits, {1, 0, 0, 1}, {1, -100, 1}, {0.5}});
+  expectNear(head[0], both[0]);
+  expectNear(head[1], rows[1]);
+}
+
+TEST(Reference, AttentionWeighsVisibleKeys) {
+  // Equal scores: the mean of the visible values; two query heads, one key.
+  auto result = evaluate(
+      "kiln.attention",
+      "sequences = 1 : i64, heads = 2 : i64, kv_heads = 1 : i64, scale = 1.0, "
+      "causal",
+      {"3x2xf32", "3x1xf32", "3x1xf32"}, {"3x2xf32", "2x3xf32"},
+      {{0, 1, 0, 1, 0, 1}, {5, 5, 5}, {3, 6, 12}});
+  expectNear(result[0], {3, 3, 4.5, 4.5, 7, 7});
+  expectNear(result[1], {0, std::log(2.0), std::log(3.0), 5, 5 + std::log(2.0),
+                         5 + std::log(3.0)});
+}
+
+TEST(Reference, RopeTurnsPairsOfAHead) {
+  // A quarter turn at position 1; two sequences of two rows, one head of 4.
+  Doubles cos = {1, 1, 0, 1}, sin = {0, 0, 1, 0};
+  Doubles x = {1, 2, 3, 4, 1, 2, 3, 4, 5, 6, 7, 8, 5, 6, 7, 8};
+  auto forward = evaluate("kiln.rope", "heads = 1 : i64, sequences = 2 : i64",
+                          {"4x4xf32", "2x2xf32", "2x2xf32"}, {"4x4xf32"},
+                          {x, cos, sin})[0];
+  expectNear(forward, {1, 2, 3, 4, -3, 2, 1, 4, 5, 6, 7, 8, -7, 6, 5, 8});
+  expectNear(evaluate("kiln.rope",
+                      "heads = 1 : i64, sequences = 2 : i64, inverse",
+                      {"4x4xf32", "2x2xf32", "2x2xf32"}, {"4x4xf32"},
+                      {forward, cos, sin})[0],
+             x);
+}
+
+/// Drops of a row of `columns` elements of one sequence, as 0 and 1.
+static Doubles dropout(int64_t seed, int64_t step, int64_t first,
+                       int64_t key = 3) {
+  return evaluate(
+      "kiln.dropout",
+      "p = 0.25, key = " + std::to_string(key) + " : i64, sequences = 2 : i64",
+      {"4x200xf32", "1x3xi64"}, {"4x200xf32"},
+      {Doubles(800, 0.75), {double(seed), double(step), double(first)}})[0];
+}
+
+TEST(Reference, DropoutDependsOnWhatItIsKeyedBy) {
+  Doubles mask = dropout(1, 1, 0);
+  int64_t kept = 0;
+  for (double element : mask) {
+    EXPECT_TRUE(element == 0 || element == 1);
+    kept += element == 1;
+  }
+  EXPECT_NEAR(kept, 600, 50); // four standard deviations
+  EXPECT_EQ(mask, dropout(1, 1, 0));
+  EXPECT_NE(mask, dropout(2, 1, 0));
+  EXPECT_NE(mask, dropout(1, 2, 0));
+  EXPECT_NE(mask, dropout(1, 1, 0, 4));
+  // The second sequence of one batch is the first of a later one.
+  Doubles later = dropout(1, 1, 1);
+  EXPECT_EQ(Doubles(mask.begin() + 400, mask.end()),
+            Doubles(later.begin(), later.begin() + 400));
+}
+
+TEST(Reference, EmbeddingGradAddsRepeatedTokens) {
+  EXPECT_EQ(evaluate("kiln.embedding_grad", "", {"3xi32", "3x2xf32", "2x2xf32"},
+                     {"2x2xf32"},
+                     {{1, 0, 1}, {1, 2, 3, 4, 5, 6}, {10, 20, 30, 40}})[0],
+            (Doubles{13, 24, 36, 48}));
+}
+
+TEST(Reference, ReductionsInParts) {
+  Doubles x = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10};
+  Doubles parts = evaluate("kiln.reduce_partial", "chunk = 2 : i64",
+                           {"5x2xf32"}, {"3x2xf32"}, {x})[0];
+  EXPECT_EQ(parts, (Doubles{4, 6, 12, 14, 9, 10}));
+  EXPECT_EQ(evaluate("kiln.reduce_combine", "", {"3x2xf32", "2xf32"}, {"2xf32"},
+                     {parts, {100, 200}})[0],
+            (Doubles{125, 230}));
+  EXPECT_EQ(evaluate("kiln.sum_squares", "", {"2x2xf32"}, {"2xf64"},
+                     {{1, 2, 3, 4}})[0],
+            (Doubles{5, 25}));
+  EXPECT_EQ(evaluate("kiln.scaled_total", "", {"4xf32", "f64"}, {"f64"},
+                     {{1, 2, 3, 4}, {0.5}})[0],
+            (Doubles{5}));
+}
+
+TEST(Reference, ClipFactorOnlyShrinks) {
+  auto clip = [](double threshold) {
+    return evaluate("kiln.clip_factor", "", {"2xf64", "f64"}, {"f64", "f64"},
+                    {{9, 16}, {threshold}});
+  };
+  expectNear(clip(1)[0], {1 / (5 + 1e-6)});
+  expectNear(clip(1)[1], {5});
+  EXPECT_EQ(clip(6)[0], (Doubles{1}));
+  EXPECT_EQ(clip(0)[0], (Doubles{1}));
+}
+
+/// The published rules (Kingma and Ba, 2015; Loshchilov and Hutter, 2019): after
+/// the first step m/(1-b1) = g' and v/(1-b2) = g'^2.
+TEST(Reference, AdamFirstStepMovesByTheRate) {
+  auto step = [](const char *decoupled) {
+    return evaluate("kiln.adam",
+                    std::string("beta1 = 0.9, beta2 = 0.99, eps = 0.0, "
+                                "weight_decay = 0.5") +
+                        decoupled,
+                    {"1xf32", "1xf32", "1xf32", "1xf32", "f64", "f64", "i64"},
+                    {"1xf32", "1xf32", "1xf32"},
+                    {{2}, {0}, {0}, {8}, {0.5}, {0.1}, {1}});
+  };
+  // g' = 4; decay multiplies p by 1 - 0.1 * 0.5.
+  auto adamw = step(", decoupled");
+  expectNear(adamw[0], {2 * 0.95 - 0.1});
+  expectNear(adamw[1], {0.4});
+  expectNear(adamw[2], {0.16});
+  // g' = 4 + 0.5 * 2.
+  auto adam = step("");
+  expectNear(adam[0], {2 - 0.1});
+  expectNear(adam[1], {0.5});
+  expectNear(adam[2], {0.25});
+}
+
+TEST(Reference, AdamCorrectsItsBiasByTheStep) {
+  auto third = evaluate(
+      "kiln.adam",
+      "beta1 = 0.5, beta2 = 0.75, eps = 1.0, weight_decay = 0.0, decoupled",
+      {"1xf32", "1xf32", "1xf32", "1xf32", "f64", "f64", "i64"},
+      {"1xf32", "1xf32", "1xf32"}, {{1}, {2}, {4}, {6}, {1}, {0.1}, {3}});
+  double m = 0.5 * 2 + 0.5 * 6, v = 0.75 * 4 + 0.25 * 36;
+  double corrected = m / (1 - 0.125), root = std::sqrt(v / (1 - 0.421875));
+  expectNear(third[0], {1 - 0.1 * corrected / (root + 1)});
+}
+
+TEST(Reference, GradientDescent) {
+  expectNear(evaluate("kiln.sgd", "weight_decay = 0.5",
+                      {"1xf32", "1xf32", "f64", "f64"}, {"1xf32"},
+                      {{2}, {3}, {2}, {0.1}})[0],
+             {2 - 0.1 * (6 + 1)});
+  auto momentum = [](const char *nesterov) {
+    return evaluate("kiln.momentum",
+                    std::string("mu = 0.5, weight_decay = 0.0") + nesterov,
+                    {"1xf32", "1xf32", "1xf32", "f64", "f64"},
+                    {"1xf32", "1xf32"}, {{2}, {4}, {3}, {2}, {0.1}});
+  };
+  expectNear(momentum("")[0], {2 - 0.1 * 8});
+  expectNear(momentum("")[1], {8});
+  expectNear(momentum(", nesterov")[0], {2 - 0.1 * (6 + 0.5 * 8)});
+}
+
+TEST(Reference, SelectRowAndItsBounds) {
+  std::vector<std::string> operands = {"2x2xf32", "i64"}, results = {"1x2xf32"};
+  EXPECT_EQ(evaluate("kiln.select_row", "", operands, results,
+                     {{1, 2, 3, 4}, {1}})[0],
+            (Doubles{3, 4}));
+  for (double outside : {-1.0, 2.0})
+    EXPECT_TRUE(evaluateOp(programOf("kiln.select_row", "", operands, results),
+                           {{1, 2, 3, 4}, {outside}})
+                    .empty());
+}
+
+TEST(Reference, IndexesFromDataAreChecked) {
+  EXPECT_TRUE(evaluateOp(programOf("kiln.embedding", "", {"1xi32", "2x2xf32"},
+                                   {"1x2xf32"}),
+                         {{2}, {1, 2, 3, 4}})
+                  .empty());
+  for (double target : {-1.0, 3.0})
+    EXPECT_TRUE(evaluateOp(programOf("kiln.cross_entropy", "",
+                                     {"1x3xf32", "1xi32", "f64"}, {"f64"}),
+                           {{1, 2, 3}, {target}, {1}})
+                    .empty());
+}
