@@ -12,7 +12,8 @@
 
 #include "ConfigReader.h"
 
-#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/raw_ostream.h"
 
 #include <cmath>
 
@@ -37,7 +38,9 @@ static std::string shown(const json &value) {
 }
 
 static std::string shownReal(double value) {
-  return llvm::formatv("{0:g}", value).str();
+  std::string text;
+  llvm::raw_string_ostream(text) << llvm::format("%g", value);
+  return text;
 }
 
 void ConfigReader::fail(std::string message) {

@@ -48,8 +48,8 @@ ForwardGraph::ForwardGraph(MLIRContext &context, StringRef sourcePrefix,
   builder.setInsertionPointToEnd(module->getBody());
   program = ProgramOp::create(builder, loc, "forward", function,
                               ProgramKind::Forward);
-  for (auto [index, name] : llvm::enumerate(
-           ArrayRef<StringRef>{"tokens", "targets", "rng", "loss_scale"}))
+  const StringRef names[] = {"tokens", "targets", "rng", "loss_scale"};
+  for (auto [index, name] : llvm::enumerate(names))
     program.setArgAttr(index, "kiln.name", builder.getStringAttr(name));
   program.setResultAttr(0, "kiln.name", builder.getStringAttr("loss"));
   Block &block = *program.addEntryBlock();

@@ -40,6 +40,17 @@ private:
 
 /// What one import gave: a module, or a message and an exit code.
 struct Imported {
+  Imported() = default;
+  Imported(Imported &&) = default;
+  /// The module goes before the context that it lives in.
+  Imported &operator=(Imported &&other) {
+    module = nullptr;
+    context = std::move(other.context);
+    module = std::move(other.module);
+    error = std::move(other.error);
+    code = other.code;
+    return *this;
+  }
   std::unique_ptr<mlir::MLIRContext> context;
   mlir::OwningOpRef<mlir::ModuleOp> module;
   std::string error;
