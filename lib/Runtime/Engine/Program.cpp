@@ -217,9 +217,12 @@ void ProgramReader::readGemm(const Node &node, Command &command) {
   command.a = readOperand(node.at("a"), command.m, command.k, command);
   command.b = readOperand(node.at("b"), command.k, command.n, command);
   Node c = node.at("c");
+  if (std::optional<Node> trans = c.find("trans"))
+    if (trans->boolean())
+      trans->fail("is true, but a result is never transposed");
   command.c = readOperand(c, command.m, command.n, command);
-  if (command.c.trans)
-    c.fail("is transposed");
+  if (command.batch > 1 && command.c.batchStride == 0)
+    c.fail("is the same for all products of the batch");
   Node beta = node.at("beta");
   if (beta.json() == "first")
     command.beta = GemmBeta::First;

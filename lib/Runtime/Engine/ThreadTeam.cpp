@@ -47,13 +47,17 @@ static void runPart(void *data) {
     region.body(region.context, begin, end, int(thread));
 }
 
+static void flushInWorker(void *) {
+  if (omp_get_thread_num() != 0)
+    _mm_setcsr(_mm_getcsr() | flushBits);
+}
+
 ThreadTeam::ThreadTeam(int size) : size_(size) {
   omp_set_dynamic(0);
   // The threads live as long as the team keeps its size, so that this holds for
-  // all later regions.
+  // all later regions. The calling thread has DenormalsFlushed instead.
   if (size_ > 1)
-    GOMP_parallel([](void *) { _mm_setcsr(_mm_getcsr() | flushBits); }, nullptr,
-                  unsigned(size_), 0);
+    GOMP_parallel(flushInWorker, nullptr, unsigned(size_), 0);
 }
 
 void ThreadTeam::run(int64_t count, Body body, void *context) {

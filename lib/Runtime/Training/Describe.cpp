@@ -72,7 +72,8 @@ std::string describeText(const Description &description) {
   for (const EmbeddedFile &file : model.files)
     files += (files.empty() ? "" : ", ") + file.name;
   out << "embedded files: " << files << "\n";
-  for (auto &[name, value] : planFigures(description).items())
+  nlohmann::json figures = planFigures(description);
+  for (auto &[name, value] : figures.items())
     out << "plan " << name << ": "
         << (value.is_string() ? value.get<std::string>() : value.dump())
         << "\n";

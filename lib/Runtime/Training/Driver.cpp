@@ -188,7 +188,7 @@ void Driver::logStart() {
   line.text("event", "start");
   addDescription(line, description_);
   line.integer("seed", int64_t(progress_.seed))
-      .integer("steps", options_.steps)
+      .integer("total_steps", options_.steps)
       .integer("first_step", progress_.step + 1)
       .integer("threads", engine_.threads())
       .text("library", engine_.libraryName());

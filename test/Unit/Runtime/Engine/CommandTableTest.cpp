@@ -1,0 +1,355 @@
+//===- CommandTableTest.cpp - Walking commands ----------------------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "CommandTable.h"
+
+#include "Gemm.h"
+
+#include <cstring>
+#include <gtest/gtest.h>
+#include <random>
+
+using namespace kiln;
+
+namespace {
+
+template <typename T> T *as(char *pointer) {
+  return reinterpret_cast<T *>(pointer);
+}
+
+/// (values): values[i] = imm[0] + i.
+void count(char *const *args, const int64_t *imm, int64_t begin, int64_t end,
+           char *) {
+  for (int64_t i = begin; i < end; ++i)
+    as<int64_t>(args[0])[i] = imm[0] + i;
+}
+
+/// (values): values[i] += 1.
+void increment(char *const *args, const int64_t *, int64_t begin, int64_t end,
+               char *) {
+  for (int64_t i = begin; i < end; ++i)
+    as<int64_t>(args[0])[i] += 1;
+}
+
+/// (c, bias), (column begin, column end, ld): adds a bias to rows; as a gemm's
+/// epilogue. Goes through the scratch.
+void addBias(char *const *args, const int64_t *imm, int64_t begin, int64_t end,
+             char *scratch) {
+  for (int64_t row = begin; row < end; ++row)
+    for (int64_t column = imm[0]; column < imm[1]; ++column) {
+      *as<float>(scratch) = as<float>(args[1])[column];
+      as<float>(args[0])[row * imm[2] + column] += *as<float>(scratch);
+    }
+}
+
+const void *const kernels[] = {reinterpret_cast<const void *>(count),
+                               reinterpret_cast<const void *>(increment),
+                               reinterpret_cast<const void *>(addBias)};
+
+Command launch(int64_t kernel, LaunchItem item, int64_t grain) {
+  Command command;
+  command.kernel = kernel;
+  command.grain = grain;
+  command.items.push_back(std::move(item));
+  return command;
+}
+
+Command loopBegin(int64_t iterations) {
+  Command command;
+  command.kind = Command::Kind::LoopBegin;
+  command.count = iterations;
+  return command;
+}
+
+Command loopEnd() {
+  Command command;
+  command.kind = Command::Kind::LoopEnd;
+  return command;
+}
+
+class CommandTableTest : public testing::Test {
+protected:
+  void run(Program program, int threads,
+           CommandTable::Observer *observer = nullptr) {
+    ThreadTeam team(threads);
+    prepareBlas(team);
+    CommandTable table(program, arena_, team, kernels);
+    table.run(observer);
+  }
+  alignas(64) char arena_[1 << 20] = {};
+};
+
+TEST_F(CommandTableTest, LaunchCoversAllUnits) {
+  for (int threads : {1, 2, 3}) {
+    std::memset(arena_, 0, sizeof(arena_));
+    Program program;
+    program.commands = {launch(0, {{{64, 0}}, {{5, 0}}, {0}, 100}, 7)};
+    run(program, threads);
+    for (int64_t i = 0; i < 100; ++i)
+      EXPECT_EQ(as<int64_t>(arena_ + 64)[i], 5 + i);
+    EXPECT_EQ(as<int64_t>(arena_ + 64)[100], 0);
+  }
+}
+
+TEST_F(CommandTableTest, LoopMovesReferencesAndImmediates) {
+  Program program;
+  program.commands = {loopBegin(3),
+                      launch(0, {{{0, 800}}, {{1000, 10}}, {0}, 100}, 10),
+                      loopEnd(), launch(1, {{{800, 0}}, {}, {0}, 1}, 1)};
+  run(program, 2);
+  for (int64_t iteration = 0; iteration < 3; ++iteration)
+    EXPECT_EQ(as<int64_t>(arena_)[iteration * 100 + 1],
+              1000 + 10 * iteration + 1);
+  EXPECT_EQ(as<int64_t>(arena_)[100], 1011);
+}
+
+TEST_F(CommandTableTest, TableRunsAgainFromTheFirstIteration) {
+  Program program;
+  program.commands = {loopBegin(2), launch(1, {{{0, 8}}, {}, {0}, 1}, 1),
+                      loopEnd()};
+  ThreadTeam team(1);
+  CommandTable table(program, arena_, team, kernels);
+  table.run(nullptr);
+  table.run(nullptr);
+  EXPECT_EQ(as<int64_t>(arena_)[0], 2);
+  EXPECT_EQ(as<int64_t>(arena_)[1], 2);
+  EXPECT_EQ(as<int64_t>(arena_)[2], 0);
+}
+
+TEST_F(CommandTableTest, MultiLaunchWorksThroughAllItems) {
+  for (int threads : {1, 2, 3}) {
+    std::memset(arena_, 0, sizeof(arena_));
+    Command command;
+    command.kind = Command::Kind::MultiLaunch;
+    command.kernel = 1;
+    command.grain = 4;
+    // Sizes around the grain, and empty ones at every place.
+    int64_t sizes[] = {0, 10, 0, 4, 1, 0, 23, 0};
+    for (int64_t i = 0; i < 8; ++i)
+      command.items.push_back({{{i * 256, 0}}, {}, {0}, sizes[i]});
+    Program program;
+    program.commands = {command};
+    run(program, threads);
+    for (int64_t i = 0; i < 8; ++i)
+      for (int64_t unit = 0; unit < 32; ++unit)
+        EXPECT_EQ(as<int64_t>(arena_ + i * 256)[unit], unit < sizes[i] ? 1 : 0)
+            << i << " " << unit;
+  }
+}
+
+TEST_F(CommandTableTest, FillAndCopyMoveLargeBlocks) {
+  constexpr int64_t bytes = 400'001;
+  std::memset(arena_, 7, sizeof(arena_));
+  Command fill, copy;
+  fill.kind = Command::Kind::Fill;
+  fill.to = {16, 0};
+  fill.size = bytes;
+  copy.kind = Command::Kind::Copy;
+  copy.from = {8, 0};
+  copy.to = {500'000, 0};
+  copy.size = bytes;
+  Program program;
+  program.commands = {fill, copy};
+  run(program, 2);
+  EXPECT_EQ(arena_[15], 7);
+  EXPECT_EQ(arena_[16], 0);
+  EXPECT_EQ(arena_[16 + bytes - 1], 0);
+  EXPECT_EQ(arena_[16 + bytes], 7);
+  EXPECT_EQ(std::memcmp(arena_ + 8, arena_ + 500'000, bytes), 0);
+  EXPECT_EQ(arena_[500'000 + bytes], 7);
+}
+
+TEST_F(CommandTableTest, ObserverSeesEveryExecutedCommand) {
+  struct Recorder final : CommandTable::Observer {
+    void after(size_t command, int64_t iteration) override {
+      seen.emplace_back(command, iteration);
+    }
+    std::vector<std::pair<size_t, int64_t>> seen;
+  } recorder;
+  Program program;
+  program.commands = {loopBegin(2), launch(1, {{{0, 0}}, {}, {0}, 1}, 1),
+                      loopEnd(), launch(1, {{{0, 0}}, {}, {0}, 1}, 1)};
+  run(program, 1, &recorder);
+  std::vector<std::pair<size_t, int64_t>> expected = {
+      {1, 0}, {1, 1}, {2, 0}, {3, 0}};
+  EXPECT_EQ(recorder.seen, expected);
+}
+
+//===----------------------------------------------------------------------===//
+// Gemm
+//===----------------------------------------------------------------------===//
+
+struct GemmShape {
+  int64_t m, n, k, batch;
+  bool transA, transB;
+  int64_t gridM, gridN;
+};
+
+class GemmTest : public testing::TestWithParam<GemmShape> {};
+
+/// Offsets of the operands in the arena of a gemm test, in elements.
+constexpr int64_t placeA = 0, placeB = 100'000, placeC = 200'000,
+                  placeBias = 300'000, scratchPlace = 310'016;
+
+template <typename T> Command gemmCommand(const GemmShape &shape) {
+  Command command;
+  command.kind = Command::Kind::Gemm;
+  command.type = sizeof(T) == 8 ? TensorType::F64 : TensorType::F32;
+  command.m = shape.m;
+  command.n = shape.n;
+  command.k = shape.k;
+  command.batch = shape.batch;
+  // Leading dimensions beyond the extents, so that mistakes show.
+  command.a = {{placeA * int64_t(sizeof(T)), 0},
+               (shape.transA ? shape.m : shape.k) + 3,
+               shape.transA,
+               0};
+  command.b = {{placeB * int64_t(sizeof(T)), 0},
+               (shape.transB ? shape.k : shape.n) + 1,
+               shape.transB,
+               0};
+  command.c = {{placeC * int64_t(sizeof(T)), 0}, shape.n + 2, false, 0};
+  command.a.batchStride = (shape.transA ? shape.k : shape.m) * command.a.ld;
+  command.b.batchStride = (shape.transB ? shape.n : shape.k) * command.b.ld;
+  command.c.batchStride = shape.m * command.c.ld;
+  command.gridM = shape.gridM;
+  command.gridN = shape.gridN;
+  return command;
+}
+
+template <typename T> std::vector<T> randomArena() {
+  std::mt19937 generator(3);
+  std::uniform_real_distribution<T> uniform(-1, 1);
+  std::vector<T> arena(350'000);
+  for (T &value : arena)
+    value = uniform(generator);
+  return arena;
+}
+
+template <typename T>
+std::vector<T> runGemm(const Program &program, int threads) {
+  std::vector<T> arena = randomArena<T>();
+  ThreadTeam team(threads);
+  prepareBlas(team);
+  CommandTable table(program, reinterpret_cast<char *>(arena.data()), team,
+                     kernels);
+  table.run(nullptr);
+  return arena;
+}
+
+/// What element (row, column) of product `entry` should be.
+template <typename T>
+double expectedElement(const Command &command, const std::vector<T> &arena,
+                       int64_t entry, int64_t row, int64_t column) {
+  const T *a = arena.data() + placeA + entry * command.a.batchStride;
+  const T *b = arena.data() + placeB + entry * command.b.batchStride;
+  double sum = 0;
+  for (int64_t i = 0; i < command.k; ++i)
+    sum += double(command.a.trans ? a[i * command.a.ld + row]
+                                  : a[row * command.a.ld + i]) *
+           double(command.b.trans ? b[column * command.b.ld + i]
+                                  : b[i * command.b.ld + column]);
+  return sum;
+}
+
+template <typename T> void checkGemm(const GemmShape &shape, bool accumulate) {
+  Command command = gemmCommand<T>(shape);
+  command.beta = accumulate ? GemmBeta::One : GemmBeta::Zero;
+  Program program;
+  program.commands = {command};
+  std::vector<T> before = randomArena<T>();
+  std::vector<T> after = runGemm<T>(program, 1);
+  double tolerance = sizeof(T) == 8 ? 1e-12 : 1e-4;
+  for (int64_t entry = 0; entry < shape.batch; ++entry)
+    for (int64_t row = 0; row < shape.m; ++row)
+      for (int64_t column = 0; column < command.c.ld; ++column) {
+        size_t place = size_t(placeC + entry * command.c.batchStride +
+                              row * command.c.ld + column);
+        double expected =
+            column >= shape.n
+                ? double(before[place])
+                : expectedElement(command, before, entry, row, column) +
+                      (accumulate ? double(before[place]) : 0.0);
+        ASSERT_NEAR(double(after[place]), expected, tolerance);
+      }
+  for (int threads : {2, 3})
+    EXPECT_EQ(std::memcmp(runGemm<T>(program, threads).data(), after.data(),
+                          after.size() * sizeof(T)),
+              0)
+        << "bits differ on " << threads << " threads";
+}
+
+TEST_P(GemmTest, EqualsTheNaiveProductOnAnyNumberOfThreads) {
+  checkGemm<float>(GetParam(), false);
+  checkGemm<float>(GetParam(), true);
+  checkGemm<double>(GetParam(), false);
+  checkGemm<double>(GetParam(), true);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Shapes, GemmTest,
+    testing::Values(GemmShape{64, 96, 40, 1, false, false, 1, 1},
+                    GemmShape{70, 90, 33, 1, false, false, 2, 3},
+                    GemmShape{70, 90, 33, 1, true, false, 2, 2},
+                    GemmShape{33, 150, 65, 1, false, true, 1, 4},
+                    GemmShape{33, 150, 65, 1, true, true, 3, 2},
+                    GemmShape{17, 15, 20, 3, false, true, 1, 1},
+                    GemmShape{40, 40, 24, 4, true, false, 2, 2},
+                    // More tiles than whole blocks of 16: some are empty.
+                    GemmShape{20, 20, 8, 1, false, false, 4, 4},
+                    GemmShape{1, 300, 320, 1, false, false, 1, 2}));
+
+TEST(GemmBetaTest, FirstStartsTheSum) {
+  Command command = gemmCommand<float>({20, 30, 10, 1, false, false, 1, 2});
+  command.beta = GemmBeta::First;
+  Program program;
+  program.commands = {loopBegin(3), command, loopEnd()};
+  std::vector<float> after = runGemm<float>(program, 2);
+  for (int64_t row = 0; row < 20; ++row)
+    for (int64_t column = 0; column < 30; ++column)
+      EXPECT_NEAR(double(after[size_t(placeC + row * command.c.ld + column)]),
+                  3 * expectedElement(command, after, 0, row, column), 1e-4);
+}
+
+TEST(GemmBetaTest, ZeroIgnoresNotANumber) {
+  Command command = gemmCommand<float>({20, 30, 10, 1, false, false, 1, 1});
+  Program program;
+  program.commands = {command};
+  std::vector<float> arena = randomArena<float>();
+  std::fill_n(arena.begin() + placeC, 20 * command.c.ld,
+              std::numeric_limits<float>::quiet_NaN());
+  ThreadTeam team(1);
+  CommandTable table(program, reinterpret_cast<char *>(arena.data()), team,
+                     kernels);
+  table.run(nullptr);
+  EXPECT_FALSE(std::isnan(arena[size_t(placeC)]));
+}
+
+TEST(GemmEpilogueTest, RunsOnEveryTile) {
+  Command plain = gemmCommand<float>({50, 70, 10, 1, false, false, 2, 3});
+  Command fused = plain;
+  fused.epilogue = true;
+  fused.kernel = 2;
+  fused.items.push_back(
+      {{fused.c.ref, {placeBias * 4, 0}}, {{fused.c.ld, 0}}, {0}, 0});
+  fused.scratch = {scratchPlace * 4, 64};
+  Program plainProgram, fusedProgram;
+  plainProgram.commands = {plain};
+  fusedProgram.commands = {fused};
+  std::vector<float> products = runGemm<float>(plainProgram, 1);
+  for (int threads : {1, 2, 3}) {
+    std::vector<float> sums = runGemm<float>(fusedProgram, threads);
+    for (int64_t row = 0; row < 50; ++row)
+      for (int64_t column = 0; column < 70; ++column) {
+        size_t place = size_t(placeC + row * plain.c.ld + column);
+        ASSERT_EQ(sums[place],
+                  products[place] + products[size_t(placeBias + column)]);
+      }
+  }
+}
+
+} // namespace

@@ -1,0 +1,288 @@
+//===- DriverTest.cpp - Training from start to end ------------------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "RunToy.h"
+#include "kiln/Runtime/Files/ModelWeights.h"
+
+using namespace kiln;
+using namespace kiln::toy;
+using Json = nlohmann::json;
+
+namespace {
+
+class DriverTest : public ToyTest {};
+
+TEST_F(DriverTest, LossFallsAndTheLogSaysSo) {
+  Outcome outcome = runToy({data(), "--steps=60", "--lr=1",
+                            "--log=" + path("log.jsonl"), "--threads=2"});
+  ASSERT_EQ(outcome.exitCode, 0) << outcome.err;
+  std::vector<Json> log = readLog(path("log.jsonl"));
+  ASSERT_EQ(log.size(), 62u);
+  EXPECT_EQ(log[0]["event"], "start");
+  EXPECT_EQ(log[0]["model"], "toy");
+  EXPECT_EQ(log[0]["parameters"], 2 * vocabulary * width);
+  EXPECT_TRUE(log[0].contains("predicted_peak_bytes"));
+  EXPECT_FALSE(log[0].contains("buffers"));
+  for (int64_t step = 1; step <= 60; ++step) {
+    const Json &line = log[size_t(step)];
+    EXPECT_EQ(line["step"], step);
+    EXPECT_EQ(line["lr"], 1.0);
+    for (const char *key :
+         {"loss", "grad_norm", "tokens_per_second", "step_ms"})
+      EXPECT_TRUE(line[key].is_number()) << key;
+  }
+  EXPECT_NEAR(log[1]["loss"].get<double>(), std::log(256.0), 0.2);
+  EXPECT_LT(log[60]["loss"].get<double>(), 4.0);
+  const Json &end = log.back();
+  EXPECT_EQ(end["event"], "end");
+  EXPECT_EQ(end["steps"], 60);
+  EXPECT_EQ(end["arena_bytes"], describe()["arena"]["bytes"]);
+  EXPECT_EQ(end["host_arena_bytes"], 0);
+  EXPECT_GT(end["peak_rss_bytes"].get<int64_t>(), 0);
+}
+
+TEST_F(DriverTest, BitsDoNotDependOnThreads) {
+  for (const char *threads : {"1", "2", "3"})
+    ASSERT_EQ(
+        runToy({data(), "--steps=10", "--lr=1", "--seed=5",
+                "--log=" + path(threads), "--save=" + path("save") + threads,
+                std::string("--threads=") + threads})
+            .exitCode,
+        0);
+  EXPECT_EQ(lossTexts(path("1")), lossTexts(path("2")));
+  EXPECT_EQ(lossTexts(path("1")), lossTexts(path("3")));
+  std::string file = "/checkpoint-10/model.safetensors";
+  EXPECT_EQ(readFile(path("save1") + file), readFile(path("save2") + file));
+  EXPECT_EQ(readFile(path("save1") + file), readFile(path("save3") + file));
+}
+
+TEST_F(DriverTest, SeedsDecideInitialValues) {
+  ASSERT_EQ(runToy({data(), "--steps=1", "--log=" + path("a")}).exitCode, 0);
+  ASSERT_EQ(
+      runToy({data(), "--steps=1", "--seed=0", "--log=" + path("b")}).exitCode,
+      0);
+  ASSERT_EQ(
+      runToy({data(), "--steps=1", "--seed=1", "--log=" + path("c")}).exitCode,
+      0);
+  EXPECT_EQ(lossTexts(path("a")), lossTexts(path("b")));
+  EXPECT_NE(lossTexts(path("a")), lossTexts(path("c")));
+}
+
+TEST_F(DriverTest, ResumedRunHasTheSameBits) {
+  std::vector<std::string> flags = {
+      data(),         "--lr=0.5", "--lr-schedule=cosine", "--warmup-steps=3",
+      "--shuffle=11", "--seed=4"};
+  auto run = [&](std::vector<std::string> more) {
+    std::vector<std::string> all = flags;
+    all.insert(all.end(), more.begin(), more.end());
+    return runToy(all);
+  };
+  ASSERT_EQ(run({"--steps=20", "--log=" + path("whole"),
+                 "--save=" + path("whole-save"), "--save-every=8"})
+                .exitCode,
+            0);
+  // From the middle, into a log that has gone on too far.
+  std::filesystem::copy_file(path("whole"), path("part"));
+  Outcome resumed = run({"--steps=20", "--log=" + path("part"),
+                         "--resume=" + path("whole-save") + "/checkpoint-8",
+                         "--save=" + path("part-save"), "--threads=1"});
+  ASSERT_EQ(resumed.exitCode, 0) << resumed.err;
+  EXPECT_EQ(lossTexts(path("whole")), lossTexts(path("part")));
+  for (const char *file : {"model.safetensors", "optimizer.safetensors"})
+    EXPECT_EQ(readFile(path("whole-save") + "/checkpoint-20/" + file),
+              readFile(path("part-save") + "/checkpoint-20/" + file))
+        << file;
+}
+
+TEST_F(DriverTest, CheckpointsAreModelDirectories) {
+  ASSERT_EQ(runToy({data(), "--steps=6", "--save=" + path("save"),
+                    "--save-every=2", "--keep=2"})
+                .exitCode,
+            0);
+  EXPECT_FALSE(std::filesystem::exists(path("save/checkpoint-2")));
+  EXPECT_TRUE(std::filesystem::exists(path("save/checkpoint-4")));
+  std::string last = path("save/checkpoint-6");
+  EXPECT_EQ(readFile(last + "/config.json"), "{\"model_type\": \"bigram\"}");
+  EXPECT_EQ(readFile(last + "/tokenizer.bin"), std::string("\0\xff", 2));
+  EXPECT_EQ(Json::parse(readFile(last + "/trainer_state.json"))["global_step"],
+            6);
+  Result<ModelWeights> weights = ModelWeights::open(last);
+  ASSERT_TRUE(weights.ok()) << weights.status().message();
+  EXPECT_EQ(weights->size(), 2u);
+  EXPECT_TRUE(weights->find("embed.weight"));
+  Result<ModelWeights> moments =
+      ModelWeights::open(last + "/optimizer.safetensors");
+  ASSERT_TRUE(moments.ok());
+  EXPECT_TRUE(moments->find("head.weight.exp_avg"));
+}
+
+TEST_F(DriverTest, InitStartsFromSavedWeights) {
+  ASSERT_EQ(runToy({data(), "--steps=30", "--lr=1", "--save=" + path("save"),
+                    "--log=" + path("a")})
+                .exitCode,
+            0);
+  Outcome outcome =
+      runToy({"--steps=0", "--val-data=" + path("text.txt"),
+              "--init=" + path("save/checkpoint-30"), "--log=" + path("b")});
+  ASSERT_EQ(outcome.exitCode, 0) << outcome.err;
+  std::vector<Json> log = readLog(path("b"));
+  ASSERT_EQ(log.size(), 3u);
+  EXPECT_EQ(log[1]["event"], "eval");
+  EXPECT_EQ(log[1]["step"], 0);
+  EXPECT_LT(log[1]["loss"].get<double>(), 4.5);
+  // All sequences of the file, the last batch padded.
+  int64_t tokens = int64_t(std::filesystem::file_size(path("text.txt")));
+  EXPECT_EQ(log[1]["targets"], (tokens - 1) / length * length);
+}
+
+TEST_F(DriverTest, ValidatesEveryNSteps) {
+  ASSERT_EQ(runToy({data(), "--steps=5", "--val-data=" + path("text.txt"),
+                    "--val-every=2", "--val-batches=1", "--log=" + path("a"),
+                    "--tensorboard=" + path("board")})
+                .exitCode,
+            0);
+  std::vector<int64_t> steps;
+  for (const Json &line : readLog(path("a")))
+    if (line.value("event", "") == "eval") {
+      steps.push_back(line["step"]);
+      EXPECT_EQ(line["targets"], batch * length);
+    }
+  EXPECT_EQ(steps, (std::vector<int64_t>{2, 4, 5}));
+  EXPECT_FALSE(std::filesystem::is_empty(path("board")));
+}
+
+TEST_F(DriverTest, DivergenceEndsTheRunAndSavesNothing) {
+  Outcome outcome = runToy({data(), "--steps=50", "--lr=1e38", "--grad-clip=0",
+                            "--save=" + path("save"), "--save-every=1",
+                            "--log=" + path("a")});
+  EXPECT_EQ(outcome.exitCode, 5);
+  EXPECT_NE(outcome.err.find("diverged"), std::string::npos) << outcome.err;
+  EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1);
+  Json end = readLog(path("a")).back();
+  EXPECT_EQ(end["reason"], "diverged");
+  // The step that diverged is not saved, those before it are.
+  std::string step = end["steps"].dump();
+  EXPECT_FALSE(std::filesystem::exists(path("save/checkpoint-") + step));
+  EXPECT_TRUE(std::filesystem::exists(path("save/checkpoint-1")));
+}
+
+TEST_F(DriverTest, GeneratesTheSameTextForTheSameSeed) {
+  std::vector<std::string> flags = {"--generate=12", "--prompt=the "};
+  Outcome first = runToy(flags), second = runToy(flags);
+  ASSERT_EQ(first.exitCode, 0) << first.err;
+  EXPECT_EQ(first.out, second.out);
+  EXPECT_EQ(first.out.substr(0, 4), "the ");
+  EXPECT_EQ(first.out.size(), 4u + 12 + 1);
+  flags.push_back("--seed=1");
+  EXPECT_NE(runToy(flags).out, first.out);
+}
+
+TEST_F(DriverTest, LearnsToContinueText) {
+  Outcome outcome = runToy({data(), "--steps=400", "--lr=2", "--generate=8",
+                            "--prompt=q", "--temperature=0"});
+  ASSERT_EQ(outcome.exitCode, 0);
+  // A bigram model knows what always follows: "qu".
+  EXPECT_NE(outcome.out.find("\nqu"), std::string::npos);
+}
+
+TEST_F(DriverTest, WritesATraceOfTheLastStep) {
+  ASSERT_EQ(
+      runToy({data(), "--steps=3", "--trace=" + path("trace.json")}).exitCode,
+      0);
+  Json trace = Json::parse(readFile(path("trace.json")));
+  int launches = 0, gemms = 0;
+  for (const Json &event : trace["traceEvents"]) {
+    launches += event.value("cat", "") == "launch";
+    gemms += event.value("cat", "") == "gemm";
+  }
+  EXPECT_EQ(gemms, 3 * microbatches);
+  EXPECT_EQ(launches, 4 * microbatches + 1);
+}
+
+TEST_F(DriverTest, DumpsGradientsOfTheFirstStep) {
+  toy::Options options;
+  options.gradients = true;
+  ASSERT_EQ(
+      runToy(describe(options),
+             {data(), "--steps=2", "--dump-gradients=" + path("g.safetensors")})
+          .exitCode,
+      0);
+  Result<ModelWeights> gradients = ModelWeights::open(path("g.safetensors"));
+  ASSERT_TRUE(gradients.ok()) << gradients.status().message();
+  EXPECT_TRUE(gradients->find("embed.weight"));
+  EXPECT_TRUE(gradients->find("head.weight"));
+  EXPECT_EQ(
+      runToy({data(), "--steps=2", "--dump-gradients=" + path("h.safetensors")})
+          .exitCode,
+      2);
+}
+
+TEST_F(DriverTest, DescribesItself) {
+  Outcome outcome = runToy({"--describe"});
+  ASSERT_EQ(outcome.exitCode, 0);
+  for (const char *text :
+       {"model: toy (bigram)", "parameters: 8192", "optimizer: momentum",
+        "command line: kilnc toy", "plan predicted_peak_bytes: "})
+    EXPECT_NE(outcome.out.find(text), std::string::npos) << text;
+}
+
+TEST_F(DriverTest, RefusesWhatTheExecutableCannotDo) {
+  toy::Options options;
+  options.hasWeights = true;
+  EXPECT_EQ(runToy(describe(options), {data(), "--steps=1"}).exitCode, 2);
+  EXPECT_EQ(runToy(describe(options), {data(), "--steps=1", "--from-scratch"})
+                .exitCode,
+            0);
+  options = {};
+  options.clip = false;
+  EXPECT_EQ(runToy(describe(options), {data(), "--steps=1"}).exitCode, 0);
+  EXPECT_EQ(runToy(describe(options), {data(), "--steps=1", "--grad-clip=2"})
+                .exitCode,
+            2);
+  options = {};
+  options.eval = false;
+  EXPECT_EQ(
+      runToy(describe(options), {"--steps=0", "--val-data=" + path("text.txt")})
+          .exitCode,
+      2);
+  EXPECT_EQ(runToy(describe(options), {"--generate=1"}).exitCode, 2);
+  EXPECT_EQ(runToy({data(), "--steps=1", "--threads=4"}).exitCode, 2);
+}
+
+TEST_F(DriverTest, BadFilesEndWithCode3) {
+  std::ofstream(path("short.txt")) << "ab";
+  std::ofstream(path("bad.safetensors")) << "not a tensor file";
+  EXPECT_EQ(runToy({"--data=" + path("missing.txt"), "--steps=1"}).exitCode, 3);
+  EXPECT_EQ(runToy({"--data=" + path("short.txt"), "--steps=1"}).exitCode, 3);
+  EXPECT_EQ(runToy({data(), "--steps=1", "--init=" + path("bad.safetensors")})
+                .exitCode,
+            3);
+  EXPECT_EQ(runToy({data(), "--steps=1", "--resume=" + path("none")}).exitCode,
+            3);
+}
+
+TEST_F(DriverTest, RefusesToMixRuns) {
+  ASSERT_EQ(runToy({data(), "--steps=2", "--save=" + path("save")}).exitCode,
+            0);
+  EXPECT_EQ(runToy({data(), "--steps=2", "--save=" + path("save")}).exitCode,
+            2);
+  EXPECT_EQ(
+      runToy({data(), "--steps=4", "--resume=" + path("save"), "--seed=3"})
+          .exitCode,
+      2);
+  EXPECT_EQ(
+      runToy({data(), "--steps=4", "--resume=" + path("save"), "--shuffle=3"})
+          .exitCode,
+      2);
+  EXPECT_EQ(runToy({data(), "--steps=4", "--resume=" + path("save"),
+                    "--save=" + path("save")})
+                .exitCode,
+            0);
+  EXPECT_TRUE(std::filesystem::exists(path("save/checkpoint-4")));
+}
+
+} // namespace

@@ -1,0 +1,159 @@
+//===- ProgramTest.cpp - Reading descriptions -----------------------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "kiln/Runtime/Engine/Program.h"
+#include "ToyProgram.h"
+
+#include <gtest/gtest.h>
+
+using namespace kiln;
+using Json = nlohmann::json;
+
+namespace {
+
+TEST(ProgramTest, ReadsTheToy) {
+  Result<ProgramFile> file = parseProgramFile(toy::describe().dump(), 7);
+  ASSERT_TRUE(file.ok()) << file.status().message();
+  const Description &description = file->description;
+  EXPECT_EQ(description.model.vocabSize, 256);
+  EXPECT_EQ(description.build.microbatches, 2);
+  EXPECT_EQ(description.states.size(), 4u);
+  EXPECT_EQ(description.states[1].sourceName, "head.weight");
+  EXPECT_EQ(description.states[2].role, StateRole::Optimizer);
+  EXPECT_EQ(description.model.files[1].bytes, std::string("\0\xff", 2));
+  ASSERT_EQ(description.programs.size(), 3u);
+  const Program &train = file->programs[2];
+  EXPECT_EQ(description.programs[2].name, "train");
+  EXPECT_EQ(train.commands.size(), 12u);
+  EXPECT_EQ(train.commands[6].beta, GemmBeta::First);
+  EXPECT_TRUE(train.commands[6].a.trans);
+  EXPECT_EQ(train.commands[11].items.size(), 2u);
+  EXPECT_EQ(train.commands[4].scratch.bytesPerThread, 1024);
+}
+
+struct Damage {
+  const char *name;
+  const char *pointer; ///< Where in the toy's description.
+  Json value;          ///< "discarded": remove it.
+  const char *message;
+};
+
+class DamagedProgramTest : public testing::TestWithParam<Damage> {};
+
+TEST_P(DamagedProgramTest, IsOneClearError) {
+  Json json = toy::describe();
+  Json::json_pointer pointer(GetParam().pointer);
+  if (GetParam().value == "discarded")
+    json[pointer.parent_pointer()].erase(pointer.back());
+  else
+    json[pointer] = GetParam().value;
+  Result<ProgramFile> file = parseProgramFile(json.dump(), 7);
+  ASSERT_FALSE(file.ok());
+  EXPECT_EQ(file.status().code(), ExitCode::Error);
+  EXPECT_NE(file.status().message().find(GetParam().message), std::string::npos)
+      << file.status().message();
+  EXPECT_EQ(file.status().message().find('\n'), std::string::npos);
+}
+
+#define TRAIN "/programs/train/commands/"
+INSTANTIATE_TEST_SUITE_P(
+    Damages, DamagedProgramTest,
+    testing::Values(
+        Damage{"Format", "/format", 2, "'format' is not 1"},
+        Damage{"NoModel", "/model", "discarded", "'model' is missing"},
+        Damage{"Threads", "/options/max_threads", 0,
+               "'options.max_threads' is 0, expected at least 1"},
+        Damage{"ManyThreads", "/options/max_threads", 1 << 20, "4096"},
+        Damage{"Clip", "/options/clip", 1, "'options.clip' is not a boolean"},
+        Damage{"Base64", "/model/files/1/base64", "A", "not base64"},
+        Damage{"HostArena", "/arena/host_bytes", 64, "host"},
+        Damage{"StateBytes", "/states/0/bytes", 5, "'states[0].bytes'"},
+        Damage{"StateOffset", "/states/0/offset", 1 << 30, "beyond the arena"},
+        Damage{"StatePrefix", "/arena/state_bytes", 64, "states' part"},
+        Damage{"StateTwice", "/states/1/name", "E", "another state"},
+        Damage{"StateType", "/states/0/dtype", "f33", "'f33'"},
+        Damage{"StateRole", "/states/0/role", "weight", "'weight'"},
+        Damage{"StateShape", "/states/0/shape", {INT64_MAX, 2}, "too many"},
+        Damage{"StateInit", "/states/0/init/kind", "magic", "magic"},
+        Damage{"Programs", "/programs", 3, "'programs'"},
+        Damage{"Input", "/programs/train/inputs/0/offset", 1 << 30,
+               "'programs.train.inputs[0].offset'"},
+        Damage{"Op", TRAIN "0/op", "jump", "'jump', not a command"},
+        Damage{"Kernel", TRAIN "2/kernel", 7, "there are 7 kernels"},
+        Damage{"NegativeKernel", TRAIN "2/kernel", -1, "kernel"},
+        Damage{"Ref", TRAIN "2/args/1", {1, 2, 3}, "[offset, stride]"},
+        Damage{"RefOutside", TRAIN "2/args/1", {1 << 30, 0}, "commands[2]"},
+        Damage{"RefNegative", TRAIN "2/args/1", {-8, 0}, "at least 0"},
+        Damage{"RefStride", TRAIN "2/args/1", {0, 1 << 30}, "last iteration"},
+        Damage{
+            "RefOverflow", TRAIN "2/args/1", {8, INT64_MAX}, "last iteration"},
+        Damage{"RefFloat", TRAIN "2/args/1", {0.5, 0}, "64-bit integer"},
+        Damage{"Writes", TRAIN "2/writes", {3}, "index of an argument"},
+        Damage{"Immediate", TRAIN "2/imm", {5}, "array"},
+        Damage{"Units", TRAIN "2/units", -1, "units"},
+        Damage{"Grain", TRAIN "2/grain", 0, "grain"},
+        Damage{"Scratch", TRAIN "4/scratch", {1, 64}, "multiple of 64"},
+        Damage{"ScratchHuge",
+               TRAIN "4/scratch",
+               {0, INT64_MAX / 64 * 64},
+               "too large"},
+        Damage{"GemmType", TRAIN "3/dtype", "f16", "f32 or f64"},
+        Damage{"GemmExtent", TRAIN "3/m", 0, "'programs.train.commands[3].m'"},
+        Damage{"GemmBig", TRAIN "3/k", int64_t(1) << 40, "2^31"},
+        Damage{"GemmLd", TRAIN "3/a/ld", 3, "expected at least 16"},
+        Damage{"GemmLdBig", TRAIN "3/a/ld", int64_t(1) << 40, "2^31"},
+        Damage{"GemmTrans", TRAIN "3/c/trans", true, "never transposed"},
+        Damage{"GemmOutside", TRAIN "3/c/ref", {120000, 0}, "arena"},
+        Damage{"GemmBatch", TRAIN "3/batch", 2, "same for all"},
+        Damage{"GemmGrid", TRAIN "3/grid", {1, 1000}, "more tiles"},
+        Damage{"GemmBeta", TRAIN "3/beta", 0.5, "\"first\""},
+        Damage{"LoopOpen", TRAIN "9/op", "loop_begin", "commands[9]"},
+        Damage{"LoopClosed", TRAIN "1/op", "loop_end", "not begun"},
+        Damage{"LoopCount", TRAIN "1/count", 0, "count"},
+        Damage{"FillSize", TRAIN "0/bytes", 1 << 30, "beyond the arena"},
+        Damage{"SlotClass", "/programs/train/slots/0/class", "misc", "'misc'"},
+        Damage{"SlotEnd", "/programs/train/slots/0/bytes", INT64_MAX,
+               "beyond the arena"}),
+    [](const testing::TestParamInfo<Damage> &info) { return info.param.name; });
+
+TEST(DamagedProgramTest, FirstBetaNeedsALoop) {
+  Json json = toy::describe();
+  json["programs"]["evaluate"]["commands"][1]["beta"] = "first";
+  Result<ProgramFile> file = parseProgramFile(json.dump(), 7);
+  ASSERT_FALSE(file.ok());
+  EXPECT_NE(file.status().message().find("outside of a loop"),
+            std::string::npos);
+}
+
+TEST(DamagedProgramTest, TextThatIsNoJson) {
+  EXPECT_FALSE(parseProgramFile("{\"format\": 1", 7).ok());
+  EXPECT_FALSE(parseProgramFile("[]", 7).ok());
+}
+
+/// No value anywhere may crash the reader, whatever takes its place.
+TEST(DamagedProgramTest, AnyReplacedValueIsHandled) {
+  Json json = toy::describe();
+  Json flat = json.flatten();
+  const Json replacements[] = {nullptr,       -1, INT64_MAX, "x", Json::array(),
+                               Json::object()};
+  for (auto &[path, unused] : flat.items()) {
+    // One program is enough, and its commands are where the variety is.
+    if (path.rfind("/programs/evaluate", 0) == 0 ||
+        path.rfind("/programs/generate", 0) == 0)
+      continue;
+    for (const Json &replacement : replacements) {
+      Json damaged = json;
+      damaged[Json::json_pointer(path)] = replacement;
+      Result<ProgramFile> file = parseProgramFile(damaged.dump(), 7);
+      if (!file.ok()) {
+        EXPECT_EQ(file.status().message().find('\n'), std::string::npos);
+      }
+    }
+  }
+}
+
+} // namespace
