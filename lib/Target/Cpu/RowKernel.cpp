@@ -62,11 +62,14 @@ public:
           firstImmediate + program.immediates.size()),
         values(program.nodes.size()), splats(program.nodes.size()),
         bases(program.nodes.size()) {
-    for (auto [id, node] : llvm::enumerate(program.nodes))
+    for (auto [id, node] : llvm::enumerate(program.nodes)) {
+      if (node.kind == Kind::Random)
+        randoms[id] = startRandom(node);
       if (node.space == Space::Scalar)
         values[id] = node.kind == Kind::Load
                          ? k.load(k.arg(node.operand), typeOf(node))
                          : emitNode(k, node, inputsOf(node, values));
+    }
   }
 
   void emitRows();
@@ -78,6 +81,12 @@ private:
   using Masks = SmallVector<Value, kVectors>;
   /// By reduction of the sweep, the partial results of each vector of a block.
   using Partials = SmallVector<Value>;
+
+  /// What a Random node's numbers are keyed by: once per call, and per row.
+  struct RandomSource {
+    Value key, step, firstSequence;
+    Value rowInSequence, sequence;
+  };
 
   Type typeOf(const Node &node) { return elementTypeOf(k, node.type); }
   SmallVector<Value, 3> inputsOf(const Node &node, ArrayRef<Value> from) {
@@ -97,6 +106,7 @@ private:
     return k.element(base, type, k.mul(row, k.i64Constant(stride)));
   }
 
+  RandomSource startRandom(const Node &node);
   void startRow(Value r);
   void emitRowValues(int32_t level);
   void emitRowStores();
@@ -128,6 +138,8 @@ private:
   SmallVector<Value> targets;
   /// What is computed for all vectors of a block at once.
   llvm::DenseMap<NodeId, SmallVector<Value, kVectors>> blockValues;
+
+  llvm::MapVector<NodeId, RandomSource> randoms;
 
   Value row;  ///< i64
   Value unit; ///< i64, with column partials
@@ -165,8 +177,27 @@ void RowEmitter::emitRowValues(int32_t level) {
   }
 }
 
+/// rng = {seed, step, first sequence}.
+RowEmitter::RandomSource RowEmitter::startRandom(const Node &node) {
+  auto word = [&](int64_t i) {
+    return k.load(k.element(k.arg(node.operand), k.i64(), i), k.i64());
+  };
+  RandomSource source;
+  source.key = emitRandomKey(
+      k, word(0), k.immediate(firstImmediate + node.immediate));
+  source.step = word(1);
+  source.firstSequence = word(2);
+  return source;
+}
+
 void RowEmitter::startRow(Value r) {
   row = r;
+  for (auto &[id, source] : randoms) {
+    Value period = k.i64Constant(program.nodes[id].period);
+    source.rowInSequence = k.remUnsigned(row, period);
+    source.sequence =
+        k.add(source.firstSequence, k.divUnsigned(row, period));
+  }
   targets.assign(program.stores.size(), Value());
   for (auto [i, store] : llvm::enumerate(program.stores)) {
     Type type = typeOf(program.nodes[store.value]);
@@ -341,18 +372,10 @@ void RowEmitter::emitBlockNodes(Value column, const Masks &masks) {
     if (plan.isReadBack(id, sweep))
       continue;
     if (node.kind == Kind::Random) {
-      // rng = {seed, step, first sequence}.
-      Value rng = k.arg(node.operand);
-      auto word = [&](int64_t i) {
-        return k.load(k.element(rng, k.i64(), i), k.i64());
-      };
-      Value period = k.i64Constant(node.period);
-      Value key = emitRandomKey(
-          k, word(0), k.immediate(firstImmediate + node.immediate));
-      Value sequence = k.add(word(2), k.divUnsigned(row, period));
-      auto block = emitRandomBlock(k, key, k.shiftRight(column, 6),
-                                   k.remUnsigned(row, period), sequence,
-                                   word(1));
+      const RandomSource &source = randoms[id];
+      auto block = emitRandomBlock(k, source.key, k.shiftRight(column, 6),
+                                   source.rowInSequence, source.sequence,
+                                   source.step);
       blockValues[id].assign(block.begin(), block.end());
       continue;
     }

@@ -1,0 +1,45 @@
+//===- KernelRunner.h - Compiling and calling kernels -----------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Tests emit kernels into a module, compile it as kilnc does, link the object
+// into a shared library and call the kernels through their ABI.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_TEST_UNIT_TARGET_KERNELRUNNER_H
+#define KILN_TEST_UNIT_TARGET_KERNELRUNNER_H
+
+#include "mlir/IR/BuiltinOps.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace kiln::test {
+
+using Kernel = void (*)(char *const *args, const int64_t *imm, int64_t begin,
+                        int64_t end, char *scratch);
+
+/// The kernels of a module as loaded code. Reports failures to GoogleTest.
+class LoadedKernels {
+public:
+  explicit LoadedKernels(mlir::ModuleOp module);
+  ~LoadedKernels();
+  LoadedKernels(const LoadedKernels &) = delete;
+
+  Kernel find(const std::string &name) const;
+  /// What the object file wants from elsewhere, sorted.
+  std::vector<std::string> undefinedSymbols() const { return undefined; }
+
+private:
+  void *library = nullptr;
+  std::vector<std::string> undefined;
+};
+
+} // namespace kiln::test
+
+#endif // KILN_TEST_UNIT_TARGET_KERNELRUNNER_H

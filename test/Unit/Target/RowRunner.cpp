@@ -1,0 +1,338 @@
+//===- RowRunner.cpp - Row kernels against the reference ------------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "RowRunner.h"
+
+#include "mlir/Parser/Parser.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <random>
+
+using namespace mlir;
+
+namespace kiln::test {
+
+//===----------------------------------------------------------------------===//
+// Buffer
+//===----------------------------------------------------------------------===//
+
+Buffer::Buffer(RankedTensorType type, int64_t stride)
+    : type(type), columns(getColumnCount(type)),
+      rowStride(stride ? stride : columns),
+      elementSize(type.getElementType().getIntOrFloatBitWidth() / 8) {
+  // 0xff: a NaN, and an index far outside of everything.
+  bytes.assign(2 * kGuard + getRowCount(type) * rowStride * elementSize,
+               static_cast<char>(0xff));
+}
+
+Buffer::Buffer(const HostTensor &tensor, int64_t stride)
+    : Buffer(tensor.type, stride) {
+  Type element = type.getElementType();
+  for (int64_t i = 0, e = tensor.size(); i < e; ++i) {
+    char *to = bytes.data() + offsetOf(i);
+    auto put = [&](auto value) { std::memcpy(to, &value, sizeof(value)); };
+    if (element.isF64())
+      put(tensor.reals[i]);
+    else if (element.isF32())
+      put(static_cast<float>(tensor.reals[i]));
+    else if (element.isInteger(64))
+      put(tensor.integers[i]);
+    else
+      put(static_cast<int32_t>(tensor.integers[i]));
+  }
+}
+
+int64_t Buffer::offsetOf(int64_t element) const {
+  return kGuard +
+         (element / columns * rowStride + element % columns) * elementSize;
+}
+
+HostTensor Buffer::read() const {
+  HostTensor tensor(type);
+  for (int64_t i = 0, e = tensor.size(); i < e; ++i) {
+    const char *from = bytes.data() + offsetOf(i);
+    if (elementSize == 8) {
+      std::memcpy(&tensor.reals[i], from, 8);
+      continue;
+    }
+    float value;
+    std::memcpy(&value, from, 4);
+    tensor.reals[i] = value;
+  }
+  return tensor;
+}
+
+bool Buffer::hasIntactGuards() const {
+  std::vector<bool> inside(bytes.size(), false);
+  for (int64_t i = 0, e = type.getNumElements(); i < e; ++i)
+    std::fill_n(inside.begin() + offsetOf(i), elementSize, true);
+  for (size_t i = 0; i < bytes.size(); ++i)
+    if (!inside[i] && bytes[i] != static_cast<char>(0xff))
+      return false;
+  return true;
+}
+
+bool Buffer::operator==(const Buffer &other) const {
+  for (int64_t i = 0, e = type.getNumElements(); i < e; ++i)
+    if (std::memcmp(bytes.data() + offsetOf(i),
+                    other.bytes.data() + other.offsetOf(i), elementSize) != 0)
+      return false;
+  return true;
+}
+
+//===----------------------------------------------------------------------===//
+// Cases
+//===----------------------------------------------------------------------===//
+
+static std::string substitute(std::string text, int64_t rows, int64_t columns,
+                              const char *type) {
+  auto replace = [&](StringRef name, const std::string &value) {
+    for (size_t at; (at = text.find(name.str())) != std::string::npos;)
+      text.replace(at, name.size(), value);
+  };
+  replace("$R", std::to_string(rows));
+  replace("$C", std::to_string(columns));
+  replace("$T", type);
+  return text;
+}
+
+/// "%a : X, %b : Y" as {"%a, %b", "X, Y"}.
+static std::pair<std::string, std::string> splitResults(StringRef results) {
+  std::string names, types;
+  SmallVector<StringRef> parts;
+  results.split(parts, ", ");
+  for (StringRef part : parts) {
+    auto [name, type] = part.split(" : ");
+    names += (names.empty() ? "" : ", ") + name.str();
+    types += (types.empty() ? "" : ", ") + type.str();
+  }
+  return {names, types};
+}
+
+RowRunner::RowRunner() : context(MLIRContext::Threading::DISABLED) {
+  context.loadDialect<KilnDialect>();
+}
+
+std::optional<RowInstance> RowRunner::build(const RowCase &rowCase,
+                                            int64_t rows, int64_t columns,
+                                            const char *type) {
+  auto [names, types] = splitResults(rowCase.results);
+  std::string text = "kiln.program @f(" + rowCase.arguments + ") -> (" + types +
+                     ") attributes {kind = #kiln.program_kind<forward>} {\n" +
+                     rowCase.body + "\nkiln.return " + names + " : " + types +
+                     "\n}";
+  text = substitute(text, rows, columns, type);
+  RowInstance instance;
+  instance.module = parseSourceString<ModuleOp>(text, &context);
+  if (!instance.module) {
+    ADD_FAILURE() << "does not parse:\n" << text;
+    return std::nullopt;
+  }
+  instance.program = *instance.module->getOps<ProgramOp>().begin();
+  Block &block = instance.program.getBlock();
+  llvm::append_range(instance.operands, block.getArguments());
+  llvm::append_range(instance.results, block.getTerminator()->getOperands());
+
+  RowSpace space;
+  for (Operation &op : block.without_terminator())
+    space = cast<RowOpInterface>(op).getRowSpace();
+  if (rowCase.space) {
+    space.rows = rowCase.space->first;
+    space.cols = rowCase.space->second;
+  }
+  RowBuilder builder(space.rows, space.cols);
+  for (Operation &op : block.without_terminator())
+    if (failed(cast<RowOpInterface>(op).buildRows(builder))) {
+      ADD_FAILURE() << "no rows for " << op.getName().getStringRef().str()
+                    << " in\n" << text;
+      return std::nullopt;
+    }
+  FailureOr<row::RowProgram> program =
+      builder.finish(instance.operands, instance.results);
+  if (failed(program)) {
+    ADD_FAILURE() << "no row program for\n" << text;
+    return std::nullopt;
+  }
+  instance.rows = *program;
+  return instance;
+}
+
+std::vector<HostTensor> RowRunner::makeInputs(const RowInstance &instance,
+                                              const RowCase &rowCase,
+                                              uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::normal_distribution<float> normal;
+  std::vector<HostTensor> inputs;
+  for (auto [i, value] : llvm::enumerate(instance.operands)) {
+    HostTensor tensor(tensorTypeOf(value));
+    for (double &x : tensor.reals)
+      x = normal(random);
+    for (int64_t &x : tensor.integers)
+      x = random() % instance.rows.rows;
+    if (rowCase.fill)
+      rowCase.fill(i, tensor);
+    inputs.push_back(std::move(tensor));
+  }
+  return inputs;
+}
+
+std::vector<HostTensor> RowRunner::evaluate(const RowInstance &instance,
+                                            ArrayRef<HostTensor> inputs) {
+  DenseMap<Value, HostTensor> known;
+  for (auto [value, tensor] : llvm::zip_equal(instance.operands, inputs))
+    known[value] = tensor;
+  ProgramOp program = instance.program;
+  for (Operation &op : program.getBlock().without_terminator()) {
+    SmallVector<const HostTensor *> operands;
+    for (Value operand : op.getOperands())
+      operands.push_back(&known[operand]);
+    std::vector<HostTensor> results;
+    for (Value result : op.getResults())
+      results.emplace_back(tensorTypeOf(result));
+    if (failed(cast<ReferenceOpInterface>(op).evaluate(operands, results)))
+      ADD_FAILURE() << "reference failed";
+    for (auto [value, tensor] : llvm::zip_equal(op.getResults(), results))
+      known[value] = std::move(tensor);
+  }
+  std::vector<HostTensor> results;
+  for (Value result : instance.results)
+    results.push_back(known[result]);
+  return results;
+}
+
+//===----------------------------------------------------------------------===//
+// Running
+//===----------------------------------------------------------------------===//
+
+static void compare(const HostTensor &got, const HostTensor &want,
+                    double tolerance) {
+  double largest = 1, worst = 0;
+  int64_t where = 0;
+  for (double x : want.reals)
+    if (std::isfinite(x))
+      largest = std::max(largest, std::abs(x));
+  for (int64_t i = 0; i < got.size(); ++i) {
+    double x = got.reals[i], y = want.reals[i];
+    bool isSame = x == y || (std::isnan(x) && std::isnan(y));
+    double error = isSame ? 0 : std::abs(x - y) / largest;
+    if (error > worst || std::isnan(error)) {
+      worst = error;
+      where = i;
+    }
+  }
+  EXPECT_LE(worst, tolerance) << "element " << where << ": "
+                              << got.reals[where] << ", expected "
+                              << want.reals[where];
+}
+
+void RowRunner::run(const RowInstance &instance, const RowCase &rowCase,
+                    Kernel kernel, const cpu::KernelLaunch &launch,
+                    ArrayRef<cpu::Layout> layouts) {
+  size_t numOperands = instance.operands.size();
+  size_t numResults = instance.results.size();
+  std::vector<HostTensor> inputs = makeInputs(instance, rowCase, 1);
+  // Runs with result `shared.second` in the place of operand `shared.first`.
+  auto runWith = [&](int64_t unitsPerCall, std::pair<int, int> shared) {
+    std::vector<Buffer> buffers;
+    for (size_t i = 0; i < numOperands; ++i)
+      buffers.emplace_back(inputs[i], layouts[i].rowStride);
+    for (size_t i = 0; i < numResults; ++i)
+      buffers.emplace_back(tensorTypeOf(instance.results[i]),
+                           layouts[numOperands + i].rowStride);
+    std::vector<char *> args;
+    for (Buffer &buffer : buffers)
+      args.push_back(buffer.data());
+    if (shared.first >= 0)
+      args[numOperands + shared.second] = args[shared.first];
+    // Units in reverse: the order of calls must not matter.
+    int64_t calls = llvm::divideCeil(launch.units, unitsPerCall);
+    for (int64_t i = calls; i-- > 0;)
+      kernel(args.data(), instance.rows.immediates.data(), i * unitsPerCall,
+             std::min(launch.units, (i + 1) * unitsPerCall), nullptr);
+    for (Buffer &buffer : buffers)
+      EXPECT_TRUE(buffer.hasIntactGuards());
+    if (shared.first >= 0)
+      buffers[numOperands + shared.second] = buffers[shared.first];
+    buffers.erase(buffers.begin(), buffers.begin() + numOperands);
+    return buffers;
+  };
+
+  std::vector<Buffer> results = runWith(launch.units, {-1, -1});
+  std::vector<HostTensor> expected = evaluate(instance, inputs);
+  for (size_t i = 0; i < numResults; ++i) {
+    SCOPED_TRACE("result " + std::to_string(i));
+    bool isDouble = tensorTypeOf(instance.operands[0]).getElementType().isF64();
+    compare(results[i].read(), expected[i],
+            isDouble ? rowCase.tolerance64 : rowCase.tolerance32);
+  }
+  auto expectSame = [&](const std::vector<Buffer> &others, const char *how) {
+    for (size_t i = 0; i < numResults; ++i)
+      EXPECT_TRUE(results[i] == others[i]) << "result " << i << ", " << how;
+  };
+  bool isFlat = launch.units == instance.rows.rows * instance.rows.cols &&
+                instance.rows.flat;
+  expectSame(runWith(isFlat ? 64 : 1, {-1, -1}), "unit by unit");
+  for (size_t operand = 0; operand < numOperands; ++operand)
+    for (size_t result = 0; result < numResults; ++result)
+      if (layouts[operand].rowStride ==
+              layouts[numOperands + result].rowStride &&
+          row::mayShareSlot(instance.rows, operand, result))
+        expectSame(runWith(isFlat ? 64 : 1, {operand, result}), "in place");
+}
+
+void RowRunner::check(const RowCase &rowCase,
+                      ArrayRef<std::pair<int64_t, int64_t>> sizes) {
+  struct Compiled {
+    RowInstance instance;
+    cpu::KernelLaunch launch;
+    SmallVector<cpu::Layout> layouts;
+    std::string name, trace;
+  };
+  std::vector<Compiled> all;
+  OwningOpRef<ModuleOp> module = ModuleOp::create(UnknownLoc::get(&context));
+  for (auto [rows, columns] : sizes)
+    for (const char *type : {"f32", "f64"}) {
+      std::optional<RowInstance> instance =
+          build(rowCase, rows, columns, type);
+      if (!instance)
+        return;
+      Compiled compiled{std::move(*instance), {}, {}, "", ""};
+      auto layoutOf = [&, columns = columns](Value value) {
+        int64_t own = getColumnCount(tensorTypeOf(value));
+        return cpu::Layout{own + (own == columns ? rowCase.padding : 0)};
+      };
+      for (Value operand : compiled.instance.operands)
+        compiled.layouts.push_back(layoutOf(operand));
+      for (Value result : compiled.instance.results)
+        compiled.layouts.push_back(layoutOf(result));
+      // Dense tensors are rows x columns of the program, whatever their shape.
+      if (rowCase.padding == 0)
+        for (cpu::Layout &layout : compiled.layouts)
+          layout.rowStride = compiled.instance.rows.cols;
+      compiled.name = "kernel" + std::to_string(all.size());
+      compiled.trace = std::to_string(rows) + "x" + std::to_string(columns) +
+                       " " + type;
+      compiled.launch =
+          cpu::emitRowKernel(*module, compiled.name, compiled.instance.rows,
+                             compiled.layouts);
+      if (rowCase.padding == 0)
+        for (auto [i, layout] : llvm::enumerate(compiled.layouts))
+          layout.rowStride = 0;
+      all.push_back(std::move(compiled));
+    }
+  LoadedKernels library(*module);
+  for (const Compiled &compiled : all) {
+    SCOPED_TRACE(compiled.trace);
+    run(compiled.instance, rowCase, library.find(compiled.name),
+        compiled.launch, compiled.layouts);
+  }
+}
+
+} // namespace kiln::test

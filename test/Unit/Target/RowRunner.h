@@ -1,0 +1,102 @@
+//===- RowRunner.h - Row kernels against the reference ----------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A RowCase is a few kiln ops as text. It becomes one row kernel, which runs on
+// random inputs in several ways that must all give the same bits: in one call,
+// in one call per unit, and with every result in the slot of every operand that
+// mayShareSlot allows. The first is compared with the ops' naive evaluation.
+// Nothing may be written outside the results.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_TEST_UNIT_TARGET_ROWRUNNER_H
+#define KILN_TEST_UNIT_TARGET_ROWRUNNER_H
+
+#include "KernelRunner.h"
+
+#include "kiln/Dialect/Kiln/IR/Kiln.h"
+#include "kiln/Target/Cpu/Kernels.h"
+
+#include <functional>
+#include <memory>
+#include <optional>
+
+namespace kiln::test {
+
+/// One tensor in the memory of a kernel, between guards.
+class Buffer {
+public:
+  explicit Buffer(mlir::RankedTensorType type, int64_t rowStride = 0);
+  explicit Buffer(const HostTensor &tensor, int64_t rowStride = 0);
+
+  char *data() { return bytes.data() + kGuard; }
+  HostTensor read() const;
+  bool hasIntactGuards() const;
+  bool operator==(const Buffer &other) const;
+
+private:
+  static constexpr size_t kGuard = 64;
+  int64_t offsetOf(int64_t element) const;
+  mlir::RankedTensorType type;
+  int64_t columns, rowStride, elementSize;
+  std::vector<char> bytes;
+};
+
+struct RowCase {
+  /// In all texts $R, $C, $T stand for rows, columns and the element type.
+  std::string arguments; ///< "%x: tensor<$Rx$Cx$T>, ..."
+  std::string body;      ///< ops
+  std::string results;   ///< "%y : tensor<$Rx$Cx$T>, ..."
+  /// {rows, columns} of the program; by default those of the last op.
+  std::optional<std::pair<int64_t, int64_t>> space = std::nullopt;
+  /// Bounds of |got - want| / max(1, largest |want|).
+  double tolerance32 = 2e-6, tolerance64 = 1e-12;
+  /// Overwrites the default inputs: normal numbers, integers in [0, rows).
+  std::function<void(unsigned argument, HostTensor &tensor)> fill = nullptr;
+  /// Elements between rows of the arguments and results with C columns, beyond C.
+  int64_t padding = 0;
+};
+
+/// A parsed case and its row program.
+struct RowInstance {
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+  ProgramOp program;
+  row::RowProgram rows;
+  mlir::SmallVector<mlir::Value> operands, results;
+};
+
+class RowRunner {
+public:
+  RowRunner();
+
+  /// Builds the row program, with a failure of the test if that fails.
+  std::optional<RowInstance> build(const RowCase &rowCase, int64_t rows,
+                                   int64_t columns, const char *type);
+  /// Everything the header says, in both element types, for all sizes.
+  void check(const RowCase &rowCase,
+             mlir::ArrayRef<std::pair<int64_t, int64_t>> sizes);
+
+  std::vector<HostTensor> makeInputs(const RowInstance &instance,
+                                     const RowCase &rowCase, uint64_t seed);
+  std::vector<HostTensor> evaluate(const RowInstance &instance,
+                                   mlir::ArrayRef<HostTensor> inputs);
+
+  mlir::MLIRContext context;
+
+private:
+  void run(const RowInstance &instance, const RowCase &rowCase, Kernel kernel,
+           const cpu::KernelLaunch &launch,
+           mlir::ArrayRef<cpu::Layout> layouts);
+};
+
+/// The sizes that meet every kind of tail.
+inline const std::vector<std::pair<int64_t, int64_t>> kRaggedSizes = {
+    {3, 1}, {2, 7}, {3, 16}, {2, 63}, {2, 64}, {5, 65}, {1, 200}, {4, 1000}};
+
+} // namespace kiln::test
+
+#endif // KILN_TEST_UNIT_TARGET_ROWRUNNER_H
