@@ -56,7 +56,7 @@ protected:
     // a control character, a byte that is never UTF-8.
     const std::string bytes = "09-.eE\"{}[],:\\ntfx \x01\xff";
     std::mt19937 random(17);
-    for (int round = 0; round < 1500; ++round) {
+    for (int round = 0; round < 700; ++round) {
       std::string damaged = text;
       for (int edits = 1 + random() % 3; edits > 0; --edits) {
         std::size_t at = random() % damaged.size();

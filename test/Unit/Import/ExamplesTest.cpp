@@ -67,6 +67,9 @@ TEST(Examples, RoundTrip) {
     auto again = parseSourceString<ModuleOp>(text, imported.context.get());
     ASSERT_TRUE(again);
     EXPECT_EQ(print(*again, /*locations=*/true), text);
+    for (StateOp state : imported.module->getOps<StateOp>())
+      EXPECT_EQ(again->lookupSymbol<StateOp>(state.getSymName()).getInit(),
+                state.getInit());
   }
 }
 

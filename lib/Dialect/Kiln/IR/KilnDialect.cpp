@@ -17,6 +17,15 @@ using namespace kiln;
 #include "kiln/Dialect/Kiln/IR/KilnEnums.cpp.inc"
 #include "kiln/Dialect/Kiln/IR/KilnInterfaces.cpp.inc"
 
+static ParseResult parseExactReals(AsmParser &parser,
+                                   DenseF64ArrayAttr &values) {
+  return parser.parseAttribute(values);
+}
+
+static void printExactReals(AsmPrinter &printer, DenseF64ArrayAttr values) {
+  printer.printAttribute(values);
+}
+
 #define GET_ATTRDEF_CLASSES
 #include "kiln/Dialect/Kiln/IR/KilnAttrs.cpp.inc"
 
