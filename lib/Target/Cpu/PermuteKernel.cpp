@@ -1,0 +1,412 @@
+//===- PermuteKernel.cpp - Strided copies, sums and padding ---------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The dimensions are first brought into a normal form: ordered by destination
+// stride, neighbours that are contiguous on both sides merged, ones of size one
+// dropped. The innermost dimension then decides how elements move:
+//
+//   Rows       the destination is contiguous, the source too (or it repeats one
+//              element): vectors; a reduction keeps one vector of results
+//   Transpose  another dimension is contiguous in the source: squares of 16x16
+//              elements are transposed in registers
+//   Elements   anything else
+//
+// A unit is a panel of the dimension that vectors walk (in the source, for
+// Transpose) for one index of some of the others; small dimensions are looped
+// over within a unit. With padding a unit must fill what it owns before it
+// copies, so units are then slices of the destination: chunks of one long
+// vector, slabs along its outermost dimension, or in the general case all of
+// it.
+//
+//===----------------------------------------------------------------------===//
+
+#include "KernelBuilder.h"
+#include "Transpose.h"
+#include "kiln/Target/Cpu/Kernels.h"
+
+#include "llvm/ADT/Sequence.h"
+#include "llvm/Support/MathExtras.h"
+
+#include <limits>
+
+using namespace mlir;
+
+namespace kiln::cpu {
+
+namespace {
+
+/// Elements that make a call worth its cost.
+constexpr int64_t kGrainElements = 16 * 1024;
+/// Dimensions are looped over within a unit up to about so many elements.
+constexpr int64_t kUnitElements = 4 * 1024;
+/// Slabs thinner than this are not worth a unit.
+constexpr int64_t kMinSlab = 64;
+
+struct Dim {
+  int64_t size, src, dst;
+};
+
+/// Merges every dimension with the one inside it where both sides allow it.
+SmallVector<Dim> merge(ArrayRef<Dim> dims) {
+  SmallVector<Dim> merged;
+  for (const Dim &dim : dims) {
+    if (dim.size == 1)
+      continue;
+    if (!merged.empty() && merged.back().src == dim.src * dim.size &&
+        merged.back().dst == dim.dst * dim.size) {
+      merged.back() = {merged.back().size * dim.size, dim.src, dim.dst};
+      continue;
+    }
+    merged.push_back(dim);
+  }
+  return merged;
+}
+
+class PermuteEmitter {
+public:
+  PermuteEmitter(ModuleOp module, StringRef name, const PermuteShape &shape);
+  KernelLaunch emit();
+
+private:
+  enum class Kind { Rows, Transpose, Elements };
+
+  KernelLaunch emitPanels();
+  KernelLaunch emitChunks();
+  KernelLaunch emitSlabs();
+  KernelLaunch emitWhole();
+  bool slabsSuffice() const;
+
+  /// Copies the region of `loops` x [low, high) of the inner dimension, low
+  /// being a multiple of 16, at these offsets.
+  void region(ArrayRef<Dim> loops, Value src, Value dst, Value low, Value high);
+  void rows(Value src, Value dst, Value low, Value high);
+  void squares(Value src, Value dst, Value low, Value high);
+  void elements(Value src, Value dst, Value low, Value high);
+  /// The element(s) at a source offset: a vector, or with `scalar` one element.
+  Value value(Value src, bool scalar, Value mask = {});
+  Value reduced(ArrayRef<Dim> dims, Value src, Value initial,
+                llvm::function_ref<Value(Value src)> read);
+  void fill(Value low, Value high);
+
+  Value number(int64_t x) { return k.i64Constant(x); }
+  Value plus(Value x, Value i, int64_t stride) {
+    return stride == 0 ? x : k.add(x, k.mul(i, number(stride)));
+  }
+  Value source(Value offset) { return k.element(k.arg(0), type, offset); }
+  Value destination(Value offset) { return k.element(k.arg(1), type, offset); }
+  Value zeros(Type of) {
+    return isa<FloatType>(type) ? k.constantF(0, of) : k.constantI(0, of);
+  }
+
+  const PermuteShape &shape;
+  Type type;
+  KernelBuilder k;
+  SmallVector<Dim> outer;      ///< all but `inner` and `across`
+  Dim inner;                   ///< what vectors (of the source) walk
+  Dim across{1, 0, 0};         ///< Transpose: contiguous in the destination
+  SmallVector<Dim> reductions; ///< in index order
+  int64_t reducedElements = 1;
+  Kind kind = Kind::Elements;
+};
+
+} // namespace
+
+PermuteEmitter::PermuteEmitter(ModuleOp module, StringRef name,
+                               const PermuteShape &shape)
+    : shape(shape), type(shape.elementType),
+      k(module, name, /*numArgs=*/2, /*numImmediates=*/0) {
+  SmallVector<Dim> dims, inside;
+  for (auto [size, src, dst] :
+       llvm::zip_equal(shape.shape, shape.srcStrides, shape.dstStrides))
+    dims.push_back({size, src, dst});
+  // Dimensions of size one are dropped first: their strides mean nothing.
+  llvm::erase_if(dims, [](const Dim &dim) { return dim.size == 1; });
+  llvm::sort(dims, [](const Dim &x, const Dim &y) { return x.dst > y.dst; });
+  outer = merge(dims);
+  for (auto [size, src] :
+       llvm::zip_equal(shape.reduceShape, shape.srcReduceStrides)) {
+    inside.push_back({size, src, 0});
+    reducedElements *= size;
+  }
+  // A destination stride that grows like the source's lets merge() look at the
+  // source alone.
+  for (Dim &dim : inside)
+    dim.dst = dim.src;
+  reductions = merge(inside);
+
+  // A single element, if nothing is left.
+  inner = outer.empty() ? Dim{1, 1, 1} : outer.pop_back_val();
+  if (inner.dst != 1)
+    return;
+  if (inner.src == 0 || inner.src == 1) {
+    kind = Kind::Rows;
+    return;
+  }
+  auto contiguous =
+      llvm::find_if(outer, [](const Dim &dim) { return dim.src == 1; });
+  if (!shape.reduceShape.empty() || contiguous == outer.end())
+    return;
+  kind = Kind::Transpose;
+  across = inner;
+  inner = *contiguous;
+  outer.erase(contiguous);
+}
+
+KernelLaunch PermuteEmitter::emit() {
+  KernelLaunch launch;
+  if (shape.zeroElements == 0)
+    launch = emitPanels();
+  else if (outer.empty() && kind == Kind::Rows && reductions.empty())
+    launch = emitChunks();
+  else if (slabsSuffice())
+    launch = emitSlabs();
+  else
+    launch = emitWhole();
+  k.finish();
+  return launch;
+}
+
+//===----------------------------------------------------------------------===//
+// Units
+//===----------------------------------------------------------------------===//
+
+KernelLaunch PermuteEmitter::emitPanels() {
+  int64_t workPerElement = across.size * reducedElements;
+  int64_t panel = llvm::alignTo(
+      std::max<int64_t>(kUnitElements / workPerElement, kLanes), kLanes);
+  int64_t panels = llvm::divideCeil(inner.size, panel);
+  int64_t work = std::min(inner.size, panel) * workPerElement;
+
+  // Inner dimensions join the unit while it is small.
+  ArrayRef<Dim> unitDims = outer;
+  while (panels == 1 && !unitDims.empty() &&
+         work * unitDims.back().size <= kUnitElements) {
+    work *= unitDims.back().size;
+    unitDims = unitDims.drop_back();
+  }
+  ArrayRef<Dim> loops = ArrayRef<Dim>(outer).drop_front(unitDims.size());
+
+  int64_t units = panels;
+  for (const Dim &dim : unitDims)
+    units *= dim.size;
+  k.loop(k.begin(), k.end(), 1, [&](Value unit) {
+    Value src = number(shape.srcOffset), dst = number(shape.dstOffset);
+    Value low = k.mul(k.remUnsigned(unit, number(panels)), number(panel));
+    Value index = k.divUnsigned(unit, number(panels));
+    for (const Dim &dim : llvm::reverse(unitDims)) {
+      Value i = k.remUnsigned(index, number(dim.size));
+      index = k.divUnsigned(index, number(dim.size));
+      src = plus(src, i, dim.src);
+      dst = plus(dst, i, dim.dst);
+    }
+    Value high = k.min(k.add(low, number(panel)), number(inner.size));
+    region(loops, src, dst, low, high);
+  });
+  return {units, std::max<int64_t>(1, kGrainElements / work), 0};
+}
+
+KernelLaunch PermuteEmitter::emitChunks() {
+  int64_t end = shape.dstOffset + inner.size;
+  int64_t total = std::max(end, shape.zeroElements);
+  k.loop(k.begin(), k.end(), 1, [&](Value unit) {
+    Value low = k.mul(unit, number(kUnitElements));
+    Value high = k.min(k.add(low, number(kUnitElements)), number(total));
+    Value copyLow = k.max(low, number(shape.dstOffset));
+    Value copyHigh = k.min(high, number(end));
+    fill(low, k.min(high, number(shape.dstOffset)));
+    fill(k.max(low, number(end)), high);
+    k.ifThen(k.less(copyLow, copyHigh), [&] {
+      // The inner dimension starts anywhere here: whole vectors, then single
+      // elements.
+      Value whole =
+          k.add(copyLow, k.bitAnd(k.sub(copyHigh, copyLow), number(-kLanes)));
+      Value first = number(shape.dstOffset);
+      auto from = [&](Value i) {
+        return plus(number(shape.srcOffset), k.sub(i, first), inner.src);
+      };
+      k.loop(copyLow, whole, kLanes, [&](Value i) {
+        k.storeVector(value(from(i), /*scalar=*/false), destination(i));
+      });
+      k.loop(whole, copyHigh, 1, [&](Value i) {
+        k.store(value(from(i), /*scalar=*/true), destination(i));
+      });
+    });
+  });
+  return {static_cast<int64_t>(llvm::divideCeil(total, kUnitElements)),
+          kGrainElements / kUnitElements, 0};
+}
+
+/// Whether every index of the outermost destination dimension writes inside a
+/// slab of its own.
+bool PermuteEmitter::slabsSuffice() const {
+  if (outer.empty() || outer.front().dst < kMinSlab ||
+      outer.front().dst < std::max(inner.dst, across.dst))
+    return false;
+  int64_t slab = outer.front().dst;
+  int64_t last = shape.dstOffset % slab + (inner.size - 1) * inner.dst +
+                 (across.size - 1) * across.dst;
+  for (const Dim &dim : ArrayRef<Dim>(outer).drop_front())
+    last += (dim.size - 1) * dim.dst;
+  return last < slab &&
+         shape.dstOffset / slab + outer.front().size <=
+             static_cast<int64_t>(llvm::divideCeil(shape.zeroElements, slab));
+}
+
+KernelLaunch PermuteEmitter::emitSlabs() {
+  Dim dim = outer.front();
+  int64_t firstSlab = shape.dstOffset / dim.dst;
+  k.loop(k.begin(), k.end(), 1, [&](Value unit) {
+    Value low = k.mul(unit, number(dim.dst));
+    fill(low, k.min(k.add(low, number(dim.dst)), number(shape.zeroElements)));
+    // As unsigned numbers, slabs before the first are far behind the last.
+    Value i = k.sub(unit, number(firstSlab));
+    k.ifThen(k.lessUnsigned(i, number(dim.size)), [&] {
+      region(ArrayRef<Dim>(outer).drop_front(),
+             plus(number(shape.srcOffset), i, dim.src),
+             plus(number(shape.dstOffset), i, dim.dst), number(0),
+             number(inner.size));
+    });
+  });
+  return {static_cast<int64_t>(llvm::divideCeil(shape.zeroElements, dim.dst)),
+          std::max<int64_t>(1, kGrainElements / dim.dst), 0};
+}
+
+KernelLaunch PermuteEmitter::emitWhole() {
+  k.loop(k.begin(), k.end(), 1, [&](Value) {
+    fill(number(0), number(shape.zeroElements));
+    region(outer, number(shape.srcOffset), number(shape.dstOffset), number(0),
+           number(inner.size));
+  });
+  return {1, 1, 0};
+}
+
+//===----------------------------------------------------------------------===//
+// Regions
+//===----------------------------------------------------------------------===//
+
+void PermuteEmitter::fill(Value low, Value high) {
+  high = k.max(low, high);
+  Value whole = k.add(low, k.bitAnd(k.sub(high, low), number(-kLanes)));
+  k.loop(low, whole, kLanes, [&](Value i) {
+    k.storeVector(zeros(k.vectorOf(type)), destination(i));
+  });
+  k.loop(whole, high, 1,
+         [&](Value i) { k.store(zeros(type), destination(i)); });
+}
+
+void PermuteEmitter::region(ArrayRef<Dim> loops, Value src, Value dst,
+                            Value low, Value high) {
+  if (!loops.empty()) {
+    const Dim &dim = loops.front();
+    k.loop(number(0), number(dim.size), 1, [&](Value i) {
+      region(loops.drop_front(), plus(src, i, dim.src), plus(dst, i, dim.dst),
+             low, high);
+    });
+    return;
+  }
+  switch (kind) {
+  case Kind::Rows:
+    return rows(src, dst, low, high);
+  case Kind::Transpose:
+    return squares(src, dst, low, high);
+  case Kind::Elements:
+    return elements(src, dst, low, high);
+  }
+}
+
+Value PermuteEmitter::reduced(ArrayRef<Dim> dims, Value src, Value initial,
+                              function_ref<Value(Value)> read) {
+  if (!dims.empty()) {
+    const Dim &dim = dims.front();
+    return k
+        .loop(number(0), number(dim.size), 1, ValueRange{initial},
+              [&](Value i, ValueRange carried) {
+                return SmallVector<Value>{reduced(dims.drop_front(),
+                                                  plus(src, i, dim.src),
+                                                  carried[0], read)};
+              })
+        .front();
+  }
+  Value x = read(src);
+  if (!shape.reduceMax)
+    return k.add(initial, x);
+  // NaN wins, and stays.
+  Value isNaN = arith::CmpFOp::create(k.b, arith::CmpFPredicate::UNO, x, x);
+  return k.select(k.bitOr(k.less(initial, x), isNaN), x, initial);
+}
+
+Value PermuteEmitter::value(Value src, bool scalar, Value mask) {
+  auto read = [&](Value offset) {
+    if (scalar)
+      return k.load(source(offset), type);
+    if (inner.src == 0)
+      return k.broadcast(k.load(source(offset), type));
+    return k.loadVector(source(offset), type, mask);
+  };
+  if (shape.reduceShape.empty())
+    return read(src);
+  Type of = scalar ? type : Type(k.vectorOf(type));
+  double least = -std::numeric_limits<double>::infinity();
+  Value initial = shape.reduceMax ? k.constantF(least, of) : zeros(of);
+  return reduced(reductions, src, initial, read);
+}
+
+void PermuteEmitter::rows(Value src, Value dst, Value low, Value high) {
+  int64_t rest = inner.size % kLanes;
+  Value whole = number(inner.size - rest);
+  auto move = [&](Value i, Value mask) {
+    k.storeVector(value(plus(src, i, inner.src), /*scalar=*/false, mask),
+                  destination(k.add(dst, i)), mask);
+  };
+  k.loop(low, k.min(high, whole), kLanes, [&](Value i) { move(i, Value()); });
+  if (rest)
+    k.ifThen(k.less(whole, high), [&] { move(whole, k.firstLanes(rest)); });
+}
+
+void PermuteEmitter::squares(Value src, Value dst, Value low, Value high) {
+  // Vectors of `across` elements (rows), each along `inner` in the source.
+  auto square = [&](Value i, int64_t columns, Value j, int64_t rows) {
+    Value from = plus(plus(src, i, inner.src), j, across.src);
+    Value to = plus(plus(dst, i, inner.dst), j, across.dst);
+    Value loadMask = columns < kLanes ? k.firstLanes(columns) : Value();
+    Value storeMask = rows < kLanes ? k.firstLanes(rows) : Value();
+    SmallVector<Value> vectors(kLanes, zeros(k.vectorOf(type)));
+    for (int64_t r : llvm::seq(rows))
+      vectors[r] = k.loadVector(source(plus(from, number(r), across.src)), type,
+                                loadMask);
+    vectors = emitTranspose(k, vectors);
+    for (int64_t c : llvm::seq(columns))
+      k.storeVector(vectors[c], destination(plus(to, number(c), inner.dst)),
+                    storeMask);
+  };
+  auto strip = [&](Value i, int64_t columns) {
+    int64_t rest = across.size % kLanes, whole = across.size - rest;
+    k.loop(number(0), number(whole), kLanes,
+           [&](Value j) { square(i, columns, j, kLanes); });
+    if (rest)
+      square(i, columns, number(whole), rest);
+  };
+  int64_t rest = inner.size % kLanes;
+  Value whole = number(inner.size - rest);
+  k.loop(low, k.min(high, whole), kLanes, [&](Value i) { strip(i, kLanes); });
+  if (rest)
+    k.ifThen(k.less(whole, high), [&] { strip(whole, rest); });
+}
+
+void PermuteEmitter::elements(Value src, Value dst, Value low, Value high) {
+  k.loop(low, high, 1, [&](Value i) {
+    k.store(value(plus(src, i, inner.src), /*scalar=*/true),
+            destination(plus(dst, i, inner.dst)));
+  });
+}
+
+KernelLaunch emitPermute(ModuleOp module, StringRef name,
+                         const PermuteShape &shape) {
+  return PermuteEmitter(module, name, shape).emit();
+}
+
+} // namespace kiln::cpu

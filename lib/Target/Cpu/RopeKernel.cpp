@@ -1,0 +1,76 @@
+//===- RopeKernel.cpp - Rotary position embedding -------------------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A unit is a row. In every head, element j of the first half and its partner
+// in the second half turn by the angle of the row's position:
+//
+//   y1 = fma(x1, cos, -(x2 sin))   y2 = fma(x2, cos, x1 sin)
+//
+// and with the sign of sin changed for the inverse. Both are loaded before
+// either is stored, so y may be x.
+//
+//===----------------------------------------------------------------------===//
+
+#include "KernelBuilder.h"
+#include "kiln/Target/Cpu/Kernels.h"
+
+using namespace mlir;
+
+namespace kiln::cpu {
+
+namespace {
+
+/// Elements that make a call worth its cost.
+constexpr int64_t kGrainElements = 16 * 1024;
+
+} // namespace
+
+KernelLaunch emitRope(ModuleOp module, StringRef name, const RopeShape &shape) {
+  KernelBuilder k(module, name, /*numArgs=*/4, /*numImmediates=*/0);
+  Type type = shape.elementType;
+  int64_t half = shape.headDim / 2;
+  Value zero = k.i64Constant(0);
+  auto at = [&](Value pointer, Value offset) {
+    return k.element(pointer, type, offset);
+  };
+
+  k.loop(k.begin(), k.end(), 1, [&](Value row) {
+    Value position = k.remUnsigned(row, k.i64Constant(shape.period));
+    Value angle = k.mul(position, k.i64Constant(half));
+    Value x = at(k.arg(0), k.mul(row, k.i64Constant(shape.xStride)));
+    Value y = at(k.arg(3), k.mul(row, k.i64Constant(shape.yStride)));
+
+    // 16 elements of each half, for all heads.
+    auto turn = [&](Value j, Value mask) {
+      Value offset = k.add(angle, j);
+      Value cosine = k.loadVector(at(k.arg(1), offset), type, mask);
+      Value sine = k.loadVector(at(k.arg(2), offset), type, mask);
+      if (shape.inverse)
+        sine = k.neg(sine);
+      k.loop(zero, k.i64Constant(shape.heads), 1, [&](Value head) {
+        Value first = k.add(k.mul(head, k.i64Constant(shape.headDim)), j);
+        Value second = k.add(first, k.i64Constant(half));
+        Value x1 = k.loadVector(at(x, first), type, mask);
+        Value x2 = k.loadVector(at(x, second), type, mask);
+        Value y1 = k.fma(x1, cosine, k.neg(k.mul(x2, sine)));
+        Value y2 = k.fma(x2, cosine, k.mul(x1, sine));
+        k.storeVector(y1, at(y, first), mask);
+        k.storeVector(y2, at(y, second), mask);
+      });
+    };
+    int64_t whole = half / kLanes * kLanes;
+    k.loop(zero, k.i64Constant(whole), kLanes,
+           [&](Value j) { turn(j, Value()); });
+    if (whole < half)
+      turn(k.i64Constant(whole), k.firstLanes(half - whole));
+  });
+  k.finish();
+  int64_t columns = shape.heads * shape.headDim;
+  return {shape.rows, std::max<int64_t>(1, kGrainElements / columns), 0};
+}
+
+} // namespace kiln::cpu

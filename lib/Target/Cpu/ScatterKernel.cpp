@@ -1,0 +1,78 @@
+//===- ScatterKernel.cpp - Adding rows to the rows of a table -------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A unit is a panel of 64 columns of the table. A call owns the columns of its
+// units and walks all tokens in order, so that equal tokens add up in the same
+// order whatever the number of threads; adjacent panels of a call are walked
+// together, for long rows are cheaper than short ones.
+//
+//===----------------------------------------------------------------------===//
+
+#include "KernelBuilder.h"
+#include "kiln/Target/Cpu/Kernels.h"
+
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+
+namespace kiln::cpu {
+
+namespace {
+
+constexpr int64_t kPanelColumns = 64;
+
+} // namespace
+
+KernelLaunch emitScatter(ModuleOp module, StringRef name,
+                         const ScatterShape &shape) {
+  KernelBuilder k(module, name, /*numArgs=*/3, /*numImmediates=*/1);
+  Type type = shape.elementType;
+  auto at = [&](Value pointer, Value offset) {
+    return k.element(pointer, type, offset);
+  };
+  Value zero = k.i64Constant(0);
+  Value panel = k.i64Constant(kPanelColumns);
+  Value first = k.mul(k.begin(), panel);
+  Value end = k.min(k.mul(k.end(), panel), k.i64Constant(shape.cols));
+  // Only the last panel may end within a vector.
+  int64_t rest = shape.cols % kLanes;
+  Value whole = k.min(end, k.i64Constant(shape.cols - rest));
+  Value ownsRest = k.less(whole, end);
+  auto forColumns = [&](function_ref<void(Value column, Value mask)> body) {
+    k.loop(first, whole, kLanes, [&](Value column) { body(column, Value()); });
+    if (rest)
+      k.ifThen(ownsRest, [&] { body(whole, k.firstLanes(rest)); });
+  };
+  auto tableRow = [&](Value row) {
+    return at(k.arg(2), k.mul(row, k.i64Constant(shape.cols)));
+  };
+
+  k.ifThen(k.equal(k.immediate(0), zero), [&] {
+    Value zeros = k.constantF(0, k.vectorOf(type));
+    k.loop(zero, k.i64Constant(shape.vocabulary), 1, [&](Value row) {
+      Value to = tableRow(row);
+      forColumns([&](Value column, Value mask) {
+        k.storeVector(zeros, at(to, column), mask);
+      });
+    });
+  });
+  k.loop(zero, k.i64Constant(shape.tokens), 1, [&](Value i) {
+    Value token = k.load(k.element(k.arg(0), k.i32(), i), k.i32());
+    Value to = tableRow(arith::ExtUIOp::create(k.b, k.i64(), token));
+    Value from = at(k.arg(1), k.mul(i, k.i64Constant(shape.dyStride)));
+    forColumns([&](Value column, Value mask) {
+      Value sum = k.add(k.loadVector(at(to, column), type, mask),
+                        k.loadVector(at(from, column), type, mask));
+      k.storeVector(sum, at(to, column), mask);
+    });
+  });
+  k.finish();
+  return {static_cast<int64_t>(llvm::divideCeil(shape.cols, kPanelColumns)), 1,
+          0};
+}
+
+} // namespace kiln::cpu

@@ -1,0 +1,61 @@
+//===- ScatterTest.cpp - Table gradients against plain loops --------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Additions in token order, in the element type: the bits are known exactly.
+//
+//===----------------------------------------------------------------------===//
+
+#include "KernelCalls.h"
+
+using namespace kiln;
+using namespace kiln::cpu;
+using namespace kiln::test;
+
+namespace {
+
+template <typename T>
+void check(int64_t tokens, int64_t vocabulary, int64_t cols) {
+  SCOPED_TRACE(testing::Message() << cols << " columns");
+  int64_t dyStride = cols + 7;
+  std::vector<int32_t> token(tokens);
+  for (int64_t i = 0; i < tokens; ++i)
+    token[i] = i * i * 7 % vocabulary;
+  auto dy = someValues<T>(tokens * dyStride, 1);
+  CompiledKernel kernel([&](auto module, auto name, mlir::Builder b) {
+    ScatterShape shape;
+    shape.tokens = tokens;
+    shape.vocabulary = vocabulary;
+    shape.cols = cols;
+    shape.elementType = elementType<T>(b);
+    shape.dyStride = dyStride;
+    return emitScatter(module, name, shape);
+  });
+  EXPECT_EQ(kernel.launch.units, (cols + 63) / 64);
+  for (int64_t accumulate : {0, 1}) {
+    // The table is followed by elements that are not its own.
+    auto table = someValues<T>(vocabulary * cols + 16, 2);
+    std::vector<T> want = table;
+    if (!accumulate)
+      std::fill_n(want.begin(), vocabulary * cols, T(0));
+    for (int64_t i = 0; i < tokens; ++i)
+      for (int64_t c = 0; c < cols; ++c)
+        want[token[i] * cols + c] += dy[i * dyStride + c];
+    for (int calls : {1, 2, 3}) {
+      std::vector<T> got = table;
+      kernel.run({token.data(), dy.data(), got.data()}, {accumulate}, calls);
+      EXPECT_TRUE(sameBits(got, want)) << calls << " calls";
+    }
+  }
+}
+
+TEST(Scatter, AddsInTokenOrder) {
+  for (int64_t cols : {1, 8, 16, 50, 64, 65, 200, 256})
+    check<float>(100, 13, cols);
+  check<double>(100, 13, 70);
+}
+
+} // namespace
