@@ -1,0 +1,76 @@
+"""Turns the examples in the ops' descriptions into a module that parses.
+
+Every op of the given .td files must have one. An example is a line of IR whose
+operands are not defined: they become arguments of a program around it.
+"""
+
+import re
+import sys
+from pathlib import Path
+
+STATES = """\
+kiln.state @w : tensor<4x8xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
+"""
+
+
+def operand_names(head):
+    """Undefined values in the operand part of an op, in order."""
+    return re.findall(r"%[\w#]+", head)
+
+
+def split_types(text):
+    """Types separated by commas that are outside of brackets."""
+    return re.findall(r"tensor<[^>]*>", text)
+
+
+def operand_types(op, count):
+    """Types of the operands: listed in a functional type, else all equal."""
+    functional = re.search(r": \(([^()]*)\) ->", op)
+    types = split_types(functional[1] if functional else op[op.rindex(" : "):])
+    return types if functional else types[:1] * count
+
+
+def program(index, example):
+    """A program around one op."""
+    body = example.split(" = ", 1)[1] if re.match(r"%[^=(]* = ", example) else example
+    head = body.split(" : ", 1)[0]
+    names = operand_names(head)
+    types = operand_types(body, len(names)) if names else []
+    if len(names) != len(types):
+        raise SystemExit(f"operands and types differ in: {example}")
+    arguments = ", ".join(f"{n}: {t}" for n, t in zip(names, types))
+    return (
+        f"kiln.program @example{index}({arguments}) attributes "
+        f"{{kind = #kiln.program_kind<forward>}} {{\n  {example}\n  kiln.return\n}}\n"
+    )
+
+
+def main():
+    modules = [STATES]
+    for path in sys.argv[1:]:
+        text = Path(path).read_text()
+        # One block per op definition, from its name to the next definition.
+        for block in re.split(r"^(?=def )", text, flags=re.MULTILINE):
+            match = re.match(r'def Kiln_\w+Op\s*:\s*(\w+)<\s*"(\w+)"', block)
+            if not match:
+                continue
+            base, mnemonic = match.groups()
+            examples = re.findall(r"Example: `([^`]*)`", block)
+            if base in ("Kiln_UnaryOp", "Kiln_BinaryOp"):
+                operands = "%x" if base == "Kiln_UnaryOp" else "%a, %b"
+                examples = [f"%y = kiln.{mnemonic} {operands} : tensor<4x8xf32>"]
+            if mnemonic in ("return", "yield"):
+                continue  # they end the examples of other ops
+            if not any(f"kiln.{mnemonic}" in example for example in examples):
+                raise SystemExit(f"{path}: kiln.{mnemonic} has no example")
+            for example in examples:
+                if mnemonic == "state":
+                    modules.append(example.replace("@w", "@example") + "\n")
+                elif mnemonic == "program":
+                    modules.append(example + "\n")
+                else:
+                    modules.append(program(len(modules), example))
+    print("\n".join(modules))
+
+
+main()

@@ -1,0 +1,28 @@
+# Tests of the compiler's tools: .mlir and .test files with RUN lines. The unit
+# tests are programs of their own and are run by ctest.
+
+import os
+
+import lit.formats
+
+config.name = "kiln"
+config.test_format = lit.formats.ShTest(execute_external=False)
+config.suffixes = [".mlir", ".test"]
+config.excludes = ["Unit", "Benchmark", "Inputs"]
+config.test_source_root = os.path.dirname(__file__)
+config.test_exec_root = config.kiln_obj_root
+
+config.environment["PATH"] = os.path.pathsep.join(
+    [config.kiln_bin_dir, config.llvm_tools_dir, os.environ.get("PATH", "")]
+)
+config.substitutions.append(("%python", config.python))
+config.substitutions.append(("%kiln_src", config.kiln_source_root))
+
+# A test names what it needs that a build or a machine may lack.
+for tool in ["kiln-opt", "kiln-run", "kilnc"]:
+    if os.path.exists(os.path.join(config.kiln_bin_dir, tool)):
+        config.available_features.add(tool)
+if os.path.exists("/dev/nvidia0"):
+    config.available_features.add("cuda")
+if os.path.exists("/dev/nvidia1"):
+    config.available_features.add("multi-gpu")
