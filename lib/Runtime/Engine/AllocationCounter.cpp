@@ -7,6 +7,7 @@
 
 #include "AllocationCounter.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstdarg>

@@ -9,6 +9,7 @@
 
 #include "kiln/Runtime/Files/Messages.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdint>
 #include <sys/mman.h>

@@ -16,8 +16,10 @@
 #include "ThreadTeam.h"
 #include "kiln/Runtime/Engine/Program.h"
 
+#include <algorithm>
 #include <chrono>
 #include <malloc.h>
+#include <sched.h>
 
 namespace kiln {
 
@@ -48,6 +50,12 @@ public:
 
   Status run(size_t program) override;
   Status runTraced(size_t program, std::vector<TraceEvent> &events) override;
+  void forEachPart(
+      int64_t count,
+      const std::function<void(int64_t begin, int64_t end)> &body) override {
+    team_->forEachPart(
+        count, [&](int64_t begin, int64_t end, int) { body(begin, end); });
+  }
   MemoryFacts memory() const override;
   std::optional<AllocationCounts> allocations() const override {
     return allocationCounts();
@@ -133,13 +141,20 @@ void TraceObserver::after(size_t index, int64_t iteration) {
   events_.push_back(std::move(event));
 }
 
+static int availableProcessors() {
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof(set), &set) != 0)
+    return 1;
+  return std::max(CPU_COUNT(&set), 1);
+}
+
 Status CommandEngine::start(int threads) {
   const Description &description = file_.description;
   Status status = checkCpuFeatures(description.target, readCpuInfo());
   if (!status.ok())
     return status;
   if (threads == 0)
-    threads = description.build.maxThreads;
+    threads = std::min(description.build.maxThreads, availableProcessors());
   status = arena_.map(file_.arenaBytes);
   if (!status.ok())
     return status;

@@ -18,6 +18,9 @@ WriteWatch::WriteWatch(const ProgramFile &file, const Program &program,
                        const Arena &arena, int64_t pageBudget)
     : file_(file), program_(program), arena_(arena),
       totalPages_((arena.bytes() + Arena::marginBytes) / pageBytes) {
+  for (const Slot &slot : program.slots)
+    if (slot.slotClass == SlotClass::Workspace)
+      workspaces_.push_back(&slot);
   if (totalPages_ <= pageBudget) {
     pages_.resize(size_t(totalPages_));
     for (int64_t page = 0; page < totalPages_; ++page)
@@ -119,12 +122,12 @@ void WriteWatch::comparePage(size_t page, size_t command, int64_t iteration,
                    describeByte(command, offset);
     break;
   }
-  for (const Slot &slot : program_.slots) {
-    if (slot.slotClass != SlotClass::Workspace ||
-        int64_t(command) < slot.first || int64_t(command) > slot.last)
+  for (const Slot *slot : workspaces_) {
+    if (int64_t(command) < slot->first || int64_t(command) > slot->last)
       continue;
-    int64_t low = std::max(slot.offset, begin);
-    for (int64_t offset = std::min(slot.offset + slot.bytes, begin + pageBytes);
+    int64_t low = std::max(slot->offset, begin);
+    for (int64_t offset =
+             std::min(slot->offset + slot->bytes, begin + pageBytes);
          offset > low && offset > workspaceEnd_; --offset)
       if (before[offset - 1 - begin] != now[offset - 1 - begin])
         workspaceEnd_ = offset;

@@ -58,6 +58,7 @@ private:
   const ProgramFile &file_;
   const Program &program_;
   const Arena &arena_;
+  std::vector<const Slot *> workspaces_;
   int64_t totalPages_ = 0;
   std::vector<int64_t> pages_; ///< Numbers of the watched pages, ascending.
   std::vector<char> copy_;

@@ -36,7 +36,8 @@ public:
 
 private:
   Status checkOptions() const;
-  Status openFiles();
+  Status openInputs();
+  Status openOutputs();
   Status startEngine();
   Status initialiseWeights();
   Status trainAndGenerate();
@@ -94,30 +95,9 @@ static Status openTokens(const std::string &path, int64_t vocabulary,
   return Status();
 }
 
-/// Opens everything that can be wrong before the first long operation.
-Status Driver::openFiles() {
+/// Opens what the run reads, before the first long operation.
+Status Driver::openInputs() {
   const ModelInfo &model = description_.model;
-  if (!options_.save.empty()) {
-    Result<CheckpointDir> save = CheckpointDir::open(options_.save);
-    if (!save.ok())
-      return save.status();
-    files_.save.emplace(std::move(*save));
-    std::vector<int64_t> steps = files_.save->steps();
-    if (!steps.empty() && options_.resume.empty())
-      return Status(ExitCode::Usage,
-                    "--save=" + options_.save +
-                        " holds checkpoints of another run (newest: step " +
-                        std::to_string(steps.back()) +
-                        "); continue it with "
-                        "--resume=" +
-                        options_.save + ", or choose another directory");
-    Result<uint64_t> bytes = checkpointBytes(description_);
-    if (!bytes.ok())
-      return bytes.status();
-    Status space = files_.save->checkFreeSpace(*bytes);
-    if (!space.ok())
-      return space;
-  }
   progress_.seed = options_.seed;
   progress_.shuffle = options_.shuffle;
   if (!options_.resume.empty()) {
@@ -153,6 +133,32 @@ Status Driver::openFiles() {
                                model.sequenceLength, {}, files_.valData);
     if (!status.ok())
       return status;
+  }
+  return Status();
+}
+
+/// Opens what the run writes.
+Status Driver::openOutputs() {
+  if (!options_.save.empty()) {
+    Result<CheckpointDir> save = CheckpointDir::open(options_.save);
+    if (!save.ok())
+      return save.status();
+    files_.save.emplace(std::move(*save));
+    std::vector<int64_t> steps = files_.save->steps();
+    if (!steps.empty() && options_.resume.empty())
+      return Status(ExitCode::Usage,
+                    "--save=" + options_.save +
+                        " holds checkpoints of another run (newest: step " +
+                        std::to_string(steps.back()) +
+                        "); continue it with "
+                        "--resume=" +
+                        options_.save + ", or choose another directory");
+    Result<uint64_t> bytes = checkpointBytes(description_);
+    if (!bytes.ok())
+      return bytes.status();
+    Status space = files_.save->checkFreeSpace(*bytes);
+    if (!space.ok())
+      return space;
   }
   Result<Records> records = Records::open(
       options_, resumed_ ? std::optional(progress_.step) : std::nullopt);
@@ -303,9 +309,11 @@ Status Driver::drive() {
   }
   Status status = checkOptions();
   if (status.ok())
-    status = openFiles();
+    status = openInputs();
   if (status.ok())
     status = startEngine();
+  if (status.ok() && !options_.checkMemory)
+    status = openOutputs();
   if (!status.ok())
     return status;
   return options_.checkMemory ? checkMemoryUse() : trainAndGenerate();

@@ -10,15 +10,36 @@
 #include "kiln/Runtime/Files/Messages.h"
 #include "kiln/Runtime/Files/ModelWeights.h"
 
+#include <algorithm>
+
 namespace kiln {
 
-Status initialiseStates(Engine &engine, uint64_t seed) {
-  const std::vector<StateInfo> &states = engine.description().states;
-  for (size_t i = 0; i < states.size(); ++i) {
-    const StateInfo &state = states[i];
-    Status status =
+/// Elements that one thread computes at a time.
+static constexpr int64_t initialChunk = 1 << 16;
+
+static Status initialiseState(Engine &engine, size_t index, uint64_t seed) {
+  const StateInfo &state = engine.description().states[index];
+  char *data = engine.stateData(index);
+  int64_t elements = state.elements();
+  int64_t elementBytes = tensorTypeBits(state.type) / 8;
+  int64_t chunks = (elements + initialChunk - 1) / initialChunk;
+  std::vector<Status> statuses(static_cast<size_t>(chunks));
+  engine.forEachPart(chunks, [&](int64_t first, int64_t last) {
+    int64_t begin = first * initialChunk;
+    int64_t end = std::min(last * initialChunk, elements);
+    statuses[size_t(first)] =
         fillInitialValue(state.init, seed, state.name, state.shape, state.type,
-                         0, state.elements(), engine.stateData(i));
+                         begin, end, data + begin * elementBytes);
+  });
+  for (Status &status : statuses)
+    if (!status.ok())
+      return std::move(status);
+  return Status();
+}
+
+Status initialiseStates(Engine &engine, uint64_t seed) {
+  for (size_t i = 0; i < engine.description().states.size(); ++i) {
+    Status status = initialiseState(engine, i, seed);
     if (!status.ok())
       return status;
   }

@@ -98,6 +98,13 @@ public:
   /// Runs and records what happened when. The default records one event.
   virtual Status runTraced(size_t program, std::vector<TraceEvent> &events);
 
+  /// Calls body(begin, end) for parts of [0, count), perhaps at the same time.
+  virtual void
+  forEachPart(int64_t count,
+              const std::function<void(int64_t begin, int64_t end)> &body) {
+    body(0, count);
+  }
+
   virtual MemoryFacts memory() const { return {}; }
 
   /// Process-wide allocator counts, when this engine's executable counts them.

@@ -108,19 +108,6 @@ TEST_F(StopTest, SigtermSavesAndTheResumedRunHasTheSameBits) {
   }
 }
 
-TEST_F(StopTest, SecondInterruptEndsAtOnce) {
-  // A step that takes long: a validation over a file that is read many times
-  // would not do, so the signals are sent faster than any step can end.
-  ToyProcess process(flags("100000000"));
-  ASSERT_TRUE(process.waitForLine("step 5/"));
-  process.send(SIGSTOP);
-  process.send(SIGINT);
-  process.send(SIGCONT);
-  process.send(SIGINT);
-  int code = process.wait();
-  EXPECT_TRUE(code == 75 || code == 130) << code;
-}
-
 TEST_F(StopTest, ClosedOutputDoesNotStopTraining) {
   std::vector<std::string> all = flags("50");
   all.push_back("--log=" + path("log"));

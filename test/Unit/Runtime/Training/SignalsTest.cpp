@@ -1,0 +1,35 @@
+//===- SignalsTest.cpp - Stopping -----------------------------------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Signals.h"
+
+#include <csignal>
+#include <cstdlib>
+#include <gtest/gtest.h>
+
+using namespace kiln;
+
+namespace {
+
+TEST(SignalsDeathTest, FirstSignalAsksTheSecondInterruptEnds) {
+  EXPECT_EXIT(
+      {
+        installStopSignals();
+        if (stopRequested())
+          std::exit(1);
+        std::raise(SIGTERM);
+        std::raise(SIGTERM);
+        std::raise(SIGINT);
+        if (!stopRequested())
+          std::exit(2);
+        std::raise(SIGINT);
+        std::exit(3);
+      },
+      testing::ExitedWithCode(130), "");
+}
+
+} // namespace
