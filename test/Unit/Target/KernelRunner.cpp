@@ -75,8 +75,11 @@ LoadedKernels::LoadedKernels(mlir::ModuleOp module) {
     stream.write(object->data(), object->size());
   }
   std::string linker = findLinker();
-  int status = sys::ExecuteAndWait(
-      linker, {linker, "-shared", "-o", libraryPath, objectPath, "-lm"});
+  SmallVector<StringRef> command = {linker,     "-shared",  "-o", libraryPath,
+                                    objectPath, "-lm"};
+  if (StringRef(linker).contains("clang"))
+    command.push_back("-fuse-ld=lld");
+  int status = sys::ExecuteAndWait(linker, command);
   if (status == 0)
     library = dlopen(libraryPath.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library)

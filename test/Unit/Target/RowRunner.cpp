@@ -118,6 +118,7 @@ static std::pair<std::string, std::string> splitResults(StringRef results) {
 
 RowRunner::RowRunner() : context(MLIRContext::Threading::DISABLED) {
   context.loadDialect<KilnDialect>();
+  module = ModuleOp::create(UnknownLoc::get(&context));
 }
 
 std::optional<RowInstance> RowRunner::build(const RowCase &rowCase,
@@ -140,18 +141,18 @@ std::optional<RowInstance> RowRunner::build(const RowCase &rowCase,
   llvm::append_range(instance.operands, block.getArguments());
   llvm::append_range(instance.results, block.getTerminator()->getOperands());
 
+  // Ops that do not care follow the ones that do.
   RowSpace space;
+  space.flexible = true;
   for (Operation &op : block.without_terminator())
-    space = cast<RowOpInterface>(op).getRowSpace();
-  if (rowCase.space) {
-    space.rows = rowCase.space->first;
-    space.cols = rowCase.space->second;
-  }
+    if (space.flexible)
+      space = cast<RowOpInterface>(op).getRowSpace();
   RowBuilder builder(space.rows, space.cols);
   for (Operation &op : block.without_terminator())
     if (failed(cast<RowOpInterface>(op).buildRows(builder))) {
       ADD_FAILURE() << "no rows for " << op.getName().getStringRef().str()
-                    << " in\n" << text;
+                    << " in\n"
+                    << text;
       return std::nullopt;
     }
   FailureOr<row::RowProgram> program =
@@ -164,10 +165,9 @@ std::optional<RowInstance> RowRunner::build(const RowCase &rowCase,
   return instance;
 }
 
-std::vector<HostTensor> RowRunner::makeInputs(const RowInstance &instance,
-                                              const RowCase &rowCase,
-                                              uint64_t seed) {
-  std::mt19937_64 random(seed);
+static std::vector<HostTensor> makeInputs(const RowInstance &instance,
+                                          const RowCase &rowCase) {
+  std::mt19937_64 random(1);
   std::normal_distribution<float> normal;
   std::vector<HostTensor> inputs;
   for (auto [i, value] : llvm::enumerate(instance.operands)) {
@@ -183,8 +183,8 @@ std::vector<HostTensor> RowRunner::makeInputs(const RowInstance &instance,
   return inputs;
 }
 
-std::vector<HostTensor> RowRunner::evaluate(const RowInstance &instance,
-                                            ArrayRef<HostTensor> inputs) {
+static std::vector<HostTensor> evaluate(const RowInstance &instance,
+                                        ArrayRef<HostTensor> inputs) {
   DenseMap<Value, HostTensor> known;
   for (auto [value, tensor] : llvm::zip_equal(instance.operands, inputs))
     known[value] = tensor;
@@ -227,17 +227,17 @@ static void compare(const HostTensor &got, const HostTensor &want,
       where = i;
     }
   }
-  EXPECT_LE(worst, tolerance) << "element " << where << ": "
-                              << got.reals[where] << ", expected "
-                              << want.reals[where];
+  EXPECT_LE(worst, tolerance) << "element " << where << ": " << got.reals[where]
+                              << ", expected " << want.reals[where];
 }
 
-void RowRunner::run(const RowInstance &instance, const RowCase &rowCase,
-                    Kernel kernel, const cpu::KernelLaunch &launch,
-                    ArrayRef<cpu::Layout> layouts) {
+void RowRunner::run(const Compiled &compiled, Kernel kernel) {
+  const RowInstance &instance = compiled.instance;
+  const cpu::KernelLaunch &launch = compiled.launch;
+  ArrayRef<cpu::Layout> layouts = compiled.layouts;
   size_t numOperands = instance.operands.size();
   size_t numResults = instance.results.size();
-  std::vector<HostTensor> inputs = makeInputs(instance, rowCase, 1);
+  std::vector<HostTensor> inputs = makeInputs(instance, compiled.rowCase);
   // Runs with result `shared.second` in the place of operand `shared.first`.
   auto runWith = [&](int64_t unitsPerCall, std::pair<int, int> shared) {
     std::vector<Buffer> buffers;
@@ -270,7 +270,8 @@ void RowRunner::run(const RowInstance &instance, const RowCase &rowCase,
     SCOPED_TRACE("result " + std::to_string(i));
     bool isDouble = tensorTypeOf(instance.operands[0]).getElementType().isF64();
     compare(results[i].read(), expected[i],
-            isDouble ? rowCase.tolerance64 : rowCase.tolerance32);
+            isDouble ? compiled.rowCase.tolerance64
+                     : compiled.rowCase.tolerance32);
   }
   auto expectSame = [&](const std::vector<Buffer> &others, const char *how) {
     for (size_t i = 0; i < numResults; ++i)
@@ -287,51 +288,42 @@ void RowRunner::run(const RowInstance &instance, const RowCase &rowCase,
         expectSame(runWith(isFlat ? 64 : 1, {operand, result}), "in place");
 }
 
-void RowRunner::check(const RowCase &rowCase,
-                      ArrayRef<std::pair<int64_t, int64_t>> sizes) {
-  struct Compiled {
-    RowInstance instance;
-    cpu::KernelLaunch launch;
-    SmallVector<cpu::Layout> layouts;
-    std::string name, trace;
-  };
-  std::vector<Compiled> all;
-  OwningOpRef<ModuleOp> module = ModuleOp::create(UnknownLoc::get(&context));
+void RowRunner::add(const RowCase &rowCase,
+                    ArrayRef<std::pair<int64_t, int64_t>> sizes) {
   for (auto [rows, columns] : sizes)
     for (const char *type : {"f32", "f64"}) {
-      std::optional<RowInstance> instance =
-          build(rowCase, rows, columns, type);
+      std::optional<RowInstance> instance = build(rowCase, rows, columns, type);
       if (!instance)
         return;
-      Compiled compiled{std::move(*instance), {}, {}, "", ""};
-      auto layoutOf = [&, columns = columns](Value value) {
-        int64_t own = getColumnCount(tensorTypeOf(value));
-        return cpu::Layout{own + (own == columns ? rowCase.padding : 0)};
+      Compiled compiled;
+      compiled.rowCase = rowCase;
+      compiled.instance = std::move(*instance);
+      const row::RowProgram &program = compiled.instance.rows;
+      // A matrix as wide as the program may be padded; what is dense is walked
+      // in the program's rows, whatever its own shape.
+      std::vector<cpu::Layout> strides;
+      auto addLayout = [&](Value value) {
+        bool isWide = getColumnCount(tensorTypeOf(value)) == program.cols;
+        int64_t stride = program.cols + (isWide ? rowCase.padding : 0);
+        strides.push_back({stride});
+        compiled.layouts.push_back({isWide ? stride : 0});
       };
-      for (Value operand : compiled.instance.operands)
-        compiled.layouts.push_back(layoutOf(operand));
-      for (Value result : compiled.instance.results)
-        compiled.layouts.push_back(layoutOf(result));
-      // Dense tensors are rows x columns of the program, whatever their shape.
-      if (rowCase.padding == 0)
-        for (cpu::Layout &layout : compiled.layouts)
-          layout.rowStride = compiled.instance.rows.cols;
+      llvm::for_each(compiled.instance.operands, addLayout);
+      llvm::for_each(compiled.instance.results, addLayout);
       compiled.name = "kernel" + std::to_string(all.size());
-      compiled.trace = std::to_string(rows) + "x" + std::to_string(columns) +
-                       " " + type;
+      compiled.trace = rowCase.body + "\n" + std::to_string(rows) + "x" +
+                       std::to_string(columns) + " " + type;
       compiled.launch =
-          cpu::emitRowKernel(*module, compiled.name, compiled.instance.rows,
-                             compiled.layouts);
-      if (rowCase.padding == 0)
-        for (auto [i, layout] : llvm::enumerate(compiled.layouts))
-          layout.rowStride = 0;
+          cpu::emitRowKernel(*module, compiled.name, program, strides);
       all.push_back(std::move(compiled));
     }
+}
+
+void RowRunner::runAll() {
   LoadedKernels library(*module);
   for (const Compiled &compiled : all) {
     SCOPED_TRACE(compiled.trace);
-    run(compiled.instance, rowCase, library.find(compiled.name),
-        compiled.launch, compiled.layouts);
+    run(compiled, library.find(compiled.name));
   }
 }
 

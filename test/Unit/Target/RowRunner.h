@@ -51,13 +51,12 @@ struct RowCase {
   std::string arguments; ///< "%x: tensor<$Rx$Cx$T>, ..."
   std::string body;      ///< ops
   std::string results;   ///< "%y : tensor<$Rx$Cx$T>, ..."
-  /// {rows, columns} of the program; by default those of the last op.
-  std::optional<std::pair<int64_t, int64_t>> space = std::nullopt;
   /// Bounds of |got - want| / max(1, largest |want|).
   double tolerance32 = 2e-6, tolerance64 = 1e-12;
   /// Overwrites the default inputs: normal numbers, integers in [0, rows).
   std::function<void(unsigned argument, HostTensor &tensor)> fill = nullptr;
-  /// Elements between rows of the arguments and results with C columns, beyond C.
+  /// Elements between rows of the arguments and results with C columns, beyond
+  /// C.
   int64_t padding = 0;
 };
 
@@ -69,28 +68,34 @@ struct RowInstance {
   mlir::SmallVector<mlir::Value> operands, results;
 };
 
+/// Collects cases, then compiles them as one module and runs each as the header
+/// says.
 class RowRunner {
 public:
   RowRunner();
 
-  /// Builds the row program, with a failure of the test if that fails.
+  /// Builds the row program; a failure is one of the test.
   std::optional<RowInstance> build(const RowCase &rowCase, int64_t rows,
                                    int64_t columns, const char *type);
-  /// Everything the header says, in both element types, for all sizes.
-  void check(const RowCase &rowCase,
-             mlir::ArrayRef<std::pair<int64_t, int64_t>> sizes);
-
-  std::vector<HostTensor> makeInputs(const RowInstance &instance,
-                                     const RowCase &rowCase, uint64_t seed);
-  std::vector<HostTensor> evaluate(const RowInstance &instance,
-                                   mlir::ArrayRef<HostTensor> inputs);
+  /// The kernels of a case in both element types, for all sizes.
+  void add(const RowCase &rowCase,
+           mlir::ArrayRef<std::pair<int64_t, int64_t>> sizes);
+  void runAll();
 
   mlir::MLIRContext context;
 
 private:
-  void run(const RowInstance &instance, const RowCase &rowCase, Kernel kernel,
-           const cpu::KernelLaunch &launch,
-           mlir::ArrayRef<cpu::Layout> layouts);
+  struct Compiled {
+    RowCase rowCase;
+    RowInstance instance;
+    cpu::KernelLaunch launch;
+    std::vector<cpu::Layout> layouts;
+    std::string name, trace;
+  };
+  void run(const Compiled &compiled, Kernel kernel);
+
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+  std::vector<Compiled> all;
 };
 
 /// The sizes that meet every kind of tail.

@@ -143,9 +143,12 @@ bool mayShareSlot(const RowProgram &program, int32_t operand, int32_t result) {
     return false;
   int32_t sweep = plan.storeSweep[store - program.stores.begin()];
   Type type = program.nodes[store->value].type;
+  // An operand that is not read says nothing about its size.
+  bool isRead = false;
   for (auto [id, node] : enumerate(program.nodes)) {
     if (node.operand != operand)
       continue;
+    isRead = true;
     if (node.kind != Kind::Load || node.type != type)
       return false;
     if (store->kind == StoreKind::Row) {
@@ -162,7 +165,7 @@ bool mayShareSlot(const RowProgram &program, int32_t operand, int32_t result) {
       if (is_contained(plan.nodesOf(program, s), static_cast<NodeId>(id)))
         return false;
   }
-  return true;
+  return isRead;
 }
 
 } // namespace kiln::row
