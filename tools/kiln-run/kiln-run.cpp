@@ -14,9 +14,11 @@
 #include "kiln/Runtime/Files/OutputFile.h"
 #include "kiln/Runtime/Training/Driver.h"
 
+#include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Parser/Parser.h"
-#include "llvm/Support/FileSystem.h"
+#include "mlir/Support/FileUtilities.h"
+#include "llvm/Support/SourceMgr.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace kiln;
@@ -126,13 +128,18 @@ static int train(InterpreterEngine &engine, const CommandLine &line) {
 }
 
 static Result<mlir::OwningOpRef<mlir::ModuleOp>>
-loadModule(mlir::MLIRContext &context, const std::string &file) {
-  if (!llvm::sys::fs::is_regular_file(file))
-    return Status::badInput(file + ": no such file");
-  auto module =
-      mlir::parseSourceFile<mlir::ModuleOp>(file, mlir::ParserConfig(&context));
+loadModule(mlir::MLIRContext &context, const std::string &path) {
+  std::string message;
+  auto file = mlir::openInputFile(path, &message);
+  if (!file)
+    return Status::badInput(message);
+  auto sources = std::make_shared<llvm::SourceMgr>();
+  sources->AddNewSourceBuffer(std::move(file), llvm::SMLoc());
+  mlir::SourceMgrDiagnosticHandler handler(*sources, &context, llvm::errs());
+  auto module = mlir::parseSourceFile<mlir::ModuleOp>(
+      sources, mlir::ParserConfig(&context));
   if (!module)
-    return Status::badInput(file + ": is not a valid module");
+    return Status::badInput(path + ": is not a valid module");
   return module;
 }
 
@@ -176,6 +183,6 @@ int main(int argc, char **argv) {
   Status status = run(argc, argv, exitCode);
   if (status.ok())
     return exitCode;
-  llvm::errs() << "kiln-run: " << status.message() << "\n";
+  llvm::errs() << "error: " << status.message() << "\n";
   return static_cast<int>(status.code());
 }
