@@ -1,0 +1,513 @@
+//===- RowKernelTest.cpp - Row programs node by node ----------------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What ops do not show: every node kind alone, the exact order of summation,
+// that a formula's bits do not depend on what it is fused with, epilogues, and
+// which results may take the slot of which operands.
+//
+//===----------------------------------------------------------------------===//
+
+#include "RowRunner.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <random>
+
+using namespace kiln;
+using namespace kiln::test;
+using row::Kind;
+using row::NodeId;
+using row::Space;
+
+namespace {
+
+/// A row program written node by node.
+struct ProgramText {
+  row::RowProgram program;
+
+  ProgramText(int64_t rows, int64_t cols) {
+    program.rows = rows;
+    program.cols = cols;
+  }
+  NodeId node(Kind kind, Space space, row::Type type,
+              std::initializer_list<NodeId> inputs = {}, double value = 0) {
+    row::Node node;
+    node.kind = kind;
+    node.space = space;
+    node.type = type;
+    node.inputs = inputs;
+    node.value = value;
+    program.nodes.push_back(node);
+    return static_cast<NodeId>(program.nodes.size()) - 1;
+  }
+  NodeId load(int32_t operand, row::Access access, Space space,
+              row::Type type) {
+    NodeId id = node(Kind::Load, space, type);
+    program.nodes[id].operand = operand;
+    program.nodes[id].access = access;
+    return id;
+  }
+  void store(row::StoreKind kind, NodeId value, int64_t chunk = 0) {
+    row::Store store;
+    store.kind = kind;
+    store.value = value;
+    store.result = static_cast<int32_t>(program.stores.size());
+    store.chunk = chunk;
+    program.stores.push_back(store);
+    if (chunk != 0)
+      program.rowsPerUnit = chunk;
+  }
+};
+
+template <typename T> constexpr row::Type typeOf() {
+  return sizeof(T) == 8 ? row::Type::F64 : row::Type::F32;
+}
+
+class RowKernel : public testing::Test {
+protected:
+  RowKernel() : context(mlir::MLIRContext::Threading::DISABLED) {
+    module = mlir::ModuleOp::create(mlir::UnknownLoc::get(&context));
+  }
+
+  cpu::KernelLaunch emit(const std::string &name,
+                         const row::RowProgram &program, size_t numArgs) {
+    std::vector<cpu::Layout> layouts(numArgs, cpu::Layout{program.cols});
+    return cpu::emitRowKernel(*module, name, program, layouts);
+  }
+
+  template <typename T> std::vector<T> normals(size_t count) {
+    std::normal_distribution<T> normal;
+    std::vector<T> x(count);
+    for (T &value : x)
+      value = normal(random);
+    return x;
+  }
+
+  mlir::MLIRContext context;
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+  std::mt19937_64 random{7};
+};
+
+template <typename... Buffers>
+void call(Kernel kernel, int64_t begin, int64_t end, Buffers &...buffers) {
+  char *args[] = {reinterpret_cast<char *>(buffers.data())...};
+  kernel(args, nullptr, begin, end, nullptr);
+}
+
+//===----------------------------------------------------------------------===//
+// Node kinds
+//===----------------------------------------------------------------------===//
+
+/// What a node of each kind means.
+template <typename T> T meaningOf(Kind kind, T a, T b, T c) {
+  switch (kind) {
+  case Kind::Neg:
+    return -a;
+  case Kind::Exp:
+    return std::exp(double(a));
+  case Kind::Log:
+    return std::log(double(a));
+  case Kind::Sqrt:
+    return std::sqrt(a);
+  case Kind::Tanh:
+    return std::tanh(double(a));
+  case Kind::Sigmoid:
+    return 1 / (1 + std::exp(-double(a)));
+  case Kind::Erf:
+    return std::erf(double(a));
+  case Kind::Abs:
+    return std::abs(a);
+  case Kind::Add:
+    return a + b;
+  case Kind::Sub:
+    return a - b;
+  case Kind::Mul:
+    return a * b;
+  case Kind::Div:
+    return a / b;
+  case Kind::Max:
+    return a < b ? b : a;
+  case Kind::Min:
+    return b < a ? b : a;
+  case Kind::Fma:
+    return std::fma(a, b, c);
+  case Kind::Less:
+    return a < b ? c : 0;
+  case Kind::Equal:
+    return a == b ? c : 0;
+  default:
+    ADD_FAILURE();
+    return 0;
+  }
+}
+
+bool isElementary(Kind kind) {
+  return kind == Kind::Exp || kind == Kind::Log || kind == Kind::Tanh ||
+         kind == Kind::Sigmoid || kind == Kind::Erf;
+}
+
+const Kind unaryKinds[] = {Kind::Neg,  Kind::Exp,     Kind::Log, Kind::Sqrt,
+                           Kind::Tanh, Kind::Sigmoid, Kind::Erf, Kind::Abs};
+const Kind binaryKinds[] = {Kind::Add, Kind::Sub, Kind::Mul,
+                            Kind::Div, Kind::Max, Kind::Min};
+const Kind comparisons[] = {Kind::Less, Kind::Equal};
+
+/// One program with a result per kind, on the spaces given for its inputs.
+template <typename T> ProgramText allKinds(int64_t rows, int64_t cols) {
+  ProgramText text(rows, cols);
+  row::Type type = typeOf<T>();
+  NodeId a = text.load(0, row::Access::Identity, Space::Full, type);
+  NodeId b = text.load(1, row::Access::PerColumn, Space::Column, type);
+  NodeId c = text.load(2, row::Access::PerRow, Space::Row, type);
+  NodeId zero = text.node(Kind::Constant, Space::Scalar, type, {}, 0);
+  auto store = [&](NodeId id) { text.store(row::StoreKind::Full, id); };
+  for (Kind kind : unaryKinds)
+    store(text.node(kind, Space::Full, type, {a}));
+  for (Kind kind : binaryKinds)
+    store(text.node(kind, Space::Full, type, {a, b}));
+  store(text.node(Kind::Fma, Space::Full, type, {a, b, c}));
+  for (Kind kind : comparisons) {
+    NodeId is = text.node(kind, Space::Full, row::Type::Bool, {a, b});
+    store(text.node(Kind::Select, Space::Full, type, {is, c, zero}));
+  }
+  return text;
+}
+
+template <typename T>
+void checkAllKinds(Kernel kernel, const row::RowProgram &program,
+                   std::mt19937_64 &random) {
+  int64_t rows = program.rows, cols = program.cols;
+  std::uniform_int_distribution<int> eighths(1, 24);
+  auto positive = [&](size_t count) {
+    std::vector<T> x(count);
+    for (T &value : x)
+      value = eighths(random) / T(8);
+    return x;
+  };
+  std::vector<T> a = positive(rows * cols), b = positive(cols),
+                 c = positive(rows);
+  std::vector<Kind> kinds(std::begin(unaryKinds), std::end(unaryKinds));
+  kinds.insert(kinds.end(), std::begin(binaryKinds), std::end(binaryKinds));
+  kinds.push_back(Kind::Fma);
+  kinds.insert(kinds.end(), std::begin(comparisons), std::end(comparisons));
+  std::vector<std::vector<T>> results(kinds.size(),
+                                      std::vector<T>(rows * cols));
+  std::vector<char *> args;
+  for (std::vector<T> *x : {&a, &b, &c})
+    args.push_back(reinterpret_cast<char *>(x->data()));
+  for (std::vector<T> &x : results)
+    args.push_back(reinterpret_cast<char *>(x.data()));
+  kernel(args.data(), nullptr, 0, rows, nullptr);
+  double epsilon = std::numeric_limits<T>::epsilon();
+  for (size_t i = 0; i < kinds.size(); ++i)
+    for (int64_t r = 0; r < rows; ++r)
+      for (int64_t col = 0; col < cols; ++col) {
+        T want = meaningOf<T>(kinds[i], a[r * cols + col], b[col], c[r]);
+        T got = results[i][r * cols + col];
+        double bound = isElementary(kinds[i]) ? 2 * epsilon : 0;
+        ASSERT_LE(std::abs(got - want), bound * std::abs(want))
+            << "kind " << int(kinds[i]) << " of " << a[r * cols + col] << ", "
+            << b[col] << ", " << c[r];
+      }
+}
+
+TEST_F(RowKernel, EveryKind) {
+  std::vector<row::RowProgram> programs;
+  for (int64_t cols : {1, 7, 16, 63, 64, 65, 129}) {
+    programs.push_back(allKinds<float>(3, cols).program);
+    programs.push_back(allKinds<double>(3, cols).program);
+  }
+  for (size_t i = 0; i < programs.size(); ++i)
+    emit("k" + std::to_string(i), programs[i], 3 + programs[i].stores.size());
+  LoadedKernels library(*module);
+  for (size_t i = 0; i < programs.size(); ++i) {
+    Kernel kernel = library.find("k" + std::to_string(i));
+    if (i % 2 == 0)
+      checkAllKinds<float>(kernel, programs[i], random);
+    else
+      checkAllKinds<double>(kernel, programs[i], random);
+  }
+}
+
+TEST_F(RowKernel, IndexesAndIntegers) {
+  // y = float(column index) + 1000 * float(row index) + float(i64 operand).
+  ProgramText text(4, 70);
+  auto f32 = row::Type::F32;
+  NodeId column = text.node(Kind::ColumnIndex, Space::Column, row::Type::I32);
+  NodeId r = text.node(Kind::RowIndex, Space::Row, row::Type::I32);
+  NodeId n = text.load(0, row::Access::PerRow, Space::Row, row::Type::I64);
+  NodeId thousand = text.node(Kind::Constant, Space::Scalar, f32, {}, 1000);
+  NodeId y = text.node(Kind::Fma, Space::Full, f32,
+                       {text.node(Kind::Cast, Space::Row, f32, {r}), thousand,
+                        text.node(Kind::Cast, Space::Column, f32, {column})});
+  y = text.node(Kind::Add, Space::Full, f32,
+                {y, text.node(Kind::Cast, Space::Row, f32, {n})});
+  text.store(row::StoreKind::Full, y);
+  emit("k", text.program, 2);
+  LoadedKernels library(*module);
+  std::vector<int64_t> numbers = {5, -6, 0, 1 << 20};
+  std::vector<float> got(4 * 70);
+  call(library.find("k"), 0, 4, numbers, got);
+  for (int64_t i = 0; i < 4 * 70; ++i)
+    EXPECT_EQ(got[i], i % 70 + 1000 * (i / 70) + numbers[i / 70]);
+}
+
+TEST_F(RowKernel, MaxAndReluKeepNaN) {
+  ProgramText text(1, 16);
+  auto f32 = row::Type::F32;
+  NodeId x = text.load(0, row::Access::Identity, Space::Full, f32);
+  NodeId zero = text.node(Kind::Constant, Space::Scalar, f32);
+  for (Kind kind : {Kind::Max, Kind::Min})
+    text.store(row::StoreKind::Full,
+               text.node(kind, Space::Full, f32, {x, zero}));
+  emit("k", text.program, 3);
+  LoadedKernels library(*module);
+  std::vector<float> in(16, 1), low(16), high(16);
+  in[3] = std::numeric_limits<float>::quiet_NaN();
+  call(library.find("k"), 0, 1, in, high, low);
+  EXPECT_TRUE(std::isnan(high[3]) && std::isnan(low[3]));
+  EXPECT_EQ(high[2], 1);
+  EXPECT_EQ(low[2], 0);
+}
+
+//===----------------------------------------------------------------------===//
+// Orders of summation
+//===----------------------------------------------------------------------===//
+
+/// The sum of a row as RowProgram.h defines it.
+template <typename T> T rowSum(const T *x, int64_t cols) {
+  T partials[64] = {};
+  for (int64_t c = 0; c < cols; ++c)
+    partials[c % 64] += x[c];
+  for (int64_t half = 32; half >= 1; half /= 2)
+    for (int64_t j = 0; j < half; ++j)
+      partials[j] += partials[j + half];
+  return partials[0];
+}
+
+/// Row sums and maxima of x*x, and column sums of x in chunks of 3 rows.
+template <typename T> ProgramText sums(int64_t rows, int64_t cols) {
+  ProgramText text(rows, cols);
+  row::Type type = typeOf<T>();
+  NodeId x = text.load(0, row::Access::Identity, Space::Full, type);
+  NodeId square = text.node(Kind::Mul, Space::Full, type, {x, x});
+  text.store(row::StoreKind::Row,
+             text.node(Kind::ReduceSum, Space::Row, type, {square}));
+  text.store(row::StoreKind::Row,
+             text.node(Kind::ReduceMax, Space::Row, type, {square}));
+  text.store(row::StoreKind::ColumnPartial, x, 3);
+  return text;
+}
+
+template <typename T>
+void checkSums(Kernel kernel, int64_t rows, int64_t cols, std::vector<T> x) {
+  int64_t chunks = (rows + 2) / 3;
+  std::vector<T> sum(rows), max(rows), partial(chunks * cols);
+  call(kernel, 0, chunks, x, sum, max, partial);
+  for (int64_t r = 0; r < rows; ++r) {
+    std::vector<T> squares;
+    for (int64_t c = 0; c < cols; ++c)
+      squares.push_back(x[r * cols + c] * x[r * cols + c]);
+    EXPECT_EQ(sum[r], rowSum(squares.data(), cols)) << cols;
+    EXPECT_EQ(max[r], *std::max_element(squares.begin(), squares.end()));
+  }
+  for (int64_t i = 0; i < chunks * cols; ++i) {
+    T want = 0;
+    for (int64_t r = i / cols * 3; r < std::min(rows, i / cols * 3 + 3); ++r)
+      want += x[r * cols + i % cols];
+    EXPECT_EQ(partial[i], want);
+  }
+}
+
+TEST_F(RowKernel, SumsAreExactlyAsDefined) {
+  const int64_t rows = 7, columns[] = {1, 13, 16, 33, 64, 100, 128, 777, 50257};
+  for (int64_t cols : columns) {
+    emit("f" + std::to_string(cols), sums<float>(rows, cols).program, 4);
+    emit("d" + std::to_string(cols), sums<double>(rows, cols).program, 4);
+  }
+  LoadedKernels library(*module);
+  for (int64_t cols : columns) {
+    checkSums<float>(library.find("f" + std::to_string(cols)), rows, cols,
+                     normals<float>(rows * cols));
+    checkSums<double>(library.find("d" + std::to_string(cols)), rows, cols,
+                      normals<double>(rows * cols));
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Fusion and slots
+//===----------------------------------------------------------------------===//
+
+class RowFusion : public RowKernel {
+protected:
+  row::RowProgram build(const std::string &arguments, const std::string &body,
+                        const std::string &results) {
+    RowCase rowCase;
+    rowCase.arguments = arguments;
+    rowCase.body = body;
+    rowCase.results = results;
+    auto instance = runner.build(rowCase, 6, 200, "f32");
+    return instance ? instance->rows : row::RowProgram();
+  }
+  RowRunner runner;
+};
+
+const char *const layerNormText =
+    "%y, %mean, %rstd = kiln.layer_norm %x, %g, %b {eps = 1.0e-05} : "
+    "(tensor<$Rx$Cx$T>, tensor<$Cx$T>, tensor<$Cx$T>) -> "
+    "(tensor<$Rx$Cx$T>, tensor<$Rx$T>, tensor<$Rx$T>)\n";
+
+TEST_F(RowFusion, FusingDoesNotChangeBits) {
+  const std::string residual = "%x = kiln.add %u, %v : tensor<$Rx$Cx$T>\n";
+  emit("fused",
+       build("%u: tensor<$Rx$Cx$T>, %v: tensor<$Rx$Cx$T>, %g: tensor<$Cx$T>, "
+             "%b: tensor<$Cx$T>",
+             residual + layerNormText +
+                 "%z = kiln.gelu %y tanh : "
+                 "tensor<$Rx$Cx$T>",
+             "%z : tensor<$Rx$Cx$T>, %mean : tensor<$Rx$T>, "
+             "%rstd : tensor<$Rx$T>"),
+       7);
+  emit("add",
+       build("%u: tensor<$Rx$Cx$T>, %v: tensor<$Rx$Cx$T>", residual,
+             "%x : tensor<$Rx$Cx$T>"),
+       3);
+  emit("parts",
+       build("%x: tensor<$Rx$Cx$T>, %g: tensor<$Cx$T>, %b: tensor<$Cx$T>, "
+             "%mean: tensor<$Rx$T>, %rstd: tensor<$Rx$T>",
+             "%h = kiln.normalize %x, %mean, %rstd : (tensor<$Rx$Cx$T>, "
+             "tensor<$Rx$T>, tensor<$Rx$T>) -> tensor<$Rx$Cx$T>\n"
+             "%y = kiln.affine %h, %g, %b : (tensor<$Rx$Cx$T>, "
+             "tensor<$Cx$T>, tensor<$Cx$T>) -> tensor<$Rx$Cx$T>\n",
+             "%y : tensor<$Rx$Cx$T>"),
+       6);
+  emit("gelu",
+       build("%y: tensor<$Rx$Cx$T>",
+             "%z = kiln.gelu %y tanh : tensor<$Rx$Cx$T>",
+             "%z : tensor<$Rx$Cx$T>"),
+       2);
+  LoadedKernels library(*module);
+  EXPECT_EQ(library.undefinedSymbols(), std::vector<std::string>());
+  auto u = normals<float>(1200), v = normals<float>(1200),
+       g = normals<float>(200), b = normals<float>(200);
+  std::vector<float> z(1200), mean(6), rstd(6), x(1200), y(1200), z1(1200);
+  call(library.find("fused"), 0, 6, u, v, g, b, z, mean, rstd);
+  call(library.find("add"), 0, 1200, u, v, x);
+  call(library.find("parts"), 0, 6, x, g, b, mean, rstd, y);
+  call(library.find("gelu"), 0, 1200, y, z1);
+  EXPECT_EQ(0, std::memcmp(z.data(), z1.data(), z.size() * sizeof(float)));
+}
+
+TEST_F(RowFusion, SlotsThatMayBeShared) {
+  auto norm =
+      build("%x: tensor<$Rx$Cx$T>, %g: tensor<$Cx$T>, %b: "
+            "tensor<$Cx$T>",
+            layerNormText, "%y : tensor<$Rx$Cx$T>, %mean : tensor<$Rx$T>");
+  EXPECT_TRUE(row::mayShareSlot(norm, 0, 0));
+  EXPECT_FALSE(row::mayShareSlot(norm, 1, 0)); // gamma
+  EXPECT_FALSE(row::mayShareSlot(norm, 0, 1));
+
+  // The sum is stored in the first sweep and read back: both operands are free.
+  auto residual = build(
+      "%u: tensor<$Rx$Cx$T>, %v: tensor<$Rx$Cx$T>, %g: tensor<$Cx$T>, "
+      "%b: tensor<$Cx$T>",
+      "%x = kiln.add %u, %v : tensor<$Rx$Cx$T>\n" + std::string(layerNormText),
+      "%y : tensor<$Rx$Cx$T>, %x : tensor<$Rx$Cx$T>");
+  EXPECT_TRUE(row::mayShareSlot(residual, 0, 1));
+  EXPECT_TRUE(row::mayShareSlot(residual, 1, 0));
+
+  auto loss = build("%x: tensor<$Rx$Cx$T>, %t: tensor<$Rxi32>, %s: "
+                    "tensor<f64>",
+                    "%l, %d = kiln.softmax_cross_entropy %x, %t, %s : "
+                    "(tensor<$Rx$Cx$T>, tensor<$Rxi32>, tensor<f64>) -> "
+                    "(tensor<$Rx$T>, tensor<$Rx$Cx$T>)",
+                    "%l : tensor<$Rx$T>, %d : tensor<$Rx$Cx$T>");
+  EXPECT_TRUE(row::mayShareSlot(loss, 0, 1));
+  EXPECT_FALSE(row::mayShareSlot(loss, 1, 0)); // another element type
+
+  // An output that could be made early waits for the last read of its operand.
+  auto waits = build("%x: tensor<$Rx$Cx$T>",
+                     "%s = kiln.softmax %x : (tensor<$Rx$Cx$T>) -> "
+                     "tensor<$Rx$Cx$T>\n%y = kiln.neg %x : tensor<$Rx$Cx$T>",
+                     "%s : tensor<$Rx$Cx$T>, %y : tensor<$Rx$Cx$T>");
+  EXPECT_TRUE(row::mayShareSlot(waits, 0, 0));
+  EXPECT_TRUE(row::mayShareSlot(waits, 0, 1));
+
+  auto gather = build("%t: tensor<$Rxi32>, %w: tensor<$Rx$Cx$T>",
+                      "%y = kiln.embedding %t, %w : (tensor<$Rxi32>, "
+                      "tensor<$Rx$Cx$T>) -> tensor<$Rx$Cx$T>",
+                      "%y : tensor<$Rx$Cx$T>");
+  EXPECT_FALSE(row::mayShareSlot(gather, 1, 0));
+
+  auto cast = build("%x: tensor<$Rx$Cx$T>",
+                    "%y = kiln.cast %x : tensor<$Rx$Cxf32> to "
+                    "tensor<$Rx$Cxf64>",
+                    "%y : tensor<$Rx$Cxf64>");
+  EXPECT_FALSE(row::mayShareSlot(cast, 0, 0));
+
+  auto combine = build("%x: tensor<$Rx$Cx$T>, %a: tensor<$Cx$T>",
+                       "%y = kiln.reduce_combine %x accumulate %a : "
+                       "(tensor<$Rx$Cx$T>, tensor<$Cx$T>) -> tensor<$Cx$T>",
+                       "%y : tensor<$Cx$T>");
+  EXPECT_TRUE(row::mayShareSlot(combine, 1, 0));
+  EXPECT_FALSE(row::mayShareSlot(combine, 0, 0));
+}
+
+//===----------------------------------------------------------------------===//
+// Epilogues
+//===----------------------------------------------------------------------===//
+
+TEST_F(RowFusion, EpiloguesOfColumnRanges) {
+  row::RowProgram program =
+      build("%x: tensor<$Rx$Cx$T>, %b: tensor<$Cx$T>, %r: tensor<1x3xi64>",
+            "%c = kiln.broadcast %b dims [1] : tensor<$Cx$T> to "
+            "tensor<$Rx$Cx$T>\n"
+            "%s = kiln.add %x, %c : tensor<$Rx$Cx$T>\n"
+            "%g = kiln.gelu %s tanh : tensor<$Rx$Cx$T>\n"
+            "%y = kiln.dropout %g, %r {p = 2.5e-01, key = 3, sequences = 2} : "
+            "(tensor<$Rx$Cx$T>, tensor<1x3xi64>) -> tensor<$Rx$Cx$T>",
+            "%y : tensor<$Rx$Cx$T>");
+  emit("whole", program, 4);
+  const int64_t stride = 208;
+  std::vector<cpu::Layout> layouts(4, cpu::Layout{200});
+  layouts[0].rowStride = stride;
+  cpu::emitRowEpilogue(*module, "tile", program, layouts);
+  LoadedKernels library(*module);
+
+  auto padded = normals<float>(6 * stride), bias = normals<float>(200);
+  std::vector<float> x;
+  for (int64_t i = 0; i < 6 * 200; ++i)
+    x.push_back(padded[i / 200 * stride + i % 200]);
+  std::vector<int64_t> rng = {1, 2, 3};
+  std::vector<float> want(1200);
+  char *args[] = {reinterpret_cast<char *>(x.data()),
+                  reinterpret_cast<char *>(bias.data()),
+                  reinterpret_cast<char *>(rng.data()),
+                  reinterpret_cast<char *>(want.data())};
+  library.find("whole")(args, program.immediates.data(), 0, 6, nullptr);
+
+  std::vector<float> got(1200, -77);
+  args[0] = reinterpret_cast<char *>(padded.data());
+  args[3] = reinterpret_cast<char *>(got.data());
+  const int64_t edges[] = {0, 16, 96, 112, 176, 200};
+  for (int64_t first : {0, 1, 2, 3, 4})
+    for (int64_t rows : {0, 4}) {
+      std::vector<float> before = got;
+      int64_t imm[] = {edges[first], edges[first + 1], program.immediates[0]};
+      library.find("tile")(args, imm, rows, rows == 0 ? 4 : 6, nullptr);
+      for (int64_t i = 0; i < 1200; ++i) {
+        bool isInside = i / 200 >= rows && (rows == 4 || i / 200 < 4) &&
+                        i % 200 >= imm[0] && i % 200 < imm[1];
+        ASSERT_EQ(got[i], isInside ? want[i] : before[i]) << i;
+      }
+    }
+  EXPECT_EQ(got, want);
+}
+
+} // namespace
