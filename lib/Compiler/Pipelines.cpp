@@ -7,6 +7,7 @@
 
 #include "kiln/Compiler/Pipelines.h"
 
+#include "kiln/Conversion/KilnToKilnRT/Passes.h"
 #include "kiln/Dialect/Kiln/Transforms/Passes.h"
 
 #include "mlir/Pass/PassRegistry.h"
@@ -50,9 +51,17 @@ void kiln::buildDispatchPipeline(OpPassManager &passes, const DispatchOptions &o
   passes.addPass(createFormDispatches(form));
 }
 
+void kiln::buildSchedulePipeline(OpPassManager &passes, const PlanOptions &options) {
+  ScheduleOptions schedule;
+  schedule.maxThreads = options.maxThreads;
+  passes.addPass(createSchedule(schedule));
+}
+
 void kiln::registerPipelines() {
   PassPipelineRegistration<StepOptions>("kiln-to-step-pipeline", "forward to step", buildStepPipeline);
   PassPipelineRegistration<PlanOptions>("kiln-to-planned-pipeline", "step to planned", buildPlanPipeline);
   PassPipelineRegistration<DispatchOptions>("kiln-to-dispatched-pipeline", "planned to dispatched",
                                             buildDispatchPipeline);
+  PassPipelineRegistration<PlanOptions>("kiln-to-scheduled-pipeline", "dispatched to scheduled",
+                                        buildSchedulePipeline);
 }

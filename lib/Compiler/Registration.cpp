@@ -8,19 +8,22 @@
 #include "kiln/Compiler/Registration.h"
 
 #include "kiln/Compiler/Pipelines.h"
+#include "kiln/Conversion/KilnToKilnRT/Passes.h"
 #include "kiln/Dialect/Kiln/IR/Kiln.h"
 #include "kiln/Dialect/Kiln/Transforms/Passes.h"
+#include "kiln/Dialect/KilnRT/IR/KilnRT.h"
 
 #include "mlir/InitAllPasses.h"
 
 using namespace kiln;
 
 void kiln::registerAllDialects(mlir::DialectRegistry &registry) {
-  registry.insert<KilnDialect>();
+  registry.insert<KilnDialect, rt::KilnRTDialect>();
 }
 
 void kiln::registerAllPasses() {
   mlir::registerAllPasses();
   registerKilnPasses();
+  registerKilnConversionPasses();
   registerPipelines();
 }

@@ -46,6 +46,9 @@ struct DispatchOptions : mlir::PassPipelineOptions<DispatchOptions> {
 };
 void buildDispatchPipeline(mlir::OpPassManager &passes, const DispatchOptions &options);
 
+/// dispatched -> scheduled
+void buildSchedulePipeline(mlir::OpPassManager &passes, const PlanOptions &options);
+
 void registerPipelines();
 
 } // namespace kiln

@@ -29,6 +29,9 @@ using namespace kiln;
 
 /// Ops in one kernel: beyond this, registers spill and nothing is gained.
 static constexpr size_t kMostOpsPerGroup = 24;
+/// An op joins a group that merely reads the same tensor only if it is this close:
+/// results computed far from where they are used lengthen lifetimes.
+static constexpr int64_t kNearby = 12;
 
 namespace {
 
@@ -40,7 +43,8 @@ struct Group {
 
 class DispatchFormer {
 public:
-  DispatchFormer(Block &block, bool fuse) : block(block), fuse(fuse) {}
+  DispatchFormer(Block &block, Operation *phase, bool fuse)
+      : block(block), phase(phase), fuse(fuse) {}
   LogicalResult run();
 
 private:
@@ -54,7 +58,15 @@ private:
   void emit(Group &group);
   void wrap(Operation *op, Family family);
 
+  /// Forward ops and backward ops are never one kernel: a value recomputed for
+  /// the backward pass would then exist from the forward pass on.
+  bool samePhase(Operation *a, Operation *b) {
+    return !phase || phase->getBlock() != &block ||
+           phase->isBeforeInBlock(a) == phase->isBeforeInBlock(b);
+  }
+
   Block &block;
+  Operation *phase;
   bool fuse;
   SmallVector<Operation *> ops; ///< in program order
   DenseMap<Operation *, int64_t> order;
@@ -152,7 +164,7 @@ bool DispatchFormer::isOneKernel(const Group &group) {
 }
 
 bool DispatchFormer::tryJoin(Group *group, Operation *op) {
-  if (group->members.size() >= kMostOpsPerGroup)
+  if (group->members.size() >= kMostOpsPerGroup || !samePhase(group->members.front(), op))
     return false;
   auto space = commonSpace(group->space, cast<RowOpInterface>(op).getRowSpace());
   if (!space)
@@ -170,7 +182,8 @@ bool DispatchFormer::tryJoin(Group *group, Operation *op) {
 }
 
 bool DispatchFormer::tryMerge(Group *into, Group *from) {
-  if (into == from || into->members.size() + from->members.size() > kMostOpsPerGroup)
+  if (into == from || into->members.size() + from->members.size() > kMostOpsPerGroup ||
+      !samePhase(into->members.front(), from->members.front()))
     return false;
   auto space = commonSpace(into->space, from->space);
   if (!space)
@@ -220,7 +233,8 @@ LogicalResult DispatchFormer::addOp(Operation *op) {
         continue;
       for (Operation *user : operand.getUsers())
         if (Group *reader = groupOf.lookup(user))
-          readers.push_back(reader);
+          if (order.lookup(op) - reader->position <= kNearby)
+            readers.push_back(reader);
     }
     llvm::stable_sort(readers, [](Group *a, Group *b) { return a->position > b->position; });
     candidates.insert(readers.begin(), readers.end());
@@ -346,15 +360,8 @@ struct FormDispatchesPass : kiln::impl::FormDispatchesBase<FormDispatchesPass> {
 
   void runOnOperation() override {
     // From here on nothing merges equal ops, so repeated ones may stand bare.
-    SmallVector<Operation *> regions, phases;
-    getOperation().walk([&](Operation *op) {
-      if (isa<RecomputeOp>(op))
-        regions.push_back(op);
-      else if (isa<PhaseOp>(op))
-        phases.push_back(op);
-    });
-    for (Operation *phase : phases)
-      phase->erase();
+    SmallVector<Operation *> regions;
+    getOperation().walk([&](RecomputeOp op) { regions.push_back(op); });
     for (Operation *recompute : regions) {
       Block &body = recompute->getRegion(0).front();
       for (auto [argument, operand] : llvm::zip(body.getArguments(), recompute->getOperands()))
@@ -370,9 +377,14 @@ struct FormDispatchesPass : kiln::impl::FormDispatchesBase<FormDispatchesPass> {
       program.walk([&](AccumulateOp loop) { blocks.push_back(&loop.getBody().front()); });
       blocks.push_back(&program.getBlock());
     }
-    for (Block *block : blocks)
-      if (failed(DispatchFormer(*block, fuse).run()))
+    for (Block *block : blocks) {
+      auto phases = block->getOps<PhaseOp>();
+      Operation *phase = phases.empty() ? nullptr : (*phases.begin()).getOperation();
+      if (failed(DispatchFormer(*block, phase, fuse).run()))
         return signalPassFailure();
+      if (phase)
+        phase->erase();
+    }
   }
 };
 

@@ -99,6 +99,10 @@ static bool accumulateInProducer(AddOp op) {
     auto accumulate = accumulateOperandOf(producer);
     if (!accumulate || producer->getBlock() != op->getBlock() || !term.hasOneUse())
       continue;
+    // The sum takes the slot of `other`, which must not be wanted any more; a
+    // broadcast has no slot: adding it is free in the next row dispatch.
+    if (!other.hasOneUse() || isa_and_nonnull<BroadcastOp>(other.getDefiningOp()))
+      continue;
     if (accumulate->empty()) {
       producer->moveBefore(op);
       accumulate->assign(other);

@@ -87,6 +87,7 @@ def Kiln_AttentionGradOp : Kiln_Op<"attention_grad", [Pure,
   let assemblyFormat = [{
     $q `,` $k `,` $v `,` $o `,` $lse `,` $dout (`rng` $rng^)? attr-dict `:` functional-type(operands, results)
   }];
+  let hasVerifier = 1;
 }
 
 def Kiln_LinearCrossEntropyOp : Kiln_Op<"linear_cross_entropy", [Pure,
@@ -117,6 +118,7 @@ def Kiln_LinearCrossEntropyGradOp : Kiln_Op<"linear_cross_entropy_with_grad", [P
   let arguments = (ins Kiln_Tensor:$hidden, Kiln_Tensor:$weight, Kiln_IndexTensor:$targets, Kiln_RealScalar:$scale, OptionalAttr<I64Attr>:$rows);
   let results = (outs Kiln_RealScalar:$loss, Kiln_Tensor:$dhidden, Kiln_Tensor:$dweight);
   let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
 }
 
 #endif

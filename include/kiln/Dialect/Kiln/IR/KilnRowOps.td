@@ -81,6 +81,7 @@ def Kiln_LayerNormGradOp : Kiln_RowOp<"layer_norm_grad", RowGradientTraits> {
   }];
   let arguments = (ins Kiln_Tensor:$x, Kiln_Tensor:$gamma, Kiln_Tensor:$mean, Kiln_Tensor:$rstd, Kiln_Tensor:$dy);
   let results = (outs Kiln_Tensor:$dx);
+  let hasVerifier = 1;
 }
 def Kiln_RmsNormOp : Kiln_RowOp<"rms_norm", RowForwardTraits> {
   let summary = "root mean square normalization over the last dimension";
@@ -104,6 +105,7 @@ def Kiln_RmsNormGradOp : Kiln_RowOp<"rms_norm_grad", RowGradientTraits> {
   }];
   let arguments = (ins Kiln_Tensor:$x, Kiln_Tensor:$gamma, Kiln_Tensor:$rstd, Kiln_Tensor:$dy);
   let results = (outs Kiln_Tensor:$dx);
+  let hasVerifier = 1;
 }
 
 def Kiln_SoftmaxOp : Kiln_RowOp<"softmax", RowForwardTraits> {
@@ -111,12 +113,14 @@ def Kiln_SoftmaxOp : Kiln_RowOp<"softmax", RowForwardTraits> {
   let description = "y = exp(x - max(x)) / sum(exp(x - max(x))).\n\nExample: `%y = kiln.softmax %x : (tensor<8x16xf32>) -> tensor<8x16xf32>`";
   let arguments = (ins Kiln_Tensor:$x);
   let results = (outs Kiln_Tensor:$y);
+  let hasVerifier = 1;
 }
 def Kiln_SoftmaxGradOp : Kiln_RowOp<"softmax_grad", RowGradientTraits> {
   let summary = "gradient of softmax from its output";
   let description = "dx = y * (dy - sum(y*dy)).\n\nExample: `%dx = kiln.softmax_grad %y, %dy : (tensor<8x16xf32>, tensor<8x16xf32>) -> tensor<8x16xf32>`";
   let arguments = (ins Kiln_Tensor:$y, Kiln_Tensor:$dy);
   let results = (outs Kiln_Tensor:$dx);
+  let hasVerifier = 1;
 }
 
 def Kiln_SoftmaxCrossEntropyOp : Kiln_RowOp<"softmax_cross_entropy", RowGradientTraits> {
@@ -130,6 +134,7 @@ def Kiln_SoftmaxCrossEntropyOp : Kiln_RowOp<"softmax_cross_entropy", RowGradient
   }];
   let arguments = (ins Kiln_Tensor:$logits, Kiln_IndexTensor:$targets, Kiln_RealScalar:$scale);
   let results = (outs Kiln_Tensor:$rowLoss, Optional<Kiln_Tensor>:$dlogits);
+  let hasVerifier = 1;
 }
 def Kiln_ScaledTotalOp : Kiln_RowOp<"scaled_total", RowGradientTraits> {
   let summary = "scale * the sum of all elements, in f64";
@@ -155,6 +160,7 @@ def Kiln_CrossEntropyGradOp : Kiln_RowOp<"cross_entropy_with_grad", [Pure, Decla
   let description = "Example: `%loss, %d = kiln.cross_entropy_with_grad %logits, %targets, %scale : (tensor<8x16xf32>, tensor<2x4xi32>, tensor<f64>) -> (tensor<f64>, tensor<8x16xf32>)`";
   let arguments = (ins Kiln_Tensor:$logits, Kiln_IndexTensor:$targets, Kiln_RealScalar:$scale);
   let results = (outs Kiln_RealScalar:$loss, Kiln_Tensor:$dlogits);
+  let hasVerifier = 1;
 }
 
 def Kiln_EmbeddingOp : Kiln_RowOp<"embedding", RowForwardTraits> {
@@ -182,6 +188,7 @@ def Kiln_EmbeddingGradOp : Kiln_RowOp<"embedding_grad", [Pure,
   }];
   let arguments = (ins Kiln_IndexTensor:$tokens, Kiln_Tensor:$dy, Optional<Kiln_Tensor>:$accumulate);
   let results = (outs Kiln_Tensor:$dtable);
+  let hasVerifier = 1;
 }
 
 def Kiln_DropoutOp : Kiln_RowOp<"dropout", RowRebuildTraits> {
@@ -226,6 +233,7 @@ def Kiln_SumSquaresOp : Kiln_RowOp<"sum_squares", RowGradientTraits> {
   }];
   let arguments = (ins Kiln_Tensor:$x);
   let results = (outs Kiln_Tensor:$y);
+  let hasVerifier = 1;
 }
 def Kiln_ClipFactorOp : Kiln_RowOp<"clip_factor", RowGradientTraits> {
   let summary = "gradient norm and the factor that clips it";
@@ -237,6 +245,7 @@ def Kiln_ClipFactorOp : Kiln_RowOp<"clip_factor", RowGradientTraits> {
   }];
   let arguments = (ins Kiln_Tensor:$squares, Kiln_RealScalar:$clip);
   let results = (outs Kiln_RealScalar:$factor, Kiln_RealScalar:$norm);
+  let hasVerifier = 1;
 }
 
 #endif

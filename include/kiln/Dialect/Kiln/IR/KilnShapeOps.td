@@ -83,6 +83,7 @@ def Kiln_ReduceCombineOp : Kiln_Op<"reduce_combine", [Pure,
   let arguments = (ins Kiln_Tensor:$x, Optional<Kiln_Tensor>:$accumulate);
   let results = (outs Kiln_Tensor:$y);
   let assemblyFormat = "$x (`accumulate` $accumulate^)? attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
 }
 def Kiln_ReshapeOp : Kiln_Op<"reshape", [Pure,
     DeclareOpInterfaceMethods<DifferentiableOpInterface>,
@@ -148,6 +149,7 @@ def Kiln_SelectRowOp : Kiln_Op<"select_row", [Pure,
   let arguments = (ins Kiln_Tensor:$x, Kiln_IntScalar:$position);
   let results = (outs Kiln_Tensor:$y);
   let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
 }
 
 #endif

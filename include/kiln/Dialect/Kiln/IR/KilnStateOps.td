@@ -102,7 +102,7 @@ def Kiln_AccumulateOp : Kiln_Op<"accumulate", [SingleBlock, RecursiveMemoryEffec
   let assemblyFormat = "`sliced` `(` $sliced `)` `count` $count attr-dict `:` functional-type(operands, results) $body";
   let hasVerifier = 1;
 }
-def Kiln_YieldOp : Kiln_Op<"yield", [Pure, Terminator, ReturnLike, ParentOneOf<["::kiln::AccumulateOp", "::kiln::RecomputeOp", "::kiln::DispatchOp"]>,
+def Kiln_YieldOp : Kiln_Op<"yield", [Pure, Terminator, ReturnLike, 
     DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily"]>]> {
   let summary = "ends a region";
   let description = "Gives the values of the enclosing op's results.\n\nExample: see `kiln.accumulate`.";
@@ -152,6 +152,7 @@ def Kiln_AdamOp : Kiln_Op<"adam", [Pure,
     F64Attr:$beta1, F64Attr:$beta2, F64Attr:$eps, F64Attr:$weight_decay, UnitAttr:$decoupled);
   let results = (outs Kiln_Tensor:$newP, Kiln_Tensor:$newM, Kiln_Tensor:$newV);
   let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
 }
 def Kiln_SgdOp : Kiln_Op<"sgd", [Pure,
     DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily", "getTiedOperand"]>,
@@ -162,6 +163,7 @@ def Kiln_SgdOp : Kiln_Op<"sgd", [Pure,
   let arguments = (ins Kiln_Tensor:$p, Kiln_Tensor:$g, Kiln_RealScalar:$factor, Kiln_RealScalar:$lr, F64Attr:$weight_decay);
   let results = (outs Kiln_Tensor:$newP);
   let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
 }
 def Kiln_MomentumOp : Kiln_Op<"momentum", [Pure,
     DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily", "getTiedOperand"]>,
@@ -176,6 +178,7 @@ def Kiln_MomentumOp : Kiln_Op<"momentum", [Pure,
   let arguments = (ins Kiln_Tensor:$p, Kiln_Tensor:$b, Kiln_Tensor:$g, Kiln_RealScalar:$factor, Kiln_RealScalar:$lr, F64Attr:$mu, F64Attr:$weight_decay, UnitAttr:$nesterov);
   let results = (outs Kiln_Tensor:$newP, Kiln_Tensor:$newB);
   let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
 }
 
 def Kiln_DispatchOp : Kiln_Op<"dispatch", [SingleBlock, IsolatedFromAbove]> {

@@ -1,0 +1,150 @@
+//===- KilnRTOps.td - the scheduled level ------------------*- tablegen -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_DIALECT_KILNRT_IR_KILNRTOPS_TD
+#define KILN_DIALECT_KILNRT_IR_KILNRTOPS_TD
+
+include "mlir/IR/OpBase.td"
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/BuiltinAttributes.td"
+include "mlir/IR/SymbolInterfaces.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+include "kiln/Dialect/Kiln/IR/KilnAttrs.td"
+
+def KilnRT_Dialect : Dialect {
+  let name = "kilnrt";
+  let cppNamespace = "::kiln::rt";
+  let summary = "Launches and library calls over planned slots of one arena";
+  let description = [{
+    The scheduled level: a total order of commands over slots with fixed
+    offsets. Destination-passing; nothing is allocated at run time. A reference
+    to memory is a slot, a byte offset in it, and a byte stride per iteration of
+    the enclosing loop.
+  }];
+  let dependentDialects = ["::kiln::KilnDialect"];
+  let useDefaultTypePrinterParser = 1;
+}
+
+class KilnRT_Op<string mnemonic, list<Trait> traits = []> : Op<KilnRT_Dialect, mnemonic, traits>;
+
+def KilnRT_Slot : TypeDef<KilnRT_Dialect, "Slot"> {
+  let mnemonic = "slot";
+  let summary = "a planned buffer";
+}
+
+def KilnRT_ArenaOp : KilnRT_Op<"arena", [HasParent<"::mlir::ModuleOp">]> {
+  let summary = "the one block of memory that all programs share";
+  let description = [{
+    `states` bytes hold the states, at the same offsets in every program; `height`
+    is the largest extent over all programs: the predicted peak.
+
+    Example: `kilnrt.arena states 1024 height 4096`
+  }];
+  let arguments = (ins I64Attr:$states, I64Attr:$height);
+  let assemblyFormat = "`states` $states `height` $height attr-dict";
+}
+
+def KilnRT_KernelOp : KilnRT_Op<"kernel", [Symbol, IsolatedFromAbove, SingleBlock, HasParent<"::mlir::ModuleOp">]> {
+  let summary = "one distinct kernel";
+  let description = [{
+    The body is that of the dispatches that it serves, with RNG keys replaced by
+    their place among the launch's immediates. `row_strides` has, for every operand and result, the elements
+    from one row to the next.
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, Kiln_FamilyAttr:$family, OptionalAttr<DenseI64ArrayAttr>:$space,
+    DenseI64ArrayAttr:$row_strides);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "$sym_name attr-dict-with-keyword $body";
+}
+
+def KilnRT_ProgramOp : KilnRT_Op<"program", [Symbol, SingleBlock, NoTerminator, HasParent<"::mlir::ModuleOp">]> {
+  let summary = "commands in execution order";
+  let description = "Slots, inputs and outputs first, then commands.";
+  let arguments = (ins SymbolNameAttr:$sym_name, Kiln_ProgramKindAttr:$kind);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "$sym_name attr-dict-with-keyword $body";
+}
+
+def KilnRT_SlotOp : KilnRT_Op<"slot", [Pure]> {
+  let summary = "a place in the arena with a lifetime";
+  let description = [{
+    Commands are numbered in order, loops counting at their begin and end;
+    `first` and `last` are the first and last command that touch the slot. A
+    slot of a state (`state`) lives for ever.
+
+    Example: `%s = kilnrt.slot "h.0.ln_1" class "activation" offset 64 bytes 128 lifetime [2, 5]`
+  }];
+  let arguments = (ins StrAttr:$name, StrAttr:$slot_class, I64Attr:$offset, I64Attr:$bytes, I64Attr:$first, I64Attr:$last,
+    OptionalAttr<FlatSymbolRefAttr>:$state, OptionalAttr<StrAttr>:$why);
+  let results = (outs KilnRT_Slot:$slot);
+  let assemblyFormat = "$name `class` $slot_class `offset` $offset `bytes` $bytes `lifetime` `[` $first `,` $last `]` (`state` $state^)? attr-dict";
+}
+
+class KilnRT_Boundary<string mnemonic> : KilnRT_Op<mnemonic> {
+  let arguments = (ins StrAttr:$name, KilnRT_Slot:$slot, I64Attr:$offset, TypeAttr:$type);
+  let assemblyFormat = "$name `at` $slot `+` $offset `:` $type attr-dict";
+}
+def KilnRT_InputOp : KilnRT_Boundary<"input"> {
+  let summary = "what the caller writes before the program runs";
+  let description = "Example: `kilnrt.input \"tokens\" at %s + 0 : tensor<4x64xi32>`";
+}
+def KilnRT_OutputOp : KilnRT_Boundary<"output"> {
+  let summary = "what the caller reads after the program ran";
+  let description = "Example: `kilnrt.output \"loss\" at %s + 0 : tensor<f64>`";
+}
+
+def KilnRT_LaunchOp : KilnRT_Op<"launch", [AttrSizedOperandSegments]> {
+  let summary = "runs a kernel";
+  let description = [{
+    `slots`: operands, then results, with `offsets` and loop `strides` in bytes.
+    `immediates` are passed to the kernel. `scratch` is memory for every thread.
+
+    Example: `kilnrt.launch @k(%a, %b) offsets [0, 0] strides [0, 0] immediates []`
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$kernel, Variadic<KilnRT_Slot>:$slots, Optional<KilnRT_Slot>:$scratch,
+    DenseI64ArrayAttr:$offsets, DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$immediates,
+    // The micro-batch index is passed as a further immediate: nonzero means "add to the result".
+    UnitAttr:$accumulates);
+  let assemblyFormat = "$kernel `(` $slots `)` (`scratch` `(` $scratch^ `)`)? `offsets` $offsets `strides` $strides `immediates` $immediates (`accumulates` $accumulates^)? attr-dict";
+  let hasVerifier = 1;
+}
+
+def KilnRT_GemmOp : KilnRT_Op<"gemm"> {
+  let summary = "library call: c = op(a) op(b) + beta c";
+  let description = [{
+    Extents, leading dimensions and batch strides in elements. `beta`: 0, 1, or 2
+    for "0 in the first iteration of the enclosing loop, then 1".
+
+    Example: `kilnrt.gemm(%a, %b, %c) offsets [0, 0, 0] strides [0, 0, 0] {m = 4, n = 4, k = 4, batch = 1, lead = array<i64: 4, 4, 4>, batch_strides = array<i64: 0, 0, 0>, beta = 0, grid = array<i64: 1, 1>, element = f32}`
+  }];
+  let arguments = (ins KilnRT_Slot:$a, KilnRT_Slot:$b, KilnRT_Slot:$c, DenseI64ArrayAttr:$offsets, DenseI64ArrayAttr:$strides,
+    I64Attr:$m, I64Attr:$n, I64Attr:$k, I64Attr:$batch, DenseI64ArrayAttr:$lead, DenseI64ArrayAttr:$batch_strides, UnitAttr:$trans_a, UnitAttr:$trans_b,
+    I64Attr:$beta, DenseI64ArrayAttr:$grid, TypeAttr:$element);
+  let assemblyFormat = "`(` $a `,` $b `,` $c `)` `offsets` $offsets `strides` $strides attr-dict";
+}
+
+def KilnRT_FillOp : KilnRT_Op<"fill"> {
+  let summary = "writes zeros";
+  let description = "Example: `kilnrt.fill %s offset 0 bytes 64`";
+  let arguments = (ins KilnRT_Slot:$slot, I64Attr:$offset, I64Attr:$bytes);
+  let assemblyFormat = "$slot `offset` $offset `bytes` $bytes attr-dict";
+}
+def KilnRT_CopyOp : KilnRT_Op<"copy"> {
+  let summary = "copies bytes";
+  let description = "Example: `kilnrt.copy %a to %b offsets [0, 0] strides [0, 0] bytes 64`";
+  let arguments = (ins KilnRT_Slot:$from, KilnRT_Slot:$to, DenseI64ArrayAttr:$offsets, DenseI64ArrayAttr:$strides, I64Attr:$bytes);
+  let assemblyFormat = "$from `to` $to `offsets` $offsets `strides` $strides `bytes` $bytes attr-dict";
+}
+def KilnRT_LoopOp : KilnRT_Op<"loop", [SingleBlock, NoTerminator]> {
+  let summary = "repeats its commands";
+  let description = "Example: `kilnrt.loop 4 { }`";
+  let arguments = (ins I64Attr:$count);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "$count attr-dict-with-keyword $body";
+}
+
+#endif

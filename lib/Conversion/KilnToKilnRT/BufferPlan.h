@@ -1,0 +1,90 @@
+//===- BufferPlan.h - Which buffer every value lives in ---------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The light form of one dispatched program: buffers, the place of every value in
+// a buffer, and commands in order. Sharing is decided here, offsets later:
+//
+//   view     its source's place, moved
+//   concat   operands are placed inside the result, so their producers write there
+//   tie      a result takes its operand's buffer: always where the op says so
+//            (updates, accumulation), and where the row program allows it and the
+//            operand dies
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_LIB_CONVERSION_KILNTOKILNRT_BUFFERPLAN_H
+#define KILN_LIB_CONVERSION_KILNTOKILNRT_BUFFERPLAN_H
+
+#include "kiln/Dialect/Kiln/IR/Kiln.h"
+
+#include <climits>
+#include <string>
+
+namespace kiln {
+
+struct Buffer {
+  std::string name;
+  std::string why;
+  llvm::StringRef slotClass;
+  int64_t bytes = 0;
+  /// Commands that touch it, loops included as wholes where it crosses them.
+  int64_t first = INT64_MAX, last = -1;
+  StateOp state;       ///< null unless it is a state's
+  int64_t offset = -1; ///< in the arena, once assigned
+  /// Program order of the last op that reads a value placed here so far.
+  int64_t lastUse = -1;
+};
+
+/// Where a value is: rank-2 (rows, columns) addressing inside a buffer.
+struct Place {
+  int32_t buffer = -1;
+  int64_t offset = 0;     ///< bytes
+  int64_t loopStride = 0; ///< bytes per iteration of the enclosing loop
+  int64_t rowStride = 0;  ///< elements
+};
+
+struct Command {
+  enum class Kind { Launch, Gemm, Fill, Copy, LoopBegin, LoopEnd };
+  Kind kind;
+  mlir::Operation *op = nullptr;       ///< Launch: dispatch; Gemm: matmul
+  llvm::SmallVector<Place, 6> places;  ///< operands, results; Copy: from, to
+  int32_t scratch = -1;                ///< buffer
+  int64_t bytes = 0;                   ///< Fill, Copy
+  int64_t count = 0;                   ///< LoopBegin
+  /// Gemm: 0, 1, or 2 = by iteration. Launch of a scatter: likewise.
+  int64_t beta = 0;
+};
+
+struct Boundary {
+  std::string name;
+  Place place;
+  mlir::Type type;
+};
+
+struct ProgramPlan {
+  ProgramOp program;
+  std::vector<Buffer> buffers;
+  std::vector<Command> commands;
+  std::vector<Boundary> inputs, outputs;
+};
+
+/// Scratch of a dispatch, given the places of its operands and results, for all
+/// threads together.
+using ScratchBytes = llvm::function_ref<int64_t(DispatchOp, llvm::ArrayRef<Place>)>;
+
+/// Builds the plan of a dispatched program. `states`: the program-independent
+/// order of states; buffer i of the plan is state i's.
+llvm::FailureOr<ProgramPlan>
+planBuffers(ProgramOp program, llvm::ArrayRef<StateOp> states,
+            ScratchBytes scratchBytes);
+
+/// The name of an op for people: its location's name and what it does.
+std::string describeOp(mlir::Operation *op);
+
+} // namespace kiln
+
+#endif // KILN_LIB_CONVERSION_KILNTOKILNRT_BUFFERPLAN_H

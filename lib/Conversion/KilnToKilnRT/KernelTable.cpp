@@ -1,0 +1,58 @@
+//===- KernelTable.cpp - Distinct kernels of a module -----------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "KernelTable.h"
+
+#include "mlir/IR/IRMapping.h"
+#include "llvm/ADT/bit.h"
+
+using namespace mlir;
+using namespace kiln;
+
+/// Removes what a launch passes as an immediate.
+static void removeLaunchFacts(Operation *op) {
+  Builder builder(op->getContext());
+  if (op->hasAttr("key"))
+    op->setAttr("key", builder.getI64IntegerAttr(0));
+  if (isa<AttentionOp, AttentionGradOp>(op))
+    op->setAttr("scale", builder.getF64FloatAttr(1.0));
+}
+
+rt::KernelOp KernelTable::get(DispatchOp dispatch, ArrayRef<int64_t> rowStrides) {
+  OpBuilder builder(module.getContext());
+  OwningOpRef<rt::KernelOp> kernel =
+      rt::KernelOp::create(builder, dispatch.getLoc(), "k", dispatch.getFamily(),
+                           dispatch.getSpaceAttr(), builder.getDenseI64ArrayAttr(rowStrides));
+  IRMapping mapping;
+  dispatch.getBody().cloneInto(&kernel->getBody(), mapping);
+  kernel->walk(removeLaunchFacts);
+
+  std::string key;
+  llvm::raw_string_ostream stream(key);
+  kernel->print(stream, OpPrintingFlags().printGenericOpForm().useLocalScope());
+  rt::KernelOp &known = kernels[key];
+  if (!known) {
+    kernel->setSymName("k" + std::to_string(kernels.size() - 1) + "_" +
+                       stringifyFamily(dispatch.getFamily()).str());
+    known = kernel.release();
+    module.push_back(known);
+  }
+  return known;
+}
+
+SmallVector<int64_t> KernelTable::immediatesOf(DispatchOp dispatch) {
+  if (dispatch.getFamily() == Family::Row) {
+    auto rows = buildRowProgram(dispatch);
+    return succeeded(rows) ? llvm::to_vector_of<int64_t>(rows->immediates) : SmallVector<int64_t>();
+  }
+  if (dispatch.getFamily() == Family::Attention) {
+    Operation &op = dispatch.getBody().front().front();
+    double scale = op.getAttrOfType<FloatAttr>("scale").getValueAsDouble();
+    return {op.getAttrOfType<IntegerAttr>("key").getInt(), llvm::bit_cast<int64_t>(scale)};
+  }
+  return {};
+}

@@ -1,0 +1,37 @@
+//===- KernelTable.h - Distinct kernels of a module -------------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_LIB_CONVERSION_KILNTOKILNRT_KERNELTABLE_H
+#define KILN_LIB_CONVERSION_KILNTOKILNRT_KERNELTABLE_H
+
+#include "kiln/Dialect/KilnRT/IR/KilnRT.h"
+
+#include "llvm/ADT/StringMap.h"
+
+namespace kiln {
+
+/// Gives equal dispatches one kernel. Two dispatches are equal when their bodies
+/// print alike without locations, RNG keys and attention scales, and their
+/// operands have the same row strides.
+class KernelTable {
+public:
+  explicit KernelTable(mlir::ModuleOp module) : module(module) {}
+
+  /// The kernel of a dispatch; `rowStrides` of operands, then results.
+  rt::KernelOp get(DispatchOp dispatch, llvm::ArrayRef<int64_t> rowStrides);
+
+  /// What a launch of this dispatch passes as immediates.
+  static llvm::SmallVector<int64_t> immediatesOf(DispatchOp dispatch);
+
+private:
+  mlir::ModuleOp module;
+  llvm::StringMap<rt::KernelOp> kernels;
+};
+
+} // namespace kiln
+
+#endif // KILN_LIB_CONVERSION_KILNTOKILNRT_KERNELTABLE_H

@@ -1,0 +1,224 @@
+//===- Schedule.cpp - From dispatched to scheduled --------------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "kiln/Conversion/KilnToKilnRT/Passes.h"
+
+#include "BufferPlan.h"
+#include "KernelTable.h"
+
+#include "kiln/Planner/Arena.h"
+#include "kiln/Target/Cpu/EmitKernel.h"
+
+#include "llvm/Support/MathExtras.h"
+
+namespace kiln {
+#define GEN_PASS_DEF_SCHEDULE
+#include "kiln/Conversion/KilnToKilnRT/Passes.h.inc"
+} // namespace kiln
+
+using namespace mlir;
+using namespace kiln;
+
+/// Vector loads and cache lines are 64 bytes.
+static constexpr int64_t kSlotAlignment = 64;
+
+namespace {
+
+class Scheduler {
+public:
+  Scheduler(ModuleOp module, int64_t maxThreads)
+      : module(module), maxThreads(maxThreads), kernels(module), builder(module.getContext()) {}
+  LogicalResult run();
+
+private:
+  void placeStates();
+  FailureOr<int64_t> assignArena(ProgramPlan &plan);
+  void emit(ProgramPlan &plan);
+  void emitCommands(ProgramPlan &plan);
+  void emitLaunch(const Command &command);
+  void emitGemm(const Command &command);
+  Value slotOf(const Place &place) { return slots[place.buffer]; }
+
+  ModuleOp module;
+  int64_t maxThreads;
+  KernelTable kernels;
+  OpBuilder builder;
+  SmallVector<StateOp> states;
+  SmallVector<int64_t> stateOffsets;
+  int64_t stateBytes = 0;
+  llvm::StringMap<int64_t> scratchOfKernel;
+  SmallVector<Value> slots; ///< of the program being emitted, by buffer
+};
+
+} // namespace
+
+void Scheduler::placeStates() {
+  for (StateOp state : module.getOps<StateOp>()) {
+    states.push_back(state);
+    stateOffsets.push_back(stateBytes);
+    auto type = state.getTensorType();
+    stateBytes += llvm::alignTo(type.getNumElements() * (type.getElementTypeBitWidth() / 8), kSlotAlignment);
+  }
+}
+
+/// Offsets of everything but states; returns the program's height.
+FailureOr<int64_t> Scheduler::assignArena(ProgramPlan &plan) {
+  std::vector<ArenaBuffer> requests;
+  for (Buffer &buffer : llvm::MutableArrayRef(plan.buffers).drop_front(states.size())) {
+    ArenaBuffer request;
+    request.size = buffer.bytes;
+    request.alignment = kSlotAlignment;
+    // A buffer that nothing touches still has a place.
+    if (buffer.last < 0)
+      buffer.first = buffer.last = 0;
+    request.lower = static_cast<int32_t>(buffer.first);
+    request.upper = static_cast<int32_t>(buffer.last) + 1;
+    requests.push_back(request);
+  }
+  ArenaPlan arena = assignOffsets(requests, ArenaOptions());
+  for (size_t i = 0; i < states.size(); ++i)
+    plan.buffers[i].offset = stateOffsets[i];
+  for (size_t i = 0; i < requests.size(); ++i)
+    plan.buffers[states.size() + i].offset = stateBytes + arena.offsets[i];
+  return stateBytes + arena.height;
+}
+
+void Scheduler::emitLaunch(const Command &command) {
+  auto dispatch = cast<DispatchOp>(command.op);
+  SmallVector<int64_t> rowStrides, offsets, strides;
+  SmallVector<Value> operands;
+  for (const Place &place : command.places) {
+    rowStrides.push_back(place.rowStride);
+    offsets.push_back(place.offset);
+    strides.push_back(place.loopStride);
+    operands.push_back(slotOf(place));
+  }
+  rt::KernelOp kernel = kernels.get(dispatch, rowStrides);
+  SmallVector<int64_t> immediates = KernelTable::immediatesOf(dispatch);
+  if (dispatch.getFamily() == Family::Scatter)
+    immediates = {command.beta == 1 ? 1 : 0};
+  rt::LaunchOp::create(builder, dispatch.getLoc(), kernel.getSymName(), operands,
+                       command.scratch >= 0 ? slots[command.scratch] : Value(), offsets, strides, immediates,
+                       command.beta == 2);
+}
+
+void Scheduler::emitGemm(const Command &command) {
+  auto matmul = cast<MatmulOp>(command.op);
+  auto element = tensorTypeOf(matmul.getResult()).getElementType();
+  SmallVector<int64_t> offsets, strides, lead, batchStrides;
+  Value values[] = {matmul.getA(), matmul.getB(), matmul.getResult()};
+  for (auto [place, value] : llvm::zip(command.places, values)) {
+    offsets.push_back(place.offset);
+    strides.push_back(place.loopStride);
+    lead.push_back(place.rowStride);
+    auto type = tensorTypeOf(value);
+    batchStrides.push_back(type.getRank() > 2 ? type.getDimSize(type.getRank() - 2) * place.rowStride : 0);
+  }
+  rt::GemmOp::create(builder, matmul.getLoc(), slotOf(command.places[0]), slotOf(command.places[1]),
+                     slotOf(command.places[2]), offsets, strides, matmul.getM(), matmul.getN(), matmul.getK(),
+                     matmul.getBatch(), lead, batchStrides, matmul.getTransA(), matmul.getTransB(), command.beta,
+                     *matmul.getGrid(), element);
+}
+
+void Scheduler::emitCommands(ProgramPlan &plan) {
+  Location loc = plan.program.getLoc();
+  for (const Command &command : plan.commands) {
+    switch (command.kind) {
+    case Command::Kind::Launch:
+      emitLaunch(command);
+      break;
+    case Command::Kind::Gemm:
+      emitGemm(command);
+      break;
+    case Command::Kind::Fill:
+      rt::FillOp::create(builder, loc, slotOf(command.places[0]), command.places[0].offset, command.bytes);
+      break;
+    case Command::Kind::Copy:
+      rt::CopyOp::create(builder, loc, slotOf(command.places[0]), slotOf(command.places[1]),
+                         ArrayRef<int64_t>{command.places[0].offset, command.places[1].offset},
+                         ArrayRef<int64_t>{command.places[0].loopStride, command.places[1].loopStride},
+                         command.bytes);
+      break;
+    case Command::Kind::LoopBegin: {
+      auto loop = rt::LoopOp::create(builder, loc, command.count);
+      builder.createBlock(&loop.getBody());
+      break;
+    }
+    case Command::Kind::LoopEnd:
+      builder.setInsertionPointAfter(builder.getInsertionBlock()->getParentOp());
+      break;
+    }
+  }
+}
+
+void Scheduler::emit(ProgramPlan &plan) {
+  builder.setInsertionPointToEnd(module.getBody());
+  Location loc = plan.program.getLoc();
+  auto program = rt::ProgramOp::create(builder, loc, plan.program.getSymName(), plan.program.getKind());
+  builder.createBlock(&program.getBody());
+  slots.clear();
+  for (Buffer &buffer : plan.buffers)
+    slots.push_back(rt::SlotOp::create(
+        builder, loc, rt::SlotType::get(builder.getContext()), builder.getStringAttr(buffer.name),
+        builder.getStringAttr(buffer.slotClass), builder.getI64IntegerAttr(buffer.offset),
+        builder.getI64IntegerAttr(buffer.bytes), builder.getI64IntegerAttr(buffer.first),
+        builder.getI64IntegerAttr(buffer.last),
+        buffer.state ? FlatSymbolRefAttr::get(buffer.state.getSymNameAttr()) : FlatSymbolRefAttr(),
+        builder.getStringAttr(buffer.why)));
+  for (const Boundary &input : plan.inputs)
+    rt::InputOp::create(builder, loc, input.name, slotOf(input.place), input.place.offset, input.type);
+  for (const Boundary &output : plan.outputs)
+    rt::OutputOp::create(builder, loc, output.name, slotOf(output.place), output.place.offset, output.type);
+  emitCommands(plan);
+}
+
+LogicalResult Scheduler::run() {
+  placeStates();
+  auto scratchBytes = [&](DispatchOp dispatch, ArrayRef<Place> places) -> int64_t {
+    SmallVector<int64_t> rowStrides;
+    for (const Place &place : places)
+      rowStrides.push_back(place.rowStride);
+    rt::KernelOp kernel = kernels.get(dispatch, rowStrides);
+    auto [it, inserted] = scratchOfKernel.insert({kernel.getSymName(), 0});
+    if (inserted)
+      it->second = cpu::scratchBytes(kernel);
+    return it->second * maxThreads;
+  };
+  SmallVector<ProgramOp> programs(module.getOps<ProgramOp>());
+  std::vector<ProgramPlan> plans;
+  int64_t height = stateBytes;
+  for (ProgramOp program : programs) {
+    auto plan = planBuffers(program, states, scratchBytes);
+    if (failed(plan))
+      return failure();
+    auto programHeight = assignArena(*plan);
+    if (failed(programHeight))
+      return failure();
+    height = std::max(height, *programHeight);
+    plans.push_back(std::move(*plan));
+  }
+  builder.setInsertionPointToEnd(module.getBody());
+  rt::ArenaOp::create(builder, module.getLoc(), stateBytes, height);
+  for (ProgramPlan &plan : plans)
+    emit(plan);
+  for (ProgramOp program : programs)
+    program.erase();
+  return success();
+}
+
+namespace {
+
+struct SchedulePass : kiln::impl::ScheduleBase<SchedulePass> {
+  using ScheduleBase::ScheduleBase;
+
+  void runOnOperation() override {
+    if (failed(Scheduler(getOperation(), maxThreads).run()))
+      signalPassFailure();
+  }
+};
+
+} // namespace

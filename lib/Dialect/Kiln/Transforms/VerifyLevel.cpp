@@ -1,0 +1,172 @@
+//===- VerifyLevel.cpp - Check the invariant of a level ---------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Run at every boundary of the pipeline; a rejected op comes with the name of the
+// pass that should have removed it.
+//
+//===----------------------------------------------------------------------===//
+
+#include "kiln/Dialect/Kiln/Transforms/Passes.h"
+
+#include "llvm/ADT/StringSwitch.h"
+
+namespace kiln {
+#define GEN_PASS_DEF_VERIFYLEVEL
+#include "kiln/Dialect/Kiln/Transforms/Passes.h.inc"
+} // namespace kiln
+
+using namespace mlir;
+using namespace kiln;
+
+namespace {
+
+enum class Level { Forward, Step, Planned, Dispatched };
+
+class LevelVerifier {
+public:
+  LevelVerifier(ModuleOp module, Level level) : module(module), level(level) {}
+  LogicalResult run();
+
+private:
+  LogicalResult reject(Operation *op, StringRef why, StringRef pass) {
+    InFlightDiagnostic diagnostic = op->emitOpError(why);
+    diagnostic.attachNote(op->getLoc()) << "'" << pass << "' should have removed it";
+    return diagnostic;
+  }
+  LogicalResult checkForward(ProgramOp program);
+  LogicalResult checkWrites(ProgramOp program);
+  LogicalResult checkPlanned(ProgramOp program);
+  LogicalResult checkDispatched(Block &block);
+
+  ModuleOp module;
+  Level level;
+};
+
+} // namespace
+
+/// forward: one rank-0 loss; every random op has a key of its own.
+LogicalResult LevelVerifier::checkForward(ProgramOp program) {
+  if (program.getKind() != ProgramKind::Forward)
+    return success();
+  if (program.getNumResults() != 1 ||
+      cast<RankedTensorType>(program.getResultTypes().front()).getRank() != 0)
+    return program.emitOpError("must return one rank-0 loss");
+  DenseMap<int64_t, Operation *> keys;
+  LogicalResult result = success();
+  program.walk([&](Operation *op) {
+    bool random = isa<DropoutOp>(op);
+    if (auto attention = dyn_cast<AttentionOp>(op))
+      random = attention.getP().convertToDouble() > 0;
+    if (!random)
+      return;
+    int64_t key = op->getAttrOfType<IntegerAttr>("key").getInt();
+    auto [it, inserted] = keys.insert({key, op});
+    if (inserted)
+      return;
+    InFlightDiagnostic diagnostic = op->emitOpError("has the random key ") << key << " of another op";
+    diagnostic.attachNote(it->second->getLoc()) << "the other op is here; keys must differ";
+    result = diagnostic;
+  });
+  return result;
+}
+
+/// step: at most one write per state and program; training writes every
+/// trainable state.
+LogicalResult LevelVerifier::checkWrites(ProgramOp program) {
+  DenseMap<StringAttr, WriteOp> writes;
+  LogicalResult result = success();
+  program.walk([&](WriteOp write) {
+    auto [it, inserted] = writes.insert({write.getStateAttr().getAttr(), write});
+    if (inserted)
+      return;
+    InFlightDiagnostic diagnostic = write.emitOpError("is the second write of ") << write.getStateAttr();
+    diagnostic.attachNote(it->second.getLoc()) << "the first write is here";
+    result = diagnostic;
+  });
+  if (failed(result) || program.getKind() != ProgramKind::Train)
+    return result;
+  for (StateOp state : module.getOps<StateOp>())
+    if (state.isTrainable() && !writes.contains(state.getSymNameAttr())) {
+      InFlightDiagnostic diagnostic =
+          program.emitOpError("does not update the trainable state @") << state.getSymName();
+      diagnostic.attachNote(state.getLoc()) << "the state is declared here";
+      return diagnostic;
+    }
+  return success();
+}
+
+/// planned: head and loss are expanded, numerics are fixed.
+LogicalResult LevelVerifier::checkPlanned(ProgramOp program) {
+  WalkResult walk = program.walk([&](Operation *op) -> WalkResult {
+    if (isa<CrossEntropyOp, CrossEntropyGradOp, LinearCrossEntropyOp, LinearCrossEntropyGradOp>(op))
+      return reject(op, "is not expanded", "kiln-expand-loss");
+    if (auto matmul = dyn_cast<MatmulOp>(op))
+      if (!matmul.getGrid())
+        return reject(op, "has no grid", "kiln-set-numerics");
+    if (isa<AttentionOp, AttentionGradOp>(op) && !op->hasAttr("kv_tile"))
+      return reject(op, "has no kv_tile", "kiln-set-numerics");
+    return WalkResult::advance();
+  });
+  return failure(walk.wasInterrupted());
+}
+
+/// dispatched: an op is in a dispatch, a library call, a view, or structure.
+LogicalResult LevelVerifier::checkDispatched(Block &block) {
+  for (Operation &op : block) {
+    if (isa<DispatchOp>(op))
+      continue;
+    if (auto loop = dyn_cast<AccumulateOp>(op)) {
+      if (failed(checkDispatched(loop.getBody().front())))
+        return failure();
+      continue;
+    }
+    auto dispatchable = dyn_cast<DispatchableOpInterface>(op);
+    Family family = dispatchable ? dispatchable.getFamily() : Family::Row;
+    if (family != Family::Gemm && family != Family::View && family != Family::Concat &&
+        family != Family::State && !isa<ReturnOp, YieldOp>(op))
+      return reject(&op, "stands outside of a dispatch", "kiln-form-dispatches");
+  }
+  return success();
+}
+
+LogicalResult LevelVerifier::run() {
+  for (ProgramOp program : module.getOps<ProgramOp>()) {
+    if (level == Level::Forward && failed(checkForward(program)))
+      return failure();
+    if (level >= Level::Step && failed(checkWrites(program)))
+      return failure();
+    if (level == Level::Planned && failed(checkPlanned(program)))
+      return failure();
+    if (level == Level::Dispatched && failed(checkDispatched(program.getBlock())))
+      return failure();
+  }
+  return success();
+}
+
+namespace {
+
+struct VerifyLevelPass : kiln::impl::VerifyLevelBase<VerifyLevelPass> {
+  using VerifyLevelBase::VerifyLevelBase;
+
+  void runOnOperation() override {
+    auto parsed = llvm::StringSwitch<std::optional<Level>>(level)
+                      .Case("forward", Level::Forward)
+                      .Case("step", Level::Step)
+                      .Case("planned", Level::Planned)
+                      .Case("dispatched", Level::Dispatched)
+                      .Default(std::nullopt);
+    if (!parsed) {
+      getOperation().emitError("unknown level '")
+          << level << "', expected forward, step, planned or dispatched";
+      return signalPassFailure();
+    }
+    if (failed(LevelVerifier(getOperation(), *parsed).run()))
+      signalPassFailure();
+  }
+};
+
+} // namespace

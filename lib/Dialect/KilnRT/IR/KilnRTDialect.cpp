@@ -1,0 +1,53 @@
+//===- KilnRTDialect.cpp - The scheduled level ------------------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "kiln/Dialect/KilnRT/IR/KilnRT.h"
+
+#include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace kiln;
+using namespace kiln::rt;
+
+#include "kiln/Dialect/KilnRT/IR/KilnRTDialect.cpp.inc"
+
+#define GET_TYPEDEF_CLASSES
+#include "kiln/Dialect/KilnRT/IR/KilnRTTypes.cpp.inc"
+
+#define GET_OP_CLASSES
+#include "kiln/Dialect/KilnRT/IR/KilnRTOps.cpp.inc"
+
+void KilnRTDialect::initialize() {
+  addTypes<
+#define GET_TYPEDEF_LIST
+#include "kiln/Dialect/KilnRT/IR/KilnRTTypes.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "kiln/Dialect/KilnRT/IR/KilnRTOps.cpp.inc"
+      >();
+}
+
+LogicalResult LaunchOp::verify() {
+  size_t count = getSlots().size();
+  if (getOffsets().size() != count || getStrides().size() != count)
+    return emitOpError("has ") << count << " slots, " << getOffsets().size() << " offsets and "
+                               << getStrides().size() << " strides";
+  auto kernel = SymbolTable::lookupNearestSymbolFrom<KernelOp>((*this)->getParentOfType<ModuleOp>(),
+                                                               getKernelAttr());
+  if (!kernel)
+    return emitOpError("names ") << getKernelAttr() << ", which is no kilnrt.kernel";
+  Block &body = kernel.getBody().front();
+  size_t expected = body.getNumArguments() + body.getTerminator()->getNumOperands();
+  if (count != expected) {
+    InFlightDiagnostic diagnostic = emitOpError("passes ") << count << " slots, expected " << expected;
+    diagnostic.attachNote(kernel.getLoc()) << "the kernel is declared here";
+    return diagnostic;
+  }
+  return success();
+}
