@@ -16,6 +16,7 @@
 
 #include "kiln/Dialect/Kiln/IR/Kiln.h"
 
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 
@@ -88,6 +89,7 @@ static constexpr llvm::StringLiteral kHarmlessKeys[] = {
     "gradient_checkpointing",
     "id2label",
     "is_decoder",
+    "is_llama_config",
     "keys_to_ignore_at_inference",
     "label2id",
     "length_penalty",
@@ -119,9 +121,12 @@ static constexpr llvm::StringLiteral kHarmlessKeys[] = {
     "top_p",
     "torch_dtype",
     "torchscript",
+    "transformers.js_config",
     "transformers_version",
     "typical_p",
     "unk_token_id",
+    "unsloth_fixed",
+    "unsloth_version",
     "use_bfloat16",
     "use_cache"};
 
