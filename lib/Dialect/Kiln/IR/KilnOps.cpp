@@ -9,6 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "OpChecks.h"
 #include "kiln/Dialect/Kiln/IR/Kiln.h"
 
 #include "mlir/Interfaces/FunctionImplementation.h"
@@ -16,85 +17,7 @@
 
 using namespace mlir;
 using namespace kiln;
-
-//===----------------------------------------------------------------------===//
-// Shared checks
-//===----------------------------------------------------------------------===//
-
-static std::string toString(ArrayRef<int64_t> shape) {
-  std::string text = "[";
-  for (auto [i, size] : llvm::enumerate(shape))
-    text += (i ? ", " : "") + std::to_string(size);
-  return text + "]";
-}
-
-/// `value` must be a tensor of the element type of `like` with this shape.
-static LogicalResult checkShape(Operation *op, StringRef name, Value value,
-                                ArrayRef<int64_t> shape, Value like) {
-  auto type = tensorTypeOf(value);
-  if (type.getShape() != shape)
-    return op->emitOpError("'") << name << "' is " << toString(type.getShape())
-                                << ", expected " << toString(shape);
-  if (like && type.getElementType() != tensorTypeOf(like).getElementType())
-    return op->emitOpError("'")
-           << name << "' has element type " << type.getElementType()
-           << ", expected " << tensorTypeOf(like).getElementType();
-  return success();
-}
-
-static LogicalResult checkRank(Operation *op, StringRef name, Value value,
-                               int64_t rank) {
-  if (tensorTypeOf(value).getRank() != rank)
-    return op->emitOpError("'")
-           << name << "' has rank " << tensorTypeOf(value).getRank()
-           << ", expected " << rank;
-  return success();
-}
-
-static LogicalResult checkMinRank(Operation *op, StringRef name, Value value,
-                                  int64_t rank) {
-  if (tensorTypeOf(value).getRank() < rank)
-    return op->emitOpError("'")
-           << name << "' has rank " << tensorTypeOf(value).getRank()
-           << ", expected at least " << rank;
-  return success();
-}
-
-static LogicalResult checkIncreasing(Operation *op, ArrayRef<int64_t> dims,
-                                     int64_t rank) {
-  for (auto [i, dim] : llvm::enumerate(dims)) {
-    if (dim < 0 || dim >= rank)
-      return op->emitOpError("dims has ")
-             << dim << ", expected a dimension below " << rank;
-    if (i > 0 && dims[i - 1] >= dim)
-      return op->emitOpError("dims ")
-             << toString(dims) << " do not increase";
-  }
-  return success();
-}
-
-/// `rows` must divide into `sequences` equal sequences.
-static LogicalResult checkSequences(Operation *op, int64_t rows,
-                                    int64_t sequences) {
-  if (sequences < 1 || rows % sequences)
-    return op->emitOpError("has ") << rows << " rows, which do not divide into "
-                                   << sequences << " sequences";
-  return success();
-}
-
-static LogicalResult checkRng(Operation *op, Value rng) {
-  if (tensorTypeOf(rng).getShape() != ArrayRef<int64_t>{1, 3})
-    return op->emitOpError("'rng' is ")
-           << toString(tensorTypeOf(rng).getShape())
-           << ", expected [1, 3]: seed, step, first sequence";
-  return success();
-}
-
-static LogicalResult checkProbability(Operation *op, double p) {
-  if (!(p >= 0 && p < 1))
-    return op->emitOpError("p is ") << p << ", expected at least 0 and below 1";
-  return success();
-}
+using namespace kiln::checks;
 
 //===----------------------------------------------------------------------===//
 // Elementwise
@@ -191,17 +114,6 @@ LogicalResult RmsNormOp::verify() {
   return checkShape(*this, "gamma", getGamma(), shape.back(), getX()); // C2
 }
 
-/// One target per row of a rank-2 value.
-static LogicalResult checkTargets(Operation *op, Value rows, Value targets) {
-  if (failed(checkRank(op, "rows of the loss", rows, 2)))
-    return failure();
-  if (tensorTypeOf(targets).getNumElements() != tensorTypeOf(rows).getDimSize(0))
-    return op->emitOpError("has ")
-           << tensorTypeOf(targets).getNumElements() << " targets for "
-           << tensorTypeOf(rows).getDimSize(0) << " rows";
-  return success();
-}
-
 LogicalResult CrossEntropyOp::verify() {
   return checkTargets(*this, getLogits(), getTargets()); // C1
 }
@@ -240,13 +152,13 @@ LogicalResult RopeOp::verify() {
       failed(checkRank(*this, "cos", getCos(), 2)) ||
       failed(checkSequences(*this, getX().getType().getDimSize(0), getSequences())))
     return failure();
-  int64_t cols = getX().getType().getDimSize(1);
-  if (getHeads() < 1 || cols % (2 * getHeads()))
-    return emitOpError("has ")
-           << cols << " columns, which do not divide into " << getHeads()
-           << " heads of even width";
-  int64_t length = getX().getType().getDimSize(0) / getSequences();
-  int64_t half = cols / getHeads() / 2;
+  int64_t cols = getX().getType().getDimSize(1), heads = getHeads();
+  if (heads < 1 || cols % heads || cols / heads % 2)
+    return emitOpError("has ") << cols << " columns, which do not divide into "
+                               << heads << " heads of even width";
+  int64_t length = getX().getType().getDimSize(0) /
+                   static_cast<int64_t>(getSequences());
+  int64_t half = cols / heads / 2;
   auto table = getCos().getType().getShape();
   if (table[0] < length || table[1] != half) // C1
     return emitOpError("'cos' is ")
@@ -329,19 +241,22 @@ LogicalResult AttentionOp::verify() {
   int64_t rows = getQ().getType().getDimSize(0);
   if (failed(checkSequences(*this, rows, getSequences())))
     return failure();
-  if (getHeads() < 1 || getKvHeads() < 1 || getHeads() % getKvHeads()) // C1
-    return emitOpError("has ") << getHeads() << " heads and " << getKvHeads()
+  int64_t heads = getHeads(), kvHeads = getKvHeads();
+  if (heads < 1 || kvHeads < 1 || heads % kvHeads) // C1
+    return emitOpError("has ") << heads << " heads and " << kvHeads
                                << " kv_heads, which do not divide them";
   int64_t cols = getQ().getType().getDimSize(1);
-  if (cols % getHeads())
-    return emitOpError("'q' has ")
-           << cols << " columns, which do not divide into " << getHeads() << " heads";
-  SmallVector<int64_t> kv = {rows, cols / static_cast<int64_t>(getHeads()) * static_cast<int64_t>(getKvHeads())};
+  if (cols % heads)
+    return emitOpError("'q' has ") << cols << " columns, which do not divide into "
+                                   << heads << " heads";
+  SmallVector<int64_t> kv = {rows, cols / heads * kvHeads};
   if (failed(checkShape(*this, "k", getK(), kv, getQ())) ||
       failed(checkShape(*this, "v", getV(), kv, getQ())) ||
       failed(checkShape(*this, "o", getO(), getQ().getType().getShape(), getQ())) ||
       failed(checkShape(*this, "lse", getLse(),
-                        {static_cast<int64_t>(getSequences() * getHeads()), getSequenceLength()}, getQ())))
+                        {static_cast<int64_t>(getSequences()) * heads,
+                         getSequenceLength()},
+                        getQ())))
     return failure();
   double p = getP().convertToDouble();
   if (failed(checkProbability(*this, p)))
@@ -391,7 +306,8 @@ LogicalResult ReducePartialOp::verify() {
     return emitOpError("chunk is ") << chunk << ", expected a positive number";
   int64_t rows = getRowCount(getX().getType());
   return checkShape(*this, "y", getY(),
-                    {(rows + chunk - 1) / chunk, getColumnCount(getX().getType())},
+                    {rows / chunk + (rows % chunk != 0),
+                     getColumnCount(getX().getType())},
                     getX()); // C1
 }
 
@@ -427,7 +343,7 @@ LogicalResult SliceOp::verify() {
   if (from.size() != to.size() || getOffsets().size() != from.size())
     return emitOpError("ranks of operand, result and offsets differ");
   for (auto [i, offset] : llvm::enumerate(getOffsets()))
-    if (offset < 0 || offset + to[i] > from[i]) // C1
+    if (offset < 0 || offset > from[i] - to[i]) // C1
       return emitOpError("takes [")
              << offset << ", " << offset + to[i] << ") of dimension " << i
              << ", which has size " << from[i];
@@ -465,7 +381,7 @@ LogicalResult PadOp::verify() {
   if (from.size() != to.size() || getLow().size() != from.size())
     return emitOpError("ranks of operand, result and low differ");
   for (auto [i, low] : llvm::enumerate(getLow()))
-    if (low < 0 || low + from[i] > to[i]) // C1
+    if (low < 0 || low > to[i] - from[i]) // C1
       return emitOpError("puts [")
              << low << ", " << low + from[i] << ") into dimension " << i
              << ", which has size " << to[i];

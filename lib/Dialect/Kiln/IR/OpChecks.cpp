@@ -1,0 +1,94 @@
+//===- OpChecks.cpp - What several verifiers check ------------------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "OpChecks.h"
+
+using namespace mlir;
+using namespace kiln;
+
+std::string checks::toString(ArrayRef<int64_t> shape) {
+  std::string text = "[";
+  for (auto [i, size] : llvm::enumerate(shape))
+    text += (i ? ", " : "") + std::to_string(size);
+  return text + "]";
+}
+
+LogicalResult checks::checkShape(Operation *op, StringRef name, Value value,
+                                 ArrayRef<int64_t> shape, Value like) {
+  auto type = tensorTypeOf(value);
+  if (type.getShape() != shape)
+    return op->emitOpError("'") << name << "' is " << toString(type.getShape())
+                                << ", expected " << toString(shape);
+  if (like && type.getElementType() != tensorTypeOf(like).getElementType())
+    return op->emitOpError("'")
+           << name << "' has element type " << type.getElementType()
+           << ", expected " << tensorTypeOf(like).getElementType();
+  return success();
+}
+
+LogicalResult checks::checkRank(Operation *op, StringRef name, Value value,
+                                int64_t rank) {
+  if (tensorTypeOf(value).getRank() != rank)
+    return op->emitOpError("'")
+           << name << "' has rank " << tensorTypeOf(value).getRank()
+           << ", expected " << rank;
+  return success();
+}
+
+LogicalResult checks::checkMinRank(Operation *op, StringRef name, Value value,
+                                   int64_t rank) {
+  if (tensorTypeOf(value).getRank() < rank)
+    return op->emitOpError("'")
+           << name << "' has rank " << tensorTypeOf(value).getRank()
+           << ", expected at least " << rank;
+  return success();
+}
+
+LogicalResult checks::checkIncreasing(Operation *op, ArrayRef<int64_t> dims,
+                                      int64_t rank) {
+  for (auto [i, dim] : llvm::enumerate(dims)) {
+    if (dim < 0 || dim >= rank)
+      return op->emitOpError("dims has ")
+             << dim << ", expected a dimension below " << rank;
+    if (i > 0 && dims[i - 1] >= dim)
+      return op->emitOpError("dims ") << toString(dims) << " do not increase";
+  }
+  return success();
+}
+
+LogicalResult checks::checkSequences(Operation *op, int64_t rows,
+                                     int64_t sequences) {
+  if (sequences < 1 || rows % sequences)
+    return op->emitOpError("has ") << rows << " rows, which do not divide into "
+                                   << sequences << " sequences";
+  return success();
+}
+
+LogicalResult checks::checkRng(Operation *op, Value rng) {
+  if (tensorTypeOf(rng).getShape() != ArrayRef<int64_t>{1, 3})
+    return op->emitOpError("'rng' is ")
+           << toString(tensorTypeOf(rng).getShape())
+           << ", expected [1, 3]: seed, step, first sequence";
+  return success();
+}
+
+LogicalResult checks::checkProbability(Operation *op, double p) {
+  if (!(p >= 0 && p < 1))
+    return op->emitOpError("p is ") << p << ", expected at least 0 and below 1";
+  return success();
+}
+
+LogicalResult checks::checkTargets(Operation *op, Value rows, Value targets) {
+  if (failed(checkRank(op, "rows of the loss", rows, 2)))
+    return failure();
+  if (tensorTypeOf(targets).getNumElements() !=
+      tensorTypeOf(rows).getDimSize(0))
+    return op->emitOpError("has ")
+           << tensorTypeOf(targets).getNumElements() << " targets for "
+           << tensorTypeOf(rows).getDimSize(0) << " rows";
+  return success();
+}
