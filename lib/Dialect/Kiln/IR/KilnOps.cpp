@@ -527,7 +527,7 @@ LogicalResult ReturnOp::verify() {
 // Regions
 //===----------------------------------------------------------------------===//
 
-LogicalResult AccumulateOp::verify() {
+LogicalResult AccumulateOp::verifyRegions() {
   int64_t count = getCount();
   Block &block = getBody().front();
   if (count < 1)
@@ -543,8 +543,11 @@ LogicalResult AccumulateOp::verify() {
              << i << " of shape " << toString(shape) << " cannot be cut into "
              << count << " parts";
     shape[0] /= count;
-    if (failed(checkShape(*this, "slice argument", block.getArgument(i), shape, value))) // C1
-      return failure();
+    Type part = tensorTypeOf(value).clone(shape);
+    if (block.getArgument(i).getType() != part) // C1
+      return emitOpError("slice argument ")
+             << i << " has type " << block.getArgument(i).getType()
+             << ", expected " << part;
   }
   auto yield = dyn_cast<YieldOp>(block.getTerminator());
   if (!yield || yield.getValues().getTypes() != getResultTypes())
@@ -569,9 +572,9 @@ static LogicalResult checkIsolatedRegion(Operation *op) {
   return success();
 }
 
-LogicalResult RecomputeOp::verify() { return checkIsolatedRegion(*this); }
+LogicalResult RecomputeOp::verifyRegions() { return checkIsolatedRegion(*this); }
 
-LogicalResult DispatchOp::verify() {
+LogicalResult DispatchOp::verifyRegions() {
   if (getFamily() == Family::Row && (!getSpace() || getSpace()->size() != 2))
     return emitOpError("of family row needs a space of rows and columns");
   return checkIsolatedRegion(*this);

@@ -100,7 +100,7 @@ def Kiln_AccumulateOp : Kiln_Op<"accumulate", [SingleBlock, RecursiveMemoryEffec
   let results = (outs Variadic<Kiln_AnyTensor>:$sums);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "`sliced` `(` $sliced `)` `count` $count attr-dict `:` functional-type(operands, results) $body";
-  let hasVerifier = 1;
+  let hasRegionVerifier = 1;
 }
 def Kiln_YieldOp : Kiln_Op<"yield", [Pure, Terminator, ReturnLike, 
     DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily"]>]> {
@@ -133,7 +133,7 @@ def Kiln_RecomputeOp : Kiln_Op<"recompute", [SingleBlock, IsolatedFromAbove,
   let results = (outs Variadic<Kiln_AnyTensor>:$outputs);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "`(` $inputs `)` attr-dict `:` functional-type(operands, results) $body";
-  let hasVerifier = 1;
+  let hasRegionVerifier = 1;
 }
 
 def Kiln_AdamOp : Kiln_Op<"adam", [Pure,
@@ -193,7 +193,7 @@ def Kiln_DispatchOp : Kiln_Op<"dispatch", [SingleBlock, IsolatedFromAbove]> {
   let results = (outs Variadic<Kiln_AnyTensor>:$outputs);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "custom<FamilyKind>($family) `(` $inputs `)` (`space` $space^)? attr-dict `:` functional-type(operands, results) $body";
-  let hasVerifier = 1;
+  let hasRegionVerifier = 1;
 }
 
 #endif
