@@ -164,24 +164,26 @@ Value emitRandomKey(KernelBuilder &k, Value seed, Value key) {
 std::array<Value, 4> emitRandomBlock(KernelBuilder &k, Value key, Value block,
                                      Value counter1, Value counter2,
                                      Value counter3) {
-  Type word = k.i32(), words = k.vectorOf(word);
-  auto low = [&](Value x) -> Value {
-    return k.broadcast(arith::TruncIOp::create(k.b, word, x));
+  // Words live in the low halves of 64-bit lanes: the product of two is one
+  // instruction, and what the high halves hold does not matter until the end.
+  Type words = k.vectorOf(k.i64());
+  Value low = k.constantI(0xffffffff, words);
+  auto product = [&](uint32_t multiplier, Value x) {
+    return k.mul(k.bitAnd(x, low), k.constantI(multiplier, words));
   };
   std::array<Value, 4> c = {
-      k.add(low(k.shiftLeft(block, 4)), k.lanes(word)), low(counter1),
-      low(counter2), low(counter3)};
-  Value key0 = low(key), key1 = low(k.shiftRight(key, 32));
-  Value m0 = k.constantI(0xD2511F53, words), m1 = k.constantI(0xCD9E8D57, words);
-  Value w0 = k.constantI(0x9E3779B9, words), w1 = k.constantI(0xBB67AE85, words);
+      k.add(k.broadcast(k.shiftLeft(block, 4)), k.lanes(k.i64())),
+      k.broadcast(counter1), k.broadcast(counter2), k.broadcast(counter3)};
+  Value key0 = key, key1 = k.shiftRight(key, 32);
   for (int round = 0; round < 10; ++round) {
-    auto p0 = arith::MulUIExtendedOp::create(k.b, m0, c[0]);
-    auto p1 = arith::MulUIExtendedOp::create(k.b, m1, c[2]);
-    c = {k.bitXor(k.bitXor(p1.getHigh(), c[1]), key0), p1.getLow(),
-         k.bitXor(k.bitXor(p0.getHigh(), c[3]), key1), p0.getLow()};
-    key0 = k.add(key0, w0);
-    key1 = k.add(key1, w1);
+    Value p0 = product(0xD2511F53, c[0]), p1 = product(0xCD9E8D57, c[2]);
+    c = {k.bitXor(k.bitXor(k.shiftRight(p1, 32), c[1]), k.broadcast(key0)), p1,
+         k.bitXor(k.bitXor(k.shiftRight(p0, 32), c[3]), k.broadcast(key1)), p0};
+    key0 = k.add(key0, k.i64Constant(0x9E3779B9));
+    key1 = k.add(key1, k.i64Constant(0xBB67AE85));
   }
+  for (Value &word : c)
+    word = arith::TruncIOp::create(k.b, k.vectorOf(k.i32()), word);
   return c;
 }
 
