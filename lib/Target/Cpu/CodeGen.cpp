@@ -5,11 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The in-process compiler. Kernels arrive with their loops, vectors and rounding
-// written down; LLVM schedules and allocates registers and must change nothing
-// else: no vectorizer, no unroller, no recognition of library functions, no
-// contraction. All state is local to a call, so modules in separate contexts
-// compile in parallel.
+// The in-process compiler. Kernels arrive with their loops, vectors and
+// rounding written down; LLVM schedules and allocates registers and must change
+// nothing else: no vectorizer, no unroller, no recognition of library
+// functions, no contraction. All state is local to a call, so modules in
+// separate contexts compile in parallel.
 //
 //===----------------------------------------------------------------------===//
 
@@ -56,7 +56,9 @@ llvm::Expected<const llvm::Target *> getTarget(const llvm::Triple &triple) {
                                  ": " + message);
 }
 
-llvm::Triple hostTriple() { return llvm::Triple(llvm::sys::getProcessTriple()); }
+llvm::Triple hostTriple() {
+  return llvm::Triple(llvm::sys::getProcessTriple());
+}
 
 LogicalResult lowerToLLVMDialect(ModuleOp module) {
   PassManager pm(module.getContext());
@@ -156,7 +158,8 @@ compileToObject(ModuleOp kernels, const Processor &processor) {
   registerLLVMDialectTranslation(registry);
   kernels.getContext()->appendDialectRegistry(registry);
   llvm::LLVMContext context;
-  std::unique_ptr<llvm::Module> module = translateModuleToLLVMIR(kernels, context);
+  std::unique_ptr<llvm::Module> module =
+      translateModuleToLLVMIR(kernels, context);
   if (!module)
     return llvm::createStringError("kernels do not translate to LLVM IR");
 

@@ -20,9 +20,7 @@ namespace kiln::cpu {
 namespace {
 
 /// Bytes of an element; masks are never stored.
-unsigned bytesOf(Type element) {
-  return element.getIntOrFloatBitWidth() / 8;
-}
+unsigned bytesOf(Type element) { return element.getIntOrFloatBitWidth() / 8; }
 
 bool isFloat(Value x) { return isa<FloatType>(getElementTypeOrSelf(x)); }
 
@@ -56,8 +54,7 @@ KernelBuilder::KernelBuilder(ModuleOp module, StringRef name, unsigned numArgs,
     args.push_back(
         load(element(entry->getArgument(0), pointer(), i), pointer()));
   for (unsigned i = 0; i < numImmediates; ++i)
-    immediates.push_back(
-        load(element(entry->getArgument(1), i64(), i), i64()));
+    immediates.push_back(load(element(entry->getArgument(1), i64(), i), i64()));
   beginUnit = entry->getArgument(2);
   endUnit = entry->getArgument(3);
   scratchPointer = entry->getArgument(4);
@@ -235,8 +232,8 @@ Value KernelBuilder::insertLane(Value scalar, Value vector, int64_t i) {
   return vector::InsertOp::create(b, scalar, vector, i);
 }
 
-Value KernelBuilder::reduceLanes(
-    Value vector, function_ref<Value(Value, Value)> combine) {
+Value KernelBuilder::reduceLanes(Value vector,
+                                 function_ref<Value(Value, Value)> combine) {
   for (int64_t half = kLanes / 2; half >= 1; half /= 2) {
     SmallVector<int64_t> low, high;
     for (int64_t i = 0; i < half; ++i) {
@@ -283,7 +280,8 @@ Value KernelBuilder::loadVector(Value address, Type element, Value mask) {
   VectorType type = vectorOf(element);
   if (!mask)
     return loadAs(address, type);
-  Value zero = isa<FloatType>(element) ? constantF(0, type) : constantI(0, type);
+  Value zero =
+      isa<FloatType>(element) ? constantF(0, type) : constantI(0, type);
   return LLVM::MaskedLoadOp::create(b, type, address, mask, zero,
                                     bytesOf(element));
 }
@@ -350,7 +348,8 @@ Value KernelBuilder::callLibrary(StringRef name, Value scalar) {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(module.getBody());
     callee = LLVM::LLVMFuncOp::create(
-        b, name, LLVM::LLVMFunctionType::get(scalar.getType(), scalar.getType()));
+        b, name,
+        LLVM::LLVMFunctionType::get(scalar.getType(), scalar.getType()));
   }
   return LLVM::CallOp::create(b, callee, ValueRange{scalar}).getResult();
 }

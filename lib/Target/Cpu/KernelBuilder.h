@@ -43,8 +43,8 @@ public:
   using Value = mlir::Value;
   using Type = mlir::Type;
 
-  /// Starts the function `name` in `module`; loads the pointers of all arguments
-  /// and all immediates once.
+  /// Starts the function `name` in `module`; loads the pointers of all
+  /// arguments and all immediates once.
   KernelBuilder(mlir::ModuleOp module, llvm::StringRef name, unsigned numArgs,
                 unsigned numImmediates);
   /// Ends the function.
@@ -116,7 +116,8 @@ public:
   Value broadcast(Value scalar);
   Value lane(Value vector, int64_t i);
   Value insertLane(Value scalar, Value vector, int64_t i);
-  /// Combines the lanes of a vector by halving: lane j with j + 8, then 4, 2, 1.
+  /// Combines the lanes of a vector by halving: lane j with j + 8, then 4,
+  /// 2, 1.
   Value reduceLanes(Value vector,
                     llvm::function_ref<Value(Value, Value)> combine);
   Value sumLanes(Value vector);
@@ -137,8 +138,8 @@ public:
   // Loops. LLVM must not unroll them: emitters decide that.
   using LoopBody = llvm::function_ref<llvm::SmallVector<Value>(
       Value i, mlir::ValueRange carried)>;
-  /// for (i = low; i < high; i += step) with carried values; returns their final
-  /// values.
+  /// for (i = low; i < high; i += step) with carried values; returns their
+  /// final values.
   llvm::SmallVector<Value> loop(Value low, Value high, int64_t step,
                                 mlir::ValueRange initial, LoopBody body);
   void loop(Value low, Value high, int64_t step,

@@ -16,10 +16,10 @@
 //       Row stores
 //
 // A block of 64 columns is written one vector after the other, so few registers
-// are alive at once; the columns behind the last whole block are masked, and the
-// masks are constants. Each of the four vectors of a block has its own partial
-// result of every reduction. At a column position all loads come before all
-// stores: mayShareSlot relies on it.
+// are alive at once; the columns behind the last whole block are masked, and
+// the masks are constants. Each of the four vectors of a block has its own
+// partial result of every reduction. At a column position all loads come before
+// all stores: mayShareSlot relies on it.
 //
 // Three shapes: rows, one long vector (flat programs), and the epilogue of a
 // matrix product, whose columns are given at run time.
@@ -183,8 +183,8 @@ RowEmitter::RandomSource RowEmitter::startRandom(const Node &node) {
     return k.load(k.element(k.arg(node.operand), k.i64(), i), k.i64());
   };
   RandomSource source;
-  source.key = emitRandomKey(
-      k, word(0), k.immediate(firstImmediate + node.immediate));
+  source.key =
+      emitRandomKey(k, word(0), k.immediate(firstImmediate + node.immediate));
   source.step = word(1);
   source.firstSequence = word(2);
   return source;
@@ -195,29 +195,26 @@ void RowEmitter::startRow(Value r) {
   for (auto &[id, source] : randoms) {
     Value period = k.i64Constant(program.nodes[id].period);
     source.rowInSequence = k.remUnsigned(row, period);
-    source.sequence =
-        k.add(source.firstSequence, k.divUnsigned(row, period));
+    source.sequence = k.add(source.firstSequence, k.divUnsigned(row, period));
   }
   targets.assign(program.stores.size(), Value());
   for (auto [i, store] : llvm::enumerate(program.stores)) {
     Type type = typeOf(program.nodes[store.value]);
     if (store.kind == StoreKind::Full)
-      targets[i] =
-          rowOf(resultOf(store), type,
-                layouts[numOperands + store.result].rowStride);
+      targets[i] = rowOf(resultOf(store), type,
+                         layouts[numOperands + store.result].rowStride);
     else if (store.kind == StoreKind::ColumnPartial)
-      targets[i] =
-          k.element(resultOf(store), type,
-                    k.mul(unit, k.i64Constant(program.cols)));
+      targets[i] = k.element(resultOf(store), type,
+                             k.mul(unit, k.i64Constant(program.cols)));
   }
 }
 
 void RowEmitter::emitRowStores() {
   for (const Store &store : program.stores)
     if (store.kind == StoreKind::Row)
-      k.store(values[store.value],
-              k.element(resultOf(store), typeOf(program.nodes[store.value]),
-                        row));
+      k.store(
+          values[store.value],
+          k.element(resultOf(store), typeOf(program.nodes[store.value]), row));
 }
 
 void RowEmitter::zeroPartials(Value unit) {
@@ -268,9 +265,8 @@ void RowEmitter::emitFlat() {
   Value count = k.sub(k.end(), k.begin());
   Value whole = k.sub(count, k.bitAnd(count, k.i64Constant(kBlock - 1)));
   Value middle = k.add(k.begin(), whole);
-  k.loop(k.begin(), middle, kBlock, [&](Value element) {
-    emitBlock(element, Masks(kVectors), {});
-  });
+  k.loop(k.begin(), middle, kBlock,
+         [&](Value element) { emitBlock(element, Masks(kVectors), {}); });
   k.loop(middle, k.end(), kLanes, [&](Value element) {
     emitBlock(element, {k.lanesBetween(element, element, k.end())}, {});
   });
@@ -373,9 +369,9 @@ void RowEmitter::emitBlockNodes(Value column, const Masks &masks) {
       continue;
     if (node.kind == Kind::Random) {
       const RandomSource &source = randoms[id];
-      auto block = emitRandomBlock(k, source.key, k.shiftRight(column, 6),
-                                   source.rowInSequence, source.sequence,
-                                   source.step);
+      auto block =
+          emitRandomBlock(k, source.key, k.shiftRight(column, 6),
+                          source.rowInSequence, source.sequence, source.step);
       blockValues[id].assign(block.begin(), block.end());
       continue;
     }
@@ -383,8 +379,7 @@ void RowEmitter::emitBlockNodes(Value column, const Masks &masks) {
       continue;
     Type type = typeOf(node);
     auto loadSlice = [&](Value slice, size_t v) {
-      Value offset =
-          k.mul(slice, k.i64Constant(program.rows * program.cols));
+      Value offset = k.mul(slice, k.i64Constant(program.rows * program.cols));
       offset = k.add(offset, k.add(column, k.i64Constant(v * kLanes)));
       return k.loadVector(k.element(bases[id], type, offset), type, masks[v]);
     };
@@ -425,8 +420,8 @@ void RowEmitter::emitStores(Value column, Value mask) {
   for (auto [i, store] : llvm::enumerate(program.stores)) {
     if (store.kind == StoreKind::Row || plan.storeSweep[i] != sweep)
       continue;
-    Value value = splats[store.value] ? splats[store.value]
-                                      : values[store.value];
+    Value value =
+        splats[store.value] ? splats[store.value] : values[store.value];
     Type type = typeOf(program.nodes[store.value]);
     Value address = k.element(targets[i], type, column);
     if (store.kind == StoreKind::ColumnPartial)
@@ -477,11 +472,11 @@ void RowEmitter::emitStaticSweep(int32_t s) {
     partials.append(kVectors, emitNeutral(k, program.nodes[id]));
   int64_t whole = program.cols / kBlock * kBlock;
   if (whole > kBlock)
-    partials = k.loop(k.i64Constant(0), k.i64Constant(whole), kBlock, partials,
-                      [&](Value column, ValueRange carried) {
-                        return emitBlock(column, Masks(kVectors),
-                                         Partials(carried));
-                      });
+    partials =
+        k.loop(k.i64Constant(0), k.i64Constant(whole), kBlock, partials,
+               [&](Value column, ValueRange carried) {
+                 return emitBlock(column, Masks(kVectors), Partials(carried));
+               });
   else if (whole > 0)
     partials = emitBlock(k.i64Constant(0), Masks(kVectors), partials);
   if (int64_t rest = program.cols - whole) {
@@ -504,8 +499,7 @@ bool isDense(const RowProgram &program, ArrayRef<Layout> layouts) {
                                layouts[node.operand].rowStride == program.cols;
                       }) &&
          llvm::all_of(program.stores, [&](const Store &store) {
-           return layouts[numOperands + store.result].rowStride ==
-                  program.cols;
+           return layouts[numOperands + store.result].rowStride == program.cols;
          });
 }
 
@@ -525,7 +519,8 @@ KernelLaunch emitRowKernel(ModuleOp module, StringRef name,
   emitter.emitRows();
   launch.units = llvm::divideCeil(program.rows, program.rowsPerUnit);
   launch.grain = std::max<int64_t>(
-      1, kGrainElements / std::max<int64_t>(1, program.cols * program.rowsPerUnit));
+      1, kGrainElements /
+             std::max<int64_t>(1, program.cols * program.rowsPerUnit));
   return launch;
 }
 

@@ -62,14 +62,15 @@ Value emitCast(KernelBuilder &k, Value x, row::Type to) {
 /// it is done once per call of a kernel.
 Value emitPower(KernelBuilder &k, Value base, Value exponent) {
   Value one = k.constantF(1, base.getType());
-  SmallVector<Value> results = k.loop(
-      k.i64Constant(0), k.i64Constant(63), 1, {one, base, exponent},
-      [&](Value, ValueRange carried) -> SmallVector<Value> {
-        Value power = carried[0], square = carried[1], rest = carried[2];
-        Value isOdd = k.equal(k.bitAnd(rest, k.i64Constant(1)), k.i64Constant(1));
-        return {k.select(isOdd, k.mul(power, square), power),
-                k.mul(square, square), k.shiftRight(rest, 1)};
-      });
+  SmallVector<Value> results =
+      k.loop(k.i64Constant(0), k.i64Constant(63), 1, {one, base, exponent},
+             [&](Value, ValueRange carried) -> SmallVector<Value> {
+               Value power = carried[0], square = carried[1], rest = carried[2];
+               Value isOdd =
+                   k.equal(k.bitAnd(rest, k.i64Constant(1)), k.i64Constant(1));
+               return {k.select(isOdd, k.mul(power, square), power),
+                       k.mul(square, square), k.shiftRight(rest, 1)};
+             });
   return results[0];
 }
 
@@ -155,7 +156,8 @@ Value emitNode(KernelBuilder &k, const Node &node, ArrayRef<Value> inputs) {
 Value emitNeutral(KernelBuilder &k, const Node &reduction) {
   Type type = k.vectorOf(elementTypeOf(k, reduction.type));
   bool isMax = reduction.kind == Kind::ReduceMax;
-  return k.constantF(isMax ? -std::numeric_limits<double>::infinity() : 0, type);
+  return k.constantF(isMax ? -std::numeric_limits<double>::infinity() : 0,
+                     type);
 }
 
 Value emitCombine(KernelBuilder &k, const Node &reduction, Value partial,

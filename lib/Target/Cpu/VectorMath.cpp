@@ -57,8 +57,8 @@ Value emitExp(KernelBuilder &k, Value x) {
   Value p = k.polynomial(r, {1.98756915e-4, 1.39819995e-3, 8.33345190e-3,
                              4.16657959e-2, 1.66666655e-1, 5.00000012e-1});
   Value y = k.add(k.fma(p, k.mul(r, r), r), constant(1.0));
-  // y * 2^(n-1) * 2: n = -126 gives the factor 0, n = 128 overflows to infinity.
-  // A product, so that NaN survives.
+  // y * 2^(n-1) * 2: n = -126 gives the factor 0, n = 128 overflows to
+  // infinity. A product, so that NaN survives.
   Value half = k.add(k.shiftLeft(k.bitcast(t, bits), 23),
                      k.constantI(int64_t{126} << 23, bits));
   Value scaled = k.mul(y, k.bitcast(half, type));
@@ -84,9 +84,9 @@ Value emitLog(KernelBuilder &k, Value x) {
   e = k.add(e, k.select(tiny, constant(-23), constant(0)));
   // log(1 + f) = f - f^2/2 + f^3 P(f); the exponent's ln 2 in two parts.
   Value f = k.sub(m, constant(1.0));
-  Value p = k.polynomial(
-      f, {0.0691554099, -0.117898643, 0.118729256, -0.12384335, 0.142186642,
-          -0.166692525, 0.200022265, -0.249999866, 0.333333105});
+  Value p = k.polynomial(f, {0.0691554099, -0.117898643, 0.118729256,
+                             -0.12384335, 0.142186642, -0.166692525,
+                             0.200022265, -0.249999866, 0.333333105});
   Value square = k.mul(f, f);
   Value y = k.mul(k.mul(p, f), square);
   y = k.fma(e, constant(-2.12194440e-4), y);
@@ -100,8 +100,7 @@ Value emitLog(KernelBuilder &k, Value x) {
   // Ordered and not negative, or NaN.
   Value valid =
       arith::CmpFOp::create(k.b, arith::CmpFPredicate::OGE, x, constant(0));
-  return k.select(valid, y,
-                  constant(std::numeric_limits<double>::quiet_NaN()));
+  return k.select(valid, y, constant(std::numeric_limits<double>::quiet_NaN()));
 }
 
 Value emitTanh(KernelBuilder &k, Value x) {
@@ -115,8 +114,8 @@ Value emitTanh(KernelBuilder &k, Value x) {
                                   0.133314908, -0.333332837});
   Value small = k.fma(k.mul(p, square), x, x);
   Value e = emitExp(k, k.add(a, a));
-  Value large = k.sub(constant(1.0),
-                      k.div(constant(2.0), k.add(e, constant(1.0))));
+  Value large =
+      k.sub(constant(1.0), k.div(constant(2.0), k.add(e, constant(1.0))));
   return k.select(k.less(a, constant(0.625)), small, k.copySign(large, x));
 }
 

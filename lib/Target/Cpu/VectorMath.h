@@ -8,7 +8,8 @@
 // Each function emits its formula for a scalar or a 16-lane vector: the same
 // operations, so the same bits. In f32 they are polynomials with explicit fma
 // (errors in units in the last place, tested); in f64 they call the C library
-// lane by lane, for f64 is there to check, not to be fast. NaN in gives NaN out.
+// lane by lane, for f64 is there to check, not to be fast. NaN in gives NaN
+// out.
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,10 +38,10 @@ mlir::Value emitRsqrt(KernelBuilder &k, mlir::Value x);
 /// seed + 0x9E3779B97F4A7C15 * (key + 1).
 mlir::Value emitRandomKey(KernelBuilder &k, mlir::Value seed, mlir::Value key);
 
-/// Random bits of 64 consecutive columns as four vectors of i32: column 16*v + j
-/// of the block is lane j of vector v. Philox4x32-10 with counter
-/// (block * 16 + j, counter1, counter2, counter3), output word v. All arguments
-/// are i64; counters are used modulo 2^32.
+/// Random bits of 64 consecutive columns as four vectors of i32: column 16*v +
+/// j of the block is lane j of vector v. Philox4x32-10 with counter (block * 16
+/// + j, counter1, counter2, counter3), output word v. All arguments are i64;
+/// counters are used modulo 2^32.
 std::array<mlir::Value, 4> emitRandomBlock(KernelBuilder &k, mlir::Value key,
                                            mlir::Value block,
                                            mlir::Value counter1,

@@ -31,8 +31,8 @@ static std::string findLinker() {
 
 static std::vector<std::string> undefinedSymbolsOf(StringRef object) {
   std::vector<std::string> names;
-  auto file = object::ObjectFile::createObjectFile(
-      MemoryBufferRef(object, "kernels"));
+  auto file =
+      object::ObjectFile::createObjectFile(MemoryBufferRef(object, "kernels"));
   if (!file) {
     ADD_FAILURE() << toString(file.takeError());
     return names;
@@ -50,13 +50,14 @@ static std::vector<std::string> undefinedSymbolsOf(StringRef object) {
   return names;
 }
 
-LoadedKernels::LoadedKernels(mlir::ModuleOp module) {
-  Expected<cpu::Processor> processor = cpu::getProcessor("");
+LoadedKernels::LoadedKernels(mlir::ModuleOp module, const char *mcpu) {
+  Expected<cpu::Processor> processor = cpu::getProcessor(mcpu);
   if (!processor) {
     ADD_FAILURE() << toString(processor.takeError());
     return;
   }
-  auto object = cpu::compileToObject(module, *processor);
+  mlir::OwningOpRef<mlir::ModuleOp> copy = module.clone();
+  auto object = cpu::compileToObject(*copy, *processor);
   if (!object) {
     ADD_FAILURE() << toString(object.takeError());
     return;
@@ -75,8 +76,8 @@ LoadedKernels::LoadedKernels(mlir::ModuleOp module) {
     stream.write(object->data(), object->size());
   }
   std::string linker = findLinker();
-  SmallVector<StringRef> command = {linker,     "-shared",  "-o", libraryPath,
-                                    objectPath, "-lm"};
+  SmallVector<StringRef> command = {linker,      "-shared",  "-o",
+                                    libraryPath, objectPath, "-lm"};
   if (StringRef(linker).contains("clang"))
     command.push_back("-fuse-ld=lld");
   int status = sys::ExecuteAndWait(linker, command);

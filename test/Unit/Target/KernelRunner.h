@@ -27,7 +27,8 @@ using Kernel = void (*)(char *const *args, const int64_t *imm, int64_t begin,
 /// The kernels of a module as loaded code. Reports failures to GoogleTest.
 class LoadedKernels {
 public:
-  explicit LoadedKernels(mlir::ModuleOp module);
+  /// Compiles a copy of `module` for this machine or the processor `mcpu`.
+  explicit LoadedKernels(mlir::ModuleOp module, const char *mcpu = "");
   ~LoadedKernels();
   LoadedKernels(const LoadedKernels &) = delete;
 

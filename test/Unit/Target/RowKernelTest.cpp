@@ -332,6 +332,7 @@ TEST_F(RowKernel, SumsAreExactlyAsDefined) {
     emit("d" + std::to_string(cols), sums<double>(rows, cols).program, 4);
   }
   LoadedKernels library(*module);
+  EXPECT_EQ(library.undefinedSymbols(), std::vector<std::string>());
   for (int64_t cols : columns) {
     checkSums<float>(library.find("f" + std::to_string(cols)), rows, cols,
                      normals<float>(rows * cols));
@@ -341,7 +342,7 @@ TEST_F(RowKernel, SumsAreExactlyAsDefined) {
 }
 
 //===----------------------------------------------------------------------===//
-// Fusion and slots
+// Fusion
 //===----------------------------------------------------------------------===//
 
 class RowFusion : public RowKernel {
@@ -403,6 +404,86 @@ TEST_F(RowFusion, FusingDoesNotChangeBits) {
   call(library.find("gelu"), 0, 1200, y, z1);
   EXPECT_EQ(0, std::memcmp(z.data(), z1.data(), z.size() * sizeof(float)));
 }
+
+TEST_F(RowFusion, ProcessorsDoNotChangeBits) {
+  row::RowProgram program = build(
+      "%x: tensor<$Rx$Cx$T>, %g: tensor<$Cx$T>, %b: tensor<$Cx$T>, "
+      "%r: tensor<1x3xi64>",
+      std::string(layerNormText) +
+          "%e = kiln.gelu %y : tensor<$Rx$Cx$T>\n"
+          "%t = kiln.tanh %e : tensor<$Rx$Cx$T>\n"
+          "%s = kiln.softmax %t : (tensor<$Rx$Cx$T>) -> tensor<$Rx$Cx$T>\n"
+          "%l = kiln.log %s : tensor<$Rx$Cx$T>\n"
+          "%z = kiln.dropout %l, %r {p = 2.5e-01, key = 3, sequences = 2} : "
+          "(tensor<$Rx$Cx$T>, tensor<1x3xi64>) -> tensor<$Rx$Cx$T>",
+      "%z : tensor<$Rx$Cx$T>");
+  emit("k", program, 5);
+  auto x = normals<float>(1200), g = normals<float>(200),
+       b = normals<float>(200);
+  std::vector<int64_t> rng = {1, 2, 3};
+  std::vector<std::vector<float>> results;
+  // Eight lanes a register, and this machine's.
+  for (const char *mcpu : {"haswell", ""}) {
+    LoadedKernels library(*module, mcpu);
+    std::vector<float> z(1200);
+    char *args[] = {reinterpret_cast<char *>(x.data()),
+                    reinterpret_cast<char *>(g.data()),
+                    reinterpret_cast<char *>(b.data()),
+                    reinterpret_cast<char *>(rng.data()),
+                    reinterpret_cast<char *>(z.data())};
+    library.find("k")(args, program.immediates.data(), 0, 6, nullptr);
+    results.push_back(z);
+  }
+  EXPECT_EQ(0, std::memcmp(results[0].data(), results[1].data(),
+                           1200 * sizeof(float)));
+}
+
+//===----------------------------------------------------------------------===//
+// GELU
+//===----------------------------------------------------------------------===//
+
+/// The largest error relative to max(|y|, 1e-3) over [-12, 12].
+double geluError(Kernel kernel, int64_t units, bool isGradient) {
+  std::vector<float> x(1200), one(1200, 1), y(1200);
+  for (int i = 0; i < 1200; ++i)
+    x[i] = (i - 600) / 50.0f;
+  if (isGradient)
+    call(kernel, 0, units, x, one, y);
+  else
+    call(kernel, 0, units, x, y);
+  double worst = 0;
+  for (int i = 0; i < 1200; ++i) {
+    double a = std::sqrt(2 / M_PI), v = x[i];
+    double u = a * (v + 0.044715 * v * v * v);
+    double du = a * (1 + 3 * 0.044715 * v * v);
+    double s = 1 / (1 + std::exp(-2 * u)), t = 1 / (1 + std::exp(2 * u));
+    double want = isGradient ? s + v * 2 * du * s * t : v * s;
+    worst =
+        std::max(worst, std::abs(y[i] - want) / std::max(std::abs(want), 1e-3));
+  }
+  return worst;
+}
+
+TEST_F(RowFusion, GeluIsAccurateInItsTails) {
+  auto forward = emit("gelu",
+                      build("%x: tensor<$Rx$Cx$T>",
+                            "%y = kiln.gelu %x tanh : tensor<$Rx$Cx$T>",
+                            "%y : tensor<$Rx$Cx$T>"),
+                      2);
+  auto backward =
+      emit("grad",
+           build("%x: tensor<$Rx$Cx$T>, %d: tensor<$Rx$Cx$T>",
+                 "%y = kiln.gelu_grad %x, %d tanh : tensor<$Rx$Cx$T>",
+                 "%y : tensor<$Rx$Cx$T>"),
+           3);
+  LoadedKernels library(*module);
+  EXPECT_LE(geluError(library.find("gelu"), forward.units, false), 1.5e-6);
+  EXPECT_LE(geluError(library.find("grad"), backward.units, true), 3e-5);
+}
+
+//===----------------------------------------------------------------------===//
+// Slots
+//===----------------------------------------------------------------------===//
 
 TEST_F(RowFusion, SlotsThatMayBeShared) {
   auto norm =

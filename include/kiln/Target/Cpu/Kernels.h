@@ -39,9 +39,15 @@ struct Layout {
   int64_t rowStride = 0;
 };
 
-/// Row family. `layouts`: operands, then results; only Identity loads and Full
-/// stores look at it (gathered tables, modulo tables are dense).
+/// Row family. `layouts`: operands, then results; only Identity and RowElement
+/// loads and Full stores look at it (gathered tables, modulo tables are dense).
+/// The columns are the program's, whatever the tensor's own shape.
 /// imm: the program's immediates.
+///
+/// Units are rows, or chunks of rows with column partials. In a flat program
+/// whose accesses are all dense, a unit is one element, and the grain a multiple
+/// of 64: the kernel then knows no size (unless it adds up slices), so one kernel
+/// serves tensors of all sizes in a multi_launch.
 KernelLaunch emitRowKernel(mlir::ModuleOp module, llvm::StringRef name,
                            const row::RowProgram &program,
                            llvm::ArrayRef<Layout> layouts);

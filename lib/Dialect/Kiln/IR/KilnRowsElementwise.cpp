@@ -58,9 +58,9 @@ constexpr double kCubic = 0.044715;
 /// 2u = x * 2 sqrt(2/pi) (1 + 0.044715 x^2).
 NodeId twiceGeluArgument(RowBuilder &rows, NodeId x) {
   NodeId square = rows.mul(x, x);
-  return rows.mul(
-      x, rows.fma(square, rows.constantLike(2 * kSqrt2OverPi * kCubic, x),
-                  rows.constantLike(2 * kSqrt2OverPi, x)));
+  return rows.mul(x, rows.fma(square,
+                              rows.constantLike(2 * kSqrt2OverPi * kCubic, x),
+                              rows.constantLike(2 * kSqrt2OverPi, x)));
 }
 
 /// 1/2 (1 + erf(x / sqrt 2)).
@@ -80,8 +80,7 @@ NodeId geluDerivative(RowBuilder &rows, NodeId x, bool tanhForm) {
   NodeId square = rows.mul(x, x);
   if (!tanhForm) {
     NodeId density = rows.mul(
-        rows.unary(Kind::Exp,
-                   rows.mul(square, rows.constantLike(-0.5, x))),
+        rows.unary(Kind::Exp, rows.mul(square, rows.constantLike(-0.5, x))),
         rows.constantLike(1 / std::sqrt(2 * M_PI), x));
     return rows.fma(x, density, normalCdf(rows, x));
   }
@@ -108,9 +107,9 @@ NodeId geluDerivative(RowBuilder &rows, NodeId x, bool tanhForm) {
 #define KILN_BINARY(OP, KIND)                                                  \
   RowSpace OP::getRowSpace() { return flexibleRows(getY()); }                  \
   LogicalResult OP::buildRows(RowBuilder &rows) {                              \
-    return buildBinary(                                                        \
-        rows, getA(), getB(), getY(),                                          \
-        [&](NodeId a, NodeId b) { return rows.binary(Kind::KIND, a, b); });    \
+    return buildBinary(rows, getA(), getB(), getY(), [&](NodeId a, NodeId b) { \
+      return rows.binary(Kind::KIND, a, b);                                    \
+    });                                                                        \
   }
 
 KILN_UNARY(NegOp, Neg)
@@ -204,8 +203,7 @@ LogicalResult SwigluGradOp::buildRows(RowBuilder &rows) {
   if (!areValid({a, b, dy}))
     return failure();
   rows.set(getDa(), rows.mul(rows.mul(dy, b), siluDerivative(rows, a)));
-  rows.set(getDb(),
-           rows.mul(rows.mul(dy, a), rows.unary(Kind::Sigmoid, a)));
+  rows.set(getDb(), rows.mul(rows.mul(dy, a), rows.unary(Kind::Sigmoid, a)));
   return success();
 }
 
@@ -226,7 +224,6 @@ LogicalResult ConstantOp::buildRows(RowBuilder &rows) {
 
 RowSpace CastOp::getRowSpace() { return flexibleRows(getY()); }
 LogicalResult CastOp::buildRows(RowBuilder &rows) {
-  return buildUnary(rows, getX(), getY(), [&](NodeId x) {
-    return rows.cast(x, rowTypeOf(getY()));
-  });
+  return buildUnary(rows, getX(), getY(),
+                    [&](NodeId x) { return rows.cast(x, rowTypeOf(getY())); });
 }

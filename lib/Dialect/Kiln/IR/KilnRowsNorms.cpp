@@ -63,8 +63,7 @@ Softmax softmaxOf(RowBuilder &rows, NodeId x) {
   s.max = rows.reduceMax(x);
   s.exp = rows.unary(Kind::Exp, rows.sub(x, s.max));
   s.sum = rows.reduceSum(s.exp);
-  s.probability =
-      rows.mul(s.exp, rows.div(rows.constantLike(1, s.sum), s.sum));
+  s.probability = rows.mul(s.exp, rows.div(rows.constantLike(1, s.sum), s.sum));
   return s;
 }
 
@@ -77,8 +76,8 @@ LogicalResult LayerNormOp::buildRows(RowBuilder &rows) {
   if (!hasSpace(rows, getRowSpace()) || !areValid({x, gamma, beta}))
     return failure();
   NodeId mean = rowMean(rows, x);
-  NodeId rstd = reciprocalDeviation(rows, rows.sub(x, mean),
-                                    getEps().convertToDouble());
+  NodeId rstd =
+      reciprocalDeviation(rows, rows.sub(x, mean), getEps().convertToDouble());
   rows.set(getMean(), mean);
   rows.set(getRstd(), rstd);
   rows.set(getY(), rows.fma(normalized(rows, x, mean, rstd), gamma, beta));
@@ -105,8 +104,7 @@ LogicalResult AffineOp::buildRows(RowBuilder &rows) {
   if (!hasSpace(rows, getRowSpace()) || !areValid({x, gamma}) ||
       (getBeta() && beta < 0))
     return failure();
-  rows.set(getY(),
-           beta < 0 ? rows.mul(x, gamma) : rows.fma(x, gamma, beta));
+  rows.set(getY(), beta < 0 ? rows.mul(x, gamma) : rows.fma(x, gamma, beta));
   return success();
 }
 
@@ -172,12 +170,11 @@ LogicalResult SoftmaxCrossEntropyOp::buildRows(RowBuilder &rows) {
   NodeId isIgnored =
       rows.equal(target, rows.constantLike(kIgnoreIndex, target));
   // Also for an ignored row the kernel reads an element that exists.
-  NodeId index =
-      rows.select(isIgnored, rows.constantLike(0, target), target);
+  NodeId index = rows.select(isIgnored, rows.constantLike(0, target), target);
   NodeId atTarget = rows.rowElement(getLogits(), index);
   Softmax s = softmaxOf(rows, x);
-  NodeId loss = rows.sub(rows.unary(Kind::Log, s.sum),
-                         rows.sub(atTarget, s.max));
+  NodeId loss =
+      rows.sub(rows.unary(Kind::Log, s.sum), rows.sub(atTarget, s.max));
   rows.set(getRowLoss(), rows.select(isIgnored, zero, loss));
   if (!getDlogits())
     return success();

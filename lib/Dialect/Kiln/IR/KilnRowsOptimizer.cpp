@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 //
 // RowOpInterface of the update rules. What is the same for all elements (bias
-// corrections, decay) is computed once per call, in f64, and rounded once to the
-// parameter's type.
+// corrections, decay) is computed once per call, in f64, and rounded once to
+// the parameter's type.
 //
 //===----------------------------------------------------------------------===//
 
@@ -60,15 +60,14 @@ LogicalResult AdamOp::buildRows(RowBuilder &rows) {
         rows.sub(one, rows.mul(lr, rows.constant(decay, row::Type::F64)));
     kept = rows.mul(p, rows.cast(shrink, type));
   }
-  NodeId first =
-      rows.fma(rows.constantLike(beta1, m), m,
-               rows.mul(rows.constantLike(1 - beta1, m), gradient));
-  NodeId second = rows.fma(rows.constantLike(beta2, v), v,
-                           rows.mul(rows.constantLike(1 - beta2, v),
-                                    rows.mul(gradient, gradient)));
-  NodeId denominator = rows.fma(
-      rows.unary(Kind::Sqrt, second), rows.cast(deviationScale, type),
-      rows.constantLike(getEps().convertToDouble(), v));
+  NodeId first = rows.fma(rows.constantLike(beta1, m), m,
+                          rows.mul(rows.constantLike(1 - beta1, m), gradient));
+  NodeId second = rows.fma(
+      rows.constantLike(beta2, v), v,
+      rows.mul(rows.constantLike(1 - beta2, v), rows.mul(gradient, gradient)));
+  NodeId denominator =
+      rows.fma(rows.unary(Kind::Sqrt, second), rows.cast(deviationScale, type),
+               rows.constantLike(getEps().convertToDouble(), v));
   rows.set(getNewP(), rows.fma(rows.cast(rows.neg(rate), type),
                                rows.div(first, denominator), kept));
   rows.set(getNewM(), first);
@@ -82,8 +81,8 @@ LogicalResult SgdOp::buildRows(RowBuilder &rows) {
   NodeId factor = rows.scalar(getFactor()), lr = rows.scalar(getLr());
   if (!areValid({p, g, factor, lr}))
     return failure();
-  NodeId gradient = decayedGradient(rows, factor, g,
-                                    getWeightDecay().convertToDouble(), p);
+  NodeId gradient =
+      decayedGradient(rows, factor, g, getWeightDecay().convertToDouble(), p);
   NodeId rate = rows.cast(rows.neg(lr), rows.typeOf(p));
   rows.set(getNewP(), rows.fma(rate, gradient, p));
   return success();
@@ -95,8 +94,8 @@ LogicalResult MomentumOp::buildRows(RowBuilder &rows) {
   NodeId factor = rows.scalar(getFactor()), lr = rows.scalar(getLr());
   if (!areValid({p, b, g, factor, lr}))
     return failure();
-  NodeId gradient = decayedGradient(rows, factor, g,
-                                    getWeightDecay().convertToDouble(), p);
+  NodeId gradient =
+      decayedGradient(rows, factor, g, getWeightDecay().convertToDouble(), p);
   NodeId mu = rows.constantLike(getMu().convertToDouble(), b);
   NodeId velocity = rows.fma(mu, b, gradient);
   NodeId direction =

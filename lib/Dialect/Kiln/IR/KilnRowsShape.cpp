@@ -24,7 +24,8 @@ using Kind = row::Kind;
 
 namespace {
 
-/// How a broadcast repeats: sizes of the result's dimensions above one, in order.
+/// How a broadcast repeats: sizes of the result's dimensions above one, in
+/// order.
 struct Repetition {
   int64_t before = 1; ///< repeated dimensions in front
   int64_t kept = 1;   ///< the operand's elements
@@ -60,8 +61,8 @@ RowSpace BroadcastOp::getRowSpace() {
   if (repetition.isRegular && repetition.before == 1 && repetition.after > 1)
     return {repetition.kept, repetition.after, false};
   RowSpace space = rowsOfLast(getY());
-  space.flexible = repetition.kept == 1 ||
-                   (repetition.before == 1 && repetition.after == 1);
+  space.flexible =
+      repetition.kept == 1 || (repetition.before == 1 && repetition.after == 1);
   return space;
 }
 
@@ -118,7 +119,8 @@ RowSpace ReduceOp::getRowSpace() {
   if (!reducesTrailing(*this))
     return rowsOfLast(getX());
   int64_t kept = tensorTypeOf(getY()).getNumElements();
-  return {kept, tensorTypeOf(getX()).getNumElements() / std::max<int64_t>(kept, 1),
+  return {kept,
+          tensorTypeOf(getX()).getNumElements() / std::max<int64_t>(kept, 1),
           false};
 }
 
@@ -202,8 +204,8 @@ LogicalResult ClipFactorOp::buildRows(RowBuilder &rows) {
     return failure();
   NodeId one = rows.constant(1, row::Type::F64);
   NodeId norm = rows.unary(Kind::Sqrt, rows.reduceSum(squares));
-  NodeId factor = rows.div(
-      clip, rows.add(norm, rows.constant(1e-6, row::Type::F64)));
+  NodeId factor =
+      rows.div(clip, rows.add(norm, rows.constant(1e-6, row::Type::F64)));
   factor = rows.select(rows.less(factor, one), factor, one);
   NodeId clips = rows.less(rows.constant(0, row::Type::F64), clip);
   rows.set(getFactor(), rows.select(clips, factor, one));
@@ -248,8 +250,7 @@ LogicalResult DropoutOp::buildRows(RowBuilder &rows) {
   double p = getP().convertToDouble();
   NodeId bits = rows.random(getRng(), getKey(), rows.getRows() / sequences);
   // Bits below p * 2^32 drop the element.
-  NodeId threshold =
-      rows.constantLike(static_cast<uint32_t>(p * 0x1p32), bits);
+  NodeId threshold = rows.constantLike(static_cast<uint32_t>(p * 0x1p32), bits);
   NodeId factor =
       rows.select(rows.lessUnsigned(bits, threshold), rows.constantLike(0, x),
                   rows.constantLike(1 / (1 - p), x));

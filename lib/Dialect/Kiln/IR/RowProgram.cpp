@@ -110,7 +110,7 @@ NodeId RowBuilder::perColumn(Value value) {
 }
 
 NodeId RowBuilder::modulo(Value value, int64_t period) {
-  if (period >= getRows())
+  if (period == getRows())
     return full(value);
   if (partials.contains(value) || computed.contains(value) ||
       tensorTypeOf(value).getNumElements() != period * getCols())
@@ -164,8 +164,7 @@ NodeId RowBuilder::constant(double value, row::Type type) {
   node.space = Space::Scalar;
   node.type = type;
   // What the program holds is what the kernel computes with.
-  node.value =
-      type == row::Type::F32 ? static_cast<float>(value) : value;
+  node.value = type == row::Type::F32 ? static_cast<float>(value) : value;
   return append(std::move(node));
 }
 
@@ -192,8 +191,8 @@ NodeId RowBuilder::unary(Kind kind, NodeId a) {
 
 NodeId RowBuilder::binary(Kind kind, NodeId a, NodeId b) {
   assert(typeOf(a) == typeOf(b) && "operands of one type");
-  bool isComparison = kind == Kind::Less || kind == Kind::LessUnsigned ||
-                      kind == Kind::Equal;
+  bool isComparison =
+      kind == Kind::Less || kind == Kind::LessUnsigned || kind == Kind::Equal;
   Node node;
   node.kind = kind;
   node.space = join(spaceOf(a), spaceOf(b));
