@@ -1,0 +1,81 @@
+//===- CodeGenTest.cpp - The in-process compiler --------------------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "KernelBuilder.h"
+#include "VectorMath.h"
+
+#include "kiln/Target/Cpu/CodeGen.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+using namespace kiln;
+using namespace kiln::cpu;
+
+namespace {
+
+/// y = exp(x) over vectors, compiled in a context of its own.
+std::string compileExp() {
+  mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
+  loadKernelDialects(context);
+  mlir::OwningOpRef<mlir::ModuleOp> module =
+      mlir::ModuleOp::create(mlir::UnknownLoc::get(&context));
+  KernelBuilder k(*module, "exp_kernel", 2, 0);
+  k.loop(k.begin(), k.end(), kLanes, [&](mlir::Value i) {
+    mlir::Value x = k.loadVector(k.element(k.arg(0), k.f32(), i), k.f32());
+    k.storeVector(emitExp(k, x), k.element(k.arg(1), k.f32(), i));
+  });
+  k.finish();
+  llvm::Expected<Processor> processor = getProcessor("");
+  if (!processor)
+    return llvm::toString(processor.takeError());
+  auto object = compileToObject(*module, *processor);
+  if (!object)
+    return llvm::toString(object.takeError());
+  return std::string(object->begin(), object->end());
+}
+
+TEST(CodeGen, CompilesInParallelToTheSameBytes) {
+  std::string objects[4];
+  std::vector<std::thread> threads;
+  for (std::string &object : objects)
+    threads.emplace_back([&object] { object = compileExp(); });
+  for (std::thread &thread : threads)
+    thread.join();
+  EXPECT_EQ(objects[0].substr(0, 4), "\177ELF");
+  for (const std::string &object : objects)
+    EXPECT_EQ(object, objects[0]);
+}
+
+TEST(CodeGen, ProcessorsByName) {
+  auto host = getProcessor("native");
+  ASSERT_TRUE(!!host);
+  EXPECT_FALSE(host->name.empty());
+  EXPECT_FALSE(host->features.empty());
+
+#ifdef __x86_64__
+  auto haswell = getProcessor("haswell");
+  ASSERT_TRUE(!!haswell);
+  EXPECT_EQ(haswell->name, "haswell");
+  auto has = [&](const char *feature) {
+    return llvm::is_contained(haswell->features, feature);
+  };
+  EXPECT_TRUE(has("avx2") && has("fma"));
+  EXPECT_FALSE(has("avx512f"));
+  // Tuning hints are nothing that a processor must have.
+  EXPECT_FALSE(has("fast-variable-perlane-shuffle"));
+#endif
+
+  auto unknown = getProcessor("abacus");
+  ASSERT_FALSE(!!unknown);
+  std::string message = llvm::toString(unknown.takeError());
+  EXPECT_EQ(message.rfind("--mcpu: unknown processor 'abacus'", 0), 0u)
+      << message;
+}
+
+} // namespace
