@@ -1,0 +1,697 @@
+// Every diagnostic of the verifiers and parsers of ops, states and programs, once.
+
+// RUN: kiln-opt %s -split-input-file -verify-diagnostics
+
+//===----------------------------------------------------------------------===//
+// Elementwise
+//===----------------------------------------------------------------------===//
+
+kiln.program @f() attributes {kind = #kiln.program_kind<forward>} {
+  // expected-error @+1 {{value must be a splat}}
+  %0 = kiln.constant dense<[1.0, 2.0]> : tensor<2xf32> -> tensor<2xf32>
+  kiln.return
+}
+
+// -----
+
+kiln.program @f() attributes {kind = #kiln.program_kind<forward>} {
+  // expected-error @+1 {{value has type 'tensor<2xf32>', expected 'tensor<3xf32>'}}
+  %0 = kiln.constant dense<1.0> : tensor<2xf32> -> tensor<3xf32>
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%a: tensor<2xf32>, %b: tensor<3xf32>) attributes {kind = #kiln.program_kind<forward>} {
+  // expected-error @+1 {{requires the same type for all operands and results}}
+  %0 = "kiln.add"(%a, %b) : (tensor<2xf32>, tensor<3xf32>) -> tensor<2xf32>
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%a: tensor<2xi32>) attributes {kind = #kiln.program_kind<forward>} {
+  // expected-error @+1 {{must be statically shaped tensor of 32-bit float or 64-bit float values}}
+  %0 = kiln.neg %a : tensor<2xi32>
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%a: tensor<?xf32>) attributes {kind = #kiln.program_kind<forward>} {
+  // expected-error @+1 {{must be statically shaped tensor of 32-bit float or 64-bit float values}}
+  %0 = kiln.neg %a : tensor<?xf32>
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<forward>} {
+  // expected-error @+1 {{requires the same shape for all operands and results}}
+  %0 = kiln.cast %x : tensor<4x8xf32> to tensor<8x4xf64>
+  kiln.return
+}
+
+// -----
+
+//===----------------------------------------------------------------------===//
+// Norms, losses, lookups, randomness
+//===----------------------------------------------------------------------===//
+
+kiln.program @f(%x: tensor<4x8xf32>, %c: tensor<8xf32>) attributes {kind = #kiln.program_kind<forward>} {
+  // expected-error @+1 {{'mean' is [8], expected [4]}}
+  %0:3 = kiln.layer_norm %x, %c, %c {eps = 1.0e-05} : (tensor<4x8xf32>, tensor<8xf32>, tensor<8xf32>) -> (tensor<4x8xf32>, tensor<8xf32>, tensor<4xf32>)
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%x: tensor<4x8xf32>, %c: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward>} {
+  // expected-error @+1 {{'gamma' is [4], expected [8]}}
+  %0:3 = kiln.layer_norm %x, %c, %c {eps = 1.0e-05} : (tensor<4x8xf32>, tensor<4xf32>, tensor<4xf32>) -> (tensor<4x8xf32>, tensor<4xf32>, tensor<4xf32>)
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%x: tensor<4x8xf32>, %c: tensor<8xf32>, %d: tensor<8xf64>) attributes {kind = #kiln.program_kind<forward>} {
+  // expected-error @+1 {{'beta' has element type 'f64', expected 'f32'}}
+  %0:3 = kiln.layer_norm %x, %c, %d {eps = 1.0e-05} : (tensor<4x8xf32>, tensor<8xf32>, tensor<8xf64>) -> (tensor<4x8xf32>, tensor<4xf32>, tensor<4xf32>)
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%x: tensor<f32>) attributes {kind = #kiln.program_kind<forward>} {
+  // expected-error @+1 {{'x' has rank 0, expected at least 1}}
+  %0:3 = kiln.layer_norm %x, %x, %x {eps = 1.0e-05} : (tensor<f32>, tensor<f32>, tensor<f32>) -> (tensor<f32>, tensor<f32>, tensor<f32>)
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%x: tensor<4x8xf32>, %c: tensor<8xf32>) attributes {kind = #kiln.program_kind<forward>} {
+  // expected-error @+1 {{'rstd' is [4, 1], expected [4]}}
+  %0:2 = kiln.rms_norm %x, %c {eps = 1.0e-06} : (tensor<4x8xf32>, tensor<8xf32>) -> (tensor<4x8xf32>, tensor<4x1xf32>)
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<forward>} {
+  // expected-error @+1 {{has 0 statistics, expected mean and rstd, or rstd}}
+  %0 = kiln.normalize %x : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%x: tensor<4x8xf32>, %c: tensor<8xf32>) attributes {kind = #kiln.program_kind<forward>} {
+  // expected-error @+1 {{'statistics' is [8], expected [4]}}
+  %0 = kiln.normalize %x, %c : (tensor<4x8xf32>, tensor<8xf32>) -> tensor<4x8xf32>
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%x: tensor<4x8xf32>, %c: tensor<8xf32>) attributes {kind = #kiln.program_kind<forward>} {
+  // expected-error @+1 {{'beta' is [4, 8], expected [8]}}
+  %0 = kiln.affine %x, %c, %x : (tensor<4x8xf32>, tensor<8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%x: tensor<4x8xf32>, %t: tensor<3xi32>, %s: tensor<f64>) attributes {kind = #kiln.program_kind<forward>} {
+  // expected-error @+1 {{has 3 targets for 4 rows}}
+  %0 = kiln.cross_entropy %x, %t, %s : (tensor<4x8xf32>, tensor<3xi32>, tensor<f64>) -> tensor<f64>
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%x: tensor<4xf32>, %t: tensor<4xi32>, %s: tensor<f64>) attributes {kind = #kiln.program_kind<forward>} {
+  // expected-error @+1 {{'rows of the loss' has rank 1, expected 2}}
+  %0 = kiln.cross_entropy %x, %t, %s : (tensor<4xf32>, tensor<4xi32>, tensor<f64>) -> tensor<f64>
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%x: tensor<4x8xf32>, %t: tensor<4xi32>, %s: tensor<f64>, %w: tensor<16x7xf32>) attributes {kind = #kiln.program_kind<forward>} {
+  // expected-error @+1 {{weight has 7 columns, expected 8 as hidden has}}
+  %0 = kiln.linear_cross_entropy %x, %w, %t, %s : (tensor<4x8xf32>, tensor<16x7xf32>, tensor<4xi32>, tensor<f64>) -> tensor<f64>
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%x: tensor<4x8xf32>, %t: tensor<2x3xi32>) attributes {kind = #kiln.program_kind<forward>} {
+  // expected-error @+1 {{'y' is [2, 3, 8], expected [6, 8]}}
+  %0 = kiln.embedding %t, %x : (tensor<2x3xi32>, tensor<4x8xf32>) -> tensor<2x3x8xf32>
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%x: tensor<4x8xf32>, %r: tensor<1x3xi64>) attributes {kind = #kiln.program_kind<forward>} {
+  // expected-error @+1 {{p is 1.000000e+00, expected at least 0 and below 1}}
+  %0 = kiln.dropout %x, %r {p = 1.0, key = 0, sequences = 2} : (tensor<4x8xf32>, tensor<1x3xi64>) -> tensor<4x8xf32>
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%x: tensor<4x8xf32>, %r: tensor<1x3xi64>) attributes {kind = #kiln.program_kind<forward>} {
+  // expected-error @+1 {{has 4 rows, which do not divide into 3 sequences}}
+  %0 = kiln.dropout %x, %r {p = 0.5, key = 0, sequences = 3} : (tensor<4x8xf32>, tensor<1x3xi64>) -> tensor<4x8xf32>
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%x: tensor<4x8xf32>, %r: tensor<3xi64>) attributes {kind = #kiln.program_kind<forward>} {
+  // expected-error @+1 {{'rng' is [3], expected [1, 3]: seed, step, first sequence}}
+  %0 = kiln.dropout %x, %r {p = 0.5, key = 0, sequences = 2} : (tensor<4x8xf32>, tensor<3xi64>) -> tensor<4x8xf32>
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%x: tensor<4x8xf32>, %t: tensor<4x2xf32>) attributes {kind = #kiln.program_kind<forward>} {
+  // expected-error @+1 {{has 8 columns, which do not divide into 3 heads of even width}}
+  %0 = kiln.rope %x, %t, %t {heads = 3, sequences = 2} : (tensor<4x8xf32>, tensor<4x2xf32>, tensor<4x2xf32>) -> tensor<4x8xf32>
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%x: tensor<4x8xf32>, %t: tensor<4x2xf32>) attributes {kind = #kiln.program_kind<forward>} {
+  // expected-error @+1 {{has 8 columns, which do not divide into -9223372036854775808 heads of even width}}
+  %0 = kiln.rope %x, %t, %t {heads = -9223372036854775808, sequences = 2} : (tensor<4x8xf32>, tensor<4x2xf32>, tensor<4x2xf32>) -> tensor<4x8xf32>
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%x: tensor<4x8xf32>, %t: tensor<1x2xf32>) attributes {kind = #kiln.program_kind<forward>} {
+  // expected-error @+1 {{'cos' is [1, 2], expected at least 2 rows of 2}}
+  %0 = kiln.rope %x, %t, %t {heads = 2, sequences = 2} : (tensor<4x8xf32>, tensor<1x2xf32>, tensor<1x2xf32>) -> tensor<4x8xf32>
+  kiln.return
+}
+
+// -----
+
+//===----------------------------------------------------------------------===//
+// Matrix products and attention
+//===----------------------------------------------------------------------===//
+
+kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<forward>} {
+  // expected-error @+1 {{inner extents differ: 'a' has 8, 'b' has 4}}
+  %0 = kiln.matmul %x, %x : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<forward>} {
+  // expected-error @+1 {{'y' is [4, 8], expected [4, 4]}}
+  %0 = kiln.matmul %x, %x trans_b : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<forward>} {
+  // expected-error @+1 {{'accumulate' is [4, 8], expected [4, 4]}}
+  %0 = kiln.matmul %x, %x accumulate %x trans_b : (tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x4xf32>
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%a: tensor<2x4x8xf32>, %b: tensor<3x8x4xf32>) attributes {kind = #kiln.program_kind<forward>} {
+  // expected-error @+1 {{batch dimensions [2] and [3] differ}}
+  %0 = kiln.matmul %a, %b : (tensor<2x4x8xf32>, tensor<3x8x4xf32>) -> tensor<2x4x4xf32>
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%a: tensor<4x8xf32>, %b: tensor<2x8x4xf32>) attributes {kind = #kiln.program_kind<forward>} {
+  // expected-error @+1 {{'b' has rank 3, expected 2}}
+  %0 = kiln.matmul %a, %b : (tensor<4x8xf32>, tensor<2x8x4xf32>) -> tensor<4x4xf32>
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%a: tensor<4x8xf32>, %b: tensor<8x4xf64>) attributes {kind = #kiln.program_kind<forward>} {
+  // expected-error @+1 {{'b' has element type 'f64', expected 'f32'}}
+  %0 = kiln.matmul %a, %b : (tensor<4x8xf32>, tensor<8x4xf64>) -> tensor<4x4xf32>
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<forward>} {
+  // expected-error @+1 {{grid is [1, 0], expected two positive numbers}}
+  %0 = kiln.matmul %x, %x trans_b {grid = array<i64: 1, 0>} : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x4xf32>
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%x: tensor<4x8xf32>, %k: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<forward>} {
+  // expected-error @+1 {{has 3 heads and 2 kv_heads, which do not divide them}}
+  %0:2 = kiln.attention %x, %k, %k {sequences = 2, heads = 3, kv_heads = 2, scale = 1.0} : (tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>) -> (tensor<4x8xf32>, tensor<4x2xf32>)
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%x: tensor<4x8xf32>, %k: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<forward>} {
+  // expected-error @+1 {{'q' has 8 columns, which do not divide into 3 heads}}
+  %0:2 = kiln.attention %x, %k, %k {sequences = 2, heads = 3, kv_heads = 3, scale = 1.0} : (tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>) -> (tensor<4x8xf32>, tensor<4x2xf32>)
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%x: tensor<4x8xf32>, %k: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<forward>} {
+  // expected-error @+1 {{'k' is [4, 8], expected [4, 4]}}
+  %0:2 = kiln.attention %x, %k, %k {sequences = 2, heads = 2, kv_heads = 1, scale = 1.0} : (tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>) -> (tensor<4x8xf32>, tensor<4x2xf32>)
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%x: tensor<4x8xf32>, %k: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<forward>} {
+  // expected-error @+1 {{'lse' is [2, 4], expected [4, 2]}}
+  %0:2 = kiln.attention %x, %k, %k {sequences = 2, heads = 2, kv_heads = 2, scale = 1.0} : (tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>) -> (tensor<4x8xf32>, tensor<2x4xf32>)
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%x: tensor<4x8xf32>, %k: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<forward>} {
+  // expected-error @+1 {{has p = 1.000000e-01 but no 'rng'}}
+  %0:2 = kiln.attention %x, %k, %k {sequences = 2, heads = 2, kv_heads = 2, scale = 1.0, p = 0.1} : (tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>) -> (tensor<4x8xf32>, tensor<4x2xf32>)
+  kiln.return
+}
+
+// -----
+
+//===----------------------------------------------------------------------===//
+// Shapes and reductions
+//===----------------------------------------------------------------------===//
+
+kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward>} {
+  // expected-error @+1 {{dims has 2 entries for rank 1}}
+  %0 = kiln.broadcast %x dims [0, 1] : tensor<4xf32> to tensor<4x8xf32>
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward>} {
+  // expected-error @+1 {{dims has 2, expected a dimension below 2}}
+  %0 = kiln.broadcast %x dims [2] : tensor<4xf32> to tensor<4x8xf32>
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<forward>} {
+  // expected-error @+1 {{dims [1, 0] do not increase}}
+  %0 = kiln.broadcast %x dims [1, 0] : tensor<4x8xf32> to tensor<8x4xf32>
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward>} {
+  // expected-error @+1 {{dimension 0 of size 4 cannot become dimension 1 of size 8}}
+  %0 = kiln.broadcast %x dims [1] : tensor<4xf32> to tensor<4x8xf32>
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward>} {
+  // expected-error @+1 {{changes the element type}}
+  %0 = kiln.broadcast %x dims [0] : tensor<4xf32> to tensor<4x8xf64>
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<forward>} {
+  // expected-error @+1 {{'y' is [4], expected [8]}}
+  %0 = kiln.reduce sum %x dims [0] : tensor<4x8xf32> to tensor<4xf32>
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<forward>} {
+  // expected-error @+1 {{unknown reduction 'product'}}
+  %0 = kiln.reduce product %x dims [0] : tensor<4x8xf32> to tensor<8xf32>
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<forward>} {
+  // expected-error @+1 {{chunk is 0, expected a positive number}}
+  %0 = kiln.reduce_partial %x chunk 0 : tensor<4x8xf32> to tensor<4x8xf32>
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<forward>} {
+  // expected-error @+1 {{'y' is [0, 8], expected [1, 8]}}
+  %0 = kiln.reduce_partial %x chunk 9223372036854775807 : tensor<4x8xf32> to tensor<0x8xf32>
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<forward>} {
+  // expected-error @+1 {{has 32 elements, result has 31}}
+  %0 = kiln.reshape %x : tensor<4x8xf32> to tensor<31xf32>
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<forward>} {
+  // expected-error @+1 {{permutation [0, 0] is not one of rank 2}}
+  %0 = kiln.transpose %x [0, 0] : tensor<4x8xf32> to tensor<4x4xf32>
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<forward>} {
+  // expected-error @+1 {{permutation [1] is not one of rank 2}}
+  %0 = kiln.transpose %x [1] : tensor<4x8xf32> to tensor<8xf32>
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<forward>} {
+  // expected-error @+1 {{'y' is [4, 8], expected [8, 4]}}
+  %0 = kiln.transpose %x [1, 0] : tensor<4x8xf32> to tensor<4x8xf32>
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<forward>} {
+  // expected-error @+1 {{ranks of operand, result and offsets differ}}
+  %0 = kiln.slice %x [0] : tensor<4x8xf32> to tensor<4xf32>
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<forward>} {
+  // expected-error @+1 {{takes [7, 9) of dimension 1, which has size 8}}
+  %0 = kiln.slice %x [0, 7] : tensor<4x8xf32> to tensor<4x2xf32>
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<forward>} {
+  // expected-error @+1 {{of dimension 0, which has size 4}}
+  %0 = kiln.slice %x [9223372036854775807, 0] : tensor<4x8xf32> to tensor<4x8xf32>
+  kiln.return
+}
+
+// -----
+
+kiln.program @f() attributes {kind = #kiln.program_kind<forward>} {
+  // expected-error @+1 {{needs an operand}}
+  %0 = "kiln.concat"() <{dim = 0 : i64}> : () -> tensor<4xf32>
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<forward>} {
+  // expected-error @+1 {{dim is 2, expected below 2}}
+  %0 = kiln.concat %x dim 2 : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%x: tensor<4x8xf32>, %y: tensor<8xf32>) attributes {kind = #kiln.program_kind<forward>} {
+  // expected-error @+1 {{operands have different ranks}}
+  %0 = kiln.concat %x, %y dim 0 : (tensor<4x8xf32>, tensor<8xf32>) -> tensor<5x8xf32>
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%x: tensor<4x8xf32>, %y: tensor<4x7xf32>) attributes {kind = #kiln.program_kind<forward>} {
+  // expected-error @+1 {{operand [4, 7] does not fit beside [4, 8] along dimension 0}}
+  %0 = kiln.concat %x, %y dim 0 : (tensor<4x8xf32>, tensor<4x7xf32>) -> tensor<8x8xf32>
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<forward>} {
+  // expected-error @+1 {{ranks of operand, result and low differ}}
+  %0 = kiln.pad %x low [0] : tensor<4x8xf32> to tensor<4x8xf32>
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<forward>} {
+  // expected-error @+1 {{puts [1, 5) into dimension 0, which has size 4}}
+  %0 = kiln.pad %x low [1, 0] : tensor<4x8xf32> to tensor<4x8xf32>
+  kiln.return
+}
+
+// -----
+
+//===----------------------------------------------------------------------===//
+// States and programs
+//===----------------------------------------------------------------------===//
+
+// expected-error @+1 {{init is 1.000000e+00 : f32, expected #kiln.normal, uniform, splat or rope_table}}
+kiln.state @w : tensor<4xf32> {role = #kiln.role<parameter>, init = 1.0 : f32}
+
+// -----
+
+// expected-error @+1 {{needs both or neither of 'of' and 'slot'}}
+kiln.state @w : tensor<4xf32> {role = #kiln.role<optimizer>, init = #kiln.splat<value = 0.0>, of = @p}
+
+// -----
+
+// expected-error @+1 {{has role optimizer without 'of'; exactly optimizer states name their parameter}}
+kiln.state @w : tensor<4xf32> {role = #kiln.role<optimizer>, init = #kiln.splat<value = 0.0>}
+
+// -----
+
+// expected-error @+1 {{has role buffer and 'of'; exactly optimizer states name their parameter}}
+kiln.state @w : tensor<4xf32> {role = #kiln.role<buffer>, init = #kiln.splat<value = 0.0>, of = @p, slot = "m"}
+
+// -----
+
+kiln.program @f() attributes {kind = #kiln.program_kind<forward>} {
+  // expected-error @+1 {{names @w, which is no kiln.state}}
+  %0 = kiln.read @w : tensor<4xf32>
+  kiln.return
+}
+
+// -----
+
+// expected-note @+1 {{the state is declared here}}
+kiln.state @w : tensor<4xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
+kiln.program @f(%x: tensor<5xf32>) attributes {kind = #kiln.program_kind<train>} {
+  // expected-error @+1 {{has type 'tensor<5xf32>', expected 'tensor<4xf32>'}}
+  kiln.write @w, %x : tensor<5xf32>
+  kiln.return
+}
+
+// -----
+
+// expected-note @+1 {{the program has type '(tensor<4xf32>) -> ()'}}
+kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward>} {
+  // expected-error @+1 {{returns 1 values that are not the program's results}}
+  kiln.return %x : tensor<4xf32>
+}
+
+// -----
+
+// expected-error @+1 {{argument 0 has an unknown attribute 'kiln.foo', expected 'kiln.name'}}
+kiln.program @f(%x: tensor<4xf32> {kiln.foo = 1}) attributes {kind = #kiln.program_kind<forward>} {
+  kiln.return
+}
+
+// -----
+
+// expected-error @+1 {{argument 0 has 'kiln.name' = 1 : i64, expected a string}}
+kiln.program @f(%x: tensor<4xf32> {kiln.name = 1}) attributes {kind = #kiln.program_kind<forward>} {
+  kiln.return
+}
+
+// -----
+
+// expected-error @+1 {{result 0 has attribute 'kiln.gradient' = "w", expected 'kiln.name' (a string) or 'kiln.gradient' (a symbol)}}
+kiln.program @f(%x: tensor<4xf32>) -> (tensor<4xf32> {kiln.gradient = "w"}) attributes {kind = #kiln.program_kind<forward>} {
+  kiln.return %x : tensor<4xf32>
+}
+
+// -----
+
+// expected-error @+1 {{attribute 'kiln.model' is 1 : i64, expected a dictionary}}
+module attributes {kiln.model = 1} {
+}
+
+// -----
+
+kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward>} {
+  // expected-error @+1 {{has 'kiln.model', which belongs on the module}}
+  %0 = kiln.neg %x {kiln.model = {}} : tensor<4xf32>
+  kiln.return
+}
+
+// -----
+
+// expected-error @+1 {{has an unknown attribute 'kiln.foo'}}
+module attributes {kiln.foo} {
+}
+
+// -----
+
+//===----------------------------------------------------------------------===//
+// Regions
+//===----------------------------------------------------------------------===//
+
+kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train>} {
+  // expected-error @+1 {{count is 0, expected a positive number}}
+  %0 = kiln.accumulate sliced(%x) count 0 : (tensor<4x8xf32>) -> tensor<2x8xf32> {
+  ^bb0(%p: tensor<2x8xf32>, %s: tensor<2x8xf32>):
+    kiln.yield %s : tensor<2x8xf32>
+  }
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train>} {
+  // expected-error @+1 {{operand 0 of shape [4, 8] cannot be cut into 3 parts}}
+  %0 = kiln.accumulate sliced(%x) count 3 : (tensor<4x8xf32>) -> tensor<2x8xf32> {
+  ^bb0(%p: tensor<2x8xf32>, %s: tensor<2x8xf32>):
+    kiln.yield %s : tensor<2x8xf32>
+  }
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train>} {
+  // expected-error @+1 {{body has 1 arguments, expected 2: one per slice and per sum}}
+  %0 = kiln.accumulate sliced(%x) count 2 : (tensor<4x8xf32>) -> tensor<2x8xf32> {
+  ^bb0(%p: tensor<2x8xf32>):
+    kiln.yield %p : tensor<2x8xf32>
+  }
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train>} {
+  // expected-error @+1 {{slice argument 0 has type 'index', expected 'tensor<2x8xf32>'}}
+  %0 = kiln.accumulate sliced(%x) count 2 : (tensor<4x8xf32>) -> tensor<2x8xf32> {
+  ^bb0(%p: index, %s: tensor<2x8xf32>):
+    kiln.yield %s : tensor<2x8xf32>
+  }
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train>} {
+  // expected-error @+1 {{sum argument 0 has type 'tensor<8x2xf32>', expected 'tensor<2x8xf32>'}}
+  %0 = kiln.accumulate sliced(%x) count 2 : (tensor<4x8xf32>) -> tensor<2x8xf32> {
+  ^bb0(%p: tensor<2x8xf32>, %s: tensor<8x2xf32>):
+    kiln.yield %p : tensor<2x8xf32>
+  }
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train>} {
+  // expected-error @+1 {{body does not yield the types of its results}}
+  %0 = kiln.accumulate sliced(%x) count 2 : (tensor<4x8xf32>) -> tensor<2x8xf32> {
+  ^bb0(%p: tensor<2x8xf32>, %s: tensor<2x8xf32>):
+    kiln.yield
+  }
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train>} {
+  // expected-error @+1 {{expects a non-empty block}}
+  %0 = kiln.accumulate sliced(%x) count 2 : (tensor<4x8xf32>) -> tensor<2x8xf32> {
+  ^bb0(%p: tensor<2x8xf32>, %s: tensor<2x8xf32>):
+  }
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train>} {
+  // expected-error @+1 {{body arguments do not have the types of the inputs}}
+  %0 = kiln.recompute(%x) : (tensor<4x8xf32>) -> tensor<4x8xf32> {
+  ^bb0(%p: tensor<8x4xf32>):
+    %1 = kiln.transpose %p [1, 0] : tensor<8x4xf32> to tensor<4x8xf32>
+    kiln.yield %1 : tensor<4x8xf32>
+  }
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train>} {
+  // expected-error @+1 {{body does not yield the types of its results}}
+  %0 = kiln.recompute(%x) : (tensor<4x8xf32>) -> tensor<8x4xf32> {
+  ^bb0(%p: tensor<4x8xf32>):
+    kiln.yield %p : tensor<4x8xf32>
+  }
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train>} {
+  // expected-error @+1 {{of family row needs a space of rows and columns}}
+  %0 = kiln.dispatch row(%x) : (tensor<4x8xf32>) -> tensor<4x8xf32> {
+  ^bb0(%p: tensor<4x8xf32>):
+    kiln.yield %p : tensor<4x8xf32>
+  }
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train>} {
+  // expected-error @+1 {{unknown dispatch family 'column'}}
+  %0 = kiln.dispatch column(%x) : (tensor<4x8xf32>) -> tensor<4x8xf32> {
+  ^bb0(%p: tensor<4x8xf32>):
+    kiln.yield %p : tensor<4x8xf32>
+  }
+  kiln.return
+}
