@@ -70,11 +70,12 @@ private:
 int64_t ProgramReader::readPlace(const Node &node, int64_t bytes) {
   int64_t offset = node.integer(0);
   std::optional<int64_t> end = checkedAdd<int64_t>(offset, bytes);
-  if (!end || *end > file_.arenaBytes)
-    node.fail("ends at byte " + (end ? std::to_string(*end) : "2^63 or more") +
-              ", beyond the arena of " + std::to_string(file_.arenaBytes) +
-              " bytes");
-  return offset;
+  if (end && *end <= file_.arenaBytes)
+    return offset;
+  node.fail("ends at byte " + (end ? std::to_string(*end) : "2^63 or more") +
+            ", beyond the arena of " + std::to_string(file_.arenaBytes) +
+            " bytes");
+  return 0;
 }
 
 /// A reference to at least `bytes` bytes, in the arena in every iteration.

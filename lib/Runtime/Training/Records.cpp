@@ -83,7 +83,10 @@ void Records::drawBar(const StepRecord &record) {
               bar.c_str(), (long long)record.step, (long long)totalSteps_,
               record.loss, record.tokensPerSecond, (long long)(seconds / 3600),
               (long long)(seconds / 60 % 60), (long long)(seconds % 60));
-  barDrawn_ = true;
+  // The last state of the bar stays on the screen.
+  barDrawn_ = !last;
+  if (last)
+    std::fputc('\n', stdout);
   std::fflush(stdout);
 }
 

@@ -15,7 +15,7 @@ namespace {
 class MemoryCheckTest : public ToyTest {
 protected:
   Outcome check(const toy::Options &options) {
-    return runToy(describe(options), {"--check-memory", "--threads=1"});
+    return runToy(describe(options), {"--check-memory"});
   }
   /// The lines of the table that failed.
   static std::string failures(const std::string &table) {
@@ -29,7 +29,7 @@ protected:
 };
 
 TEST_F(MemoryCheckTest, SoundPlanPasses) {
-  Outcome outcome = runToy({"--check-memory"});
+  Outcome outcome = runToy({"--check-memory", "--threads=2"});
   EXPECT_EQ(outcome.exitCode, 0) << outcome.out << outcome.err;
   for (const char *program : {"train", "evaluate", "generate"})
     EXPECT_NE(outcome.out.find(std::string(program) +
@@ -82,7 +82,7 @@ TEST_F(MemoryCheckTest, WriteToAnUndeclaredResult) {
   nlohmann::json description = describe();
   // The row losses are written too.
   description["programs"]["train"]["commands"][4]["writes"] = {0};
-  Outcome outcome = runToy(description, {"--check-memory", "--threads=1"});
+  Outcome outcome = runToy(description, {"--check-memory"});
   EXPECT_EQ(outcome.exitCode, 1);
   EXPECT_NE(failures(outcome.out).find("of live slot 'row_loss'"),
             std::string::npos)
@@ -94,7 +94,7 @@ TEST_F(MemoryCheckTest, ReadOfWhatNobodyWrote) {
   // Without the fill, the gradient of E starts as whatever was there.
   nlohmann::json &commands = description["programs"]["train"]["commands"];
   commands[0]["bytes"] = 0;
-  Outcome outcome = runToy(description, {"--check-memory", "--threads=1"});
+  Outcome outcome = runToy(description, {"--check-memory"});
   EXPECT_EQ(outcome.exitCode, 1);
   EXPECT_NE(failures(outcome.out).find("what memory held before"),
             std::string::npos)
@@ -104,7 +104,7 @@ TEST_F(MemoryCheckTest, ReadOfWhatNobodyWrote) {
 TEST_F(MemoryCheckTest, PlanWithoutSlots) {
   nlohmann::json description = describe();
   description["programs"]["train"].erase("slots");
-  Outcome outcome = runToy(description, {"--check-memory", "--threads=1"});
+  Outcome outcome = runToy(description, {"--check-memory"});
   EXPECT_EQ(outcome.exitCode, 1);
 }
 

@@ -11,6 +11,7 @@
 #include "ToyProgram.h"
 #include "kiln/Runtime/Training/Driver.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <gtest/gtest.h>
@@ -31,6 +32,12 @@ inline Outcome runToy(const nlohmann::json &description,
                       std::vector<std::string> flags) {
   Result<std::unique_ptr<Engine>> engine = makeEngine(description);
   EXPECT_TRUE(engine.ok()) << engine.status().message();
+  // Waiting for other threads is slow when the machine is busy with other
+  // tests.
+  if (std::none_of(flags.begin(), flags.end(), [](const std::string &flag) {
+        return flag.rfind("--threads=", 0) == 0;
+      }))
+    flags.push_back("--threads=1");
   flags.insert(flags.begin(), "toy");
   std::vector<char *> argv;
   for (std::string &flag : flags)
