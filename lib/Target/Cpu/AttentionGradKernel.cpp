@@ -5,21 +5,23 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A unit is one key head of one sequence. For each tile of keys it packs
-// scale * k (as it is and transposed) and v^T, and for each query head of the
-// group and each block of 64 queries that sees some of these keys:
+// A unit is one key head of one sequence. For each query head of its group and
+// each panel of up to 512 queries it packs scale * q and dout, and computes D =
+// rowsum(dout * o); then, for each tile of keys that the panel sees, it packs
+// k as it is and transposed, and v^T, and for each block of 64 queries:
 //
-//   p  = exp(q (scale k)^T - lse)      dp = dout v^T
-//   ds = p (dp - D)                    D = rowsum(dout * o), computed first
-//   dv += p^T dout   dk += ds^T q      in scratch, written once a tile, dk
-//   scaled dq += ds (scale k)                 in the result, started by the
-//   first tile
+//   p  = exp((scale q) k^T - lse)   dp = dout v^T   ds = p (dp - D)
+//   dv += p^T dout   dk += ds^T (scale q)   dq += ds k
 //
-// So dk and dv add over query heads, then queries, and dq over key tiles,
-// always in this order. With few key heads the work is split further: units
-// that own a tile of keys and compute its dk and dv, followed by units that own
-// a block of queries and compute its dq. The orders, and with them the bits,
-// stay the same.
+// dq of the panel stays in scratch and is scaled when it is stored. dk and dv
+// of the tile stay in scratch for the panel; between panels they are kept in
+// the results, which the first panel starts.
+//
+// So dk and dv add over query heads, then queries, and dq over keys, always in
+// this order. With few key heads the work is split further: units that own a
+// tile of keys and compute its dk and dv, followed by units that own a block of
+// queries and compute its dq. The orders, and with them the bits, stay the
+// same.
 //
 // With dropout, p is replaced by its dropped values in dv and dp by its own in
 // ds; D needs no change, for o holds the dropped values already.
@@ -40,6 +42,8 @@ namespace {
 
 /// Below so many key heads in all, a unit is a tile instead.
 constexpr int64_t kEnoughHeads = 4;
+/// Queries of a panel: tiles of keys are packed once for all of them.
+constexpr int64_t kPanelQueries = 512;
 
 class AttentionGradEmitter {
 public:
@@ -49,29 +53,33 @@ public:
 
 private:
   /// What a unit computes.
-  struct Role {
-    bool keys = true, queries = true;
-  };
+  enum class Role { Everything, Keys, Queries };
 
-  /// Element (row of the current sequence, column) of argument `arg`.
-  Value address(unsigned arg, Value row, int64_t stride, Value column);
-  void setKeyHead(Value index);
-  void setQueryHead(Value index);
-  /// D of queries [first, end) of the current query head, at `to`.
-  void computeRowSums(Value first, Value end, Value to);
-  void packKeys(Value firstKey, Role role);
-  void keyTile(Value firstKey, Role role,
-               llvm::function_ref<void()> forEachBlock);
-  /// `rowSums`: D of query 0.
-  void block(Value firstQuery, Value firstKey, Value rowSums, Role role);
-  void strip(Value query, Value blockRow, Value firstKey, Value rowSums);
-  void dropBlock(Value firstQuery, Value rows, Value firstKey, Value rowSums);
-  void addTransposed(Value weights, Value rows, Value sum, Value firstQuery,
-                     Value firstKey);
-  void addToQueries(Value firstQuery, Value firstKey, Value rows);
   void wholeHead(Value index);
   void oneKeyTile(Value index);
   void oneQueryBlock(Value index);
+
+  void setKeyHead(Value index);
+  void setQueryHead(Value index) { head = index; }
+  /// Row `row` of the current head in argument `arg`.
+  Value queryRow(unsigned arg, Value row, int64_t stride);
+  Value keyRow(unsigned arg, Value row, int64_t stride);
+  Value keyCount(Value firstKey);
+
+  void packPanel(Value first, Value end);
+  void packKeys(Value firstKey, Role role);
+  void startSums(Value sum);
+  void loadSums(unsigned arg, int64_t stride, Value firstKey, Value isFirst,
+                Value sum);
+  void storeSums(Value firstKey);
+  /// All blocks of the panel that see keys of the packed tile.
+  void panelTile(Value first, Value end, Value firstKey, Role role);
+  /// `rel` counts queries from the panel's first.
+  void strip(Value query, Value rel, Value blockRow, Value firstKey);
+  void dropBlock(Value firstQuery, Value rel, Value rows, Value firstKey);
+  void addTransposed(Value weights, Value rows, Value sum, Value firstQuery,
+                     Value firstKey);
+  void addToQueries(Value firstQuery, Value rel, Value firstKey, Value rows);
 
   const AttentionGradShape &shape;
   Type type;
@@ -79,15 +87,17 @@ private:
   KernelBuilder k;
   AttentionTiles tiles;
   int64_t group; ///< query heads of a key head
-  int64_t padded, keyVectors, rowsPerStrip;
+  int64_t padded, keyVectors, rowsPerStrip, panelQueries;
   unsigned dqArg;
   ScratchLayout layout;
   Value zero, scale;
   // Scratch.
-  Value keys, keysTransposed, valuesTransposed, queries, gradients, p, ds, dk,
-      dv, rowSums;
+  Value keys, keysTransposed, valuesTransposed; // of a tile
+  Value dk, dv;
+  Value queries, gradients, dq, rowSums; // of a panel
+  Value p, ds;                           // of a block and a tile
   // Of the current unit.
-  Value sequence, keyHead, keyColumn, head, headColumn;
+  Value sequence, keyHead, head;
 };
 
 } // namespace
@@ -98,7 +108,10 @@ AttentionGradEmitter::AttentionGradEmitter(ModuleOp module, StringRef name,
       k(module, name, /*numArgs=*/dropout ? 10 : 9, /*numImmediates=*/2),
       tiles(k, shape), group(shape.heads / shape.kvHeads),
       padded(tiles.paddedDim()), keyVectors(shape.kvTile / kLanes),
-      rowsPerStrip(tiles.stripRows(keyVectors)), dqArg(dropout ? 7 : 6) {
+      rowsPerStrip(tiles.stripRows(keyVectors)),
+      panelQueries(std::min<int64_t>(kPanelQueries,
+                                     llvm::alignTo(shape.length, kRowBlock))),
+      dqArg(dropout ? 7 : 6) {
   zero = k.i64Constant(0);
   scale = k.bitcast(k.immediate(1), k.f64());
   if (type != k.f64())
@@ -111,16 +124,13 @@ AttentionGradEmitter::AttentionGradEmitter(ModuleOp module, StringRef name,
     return tiles.scratch(
         layout.allocate(elements * type.getIntOrFloatBitWidth() / 8));
   };
-  keys = allocate(shape.kvTile * padded);
-  keysTransposed = allocate(shape.kvTile * padded);
-  valuesTransposed = allocate(shape.kvTile * padded);
-  queries = allocate(kRowBlock * padded);
-  gradients = allocate(kRowBlock * padded);
+  for (Value *tile : {&keys, &keysTransposed, &valuesTransposed, &dk, &dv})
+    *tile = allocate(shape.kvTile * padded);
+  for (Value *panel : {&queries, &gradients, &dq})
+    *panel = allocate(panelQueries * padded);
+  rowSums = allocate(panelQueries);
   p = allocate(kRowBlock * shape.kvTile);
   ds = allocate(kRowBlock * shape.kvTile);
-  dk = allocate(shape.kvTile * padded);
-  dv = allocate(shape.kvTile * padded);
-  rowSums = allocate(group * shape.length);
 }
 
 KernelLaunch AttentionGradEmitter::emit() {
@@ -151,167 +161,194 @@ void AttentionGradEmitter::setKeyHead(Value index) {
   Value heads = k.i64Constant(shape.kvHeads);
   sequence = k.divUnsigned(index, heads);
   keyHead = k.remUnsigned(index, heads);
-  keyColumn = tiles.times(keyHead, shape.headDim);
-}
-
-void AttentionGradEmitter::setQueryHead(Value index) {
-  head = index;
-  headColumn = tiles.times(head, shape.headDim);
-}
-
-Value AttentionGradEmitter::address(unsigned arg, Value row, int64_t stride,
-                                    Value column) {
-  Value globalRow = k.add(tiles.times(sequence, shape.length), row);
-  return tiles.at(k.arg(arg), k.add(tiles.times(globalRow, stride), column));
 }
 
 void AttentionGradEmitter::wholeHead(Value index) {
   setKeyHead(index);
   Value length = k.i64Constant(shape.length);
-  Value firstHead = tiles.times(keyHead, group);
-  Value groupSize = k.i64Constant(group);
-  auto sumsOf = [&](Value member) {
-    return tiles.at(rowSums, tiles.times(member, shape.length));
-  };
-  k.loop(zero, groupSize, 1, [&](Value member) {
-    setQueryHead(k.add(firstHead, member));
-    computeRowSums(zero, length, sumsOf(member));
-  });
-  k.loop(zero, length, shape.kvTile, [&](Value firstKey) {
-    keyTile(firstKey, Role{}, [&] {
-      k.loop(zero, groupSize, 1, [&](Value member) {
-        setQueryHead(k.add(firstHead, member));
-        k.loop(shape.causal ? firstKey : zero, length, kRowBlock,
-               [&](Value firstQuery) {
-                 block(firstQuery, firstKey, sumsOf(member), Role{});
-               });
-      });
+  k.loop(zero, k.i64Constant(group), 1, [&](Value member) {
+    setQueryHead(k.add(tiles.times(keyHead, group), member));
+    k.loop(zero, length, panelQueries, [&](Value first) {
+      Value end = tiles.atMost(tiles.plus(first, panelQueries), shape.length);
+      packPanel(first, end);
+      startSums(dq);
+      k.loop(zero, shape.causal ? end : length, shape.kvTile,
+             [&](Value firstKey) {
+               packKeys(firstKey, Role::Everything);
+               // The first panel of the group that sees the tile.
+               Value seenBefore = shape.causal ? k.sub(first, firstKey) : first;
+               Value isFirst = k.bitAnd(k.equal(member, zero),
+                                        k.less(seenBefore, k.i64Constant(1)));
+               loadSums(dqArg + 1, shape.dkStride, firstKey, isFirst, dk);
+               loadSums(dqArg + 2, shape.dvStride, firstKey, isFirst, dv);
+               panelTile(first, end, firstKey, Role::Everything);
+               storeSums(firstKey);
+             });
+      tiles.unpackRows(dq, k.sub(end, first),
+                       queryRow(dqArg, first, shape.dqStride), shape.dqStride,
+                       scale);
     });
   });
 }
 
 void AttentionGradEmitter::oneKeyTile(Value index) {
-  Role role{/*keys=*/true, /*queries=*/false};
   Value keyTiles = k.i64Constant(llvm::divideCeil(shape.length, shape.kvTile));
   setKeyHead(k.divUnsigned(index, keyTiles));
   Value firstKey = tiles.times(k.remUnsigned(index, keyTiles), shape.kvTile);
-  Value length = k.i64Constant(shape.length);
-  keyTile(firstKey, role, [&] {
-    k.loop(zero, k.i64Constant(group), 1, [&](Value member) {
-      setQueryHead(k.add(tiles.times(keyHead, group), member));
-      Value low = shape.causal ? firstKey : zero;
-      computeRowSums(low, length, tiles.at(rowSums, low));
-      k.loop(low, length, kRowBlock, [&](Value firstQuery) {
-        block(firstQuery, firstKey, rowSums, role);
-      });
-    });
+  packKeys(firstKey, Role::Keys);
+  startSums(dk);
+  startSums(dv);
+  k.loop(zero, k.i64Constant(group), 1, [&](Value member) {
+    setQueryHead(k.add(tiles.times(keyHead, group), member));
+    k.loop(shape.causal ? firstKey : zero, k.i64Constant(shape.length),
+           panelQueries, [&](Value first) {
+             Value end =
+                 tiles.atMost(tiles.plus(first, panelQueries), shape.length);
+             packPanel(first, end);
+             panelTile(first, end, firstKey, Role::Keys);
+           });
   });
+  storeSums(firstKey);
 }
 
 void AttentionGradEmitter::oneQueryBlock(Value index) {
-  Role role{/*keys=*/false, /*queries=*/true};
   Value blocks = k.i64Constant(llvm::divideCeil(shape.length, kRowBlock));
   Value heads = k.i64Constant(shape.heads);
-  Value firstQuery = tiles.times(k.remUnsigned(index, blocks), kRowBlock);
   Value sequenceHead = k.divUnsigned(index, blocks);
   Value queryHead = k.remUnsigned(sequenceHead, heads);
+  Value keyHeadOfSequence = k.divUnsigned(queryHead, k.i64Constant(group));
   setKeyHead(
       k.add(tiles.times(k.divUnsigned(sequenceHead, heads), shape.kvHeads),
-            k.divUnsigned(queryHead, k.i64Constant(group))));
+            keyHeadOfSequence));
   setQueryHead(queryHead);
-  Value end = tiles.atMost(tiles.plus(firstQuery, kRowBlock), shape.length);
-  computeRowSums(firstQuery, end, tiles.at(rowSums, firstQuery));
+  Value first = tiles.times(k.remUnsigned(index, blocks), kRowBlock);
+  Value end = tiles.atMost(tiles.plus(first, kRowBlock), shape.length);
+  packPanel(first, end);
+  startSums(dq);
   k.loop(zero, shape.causal ? end : k.i64Constant(shape.length), shape.kvTile,
          [&](Value firstKey) {
-           packKeys(firstKey, role);
-           block(firstQuery, firstKey, rowSums, role);
+           packKeys(firstKey, Role::Queries);
+           panelTile(first, end, firstKey, Role::Queries);
          });
+  tiles.unpackRows(dq, k.sub(end, first),
+                   queryRow(dqArg, first, shape.dqStride), shape.dqStride,
+                   scale);
 }
 
 //===----------------------------------------------------------------------===//
 // Parts of a unit
 //===----------------------------------------------------------------------===//
 
-void AttentionGradEmitter::computeRowSums(Value first, Value end, Value to) {
-  Value o = address(3, first, shape.oStride, headColumn);
-  Value dout = address(5, first, shape.doutStride, headColumn);
-  k.loop(zero, k.sub(end, first), 1, [&](Value row) {
+Value AttentionGradEmitter::queryRow(unsigned arg, Value row, int64_t stride) {
+  Value globalRow = k.add(tiles.times(sequence, shape.length), row);
+  return tiles.at(k.arg(arg), k.add(tiles.times(globalRow, stride),
+                                    tiles.times(head, shape.headDim)));
+}
+
+Value AttentionGradEmitter::keyRow(unsigned arg, Value row, int64_t stride) {
+  Value globalRow = k.add(tiles.times(sequence, shape.length), row);
+  return tiles.at(k.arg(arg), k.add(tiles.times(globalRow, stride),
+                                    tiles.times(keyHead, shape.headDim)));
+}
+
+Value AttentionGradEmitter::keyCount(Value firstKey) {
+  return tiles.atMost(k.sub(k.i64Constant(shape.length), firstKey),
+                      shape.kvTile);
+}
+
+void AttentionGradEmitter::packPanel(Value first, Value end) {
+  Value count = k.sub(end, first);
+  Value paddedCount = tiles.roundUp(count, kMaxStripRows);
+  tiles.packRows(queryRow(0, first, shape.qStride), shape.qStride, paddedCount,
+                 count, queries, scale);
+  tiles.packRows(queryRow(5, first, shape.doutStride), shape.doutStride,
+                 paddedCount, count, gradients);
+  Value o = queryRow(3, first, shape.oStride);
+  k.loop(zero, count, 1, [&](Value row) {
     Value oRow = tiles.at(o, tiles.times(row, shape.oStride));
-    Value doutRow = tiles.at(dout, tiles.times(row, shape.doutStride));
+    Value doutRow = tiles.at(gradients, tiles.times(row, padded));
     Value sum = k.constantF(0, k.vectorOf(type));
-    for (int64_t v : llvm::seq(padded / kLanes)) {
-      Value mask = tiles.columnMask(v);
-      sum = k.fma(tiles.loadVector(tiles.at(oRow, v * kLanes), mask),
-                  tiles.loadVector(tiles.at(doutRow, v * kLanes), mask), sum);
-    }
-    k.store(k.sumLanes(sum), tiles.at(to, row));
+    for (int64_t v : llvm::seq(padded / kLanes))
+      sum = k.fma(
+          tiles.loadVector(tiles.at(oRow, v * kLanes), tiles.columnMask(v)),
+          tiles.loadVector(tiles.at(doutRow, v * kLanes)), sum);
+    k.store(k.sumLanes(sum), tiles.at(rowSums, row));
   });
 }
 
 void AttentionGradEmitter::packKeys(Value firstKey, Role role) {
-  Value count =
-      tiles.atMost(k.sub(k.i64Constant(shape.length), firstKey), shape.kvTile);
-  Value source = address(1, firstKey, shape.kStride, keyColumn);
-  tiles.packTransposed(source, shape.kStride, count, keysTransposed, scale);
-  tiles.packTransposed(address(2, firstKey, shape.vStride, keyColumn),
-                       shape.vStride, count, valuesTransposed);
-  if (role.queries)
-    tiles.packRows(source, shape.kStride, count, count, keys, scale);
+  Value count = keyCount(firstKey);
+  Value source = keyRow(1, firstKey, shape.kStride);
+  tiles.packTransposed(source, shape.kStride, count, keysTransposed);
+  tiles.packTransposed(keyRow(2, firstKey, shape.vStride), shape.vStride, count,
+                       valuesTransposed);
+  if (role != Role::Keys)
+    tiles.packRows(source, shape.kStride, count, count, keys);
 }
 
-void AttentionGradEmitter::keyTile(Value firstKey, Role role,
-                                   function_ref<void()> forEachBlock) {
-  packKeys(firstKey, role);
+void AttentionGradEmitter::startSums(Value sum) {
+  int64_t rows = sum == dq ? panelQueries : shape.kvTile;
   Value zeros = k.constantF(0, k.vectorOf(type));
-  k.loop(zero, k.i64Constant(shape.kvTile * padded), kLanes, [&](Value i) {
-    k.storeVector(zeros, tiles.at(dk, i));
-    k.storeVector(zeros, tiles.at(dv, i));
-  });
-  forEachBlock();
-  Value count =
-      tiles.atMost(k.sub(k.i64Constant(shape.length), firstKey), shape.kvTile);
-  tiles.unpackRows(dk, count,
-                   address(dqArg + 1, firstKey, shape.dkStride, keyColumn),
-                   shape.dkStride, scale);
-  tiles.unpackRows(dv, count,
-                   address(dqArg + 2, firstKey, shape.dvStride, keyColumn),
+  k.loop(zero, k.i64Constant(rows * padded), kLanes,
+         [&](Value i) { k.storeVector(zeros, tiles.at(sum, i)); });
+}
+
+void AttentionGradEmitter::loadSums(unsigned arg, int64_t stride,
+                                    Value firstKey, Value isFirst, Value sum) {
+  k.ifThen(
+      isFirst, [&] { startSums(sum); },
+      [&] {
+        Value count = keyCount(firstKey);
+        tiles.packRows(keyRow(arg, firstKey, stride), stride, count, count,
+                       sum);
+      });
+}
+
+void AttentionGradEmitter::storeSums(Value firstKey) {
+  Value count = keyCount(firstKey);
+  tiles.unpackRows(dk, count, keyRow(dqArg + 1, firstKey, shape.dkStride),
+                   shape.dkStride);
+  tiles.unpackRows(dv, count, keyRow(dqArg + 2, firstKey, shape.dvStride),
                    shape.dvStride);
 }
 
-void AttentionGradEmitter::block(Value firstQuery, Value firstKey,
-                                 Value rowSums, Role role) {
-  Value rows =
-      tiles.atMost(k.sub(k.i64Constant(shape.length), firstQuery), kRowBlock);
-  Value paddedRows = tiles.roundUp(rows, kMaxStripRows);
-  tiles.packRows(address(0, firstQuery, shape.qStride, headColumn),
-                 shape.qStride, paddedRows, rows, queries);
-  tiles.packRows(address(5, firstQuery, shape.doutStride, headColumn),
-                 shape.doutStride, paddedRows, rows, gradients);
-  k.loop(zero, paddedRows, rowsPerStrip,
-         [&](Value r) { strip(k.add(firstQuery, r), r, firstKey, rowSums); });
-  if (dropout)
-    dropBlock(firstQuery, paddedRows, firstKey, rowSums);
-  if (role.keys) {
-    addTransposed(p, gradients, dv, firstQuery, firstKey);
-    addTransposed(ds, queries, dk, firstQuery, firstKey);
-  }
-  if (role.queries)
-    addToQueries(firstQuery, firstKey, rows);
+void AttentionGradEmitter::panelTile(Value first, Value end, Value firstKey,
+                                     Role role) {
+  Value low = shape.causal ? k.max(first, firstKey) : first;
+  k.loop(low, end, kRowBlock, [&](Value query) {
+    Value rows = tiles.atMost(k.sub(end, query), kRowBlock);
+    Value paddedRows = tiles.roundUp(rows, kMaxStripRows);
+    Value rel = k.sub(query, first);
+    k.loop(zero, paddedRows, rowsPerStrip, [&](Value r) {
+      strip(k.add(query, r), k.add(rel, r), r, firstKey);
+    });
+    if (dropout)
+      dropBlock(query, rel, paddedRows, firstKey);
+    Value blockRow = tiles.times(rel, padded);
+    if (role != Role::Queries) {
+      addTransposed(p, tiles.at(gradients, blockRow), dv, query, firstKey);
+      addTransposed(ds, tiles.at(queries, blockRow), dk, query, firstKey);
+    }
+    if (role != Role::Keys)
+      addToQueries(query, rel, firstKey, paddedRows);
+  });
 }
 
-void AttentionGradEmitter::strip(Value query, Value blockRow, Value firstKey,
-                                 Value rowSums) {
+void AttentionGradEmitter::strip(Value query, Value rel, Value blockRow,
+                                 Value firstKey) {
   Value lse = tiles.at(
       k.arg(4), tiles.times(k.add(tiles.times(sequence, shape.heads), head),
                             shape.length));
+  Value first = k.sub(query, rel);
   SmallVector<Value> seen, rowLse, rowSum;
   for (int64_t r : llvm::seq(rowsPerStrip)) {
     Value row = tiles.existingRow(tiles.plus(query, r));
+    Value sum = tiles.at(rowSums, k.sub(row, first));
     seen.push_back(k.sub(tiles.keysSeenBy(row), firstKey));
     rowLse.push_back(k.broadcast(k.load(tiles.at(lse, row), type)));
-    rowSum.push_back(k.broadcast(k.load(tiles.at(rowSums, row), type)));
+    rowSum.push_back(k.broadcast(k.load(sum, type)));
   }
-  Value stripRow = tiles.times(blockRow, padded);
+  Value stripRow = tiles.times(rel, padded);
   Value toP = tiles.at(p, tiles.times(blockRow, shape.kvTile));
   Value toDs = tiles.at(ds, tiles.times(blockRow, shape.kvTile));
   Value low = zero, high = k.i64Constant(shape.headDim);
@@ -343,8 +380,9 @@ void AttentionGradEmitter::strip(Value query, Value blockRow, Value firstKey,
   });
 }
 
-void AttentionGradEmitter::dropBlock(Value firstQuery, Value rows,
-                                     Value firstKey, Value rowSums) {
+void AttentionGradEmitter::dropBlock(Value firstQuery, Value rel, Value rows,
+                                     Value firstKey) {
+  Value first = k.sub(firstQuery, rel);
   VectorType vector = k.vectorOf(type);
   Value zeros = k.constantF(0, vector);
   Value factor = k.constantF(tiles.keptFactor(), vector);
@@ -352,7 +390,8 @@ void AttentionGradEmitter::dropBlock(Value firstQuery, Value rows,
       sequence, head, firstQuery, rows, firstKey,
       [&](Value row, Value key, ArrayRef<Value> dropped) {
         Value query = tiles.existingRow(k.add(firstQuery, row));
-        Value sum = k.broadcast(k.load(tiles.at(rowSums, query), type));
+        Value sum =
+            k.broadcast(k.load(tiles.at(rowSums, k.sub(query, first)), type));
         Value offset = k.add(tiles.times(row, shape.kvTile), key);
         for (auto [v, mask] : llvm::enumerate(dropped)) {
           Value pAddress = tiles.at(p, tiles.plus(offset, v * kLanes));
@@ -383,50 +422,27 @@ void AttentionGradEmitter::addTransposed(Value weights, Value rows, Value sum,
         low = k.max(zero, k.sub(k.add(firstKey, key), firstQuery));
       Value to = tiles.at(
           sum, tiles.plus(tiles.times(key, padded), chunk.first * kLanes));
-      for (int64_t r : llvm::seq(c.rows))
-        for (int64_t v : llvm::seq(c.vectors))
-          c.at(r, v) = tiles.loadVector(tiles.at(to, r * padded + v * kLanes));
       Matrix a{tiles.at(weights, key), /*rowStride=*/1, shape.kvTile};
       Matrix b{tiles.at(rows, chunk.first * kLanes), padded};
-      Tile result = tiles.multiplyAdd(a, b, low, count, c);
-      for (int64_t r : llvm::seq(c.rows))
-        for (int64_t v : llvm::seq(c.vectors))
-          k.storeVector(result.at(r, v), tiles.at(to, r * padded + v * kLanes));
+      tiles.addProduct(a, b, low, count, {to, padded}, c);
     });
   }
 }
 
-/// dq += ds (scale k), for the keys that each strip of queries sees. Strips
-/// without an existing query are left out: they would add to the last one
-/// again.
-void AttentionGradEmitter::addToQueries(Value firstQuery, Value firstKey,
-                                        Value rows) {
-  Value zeros = k.constantF(0, k.vectorOf(type));
-  Value first = k.equal(firstKey, zero);
+/// dq += ds k, for the keys that each strip of queries sees.
+void AttentionGradEmitter::addToQueries(Value firstQuery, Value rel,
+                                        Value firstKey, Value rows) {
   for (ColumnChunk chunk : tiles.columnChunks()) {
     Tile c(tiles.stripRows(chunk.vectors), chunk.vectors);
     k.loop(zero, rows, c.rows, [&](Value r) {
-      Value query = k.add(firstQuery, r);
-      SmallVector<Value> to;
-      for (int64_t i : llvm::seq(c.rows)) {
-        Value row = tiles.existingRow(tiles.plus(query, i));
-        to.push_back(address(dqArg, row, shape.dqStride,
-                             tiles.plus(headColumn, chunk.first * kLanes)));
-        for (int64_t v : llvm::seq(c.vectors))
-          c.at(i, v) =
-              k.select(first, zeros,
-                       tiles.loadVector(tiles.at(to[i], v * kLanes),
-                                        tiles.columnMask(chunk.first + v)));
-      }
-      Value seen = tiles.keysSeenBy(tiles.plus(query, c.rows - 1));
-      Value high = tiles.atMost(k.sub(seen, firstKey), shape.kvTile);
+      Value to = tiles.at(dq, tiles.plus(tiles.times(k.add(rel, r), padded),
+                                         chunk.first * kLanes));
+      Value last = k.add(firstQuery, tiles.plus(r, c.rows - 1));
+      Value high =
+          tiles.atMost(k.sub(tiles.keysSeenBy(last), firstKey), shape.kvTile);
       Matrix a{tiles.at(ds, tiles.times(r, shape.kvTile)), shape.kvTile};
       Matrix b{tiles.at(keys, chunk.first * kLanes), padded};
-      Tile result = tiles.multiplyAdd(a, b, zero, high, c);
-      for (int64_t i : llvm::seq(c.rows))
-        for (int64_t v : llvm::seq(c.vectors))
-          k.storeVector(result.at(i, v), tiles.at(to[i], v * kLanes),
-                        tiles.columnMask(chunk.first + v));
+      tiles.addProduct(a, b, zero, high, {to, padded}, c);
     });
   }
 }

@@ -6,10 +6,10 @@
 //===----------------------------------------------------------------------===//
 //
 // A unit is a range of queries of one head of one sequence. It walks the tiles
-// of keys in order; for each it packs scale * k^T and v, and for each block of
-// 64 queries that sees some of these keys:
+// of keys in order; for each it packs k^T and v, and for each block of 64
+// queries that sees some of these keys:
 //
-//   s = q (scale k)^T    in registers, a strip of queries at a time
+//   s = (scale q) k^T    in registers, a strip of queries at a time
 //   m' = max(m, max s)   alpha = exp(m - m')   p = exp(s - m')
 //   l = l alpha + sum p  m = m'
 //   o = o alpha + p v    after dropout of p
@@ -40,9 +40,9 @@ namespace {
 
 constexpr double kNoMaximum = -1e30;
 /// Queries of a unit at most: more would not make packing noticeably cheaper.
-constexpr int64_t kMaxUnitQueries = 256;
+constexpr int64_t kMaxUnitQueries = 512;
 /// Units that are enough to keep a team busy.
-constexpr int64_t kEnoughUnits = 32;
+constexpr int64_t kEnoughUnits = 24;
 
 /// Queries of a unit: as many as leave enough units.
 int64_t queriesPerUnit(const AttentionShape &shape) {
@@ -62,12 +62,18 @@ public:
   KernelLaunch emit();
 
 private:
+  /// Where a unit works. Pointers are those of its first query and of key 0.
+  struct Place {
+    Value sequence, head, first, end;
+    Value q, k, v, o;
+  };
+  Place locate(Value index);
   void unit(Value index);
   /// Scores and softmax of a strip; `rel` counts queries from the unit's first.
   void strip(Value row, Value rel, Value blockRow, Value firstKey);
   void dropBlock(Value row, Value rows, Value firstKey);
   void accumulate(Value row, Value rel, Value rows, Value firstKey);
-  void finishUnit(Value first, Value rows);
+  void finishUnit(Value rows);
 
   const AttentionShape &shape;
   Type type;
@@ -81,8 +87,7 @@ private:
   Value scale;
   // Scratch.
   Value queries, keys, values, scores, sums, maxima, alphas, output;
-  // Of the current unit.
-  Value sequence, head;
+  Place current;
 };
 
 } // namespace
@@ -123,7 +128,8 @@ KernelLaunch AttentionEmitter::emit() {
   return {shape.sequences * shape.heads * unitsPerHead, 1, layout.size()};
 }
 
-void AttentionEmitter::unit(Value index) {
+AttentionEmitter::Place AttentionEmitter::locate(Value index) {
+  Place place;
   Value units = k.i64Constant(unitsPerHead);
   Value part = k.remUnsigned(index, units);
   if (shape.causal) {
@@ -135,25 +141,33 @@ void AttentionEmitter::unit(Value index) {
   }
   Value headIndex = k.divUnsigned(index, units);
   Value heads = k.i64Constant(shape.heads);
-  head = k.remUnsigned(headIndex, heads);
-  sequence = k.divUnsigned(headIndex, heads);
+  place.head = k.remUnsigned(headIndex, heads);
+  place.sequence = k.divUnsigned(headIndex, heads);
+  place.first = tiles.times(part, unitQueries);
+  place.end = tiles.atMost(tiles.plus(place.first, unitQueries), shape.length);
 
+  Value row = tiles.times(place.sequence, shape.length);
+  Value kvHead =
+      k.divUnsigned(place.head, k.i64Constant(shape.heads / shape.kvHeads));
+  auto address = [&](unsigned arg, Value row, int64_t stride, Value head) {
+    return tiles.at(k.arg(arg), k.add(tiles.times(row, stride),
+                                      tiles.times(head, shape.headDim)));
+  };
+  Value queryRow = k.add(row, place.first);
+  place.q = address(0, queryRow, shape.qStride, place.head);
+  place.k = address(1, row, shape.kStride, kvHead);
+  place.v = address(2, row, shape.vStride, kvHead);
+  place.o = address(dropout ? 4 : 3, queryRow, shape.oStride, place.head);
+  return place;
+}
+
+void AttentionEmitter::unit(Value index) {
+  current = locate(index);
   Value zero = k.i64Constant(0);
-  Value first = tiles.times(part, unitQueries);
-  Value end = tiles.atMost(tiles.plus(first, unitQueries), shape.length);
-  Value count = k.sub(end, first);
+  Value count = k.sub(current.end, current.first);
   Value paddedCount = tiles.roundUp(count, kMaxStripRows);
 
-  Value firstRow = tiles.times(sequence, shape.length);
-  Value group = k.i64Constant(shape.heads / shape.kvHeads);
-  Value headColumn = tiles.times(head, shape.headDim);
-  Value kvColumn = tiles.times(k.divUnsigned(head, group), shape.headDim);
-  auto rows = [&](unsigned arg, Value row, int64_t stride, Value column) {
-    return tiles.at(k.arg(arg), k.add(tiles.times(row, stride), column));
-  };
-
-  tiles.packRows(rows(0, k.add(firstRow, first), shape.qStride, headColumn),
-                 shape.qStride, paddedCount, count, queries);
+  tiles.packRows(current.q, shape.qStride, paddedCount, count, queries, scale);
   Value zeros = k.constantF(0, k.vectorOf(type));
   Value start = k.constantF(kNoMaximum, k.vectorOf(type));
   k.loop(zero, tiles.times(paddedCount, tiles.paddedDim()), kLanes,
@@ -163,20 +177,20 @@ void AttentionEmitter::unit(Value index) {
     k.storeVector(zeros, tiles.at(sums, i));
   });
 
-  Value keysEnd = shape.causal ? end : k.i64Constant(shape.length);
+  Value keysEnd = shape.causal ? current.end : k.i64Constant(shape.length);
   k.loop(zero, keysEnd, shape.kvTile, [&](Value firstKey) {
     Value keyCount = tiles.atMost(k.sub(k.i64Constant(shape.length), firstKey),
                                   shape.kvTile);
-    Value keyRow = k.add(firstRow, firstKey);
-    tiles.packTransposed(rows(1, keyRow, shape.kStride, kvColumn),
-                         shape.kStride, keyCount, keys, scale);
-    tiles.packRows(rows(2, keyRow, shape.vStride, kvColumn), shape.vStride,
-                   keyCount, keyCount, values);
-    Value low = shape.causal ? k.max(first, firstKey) : first;
-    k.loop(low, end, kRowBlock, [&](Value row) {
-      Value blockRows = tiles.roundUp(tiles.atMost(k.sub(end, row), kRowBlock),
-                                      kMaxStripRows);
-      Value rel = k.sub(row, first);
+    tiles.packTransposed(
+        tiles.at(current.k, tiles.times(firstKey, shape.kStride)),
+        shape.kStride, keyCount, keys);
+    tiles.packRows(tiles.at(current.v, tiles.times(firstKey, shape.vStride)),
+                   shape.vStride, keyCount, keyCount, values);
+    Value low = shape.causal ? k.max(current.first, firstKey) : current.first;
+    k.loop(low, current.end, kRowBlock, [&](Value row) {
+      Value blockRows = tiles.roundUp(
+          tiles.atMost(k.sub(current.end, row), kRowBlock), kMaxStripRows);
+      Value rel = k.sub(row, current.first);
       k.loop(zero, blockRows, rowsPerStrip, [&](Value r) {
         strip(k.add(row, r), k.add(rel, r), r, firstKey);
       });
@@ -185,7 +199,7 @@ void AttentionEmitter::unit(Value index) {
       accumulate(row, rel, blockRows, firstKey);
     });
   });
-  finishUnit(first, count);
+  finishUnit(count);
 }
 
 void AttentionEmitter::strip(Value row, Value rel, Value blockRow,
@@ -242,7 +256,7 @@ void AttentionEmitter::dropBlock(Value row, Value rows, Value firstKey) {
   VectorType vector = k.vectorOf(type);
   Value zero = k.constantF(0, vector);
   Value factor = k.constantF(tiles.keptFactor(), vector);
-  tiles.forDropped(sequence, head, row, rows, firstKey,
+  tiles.forDropped(current.sequence, current.head, row, rows, firstKey,
                    [&](Value r, Value key, ArrayRef<Value> dropped) {
                      Value p = tiles.at(
                          scores, k.add(tiles.times(r, shape.kvTile), key));
@@ -283,8 +297,7 @@ void AttentionEmitter::accumulate(Value row, Value rel, Value rows,
   }
 }
 
-void AttentionEmitter::finishUnit(Value first, Value rows) {
-  unsigned oArg = dropout ? 4 : 3;
+void AttentionEmitter::finishUnit(Value rows) {
   Value one = k.constantF(1, k.vectorOf(type));
   k.loop(k.i64Constant(0), tiles.times(rows, rowLanes), kLanes, [&](Value i) {
     Value sum = tiles.loadVector(tiles.at(sums, i));
@@ -293,18 +306,16 @@ void AttentionEmitter::finishUnit(Value first, Value rows) {
     k.storeVector(k.add(maximum, emitLog(k, sum)), tiles.at(maxima, i));
   });
 
-  Value row = k.add(tiles.times(sequence, shape.length), first);
-  Value o = tiles.at(k.arg(oArg), k.add(tiles.times(row, shape.oStride),
-                                        tiles.times(head, shape.headDim)));
-  Value lseRow = k.add(tiles.times(sequence, shape.heads), head);
-  Value lse = tiles.at(k.arg(oArg + 1),
-                       k.add(tiles.times(lseRow, shape.length), first));
+  Value lseRow =
+      k.add(tiles.times(current.sequence, shape.heads), current.head);
+  Value lse = tiles.at(k.arg(dropout ? 5 : 4),
+                       k.add(tiles.times(lseRow, shape.length), current.first));
   k.loop(k.i64Constant(0), rows, 1, [&](Value i) {
     Value state = tiles.times(i, rowLanes);
     k.store(k.load(tiles.at(maxima, state), type), tiles.at(lse, i));
     Value inverse = k.broadcast(k.load(tiles.at(alphas, state), type));
     Value from = tiles.at(output, tiles.times(i, tiles.paddedDim()));
-    Value to = tiles.at(o, tiles.times(i, shape.oStride));
+    Value to = tiles.at(current.o, tiles.times(i, shape.oStride));
     for (int64_t v : llvm::seq(tiles.paddedDim() / kLanes))
       k.storeVector(
           k.mul(tiles.loadVector(tiles.at(from, v * kLanes)), inverse),

@@ -99,6 +99,20 @@ Tile AttentionTiles::multiplyAdd(const Matrix &a, const Matrix &b, Value low,
   return c;
 }
 
+void AttentionTiles::addProduct(const Matrix &a, const Matrix &b, Value low,
+                                Value high, const Matrix &sum, Tile c) {
+  auto address = [&](int64_t r, int64_t v) {
+    return at(sum.pointer, r * sum.rowStride + v * kLanes);
+  };
+  for (int64_t r : llvm::seq(c.rows))
+    for (int64_t v : llvm::seq(c.vectors))
+      c.at(r, v) = loadVector(address(r, v));
+  c = multiplyAdd(a, b, low, high, c);
+  for (int64_t r : llvm::seq(c.rows))
+    for (int64_t v : llvm::seq(c.vectors))
+      k.storeVector(c.at(r, v), address(r, v));
+}
+
 //===----------------------------------------------------------------------===//
 // Packing
 //===----------------------------------------------------------------------===//
@@ -119,7 +133,7 @@ void AttentionTiles::packRows(Value source, int64_t stride, Value count,
 }
 
 void AttentionTiles::packTransposed(Value source, int64_t stride, Value count,
-                                    Value packed, Value factor) {
+                                    Value packed) {
   Value last = plus(count, -1);
   k.loop(k.i64Constant(0), count, kLanes, [&](Value firstKey) {
     SmallVector<Value> keys;
@@ -128,10 +142,8 @@ void AttentionTiles::packTransposed(Value source, int64_t stride, Value count,
     auto square = [&](Value column, int64_t columns) {
       Value mask = columns < kLanes ? k.firstLanes(columns) : Value();
       SmallVector<Value> rows;
-      for (Value key : keys) {
-        Value x = loadVector(at(key, column), mask);
-        rows.push_back(factor ? k.mul(x, factor) : x);
-      }
+      for (Value key : keys)
+        rows.push_back(loadVector(at(key, column), mask));
       rows = emitTranspose(k, rows);
       Value to = at(packed, k.add(times(column, shape.kvTile), firstKey));
       for (int64_t r : llvm::seq(columns))

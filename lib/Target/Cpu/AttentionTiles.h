@@ -102,14 +102,17 @@ public:
   Tile multiplyAdd(const Matrix &a, const Matrix &b, Value low, Value high,
                    Tile c);
 
+  /// The same on a matrix of c's shape in memory.
+  void addProduct(const Matrix &a, const Matrix &b, Value low, Value high,
+                  const Matrix &sum, Tile c);
+
   /// Copies rows [0, count) of the head to packed rows; rows from `existing` on
   /// repeat the one before.
   void packRows(Value source, int64_t stride, Value count, Value existing,
                 Value packed, Value factor = {});
-  /// packed(c, j) = factor * source(j, c) for keys j in [0, count), a matrix of
+  /// packed(c, j) = source(j, c) for keys j in [0, count), a matrix of
   /// keyTile columns; the keys are rounded up to whole vectors.
-  void packTransposed(Value source, int64_t stride, Value count, Value packed,
-                      Value factor = {});
+  void packTransposed(Value source, int64_t stride, Value count, Value packed);
   /// Copies packed rows [0, count) to a tensor.
   void unpackRows(Value packed, Value count, Value destination, int64_t stride,
                   Value factor = {});
