@@ -354,4 +354,22 @@ Value KernelBuilder::callLibrary(StringRef name, Value scalar) {
   return LLVM::CallOp::create(b, callee, ValueRange{scalar}).getResult();
 }
 
+Value KernelBuilder::callShared(StringRef name, Value argument,
+                                function_ref<Value(Value)> body) {
+  auto module = function->getParentOfType<ModuleOp>();
+  auto callee = module.lookupSymbol<LLVM::LLVMFuncOp>(name);
+  if (!callee) {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(module.getBody());
+    Type type = argument.getType();
+    callee = LLVM::LLVMFuncOp::create(b, name,
+                                      LLVM::LLVMFunctionType::get(type, type),
+                                      LLVM::Linkage::Internal);
+    callee.setNoInline(true);
+    b.setInsertionPointToStart(callee.addEntryBlock(b));
+    LLVM::ReturnOp::create(b, body(callee.getArgument(0)));
+  }
+  return LLVM::CallOp::create(b, callee, ValueRange{argument}).getResult();
+}
+
 } // namespace kiln::cpu

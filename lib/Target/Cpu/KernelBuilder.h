@@ -148,7 +148,11 @@ public:
               llvm::function_ref<void()> otherwise = nullptr);
 
   /// A function of the C library, declared on first use (f64 kernels only).
-  Value callLibrary(llvm::StringRef function, Value scalar);
+  Value callLibrary(llvm::StringRef name, Value scalar);
+  /// A function of this module, private and never inlined, for code that would
+  /// be too long to repeat. `body` emits it on first use.
+  Value callShared(llvm::StringRef name, Value argument,
+                   llvm::function_ref<Value(Value)> body);
 
   /// Insertion point and location of everything above.
   mlir::ImplicitLocOpBuilder b;

@@ -32,10 +32,14 @@ bool isDouble(Value x) { return getElementTypeOrSelf(x).isF64(); }
 Value callPerLane(KernelBuilder &k, StringRef function, Value x) {
   if (!isa<VectorType>(x.getType()))
     return k.callLibrary(function, x);
-  Value result = k.constantF(0, x.getType());
-  for (int64_t i = 0; i < kLanes; ++i)
-    result = k.insertLane(k.callLibrary(function, k.lane(x, i)), result, i);
-  return result;
+  return k.callShared(
+      ("kiln." + function + ".f64x16").str(), x, [&](Value lanes) {
+        Value result = k.constantF(0, lanes.getType());
+        for (int64_t i = 0; i < kLanes; ++i)
+          result = k.insertLane(k.callLibrary(function, k.lane(lanes, i)),
+                                result, i);
+        return result;
+      });
 }
 
 } // namespace

@@ -4,6 +4,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// Objects do not depend on the thread that compiles them; processors are known
+// by name.
+//
+//===----------------------------------------------------------------------===//
 
 #include "KernelBuilder.h"
 #include "VectorMath.h"

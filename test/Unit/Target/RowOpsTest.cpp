@@ -332,6 +332,14 @@ TEST_F(RowOps, Reductions) {
               "(tensor<$Rx$Cx$T>, tensor<1x$Cx$T>) -> tensor<1x$Cx$T>",
               "%y : tensor<1x$Cx$T>"},
              kFewSizes);
+  // With the sum of squares that clipping wants: rows, not one long vector.
+  runner.add({"%x: tensor<4x$Rx$Cx$T>",
+              "%y = kiln.reduce_combine %x : (tensor<4x$Rx$Cx$T>) -> "
+              "tensor<$Rx$Cx$T>\n"
+              "%s = kiln.sum_squares %y : (tensor<$Rx$Cx$T>) -> "
+              "tensor<$Rxf64>",
+              "%y : tensor<$Rx$Cx$T>, %s : tensor<$Rxf64>"},
+             kFewSizes);
 }
 
 TEST_F(RowOps, Lookups) {

@@ -4,6 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// What the files that describe ops by row programs have in common.
+//
+//===----------------------------------------------------------------------===//
 
 #ifndef KILN_DIALECT_KILN_IR_ROWSPACES_H
 #define KILN_DIALECT_KILN_IR_ROWSPACES_H
