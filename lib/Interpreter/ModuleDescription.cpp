@@ -141,6 +141,11 @@ Description describeModule(ModuleOp module, const Interpreter &interpreter) {
   build.clip = false;
   if (const ProgramInfo *train = description.findProgram("train"))
     for (const ValueInfo &input : train->inputs) {
+      if (input.name == "tokens" && input.shape.size() == 2) {
+        // Of the whole step; `kiln.model` may speak of one micro-batch.
+        description.model.batch = input.shape[0];
+        description.model.sequenceLength = input.shape[1];
+      }
       if (input.name == "clip")
         build.clip = true;
       if (input.name == "rng" && !input.shape.empty())

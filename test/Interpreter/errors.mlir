@@ -41,6 +41,9 @@
 // RUN: not kiln-run %s --entry=f --inputs=%t.good --dump=%t.none/dump 2>&1 | FileCheck %s --check-prefix=DUMP
 // DUMP: error: {{.*}}.none{{.*}}No such file or directory
 
+// RUN: not kiln-run %s --data=%s --steps=1 2>&1 | FileCheck %s --check-prefix=VOCABULARY
+// VOCABULARY: error: training needs the number of tokens: give the module the attribute kiln.model = {vocab_size = N}
+
 // RUN: %python -c "import subprocess, sys; sys.exit(subprocess.run(['kiln-run', '%s', '--entry=g']).returncode != 2)"
 // RUN: %python -c "import subprocess, sys; sys.exit(subprocess.run(['kiln-run', '%s', '--entry=f', '--inputs=%t.shape']).returncode != 3)"
 

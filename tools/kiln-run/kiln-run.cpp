@@ -164,6 +164,9 @@ static Status run(int argc, char **argv, int &exitCode) {
                    " contradicts training, which runs @train");
     if (!line->once.inputs.empty())
       return usage("--inputs contradicts training, which reads --data");
+    if (engine.description().model.vocabSize < 1)
+      return usage("training needs the number of tokens: give the module " +
+                   std::string("the attribute kiln.model = {vocab_size = N}"));
     exitCode = train(engine, *line);
   } else {
     if (Status status = parseOnceFlags(*line); !status.ok())
