@@ -316,6 +316,7 @@ void AttentionEmitter::finishUnit(Value rows) {
     Value inverse = k.broadcast(k.load(tiles.at(alphas, state), type));
     Value from = tiles.at(output, tiles.times(i, tiles.paddedDim()));
     Value to = tiles.at(current.o, tiles.times(i, shape.oStride));
+    tiles.prefetchStores(to, shape.oStride);
     for (int64_t v : llvm::seq(tiles.paddedDim() / kLanes))
       k.storeVector(
           k.mul(tiles.loadVector(tiles.at(from, v * kLanes)), inverse),

@@ -26,6 +26,9 @@ namespace {
 
 constexpr int64_t kMaxChunkVectors = 4;
 constexpr int64_t kAccumulators = 16;
+constexpr int64_t kCacheLineBits = 512;
+/// Far enough ahead to hide a miss, and no more lines than can be under way.
+constexpr int64_t kPrefetchRows = 8;
 /// Numbers of vectors that the score tile is specialised for at the diagonal.
 constexpr int64_t kDiagonalSizes = 4;
 
@@ -162,6 +165,7 @@ void AttentionTiles::unpackRows(Value packed, Value count, Value destination,
   k.loop(k.i64Constant(0), count, 1, [&](Value row) {
     Value from = at(packed, times(row, padded));
     Value to = at(destination, times(row, stride));
+    prefetchStores(to, stride);
     for (int64_t v : llvm::seq(padded / kLanes)) {
       Value x = loadVector(at(from, v * kLanes));
       if (factor)
@@ -169,6 +173,13 @@ void AttentionTiles::unpackRows(Value packed, Value count, Value destination,
       k.storeVector(x, at(to, v * kLanes), columnMask(v));
     }
   });
+}
+
+void AttentionTiles::prefetchStores(Value row, int64_t stride) {
+  int64_t bits = shape.elementType.getIntOrFloatBitWidth();
+  for (int64_t i = 0; i < shape.headDim; i += kCacheLineBits / bits)
+    LLVM::Prefetch::create(k.b, at(row, kPrefetchRows * stride + i),
+                           /*rw=*/1, /*hint=*/3, /*cache=*/1);
 }
 
 //===----------------------------------------------------------------------===//

@@ -117,6 +117,12 @@ public:
   void unpackRows(Value packed, Value count, Value destination, int64_t stride,
                   Value factor = {});
 
+  /// Asks for the row of a result that will be written a few rows after the one
+  /// at `row`. Stores wait for their line one after the other, and rows of a
+  /// tensor are too short for the processor to foresee them. Past the end of
+  /// the tensor this does nothing.
+  void prefetchStores(Value row, int64_t stride);
+
   /// Emits `body` for the score tile of a strip whose queries see
   /// [seen[0], ..., seen.back()] keys of the tile (ascending): once without a
   /// mask, and once for every number of vectors that a diagonal may need.

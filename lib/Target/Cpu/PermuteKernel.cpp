@@ -43,6 +43,8 @@ namespace {
 constexpr int64_t kGrainElements = 16 * 1024;
 /// Dimensions are looped over within a unit up to about so many elements.
 constexpr int64_t kUnitElements = 4 * 1024;
+/// Columns of a panel at least: a few lines.
+constexpr int64_t kMinPanel = 64;
 /// Slabs thinner than this are not worth a unit.
 constexpr int64_t kMinSlab = 64;
 
@@ -177,7 +179,7 @@ KernelLaunch PermuteEmitter::emit() {
 KernelLaunch PermuteEmitter::emitPanels() {
   int64_t workPerElement = across.size * reducedElements;
   int64_t panel = llvm::alignTo(
-      std::max<int64_t>(kUnitElements / workPerElement, kLanes), kLanes);
+      std::max<int64_t>(kUnitElements / workPerElement, kMinPanel), kLanes);
   int64_t panels = llvm::divideCeil(inner.size, panel);
   int64_t work = std::min(inner.size, panel) * workPerElement;
 
@@ -383,18 +385,22 @@ void PermuteEmitter::squares(Value src, Value dst, Value low, Value high) {
       k.storeVector(vectors[c], destination(plus(to, number(c), inner.dst)),
                     storeMask);
   };
-  auto strip = [&](Value i, int64_t columns) {
-    int64_t rest = across.size % kLanes, whole = across.size - rest;
-    k.loop(number(0), number(whole), kLanes,
-           [&](Value j) { square(i, columns, j, kLanes); });
-    if (rest)
-      square(i, columns, number(whole), rest);
+  // The panel is the inner loop, so that whole lines of the source are used
+  // while they are near.
+  int64_t restColumns = inner.size % kLanes;
+  int64_t restRows = across.size % kLanes;
+  Value wholeColumns = number(inner.size - restColumns);
+  Value wholeRows = number(across.size - restRows);
+  auto strip = [&](Value j, int64_t rows) {
+    k.loop(low, k.min(high, wholeColumns), kLanes,
+           [&](Value i) { square(i, kLanes, j, rows); });
+    if (restColumns)
+      k.ifThen(k.less(wholeColumns, high),
+               [&] { square(wholeColumns, restColumns, j, rows); });
   };
-  int64_t rest = inner.size % kLanes;
-  Value whole = number(inner.size - rest);
-  k.loop(low, k.min(high, whole), kLanes, [&](Value i) { strip(i, kLanes); });
-  if (rest)
-    k.ifThen(k.less(whole, high), [&] { strip(whole, rest); });
+  k.loop(number(0), wholeRows, kLanes, [&](Value j) { strip(j, kLanes); });
+  if (restRows)
+    strip(wholeRows, restRows);
 }
 
 void PermuteEmitter::elements(Value src, Value dst, Value low, Value high) {

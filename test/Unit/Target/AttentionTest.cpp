@@ -257,6 +257,12 @@ TEST(Attention, OtherKeyTiles) {
   check<float>({1, 300, 1, 1, 32, true, 0, 256});
 }
 
+TEST(Attention, NoLibraryCallsInF32) {
+  Problem<float> problem({1, 70, 2, 1, 40, true, 0.1});
+  EXPECT_EQ(forward(problem).undefinedSymbols(), std::vector<std::string>());
+  EXPECT_EQ(backward(problem).undefinedSymbols(), std::vector<std::string>());
+}
+
 TEST(Attention, Doubles) {
   check<double>({1, 65, 2, 2, 40, true});
   check<double>({1, 40, 2, 1, 8, false, 0.2});

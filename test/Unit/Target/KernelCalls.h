@@ -59,6 +59,10 @@ public:
     }
   }
 
+  std::vector<std::string> undefinedSymbols() const {
+    return library->undefinedSymbols();
+  }
+
   cpu::KernelLaunch launch;
 
 private:
