@@ -16,6 +16,15 @@
 using namespace mlir;
 using namespace kiln;
 
+/// Ends a level with the check of its invariant.
+static void addLevelCheck(OpPassManager &passes, StringRef level) {
+  VerifyLevelOptions options;
+  options.level = level.str();
+  passes.addPass(createVerifyLevel(options));
+}
+
+void kiln::buildForwardPipeline(OpPassManager &passes) { addLevelCheck(passes, "forward"); }
+
 void kiln::buildStepPipeline(OpPassManager &passes, const StepOptions &options) {
   // Equal reads and subexpressions become one before they are differentiated.
   passes.addPass(createCanonicalizerPass());
@@ -34,6 +43,7 @@ void kiln::buildStepPipeline(OpPassManager &passes, const StepOptions &options) 
   evaluation.evaluation = options.evaluation;
   passes.addPass(createBuildEvaluation(evaluation));
   passes.addPass(createCanonicalizerPass());
+  addLevelCheck(passes, "step");
 }
 
 void kiln::buildPlanPipeline(OpPassManager &passes, const PlanOptions &options) {
@@ -43,12 +53,14 @@ void kiln::buildPlanPipeline(OpPassManager &passes, const PlanOptions &options) 
   numerics.maxThreads = options.maxThreads;
   passes.addPass(createSetNumerics(numerics));
   passes.addPass(createCanonicalizerPass());
+  addLevelCheck(passes, "planned");
 }
 
 void kiln::buildDispatchPipeline(OpPassManager &passes, const DispatchOptions &options) {
   FormDispatchesOptions form;
   form.fuse = options.fuse;
   passes.addPass(createFormDispatches(form));
+  addLevelCheck(passes, "dispatched");
 }
 
 void kiln::buildSchedulePipeline(OpPassManager &passes, const PlanOptions &options) {

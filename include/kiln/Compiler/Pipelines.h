@@ -18,6 +18,9 @@
 
 namespace kiln {
 
+/// Checks what was imported or read.
+void buildForwardPipeline(mlir::OpPassManager &passes);
+
 /// forward -> step
 struct StepOptions : mlir::PassPipelineOptions<StepOptions> {
   Option<std::string> optimizer{*this, "optimizer", llvm::cl::desc("as in kilnc --optimizer"),

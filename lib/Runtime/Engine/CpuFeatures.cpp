@@ -16,8 +16,9 @@
 namespace kiln {
 
 /// LLVM's name and Linux's, where they differ by more than punctuation.
-static constexpr std::array<std::pair<const char *, const char *>, 10>
+static constexpr std::array<std::pair<const char *, const char *>, 11>
     otherNames = {{{"64bit", "lm"},
+                   {"bmi", "bmi1"},
                    {"crc32", "sse42"},
                    {"lzcnt", "abm"},
                    {"pclmul", "pclmulqdq"},
@@ -29,8 +30,11 @@ static constexpr std::array<std::pair<const char *, const char *>, 10>
                    {"x87", "fpu"}}};
 
 /// The vector extensions: what a kernel can use and some CPU lacks. Linux does
-/// not list every other feature that LLVM knows.
+/// not list every other feature that LLVM knows; avx10.1 is only a name for
+/// AVX-512 extensions that are listed each.
 static bool isChecked(const std::string &name) {
+  if (name.rfind("avx10", 0) == 0)
+    return false;
   static constexpr std::array<const char *, 9> prefixes = {
       "avx", "sse", "ssse", "fma", "f16c", "bmi", "amx", "lzcnt", "popcnt"};
   return std::any_of(prefixes.begin(), prefixes.end(), [&](const char *prefix) {

@@ -330,11 +330,13 @@ LogicalResult DispatchFormer::run() {
     }
   }
   // Constants that a library call, a view or the program's end reads need a kernel.
-  for (Operation *op : ops)
-    if (isa<ConstantOp>(op))
-      if (llvm::any_of(op->getUsers(), [&](Operation *user) { return !groupOf.lookup(user); }))
-        if (failed(addOp(op)))
-          return failure();
+  SmallVector<ConstantOp> copied;
+  for (ConstantOp constant : block.getOps<ConstantOp>()) {
+    if (llvm::all_of(constant->getUsers(), [&](Operation *user) { return groupOf.lookup(user); }))
+      copied.push_back(constant);
+    else if (failed(addOp(constant)))
+      return failure();
+  }
 
   for (auto &group : groups)
     if (!group->members.empty())
@@ -347,9 +349,8 @@ LogicalResult DispatchFormer::run() {
   for (auto &group : groups)
     for (Operation *op : llvm::reverse(group->members))
       op->erase();
-  for (Operation *op : ops)
-    if (!groupOf.lookup(op) && isa<ConstantOp>(op) && op->use_empty())
-      op->erase();
+  for (ConstantOp constant : copied)
+    constant.erase();
   return success();
 }
 

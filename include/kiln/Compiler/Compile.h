@@ -1,0 +1,46 @@
+//===- Compile.h - From a model to an executable ----------------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_COMPILER_COMPILE_H
+#define KILN_COMPILER_COMPILE_H
+
+#include "kiln/Runtime/Status.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace kiln {
+
+/// Where compilation stops and what is written.
+enum class Stage { Forward, Step, Planned, Dispatch, Schedule, Plan, Llvm, Object, Executable };
+
+struct CompileOptions {
+  std::string model;  ///< Hugging Face directory, .mlir or .mlirbc
+  std::string output; ///< "-" is standard output (not for objects and executables)
+  Stage stage = Stage::Executable;
+  int64_t batch = 1;          ///< sequences per step
+  int64_t sequenceLength = 0; ///< 0: as many as the model has positions
+  int64_t microbatches = 1;
+  std::string optimizer = "adamw";
+  std::string precision = "fp32";
+  bool clip = true, evaluation = true, emitGradients = false, fuse = true;
+  int64_t maxThreads = 1;
+  std::optional<double> dropout;
+  std::string mcpu; ///< empty: this machine
+  std::string commandLine;
+  /// The folder with libKilnRuntime.a and its companions.
+  std::string libraryDirectory;
+};
+
+/// Compiles; prints one line on standard error when it fails, and says with which
+/// code the program should exit.
+ExitCode compile(const CompileOptions &options);
+
+} // namespace kiln
+
+#endif // KILN_COMPILER_COMPILE_H

@@ -1,0 +1,294 @@
+//===- Compile.cpp - From a model to an executable --------------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "kiln/Compiler/Compile.h"
+
+#include "Link.h"
+
+#include "kiln/Compiler/Pipelines.h"
+#include "kiln/Compiler/Registration.h"
+#include "kiln/Dialect/Kiln/Transforms/Optimizer.h"
+#include "kiln/Dialect/Kiln/Transforms/Passes.h"
+#include "kiln/Import/HuggingFace.h"
+#include "kiln/Target/Cpu/CodeGen.h"
+#include "kiln/Target/Cpu/EmitKernel.h"
+#include "kiln/Target/Cpu/ProgramWriter.h"
+
+#include "mlir/IR/Verifier.h"
+#include "mlir/InitAllDialects.h"
+#include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassManager.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/SourceMgr.h"
+#include "llvm/Support/ToolOutputFile.h"
+
+using namespace mlir;
+using namespace kiln;
+
+namespace {
+
+/// One compilation: reads the model, runs the levels, writes the result.
+class Compilation {
+public:
+  explicit Compilation(const CompileOptions &options) : options(options), context(makeRegistry()) {}
+  Status run();
+
+private:
+  static DialectRegistry makeRegistry();
+  Status checkOptions();
+  Status readModel();
+  Status readModelFile();
+  Status runLevels();
+  Status generateCode();
+  Status write(StringRef what);
+  Status writeModule(ModuleOp module);
+
+  const CompileOptions &options;
+  MLIRContext context;
+  OwningOpRef<ModuleOp> module;
+  std::string diagnostics;
+};
+
+} // namespace
+
+DialectRegistry Compilation::makeRegistry() {
+  DialectRegistry registry;
+  kiln::registerAllDialects(registry);
+  return registry;
+}
+
+Status Compilation::checkOptions() {
+  auto usage = [](std::string message) { return Status(ExitCode::Usage, std::move(message)); };
+  if (options.batch < 1)
+    return usage("--batch is " + std::to_string(options.batch) + ", expected a positive number");
+  if (options.microbatches < 1 || options.batch % options.microbatches)
+    return usage("--microbatches is " + std::to_string(options.microbatches) +
+                 ", expected a number that divides --batch=" + std::to_string(options.batch));
+  if (options.maxThreads < 1 || options.maxThreads > 1024)
+    return usage("--max-threads is " + std::to_string(options.maxThreads) + ", expected 1 to 1024");
+  if (options.precision != "fp32" && options.precision != "fp64")
+    return usage("--precision is '" + options.precision + "', expected fp32 or fp64");
+  std::string error;
+  if (!OptimizerSpec::parse(options.optimizer, error))
+    return usage("--optimizer: " + error);
+  return Status();
+}
+
+Status Compilation::readModel() {
+  if (!isModelDirectory(options.model))
+    return readModelFile();
+  ImportOptions import;
+  import.batch = options.batch / options.microbatches;
+  import.sequenceLength = options.sequenceLength;
+  import.elementType = options.precision == "fp64" ? FloatType(Float64Type::get(&context))
+                                                   : FloatType(Float32Type::get(&context));
+  import.dropout = options.dropout;
+  auto imported = importHuggingFace(context, options.model, import);
+  llvm::Error error = imported ? checkWeights(**imported, options.model) : imported.takeError();
+  if (error) {
+    ExitCode code = ExitCode::BadInput;
+    if (error.isA<ImportError>())
+      error = llvm::handleErrors(std::move(error), [&](std::unique_ptr<ImportError> import) -> llvm::Error {
+        code = import->getExitCode();
+        return llvm::Error(std::move(import));
+      });
+    return Status(code, llvm::toString(std::move(error)));
+  }
+  module = std::move(*imported);
+  return Status();
+}
+
+/// A program in the dialect: its shapes are in the file.
+Status Compilation::readModelFile() {
+  if (!llvm::sys::fs::exists(options.model))
+    return Status::badInput("model '" + options.model +
+                            "' does not exist: expected a Hugging Face directory or a .mlir file");
+  module = parseSourceFile<ModuleOp>(options.model, &context);
+  if (!module)
+    return Status::badInput("model '" + options.model + "': " + diagnostics);
+  bool hasForward = false;
+  for (ProgramOp program : module->getOps<ProgramOp>())
+    hasForward |= program.getKind() == ProgramKind::Forward;
+  if (!hasForward)
+    return Status::badInput("model '" + options.model + "' has no kiln.program of kind forward");
+  int64_t vocabulary = 0, batch = 0, length = 0;
+  module->walk([&](Operation *op) {
+    if (auto embedding = dyn_cast<EmbeddingOp>(op))
+      vocabulary = embedding.getTable().getType().getDimSize(0);
+  });
+  for (ProgramOp program : module->getOps<ProgramOp>())
+    if (BlockArgument tokens = program.getInput("tokens")) {
+      auto type = tensorTypeOf(tokens);
+      if (type.getRank() == 2) {
+        batch = type.getDimSize(0);
+        length = type.getDimSize(1);
+      }
+    }
+  if (!(*module)->hasAttr("kiln.model")) {
+    Builder b(&context);
+    (*module)->setAttr(
+        "kiln.model",
+        b.getDictionaryAttr({b.getNamedAttr("type", b.getStringAttr("mlir")),
+                             b.getNamedAttr("name", b.getStringAttr(llvm::sys::path::stem(options.model))),
+                             b.getNamedAttr("vocab_size", b.getI64IntegerAttr(vocabulary)),
+                             b.getNamedAttr("batch", b.getI64IntegerAttr(batch)),
+                             b.getNamedAttr("sequence_length", b.getI64IntegerAttr(length)),
+                             b.getNamedAttr("has_weights", b.getBoolAttr(false)),
+                             b.getNamedAttr("files", b.getArrayAttr({}))}));
+  }
+  return Status();
+}
+
+Status Compilation::runLevels() {
+  PassManager passes(&context);
+  StepOptions step;
+  step.optimizer = options.optimizer;
+  step.clip = options.clip;
+  step.microbatches = options.microbatches;
+  step.evaluation = options.evaluation;
+  step.keepGradients = options.emitGradients;
+  PlanOptions plan;
+  plan.maxThreads = options.maxThreads;
+  DispatchOptions dispatch;
+  dispatch.fuse = options.fuse;
+  buildForwardPipeline(passes);
+  if (options.stage >= Stage::Step)
+    buildStepPipeline(passes, step);
+  if (options.stage >= Stage::Planned)
+    buildPlanPipeline(passes, plan);
+  if (options.stage >= Stage::Dispatch)
+    buildDispatchPipeline(passes, dispatch);
+  if (options.stage >= Stage::Schedule)
+    buildSchedulePipeline(passes, plan);
+  if (failed(passes.run(*module)))
+    return Status::badInput("model '" + options.model + "': " + diagnostics);
+  return Status();
+}
+
+Status Compilation::write(StringRef what) {
+  std::error_code failure;
+  llvm::ToolOutputFile file(options.output, failure, llvm::sys::fs::OF_None);
+  if (failure)
+    return Status::error("cannot write '" + options.output + "': " + failure.message());
+  file.os() << what;
+  file.os().flush();
+  if (file.os().has_error()) {
+    std::string message = file.os().error().message();
+    file.os().clear_error();
+    return Status::error("cannot write '" + options.output + "': " + message);
+  }
+  file.keep();
+  return Status();
+}
+
+Status Compilation::writeModule(ModuleOp written) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  written.print(stream);
+  stream << "\n";
+  return write(text);
+}
+
+/// The small files of the model directory that a saved model needs.
+static Result<std::vector<std::pair<std::string, std::string>>> readSmallFiles(ModuleOp module,
+                                                                               StringRef directory) {
+  std::vector<std::pair<std::string, std::string>> files;
+  auto model = module->getAttrOfType<DictionaryAttr>("kiln.model");
+  auto names = model ? model.getAs<ArrayAttr>("files") : ArrayAttr();
+  for (Attribute name : names ? names.getValue() : ArrayRef<Attribute>()) {
+    llvm::SmallString<128> path(directory);
+    llvm::sys::path::append(path, cast<StringAttr>(name).getValue());
+    auto buffer = llvm::MemoryBuffer::getFile(path);
+    if (!buffer)
+      return Status::badInput("cannot read '" + path.str().str() + "': " + buffer.getError().message());
+    files.push_back({cast<StringAttr>(name).getValue().str(), (*buffer)->getBuffer().str()});
+  }
+  return files;
+}
+
+Status Compilation::generateCode() {
+  auto processor = cpu::getProcessor(options.mcpu);
+  if (!processor)
+    return Status(ExitCode::Usage, "--mcpu: " + llvm::toString(processor.takeError()));
+  cpu::BuildRecord record;
+  record.version = KILN_VERSION;
+  record.optimizer = options.optimizer;
+  record.precision = options.precision;
+  record.commandLine = options.commandLine;
+  record.microbatches = options.microbatches;
+  record.maxThreads = options.maxThreads;
+  record.clip = options.clip;
+  record.eval = options.evaluation;
+  record.dropout = options.dropout.value_or(0);
+  record.processor = *processor;
+  auto model = (*module)->getAttrOfType<DictionaryAttr>("kiln.model");
+  record.batch = model.getAs<IntegerAttr>("batch").getInt() * options.microbatches;
+
+  if (options.stage == Stage::Plan)
+    return write(llvm::formatv("{0:2}\n", llvm::json::Value(cpu::writePlan(*module, record))).str());
+
+  auto files = readSmallFiles(*module, options.model);
+  if (!files.ok())
+    return files.status();
+  record.files = std::move(*files);
+
+  OwningOpRef<ModuleOp> kernels = ModuleOp::create(UnknownLoc::get(&context));
+  cpu::KernelIndex index;
+  std::vector<std::string> names;
+  for (rt::KernelOp kernel : module->getOps<rt::KernelOp>()) {
+    auto launch = cpu::emitKernel(*kernels, kernel);
+    if (failed(launch))
+      return Status::error("internal error: " + diagnostics);
+    index[kernel.getSymName()] = {static_cast<int64_t>(names.size()), *launch};
+    names.push_back(kernel.getSymName().str());
+  }
+  if (options.stage == Stage::Llvm)
+    return writeModule(*kernels);
+  auto object = cpu::compileToObject(*kernels, *processor);
+  if (!object)
+    return Status::error("internal error: " + llvm::toString(object.takeError()));
+  if (options.stage == Stage::Object)
+    return write(StringRef(object->data(), object->size()));
+
+  std::string description =
+      llvm::formatv("{0}", llvm::json::Value(cpu::writeProgram(*module, index, record))).str();
+  return linkExecutable({StringRef(object->data(), object->size()), names, description,
+                         options.libraryDirectory, options.output});
+}
+
+Status Compilation::run() {
+  if (Status status = checkOptions(); !status.ok())
+    return status;
+  // The first error of the compiler becomes part of the one line that users see.
+  ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
+    if (diagnostic.getSeverity() == DiagnosticSeverity::Error && diagnostics.empty()) {
+      llvm::raw_string_ostream stream(diagnostics);
+      if (auto loc = diagnostic.getLocation()->findInstanceOf<FileLineColLoc>())
+        stream << "line " << loc.getLine() << ": ";
+      stream << diagnostic;
+      for (Diagnostic &note : diagnostic.getNotes())
+        stream << " (" << note << ")";
+    }
+    return success();
+  });
+  if (Status status = readModel(); !status.ok())
+    return status;
+  if (Status status = runLevels(); !status.ok())
+    return status;
+  if (options.stage <= Stage::Schedule)
+    return writeModule(*module);
+  return generateCode();
+}
+
+ExitCode kiln::compile(const CompileOptions &options) {
+  Status status = Compilation(options).run();
+  if (!status.ok())
+    llvm::errs() << "kilnc: " << status.message() << "\n";
+  return status.code();
+}

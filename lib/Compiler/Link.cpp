@@ -1,0 +1,118 @@
+//===- Link.cpp - Link an executable ----------------------------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Link.h"
+
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/Program.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace llvm;
+using namespace kiln;
+
+namespace {
+
+/// A folder that disappears with all its files.
+class TemporaryDirectory {
+public:
+  std::error_code create() { return sys::fs::createUniqueDirectory("kilnc", path); }
+  ~TemporaryDirectory() {
+    if (!path.empty())
+      (void)sys::fs::remove_directories(path);
+  }
+  std::string file(StringRef name) const {
+    SmallString<128> full(path);
+    sys::path::append(full, name);
+    return full.str().str();
+  }
+
+private:
+  SmallString<128> path;
+};
+
+} // namespace
+
+static Status writeFile(const std::string &path, StringRef contents) {
+  std::error_code failure;
+  raw_fd_ostream stream(path, failure);
+  if (!failure) {
+    stream << contents;
+    stream.close();
+    failure = stream.error();
+    stream.clear_error();
+  }
+  if (failure)
+    return Status::error("cannot write '" + path + "': " + failure.message());
+  return Status();
+}
+
+/// The kernel table and the description, as the runtime's main() expects them.
+static std::string assemblyOf(ArrayRef<std::string> kernels, const std::string &descriptionFile) {
+  std::string text;
+  raw_string_ostream stream(text);
+  stream << "  .section .data.rel.ro,\"aw\"\n  .p2align 3\n"
+         << "  .globl kiln_kernel_table\nkiln_kernel_table:\n";
+  for (const std::string &kernel : kernels)
+    stream << "  .quad \"" << kernel << "\"\n";
+  stream << "  .quad 0\n  .section .rodata\n  .p2align 3\n"
+         << "  .globl kiln_kernel_count\nkiln_kernel_count:\n  .quad " << kernels.size() << "\n"
+         << "  .globl kiln_program_json_size\nkiln_program_json_size:\n  .quad 1f - kiln_program_json\n"
+         << "  .globl kiln_program_json\nkiln_program_json:\n  .incbin \"" << descriptionFile << "\"\n1:\n"
+         << "  .section .note.GNU-stack,\"\",@progbits\n";
+  return text;
+}
+
+Status kiln::linkExecutable(const LinkInput &input) {
+  TemporaryDirectory directory;
+  if (std::error_code failure = directory.create())
+    return Status::error("cannot create a temporary folder: " + failure.message());
+  std::string object = directory.file("kernels.o"), json = directory.file("program.json"),
+              assembly = directory.file("program.s"), log = directory.file("link.log");
+  for (auto [path, contents] : {std::pair(object, input.object.str()), {json, input.description.str()},
+                                {assembly, assemblyOf(input.kernels, json)}})
+    if (Status status = writeFile(path, contents); !status.ok())
+      return status;
+
+  auto driver = sys::findProgramByName(KILN_LINK_DRIVER);
+  if (!driver)
+    driver = sys::findProgramByName("clang");
+  if (!driver)
+    return Status::error("cannot find the compiler driver '" KILN_LINK_DRIVER "' to link with; install clang-22");
+  std::string partial = input.output.str() + ".partial";
+  std::vector<std::string> arguments = {*driver, "-fuse-ld=lld", "-o", partial, object, assembly};
+  for (StringRef library : {"libKilnRuntime.a", "libKilnTraining.a", "libKilnFiles.a"}) {
+    SmallString<128> path(input.libraryDirectory);
+    sys::path::append(path, library);
+    if (!sys::fs::exists(path))
+      return Status::error("cannot find the runtime library '" + path.str().str() + "'; build kiln completely");
+    arguments.push_back(path.str().str());
+  }
+  for (StringRef library : {KILN_RUNTIME_LIBRARIES}) {
+    arguments.push_back(library.str());
+    arguments.push_back("-Wl,-rpath," + sys::path::parent_path(library).str());
+  }
+  for (StringRef argument : {"-lstdc++", "-lm", "-pthread"})
+    arguments.push_back(argument.str());
+
+  std::vector<StringRef> views(arguments.begin(), arguments.end());
+  std::optional<StringRef> redirects[] = {StringRef(), StringRef(log), StringRef(log)};
+  std::string error;
+  int code = sys::ExecuteAndWait(*driver, views, std::nullopt, redirects, 0, 0, &error);
+  if (code != 0) {
+    if (auto buffer = MemoryBuffer::getFile(log))
+      error += (*buffer)->getBuffer().take_front(2000).str();
+    (void)sys::fs::remove(partial);
+    return Status::error("linking '" + input.output.str() + "' failed: " + error);
+  }
+  if (std::error_code failure = sys::fs::rename(partial, input.output)) {
+    (void)sys::fs::remove(partial);
+    return Status::error("cannot write '" + input.output.str() + "': " + failure.message());
+  }
+  return Status();
+}
