@@ -17,9 +17,8 @@
 //
 // Scores are computed for kRowBlock queries by `keyTile` keys at a time. What
 // does not exist is handled without branches in the products:
-//  - queries past the end of the sequence repeat the last one. They compute the
-//    same bits as it, so where their results are stored over its results
-//    nothing changes, and sums over queries leave them out;
+//  - queries past the end of the sequence repeat the last one. Nothing of them
+//    is stored, and sums over queries leave them out;
 //  - keys that a query does not see are masked in the score tile. Vectors of 16
 //    keys that no query of a strip sees are not computed at all, and sums over
 //    keys end at the last key that some query of the strip sees;
