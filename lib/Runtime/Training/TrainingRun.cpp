@@ -184,7 +184,8 @@ Status TrainingRun::validate() {
     return Status();
   int64_t sequences = files_.valData->sequencesPerEpoch(evaluate_->length());
   if (options_.valBatches > 0)
-    sequences = std::min(sequences, options_.valBatches * evaluate_->batch());
+    sequences = std::min(sequences, options_.valBatches *
+                                        engine_.description().model.batch);
   double sum = 0;
   int64_t targets = 0;
   for (int64_t first = 0; first < sequences && !stopRequested();

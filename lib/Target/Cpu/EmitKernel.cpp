@@ -165,9 +165,19 @@ FailureOr<KernelLaunch> cpu::emitKernel(ModuleOp module, rt::KernelOp kernel) {
     auto rows = buildRowProgram(body, (*kernel.getSpace())[0], (*kernel.getSpace())[1]);
     if (failed(rows))
       return kernel.emitOpError("has no row program");
+    // Rows of the program need not be rows of the tensors: a dense tensor is dense
+    // in any shape, others have the program's columns.
     SmallVector<Layout> layouts;
-    for (int64_t stride : kernel.getRowStrides())
-      layouts.push_back({stride});
+    SmallVector<Value> values(body.getArguments());
+    llvm::append_range(values, body.getTerminator()->getOperands());
+    for (auto [value, stride] : llvm::zip(values, kernel.getRowStrides())) {
+      auto type = tensorTypeOf(value);
+      bool dense = stride == getColumnCount(type) || getRowCount(type) == 1;
+      if (!dense && getColumnCount(type) != rows->cols)
+        return kernel.emitOpError("reads rows of ")
+               << getColumnCount(type) << " elements, " << stride << " apart, as rows of " << rows->cols;
+      layouts.push_back({dense ? rows->cols : stride});
+    }
     return emitRowKernel(module, kernel.getSymName(), *rows, layouts);
   }
   case Family::Attention:
