@@ -1,43 +1,131 @@
-//===- Arena.cpp - Offsets of buffers in one arena --------------*- C++ -*-===//
+//===- Arena.cpp - Offsets of buffers in one static arena -------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// Splits the buffers into problems that are independent in time and lowers the
+// tallest first: greedy orders, then the exact search at the lowest height that
+// could matter, then at heights in between by bisection. No problem has to be
+// lower than another one must be, so the target only rises.
+//
+//===----------------------------------------------------------------------===//
 
 #include "kiln/Planner/Arena.h"
 
-#include <algorithm>
-#include <numeric>
+#include "ArenaProblem.h"
+#include "ArenaSearch.h"
 
 using namespace kiln;
+using namespace kiln::arena;
 
-ArenaPlan kiln::assignOffsets(llvm::ArrayRef<ArenaBuffer> buffers, const ArenaOptions &) {
-  ArenaPlan plan;
-  plan.method = "size-first best fit";
-  plan.offsets.assign(buffers.size(), -1);
-  std::vector<size_t> order(buffers.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return buffers[a].size > buffers[b].size; });
-  std::vector<size_t> placed;
-  for (size_t i : order) {
-    const ArenaBuffer &buffer = buffers[i];
-    std::vector<std::pair<int64_t, int64_t>> busy;
-    for (size_t j : placed)
-      if (buffers[j].lower < buffer.upper && buffer.lower < buffers[j].upper)
-        busy.push_back({plan.offsets[j], plan.offsets[j] + buffers[j].size});
-    std::sort(busy.begin(), busy.end());
-    int64_t at = 0, best = -1, bestGap = INT64_MAX;
-    for (auto [begin, end] : busy) {
-      if (begin - at >= buffer.size && begin - at < bestGap) {
-        best = at;
-        bestGap = begin - at;
-      }
-      at = std::max(at, (end + buffer.alignment - 1) / buffer.alignment * buffer.alignment);
+/// The search keeps a list of items per section; beyond this many entries in
+/// all, only the greedy orders are used.
+static constexpr size_t kMaxSectionEntries = size_t(32) << 20;
+
+namespace {
+struct Solution {
+  const Problem *problem;
+  Placement placement;
+  int64_t lowerBound;
+  std::string method;
+};
+} // namespace
+
+static bool isSearchable(const Problem &problem, uint64_t steps) {
+  size_t entries = 0;
+  for (const Item &item : problem.items)
+    entries += item.numSections();
+  return entries <= kMaxSectionEntries && entries < steps / 16;
+}
+
+/// Lowers a solution towards `target`, below which nothing is gained. Raises
+/// its lower bound where the search proves that a height is out of reach.
+static void lower(Solution &solution, int64_t target, Effort &effort,
+                  uint64_t &nodes) {
+  if (!isSearchable(*solution.problem, effort.left()))
+    return;
+  ArenaSearch search(*solution.problem);
+  // Heights up to `tried` have been given up; the first try gets the most.
+  int64_t tried = target - 1, candidate = target;
+  uint64_t share = 2;
+  while (tried + 1 < solution.placement.height && !effort.exhausted()) {
+    Effort slice(effort.left() / share);
+    share = 4;
+    ArenaSearch::Outcome outcome = search.fit(candidate, slice);
+    effort.spend(slice.spent());
+    if (outcome == ArenaSearch::Outcome::Fits) {
+      solution.placement = search.placement();
+      solution.method = "search";
+    } else {
+      tried = candidate;
+      if (outcome == ArenaSearch::Outcome::Infeasible)
+        solution.lowerBound = std::max(solution.lowerBound, candidate + 1);
     }
-    plan.offsets[i] = best >= 0 ? best : at;
-    plan.height = std::max(plan.height, plan.offsets[i] + buffer.size);
-    placed.push_back(i);
+    candidate = tried + (solution.placement.height - tried) / 2;
   }
+  nodes += search.nodes();
+}
+
+ArenaPlan kiln::assignOffsets(llvm::ArrayRef<ArenaBuffer> buffers,
+                              const ArenaOptions &options) {
+  ArenaPlan plan;
+  plan.offsets.assign(buffers.size(), 0);
+  plan.optimal = true;
+  plan.method = "nothing to place";
+  int64_t unit = 1;
+  std::vector<Problem> problems = reduce(buffers, unit);
+  if (problems.empty())
+    return plan;
+
+  int64_t maxLoad = 0;
+  for (const Problem &problem : problems)
+    maxLoad = std::max(maxLoad, problem.maxLoad());
+  int64_t target = std::max(maxLoad, options.capacity / unit);
+
+  Effort effort(options.effort);
+  std::vector<Solution> solutions;
+  for (const Problem &problem : problems) {
+    Solution solution = {&problem, {}, problem.maxLoad(), ""};
+    solution.placement =
+        placeGreedily(problem, target, effort, solution.method);
+    solutions.push_back(std::move(solution));
+  }
+  std::sort(solutions.begin(), solutions.end(),
+            [](const Solution &a, const Solution &b) {
+              return a.placement.height != b.placement.height
+                         ? a.placement.height > b.placement.height
+                         : a.problem < b.problem;
+            });
+  size_t toLower = 0;
+  while (toLower < solutions.size() &&
+         solutions[toLower].placement.height > target)
+    ++toLower;
+  for (size_t i = 0; i < toLower; ++i) {
+    if (solutions[i].placement.height > target) {
+      Effort slice(effort.left() / (toLower - i));
+      lower(solutions[i], target, slice, plan.nodes);
+      effort.spend(slice.spent());
+    }
+    target = std::max(target, solutions[i].placement.height);
+  }
+
+  int64_t height = 0, lowerBound = 0;
+  for (const Solution &solution : solutions) {
+    if (solution.placement.height > height) {
+      height = solution.placement.height;
+      plan.method = solution.method;
+    }
+    lowerBound = std::max(lowerBound, solution.lowerBound);
+    for (size_t i = 0; i < solution.problem->items.size(); ++i)
+      plan.offsets[solution.problem->source[i]] =
+          solution.placement.offsets[i] * unit;
+  }
+  plan.height = height * unit;
+  plan.maxLive = maxLoad * unit;
+  plan.lowerBound = lowerBound * unit;
+  plan.optimal = height == lowerBound;
+  plan.steps = effort.spent();
   return plan;
 }

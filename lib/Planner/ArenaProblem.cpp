@@ -21,9 +21,8 @@ using namespace kiln;
 using namespace kiln::arena;
 
 /// The positions at which sections end, ascending.
-static std::vector<int32_t>
-findSectionEnds(llvm::ArrayRef<ArenaBuffer> buffers,
-                llvm::ArrayRef<int32_t> live) {
+static std::vector<int32_t> findSectionEnds(llvm::ArrayRef<ArenaBuffer> buffers,
+                                            llvm::ArrayRef<int32_t> live) {
   std::vector<int32_t> births, deaths;
   for (int32_t index : live) {
     births.push_back(buffers[index].lower);
@@ -74,8 +73,9 @@ std::vector<Problem> arena::reduce(llvm::ArrayRef<ArenaBuffer> buffers,
                     sectionOf(buffer.lower), sectionOf(buffer.upper),
                     int64_t(buffer.upper) - buffer.lower};
   }
-  std::stable_sort(live.begin(), live.end(), [&](int32_t a, int32_t b) {
-    return items[a].first < items[b].first;
+  std::sort(live.begin(), live.end(), [&](int32_t a, int32_t b) {
+    return items[a].first != items[b].first ? items[a].first < items[b].first
+                                            : a < b;
   });
 
   std::vector<Problem> problems;

@@ -33,7 +33,7 @@ struct Item {
   int64_t alignment; ///< in units
   int32_t first;     ///< sections [first, last)
   int32_t last;
-  int64_t duration; ///< original positions, for orders that weigh time
+  int64_t duration; ///< in original positions
 
   int32_t numSections() const { return last - first; }
   bool conflictsWith(const Item &other) const {

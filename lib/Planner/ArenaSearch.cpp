@@ -5,32 +5,107 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The tree search itself; see ArenaSearch.h. It keeps its own stack, because a
-// path is as deep as the problem has items. All state is indexed by an item's
-// rank in the key order, so that comparing keys is comparing indices.
+// The tree search; ArenaSearch.h explains it. Paths can be as deep as the
+// problem has items, so the search keeps its own stack. The bounds are in
+// ArenaBounds.cpp, the key orders in ArenaSearchOrder.cpp.
 //
 //===----------------------------------------------------------------------===//
 
 #include "ArenaSearch.h"
 
-#include <cassert>
-#include <limits>
 #include <numeric>
+#include <utility>
 
 using namespace kiln;
 using namespace kiln::arena;
 
-static constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
+/// Nodes of the first run, how much longer each run is than the one before, and
+/// how much of a section's weight it inherits.
+static constexpr double kFirstNodeLimit = 1000;
+static constexpr double kNodeLimitGrowth = 1.02;
+static constexpr double kWeightKept = 0.9;
 
 ArenaSearch::ArenaSearch(const Problem &problem)
     : problem(problem), numItems(static_cast<int32_t>(problem.items.size())),
       numSections(static_cast<int32_t>(problem.load.size())),
-      weight(problem.load.size(), 0.0) {}
+      weights(problem.load.size(), 0.0) {}
 
-void ArenaSearch::setOrder(const std::vector<int32_t> &order) {
-  rankToItem = order;
+ArenaSearch::Outcome ArenaSearch::fit(int64_t newCapacity, Effort &effort) {
+  capacity = newCapacity;
+  // A run shorter than a path to a leaf could not succeed.
+  double nodeLimit = std::max(kFirstNodeLimit, 2.0 * numItems);
+  for (unsigned run = 0;; ++run) {
+    setOrder(makeOrder(run));
+    Outcome outcome = runOnce(static_cast<uint64_t>(nodeLimit), effort);
+    effort.spend(std::exchange(steps, 0));
+    if (outcome == Outcome::Fits)
+      keepPlacement();
+    if (outcome != Outcome::Unknown || effort.exhausted())
+      return outcome;
+    nodeLimit *= kNodeLimitGrowth;
+    for (double &weight : weights)
+      weight *= kWeightKept;
+  }
+}
+
+ArenaSearch::Outcome ArenaSearch::runOnce(uint64_t nodeLimit, Effort &effort) {
+  for (int32_t rank = 0; rank < numItems; ++rank)
+    pool.push_back(rank);
+  for (int64_t load : problem.load)
+    if (load > capacity)
+      return Outcome::Infeasible;
+  openFrame({0, pool.size()});
+
+  uint64_t nodes = 0;
+  enum { Choose, Descend, Refuted } next = Choose;
+  while (!frames.empty()) {
+    Frame &frame = frames.back();
+    switch (next) {
+    case Choose: {
+      effort.spend(std::exchange(steps, 0));
+      ++totalNodes;
+      if (++nodes > nodeLimit || effort.exhausted())
+        return Outcome::Unknown;
+      frame.item = choose(frame);
+      if (frame.item < 0) { // Everything sleeps: nothing could be lowest.
+        frames.pop_back();
+        next = Refuted;
+      } else if (place(frame, frame.item)) {
+        split(frame, frame.item);
+        next = Descend;
+      } else {
+        next = Refuted;
+      }
+      break;
+    }
+    case Descend: // Solve the next part; without one, the node is solved.
+      if (parts.size() > frame.partsMark) {
+        Part part = parts.back();
+        parts.pop_back();
+        openFrame(part);
+        next = Choose;
+      } else {
+        frames.pop_back();
+      }
+      break;
+    case Refuted: // The item is not at its floor.
+      undo(frame);
+      if (sleep(frame, frame.item)) {
+        frame.trailMark = trail.size();
+        next = Choose;
+      } else {
+        frames.pop_back();
+      }
+      break;
+    }
+  }
+  return next == Descend ? Outcome::Fits : Outcome::Infeasible;
+}
+
+void ArenaSearch::setOrder(std::vector<int32_t> order) {
+  itemOfRank = std::move(order);
   items.clear();
-  for (int32_t item : order)
+  for (int32_t item : itemOfRank)
     items.push_back(problem.items[item]);
 
   hasTwin.assign(numItems, false);
@@ -45,8 +120,7 @@ void ArenaSearch::setOrder(const std::vector<int32_t> &order) {
   for (const Item &item : items)
     for (int32_t s = item.first; s < item.last; ++s) {
       ++sectionBegin[s + 1];
-      if (s != item.first)
-        ++crossing[s];
+      crossing[s] += s != item.first;
     }
   std::partial_sum(sectionBegin.begin(), sectionBegin.end(),
                    sectionBegin.begin());
@@ -60,343 +134,166 @@ void ArenaSearch::setOrder(const std::vector<int32_t> &order) {
   floors.assign(numItems, 0);
   bounds.assign(numItems, 0);
   offsets.assign(numItems, 0);
+  sleepFloors.assign(numItems, -1);
   isPlaced.assign(numItems, false);
   unplacedSize = problem.load;
-  touchStamp.assign(numSections, 0);
+  touchStamps.assign(numSections, 0);
   stamp = 0;
   trail.clear();
   placed.clear();
   frames.clear();
   pool.clear();
-  candidates.clear();
   parts.clear();
 }
 
-//===----------------------------------------------------------------------===//
-// Bounds
-//===----------------------------------------------------------------------===//
-
-void ArenaSearch::record(int32_t item) {
-  trail.push_back({item, floors[item], bounds[item]});
-}
-
-void ArenaSearch::touch(int32_t firstSection, int32_t lastSection) {
-  for (int32_t s = firstSection; s < lastSection; ++s)
-    if (touchStamp[s] != stamp) {
-      touchStamp[s] = stamp;
-      touched.push_back(s);
-    }
-  steps += lastSection - firstSection;
-}
-
-/// Whether the unplaced items of a section can end within the capacity when
-/// each starts at its bound or later.
-bool ArenaSearch::sectionFits(int32_t section) {
-  int64_t total = unplacedSize[section];
-  if (total == 0)
-    return true;
-  jobs.clear();
-  int64_t latest = 0, earliest = kNever;
-  for (size_t i = sectionBegin[section], e = sectionBegin[section + 1]; i != e;
-       ++i) {
-    int32_t item = sectionItems[i];
-    if (isPlaced[item])
-      continue;
-    jobs.emplace_back(bounds[item], items[item].size);
-    latest = std::max(latest, bounds[item]);
-    earliest = std::min(earliest, bounds[item]);
+void ArenaSearch::keepPlacement() {
+  found.offsets.assign(numItems, 0);
+  found.height = 0;
+  for (int32_t rank = 0; rank < numItems; ++rank) {
+    found.offsets[itemOfRank[rank]] = offsets[rank];
+    found.height = std::max(found.height, offsets[rank] + items[rank].size);
   }
-  steps += 2 * (sectionBegin[section + 1] - sectionBegin[section]);
-  if (latest + total <= capacity)
-    return true;
-  if (earliest + total > capacity)
-    return false;
-  std::sort(jobs.begin(), jobs.end());
-  steps += 4 * jobs.size();
-  int64_t end = 0;
-  for (auto [start, size] : jobs)
-    end = std::max(end, start) + size;
-  return end <= capacity;
-}
-
-bool ArenaSearch::checkTouched() {
-  for (int32_t section : touched)
-    if (!sectionFits(section)) {
-      weight[section] += 1;
-      return false;
-    }
-  return true;
-}
-
-/// Raises the bounds of the items that missed their turn, then checks the
-/// sections they are in.
-bool ArenaSearch::raiseBounds(const Frame &frame) {
-  missed.clear();
-  for (size_t i = frame.begin; i != frame.end; ++i)
-    if (missedTurn(pool[i], frame.lastOffset, frame.lastRank))
-      missed.push_back(pool[i]);
-  if (missed.empty())
-    return true;
-
-  ++stamp;
-  touched.clear();
-  for (int32_t item : missed) {
-    int64_t lowestTop = kNever;
-    const Item &self = items[item];
-    for (size_t i = frame.begin; i != frame.end; ++i) {
-      int32_t other = pool[i];
-      if (other != item && items[other].conflictsWith(self))
-        lowestTop = std::min(lowestTop, std::max(bounds[other],
-                                                 frame.lastOffset) +
-                                            items[other].size);
-    }
-    steps += frame.end - frame.begin;
-    if (lowestTop == kNever)
-      return false;
-    int64_t bound = alignUp(lowestTop, self.alignment);
-    if (bound <= bounds[item])
-      continue;
-    if (bound + self.size > capacity) {
-      for (int32_t s = self.first; s < self.last; ++s)
-        weight[s] += 1.0 / self.numSections();
-      return false;
-    }
-    record(item);
-    bounds[item] = bound;
-    touch(self.first, self.last);
-  }
-  return checkTouched();
 }
 
 //===----------------------------------------------------------------------===//
-// Moves
+// Nodes
 //===----------------------------------------------------------------------===//
 
-/// Opens a node and refutes it or finds its candidates. A refuted node leaves
-/// changes on the trail, which its parent undoes.
-bool ArenaSearch::openFrame(Part part, int64_t lastOffset, int32_t lastRank) {
-  Frame frame = {};
-  frame.begin = part.begin;
-  frame.end = part.end;
-  frame.lastOffset = lastOffset;
-  frame.lastRank = lastRank;
-  frame.firstSection = numSections;
-  int64_t ceiling = kNever;
-  for (size_t i = part.begin; i != part.end; ++i) {
-    const Item &item = items[pool[i]];
-    ceiling = std::min(ceiling, floors[pool[i]] + item.size);
-    frame.firstSection = std::min(frame.firstSection, item.first);
-    frame.lastSection = std::max(frame.lastSection, item.last);
-  }
-  steps += 2 * (part.end - part.begin);
-  if (ceiling <= lastOffset || !raiseBounds(frame))
-    return false;
-  collectCandidates(frame, ceiling);
+void ArenaSearch::openFrame(Part part) {
+  Frame frame;
+  frame.part = part;
+  frame.item = -1;
   frame.trailMark = trail.size();
   frame.placedMark = placed.size();
-  frame.partBegin = parts.size();
+  frame.poolMark = pool.size();
+  frame.partsMark = parts.size();
   frames.push_back(frame);
-  return true;
 }
 
-void ArenaSearch::collectCandidates(Frame &frame, int64_t ceiling) {
-  frame.candidateBegin = candidates.size();
-  for (size_t i = frame.begin; i != frame.end; ++i) {
+/// The waking item with the lowest floor, or -1.
+int32_t ArenaSearch::choose(const Frame &frame) {
+  int32_t best = -1;
+  for (size_t i = frame.part.begin; i != frame.part.end; ++i) {
     int32_t item = pool[i];
-    if (floors[item] >= ceiling ||
-        missedTurn(item, frame.lastOffset, frame.lastRank))
+    if (isAsleep(item) || waitsForTwin(item))
       continue;
-    // Equal items are interchangeable: the lower rank goes first.
-    if (hasTwin[item] && !isPlaced[item - 1])
-      continue;
-    candidates.push_back(item);
+    if (best < 0 || floors[item] < floors[best] ||
+        (floors[item] == floors[best] && item < best))
+      best = item;
   }
-  frame.candidateEnd = candidates.size();
-  frame.candidate = frame.candidateBegin;
-  std::sort(candidates.begin() + frame.candidateBegin, candidates.end(),
-            [&](int32_t a, int32_t b) {
-              return floors[a] != floors[b] ? floors[a] < floors[b] : a < b;
-            });
-  steps += 4 * (frame.candidateEnd - frame.candidateBegin);
+  steps += frame.part.end - frame.part.begin;
+  return best;
 }
 
-/// Places an item at its floor; false if the bounds refute that.
+/// Places an item at its floor; false if that is refuted.
 bool ArenaSearch::place(const Frame &frame, int32_t item) {
   const Item &self = items[item];
-  int64_t top = floors[item] + self.size;
+  const int64_t top = floors[item] + self.size;
   offsets[item] = floors[item];
   isPlaced[item] = true;
   placed.push_back(item);
   for (int32_t s = self.first; s < self.last; ++s) {
     unplacedSize[s] -= self.size;
-    if (s != self.first)
-      --crossing[s];
+    crossing[s] -= s != self.first;
   }
 
-  ++stamp;
-  touched.clear();
-  touch(self.first, self.last);
-  for (size_t i = frame.begin; i != frame.end; ++i) {
+  startPropagation();
+  touch(self);
+  for (size_t i = frame.part.begin; i != frame.part.end; ++i) {
     int32_t other = pool[i];
-    const Item &item = items[other];
-    if (isPlaced[other] || floors[other] >= top || !item.conflictsWith(self))
+    if (isPlaced[other] || floors[other] >= top ||
+        !items[other].conflictsWith(self))
       continue;
     record(other);
-    floors[other] = alignUp(top, item.alignment);
-    if (floors[other] > bounds[other]) {
-      bounds[other] = floors[other];
-      touch(item.first, item.last);
-    }
+    floors[other] = alignUp(top, items[other].alignment);
+    if (floors[other] > bounds[other])
+      raiseBound(other, floors[other]);
   }
-  steps += frame.end - frame.begin;
-  return checkTouched();
+  steps += frame.part.end - frame.part.begin;
+  return propagate(frame);
 }
 
-/// Pushes the parts that the unplaced items fall into, now that `item` is
-/// placed.
-void ArenaSearch::split(Frame &frame, int32_t item) {
-  size_t begin = pool.size();
-  for (size_t i = frame.begin; i != frame.end; ++i)
-    if (!isPlaced[pool[i]])
-      pool.push_back(pool[i]);
-  steps += frame.end - frame.begin;
+/// Puts an item to sleep, and with it the twins that wait for it; false if that
+/// is refuted.
+bool ArenaSearch::sleep(const Frame &frame, int32_t item) {
+  startPropagation();
+  touch(items[item]);
+  do {
+    record(item);
+    sleepFloors[item] = floors[item];
+  } while (++item < numItems && hasTwin[item]);
+  return propagate(frame);
+}
+
+/// Pushes the parts that the unplaced items of a frame fall into, now that
+/// `item` is placed.
+void ArenaSearch::split(const Frame &frame, int32_t item) {
+  const size_t begin = pool.size();
+  int32_t first = numSections, last = 0;
+  for (size_t i = frame.part.begin; i != frame.part.end; ++i) {
+    int32_t other = pool[i];
+    if (isPlaced[other])
+      continue;
+    pool.push_back(other);
+    first = std::min(first, items[other].first);
+    last = std::max(last, items[other].last);
+  }
+  steps += frame.part.end - frame.part.begin;
   if (begin == pool.size())
     return;
 
-  bool connected = true;
+  // Only sections of the item can have lost their last crossing.
+  bool isCut = false;
   const Item &self = items[item];
-  for (int32_t s = self.first; s <= self.last; ++s)
-    if (s > frame.firstSection && s < frame.lastSection && crossing[s] == 0)
-      connected = false;
-  if (unplacedSize[frame.firstSection] == 0)
-    connected = false;
-  if (connected) {
+  for (int32_t s = std::max(self.first, first + 1);
+       s < std::min(self.last + 1, last); ++s)
+    isCut |= crossing[s] == 0;
+  if (!isCut) {
     parts.push_back({begin, pool.size()});
     return;
   }
-  std::stable_sort(pool.begin() + begin, pool.end(), [&](int32_t a, int32_t b) {
-    return items[a].first < items[b].first;
+
+  std::sort(pool.begin() + begin, pool.end(), [&](int32_t a, int32_t b) {
+    return items[a].first != items[b].first ? items[a].first < items[b].first
+                                            : a < b;
   });
   steps += 8 * (pool.size() - begin);
+  Part part = {begin, begin};
   int32_t reach = items[pool[begin]].last;
-  for (size_t i = begin, e = pool.size(); i != e; ++i) {
-    if (items[pool[i]].first >= reach) {
-      parts.push_back({begin, i});
-      begin = i;
+  for (; part.end != pool.size(); ++part.end) {
+    const Item &next = items[pool[part.end]];
+    if (next.first >= reach) {
+      parts.push_back(part);
+      part.begin = part.end;
     }
-    reach = std::max(reach, items[pool[i]].last);
+    reach = std::max(reach, next.last);
   }
-  parts.push_back({begin, pool.size()});
-  // Small parts are refuted soonest; the last is taken first.
-  std::stable_sort(parts.begin() + frame.partBegin, parts.end(),
-                   [](Part a, Part b) {
-                     return a.end - a.begin > b.end - b.begin;
-                   });
+  parts.push_back(part);
+  // Small parts are refuted soonest; the last is solved first.
+  std::sort(parts.begin() + frame.partsMark, parts.end(), [](Part a, Part b) {
+    size_t sizeA = a.end - a.begin, sizeB = b.end - b.begin;
+    return sizeA != sizeB ? sizeA > sizeB : a.begin < b.begin;
+  });
 }
 
-/// Restores the state in which `frame` chose its current candidate.
+/// Restores the state in which `frame` placed its item.
 void ArenaSearch::undo(const Frame &frame) {
-  while (trail.size() > frame.trailMark) {
+  for (; trail.size() > frame.trailMark; trail.pop_back()) {
     const Change &change = trail.back();
     floors[change.item] = change.floor;
     bounds[change.item] = change.bound;
-    trail.pop_back();
+    sleepFloors[change.item] = change.sleepFloor;
   }
-  while (placed.size() > frame.placedMark) {
+  for (; placed.size() > frame.placedMark; placed.pop_back()) {
     int32_t item = placed.back();
-    placed.pop_back();
     isPlaced[item] = false;
     const Item &self = items[item];
     for (int32_t s = self.first; s < self.last; ++s) {
       unplacedSize[s] += self.size;
-      if (s != self.first)
-        ++crossing[s];
+      crossing[s] += s != self.first;
     }
     steps += self.numSections();
   }
-  parts.resize(frame.partBegin);
-}
-
-//===----------------------------------------------------------------------===//
-// The search
-//===----------------------------------------------------------------------===//
-
-ArenaSearch::Outcome ArenaSearch::runOnce(uint64_t nodeLimit, Effort &effort) {
-  for (int32_t rank = 0; rank < numItems; ++rank)
-    pool.push_back(rank);
-  // The root stands for a placement that has the whole problem as its part.
-  ++stamp;
-  touched.clear();
-  touch(0, numSections);
-  if (!checkTouched() || !openFrame({0, pool.size()}, 0, -1))
-    return Outcome::Infeasible;
-
-  uint64_t nodes = 0;
-  enum { Choose, Descend, Refuted } next = Choose;
-  while (true) {
-    Frame &frame = frames.back();
-    if (next == Refuted) {
-      undo(frame);
-      next = Choose;
-    }
-    if (next == Choose) {
-      pool.resize(frame.end);
-      candidates.resize(frame.candidateEnd);
-      if (frame.candidate == frame.candidateEnd) {
-        candidates.resize(frame.candidateBegin);
-        frames.pop_back();
-        if (frames.empty())
-          return Outcome::Infeasible;
-        next = Refuted;
-        continue;
-      }
-      effort.spend(steps);
-      steps = 0;
-      ++totalNodes;
-      if (++nodes > nodeLimit || effort.exhausted())
-        return Outcome::Unknown;
-      int32_t item = candidates[frame.candidate++];
-      if (!place(frame, item)) {
-        next = Refuted;
-        continue;
-      }
-      split(frame, item);
-      next = Descend;
-    }
-    // Descend into the next part, or leave a node whose parts are all solved.
-    if (parts.size() > frame.partBegin) {
-      int32_t item = candidates[frame.candidate - 1];
-      Part part = parts.back();
-      parts.pop_back();
-      next = openFrame(part, offsets[item], item) ? Choose : Refuted;
-      continue;
-    }
-    candidates.resize(frame.candidateBegin);
-    frames.pop_back();
-    if (frames.empty())
-      return Outcome::Fits;
-  }
-}
-
-ArenaSearch::Outcome ArenaSearch::fit(int64_t newCapacity, Effort &effort) {
-  capacity = newCapacity;
-  double nodeLimit = 1000 + 4.0 * numItems;
-  for (unsigned run = 0;; ++run) {
-    setOrder(makeOrder(run));
-    Outcome outcome = runOnce(static_cast<uint64_t>(nodeLimit), effort);
-    effort.spend(steps);
-    steps = 0;
-    if (outcome == Outcome::Fits) {
-      found.offsets.assign(numItems, 0);
-      found.height = 0;
-      for (int32_t rank = 0; rank < numItems; ++rank) {
-        found.offsets[rankToItem[rank]] = offsets[rank];
-        found.height =
-            std::max(found.height, offsets[rank] + items[rank].size);
-      }
-    }
-    if (outcome != Outcome::Unknown || effort.exhausted())
-      return outcome;
-    nodeLimit *= 1.02;
-  }
+  pool.resize(frame.poolMark);
+  parts.resize(frame.partsMark);
 }

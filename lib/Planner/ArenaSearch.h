@@ -5,33 +5,38 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Decides whether a problem fits into a capacity, by depth-first search over
-// *canonical* placements (the idea is M. D. Moffitt's, "MiniMalloc", ASPLOS
-// 2023 vol. 4): items are placed in ascending order of offset, ties in the
-// order of a key, and each at its *floor*, the lowest offset above everything
-// already placed in its sections. Any placement turns into a canonical one that
-// is no higher by letting items drop, so nothing is lost.
+// Decides whether a problem fits into a capacity, by depth-first search. It is
+// enough to look at *canonical* placements, in which every item rests on the
+// bottom or on another item: any placement becomes one, no higher, by letting
+// items drop. (Canonical placements, sections and splitting in time are from
+// M. D. Moffitt, "MiniMalloc", ASPLOS 2023 vol. 4.)
 //
-// A node of the tree is a set of unplaced items that hang together in time, and
-// the last placement (L, K) = (offset, key). It is refuted by bounds:
+// The *floor* of an unplaced item is the lowest offset above everything placed
+// in its sections. A node takes the item x with the lowest floor f, ties by the
+// key order of the run. In a canonical placement x either
 //
-//  - An item whose floor and key come before (L, K) missed its turn at that
-//    floor. It has to land on an unplaced neighbour, which raises the bound on
-//    its offset to the lowest top that a neighbour can have.
+//   1. is at f. No unplaced neighbour fits below it, because none has a lower
+//      floor, so all of them are above x and their floors rise to its top; or
+//   2. rests on a neighbour that is still unplaced. Then x *sleeps*: it is not
+//      tried again before its floor has risen.
+//
+// Sleeping is what keeps the tree small. It is a fact about x and its
+// neighbours only, so the order of independent placements is never permuted,
+// and it feeds the bounds that refute nodes:
+//
+//  - `bounds`: a sleeping item starts at the lowest top that any unplaced
+//    neighbour can have; any other at its floor.
 //  - A section is a machine that runs its unplaced items one at a time, with
-//    their bounds as release dates. Running them by release date gives the
-//    least end; it must not exceed the capacity.
-//  - If some unplaced item would fit whole below L, moving it there gives a
-//    placement found elsewhere in the tree (dominance). For the same reason no
-//    item is placed above the lowest top among the unplaced.
+//    their bounds as release dates. Running them by release date ends as early
+//    as possible; that end must not exceed the capacity.
 //
-// After each placement the set splits where no unplaced item crosses from one
-// section to the next. The parts are solved one by one, and a part without a
-// solution refutes the placement whatever the other parts look like.
+// After a placement the unplaced items may fall into parts that share no
+// section. They are solved one after the other, and a part without a solution
+// refutes the placement whatever the other parts look like.
 //
-// Running times of such a search are heavy-tailed in the key, so short runs
-// over several keys precede longer ones. Sections that refute nodes gain weight
-// over the runs, and most keys put items of heavy sections first.
+// The time of such a search is heavy-tailed in the key order, so there are many
+// short runs, slowly getting longer. Sections that refute nodes gain weight,
+// and later runs put the items of heavy sections first.
 //
 //===----------------------------------------------------------------------===//
 
@@ -39,8 +44,6 @@
 #define KILN_LIB_PLANNER_ARENASEARCH_H
 
 #include "ArenaProblem.h"
-
-#include <optional>
 
 namespace kiln::arena {
 
@@ -56,81 +59,90 @@ public:
   uint64_t nodes() const { return totalNodes; }
 
 private:
-  /// One node: the unplaced items [begin, end) of `pool`, and its children.
-  struct Frame {
-    size_t begin, end;
-    int32_t firstSection, lastSection;
-    int64_t lastOffset; ///< L
-    int32_t lastRank;   ///< K
-    size_t candidateBegin, candidateEnd, candidate;
-    /// The open parts of the current child, largest first, in `parts`.
-    size_t partBegin;
-    size_t trailMark, placedMark;
-  };
+  /// A set of items, as a range of `pool`, that hang together in time.
   struct Part {
     size_t begin, end;
   };
+  /// One node, with the marks that restore the state it started from.
+  struct Frame {
+    Part part;
+    int32_t item; ///< placed, and tried again asleep if that fails
+    size_t trailMark, placedMark, poolMark, partsMark;
+  };
   struct Change {
     int32_t item;
-    int64_t floor, bound;
+    int64_t floor, bound, sleepFloor;
   };
 
-  void setOrder(const std::vector<int32_t> &order);
+  /// The order of the items, most preferred first, in the given run.
   std::vector<int32_t> makeOrder(unsigned run);
+  void setOrder(std::vector<int32_t> order);
   Outcome runOnce(uint64_t nodeLimit, Effort &effort);
+  void keepPlacement();
 
-  bool openFrame(Part part, int64_t lastOffset, int32_t lastRank);
-  bool raiseBounds(const Frame &frame);
-  void collectCandidates(Frame &frame, int64_t ceiling);
+  void openFrame(Part part);
+  int32_t choose(const Frame &frame);
   bool place(const Frame &frame, int32_t item);
-  void split(Frame &frame, int32_t item);
+  bool sleep(const Frame &frame, int32_t item);
+  void split(const Frame &frame, int32_t item);
   void undo(const Frame &frame);
-  void closeFrame(Frame &frame);
 
-  void touch(int32_t firstSection, int32_t lastSection);
-  bool checkTouched();
+  void startPropagation();
+  bool propagate(const Frame &frame);
+  bool raiseSleeping(const Frame &frame, int32_t item);
+  void raiseBound(int32_t item, int64_t bound);
+  void touch(const Item &item);
   bool sectionFits(int32_t section);
-  void record(int32_t item);
-  bool missedTurn(int32_t item, int64_t offset, int32_t rank) const {
-    return floors[item] < offset || (floors[item] == offset && item < rank);
+
+  void record(int32_t item) {
+    trail.push_back({item, floors[item], bounds[item], sleepFloors[item]});
+  }
+  bool isAsleep(int32_t item) const {
+    return sleepFloors[item] == floors[item];
+  }
+  /// Equal items are interchangeable, so they go in the order of their ranks.
+  bool waitsForTwin(int32_t item) const {
+    return hasTwin[item] && !isPlaced[item - 1];
   }
 
   const Problem &problem;
-  int32_t numItems, numSections;
+  const int32_t numItems, numSections;
   int64_t capacity = 0;
   uint64_t totalNodes = 0;
-  uint64_t steps = 0;
+  uint64_t steps = 0; ///< not yet reported to the effort
   Placement found;
+  /// How often each section refuted a node, fading from run to run.
+  std::vector<double> weights;
 
-  // Items by rank in the current key order.
+  // Of the current run. Items are indexed by their rank in its order, so that
+  // comparing keys is comparing indices.
+  std::vector<int32_t> itemOfRank;
   std::vector<Item> items;
-  std::vector<int32_t> rankToItem;
-  std::vector<uint8_t> hasTwin; ///< an equal item has the previous rank
-  // Items of each section: sectionItems[sectionBegin[s] .. sectionBegin[s+1]).
+  std::vector<uint8_t> hasTwin; ///< the item of the previous rank is equal
+  /// Items of section s: sectionItems[sectionBegin[s] .. sectionBegin[s + 1]).
   std::vector<size_t> sectionBegin;
   std::vector<int32_t> sectionItems;
 
-  // The state of the search, restored from the trail.
+  // The state, per item and per section.
   std::vector<int64_t> floors, bounds, offsets;
+  std::vector<int64_t> sleepFloors; ///< the floor it was last put to sleep at
   std::vector<uint8_t> isPlaced;
-  std::vector<int64_t> unplacedSize; ///< per section
-  std::vector<int32_t> crossing;     ///< unplaced items in sections s-1 and s
+  std::vector<int64_t> unplacedSize;
+  std::vector<int32_t> crossing; ///< unplaced items in sections s - 1 and s
   std::vector<Change> trail;
   std::vector<int32_t> placed;
 
   // Stacks that frames own ranges of.
   std::vector<Frame> frames;
-  std::vector<int32_t> pool, candidates;
-  std::vector<Part> parts;
+  std::vector<int32_t> pool;
+  std::vector<Part> parts; ///< still to be solved
 
-  // Scratch.
-  std::vector<int32_t> touched, missed;
-  std::vector<uint32_t> touchStamp;
+  // Propagation: sections to check, and where bounds rose.
+  std::vector<int32_t> touched;
+  std::vector<uint32_t> touchStamps;
   uint32_t stamp = 0;
+  int32_t changedFirst = 0, changedLast = 0;
   std::vector<std::pair<int64_t, int64_t>> jobs;
-
-  /// How often each section refuted a node.
-  std::vector<double> weight;
 };
 
 } // namespace kiln::arena

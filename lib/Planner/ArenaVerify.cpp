@@ -43,8 +43,8 @@ static std::string describe(llvm::ArrayRef<ArenaBuffer> buffers,
          std::to_string(buffer.upper) + "))";
 }
 
-std::optional<std::string> kiln::verifyArena(llvm::ArrayRef<ArenaBuffer> buffers,
-                                             const ArenaPlan &plan) {
+std::optional<std::string>
+kiln::verifyArena(llvm::ArrayRef<ArenaBuffer> buffers, const ArenaPlan &plan) {
   if (plan.offsets.size() != buffers.size())
     return "the plan has " + std::to_string(plan.offsets.size()) +
            " offsets, expected " + std::to_string(buffers.size());

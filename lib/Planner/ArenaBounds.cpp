@@ -1,0 +1,127 @@
+//===- ArenaBounds.cpp - Bounds of the exact search -------------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Raises the bounds of sleeping items after a change and checks the sections
+// where a bound rose or an item was placed. Bounds may lag behind what could be
+// derived; they are only ever too low, which costs time but never a solution.
+//
+//===----------------------------------------------------------------------===//
+
+#include "ArenaSearch.h"
+
+#include <limits>
+
+using namespace kiln;
+using namespace kiln::arena;
+
+static constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
+
+/// Sleeping items that lean on each other could raise their bounds many times
+/// by little; this many rounds catch most of the gain.
+static constexpr int kMaxRounds = 4;
+
+void ArenaSearch::startPropagation() {
+  ++stamp;
+  touched.clear();
+  changedFirst = numSections;
+  changedLast = 0;
+}
+
+void ArenaSearch::touch(const Item &item) {
+  for (int32_t s = item.first; s < item.last; ++s)
+    if (touchStamps[s] != stamp) {
+      touchStamps[s] = stamp;
+      touched.push_back(s);
+    }
+  changedFirst = std::min(changedFirst, item.first);
+  changedLast = std::max(changedLast, item.last);
+  steps += item.numSections();
+}
+
+/// The caller has recorded the item.
+void ArenaSearch::raiseBound(int32_t item, int64_t bound) {
+  bounds[item] = bound;
+  touch(items[item]);
+}
+
+bool ArenaSearch::propagate(const Frame &frame) {
+  for (int round = 0; round < kMaxRounds && changedFirst < changedLast;
+       ++round) {
+    const int32_t first = changedFirst, last = changedLast;
+    changedFirst = numSections;
+    changedLast = 0;
+    for (size_t i = frame.part.begin; i != frame.part.end; ++i) {
+      int32_t item = pool[i];
+      if (!isPlaced[item] && isAsleep(item) && items[item].first < last &&
+          first < items[item].last && !raiseSleeping(frame, item))
+        return false;
+    }
+    steps += frame.part.end - frame.part.begin;
+  }
+  for (int32_t section : touched)
+    if (!sectionFits(section)) {
+      weights[section] += 1;
+      return false;
+    }
+  return true;
+}
+
+/// Raises the bound of a sleeping item to the lowest top a neighbour can have;
+/// false if it cannot end within the capacity then.
+bool ArenaSearch::raiseSleeping(const Frame &frame, int32_t item) {
+  const Item &self = items[item];
+  int64_t lowestTop = kNever;
+  for (size_t i = frame.part.begin; i != frame.part.end; ++i) {
+    int32_t other = pool[i];
+    if (other != item && !isPlaced[other] && items[other].conflictsWith(self))
+      lowestTop = std::min(lowestTop, bounds[other] + items[other].size);
+  }
+  steps += frame.part.end - frame.part.begin;
+  if (lowestTop == kNever)
+    return false;
+  int64_t bound = alignUp(lowestTop, self.alignment);
+  if (bound <= bounds[item])
+    return true;
+  if (bound + self.size > capacity) {
+    for (int32_t s = self.first; s < self.last; ++s)
+      weights[s] += 1.0 / self.numSections();
+    return false;
+  }
+  record(item);
+  raiseBound(item, bound);
+  return true;
+}
+
+/// Whether the unplaced items of a section can end within the capacity when
+/// each starts at its bound or later.
+bool ArenaSearch::sectionFits(int32_t section) {
+  const int64_t total = unplacedSize[section];
+  if (total == 0)
+    return true;
+  jobs.clear();
+  int64_t earliest = kNever, latest = 0;
+  const size_t begin = sectionBegin[section], end = sectionBegin[section + 1];
+  for (size_t i = begin; i != end; ++i) {
+    int32_t item = sectionItems[i];
+    if (isPlaced[item])
+      continue;
+    jobs.emplace_back(bounds[item], items[item].size);
+    earliest = std::min(earliest, bounds[item]);
+    latest = std::max(latest, bounds[item]);
+  }
+  steps += 2 * (end - begin);
+  if (latest + total <= capacity)
+    return true;
+  if (earliest + total > capacity)
+    return false;
+  std::sort(jobs.begin(), jobs.end());
+  steps += 4 * jobs.size();
+  int64_t finish = 0;
+  for (auto [start, size] : jobs)
+    finish = std::max(finish, start) + size;
+  return finish <= capacity;
+}

@@ -1,0 +1,97 @@
+//===- ArenaSearchOrder.cpp - Key orders of the exact search ----*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Which item the search prefers among those with the same floor. An order
+// compares a few measures one after the other, larger first. The first runs use
+// fixed measures; later ones lead with the weight of refuting sections and blur
+// the rest a little, by noise that depends on the run and the shape of an item
+// only, so that equal items stay together.
+//
+//===----------------------------------------------------------------------===//
+
+#include "ArenaSearch.h"
+
+#include <array>
+#include <iterator>
+#include <numeric>
+
+using namespace kiln;
+using namespace kiln::arena;
+
+namespace {
+enum Measure : uint8_t {
+  Sections,     ///< number of sections
+  ByteSections, ///< size x number of sections
+  PeakLoad,     ///< the greatest load of a section it is in
+  PeakWeight,   ///< the greatest weight of a section it is in
+  NumMeasures
+};
+using Order = std::array<Measure, 3>;
+} // namespace
+
+static constexpr Order kFixedOrders[] = {
+    {Sections, ByteSections, PeakLoad},
+    {PeakLoad, ByteSections, Sections},
+    {PeakLoad, Sections, ByteSections},
+};
+static constexpr Order kLearnedOrders[] = {
+    {PeakWeight, PeakLoad, Sections},
+    {PeakWeight, Sections, ByteSections},
+};
+/// Measures are blurred by up to half of this, up and down.
+static constexpr double kNoise = 0.1;
+
+static uint64_t mix(uint64_t value) {
+  value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9u;
+  value = (value ^ (value >> 27)) * 0x94d049bb133111ebu;
+  return value ^ (value >> 31);
+}
+
+std::vector<int32_t> ArenaSearch::makeOrder(unsigned run) {
+  constexpr unsigned numFixed = std::size(kFixedOrders);
+  const bool isLearned = run >= numFixed;
+  const Order &order =
+      isLearned ? kLearnedOrders[(run - numFixed) % std::size(kLearnedOrders)]
+                : kFixedOrders[run];
+
+  std::vector<std::array<double, NumMeasures>> measures(numItems);
+  for (int32_t i = 0; i < numItems; ++i) {
+    const Item &item = problem.items[i];
+    auto &measure = measures[i];
+    int64_t load = 0;
+    double weight = 0;
+    for (int32_t s = item.first; s < item.last; ++s) {
+      load = std::max(load, problem.load[s]);
+      weight = std::max(weight, weights[s]);
+    }
+    measure[Sections] = item.numSections();
+    measure[ByteSections] = measure[Sections] * static_cast<double>(item.size);
+    measure[PeakLoad] = static_cast<double>(load);
+    measure[PeakWeight] = weight;
+    steps += item.numSections();
+    if (!isLearned)
+      continue;
+    uint64_t noise = mix(uint64_t(item.size) * 0x9e3779b97f4a7c15u + run +
+                         mix((uint64_t(item.first) << 32) | item.last));
+    for (Measure blurred : {Sections, ByteSections, PeakLoad}) {
+      noise = mix(noise + blurred + 1);
+      double uniform = static_cast<double>(noise >> 11) * 0x1p-53;
+      measure[blurred] *= 1 + kNoise * (uniform - 0.5);
+    }
+  }
+
+  std::vector<int32_t> ranks(numItems);
+  std::iota(ranks.begin(), ranks.end(), 0);
+  std::sort(ranks.begin(), ranks.end(), [&](int32_t a, int32_t b) {
+    for (Measure measure : order)
+      if (measures[a][measure] != measures[b][measure])
+        return measures[a][measure] > measures[b][measure];
+    return a < b;
+  });
+  steps += 16 * numItems;
+  return ranks;
+}

@@ -1,0 +1,270 @@
+//===- ArenaTest.cpp - Arena offsets and their checker ----------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Every plan made here goes through verifyArena, which shares no code with the
+// planner; verifyArena itself is tested on plans that were broken on purpose.
+//
+//===----------------------------------------------------------------------===//
+
+#include "kiln/Planner/Arena.h"
+
+#include "gtest/gtest.h"
+
+#include <algorithm>
+#include <numeric>
+#include <random>
+
+using namespace kiln;
+
+using Buffers = std::vector<ArenaBuffer>;
+
+static ArenaPlan planAndVerify(const Buffers &buffers,
+                               const ArenaOptions &options = {}) {
+  ArenaPlan plan = assignOffsets(buffers, options);
+  EXPECT_EQ(verifyArena(buffers, plan), std::nullopt);
+  EXPECT_GE(plan.lowerBound, plan.maxLive);
+  EXPECT_GE(plan.height, plan.lowerBound);
+  EXPECT_EQ(plan.optimal, plan.height == plan.lowerBound);
+  return plan;
+}
+
+static int64_t roundUp(int64_t value, int64_t alignment) {
+  return (value + alignment - 1) / alignment * alignment;
+}
+
+/// The lowest height over all orders of letting buffers drop onto the ones
+/// before. Some order is that of the offsets of an optimal plan, so this is the
+/// optimum.
+static int64_t bruteForceHeight(const Buffers &buffers) {
+  std::vector<size_t> order(buffers.size());
+  std::iota(order.begin(), order.end(), 0);
+  int64_t best = std::numeric_limits<int64_t>::max();
+  std::vector<int64_t> tops(buffers.size());
+  do {
+    int64_t height = 0;
+    for (size_t i = 0; i < order.size(); ++i) {
+      const ArenaBuffer &self = buffers[order[i]];
+      int64_t offset = 0;
+      for (size_t j = 0; j < i; ++j) {
+        const ArenaBuffer &below = buffers[order[j]];
+        if (below.lower < self.upper && self.lower < below.upper)
+          offset = std::max(offset, tops[order[j]]);
+      }
+      tops[order[i]] =
+          roundUp(offset, self.alignment) + roundUp(self.size, self.alignment);
+      height = std::max(height, tops[order[i]]);
+    }
+    best = std::min(best, height);
+  } while (std::next_permutation(order.begin(), order.end()));
+  return best;
+}
+
+static Buffers randomBuffers(std::mt19937 &random, int count, int maxSize,
+                             int positions, bool mixAlignments) {
+  auto below = [&](int bound) { return static_cast<int>(random() % bound); };
+  Buffers buffers;
+  for (int i = 0; i < count; ++i) {
+    ArenaBuffer buffer;
+    buffer.size = 1 + below(maxSize);
+    buffer.alignment = mixAlignments ? int64_t(1) << below(4) : 1;
+    buffer.lower = below(positions);
+    buffer.upper = buffer.lower + 1 + below(positions - buffer.lower);
+    buffers.push_back(buffer);
+  }
+  return buffers;
+}
+
+TEST(Arena, SmallRandomInstancesAreOptimal) {
+  std::mt19937 random(1);
+  int aboveLoad = 0;
+  for (int trial = 0; trial < 600; ++trial) {
+    Buffers buffers = randomBuffers(random, 2 + trial % 6, 2 + trial % 17,
+                                    3 + trial % 8, trial % 2);
+    ArenaPlan plan = planAndVerify(buffers);
+    EXPECT_TRUE(plan.optimal) << "trial " << trial;
+    EXPECT_EQ(plan.height, bruteForceHeight(buffers)) << "trial " << trial;
+    aboveLoad += plan.height > plan.maxLive;
+  }
+  // Some of them are hard: the search had to prove a bound above the load.
+  EXPECT_GT(aboveLoad, 10);
+}
+
+TEST(Arena, MediumRandomInstancesAreProvenOptimal) {
+  std::mt19937 random(2);
+  for (int trial = 0; trial < 30; ++trial) {
+    Buffers buffers = randomBuffers(random, 24, 40, 16, trial % 2);
+    EXPECT_TRUE(planAndVerify(buffers).optimal) << "trial " << trial;
+  }
+}
+
+/// The lifetimes of a training step: values saved in the forward pass die in
+/// the backward pass in the opposite order, and every layer has short-lived
+/// temporaries both ways.
+static Buffers trainingStep(int layers, int valuesPerLayer, int64_t alignment) {
+  std::mt19937 random(3);
+  auto bytes = [&] { return int64_t(1000 + random() % 40) * 96; };
+  std::vector<int64_t> savedSizes, temporarySizes;
+  for (int i = 0; i < valuesPerLayer; ++i) {
+    savedSizes.push_back(bytes());
+    temporarySizes.push_back(bytes());
+  }
+  const int steps = 2 * layers * valuesPerLayer;
+  Buffers buffers;
+  for (int layer = 0; layer < layers; ++layer)
+    for (int i = 0; i < valuesPerLayer; ++i) {
+      int forward = layer * valuesPerLayer + i;
+      int backward = steps - 1 - forward;
+      buffers.push_back({savedSizes[i], alignment, forward, backward + 1});
+      buffers.push_back(
+          {temporarySizes[i], alignment, forward, forward + 1 + i % 2});
+      buffers.push_back(
+          {savedSizes[i], alignment, backward, std::min(backward + 2, steps)});
+      buffers.push_back({temporarySizes[i], alignment, backward, backward + 1});
+    }
+  return buffers;
+}
+
+TEST(Arena, TrainingStepsReachTheLoad) {
+  for (int layers : {2, 12, 48}) {
+    Buffers buffers = trainingStep(layers, 14, 64);
+    ArenaPlan plan = planAndVerify(buffers);
+    EXPECT_EQ(plan.height, plan.maxLive) << layers << " layers";
+  }
+}
+
+TEST(Arena, SameInputGivesSamePlan) {
+  std::mt19937 random(4);
+  Buffers buffers = randomBuffers(random, 300, 5000, 400, true);
+  ArenaOptions options;
+  options.effort = 20'000'000;
+  ArenaPlan first = planAndVerify(buffers, options);
+  ArenaPlan second = planAndVerify(buffers, options);
+  EXPECT_EQ(first.offsets, second.offsets);
+  EXPECT_EQ(first.nodes, second.nodes);
+  EXPECT_EQ(first.steps, second.steps);
+  EXPECT_EQ(first.method, second.method);
+}
+
+TEST(Arena, SearchImprovesOnGreedyOrders) {
+  std::mt19937 random(5);
+  Buffers buffers = randomBuffers(random, 60, 100, 40, false);
+  ArenaOptions greedy;
+  greedy.effort = 0;
+  ArenaPlan rough = planAndVerify(buffers, greedy);
+  ArenaPlan fine = planAndVerify(buffers);
+  EXPECT_EQ(rough.nodes, 0u);
+  EXPECT_LT(fine.height, rough.height);
+  EXPECT_EQ(fine.method, "search");
+}
+
+TEST(Arena, CapacityEndsTheSearch) {
+  std::mt19937 random(5);
+  Buffers buffers = randomBuffers(random, 60, 100, 40, false);
+  ArenaOptions options;
+  options.effort = 0;
+  options.capacity = planAndVerify(buffers, options).height;
+  options.effort = 1'000'000'000;
+  ArenaPlan plan = planAndVerify(buffers, options);
+  EXPECT_EQ(plan.height, options.capacity);
+  EXPECT_EQ(plan.nodes, 0u);
+}
+
+TEST(Arena, UnreachableCapacityStillGivesAPlan) {
+  Buffers buffers = {{100, 64, 0, 2}, {100, 64, 1, 3}};
+  ArenaOptions options;
+  options.capacity = 64;
+  ArenaPlan plan = planAndVerify(buffers, options);
+  EXPECT_EQ(plan.height, 256);
+  EXPECT_TRUE(plan.optimal);
+}
+
+TEST(Arena, SeparateMomentsShareTheArena) {
+  Buffers buffers = {{64, 64, 0, 5}, {128, 64, 5, 9}, {1, 64, 9, 10}};
+  ArenaPlan plan = planAndVerify(buffers);
+  EXPECT_EQ(plan.height, 128);
+  EXPECT_EQ(plan.offsets, (std::vector<int64_t>{0, 0, 0}));
+}
+
+TEST(Arena, EmptyBuffersTakeNoRoom) {
+  EXPECT_EQ(planAndVerify({}).height, 0);
+  Buffers buffers = {{0, 64, 0, 4}, {64, 64, 2, 2}, {10, 64, 0, 4}};
+  ArenaPlan plan = planAndVerify(buffers);
+  EXPECT_EQ(plan.height, 64);
+  EXPECT_EQ(plan.offsets, (std::vector<int64_t>{0, 0, 0}));
+}
+
+TEST(Arena, OffsetsAreAligned) {
+  std::mt19937 random(6);
+  Buffers buffers = randomBuffers(random, 80, 1000, 30, false);
+  const int64_t alignments[] = {1, 64, 256, 48};
+  for (size_t i = 0; i < buffers.size(); ++i)
+    buffers[i].alignment = alignments[i % 4];
+  ArenaPlan plan = planAndVerify(buffers);
+  for (size_t i = 0; i < buffers.size(); ++i)
+    EXPECT_EQ(plan.offsets[i] % buffers[i].alignment, 0);
+}
+
+TEST(Arena, HugeSizesDoNotOverflow) {
+  const int64_t size = int64_t(1) << 58;
+  Buffers buffers = {{size, 64, 0, 2}, {size, 64, 1, 3}, {size, 64, 0, 3}};
+  EXPECT_EQ(planAndVerify(buffers).height, 3 * size);
+}
+
+namespace {
+class VerifyArena : public testing::Test {
+protected:
+  void SetUp() override {
+    std::mt19937 random(7);
+    buffers = randomBuffers(random, 40, 100, 30, false);
+    for (ArenaBuffer &buffer : buffers)
+      buffer.alignment = 4;
+    plan = planAndVerify(buffers);
+  }
+  std::string check() {
+    return verifyArena(buffers, plan).value_or("nothing wrong");
+  }
+  Buffers buffers;
+  ArenaPlan plan;
+};
+} // namespace
+
+TEST_F(VerifyArena, CatchesEveryPlantedOverlap) {
+  // Move each buffer onto each one it lives with; heights stay legal.
+  plan.height *= 2;
+  for (size_t i = 0; i < buffers.size(); ++i)
+    for (size_t j = 0; j < buffers.size(); ++j) {
+      if (i == j || buffers[j].lower >= buffers[i].upper ||
+          buffers[i].lower >= buffers[j].upper)
+        continue;
+      int64_t original = plan.offsets[i];
+      int64_t lastByte = plan.offsets[j] + buffers[j].paddedSize() - 4;
+      for (int64_t offset : {plan.offsets[j], lastByte}) {
+        plan.offsets[i] = offset;
+        EXPECT_NE(check().find(" overlaps "), std::string::npos)
+            << i << " onto " << j;
+      }
+      plan.offsets[i] = original;
+    }
+  EXPECT_EQ(check(), "nothing wrong");
+}
+
+TEST_F(VerifyArena, CatchesWrongOffsets) {
+  plan.offsets[3] += 2;
+  EXPECT_NE(check().find("buffer 3 "), std::string::npos);
+  EXPECT_NE(check().find("is not at a multiple of 4"), std::string::npos);
+  plan.offsets[3] = -4;
+  EXPECT_NE(check().find("is not at a multiple of 4"), std::string::npos);
+  plan.offsets[3] = plan.height;
+  EXPECT_NE(check().find("ends above the arena's height"), std::string::npos);
+}
+
+TEST_F(VerifyArena, CatchesWrongTotals) {
+  plan.maxLive -= 4;
+  EXPECT_NE(check().find("bytes are alive at most"), std::string::npos);
+  plan.offsets.pop_back();
+  EXPECT_NE(check().find("39 offsets, expected 40"), std::string::npos);
+}
