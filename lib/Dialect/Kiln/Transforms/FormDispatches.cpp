@@ -16,6 +16,8 @@
 
 #include "kiln/Dialect/Kiln/Transforms/Passes.h"
 
+#include "DenseCopies.h"
+
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -380,11 +382,13 @@ struct FormDispatchesPass : kiln::impl::FormDispatchesBase<FormDispatchesPass> {
     }
     for (Block *block : blocks) {
       auto phases = block->getOps<PhaseOp>();
+      flattenConcats(*block);
       Operation *phase = phases.empty() ? nullptr : (*phases.begin()).getOperation();
       if (failed(DispatchFormer(*block, phase, fuse).run()))
         return signalPassFailure();
       if (phase)
         phase->erase();
+      insertDenseCopies(*block);
     }
   }
 };

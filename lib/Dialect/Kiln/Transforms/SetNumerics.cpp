@@ -31,7 +31,9 @@ static constexpr int64_t kReductionChunk = 64;
 /// Splits an m x n result over `threads` tiles so that the operands are packed as
 /// few times as possible: gn tiles side by side each read all of a, gm tiles below
 /// each other each read all of b.
-static std::pair<int64_t, int64_t> chooseGrid(int64_t m, int64_t n, int64_t k, int64_t threads) {
+/// Of equal splits, one of rows suits products with a transposed left operand.
+static std::pair<int64_t, int64_t> chooseGrid(MatmulOp matmul, int64_t threads) {
+  int64_t m = matmul.getM(), n = matmul.getN(), k = matmul.getK();
   if (m * n * k <= kSerialProduct)
     return {1, 1};
   std::pair<int64_t, int64_t> best = {1, 1};
@@ -44,7 +46,7 @@ static std::pair<int64_t, int64_t> chooseGrid(int64_t m, int64_t n, int64_t k, i
     if ((gm > 1 && m / gm < 16) || (gn > 1 && n / gn < 16))
       continue;
     int64_t cost = gn * m + gm * n;
-    if (cost < bestCost) {
+    if (cost < bestCost || (cost == bestCost && matmul.getTransA())) {
       bestCost = cost;
       best = {gm, gn};
     }
@@ -149,7 +151,7 @@ struct SetNumericsPass : kiln::impl::SetNumericsBase<SetNumericsPass> {
 
     module.walk([&](Operation *op) {
       if (auto matmul = dyn_cast<MatmulOp>(op)) {
-        auto [gm, gn] = chooseGrid(matmul.getM(), matmul.getN(), matmul.getK(), maxThreads);
+        auto [gm, gn] = chooseGrid(matmul, maxThreads);
         matmul.setGrid(ArrayRef<int64_t>{gm, gn});
       } else if (isa<AttentionOp, AttentionGradOp>(op)) {
         op->setAttr("kv_tile", builder.getI64IntegerAttr(kAttentionKeyTile));

@@ -1,0 +1,221 @@
+//===- DenseCopies.cpp - Copies where a place in memory would not do -*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The schedule describes a value's place by an offset and a distance between
+// rows. Slices of columns and operands of a concat along the last dimension have
+// rows that lie apart ("strided"); everything else is dense.
+//
+//===----------------------------------------------------------------------===//
+
+#include "DenseCopies.h"
+
+#include <numeric>
+
+using namespace mlir;
+using namespace kiln;
+
+static RankedTensorType withShape(Value like, ArrayRef<int64_t> shape) {
+  return RankedTensorType::get(shape, tensorTypeOf(like).getElementType());
+}
+
+void kiln::flattenConcats(Block &block) {
+  for (auto concat : llvm::make_early_inc_range(block.getOps<ConcatOp>())) {
+    int64_t dim = concat.getDim(), rank = concat.getType().getRank();
+    auto shape = concat.getType().getShape();
+    int64_t leading = std::accumulate(shape.begin(), shape.begin() + dim, int64_t(1), std::multiplies<>());
+    if (dim == rank - 1 || leading == 1)
+      continue;
+    OpBuilder builder(concat);
+    auto flat = [&](Value value) {
+      return withShape(value, {leading, tensorTypeOf(value).getNumElements() / leading});
+    };
+    SmallVector<Value> inputs;
+    for (Value input : concat.getInputs())
+      inputs.push_back(ReshapeOp::create(builder, concat.getLoc(), flat(input), input));
+    Value joined = ConcatOp::create(builder, concat.getLoc(), flat(concat.getResult()), inputs, 1);
+    Value result = ReshapeOp::create(builder, concat.getLoc(), concat.getType(), joined);
+    concat.replaceAllUsesWith(result);
+    concat.erase();
+  }
+}
+
+/// A dispatch that copies a value into a buffer of its own.
+static Value copyOf(OpBuilder &builder, Value value) {
+  auto type = tensorTypeOf(value);
+  SmallVector<int64_t> identity(type.getRank());
+  std::iota(identity.begin(), identity.end(), 0);
+  Location loc = value.getLoc();
+  auto dispatch = DispatchOp::create(builder, loc, TypeRange{type}, Family::Permute, ValueRange{value},
+                                     DenseI64ArrayAttr());
+  OpBuilder::InsertionGuard guard(builder);
+  Block *body = builder.createBlock(&dispatch.getBody(), {}, TypeRange{type}, {loc});
+  Value copy = TransposeOp::create(builder, loc, type, body->getArgument(0), identity);
+  YieldOp::create(builder, loc, copy);
+  return dispatch->getResult(0);
+}
+
+//===----------------------------------------------------------------------===//
+// Operands of concats
+//===----------------------------------------------------------------------===//
+
+/// Whether rows of a concat's operand lie apart in the result.
+static bool placesApart(ConcatOp concat) {
+  auto type = concat.getType();
+  return static_cast<int64_t>(concat.getDim()) == type.getRank() - 1 && getRowCount(type) > 1;
+}
+
+/// Whether a result is bound to an operand's buffer by its op.
+static bool isTied(OpResult result) {
+  if (auto matmul = dyn_cast<MatmulOp>(result.getOwner()))
+    return static_cast<bool>(matmul.getAccumulate());
+  auto dispatch = dyn_cast<DispatchOp>(result.getOwner());
+  if (!dispatch)
+    return false;
+  auto inner = dyn_cast<OpResult>(
+      dispatch.getBody().front().getTerminator()->getOperand(result.getResultNumber()));
+  auto dispatchable = inner ? dyn_cast<DispatchableOpInterface>(inner.getOwner()) : DispatchableOpInterface();
+  return dispatchable && dispatchable.getTiedOperand(inner.getResultNumber()) >= 0;
+}
+
+/// Whether the op that makes `value` can write it into a concat's result.
+static bool canWriteInto(Value value, bool apart) {
+  auto result = dyn_cast<OpResult>(value);
+  if (!result || isTied(result))
+    return false;
+  if (isa<MatmulOp>(result.getOwner()))
+    return true;
+  auto dispatch = dyn_cast<DispatchOp>(result.getOwner());
+  if (!dispatch)
+    return false;
+  if (!apart)
+    return true;
+  auto type = tensorTypeOf(value);
+  switch (dispatch.getFamily()) {
+  case Family::Row: {
+    auto space = *dispatch.getSpace();
+    return type.getNumElements() == space[0] * space[1] && getColumnCount(type) == space[1];
+  }
+  case Family::Attention: {
+    // All but the statistics take a row stride.
+    Operation &op = dispatch.getBody().front().front();
+    return !isa<AttentionOp>(op) || result.getResultNumber() == 0;
+  }
+  case Family::Rope:
+  case Family::Permute:
+    return true;
+  default:
+    return false;
+  }
+}
+
+/// Uses that need a value in a place of their own.
+static bool isPinned(Value value, ConcatOp concat, bool apart) {
+  for (OpOperand &use : value.getUses()) {
+    Operation *user = use.getOwner();
+    if (isa<WriteOp, YieldOp>(user) || (apart && isa<ReturnOp>(user)))
+      return true;
+    if (auto other = dyn_cast<ConcatOp>(user))
+      if (other != concat || llvm::count(concat.getInputs(), value) > 1)
+        return true;
+  }
+  return false;
+}
+
+static void copyConcatOperands(ConcatOp concat) {
+  bool apart = placesApart(concat);
+  OpBuilder builder(concat);
+  for (OpOperand &operand : concat->getOpOperands())
+    if (!canWriteInto(operand.get(), apart) || isPinned(operand.get(), concat, apart) ||
+        operand.get().getParentBlock() != concat->getBlock())
+      operand.set(copyOf(builder, operand.get()));
+}
+
+//===----------------------------------------------------------------------===//
+// Readers of strided values
+//===----------------------------------------------------------------------===//
+
+/// Whether the rows of a value lie apart in memory.
+static bool isStrided(Value value) {
+  auto type = tensorTypeOf(value);
+  if (getRowCount(type) == 1)
+    return false;
+  for (Operation *user : value.getUsers())
+    if (auto concat = dyn_cast<ConcatOp>(user))
+      if (placesApart(concat))
+        return true;
+  if (auto slice = value.getDefiningOp<SliceOp>())
+    return getColumnCount(type) != getColumnCount(tensorTypeOf(slice.getX())) || isStrided(slice.getX());
+  if (auto reshape = value.getDefiningOp<ReshapeOp>())
+    return isStrided(reshape.getX());
+  return false;
+}
+
+/// Whether an op can read this operand with rows that lie apart.
+static bool readsStrided(OpOperand &use) {
+  Operation *user = use.getOwner();
+  if (isa<ConcatOp>(user)) // placed by now
+    return true;
+  if (isa<SliceOp>(user))
+    return cast<DispatchableOpInterface>(user).getFamily() == Family::View;
+  if (auto reshape = dyn_cast<ReshapeOp>(user))
+    return getColumnCount(tensorTypeOf(use.get())) == getColumnCount(tensorTypeOf(reshape.getResult()));
+  if (auto matmul = dyn_cast<MatmulOp>(user))
+    return use.get() != matmul.getAccumulate();
+  auto dispatch = dyn_cast<DispatchOp>(user);
+  if (!dispatch)
+    return false;
+  switch (dispatch.getFamily()) {
+  case Family::Row: {
+    auto rows = buildRowProgram(dispatch);
+    if (failed(rows) || getColumnCount(tensorTypeOf(use.get())) != rows->cols)
+      return false;
+    return llvm::all_of(rows->nodes, [&](const row::Node &node) {
+      return node.operand != static_cast<int32_t>(use.getOperandNumber()) ||
+             node.kind != row::Kind::Load || node.access == row::Access::Identity;
+    });
+  }
+  case Family::Attention: {
+    Value argument = dispatch.getBody().front().getArgument(use.getOperandNumber());
+    for (OpOperand &inner : argument.getUses())
+      if (auto gradient = dyn_cast<AttentionGradOp>(inner.getOwner()))
+        if (inner.get() == gradient.getLse())
+          return false;
+    return true;
+  }
+  case Family::Rope:
+    return use.getOperandNumber() == 0;
+  case Family::Scatter:
+    return use.getOperandNumber() == 1;
+  case Family::Permute:
+    return true;
+  default:
+    return false;
+  }
+}
+
+void kiln::insertDenseCopies(Block &block) {
+  for (ConcatOp concat : block.getOps<ConcatOp>())
+    copyConcatOperands(concat);
+  SmallVector<Value> values;
+  for (Operation &op : block)
+    llvm::append_range(values, op.getResults());
+  for (Value value : values) {
+    if (!isStrided(value))
+      continue;
+    SmallVector<OpOperand *> uses;
+    for (OpOperand &use : value.getUses())
+      if (!readsStrided(use))
+        uses.push_back(&use);
+    if (uses.empty())
+      continue;
+    OpBuilder builder(block.getParentOp()->getContext());
+    builder.setInsertionPointAfterValue(value);
+    Value copy = copyOf(builder, value);
+    for (OpOperand *use : uses)
+      use->set(copy);
+  }
+}
