@@ -19,10 +19,15 @@
 using namespace kiln;
 using namespace kiln::arena;
 
-/// Nodes of the first run, how much longer each run is than the one before, and
-/// how much of a section's weight it inherits.
-static constexpr double kFirstNodeLimit = 1000;
-static constexpr double kNodeLimitGrowth = 1.02;
+/// Short runs: nodes of the first one, and how much longer each is than the one
+/// before. They find placements.
+static constexpr double kShortRun = 1000;
+static constexpr double kShortRunGrowth = 1.02;
+/// Long runs take as many nodes as the short ones together, and each may take
+/// twice the nodes of the one before. They prove that there is no placement.
+static constexpr double kLongRun = 16000;
+static constexpr double kLongRunGrowth = 2;
+/// How much of its weight a section keeps from run to run.
 static constexpr double kWeightKept = 0.9;
 
 ArenaSearch::ArenaSearch(const Problem &problem)
@@ -33,8 +38,19 @@ ArenaSearch::ArenaSearch(const Problem &problem)
 ArenaSearch::Outcome ArenaSearch::fit(int64_t newCapacity, Effort &effort) {
   capacity = newCapacity;
   // A run shorter than a path to a leaf could not succeed.
-  double nodeLimit = std::max(kFirstNodeLimit, 2.0 * numItems);
+  double shortRun = std::max(kShortRun, 2.0 * numItems);
+  double longRun = std::max(kLongRun, 2.0 * numItems);
+  double shortRuns = 0, longRuns = 0; // nodes
   for (unsigned run = 0;; ++run) {
+    double nodeLimit = shortRun;
+    if (longRuns + longRun > shortRuns) {
+      shortRuns += shortRun;
+      shortRun *= kShortRunGrowth;
+    } else {
+      nodeLimit = longRun;
+      longRuns += longRun;
+      longRun *= kLongRunGrowth;
+    }
     setOrder(makeOrder(run));
     Outcome outcome = runOnce(static_cast<uint64_t>(nodeLimit), effort);
     effort.spend(std::exchange(steps, 0));
@@ -42,7 +58,6 @@ ArenaSearch::Outcome ArenaSearch::fit(int64_t newCapacity, Effort &effort) {
       keepPlacement();
     if (outcome != Outcome::Unknown || effort.exhausted())
       return outcome;
-    nodeLimit *= kNodeLimitGrowth;
     for (double &weight : weights)
       weight *= kWeightKept;
   }

@@ -54,7 +54,7 @@ struct ArenaOptions {
   int64_t capacity = -1;
   /// Upper limit on elementary steps (a buffer or a section looked at); of the
   /// order of a nanosecond each. 0 leaves only the greedy orders.
-  uint64_t effort = 500'000'000;
+  uint64_t effort = 300'000'000;
 };
 
 struct ArenaPlan {

@@ -10,17 +10,11 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "kiln/Planner/Arena.h"
+#include "ArenaTestUtils.h"
 
 #include "gtest/gtest.h"
 
-#include <algorithm>
-#include <numeric>
-#include <random>
-
 using namespace kiln;
-
-using Buffers = std::vector<ArenaBuffer>;
 
 static ArenaPlan planAndVerify(const Buffers &buffers,
                                const ArenaOptions &options = {}) {
@@ -32,71 +26,25 @@ static ArenaPlan planAndVerify(const Buffers &buffers,
   return plan;
 }
 
-static int64_t roundUp(int64_t value, int64_t alignment) {
-  return (value + alignment - 1) / alignment * alignment;
-}
-
-/// The lowest height over all orders of letting buffers drop onto the ones
-/// before. Some order is that of the offsets of an optimal plan, so this is the
-/// optimum.
-static int64_t bruteForceHeight(const Buffers &buffers) {
-  std::vector<size_t> order(buffers.size());
-  std::iota(order.begin(), order.end(), 0);
-  int64_t best = std::numeric_limits<int64_t>::max();
-  std::vector<int64_t> tops(buffers.size());
-  do {
-    int64_t height = 0;
-    for (size_t i = 0; i < order.size(); ++i) {
-      const ArenaBuffer &self = buffers[order[i]];
-      int64_t offset = 0;
-      for (size_t j = 0; j < i; ++j) {
-        const ArenaBuffer &below = buffers[order[j]];
-        if (below.lower < self.upper && self.lower < below.upper)
-          offset = std::max(offset, tops[order[j]]);
-      }
-      tops[order[i]] =
-          roundUp(offset, self.alignment) + roundUp(self.size, self.alignment);
-      height = std::max(height, tops[order[i]]);
-    }
-    best = std::min(best, height);
-  } while (std::next_permutation(order.begin(), order.end()));
-  return best;
-}
-
-static Buffers randomBuffers(std::mt19937 &random, int count, int maxSize,
-                             int positions, bool mixAlignments) {
-  auto below = [&](int bound) { return static_cast<int>(random() % bound); };
-  Buffers buffers;
-  for (int i = 0; i < count; ++i) {
-    ArenaBuffer buffer;
-    buffer.size = 1 + below(maxSize);
-    buffer.alignment = mixAlignments ? int64_t(1) << below(4) : 1;
-    buffer.lower = below(positions);
-    buffer.upper = buffer.lower + 1 + below(positions - buffer.lower);
-    buffers.push_back(buffer);
-  }
-  return buffers;
-}
-
 TEST(Arena, SmallRandomInstancesAreOptimal) {
   std::mt19937 random(1);
   int aboveLoad = 0;
-  for (int trial = 0; trial < 600; ++trial) {
-    Buffers buffers = randomBuffers(random, 2 + trial % 6, 2 + trial % 17,
+  for (int trial = 0; trial < 700; ++trial) {
+    Buffers buffers = randomBuffers(random, 2 + trial % 7, 2 + trial % 17,
                                     3 + trial % 8, trial % 2);
     ArenaPlan plan = planAndVerify(buffers);
     EXPECT_TRUE(plan.optimal) << "trial " << trial;
     EXPECT_EQ(plan.height, bruteForceHeight(buffers)) << "trial " << trial;
     aboveLoad += plan.height > plan.maxLive;
   }
-  // Some of them are hard: the search had to prove a bound above the load.
-  EXPECT_GT(aboveLoad, 10);
+  // In some the load is out of reach, and the search had to prove it.
+  EXPECT_GT(aboveLoad, 2);
 }
 
-TEST(Arena, MediumRandomInstancesAreProvenOptimal) {
+TEST(Arena, MediumRandomInstancesAreOptimal) {
   std::mt19937 random(2);
-  for (int trial = 0; trial < 30; ++trial) {
-    Buffers buffers = randomBuffers(random, 24, 40, 16, trial % 2);
+  for (int trial = 0; trial < 40; ++trial) {
+    Buffers buffers = randomBuffers(random, 20 + trial, 40, 16, false);
     EXPECT_TRUE(planAndVerify(buffers).optimal) << "trial " << trial;
   }
 }
