@@ -43,8 +43,8 @@ TEST(ArenaSearch, DecidesEveryCapacityAroundTheOptimum) {
   std::mt19937 random(8);
   int refutedAtLoad = 0;
   for (int trial = 0; trial < 3000; ++trial) {
-    Buffers buffers = randomBuffers(random, 3 + trial % 5, 2 + trial % 17,
-                                    3 + trial % 8, trial % 2);
+    Buffers buffers = randomBuffers(random, 4 + trial % 4, 3 + trial % 13,
+                                    3 + trial % 5, trial % 3);
     int64_t optimum = bruteForceHeight(buffers);
     for (int64_t capacity = optimum - 3; capacity <= optimum + 3; ++capacity) {
       ArenaPlan plan;
