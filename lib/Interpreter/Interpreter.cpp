@@ -224,6 +224,11 @@ FailureOr<Handles> Interpreter::run(ProgramOp program,
   return results;
 }
 
+FailureOr<Handles>
+Interpreter::runBlock(Block &block, ArrayRef<TensorHandle> arguments) const {
+  return Run(*this, observer).runBlock(block, arguments);
+}
+
 void kiln::roundToType(HostTensor &tensor) {
   if (tensor.type.getElementType().isF32())
     for (double &element : tensor.reals)

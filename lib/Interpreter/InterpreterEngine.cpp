@@ -22,22 +22,31 @@ using namespace mlir;
 
 namespace kiln {
 
+Status withDiagnostics(MLIRContext *context,
+                       llvm::function_ref<LogicalResult()> body) {
+  std::string message;
+  LogicalResult result = failure();
+  {
+    ScopedDiagnosticHandler handler(context, [&](Diagnostic &diagnostic) {
+      if (message.empty())
+        llvm::raw_string_ostream(message)
+            << diagnostic.getLocation() << ": " << diagnostic;
+    });
+    result = body();
+  }
+  return succeeded(result) ? Status() : Status::error(message);
+}
+
 Result<SmallVector<TensorHandle>> runProgram(Interpreter &interpreter,
                                              ProgramOp program,
                                              ArrayRef<TensorHandle> inputs) {
-  std::string message;
   FailureOr<SmallVector<TensorHandle>> outputs = failure();
-  {
-    ScopedDiagnosticHandler handler(
-        program.getContext(), [&](Diagnostic &diagnostic) {
-          if (message.empty())
-            llvm::raw_string_ostream(message)
-                << diagnostic.getLocation() << ": " << diagnostic;
-        });
+  Status status = withDiagnostics(program.getContext(), [&] {
     outputs = interpreter.run(program, inputs);
-  }
-  if (failed(outputs))
-    return Status::error(message);
+    return LogicalResult(outputs);
+  });
+  if (!status.ok())
+    return status;
   return *outputs;
 }
 

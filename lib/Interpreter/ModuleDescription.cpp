@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "kiln/Dialect/KilnRT/IR/KilnRT.h"
 #include "kiln/Interpreter/InterpreterEngine.h"
 #include "kiln/Interpreter/TensorBytes.h"
 
@@ -103,6 +104,22 @@ static ProgramInfo describeProgram(ProgramOp program,
   return info;
 }
 
+/// The same of a scheduled program.
+static ProgramInfo describeProgram(rt::ProgramOp program) {
+  ProgramInfo info;
+  info.name = program.getSymName();
+  auto add = [](std::vector<ValueInfo> &list, auto op) {
+    ValueInfo &value = list.emplace_back();
+    value.name = op.getName();
+    setType(value, cast<RankedTensorType>(op.getType()));
+  };
+  for (rt::InputOp input : program.getBody().front().getOps<rt::InputOp>())
+    add(info.inputs, input);
+  for (rt::OutputOp output : program.getBody().front().getOps<rt::OutputOp>())
+    add(info.outputs, output);
+  return info;
+}
+
 /// The model's facts, as far as `kiln.model` has them.
 static ModelInfo describeModel(ModuleOp module) {
   ModelInfo model;
@@ -132,6 +149,8 @@ Description describeModule(ModuleOp module, const Interpreter &interpreter) {
     description.states.push_back(describeState(state));
   for (ProgramOp program : module.getOps<ProgramOp>())
     description.programs.push_back(describeProgram(program, interpreter));
+  for (rt::ProgramOp program : module.getOps<rt::ProgramOp>())
+    description.programs.push_back(describeProgram(program));
 
   BuildInfo &build = description.build;
   build.precision =

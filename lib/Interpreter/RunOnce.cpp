@@ -87,7 +87,7 @@ static const TensorInfo *findState(const ModelWeights &weights,
   return nullptr;
 }
 
-static Status initializeStates(InterpreterEngine &engine,
+static Status initializeStates(ReferenceEngine &engine,
                                const RunOnceOptions &options) {
   std::optional<ModelWeights> weights;
   if (!options.init.empty()) {
@@ -118,7 +118,7 @@ static Status initializeStates(InterpreterEngine &engine,
   return {};
 }
 
-static Status readInputs(InterpreterEngine &engine, size_t program,
+static Status readInputs(ReferenceEngine &engine, size_t program,
                          const RunOnceOptions &options) {
   const std::vector<ValueInfo> &inputs =
       engine.description().programs[program].inputs;
@@ -176,7 +176,7 @@ static void printOutput(const ValueInfo &output, const char *data,
   out << "\n";
 }
 
-Status runOnce(InterpreterEngine &engine, const RunOnceOptions &options,
+Status runOnce(ReferenceEngine &engine, const RunOnceOptions &options,
                llvm::raw_ostream &out) {
   const Description &description = engine.description();
   auto program = findProgram(description, options.entry);
@@ -201,7 +201,7 @@ Status runOnce(InterpreterEngine &engine, const RunOnceOptions &options,
   return {};
 }
 
-Status dumpTensors(InterpreterEngine &engine, llvm::StringRef program,
+Status dumpTensors(ReferenceEngine &engine, llvm::StringRef program,
                    const std::string &path) {
   const Description &description = engine.description();
   std::vector<TensorDeclaration> declarations;

@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "kiln/Interpreter/RunOnce.h"
+#include "kiln/Interpreter/ScheduledEngine.h"
 #include "kiln/Runtime/Files/OutputFile.h"
 #include "kiln/Runtime/Training/Driver.h"
 
@@ -28,8 +29,9 @@ static const char *const kUsage =
     R"(usage: kiln-run FILE.mlir [--entry=NAME] [--inputs=FILE.safetensors] [--init=FILE|DIR] [--seed=N]
        kiln-run FILE.mlir --data=FILE --steps=N [the flags of a training executable]
 
-Evaluates kiln programs with naive loops. The first form runs one program once and prints its outputs; the second
-trains with @train as an executable would.
+Evaluates kiln programs with naive loops, at every level down to scheduled; scheduled programs run over the bytes of
+their arena, and wrong plans are errors. The first form runs one program once and prints its outputs; the second trains
+with @train as an executable would.
 
   --entry=NAME            the program to run (train)
   --inputs=FILE           a tensor for every input, by name
@@ -117,7 +119,7 @@ static Status parseOnceFlags(CommandLine &line) {
   return {};
 }
 
-static int train(InterpreterEngine &engine, const CommandLine &line) {
+static int train(ReferenceEngine &engine, const CommandLine &line) {
   std::string program = "kiln-run";
   std::vector<std::string> flags = line.rest;
   std::vector<char *> arguments = {program.data()};
@@ -143,6 +145,21 @@ loadModule(mlir::MLIRContext &context, const std::string &path) {
   return module;
 }
 
+/// The engine for the level of a module.
+static Result<std::unique_ptr<ReferenceEngine>>
+createEngine(mlir::ModuleOp module, EvalType evalType) {
+  using Made = Result<std::unique_ptr<ReferenceEngine>>;
+  if (!ScheduledEngine::accepts(module))
+    return Made(std::make_unique<InterpreterEngine>(module, evalType));
+  if (evalType != EvalType::Own)
+    return usage("--eval-type=f64 contradicts a scheduled module, which runs "
+                 "in its own types");
+  auto scheduled = ScheduledEngine::create(module);
+  if (!scheduled.ok())
+    return scheduled.status();
+  return Made(std::move(*scheduled));
+}
+
 static Status run(int argc, char **argv, int &exitCode) {
   auto line = parseCommandLine(argc, argv);
   if (!line.ok())
@@ -152,11 +169,14 @@ static Status run(int argc, char **argv, int &exitCode) {
     return {};
   }
   mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
-  context.loadDialect<KilnDialect>();
+  context.loadDialect<KilnDialect, rt::KilnRTDialect>();
   auto module = loadModule(context, line->file);
   if (!module.ok())
     return module.status();
-  InterpreterEngine engine(**module, line->evalType);
+  auto made = createEngine(**module, line->evalType);
+  if (!made.ok())
+    return made.status();
+  ReferenceEngine &engine = **made;
 
   if (wantsDriver(*line)) {
     if (line->hasEntry && line->once.entry != "train")

@@ -64,6 +64,11 @@ public:
   mlir::FailureOr<llvm::SmallVector<TensorHandle>>
   run(ProgramOp program, llvm::ArrayRef<TensorHandle> inputs);
 
+  /// Runs a block without states on the values of its arguments; gives the
+  /// operands of its terminator.
+  mlir::FailureOr<llvm::SmallVector<TensorHandle>>
+  runBlock(mlir::Block &block, llvm::ArrayRef<TensorHandle> arguments) const;
+
 private:
   mlir::ModuleOp module;
   EvalType evalType;

@@ -1,5 +1,4 @@
-//===- InterpreterEngine.h - The interpreter as a training engine -*- C++
-//-*-===//
+//===- InterpreterEngine.h - Interpreting as a training engine --*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -30,19 +29,31 @@ Description describeModule(mlir::ModuleOp module,
 /// The initial value that a state declares.
 InitialValue initialValueOf(StateOp state);
 
+/// Runs `body`; a failure is the first diagnostic that it emitted, in one line.
+Status withDiagnostics(mlir::MLIRContext *context,
+                       llvm::function_ref<mlir::LogicalResult()> body);
+
 /// Runs a program; a failure is the first diagnostic, in one line.
 Result<llvm::SmallVector<TensorHandle>>
 runProgram(Interpreter &interpreter, ProgramOp program,
            llvm::ArrayRef<TensorHandle> inputs);
 
-class InterpreterEngine : public Engine {
+/// An engine that also gives states as the evaluation has them.
+class ReferenceEngine : public Engine {
+public:
+  Status start(int threads) override { return {}; }
+  int threads() const override { return 1; }
+  std::string libraryName() const override { return "interpreter"; }
+
+  /// State `state` as the evaluation has it, at the latest known to the driver.
+  virtual TensorHandle stateTensor(size_t state) = 0;
+};
+
+class InterpreterEngine : public ReferenceEngine {
 public:
   InterpreterEngine(mlir::ModuleOp module, EvalType evalType);
 
   const Description &description() const override { return description_; }
-  Status start(int threads) override { return {}; }
-  int threads() const override { return 1; }
-  std::string libraryName() const override { return "interpreter"; }
 
   char *stateData(size_t state) override { return states[state].data(); }
   char *inputData(size_t program, size_t input) override {
@@ -53,8 +64,7 @@ public:
   }
   Status run(size_t program) override;
 
-  /// State `state` as the evaluation has it, at the latest known to the driver.
-  TensorHandle stateTensor(size_t state);
+  TensorHandle stateTensor(size_t state) override;
 
 private:
   using Bytes = std::vector<char>;

@@ -25,12 +25,12 @@ struct RunOnceOptions {
 };
 
 /// Runs `entry` once and prints its outputs to `out`.
-Status runOnce(InterpreterEngine &engine, const RunOnceOptions &options,
+Status runOnce(ReferenceEngine &engine, const RunOnceOptions &options,
                llvm::raw_ostream &out);
 
 /// Writes the outputs of the last run of `program` (if there is such a program)
 /// and all states, in the types of the evaluation, to a safetensors file.
-Status dumpTensors(InterpreterEngine &engine, llvm::StringRef program,
+Status dumpTensors(ReferenceEngine &engine, llvm::StringRef program,
                    const std::string &path);
 
 } // namespace kiln

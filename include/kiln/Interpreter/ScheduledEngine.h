@@ -1,0 +1,87 @@
+//===- ScheduledEngine.h - Scheduled programs in an arena -------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Runs scheduled programs command by command over one arena of bytes, in the
+// types of the program, with the naive evaluation of the ops. A shadow of the
+// arena knows which slot wrote every four bytes last, so that what a plan can
+// get wrong is an error which names both slots:
+//
+//   - two slots that share bytes while both live
+//   - a command that touches a slot outside of its lifetime
+//   - a read of bytes that nothing wrote, or that another slot wrote over;
+//     a slot whose whole life is one iteration of a loop starts unwritten
+//   - a state that a program wrote over
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_INTERPRETER_SCHEDULEDENGINE_H
+#define KILN_INTERPRETER_SCHEDULEDENGINE_H
+
+#include "kiln/Interpreter/InterpreterEngine.h"
+#include "kiln/Interpreter/ScheduledProgram.h"
+
+namespace kiln {
+
+/// The bytes that all programs share.
+struct InterpretedArena {
+  std::vector<char> bytes;
+  /// Per four bytes: 1 + the slot of the running program that wrote them, or 0.
+  std::vector<int32_t> writers;
+};
+
+/// Runs a program in `arena`, whose states and inputs are there. On failure a
+/// diagnostic was emitted.
+mlir::LogicalResult runScheduled(const Interpreter &interpreter,
+                                 const ScheduledProgram &program,
+                                 InterpretedArena &arena);
+
+/// Copies a tensor between its place in memory, `bytes` being where its slot is
+/// in iteration 0, and a tensor of its own.
+HostTensor loadTensor(const SlotTensor &tensor, const char *bytes);
+void storeTensor(const SlotTensor &tensor, const HostTensor &value,
+                 char *bytes);
+
+class ScheduledEngine : public ReferenceEngine {
+public:
+  /// Whether a module is at this level.
+  static bool accepts(mlir::ModuleOp module);
+  static Result<std::unique_ptr<ScheduledEngine>> create(mlir::ModuleOp module);
+
+  const Description &description() const override { return description_; }
+  char *stateData(size_t state) override {
+    return arena.bytes.data() + stateOffsets[state];
+  }
+  char *inputData(size_t program, size_t input) override {
+    return placeOf(programs[program], programs[program].inputs[input]);
+  }
+  char *outputData(size_t program, size_t output) override {
+    return outputs[program][output].data();
+  }
+  Status run(size_t program) override;
+  TensorHandle stateTensor(size_t state) override;
+
+private:
+  explicit ScheduledEngine(mlir::ModuleOp module);
+  Status prepare();
+  char *placeOf(ScheduledProgram &program,
+                const ScheduledProgram::Boundary &boundary) {
+    rt::SlotOp slot = program.slots[boundary.tensor.slot];
+    return arena.bytes.data() + slot.getOffset() + boundary.tensor.offset;
+  }
+
+  Interpreter interpreter;
+  Description description_;
+  std::vector<ScheduledProgram> programs;
+  std::vector<int64_t> stateOffsets;
+  /// Copies of every program's outputs, which the next run may destroy.
+  std::vector<std::vector<std::vector<char>>> outputs;
+  InterpretedArena arena;
+};
+
+} // namespace kiln
+
+#endif // KILN_INTERPRETER_SCHEDULEDENGINE_H

@@ -1,0 +1,305 @@
+//===- ArenaMachine.cpp - Commands over a watched arena -------------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Relies on a ScheduledProgram: all references lie in their slots, all slots in
+// the arena.
+//
+//===----------------------------------------------------------------------===//
+
+#include "kiln/Interpreter/ScheduledEngine.h"
+#include "kiln/Interpreter/TensorBytes.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+#include <cstring>
+
+using namespace mlir;
+
+namespace kiln {
+
+namespace {
+
+class Machine {
+public:
+  Machine(const Interpreter &interpreter, const ScheduledProgram &program,
+          InterpretedArena &arena)
+      : interpreter(interpreter), program(program), arena(arena) {}
+  LogicalResult run();
+
+private:
+  LogicalResult checkDisjoint();
+  LogicalResult execute(const ScheduledCommand &command);
+  LogicalResult checkAlive(Operation *op, unsigned slot);
+  LogicalResult checkRead(Operation *op, const SlotTensor &tensor);
+  void markWritten(const SlotTensor &tensor);
+  void forgetIteration(size_t begin, size_t end);
+  void mark(int64_t begin, int64_t end, int32_t writer);
+  /// Calls `body(begin, end)` for the bytes of every row, as arena offsets.
+  void forRows(const SlotTensor &tensor,
+               llvm::function_ref<bool(int64_t, int64_t)> body);
+  int64_t startOf(const SlotTensor &tensor) const {
+    rt::SlotOp slot = program.slots[tensor.slot];
+    return static_cast<int64_t>(slot.getOffset()) + tensor.offset +
+           tensor.loopStride * iteration;
+  }
+  char *bytesOf(const SlotTensor &tensor) {
+    return arena.bytes.data() + startOf(tensor);
+  }
+
+  const Interpreter &interpreter;
+  const ScheduledProgram &program;
+  InterpretedArena &arena;
+  int64_t index = 0; ///< Of the command that runs.
+  int64_t iteration = 0;
+};
+
+} // namespace
+
+static constexpr int64_t kUnit = 4; ///< Bytes per entry of the shadow.
+
+/// Slots that live at the same time share no byte.
+LogicalResult Machine::checkDisjoint() {
+  SmallVector<unsigned> order;
+  for (unsigned i = 0; i < program.slots.size(); ++i)
+    if (rt::SlotOp slot = program.slots[i]; slot.getBytes() > 0)
+      order.push_back(i);
+  auto begin = [&](unsigned i) -> int64_t {
+    rt::SlotOp slot = program.slots[i];
+    return slot.getOffset();
+  };
+  llvm::sort(order, [&](unsigned a, unsigned b) {
+    return std::pair(begin(a), a) < std::pair(begin(b), b);
+  });
+  for (size_t i = 0; i < order.size(); ++i) {
+    rt::SlotOp a = program.slots[order[i]];
+    int64_t end = a.getOffset() + a.getBytes();
+    for (size_t j = i + 1; j < order.size() && begin(order[j]) < end; ++j) {
+      rt::SlotOp b = program.slots[order[j]];
+      if (a.getLast() < b.getFirst() || b.getLast() < a.getFirst())
+        continue;
+      InFlightDiagnostic diagnostic =
+          b.emitOpError("'")
+          << b.getName() << "' at bytes [" << b.getOffset() << ", +"
+          << b.getBytes() << ") overlaps slot '" << a.getName() << "' at ["
+          << a.getOffset() << ", +" << a.getBytes()
+          << "), which lives at the same time";
+      diagnostic.attachNote(a.getLoc()) << "the other slot is here";
+      return diagnostic;
+    }
+  }
+  return success();
+}
+
+LogicalResult Machine::checkAlive(Operation *op, unsigned slotIndex) {
+  rt::SlotOp slot = program.slots[slotIndex];
+  int64_t first = slot.getFirst(), last = slot.getLast();
+  if (first <= index && index <= last)
+    return success();
+  return op->emitOpError("is command ")
+         << index << " and touches slot '" << slot.getName()
+         << "', which lives from " << first << " to " << last;
+}
+
+void Machine::forRows(const SlotTensor &tensor,
+                      llvm::function_ref<bool(int64_t, int64_t)> body) {
+  int64_t begin = startOf(tensor), width = tensor.elementBytes();
+  if (tensor.isDense()) {
+    if (tensor.type.getNumElements())
+      body(begin, begin + tensor.extent());
+    return;
+  }
+  int64_t row = getColumnCount(tensor.type) * width;
+  for (int64_t r = 0, e = getRowCount(tensor.type); r < e; ++r) {
+    int64_t at = begin + r * tensor.rowStride * width;
+    if (!body(at, at + row))
+      return;
+  }
+}
+
+LogicalResult Machine::checkRead(Operation *op, const SlotTensor &tensor) {
+  if (failed(checkAlive(op, tensor.slot)))
+    return failure();
+  int32_t expected = static_cast<int32_t>(tensor.slot) + 1;
+  LogicalResult result = success();
+  forRows(tensor, [&](int64_t begin, int64_t end) {
+    for (int64_t unit = begin / kUnit; unit < end / kUnit; ++unit) {
+      int32_t writer = arena.writers[unit];
+      if (writer == expected)
+        continue;
+      rt::SlotOp slot = program.slots[tensor.slot];
+      InFlightDiagnostic diagnostic =
+          op->emitOpError("is command ")
+          << index << " and reads slot '" << slot.getName() << "' at byte "
+          << unit * kUnit - static_cast<int64_t>(slot.getOffset()) << ", ";
+      if (writer == 0) {
+        diagnostic << "which nothing has written";
+      } else {
+        rt::SlotOp other = program.slots[writer - 1];
+        diagnostic << "where slot '" << other.getName() << "' wrote last";
+        diagnostic.attachNote(other.getLoc()) << "the other slot is here";
+      }
+      result = diagnostic;
+      return false;
+    }
+    return true;
+  });
+  return result;
+}
+
+void Machine::mark(int64_t begin, int64_t end, int32_t writer) {
+  std::fill(arena.writers.begin() + begin / kUnit,
+            arena.writers.begin() + end / kUnit, writer);
+}
+
+void Machine::markWritten(const SlotTensor &tensor) {
+  forRows(tensor, [&](int64_t begin, int64_t end) {
+    mark(begin, end, static_cast<int32_t>(tensor.slot) + 1);
+    return true;
+  });
+}
+
+/// What lived in the last iteration only is gone in the next.
+void Machine::forgetIteration(size_t begin, size_t end) {
+  for (size_t i = 0; i < program.slots.size(); ++i) {
+    rt::SlotOp slot = program.slots[i];
+    if (slot.getFirst() <= begin || slot.getLast() >= end)
+      continue;
+    for (int64_t unit = slot.getOffset() / kUnit,
+                 last = (slot.getOffset() + slot.getBytes()) / kUnit;
+         unit < last; ++unit)
+      if (arena.writers[unit] == static_cast<int32_t>(i) + 1)
+        arena.writers[unit] = 0;
+  }
+}
+
+LogicalResult Machine::execute(const ScheduledCommand &command) {
+  Operation *op = command.op;
+  bool readsSum = readsAccumulated(command, iteration);
+  for (auto [i, operand] : llvm::enumerate(command.operands))
+    if (static_cast<int>(i) != command.accumulated || readsSum)
+      if (failed(checkRead(op, operand)))
+        return failure();
+  for (const SlotTensor &result : command.results)
+    if (failed(checkAlive(op, result.slot)))
+      return failure();
+  if (command.scratch >= 0) {
+    rt::SlotOp slot = program.slots[command.scratch];
+    if (failed(checkAlive(op, command.scratch)))
+      return failure();
+    mark(slot.getOffset(), slot.getOffset() + slot.getBytes(),
+         command.scratch + 1);
+  }
+  if (command.kind == ScheduledCommand::Kind::Fill) {
+    const SlotTensor &to = command.results.front();
+    std::memset(bytesOf(to), 0, to.extent());
+  } else if (command.kind == ScheduledCommand::Kind::Copy) {
+    const SlotTensor &to = command.results.front();
+    std::memmove(bytesOf(to), bytesOf(command.operands.front()), to.extent());
+  } else {
+    SmallVector<TensorHandle> operands;
+    for (auto [i, operand] : llvm::enumerate(command.operands)) {
+      bool zeros = static_cast<int>(i) == command.accumulated && !readsSum;
+      operands.push_back(std::make_shared<const HostTensor>(
+          zeros ? HostTensor(operand.type)
+                : loadTensor(operand, bytesOf(operand))));
+    }
+    auto results = evaluateCommand(interpreter, command, operands);
+    if (failed(results))
+      return failure();
+    for (auto [place, value] : llvm::zip_equal(command.results, *results))
+      storeTensor(place, *value, bytesOf(place));
+  }
+  for (const SlotTensor &result : command.results)
+    markWritten(result);
+  return success();
+}
+
+LogicalResult Machine::run() {
+  if (failed(checkDisjoint()))
+    return failure();
+  llvm::fill(arena.writers, 0);
+  for (size_t i = 0; i < program.slots.size(); ++i) {
+    rt::SlotOp slot = program.slots[i];
+    if (slot.getState())
+      mark(slot.getOffset(), slot.getOffset() + slot.getBytes(), i + 1);
+  }
+  for (const ScheduledProgram::Boundary &input : program.inputs)
+    markWritten(input.tensor);
+
+  int64_t loopBegin = 0, count = 0, commands = program.commands.size();
+  for (index = 0; index < commands; ++index) {
+    const ScheduledCommand &command = program.commands[index];
+    switch (command.kind) {
+    case ScheduledCommand::Kind::LoopBegin:
+      loopBegin = index;
+      count = command.count;
+      break;
+    case ScheduledCommand::Kind::LoopEnd:
+      if (++iteration < count) {
+        forgetIteration(loopBegin, index);
+        index = loopBegin;
+      } else {
+        iteration = 0;
+      }
+      break;
+    default:
+      if (failed(execute(command)))
+        return failure();
+    }
+  }
+  index = std::max<int64_t>(commands - 1, 0);
+  for (const ScheduledProgram::Boundary &output : program.outputs)
+    if (failed(checkRead(program.op, output.tensor)))
+      return failure();
+  for (size_t i = 0; i < program.slots.size(); ++i) {
+    rt::SlotOp slot = program.slots[i];
+    if (!slot.getState())
+      continue;
+    int64_t units = slot.getBytes() / kUnit;
+    auto type =
+        RankedTensorType::get({units}, IntegerType::get(slot.getContext(), 32));
+    if (failed(checkRead(program.op,
+                         {static_cast<unsigned>(i), 0, 0, units, type})))
+      return failure();
+  }
+  return success();
+}
+
+LogicalResult runScheduled(const Interpreter &interpreter,
+                           const ScheduledProgram &program,
+                           InterpretedArena &arena) {
+  return Machine(interpreter, program, arena).run();
+}
+
+HostTensor loadTensor(const SlotTensor &tensor, const char *bytes) {
+  TensorType stored = storedType(tensor.type);
+  if (tensor.isDense())
+    return tensorFromBytes(tensor.type, stored, bytes);
+  int64_t width = tensor.elementBytes();
+  int64_t row = getColumnCount(tensor.type) * width;
+  std::vector<char> dense(tensor.type.getNumElements() * width);
+  for (int64_t r = 0, e = getRowCount(tensor.type); r < e; ++r)
+    std::memcpy(dense.data() + r * row, bytes + r * tensor.rowStride * width,
+                row);
+  return tensorFromBytes(tensor.type, stored, dense.data());
+}
+
+void storeTensor(const SlotTensor &tensor, const HostTensor &value,
+                 char *bytes) {
+  TensorType stored = storedType(tensor.type);
+  if (tensor.isDense())
+    return tensorToBytes(value, stored, bytes);
+  int64_t width = tensor.elementBytes();
+  int64_t row = getColumnCount(tensor.type) * width;
+  std::vector<char> dense(tensor.type.getNumElements() * width);
+  tensorToBytes(value, stored, dense.data());
+  for (int64_t r = 0, e = getRowCount(tensor.type); r < e; ++r)
+    std::memcpy(bytes + r * tensor.rowStride * width, dense.data() + r * row,
+                row);
+}
+
+} // namespace kiln

@@ -1,0 +1,101 @@
+//===- ScheduledEngine.cpp - Scheduled programs in an arena ---------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "kiln/Interpreter/ScheduledEngine.h"
+#include "kiln/Interpreter/TensorBytes.h"
+
+using namespace mlir;
+
+namespace kiln {
+
+/// An arena that nobody's computer has is a mistake in the file.
+static constexpr int64_t kLargestArena = int64_t(1) << 40;
+
+bool ScheduledEngine::accepts(ModuleOp module) {
+  return !module.getOps<rt::ArenaOp>().empty();
+}
+
+ScheduledEngine::ScheduledEngine(ModuleOp module)
+    : interpreter(module, EvalType::Own) {}
+
+Result<std::unique_ptr<ScheduledEngine>>
+ScheduledEngine::create(ModuleOp module) {
+  std::unique_ptr<ScheduledEngine> engine(new ScheduledEngine(module));
+  if (Status status = engine->prepare(); !status.ok())
+    return Status::badInput(status.message());
+  return Result<std::unique_ptr<ScheduledEngine>>(std::move(engine));
+}
+
+Status ScheduledEngine::prepare() {
+  ModuleOp module = interpreter.getModule();
+  rt::ArenaOp arenaOp = *module.getOps<rt::ArenaOp>().begin();
+  int64_t height = arenaOp.getHeight();
+  Status status = withDiagnostics(module.getContext(), [&]() -> LogicalResult {
+    if (height < 0 || height > kLargestArena)
+      return arenaOp.emitOpError("has a height of ") << height << " bytes";
+    for (rt::ProgramOp op : module.getOps<rt::ProgramOp>()) {
+      auto program = ScheduledProgram::build(op);
+      if (failed(program))
+        return failure();
+      programs.push_back(std::move(*program));
+    }
+    for (StateOp state : module.getOps<StateOp>()) {
+      rt::SlotOp home;
+      for (const ScheduledProgram &program : programs)
+        for (rt::SlotOp slot : program.slots)
+          if (slot.getState() == state.getSymName()) {
+            if (home && home.getOffset() != slot.getOffset())
+              return slot.emitOpError("moves the state @")
+                     << state.getSymName() << " to another offset";
+            home = slot;
+          }
+      RankedTensorType type = state.getTensorType();
+      int64_t bytes =
+          type.getNumElements() * (type.getElementTypeBitWidth() / 8);
+      if (!home || static_cast<int64_t>(home.getBytes()) != bytes)
+        return state.emitOpError("has no slot of ") << bytes << " bytes";
+      stateOffsets.push_back(home.getOffset());
+    }
+    return success();
+  });
+  if (!status.ok())
+    return status;
+  description_ = describeModule(module, interpreter);
+  description_.build.target = "interpreter, scheduled";
+  for (const ProgramInfo &info : description_.programs) {
+    auto &copies = outputs.emplace_back();
+    for (const ValueInfo &output : info.outputs)
+      copies.emplace_back(output.bytes());
+  }
+  arena.bytes.resize(height);
+  arena.writers.resize(height / 4 + 1);
+  return {};
+}
+
+Status ScheduledEngine::run(size_t index) {
+  ScheduledProgram &program = programs[index];
+  Status status = withDiagnostics(interpreter.getModule().getContext(), [&] {
+    return runScheduled(interpreter, program, arena);
+  });
+  if (!status.ok())
+    return status;
+  for (auto [boundary, copy] : llvm::zip_equal(program.outputs, outputs[index]))
+    std::copy_n(placeOf(program, boundary), copy.size(), copy.begin());
+  return {};
+}
+
+TensorHandle ScheduledEngine::stateTensor(size_t state) {
+  const StateInfo &info = description_.states[state];
+  Type element =
+      info.type == TensorType::F64
+          ? Type(Float64Type::get(interpreter.getModule().getContext()))
+          : Type(Float32Type::get(interpreter.getModule().getContext()));
+  return std::make_shared<const HostTensor>(tensorFromBytes(
+      RankedTensorType::get(info.shape, element), info.type, stateData(state)));
+}
+
+} // namespace kiln

@@ -1,0 +1,332 @@
+//===- ScheduledProgram.cpp - Commands as strided tensors -----------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Checks every reference against the slots while it reads the IR: the arena
+// machine relies on offsets, strides and sizes that fit.
+//
+//===----------------------------------------------------------------------===//
+
+#include "kiln/Interpreter/ScheduledProgram.h"
+
+#include "mlir/IR/IRMapping.h"
+#include "llvm/ADT/TypeSwitch.h"
+#include "llvm/ADT/bit.h"
+
+using namespace mlir;
+
+namespace kiln {
+
+class ScheduledProgramBuilder {
+public:
+  explicit ScheduledProgramBuilder(rt::ProgramOp op) { program.op = op; }
+  FailureOr<ScheduledProgram> run();
+
+private:
+  LogicalResult addSlot(rt::SlotOp slot);
+  LogicalResult addCommand(Operation &op, int64_t iterations);
+  LogicalResult addLaunch(rt::LaunchOp launch);
+  LogicalResult addGemm(rt::GemmOp gemm);
+  LogicalResult addFill(rt::FillOp fill);
+  LogicalResult addCopy(rt::CopyOp copy);
+  LogicalResult addLoop(rt::LoopOp loop);
+  template <typename Op>
+  LogicalResult addBoundary(Op op, std::vector<ScheduledProgram::Boundary> &to);
+  ScheduledCommand &append(ScheduledCommand::Kind kind, Operation *op) {
+    ScheduledCommand &command = program.commands.emplace_back();
+    command.kind = kind;
+    command.op = op;
+    return command;
+  }
+  SlotTensor tensorAt(Value slot, int64_t offset, int64_t loopStride,
+                      int64_t rowStride, RankedTensorType type) {
+    return {slotIndex.lookup(slot), offset, loopStride, rowStride, type};
+  }
+  LogicalResult checkBounds(Operation *op, const SlotTensor &tensor);
+  LogicalResult bindImmediates(rt::LaunchOp launch, rt::KernelOp kernel,
+                               ScheduledCommand &command);
+  Block *matmulBody(rt::GemmOp gemm, ArrayRef<SlotTensor> operands,
+                    RankedTensorType result);
+
+  ScheduledProgram program;
+  DenseMap<Value, unsigned> slotIndex;
+  int64_t arenaBytes = 0;
+  int64_t iterations = 1; ///< Of the loop around the op being read.
+};
+
+static RankedTensorType bytesType(MLIRContext *context, int64_t bytes) {
+  return RankedTensorType::get({bytes / 4}, IntegerType::get(context, 32));
+}
+
+LogicalResult ScheduledProgramBuilder::addSlot(rt::SlotOp slot) {
+  int64_t offset = slot.getOffset(), bytes = slot.getBytes();
+  if (offset < 0 || bytes < 0 || offset % 4 || bytes % 4 ||
+      offset > arenaBytes || bytes > arenaBytes - offset)
+    return slot.emitOpError("has bytes [")
+           << offset << ", +" << bytes
+           << "), expected multiples of 4 inside the arena of " << arenaBytes;
+  slotIndex[slot.getSlot()] = program.slots.size();
+  program.slots.push_back(slot);
+  return success();
+}
+
+/// First and last byte of the tensor in any iteration must lie in the slot.
+LogicalResult ScheduledProgramBuilder::checkBounds(Operation *op,
+                                                   const SlotTensor &tensor) {
+  rt::SlotOp slot = program.slots[tensor.slot];
+  int64_t bytes = slot.getBytes(), rows = getRowCount(tensor.type);
+  bool sane = tensor.offset >= 0 && tensor.offset <= bytes &&
+              tensor.loopStride >= 0 && tensor.rowStride >= 0 &&
+              tensor.offset % 4 == 0 && tensor.loopStride % 4 == 0;
+  bool overflows =
+      !sane ||
+      (iterations > 1 && tensor.loopStride > bytes / (iterations - 1)) ||
+      (rows > 1 && tensor.rowStride > bytes / (rows - 1));
+  int64_t end = overflows
+                    ? 0
+                    : tensor.offset + tensor.loopStride * (iterations - 1) +
+                          tensor.extent();
+  if (sane && !overflows && end <= bytes)
+    return success();
+  return op->emitOpError("reaches outside of slot '")
+         << slot.getName() << "' of " << slot.getBytes() << " bytes: offset "
+         << tensor.offset << ", stride " << tensor.loopStride
+         << " per iteration, " << tensor.rowStride << " elements per row, type "
+         << tensor.type;
+}
+
+LogicalResult ScheduledProgramBuilder::addLaunch(rt::LaunchOp launch) {
+  auto kernel = SymbolTable::lookupNearestSymbolFrom<rt::KernelOp>(
+      program.op, launch.getKernelAttr());
+  Block &block = kernel.getBody().front();
+  ScheduledCommand &command = append(ScheduledCommand::Kind::Launch, launch);
+  SmallVector<Value> values(block.getArguments());
+  unsigned operands = values.size();
+  llvm::append_range(values, block.getTerminator()->getOperands());
+  if (kernel.getRowStrides().size() != values.size())
+    return kernel.emitOpError("has ")
+           << kernel.getRowStrides().size() << " row strides, expected "
+           << values.size();
+  for (auto [i, value] : llvm::enumerate(values)) {
+    auto &list = i < operands ? command.operands : command.results;
+    list.push_back(tensorAt(launch.getSlots()[i], launch.getOffsets()[i],
+                            launch.getStrides()[i], kernel.getRowStrides()[i],
+                            tensorTypeOf(value)));
+    if (failed(checkBounds(launch, list.back())))
+      return failure();
+  }
+  if (launch.getScratch())
+    command.scratch = slotIndex.lookup(launch.getScratch());
+  if (kernel.getFamily() == Family::Scatter)
+    if (auto scatter = dyn_cast<EmbeddingGradOp>(block.front()))
+      if (auto sum =
+              dyn_cast_if_present<BlockArgument>(scatter.getAccumulate()))
+        command.accumulated = sum.getArgNumber();
+  return bindImmediates(launch, kernel, command);
+}
+
+/// Gives the command the kernel's body, with immediates in place of RNG keys
+/// and attention's scale.
+LogicalResult ScheduledProgramBuilder::bindImmediates(
+    rt::LaunchOp launch, rt::KernelOp kernel, ScheduledCommand &command) {
+  ArrayRef<int64_t> immediates = launch.getImmediates();
+  bool attention = kernel.getFamily() == Family::Attention;
+  size_t expected = attention ? 2 : 0;
+  if (kernel.getFamily() == Family::Scatter)
+    expected = 1;
+  for (Operation &op : kernel.getBody().front())
+    if (auto key = op.getAttrOfType<IntegerAttr>("key"); key && !attention) {
+      if (key.getInt() < 0 || key.getInt() >= 64)
+        return op.emitOpError("has no place of an immediate as its key");
+      expected = std::max<size_t>(expected, key.getInt() + 1);
+    }
+  if (immediates.size() != expected)
+    return launch.emitOpError("passes ")
+           << immediates.size() << " immediates, expected " << expected;
+  command.body = &kernel.getBody().front();
+  if (immediates.empty() || kernel.getFamily() == Family::Scatter)
+    return success();
+  auto region = std::make_unique<Region>();
+  IRMapping mapping;
+  kernel.getBody().cloneInto(region.get(), mapping);
+  Builder builder(launch.getContext());
+  for (Operation &op : region->front()) {
+    if (auto key = op.getAttrOfType<IntegerAttr>("key"))
+      op.setAttr("key", builder.getI64IntegerAttr(
+                            immediates[attention ? 0 : key.getInt()]));
+    if (attention && op.hasAttr("scale"))
+      op.setAttr("scale", builder.getF64FloatAttr(
+                              llvm::bit_cast<double>(immediates[1])));
+  }
+  command.body = &region->front();
+  program.bodies.push_back(std::move(region));
+  return success();
+}
+
+LogicalResult ScheduledProgramBuilder::addGemm(rt::GemmOp gemm) {
+  auto three = [](ArrayRef<int64_t> list) { return list.size() == 3; };
+  int64_t m = gemm.getM(), n = gemm.getN(), k = gemm.getK();
+  int64_t batch = gemm.getBatch(), beta = gemm.getBeta();
+  if (!three(gemm.getOffsets()) || !three(gemm.getStrides()) ||
+      !three(gemm.getLead()) || !three(gemm.getBatchStrides()) || m < 0 ||
+      n < 0 || k < 0 || batch < 1 || beta < 0 || beta > 2 ||
+      !isa<FloatType>(gemm.getElement()))
+    return gemm.emitOpError("is malformed");
+  ScheduledCommand &command = append(ScheduledCommand::Kind::Gemm, gemm);
+  auto add = [&](unsigned i, Value slot, int64_t rows, int64_t columns,
+                 SmallVectorImpl<SlotTensor> &list) -> LogicalResult {
+    SmallVector<int64_t> shape = {rows, columns};
+    if (batch > 1) {
+      shape.insert(shape.begin(), batch);
+      if (gemm.getBatchStrides()[i] != rows * gemm.getLead()[i])
+        return gemm.emitOpError("has gaps between the matrices of a batch");
+    }
+    list.push_back(tensorAt(slot, gemm.getOffsets()[i], gemm.getStrides()[i],
+                            gemm.getLead()[i],
+                            RankedTensorType::get(shape, gemm.getElement())));
+    return checkBounds(gemm, list.back());
+  };
+  bool transA = gemm.getTransA(), transB = gemm.getTransB();
+  if (failed(add(0, gemm.getA(), transA ? k : m, transA ? m : k,
+                 command.operands)) ||
+      failed(add(1, gemm.getB(), transB ? n : k, transB ? k : n,
+                 command.operands)) ||
+      failed(add(2, gemm.getC(), m, n, command.results)))
+    return failure();
+  if (beta != 0) {
+    command.operands.push_back(command.results.front());
+    command.accumulated = 2;
+  }
+  command.body =
+      matmulBody(gemm, command.operands, command.results.front().type);
+  return success();
+}
+
+Block *ScheduledProgramBuilder::matmulBody(rt::GemmOp gemm,
+                                           ArrayRef<SlotTensor> operands,
+                                           RankedTensorType result) {
+  auto region = std::make_unique<Region>();
+  Block *block = &region->emplaceBlock();
+  SmallVector<Value, 3> values;
+  for (const SlotTensor &operand : operands)
+    values.push_back(block->addArgument(operand.type, gemm.getLoc()));
+  OpBuilder builder(gemm.getContext());
+  builder.setInsertionPointToStart(block);
+  Value sum = values.size() > 2 ? values[2] : Value();
+  auto matmul = MatmulOp::create(builder, gemm.getLoc(), result, values[0],
+                                 values[1], sum, gemm.getTransA(),
+                                 gemm.getTransB(), DenseI64ArrayAttr());
+  YieldOp::create(builder, gemm.getLoc(), ValueRange(matmul.getResult()));
+  program.bodies.push_back(std::move(region));
+  return block;
+}
+
+LogicalResult ScheduledProgramBuilder::addFill(rt::FillOp fill) {
+  ScheduledCommand &command = append(ScheduledCommand::Kind::Fill, fill);
+  int64_t bytes = fill.getBytes();
+  if (bytes < 0 || bytes % 4)
+    return fill.emitOpError("has ") << bytes << " bytes";
+  command.results.push_back(tensorAt(fill.getSlot(), fill.getOffset(), 0,
+                                     bytes / 4,
+                                     bytesType(fill.getContext(), bytes)));
+  return checkBounds(fill, command.results.back());
+}
+
+LogicalResult ScheduledProgramBuilder::addCopy(rt::CopyOp copy) {
+  ScheduledCommand &command = append(ScheduledCommand::Kind::Copy, copy);
+  int64_t bytes = copy.getBytes();
+  if (bytes < 0 || bytes % 4 || copy.getOffsets().size() != 2 ||
+      copy.getStrides().size() != 2)
+    return copy.emitOpError("is malformed");
+  RankedTensorType type = bytesType(copy.getContext(), bytes);
+  command.operands.push_back(tensorAt(copy.getFrom(), copy.getOffsets()[0],
+                                      copy.getStrides()[0], bytes / 4, type));
+  command.results.push_back(tensorAt(copy.getTo(), copy.getOffsets()[1],
+                                     copy.getStrides()[1], bytes / 4, type));
+  return failure(failed(checkBounds(copy, command.operands.back())) ||
+                 failed(checkBounds(copy, command.results.back())));
+}
+
+LogicalResult ScheduledProgramBuilder::addLoop(rt::LoopOp loop) {
+  int64_t count = loop.getCount();
+  if (count < 1)
+    return loop.emitOpError("runs ") << count << " times";
+  if (iterations != 1 || isa<rt::LoopOp>(loop->getParentOp()))
+    return loop.emitOpError("is inside of another loop");
+  append(ScheduledCommand::Kind::LoopBegin, loop).count = count;
+  for (Operation &op : loop.getBody().front())
+    if (failed(addCommand(op, count)))
+      return failure();
+  append(ScheduledCommand::Kind::LoopEnd, loop);
+  return success();
+}
+
+template <typename Op>
+LogicalResult ScheduledProgramBuilder::addBoundary(
+    Op op, std::vector<ScheduledProgram::Boundary> &to) {
+  auto type = dyn_cast<RankedTensorType>(op.getType());
+  if (!type || !type.hasStaticShape())
+    return op.emitOpError("has no static tensor type");
+  to.push_back({op.getName().str(), tensorAt(op.getSlot(), op.getOffset(), 0,
+                                             getColumnCount(type), type)});
+  return checkBounds(op, to.back().tensor);
+}
+
+LogicalResult ScheduledProgramBuilder::addCommand(Operation &op,
+                                                  int64_t iterationsAround) {
+  iterations = iterationsAround;
+  LogicalResult result =
+      TypeSwitch<Operation *, LogicalResult>(&op)
+          .Case([&](rt::SlotOp op) { return addSlot(op); })
+          .Case([&](rt::InputOp op) { return addBoundary(op, program.inputs); })
+          .Case(
+              [&](rt::OutputOp op) { return addBoundary(op, program.outputs); })
+          .Case([&](rt::LaunchOp op) { return addLaunch(op); })
+          .Case([&](rt::GemmOp op) { return addGemm(op); })
+          .Case([&](rt::FillOp op) { return addFill(op); })
+          .Case([&](rt::CopyOp op) { return addCopy(op); })
+          .Case([&](rt::LoopOp op) { return addLoop(op); })
+          .Default([](Operation *op) {
+            return op->emitOpError("is no command of a scheduled program");
+          });
+  iterations = 1;
+  return result;
+}
+
+FailureOr<ScheduledProgram> ScheduledProgramBuilder::run() {
+  auto module = program.op->getParentOfType<ModuleOp>();
+  auto arenas = module.getOps<rt::ArenaOp>();
+  if (arenas.empty())
+    return program.op.emitOpError("has no kilnrt.arena beside it");
+  arenaBytes = (*arenas.begin()).getHeight();
+  for (Operation &op : program.op.getBody().front())
+    if (failed(addCommand(op, 1)))
+      return failure();
+  return std::move(program);
+}
+
+FailureOr<ScheduledProgram> ScheduledProgram::build(rt::ProgramOp program) {
+  return ScheduledProgramBuilder(program).run();
+}
+
+bool readsAccumulated(const ScheduledCommand &command, int64_t iteration) {
+  if (command.accumulated < 0)
+    return false;
+  if (auto gemm = dyn_cast<rt::GemmOp>(command.op))
+    return gemm.getBeta() == 1 || iteration > 0;
+  auto launch = cast<rt::LaunchOp>(command.op);
+  return launch.getImmediates().front() +
+             (launch.getAccumulates() ? iteration : 0) !=
+         0;
+}
+
+FailureOr<SmallVector<TensorHandle>>
+evaluateCommand(const Interpreter &interpreter, const ScheduledCommand &command,
+                ArrayRef<TensorHandle> operands) {
+  return interpreter.runBlock(*command.body, operands);
+}
+
+} // namespace kiln
