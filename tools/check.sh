@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# ===- check.sh - Set up, build, and pass every test -------------------------=== #
+#
+# Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+# ===-----------------------------------------------------------------------=== #
+#
+# The one command that says whether a working tree is good; continuous integration
+# runs exactly this. `--long` adds the runs that take long: tests read KILN_LONG.
+#
+# ===-----------------------------------------------------------------------=== #
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+for argument in "$@"; do
+  case $argument in
+    --long) export KILN_LONG=1 ;;
+    --help | -h)
+      echo "usage: tools/check.sh [--long]     sets up, builds, runs every test"
+      exit 0
+      ;;
+    *)
+      echo "check.sh: unknown argument '$argument' (see --help)" >&2
+      exit 2
+      ;;
+  esac
+done
+
+bash tools/setup.sh
+echo "-- building"
+NINJA_STATUS='[%f/%t] ' ninja -C build --quiet
+echo "-- testing"
+exec ctest --test-dir build --output-on-failure -j "$(nproc)" --no-tests=error
