@@ -53,12 +53,12 @@ static double bySchedule(const Item &item) { return 0; }
 
 static constexpr Rule kRules[] = {
     {"size, best fit", Fit::Best, bySize},
+    {"schedule, best fit", Fit::Best, bySchedule},
     {"lifetime, best fit", Fit::Best, byDuration},
     {"area, best fit", Fit::Best, byArea},
     {"lifetime, first fit", Fit::First, byDuration},
     {"size, first fit", Fit::First, bySize},
     {"area, first fit", Fit::First, byArea},
-    {"schedule, best fit", Fit::Best, bySchedule},
 };
 
 /// Rounds of moving items forward.
