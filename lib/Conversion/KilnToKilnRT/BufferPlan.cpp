@@ -607,7 +607,7 @@ FailureOr<ProgramPlan> PlanBuilder::run() {
   for (auto [i, value] : llvm::enumerate(program.getReturn().getValues())) {
     Place place = places.lookup(value);
     Buffer &buffer = plan.buffers[place.buffer];
-    if (buffer.slotClass == "activation")
+    if (!buffer.state && buffer.slotClass != "input")
       buffer.slotClass = "output";
     plan.outputs.push_back({program.getOutputName(i).str(), place, value.getType()});
   }
