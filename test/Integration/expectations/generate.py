@@ -98,7 +98,8 @@ def make_optimizer(case, weights):
     options = dict(item.split("=") for item in text.split(",")) if text else {}
     every = options.pop("decay", "") == "all"
     options = {key: float(value) for key, value in options.items()}
-    decay = options.pop("weight_decay", 0.0)
+    # PyTorch's defaults are kiln's.
+    decay = options.pop("weight_decay", 0.01 if name == "adamw" else 0.0)
     decayed = [w for w in weights.values() if every or w.dim() >= 2]
     others = [w for w in weights.values() if not every and w.dim() < 2]
     groups = [

@@ -7,12 +7,14 @@
 # ===-----------------------------------------------------------------------=== #
 """Compiles a case's model, trains it, and compares with the expectation.
 
-    run_case.py CASE --kilnc=PATH [--work=DIR] [--compile-flag=F]...
-                [--run-flag=F]... [--tolerance=--loss-rtol=X]...
+    run_case.py CASE --kilnc=PATH [--precision=fp32|fp64]... [--work=DIR]
+                [--interpreter=PATH] [--compile-flag=F]... [--run-flag=F]...
+                [--tolerance=--loss-rtol=X]...
 
 Extra compile flags may add any technique that promises the same training: the
-expectation stays. Every micro-batch count of the case is run. Only the standard
-library is used.
+expectation stays. Every micro-batch count of the case is run in every precision
+that is given. With --interpreter the step graph is interpreted, not compiled.
+Only the standard library is used.
 """
 
 import argparse
@@ -30,31 +32,54 @@ import make_weights
 HERE = pathlib.Path(__file__).resolve().parent
 
 
+# What a run in each precision must keep; compare.py has the meaning.
+TOLERANCES = {
+    "fp32": [],
+    "fp64": [
+        "--loss-rtol=1e-10",
+        "--gradient-rtol=1e-10",
+        "--weight-rtol=1e-9",
+        "--floor=1e-13",
+    ],
+}
+
+
 def run(command):
     print("+ " + shlex.join(map(str, command)), flush=True)
     return subprocess.run(command, stdout=subprocess.DEVNULL).returncode
 
 
-def run_once(case, name, arguments, work, microbatches):
-    """One micro-batch count, in a directory of its own."""
-    shutil.rmtree(work, ignore_errors=True)
-    work.mkdir(parents=True)
+def trainer(case, arguments, work, microbatches, precision):
+    """The command that trains, or None: an executable or the interpreter."""
+    flags = [*case["compile_flags"], f"--microbatches={microbatches}", "--emit-gradients"]
+    flags.append(f"--precision={precision}")
+    if arguments.interpreter:
+        flags += ["--emit=step", "-o", work / "step.mlir"]
+        command = [arguments.interpreter, work / "step.mlir"]
+    else:
+        flags += ["-o", work / "train"]
+        command = [work / "train"]
     model = HERE.parent / "models" / case["model"]
-    if make_weights.main([str(model), str(work)]):
-        return 2
-    executable = work / "train"
-    flags = case["compile_flags"] + [f"--microbatches={microbatches}", "--emit-gradients"]
-    command = [arguments.kilnc, model, *flags, *arguments.compile_flag, "-o", executable]
-    if run(command):
+    if run([arguments.kilnc, model, *flags, *arguments.compile_flag]):
+        return None
+    return command
+
+
+def run_once(case, name, arguments, work, microbatches, precision):
+    """One micro-batch count and precision, in a directory beside its inputs."""
+    inputs = work.parent
+    work.mkdir()
+    command = trainer(case, arguments, work, microbatches, precision)
+    if not command:
         return 1
     outputs = {
         "log": "log.jsonl",
         "dump-gradients": "gradients.safetensors",
         "save": "saved",
     }
-    command = [executable, f"--data={work / 'train.bin'}"]
-    command += [f"--val-data={work / 'validation.bin'}"]
-    command += [f"--init={work / 'model.safetensors'}", *case["run_flags"]]
+    command += [f"--data={inputs / 'train.bin'}"]
+    command += [f"--val-data={inputs / 'validation.bin'}"]
+    command += [f"--init={inputs / 'model.safetensors'}", *case["run_flags"]]
     command += [f"--{flag}={work / file}" for flag, file in outputs.items()]
     if run(command + arguments.run_flag):
         return 1
@@ -64,6 +89,7 @@ def run_once(case, name, arguments, work, microbatches):
             f"--log={work / outputs['log']}",
             f"--gradients={work / outputs['dump-gradients']}",
             f"--weights={work / outputs['save']}",
+            *TOLERANCES[precision],
             *arguments.tolerance,
         ]
     )
@@ -73,6 +99,8 @@ def main(argv):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("case", help="a name in cases/, without .json")
     parser.add_argument("--kilnc", required=True)
+    parser.add_argument("--interpreter", help="kiln-run: interpret the step graph")
+    parser.add_argument("--precision", action="append", choices=list(TOLERANCES))
     parser.add_argument("--work", help="kept; a temporary directory unless given")
     parser.add_argument("--compile-flag", action="append", default=[])
     parser.add_argument("--run-flag", action="append", default=[])
@@ -84,9 +112,13 @@ def main(argv):
         return 2
     case = json.loads(file.read_text())
     with tempfile.TemporaryDirectory() as temporary:
-        work = pathlib.Path(arguments.work or temporary)
+        work = pathlib.Path(arguments.work or temporary) / arguments.case
+        shutil.rmtree(work, ignore_errors=True)
+        if make_weights.main([str(HERE.parent / "models" / case["model"]), str(work)]):
+            return 2
         codes = [
-            run_once(case, arguments.case, arguments, work / f"microbatches-{n}", n)
+            run_once(case, arguments.case, arguments, work / f"{precision}-{n}", n, precision)
+            for precision in arguments.precision or ["fp32"]
             for n in case["microbatches"]
         ]
     return max(codes)
