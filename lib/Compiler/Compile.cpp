@@ -53,6 +53,7 @@ private:
   MLIRContext context;
   OwningOpRef<ModuleOp> module;
   std::string diagnostics;
+  std::string precision; ///< of the states: fp32 or fp64
 };
 
 } // namespace
@@ -65,15 +66,18 @@ DialectRegistry Compilation::makeRegistry() {
 
 Status Compilation::checkOptions() {
   auto usage = [](std::string message) { return Status(ExitCode::Usage, std::move(message)); };
-  if (options.batch < 1)
-    return usage("--batch is " + std::to_string(options.batch) + ", expected a positive number");
-  if (options.microbatches < 1 || options.batch % options.microbatches)
+  if (options.batch && *options.batch < 1)
+    return usage("--batch is " + std::to_string(*options.batch) + ", expected a positive number");
+  if (options.microbatches < 1 || (options.batch && *options.batch % options.microbatches))
     return usage("--microbatches is " + std::to_string(options.microbatches) +
-                 ", expected a number that divides --batch=" + std::to_string(options.batch));
+                 ", expected a positive number that divides --batch=" +
+                 std::to_string(options.batch.value_or(options.microbatches)));
   if (options.maxThreads < 1 || options.maxThreads > 1024)
     return usage("--max-threads is " + std::to_string(options.maxThreads) + ", expected 1 to 1024");
-  if (options.precision != "fp32" && options.precision != "fp64")
-    return usage("--precision is '" + options.precision + "', expected fp32 or fp64");
+  if (options.precision && *options.precision != "fp32" && *options.precision != "fp64")
+    return usage("--precision is '" + *options.precision + "', expected fp32 or fp64");
+  if (options.dropout && !(*options.dropout >= 0 && *options.dropout < 1))
+    return usage("--dropout is " + std::to_string(*options.dropout) + ", expected at least 0 and below 1");
   std::string error;
   if (!OptimizerSpec::parse(options.optimizer, error))
     return usage("--optimizer: " + error);
@@ -84,9 +88,10 @@ Status Compilation::readModel() {
   if (!isModelDirectory(options.model))
     return readModelFile();
   ImportOptions import;
-  import.batch = options.batch / options.microbatches;
+  import.batch = options.batch.value_or(options.microbatches) / options.microbatches;
   import.sequenceLength = options.sequenceLength;
-  import.elementType = options.precision == "fp64" ? FloatType(Float64Type::get(&context))
+  precision = options.precision.value_or("fp32");
+  import.elementType = precision == "fp64" ? FloatType(Float64Type::get(&context))
                                                    : FloatType(Float32Type::get(&context));
   import.dropout = options.dropout;
   auto imported = importHuggingFace(context, options.model, import);
@@ -102,6 +107,22 @@ Status Compilation::readModel() {
   }
   module = std::move(*imported);
   return Status();
+}
+
+/// Gives every random op of a program another probability.
+static void overrideDropout(ModuleOp module, double p) {
+  module.walk([&](Operation *op) {
+    if (auto dropout = dyn_cast<DropoutOp>(op)) {
+      dropout.setP(APFloat(p));
+      if (p == 0) {
+        dropout.replaceAllUsesWith(dropout.getX());
+        dropout.erase();
+      }
+    } else if (auto attention = dyn_cast<AttentionOp>(op)) {
+      if (attention.getP().convertToDouble() > 0)
+        attention.setP(APFloat(p));
+    }
+  });
 }
 
 /// A program in the dialect: its shapes are in the file.
@@ -130,6 +151,23 @@ Status Compilation::readModelFile() {
         length = type.getDimSize(1);
       }
     }
+  precision = "fp32";
+  for (StateOp state : module->getOps<StateOp>())
+    if (state.getTensorType().getElementType().isF64())
+      precision = "fp64";
+  if (options.precision && *options.precision != precision)
+    return Status(ExitCode::Usage, "--precision is " + *options.precision + ", but the states in '" + options.model +
+                                       "' are " + precision + ": change their types, or leave --precision out");
+  if (options.dropout)
+    overrideDropout(*module, *options.dropout);
+  if (options.batch && *options.batch != batch * options.microbatches)
+    return Status(ExitCode::Usage,
+                  "--batch is " + std::to_string(*options.batch) + ", but the shapes in '" + options.model +
+                      "' are for " + std::to_string(batch) + " sequences per micro-batch: leave --batch out, or use --batch=" +
+                      std::to_string(batch * options.microbatches));
+  if (options.sequenceLength && options.sequenceLength != length)
+    return Status(ExitCode::Usage, "--seq is " + std::to_string(options.sequenceLength) + ", but the shapes in '" +
+                                       options.model + "' are for " + std::to_string(length) + " tokens");
   if (!(*module)->hasAttr("kiln.model")) {
     Builder b(&context);
     (*module)->setAttr(
@@ -219,7 +257,7 @@ Status Compilation::generateCode() {
   cpu::BuildRecord record;
   record.version = KILN_VERSION;
   record.optimizer = options.optimizer;
-  record.precision = options.precision;
+  record.precision = precision;
   record.commandLine = options.commandLine;
   record.microbatches = options.microbatches;
   record.maxThreads = options.maxThreads;

@@ -34,7 +34,7 @@ static cl::opt<Stage> emitStage(
                clEnumValN(Stage::Llvm, "llvm", "kernels, before they become machine code"),
                clEnumValN(Stage::Object, "obj", "object file of the kernels"),
                clEnumValN(Stage::Executable, "exe", "executable")));
-static cl::opt<int64_t> batch("batch", cl::cat(category), cl::desc("sequences per step"), cl::init(1));
+static cl::opt<int64_t> batch("batch", cl::cat(category), cl::desc("sequences per step (default: one per micro-batch; a .mlir file has its own)"));
 static cl::opt<int64_t> sequence("seq", cl::cat(category), cl::init(0),
                                  cl::desc("tokens per sequence (default: as many as the model has positions)"));
 static cl::opt<int64_t> microbatches("microbatches", cl::cat(category), cl::init(1),
@@ -43,7 +43,7 @@ static cl::opt<std::string> optimizer(
     "optimizer", cl::cat(category), cl::init("adamw"),
     cl::desc("adamw, adam, sgd, momentum or nesterov, options after a colon: "
              "adamw:beta1=0.9,beta2=0.999,eps=1e-8,weight_decay=0.1,decay=all"));
-static cl::opt<std::string> precision("precision", cl::cat(category), cl::init("fp32"), cl::desc("fp32 or fp64"));
+static cl::opt<std::string> precision("precision", cl::cat(category), cl::desc("fp32 (default) or fp64; a .mlir file has its own"));
 static cl::opt<std::string> target("target", cl::cat(category), cl::init("cpu"), cl::desc("cpu"));
 static cl::opt<std::string> mcpu("mcpu", cl::cat(category), cl::desc("processor to compile for (default: this one)"));
 
@@ -92,11 +92,13 @@ int main(int argc, char **argv) {
     }
     options.output = "-";
   }
-  options.batch = batch;
+  if (batch.getNumOccurrences())
+    options.batch = batch;
   options.sequenceLength = sequence;
   options.microbatches = microbatches;
   options.optimizer = optimizer;
-  options.precision = precision;
+  if (precision.getNumOccurrences())
+    options.precision = precision;
   options.clip = clip == Switch::On;
   options.evaluation = evaluation == Switch::On;
   options.fuse = fuse == Switch::On;

@@ -23,11 +23,14 @@ struct CompileOptions {
   std::string model;  ///< Hugging Face directory, .mlir or .mlirbc
   std::string output; ///< "-" is standard output (not for objects and executables)
   Stage stage = Stage::Executable;
-  int64_t batch = 1;          ///< sequences per step
+  /// Sequences per step; default: one per micro-batch, or what the shapes in a
+  /// .mlir file say.
+  std::optional<int64_t> batch;
   int64_t sequenceLength = 0; ///< 0: as many as the model has positions
   int64_t microbatches = 1;
   std::string optimizer = "adamw";
-  std::string precision = "fp32";
+  /// "fp32" or "fp64"; default: fp32, or that of a .mlir file's states.
+  std::optional<std::string> precision;
   bool clip = true, evaluation = true, emitGradients = false, fuse = true;
   int64_t maxThreads = 1;
   std::optional<double> dropout;

@@ -64,7 +64,7 @@ static int64_t chooseReductionChunk(int64_t rows, int64_t threads) {
 static void splitColumnSum(ReduceOp op, int64_t threads) {
   auto from = op.getX().getType();
   int64_t leading = op.getDims().size();
-  if (op.getKind() == Reduction::Max || leading != from.getRank() - 1 ||
+  if (op.getKind() != Reduction::Sum || leading != from.getRank() - 1 ||
       op.getDims().empty() || op.getDims().back() != leading - 1)
     return;
   OpBuilder builder(op);
@@ -74,10 +74,21 @@ static void splitColumnSum(ReduceOp op, int64_t threads) {
       builder, op.getLoc(),
       RankedTensorType::get({(rows + chunk - 1) / chunk, cols}, from.getElementType()), op.getX(), chunk);
   Value sum = ReduceCombineOp::create(builder, op.getLoc(), op.getType(), partial, Value());
-  if (op.getKind() == Reduction::Mean)
-    sum = ScaleOp::create(builder, op.getLoc(), sum, builder.getF64FloatAttr(1.0 / rows));
   op.replaceAllUsesWith(sum);
   op.erase();
+}
+
+/// A mean is a sum and a factor.
+static ReduceOp splitMean(ReduceOp op) {
+  if (op.getKind() != Reduction::Mean)
+    return op;
+  OpBuilder builder(op);
+  auto sum = ReduceOp::create(builder, op.getLoc(), op.getType(), Reduction::Sum, op.getX(), op.getDims());
+  int64_t count = op.getX().getType().getNumElements() / op.getType().getNumElements();
+  Value mean = ScaleOp::create(builder, op.getLoc(), sum, builder.getF64FloatAttr(1.0 / count));
+  op.replaceAllUsesWith(mean);
+  op.erase();
+  return sum;
 }
 
 /// The optional accumulation operand of an op that can add while it stores, or
@@ -142,7 +153,7 @@ struct SetNumericsPass : kiln::impl::SetNumericsBase<SetNumericsPass> {
     SmallVector<ReduceOp> reductions;
     module.walk([&](ReduceOp op) { reductions.push_back(op); });
     for (ReduceOp op : reductions)
-      splitColumnSum(op, maxThreads);
+      splitColumnSum(splitMean(op), maxThreads);
 
     SmallVector<AddOp> sums;
     module.walk([&](AddOp op) { sums.push_back(op); });
