@@ -21,32 +21,37 @@ __attribute__((weak)) void blas_memory_free(void *buffer);
 
 namespace kiln {
 
-/// OpenBLAS's kernels for small products allocate memory in every call when the
-/// right operand is transposed; up to this many multiply-adds it takes them.
+/// OpenBLAS's kernels for small products allocate memory in a call; it takes
+/// them up to this many multiply-adds.
 static constexpr double smallProduct = 100.0 * 100.0 * 100.0;
 
-/// c = a b^T, one row of c at a time: c[i] = b a[i].
+/// One row of c at a time: c[i] = op(b)^T op(a)[i], a matrix times a vector.
 static void smallProductByRows(const GemmCall &call) {
-  auto n = blasint(call.n), k = blasint(call.k), ldb = blasint(call.ldb);
+  auto ldb = blasint(call.ldb);
+  // A row of op(a) is a column of a that is transposed.
+  auto increment = blasint(call.transA ? call.lda : 1);
+  int64_t rowStride = call.transA ? 1 : call.lda;
+  CBLAS_TRANSPOSE trans = call.transB ? CblasNoTrans : CblasTrans;
+  auto rows = blasint(call.transB ? call.n : call.k);
+  auto cols = blasint(call.transB ? call.k : call.n);
   for (int64_t row = 0; row < call.m; ++row) {
     if (call.type == TensorType::F64)
-      cblas_dgemv(CblasRowMajor, CblasNoTrans, n, k, 1.0,
+      cblas_dgemv(CblasRowMajor, trans, rows, cols, 1.0,
                   reinterpret_cast<const double *>(call.b), ldb,
-                  reinterpret_cast<const double *>(call.a) + row * call.lda, 1,
-                  call.accumulate ? 1.0 : 0.0,
+                  reinterpret_cast<const double *>(call.a) + row * rowStride,
+                  increment, call.accumulate ? 1.0 : 0.0,
                   reinterpret_cast<double *>(call.c) + row * call.ldc, 1);
     else
-      cblas_sgemv(CblasRowMajor, CblasNoTrans, n, k, 1.0f,
+      cblas_sgemv(CblasRowMajor, trans, rows, cols, 1.0f,
                   reinterpret_cast<const float *>(call.b), ldb,
-                  reinterpret_cast<const float *>(call.a) + row * call.lda, 1,
-                  call.accumulate ? 1.0f : 0.0f,
+                  reinterpret_cast<const float *>(call.a) + row * rowStride,
+                  increment, call.accumulate ? 1.0f : 0.0f,
                   reinterpret_cast<float *>(call.c) + row * call.ldc, 1);
   }
 }
 
 void gemm(const GemmCall &call) {
-  if (call.transB && !call.transA &&
-      double(call.m) * double(call.n) * double(call.k) <= smallProduct)
+  if (double(call.m) * double(call.n) * double(call.k) <= smallProduct)
     return smallProductByRows(call);
   CBLAS_TRANSPOSE transA = call.transA ? CblasTrans : CblasNoTrans;
   CBLAS_TRANSPOSE transB = call.transB ? CblasTrans : CblasNoTrans;
