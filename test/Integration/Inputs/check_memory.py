@@ -1,0 +1,50 @@
+# ===- check_memory.py - Plans against what executables do -------------------=== #
+#
+# Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+# ===-----------------------------------------------------------------------=== #
+"""check_memory.py KILNC MODEL WORK COMMON [FLAGS...]: the model is compiled with
+the flags COMMON and, in turn, with each of FLAGS (quoted lists, "" for none). Each
+executable must pass --check-memory, and must have checked every program that it
+has for everything."""
+
+import shlex
+import subprocess
+import sys
+
+import harness
+
+# Of each program.
+CHECKS = [
+    "allocator calls in a step",
+    "mappings made in a step",
+    "live heap after every step",
+    "end of the highest byte written",
+    "results do not depend on what memory held before",
+    "each command changes only its results",
+    "slots destroyed after their last use",
+]
+
+kilnc, model, work, common, *variants = sys.argv[1:]
+work = harness.fresh_directory(work)
+failures = []
+for flags in variants or [""]:
+    flags = shlex.split(common) + shlex.split(flags)
+    executable = harness.compile_model(kilnc, model, work / "train", *flags)
+    command = [executable, "--check-memory"]
+    harness.show(command)
+    done = subprocess.run(command, capture_output=True, text=True)
+    lines = done.stdout.splitlines()
+    failures += [f"{shlex.join(flags)}: {line}" for line in lines if not line.startswith("ok ")]
+    if done.returncode != 0:
+        failures.append(f"{shlex.join(flags)}: exit code {done.returncode}: {done.stderr.strip()}")
+    programs = ["train"] if "--eval=off" in flags else ["train", "evaluate", "generate"]
+    for program in programs:
+        for check in CHECKS:
+            if not any(f"{program}: " in line and check in line for line in lines):
+                failures.append(f"{shlex.join(flags)}: {program}: '{check}' was not checked")
+print("\n".join(failures))
+if failures:
+    harness.fail(f"{len(failures)} checks failed")
+print(f"{len(variants) or 1} executables use their memory as planned")

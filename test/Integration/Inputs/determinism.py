@@ -1,0 +1,40 @@
+# ===- determinism.py - The same bits, whatever the threads ------------------=== #
+#
+# Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+# ===-----------------------------------------------------------------------=== #
+"""determinism.py KILNC MODEL WORK [compile flags]: an executable for up to three
+threads is run twice with two, then with one and with three. Losses, norms and
+all that is saved must be equal to the last bit."""
+
+import sys
+
+import harness
+
+kilnc, model, work, *flags = sys.argv[1:]
+work = harness.fresh_directory(work)
+harness.write_inputs(model, work)
+executable = harness.compile_model(kilnc, model, work / "train", "--max-threads=3", *flags)
+runs = []
+for name, threads in [("first", 2), ("again", 2), ("one", 1), ("three", 3)]:
+    log, saved = work / f"{name}.jsonl", work / name
+    harness.run(
+        [
+            executable,
+            f"--data={work / 'train.bin'}",
+            "--steps=8",
+            "--lr=0.003",
+            "--lr-schedule=cosine",
+            "--warmup-steps=2",
+            "--seed=5",
+            f"--threads={threads}",
+            f"--log={log}",
+            f"--save={saved}",
+        ]
+    )
+    if harness.events(log, "start")[0]["threads"] != threads:
+        harness.fail(f"{log} does not say that {threads} threads ran")
+    runs.append((name, log, saved))
+for name, log, saved in runs[1:]:
+    harness.require_equal_runs(f"first and {name}", runs[0][1], runs[0][2], log, saved)

@@ -1,0 +1,104 @@
+# ===- harness.py - Compile and run executables in tests ---------------------=== #
+#
+# Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+# ===-----------------------------------------------------------------------=== #
+"""What the tests of executables share. Every failure ends the test with one line
+that says what was expected; commands are printed, so that a person can repeat
+them. Only the standard library is used."""
+
+import json
+import pathlib
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "expectations"))
+sys.dont_write_bytecode = True
+
+import make_weights  # noqa: E402  (its folder is on the path only now)
+
+
+def fail(message):
+    print(f"FAIL: {message}", flush=True)
+    raise SystemExit(1)
+
+
+def fresh_directory(path):
+    path = pathlib.Path(path)
+    shutil.rmtree(path, ignore_errors=True)
+    path.mkdir(parents=True)
+    return path
+
+
+def show(command):
+    print("+ " + shlex.join(map(str, command)), flush=True)
+
+
+def run(command, expect=0, **options):
+    """Runs to the end; the exit code must be `expect`. Returns the process."""
+    show(command)
+    done = subprocess.run(
+        [str(c) for c in command], capture_output=True, text=True, **options
+    )
+    if done.returncode != expect:
+        print(done.stdout, done.stderr, sep="\n")
+        fail(f"exit code {done.returncode}, expected {expect}")
+    return done
+
+
+def compile_model(kilnc, model, executable, *flags):
+    run([kilnc, model, *flags, "-o", executable])
+    return executable
+
+
+def write_inputs(model, directory):
+    """train.bin, validation.bin and model.safetensors for a model directory."""
+    if make_weights.main([str(model), str(directory)]):
+        fail(f"no inputs for {model}")
+
+
+def events(log, kind):
+    """Objects of one kind of a JSONL log; a step has no "event"."""
+    lines = [json.loads(line) for line in pathlib.Path(log).read_text().splitlines()]
+    return [line for line in lines if line.get("event", "step") == kind]
+
+
+def losses(log):
+    """What must not depend on how a run was made, as text: 17 digits are exact."""
+    names = ("step", "loss", "lr", "grad_norm")
+    return [
+        tuple(re.search(rf'"{name}":[^,}}]*', line).group() for name in names if name in line)
+        for line in pathlib.Path(log).read_text().splitlines()
+        if line.startswith('{"step"')
+    ]
+
+
+def newest_checkpoint(directory):
+    found = sorted(pathlib.Path(directory).glob("checkpoint-*"), key=lambda p: int(p.name[11:]))
+    if not found:
+        fail(f"{directory} has no checkpoint")
+    return found[-1]
+
+
+def require_equal_runs(what, log, saved, other_log, other_saved):
+    """Losses of all steps and every saved tensor are equal to the last bit."""
+    one, other = losses(log), losses(other_log)
+    if not one:
+        fail(f"{log} has no steps")
+    for a, b in zip(one, other):
+        if a != b:
+            fail(f"{what}: {' '.join(a)} in {log} but {' '.join(b)} in {other_log}")
+    if len(one) != len(other):
+        fail(f"{what}: {len(one)} steps in {log} but {len(other)} in {other_log}")
+    a, b = newest_checkpoint(saved), newest_checkpoint(other_saved)
+    for name in ("model.safetensors", "optimizer.safetensors"):
+        if (a / name).exists() != (b / name).exists():
+            fail(f"{what}: only one of {a / name} and {b / name} exists")
+        if (a / name).exists() and (a / name).read_bytes() != (b / name).read_bytes():
+            fail(f"{what}: {a / name} and {b / name} differ")
+    print(f"{what}: {len(one)} losses and {a.name} are equal", flush=True)
