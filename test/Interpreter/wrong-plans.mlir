@@ -80,9 +80,11 @@ kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
 
 //--- state.mlir
 kiln.state @w : tensor<2xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 1.0>}
-kilnrt.arena states 8 height 24
+kilnrt.arena states 8 height 32
 kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
   %w = kilnrt.slot "w" class "parameter" offset 0 bytes 8 lifetime [1, 1] state @w
   %b = kilnrt.slot "b" class "activation" offset 4 bytes 8 lifetime [0, 0]
+  %c = kilnrt.slot "c" class "activation" offset 16 bytes 8 lifetime [1, 1]
   kilnrt.fill %b offset 0 bytes 8
+  kilnrt.fill %c offset 0 bytes 8
 }

@@ -13,13 +13,21 @@
 using namespace mlir;
 using namespace kiln;
 
-/// Removes what a launch passes as an immediate.
-static void removeLaunchFacts(Operation *op) {
-  Builder builder(op->getContext());
-  if (op->hasAttr("key"))
-    op->setAttr("key", builder.getI64IntegerAttr(0));
-  if (isa<AttentionOp, AttentionGradOp>(op))
-    op->setAttr("scale", builder.getF64FloatAttr(1.0));
+/// Removes what a launch passes as immediates. Keys become their places among
+/// them: ops with different keys stay different.
+static void removeLaunchFacts(rt::KernelOp kernel) {
+  Builder builder(kernel.getContext());
+  SmallVector<int64_t> keys;
+  for (Operation &op : kernel.getBody().front()) {
+    if (auto key = op.getAttrOfType<IntegerAttr>("key")) {
+      auto place = llvm::find(keys, key.getInt());
+      op.setAttr("key", builder.getI64IntegerAttr(place - keys.begin()));
+      if (place == keys.end())
+        keys.push_back(key.getInt());
+    }
+    if (isa<AttentionOp, AttentionGradOp>(op))
+      op.setAttr("scale", builder.getF64FloatAttr(1.0));
+  }
 }
 
 rt::KernelOp KernelTable::get(DispatchOp dispatch, ArrayRef<int64_t> rowStrides) {
@@ -29,7 +37,7 @@ rt::KernelOp KernelTable::get(DispatchOp dispatch, ArrayRef<int64_t> rowStrides)
                            dispatch.getSpaceAttr(), builder.getDenseI64ArrayAttr(rowStrides));
   IRMapping mapping;
   dispatch.getBody().cloneInto(&kernel->getBody(), mapping);
-  kernel->walk(removeLaunchFacts);
+  removeLaunchFacts(*kernel);
 
   std::string key;
   llvm::raw_string_ostream stream(key);

@@ -118,8 +118,16 @@ static Value concatOfPads(OpBuilder &builder, ArrayRef<Value> values) {
 static Value sumContributions(OpBuilder &builder, ArrayRef<Value> values) {
   if (values.empty())
     return {};
+  // Behind the last of them, which need not be the newest contribution: the
+  // gradient of an addition is its cotangent, defined long before.
   OpBuilder::InsertionGuard guard(builder);
-  if (Operation *last = values.back().getDefiningOp())
+  Operation *last = nullptr;
+  for (Value value : values) {
+    Operation *definition = value.getDefiningOp();
+    if (definition && (!last || last->isBeforeInBlock(definition)))
+      last = definition;
+  }
+  if (last)
     builder.setInsertionPointAfter(last);
   if (values.size() > 1)
     if (Value concat = concatOfPads(builder, values))

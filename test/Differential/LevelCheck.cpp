@@ -1,0 +1,316 @@
+//===- LevelCheck.cpp - All levels compute the same -----------------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "LevelCheck.h"
+
+#include "kiln/Interpreter/ScheduledEngine.h"
+#include "kiln/Runtime/Files/InitialValues.h"
+
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Pass/PassRegistry.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <cmath>
+#include <map>
+#include <random>
+
+using namespace mlir;
+using namespace kiln;
+
+namespace {
+
+/// Every output and every state after every program, by "program: name".
+using Snapshot = std::map<std::string, HostTensor>;
+
+class Checker {
+public:
+  Checker(ModuleOp forward, uint64_t seed)
+      : forward(forward), seed(seed), random(seed) {}
+  std::vector<std::string> run();
+
+private:
+  /// What a pass may do to results.
+  enum class Promise { Exact, Reordering };
+
+  int64_t upTo(int64_t count) { return random() % count; }
+  std::string oneOf(std::initializer_list<const char *> list) {
+    return *(list.begin() + upTo(list.size()));
+  }
+  OwningOpRef<ModuleOp> apply(ModuleOp from, const std::string &passes);
+  std::optional<Snapshot> evaluate(ModuleOp module, EvalType type,
+                                   const std::string &stage);
+  void expect(ModuleOp before, ModuleOp after, Promise promise,
+              const std::string &stage);
+  void compare(const Snapshot &expected, const Snapshot &got, double tolerance,
+               const std::string &stage);
+  Status fill(ReferenceEngine &engine, size_t program);
+
+  ModuleOp forward;
+  uint64_t seed;
+  std::mt19937_64 random;
+  std::vector<std::string> failures;
+  /// Evaluations of modules that are compared more than once.
+  std::map<std::pair<Operation *, EvalType>, Snapshot> known;
+};
+
+} // namespace
+
+OwningOpRef<ModuleOp> Checker::apply(ModuleOp from, const std::string &passes) {
+  OwningOpRef<ModuleOp> module = cast<ModuleOp>(from->clone());
+  PassManager manager(from.getContext());
+  std::string message;
+  LogicalResult result = failure();
+  {
+    ScopedDiagnosticHandler handler(
+        from.getContext(), [&](Diagnostic &diagnostic) {
+          if (message.empty() &&
+              diagnostic.getSeverity() == DiagnosticSeverity::Error)
+            llvm::raw_string_ostream(message) << diagnostic;
+        });
+    result = parsePassPipeline(passes, manager);
+    if (succeeded(result))
+      result = manager.run(*module);
+  }
+  if (succeeded(result))
+    return module;
+  failures.push_back(passes + ": " + message);
+  return {};
+}
+
+/// States and inputs depend on the seed and their names alone.
+Status Checker::fill(ReferenceEngine &engine, size_t program) {
+  const Description &description = engine.description();
+  for (size_t i = 0; i < description.states.size(); ++i) {
+    const StateInfo &state = description.states[i];
+    Status status =
+        fillInitialValue(state.init, seed, state.name, state.shape, state.type,
+                         0, state.elements(), engine.stateData(i));
+    if (!status.ok())
+      return status;
+  }
+  std::mt19937_64 draw(seed + 1);
+  int64_t vocabulary = description.model.vocabSize;
+  const ProgramInfo &info = description.programs[program];
+  for (size_t i = 0; i < info.inputs.size(); ++i) {
+    const ValueInfo &input = info.inputs[i];
+    char *data = engine.inputData(program, i);
+    auto *ids = reinterpret_cast<int32_t *>(data);
+    auto *integers = reinterpret_cast<int64_t *>(data);
+    auto *reals = reinterpret_cast<double *>(data);
+    bool targets = input.name == "targets";
+    if (input.name == "tokens" || targets) {
+      // The two are drawn apart, so that programs with one of them agree.
+      std::mt19937_64 tokens(seed + 2 + targets);
+      for (int64_t j = 0; j < input.elements(); ++j) {
+        bool ignored = targets && tokens() % 8 == 0;
+        int32_t id = static_cast<int32_t>(tokens() % vocabulary);
+        ids[j] = ignored ? static_cast<int32_t>(kIgnoreIndex) : id;
+      }
+    } else if (input.name == "rng") {
+      for (int64_t j = 0; j < input.shape[0]; ++j) {
+        integers[3 * j] = static_cast<int64_t>(seed);
+        integers[3 * j + 1] = 4;
+        integers[3 * j + 2] = j * description.model.batch / input.shape[0];
+      }
+    } else if (input.name == "step") {
+      integers[0] = 3;
+    } else if (input.name == "position") {
+      integers[0] = 0;
+    } else if (input.name == "lr") {
+      reals[0] = 0.01;
+    } else if (input.name == "clip") {
+      reals[0] = 0.5;
+    } else if (input.name == "loss_scale") {
+      reals[0] = 0.125;
+    } else {
+      return Status::error("unknown input " + input.name);
+    }
+  }
+  return {};
+}
+
+/// An output as a tensor of the evaluation's type.
+static HostTensor outputTensor(MLIRContext *context, const ValueInfo &output,
+                               const char *data) {
+  HostTensor tensor(RankedTensorType::get({output.elements()},
+                                          Type(Float64Type::get(context))));
+  for (int64_t i = 0; i < output.elements(); ++i)
+    tensor.reals[i] = output.type == kiln::TensorType::F64
+                          ? reinterpret_cast<const double *>(data)[i]
+                          : reinterpret_cast<const float *>(data)[i];
+  return tensor;
+}
+
+std::optional<Snapshot> Checker::evaluate(ModuleOp module, EvalType type,
+                                          const std::string &stage) {
+  auto found = known.find({module, type});
+  if (found != known.end())
+    return found->second;
+  Snapshot snapshot;
+  auto run = [&]() -> Status {
+    std::unique_ptr<ReferenceEngine> engine;
+    if (ScheduledEngine::accepts(module)) {
+      auto made = ScheduledEngine::create(module);
+      if (!made.ok())
+        return made.status();
+      engine = std::move(*made);
+    } else {
+      engine = std::make_unique<InterpreterEngine>(module, type);
+    }
+    const Description &description = engine->description();
+    for (size_t p = 0; p < description.programs.size(); ++p) {
+      const ProgramInfo &info = description.programs[p];
+      if (Status status = fill(*engine, p); !status.ok())
+        return status;
+      if (Status status = engine->run(p); !status.ok())
+        return status;
+      for (size_t i = 0; i < info.outputs.size(); ++i)
+        snapshot[info.name + ": " + std::to_string(i) + " " +
+                 info.outputs[i].name] =
+            outputTensor(module.getContext(), info.outputs[i],
+                         engine->outputData(p, i));
+      for (size_t i = 0; i < description.states.size(); ++i)
+        snapshot[info.name + ": @" + description.states[i].name] =
+            *engine->stateTensor(i);
+    }
+    return {};
+  };
+  if (Status status = run(); !status.ok()) {
+    failures.push_back(stage + ": " + status.message());
+    return std::nullopt;
+  }
+  return known[{module, type}] = std::move(snapshot);
+}
+
+static double norm(const HostTensor &tensor) {
+  double sum = 0;
+  for (double x : tensor.reals)
+    sum += x * x;
+  return std::sqrt(sum);
+}
+
+void Checker::compare(const Snapshot &expected, const Snapshot &got,
+                      double tolerance, const std::string &stage) {
+  for (auto &[name, value] : expected) {
+    // Output names differ between levels ("gradient:..."), their order does
+    // not.
+    auto match = got.find(name);
+    if (match == got.end()) {
+      failures.push_back(stage + ": lost " + name);
+      return;
+    }
+    const HostTensor &other = match->second;
+    double difference = 0;
+    int64_t elements = 0;
+    for (auto [a, b] : llvm::zip_equal(value.reals, other.reals)) {
+      bool same = a == b || (std::isnan(a) && std::isnan(b));
+      elements += !same;
+      if (!same)
+        difference += (a - b) * (a - b);
+    }
+    difference = std::sqrt(difference);
+    double allowed = tolerance * (norm(value) + 1);
+    if (elements == 0 || difference <= allowed)
+      continue;
+    std::string line;
+    llvm::raw_string_ostream(line)
+        << stage << ": " << name << ": " << elements << " of "
+        << value.reals.size() << " elements differ, by "
+        << llvm::format("%.3g of a norm of %.3g, allowed %.3g", difference,
+                        norm(value), allowed);
+    failures.push_back(line);
+    return;
+  }
+}
+
+void Checker::expect(ModuleOp before, ModuleOp after, Promise promise,
+                     const std::string &stage) {
+  if (!before || !after)
+    return;
+  bool exact = promise == Promise::Exact;
+  EvalType type = exact ? EvalType::Own : EvalType::F64;
+  auto expected = evaluate(before, type, stage + " (before)");
+  if (!expected)
+    return;
+  if (auto got = evaluate(after, type, stage))
+    compare(*expected, *got, exact ? 0 : 1e-12, stage);
+}
+
+std::vector<std::string> Checker::run() {
+  const std::string clean[] = {"canonicalize", "cse", "cse,canonicalize",
+                               "canonicalize,cse"};
+  auto tidy = [&](ModuleOp module) {
+    return apply(module, clean[upTo(std::size(clean))]);
+  };
+  OwningOpRef<ModuleOp> tidied = tidy(forward);
+  expect(forward, tidied ? *tidied : ModuleOp(), Promise::Exact,
+         "clean-up of forward");
+
+  // With a larger epsilon than usual: a gradient that is zero but for rounding
+  // must not become an update of full size.
+  std::string microbatches = oneOf({"1", "1", "2", "3"});
+  std::string step = "kiln-build-step{optimizer=" +
+                     oneOf({"adamw:eps=1e-4", "adam:eps=1e-4", "sgd",
+                            "momentum", "nesterov"}) +
+                     " clip=" + oneOf({"true", "false"}) +
+                     " microbatches=" + microbatches +
+                     " keep-gradients=" + oneOf({"true", "false"}) +
+                     "},kiln-build-eval,canonicalize,"
+                     "kiln-verify-level{level=step}";
+  std::string front = "canonicalize,cse,kiln-autodiff,";
+  std::string threads = "{max-threads=" + oneOf({"1", "2", "4"}) + "}";
+  auto kept = apply(forward, front + step);
+  auto base = apply(forward, front + "kiln-rebuild-activations," + step);
+  if (!kept || !base)
+    return failures;
+  // A norm is one op with one rounding, but two ops where it is rebuilt; the
+  // row programs of both are the same.
+  bool norms = false;
+  forward.walk(
+      [&](Operation *op) { norms |= isa<LayerNormOp, RmsNormOp>(op); });
+  expect(*kept, *base, norms ? Promise::Reordering : Promise::Exact,
+         "rebuild-activations");
+  auto tidyStep = tidy(*base);
+  if (!tidyStep)
+    return failures;
+  expect(*base, *tidyStep, Promise::Exact, "clean-up of step");
+
+  ModuleOp from = upTo(2) ? *base : *tidyStep;
+  auto expanded = apply(from, "kiln-expand-loss");
+  auto planned = apply(from, "kiln-to-planned-pipeline" + threads);
+  if (!expanded || !planned)
+    return failures;
+  expect(from, *expanded, Promise::Reordering, "expand-loss");
+  expect(from, *planned, Promise::Reordering, "to planned");
+  auto tidyPlanned = tidy(*planned);
+  if (!tidyPlanned)
+    return failures;
+  expect(*planned, *tidyPlanned, Promise::Exact, "clean-up of planned");
+  for (const char *fuse : {"true", "false"}) {
+    ModuleOp source = upTo(2) ? *planned : *tidyPlanned;
+    std::string form =
+        std::string("kiln-to-dispatched-pipeline{fuse=") + fuse + "}";
+    auto dispatched = apply(source, form);
+    if (!dispatched)
+      continue;
+    expect(*planned, *dispatched, Promise::Exact, form);
+    auto scheduled = apply(*dispatched, "kiln-to-scheduled-pipeline" + threads);
+    if (scheduled)
+      expect(*planned, *scheduled, Promise::Exact, form + " and schedule");
+    known.erase({*dispatched, EvalType::Own});
+    if (scheduled)
+      known.erase({*scheduled, EvalType::Own});
+  }
+  return failures;
+}
+
+std::vector<std::string> kiln::checkLevels(ModuleOp forward, uint64_t seed) {
+  return Checker(forward, seed).run();
+}
