@@ -24,18 +24,8 @@ static Family familyOf(Operation *op) {
   return dispatchable ? dispatchable.getFamily() : Family::Structure;
 }
 
-static std::string locationName(Location loc) {
-  if (auto name = dyn_cast<NameLoc>(loc))
-    return name.getName().str();
-  if (auto fused = dyn_cast<FusedLoc>(loc))
-    for (Location part : llvm::reverse(fused.getLocations()))
-      if (std::string name = locationName(part); !name.empty())
-        return name;
-  return "";
-}
-
 std::string kiln::describeOp(Operation *op) {
-  std::string name = locationName(op->getLoc());
+  std::string name = getLocationName(op->getLoc()).str();
   std::string what;
   auto add = [&](Operation *inner) {
     if (isa<YieldOp, ConstantOp, BroadcastOp, ReshapeOp>(inner))
@@ -351,8 +341,14 @@ void PlanBuilder::placeResults(Operation *op) {
     Value tied = requiredTie(result);
     if (tied) {
       Place from = places.lookup(tied);
-      bool update = tied.getDefiningOp<ReadOp>() != nullptr;
-      bool dies = plan.buffers[from.buffer].lastUse <= order.lookup(op);
+      // Only the new value of a state may take the state's place.
+      auto read = tied.getDefiningOp<ReadOp>();
+      bool update = read && llvm::any_of(result.getUsers(), [&](Operation *user) {
+                      auto write = dyn_cast<WriteOp>(user);
+                      return write && write.getStateAttr() == read.getStateAttr();
+                    });
+      const Buffer &buffer = plan.buffers[from.buffer];
+      bool dies = !buffer.state && buffer.lastUse <= order.lookup(op);
       auto existing = places.find(result);
       if (existing == places.end() && (update || dies)) {
         setPlace(result, from);

@@ -37,16 +37,10 @@ static int64_t bytesOf(RankedTensorType type) {
   return type.getNumElements() * (type.getElementTypeBitWidth() / 8);
 }
 
-/// The location's own name, for commands.
+/// What a command is called in traces and messages.
 static std::string nameOf(Operation *op) {
-  std::string text;
-  if (auto name = dyn_cast<NameLoc>(op->getLoc()))
-    return name.getName().str();
-  if (auto fused = dyn_cast<FusedLoc>(op->getLoc()))
-    for (Location part : llvm::reverse(fused.getLocations()))
-      if (auto name = dyn_cast<NameLoc>(part))
-        return name.getName().str();
-  return op->getName().stripDialect().str();
+  StringRef name = getLocationName(op->getLoc());
+  return name.empty() ? op->getName().stripDialect().str() : name.str();
 }
 
 namespace {

@@ -97,3 +97,13 @@ int64_t kiln::getRowCount(RankedTensorType type) {
 int64_t kiln::getColumnCount(RankedTensorType type) {
   return type.getRank() == 0 ? 1 : type.getShape().back();
 }
+
+StringRef kiln::getLocationName(Location loc) {
+  if (auto name = dyn_cast<NameLoc>(loc))
+    return name.getName().getValue();
+  if (auto fused = dyn_cast<FusedLoc>(loc))
+    for (Location part : llvm::reverse(fused.getLocations()))
+      if (StringRef name = getLocationName(part); !name.empty())
+        return name;
+  return {};
+}
