@@ -1,0 +1,61 @@
+// RUN: kiln-opt %s --kiln-form-dispatches --kiln-verify-level=level=dispatched -split-input-file | FileCheck %s
+// RUN: kiln-opt %s --kiln-form-dispatches=fuse=false -split-input-file | FileCheck %s --check-prefix=ALONE
+
+// Bias, residual and norm are one kernel; the sum is written because it is used
+// again, the biased product is not.
+// CHECK-LABEL: kiln.program @chain
+// CHECK: [[M:%.+]] = kiln.matmul
+// CHECK: [[D:%.+]]:4 = kiln.dispatch row({{.*}}) space [8, 4]
+// CHECK: kiln.broadcast
+// CHECK: kiln.add
+// CHECK: kiln.add
+// CHECK: kiln.layer_norm
+// CHECK: kiln.yield
+// CHECK-NOT: kiln.dispatch
+// ALONE-LABEL: kiln.program @chain
+// ALONE-COUNT-4: kiln.dispatch
+kiln.program @chain(%x: tensor<8x4xf32> {kiln.name = "x"}, %w: tensor<4x4xf32> {kiln.name = "w"}, %b: tensor<4xf32> {kiln.name = "b"}) -> (tensor<8x4xf32>, tensor<8x4xf32>, tensor<8xf32>, tensor<8xf32>) attributes {kind = #kiln.program_kind<train>} {
+  %m = kiln.matmul %x, %w {grid = array<i64: 1, 1>} : (tensor<8x4xf32>, tensor<4x4xf32>) -> tensor<8x4xf32>
+  %bb = kiln.broadcast %b dims [1] : tensor<4xf32> to tensor<8x4xf32>
+  %p = kiln.add %m, %bb : tensor<8x4xf32>
+  %s = kiln.add %x, %p : tensor<8x4xf32>
+  %y, %mean, %rstd = kiln.layer_norm %s, %b, %b {eps = 1.0e-05} : (tensor<8x4xf32>, tensor<4xf32>, tensor<4xf32>) -> (tensor<8x4xf32>, tensor<8xf32>, tensor<8xf32>)
+  kiln.return %s, %y, %mean, %rstd : tensor<8x4xf32>, tensor<8x4xf32>, tensor<8xf32>, tensor<8xf32>
+}
+
+// -----
+
+// What is repeated for the backward pass does not join the forward kernel.
+// CHECK-LABEL: kiln.program @phases
+// CHECK: kiln.dispatch row
+// CHECK: kiln.relu
+// CHECK: kiln.matmul
+// CHECK: kiln.dispatch row
+// CHECK: kiln.relu
+// CHECK: kiln.relu_grad
+kiln.program @phases(%x: tensor<4x4xf32> {kiln.name = "x"}) -> (tensor<4x4xf32>, tensor<4x4xf32>) attributes {kind = #kiln.program_kind<train>} {
+  %r = kiln.relu %x : tensor<4x4xf32>
+  %m = kiln.matmul %r, %r {grid = array<i64: 1, 1>} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  kiln.phase backward
+  %a = kiln.recompute(%x) : (tensor<4x4xf32>) -> tensor<4x4xf32> {
+  ^bb0(%v: tensor<4x4xf32>):
+    %s = kiln.relu %v : tensor<4x4xf32>
+    kiln.yield %s : tensor<4x4xf32>
+  }
+  %g = kiln.relu_grad %x, %m : tensor<4x4xf32>
+  kiln.return %a, %g : tensor<4x4xf32>, tensor<4x4xf32>
+}
+
+// -----
+
+// An argument cannot be written into a concat's result, so it is copied; the
+// product is written there.
+// CHECK-LABEL: kiln.program @concat
+// CHECK: [[M:%.+]] = kiln.matmul
+// CHECK: [[C:%.+]] = kiln.dispatch permute
+// CHECK: kiln.concat [[M]], [[C]] dim 1
+kiln.program @concat(%x: tensor<4x4xf32> {kiln.name = "x"}) -> tensor<4x8xf32> attributes {kind = #kiln.program_kind<train>} {
+  %m = kiln.matmul %x, %x {grid = array<i64: 1, 1>} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %c = kiln.concat %m, %x dim 1 : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x8xf32>
+  kiln.return %c : tensor<4x8xf32>
+}
