@@ -54,6 +54,7 @@ private:
   OwningOpRef<ModuleOp> module;
   std::string diagnostics;
   std::string precision; ///< of the states: fp32 or fp64
+  double dropout = 0;    ///< the largest probability in the model
 };
 
 } // namespace
@@ -263,7 +264,7 @@ Status Compilation::generateCode() {
   record.maxThreads = options.maxThreads;
   record.clip = options.clip;
   record.eval = options.evaluation;
-  record.dropout = options.dropout.value_or(0);
+  record.dropout = dropout;
   record.processor = *processor;
   auto model = (*module)->getAttrOfType<DictionaryAttr>("kiln.model");
   record.batch = model.getAs<IntegerAttr>("batch").getInt() * options.microbatches;
@@ -317,6 +318,12 @@ Status Compilation::run() {
   });
   if (Status status = readModel(); !status.ok())
     return status;
+  module->walk([&](Operation *op) {
+    if (auto random = dyn_cast<DropoutOp>(op))
+      dropout = std::max(dropout, random.getP().convertToDouble());
+    else if (auto attention = dyn_cast<AttentionOp>(op))
+      dropout = std::max(dropout, attention.getP().convertToDouble());
+  });
   if (Status status = runLevels(); !status.ok())
     return status;
   if (options.stage <= Stage::Schedule)
