@@ -100,6 +100,9 @@ Status kiln::linkExecutable(const LinkInput &input) {
   for (StringRef argument : {"-lstdc++", "-lm", "-pthread"})
     arguments.push_back(argument.str());
 
+  // The linker would say this in several lines.
+  if (Status status = writeFile(partial, ""); !status.ok())
+    return status;
   std::vector<StringRef> views(arguments.begin(), arguments.end());
   std::optional<StringRef> redirects[] = {StringRef(), StringRef(log), StringRef(log)};
   std::string error;

@@ -10,6 +10,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
 
 namespace kiln {
@@ -43,6 +44,17 @@ static Status usage(const std::string &message) {
   return Status(ExitCode::Usage, message + " (see --help)");
 }
 
+/// CLI11's own check names the largest double.
+static std::function<std::string(const std::string &)> atLeast(int64_t least) {
+  return [least](const std::string &text) {
+    int64_t value = 0;
+    if (CLI::detail::lexical_cast(text, value) && value >= least)
+      return std::string();
+    return "'" + text + "' is not a whole number of at least " +
+           std::to_string(least);
+  };
+}
+
 FlagParser::FlagParser()
     : app_("Trains the model that this executable was compiled from") {
   app_.get_formatter()->column_width(38);
@@ -58,19 +70,19 @@ void FlagParser::addDataFlags() {
   app_.add_option("--val-data", options_.valData, "Validation tokens");
   app_.add_option("--val-every", options_.valEvery,
                   "Validate after every N steps (default: after the last)")
-      ->check(CLI::PositiveNumber);
+      ->check(atLeast(1));
   app_.add_option("--val-batches", options_.valBatches,
                   "Validate on N batches (default: the whole file)")
-      ->check(CLI::PositiveNumber);
+      ->check(atLeast(1));
   app_.add_option("--shuffle", shuffleSeed_,
                   "Shuffle the sequences of every epoch with this seed");
   app_.add_option("--steps", options_.steps,
                   "Updates in total; 0 only evaluates")
-      ->check(CLI::NonNegativeNumber);
+      ->check(atLeast(0));
   app_.add_option("--seed", options_.seed,
                   "Seed of initial values and dropout (default 0)");
   app_.add_option("--threads", options_.threads, "Threads to use")
-      ->check(CLI::PositiveNumber);
+      ->check(atLeast(1));
   app_.add_option("--init", options_.init,
                   "Start from these weights: .safetensors or a directory");
   app_.add_flag(
@@ -80,7 +92,7 @@ void FlagParser::addDataFlags() {
                   "Save checkpoints in this directory");
   app_.add_option("--save-every", options_.saveEvery,
                   "Save after every N steps (default: after the last)")
-      ->check(CLI::PositiveNumber);
+      ->check(atLeast(1));
   app_.add_option("--keep", options_.keep,
                   "Keep only the newest N checkpoints (default: all)")
       ->check(CLI::Range(int64_t(1), int64_t(INT32_MAX)));
@@ -112,12 +124,12 @@ void FlagParser::addRateFlags() {
                   "Smallest rate of a decay (default 0)");
   app_.add_option("--cooldown-steps", schedule.cooldownSteps,
                   "wsd: decay linearly over the last N steps")
-      ->check(CLI::PositiveNumber);
+      ->check(atLeast(1));
   app_.add_option("--lr-gamma", schedule.gamma,
                   "exponential: factor of the rate per step");
   app_.add_option("--warmup-steps", schedule.warmupSteps,
                   "Steps before the schedule starts")
-      ->check(CLI::NonNegativeNumber);
+      ->check(atLeast(0));
   app_.add_option_function<std::string>(
           "--warmup",
           [&schedule](const std::string &name) {
@@ -134,7 +146,7 @@ void FlagParser::addRateFlags() {
       ->check(CLI::IsMember(&scalings));
   app_.add_option("--base-batch", schedule.baseBatch,
                   "Batch that --lr was chosen for")
-      ->check(CLI::PositiveNumber);
+      ->check(atLeast(1));
   app_.add_option("--grad-clip", options_.gradClip,
                   "Largest norm of all gradients (default 1, 0: no clipping)");
 }
@@ -154,13 +166,13 @@ void FlagParser::addRecordFlags() {
                 "Prove that memory is used as planned, and leave");
   app_.add_option("--generate", options_.generate,
                   "Generate N tokens (after training, if any)")
-      ->check(CLI::PositiveNumber);
+      ->check(atLeast(1));
   app_.add_option("--prompt", options_.prompt, "Text to continue");
   app_.add_option("--temperature", options_.temperature,
                   "Of sampling (default 1); 0 takes the most likely token");
   app_.add_option("--top-k", options_.topK,
                   "Sample from the K most likely tokens (default: all)")
-      ->check(CLI::PositiveNumber);
+      ->check(atLeast(1));
 }
 
 Status FlagParser::needs(const char *flag, const char *other,
