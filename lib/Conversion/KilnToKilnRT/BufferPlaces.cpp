@@ -1,0 +1,222 @@
+//===- BufferPlaces.cpp - Where every value lies --------------------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Views, concats, sums of loops and ties: see BufferPlan.h.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PlanBuilder.h"
+
+using namespace mlir;
+using namespace kiln;
+
+int32_t PlanBuilder::newBuffer(std::string name, StringRef slotClass, int64_t bytes, std::string why) {
+  Buffer buffer;
+  buffer.name = std::move(name);
+  buffer.slotClass = slotClass;
+  buffer.bytes = bytes;
+  buffer.why = std::move(why);
+  plan.buffers.push_back(std::move(buffer));
+  return static_cast<int32_t>(plan.buffers.size()) - 1;
+}
+
+Place PlanBuilder::densePlace(int32_t buffer, Type type) {
+  Place place;
+  place.buffer = buffer;
+  place.rowStride = getColumnCount(cast<RankedTensorType>(type));
+  return place;
+}
+
+void PlanBuilder::setPlace(Value value, Place place) {
+  places[value] = place;
+  Buffer &buffer = plan.buffers[place.buffer];
+  buffer.lastUse = std::max(buffer.lastUse, lastUse(value));
+}
+
+bool PlanBuilder::coversBuffer(const Place &place, Type type) {
+  return place.offset == 0 && place.loopStride == 0 &&
+         plan.buffers[place.buffer].bytes == bytesOf(type) &&
+         place.rowStride == getColumnCount(cast<RankedTensorType>(type));
+}
+
+/// The place of a reshape or slice, if rows of a fixed distance describe it.
+std::optional<Place> PlanBuilder::viewPlace(Operation *view) {
+  auto from = tensorTypeOf(view->getOperand(0)), to = tensorTypeOf(view->getResult(0));
+  Place place = places.lookup(view->getOperand(0));
+  int64_t width = from.getElementTypeBitWidth() / 8;
+  bool dense = place.rowStride == getColumnCount(from) || getRowCount(from) == 1;
+  if (isa<ReshapeOp>(view)) {
+    if (dense)
+      place.rowStride = getColumnCount(to);
+    else if (getColumnCount(from) != getColumnCount(to))
+      return std::nullopt;
+    return place;
+  }
+  auto slice = cast<SliceOp>(view);
+  int64_t rank = from.getRank();
+  if (rank == 0)
+    return place;
+  int64_t row = 0, scale = 1;
+  for (int64_t dim = rank - 2; dim >= 0; --dim) {
+    row += slice.getOffsets()[dim] * scale;
+    scale *= from.getDimSize(dim);
+  }
+  place.offset += (row * place.rowStride + slice.getOffsets()[rank - 1]) * width;
+  if (getRowCount(to) == 1)
+    place.rowStride = getColumnCount(to);
+  return place;
+}
+
+/// The operand whose buffer an op's result must take, or null.
+Value PlanBuilder::requiredTie(OpResult result) {
+  Operation *op = result.getOwner();
+  if (auto dispatch = dyn_cast<DispatchOp>(op)) {
+    auto inner = dyn_cast<OpResult>(
+        dispatch.getBody().front().getTerminator()->getOperand(result.getResultNumber()));
+    if (!inner)
+      return {};
+    auto dispatchable = dyn_cast<DispatchableOpInterface>(inner.getOwner());
+    int64_t tied = dispatchable ? dispatchable.getTiedOperand(inner.getResultNumber()) : -1;
+    if (tied < 0)
+      return {};
+    auto argument = dyn_cast<BlockArgument>(inner.getOwner()->getOperand(tied));
+    return argument ? dispatch.getInputs()[argument.getArgNumber()] : Value();
+  }
+  if (auto matmul = dyn_cast<MatmulOp>(op))
+    return matmul.getAccumulate();
+  return {};
+}
+
+/// Fixes a value's place before its producer is visited, and that of the values
+/// which its producer accumulates onto.
+void PlanBuilder::preplace(Value value, Place place) {
+  setPlace(value, place);
+  auto result = dyn_cast<OpResult>(value);
+  if (!result)
+    return;
+  Value tied = requiredTie(result);
+  if (tied && tied.getDefiningOp() && !isa<ReadOp>(tied.getDefiningOp()) &&
+      tied.getParentBlock() == value.getParentBlock() && tied.hasOneUse() && !places.contains(tied))
+    preplace(tied, place);
+}
+
+/// Operands of a concat live inside its result. formDispatches made every operand
+/// one that its producer can write there.
+void PlanBuilder::placeConcats(Block &block) {
+  for (Operation &op : llvm::reverse(block)) {
+    auto concat = dyn_cast<ConcatOp>(op);
+    if (!concat)
+      continue;
+    auto type = concat.getType();
+    if (!places.contains(concat.getResult())) {
+      int32_t buffer = newBuffer(describeOp(concat), "activation", bytesOf(type), "operands written side by side");
+      setPlace(concat.getResult(), densePlace(buffer, type));
+    }
+    Place whole = places.lookup(concat.getResult());
+    int64_t width = type.getElementTypeBitWidth() / 8, rank = type.getRank(), at = 0;
+    for (Value input : concat.getInputs()) {
+      Place place = whole;
+      if (static_cast<int64_t>(concat.getDim()) == rank - 1 && getRowCount(type) > 1) {
+        place.offset += at * width;
+      } else {
+        int64_t inner = 1;
+        for (int64_t dim = concat.getDim() + 1; dim < rank; ++dim)
+          inner *= type.getDimSize(dim);
+        place.offset += at * inner * width;
+        if (rank == 1)
+          place.rowStride = getColumnCount(tensorTypeOf(input));
+      }
+      at += tensorTypeOf(input).getDimSize(concat.getDim());
+      preplace(input, place);
+    }
+  }
+}
+
+/// A loop's sums, their block arguments and the values yielded for them share
+/// one buffer each.
+void PlanBuilder::placeYields(AccumulateOp loop) {
+  Block &body = loop.getBody().front();
+  Operation *yield = body.getTerminator();
+  unsigned slices = loop.getSliced().size();
+  for (auto [i, sum] : llvm::enumerate(loop.getSums())) {
+    if (!places.contains(sum)) {
+      int32_t buffer = newBuffer(describeOp(yield->getOperand(i).getDefiningOp()), "gradient",
+                                 bytesOf(sum.getType()), "sum over micro-batches");
+      setPlace(sum, densePlace(buffer, sum.getType()));
+    }
+    Place place = places.lookup(sum);
+    setPlace(body.getArgument(slices + i), place);
+    if (!places.contains(yield->getOperand(i)) && yield->getOperand(i).getParentBlock() == &body &&
+        yield->getOperand(i).getDefiningOp())
+      preplace(yield->getOperand(i), place);
+  }
+}
+
+/// Chooses a place for every result that has none yet.
+void PlanBuilder::placeResults(Operation *op) {
+  auto dispatch = dyn_cast<DispatchOp>(op);
+  FailureOr<row::RowProgram> rows = failure();
+  if (dispatch && dispatch.getFamily() == Family::Row)
+    rows = buildRowProgram(dispatch);
+  llvm::SmallDenseSet<int32_t> taken;
+  for (OpResult result : op->getResults()) {
+    Value tied = requiredTie(result);
+    if (tied) {
+      Place from = places.lookup(tied);
+      // Only the new value of a state may take the state's place.
+      auto read = tied.getDefiningOp<ReadOp>();
+      bool update = read && llvm::any_of(result.getUsers(), [&](Operation *user) {
+                      auto write = dyn_cast<WriteOp>(user);
+                      return write && write.getStateAttr() == read.getStateAttr();
+                    });
+      const Buffer &buffer = plan.buffers[from.buffer];
+      bool dies = !buffer.state && buffer.lastUse <= order.lookup(op);
+      auto existing = places.find(result);
+      if (existing == places.end() && (update || dies)) {
+        setPlace(result, from);
+        continue;
+      }
+      if (existing != places.end() && existing->second.buffer == from.buffer &&
+          existing->second.offset == from.offset)
+        continue;
+      // The operand is wanted later, or the result must lie elsewhere: copy first.
+      if (existing == places.end())
+        setPlace(result, densePlace(newBuffer(describeOp(op), "activation", bytesOf(result.getType()),
+                                              "copy of an accumulation operand used later"),
+                                    result.getType()));
+      emitCopy(from, places.lookup(result), bytesOf(result.getType()));
+      continue;
+    }
+    if (places.contains(result))
+      continue;
+    // A row dispatch may write over an operand that dies here.
+    std::optional<Place> shared;
+    if (succeeded(rows))
+      for (auto [i, input] : llvm::enumerate(dispatch.getInputs())) {
+        Place place = places.lookup(input);
+        const Buffer &buffer = plan.buffers[place.buffer];
+        if (shared || buffer.state || buffer.slotClass == "input" || taken.contains(place.buffer) ||
+            buffer.lastUse > order.lookup(op) || !coversBuffer(place, input.getType()) ||
+            bytesOf(input.getType()) != bytesOf(result.getType()) ||
+            !row::mayShareSlot(*rows, i, result.getResultNumber()))
+          continue;
+        // The same buffer must not be read under another operand too.
+        if (llvm::count_if(dispatch.getInputs(), [&](Value other) {
+              return places.lookup(other).buffer == place.buffer;
+            }) == 1)
+          shared = place;
+      }
+    if (shared) {
+      taken.insert(shared->buffer);
+      shared->rowStride = getColumnCount(cast<RankedTensorType>(result.getType()));
+      setPlace(result, *shared);
+      continue;
+    }
+    setPlace(result, densePlace(newBuffer(describeOp(op), "activation", bytesOf(result.getType()), "result"),
+                                result.getType()));
+  }
+}

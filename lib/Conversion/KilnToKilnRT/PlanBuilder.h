@@ -1,0 +1,71 @@
+//===- PlanBuilder.h - Builds the buffer plan of a program ------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Places of values are decided in BufferPlaces.cpp, commands and lifetimes in
+// BufferPlan.cpp.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_LIB_CONVERSION_KILNTOKILNRT_PLANBUILDER_H
+#define KILN_LIB_CONVERSION_KILNTOKILNRT_PLANBUILDER_H
+
+#include "BufferPlan.h"
+
+namespace kiln {
+
+/// Bytes of a tensor.
+int64_t bytesOf(mlir::Type type);
+/// The dispatch family of a dispatch or of an op outside of one.
+Family familyOf(mlir::Operation *op);
+
+class PlanBuilder {
+public:
+  PlanBuilder(ProgramOp program, llvm::ArrayRef<StateOp> states,
+              ScratchBytes scratchBytes)
+      : states(states), scratchBytes(scratchBytes) {
+    plan.program = program;
+  }
+  llvm::FailureOr<ProgramPlan> run();
+
+private:
+  void numberOps(mlir::Block &block);
+  int64_t lastUse(mlir::Value value);
+  void delayUpdates(mlir::Block &block);
+  void placeConcats(mlir::Block &block);
+  void placeYields(AccumulateOp loop);
+  void preplace(mlir::Value value, Place place);
+  mlir::Value requiredTie(mlir::OpResult result);
+  int32_t newBuffer(std::string name, llvm::StringRef slotClass, int64_t bytes, std::string why);
+  Place densePlace(int32_t buffer, mlir::Type type);
+  void setPlace(mlir::Value value, Place place);
+  std::optional<Place> viewPlace(mlir::Operation *view);
+  bool coversBuffer(const Place &place, mlir::Type type);
+  llvm::LogicalResult visit(mlir::Operation *op);
+  llvm::LogicalResult visitWork(mlir::Operation *op);
+  llvm::LogicalResult visitLoop(AccumulateOp loop);
+  llvm::LogicalResult visitWrite(WriteOp write);
+  void placeResults(mlir::Operation *op);
+  void classifyGradients(mlir::Operation *op);
+  void emitCopy(Place from, Place to, int64_t bytes);
+  void computeLifetimes();
+
+  llvm::ArrayRef<StateOp> states;
+  ScratchBytes scratchBytes;
+  ProgramPlan plan;
+  llvm::DenseMap<mlir::Value, Place> places;
+  llvm::DenseMap<mlir::StringAttr, int32_t> stateBuffers;
+  llvm::DenseMap<mlir::Operation *, int64_t> order;
+  llvm::DenseMap<mlir::Operation *, int64_t> loopEnd;
+  int64_t next = 0;
+  std::vector<std::pair<Place, Place>> finalCopies; ///< untied writes of states
+  std::vector<int64_t> finalCopyBytes;
+};
+
+
+} // namespace kiln
+
+#endif // KILN_LIB_CONVERSION_KILNTOKILNRT_PLANBUILDER_H
