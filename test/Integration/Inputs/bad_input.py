@@ -1,0 +1,206 @@
+# ===- bad_input.py - Inputs that must be refused in one line ----------------=== #
+#
+# Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+# ===-----------------------------------------------------------------------=== #
+"""bad_input.py EXECUTABLE MODEL WORK: gives an executable of the model (compiled
+with --batch=2 --seq=24) broken inputs, and places that cannot be written. Each
+must end with its exit code and exactly one line, and leave no file behind."""
+
+import os
+import pathlib
+import resource
+import struct
+import sys
+
+import harness
+
+USAGE, BAD_INPUT, ERROR = 2, 3, 1
+
+executable, model, work = sys.argv[1:]
+executable = pathlib.Path(executable).resolve()
+work = harness.fresh_directory(work)
+os.chdir(work)
+harness.write_inputs(model, ".")
+TOKENS = pathlib.Path("train.bin").read_bytes()
+WEIGHTS = pathlib.Path("model.safetensors").read_bytes()
+
+
+def write(name, content):
+    pathlib.Path(name).write_bytes(content)
+    return name
+
+
+def refuse(code, message, *flags, **options):
+    """Flags replace those of a run that would succeed."""
+    given = {flag.split("=")[0] for flag in flags}
+    usual = [f for f in ("--steps=2", "--data=train.bin") if f.split("=")[0] not in given]
+    before = set(os.listdir("."))
+    done = harness.run([executable, *usual, *flags], expect=code, **options)
+    lines = [line for line in done.stderr.splitlines() if not line.startswith("warning: ")]
+    if lines != ["error: " + message]:
+        harness.fail(f"said {lines}, expected 'error: {message}'")
+    if set(os.listdir(".")) != before:
+        harness.fail(f"left {set(os.listdir('.')) - before} behind")
+    return done
+
+
+def tokens_of(ids):
+    return struct.pack("<256i", 20240520, 1, len(ids), *[0] * 253) + struct.pack(f"<{len(ids)}H", *ids)
+
+
+# Tokens.
+refuse(BAD_INPUT, "cannot open 'missing.bin': No such file or directory", "--data=missing.bin")
+write("cut-header.bin", TOKENS[:100])
+refuse(
+    BAD_INPUT,
+    "'cut-header.bin': the llm.c header is cut short at 100 of 1024 bytes",
+    "--data=cut-header.bin",
+)
+write("cut.bin", TOKENS[:2000])
+refuse(
+    BAD_INPUT,
+    "'cut.bin': the header says 1010 tokens, which makes 3044 bytes, but the file has 2000",
+    "--data=cut.bin",
+)
+write("large-id.bin", tokens_of([1] * 30 + [211] + [1] * 100))
+refuse(
+    BAD_INPUT,
+    "'large-id.bin': token 30 has id 211, but the model's vocabulary has only 211: tokenize for this model",
+    "--data=large-id.bin",
+)
+refuse(
+    BAD_INPUT,
+    "'model.safetensors' is neither an llm.c token file nor named .bin (raw 16-bit tokens) or .txt (bytes)",
+    "--data=model.safetensors",
+)
+write("words.txt", b"text " * 100)
+refuse(
+    BAD_INPUT,
+    "'words.txt' is read as bytes, which needs a vocabulary of at least 256; the model has 211",
+    "--data=words.txt",
+)
+
+# Weights.
+refuse(
+    BAD_INPUT,
+    "cannot open 'missing.safetensors': No such file or directory",
+    "--init=missing.safetensors",
+)
+write("cut-length.safetensors", WEIGHTS[:5])
+refuse(
+    BAD_INPUT,
+    "'cut-length.safetensors' is not a valid safetensors file: it has only 5 bytes, expected 8 for the header length",
+    "--init=cut-length.safetensors",
+)
+(header,) = struct.unpack("<Q", WEIGHTS[:8])
+write("cut-header.safetensors", WEIGHTS[:1000])
+refuse(
+    BAD_INPUT,
+    f"'cut-header.safetensors' is not a valid safetensors file: header length {header} is beyond the end of the file, which has 1000 bytes",
+    "--init=cut-header.safetensors",
+)
+data = len(WEIGHTS) - 8 - header
+write("cut.safetensors", WEIGHTS[:-10])
+refuse(
+    BAD_INPUT,
+    f"'cut.safetensors': tensor 'transformer.ln_f.bias': data ends at {data}, beyond the end of the file, which has {data - 10} bytes of data",
+    "--init=cut.safetensors",
+)
+write("wrong-shape.safetensors", WEIGHTS.replace(b'"shape":[211,40]', b'"shape":[40,211]').replace(b'"shape": [211, 40]', b'"shape": [40, 211]'))
+refuse(
+    BAD_INPUT,
+    "'wrong-shape.safetensors': tensor 'transformer.wte.weight' has shape [40, 211], the model expects [211, 40]",
+    "--init=wrong-shape.safetensors",
+)
+write("other-name.safetensors", WEIGHTS.replace(b"ln_f.bias", b"ln_g.bias"))
+refuse(
+    BAD_INPUT,
+    "'other-name.safetensors' has no tensor 'transformer.ln_f.bias' of shape [40], which the model needs",
+    "--init=other-name.safetensors",
+)
+os.mkdir("empty")
+refuse(
+    BAD_INPUT,
+    "'empty' has neither model.safetensors nor model.safetensors.index.json; convert its weights to safetensors",
+    "--init=empty",
+)
+refuse(BAD_INPUT, "cannot list 'nowhere': No such file or directory", "--resume=nowhere")
+
+# Flags.
+refuse(USAGE, "--steps: '-1' is not a whole number of at least 0 (see --help)", "--steps=-1")
+refuse(USAGE, "--steps: 'many' is not a whole number of at least 0 (see --help)", "--steps=many")
+refuse(USAGE, "The following argument was not expected: --step=2 (see --help)", "--step=2")
+refuse(
+    USAGE,
+    "--threads=77 is more than this executable was compiled for, 2; compile with a larger --max-threads",
+    "--threads=77",
+)
+refuse(
+    USAGE,
+    "--dump-gradients: the executable keeps no gradients; compile it with --emit-gradients",
+    "--dump-gradients=gradients.safetensors",
+)
+refuse(
+    USAGE,
+    "--init and --from-scratch contradict each other (see --help)",
+    "--init=model.safetensors",
+    "--from-scratch",
+)
+
+# Divergence.
+refuse(
+    5,
+    "the loss of step 2 is not finite: training has diverged; no checkpoint was written; lower --lr, or add --warmup-steps or --grad-clip",
+    "--lr=1e30",
+)
+
+# Places that cannot be written. Root may write anywhere but in /sys.
+refuse(
+    ERROR,
+    "cannot open the log '/sys/kiln.jsonl': Permission denied",
+    "--log=/sys/kiln.jsonl",
+)
+if os.geteuid() == 0:
+    refuse(
+        ERROR,
+        "cannot create the directory '/sys/kiln': Operation not permitted",
+        "--save=/sys/kiln",
+    )
+else:
+    os.mkdir("read-only", 0o555)
+    refuse(
+        ERROR,
+        "cannot create the directory 'read-only/saved': Permission denied",
+        "--save=read-only/saved",
+    )
+
+# A disk that fills up: no file may grow beyond the limit. A checkpoint in the
+# middle of a run is given up with a warning, the last one is an error.
+os.mkdir("full")
+limit = len(WEIGHTS) + 20000
+
+
+def limit_files():
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+
+
+done = harness.run(
+    [executable, "--steps=3", "--data=train.bin", "--save=full", "--save-every=1"],
+    expect=ERROR,
+    preexec_fn=limit_files,
+)
+lines = [line.split(" for 'full/")[0] for line in done.stderr.splitlines()]
+moments = harness.re.findall(r"set aside (\d+) bytes", done.stderr)[0]
+expected = [
+    f"warning: checkpoint of step {step} was not saved: cannot set aside {moments} bytes" for step in (1, 2)
+] + [f"error: cannot set aside {moments} bytes"]
+if lines != expected or "File too large" not in done.stderr:
+    harness.fail(f"said {done.stderr}, expected {expected}")
+# The lock that keeps two runs from one directory stays.
+if os.listdir("full") != [".lock"]:
+    harness.fail(f"left {os.listdir('full')} in the full directory")
+done = harness.run([executable, "--steps=2", "--data=train.bin", "--log=/dev/full"])
+if "warning: cannot write the log '/dev/full': No space left on device" not in done.stderr:
+    harness.fail(f"said {done.stderr}")
