@@ -94,7 +94,7 @@ build/bin/kilnc "${model[@]}" --emit=plan | python3 tools/show_plan.py
 
 headline "Train"
 rm -rf "$work/checkpoints" "$work/log.jsonl"
-training=("$work/train" --data="$text/train.txt" --val-data="$text/val.txt" --shuffle=1 --steps=1500
+training=("$work/train" --data="$text/train.txt" --val-data="$text/val.txt" --shuffle=1 --steps=1000
   --lr=2e-3 --lr-schedule=cosine --warmup-steps=100 --save="$work/checkpoints" --log="$work/log.jsonl")
 if [[ -t 1 ]]; then
   show_and_run "${training[@]}"
@@ -126,7 +126,7 @@ The executable is $work/train; what it learned is in $work/checkpoints, as safet
   $work/train --help                          every flag of the executable
   $work/train --describe                      what it was built with
   $work/train --check-memory                  proof that it uses memory as planned
-  $work/train --data=$text/train.txt --resume=$work/checkpoints --save=$work/checkpoints --steps=3000
+  $work/train --data=$text/train.txt --resume=$work/checkpoints --save=$work/checkpoints --steps=2000
                                                         more training, from where it stopped
   build/bin/kilnc examples/tiny-llama -o llama          another model
   build/bin/kilnc examples/tiny-gpt2 --emit=forward     the model as the compiler sees it
