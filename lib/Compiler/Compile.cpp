@@ -36,7 +36,8 @@ namespace {
 /// One compilation: reads the model, runs the levels, writes the result.
 class Compilation {
 public:
-  explicit Compilation(const CompileOptions &options) : options(options), context(makeRegistry()) {}
+  explicit Compilation(const CompileOptions &options)
+      : options(options), context(makeRegistry()) {}
   Status run();
 
 private:
@@ -66,19 +67,27 @@ DialectRegistry Compilation::makeRegistry() {
 }
 
 Status Compilation::checkOptions() {
-  auto usage = [](std::string message) { return Status(ExitCode::Usage, std::move(message)); };
+  auto usage = [](std::string message) {
+    return Status(ExitCode::Usage, std::move(message));
+  };
   if (options.batch && *options.batch < 1)
-    return usage("--batch is " + std::to_string(*options.batch) + ", expected a positive number");
-  if (options.microbatches < 1 || (options.batch && *options.batch % options.microbatches))
+    return usage("--batch is " + std::to_string(*options.batch) +
+                 ", expected a positive number");
+  if (options.microbatches < 1 ||
+      (options.batch && *options.batch % options.microbatches))
     return usage("--microbatches is " + std::to_string(options.microbatches) +
                  ", expected a positive number that divides --batch=" +
                  std::to_string(options.batch.value_or(options.microbatches)));
   if (options.maxThreads < 1 || options.maxThreads > 1024)
-    return usage("--max-threads is " + std::to_string(options.maxThreads) + ", expected 1 to 1024");
-  if (options.precision && *options.precision != "fp32" && *options.precision != "fp64")
-    return usage("--precision is '" + *options.precision + "', expected fp32 or fp64");
+    return usage("--max-threads is " + std::to_string(options.maxThreads) +
+                 ", expected 1 to 1024");
+  if (options.precision && *options.precision != "fp32" &&
+      *options.precision != "fp64")
+    return usage("--precision is '" + *options.precision +
+                 "', expected fp32 or fp64");
   if (options.dropout && !(*options.dropout >= 0 && *options.dropout < 1))
-    return usage("--dropout is " + std::to_string(*options.dropout) + ", expected at least 0 and below 1");
+    return usage("--dropout is " + std::to_string(*options.dropout) +
+                 ", expected at least 0 and below 1");
   std::string error;
   if (!OptimizerSpec::parse(options.optimizer, error))
     return usage("--optimizer: " + error);
@@ -89,21 +98,26 @@ Status Compilation::readModel() {
   if (!isModelDirectory(options.model))
     return readModelFile();
   ImportOptions import;
-  import.batch = options.batch.value_or(options.microbatches) / options.microbatches;
+  import.batch =
+      options.batch.value_or(options.microbatches) / options.microbatches;
   import.sequenceLength = options.sequenceLength;
   precision = options.precision.value_or("fp32");
-  import.elementType = precision == "fp64" ? FloatType(Float64Type::get(&context))
-                                                   : FloatType(Float32Type::get(&context));
+  import.elementType = precision == "fp64"
+                           ? FloatType(Float64Type::get(&context))
+                           : FloatType(Float32Type::get(&context));
   import.dropout = options.dropout;
   auto imported = importHuggingFace(context, options.model, import);
-  llvm::Error error = imported ? checkWeights(**imported, options.model) : imported.takeError();
+  llvm::Error error =
+      imported ? checkWeights(**imported, options.model) : imported.takeError();
   if (error) {
     ExitCode code = ExitCode::BadInput;
     if (error.isA<ImportError>())
-      error = llvm::handleErrors(std::move(error), [&](std::unique_ptr<ImportError> import) -> llvm::Error {
-        code = import->getExitCode();
-        return llvm::Error(std::move(import));
-      });
+      error = llvm::handleErrors(
+          std::move(error),
+          [&](std::unique_ptr<ImportError> import) -> llvm::Error {
+            code = import->getExitCode();
+            return llvm::Error(std::move(import));
+          });
     return Status(code, llvm::toString(std::move(error)));
   }
   module = std::move(*imported);
@@ -129,8 +143,9 @@ static void overrideDropout(ModuleOp module, double p) {
 /// A program in the dialect: its shapes are in the file.
 Status Compilation::readModelFile() {
   if (!llvm::sys::fs::exists(options.model))
-    return Status::badInput("model '" + options.model +
-                            "' does not exist: expected a Hugging Face directory or a .mlir file");
+    return Status::badInput(
+        "model '" + options.model +
+        "' does not exist: expected a Hugging Face directory or a .mlir file");
   module = parseSourceFile<ModuleOp>(options.model, &context);
   if (!module)
     return Status::badInput("model '" + options.model + "': " + diagnostics);
@@ -138,7 +153,8 @@ Status Compilation::readModelFile() {
   for (ProgramOp program : module->getOps<ProgramOp>())
     hasForward |= program.getKind() == ProgramKind::Forward;
   if (!hasForward)
-    return Status::badInput("model '" + options.model + "' has no kiln.program of kind forward");
+    return Status::badInput("model '" + options.model +
+                            "' has no kiln.program of kind forward");
   int64_t vocabulary = 0, batch = 0, length = 0;
   module->walk([&](Operation *op) {
     if (auto embedding = dyn_cast<EmbeddingOp>(op))
@@ -157,29 +173,39 @@ Status Compilation::readModelFile() {
     if (state.getTensorType().getElementType().isF64())
       precision = "fp64";
   if (options.precision && *options.precision != precision)
-    return Status(ExitCode::Usage, "--precision is " + *options.precision + ", but the states in '" + options.model +
-                                       "' are " + precision + ": change their types, or leave --precision out");
+    return Status(ExitCode::Usage,
+                  "--precision is " + *options.precision +
+                      ", but the states in '" + options.model + "' are " +
+                      precision +
+                      ": change their types, or leave --precision out");
   if (options.dropout)
     overrideDropout(*module, *options.dropout);
   if (options.batch && *options.batch != batch * options.microbatches)
-    return Status(ExitCode::Usage,
-                  "--batch is " + std::to_string(*options.batch) + ", but the shapes in '" + options.model +
-                      "' are for " + std::to_string(batch) + " sequences per micro-batch: leave --batch out, or use --batch=" +
-                      std::to_string(batch * options.microbatches));
+    return Status(
+        ExitCode::Usage,
+        "--batch is " + std::to_string(*options.batch) +
+            ", but the shapes in '" + options.model + "' are for " +
+            std::to_string(batch) +
+            " sequences per micro-batch: leave --batch out, or use --batch=" +
+            std::to_string(batch * options.microbatches));
   if (options.sequenceLength && options.sequenceLength != length)
-    return Status(ExitCode::Usage, "--seq is " + std::to_string(options.sequenceLength) + ", but the shapes in '" +
-                                       options.model + "' are for " + std::to_string(length) + " tokens");
+    return Status(ExitCode::Usage,
+                  "--seq is " + std::to_string(options.sequenceLength) +
+                      ", but the shapes in '" + options.model + "' are for " +
+                      std::to_string(length) + " tokens");
   if (!(*module)->hasAttr("kiln.model")) {
     Builder b(&context);
     (*module)->setAttr(
         "kiln.model",
-        b.getDictionaryAttr({b.getNamedAttr("type", b.getStringAttr("mlir")),
-                             b.getNamedAttr("name", b.getStringAttr(llvm::sys::path::stem(options.model))),
-                             b.getNamedAttr("vocab_size", b.getI64IntegerAttr(vocabulary)),
-                             b.getNamedAttr("batch", b.getI64IntegerAttr(batch)),
-                             b.getNamedAttr("sequence_length", b.getI64IntegerAttr(length)),
-                             b.getNamedAttr("has_weights", b.getBoolAttr(false)),
-                             b.getNamedAttr("files", b.getArrayAttr({}))}));
+        b.getDictionaryAttr(
+            {b.getNamedAttr("type", b.getStringAttr("mlir")),
+             b.getNamedAttr(
+                 "name", b.getStringAttr(llvm::sys::path::stem(options.model))),
+             b.getNamedAttr("vocab_size", b.getI64IntegerAttr(vocabulary)),
+             b.getNamedAttr("batch", b.getI64IntegerAttr(batch)),
+             b.getNamedAttr("sequence_length", b.getI64IntegerAttr(length)),
+             b.getNamedAttr("has_weights", b.getBoolAttr(false)),
+             b.getNamedAttr("files", b.getArrayAttr({}))}));
   }
   return Status();
 }
@@ -214,7 +240,8 @@ Status Compilation::write(StringRef what) {
   std::error_code failure;
   llvm::ToolOutputFile file(options.output, failure, llvm::sys::fs::OF_None);
   if (failure)
-    return Status::error("cannot write '" + options.output + "': " + failure.message());
+    return Status::error("cannot write '" + options.output +
+                         "': " + failure.message());
   file.os() << what;
   file.os().flush();
   if (file.os().has_error()) {
@@ -235,8 +262,8 @@ Status Compilation::writeModule(ModuleOp written) {
 }
 
 /// The small files of the model directory that a saved model needs.
-static Result<std::vector<std::pair<std::string, std::string>>> readSmallFiles(ModuleOp module,
-                                                                               StringRef directory) {
+static Result<std::vector<std::pair<std::string, std::string>>>
+readSmallFiles(ModuleOp module, StringRef directory) {
   std::vector<std::pair<std::string, std::string>> files;
   auto model = module->getAttrOfType<DictionaryAttr>("kiln.model");
   auto names = model ? model.getAs<ArrayAttr>("files") : ArrayAttr();
@@ -245,8 +272,10 @@ static Result<std::vector<std::pair<std::string, std::string>>> readSmallFiles(M
     llvm::sys::path::append(path, cast<StringAttr>(name).getValue());
     auto buffer = llvm::MemoryBuffer::getFile(path);
     if (!buffer)
-      return Status::badInput("cannot read '" + path.str().str() + "': " + buffer.getError().message());
-    files.push_back({cast<StringAttr>(name).getValue().str(), (*buffer)->getBuffer().str()});
+      return Status::badInput("cannot read '" + path.str().str() +
+                              "': " + buffer.getError().message());
+    files.push_back({cast<StringAttr>(name).getValue().str(),
+                     (*buffer)->getBuffer().str()});
   }
   return files;
 }
@@ -254,7 +283,8 @@ static Result<std::vector<std::pair<std::string, std::string>>> readSmallFiles(M
 Status Compilation::generateCode() {
   auto processor = cpu::getProcessor(options.mcpu);
   if (!processor)
-    return Status(ExitCode::Usage, "--mcpu: " + llvm::toString(processor.takeError()));
+    return Status(ExitCode::Usage,
+                  "--mcpu: " + llvm::toString(processor.takeError()));
   cpu::BuildRecord record;
   record.version = KILN_VERSION;
   record.optimizer = options.optimizer;
@@ -267,10 +297,13 @@ Status Compilation::generateCode() {
   record.dropout = dropout;
   record.processor = *processor;
   auto model = (*module)->getAttrOfType<DictionaryAttr>("kiln.model");
-  record.batch = model.getAs<IntegerAttr>("batch").getInt() * options.microbatches;
+  record.batch =
+      model.getAs<IntegerAttr>("batch").getInt() * options.microbatches;
 
   if (options.stage == Stage::Plan)
-    return write(llvm::formatv("{0:2}\n", llvm::json::Value(cpu::writePlan(*module, record))).str());
+    return write(llvm::formatv("{0:2}\n", llvm::json::Value(
+                                              cpu::writePlan(*module, record)))
+                     .str());
 
   auto files = readSmallFiles(*module, options.model);
   if (!files.ok())
@@ -291,22 +324,28 @@ Status Compilation::generateCode() {
     return writeModule(*kernels);
   auto object = cpu::compileToObject(*kernels, *processor);
   if (!object)
-    return Status::error("internal error: " + llvm::toString(object.takeError()));
+    return Status::error("internal error: " +
+                         llvm::toString(object.takeError()));
   if (options.stage == Stage::Object)
     return write(StringRef(object->data(), object->size()));
 
   std::string description =
-      llvm::formatv("{0}", llvm::json::Value(cpu::writeProgram(*module, index, record))).str();
-  return linkExecutable({StringRef(object->data(), object->size()), names, description,
-                         options.libraryDirectory, options.output});
+      llvm::formatv(
+          "{0}", llvm::json::Value(cpu::writeProgram(*module, index, record)))
+          .str();
+  return linkExecutable({StringRef(object->data(), object->size()), names,
+                         description, options.libraryDirectory,
+                         options.output});
 }
 
 Status Compilation::run() {
   if (Status status = checkOptions(); !status.ok())
     return status;
-  // The first error of the compiler becomes part of the one line that users see.
+  // The first error of the compiler becomes part of the one line that users
+  // see.
   ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
-    if (diagnostic.getSeverity() == DiagnosticSeverity::Error && diagnostics.empty()) {
+    if (diagnostic.getSeverity() == DiagnosticSeverity::Error &&
+        diagnostics.empty()) {
       llvm::raw_string_ostream stream(diagnostics);
       if (auto loc = diagnostic.getLocation()->findInstanceOf<FileLineColLoc>())
         stream << "line " << loc.getLine() << ": ";

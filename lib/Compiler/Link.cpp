@@ -21,7 +21,9 @@ namespace {
 /// A folder that disappears with all its files.
 class TemporaryDirectory {
 public:
-  std::error_code create() { return sys::fs::createUniqueDirectory("kilnc", path); }
+  std::error_code create() {
+    return sys::fs::createUniqueDirectory("kilnc", path);
+  }
   ~TemporaryDirectory() {
     if (!path.empty())
       (void)sys::fs::remove_directories(path);
@@ -53,7 +55,8 @@ static Status writeFile(const std::string &path, StringRef contents) {
 }
 
 /// The kernel table and the description, as the runtime's main() expects them.
-static std::string assemblyOf(ArrayRef<std::string> kernels, const std::string &descriptionFile) {
+static std::string assemblyOf(ArrayRef<std::string> kernels,
+                              const std::string &descriptionFile) {
   std::string text;
   raw_string_ostream stream(text);
   stream << "  .section .data.rel.ro,\"aw\"\n  .p2align 3\n"
@@ -61,9 +64,12 @@ static std::string assemblyOf(ArrayRef<std::string> kernels, const std::string &
   for (const std::string &kernel : kernels)
     stream << "  .quad \"" << kernel << "\"\n";
   stream << "  .quad 0\n  .section .rodata\n  .p2align 3\n"
-         << "  .globl kiln_kernel_count\nkiln_kernel_count:\n  .quad " << kernels.size() << "\n"
-         << "  .globl kiln_program_json_size\nkiln_program_json_size:\n  .quad 1f - kiln_program_json\n"
-         << "  .globl kiln_program_json\nkiln_program_json:\n  .incbin \"" << descriptionFile << "\"\n1:\n"
+         << "  .globl kiln_kernel_count\nkiln_kernel_count:\n  .quad "
+         << kernels.size() << "\n"
+         << "  .globl kiln_program_json_size\nkiln_program_json_size:\n  .quad "
+            "1f - kiln_program_json\n"
+         << "  .globl kiln_program_json\nkiln_program_json:\n  .incbin \""
+         << descriptionFile << "\"\n1:\n"
          << "  .section .note.GNU-stack,\"\",@progbits\n";
   return text;
 }
@@ -71,10 +77,14 @@ static std::string assemblyOf(ArrayRef<std::string> kernels, const std::string &
 Status kiln::linkExecutable(const LinkInput &input) {
   TemporaryDirectory directory;
   if (std::error_code failure = directory.create())
-    return Status::error("cannot create a temporary folder: " + failure.message());
-  std::string object = directory.file("kernels.o"), json = directory.file("program.json"),
-              assembly = directory.file("program.s"), log = directory.file("link.log");
-  for (auto [path, contents] : {std::pair(object, input.object.str()), {json, input.description.str()},
+    return Status::error("cannot create a temporary folder: " +
+                         failure.message());
+  std::string object = directory.file("kernels.o"),
+              json = directory.file("program.json"),
+              assembly = directory.file("program.s"),
+              log = directory.file("link.log");
+  for (auto [path, contents] : {std::pair(object, input.object.str()),
+                                {json, input.description.str()},
                                 {assembly, assemblyOf(input.kernels, json)}})
     if (Status status = writeFile(path, contents); !status.ok())
       return status;
@@ -83,14 +93,18 @@ Status kiln::linkExecutable(const LinkInput &input) {
   if (!driver)
     driver = sys::findProgramByName("clang");
   if (!driver)
-    return Status::error("cannot find the compiler driver '" KILN_LINK_DRIVER "' to link with; install clang-22");
+    return Status::error("cannot find the compiler driver '" KILN_LINK_DRIVER
+                         "' to link with; install clang-22");
   std::string partial = input.output.str() + ".partial";
-  std::vector<std::string> arguments = {*driver, "-fuse-ld=lld", "-o", partial, object, assembly};
-  for (StringRef library : {"libKilnRuntime.a", "libKilnTraining.a", "libKilnFiles.a"}) {
+  std::vector<std::string> arguments = {*driver, "-fuse-ld=lld", "-o",
+                                        partial, object,         assembly};
+  for (StringRef library :
+       {"libKilnRuntime.a", "libKilnTraining.a", "libKilnFiles.a"}) {
     SmallString<128> path(input.libraryDirectory);
     sys::path::append(path, library);
     if (!sys::fs::exists(path))
-      return Status::error("cannot find the runtime library '" + path.str().str() + "'; build kiln completely");
+      return Status::error("cannot find the runtime library '" +
+                           path.str().str() + "'; build kiln completely");
     arguments.push_back(path.str().str());
   }
   for (StringRef library : {KILN_RUNTIME_LIBRARIES}) {
@@ -104,18 +118,22 @@ Status kiln::linkExecutable(const LinkInput &input) {
   if (Status status = writeFile(partial, ""); !status.ok())
     return status;
   std::vector<StringRef> views(arguments.begin(), arguments.end());
-  std::optional<StringRef> redirects[] = {StringRef(), StringRef(log), StringRef(log)};
+  std::optional<StringRef> redirects[] = {StringRef(), StringRef(log),
+                                          StringRef(log)};
   std::string error;
-  int code = sys::ExecuteAndWait(*driver, views, std::nullopt, redirects, 0, 0, &error);
+  int code = sys::ExecuteAndWait(*driver, views, std::nullopt, redirects, 0, 0,
+                                 &error);
   if (code != 0) {
     if (auto buffer = MemoryBuffer::getFile(log))
       error += (*buffer)->getBuffer().take_front(2000).str();
     (void)sys::fs::remove(partial);
-    return Status::error("linking '" + input.output.str() + "' failed: " + error);
+    return Status::error("linking '" + input.output.str() +
+                         "' failed: " + error);
   }
   if (std::error_code failure = sys::fs::rename(partial, input.output)) {
     (void)sys::fs::remove(partial);
-    return Status::error("cannot write '" + input.output.str() + "': " + failure.message());
+    return Status::error("cannot write '" + input.output.str() +
+                         "': " + failure.message());
   }
   return Status();
 }

@@ -16,10 +16,10 @@
 namespace kiln {
 
 struct LinkInput {
-  llvm::StringRef object;               ///< object code of the kernels
-  llvm::ArrayRef<std::string> kernels;  ///< their names, in table order
-  llvm::StringRef description;          ///< JSON
-  llvm::StringRef libraryDirectory;     ///< of the runtime
+  llvm::StringRef object;              ///< object code of the kernels
+  llvm::ArrayRef<std::string> kernels; ///< their names, in table order
+  llvm::StringRef description;         ///< JSON
+  llvm::StringRef libraryDirectory;    ///< of the runtime
   llvm::StringRef output;
 };
 

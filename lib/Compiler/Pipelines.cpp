@@ -23,9 +23,12 @@ static void addLevelCheck(OpPassManager &passes, StringRef level) {
   passes.addPass(createVerifyLevel(options));
 }
 
-void kiln::buildForwardPipeline(OpPassManager &passes) { addLevelCheck(passes, "forward"); }
+void kiln::buildForwardPipeline(OpPassManager &passes) {
+  addLevelCheck(passes, "forward");
+}
 
-void kiln::buildStepPipeline(OpPassManager &passes, const StepOptions &options) {
+void kiln::buildStepPipeline(OpPassManager &passes,
+                             const StepOptions &options) {
   // Equal reads and subexpressions become one before they are differentiated.
   passes.addPass(createCanonicalizerPass());
   passes.addPass(createCSEPass());
@@ -46,7 +49,8 @@ void kiln::buildStepPipeline(OpPassManager &passes, const StepOptions &options) 
   addLevelCheck(passes, "step");
 }
 
-void kiln::buildPlanPipeline(OpPassManager &passes, const PlanOptions &options) {
+void kiln::buildPlanPipeline(OpPassManager &passes,
+                             const PlanOptions &options) {
   // The chunks' products exist before grids are chosen for all products.
   passes.addPass(createExpandLoss());
   SetNumericsOptions numerics;
@@ -56,24 +60,30 @@ void kiln::buildPlanPipeline(OpPassManager &passes, const PlanOptions &options) 
   addLevelCheck(passes, "planned");
 }
 
-void kiln::buildDispatchPipeline(OpPassManager &passes, const DispatchOptions &options) {
+void kiln::buildDispatchPipeline(OpPassManager &passes,
+                                 const DispatchOptions &options) {
   FormDispatchesOptions form;
   form.fuse = options.fuse;
   passes.addPass(createFormDispatches(form));
   addLevelCheck(passes, "dispatched");
 }
 
-void kiln::buildSchedulePipeline(OpPassManager &passes, const PlanOptions &options) {
+void kiln::buildSchedulePipeline(OpPassManager &passes,
+                                 const PlanOptions &options) {
   ScheduleOptions schedule;
   schedule.maxThreads = options.maxThreads;
   passes.addPass(createSchedule(schedule));
 }
 
 void kiln::registerPipelines() {
-  PassPipelineRegistration<StepOptions>("kiln-to-step-pipeline", "forward to step", buildStepPipeline);
-  PassPipelineRegistration<PlanOptions>("kiln-to-planned-pipeline", "step to planned", buildPlanPipeline);
-  PassPipelineRegistration<DispatchOptions>("kiln-to-dispatched-pipeline", "planned to dispatched",
+  PassPipelineRegistration<StepOptions>("kiln-to-step-pipeline",
+                                        "forward to step", buildStepPipeline);
+  PassPipelineRegistration<PlanOptions>("kiln-to-planned-pipeline",
+                                        "step to planned", buildPlanPipeline);
+  PassPipelineRegistration<DispatchOptions>("kiln-to-dispatched-pipeline",
+                                            "planned to dispatched",
                                             buildDispatchPipeline);
-  PassPipelineRegistration<PlanOptions>("kiln-to-scheduled-pipeline", "dispatched to scheduled",
+  PassPipelineRegistration<PlanOptions>("kiln-to-scheduled-pipeline",
+                                        "dispatched to scheduled",
                                         buildSchedulePipeline);
 }

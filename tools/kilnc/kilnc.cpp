@@ -20,57 +20,88 @@ using namespace llvm;
 using namespace kiln;
 
 static cl::OptionCategory category("kilnc options");
-static cl::opt<std::string> model(cl::Positional, cl::Required, cl::cat(category), cl::value_desc("MODEL"),
-                                  cl::desc("Hugging Face directory, .mlir or .mlirbc"));
-static cl::opt<std::string> output("o", cl::cat(category), cl::value_desc("FILE"), cl::desc("what to write"));
+static cl::opt<std::string>
+    model(cl::Positional, cl::Required, cl::cat(category),
+          cl::value_desc("MODEL"),
+          cl::desc("Hugging Face directory, .mlir or .mlirbc"));
+static cl::opt<std::string> output("o", cl::cat(category),
+                                   cl::value_desc("FILE"),
+                                   cl::desc("what to write"));
 static cl::opt<Stage> emitStage(
-    "emit", cl::cat(category), cl::desc("stop after a stage and write it"), cl::init(Stage::Executable),
-    cl::values(clEnumValN(Stage::Forward, "forward", "forward graph"),
-               clEnumValN(Stage::Step, "step", "training step, evaluation programs"),
-               clEnumValN(Stage::Planned, "planned", "numerics fixed, head expanded"),
-               clEnumValN(Stage::Dispatch, "dispatch", "ops grouped into kernels"),
-               clEnumValN(Stage::Schedule, "schedule", "commands over slots of the arena"),
-               clEnumValN(Stage::Plan, "plan", "the memory plan, JSON"),
-               clEnumValN(Stage::Llvm, "llvm", "kernels, before they become machine code"),
-               clEnumValN(Stage::Object, "obj", "object file of the kernels"),
-               clEnumValN(Stage::Executable, "exe", "executable")));
-static cl::opt<int64_t> batch("batch", cl::cat(category), cl::desc("sequences per step (default: one per micro-batch; a .mlir file has its own)"));
-static cl::opt<int64_t> sequence("seq", cl::cat(category), cl::init(0),
-                                 cl::desc("tokens per sequence (default: as many as the model has positions)"));
-static cl::opt<int64_t> microbatches("microbatches", cl::cat(category), cl::init(1),
+    "emit", cl::cat(category), cl::desc("stop after a stage and write it"),
+    cl::init(Stage::Executable),
+    cl::values(
+        clEnumValN(Stage::Forward, "forward", "forward graph"),
+        clEnumValN(Stage::Step, "step", "training step, evaluation programs"),
+        clEnumValN(Stage::Planned, "planned", "numerics fixed, head expanded"),
+        clEnumValN(Stage::Dispatch, "dispatch", "ops grouped into kernels"),
+        clEnumValN(Stage::Schedule, "schedule",
+                   "commands over slots of the arena"),
+        clEnumValN(Stage::Plan, "plan", "the memory plan, JSON"),
+        clEnumValN(Stage::Llvm, "llvm",
+                   "kernels, before they become machine code"),
+        clEnumValN(Stage::Object, "obj", "object file of the kernels"),
+        clEnumValN(Stage::Executable, "exe", "executable")));
+static cl::opt<int64_t>
+    batch("batch", cl::cat(category),
+          cl::desc("sequences per step (default: one per micro-batch; a .mlir "
+                   "file has its own)"));
+static cl::opt<int64_t> sequence(
+    "seq", cl::cat(category), cl::init(0),
+    cl::desc(
+        "tokens per sequence (default: as many as the model has positions)"));
+static cl::opt<int64_t> microbatches("microbatches", cl::cat(category),
+                                     cl::init(1),
                                      cl::desc("splits --batch; divides it"));
 static cl::opt<std::string> optimizer(
     "optimizer", cl::cat(category), cl::init("adamw"),
-    cl::desc("adamw, adam, sgd, momentum or nesterov, options after a colon: "
-             "adamw:beta1=0.9,beta2=0.999,eps=1e-8,weight_decay=0.1,decay=all"));
-static cl::opt<std::string> precision("precision", cl::cat(category), cl::desc("fp32 (default) or fp64; a .mlir file has its own"));
-static cl::opt<std::string> target("target", cl::cat(category), cl::init("cpu"), cl::desc("cpu"));
-static cl::opt<std::string> mcpu("mcpu", cl::cat(category), cl::desc("processor to compile for (default: this one)"));
+    cl::desc(
+        "adamw, adam, sgd, momentum or nesterov, options after a colon: "
+        "adamw:beta1=0.9,beta2=0.999,eps=1e-8,weight_decay=0.1,decay=all"));
+static cl::opt<std::string>
+    precision("precision", cl::cat(category),
+              cl::desc("fp32 (default) or fp64; a .mlir file has its own"));
+static cl::opt<std::string> target("target", cl::cat(category), cl::init("cpu"),
+                                   cl::desc("cpu"));
+static cl::opt<std::string>
+    mcpu("mcpu", cl::cat(category),
+         cl::desc("processor to compile for (default: this one)"));
 
 enum class Switch { Off, On };
 static auto switchValues() {
-  return cl::values(clEnumValN(Switch::On, "on", ""), clEnumValN(Switch::Off, "off", ""));
+  return cl::values(clEnumValN(Switch::On, "on", ""),
+                    clEnumValN(Switch::Off, "off", ""));
 }
-static cl::opt<Switch> clip("clip", cl::cat(category), cl::init(Switch::On), switchValues(),
+static cl::opt<Switch> clip("clip", cl::cat(category), cl::init(Switch::On),
+                            switchValues(),
                             cl::desc("compute and clip the gradient norm"));
-static cl::opt<Switch> evaluation("eval", cl::cat(category), cl::init(Switch::On), switchValues(),
-                                  cl::desc("compile evaluation and generation too"));
-static cl::opt<Switch> fuse("fuse", cl::cat(category), cl::init(Switch::On), switchValues(),
-                            cl::desc("fuse ops into kernels (off: one op per kernel)"));
-static cl::opt<int64_t> maxThreads("max-threads", cl::cat(category), cl::init(0),
-                                   cl::desc("most threads the executable may use (default: this machine's cores)"));
-static cl::opt<double> dropout("dropout", cl::cat(category), cl::desc("overrides the model's dropout"));
-static cl::opt<bool> emitGradients("emit-gradients", cl::cat(category),
-                                   cl::desc("keep gradients for --dump-gradients of the executable"));
+static cl::opt<Switch>
+    evaluation("eval", cl::cat(category), cl::init(Switch::On), switchValues(),
+               cl::desc("compile evaluation and generation too"));
+static cl::opt<Switch>
+    fuse("fuse", cl::cat(category), cl::init(Switch::On), switchValues(),
+         cl::desc("fuse ops into kernels (off: one op per kernel)"));
+static cl::opt<int64_t> maxThreads(
+    "max-threads", cl::cat(category), cl::init(0),
+    cl::desc(
+        "most threads the executable may use (default: this machine's cores)"));
+static cl::opt<double> dropout("dropout", cl::cat(category),
+                               cl::desc("overrides the model's dropout"));
+static cl::opt<bool> emitGradients(
+    "emit-gradients", cl::cat(category),
+    cl::desc("keep gradients for --dump-gradients of the executable"));
 
 int main(int argc, char **argv) {
   InitLLVM init(argc, argv);
   cl::HideUnrelatedOptions(category);
-  cl::SetVersionPrinter([](raw_ostream &os) { os << "kilnc " KILN_VERSION "\n"; });
+  cl::SetVersionPrinter(
+      [](raw_ostream &os) { os << "kilnc " KILN_VERSION "\n"; });
   std::string complaints;
   raw_string_ostream complaintStream(complaints);
-  if (!cl::ParseCommandLineOptions(argc, argv, "kilnc: compile a model into an executable that trains it\n",
-                                   &complaintStream)) {
+  if (!cl::ParseCommandLineOptions(
+          argc, argv,
+          "kilnc: compile a model into an executable that trains it\n",
+          &complaintStream)) {
     errs() << StringRef(complaints).ltrim().split('\n').first << "\n";
     return static_cast<int>(ExitCode::Usage);
   }
@@ -103,14 +134,18 @@ int main(int argc, char **argv) {
   options.evaluation = evaluation == Switch::On;
   options.fuse = fuse == Switch::On;
   options.emitGradients = emitGradients;
-  options.maxThreads = maxThreads.getNumOccurrences() ? maxThreads : std::max(1u, std::thread::hardware_concurrency());
+  options.maxThreads = maxThreads.getNumOccurrences()
+                           ? maxThreads
+                           : std::max(1u, std::thread::hardware_concurrency());
   if (dropout.getNumOccurrences())
     options.dropout = dropout;
   options.mcpu = mcpu;
   for (int i = 0; i < argc; ++i)
-    options.commandLine += (i ? " " : "") + std::string(i ? argv[i] : sys::path::filename(argv[0]).str());
-  SmallString<128> library(sys::path::parent_path(
-      sys::path::parent_path(sys::fs::getMainExecutable(argv[0], reinterpret_cast<void *>(&main)))));
+    options.commandLine +=
+        (i ? " " : "") +
+        std::string(i ? argv[i] : sys::path::filename(argv[0]).str());
+  SmallString<128> library(sys::path::parent_path(sys::path::parent_path(
+      sys::fs::getMainExecutable(argv[0], reinterpret_cast<void *>(&main)))));
   sys::path::append(library, "lib");
   options.libraryDirectory = library.str().str();
   return static_cast<int>(compile(options));

@@ -17,11 +17,22 @@
 namespace kiln {
 
 /// Where compilation stops and what is written.
-enum class Stage { Forward, Step, Planned, Dispatch, Schedule, Plan, Llvm, Object, Executable };
+enum class Stage {
+  Forward,
+  Step,
+  Planned,
+  Dispatch,
+  Schedule,
+  Plan,
+  Llvm,
+  Object,
+  Executable
+};
 
 struct CompileOptions {
-  std::string model;  ///< Hugging Face directory, .mlir or .mlirbc
-  std::string output; ///< "-" is standard output (not for objects and executables)
+  std::string model; ///< Hugging Face directory, .mlir or .mlirbc
+  std::string
+      output; ///< "-" is standard output (not for objects and executables)
   Stage stage = Stage::Executable;
   /// Sequences per step; default: one per micro-batch, or what the shapes in a
   /// .mlir file say.
@@ -40,8 +51,8 @@ struct CompileOptions {
   std::string libraryDirectory;
 };
 
-/// Compiles; prints one line on standard error when it fails, and says with which
-/// code the program should exit.
+/// Compiles; prints one line on standard error when it fails, and says with
+/// which code the program should exit.
 ExitCode compile(const CompileOptions &options);
 
 } // namespace kiln

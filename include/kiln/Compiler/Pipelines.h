@@ -23,34 +23,43 @@ void buildForwardPipeline(mlir::OpPassManager &passes);
 
 /// forward -> step
 struct StepOptions : mlir::PassPipelineOptions<StepOptions> {
-  Option<std::string> optimizer{*this, "optimizer", llvm::cl::desc("as in kilnc --optimizer"),
+  Option<std::string> optimizer{*this, "optimizer",
+                                llvm::cl::desc("as in kilnc --optimizer"),
                                 llvm::cl::init("adamw")};
-  Option<bool> clip{*this, "clip", llvm::cl::desc("compute and clip the gradient norm"),
+  Option<bool> clip{*this, "clip",
+                    llvm::cl::desc("compute and clip the gradient norm"),
                     llvm::cl::init(true)};
-  Option<int64_t> microbatches{*this, "microbatches", llvm::cl::desc("micro-batches per step"),
+  Option<int64_t> microbatches{*this, "microbatches",
+                               llvm::cl::desc("micro-batches per step"),
                                llvm::cl::init(1)};
-  Option<bool> evaluation{*this, "evaluation", llvm::cl::desc("add @evaluate and @generate"),
+  Option<bool> evaluation{*this, "evaluation",
+                          llvm::cl::desc("add @evaluate and @generate"),
                           llvm::cl::init(true)};
-  Option<bool> keepGradients{*this, "keep-gradients", llvm::cl::desc("return gradients too"),
+  Option<bool> keepGradients{*this, "keep-gradients",
+                             llvm::cl::desc("return gradients too"),
                              llvm::cl::init(false)};
 };
 void buildStepPipeline(mlir::OpPassManager &passes, const StepOptions &options);
 
 /// step -> planned
 struct PlanOptions : mlir::PassPipelineOptions<PlanOptions> {
-  Option<int64_t> maxThreads{*this, "max-threads", llvm::cl::desc("threads of the executable"),
+  Option<int64_t> maxThreads{*this, "max-threads",
+                             llvm::cl::desc("threads of the executable"),
                              llvm::cl::init(2)};
 };
 void buildPlanPipeline(mlir::OpPassManager &passes, const PlanOptions &options);
 
 /// planned -> dispatched
 struct DispatchOptions : mlir::PassPipelineOptions<DispatchOptions> {
-  Option<bool> fuse{*this, "fuse", llvm::cl::desc("fuse row ops"), llvm::cl::init(true)};
+  Option<bool> fuse{*this, "fuse", llvm::cl::desc("fuse row ops"),
+                    llvm::cl::init(true)};
 };
-void buildDispatchPipeline(mlir::OpPassManager &passes, const DispatchOptions &options);
+void buildDispatchPipeline(mlir::OpPassManager &passes,
+                           const DispatchOptions &options);
 
 /// dispatched -> scheduled
-void buildSchedulePipeline(mlir::OpPassManager &passes, const PlanOptions &options);
+void buildSchedulePipeline(mlir::OpPassManager &passes,
+                           const PlanOptions &options);
 
 void registerPipelines();
 

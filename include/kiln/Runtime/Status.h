@@ -57,8 +57,7 @@ private:
 };
 
 /// A value, or the Status that says why there is none.
-template <typename T>
-class [[nodiscard]] Result {
+template <typename T> class [[nodiscard]] Result {
 public:
   Result(T value) : value_(std::move(value)) {}
   Result(Status status) : status_(std::move(status)) {

@@ -14,7 +14,8 @@
 using namespace mlir;
 using namespace kiln;
 
-int32_t PlanBuilder::newBuffer(std::string name, StringRef slotClass, int64_t bytes, std::string why) {
+int32_t PlanBuilder::newBuffer(std::string name, StringRef slotClass,
+                               int64_t bytes, std::string why) {
   Buffer buffer;
   buffer.name = std::move(name);
   buffer.slotClass = slotClass;
@@ -45,10 +46,12 @@ bool PlanBuilder::coversBuffer(const Place &place, Type type) {
 
 /// The place of a reshape or slice, if rows of a fixed distance describe it.
 std::optional<Place> PlanBuilder::viewPlace(Operation *view) {
-  auto from = tensorTypeOf(view->getOperand(0)), to = tensorTypeOf(view->getResult(0));
+  auto from = tensorTypeOf(view->getOperand(0)),
+       to = tensorTypeOf(view->getResult(0));
   Place place = places.lookup(view->getOperand(0));
   int64_t width = from.getElementTypeBitWidth() / 8;
-  bool dense = place.rowStride == getColumnCount(from) || getRowCount(from) == 1;
+  bool dense =
+      place.rowStride == getColumnCount(from) || getRowCount(from) == 1;
   if (isa<ReshapeOp>(view)) {
     if (dense)
       place.rowStride = getColumnCount(to);
@@ -65,7 +68,8 @@ std::optional<Place> PlanBuilder::viewPlace(Operation *view) {
     row += slice.getOffsets()[dim] * scale;
     scale *= from.getDimSize(dim);
   }
-  place.offset += (row * place.rowStride + slice.getOffsets()[rank - 1]) * width;
+  place.offset +=
+      (row * place.rowStride + slice.getOffsets()[rank - 1]) * width;
   if (getRowCount(to) == 1)
     place.rowStride = getColumnCount(to);
   return place;
@@ -76,11 +80,14 @@ Value PlanBuilder::requiredTie(OpResult result) {
   Operation *op = result.getOwner();
   if (auto dispatch = dyn_cast<DispatchOp>(op)) {
     auto inner = dyn_cast<OpResult>(
-        dispatch.getBody().front().getTerminator()->getOperand(result.getResultNumber()));
+        dispatch.getBody().front().getTerminator()->getOperand(
+            result.getResultNumber()));
     if (!inner)
       return {};
     auto dispatchable = dyn_cast<DispatchableOpInterface>(inner.getOwner());
-    int64_t tied = dispatchable ? dispatchable.getTiedOperand(inner.getResultNumber()) : -1;
+    int64_t tied = dispatchable
+                       ? dispatchable.getTiedOperand(inner.getResultNumber())
+                       : -1;
     if (tied < 0)
       return {};
     auto argument = dyn_cast<BlockArgument>(inner.getOwner()->getOperand(tied));
@@ -100,12 +107,13 @@ void PlanBuilder::preplace(Value value, Place place) {
     return;
   Value tied = requiredTie(result);
   if (tied && tied.getDefiningOp() && !isa<ReadOp>(tied.getDefiningOp()) &&
-      tied.getParentBlock() == value.getParentBlock() && tied.hasOneUse() && !places.contains(tied))
+      tied.getParentBlock() == value.getParentBlock() && tied.hasOneUse() &&
+      !places.contains(tied))
     preplace(tied, place);
 }
 
-/// Operands of a concat live inside its result. formDispatches made every operand
-/// one that its producer can write there.
+/// Operands of a concat live inside its result. formDispatches made every
+/// operand one that its producer can write there.
 void PlanBuilder::placeConcats(Block &block) {
   for (Operation &op : llvm::reverse(block)) {
     auto concat = dyn_cast<ConcatOp>(op);
@@ -113,14 +121,18 @@ void PlanBuilder::placeConcats(Block &block) {
       continue;
     auto type = concat.getType();
     if (!places.contains(concat.getResult())) {
-      int32_t buffer = newBuffer(describeOp(concat), "activation", bytesOf(type), "operands written side by side");
+      int32_t buffer =
+          newBuffer(describeOp(concat), "activation", bytesOf(type),
+                    "operands written side by side");
       setPlace(concat.getResult(), densePlace(buffer, type));
     }
     Place whole = places.lookup(concat.getResult());
-    int64_t width = type.getElementTypeBitWidth() / 8, rank = type.getRank(), at = 0;
+    int64_t width = type.getElementTypeBitWidth() / 8, rank = type.getRank(),
+            at = 0;
     for (Value input : concat.getInputs()) {
       Place place = whole;
-      if (static_cast<int64_t>(concat.getDim()) == rank - 1 && getRowCount(type) > 1) {
+      if (static_cast<int64_t>(concat.getDim()) == rank - 1 &&
+          getRowCount(type) > 1) {
         place.offset += at * width;
       } else {
         int64_t inner = 1;
@@ -144,13 +156,15 @@ void PlanBuilder::placeYields(AccumulateOp loop) {
   unsigned slices = loop.getSliced().size();
   for (auto [i, sum] : llvm::enumerate(loop.getSums())) {
     if (!places.contains(sum)) {
-      int32_t buffer = newBuffer(describeOp(yield->getOperand(i).getDefiningOp()), "gradient",
-                                 bytesOf(sum.getType()), "sum over micro-batches");
+      int32_t buffer = newBuffer(
+          describeOp(yield->getOperand(i).getDefiningOp()), "gradient",
+          bytesOf(sum.getType()), "sum over micro-batches");
       setPlace(sum, densePlace(buffer, sum.getType()));
     }
     Place place = places.lookup(sum);
     setPlace(body.getArgument(slices + i), place);
-    if (!places.contains(yield->getOperand(i)) && yield->getOperand(i).getParentBlock() == &body &&
+    if (!places.contains(yield->getOperand(i)) &&
+        yield->getOperand(i).getParentBlock() == &body &&
         yield->getOperand(i).getDefiningOp())
       preplace(yield->getOperand(i), place);
   }
@@ -169,10 +183,11 @@ void PlanBuilder::placeResults(Operation *op) {
       Place from = places.lookup(tied);
       // Only the new value of a state may take the state's place.
       auto read = tied.getDefiningOp<ReadOp>();
-      bool update = read && llvm::any_of(result.getUsers(), [&](Operation *user) {
-                      auto write = dyn_cast<WriteOp>(user);
-                      return write && write.getStateAttr() == read.getStateAttr();
-                    });
+      bool update =
+          read && llvm::any_of(result.getUsers(), [&](Operation *user) {
+            auto write = dyn_cast<WriteOp>(user);
+            return write && write.getStateAttr() == read.getStateAttr();
+          });
       const Buffer &buffer = plan.buffers[from.buffer];
       bool dies = !buffer.state && buffer.lastUse <= order.lookup(op);
       auto existing = places.find(result);
@@ -183,11 +198,15 @@ void PlanBuilder::placeResults(Operation *op) {
       if (existing != places.end() && existing->second.buffer == from.buffer &&
           existing->second.offset == from.offset)
         continue;
-      // The operand is wanted later, or the result must lie elsewhere: copy first.
+      // The operand is wanted later, or the result must lie elsewhere: copy
+      // first.
       if (existing == places.end())
-        setPlace(result, densePlace(newBuffer(describeOp(op), "activation", bytesOf(result.getType()),
-                                              "copy of an accumulation operand used later"),
-                                    result.getType()));
+        setPlace(
+            result,
+            densePlace(newBuffer(describeOp(op), "activation",
+                                 bytesOf(result.getType()),
+                                 "copy of an accumulation operand used later"),
+                       result.getType()));
       emitCopy(from, places.lookup(result), bytesOf(result.getType()));
       continue;
     }
@@ -199,8 +218,9 @@ void PlanBuilder::placeResults(Operation *op) {
       for (auto [i, input] : llvm::enumerate(dispatch.getInputs())) {
         Place place = places.lookup(input);
         const Buffer &buffer = plan.buffers[place.buffer];
-        if (shared || buffer.state || buffer.slotClass == "input" || taken.contains(place.buffer) ||
-            buffer.lastUse > order.lookup(op) || !coversBuffer(place, input.getType()) ||
+        if (shared || buffer.state || buffer.slotClass == "input" ||
+            taken.contains(place.buffer) || buffer.lastUse > order.lookup(op) ||
+            !coversBuffer(place, input.getType()) ||
             bytesOf(input.getType()) != bytesOf(result.getType()) ||
             !row::mayShareSlot(*rows, i, result.getResultNumber()))
           continue;
@@ -212,11 +232,13 @@ void PlanBuilder::placeResults(Operation *op) {
       }
     if (shared) {
       taken.insert(shared->buffer);
-      shared->rowStride = getColumnCount(cast<RankedTensorType>(result.getType()));
+      shared->rowStride =
+          getColumnCount(cast<RankedTensorType>(result.getType()));
       setPlace(result, *shared);
       continue;
     }
-    setPlace(result, densePlace(newBuffer(describeOp(op), "activation", bytesOf(result.getType()), "result"),
+    setPlace(result, densePlace(newBuffer(describeOp(op), "activation",
+                                          bytesOf(result.getType()), "result"),
                                 result.getType()));
   }
 }

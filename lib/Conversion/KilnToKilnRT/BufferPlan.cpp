@@ -42,7 +42,6 @@ std::string kiln::describeOp(Operation *op) {
   return name.empty() ? what : name + "." + what;
 }
 
-
 //===----------------------------------------------------------------------===//
 // Order and liveness
 //===----------------------------------------------------------------------===//
@@ -57,8 +56,8 @@ void PlanBuilder::numberOps(Block &block) {
   }
 }
 
-/// The order of the last op that reads a value, through views and concats. A use
-/// inside a loop of a value from outside counts as one at the loop's end.
+/// The order of the last op that reads a value, through views and concats. A
+/// use inside a loop of a value from outside counts as one at the loop's end.
 int64_t PlanBuilder::lastUse(Value value) {
   Block *home = value.getParentBlock();
   int64_t last = -1;
@@ -98,7 +97,8 @@ static void collectReaders(Value value, SmallVectorImpl<Operation *> &readers) {
 void PlanBuilder::delayUpdates(Block &block) {
   SmallVector<DispatchOp> updates;
   for (auto dispatch : block.getOps<DispatchOp>())
-    if (llvm::any_of(dispatch->getUsers(), [](Operation *user) { return isa<WriteOp>(user); }))
+    if (llvm::any_of(dispatch->getUsers(),
+                     [](Operation *user) { return isa<WriteOp>(user); }))
       updates.push_back(dispatch);
   for (DispatchOp update : updates) {
     SmallVector<Operation *> readers;
@@ -116,7 +116,8 @@ void PlanBuilder::delayUpdates(Block &block) {
       continue;
     // Only writes read an update's results, or it stays where it is and the
     // state is copied at the end.
-    bool onlyWrites = llvm::all_of(update->getUsers(), [](Operation *user) { return isa<WriteOp>(user); });
+    bool onlyWrites = llvm::all_of(
+        update->getUsers(), [](Operation *user) { return isa<WriteOp>(user); });
     if (!onlyWrites)
       continue;
     SmallVector<Operation *> writes(update->getUsers());
@@ -144,11 +145,18 @@ void PlanBuilder::classifyGradients(Operation *op) {
   if (!dispatch)
     return;
   for (Operation &inner : dispatch.getBody().front()) {
-    int64_t position = isa<AdamOp>(inner) ? 3 : isa<MomentumOp>(inner) ? 2 : isa<SgdOp>(inner) ? 1 : -1;
+    int64_t position = isa<AdamOp>(inner)       ? 3
+                       : isa<MomentumOp>(inner) ? 2
+                       : isa<SgdOp>(inner)      ? 1
+                                                : -1;
     if (position < 0)
       continue;
     if (auto argument = dyn_cast<BlockArgument>(inner.getOperand(position))) {
-      Buffer &buffer = plan.buffers[places.lookup(dispatch.getInputs()[argument.getArgNumber()]).buffer];
+      Buffer &buffer =
+          plan.buffers[places
+                           .lookup(
+                               dispatch.getInputs()[argument.getArgNumber()])
+                           .buffer];
       if (buffer.slotClass == "activation")
         buffer.slotClass = "gradient";
     }
@@ -169,12 +177,15 @@ LogicalResult PlanBuilder::visitWork(Operation *op) {
     if (!accumulate)
       return 0;
     auto argument = dyn_cast<BlockArgument>(accumulate);
-    return loop && argument && argument.getOwner() == &loop.getBody().front() ? 2 : 1;
+    return loop && argument && argument.getOwner() == &loop.getBody().front()
+               ? 2
+               : 1;
   };
   if (auto matmul = dyn_cast<MatmulOp>(op)) {
     command.kind = Command::Kind::Gemm;
     command.beta = betaFor(matmul.getAccumulate());
-    command.places = {places.lookup(matmul.getA()), places.lookup(matmul.getB()),
+    command.places = {places.lookup(matmul.getA()),
+                      places.lookup(matmul.getB()),
                       places.lookup(matmul.getResult())};
   } else {
     auto dispatch = cast<DispatchOp>(op);
@@ -186,7 +197,8 @@ LogicalResult PlanBuilder::visitWork(Operation *op) {
     for (Value result : op->getResults())
       command.places.push_back(places.lookup(result));
     if (int64_t bytes = scratchBytes(dispatch, command.places))
-      command.scratch = newBuffer(describeOp(op), "workspace", bytes, "scratch of every thread");
+      command.scratch = newBuffer(describeOp(op), "workspace", bytes,
+                                  "scratch of every thread");
   }
   plan.commands.push_back(std::move(command));
   return success();
@@ -207,7 +219,8 @@ LogicalResult PlanBuilder::visitLoop(AccumulateOp loop) {
     bool started = llvm::all_of(sum.getUses(), [&](OpOperand &use) {
       Operation *user = use.getOwner();
       if (auto matmul = dyn_cast<MatmulOp>(user))
-        return matmul.getAccumulate() == sum && matmul.getA() != sum && matmul.getB() != sum;
+        return matmul.getAccumulate() == sum && matmul.getA() != sum &&
+               matmul.getB() != sum;
       auto dispatch = dyn_cast<DispatchOp>(user);
       return dispatch && dispatch.getFamily() == Family::Scatter;
     });
@@ -243,7 +256,8 @@ LogicalResult PlanBuilder::visitWrite(WriteOp write) {
   Place from = places.lookup(write.getValue());
   int32_t index = stateBuffers.lookup(write.getStateAttr().getAttr());
   if (from.buffer != index) {
-    finalCopies.push_back({from, densePlace(index, write.getValue().getType())});
+    finalCopies.push_back(
+        {from, densePlace(index, write.getValue().getType())});
     finalCopyBytes.push_back(bytesOf(write.getValue().getType()));
   }
   return success();
@@ -252,7 +266,8 @@ LogicalResult PlanBuilder::visitWrite(WriteOp write) {
 LogicalResult PlanBuilder::visit(Operation *op) {
   if (auto read = dyn_cast<ReadOp>(op)) {
     setPlace(read.getResult(),
-             densePlace(stateBuffers.lookup(read.getStateAttr().getAttr()), read.getType()));
+             densePlace(stateBuffers.lookup(read.getStateAttr().getAttr()),
+                        read.getType()));
     return success();
   }
   if (auto loop = dyn_cast<AccumulateOp>(op))
@@ -264,17 +279,19 @@ LogicalResult PlanBuilder::visit(Operation *op) {
   if (familyOf(op) == Family::View) {
     auto place = viewPlace(op);
     if (!place)
-      return op->emitOpError("is no view of its operand's rows; kiln-form-dispatches should have copied it");
+      return op->emitOpError("is no view of its operand's rows; "
+                             "kiln-form-dispatches should have copied it");
     setPlace(op->getResult(0), *place);
     return success();
   }
   if (isa<DispatchOp, MatmulOp>(op))
     return visitWork(op);
-  return op->emitOpError("cannot be scheduled; kiln-form-dispatches should have put it into a dispatch");
+  return op->emitOpError("cannot be scheduled; kiln-form-dispatches should "
+                         "have put it into a dispatch");
 }
 
-/// A buffer lives from the first to the last command that touches it; if that is
-/// partly inside and partly outside of a loop, through the whole loop.
+/// A buffer lives from the first to the last command that touches it; if that
+/// is partly inside and partly outside of a loop, through the whole loop.
 void PlanBuilder::computeLifetimes() {
   auto touch = [&](int32_t buffer, int64_t command) {
     Buffer &b = plan.buffers[buffer];
@@ -323,16 +340,18 @@ FailureOr<ProgramPlan> PlanBuilder::run() {
   numberOps(block);
 
   for (StateOp state : states) {
-    StringRef slotClass = state.getRole() == Role::Optimizer ? "optimizer"
+    StringRef slotClass = state.getRole() == Role::Optimizer  ? "optimizer"
                           : state.getRole() == Role::Constant ? "constant"
                                                               : "parameter";
-    int32_t buffer = newBuffer(state.getSymName().str(), slotClass, bytesOf(state.getType()), "state");
+    int32_t buffer = newBuffer(state.getSymName().str(), slotClass,
+                               bytesOf(state.getType()), "state");
     plan.buffers[buffer].state = state;
     stateBuffers[state.getSymNameAttr()] = buffer;
   }
   for (BlockArgument argument : block.getArguments()) {
     std::string name = program.getInputName(argument.getArgNumber()).str();
-    int32_t buffer = newBuffer(name, "input", bytesOf(argument.getType()), "input");
+    int32_t buffer =
+        newBuffer(name, "input", bytesOf(argument.getType()), "input");
     setPlace(argument, densePlace(buffer, argument.getType()));
     plan.inputs.push_back({name, places.lookup(argument), argument.getType()});
   }
@@ -348,13 +367,15 @@ FailureOr<ProgramPlan> PlanBuilder::run() {
     Buffer &buffer = plan.buffers[place.buffer];
     if (!buffer.state && buffer.slotClass != "input")
       buffer.slotClass = "output";
-    plan.outputs.push_back({program.getOutputName(i).str(), place, value.getType()});
+    plan.outputs.push_back(
+        {program.getOutputName(i).str(), place, value.getType()});
   }
   computeLifetimes();
   return std::move(plan);
 }
 
-FailureOr<ProgramPlan> kiln::planBuffers(ProgramOp program, ArrayRef<StateOp> states,
+FailureOr<ProgramPlan> kiln::planBuffers(ProgramOp program,
+                                         ArrayRef<StateOp> states,
                                          ScratchBytes scratchBytes) {
   return PlanBuilder(program, states, scratchBytes).run();
 }

@@ -5,14 +5,15 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The light form of one dispatched program: buffers, the place of every value in
-// a buffer, and commands in order. Sharing is decided here, offsets later:
+// The light form of one dispatched program: buffers, the place of every value
+// in a buffer, and commands in order. Sharing is decided here, offsets later:
 //
 //   view     its source's place, moved
-//   concat   operands are placed inside the result, so their producers write there
-//   tie      a result takes its operand's buffer: always where the op says so
-//            (updates, accumulation), and where the row program allows it and the
-//            operand dies
+//   concat   operands are placed inside the result, so their producers write
+//   there tie      a result takes its operand's buffer: always where the op
+//   says so
+//            (updates, accumulation), and where the row program allows it and
+//            the operand dies
 //
 //===----------------------------------------------------------------------===//
 
@@ -50,11 +51,11 @@ struct Place {
 struct Command {
   enum class Kind { Launch, Gemm, Fill, Copy, LoopBegin, LoopEnd };
   Kind kind;
-  mlir::Operation *op = nullptr;       ///< Launch: dispatch; Gemm: matmul
-  llvm::SmallVector<Place, 6> places;  ///< operands, results; Copy: from, to
-  int32_t scratch = -1;                ///< buffer
-  int64_t bytes = 0;                   ///< Fill, Copy
-  int64_t count = 0;                   ///< LoopBegin
+  mlir::Operation *op = nullptr;      ///< Launch: dispatch; Gemm: matmul
+  llvm::SmallVector<Place, 6> places; ///< operands, results; Copy: from, to
+  int32_t scratch = -1;               ///< buffer
+  int64_t bytes = 0;                  ///< Fill, Copy
+  int64_t count = 0;                  ///< LoopBegin
   /// Gemm: 0, 1, or 2 = by iteration. Launch of a scatter: likewise.
   int64_t beta = 0;
 };
@@ -74,13 +75,14 @@ struct ProgramPlan {
 
 /// Scratch of a dispatch, given the places of its operands and results, for all
 /// threads together.
-using ScratchBytes = llvm::function_ref<int64_t(DispatchOp, llvm::ArrayRef<Place>)>;
+using ScratchBytes =
+    llvm::function_ref<int64_t(DispatchOp, llvm::ArrayRef<Place>)>;
 
 /// Builds the plan of a dispatched program. `states`: the program-independent
 /// order of states; buffer i of the plan is state i's.
-llvm::FailureOr<ProgramPlan>
-planBuffers(ProgramOp program, llvm::ArrayRef<StateOp> states,
-            ScratchBytes scratchBytes);
+llvm::FailureOr<ProgramPlan> planBuffers(ProgramOp program,
+                                         llvm::ArrayRef<StateOp> states,
+                                         ScratchBytes scratchBytes);
 
 /// The name of an op for people: its location's name and what it does.
 std::string describeOp(mlir::Operation *op);

@@ -30,11 +30,12 @@ static void removeLaunchFacts(rt::KernelOp kernel) {
   }
 }
 
-rt::KernelOp KernelTable::get(DispatchOp dispatch, ArrayRef<int64_t> rowStrides) {
+rt::KernelOp KernelTable::get(DispatchOp dispatch,
+                              ArrayRef<int64_t> rowStrides) {
   OpBuilder builder(module.getContext());
-  OwningOpRef<rt::KernelOp> kernel =
-      rt::KernelOp::create(builder, dispatch.getLoc(), "k", dispatch.getFamily(),
-                           dispatch.getSpaceAttr(), builder.getDenseI64ArrayAttr(rowStrides));
+  OwningOpRef<rt::KernelOp> kernel = rt::KernelOp::create(
+      builder, dispatch.getLoc(), "k", dispatch.getFamily(),
+      dispatch.getSpaceAttr(), builder.getDenseI64ArrayAttr(rowStrides));
   IRMapping mapping;
   dispatch.getBody().cloneInto(&kernel->getBody(), mapping);
   removeLaunchFacts(*kernel);
@@ -55,12 +56,14 @@ rt::KernelOp KernelTable::get(DispatchOp dispatch, ArrayRef<int64_t> rowStrides)
 SmallVector<int64_t> KernelTable::immediatesOf(DispatchOp dispatch) {
   if (dispatch.getFamily() == Family::Row) {
     auto rows = buildRowProgram(dispatch);
-    return succeeded(rows) ? llvm::to_vector_of<int64_t>(rows->immediates) : SmallVector<int64_t>();
+    return succeeded(rows) ? llvm::to_vector_of<int64_t>(rows->immediates)
+                           : SmallVector<int64_t>();
   }
   if (dispatch.getFamily() == Family::Attention) {
     Operation &op = dispatch.getBody().front().front();
     double scale = op.getAttrOfType<FloatAttr>("scale").getValueAsDouble();
-    return {op.getAttrOfType<IntegerAttr>("key").getInt(), llvm::bit_cast<int64_t>(scale)};
+    return {op.getAttrOfType<IntegerAttr>("key").getInt(),
+            llvm::bit_cast<int64_t>(scale)};
   }
   return {};
 }

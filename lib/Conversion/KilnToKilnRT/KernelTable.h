@@ -14,9 +14,9 @@
 
 namespace kiln {
 
-/// Gives equal dispatches one kernel. Two dispatches are equal when their bodies
-/// print alike without locations, RNG keys and attention scales, and their
-/// operands have the same row strides.
+/// Gives equal dispatches one kernel. Two dispatches are equal when their
+/// bodies print alike without locations, RNG keys and attention scales, and
+/// their operands have the same row strides.
 class KernelTable {
 public:
   explicit KernelTable(mlir::ModuleOp module) : module(module) {}

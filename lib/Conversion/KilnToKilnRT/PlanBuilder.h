@@ -39,7 +39,8 @@ private:
   void placeYields(AccumulateOp loop);
   void preplace(mlir::Value value, Place place);
   mlir::Value requiredTie(mlir::OpResult result);
-  int32_t newBuffer(std::string name, llvm::StringRef slotClass, int64_t bytes, std::string why);
+  int32_t newBuffer(std::string name, llvm::StringRef slotClass, int64_t bytes,
+                    std::string why);
   Place densePlace(int32_t buffer, mlir::Type type);
   void setPlace(mlir::Value value, Place place);
   std::optional<Place> viewPlace(mlir::Operation *view);
@@ -64,7 +65,6 @@ private:
   std::vector<std::pair<Place, Place>> finalCopies; ///< untied writes of states
   std::vector<int64_t> finalCopyBytes;
 };
-
 
 } // namespace kiln
 

@@ -31,7 +31,8 @@ namespace {
 class Scheduler {
 public:
   Scheduler(ModuleOp module, int64_t maxThreads)
-      : module(module), maxThreads(maxThreads), kernels(module), builder(module.getContext()) {}
+      : module(module), maxThreads(maxThreads), kernels(module),
+        builder(module.getContext()) {}
   LogicalResult run();
 
 private:
@@ -61,14 +62,17 @@ void Scheduler::placeStates() {
     states.push_back(state);
     stateOffsets.push_back(stateBytes);
     auto type = state.getTensorType();
-    stateBytes += llvm::alignTo(type.getNumElements() * (type.getElementTypeBitWidth() / 8), kSlotAlignment);
+    stateBytes += llvm::alignTo(type.getNumElements() *
+                                    (type.getElementTypeBitWidth() / 8),
+                                kSlotAlignment);
   }
 }
 
 /// Offsets of everything but states; returns the program's height.
 FailureOr<int64_t> Scheduler::assignArena(ProgramPlan &plan) {
   std::vector<ArenaBuffer> requests;
-  for (Buffer &buffer : llvm::MutableArrayRef(plan.buffers).drop_front(states.size())) {
+  for (Buffer &buffer :
+       llvm::MutableArrayRef(plan.buffers).drop_front(states.size())) {
     ArenaBuffer request;
     request.size = buffer.bytes;
     request.alignment = kSlotAlignment;
@@ -101,9 +105,10 @@ void Scheduler::emitLaunch(const Command &command) {
   SmallVector<int64_t> immediates = KernelTable::immediatesOf(dispatch);
   if (dispatch.getFamily() == Family::Scatter)
     immediates = {command.beta == 1 ? 1 : 0};
-  rt::LaunchOp::create(builder, dispatch.getLoc(), kernel.getSymName(), operands,
-                       command.scratch >= 0 ? slots[command.scratch] : Value(), offsets, strides, immediates,
-                       command.beta == 2);
+  rt::LaunchOp::create(builder, dispatch.getLoc(), kernel.getSymName(),
+                       operands,
+                       command.scratch >= 0 ? slots[command.scratch] : Value(),
+                       offsets, strides, immediates, command.beta == 2);
 }
 
 void Scheduler::emitGemm(const Command &command) {
@@ -116,11 +121,16 @@ void Scheduler::emitGemm(const Command &command) {
     strides.push_back(place.loopStride);
     lead.push_back(place.rowStride);
     auto type = tensorTypeOf(value);
-    batchStrides.push_back(type.getRank() > 2 ? type.getDimSize(type.getRank() - 2) * place.rowStride : 0);
+    batchStrides.push_back(type.getRank() > 2
+                               ? type.getDimSize(type.getRank() - 2) *
+                                     place.rowStride
+                               : 0);
   }
-  rt::GemmOp::create(builder, matmul.getLoc(), slotOf(command.places[0]), slotOf(command.places[1]),
-                     slotOf(command.places[2]), offsets, strides, matmul.getM(), matmul.getN(), matmul.getK(),
-                     matmul.getBatch(), lead, batchStrides, matmul.getTransA(), matmul.getTransB(), command.beta,
+  rt::GemmOp::create(builder, matmul.getLoc(), slotOf(command.places[0]),
+                     slotOf(command.places[1]), slotOf(command.places[2]),
+                     offsets, strides, matmul.getM(), matmul.getN(),
+                     matmul.getK(), matmul.getBatch(), lead, batchStrides,
+                     matmul.getTransA(), matmul.getTransB(), command.beta,
                      *matmul.getGrid(), element);
 }
 
@@ -135,13 +145,16 @@ void Scheduler::emitCommands(ProgramPlan &plan) {
       emitGemm(command);
       break;
     case Command::Kind::Fill:
-      rt::FillOp::create(builder, loc, slotOf(command.places[0]), command.places[0].offset, command.bytes);
+      rt::FillOp::create(builder, loc, slotOf(command.places[0]),
+                         command.places[0].offset, command.bytes);
       break;
     case Command::Kind::Copy:
-      rt::CopyOp::create(builder, loc, slotOf(command.places[0]), slotOf(command.places[1]),
-                         ArrayRef<int64_t>{command.places[0].offset, command.places[1].offset},
-                         ArrayRef<int64_t>{command.places[0].loopStride, command.places[1].loopStride},
-                         command.bytes);
+      rt::CopyOp::create(
+          builder, loc, slotOf(command.places[0]), slotOf(command.places[1]),
+          ArrayRef<int64_t>{command.places[0].offset, command.places[1].offset},
+          ArrayRef<int64_t>{command.places[0].loopStride,
+                            command.places[1].loopStride},
+          command.bytes);
       break;
     case Command::Kind::LoopBegin: {
       auto loop = rt::LoopOp::create(builder, loc, command.count);
@@ -149,7 +162,8 @@ void Scheduler::emitCommands(ProgramPlan &plan) {
       break;
     }
     case Command::Kind::LoopEnd:
-      builder.setInsertionPointAfter(builder.getInsertionBlock()->getParentOp());
+      builder.setInsertionPointAfter(
+          builder.getInsertionBlock()->getParentOp());
       break;
     }
   }
@@ -158,27 +172,35 @@ void Scheduler::emitCommands(ProgramPlan &plan) {
 void Scheduler::emit(ProgramPlan &plan) {
   builder.setInsertionPointToEnd(module.getBody());
   Location loc = plan.program.getLoc();
-  auto program = rt::ProgramOp::create(builder, loc, plan.program.getSymName(), plan.program.getKind());
+  auto program = rt::ProgramOp::create(builder, loc, plan.program.getSymName(),
+                                       plan.program.getKind());
   builder.createBlock(&program.getBody());
   slots.clear();
   for (Buffer &buffer : plan.buffers)
     slots.push_back(rt::SlotOp::create(
-        builder, loc, rt::SlotType::get(builder.getContext()), builder.getStringAttr(buffer.name),
-        builder.getStringAttr(buffer.slotClass), builder.getI64IntegerAttr(buffer.offset),
-        builder.getI64IntegerAttr(buffer.bytes), builder.getI64IntegerAttr(buffer.first),
+        builder, loc, rt::SlotType::get(builder.getContext()),
+        builder.getStringAttr(buffer.name),
+        builder.getStringAttr(buffer.slotClass),
+        builder.getI64IntegerAttr(buffer.offset),
+        builder.getI64IntegerAttr(buffer.bytes),
+        builder.getI64IntegerAttr(buffer.first),
         builder.getI64IntegerAttr(buffer.last),
-        buffer.state ? FlatSymbolRefAttr::get(buffer.state.getSymNameAttr()) : FlatSymbolRefAttr(),
+        buffer.state ? FlatSymbolRefAttr::get(buffer.state.getSymNameAttr())
+                     : FlatSymbolRefAttr(),
         builder.getStringAttr(buffer.why)));
   for (const Boundary &input : plan.inputs)
-    rt::InputOp::create(builder, loc, input.name, slotOf(input.place), input.place.offset, input.type);
+    rt::InputOp::create(builder, loc, input.name, slotOf(input.place),
+                        input.place.offset, input.type);
   for (const Boundary &output : plan.outputs)
-    rt::OutputOp::create(builder, loc, output.name, slotOf(output.place), output.place.offset, output.type);
+    rt::OutputOp::create(builder, loc, output.name, slotOf(output.place),
+                         output.place.offset, output.type);
   emitCommands(plan);
 }
 
 LogicalResult Scheduler::run() {
   placeStates();
-  auto scratchBytes = [&](DispatchOp dispatch, ArrayRef<Place> places) -> int64_t {
+  auto scratchBytes = [&](DispatchOp dispatch,
+                          ArrayRef<Place> places) -> int64_t {
     SmallVector<int64_t> rowStrides;
     for (const Place &place : places)
       rowStrides.push_back(place.rowStride);

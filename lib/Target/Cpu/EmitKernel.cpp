@@ -97,9 +97,10 @@ static KernelLaunch emitScatterKernel(ModuleOp module, SingleOp k) {
   return emitScatter(module, k.kernel.getSymName(), shape);
 }
 
-/// Elements from one index to the next of every dimension of a tensor whose rows
-/// (last dimension) are `rowStride` apart.
-static SmallVector<int64_t> stridesOf(RankedTensorType type, int64_t rowStride) {
+/// Elements from one index to the next of every dimension of a tensor whose
+/// rows (last dimension) are `rowStride` apart.
+static SmallVector<int64_t> stridesOf(RankedTensorType type,
+                                      int64_t rowStride) {
   SmallVector<int64_t> strides(type.getRank(), 1);
   int64_t stride = rowStride;
   for (int64_t dim = type.getRank() - 2; dim >= 0; --dim) {
@@ -110,7 +111,8 @@ static SmallVector<int64_t> stridesOf(RankedTensorType type, int64_t rowStride) 
 }
 
 static FailureOr<KernelLaunch> emitPermuteKernel(ModuleOp module, SingleOp k) {
-  auto from = tensorTypeOf(k.op->getOperand(0)), to = tensorTypeOf(k.op->getResult(0));
+  auto from = tensorTypeOf(k.op->getOperand(0)),
+       to = tensorTypeOf(k.op->getResult(0));
   SmallVector<int64_t> src = stridesOf(from, k.strideOf(k.op->getOperand(0)));
   SmallVector<int64_t> dst = stridesOf(to, k.strideOfResult(0));
   PermuteShape shape;
@@ -162,11 +164,12 @@ FailureOr<KernelLaunch> cpu::emitKernel(ModuleOp module, rt::KernelOp kernel) {
   SingleOp single{kernel, &body.front()};
   switch (kernel.getFamily()) {
   case Family::Row: {
-    auto rows = buildRowProgram(body, (*kernel.getSpace())[0], (*kernel.getSpace())[1]);
+    auto rows =
+        buildRowProgram(body, (*kernel.getSpace())[0], (*kernel.getSpace())[1]);
     if (failed(rows))
       return kernel.emitOpError("has no row program");
-    // Rows of the program need not be rows of the tensors: a dense tensor is dense
-    // in any shape, others have the program's columns.
+    // Rows of the program need not be rows of the tensors: a dense tensor is
+    // dense in any shape, others have the program's columns.
     SmallVector<Layout> layouts;
     SmallVector<Value> values(body.getArguments());
     llvm::append_range(values, body.getTerminator()->getOperands());
@@ -175,7 +178,8 @@ FailureOr<KernelLaunch> cpu::emitKernel(ModuleOp module, rt::KernelOp kernel) {
       bool dense = stride == getColumnCount(type) || getRowCount(type) == 1;
       if (!dense && getColumnCount(type) != rows->cols)
         return kernel.emitOpError("reads rows of ")
-               << getColumnCount(type) << " elements, " << stride << " apart, as rows of " << rows->cols;
+               << getColumnCount(type) << " elements, " << stride
+               << " apart, as rows of " << rows->cols;
       layouts.push_back({dense ? rows->cols : stride});
     }
     return emitRowKernel(module, kernel.getSymName(), *rows, layouts);
@@ -189,7 +193,8 @@ FailureOr<KernelLaunch> cpu::emitKernel(ModuleOp module, rt::KernelOp kernel) {
   case Family::Permute:
     return emitPermuteKernel(module, single);
   default:
-    return kernel.emitOpError("of family ") << stringifyFamily(kernel.getFamily()) << " is no kernel";
+    return kernel.emitOpError("of family ")
+           << stringifyFamily(kernel.getFamily()) << " is no kernel";
   }
 }
 

@@ -1,4 +1,5 @@
-//===- ProgramWriter.cpp - The program description of an executable -*- C++ -*-===//
+//===- ProgramWriter.cpp - The program description of an executable -*- C++
+//-*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -47,11 +48,14 @@ namespace {
 
 class ProgramWriter {
 public:
-  ProgramWriter(ModuleOp module, const KernelIndex &kernels) : module(module), kernels(kernels) {}
+  ProgramWriter(ModuleOp module, const KernelIndex &kernels)
+      : module(module), kernels(kernels) {}
   Object write(rt::ProgramOp program);
 
 private:
-  rt::SlotOp slotOf(mlir::Value slot) { return slot.getDefiningOp<rt::SlotOp>(); }
+  rt::SlotOp slotOf(mlir::Value slot) {
+    return slot.getDefiningOp<rt::SlotOp>();
+  }
   Array ref(mlir::Value slot, int64_t offset, int64_t stride) {
     return Array{slotOf(slot).getOffset() + offset, stride};
   }
@@ -66,11 +70,12 @@ private:
 } // namespace
 
 /// The order in which an emitter takes operands and results: row programs as
-/// listed; a single op in the order of its operands, but an accumulation operand,
-/// which is its result.
+/// listed; a single op in the order of its operands, but an accumulation
+/// operand, which is its result.
 static SmallVector<unsigned> argumentOrder(rt::KernelOp kernel) {
   Block &body = kernel.getBody().front();
-  unsigned operands = body.getNumArguments(), results = body.getTerminator()->getNumOperands();
+  unsigned operands = body.getNumArguments(),
+           results = body.getTerminator()->getNumOperands();
   SmallVector<unsigned> order;
   if (kernel.getFamily() == Family::Row) {
     for (unsigned i = 0; i < operands; ++i)
@@ -107,7 +112,8 @@ Object ProgramWriter::writeLaunch(rt::LaunchOp launch) {
   unsigned operands = kernel.getBody().front().getNumArguments();
   Array args, writes, immediates;
   for (auto [position, i] : llvm::enumerate(argumentOrder(kernel))) {
-    args.push_back(ref(launch.getSlots()[i], launch.getOffsets()[i], launch.getStrides()[i]));
+    args.push_back(ref(launch.getSlots()[i], launch.getOffsets()[i],
+                       launch.getStrides()[i]));
     if (i >= operands)
       writes.push_back(static_cast<int64_t>(position));
   }
@@ -126,21 +132,25 @@ Object ProgramWriter::writeLaunch(rt::LaunchOp launch) {
                  {"bytes", bytes},
                  {"scratch", nullptr}};
   if (launch.getScratch())
-    command["scratch"] = Array{slotOf(launch.getScratch()).getOffset(),
-                               static_cast<int64_t>(llvm::alignTo(entry.launch.scratchBytes, 64))};
+    command["scratch"] = Array{
+        slotOf(launch.getScratch()).getOffset(),
+        static_cast<int64_t>(llvm::alignTo(entry.launch.scratchBytes, 64))};
   return command;
 }
 
 Object ProgramWriter::writeGemm(rt::GemmOp gemm) {
   auto matrix = [&](mlir::Value slot, unsigned i) {
-    return Object{{"ref", ref(slot, gemm.getOffsets()[i], gemm.getStrides()[i])},
-                  {"ld", gemm.getLead()[i]},
-                  {"batch_stride", gemm.getBatchStrides()[i]}};
+    return Object{
+        {"ref", ref(slot, gemm.getOffsets()[i], gemm.getStrides()[i])},
+        {"ld", gemm.getLead()[i]},
+        {"batch_stride", gemm.getBatchStrides()[i]}};
   };
-  Object a = matrix(gemm.getA(), 0), b = matrix(gemm.getB(), 1), c = matrix(gemm.getC(), 2);
+  Object a = matrix(gemm.getA(), 0), b = matrix(gemm.getB(), 1),
+         c = matrix(gemm.getC(), 2);
   a["trans"] = gemm.getTransA();
   b["trans"] = gemm.getTransB();
-  int64_t m = gemm.getM(), n = gemm.getN(), k = gemm.getK(), batch = gemm.getBatch();
+  int64_t m = gemm.getM(), n = gemm.getN(), k = gemm.getK(),
+          batch = gemm.getBatch();
   return Object{{"op", "gemm"},
                 {"name", nameOf(gemm)},
                 {"dtype", typeName(gemm.getElement())},
@@ -151,7 +161,9 @@ Object ProgramWriter::writeGemm(rt::GemmOp gemm) {
                 {"a", std::move(a)},
                 {"b", std::move(b)},
                 {"c", std::move(c)},
-                {"beta", gemm.getBeta() == 2 ? JsonValue("first") : JsonValue(static_cast<int64_t>(gemm.getBeta()))},
+                {"beta", gemm.getBeta() == 2
+                             ? JsonValue("first")
+                             : JsonValue(static_cast<int64_t>(gemm.getBeta()))},
                 {"grid", Array{gemm.getGrid()[0], gemm.getGrid()[1]}},
                 {"flops", 2 * m * n * k * batch},
                 {"epilogue", nullptr}};
@@ -164,18 +176,23 @@ void ProgramWriter::writeCommands(Block &block, Array &commands) {
     } else if (auto gemm = dyn_cast<rt::GemmOp>(op)) {
       commands.push_back(writeGemm(gemm));
     } else if (auto fill = dyn_cast<rt::FillOp>(op)) {
-      commands.push_back(Object{{"op", "fill"},
-                                {"name", nameOf(fill)},
-                                {"ref", ref(fill.getSlot(), fill.getOffset(), 0)},
-                                {"bytes", static_cast<int64_t>(fill.getBytes())}});
+      commands.push_back(
+          Object{{"op", "fill"},
+                 {"name", nameOf(fill)},
+                 {"ref", ref(fill.getSlot(), fill.getOffset(), 0)},
+                 {"bytes", static_cast<int64_t>(fill.getBytes())}});
     } else if (auto copy = dyn_cast<rt::CopyOp>(op)) {
-      commands.push_back(Object{{"op", "copy"},
-                                {"name", nameOf(copy)},
-                                {"from", ref(copy.getFrom(), copy.getOffsets()[0], copy.getStrides()[0])},
-                                {"to", ref(copy.getTo(), copy.getOffsets()[1], copy.getStrides()[1])},
-                                {"bytes", static_cast<int64_t>(copy.getBytes())}});
+      commands.push_back(Object{
+          {"op", "copy"},
+          {"name", nameOf(copy)},
+          {"from",
+           ref(copy.getFrom(), copy.getOffsets()[0], copy.getStrides()[0])},
+          {"to", ref(copy.getTo(), copy.getOffsets()[1], copy.getStrides()[1])},
+          {"bytes", static_cast<int64_t>(copy.getBytes())}});
     } else if (auto loop = dyn_cast<rt::LoopOp>(op)) {
-      commands.push_back(Object{{"op", "loop_begin"}, {"count", static_cast<int64_t>(loop.getCount())}});
+      commands.push_back(
+          Object{{"op", "loop_begin"},
+                 {"count", static_cast<int64_t>(loop.getCount())}});
       writeCommands(loop.getBody().front(), commands);
       commands.push_back(Object{{"op", "loop_end"}});
     }
@@ -198,10 +215,12 @@ Object ProgramWriter::write(rt::ProgramOp program) {
   Block &block = program.getBody().front();
   auto boundary = [&](auto op) {
     auto type = cast<RankedTensorType>(op.getType());
-    return Object{{"name", op.getName()},
-                  {"dtype", typeName(type.getElementType())},
-                  {"shape", shapeOf(type)},
-                  {"offset", static_cast<int64_t>(slotOf(op.getSlot()).getOffset() + op.getOffset())}};
+    return Object{
+        {"name", op.getName()},
+        {"dtype", typeName(type.getElementType())},
+        {"shape", shapeOf(type)},
+        {"offset", static_cast<int64_t>(slotOf(op.getSlot()).getOffset() +
+                                        op.getOffset())}};
   };
   for (Operation &op : block) {
     if (auto input = dyn_cast<rt::InputOp>(op))
@@ -235,7 +254,8 @@ static Object writeInit(Attribute init) {
                   {"inv_freq", std::move(frequencies)},
                   {"scale", table.getScale().getValueAsDouble()}};
   }
-  return Object{{"kind", "constant"}, {"value", cast<SplatAttr>(init).getValue().getValueAsDouble()}};
+  return Object{{"kind", "constant"},
+                {"value", cast<SplatAttr>(init).getValue().getValueAsDouble()}};
 }
 
 static Array writeStates(ModuleOp module) {
@@ -251,17 +271,18 @@ static Array writeStates(ModuleOp module) {
     if (auto names = state.getAliases())
       for (Attribute alias : *names)
         aliases.push_back(cast<StringAttr>(alias).getValue());
-    Object object{{"name", state.getSymName()},
-                  {"source_name", state.getSource().value_or(state.getSymName())},
-                  {"aliases", std::move(aliases)},
-                  {"role", stringifyRole(state.getRole())},
-                  {"of", nullptr},
-                  {"dtype", typeName(type.getElementType())},
-                  {"shape", shapeOf(type)},
-                  {"offset", offsets.lookup(state.getSymName())},
-                  {"bytes", bytesOf(type)},
-                  {"trainable", state.isTrainable()},
-                  {"init", writeInit(state.getInit())}};
+    Object object{
+        {"name", state.getSymName()},
+        {"source_name", state.getSource().value_or(state.getSymName())},
+        {"aliases", std::move(aliases)},
+        {"role", stringifyRole(state.getRole())},
+        {"of", nullptr},
+        {"dtype", typeName(type.getElementType())},
+        {"shape", shapeOf(type)},
+        {"offset", offsets.lookup(state.getSymName())},
+        {"bytes", bytesOf(type)},
+        {"trainable", state.isTrainable()},
+        {"init", writeInit(state.getInit())}};
     if (state.getOf()) {
       object["of"] = *state.getOf();
       object["slot"] = *state.getSlot();
@@ -278,7 +299,8 @@ Object cpu::writePlan(ModuleOp module, const BuildRecord &record) {
   Array buffers;
   int64_t worst = -1;
   for (rt::ProgramOp program : module.getOps<rt::ProgramOp>()) {
-    SmallVector<rt::SlotOp> slots(program.getBody().front().getOps<rt::SlotOp>());
+    SmallVector<rt::SlotOp> slots(
+        program.getBody().front().getOps<rt::SlotOp>());
     int64_t commands = 0;
     for (rt::SlotOp slot : slots)
       commands = std::max(commands, static_cast<int64_t>(slot.getLast()) + 1);
@@ -308,18 +330,22 @@ Object cpu::writePlan(ModuleOp module, const BuildRecord &record) {
       continue;
     worst = height;
     llvm::MapVector<StringRef, std::pair<int64_t, int64_t>> classes;
-    for (StringRef name : {"parameter", "gradient", "optimizer", "activation", "workspace", "communication"})
+    for (StringRef name : {"parameter", "gradient", "optimizer", "activation",
+                           "workspace", "communication"})
       classes[name] = {0, 0};
     buffers.clear();
     for (rt::SlotOp slot : slots) {
       auto &[atPeak, total] = classes[slot.getSlotClass()];
       total += slot.getBytes();
-      if (slot.getState() || (static_cast<int64_t>(slot.getFirst()) <= at && at <= static_cast<int64_t>(slot.getLast())))
+      if (slot.getState() || (static_cast<int64_t>(slot.getFirst()) <= at &&
+                              at <= static_cast<int64_t>(slot.getLast())))
         atPeak += slot.getBytes();
       buffers.push_back(slotObject(slot));
     }
     static const std::pair<StringRef, StringRef> names[] = {
-        {"parameter", "parameters"}, {"gradient", "gradients"}, {"activation", "activations"}};
+        {"parameter", "parameters"},
+        {"gradient", "gradients"},
+        {"activation", "activations"}};
     byClass.clear();
     declared.clear();
     for (auto &[name, sums] : classes) {
@@ -344,7 +370,8 @@ Object cpu::writePlan(ModuleOp module, const BuildRecord &record) {
                 {"buffers", std::move(buffers)}};
 }
 
-Object cpu::writeProgram(ModuleOp module, const KernelIndex &kernels, const BuildRecord &record) {
+Object cpu::writeProgram(ModuleOp module, const KernelIndex &kernels,
+                         const BuildRecord &record) {
   auto arena = *module.getOps<rt::ArenaOp>().begin();
   Object model{{"name", "model"}, {"type", "mlir"}, {"has_weights", false}};
   if (auto attrs = module->getAttrOfType<DictionaryAttr>("kiln.model"))
@@ -363,7 +390,8 @@ Object cpu::writeProgram(ModuleOp module, const KernelIndex &kernels, const Buil
     if (llvm::json::isUTF8(contents))
       files.push_back(Object{{"name", name}, {"text", contents}});
     else
-      files.push_back(Object{{"name", name}, {"base64", llvm::encodeBase64(contents)}});
+      files.push_back(
+          Object{{"name", name}, {"base64", llvm::encodeBase64(contents)}});
   }
   model["files"] = std::move(files);
 
@@ -375,26 +403,27 @@ Object cpu::writeProgram(ModuleOp module, const KernelIndex &kernels, const Buil
   for (rt::ProgramOp program : module.getOps<rt::ProgramOp>())
     programs[program.getSymName()] = writer.write(program);
 
-  return Object{{"format", 1},
-                {"kiln", record.version},
-                {"model", std::move(model)},
-                {"options", Object{{"optimizer", record.optimizer},
-                                   {"precision", record.precision},
-                                   {"microbatches", record.microbatches},
-                                   {"clip", record.clip},
-                                   {"eval", record.eval},
-                                   {"max_threads", record.maxThreads},
-                                   {"dropout", record.dropout},
-                                   {"target", "cpu"},
-                                   {"command_line", record.commandLine}}},
-                {"target", Object{{"cpu", record.processor.name},
-                                  {"features", std::move(features)},
-                                  {"blas", "openblas"},
-                                  {"machine", record.machineHash}}},
-                {"arena", Object{{"bytes", static_cast<int64_t>(arena.getHeight())},
-                                 {"state_bytes", static_cast<int64_t>(arena.getStates())},
-                                 {"host_bytes", 0}}},
-                {"states", writeStates(module)},
-                {"programs", std::move(programs)},
-                {"plan", writePlan(module, record)}};
+  return Object{
+      {"format", 1},
+      {"kiln", record.version},
+      {"model", std::move(model)},
+      {"options", Object{{"optimizer", record.optimizer},
+                         {"precision", record.precision},
+                         {"microbatches", record.microbatches},
+                         {"clip", record.clip},
+                         {"eval", record.eval},
+                         {"max_threads", record.maxThreads},
+                         {"dropout", record.dropout},
+                         {"target", "cpu"},
+                         {"command_line", record.commandLine}}},
+      {"target", Object{{"cpu", record.processor.name},
+                        {"features", std::move(features)},
+                        {"blas", "openblas"},
+                        {"machine", record.machineHash}}},
+      {"arena", Object{{"bytes", static_cast<int64_t>(arena.getHeight())},
+                       {"state_bytes", static_cast<int64_t>(arena.getStates())},
+                       {"host_bytes", 0}}},
+      {"states", writeStates(module)},
+      {"programs", std::move(programs)},
+      {"plan", writePlan(module, record)}};
 }

@@ -10,8 +10,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "KernelRunner.h"
 #include "VectorMath.h"
+#include "KernelRunner.h"
 
 #include "kiln/Runtime/Files/Rng.h"
 
@@ -44,9 +44,9 @@ double libraryTanh(double x) { return std::tanh(x); }
 double libraryErf(double x) { return std::erf(x); }
 
 const Function functions[] = {
-    {"exp", emitExp, libraryExp},       {"log", emitLog, libraryLog},
-    {"tanh", emitTanh, libraryTanh},    {"erf", emitErf, libraryErf},
-    {"sigmoid", emitSigmoid, sigmoid},  {"rsqrt", emitRsqrt, rsqrt},
+    {"exp", emitExp, libraryExp},      {"log", emitLog, libraryLog},
+    {"tanh", emitTanh, libraryTanh},   {"erf", emitErf, libraryErf},
+    {"sigmoid", emitSigmoid, sigmoid}, {"rsqrt", emitRsqrt, rsqrt},
 };
 
 /// y[i] = f(x[i]) for units of 16 elements, as vectors and element by element.
@@ -168,9 +168,9 @@ TEST_F(VectorMath, ErrorsInUlps) {
     float low, high;
     double bound;
   };
-  const Range ranges[] = {{0, -86.6f, 88.72f, 1.5},     {1, 1e-44f, 3e38f, 2},
-                          {2, -20, 20, 2},              {3, -10, 10, 2},
-                          {4, -80, 80, 3},              {5, 1e-37f, 3e38f, 1.5}};
+  const Range ranges[] = {{0, -86.6f, 88.72f, 1.5}, {1, 1e-44f, 3e38f, 2},
+                          {2, -20, 20, 2},          {3, -10, 10, 2},
+                          {4, -80, 80, 3},          {5, 1e-37f, 3e38f, 1.5}};
   for (const Range &range : ranges) {
     const Function &function = functions[range.function];
     auto x = floatsBetween(range.low, range.high, 4093);
@@ -188,8 +188,8 @@ TEST_F(VectorMath, SpecialValues) {
     for (float y : apply<float>(function.name, {nan, -nan, payload}))
       EXPECT_TRUE(std::isnan(y)) << function.name;
 
-  auto exp = apply<float>("exp", {-kInfinity, kInfinity, 0, -0.0f, 89, 1000,
-                                  -1000, -88});
+  auto exp = apply<float>(
+      "exp", {-kInfinity, kInfinity, 0, -0.0f, 89, 1000, -1000, -88});
   EXPECT_EQ(exp, (std::vector<float>{0, kInfinity, 1, 1, kInfinity, kInfinity,
                                      0, 0}));
   auto log = apply<float>("log", {0, -0.0f, 1, kInfinity});
@@ -243,9 +243,8 @@ TEST_F(VectorMath, RandomBlocksArePhilox) {
   library.find("bits")(args, imm, 0, 1, nullptr);
   uint64_t key = splitmix64(imm[0] + 0x9E3779B97F4A7C15 * (imm[1] + 1));
   for (uint32_t column = 0; column < kBlock; ++column) {
-    auto words = philox4x32(
-        {uint32_t(imm[2]) * 16 + column % 16, 99u, 3u, 42u},
-        {uint32_t(key), uint32_t(key >> 32)});
+    auto words = philox4x32({uint32_t(imm[2]) * 16 + column % 16, 99u, 3u, 42u},
+                            {uint32_t(key), uint32_t(key >> 32)});
     EXPECT_EQ(bits[column], words[column / 16 % 4]);
   }
 }

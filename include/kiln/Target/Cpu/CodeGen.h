@@ -26,9 +26,9 @@ struct Processor {
 /// The machine kilnc runs on, or the one that `--mcpu` names.
 llvm::Expected<Processor> getProcessor(llvm::StringRef mcpu);
 
-/// Lowers a module of emitted kernels (scf, arith, math, vector, llvm ops) to the
-/// LLVM dialect and on to a position independent object file. No fast-math, no
-/// implicit fma; LLVM's vectorizers and unroller are off.
+/// Lowers a module of emitted kernels (scf, arith, math, vector, llvm ops) to
+/// the LLVM dialect and on to a position independent object file. No fast-math,
+/// no implicit fma; LLVM's vectorizers and unroller are off.
 llvm::Expected<llvm::SmallVector<char, 0>>
 compileToObject(mlir::ModuleOp kernels, const Processor &processor);
 

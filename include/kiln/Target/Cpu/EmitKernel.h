@@ -14,7 +14,8 @@
 namespace kiln::cpu {
 
 /// Appends the function of a kernel, under the kernel's name, to `module`.
-llvm::FailureOr<KernelLaunch> emitKernel(mlir::ModuleOp module, rt::KernelOp kernel);
+llvm::FailureOr<KernelLaunch> emitKernel(mlir::ModuleOp module,
+                                         rt::KernelOp kernel);
 
 /// Bytes of scratch that one thread needs to run a kernel.
 int64_t scratchBytes(rt::KernelOp kernel);

@@ -1,4 +1,5 @@
-//===- Kernels.h - Emitters of cpu kernels, one per dispatch family -*- C++ -*-===//
+//===- Kernels.h - Emitters of cpu kernels, one per dispatch family -*- C++
+//-*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -45,9 +46,9 @@ struct Layout {
 /// imm: the program's immediates.
 ///
 /// Units are rows, or chunks of rows with column partials. In a flat program
-/// whose accesses are all dense, a unit is one element, and the grain a multiple
-/// of 64: the kernel then knows no size (unless it adds up slices), so one kernel
-/// serves tensors of all sizes in a multi_launch.
+/// whose accesses are all dense, a unit is one element, and the grain a
+/// multiple of 64: the kernel then knows no size (unless it adds up slices), so
+/// one kernel serves tensors of all sizes in a multi_launch.
 KernelLaunch emitRowKernel(mlir::ModuleOp module, llvm::StringRef name,
                            const row::RowProgram &program,
                            llvm::ArrayRef<Layout> layouts);
@@ -107,9 +108,9 @@ KernelLaunch emitScatter(mlir::ModuleOp module, llvm::StringRef name,
 /// General strided copy, and sum, over up to 6 dimensions: for every index of
 /// `shape`, dst[sum i*dstStrides] = src[sum i*srcStrides] (a source stride of 0
 /// repeats). With `reduceShape` (srcReduceStrides), the element is the sum or
-/// maximum over those further dimensions, in index order. `zeroElements` > 0: first fills that many
-/// elements of dst with zeros (pad). args: src, dst. `dstOffset`,
-/// `srcOffset`: in elements.
+/// maximum over those further dimensions, in index order. `zeroElements` > 0:
+/// first fills that many elements of dst with zeros (pad). args: src, dst.
+/// `dstOffset`, `srcOffset`: in elements.
 struct PermuteShape {
   llvm::SmallVector<int64_t, 4> shape, srcStrides, dstStrides;
   llvm::SmallVector<int64_t, 4> reduceShape, srcReduceStrides;

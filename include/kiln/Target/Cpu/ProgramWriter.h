@@ -1,4 +1,5 @@
-//===- ProgramWriter.h - The program description of an executable -*- C++ -*-===//
+//===- ProgramWriter.h - The program description of an executable -*- C++
+//-*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -40,10 +41,13 @@ struct BuildRecord {
 };
 
 /// The plan as users read it (`--emit=plan`): peak, classes, buffers.
-llvm::json::Object writePlan(mlir::ModuleOp scheduled, const BuildRecord &record);
+llvm::json::Object writePlan(mlir::ModuleOp scheduled,
+                             const BuildRecord &record);
 
 /// The whole description.
-llvm::json::Object writeProgram(mlir::ModuleOp scheduled, const KernelIndex &kernels, const BuildRecord &record);
+llvm::json::Object writeProgram(mlir::ModuleOp scheduled,
+                                const KernelIndex &kernels,
+                                const BuildRecord &record);
 
 } // namespace kiln::cpu
 

@@ -10,7 +10,8 @@
 using namespace mlir;
 using namespace kiln;
 
-FailureOr<row::RowProgram> kiln::buildRowProgram(Block &body, int64_t rows, int64_t cols) {
+FailureOr<row::RowProgram> kiln::buildRowProgram(Block &body, int64_t rows,
+                                                 int64_t cols) {
   RowBuilder builder(rows, cols);
   for (Operation &op : body.without_terminator()) {
     auto rowOp = dyn_cast<RowOpInterface>(op);
@@ -23,5 +24,6 @@ FailureOr<row::RowProgram> kiln::buildRowProgram(Block &body, int64_t rows, int6
 }
 
 FailureOr<row::RowProgram> kiln::buildRowProgram(DispatchOp dispatch) {
-  return buildRowProgram(dispatch.getBody().front(), (*dispatch.getSpace())[0], (*dispatch.getSpace())[1]);
+  return buildRowProgram(dispatch.getBody().front(), (*dispatch.getSpace())[0],
+                         (*dispatch.getSpace())[1]);
 }

@@ -71,18 +71,16 @@ LogicalResult KilnDialect::verifyRegionArgAttribute(Operation *op, unsigned,
 }
 
 /// Results of programs carry `kiln.name` or `kiln.gradient`.
-LogicalResult
-KilnDialect::verifyRegionResultAttribute(Operation *op, unsigned,
-                                         unsigned result,
-                                         NamedAttribute attribute) {
+LogicalResult KilnDialect::verifyRegionResultAttribute(
+    Operation *op, unsigned, unsigned result, NamedAttribute attribute) {
   StringRef name = attribute.getName();
   if (name == "kiln.name" && isa<StringAttr>(attribute.getValue()))
     return success();
   if (name == "kiln.gradient" && isa<FlatSymbolRefAttr>(attribute.getValue()))
     return success();
   return op->emitOpError("result ")
-         << result << " has attribute '" << name << "' = "
-         << attribute.getValue()
+         << result << " has attribute '" << name
+         << "' = " << attribute.getValue()
          << ", expected 'kiln.name' (a string) or 'kiln.gradient' (a symbol)";
 }
 

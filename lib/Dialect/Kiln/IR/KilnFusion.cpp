@@ -79,8 +79,8 @@ KILN_FAMILY(MomentumOp, Row)
 #undef KILN_FAMILY
 
 /// A broadcast fits a row program when the operand covers leading dimensions
-/// (one value per row), trailing ones (per column, or repeating every few rows),
-/// or is one element; otherwise it is a strided copy.
+/// (one value per row), trailing ones (per column, or repeating every few
+/// rows), or is one element; otherwise it is a strided copy.
 Family BroadcastOp::getFamily() {
   RowSpace space = getRowSpace();
   RowBuilder probe(space.rows, space.cols);
@@ -95,8 +95,8 @@ Family ReduceOp::getFamily() {
 }
 
 /// A slice is a view when its elements are rows of equal length at a fixed
-/// distance: all cut dimensions but the last lie in front of whole ones, or only
-/// the last dimension is cut.
+/// distance: all cut dimensions but the last lie in front of whole ones, or
+/// only the last dimension is cut.
 Family SliceOp::getFamily() {
   auto from = getX().getType().getShape(), to = getY().getType().getShape();
   size_t rank = from.size();
@@ -138,9 +138,15 @@ static int64_t accumulateOperand(Operation *op, Value accumulate) {
   return accumulate ? static_cast<int64_t>(op->getNumOperands()) - 1 : -1;
 }
 
-int64_t MatmulOp::getTiedOperand(unsigned) { return accumulateOperand(*this, getAccumulate()); }
-int64_t EmbeddingGradOp::getTiedOperand(unsigned) { return accumulateOperand(*this, getAccumulate()); }
-int64_t ReduceCombineOp::getTiedOperand(unsigned) { return accumulateOperand(*this, getAccumulate()); }
+int64_t MatmulOp::getTiedOperand(unsigned) {
+  return accumulateOperand(*this, getAccumulate());
+}
+int64_t EmbeddingGradOp::getTiedOperand(unsigned) {
+  return accumulateOperand(*this, getAccumulate());
+}
+int64_t ReduceCombineOp::getTiedOperand(unsigned) {
+  return accumulateOperand(*this, getAccumulate());
+}
 int64_t AdamOp::getTiedOperand(unsigned result) { return result; }
 int64_t SgdOp::getTiedOperand(unsigned result) { return result; }
 int64_t MomentumOp::getTiedOperand(unsigned result) { return result; }
@@ -149,10 +155,13 @@ int64_t MomentumOp::getTiedOperand(unsigned result) { return result; }
 // Costs
 //===----------------------------------------------------------------------===//
 
-int64_t MatmulOp::getFlops() { return 2 * getBatch() * getM() * getN() * getK(); }
+int64_t MatmulOp::getFlops() {
+  return 2 * getBatch() * getM() * getN() * getK();
+}
 
 /// Multiply-adds of one score matrix; a causal mask halves them.
-static int64_t scoreFlops(int64_t rows, int64_t cols, int64_t length, bool causal) {
+static int64_t scoreFlops(int64_t rows, int64_t cols, int64_t length,
+                          bool causal) {
   return 2 * rows * cols * (causal ? (length + 1) / 2 : length);
 }
 
@@ -163,5 +172,7 @@ int64_t AttentionOp::getFlops() {
 
 int64_t AttentionGradOp::getFlops() {
   auto shape = tensorTypeOf(getQ()).getShape();
-  return 5 * scoreFlops(shape[0], shape[1], shape[0] / static_cast<int64_t>(getSequences()), getCausal());
+  return 5 * scoreFlops(shape[0], shape[1],
+                        shape[0] / static_cast<int64_t>(getSequences()),
+                        getCausal());
 }

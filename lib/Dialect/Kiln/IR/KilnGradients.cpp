@@ -35,7 +35,8 @@ struct Rule {
   OpBuilder &builder;
   Location loc;
 
-  Rule(OpBuilder &builder, Operation *op) : builder(builder), loc(op->getLoc()) {}
+  Rule(OpBuilder &builder, Operation *op)
+      : builder(builder), loc(op->getLoc()) {}
 
   Value neg(Value a) { return NegOp::create(builder, loc, a); }
   Value add(Value a, Value b) { return AddOp::create(builder, loc, a, b); }
@@ -111,11 +112,13 @@ KILN_UNARY_GRADIENT(LogOp, r.div(dy, x))
 KILN_UNARY_GRADIENT(SqrtOp, r.div(r.scale(dy, 0.5), y))
 KILN_UNARY_GRADIENT(RsqrtOp, r.mul(r.scale(dy, -0.5), r.mul(y, r.mul(y, y))))
 KILN_UNARY_GRADIENT(TanhOp, r.mul(dy, r.sub(r.constantLike(y, 1), r.mul(y, y))))
-KILN_UNARY_GRADIENT(SigmoidOp, r.mul(dy, r.mul(y, r.sub(r.constantLike(y, 1), y))))
+KILN_UNARY_GRADIENT(SigmoidOp,
+                    r.mul(dy, r.mul(y, r.sub(r.constantLike(y, 1), y))))
 KILN_UNARY_GRADIENT(ScaleOp, r.scale(dy, getFactor().convertToDouble()))
 KILN_UNARY_GRADIENT(ReluOp, ReluGradOp::create(builder, getLoc(), x, dy))
 KILN_UNARY_GRADIENT(SiluOp, SiluGradOp::create(builder, getLoc(), x, dy))
-KILN_UNARY_GRADIENT(GeluOp, GeluGradOp::create(builder, getLoc(), x.getType(), x, dy, getTanh()))
+KILN_UNARY_GRADIENT(GeluOp, GeluGradOp::create(builder, getLoc(), x.getType(),
+                                               x, dy, getTanh()))
 KILN_UNARY_GRADIENT(CastOp, CastOp::create(builder, getLoc(), x.getType(), dy))
 
 #undef KILN_UNARY_GRADIENT
@@ -183,9 +186,9 @@ LogicalResult LayerNormOp::buildGradient(OpBuilder &builder,
   if (wanted[2])
     gradients[2] = r.sumColumns(dy, getBeta().getType());
   if (wanted[0])
-    gradients[0] = LayerNormGradOp::create(builder, getLoc(), getX().getType(),
-                                           getX(), getGamma(), getMean(),
-                                           getRstd(), dy);
+    gradients[0] =
+        LayerNormGradOp::create(builder, getLoc(), getX().getType(), getX(),
+                                getGamma(), getMean(), getRstd(), dy);
   return success();
 }
 
@@ -260,12 +263,14 @@ LogicalResult CrossEntropyOp::buildGradient(OpBuilder &builder,
   {
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPoint(*this);
-    both = CrossEntropyGradOp::create(builder, getLoc(),
-                                      TypeRange{getLoss().getType(), getLogits().getType()},
-                                      getLogits(), getTargets(), getScale());
+    both = CrossEntropyGradOp::create(
+        builder, getLoc(),
+        TypeRange{getLoss().getType(), getLogits().getType()}, getLogits(),
+        getTargets(), getScale());
   }
   getLoss().replaceAllUsesWith(both.getLoss());
-  gradients[0] = Rule(builder, *this).timesCotangent(both.getDlogits(), cotangents[0]);
+  gradients[0] =
+      Rule(builder, *this).timesCotangent(both.getDlogits(), cotangents[0]);
   return success();
 }
 
@@ -281,7 +286,8 @@ LogicalResult LinearCrossEntropyOp::buildGradient(OpBuilder &builder,
     builder.setInsertionPoint(*this);
     both = LinearCrossEntropyGradOp::create(
         builder, getLoc(),
-        TypeRange{getLoss().getType(), getHidden().getType(), getWeight().getType()},
+        TypeRange{getLoss().getType(), getHidden().getType(),
+                  getWeight().getType()},
         getHidden(), getWeight(), getTargets(), getScale(), getRowsAttr());
   }
   getLoss().replaceAllUsesWith(both.getLoss());
@@ -296,18 +302,18 @@ LogicalResult LinearCrossEntropyOp::buildGradient(OpBuilder &builder,
 LogicalResult EmbeddingOp::buildGradient(OpBuilder &builder,
                                          ValueRange cotangents, Wanted,
                                          Gradients gradients) {
-  gradients[1] = EmbeddingGradOp::create(builder, getLoc(), getTable().getType(),
-                                         getTokens(), cotangents[0],
-                                         /*accumulate=*/Value());
+  gradients[1] = EmbeddingGradOp::create(
+      builder, getLoc(), getTable().getType(), getTokens(), cotangents[0],
+      /*accumulate=*/Value());
   return success();
 }
 
 LogicalResult DropoutOp::buildGradient(OpBuilder &builder,
                                        ValueRange cotangents, Wanted,
                                        Gradients gradients) {
-  gradients[0] = DropoutOp::create(builder, getLoc(), getType(), cotangents[0],
-                                   getRng(), getPAttr(), getKeyAttr(),
-                                   getSequencesAttr());
+  gradients[0] =
+      DropoutOp::create(builder, getLoc(), getType(), cotangents[0], getRng(),
+                        getPAttr(), getKeyAttr(), getSequencesAttr());
   return success();
 }
 
@@ -315,9 +321,9 @@ LogicalResult RopeOp::buildGradient(OpBuilder &builder, ValueRange cotangents,
                                     Wanted wanted, Gradients gradients) {
   if (wanted[1] || wanted[2])
     return emitOpError("has no derivative with respect to its tables");
-  gradients[0] = RopeOp::create(builder, getLoc(), getType(), cotangents[0],
-                                getCos(), getSin(), getHeads(), getSequences(),
-                                !getInverse());
+  gradients[0] =
+      RopeOp::create(builder, getLoc(), getType(), cotangents[0], getCos(),
+                     getSin(), getHeads(), getSequences(), !getInverse());
   return success();
 }
 
@@ -370,7 +376,8 @@ LogicalResult BroadcastOp::buildGradient(OpBuilder &builder,
   for (int64_t dim = 0; dim < to.getRank(); ++dim) {
     const auto *it = llvm::find(getDims(), dim);
     bool repeated = it == getDims().end() ||
-                    (from.getDimSize(it - getDims().begin()) == 1 && to.getDimSize(dim) != 1);
+                    (from.getDimSize(it - getDims().begin()) == 1 &&
+                     to.getDimSize(dim) != 1);
     if (repeated)
       summed.push_back(dim);
     else
@@ -420,7 +427,8 @@ LogicalResult ReduceOp::buildGradient(OpBuilder &builder, ValueRange cotangents,
 LogicalResult ReshapeOp::buildGradient(OpBuilder &builder,
                                        ValueRange cotangents, Wanted,
                                        Gradients gradients) {
-  gradients[0] = ReshapeOp::create(builder, getLoc(), getX().getType(), cotangents[0]);
+  gradients[0] =
+      ReshapeOp::create(builder, getLoc(), getX().getType(), cotangents[0]);
   return success();
 }
 

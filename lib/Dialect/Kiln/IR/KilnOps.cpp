@@ -50,8 +50,8 @@ double ConstantOp::getSplat() {
 void LayerNormOp::build(OpBuilder &builder, OperationState &state, Value x,
                         Value gamma, Value beta, double eps) {
   auto type = tensorTypeOf(x);
-  auto rows = RankedTensorType::get(type.getShape().drop_back(),
-                                    type.getElementType());
+  auto rows =
+      RankedTensorType::get(type.getShape().drop_back(), type.getElementType());
   build(builder, state, TypeRange{type, rows, rows}, x, gamma, beta,
         builder.getF64FloatAttr(eps));
 }
@@ -62,7 +62,8 @@ LogicalResult LayerNormOp::verify() {
   auto shape = getX().getType().getShape();
   if (failed(checkShape(*this, "y", getY(), shape, getX())) ||
       failed(checkShape(*this, "mean", getMean(), shape.drop_back(), getX())) ||
-      failed(checkShape(*this, "rstd", getRstd(), shape.drop_back(), getX()))) // C1
+      failed(checkShape(*this, "rstd", getRstd(), shape.drop_back(),
+                        getX()))) // C1
     return failure();
   if (failed(checkShape(*this, "gamma", getGamma(), shape.back(), getX())) ||
       failed(checkShape(*this, "beta", getBeta(), shape.back(), getX()))) // C2
@@ -75,10 +76,12 @@ LogicalResult NormalizeOp::verify() {
     return failure();
   if (getStatistics().empty() || getStatistics().size() > 2)
     return emitOpError("has ")
-           << getStatistics().size() << " statistics, expected mean and rstd, or rstd";
+           << getStatistics().size()
+           << " statistics, expected mean and rstd, or rstd";
   auto shape = getX().getType().getShape();
   for (Value statistic : getStatistics())
-    if (failed(checkShape(*this, "statistics", statistic, shape.drop_back(), getX())))
+    if (failed(checkShape(*this, "statistics", statistic, shape.drop_back(),
+                          getX())))
       return failure();
   return checkShape(*this, "y", getY(), shape, getX());
 }
@@ -98,8 +101,8 @@ LogicalResult AffineOp::verify() {
 void RmsNormOp::build(OpBuilder &builder, OperationState &state, Value x,
                       Value gamma, double eps) {
   auto type = tensorTypeOf(x);
-  auto rows = RankedTensorType::get(type.getShape().drop_back(),
-                                    type.getElementType());
+  auto rows =
+      RankedTensorType::get(type.getShape().drop_back(), type.getElementType());
   build(builder, state, TypeRange{type, rows}, x, gamma,
         builder.getF64FloatAttr(eps));
 }
@@ -109,7 +112,8 @@ LogicalResult RmsNormOp::verify() {
     return failure();
   auto shape = getX().getType().getShape();
   if (failed(checkShape(*this, "y", getY(), shape, getX())) ||
-      failed(checkShape(*this, "rstd", getRstd(), shape.drop_back(), getX()))) // C1
+      failed(checkShape(*this, "rstd", getRstd(), shape.drop_back(),
+                        getX()))) // C1
     return failure();
   return checkShape(*this, "gamma", getGamma(), shape.back(), getX()); // C2
 }
@@ -123,7 +127,8 @@ LogicalResult LinearCrossEntropyOp::verify() {
     return failure();
   if (failed(checkRank(*this, "weight", getWeight(), 2)))
     return failure();
-  if (getWeight().getType().getDimSize(1) != getHidden().getType().getDimSize(1))
+  if (getWeight().getType().getDimSize(1) !=
+      getHidden().getType().getDimSize(1))
     return emitOpError("weight has ")
            << getWeight().getType().getDimSize(1) << " columns, expected "
            << getHidden().getType().getDimSize(1) << " as hidden has";
@@ -142,7 +147,8 @@ LogicalResult EmbeddingOp::verify() {
 LogicalResult DropoutOp::verify() {
   if (failed(checkProbability(*this, getP().convertToDouble())) ||
       failed(checkRng(*this, getRng())) ||
-      failed(checkSequences(*this, getRowCount(tensorTypeOf(getX())), getSequences())))
+      failed(checkSequences(*this, getRowCount(tensorTypeOf(getX())),
+                            getSequences())))
     return failure();
   return checkShape(*this, "y", getY(), getX().getType().getShape(), getX());
 }
@@ -150,20 +156,20 @@ LogicalResult DropoutOp::verify() {
 LogicalResult RopeOp::verify() {
   if (failed(checkRank(*this, "x", getX(), 2)) ||
       failed(checkRank(*this, "cos", getCos(), 2)) ||
-      failed(checkSequences(*this, getX().getType().getDimSize(0), getSequences())))
+      failed(checkSequences(*this, getX().getType().getDimSize(0),
+                            getSequences())))
     return failure();
   int64_t cols = getX().getType().getDimSize(1), heads = getHeads();
   if (heads < 1 || cols % heads || cols / heads % 2)
     return emitOpError("has ") << cols << " columns, which do not divide into "
                                << heads << " heads of even width";
-  int64_t length = getX().getType().getDimSize(0) /
-                   static_cast<int64_t>(getSequences());
+  int64_t length =
+      getX().getType().getDimSize(0) / static_cast<int64_t>(getSequences());
   int64_t half = cols / heads / 2;
   auto table = getCos().getType().getShape();
   if (table[0] < length || table[1] != half) // C1
-    return emitOpError("'cos' is ")
-           << toString(table) << ", expected at least " << length << " rows of "
-           << half;
+    return emitOpError("'cos' is ") << toString(table) << ", expected at least "
+                                    << length << " rows of " << half;
   if (failed(checkShape(*this, "sin", getSin(), table, getCos())))
     return failure();
   return checkShape(*this, "y", getY(), getX().getType().getShape(), getX());
@@ -180,8 +186,8 @@ void MatmulOp::build(OpBuilder &builder, OperationState &state, Value a,
   SmallVector<int64_t> shape(typeA.getShape());
   shape[rank - 2] = typeA.getDimSize(transA ? rank - 1 : rank - 2);
   shape[rank - 1] = typeB.getDimSize(transB ? rank - 2 : rank - 1);
-  build(builder, state,
-        RankedTensorType::get(shape, typeA.getElementType()), a, b,
+  build(builder, state, RankedTensorType::get(shape, typeA.getElementType()), a,
+        b,
         /*accumulate=*/Value(), transA, transB, /*grid=*/nullptr);
 }
 
@@ -235,7 +241,8 @@ LogicalResult MatmulOp::verify() {
 }
 
 LogicalResult AttentionOp::verify() {
-  for (auto [name, value] : {std::pair<StringRef, Value>{"q", getQ()}, {"k", getK()}, {"v", getV()}})
+  for (auto [name, value] :
+       {std::pair<StringRef, Value>{"q", getQ()}, {"k", getK()}, {"v", getV()}})
     if (failed(checkRank(*this, name, value, 2)))
       return failure();
   int64_t rows = getQ().getType().getDimSize(0);
@@ -247,16 +254,18 @@ LogicalResult AttentionOp::verify() {
                                << " kv_heads, which do not divide them";
   int64_t cols = getQ().getType().getDimSize(1);
   if (cols % heads)
-    return emitOpError("'q' has ") << cols << " columns, which do not divide into "
-                                   << heads << " heads";
+    return emitOpError("'q' has ")
+           << cols << " columns, which do not divide into " << heads
+           << " heads";
   SmallVector<int64_t> kv = {rows, cols / heads * kvHeads};
   if (failed(checkShape(*this, "k", getK(), kv, getQ())) ||
       failed(checkShape(*this, "v", getV(), kv, getQ())) ||
-      failed(checkShape(*this, "o", getO(), getQ().getType().getShape(), getQ())) ||
-      failed(checkShape(*this, "lse", getLse(),
-                        {static_cast<int64_t>(getSequences()) * heads,
-                         getSequenceLength()},
-                        getQ())))
+      failed(checkShape(*this, "o", getO(), getQ().getType().getShape(),
+                        getQ())) ||
+      failed(checkShape(
+          *this, "lse", getLse(),
+          {static_cast<int64_t>(getSequences()) * heads, getSequenceLength()},
+          getQ())))
     return failure();
   double p = getP().convertToDouble();
   if (failed(checkProbability(*this, p)))
@@ -282,8 +291,8 @@ LogicalResult BroadcastOp::verify() {
   for (auto [i, dim] : llvm::enumerate(getDims()))
     if (from[i] != to[dim] && from[i] != 1) // C1
       return emitOpError("dimension ")
-             << i << " of size " << from[i]
-             << " cannot become dimension " << dim << " of size " << to[dim];
+             << i << " of size " << from[i] << " cannot become dimension "
+             << dim << " of size " << to[dim];
   if (getX().getType().getElementType() != getY().getType().getElementType())
     return emitOpError("changes the element type");
   return success();
@@ -305,17 +314,18 @@ LogicalResult ReducePartialOp::verify() {
   if (chunk < 1)
     return emitOpError("chunk is ") << chunk << ", expected a positive number";
   int64_t rows = getRowCount(getX().getType());
-  return checkShape(*this, "y", getY(),
-                    {rows / chunk + (rows % chunk != 0),
-                     getColumnCount(getX().getType())},
-                    getX()); // C1
+  return checkShape(
+      *this, "y", getY(),
+      {rows / chunk + (rows % chunk != 0), getColumnCount(getX().getType())},
+      getX()); // C1
 }
 
 LogicalResult ReshapeOp::verify() {
   auto from = getX().getType(), to = getY().getType();
   if (from.getNumElements() != to.getNumElements()) // C1
-    return emitOpError("has ") << from.getNumElements() << " elements, result has "
-                               << to.getNumElements();
+    return emitOpError("has ")
+           << from.getNumElements() << " elements, result has "
+           << to.getNumElements();
   if (from.getElementType() != to.getElementType())
     return emitOpError("changes the element type");
   return success();
@@ -328,13 +338,14 @@ LogicalResult TransposeOp::verify() {
   for (int64_t dim : getPermutation()) {
     if (dim < 0 || dim >= static_cast<int64_t>(from.size()) || seen.test(dim))
       return emitOpError("permutation ")
-             << toString(getPermutation()) << " is not one of rank " << from.size();
+             << toString(getPermutation()) << " is not one of rank "
+             << from.size();
     seen.set(dim);
     shape.push_back(from[dim]);
   }
   if (!seen.all()) // C1
-    return emitOpError("permutation ")
-           << toString(getPermutation()) << " is not one of rank " << from.size();
+    return emitOpError("permutation ") << toString(getPermutation())
+                                       << " is not one of rank " << from.size();
   return checkShape(*this, "y", getY(), shape, getX());
 }
 
@@ -414,7 +425,8 @@ static ParseResult parseFamilyKind(OpAsmParser &parser, FamilyAttr &family) {
     return failure();
   auto value = symbolizeFamily(keyword);
   if (!value)
-    return parser.emitError(loc) << "unknown dispatch family '" << keyword << "'";
+    return parser.emitError(loc)
+           << "unknown dispatch family '" << keyword << "'";
   family = FamilyAttr::get(parser.getContext(), *value);
   return success();
 }
@@ -430,7 +442,8 @@ static void printFamilyKind(OpAsmPrinter &printer, Operation *,
 LogicalResult StateOp::verify() {
   if (!isa<NormalAttr, UniformAttr, SplatAttr, RopeTableAttr>(getInit()))
     return emitOpError("init is ")
-           << getInit() << ", expected #kiln.normal, uniform, splat or rope_table";
+           << getInit()
+           << ", expected #kiln.normal, uniform, splat or rope_table";
   if (getOf().has_value() != getSlot().has_value()) // C1
     return emitOpError("needs both or neither of 'of' and 'slot'");
   if ((getRole() == Role::Optimizer) != getOf().has_value())
@@ -448,8 +461,8 @@ static LogicalResult checkState(Operation *op, FlatSymbolRefAttr name,
   if (!state)
     return op->emitOpError("names ") << name << ", which is no kiln.state";
   if (state.getType() != type) {
-    InFlightDiagnostic diagnostic =
-        op->emitOpError("has type ") << type << ", expected " << state.getType();
+    InFlightDiagnostic diagnostic = op->emitOpError("has type ")
+                                    << type << ", expected " << state.getType();
     diagnostic.attachNote(state.getLoc()) << "the state is declared here";
     return diagnostic;
   }
@@ -466,7 +479,8 @@ LogicalResult WriteOp::verifySymbolUses(SymbolTableCollection &tables) {
 
 void ProgramOp::build(OpBuilder &builder, OperationState &state, StringRef name,
                       FunctionType type, ProgramKind kind) {
-  state.addAttribute(getSymNameAttrName(state.name), builder.getStringAttr(name));
+  state.addAttribute(getSymNameAttrName(state.name),
+                     builder.getStringAttr(name));
   state.addAttribute(getFunctionTypeAttrName(state.name), TypeAttr::get(type));
   state.addAttribute(getKindAttrName(state.name),
                      ProgramKindAttr::get(builder.getContext(), kind));
@@ -475,8 +489,10 @@ void ProgramOp::build(OpBuilder &builder, OperationState &state, StringRef name,
 
 ParseResult ProgramOp::parse(OpAsmParser &parser, OperationState &result) {
   auto buildType = [](Builder &builder, ArrayRef<Type> arguments,
-                      ArrayRef<Type> results, function_interface_impl::VariadicFlag,
-                      std::string &) { return builder.getFunctionType(arguments, results); };
+                      ArrayRef<Type> results,
+                      function_interface_impl::VariadicFlag, std::string &) {
+    return builder.getFunctionType(arguments, results);
+  };
   return function_interface_impl::parseFunctionOp(
       parser, result, /*allowVariadic=*/false,
       getFunctionTypeAttrName(result.name), buildType,
@@ -513,9 +529,9 @@ ReturnOp ProgramOp::getReturn() {
 LogicalResult ReturnOp::verify() {
   auto program = cast<ProgramOp>((*this)->getParentOp());
   if (getValues().getTypes() != program.getResultTypes()) { // C1
-    InFlightDiagnostic diagnostic = emitOpError("returns ")
-                                    << getValues().size()
-                                    << " values that are not the program's results";
+    InFlightDiagnostic diagnostic =
+        emitOpError("returns ")
+        << getValues().size() << " values that are not the program's results";
     diagnostic.attachNote(program.getLoc())
         << "the program has type " << program.getFunctionType();
     return diagnostic;
@@ -535,7 +551,8 @@ LogicalResult AccumulateOp::verifyRegions() {
   if (block.getNumArguments() != getSliced().size() + getNumResults())
     return emitOpError("body has ")
            << block.getNumArguments() << " arguments, expected "
-           << getSliced().size() + getNumResults() << ": one per slice and per sum";
+           << getSliced().size() + getNumResults()
+           << ": one per slice and per sum";
   for (auto [i, value] : llvm::enumerate(getSliced())) {
     SmallVector<int64_t> shape(tensorTypeOf(value).getShape());
     if (shape.empty() || shape[0] % count)
@@ -565,14 +582,17 @@ LogicalResult AccumulateOp::verifyRegions() {
 static LogicalResult checkIsolatedRegion(Operation *op) {
   Block &block = op->getRegion(0).front();
   if (block.getArgumentTypes() != op->getOperandTypes())
-    return op->emitOpError("body arguments do not have the types of the inputs");
+    return op->emitOpError(
+        "body arguments do not have the types of the inputs");
   auto yield = dyn_cast<YieldOp>(block.getTerminator());
   if (!yield || yield.getValues().getTypes() != op->getResultTypes())
     return op->emitOpError("body does not yield the types of its results");
   return success();
 }
 
-LogicalResult RecomputeOp::verifyRegions() { return checkIsolatedRegion(*this); }
+LogicalResult RecomputeOp::verifyRegions() {
+  return checkIsolatedRegion(*this);
+}
 
 LogicalResult DispatchOp::verifyRegions() {
   if (getFamily() == Family::Row && (!getSpace() || getSpace()->size() != 2))

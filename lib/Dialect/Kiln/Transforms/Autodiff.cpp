@@ -62,7 +62,8 @@ void Differentiator::findActiveValues() {
         dependent.insert(read.getResult());
       continue;
     }
-    if (llvm::any_of(op.getOperands(), [&](Value v) { return dependent.contains(v); }))
+    if (llvm::any_of(op.getOperands(),
+                     [&](Value v) { return dependent.contains(v); }))
       for (Value result : op.getResults())
         if (isa<FloatType>(tensorTypeOf(result).getElementType()))
           dependent.insert(result);
@@ -70,8 +71,9 @@ void Differentiator::findActiveValues() {
   DenseSet<Value> influential;
   influential.insert(program.getReturn().getValues().front());
   for (Operation &op : llvm::reverse(block)) {
-    if (isa<ReturnOp>(op) ||
-        llvm::none_of(op.getResults(), [&](Value v) { return influential.contains(v); }))
+    if (isa<ReturnOp>(op) || llvm::none_of(op.getResults(), [&](Value v) {
+          return influential.contains(v);
+        }))
       continue;
     for (Value operand : op.getOperands())
       influential.insert(operand);
@@ -96,21 +98,25 @@ static Value concatOfPads(OpBuilder &builder, ArrayRef<Value> values) {
     pads.push_back(pad);
   }
   for (int64_t dim = 0; dim < type.getRank(); ++dim) {
-    llvm::sort(pads, [&](PadOp a, PadOp b) { return a.getLow()[dim] < b.getLow()[dim]; });
+    llvm::sort(pads, [&](PadOp a, PadOp b) {
+      return a.getLow()[dim] < b.getLow()[dim];
+    });
     int64_t end = 0;
     bool tiles = true;
     for (PadOp pad : pads) {
       tiles &= pad.getLow()[dim] == end;
       end += tensorTypeOf(pad.getX()).getDimSize(dim);
       for (int64_t other = 0; other < type.getRank(); ++other)
-        tiles &= other == dim || tensorTypeOf(pad.getX()).getDimSize(other) == type.getDimSize(other);
+        tiles &= other == dim || tensorTypeOf(pad.getX()).getDimSize(other) ==
+                                     type.getDimSize(other);
     }
     if (!tiles || end != type.getDimSize(dim))
       continue;
     SmallVector<Value> inputs;
     for (PadOp pad : pads)
       inputs.push_back(pad.getX());
-    return ConcatOp::create(builder, values.front().getLoc(), type, inputs, dim);
+    return ConcatOp::create(builder, values.front().getLoc(), type, inputs,
+                            dim);
   }
   return {};
 }
@@ -140,19 +146,22 @@ static Value sumContributions(OpBuilder &builder, ArrayRef<Value> values) {
 
 Value Differentiator::gradientOf(Value value) {
   auto it = contributions.find(value);
-  return it == contributions.end() ? Value() : sumContributions(builder, it->second);
+  return it == contributions.end() ? Value()
+                                   : sumContributions(builder, it->second);
 }
 
 LogicalResult Differentiator::differentiate(Operation *op) {
   if (auto read = dyn_cast<ReadOp>(op)) {
     auto it = contributions.find(read.getResult());
     if (it != contributions.end())
-      llvm::append_range(stateContributions[read.getStateAttr().getAttr()], it->second);
+      llvm::append_range(stateContributions[read.getStateAttr().getAttr()],
+                         it->second);
     return success();
   }
   SmallVector<Value> cotangents;
   for (Value result : op->getResults())
-    cotangents.push_back(active.contains(result) ? gradientOf(result) : Value());
+    cotangents.push_back(active.contains(result) ? gradientOf(result)
+                                                 : Value());
   if (llvm::none_of(cotangents, [](Value v) { return static_cast<bool>(v); }))
     return success();
 
@@ -168,7 +177,8 @@ LogicalResult Differentiator::differentiate(Operation *op) {
                            "DifferentiableOpInterface, and a trainable state "
                            "reaches the loss through it");
   SmallVector<Value> gradients(op->getNumOperands());
-  if (failed(differentiable.buildGradient(builder, cotangents, wanted, gradients)))
+  if (failed(
+          differentiable.buildGradient(builder, cotangents, wanted, gradients)))
     return failure();
   for (auto [i, operand] : llvm::enumerate(op->getOperands())) {
     if (!wanted[i] || !gradients[i])
@@ -187,7 +197,8 @@ LogicalResult Differentiator::returnGradients() {
   SmallVector<Value> values(ret.getValues());
   SmallVector<Attribute> resultAttrs;
   Builder &b = builder;
-  resultAttrs.push_back(b.getDictionaryAttr(b.getNamedAttr("kiln.name", b.getStringAttr("loss"))));
+  resultAttrs.push_back(b.getDictionaryAttr(
+      b.getNamedAttr("kiln.name", b.getStringAttr("loss"))));
 
   bool missing = false;
   for (StateOp state : program->getParentOfType<ModuleOp>().getOps<StateOp>()) {
@@ -201,7 +212,8 @@ LogicalResult Differentiator::returnGradients() {
       InFlightDiagnostic diagnostic =
           state.emitOpError("is trainable but no gradient reaches it");
       diagnostic.attachNote(program.getLoc())
-          << "the loss of this program does not depend on it; use it, or declare it frozen";
+          << "the loss of this program does not depend on it; use it, or "
+             "declare it frozen";
       missing = true;
       continue;
     }
@@ -212,15 +224,18 @@ LogicalResult Differentiator::returnGradients() {
   if (missing)
     return failure();
   ret.getValuesMutable().assign(values);
-  program.setFunctionType(b.getFunctionType(program.getArgumentTypes(), ValueRange(values).getTypes()));
+  program.setFunctionType(b.getFunctionType(program.getArgumentTypes(),
+                                            ValueRange(values).getTypes()));
   program.setResAttrsAttr(b.getArrayAttr(resultAttrs));
   return success();
 }
 
 LogicalResult Differentiator::run() {
   ReturnOp ret = program.getReturn();
-  if (ret.getValues().size() != 1 || tensorTypeOf(ret.getValues().front()).getRank() != 0)
-    return program.emitOpError("must return one rank-0 loss to be differentiated");
+  if (ret.getValues().size() != 1 ||
+      tensorTypeOf(ret.getValues().front()).getRank() != 0)
+    return program.emitOpError(
+        "must return one rank-0 loss to be differentiated");
   findActiveValues();
 
   SmallVector<Operation *> forward;
@@ -229,7 +244,8 @@ LogicalResult Differentiator::run() {
   builder.setInsertionPoint(ret);
   PhaseOp::create(builder, program.getLoc());
   Value loss = ret.getValues().front();
-  Value one = ConstantOp::create(builder, loss.getLoc(), tensorTypeOf(loss), 1.0);
+  Value one =
+      ConstantOp::create(builder, loss.getLoc(), tensorTypeOf(loss), 1.0);
   contributions[loss].push_back(one);
   for (Operation *op : llvm::reverse(forward))
     if (failed(differentiate(op)))
@@ -238,7 +254,8 @@ LogicalResult Differentiator::run() {
     return failure();
 
   // Losses were replaced by their training forms, pads by concats.
-  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(program.getBlock())))
+  for (Operation &op :
+       llvm::make_early_inc_range(llvm::reverse(program.getBlock())))
     if (isOpTriviallyDead(&op))
       op.erase();
   return success();

@@ -1,4 +1,5 @@
-//===- BuildEvaluation.cpp - Programs that evaluate and generate -*- C++ -*-===//
+//===- BuildEvaluation.cpp - Programs that evaluate and generate -*- C++
+//-*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -32,7 +33,8 @@ static void removeDropout(ProgramOp program) {
 
 /// Erases ops without a used result, and inputs without a use.
 static void removeDeadCode(ProgramOp program) {
-  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(program.getBlock())))
+  for (Operation &op :
+       llvm::make_early_inc_range(llvm::reverse(program.getBlock())))
     if (isOpTriviallyDead(&op))
       op.erase();
   for (unsigned i = program.getNumArguments(); i-- > 0;)
@@ -40,7 +42,8 @@ static void removeDeadCode(ProgramOp program) {
       (void)program.eraseArgument(i);
 }
 
-/// Makes the program return the logits of one row: the row enters the head alone.
+/// Makes the program return the logits of one row: the row enters the head
+/// alone.
 static LogicalResult returnLogits(ProgramOp program) {
   Operation *loss = program.getReturn().getValues().front().getDefiningOp();
   if (!isa_and_nonnull<CrossEntropyOp, LinearCrossEntropyOp>(loss))
@@ -51,27 +54,34 @@ static LogicalResult returnLogits(ProgramOp program) {
   unsigned index = program.getNumArguments();
   (void)program.insertArgument(
       index, scalar,
-      builder.getDictionaryAttr(builder.getNamedAttr("kiln.name", builder.getStringAttr("position"))),
+      builder.getDictionaryAttr(
+          builder.getNamedAttr("kiln.name", builder.getStringAttr("position"))),
       loc);
   Value rows = loss->getOperand(0);
   auto rowsType = tensorTypeOf(rows);
-  Value row = SelectRowOp::create(builder, loc,
-                                  RankedTensorType::get({1, rowsType.getDimSize(1)}, rowsType.getElementType()),
-                                  rows, program.getArgument(index));
+  Value row =
+      SelectRowOp::create(builder, loc,
+                          RankedTensorType::get({1, rowsType.getDimSize(1)},
+                                                rowsType.getElementType()),
+                          rows, program.getArgument(index));
   if (auto linear = dyn_cast<LinearCrossEntropyOp>(loss))
     row = MatmulOp::create(builder, loc, row, linear.getWeight(), false, true);
-  Value logits = ReshapeOp::create(
-      builder, loc,
-      RankedTensorType::get({tensorTypeOf(row).getDimSize(1)}, rowsType.getElementType()), row);
+  Value logits =
+      ReshapeOp::create(builder, loc,
+                        RankedTensorType::get({tensorTypeOf(row).getDimSize(1)},
+                                              rowsType.getElementType()),
+                        row);
   program.getReturn().getValuesMutable().assign(logits);
-  program.setFunctionType(builder.getFunctionType(program.getBlock().getArgumentTypes(), logits.getType()));
+  program.setFunctionType(builder.getFunctionType(
+      program.getBlock().getArgumentTypes(), logits.getType()));
   program.setResultAttr(0, "kiln.name", builder.getStringAttr("logits"));
   return success();
 }
 
 namespace {
 
-struct BuildEvaluationPass : kiln::impl::BuildEvaluationBase<BuildEvaluationPass> {
+struct BuildEvaluationPass
+    : kiln::impl::BuildEvaluationBase<BuildEvaluationPass> {
   using BuildEvaluationBase::BuildEvaluationBase;
 
   void runOnOperation() override {
@@ -91,7 +101,8 @@ struct BuildEvaluationPass : kiln::impl::BuildEvaluationBase<BuildEvaluationPass
       evaluate.setKind(ProgramKind::Evaluate);
       evaluate.setResultAttr(0, "kiln.name", builder.getStringAttr("loss"));
       removeDropout(evaluate);
-      // A program whose loss is no cross entropy has no logits to generate from.
+      // A program whose loss is no cross entropy has no logits to generate
+      // from.
       auto generate = cast<ProgramOp>(builder.clone(*evaluate));
       generate.setSymName("generate");
       generate.setKind(ProgramKind::Generate);

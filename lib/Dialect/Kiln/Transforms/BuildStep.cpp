@@ -67,7 +67,8 @@ private:
 
 Value StepBuilder::addInput(StringRef name, RankedTensorType type) {
   unsigned index = program.getNumArguments();
-  auto attrs = builder.getDictionaryAttr(builder.getNamedAttr("kiln.name", builder.getStringAttr(name)));
+  auto attrs = builder.getDictionaryAttr(
+      builder.getNamedAttr("kiln.name", builder.getStringAttr(name)));
   (void)program.insertArgument(index, type, attrs, program.getLoc());
   return program.getArgument(index);
 }
@@ -91,12 +92,14 @@ LogicalResult StepBuilder::wrapMicrobatches() {
       shape[0] *= microbatches;
       argument.setType(RankedTensorType::get(shape, type.getElementType()));
     }
-  program.setFunctionType(builder.getFunctionType(block.getArgumentTypes(), program.getResultTypes()));
+  program.setFunctionType(builder.getFunctionType(block.getArgumentTypes(),
+                                                  program.getResultTypes()));
 
   builder.setInsertionPoint(ret);
   SmallVector<Value> sliced(slicedArguments.begin(), slicedArguments.end());
   SmallVector<Type> sumTypes(ret->getOperandTypes());
-  auto loop = AccumulateOp::create(builder, program.getLoc(), sumTypes, sliced, microbatches);
+  auto loop = AccumulateOp::create(builder, program.getLoc(), sumTypes, sliced,
+                                   microbatches);
   Block *body = new Block();
   loop.getBody().push_back(body);
   SmallVector<Value> parts;
@@ -110,16 +113,19 @@ LogicalResult StepBuilder::wrapMicrobatches() {
     if (&op != loop && !isa<ReadOp>(op))
       op.moveBefore(body, body->end());
   for (auto [argument, part] : llvm::zip(slicedArguments, parts))
-    argument.replaceUsesWithIf(part, [&](OpOperand &use) { return use.getOwner() != loop; });
+    argument.replaceUsesWithIf(
+        part, [&](OpOperand &use) { return use.getOwner() != loop; });
 
-  // Each sum follows its contribution at once, so that the contribution can die.
+  // Each sum follows its contribution at once, so that the contribution can
+  // die.
   SmallVector<Value> yielded;
   for (auto [contribution, sum] : llvm::zip(ret->getOperands(), sums)) {
     builder.setInsertionPointToEnd(body);
     if (Operation *def = contribution.getDefiningOp())
       if (def->getBlock() == body)
         builder.setInsertionPointAfter(def);
-    yielded.push_back(AddOp::create(builder, contribution.getLoc(), sum, contribution));
+    yielded.push_back(
+        AddOp::create(builder, contribution.getLoc(), sum, contribution));
   }
   builder.setInsertionPointToEnd(body);
   YieldOp::create(builder, program.getLoc(), yielded);
@@ -137,15 +143,17 @@ Value StepBuilder::clipFactor() {
     int64_t rows = getRowCount(type);
     builder.setInsertionPointAfterValue(gradient.value);
     squares.push_back(SumSquaresOp::create(builder, gradient.value.getLoc(),
-                                           RankedTensorType::get({rows}, f64), gradient.value));
+                                           RankedTensorType::get({rows}, f64),
+                                           gradient.value));
     count += rows;
   }
   builder.setInsertionPoint(program.getReturn());
   Location loc = program.getLoc();
   auto scalar = RankedTensorType::get({}, f64);
-  Value joined = ConcatOp::create(builder, loc, RankedTensorType::get({count}, f64), squares, 0);
-  auto factor = ClipFactorOp::create(builder, loc, TypeRange{scalar, scalar}, joined,
-                                     addInput("clip", scalar));
+  Value joined = ConcatOp::create(
+      builder, loc, RankedTensorType::get({count}, f64), squares, 0);
+  auto factor = ClipFactorOp::create(builder, loc, TypeRange{scalar, scalar},
+                                     joined, addInput("clip", scalar));
   norm = factor.getNorm();
   return factor.getFactor();
 }
@@ -156,9 +164,11 @@ StateOp StepBuilder::addMoment(StateOp parameter, StringRef slot) {
   auto state = StateOp::create(
       builder, parameter.getLoc(),
       builder.getStringAttr((parameter.getSymName() + "." + slot).str()),
-      parameter.getTypeAttr(), RoleAttr::get(builder.getContext(), Role::Optimizer),
+      parameter.getTypeAttr(),
+      RoleAttr::get(builder.getContext(), Role::Optimizer),
       SplatAttr::get(builder.getContext(), 0.0),
-      FlatSymbolRefAttr::get(parameter.getSymNameAttr()), builder.getStringAttr(slot),
+      FlatSymbolRefAttr::get(parameter.getSymNameAttr()),
+      builder.getStringAttr(slot),
       /*source=*/StringAttr(), /*aliases=*/ArrayAttr(), /*frozen=*/UnitAttr());
   return state;
 }
@@ -187,7 +197,9 @@ void StepBuilder::update(Gradient &gradient, Value factor) {
   StateOp state = gradient.state;
   Location loc = state.getLoc();
   Value p = readState(state, loc);
-  double decay = optimizer.decayAll || tensorTypeOf(p).getRank() >= 2 ? optimizer.weightDecay : 0.0;
+  double decay = optimizer.decayAll || tensorTypeOf(p).getRank() >= 2
+                     ? optimizer.weightDecay
+                     : 0.0;
   auto write = [&](StateOp target, Value value) {
     WriteOp::create(builder, loc, target.getSymName(), value);
   };
@@ -196,10 +208,11 @@ void StepBuilder::update(Gradient &gradient, Value factor) {
   case OptimizerSpec::Kind::Adam: {
     StateOp stateM = addMoment(state, "m"), stateV = addMoment(state, "v");
     Value m = readState(stateM, loc), v = readState(stateV, loc);
-    auto op = AdamOp::create(builder, loc, TypeRange{p.getType(), p.getType(), p.getType()},
-                             p, m, v, gradient.value, factor, lr, step, real(optimizer.beta1),
-                             real(optimizer.beta2), real(optimizer.eps), real(decay),
-                             optimizer.decoupled ? builder.getUnitAttr() : UnitAttr());
+    auto op = AdamOp::create(
+        builder, loc, TypeRange{p.getType(), p.getType(), p.getType()}, p, m, v,
+        gradient.value, factor, lr, step, real(optimizer.beta1),
+        real(optimizer.beta2), real(optimizer.eps), real(decay),
+        optimizer.decoupled ? builder.getUnitAttr() : UnitAttr());
     write(state, op.getNewP());
     write(stateM, op.getNewM());
     write(stateV, op.getNewV());
@@ -207,16 +220,18 @@ void StepBuilder::update(Gradient &gradient, Value factor) {
   }
   case OptimizerSpec::Kind::Momentum: {
     StateOp stateB = addMoment(state, "momentum");
-    auto op = MomentumOp::create(builder, loc, TypeRange{p.getType(), p.getType()}, p,
-                                 readState(stateB, loc), gradient.value, factor, lr,
-                                 real(optimizer.momentum), real(decay),
-                                 optimizer.nesterov ? builder.getUnitAttr() : UnitAttr());
+    auto op = MomentumOp::create(
+        builder, loc, TypeRange{p.getType(), p.getType()}, p,
+        readState(stateB, loc), gradient.value, factor, lr,
+        real(optimizer.momentum), real(decay),
+        optimizer.nesterov ? builder.getUnitAttr() : UnitAttr());
     write(state, op.getNewP());
     write(stateB, op.getNewB());
     return;
   }
   case OptimizerSpec::Kind::Sgd: {
-    auto op = SgdOp::create(builder, loc, p.getType(), p, gradient.value, factor, lr, real(decay));
+    auto op = SgdOp::create(builder, loc, p.getType(), p, gradient.value,
+                            factor, lr, real(decay));
     write(state, op.getNewP());
     return;
   }
@@ -227,7 +242,8 @@ void StepBuilder::setResults() {
   SmallVector<Value> values = {loss};
   SmallVector<Attribute> attrs;
   auto named = [&](StringRef name) {
-    return builder.getDictionaryAttr(builder.getNamedAttr("kiln.name", builder.getStringAttr(name)));
+    return builder.getDictionaryAttr(
+        builder.getNamedAttr("kiln.name", builder.getStringAttr(name)));
   };
   attrs.push_back(named("loss"));
   if (norm) {
@@ -240,8 +256,8 @@ void StepBuilder::setResults() {
       attrs.push_back(named(("gradient:" + gradient.state.getSymName()).str()));
     }
   program.getReturn().getValuesMutable().assign(values);
-  program.setFunctionType(builder.getFunctionType(program.getBlock().getArgumentTypes(),
-                                                  ValueRange(values).getTypes()));
+  program.setFunctionType(builder.getFunctionType(
+      program.getBlock().getArgumentTypes(), ValueRange(values).getTypes()));
   program.setResAttrsAttr(builder.getArrayAttr(attrs));
 }
 
@@ -255,10 +271,12 @@ LogicalResult StepBuilder::run() {
   ReturnOp ret = program.getReturn();
   for (unsigned i = 1; i < ret.getNumOperands(); ++i)
     if (!program.getResultAttrOfType<FlatSymbolRefAttr>(i, "kiln.gradient"))
-      return program.emitOpError("result ") << i << " is no gradient; run kiln-autodiff first";
+      return program.emitOpError("result ")
+             << i << " is no gradient; run kiln-autodiff first";
   // Several reads of one state become one, at the top.
   DenseMap<StringAttr, ReadOp> reads;
-  for (ReadOp read : llvm::make_early_inc_range(program.getBlock().getOps<ReadOp>())) {
+  for (ReadOp read :
+       llvm::make_early_inc_range(program.getBlock().getOps<ReadOp>())) {
     ReadOp &first = reads[read.getStateAttr().getAttr()];
     if (!first) {
       first = read;
@@ -272,8 +290,10 @@ LogicalResult StepBuilder::run() {
 
   loss = ret.getValues().front();
   for (unsigned i = 1; i < ret.getNumOperands(); ++i) {
-    auto name = program.getResultAttrOfType<FlatSymbolRefAttr>(i, "kiln.gradient");
-    gradients.push_back({symbols.lookup<StateOp>(name.getAttr()), ret.getOperand(i)});
+    auto name =
+        program.getResultAttrOfType<FlatSymbolRefAttr>(i, "kiln.gradient");
+    gradients.push_back(
+        {symbols.lookup<StateOp>(name.getAttr()), ret.getOperand(i)});
   }
 
   builder.setInsertionPoint(ret);
@@ -283,7 +303,8 @@ LogicalResult StepBuilder::run() {
     factor = clipFactor();
   } else {
     factor = ConstantOp::create(builder, program.getLoc(), scalar, 1.0);
-    factor.getDefiningOp()->moveBefore(&program.getBlock(), program.getBlock().begin());
+    factor.getDefiningOp()->moveBefore(&program.getBlock(),
+                                       program.getBlock().begin());
   }
   lr = addInput("lr", scalar);
   if (optimizer.kind == OptimizerSpec::Kind::Adam)
@@ -292,7 +313,8 @@ LogicalResult StepBuilder::run() {
   for (Gradient &gradient : gradients) {
     builder.setInsertionPoint(ret);
     if (!clip && microbatches == 1)
-      placeUpdateEarly(builder, gradient.value, readState(gradient.state, gradient.state.getLoc()));
+      placeUpdateEarly(builder, gradient.value,
+                       readState(gradient.state, gradient.state.getLoc()));
     update(gradient, factor);
   }
   setResults();
@@ -313,12 +335,15 @@ struct BuildStepPass : kiln::impl::BuildStepBase<BuildStepPass> {
       return signalPassFailure();
     }
     if (microbatches < 1) {
-      getOperation().emitError("microbatches is ") << microbatches << ", expected a positive number";
+      getOperation().emitError("microbatches is ")
+          << microbatches << ", expected a positive number";
       return signalPassFailure();
     }
     for (ProgramOp program : getOperation().getOps<ProgramOp>())
       if (program.getKind() == ProgramKind::Train)
-        if (failed(StepBuilder(program, *spec, clip, microbatches, keepGradients).run()))
+        if (failed(
+                StepBuilder(program, *spec, clip, microbatches, keepGradients)
+                    .run()))
           return signalPassFailure();
   }
 };

@@ -1,4 +1,5 @@
-//===- DenseCopies.cpp - Copies where a place in memory would not do -*- C++ -*-===//
+//===- DenseCopies.cpp - Copies where a place in memory would not do -*- C++
+//-*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -6,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 //
 // The schedule describes a value's place by an offset and a distance between
-// rows. Slices of columns and operands of a concat along the last dimension have
-// rows that lie apart ("strided"); everything else is dense.
+// rows. Slices of columns and operands of a concat along the last dimension
+// have rows that lie apart ("strided"); everything else is dense.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,18 +27,23 @@ void kiln::flattenConcats(Block &block) {
   for (auto concat : llvm::make_early_inc_range(block.getOps<ConcatOp>())) {
     int64_t dim = concat.getDim(), rank = concat.getType().getRank();
     auto shape = concat.getType().getShape();
-    int64_t leading = std::accumulate(shape.begin(), shape.begin() + dim, int64_t(1), std::multiplies<>());
+    int64_t leading = std::accumulate(shape.begin(), shape.begin() + dim,
+                                      int64_t(1), std::multiplies<>());
     if (dim == rank - 1 || leading == 1)
       continue;
     OpBuilder builder(concat);
     auto flat = [&](Value value) {
-      return withShape(value, {leading, tensorTypeOf(value).getNumElements() / leading});
+      return withShape(
+          value, {leading, tensorTypeOf(value).getNumElements() / leading});
     };
     SmallVector<Value> inputs;
     for (Value input : concat.getInputs())
-      inputs.push_back(ReshapeOp::create(builder, concat.getLoc(), flat(input), input));
-    Value joined = ConcatOp::create(builder, concat.getLoc(), flat(concat.getResult()), inputs, 1);
-    Value result = ReshapeOp::create(builder, concat.getLoc(), concat.getType(), joined);
+      inputs.push_back(
+          ReshapeOp::create(builder, concat.getLoc(), flat(input), input));
+    Value joined = ConcatOp::create(builder, concat.getLoc(),
+                                    flat(concat.getResult()), inputs, 1);
+    Value result =
+        ReshapeOp::create(builder, concat.getLoc(), concat.getType(), joined);
     concat.replaceAllUsesWith(result);
     concat.erase();
   }
@@ -49,11 +55,14 @@ static Value copyOf(OpBuilder &builder, Value value) {
   SmallVector<int64_t> identity(type.getRank());
   std::iota(identity.begin(), identity.end(), 0);
   Location loc = value.getLoc();
-  auto dispatch = DispatchOp::create(builder, loc, TypeRange{type}, Family::Permute, ValueRange{value},
-                                     DenseI64ArrayAttr());
+  auto dispatch =
+      DispatchOp::create(builder, loc, TypeRange{type}, Family::Permute,
+                         ValueRange{value}, DenseI64ArrayAttr());
   OpBuilder::InsertionGuard guard(builder);
-  Block *body = builder.createBlock(&dispatch.getBody(), {}, TypeRange{type}, {loc});
-  Value copy = TransposeOp::create(builder, loc, type, body->getArgument(0), identity);
+  Block *body =
+      builder.createBlock(&dispatch.getBody(), {}, TypeRange{type}, {loc});
+  Value copy =
+      TransposeOp::create(builder, loc, type, body->getArgument(0), identity);
   YieldOp::create(builder, loc, copy);
   return dispatch->getResult(0);
 }
@@ -65,7 +74,8 @@ static Value copyOf(OpBuilder &builder, Value value) {
 /// Whether rows of a concat's operand lie apart in the result.
 static bool placesApart(ConcatOp concat) {
   auto type = concat.getType();
-  return static_cast<int64_t>(concat.getDim()) == type.getRank() - 1 && getRowCount(type) > 1;
+  return static_cast<int64_t>(concat.getDim()) == type.getRank() - 1 &&
+         getRowCount(type) > 1;
 }
 
 /// Whether a result is bound to an operand's buffer by its op.
@@ -75,10 +85,14 @@ static bool isTied(OpResult result) {
   auto dispatch = dyn_cast<DispatchOp>(result.getOwner());
   if (!dispatch)
     return false;
-  auto inner = dyn_cast<OpResult>(
-      dispatch.getBody().front().getTerminator()->getOperand(result.getResultNumber()));
-  auto dispatchable = inner ? dyn_cast<DispatchableOpInterface>(inner.getOwner()) : DispatchableOpInterface();
-  return dispatchable && dispatchable.getTiedOperand(inner.getResultNumber()) >= 0;
+  auto inner =
+      dyn_cast<OpResult>(dispatch.getBody().front().getTerminator()->getOperand(
+          result.getResultNumber()));
+  auto dispatchable = inner
+                          ? dyn_cast<DispatchableOpInterface>(inner.getOwner())
+                          : DispatchableOpInterface();
+  return dispatchable &&
+         dispatchable.getTiedOperand(inner.getResultNumber()) >= 0;
 }
 
 /// Whether the op that makes `value` can write it into a concat's result.
@@ -97,7 +111,8 @@ static bool canWriteInto(Value value, bool apart) {
   switch (dispatch.getFamily()) {
   case Family::Row: {
     auto space = *dispatch.getSpace();
-    return type.getNumElements() == space[0] * space[1] && getColumnCount(type) == space[1];
+    return type.getNumElements() == space[0] * space[1] &&
+           getColumnCount(type) == space[1];
   }
   case Family::Attention: {
     // All but the statistics take a row stride.
@@ -129,7 +144,8 @@ static void copyConcatOperands(ConcatOp concat) {
   bool apart = placesApart(concat);
   OpBuilder builder(concat);
   for (OpOperand &operand : concat->getOpOperands())
-    if (!canWriteInto(operand.get(), apart) || isPinned(operand.get(), concat, apart) ||
+    if (!canWriteInto(operand.get(), apart) ||
+        isPinned(operand.get(), concat, apart) ||
         operand.get().getParentBlock() != concat->getBlock())
       operand.set(copyOf(builder, operand.get()));
 }
@@ -148,7 +164,8 @@ static bool isStrided(Value value) {
       if (placesApart(concat))
         return true;
   if (auto slice = value.getDefiningOp<SliceOp>())
-    return getColumnCount(type) != getColumnCount(tensorTypeOf(slice.getX())) || isStrided(slice.getX());
+    return getColumnCount(type) != getColumnCount(tensorTypeOf(slice.getX())) ||
+           isStrided(slice.getX());
   if (auto reshape = value.getDefiningOp<ReshapeOp>())
     return isStrided(reshape.getX());
   return false;
@@ -162,7 +179,8 @@ static bool readsStrided(OpOperand &use) {
   if (isa<SliceOp>(user))
     return cast<DispatchableOpInterface>(user).getFamily() == Family::View;
   if (auto reshape = dyn_cast<ReshapeOp>(user))
-    return getColumnCount(tensorTypeOf(use.get())) == getColumnCount(tensorTypeOf(reshape.getResult()));
+    return getColumnCount(tensorTypeOf(use.get())) ==
+           getColumnCount(tensorTypeOf(reshape.getResult()));
   if (auto matmul = dyn_cast<MatmulOp>(user))
     return use.get() != matmul.getAccumulate();
   auto dispatch = dyn_cast<DispatchOp>(user);
@@ -175,11 +193,13 @@ static bool readsStrided(OpOperand &use) {
       return false;
     return llvm::all_of(rows->nodes, [&](const row::Node &node) {
       return node.operand != static_cast<int32_t>(use.getOperandNumber()) ||
-             node.kind != row::Kind::Load || node.access == row::Access::Identity;
+             node.kind != row::Kind::Load ||
+             node.access == row::Access::Identity;
     });
   }
   case Family::Attention: {
-    Value argument = dispatch.getBody().front().getArgument(use.getOperandNumber());
+    Value argument =
+        dispatch.getBody().front().getArgument(use.getOperandNumber());
     for (OpOperand &inner : argument.getUses())
       if (auto gradient = dyn_cast<AttentionGradOp>(inner.getOwner()))
         if (inner.get() == gradient.getLse())

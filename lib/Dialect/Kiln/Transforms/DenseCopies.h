@@ -1,4 +1,5 @@
-//===- DenseCopies.h - Copies where a place in memory would not do -*- C++ -*-===//
+//===- DenseCopies.h - Copies where a place in memory would not do -*- C++
+//-*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -16,9 +17,11 @@ namespace kiln {
 void flattenConcats(mlir::Block &block);
 
 /// Inserts copy dispatches into a block of dispatches, so that afterwards
-/// - every operand of a concat is made by an op that can write into the concat's
+/// - every operand of a concat is made by an op that can write into the
+/// concat's
 ///   result, and goes nowhere else that fixes its place;
-/// - every reader of rows that lie apart (a slice of columns) can read such rows.
+/// - every reader of rows that lie apart (a slice of columns) can read such
+/// rows.
 void insertDenseCopies(mlir::Block &block);
 
 } // namespace kiln

@@ -1,4 +1,5 @@
-//===- ExpandLoss.cpp - Head and loss as plain ops per chunk of rows -*- C++ -*-===//
+//===- ExpandLoss.cpp - Head and loss as plain ops per chunk of rows -*- C++
+//-*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -35,7 +36,10 @@ struct Expansion {
     return RankedTensorType::get(shape, tensorTypeOf(like).getElementType());
   }
   Value flatTargets(Value targets) {
-    return ReshapeOp::create(builder, loc, typeLike(targets, tensorTypeOf(targets).getNumElements()), targets)
+    return ReshapeOp::create(
+               builder, loc,
+               typeLike(targets, tensorTypeOf(targets).getNumElements()),
+               targets)
         .getResult();
   }
   Value rowsOf(Value x, int64_t begin, int64_t count) {
@@ -53,10 +57,12 @@ struct Expansion {
     return ConcatOp::create(builder, loc, type, parts, 0);
   }
   /// Loss of each row and, if wanted, the gradient of the logits.
-  SoftmaxCrossEntropyOp rowLosses(Value logits, Value targets, Value scale, bool gradient) {
+  SoftmaxCrossEntropyOp rowLosses(Value logits, Value targets, Value scale,
+                                  bool gradient) {
     auto rows = typeLike(logits, tensorTypeOf(logits).getDimSize(0));
-    return SoftmaxCrossEntropyOp::create(builder, loc, rows, gradient ? logits.getType() : Type(), logits,
-                                         targets, scale);
+    return SoftmaxCrossEntropyOp::create(builder, loc, rows,
+                                         gradient ? logits.getType() : Type(),
+                                         logits, targets, scale);
   }
   Value total(Value rows, Value scale) {
     return ScaledTotalOp::create(builder, loc, scale.getType(), rows, scale);
@@ -68,8 +74,8 @@ struct Expansion {
 /// Elements of a chunk of logits: about 64 MiB in f32.
 static constexpr int64_t kLogitsPerChunk = 16 << 20;
 
-/// Rows per chunk, in chunks of equal size as far as possible. Part of the loss's
-/// formula: it fixes the order in which the weight gradient is summed.
+/// Rows per chunk, in chunks of equal size as far as possible. Part of the
+/// loss's formula: it fixes the order in which the weight gradient is summed.
 static int64_t chooseRows(int64_t rows, int64_t vocabulary) {
   int64_t most = std::max<int64_t>(kLogitsPerChunk / vocabulary / 64 * 64, 64);
   int64_t chunks = (rows + most - 1) / most;
@@ -79,16 +85,19 @@ static int64_t chooseRows(int64_t rows, int64_t vocabulary) {
 static void expandCrossEntropy(Operation *op, bool gradient) {
   Expansion e(op);
   Value logits = op->getOperand(0), scale = op->getOperand(2);
-  auto rows = e.rowLosses(logits, e.flatTargets(op->getOperand(1)), scale, gradient);
+  auto rows =
+      e.rowLosses(logits, e.flatTargets(op->getOperand(1)), scale, gradient);
   op->getResult(0).replaceAllUsesWith(e.total(rows.getRowLoss(), scale));
   if (gradient)
     op->getResult(1).replaceAllUsesWith(rows.getDlogits());
   op->erase();
 }
 
-static void expandLinearCrossEntropy(Operation *op, int64_t rowsPerChunk, bool gradient) {
+static void expandLinearCrossEntropy(Operation *op, int64_t rowsPerChunk,
+                                     bool gradient) {
   Expansion e(op);
-  Value hidden = op->getOperand(0), weight = op->getOperand(1), scale = op->getOperand(3);
+  Value hidden = op->getOperand(0), weight = op->getOperand(1),
+        scale = op->getOperand(3);
   Value targets = e.flatTargets(op->getOperand(2));
   int64_t rows = tensorTypeOf(hidden).getDimSize(0);
   SmallVector<Value> losses, hiddenGradients;
@@ -96,13 +105,17 @@ static void expandLinearCrossEntropy(Operation *op, int64_t rowsPerChunk, bool g
   for (int64_t begin = 0; begin < rows; begin += rowsPerChunk) {
     int64_t count = std::min(rowsPerChunk, rows - begin);
     Value part = e.rowsOf(hidden, begin, count);
-    Value logits = MatmulOp::create(e.builder, e.loc, part, weight, false, true);
-    auto losses_ = e.rowLosses(logits, e.rowsOf(targets, begin, count), scale, gradient);
+    Value logits =
+        MatmulOp::create(e.builder, e.loc, part, weight, false, true);
+    auto losses_ =
+        e.rowLosses(logits, e.rowsOf(targets, begin, count), scale, gradient);
     losses.push_back(losses_.getRowLoss());
     if (!gradient)
       continue;
-    hiddenGradients.push_back(MatmulOp::create(e.builder, e.loc, losses_.getDlogits(), weight, false, false));
-    auto product = MatmulOp::create(e.builder, e.loc, losses_.getDlogits(), part, true, false);
+    hiddenGradients.push_back(MatmulOp::create(
+        e.builder, e.loc, losses_.getDlogits(), weight, false, false));
+    auto product = MatmulOp::create(e.builder, e.loc, losses_.getDlogits(),
+                                    part, true, false);
     if (weightGradient)
       product.getAccumulateMutable().assign(weightGradient);
     weightGradient = product;
@@ -110,7 +123,8 @@ static void expandLinearCrossEntropy(Operation *op, int64_t rowsPerChunk, bool g
   Value joined = e.join(losses, e.typeLike(hidden, rows));
   op->getResult(0).replaceAllUsesWith(e.total(joined, scale));
   if (gradient) {
-    op->getResult(1).replaceAllUsesWith(e.join(hiddenGradients, hidden.getType()));
+    op->getResult(1).replaceAllUsesWith(
+        e.join(hiddenGradients, hidden.getType()));
     op->getResult(2).replaceAllUsesWith(weightGradient);
   }
   op->erase();
@@ -122,7 +136,8 @@ struct ExpandLossPass : kiln::impl::ExpandLossBase<ExpandLossPass> {
   void runOnOperation() override {
     SmallVector<Operation *> losses;
     getOperation().walk([&](Operation *op) {
-      if (isa<CrossEntropyOp, CrossEntropyGradOp, LinearCrossEntropyOp, LinearCrossEntropyGradOp>(op))
+      if (isa<CrossEntropyOp, CrossEntropyGradOp, LinearCrossEntropyOp,
+              LinearCrossEntropyGradOp>(op))
         losses.push_back(op);
     });
     for (Operation *op : losses) {

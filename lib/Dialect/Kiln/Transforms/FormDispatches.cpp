@@ -5,12 +5,12 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A group is a set of row ops over one row space that will be one kernel. Groups
-// grow in program order: an op joins a group that produces or also reads one of
-// its operands. The group then stands either at the op's place or at its own old
-// place, whichever keeps every value defined before its uses; nothing outside the
-// group ever moves. Whether a set of ops is one kernel is decided by building its
-// row program: the same function that the code generator calls.
+// A group is a set of row ops over one row space that will be one kernel.
+// Groups grow in program order: an op joins a group that produces or also reads
+// one of its operands. The group then stands either at the op's place or at its
+// own old place, whichever keeps every value defined before its uses; nothing
+// outside the group ever moves. Whether a set of ops is one kernel is decided
+// by building its row program: the same function that the code generator calls.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,8 +31,8 @@ using namespace kiln;
 
 /// Ops in one kernel: beyond this, registers spill and nothing is gained.
 static constexpr size_t kMostOpsPerGroup = 24;
-/// An op joins a group that merely reads the same tensor only if it is this close:
-/// results computed far from where they are used lengthen lifetimes.
+/// An op joins a group that merely reads the same tensor only if it is this
+/// close: results computed far from where they are used lengthen lifetimes.
 static constexpr int64_t kNearby = 12;
 
 namespace {
@@ -55,7 +55,8 @@ private:
   bool tryMerge(Group *into, Group *from);
   bool isOneKernel(const Group &group);
   std::optional<RowSpace> commonSpace(RowSpace a, RowSpace b);
-  std::optional<int64_t> placeOf(const Group &group, int64_t early, int64_t late);
+  std::optional<int64_t> placeOf(const Group &group, int64_t early,
+                                 int64_t late);
   int64_t definitionOf(Value value);
   void emit(Group &group);
   void wrap(Operation *op, Family family);
@@ -110,7 +111,8 @@ int64_t DispatchFormer::definitionOf(Value value) {
     return group->position;
   // A view exists as soon as its source does.
   auto dispatchable = dyn_cast<DispatchableOpInterface>(op);
-  if (dispatchable && dispatchable.getFamily() == Family::View && op->getNumOperands() == 1)
+  if (dispatchable && dispatchable.getFamily() == Family::View &&
+      op->getNumOperands() == 1)
     return std::max(definitionOf(op->getOperand(0)), order.lookup(op));
   return order.lookup(op);
 }
@@ -127,7 +129,8 @@ std::optional<RowSpace> DispatchFormer::commonSpace(RowSpace a, RowSpace b) {
 
 /// A position at which all inputs exist and before which no output is used:
 /// the late one if possible, else the early one.
-std::optional<int64_t> DispatchFormer::placeOf(const Group &group, int64_t early, int64_t late) {
+std::optional<int64_t> DispatchFormer::placeOf(const Group &group,
+                                               int64_t early, int64_t late) {
   int64_t ready = -1, needed = INT64_MAX;
   for (Value input : inputsOf(group))
     ready = std::max(ready, definitionOf(input));
@@ -166,9 +169,11 @@ bool DispatchFormer::isOneKernel(const Group &group) {
 }
 
 bool DispatchFormer::tryJoin(Group *group, Operation *op) {
-  if (group->members.size() >= kMostOpsPerGroup || !samePhase(group->members.front(), op))
+  if (group->members.size() >= kMostOpsPerGroup ||
+      !samePhase(group->members.front(), op))
     return false;
-  auto space = commonSpace(group->space, cast<RowOpInterface>(op).getRowSpace());
+  auto space =
+      commonSpace(group->space, cast<RowOpInterface>(op).getRowSpace());
   if (!space)
     return false;
   Group candidate = *group;
@@ -184,7 +189,8 @@ bool DispatchFormer::tryJoin(Group *group, Operation *op) {
 }
 
 bool DispatchFormer::tryMerge(Group *into, Group *from) {
-  if (into == from || into->members.size() + from->members.size() > kMostOpsPerGroup ||
+  if (into == from ||
+      into->members.size() + from->members.size() > kMostOpsPerGroup ||
       !samePhase(into->members.front(), from->members.front()))
     return false;
   auto space = commonSpace(into->space, from->space);
@@ -193,8 +199,9 @@ bool DispatchFormer::tryMerge(Group *into, Group *from) {
   Group candidate;
   candidate.members = into->members;
   llvm::append_range(candidate.members, from->members);
-  llvm::sort(candidate.members,
-             [&](Operation *a, Operation *b) { return order.lookup(a) < order.lookup(b); });
+  llvm::sort(candidate.members, [&](Operation *a, Operation *b) {
+    return order.lookup(a) < order.lookup(b);
+  });
   candidate.space = *space;
   auto place = placeOf(candidate, std::min(into->position, from->position),
                        std::max(into->position, from->position));
@@ -227,7 +234,8 @@ LogicalResult DispatchFormer::addOp(Operation *op) {
       if (Operation *def = operand.getDefiningOp())
         if (Group *maker = groupOf.lookup(def))
           makers.push_back(maker);
-    llvm::stable_sort(makers, [](Group *a, Group *b) { return a->position > b->position; });
+    llvm::stable_sort(
+        makers, [](Group *a, Group *b) { return a->position > b->position; });
     candidates.insert(makers.begin(), makers.end());
     SmallVector<Group *> readers;
     for (Value operand : op->getOperands()) {
@@ -238,13 +246,15 @@ LogicalResult DispatchFormer::addOp(Operation *op) {
           if (order.lookup(op) - reader->position <= kNearby)
             readers.push_back(reader);
     }
-    llvm::stable_sort(readers, [](Group *a, Group *b) { return a->position > b->position; });
+    llvm::stable_sort(
+        readers, [](Group *a, Group *b) { return a->position > b->position; });
     candidates.insert(readers.begin(), readers.end());
     for (Group *candidate : candidates) {
       if (!home) {
         if (tryJoin(candidate, op))
           home = candidate;
-      } else if (llvm::is_contained(makers, candidate) && !candidate->members.empty()) {
+      } else if (llvm::is_contained(makers, candidate) &&
+                 !candidate->members.empty()) {
         tryMerge(home, candidate);
       }
     }
@@ -266,10 +276,12 @@ void DispatchFormer::emit(Group &group) {
   for (Operation *op : group.members)
     locs.push_back(op->getLoc());
   Location loc = builder.getFusedLoc(locs);
-  auto dispatch = DispatchOp::create(builder, loc, ValueRange(outputs).getTypes(), Family::Row,
-                                     inputs.getArrayRef(),
-                                     builder.getDenseI64ArrayAttr({group.space.rows, group.space.cols}));
-  Block *body = builder.createBlock(&dispatch.getBody(), {}, ValueRange(inputs.getArrayRef()).getTypes(),
+  auto dispatch = DispatchOp::create(
+      builder, loc, ValueRange(outputs).getTypes(), Family::Row,
+      inputs.getArrayRef(),
+      builder.getDenseI64ArrayAttr({group.space.rows, group.space.cols}));
+  Block *body = builder.createBlock(&dispatch.getBody(), {},
+                                    ValueRange(inputs.getArrayRef()).getTypes(),
                                     SmallVector<Location>(inputs.size(), loc));
   IRMapping mapping;
   mapping.map(inputs.getArrayRef(), body->getArguments());
@@ -293,9 +305,10 @@ void DispatchFormer::wrap(Operation *op, Family family) {
   OpBuilder builder(op);
   Location loc = op->getLoc();
   llvm::SetVector<Value> inputs(op->operand_begin(), op->operand_end());
-  auto dispatch = DispatchOp::create(builder, loc, op->getResultTypes(), family, inputs.getArrayRef(),
-                                     DenseI64ArrayAttr());
-  Block *body = builder.createBlock(&dispatch.getBody(), {}, ValueRange(inputs.getArrayRef()).getTypes(),
+  auto dispatch = DispatchOp::create(builder, loc, op->getResultTypes(), family,
+                                     inputs.getArrayRef(), DenseI64ArrayAttr());
+  Block *body = builder.createBlock(&dispatch.getBody(), {},
+                                    ValueRange(inputs.getArrayRef()).getTypes(),
                                     SmallVector<Location>(inputs.size(), loc));
   IRMapping mapping;
   mapping.map(inputs.getArrayRef(), body->getArguments());
@@ -314,27 +327,31 @@ LogicalResult DispatchFormer::run() {
   for (Operation *op : ops) {
     auto dispatchable = dyn_cast<DispatchableOpInterface>(op);
     if (!dispatchable)
-      return op->emitOpError("belongs to no dispatch family; an earlier pass should have expanded it");
+      return op->emitOpError("belongs to no dispatch family; an earlier pass "
+                             "should have expanded it");
     if (isa<ConstantOp>(op))
       continue;
     Family family = dispatchable.getFamily();
     // A reshape inside a chain of row ops is part of the kernel.
     bool rowView = family == Family::View && fuse && isa<RowOpInterface>(op) &&
-                   op->getOperand(0).getDefiningOp() && groupOf.lookup(op->getOperand(0).getDefiningOp());
+                   op->getOperand(0).getDefiningOp() &&
+                   groupOf.lookup(op->getOperand(0).getDefiningOp());
     if (family == Family::Row) {
       if (failed(addOp(op)))
         return failure();
     } else if (rowView) {
       tryJoin(groupOf.lookup(op->getOperand(0).getDefiningOp()), op);
-    } else if (family == Family::Scatter || family == Family::Rope || family == Family::Permute ||
-               family == Family::Attention) {
+    } else if (family == Family::Scatter || family == Family::Rope ||
+               family == Family::Permute || family == Family::Attention) {
       others.push_back({op, family});
     }
   }
-  // Constants that a library call, a view or the program's end reads need a kernel.
+  // Constants that a library call, a view or the program's end reads need a
+  // kernel.
   SmallVector<ConstantOp> copied;
   for (ConstantOp constant : block.getOps<ConstantOp>()) {
-    if (llvm::all_of(constant->getUsers(), [&](Operation *user) { return groupOf.lookup(user); }))
+    if (llvm::all_of(constant->getUsers(),
+                     [&](Operation *user) { return groupOf.lookup(user); }))
       copied.push_back(constant);
     else if (failed(addOp(constant)))
       return failure();
@@ -367,23 +384,28 @@ struct FormDispatchesPass : kiln::impl::FormDispatchesBase<FormDispatchesPass> {
     getOperation().walk([&](RecomputeOp op) { regions.push_back(op); });
     for (Operation *recompute : regions) {
       Block &body = recompute->getRegion(0).front();
-      for (auto [argument, operand] : llvm::zip(body.getArguments(), recompute->getOperands()))
+      for (auto [argument, operand] :
+           llvm::zip(body.getArguments(), recompute->getOperands()))
         argument.replaceAllUsesWith(operand);
       Operation *yield = body.getTerminator();
       recompute->replaceAllUsesWith(yield->getOperands());
       yield->erase();
-      recompute->getBlock()->getOperations().splice(Block::iterator(recompute), body.getOperations());
+      recompute->getBlock()->getOperations().splice(Block::iterator(recompute),
+                                                    body.getOperations());
       recompute->erase();
     }
     SmallVector<Block *> blocks;
     for (ProgramOp program : getOperation().getOps<ProgramOp>()) {
-      program.walk([&](AccumulateOp loop) { blocks.push_back(&loop.getBody().front()); });
+      program.walk([&](AccumulateOp loop) {
+        blocks.push_back(&loop.getBody().front());
+      });
       blocks.push_back(&program.getBlock());
     }
     for (Block *block : blocks) {
       auto phases = block->getOps<PhaseOp>();
       flattenConcats(*block);
-      Operation *phase = phases.empty() ? nullptr : (*phases.begin()).getOperation();
+      Operation *phase =
+          phases.empty() ? nullptr : (*phases.begin()).getOperation();
       if (failed(DispatchFormer(*block, phase, fuse).run()))
         return signalPassFailure();
       if (phase)

@@ -26,7 +26,8 @@ struct Option {
 
 } // namespace
 
-std::optional<OptimizerSpec> OptimizerSpec::parse(StringRef text, std::string &error) {
+std::optional<OptimizerSpec> OptimizerSpec::parse(StringRef text,
+                                                  std::string &error) {
   auto [name, options] = text.split(':');
   OptimizerSpec spec;
   llvm::SmallVector<Option, 5> known;
@@ -48,7 +49,8 @@ std::optional<OptimizerSpec> OptimizerSpec::parse(StringRef text, std::string &e
   } else if (name == "sgd") {
     spec.kind = Kind::Sgd;
   } else {
-    error = "unknown optimizer '" + name.str() + "': use adamw, adam, sgd, momentum or nesterov";
+    error = "unknown optimizer '" + name.str() +
+            "': use adamw, adam, sgd, momentum or nesterov";
     return std::nullopt;
   }
 
@@ -60,19 +62,26 @@ std::optional<OptimizerSpec> OptimizerSpec::parse(StringRef text, std::string &e
       spec.decayAll = text == "all";
       continue;
     }
-    const Option *option = llvm::find_if(known, [&](const Option &o) { return o.key == key; });
+    const Option *option =
+        llvm::find_if(known, [&](const Option &o) { return o.key == key; });
     if (option == known.end()) {
       std::string keys = "decay=all";
       for (const Option &o : known)
         keys += ", " + o.key.str();
-      error = "optimizer '" + name.str() + "' has no option '" + key.str() + "': it has " + keys;
+      error = "optimizer '" + name.str() + "' has no option '" + key.str() +
+              "': it has " + keys;
       return std::nullopt;
     }
     double value;
-    if (text.getAsDouble(value) || !(value >= option->low && value < option->high)) {
-      error = "optimizer option '" + key.str() + "' is '" + text.str() + "', expected a number of at least " +
+    if (text.getAsDouble(value) ||
+        !(value >= option->low && value < option->high)) {
+      error = "optimizer option '" + key.str() + "' is '" + text.str() +
+              "', expected a number of at least " +
               std::to_string(static_cast<int>(option->low)) +
-              (option->high == HUGE_VAL ? "" : " and below " + std::to_string(static_cast<int>(option->high)));
+              (option->high == HUGE_VAL
+                   ? ""
+                   : " and below " +
+                         std::to_string(static_cast<int>(option->high)));
       return std::nullopt;
     }
     *option->value = value;

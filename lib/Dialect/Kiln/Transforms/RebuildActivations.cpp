@@ -1,4 +1,5 @@
-//===- RebuildActivations.cpp - Repeat cheap forward ops in the backward pass -*- C++ -*-===//
+//===- RebuildActivations.cpp - Repeat cheap forward ops in the backward pass
+//-*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -50,7 +51,8 @@ public:
 private:
   bool isBackward(Operation *op) { return phase->isBeforeInBlock(op); }
   void rebuild(const Recipe &recipe);
-  void rebuildNorm(Operation *norm, Value gamma, Value beta, ValueRange statistics);
+  void rebuildNorm(Operation *norm, Value gamma, Value beta,
+                   ValueRange statistics);
   void rebuildCheap(Operation *op);
 
   Block &block;
@@ -66,7 +68,8 @@ void Rebuilder::rebuild(const Recipe &recipe) {
       users.push_back(user);
   if (users.empty())
     return;
-  llvm::sort(users, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
+  llvm::sort(users,
+             [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
 
   // G: the op behind the first user that reads a source anyway.
   Operation *reader = nullptr;
@@ -76,7 +79,8 @@ void Rebuilder::rebuild(const Recipe &recipe) {
       if (!isBackward(user) || llvm::is_contained(users, user))
         continue;
       kept = true;
-      if (users.front()->isBeforeInBlock(user) && (!reader || reader->isBeforeInBlock(user)))
+      if (users.front()->isBeforeInBlock(user) &&
+          (!reader || reader->isBeforeInBlock(user)))
         reader = user;
     }
     if (!kept && source.getDefiningOp())
@@ -103,10 +107,11 @@ void Rebuilder::rebuild(const Recipe &recipe) {
 
   OpBuilder builder(reader);
   Location loc = recipe.residual.getLoc();
-  auto recompute = RecomputeOp::create(builder, loc, recipe.residual.getType(), recipe.inputs);
-  Block *body = builder.createBlock(&recompute.getBody(), {},
-                                    ValueRange(recipe.inputs).getTypes(),
-                                    SmallVector<Location>(recipe.inputs.size(), loc));
+  auto recompute = RecomputeOp::create(builder, loc, recipe.residual.getType(),
+                                       recipe.inputs);
+  Block *body = builder.createBlock(
+      &recompute.getBody(), {}, ValueRange(recipe.inputs).getTypes(),
+      SmallVector<Location>(recipe.inputs.size(), loc));
   YieldOp::create(builder, loc, recipe.build(builder, body->getArguments()));
   Value residual = recipe.residual;
   residual.replaceUsesWithIf(recompute->getResult(0), [&](OpOperand &use) {
@@ -125,10 +130,12 @@ void Rebuilder::rebuildNorm(Operation *norm, Value gamma, Value beta,
   llvm::append_range(recipe.inputs, statistics);
   auto build = [&](OpBuilder &builder, ValueRange arguments) -> Value {
     size_t first = beta ? 3 : 2;
-    Value normalized = NormalizeOp::create(builder, norm->getLoc(), recipe.residual.getType(),
-                                           arguments[0], arguments.drop_front(first));
-    return AffineOp::create(builder, norm->getLoc(), recipe.residual.getType(), normalized,
-                            arguments[1], beta ? arguments[2] : Value());
+    Value normalized =
+        NormalizeOp::create(builder, norm->getLoc(), recipe.residual.getType(),
+                            arguments[0], arguments.drop_front(first));
+    return AffineOp::create(builder, norm->getLoc(), recipe.residual.getType(),
+                            normalized, arguments[1],
+                            beta ? arguments[2] : Value());
   };
   recipe.build = build;
   rebuild(recipe);
@@ -139,7 +146,8 @@ void Rebuilder::rebuildCheap(Operation *op) {
   recipe.residual = op->getResult(0);
   for (Value operand : op->getOperands()) {
     recipe.inputs.push_back(operand);
-    if (tensorTypeOf(operand).getNumElements() == tensorTypeOf(recipe.residual).getNumElements())
+    if (tensorTypeOf(operand).getNumElements() ==
+        tensorTypeOf(recipe.residual).getNumElements())
       recipe.sources.push_back(operand);
   }
   auto build = [&](OpBuilder &builder, ValueRange arguments) -> Value {
@@ -165,7 +173,8 @@ void Rebuilder::run() {
   }
   for (Operation *op : forward) {
     if (auto norm = dyn_cast<LayerNormOp>(op)) {
-      rebuildNorm(norm, norm.getGamma(), norm.getBeta(), {norm.getMean(), norm.getRstd()});
+      rebuildNorm(norm, norm.getGamma(), norm.getBeta(),
+                  {norm.getMean(), norm.getRstd()});
     } else if (auto norm = dyn_cast<RmsNormOp>(op)) {
       rebuildNorm(norm, norm.getGamma(), Value(), {norm.getRstd()});
     } else if (auto dispatchable = dyn_cast<DispatchableOpInterface>(op)) {

@@ -1,4 +1,5 @@
-//===- SetNumerics.cpp - Fix everything that can change rounding -*- C++ -*-===//
+//===- SetNumerics.cpp - Fix everything that can change rounding -*- C++
+//-*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -28,11 +29,12 @@ static constexpr int64_t kSerialProduct = 64 * 64 * 64;
 /// Rows that one thread sums up before partial rows are added.
 static constexpr int64_t kReductionChunk = 64;
 
-/// Splits an m x n result over `threads` tiles so that the operands are packed as
-/// few times as possible: gn tiles side by side each read all of a, gm tiles below
-/// each other each read all of b.
-/// Of equal splits, one of rows suits products with a transposed left operand.
-static std::pair<int64_t, int64_t> chooseGrid(MatmulOp matmul, int64_t threads) {
+/// Splits an m x n result over `threads` tiles so that the operands are packed
+/// as few times as possible: gn tiles side by side each read all of a, gm tiles
+/// below each other each read all of b. Of equal splits, one of rows suits
+/// products with a transposed left operand.
+static std::pair<int64_t, int64_t> chooseGrid(MatmulOp matmul,
+                                              int64_t threads) {
   int64_t m = matmul.getM(), n = matmul.getN(), k = matmul.getK();
   if (m * n * k <= kSerialProduct)
     return {1, 1};
@@ -56,7 +58,8 @@ static std::pair<int64_t, int64_t> chooseGrid(MatmulOp matmul, int64_t threads) 
 
 static int64_t chooseReductionChunk(int64_t rows, int64_t threads) {
   // Enough chunks for every thread, but none shorter than 8 rows.
-  int64_t chunk = std::min(kReductionChunk, (rows + 2 * threads - 1) / (2 * threads));
+  int64_t chunk =
+      std::min(kReductionChunk, (rows + 2 * threads - 1) / (2 * threads));
   return std::max<int64_t>(chunk, std::min<int64_t>(rows, 8));
 }
 
@@ -72,8 +75,11 @@ static void splitColumnSum(ReduceOp op, int64_t threads) {
   int64_t chunk = chooseReductionChunk(rows, threads);
   auto partial = ReducePartialOp::create(
       builder, op.getLoc(),
-      RankedTensorType::get({(rows + chunk - 1) / chunk, cols}, from.getElementType()), op.getX(), chunk);
-  Value sum = ReduceCombineOp::create(builder, op.getLoc(), op.getType(), partial, Value());
+      RankedTensorType::get({(rows + chunk - 1) / chunk, cols},
+                            from.getElementType()),
+      op.getX(), chunk);
+  Value sum = ReduceCombineOp::create(builder, op.getLoc(), op.getType(),
+                                      partial, Value());
   op.replaceAllUsesWith(sum);
   op.erase();
 }
@@ -83,9 +89,12 @@ static ReduceOp splitMean(ReduceOp op) {
   if (op.getKind() != Reduction::Mean)
     return op;
   OpBuilder builder(op);
-  auto sum = ReduceOp::create(builder, op.getLoc(), op.getType(), Reduction::Sum, op.getX(), op.getDims());
-  int64_t count = op.getX().getType().getNumElements() / op.getType().getNumElements();
-  Value mean = ScaleOp::create(builder, op.getLoc(), sum, builder.getF64FloatAttr(1.0 / count));
+  auto sum = ReduceOp::create(builder, op.getLoc(), op.getType(),
+                              Reduction::Sum, op.getX(), op.getDims());
+  int64_t count =
+      op.getX().getType().getNumElements() / op.getType().getNumElements();
+  Value mean = ScaleOp::create(builder, op.getLoc(), sum,
+                               builder.getF64FloatAttr(1.0 / count));
   op.replaceAllUsesWith(mean);
   op.erase();
   return sum;
@@ -104,17 +113,21 @@ static std::optional<MutableOperandRange> accumulateOperandOf(Operation *op) {
 }
 
 /// x + producer(...) becomes producer(..., accumulate x) where the producer can
-/// add while it stores and has no other use. A producer that accumulates already
-/// passes x on to what it accumulates: x + (q + p) is computed as (x + q) + p.
+/// add while it stores and has no other use. A producer that accumulates
+/// already passes x on to what it accumulates: x + (q + p) is computed as (x +
+/// q) + p.
 static bool accumulateInProducer(AddOp op) {
-  for (auto [term, other] : {std::pair<Value, Value>(op.getB(), op.getA()), {op.getA(), op.getB()}}) {
+  for (auto [term, other] : {std::pair<Value, Value>(op.getB(), op.getA()),
+                             {op.getA(), op.getB()}}) {
     Operation *producer = term.getDefiningOp();
     auto accumulate = accumulateOperandOf(producer);
-    if (!accumulate || producer->getBlock() != op->getBlock() || !term.hasOneUse())
+    if (!accumulate || producer->getBlock() != op->getBlock() ||
+        !term.hasOneUse())
       continue;
     // The sum takes the slot of `other`, which must not be wanted any more; a
     // broadcast has no slot: adding it is free in the next row dispatch.
-    if (!other.hasOneUse() || isa_and_nonnull<BroadcastOp>(other.getDefiningOp()))
+    if (!other.hasOneUse() ||
+        isa_and_nonnull<BroadcastOp>(other.getDefiningOp()))
       continue;
     if (accumulate->empty()) {
       producer->moveBefore(op);
@@ -123,7 +136,8 @@ static bool accumulateInProducer(AddOp op) {
       Operation *root = producer;
       while (root && !accumulate->empty()) {
         Value next = (*accumulate)[0].get();
-        root = next.hasOneUse() && next.getDefiningOp() && next.getDefiningOp()->getBlock() == op->getBlock()
+        root = next.hasOneUse() && next.getDefiningOp() &&
+                       next.getDefiningOp()->getBlock() == op->getBlock()
                    ? next.getDefiningOp()
                    : nullptr;
         accumulate = accumulateOperandOf(root);
@@ -131,7 +145,8 @@ static bool accumulateInProducer(AddOp op) {
           root = nullptr;
       }
       Operation *def = other.getDefiningOp();
-      if (!root || (def && def->getBlock() == root->getBlock() && !def->isBeforeInBlock(root)))
+      if (!root || (def && def->getBlock() == root->getBlock() &&
+                    !def->isBeforeInBlock(root)))
         continue;
       accumulate->assign(other);
     }

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Run at every boundary of the pipeline; a rejected op comes with the name of the
-// pass that should have removed it.
+// Run at every boundary of the pipeline; a rejected op comes with the name of
+// the pass that should have removed it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,7 +34,8 @@ public:
 private:
   LogicalResult reject(Operation *op, StringRef why, StringRef pass) {
     InFlightDiagnostic diagnostic = op->emitOpError(why);
-    diagnostic.attachNote(op->getLoc()) << "'" << pass << "' should have removed it";
+    diagnostic.attachNote(op->getLoc())
+        << "'" << pass << "' should have removed it";
     return diagnostic;
   }
   LogicalResult checkForward(ProgramOp program);
@@ -67,8 +68,10 @@ LogicalResult LevelVerifier::checkForward(ProgramOp program) {
     auto [it, inserted] = keys.insert({key, op});
     if (inserted)
       return;
-    InFlightDiagnostic diagnostic = op->emitOpError("has the random key ") << key << " of another op";
-    diagnostic.attachNote(it->second->getLoc()) << "the other op is here; keys must differ";
+    InFlightDiagnostic diagnostic = op->emitOpError("has the random key ")
+                                    << key << " of another op";
+    diagnostic.attachNote(it->second->getLoc())
+        << "the other op is here; keys must differ";
     result = diagnostic;
   });
   return result;
@@ -80,10 +83,12 @@ LogicalResult LevelVerifier::checkWrites(ProgramOp program) {
   DenseMap<StringAttr, WriteOp> writes;
   LogicalResult result = success();
   program.walk([&](WriteOp write) {
-    auto [it, inserted] = writes.insert({write.getStateAttr().getAttr(), write});
+    auto [it, inserted] =
+        writes.insert({write.getStateAttr().getAttr(), write});
     if (inserted)
       return;
-    InFlightDiagnostic diagnostic = write.emitOpError("is the second write of ") << write.getStateAttr();
+    InFlightDiagnostic diagnostic = write.emitOpError("is the second write of ")
+                                    << write.getStateAttr();
     diagnostic.attachNote(it->second.getLoc()) << "the first write is here";
     result = diagnostic;
   });
@@ -92,7 +97,8 @@ LogicalResult LevelVerifier::checkWrites(ProgramOp program) {
   for (StateOp state : module.getOps<StateOp>())
     if (state.isTrainable() && !writes.contains(state.getSymNameAttr())) {
       InFlightDiagnostic diagnostic =
-          program.emitOpError("does not update the trainable state @") << state.getSymName();
+          program.emitOpError("does not update the trainable state @")
+          << state.getSymName();
       diagnostic.attachNote(state.getLoc()) << "the state is declared here";
       return diagnostic;
     }
@@ -102,7 +108,8 @@ LogicalResult LevelVerifier::checkWrites(ProgramOp program) {
 /// planned: head and loss are expanded, numerics are fixed.
 LogicalResult LevelVerifier::checkPlanned(ProgramOp program) {
   WalkResult walk = program.walk([&](Operation *op) -> WalkResult {
-    if (isa<CrossEntropyOp, CrossEntropyGradOp, LinearCrossEntropyOp, LinearCrossEntropyGradOp>(op))
+    if (isa<CrossEntropyOp, CrossEntropyGradOp, LinearCrossEntropyOp,
+            LinearCrossEntropyGradOp>(op))
       return reject(op, "is not expanded", "kiln-expand-loss");
     if (auto matmul = dyn_cast<MatmulOp>(op))
       if (!matmul.getGrid())
@@ -126,9 +133,11 @@ LogicalResult LevelVerifier::checkDispatched(Block &block) {
     }
     auto dispatchable = dyn_cast<DispatchableOpInterface>(op);
     Family family = dispatchable ? dispatchable.getFamily() : Family::Row;
-    if (family != Family::Gemm && family != Family::View && family != Family::Concat &&
-        family != Family::State && !isa<ReturnOp, YieldOp>(op))
-      return reject(&op, "stands outside of a dispatch", "kiln-form-dispatches");
+    if (family != Family::Gemm && family != Family::View &&
+        family != Family::Concat && family != Family::State &&
+        !isa<ReturnOp, YieldOp>(op))
+      return reject(&op, "stands outside of a dispatch",
+                    "kiln-form-dispatches");
   }
   return success();
 }
@@ -141,7 +150,8 @@ LogicalResult LevelVerifier::run() {
       return failure();
     if (level == Level::Planned && failed(checkPlanned(program)))
       return failure();
-    if (level == Level::Dispatched && failed(checkDispatched(program.getBlock())))
+    if (level == Level::Dispatched &&
+        failed(checkDispatched(program.getBlock())))
       return failure();
   }
   return success();

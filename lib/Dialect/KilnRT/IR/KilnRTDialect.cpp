@@ -36,16 +36,20 @@ void KilnRTDialect::initialize() {
 LogicalResult LaunchOp::verify() {
   size_t count = getSlots().size();
   if (getOffsets().size() != count || getStrides().size() != count)
-    return emitOpError("has ") << count << " slots, " << getOffsets().size() << " offsets and "
-                               << getStrides().size() << " strides";
-  auto kernel = SymbolTable::lookupNearestSymbolFrom<KernelOp>((*this)->getParentOfType<ModuleOp>(),
-                                                               getKernelAttr());
+    return emitOpError("has ")
+           << count << " slots, " << getOffsets().size() << " offsets and "
+           << getStrides().size() << " strides";
+  auto kernel = SymbolTable::lookupNearestSymbolFrom<KernelOp>(
+      (*this)->getParentOfType<ModuleOp>(), getKernelAttr());
   if (!kernel)
-    return emitOpError("names ") << getKernelAttr() << ", which is no kilnrt.kernel";
+    return emitOpError("names ")
+           << getKernelAttr() << ", which is no kilnrt.kernel";
   Block &body = kernel.getBody().front();
-  size_t expected = body.getNumArguments() + body.getTerminator()->getNumOperands();
+  size_t expected =
+      body.getNumArguments() + body.getTerminator()->getNumOperands();
   if (count != expected) {
-    InFlightDiagnostic diagnostic = emitOpError("passes ") << count << " slots, expected " << expected;
+    InFlightDiagnostic diagnostic = emitOpError("passes ")
+                                    << count << " slots, expected " << expected;
     diagnostic.attachNote(kernel.getLoc()) << "the kernel is declared here";
     return diagnostic;
   }

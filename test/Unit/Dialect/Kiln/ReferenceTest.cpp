@@ -218,8 +218,8 @@ TEST(Reference, ClipFactorOnlyShrinks) {
   EXPECT_EQ(clip(0)[0], (Doubles{1}));
 }
 
-/// The published rules (Kingma and Ba, 2015; Loshchilov and Hutter, 2019): after
-/// the first step m/(1-b1) = g' and v/(1-b2) = g'^2.
+/// The published rules (Kingma and Ba, 2015; Loshchilov and Hutter, 2019):
+/// after the first step m/(1-b1) = g' and v/(1-b2) = g'^2.
 TEST(Reference, AdamFirstStepMovesByTheRate) {
   auto step = [](const char *decoupled) {
     return evaluate("kiln.adam",

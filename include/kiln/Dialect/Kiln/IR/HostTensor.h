@@ -1,4 +1,5 @@
-//===- HostTensor.h - A tensor in host memory, for the reference -*- C++ -*-===//
+//===- HostTensor.h - A tensor in host memory, for the reference -*- C++
+//-*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -50,15 +50,16 @@ int64_t getRowCount(mlir::RankedTensorType type);
 /// The last dimension (1 for rank 0).
 int64_t getColumnCount(mlir::RankedTensorType type);
 
-/// The name that importers give a location ("h.0.ln_1"), of a fused one the last
-/// part's; empty if it has none.
+/// The name that importers give a location ("h.0.ln_1"), of a fused one the
+/// last part's; empty if it has none.
 llvm::StringRef getLocationName(mlir::Location loc);
 
 /// The row program of a dispatch of the row family.
 llvm::FailureOr<row::RowProgram> buildRowProgram(DispatchOp dispatch);
 /// The same for the body of a kernel: the ops of a block, its arguments being
 /// the operands and what its terminator yields the results.
-llvm::FailureOr<row::RowProgram> buildRowProgram(mlir::Block &body, int64_t rows, int64_t cols);
+llvm::FailureOr<row::RowProgram> buildRowProgram(mlir::Block &body,
+                                                 int64_t rows, int64_t cols);
 
 inline mlir::RankedTensorType tensorTypeOf(mlir::Value value) {
   return llvm::cast<mlir::RankedTensorType>(value.getType());

@@ -62,36 +62,51 @@ enum class Space : uint8_t { Scalar, Row, Column, Full };
 
 /// How an operand is read.
 enum class Access : uint8_t {
-  Identity, ///< element (r, c)                           Full
-  PerRow,   ///< element r                                Row
-  PerColumn, ///< element c                               Column
-  Modulo,   ///< element (r mod period, c)                Full
-  Gathered, ///< element (index(r), c); index is a Row    Full
-  Scalar,   ///< element 0                                Scalar
-  RowElement, ///< element (r, index(r)); index is a Row  Row
-  SumOfSlices, ///< sum over s < period, in order, of element s*rows*cols + (r, c)  Full
+  Identity,    ///< element (r, c)                           Full
+  PerRow,      ///< element r                                Row
+  PerColumn,   ///< element c                               Column
+  Modulo,      ///< element (r mod period, c)                Full
+  Gathered,    ///< element (index(r), c); index is a Row    Full
+  Scalar,      ///< element 0                                Scalar
+  RowElement,  ///< element (r, index(r)); index is a Row  Row
+  SumOfSlices, ///< sum over s < period, in order, of element s*rows*cols + (r,
+               ///< c)  Full
 };
 
 /// The element type of a node.
 enum class Type : uint8_t { F32, F64, I32, I64, Bool };
 
 enum class Kind : uint8_t {
-  Load,      // input, access, period; inputs: index for Gathered, RowElement
-  Constant,  // value
+  Load,        // input, access, period; inputs: index for Gathered, RowElement
+  Constant,    // value
   ColumnIndex, // I32, Column
   RowIndex,    // I32, Row
-  Cast,      // to `type`
+  Cast,        // to `type`
   // unary, same type
-  Neg, Exp, Log, Sqrt, Tanh, Sigmoid, Erf, Abs,
+  Neg,
+  Exp,
+  Log,
+  Sqrt,
+  Tanh,
+  Sigmoid,
+  Erf,
+  Abs,
   // binary
-  Add, Sub, Mul, Div, Max, Min,
-  Fma,       // inputs a, b, c: a*b + c with one rounding
+  Add,
+  Sub,
+  Mul,
+  Div,
+  Max,
+  Min,
+  Fma, // inputs a, b, c: a*b + c with one rounding
   // comparisons give Bool
-  Less, Equal,
+  Less,
+  Equal,
   LessUnsigned, // of integers
-  Select,    // inputs condition, a, b
-  PowInt,    // inputs base (F64), exponent (I64), both Scalar
-  ReduceSum, ReduceMax, // Full or Column to Row
+  Select,       // inputs condition, a, b
+  PowInt,       // inputs base (F64), exponent (I64), both Scalar
+  ReduceSum,
+  ReduceMax, // Full or Column to Row
   Random,    // U32 bits as I32, Full; see random()
 };
 
@@ -102,9 +117,11 @@ struct Node {
   llvm::SmallVector<NodeId, 3> inputs;
   Access access = Access::Identity;
   int32_t operand = -1; ///< Load, Random: index of the dispatch operand
-  int64_t period = 0;   ///< Modulo: rows; Random: rows per sequence; SumOfSlices: slices
-  double value = 0;     ///< Constant
-  int32_t immediate = -1; ///< Random: index of the kernel immediate with the key
+  int64_t period =
+      0; ///< Modulo: rows; Random: rows per sequence; SumOfSlices: slices
+  double value = 0; ///< Constant
+  int32_t immediate =
+      -1; ///< Random: index of the kernel immediate with the key
 };
 
 enum class StoreKind : uint8_t {
@@ -230,10 +247,10 @@ public:
   NodeId reduceSum(NodeId a) { return reduce(row::Kind::ReduceSum, a); }
   NodeId reduceMax(NodeId a) { return reduce(row::Kind::ReduceMax, a); }
   /// 32 random bits for element (r, c): Philox4x32-10 with key
-  /// splitmix64(seed + 0x9E3779B97F4A7C15 * (key + 1)) (low word, high word) and
-  /// counter (c / 64 * 16 + c % 16, r % rowsPerSequence,
-  /// first sequence + r / rowsPerSequence, step), output word c / 16 % 4.
-  /// `rng` is an i64 tensor {seed, step, first sequence}.
+  /// splitmix64(seed + 0x9E3779B97F4A7C15 * (key + 1)) (low word, high word)
+  /// and counter (c / 64 * 16 + c % 16, r % rowsPerSequence, first sequence + r
+  /// / rowsPerSequence, step), output word c / 16 % 4. `rng` is an i64 tensor
+  /// {seed, step, first sequence}.
   NodeId random(mlir::Value rng, int64_t key, int64_t rowsPerSequence);
 
   /// The node that computes `value`, a Full or Row value, for later ops and for
@@ -247,8 +264,8 @@ public:
 
   /// Completes the program: stores of `results`, loads numbered by their place
   /// in `operands`. Fails when a result has no node.
-  llvm::FailureOr<row::RowProgram>
-  finish(llvm::ArrayRef<mlir::Value> operands, llvm::ArrayRef<mlir::Value> results);
+  llvm::FailureOr<row::RowProgram> finish(llvm::ArrayRef<mlir::Value> operands,
+                                          llvm::ArrayRef<mlir::Value> results);
 
 private:
   NodeId load(mlir::Value value, row::Access access, row::Space space,
@@ -263,7 +280,8 @@ private:
     int64_t chunk;
   };
   llvm::DenseMap<mlir::Value, Partial> partials;
-  llvm::SmallVector<mlir::Value> loadedValues; ///< by Node::operand until finish
+  llvm::SmallVector<mlir::Value>
+      loadedValues; ///< by Node::operand until finish
 };
 
 } // namespace kiln

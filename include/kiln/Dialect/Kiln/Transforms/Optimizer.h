@@ -29,7 +29,8 @@ struct OptimizerSpec {
   double momentum = 0.9;
 
   /// Parses the text; on failure returns nothing and says why in `error`.
-  static std::optional<OptimizerSpec> parse(llvm::StringRef text, std::string &error);
+  static std::optional<OptimizerSpec> parse(llvm::StringRef text,
+                                            std::string &error);
 };
 
 } // namespace kiln
