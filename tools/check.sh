@@ -29,6 +29,6 @@ done
 
 bash tools/setup.sh
 echo "-- building"
-NINJA_STATUS='[%f/%t] ' ninja -C build --quiet
+bash tools/build.sh
 echo "-- testing"
 exec ctest --test-dir build --output-on-failure -j "$(nproc)" --no-tests=error

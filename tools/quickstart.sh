@@ -65,11 +65,7 @@ headline "Set up"
 bash tools/setup.sh
 
 headline "Build the compiler"
-if [[ -t 1 ]]; then
-  NINJA_STATUS='[%f/%t  %es] ' ninja -C build kilnc
-else
-  ninja -C build --quiet kilnc
-fi
+bash tools/build.sh kilnc
 echo "-- build/bin/kilnc is up to date"
 
 headline "Get English text"
