@@ -38,6 +38,7 @@ add_library(KilnEngine OBJECT
   Engine/DescriptionParser.cpp
   Engine/DescriptionReader.cpp
   Engine/Gemm.cpp
+  Engine/OpTrace.cpp
   Engine/PlanCheck.cpp
   Engine/Program.cpp
   Engine/ThreadTeam.cpp

@@ -12,6 +12,7 @@
 
 #include "kiln/Interpreter/RunOnce.h"
 #include "kiln/Interpreter/ScheduledEngine.h"
+#include "kiln/Interpreter/TraceCheck.h"
 #include "kiln/Runtime/Files/OutputFile.h"
 #include "kiln/Runtime/Training/Driver.h"
 
@@ -28,10 +29,12 @@ using llvm::StringRef;
 static const char *const kUsage =
     R"(usage: kiln-run FILE.mlir [--entry=NAME] [--inputs=FILE.safetensors] [--init=FILE|DIR] [--seed=N]
        kiln-run FILE.mlir --data=FILE --steps=N [the flags of a training executable]
+       kiln-run SCHEDULED.mlir --check-trace=FILE
 
 Evaluates kiln programs with naive loops, at every level down to scheduled; scheduled programs run over the bytes of
 their arena, and wrong plans are errors. The first form runs one program once and prints its outputs; the second trains
-with @train as an executable would.
+with @train as an executable would. The third compares every op that an executable ran, in the trace that its flag
+--check-ops=FILE wrote, with the interpreted op on the same inputs; the module is that of kilnc --emit=schedule.
 
   --entry=NAME            the program to run (train)
   --inputs=FILE           a tensor for every input, by name
@@ -44,7 +47,7 @@ Flags are written --name=value.
 namespace {
 
 struct CommandLine {
-  std::string file, dump;
+  std::string file, dump, checkTrace;
   EvalType evalType = EvalType::Own;
   RunOnceOptions once;
   bool help = false;
@@ -73,6 +76,8 @@ static Result<CommandLine> parseCommandLine(int argc, char **argv) {
       line.hasEntry = true;
     } else if (name == "--inputs") {
       line.once.inputs = value;
+    } else if (name == "--check-trace") {
+      line.checkTrace = value;
     } else if (name == "--dump") {
       line.dump = value;
     } else if (name == "--eval-type") {
@@ -173,6 +178,8 @@ static Status run(int argc, char **argv, int &exitCode) {
   auto module = loadModule(context, line->file);
   if (!module.ok())
     return module.status();
+  if (!line->checkTrace.empty())
+    return checkTrace(**module, line->checkTrace, llvm::outs());
   auto made = createEngine(**module, line->evalType);
   if (!made.ok())
     return made.status();

@@ -12,6 +12,7 @@
 #include "CommandTable.h"
 #include "CpuFeatures.h"
 #include "Gemm.h"
+#include "OpTrace.h"
 #include "PlanCheck.h"
 #include "ThreadTeam.h"
 #include "kiln/Runtime/Engine/Program.h"
@@ -62,6 +63,10 @@ public:
   }
   Status checkPlan(const std::function<Status(size_t)> &prepare,
                    std::vector<MemoryCheckLine> &lines) override;
+  Status traceOps(const std::function<Status(size_t)> &prepare,
+                  const std::string &path) override {
+    return kiln::traceOps(file_, arena_, tables_, prepare, path);
+  }
 
 private:
   ProgramFile file_;

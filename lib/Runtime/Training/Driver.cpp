@@ -42,7 +42,13 @@ private:
   Status initialiseWeights();
   Status trainAndGenerate();
   Status generate();
+  Status withHooks(const std::function<Status(const MemoryCheckHooks &)> &body);
   Status checkMemoryUse();
+  Status traceOps();
+  /// Whether the run proves something instead of training.
+  bool onlyChecks() const {
+    return options_.checkMemory || !options_.checkOps.empty();
+  }
   void logStart();
   void logEnd(const Status &status, int64_t steps);
 
@@ -76,7 +82,7 @@ Status Driver::checkOptions() const {
   if (options_.generate > 0 && !findProgram(description_, "generate"))
     return usage("--generate: this executable was compiled with --eval=off");
   if (description_.model.hasWeights && options_.init.empty() &&
-      !options_.fromScratch && options_.resume.empty() && !options_.checkMemory)
+      !options_.fromScratch && options_.resume.empty() && !onlyChecks())
     return usage("the model directory holds trained weights: choose --init=" +
                  std::string("DIR to start from them, or --from-scratch"));
   return Status();
@@ -263,7 +269,9 @@ static SequenceReader syntheticReader(int64_t vocabulary) {
   };
 }
 
-Status Driver::checkMemoryUse() {
+/// Gives `body` what writes the inputs of any program, of the data or made up.
+Status
+Driver::withHooks(const std::function<Status(const MemoryCheckHooks &)> &body) {
   std::vector<ProgramInputs> inputs;
   for (size_t i = 0; i < description_.programs.size(); ++i) {
     Result<ProgramInputs> bound = ProgramInputs::bind(engine_, i);
@@ -288,8 +296,24 @@ Status Driver::checkMemoryUse() {
     target.writePosition(target.length() - 1);
     return Status();
   };
+  return body(hooks);
+}
+
+Status Driver::traceOps() {
+  return withHooks([&](const MemoryCheckHooks &hooks) {
+    auto prepare = [&](size_t program) {
+      Status restored = hooks.restore();
+      return restored.ok() ? hooks.load(program, 0) : restored;
+    };
+    return engine_.traceOps(prepare, options_.checkOps);
+  });
+}
+
+Status Driver::checkMemoryUse() {
   std::vector<MemoryCheckLine> lines;
-  Status status = checkMemory(engine_, hooks, lines);
+  Status status = withHooks([&](const MemoryCheckHooks &hooks) {
+    return checkMemory(engine_, hooks, lines);
+  });
   std::fputs(memoryCheckTable(lines).c_str(), stdout);
   if (!status.ok())
     return status;
@@ -312,10 +336,12 @@ Status Driver::drive() {
     status = openInputs();
   if (status.ok())
     status = startEngine();
-  if (status.ok() && !options_.checkMemory)
+  if (status.ok() && !onlyChecks())
     status = openOutputs();
   if (!status.ok())
     return status;
+  if (!options_.checkOps.empty())
+    return traceOps();
   return options_.checkMemory ? checkMemoryUse() : trainAndGenerate();
 }
 

@@ -30,4 +30,10 @@ Status Engine::checkPlan(const std::function<Status(size_t)> &,
                 "--check-memory: this program has no planned memory to check");
 }
 
+Status Engine::traceOps(const std::function<Status(size_t)> &,
+                        const std::string &) {
+  return Status(ExitCode::Usage,
+                "--check-ops: only a compiled executable has ops to check");
+}
+
 } // namespace kiln

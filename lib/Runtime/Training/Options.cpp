@@ -164,6 +164,9 @@ void FlagParser::addRecordFlags() {
                 "Print what the executable was built with, and leave");
   app_.add_flag("--check-memory", options_.checkMemory,
                 "Prove that memory is used as planned, and leave");
+  app_.add_option("--check-ops", options_.checkOps,
+                  "Run every program once and write what each op computed "
+                  "here, for kiln-run --check-trace; then leave");
   app_.add_option("--generate", options_.generate,
                   "Generate N tokens (after training, if any)")
       ->check(atLeast(1));
@@ -246,7 +249,7 @@ Status FlagParser::check() const {
     return usage("--steps=0 leaves nothing to do without --val-data, "
                  "--generate or --save");
   if (!given("--steps") && !options_.describe && !options_.checkMemory &&
-      !generate)
+      options_.checkOps.empty() && !generate)
     return usage("--steps is required");
   return checkRates();
 }

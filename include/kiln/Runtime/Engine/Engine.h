@@ -117,6 +117,11 @@ public:
   /// program p, with the same bits every time. Appends one line per check.
   virtual Status checkPlan(const std::function<Status(size_t)> &prepare,
                            std::vector<MemoryCheckLine> &lines);
+
+  /// Runs every program once and writes what each op computed to `path`, for
+  /// kiln-run --check-trace. The default says that there is nothing compiled.
+  virtual Status traceOps(const std::function<Status(size_t)> &prepare,
+                          const std::string &path);
 };
 
 } // namespace kiln

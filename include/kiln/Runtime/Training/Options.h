@@ -60,6 +60,7 @@ struct Options {
   // Instead of, or after, training.
   bool describe = false;
   bool checkMemory = false;
+  std::string checkOps; ///< File for the trace; empty: no check.
   int64_t generate = 0;
   std::string prompt;
   double temperature = 1.0;

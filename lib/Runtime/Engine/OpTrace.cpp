@@ -1,0 +1,148 @@
+//===- OpTrace.cpp - What every command wrote, in a file ------------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "OpTrace.h"
+
+#include "ThreadTeam.h"
+#include "kiln/Runtime/Files/OutputFile.h"
+
+#include <algorithm>
+
+namespace kiln {
+
+/// Beyond this a trace helps nobody.
+static constexpr int64_t largestTrace = int64_t(256) << 20;
+
+/// The slots of a program that one command writes.
+static std::vector<size_t> writtenSlots(const Program &program, size_t index) {
+  const Command &command = program.commands[index];
+  std::vector<Ref> refs;
+  switch (command.kind) {
+  case Command::Kind::Launch:
+  case Command::Kind::MultiLaunch:
+    for (const LaunchItem &item : command.items)
+      for (int64_t argument : item.writes)
+        refs.push_back(item.args[size_t(argument)]);
+    break;
+  case Command::Kind::Gemm:
+    refs.push_back(command.c.ref);
+    for (const LaunchItem &item : command.items)
+      for (int64_t argument : item.writes)
+        refs.push_back(item.args[size_t(argument)]);
+    break;
+  case Command::Kind::Fill:
+  case Command::Kind::Copy:
+    refs.push_back(command.to);
+    break;
+  case Command::Kind::LoopBegin:
+  case Command::Kind::LoopEnd:
+    break;
+  }
+  std::vector<size_t> slots;
+  for (size_t i = 0; i < program.slots.size(); ++i) {
+    const Slot &slot = program.slots[i];
+    bool alive = slot.first <= int64_t(index) && int64_t(index) <= slot.last;
+    auto inside = [&](const Ref &ref) {
+      return slot.offset <= ref.offset && ref.offset < slot.offset + slot.bytes;
+    };
+    if (alive && std::any_of(refs.begin(), refs.end(), inside))
+      slots.push_back(i);
+  }
+  return slots;
+}
+
+/// Bytes of the trace of one program, about.
+static int64_t traceBytes(const ProgramFile &file, const Program &program) {
+  int64_t bytes = file.arenaBytes, iterations = 1;
+  for (size_t i = 0; i < program.commands.size(); ++i) {
+    if (program.commands[i].kind == Command::Kind::LoopBegin)
+      iterations = program.commands[i].count;
+    if (program.commands[i].kind == Command::Kind::LoopEnd)
+      iterations = 1;
+    int64_t written = 0;
+    for (size_t slot : writtenSlots(program, i))
+      written += program.slots[slot].bytes;
+    if (written > largestTrace / iterations)
+      return largestTrace + 1;
+    bytes += written * iterations;
+    if (bytes > largestTrace)
+      return bytes;
+  }
+  return bytes;
+}
+
+namespace {
+
+class TraceWriter final : public CommandTable::Observer {
+public:
+  TraceWriter(const Program &program, const Arena &arena, OutputFile &out)
+      : program_(program), arena_(arena), out_(out) {}
+
+  void after(size_t command, int64_t iteration) override {
+    if (program_.commands[command].kind == Command::Kind::LoopEnd)
+      return;
+    std::vector<size_t> slots = writtenSlots(program_, command);
+    number(command);
+    number(uint64_t(iteration));
+    number(slots.size());
+    for (size_t index : slots) {
+      const Slot &slot = program_.slots[index];
+      number(index);
+      bytes(arena_.data() + slot.offset, slot.bytes);
+    }
+  }
+  void number(uint64_t value) { bytes(&value, sizeof(value)); }
+  void bytes(const void *data, int64_t size) {
+    if (status_.ok())
+      status_ = out_.write(data, uint64_t(size));
+  }
+  const Status &status() const { return status_; }
+
+private:
+  const Program &program_;
+  const Arena &arena_;
+  OutputFile &out_;
+  Status status_;
+};
+
+} // namespace
+
+Status traceOps(const ProgramFile &file, const Arena &arena,
+                std::vector<CommandTable> &tables,
+                const std::function<Status(size_t)> &prepare,
+                const std::string &path) {
+  int64_t bytes = 0;
+  for (const Program &program : file.programs)
+    bytes += traceBytes(file, program);
+  if (bytes > largestTrace)
+    return Status(ExitCode::Usage,
+                  "--check-ops: the trace of this model would be larger than " +
+                      std::to_string(largestTrace >> 20) +
+                      " MiB; compile a smaller model, batch or sequence");
+  Result<OutputFile> out = OutputFile::create(path);
+  if (!out.ok())
+    return out.status();
+  Status status = out->write("KILNOPS1", 8);
+  for (size_t i = 0; i < file.programs.size() && status.ok(); ++i) {
+    status = prepare(i);
+    if (!status.ok())
+      return status;
+    TraceWriter writer(file.programs[i], arena, *out);
+    const std::string &name = file.description.programs[i].name;
+    writer.number(name.size());
+    writer.bytes(name.data(), int64_t(name.size()));
+    writer.number(uint64_t(file.arenaBytes));
+    writer.bytes(arena.data(), file.arenaBytes);
+    DenormalsFlushed flushed;
+    tables[i].run(&writer);
+    writer.number(UINT64_MAX);
+    status = writer.status();
+  }
+  return status.ok() ? out->commit() : status;
+}
+
+} // namespace kiln

@@ -1,0 +1,36 @@
+//===- OpTrace.h - What every command wrote, in a file ----------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// --check-ops: runs every program once and writes down the arena before it and,
+// after every command, the slots that the command wrote. `kiln-run
+// --check-trace` repeats the commands from that. The format is in
+// docs/check-ops.md.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_LIB_RUNTIME_ENGINE_OPTRACE_H
+#define KILN_LIB_RUNTIME_ENGINE_OPTRACE_H
+
+#include "Arena.h"
+#include "CommandTable.h"
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace kiln {
+
+/// Traces every program of `file` to `path`; `prepare(p)` restores the states
+/// and writes the inputs of program p.
+Status traceOps(const ProgramFile &file, const Arena &arena,
+                std::vector<CommandTable> &tables,
+                const std::function<Status(size_t)> &prepare,
+                const std::string &path);
+
+} // namespace kiln
+
+#endif // KILN_LIB_RUNTIME_ENGINE_OPTRACE_H
