@@ -21,6 +21,7 @@ import sys
 import harness
 
 executable, work, every = sys.argv[1:]
+executable = pathlib.Path(executable).resolve()
 work = harness.fresh_directory(work)
 content = pathlib.Path(executable).read_bytes()
 slot_pattern = re.compile(
