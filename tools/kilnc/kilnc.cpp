@@ -21,8 +21,7 @@ using namespace kiln;
 
 static cl::OptionCategory category("kilnc options");
 static cl::opt<std::string>
-    model(cl::Positional, cl::Required, cl::cat(category),
-          cl::value_desc("MODEL"),
+    model(cl::Positional, cl::cat(category), cl::value_desc("MODEL"),
           cl::desc("Hugging Face directory, .mlir or .mlirbc"));
 static cl::opt<std::string> output("o", cl::cat(category),
                                    cl::value_desc("FILE"),
@@ -102,7 +101,14 @@ int main(int argc, char **argv) {
           argc, argv,
           "kilnc: compile a model into an executable that trains it\n",
           &complaintStream)) {
-    errs() << StringRef(complaints).ltrim().split('\n').first << "\n";
+    // What is wrong with a value has been said already.
+    if (StringRef text = StringRef(complaints).trim(); !text.empty())
+      errs() << text.split('\n').first << "\n";
+    return static_cast<int>(ExitCode::Usage);
+  }
+  if (model.empty()) {
+    errs() << "kilnc: MODEL is missing: name a Hugging Face directory or a "
+              ".mlir file\n";
     return static_cast<int>(ExitCode::Usage);
   }
   if (target != "cpu") {
