@@ -245,7 +245,11 @@ void RowEmitter::emitRows() {
     }
     emitRowStores();
   };
-  if (program.rowsPerUnit == 1) {
+  // A chunk of a column sum is a unit, even if it is one row.
+  bool chunks = llvm::any_of(program.stores, [](const Store &store) {
+    return store.kind == StoreKind::ColumnPartial;
+  });
+  if (!chunks) {
     k.loop(k.begin(), k.end(), 1, emitRow);
   } else {
     k.loop(k.begin(), k.end(), 1, [&](Value u) {
