@@ -26,3 +26,7 @@ if os.path.exists("/dev/nvidia0"):
     config.available_features.add("cuda")
 if os.path.exists("/dev/nvidia1"):
     config.available_features.add("multi-gpu")
+
+# tools/check.sh --long
+if "KILN_LONG" in os.environ:
+    config.environment["KILN_LONG"] = os.environ["KILN_LONG"]

@@ -16,6 +16,7 @@ printed with what reproduces it.
 """
 
 import argparse
+import os
 import pathlib
 import subprocess
 import sys
@@ -77,7 +78,7 @@ def main(argv):
     parser.add_argument("--levels", type=int, default=200)
     parser.add_argument("--executables", type=int, default=20)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--long", action="store_true", help="2,000 graphs of each kind")
+    parser.add_argument("--long", action="store_true", default="KILN_LONG" in os.environ, help="2,000 graphs of each kind")
     arguments = parser.parse_args(argv)
     if arguments.long:
         arguments.levels = arguments.executables = 2000
