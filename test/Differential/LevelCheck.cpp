@@ -56,6 +56,8 @@ private:
   uint64_t seed;
   std::mt19937_64 random;
   std::vector<std::string> failures;
+  /// The passes that made a module, for whoever repeats a failure.
+  llvm::DenseMap<Operation *, std::string> paths;
   /// Evaluations of modules that are compared more than once.
   std::map<std::pair<Operation *, EvalType>, Snapshot> known;
 };
@@ -78,8 +80,12 @@ OwningOpRef<ModuleOp> Checker::apply(ModuleOp from, const std::string &passes) {
     if (succeeded(result))
       result = manager.run(*module);
   }
-  if (succeeded(result))
+  if (succeeded(result)) {
+    std::string &path = paths[*module];
+    path =
+        paths.lookup(from) + (paths.lookup(from).empty() ? "" : ",") + passes;
     return module;
+  }
   failures.push_back(passes + ": " + message);
   return {};
 }
@@ -239,8 +245,11 @@ void Checker::expect(ModuleOp before, ModuleOp after, Promise promise,
   auto expected = evaluate(before, type, stage + " (before)");
   if (!expected)
     return;
+  size_t failuresBefore = failures.size();
   if (auto got = evaluate(after, type, stage))
     compare(*expected, *got, exact ? 0 : 1e-12, stage);
+  if (failures.size() > failuresBefore)
+    failures.back() += "; passes: " + paths.lookup(after);
 }
 
 std::vector<std::string> Checker::run() {

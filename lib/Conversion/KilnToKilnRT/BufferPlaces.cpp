@@ -181,13 +181,18 @@ void PlanBuilder::placeResults(Operation *op) {
     Value tied = requiredTie(result);
     if (tied) {
       Place from = places.lookup(tied);
-      // Only the new value of a state may take the state's place.
+      // Only the new value of a state may take the state's place, and only
+      // when nobody reads the value at entry any more.
       auto read = tied.getDefiningOp<ReadOp>();
       bool update =
           read && llvm::any_of(result.getUsers(), [&](Operation *user) {
             auto write = dyn_cast<WriteOp>(user);
             return write && write.getStateAttr() == read.getStateAttr();
           });
+      if (update)
+        for (ReadOp other : plan.program.getBlock().getOps<ReadOp>())
+          if (other.getStateAttr() == read.getStateAttr())
+            update &= lastUse(other.getResult()) <= order.lookup(op);
       const Buffer &buffer = plan.buffers[from.buffer];
       bool dies = !buffer.state && buffer.lastUse <= order.lookup(op);
       auto existing = places.find(result);

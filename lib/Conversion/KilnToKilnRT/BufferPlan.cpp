@@ -114,13 +114,18 @@ void PlanBuilder::delayUpdates(Block &block) {
     }
     if (last == update)
       continue;
-    // Only writes read an update's results, or it stays where it is and the
-    // state is copied at the end.
-    bool onlyWrites = llvm::all_of(
-        update->getUsers(), [](Operation *user) { return isa<WriteOp>(user); });
-    if (!onlyWrites)
+    // Nothing before the end reads an update's results (a fused one may also
+    // give a gradient that the program returns), or it stays where it is and
+    // the state is copied at the end.
+    bool readAtEnd = llvm::all_of(update->getUsers(), [](Operation *user) {
+      return isa<WriteOp, ReturnOp>(user);
+    });
+    if (!readAtEnd)
       continue;
-    SmallVector<Operation *> writes(update->getUsers());
+    SmallVector<Operation *> writes;
+    for (Operation *user : update->getUsers())
+      if (isa<WriteOp>(user))
+        writes.push_back(user);
     update->moveAfter(last);
     for (Operation *write : writes)
       write->moveAfter(update);
