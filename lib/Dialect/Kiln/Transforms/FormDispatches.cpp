@@ -234,8 +234,8 @@ LogicalResult DispatchFormer::addOp(Operation *op) {
       if (Operation *def = operand.getDefiningOp())
         if (Group *maker = groupOf.lookup(def))
           makers.push_back(maker);
-    llvm::stable_sort(
-        makers, [](Group *a, Group *b) { return a->position > b->position; });
+    llvm::sort(makers,
+               [](Group *a, Group *b) { return a->position > b->position; });
     candidates.insert(makers.begin(), makers.end());
     SmallVector<Group *> readers;
     for (Value operand : op->getOperands()) {
@@ -246,8 +246,8 @@ LogicalResult DispatchFormer::addOp(Operation *op) {
           if (order.lookup(op) - reader->position <= kNearby)
             readers.push_back(reader);
     }
-    llvm::stable_sort(
-        readers, [](Group *a, Group *b) { return a->position > b->position; });
+    llvm::sort(readers,
+               [](Group *a, Group *b) { return a->position > b->position; });
     candidates.insert(readers.begin(), readers.end());
     for (Group *candidate : candidates) {
       if (!home) {
