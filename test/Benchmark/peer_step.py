@@ -14,13 +14,15 @@
 Every side stays resident: a round lets each run --steps steps while the others
 are stopped, so a drift of the machine hits all alike. A step during which other
 processes used more than --quiet CPUs is dropped. EXE must have been compiled for
-the same --batch and --seq from --model, with --clip=off. f32, no dropout.
+the same --batch and --seq from --model. The peers train in f32, with neither
+dropout nor clipping, so compare an EXE compiled with --clip=off --dropout=0.
 
   eager            default AdamW and scaled_dot_product_attention
   eager-matmul     the same with attention written out
   eager-openblas   eager, with sgemm_ bound to --openblas by LD_PRELOAD
   compiled         torch.compile and fused AdamW
 
+Ratios are against the first --kiln; a second one is a side like the others.
 Without --kiln only the peers are timed.
 """
 
@@ -153,18 +155,19 @@ class Peer(Side):
 class Kiln(Side):
     """A kiln executable, stopped and continued by signals."""
 
-    def __init__(self, options, work):
-        self.log = work / "log.jsonl"
+    def __init__(self, executable, options, work):
+        self.log = work / f"{len(list(work.iterdir()))}.jsonl"
         self.log.touch()
         self.reader = self.log.open()
         data = work / "tokens.bin"
-        write_tokens(data, options)
-        command = [options.kiln, f"--data={data}", "--steps=1000000", "--from-scratch"]
+        if not data.exists():
+            write_tokens(data, options)
+        command = [executable, f"--data={data}", "--steps=1000000", "--from-scratch"]
         command += [f"--threads={options.threads}", f"--log={self.log}"]
         environment = dict(os.environ, OMP_NUM_THREADS=str(options.threads))
         streams = {"stdout": subprocess.DEVNULL, "env": environment}
         super().__init__("kiln", command, options, **streams)
-        self.title = "kiln"
+        self.title = f"kiln ({pathlib.Path(executable).name})"
         for _ in range(2):
             self.next_step()
         self.process.send_signal(signal.SIGSTOP)
@@ -213,9 +216,9 @@ def ratio_of(kiln, peer):
 def table(sides, options):
     kiln = sides[0] if sides[0].name == "kiln" else None
     rows = [
-        f"B={options.batch}, T={options.seq}, {options.threads} threads, f32, clipping off",
+        f"B={options.batch}, T={options.seq}, {options.threads} threads, f32",
         "",
-        "| | step, ms | min to max | steps | dropped | peak RSS, MiB | kiln / it |",
+        "| | step, ms | min to max | steps | dropped | peak RSS, MiB | first / it |",
         "|---|---|---|---|---|---|---|",
     ]
     for side in sides:
@@ -236,7 +239,7 @@ def table(sides, options):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--kiln")
+    parser.add_argument("--kiln", action="append", default=[], metavar="EXE")
     default = HERE.parent / "Integration/models/gpt2-124m"
     parser.add_argument("--model", type=pathlib.Path, default=default)
     parser.add_argument("--batch", type=int, default=4)
@@ -260,8 +263,8 @@ def main():
     sides = []
     with tempfile.TemporaryDirectory() as work:
         try:
-            if options.kiln:
-                sides.append(Kiln(options, pathlib.Path(work)))
+            for executable in options.kiln:
+                sides.append(Kiln(executable, options, pathlib.Path(work)))
             for name in filter(None, options.peers.split(",")):
                 sides.append(Peer(name, options))
             if not sides:
