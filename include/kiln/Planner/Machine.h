@@ -98,15 +98,15 @@ struct Machine {
   int64_t deviceBytes = 0, hostBytes = 0;
   double launchSeconds = 0; ///< of a kernel that does nothing
   /// Simple operations (additions, products, fused ones count two) of generated
-  /// kernels on data in registers, per second, in f32.
+  /// kernels on data in registers, per second, in fp32.
   double vectorFlops = 0;
-  /// f64 and f32 are always there.
+  /// fp64 and fp32 are always there.
   std::map<NumberType, GemmCurve> gemm;
   BandwidthCurve bandwidth;
   AttentionCurve attention;
   MachineLink link;
 
-  /// The curve of a type, or of f32 where the type has none.
+  /// The curve of a type, or of fp32 where the type has none.
   const GemmCurve &gemmOf(NumberType type) const;
 
   /// `batch` products of [m, k] with [k, n], launch included. A CPU takes them
@@ -134,7 +134,7 @@ struct Machine {
   std::string hash() const;
 };
 
-/// As it stands in files: "f32".
+/// As in --precision and in files: "fp64", "fp32", "bf16", "fp16".
 const char *numberTypeName(NumberType type);
 
 /// Reads a machine file: `name` is a path, or, without a slash and ".json", one
@@ -159,7 +159,7 @@ std::vector<std::string> shippedMachines();
 inline constexpr const char *defaultMachine = "default-cpu";
 
 /// A rate such as "120MB/s" or "1.5GiB/s", in bytes per second. `flag` names
-/// where it was given.
+/// where it was given; a failure has exit code Usage.
 Result<double> parseLinkSpeed(const std::string &text, const std::string &flag);
 
 } // namespace kiln
