@@ -1,0 +1,47 @@
+//===- ChainSchedule.h - From a table to a schedule -------------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Rebuilds the schedule behind a table from the front, in bytes: what rounding
+// lost in one step is found again in the next. Where the table knows no
+// schedule for the bytes at hand, but there is one, the one of least memory is
+// taken. So there is a schedule for every budget down to the floor, and it is
+// never slower than the table says.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_LIB_PLANNER_CHAINSCHEDULE_H
+#define KILN_LIB_PLANNER_CHAINSCHEDULE_H
+
+#include "ChainFloor.h"
+#include "ChainTable.h"
+
+namespace kiln::chain {
+
+class Scheduler {
+public:
+  Scheduler(const View &view, const Table &table, const Floor &floor);
+
+  /// Time of a schedule of [i, l] in these bytes; infinite if there is none.
+  double time(int32_t i, int32_t l, int64_t bytes) const;
+
+  /// Appends a schedule that takes at most time(i, l, bytes), which is finite.
+  void append(int32_t i, int32_t l, int64_t bytes,
+              std::vector<ChainOp> &ops) const;
+
+private:
+  std::pair<Choice, double> choose(int32_t i, int32_t l, int64_t bytes) const;
+
+  const View &view;
+  const Table &table;
+  const Floor &floor;
+  /// By segment: the time of a schedule of least memory.
+  std::vector<double> floorTimes;
+};
+
+} // namespace kiln::chain
+
+#endif // KILN_LIB_PLANNER_CHAINSCHEDULE_H

@@ -1,0 +1,196 @@
+//===- ChainTestUtils.cpp - Random chains and their optima ------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "ChainTestUtils.h"
+
+#include <queue>
+#include <unordered_map>
+
+using namespace kiln;
+
+/// Not std::uniform_int_distribution, whose values depend on the library.
+static int64_t pick(std::mt19937 &random, int64_t low, int64_t high) {
+  return low + random() % (high - low + 1);
+}
+
+Chain kiln::randomChain(std::mt19937 &random, int stages, int options) {
+  Chain chain;
+  chain.stages.resize(stages);
+  for (Stage &stage : chain.stages) {
+    stage.input = pick(random, 1, 10);
+    stage.inputGradient = random() % 4 ? stage.input : pick(random, 0, 10);
+    stage.fastForward = pick(random, 1, 10);
+    stage.fastForwardWorkspace = random() % 3 ? 0 : pick(random, 0, 4);
+  }
+  chain.output = pick(random, 0, 2);
+  chain.outputGradient = pick(random, 0, 2);
+  for (int i = 0; i < stages; ++i) {
+    Stage &stage = chain.stages[i];
+    for (int k = pick(random, 1, options); k > 0; --k) {
+      StageOption option;
+      option.saved = chain.value(i + 1) + pick(random, 0, 15);
+      option.forward =
+          stage.fastForward + (random() % 2 ? 0 : pick(random, 0, 3));
+      option.backward = pick(random, 1, 20);
+      option.forwardWorkspace = random() % 3 ? 0 : pick(random, 0, 4);
+      option.backwardWorkspace = random() % 2 ? 0 : pick(random, -2, 5);
+      stage.options.push_back(option);
+    }
+  }
+  return chain;
+}
+
+ChainCost kiln::saveAll(const Chain &chain) {
+  std::vector<ChainOp> ops;
+  for (int32_t i = 0; i < chain.size(); ++i) {
+    int32_t fastest = 0;
+    auto time = [&](int32_t k) {
+      const StageOption &option = chain.stages[i].options[k];
+      return option.forward + option.backward;
+    };
+    for (size_t k = 1; k < chain.stages[i].options.size(); ++k)
+      if (time(k) < time(fastest))
+        fastest = k;
+    ops.push_back({ChainOpKind::ForwardSave, i, fastest});
+  }
+  for (int32_t i = chain.size(); i-- > 0;)
+    ops.push_back({ChainOpKind::Backward, i, -1});
+  return simulate(chain, ops);
+}
+
+namespace {
+
+/// What is present: which a_i by themselves, which option each stage saved
+/// (0 for none, else one more), and the gradient.
+struct Present {
+  uint8_t alone[9] = {1};
+  uint8_t saved[8] = {};
+  uint8_t reached = 0;
+
+  uint64_t key() const {
+    uint64_t key = reached;
+    for (int i = 0; i < 8; ++i)
+      key = key << 3 | alone[i] << 2 | saved[i];
+    return key;
+  }
+};
+
+class Exhaustive {
+public:
+  Exhaustive(const Chain &chain, int64_t budget)
+      : chain(chain), n(chain.size()), budget(budget) {}
+
+  std::optional<double> solve() {
+    Present start;
+    start.reached = n;
+    if (bytes(start) > budget)
+      return std::nullopt;
+    push(start, 0);
+    while (!queue.empty()) {
+      auto [time, state] = queue.top();
+      queue.pop();
+      if (time > best.at(state.key()))
+        continue;
+      if (state.reached == 0)
+        return time;
+      expand(state, time);
+    }
+    return std::nullopt;
+  }
+
+private:
+  using Entry = std::pair<double, Present>;
+  struct Later {
+    bool operator()(const Entry &a, const Entry &b) const {
+      return a.first > b.first;
+    }
+  };
+
+  int64_t bytes(const Present &state) const {
+    int64_t sum = chain.gradient(state.reached);
+    for (int i = 0; i < n; ++i) {
+      if (state.alone[i])
+        sum += chain.value(i);
+      if (state.saved[i])
+        sum += chain.stages[i].options[state.saved[i] - 1].saved;
+    }
+    return sum;
+  }
+
+  void push(const Present &state, double time) {
+    auto [entry, isNew] = best.try_emplace(state.key(), time);
+    if (!isNew && entry->second <= time)
+      return;
+    entry->second = time;
+    queue.push({time, state});
+  }
+
+  void expand(const Present &state, double time) {
+    int64_t before = bytes(state);
+    for (int i = 0; i < state.reached; ++i) {
+      bool inSaved = i > 0 && state.saved[i - 1];
+      if (!state.alone[i] && !inSaved)
+        continue;
+      const Stage &stage = chain.stages[i];
+      // Forward without saving, with and without the input afterwards.
+      if (i + 1 < state.reached && !state.alone[i + 1] && !state.saved[i] &&
+          before + chain.value(i + 1) +
+                  std::max<int64_t>(0, stage.fastForwardWorkspace) <=
+              budget) {
+        Present next = state;
+        next.alone[i + 1] = 1;
+        push(next, time + stage.fastForward);
+      }
+      if (i > 0 && state.alone[i] && i + 1 < state.reached &&
+          !state.alone[i + 1] && !state.saved[i]) {
+        Present next = state;
+        next.alone[i + 1] = 1;
+        next.alone[i] = 0;
+        if (before + chain.value(i + 1) + stage.fastForwardWorkspace <=
+                budget &&
+            bytes(next) <= budget)
+          push(next, time + stage.fastForward);
+      }
+      // Forward with each option.
+      for (size_t k = 0; k < stage.options.size() && !state.saved[i]; ++k) {
+        const StageOption &option = stage.options[k];
+        if (before + option.saved +
+                std::max<int64_t>(0, option.forwardWorkspace) >
+            budget)
+          continue;
+        Present next = state;
+        next.saved[i] = k + 1;
+        next.alone[i + 1] = 0;
+        push(next, time + option.forward);
+      }
+      // Backward.
+      if (i + 1 == state.reached && state.saved[i]) {
+        const StageOption &option = stage.options[state.saved[i] - 1];
+        Present next = state;
+        next.saved[i] = 0;
+        next.reached = i;
+        if (i > 0)
+          next.alone[i] = 0;
+        if (before + chain.gradient(i) + option.backwardWorkspace <= budget &&
+            bytes(next) <= budget)
+          push(next, time + option.backward);
+      }
+    }
+  }
+
+  const Chain &chain;
+  int n;
+  int64_t budget;
+  std::unordered_map<uint64_t, double> best;
+  std::priority_queue<Entry, std::vector<Entry>, Later> queue;
+};
+
+} // namespace
+
+std::optional<double> kiln::exhaustiveTime(const Chain &chain, int64_t budget) {
+  return Exhaustive(chain, budget).solve();
+}
