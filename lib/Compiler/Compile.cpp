@@ -81,6 +81,10 @@ Status Compilation::checkOptions() {
   if (options.maxThreads < 1 || options.maxThreads > 1024)
     return usage("--max-threads is " + std::to_string(options.maxThreads) +
                  ", expected 1 to 1024");
+  if (!llvm::is_contained({"none", "full", "blocks", "sqrt", "poor"},
+                          options.recompute))
+    return usage("--recompute is '" + options.recompute +
+                 "', expected none, full, blocks, sqrt or poor");
   if (options.precision && *options.precision != "fp32" &&
       *options.precision != "fp64")
     return usage("--precision is '" + *options.precision +
@@ -220,6 +224,7 @@ Status Compilation::runLevels() {
   step.keepGradients = options.emitGradients;
   PlanOptions plan;
   plan.maxThreads = options.maxThreads;
+  plan.recompute = options.recompute;
   DispatchOptions dispatch;
   dispatch.fuse = options.fuse;
   buildForwardPipeline(passes);

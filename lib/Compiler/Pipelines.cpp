@@ -57,6 +57,9 @@ void kiln::buildPlanPipeline(OpPassManager &passes,
   numerics.maxThreads = options.maxThreads;
   passes.addPass(createSetNumerics(numerics));
   passes.addPass(createCanonicalizerPass());
+  RecomputeOptions recompute;
+  recompute.policy = options.recompute;
+  passes.addPass(createRecompute(recompute));
   addLevelCheck(passes, "planned");
 }
 

@@ -52,6 +52,10 @@ static cl::opt<int64_t> sequence(
 static cl::opt<int64_t> microbatches("microbatches", cl::cat(category),
                                      cl::init(1),
                                      cl::desc("splits --batch; divides it"));
+static cl::opt<std::string> recompute(
+    "recompute", cl::cat(category), cl::init("none"),
+    cl::desc("what the backward pass repeats instead of reading it from "
+             "memory: none, full, blocks, sqrt or poor"));
 static cl::opt<std::string> optimizer(
     "optimizer", cl::cat(category), cl::init("adamw"),
     cl::desc(
@@ -133,6 +137,7 @@ int main(int argc, char **argv) {
     options.batch = batch;
   options.sequenceLength = sequence;
   options.microbatches = microbatches;
+  options.recompute = recompute;
   options.optimizer = optimizer;
   if (precision.getNumOccurrences())
     options.precision = precision;

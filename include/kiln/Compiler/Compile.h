@@ -39,6 +39,7 @@ struct CompileOptions {
   std::optional<int64_t> batch;
   int64_t sequenceLength = 0; ///< 0: as many as the model has positions
   int64_t microbatches = 1;
+  std::string recompute = "none"; ///< a named policy, see Recompute.h
   std::string optimizer = "adamw";
   /// "fp32" or "fp64"; default: fp32, or that of a .mlir file's states.
   std::optional<std::string> precision;

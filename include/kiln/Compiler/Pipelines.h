@@ -46,6 +46,9 @@ struct PlanOptions : mlir::PassPipelineOptions<PlanOptions> {
   Option<int64_t> maxThreads{*this, "max-threads",
                              llvm::cl::desc("threads of the executable"),
                              llvm::cl::init(2)};
+  Option<std::string> recompute{*this, "recompute",
+                                llvm::cl::desc("as in kilnc --recompute"),
+                                llvm::cl::init("none")};
 };
 void buildPlanPipeline(mlir::OpPassManager &passes, const PlanOptions &options);
 

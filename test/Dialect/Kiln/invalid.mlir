@@ -146,6 +146,14 @@ kiln.program @f(%x: tensor<4x8xf32>, %t: tensor<4xi32>, %s: tensor<f64>, %w: ten
 
 // -----
 
+kiln.program @f(%x: tensor<4x8xf32>, %t: tensor<4xi32>, %s: tensor<f64>, %w: tensor<16x8xf32>) attributes {kind = #kiln.program_kind<forward>} {
+  // expected-error @+1 {{rows is 0, expected a positive number}}
+  %0 = kiln.linear_cross_entropy %x, %w, %t, %s {rows = 0} : (tensor<4x8xf32>, tensor<16x8xf32>, tensor<4xi32>, tensor<f64>) -> tensor<f64>
+  kiln.return
+}
+
+// -----
+
 kiln.program @f(%x: tensor<4x8xf32>, %t: tensor<2x3xi32>) attributes {kind = #kiln.program_kind<forward>} {
   // expected-error @+1 {{'y' is [2, 3, 8], expected [6, 8]}}
   %0 = kiln.embedding %t, %x : (tensor<2x3xi32>, tensor<4x8xf32>) -> tensor<2x3x8xf32>
@@ -297,6 +305,14 @@ kiln.program @f(%x: tensor<4x8xf32>, %k: tensor<4x8xf32>) attributes {kind = #ki
 kiln.program @f(%x: tensor<4x8xf32>, %k: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<forward>} {
   // expected-error @+1 {{has p = 1.000000e-01 but no 'rng'}}
   %0:2 = kiln.attention %x, %k, %k {sequences = 2, heads = 2, kv_heads = 2, scale = 1.0, p = 0.1} : (tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>) -> (tensor<4x8xf32>, tensor<4x2xf32>)
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<forward>} {
+  // expected-error @+1 {{kv_tile is 32, expected a positive multiple of 64}}
+  %0:2 = kiln.attention %x, %x, %x {sequences = 2, heads = 2, kv_heads = 2, scale = 1.0, kv_tile = 32} : (tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>) -> (tensor<4x8xf32>, tensor<4x2xf32>)
   kiln.return
 }
 

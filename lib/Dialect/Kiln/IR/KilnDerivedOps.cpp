@@ -103,6 +103,7 @@ LogicalResult CrossEntropyGradOp::verify() {
 
 LogicalResult LinearCrossEntropyGradOp::verify() {
   if (failed(checkTargets(*this, getHidden(), getTargets())) ||
+      failed(checkChunkRows(*this, getRows())) ||
       failed(checkRank(*this, "weight", getWeight(), 2)) ||
       failed(checkShape(*this, "weight", getWeight(),
                         {getWeight().getType().getDimSize(0),
@@ -178,7 +179,9 @@ LogicalResult AttentionGradOp::verify() {
     return failure();
   if (p > 0 && !getRng())
     return emitOpError("has p = ") << p << " but no 'rng'";
-  return getRng() ? checkRng(*this, getRng()) : success();
+  if (getRng() && failed(checkRng(*this, getRng())))
+    return failure();
+  return checkKeyTile(*this, getKvTile());
 }
 
 LogicalResult ReduceCombineOp::verify() {

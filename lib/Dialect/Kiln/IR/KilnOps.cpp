@@ -123,7 +123,8 @@ LogicalResult CrossEntropyOp::verify() {
 }
 
 LogicalResult LinearCrossEntropyOp::verify() {
-  if (failed(checkTargets(*this, getHidden(), getTargets()))) // C1
+  if (failed(checkTargets(*this, getHidden(), getTargets())) || // C1
+      failed(checkChunkRows(*this, getRows())))
     return failure();
   if (failed(checkRank(*this, "weight", getWeight(), 2)))
     return failure();
@@ -274,7 +275,7 @@ LogicalResult AttentionOp::verify() {
     return emitOpError("has p = ") << p << " but no 'rng'";
   if (getRng() && failed(checkRng(*this, getRng())))
     return failure();
-  return success();
+  return checkKeyTile(*this, getKvTile());
 }
 
 //===----------------------------------------------------------------------===//

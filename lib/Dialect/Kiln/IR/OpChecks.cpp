@@ -82,6 +82,24 @@ LogicalResult checks::checkProbability(Operation *op, double p) {
   return success();
 }
 
+LogicalResult checks::checkKeyTile(Operation *op,
+                                   std::optional<uint64_t> keys) {
+  auto count = static_cast<int64_t>(keys.value_or(64));
+  if (count < 64 || count % 64)
+    return op->emitOpError("kv_tile is ")
+           << count << ", expected a positive multiple of 64";
+  return success();
+}
+
+LogicalResult checks::checkChunkRows(Operation *op,
+                                     std::optional<uint64_t> rows) {
+  auto count = static_cast<int64_t>(rows.value_or(1));
+  if (count < 1)
+    return op->emitOpError("rows is ")
+           << count << ", expected a positive number";
+  return success();
+}
+
 LogicalResult checks::checkTargets(Operation *op, Value rows, Value targets) {
   if (failed(checkRank(op, "rows of the loss", rows, 2)))
     return failure();

@@ -39,6 +39,12 @@ mlir::LogicalResult checkSequences(mlir::Operation *op, int64_t rows,
 /// `rng` must be {seed, step, first sequence}.
 mlir::LogicalResult checkRng(mlir::Operation *op, mlir::Value rng);
 mlir::LogicalResult checkProbability(mlir::Operation *op, double p);
+/// Attention works on blocks of 64 keys; null: not yet chosen.
+mlir::LogicalResult checkKeyTile(mlir::Operation *op,
+                                 std::optional<uint64_t> keys);
+/// Rows of a chunk of head and loss; null: not yet chosen.
+mlir::LogicalResult checkChunkRows(mlir::Operation *op,
+                                   std::optional<uint64_t> rows);
 /// One target per row of a rank-2 value.
 mlir::LogicalResult checkTargets(mlir::Operation *op, mlir::Value rows,
                                  mlir::Value targets);

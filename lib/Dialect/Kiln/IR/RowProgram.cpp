@@ -324,6 +324,7 @@ static bool isFlat(const RowProgram &program) {
 FailureOr<RowProgram> RowBuilder::finish(ArrayRef<Value> operands,
                                          ArrayRef<Value> results) {
   RowProgram finished = program;
+  bool hasPartials = false;
   for (auto [i, result] : llvm::enumerate(results)) {
     Store store;
     store.result = static_cast<int32_t>(i);
@@ -331,8 +332,10 @@ FailureOr<RowProgram> RowBuilder::finish(ArrayRef<Value> operands,
       store.kind = StoreKind::ColumnPartial;
       store.value = partial->second.node;
       store.chunk = partial->second.chunk;
-      if (finished.rowsPerUnit != 1 && finished.rowsPerUnit != store.chunk)
+      // A unit is one chunk, of all column sums alike.
+      if (hasPartials && finished.rowsPerUnit != store.chunk)
         return failure();
+      hasPartials = true;
       finished.rowsPerUnit = store.chunk;
       finished.stores.push_back(store);
       continue;

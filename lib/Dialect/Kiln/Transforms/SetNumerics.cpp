@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "kiln/Dialect/Kiln/Transforms/Passes.h"
+#include "kiln/Planner/ProductGrid.h"
 
 namespace kiln {
 #define GEN_PASS_DEF_SETNUMERICS
@@ -24,37 +25,8 @@ using namespace kiln;
 /// Keys per attention tile: a tile of scores, its probabilities and the packed
 /// keys and values stay in the first-level cache.
 static constexpr int64_t kAttentionKeyTile = 64;
-/// Products below this many multiply-adds are not worth a second thread.
-static constexpr int64_t kSerialProduct = 64 * 64 * 64;
 /// Rows that one thread sums up before partial rows are added.
 static constexpr int64_t kReductionChunk = 64;
-
-/// Splits an m x n result over `threads` tiles so that the operands are packed
-/// as few times as possible: gn tiles side by side each read all of a, gm tiles
-/// below each other each read all of b. Of equal splits, one of rows suits
-/// products with a transposed left operand.
-static std::pair<int64_t, int64_t> chooseGrid(MatmulOp matmul,
-                                              int64_t threads) {
-  int64_t m = matmul.getM(), n = matmul.getN(), k = matmul.getK();
-  if (m * n * k <= kSerialProduct)
-    return {1, 1};
-  std::pair<int64_t, int64_t> best = {1, 1};
-  int64_t bestCost = INT64_MAX;
-  for (int64_t gm = 1; gm <= threads; ++gm) {
-    if (threads % gm)
-      continue;
-    int64_t gn = threads / gm;
-    // A tile is at least 16 rows and columns, or libraries take slow paths.
-    if ((gm > 1 && m / gm < 16) || (gn > 1 && n / gn < 16))
-      continue;
-    int64_t cost = gn * m + gm * n;
-    if (cost < bestCost || (cost == bestCost && matmul.getTransA())) {
-      bestCost = cost;
-      best = {gm, gn};
-    }
-  }
-  return best;
-}
 
 static int64_t chooseReductionChunk(int64_t rows, int64_t threads) {
   // Enough chunks for every thread, but none shorter than 8 rows.
@@ -177,7 +149,9 @@ struct SetNumericsPass : kiln::impl::SetNumericsBase<SetNumericsPass> {
 
     module.walk([&](Operation *op) {
       if (auto matmul = dyn_cast<MatmulOp>(op)) {
-        auto [gm, gn] = chooseGrid(matmul, maxThreads);
+        auto [gm, gn] =
+            chooseProductGrid(matmul.getM(), matmul.getN(), matmul.getK(),
+                              matmul.getTransA(), maxThreads);
         matmul.setGrid(ArrayRef<int64_t>{gm, gn});
       } else if (isa<AttentionOp, AttentionGradOp>(op)) {
         op->setAttr("kv_tile", builder.getI64IntegerAttr(kAttentionKeyTile));

@@ -59,3 +59,14 @@ kiln.program @concat(%x: tensor<4x4xf32> {kiln.name = "x"}) -> tensor<4x8xf32> a
   %c = kiln.concat %m, %x dim 1 : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x8xf32>
   kiln.return %c : tensor<4x8xf32>
 }
+
+// -----
+
+// A kernel's column sums have chunks of one size, one row included.
+// CHECK-LABEL: kiln.program @chunks
+// CHECK-COUNT-2: kiln.dispatch row
+kiln.program @chunks(%x: tensor<8x4xf32> {kiln.name = "x"}) -> (tensor<8x4xf32>, tensor<1x4xf32>) attributes {kind = #kiln.program_kind<train>} {
+  %a = kiln.reduce_partial %x chunk 1 : tensor<8x4xf32> to tensor<8x4xf32>
+  %b = kiln.reduce_partial %x chunk 8 : tensor<8x4xf32> to tensor<1x4xf32>
+  kiln.return %a, %b : tensor<8x4xf32>, tensor<1x4xf32>
+}

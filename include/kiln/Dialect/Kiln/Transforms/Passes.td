@@ -90,6 +90,22 @@ def SetNumerics : Pass<"kiln-set-numerics", "::mlir::ModuleOp"> {
   let dependentDialects = ["::kiln::KilnDialect"];
 }
 
+def Recompute : Pass<"kiln-recompute", "::mlir::ModuleOp"> {
+  let summary = "Repeat forward stages in the backward pass by a named policy";
+  let description = [{
+    Cuts the forward pass of `@train` into a chain of stages and keeps only some
+    of the stages' inputs; what else the backward pass reads is repeated by a
+    `kiln.recompute` right in front of its reader. `full` keeps every stage's
+    input, `blocks` every layer's, `sqrt` those of about sqrt(n) segments, `poor`
+    the program's alone. The gradients keep every bit. Runs on the planned level,
+    where everything that can change rounding is an attribute of the op already.
+  }];
+  let options = [
+    Option<"policy", "policy", "std::string", "\"none\"", "none, full, blocks, sqrt or poor">,
+  ];
+  let dependentDialects = ["::kiln::KilnDialect"];
+}
+
 def FormDispatches : Pass<"kiln-form-dispatches", "::mlir::ModuleOp"> {
   let summary = "Group ops into dispatches";
   let description = [{

@@ -1,0 +1,328 @@
+//===- Recompute.cpp - Repeat forward stages in the backward pass -*- C++ -*-=//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The backward pass is walked in program order. For every forward value there
+// is at most one version to read: the original if it was kept, or the latest
+// repetition. A backward op that reads a value without a version makes one: the
+// ops between it and the nearest versions are repeated right in front of the
+// reader, never earlier, and those of their results that the same stage's
+// backward pass reads later become versions too.
+//
+//===----------------------------------------------------------------------===//
+
+#include "kiln/Dialect/Kiln/Transforms/Recompute.h"
+
+#include "kiln/Dialect/Kiln/Transforms/Passes.h"
+
+#include "mlir/IR/IRMapping.h"
+#include "llvm/ADT/SetVector.h"
+
+#include <cmath>
+
+namespace kiln {
+#define GEN_PASS_DEF_RECOMPUTE
+#include "kiln/Dialect/Kiln/Transforms/Passes.h.inc"
+} // namespace kiln
+
+using namespace mlir;
+using namespace kiln;
+
+//===----------------------------------------------------------------------===//
+// Named schedules
+//===----------------------------------------------------------------------===//
+
+using Kind = StageRun::Kind;
+
+/// Keeps the inputs of segments; a segment runs forward again, keeping
+/// everything, when the backward pass reaches it. `starts` begins with 0.
+static RecomputeSchedule segmented(ArrayRef<int64_t> starts, int64_t stages) {
+  RecomputeSchedule schedule;
+  for (int64_t k = 0; k < stages; ++k)
+    schedule.push_back({llvm::is_contained(starts, k) ? Kind::ForwardCheckpoint
+                                                      : Kind::ForwardDrop,
+                        k});
+  int64_t end = stages;
+  for (int64_t start : llvm::reverse(starts)) {
+    for (int64_t k = start; k < end; ++k)
+      schedule.push_back({Kind::ForwardSave, k});
+    for (int64_t k = end - 1; k >= start; --k)
+      schedule.push_back({Kind::Backward, k});
+    end = start;
+  }
+  return schedule;
+}
+
+std::optional<RecomputeSchedule> kiln::namedSchedule(StringRef name,
+                                                     const StageChain &chain) {
+  int64_t stages = chain.size();
+  SmallVector<int64_t> starts;
+  if (name == "none") {
+    RecomputeSchedule schedule;
+    for (int64_t k = 0; k < stages; ++k)
+      schedule.push_back({Kind::ForwardSave, k});
+    for (int64_t k = stages - 1; k >= 0; --k)
+      schedule.push_back({Kind::Backward, k});
+    return schedule;
+  }
+  if (name == "full") {
+    for (int64_t k = 0; k < stages; ++k)
+      starts.push_back(k);
+    return segmented(starts, stages);
+  }
+  if (name == "blocks") {
+    for (int64_t k = 0; k < stages; ++k)
+      if (k == 0 || chain.stages()[k].block.empty() ||
+          chain.stages()[k].block != chain.stages()[k - 1].block)
+        starts.push_back(k);
+    return segmented(starts, stages);
+  }
+  if (name == "sqrt") {
+    auto segments = static_cast<int64_t>(std::lround(std::sqrt(stages)));
+    for (int64_t s = 0; s < segments; ++s)
+      starts.push_back(stages * s / segments);
+    return segmented(starts, stages);
+  }
+  if (name == "poor") {
+    RecomputeSchedule result;
+    for (int64_t k = 0; k < stages; ++k)
+      result.push_back(
+          {k == 0 ? Kind::ForwardCheckpoint : Kind::ForwardDrop, k});
+    for (int64_t last = stages - 1; last >= 0; --last) {
+      for (int64_t k = 0; k < last; ++k)
+        result.push_back(
+            {k == 0 ? Kind::ForwardCheckpoint : Kind::ForwardDrop, k});
+      result.push_back({Kind::ForwardSave, last});
+      result.push_back({Kind::Backward, last});
+    }
+    return result;
+  }
+  return std::nullopt;
+}
+
+//===----------------------------------------------------------------------===//
+// Application
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+class Replayer {
+public:
+  Replayer(const StageChain &chain, const RecomputeSchedule &schedule)
+      : chain(chain), schedule(schedule) {}
+  void run();
+
+private:
+  void keepForward();
+  void findStarts();
+  void advance(int64_t stage, Operation *before);
+  void flush(Operation *before, Value wanted);
+  void repeat(Operation *before, ArrayRef<Value> wanted,
+              llvm::function_ref<bool(Value)> keep);
+  void readVersions(Operation *op);
+
+  const StageChain &chain;
+  const RecomputeSchedule &schedule;
+  size_t next = 0; ///< of the schedule
+  /// The version of a forward value that is alive.
+  DenseMap<Value, Value> versions;
+  /// Where the backward pass of each stage begins.
+  DenseMap<Operation *, SmallVector<int64_t>> starts;
+  DenseMap<Operation *, int64_t> order; ///< of backward ops
+};
+
+} // namespace
+
+/// Versions that the forward pass leaves.
+void Replayer::keepForward() {
+  for (; next < size_t(chain.size()); ++next) {
+    const StageRun &run = schedule[next];
+    const ForwardStage &stage = chain.stages()[run.stage];
+    if (stage.input && run.kind != Kind::ForwardDrop)
+      versions[stage.input] = stage.input;
+    if (run.kind != Kind::ForwardSave)
+      continue;
+    for (auto [i, residual] : llvm::enumerate(stage.residuals))
+      if (i >= 64 || run.saved >> i & 1)
+        versions[residual] = residual;
+  }
+  // The loss keeps what it read.
+  if (chain.size())
+    versions[chain.stages().back().output] = chain.stages().back().output;
+}
+
+/// A stage's backward pass begins at the first op that reads one of its values
+/// or one of an earlier stage's: later stages come first.
+void Replayer::findStarts() {
+  for (auto [i, op] : llvm::enumerate(chain.backwardOps()))
+    order[op] = i;
+  int64_t lowest = chain.size();
+  for (Operation *op : chain.backwardOps()) {
+    int64_t stage = lowest;
+    op->walk([&](Operation *inner) {
+      for (Value operand : inner->getOperands())
+        if (int64_t reading = chain.stageReading(operand); reading >= 0)
+          stage = std::min(stage, reading);
+    });
+    for (; lowest > stage; --lowest)
+      starts[op].push_back(lowest - 1);
+  }
+}
+
+/// Repeats forward ops in front of `before` until `wanted` have versions. Of
+/// the other results, those that `keep` accepts get one too.
+void Replayer::repeat(Operation *before, ArrayRef<Value> wanted,
+                      llvm::function_ref<bool(Value)> keep) {
+  llvm::SetVector<Operation *> ops;
+  SmallVector<Value> worklist(wanted.begin(), wanted.end());
+  while (!worklist.empty()) {
+    Value value = worklist.pop_back_val();
+    Operation *op = value.getDefiningOp();
+    // A fixed value would otherwise wait for this reader since the forward pass.
+    if (!op || versions.contains(value) ||
+        (chain.stageOf(op) < 0 && !chain.isFixed(op)) || !ops.insert(op))
+      continue;
+    llvm::append_range(worklist, op->getOperands());
+  }
+  if (ops.empty())
+    return;
+  SmallVector<Operation *> sorted = ops.takeVector();
+  llvm::sort(sorted,
+             [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
+
+  llvm::SetVector<Value> inputs;
+  SmallVector<Value> results;
+  llvm::DenseSet<Value> made;
+  for (Operation *op : sorted) {
+    for (Value operand : op->getOperands())
+      if (!made.contains(operand))
+        inputs.insert(operand);
+    for (Value result : op->getResults()) {
+      made.insert(result);
+      if (versions.contains(result))
+        continue;
+      if (llvm::is_contained(wanted, result) || keep(result))
+        results.push_back(result);
+    }
+  }
+
+  SmallVector<Value> operands;
+  for (Value input : inputs)
+    operands.push_back(versions.lookup_or(input, input));
+  SmallVector<Location> locs;
+  for (Operation *op : sorted)
+    locs.push_back(op->getLoc());
+  OpBuilder builder(before);
+  Location loc = locs.back();
+  auto recompute = RecomputeOp::create(
+      builder, loc, ValueRange(results).getTypes(), operands);
+  Block *body = builder.createBlock(
+      &recompute.getBody(), {}, ValueRange(operands).getTypes(),
+      SmallVector<Location>(operands.size(), loc));
+  IRMapping mapping;
+  mapping.map(inputs.getArrayRef(), body->getArguments());
+  for (Operation *op : sorted)
+    builder.clone(*op, mapping);
+  SmallVector<Value> yielded;
+  for (Value result : results)
+    yielded.push_back(mapping.lookup(result));
+  YieldOp::create(builder, loc, yielded);
+  for (auto [result, version] : llvm::zip(results, recompute.getResults()))
+    versions[result] = version;
+}
+
+/// Plays the schedule up to the backward run of `stage`.
+void Replayer::advance(int64_t stage, Operation *before) {
+  auto never = [](Value) { return false; };
+  for (; next < schedule.size(); ++next) {
+    const StageRun &run = schedule[next];
+    const ForwardStage &current = chain.stages()[run.stage];
+    if (run.kind == Kind::Backward) {
+      // What the backward pass of a later stage read is gone.
+      if (run.stage != stage)
+        continue;
+      ++next;
+      return;
+    }
+    // A run that keeps its input needs it; runs that drop theirs are repeated
+    // together with the one behind them.
+    if (run.kind != Kind::ForwardDrop && current.input)
+      repeat(before, current.input, never);
+    // Directly in front of its backward run, a stage is repeated piece by
+    // piece as the backward ops need it.
+    bool last = schedule[next + 1].kind == Kind::Backward;
+    if (run.kind != Kind::ForwardSave || last)
+      continue;
+    SmallVector<Value> wanted;
+    for (auto [i, residual] : llvm::enumerate(current.residuals))
+      if (i >= 64 || run.saved >> i & 1)
+        wanted.push_back(residual);
+    wanted.push_back(current.output);
+    repeat(before, wanted, never);
+  }
+}
+
+/// Makes a backward op read versions, and makes those that are missing.
+void Replayer::readVersions(Operation *op) {
+  SmallVector<Value> missing;
+  for (Value operand : op->getOperands()) {
+    Operation *def = operand.getDefiningOp();
+    if (def && chain.stageOf(def) >= 0 && !versions.contains(operand) &&
+        !llvm::is_contained(missing, operand))
+      missing.push_back(operand);
+  }
+  if (!missing.empty()) {
+    int64_t position = order.lookup(op);
+    repeat(op, missing, [&](Value value) {
+      return llvm::any_of(value.getUsers(), [&](Operation *user) {
+        auto found = order.find(user);
+        return found != order.end() && found->second > position;
+      });
+    });
+  }
+  for (OpOperand &operand : op->getOpOperands())
+    if (Value version = versions.lookup(operand.get()))
+      operand.set(version);
+}
+
+void Replayer::run() {
+  findStarts();
+  keepForward();
+  for (Operation *op : chain.backwardOps()) {
+    for (int64_t stage : starts.lookup(op))
+      advance(stage, op);
+    readVersions(op);
+  }
+}
+
+void kiln::applyRecompute(const StageChain &chain,
+                          const RecomputeSchedule &schedule) {
+  Replayer(chain, schedule).run();
+}
+
+namespace {
+
+struct RecomputePass : kiln::impl::RecomputeBase<RecomputePass> {
+  using RecomputeBase::RecomputeBase;
+
+  void runOnOperation() override {
+    for (ProgramOp program : getOperation().getOps<ProgramOp>()) {
+      if (program.getKind() != ProgramKind::Train)
+        continue;
+      StageChain chain(program);
+      auto schedule = namedSchedule(policy, chain);
+      if (!schedule) {
+        program.emitError() << "recompute policy is '" << policy
+                            << "', expected none, full, blocks, sqrt or poor";
+        return signalPassFailure();
+      }
+      if (policy != "none")
+        applyRecompute(chain, *schedule);
+    }
+  }
+};
+
+} // namespace

@@ -1,0 +1,166 @@
+//===- StageChain.cpp - The forward pass as a chain of stages ---*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "kiln/Dialect/Kiln/Transforms/StageChain.h"
+
+using namespace mlir;
+using namespace kiln;
+
+/// Matrix products and attention: what makes a stage worth a cut of its own.
+static bool isHeavy(Operation *op) {
+  auto dispatchable = dyn_cast<DispatchableOpInterface>(op);
+  if (!dispatchable)
+    return false;
+  Family family = dispatchable.getFamily();
+  return family == Family::Gemm || family == Family::Attention;
+}
+
+/// "h.3" of "h.3.attn.c_attn": everything up to the first number.
+static std::string layerOf(ArrayRef<Operation *> ops) {
+  for (Operation *op : ops) {
+    StringRef name = getLocationName(op->getLoc());
+    SmallVector<StringRef> parts;
+    name.split(parts, '.');
+    size_t length = 0;
+    for (StringRef part : parts) {
+      length += part.size() + 1;
+      if (!part.empty() && llvm::all_of(part, llvm::isDigit))
+        return name.take_front(length - 1).str();
+    }
+  }
+  return "";
+}
+
+/// The block that holds the phase marker: the program's, or the micro-batch's.
+static PhaseOp findPhase(ProgramOp program) {
+  PhaseOp phase;
+  program.walk([&](PhaseOp op) { phase = op; });
+  return phase;
+}
+
+StageChain::StageChain(ProgramOp program) {
+  PhaseOp phase = findPhase(program);
+  if (!phase)
+    return;
+  Block *block = phase->getBlock();
+
+  // Values that depend on states and constants alone are fixed, and so are
+  // views of the program's arguments.
+  llvm::DenseSet<Value> fixed;
+  auto isFixed = [&](Value value) {
+    return value.getParentBlock() != block || fixed.contains(value);
+  };
+  auto isView = [](Operation *op) {
+    auto dispatchable = dyn_cast<DispatchableOpInterface>(op);
+    return dispatchable && dispatchable.getFamily() == Family::View;
+  };
+  SmallVector<Operation *> forward;
+  for (Operation &op : *block) {
+    if (&op == phase.getOperation())
+      break;
+    bool reads = isa<ReadOp>(op) || op.hasTrait<OpTrait::ConstantLike>();
+    bool follows = op.getNumOperands() > 0 &&
+                   llvm::all_of(op.getOperands(), [&](Value operand) {
+                     return isFixed(operand) ||
+                            (isa<BlockArgument>(operand) && isView(&op));
+                   });
+    if (reads || follows)
+      fixed.insert(op.result_begin(), op.result_end());
+    else
+      forward.push_back(&op);
+    if (follows)
+      fixedOps.insert(&op);
+  }
+  for (auto it = std::next(Block::iterator(phase)); it != block->end(); ++it)
+    backward.push_back(&*it);
+  // The loss begins where its scale is first read: its gradients are computed
+  // with it.
+  if (Value scale = program.getInput("loss_scale")) {
+    auto loss = llvm::find_if(forward, [&](Operation *op) {
+      return llvm::is_contained(op->getOperands(), scale);
+    });
+    findCuts(forward, loss - forward.begin());
+  } else {
+    findCuts(forward, forward.size());
+  }
+  findResiduals();
+}
+
+/// Cuts the forward pass behind every op after which one value alone is read by
+/// the ops that follow.
+void StageChain::findCuts(ArrayRef<Operation *> forward, size_t lossBegin) {
+  DenseMap<Operation *, int64_t> order;
+  for (auto [i, op] : llvm::enumerate(forward))
+    order[op] = i;
+  auto lastForwardUse = [&](Value value) {
+    int64_t last = -1;
+    for (Operation *user : value.getUsers())
+      if (auto found = order.find(user); found != order.end())
+        last = std::max(last, found->second);
+    return last;
+  };
+
+  // Pieces between neighbouring cuts; those without a matrix product join the
+  // piece in front of them.
+  llvm::SmallSetVector<Value, 8> live;
+  SmallVector<Operation *> piece;
+  for (auto [i, op] : llvm::enumerate(forward.take_front(lossBegin))) {
+    piece.push_back(op);
+    for (Value result : op->getResults())
+      if (lastForwardUse(result) > int64_t(i))
+        live.insert(result);
+    live.remove_if([&](Value v) { return lastForwardUse(v) <= int64_t(i); });
+    if (live.size() != 1)
+      continue;
+    bool heavy = llvm::any_of(piece, isHeavy);
+    if (!heavy && !chain.empty()) {
+      llvm::append_range(chain.back().ops, piece);
+    } else {
+      ForwardStage stage;
+      stage.ops = piece;
+      if (!chain.empty())
+        stage.input = chain.back().output;
+      chain.push_back(std::move(stage));
+    }
+    chain.back().output = live.front();
+    piece.clear();
+  }
+  // What is left behind the last cut computes the loss.
+  for (auto [k, stage] : llvm::enumerate(chain)) {
+    stage.block = layerOf(stage.ops);
+    for (Operation *op : stage.ops)
+      stageOfOp[op] = k;
+    if (stage.input)
+      stageOfInput[stage.input] = k;
+  }
+  if (!chain.empty())
+    stageOfInput[chain.back().output] = size();
+}
+
+void StageChain::findResiduals() {
+  llvm::DenseSet<Operation *> isBackward(backward.begin(), backward.end());
+  for (ForwardStage &stage : chain)
+    for (Operation *op : stage.ops)
+      for (Value result : op->getResults())
+        if (result != stage.output &&
+            llvm::any_of(result.getUsers(), [&](Operation *user) {
+              return isBackward.contains(user);
+            }))
+          stage.residuals.push_back(result);
+}
+
+int64_t StageChain::stageReading(Value value) const {
+  if (auto found = stageOfInput.find(value); found != stageOfInput.end())
+    return found->second;
+  Operation *op = value.getDefiningOp();
+  return op ? stageOf(op) : -1;
+}
+
+int64_t StageChain::stageOf(Operation *op) const {
+  auto found = stageOfOp.find(op);
+  return found == stageOfOp.end() ? -1 : found->second;
+}

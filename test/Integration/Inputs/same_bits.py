@@ -1,0 +1,37 @@
+# ===- same_bits.py - Plans that must not change what is learned -------------=== #
+#
+# Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+# ===-----------------------------------------------------------------------=== #
+"""same_bits.py KILNC MODEL WORK "common flags" "plan flags"...: compiles the model
+with the common flags alone and once more with each of the plan flags. Over 20
+steps every loss, norm and saved tensor of every plan must equal those of the
+first, to the last bit, and what --check-memory finds must be as planned."""
+
+import shlex
+import sys
+
+import harness
+
+kilnc, model, work, common, *plans = sys.argv[1:]
+work = harness.fresh_directory(work)
+harness.write_inputs(model, work)
+
+
+def train(name, flags):
+    executable = harness.compile_model(
+        kilnc, model, work / name, "--max-threads=2", *shlex.split(common), *shlex.split(flags)
+    )
+    log, saved = work / f"{name}.jsonl", work / f"{name}.saved"
+    command = [executable, f"--data={work / 'train.bin'}", "--seed=5", "--threads=2"]
+    harness.run(
+        [*command, "--steps=20", "--lr=0.003", "--warmup-steps=2", f"--log={log}", f"--save={saved}"]
+    )
+    harness.run([*command, "--check-memory"])
+    return log, saved
+
+
+plain = train("plain", "")
+for number, flags in enumerate(plans):
+    harness.require_equal_runs(f"no plan and {flags}", *plain, *train(f"plan{number}", flags))
