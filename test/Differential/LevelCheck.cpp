@@ -302,8 +302,18 @@ std::vector<std::string> Checker::run() {
   if (!tidyPlanned)
     return failures;
   expect(*planned, *tidyPlanned, Promise::Exact, "clean-up of planned");
+  std::string policy =
+      "kiln-recompute{policy=" + oneOf({"full", "blocks", "sqrt", "poor"}) +
+      "}";
+  auto repeated = apply(upTo(2) ? *planned : *tidyPlanned, policy);
+  auto tidyRepeated = repeated ? tidy(*repeated) : OwningOpRef<ModuleOp>();
+  if (!tidyRepeated)
+    return failures;
+  expect(*planned, *repeated, Promise::Exact, policy);
+  expect(*planned, *tidyRepeated, Promise::Exact, "clean-up of " + policy);
+  ModuleOp sources[] = {*planned, *tidyPlanned, *repeated, *tidyRepeated};
   for (const char *fuse : {"true", "false"}) {
-    ModuleOp source = upTo(2) ? *planned : *tidyPlanned;
+    ModuleOp source = sources[upTo(std::size(sources))];
     std::string form =
         std::string("kiln-to-dispatched-pipeline{fuse=") + fuse + "}";
     auto dispatched = apply(source, form);

@@ -29,6 +29,9 @@ FLAGS = [
     ["--optimizer=momentum", "--clip=off"],
     ["--optimizer=adam", "--microbatches=2"],
     ["--optimizer=nesterov", "--max-threads=3"],
+    ["--optimizer=adamw", "--recompute=full"],
+    ["--optimizer=momentum", "--clip=off", "--microbatches=2", "--recompute=poor"],
+    ["--optimizer=sgd", "--fuse=off", "--recompute=sqrt"],
 ]
 
 
@@ -76,7 +79,7 @@ def main(argv):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--bin", required=True, type=pathlib.Path)
     parser.add_argument("--levels", type=int, default=200)
-    parser.add_argument("--executables", type=int, default=20)
+    parser.add_argument("--executables", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--long", action="store_true", default="KILN_LONG" in os.environ, help="2,000 graphs of each kind")
     arguments = parser.parse_args(argv)
