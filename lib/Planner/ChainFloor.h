@@ -23,18 +23,19 @@ class Floor {
 public:
   explicit Floor(const View &view);
 
-  /// Least bytes for [i, l], a_i not counted.
-  ChainFloor of(int32_t i, int32_t l) const;
-  int64_t bytesOf(int32_t i, int32_t l) const {
-    return floors[view.segment(i, l)].bytes;
+  int64_t bytes(const Segment &segment) const {
+    return floors[view.number(segment)];
+  }
+  int64_t bytes(const Choice &choice) const {
+    int64_t bytes =
+        std::max(choice.need, choice.stored + this->bytes(choice.right));
+    return choice.hasLeft ? std::max(bytes, this->bytes(choice.left)) : bytes;
   }
 
 private:
-  ChainFloor find(int32_t i, int32_t l) const;
-
   const View &view;
-  /// By segment; stages count from the segment's first.
-  std::vector<ChainFloor> floors;
+  /// By number of segment.
+  std::vector<int64_t> floors;
 };
 
 } // namespace kiln::chain

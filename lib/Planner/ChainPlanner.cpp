@@ -18,14 +18,6 @@
 using namespace kiln;
 using namespace kiln::chain;
 
-ChainFloor kiln::smallestFeasibleBudget(const Chain &chain,
-                                        const ChainOptions &options) {
-  View view(chain, options);
-  ChainFloor floor = Floor(view).of(0, view.size() - 1);
-  floor.bytes += view.value[0];
-  return floor;
-}
-
 /// The greatest slot of which all stored sizes are multiples.
 static int64_t exactSlot(const View &view) {
   int64_t slot = 0;
@@ -38,7 +30,7 @@ static int64_t exactSlot(const View &view) {
   return std::max<int64_t>(slot, 1);
 }
 
-static Grid makeGrid(const View &view, int64_t bytes, int32_t slots) {
+static Grid makeGrid(const View &view, int64_t bytes, int64_t slots) {
   Grid grid;
   grid.slot = exactSlot(view);
   if (bytes / grid.slot > slots)
@@ -48,23 +40,67 @@ static Grid makeGrid(const View &view, int64_t bytes, int32_t slots) {
   return grid;
 }
 
+/// How many pending options per stage a table of minSlots can afford.
+static size_t affordablePending(const Chain &chain,
+                                const ChainOptions &options) {
+  size_t most = 0;
+  for (const Stage &stage : chain.stages)
+    most = std::max(most, stage.options.size());
+  for (size_t pending = most; pending > 0; --pending) {
+    View view(chain, options, pending, /*relaxed=*/false);
+    if (Table::effortPerSlot(view) * options.minSlots <= options.tableEffort)
+      return pending;
+  }
+  return 0;
+}
+
+ChainFloor kiln::smallestFeasibleBudget(const Chain &chain,
+                                        const ChainOptions &options) {
+  View view(chain, options, 0, /*relaxed=*/false);
+  Floor floor(view);
+  int64_t bytes = floor.bytes(view.whole());
+  std::vector<ChainOp> ops;
+  Table table(view, makeGrid(view, bytes, 1));
+  Scheduler(view, table, floor).append(view.whole(), bytes, ops);
+  ChainCost cost = simulate(chain, ops);
+  const ChainOp &op = ops[cost.peakOp];
+  return {bytes + view.value[0], op.stage, op.kind == ChainOpKind::Backward};
+}
+
 std::optional<ChainPlan> kiln::solveChain(const Chain &chain, int64_t budget,
                                           const ChainOptions &options) {
-  View view(chain, options);
-  int32_t last = view.size() - 1;
+  size_t pending = affordablePending(chain, options);
+  View view(chain, options, pending, /*relaxed=*/false);
+  View relaxed(chain, options, std::max<size_t>(pending, 1), /*relaxed=*/true);
   int64_t bytes = budget - view.value[0];
   Floor floor(view);
-  if (bytes < floor.bytesOf(0, last))
+  if (bytes < floor.bytes(view.whole()))
     return std::nullopt;
-  Grid grid = makeGrid(view, bytes, options.minSlots);
-  Table table(view, grid);
   ChainPlan plan;
-  Scheduler(view, table, floor).append(0, last, bytes, plan.ops);
-  ChainCost cost = simulate(chain, plan.ops);
-  assert(cost.ok() && cost.peak <= budget && "the planner is wrong");
-  plan.time = plan.persistentTime = cost.time;
-  plan.peak = cost.peak;
-  plan.hostPeak = cost.hostPeak;
-  plan.slots = grid.slots;
+  plan.time = std::numeric_limits<double>::infinity();
+  uint64_t effort = Table::effortPerSlot(view);
+  for (int64_t slots = options.minSlots;; slots *= 2) {
+    Grid grid = makeGrid(view, bytes, slots);
+    Table table(view, grid);
+    std::vector<ChainOp> ops;
+    Scheduler(view, table, floor).append(view.whole(), bytes, ops);
+    ChainCost cost = simulate(chain, ops);
+    assert(cost.ok() && cost.peak <= budget && "the planner is wrong");
+    if (cost.time < plan.time) {
+      plan.ops = std::move(ops);
+      plan.time = plan.persistentTime = cost.time;
+      plan.peak = cost.peak;
+      plan.hostPeak = cost.hostPeak;
+      plan.slots = grid.slots;
+    }
+    grid.roundUp = false;
+    plan.persistentBound =
+        std::max(plan.persistentBound,
+                 Table(relaxed, grid).time(view.whole(), grid.slots));
+    if (plan.persistentBound >= plan.time * (1 - options.gap) ||
+        slots * 2 > options.maxSlots ||
+        effort * slots * 2 > options.tableEffort)
+      break;
+  }
   return plan;
 }

@@ -17,29 +17,31 @@ static constexpr double infinity = std::numeric_limits<double>::infinity();
 Scheduler::Scheduler(const View &view, const Table &table, const Floor &floor)
     : view(view), table(table), floor(floor),
       floorTimes(view.numSegments(), infinity) {
-  view.forEachSegment([&](int32_t i, int32_t l) {
-    floorTimes[view.segment(i, l)] = choose(i, l, floor.bytesOf(i, l)).second;
+  view.forEachSegment([&](const Segment &segment) {
+    floorTimes[view.number(segment)] =
+        segment.first == segment.end
+            ? 0
+            : choose(segment, floor.bytes(segment)).second;
   });
 }
 
-double Scheduler::time(int32_t i, int32_t l, int64_t bytes) const {
-  if (bytes < floor.bytesOf(i, l))
+double Scheduler::time(const Segment &segment, int64_t bytes) const {
+  if (bytes < floor.bytes(segment))
     return infinity;
-  return std::min(table.timeWithin(i, l, bytes),
-                  floorTimes[view.segment(i, l)]);
+  return std::min(table.timeWithin(segment, bytes),
+                  floorTimes[view.number(segment)]);
 }
 
-std::pair<Choice, double> Scheduler::choose(int32_t i, int32_t l,
+std::pair<Choice, double> Scheduler::choose(const Segment &segment,
                                             int64_t bytes) const {
   std::pair<Choice, double> best{{}, infinity};
-  view.forEachChoice(i, l, [&](const Choice &choice) {
+  view.forEachChoice(segment, [&](const Choice &choice) {
     if (bytes < choice.need)
       return;
     double total = choice.time;
-    if (choice.stop <= l)
-      total += time(choice.stop, l, bytes - choice.stored);
-    if (!choice.saving)
-      total += time(i, choice.stop - 1, bytes);
+    total += time(choice.right, bytes - choice.stored);
+    if (choice.hasLeft)
+      total += time(choice.left, bytes);
     if (total < best.second)
       best = {choice, total};
   });
@@ -47,38 +49,41 @@ std::pair<Choice, double> Scheduler::choose(int32_t i, int32_t l,
 }
 
 namespace {
-/// What is still to be done: a segment, or the backward pass of one stage.
+/// What is still to be done: a segment, or only the backward pass of its first
+/// stage.
 struct Task {
-  int32_t first = 0;
-  int32_t last = 0;
+  Segment segment;
   int64_t bytes = 0;
   bool backward = false;
 };
 } // namespace
 
-void Scheduler::append(int32_t first, int32_t last, int64_t bytes,
+void Scheduler::append(const Segment &whole, int64_t bytes,
                        std::vector<ChainOp> &ops) const {
-  std::vector<Task> tasks{{first, last, bytes, false}};
+  std::vector<Task> tasks{{whole, bytes, false}};
   while (!tasks.empty()) {
     Task task = tasks.back();
     tasks.pop_back();
-    int32_t i = task.first, l = task.last;
-    if (task.backward) {
-      ops.push_back({ChainOpKind::Backward, i, -1});
+    int32_t first = task.segment.first;
+    if (first == task.segment.end || task.backward) {
+      if (task.segment.tail > 0 || task.backward)
+        ops.push_back({ChainOpKind::Backward, first, -1});
       continue;
     }
-    auto [choice, total] = choose(i, l, task.bytes);
+    auto [choice, total] = choose(task.segment, task.bytes);
     assert(total < infinity && "only feasible segments are scheduled");
-    if (choice.saving) {
-      ops.push_back({ChainOpKind::ForwardSave, i, choice.saving->index});
-      tasks.push_back({i, i, 0, /*backward=*/true});
-    } else {
-      ops.push_back({ChainOpKind::ForwardCheckpoint, i, -1});
-      for (int32_t j = i + 1; j < choice.stop; ++j)
-        ops.push_back({ChainOpKind::ForwardDrop, j, -1});
-      tasks.push_back({i, choice.stop - 1, task.bytes, false});
-    }
-    if (choice.stop <= l)
-      tasks.push_back({choice.stop, l, task.bytes - choice.stored, false});
+    for (int32_t j = first; j < choice.split; ++j)
+      ops.push_back({j == first ? ChainOpKind::ForwardCheckpoint
+                                : ChainOpKind::ForwardDrop,
+                     j, -1});
+    if (choice.saving)
+      ops.push_back({choice.hasLeft ? ChainOpKind::ForwardSaveDrop
+                                    : ChainOpKind::ForwardSave,
+                     choice.split, choice.saving->index});
+    if (choice.hasLeft)
+      tasks.push_back({choice.left, task.bytes, false});
+    else
+      tasks.push_back({task.segment, 0, /*backward=*/true});
+    tasks.push_back({choice.right, task.bytes - choice.stored, false});
   }
 }

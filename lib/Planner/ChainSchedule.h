@@ -25,20 +25,22 @@ class Scheduler {
 public:
   Scheduler(const View &view, const Table &table, const Floor &floor);
 
-  /// Time of a schedule of [i, l] in these bytes; infinite if there is none.
-  double time(int32_t i, int32_t l, int64_t bytes) const;
+  /// Time of a schedule of the segment in these bytes; infinite if there is
+  /// none.
+  double time(const Segment &segment, int64_t bytes) const;
 
-  /// Appends a schedule that takes at most time(i, l, bytes), which is finite.
-  void append(int32_t i, int32_t l, int64_t bytes,
+  /// Appends a schedule that takes at most time(segment, bytes), which is
+  /// finite.
+  void append(const Segment &segment, int64_t bytes,
               std::vector<ChainOp> &ops) const;
 
 private:
-  std::pair<Choice, double> choose(int32_t i, int32_t l, int64_t bytes) const;
+  std::pair<Choice, double> choose(const Segment &segment, int64_t bytes) const;
 
   const View &view;
   const Table &table;
   const Floor &floor;
-  /// By segment: the time of a schedule of least memory.
+  /// By number of segment: the time of a schedule of least memory.
   std::vector<double> floorTimes;
 };
 

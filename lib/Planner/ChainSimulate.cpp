@@ -32,7 +32,7 @@ public:
 private:
   const char *step(const ChainOp &op);
   const char *forward(int32_t i, bool drop);
-  const char *save(int32_t i, int32_t option);
+  const char *save(int32_t i, int32_t option, bool drop);
   const char *backward(int32_t i);
 
   bool present(int32_t i) const { return alone[i] || savedBy[i] >= 0; }
@@ -79,7 +79,7 @@ const char *Machine::forward(int32_t i, bool drop) {
   return nullptr;
 }
 
-const char *Machine::save(int32_t i, int32_t index) {
+const char *Machine::save(int32_t i, int32_t index, bool drop) {
   const Stage &stage = chain.stages[i];
   if (i >= reached)
     return "its backward pass is over";
@@ -89,12 +89,18 @@ const char *Machine::save(int32_t i, int32_t index) {
     return "it has saved already";
   if (index < 0 || index >= static_cast<int32_t>(stage.options.size()))
     return "it has no such option";
+  if (drop && (i == 0 || !alone[i]))
+    return "its input cannot be dropped";
   const StageOption &option = stage.options[index];
   allocate(option.saved, option.forwardWorkspace);
   savedBy[i + 1] = index;
   if (alone[i + 1]) {
     alone[i + 1] = false;
     live -= chain.value(i + 1);
+  }
+  if (drop) {
+    alone[i] = false;
+    live -= chain.value(i);
   }
   host += option.hostBytes;
   cost.hostPeak = std::max(cost.hostPeak, host);
@@ -132,7 +138,9 @@ const char *Machine::step(const ChainOp &op) {
   case ChainOpKind::ForwardDrop:
     return forward(op.stage, /*drop=*/true);
   case ChainOpKind::ForwardSave:
-    return save(op.stage, op.option);
+    return save(op.stage, op.option, /*drop=*/false);
+  case ChainOpKind::ForwardSaveDrop:
+    return save(op.stage, op.option, /*drop=*/true);
   case ChainOpKind::Backward:
     return backward(op.stage);
   }

@@ -5,16 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The dynamic program. time(i, l, m) is the least time to go from a_i and
-// delta_{l+1} to delta_i with m slots of memory, where a_i is not counted and
-// delta_{l+1} is, over all memory-persistent schedules. The first operation is
-// one of
-//
-//   A(j)  run i..j-1 without saving, i < j <= l, and store a_j; then reverse
-//         [j, l] in m - |a_j| slots, and then [i, j-1] in all m.
-//         Every forward pass happens beside delta_{l+1}.
-//   B(k)  run i, saving what option k saves; then reverse [i+1, l] in
-//         m - |abar_{i+1}| slots, and then run the backward pass of i.
+// The dynamic program: the least time to reverse a segment with m slots of
+// memory, over all memory-persistent schedules. What is stored, be it a_i or
+// abar_{i+1}, stays until its backward use. Beyond Beaumont et al., a stage may
+// save and drop its input (choice C), which is cheap to have again when the
+// stage before it has to run once more anyway.
 //
 // m slots stand for m * slot + rest bytes. Sizes that are subtracted from m are
 // rounded to whole slots: up in a plan, so that there are at least as many
@@ -59,21 +54,22 @@ public:
   Table(const View &view, const Grid &grid);
 
   /// Infinite if there is no schedule.
-  double time(int32_t i, int32_t l, int32_t m) const { return row(i, l)[m]; }
-  double timeWithin(int32_t i, int32_t l, int64_t bytes) const {
-    int32_t m = grid.within(bytes);
-    return m < 0 ? std::numeric_limits<double>::infinity() : time(i, l, m);
+  double time(const Segment &segment, int32_t m) const {
+    return row(segment)[m];
   }
-  double time() const { return time(0, view.size() - 1, grid.slots); }
+  double timeWithin(const Segment &segment, int64_t bytes) const {
+    int32_t m = grid.within(bytes);
+    return m < 0 ? std::numeric_limits<double>::infinity() : time(segment, m);
+  }
 
   /// Elementary steps per slot that a table takes.
   static uint64_t effortPerSlot(const View &view);
 
 private:
-  const double *row(int32_t i, int32_t l) const {
-    return rows.data() + size_t(view.segment(i, l)) * (grid.slots + 1);
+  const double *row(const Segment &segment) const {
+    return rows.data() + size_t(view.number(segment)) * (grid.slots + 1);
   }
-  void fill(int32_t i, int32_t l, double *out) const;
+  void fill(const Segment &segment, double *out) const;
 
   const View &view;
   Grid grid;

@@ -14,22 +14,25 @@
 using namespace kiln;
 using namespace kiln::chain;
 
-View::View(const Chain &chain, const ChainOptions &settings) {
+View::View(const Chain &chain, const ChainOptions &settings, size_t maxPending,
+           bool relaxed) {
   for (int32_t i = 0; i <= chain.size(); ++i) {
     value.push_back(chain.value(i));
     gradient.push_back(chain.gradient(i));
   }
-  for (int32_t i = 0; i < chain.size(); ++i)
+  for (int32_t i = 0; i < chain.size(); ++i) {
     addStage(chain, i, settings);
+    addPending(i, maxPending, relaxed);
+  }
   numberSegments(chain);
 }
 
 /// Nothing is lost when `worse` is never used. Equal options keep the first.
 static bool dominates(const Option &better, const Option &worse) {
   return better.saved <= worse.saved && better.time <= worse.time &&
-         better.forwardNeed <= worse.forwardNeed &&
-         better.backwardNeed <= worse.backwardNeed &&
-         better.hostBytes <= worse.hostBytes;
+         better.saveNeed <= worse.saveNeed &&
+         better.saveDropNeed <= worse.saveDropNeed &&
+         better.backwardNeed <= worse.backwardNeed;
 }
 
 void View::addStage(const Chain &chain, int32_t i,
@@ -48,11 +51,10 @@ void View::addStage(const Chain &chain, int32_t i,
       continue;
     Option option;
     option.saved = given.saved;
-    option.hostBytes = given.hostBytes;
     option.time = given.forward + given.backward;
-    option.forward = given.forward;
-    option.forwardNeed =
-        given.saved + std::max<int64_t>(given.forwardWorkspace, 0);
+    int64_t during = given.saved + given.forwardWorkspace;
+    option.saveNeed = std::max(given.saved, during);
+    option.saveDropNeed = std::max({value[i], given.saved, value[i] + during});
     option.backwardNeed = std::max(
         {gradient[i + 1] + given.saved + gradient[i] + given.backwardWorkspace,
          gradient[i + 1] + given.saved, gradient[i]});
@@ -65,6 +67,29 @@ void View::addStage(const Chain &chain, int32_t i,
     kept.push_back(option);
   }
   options.push_back(std::move(kept));
+}
+
+void View::addPending(int32_t i, size_t count, bool relaxed) {
+  std::vector<Option> sorted = options[i];
+  auto smaller = [](const Option &a, const Option &b) {
+    return std::pair(a.saved, a.index) < std::pair(b.saved, b.index);
+  };
+  std::sort(sorted.begin(), sorted.end(), smaller);
+  std::vector<Option> &chosen = pending.emplace_back();
+  count = std::min(count, sorted.size());
+  for (size_t group = 0; group < count; ++group) {
+    // Neighbours in size stand for each other.
+    auto begin = sorted.begin() + group * sorted.size() / count;
+    auto end = sorted.begin() + (group + 1) * sorted.size() / count;
+    Option one = *begin;
+    for (auto other = begin; relaxed && other != end; ++other) {
+      one.time = std::min(one.time, other->time);
+      one.saveDropNeed = std::min(one.saveDropNeed, other->saveDropNeed);
+      one.backwardNeed = std::min(one.backwardNeed, other->backwardNeed);
+    }
+    chosen.push_back(one);
+  }
+  tailStride = std::max(tailStride, count + 1);
 }
 
 void View::numberSegments(const Chain &chain) {
@@ -82,19 +107,26 @@ void View::numberSegments(const Chain &chain) {
       representative.push_back(i);
   }
 
-  // A segment is its first stage and the number of the rest. The rest of [l, l]
-  // is delta_{l+1} alone, which a negative number stands for.
-  llvm::DenseMap<int64_t, int32_t> ends;
-  llvm::DenseMap<std::pair<int32_t, int32_t>, int32_t> numbers;
-  segments.assign(static_cast<size_t>(n) * n, -1);
-  for (int32_t l = 0; l < n; ++l) {
-    int32_t rest = ends.try_emplace(gradient[l + 1], -1 - int32_t(ends.size()))
-                       .first->second;
-    for (int32_t i = l; i >= 0; --i) {
-      rest = numbers.try_emplace({kind[i], rest}, int32_t(numbers.size()))
-                 .first->second;
-      segments[static_cast<size_t>(i) * n + l] = rest;
+  // A segment is its first stage and the number of the rest. An empty one is
+  // its tail: a gradient, or a stage, its option, and the gradient behind it.
+  llvm::DenseMap<std::pair<int64_t, int64_t>, int32_t> empty, longer;
+  numbers.assign((n + 1) * tailStride * (n + 1), -1);
+  auto numberOf = [&](auto &map, int64_t a, int64_t b) {
+    auto [entry, isNew] = map.try_emplace({a, b}, segmentCount);
+    segmentCount += isNew;
+    return entry->second;
+  };
+  for (int32_t end = 0; end <= n; ++end) {
+    for (int32_t tail = 0; tail < numTails(end); ++tail) {
+      int32_t number = tail == 0
+                           ? numberOf(empty, gradient[end], -1)
+                           : numberOf(empty, gradient[end + 1],
+                                      int64_t(kind[end]) * tailStride + tail);
+      numbers[place({end, end, tail})] = number;
+      for (int32_t first = end; first-- > 0;) {
+        number = numberOf(longer, kind[first], number);
+        numbers[place({first, end, tail})] = number;
+      }
     }
   }
-  segmentCount = static_cast<int32_t>(numbers.size());
 }

@@ -10,8 +10,14 @@
 // segments of the chain are alike. Equal segments have equal optima, so that a
 // network of equal layers costs little more than one of them.
 //
-// A segment [i, l] is the stages i to l with delta_{l+1}. Its needs are counted
-// without a_i, which is there from before to after, and with delta_{l+1}.
+// A segment [first, end) is to be reversed: from a_first and the gradient
+// behind its tail to delta_first. Its tail is either nothing (tail 0: delta_end
+// is there), or stage `end`, whose forward pass has saved already and has
+// dropped its input (tail u: abar_{end+1} of pending option u - 1 is there, and
+// delta_{end+1}). An empty segment of tail u is the backward pass of its tail.
+//
+// Needs of a segment are counted without a_first, which is there from before to
+// after, and with its tail.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,91 +32,172 @@ namespace kiln::chain {
 
 struct Option {
   int64_t saved = 0;
-  int64_t hostBytes = 0;
   double time = 0; // forward and backward
-  double forward = 0;
-  /// Peak of the forward pass besides a_i and the gradient that waits.
-  int64_t forwardNeed = 0;
+  /// Peak of the forward pass besides what waits: without a_i, where it is kept
+  /// for others, and with a_i, where it is dropped.
+  int64_t saveNeed = 0;
+  int64_t saveDropNeed = 0;
   /// Peak of the backward pass besides a_i.
   int64_t backwardNeed = 0;
   /// Its place in the stage's options.
   int32_t index = 0;
 };
 
-/// How the schedule of a segment [i, l] may start; see ChainTable.h.
+struct Segment {
+  int32_t first = 0;
+  int32_t end = 0;
+  int32_t tail = 0;
+};
+
+/// One way to start the schedule of a segment [first, end): run the stages
+/// before `split` without saving, and then
+///
+///   A  store a_split;                   right [split, end), left [first,
+///   split) B  save in stage first = split;     right [first + 1, end) C  save
+///   in stage split, and drop    right [split + 1, end),
+///      its input;                       left [first, split) with that tail
+///
+/// The right segment is reversed next, beside what has been stored. Then, in
+/// all of the memory again, the left one; for B, the backward pass of first.
 struct Choice {
-  /// Of B, the option; null for A.
+  /// Of B and C.
   const Option *saving = nullptr;
-  /// Where the segment is split: [stop, l] first, then [i, stop - 1] or, for B,
-  /// only the backward pass of i. [stop, l] is empty for B if stop > l.
-  int32_t stop = 0;
-  /// Bytes that [stop, l] has less of.
+  int32_t split = 0;
+  Segment right, left;
+  /// Of A and C.
+  bool hasLeft = false;
+  /// Bytes that lie beside the right segment.
   int64_t stored = 0;
-  /// Bytes that the choice's own operations need.
+  /// Bytes that the choice's own operations need; with B's backward pass.
   int64_t need = 0;
-  /// Time of the choice's own operations.
+  /// Time of the choice's own operations, and of the backward passes of what
+  /// they save.
   double time = 0;
 };
 
 class View {
 public:
-  View(const Chain &chain, const ChainOptions &options);
+  /// With at most maxPending pending options per stage. If there are more
+  /// options than that, a relaxed view has better ones in their place, so that
+  /// its optimum is a bound; else some are left out.
+  View(const Chain &chain, const ChainOptions &options, size_t maxPending,
+       bool relaxed);
 
   int32_t size() const { return static_cast<int32_t>(options.size()); }
+  Segment whole() const { return {0, size(), 0}; }
 
-  /// Peak of ForwardCheckpoint(i) and ForwardDrop(i) besides the gradient that
-  /// waits, without and with a_i.
-  int64_t checkpointNeed(int32_t i) const { return checkpointNeeds[i]; }
-  int64_t dropNeed(int32_t i) const { return dropNeeds[i]; }
+  /// What is there besides a_first at the start of a segment.
+  int64_t waiting(const Segment &segment) const {
+    return segment.tail == 0
+               ? gradient[segment.end]
+               : gradient[segment.end + 1] + pendingOf(segment).saved;
+  }
+  /// What an empty segment needs.
+  int64_t emptyNeed(const Segment &segment) const {
+    return segment.tail == 0 ? gradient[segment.end]
+                             : pendingOf(segment).backwardNeed;
+  }
 
-  /// Calls visit(choice) for every way to start [i, l].
+  /// Calls visit(choice) for every way to start a segment that is not empty.
   template <typename Visitor>
-  void forEachChoice(int32_t i, int32_t l, Visitor visit) const {
-    int64_t waiting = gradient[l + 1];
-    for (const Option &option : options[i])
-      visit(Choice{&option, i + 1, option.saved,
-                   std::max(option.backwardNeed, waiting + option.forwardNeed),
-                   option.time});
-    double time = 0;
-    int64_t need = checkpointNeed(i);
-    for (int32_t j = i + 1; j <= l; ++j) {
-      time += fastForward[j - 1];
-      if (j - 1 > i)
-        need = std::max(need, dropNeed(j - 1));
-      visit(Choice{nullptr, j, value[j], waiting + need, time});
-    }
-  }
+  void forEachChoice(const Segment &segment, Visitor visit) const;
 
-  /// Calls visit(i, l) once for each number of segments, short ones first.
-  template <typename Visitor> void forEachSegment(Visitor visit) const {
-    std::vector<bool> done(segmentCount, false);
-    for (int32_t length = 1; length <= size(); ++length) {
-      for (int32_t i = 0; i + length <= size(); ++i) {
-        if (!done[segment(i, i + length - 1)])
-          visit(i, i + length - 1);
-        done[segment(i, i + length - 1)] = true;
-      }
-    }
-  }
+  /// Calls visit(segment) once for each number, left and right ones before
+  /// those that they are parts of.
+  template <typename Visitor> void forEachSegment(Visitor visit) const;
 
-  /// Segments [i, l] with equal numbers are alike, for i <= l.
-  int32_t segment(int32_t i, int32_t l) const {
-    return segments[static_cast<size_t>(i) * size() + l];
+  /// Segments with equal numbers are alike.
+  int32_t number(const Segment &segment) const {
+    return numbers[place(segment)];
   }
   int32_t numSegments() const { return segmentCount; }
 
   std::vector<int64_t> value, gradient; // bytes of a_i and delta_i
   std::vector<double> fastForward;
-  std::vector<std::vector<Option>> options;
+  std::vector<std::vector<Option>> options, pending;
 
 private:
   void addStage(const Chain &chain, int32_t i, const ChainOptions &settings);
+  void addPending(int32_t i, size_t count, bool relaxed);
   void numberSegments(const Chain &chain);
 
+  const Option &pendingOf(const Segment &segment) const {
+    return pending[segment.end][segment.tail - 1];
+  }
+  int32_t numTails(int32_t end) const {
+    return end < size() ? 1 + static_cast<int32_t>(pending[end].size()) : 1;
+  }
+  size_t place(const Segment &segment) const {
+    return (size_t(segment.end) * tailStride + segment.tail) * (size() + 1) +
+           segment.first;
+  }
+
+  /// Peaks of ForwardCheckpoint(i) without a_i, of ForwardDrop(i) with a_i.
   std::vector<int64_t> checkpointNeeds, dropNeeds;
-  std::vector<int32_t> segments;
+  size_t tailStride = 1;
+  std::vector<int32_t> numbers;
   int32_t segmentCount = 0;
 };
+
+template <typename Visitor>
+void View::forEachChoice(const Segment &segment, Visitor visit) const {
+  auto [first, end, tail] = segment;
+  int64_t beside = waiting(segment);
+  Choice choice;
+  choice.split = first;
+  choice.right = {first + 1, end, tail};
+  for (const Option &option : options[first]) {
+    choice.saving = &option;
+    choice.stored = option.saved;
+    choice.need = std::max(option.backwardNeed, beside + option.saveNeed);
+    choice.time = option.time;
+    visit(choice);
+  }
+
+  choice.hasLeft = true;
+  double forward = 0;
+  int64_t forwardNeed = beside + checkpointNeeds[first];
+  int32_t last = tail == 0 ? end - 1 : end;
+  for (int32_t split = first + 1; split <= last; ++split) {
+    forward += fastForward[split - 1];
+    if (split - 1 > first)
+      forwardNeed = std::max(forwardNeed, beside + dropNeeds[split - 1]);
+    choice.split = split;
+    choice.saving = nullptr;
+    choice.right = {split, end, tail};
+    choice.left = {first, split, 0};
+    choice.stored = value[split];
+    choice.need = forwardNeed;
+    choice.time = forward;
+    visit(choice);
+    if (split == end)
+      continue;
+    choice.right = {split + 1, end, tail};
+    for (size_t u = 0; u < pending[split].size(); ++u) {
+      const Option &option = pending[split][u];
+      choice.saving = &option;
+      choice.left.tail = static_cast<int32_t>(u) + 1;
+      choice.stored = option.saved;
+      choice.need = std::max(forwardNeed, beside + option.saveDropNeed);
+      choice.time = forward + option.time;
+      visit(choice);
+    }
+  }
+}
+
+template <typename Visitor> void View::forEachSegment(Visitor visit) const {
+  std::vector<bool> done(segmentCount, false);
+  for (int32_t length = 0; length <= size(); ++length) {
+    for (int32_t first = 0; first + length <= size(); ++first) {
+      for (int32_t tail = 0; tail < numTails(first + length); ++tail) {
+        Segment segment{first, first + length, tail};
+        if (!done[number(segment)])
+          visit(segment);
+        done[number(segment)] = true;
+      }
+    }
+  }
+}
 
 } // namespace kiln::chain
 

@@ -12,7 +12,7 @@
 //   a_0 --[stage 0]--> a_1 --[stage 1]--> a_2 ... --[stage n-1]--> a_n
 //   delta_0 <--------- delta_1 <--------- delta_2 ... <----------- delta_n
 //
-// A schedule is a sequence of four operations. Each stage has options: how much
+// A schedule is a sequence of five operations. Each stage has options: how much
 // its forward pass saves for its backward pass (abar_{i+1}, which includes
 // a_{i+1}), against how long the two take.
 //
@@ -20,13 +20,15 @@
 //   ForwardCheckpoint(i)  a_i                 a_{i+1}
 //   ForwardDrop(i)        a_i                 a_{i+1}              a_i
 //   ForwardSave(i, k)     a_i                 abar_{i+1}
+//   ForwardSaveDrop(i, k) a_i                 abar_{i+1}           a_i
 //   Backward(i)           a_i, abar_{i+1},    delta_i              abar_{i+1},
 //                         delta_{i+1}                              delta_{i+1},
 //                                                                  a_i by
 //                                                                  itself
 //
-// a_i counts as present by itself or as a part of abar_i. a_0 and delta_n are
-// there from the start, and a_0 stays to the end.
+// a_i counts as present by itself or as a part of abar_i; only by itself can it
+// be dropped, and what is dropped has to be computed again before its next use.
+// a_0 and delta_n are there from the start, and a_0 stays to the end.
 //
 // The memory of an operation is everything that is present when it starts, plus
 // what it yields, plus its workspace. Nothing is smaller when an operation
@@ -102,13 +104,14 @@ enum class ChainOpKind : uint8_t {
   ForwardCheckpoint,
   ForwardDrop,
   ForwardSave,
+  ForwardSaveDrop,
   Backward,
 };
 
 struct ChainOp {
   ChainOpKind kind = ChainOpKind::Backward;
   int32_t stage = 0;
-  /// Of ForwardSave.
+  /// Of ForwardSave and ForwardSaveDrop.
   int32_t option = -1;
 
   bool operator==(const ChainOp &other) const {

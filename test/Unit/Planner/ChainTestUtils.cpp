@@ -158,14 +158,16 @@ private:
       // Forward with each option.
       for (size_t k = 0; k < stage.options.size() && !state.saved[i]; ++k) {
         const StageOption &option = stage.options[k];
-        if (before + option.saved +
-                std::max<int64_t>(0, option.forwardWorkspace) >
-            budget)
-          continue;
+        int64_t during = before + option.saved + option.forwardWorkspace;
         Present next = state;
         next.saved[i] = k + 1;
         next.alone[i + 1] = 0;
-        push(next, time + option.forward);
+        if (std::max(during, before + option.saved) <= budget)
+          push(next, time + option.forward);
+        next.alone[i] = 0;
+        if (i > 0 && state.alone[i] && during <= budget &&
+            bytes(next) <= budget)
+          push(next, time + option.forward);
       }
       // Backward.
       if (i + 1 == state.reached && state.saved[i]) {
