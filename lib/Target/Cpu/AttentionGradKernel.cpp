@@ -105,13 +105,13 @@ private:
 AttentionGradEmitter::AttentionGradEmitter(ModuleOp module, StringRef name,
                                            const AttentionGradShape &shape)
     : shape(shape), type(shape.elementType), dropout(shape.dropout > 0),
-      k(module, name, /*numArgs=*/dropout ? 10 : 9, /*numImmediates=*/2),
+      k(module, name, /*numArgs=*/shape.takesRng ? 10 : 9, /*numImmediates=*/2),
       tiles(k, shape), group(shape.heads / shape.kvHeads),
       padded(tiles.paddedDim()), keyVectors(shape.kvTile / kLanes),
       rowsPerStrip(tiles.stripRows(keyVectors)),
       panelQueries(std::min<int64_t>(kPanelQueries,
                                      llvm::alignTo(shape.length, kRowBlock))),
-      dqArg(dropout ? 7 : 6) {
+      dqArg(shape.takesRng ? 7 : 6) {
   zero = k.i64Constant(0);
   scale = k.bitcast(k.immediate(1), k.f64());
   if (type != k.f64())

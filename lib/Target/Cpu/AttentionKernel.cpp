@@ -95,7 +95,7 @@ private:
 AttentionEmitter::AttentionEmitter(ModuleOp module, StringRef name,
                                    const AttentionShape &shape)
     : shape(shape), type(shape.elementType), dropout(shape.dropout > 0),
-      k(module, name, /*numArgs=*/dropout ? 6 : 5, /*numImmediates=*/2),
+      k(module, name, /*numArgs=*/shape.takesRng ? 6 : 5, /*numImmediates=*/2),
       tiles(k, shape), keyVectors(shape.kvTile / kLanes),
       rowsPerStrip(tiles.stripRows(keyVectors)),
       rowLanes(kLanes / rowsPerStrip), unitQueries(queriesPerUnit(shape)),
@@ -157,7 +157,8 @@ AttentionEmitter::Place AttentionEmitter::locate(Value index) {
   place.q = address(0, queryRow, shape.qStride, place.head);
   place.k = address(1, row, shape.kStride, kvHead);
   place.v = address(2, row, shape.vStride, kvHead);
-  place.o = address(dropout ? 4 : 3, queryRow, shape.oStride, place.head);
+  place.o =
+      address(shape.takesRng ? 4 : 3, queryRow, shape.oStride, place.head);
   return place;
 }
 
@@ -308,7 +309,7 @@ void AttentionEmitter::finishUnit(Value rows) {
 
   Value lseRow =
       k.add(tiles.times(current.sequence, shape.heads), current.head);
-  Value lse = tiles.at(k.arg(dropout ? 5 : 4),
+  Value lse = tiles.at(k.arg(shape.takesRng ? 5 : 4),
                        k.add(tiles.times(lseRow, shape.length), current.first));
   k.loop(k.i64Constant(0), rows, 1, [&](Value i) {
     Value state = tiles.times(i, rowLanes);

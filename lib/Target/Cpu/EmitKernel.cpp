@@ -45,6 +45,7 @@ static AttentionGradShape attentionShape(SingleOp k, Op op) {
   shape.headDim = q.getDimSize(1) / shape.heads;
   shape.causal = op.getCausal();
   shape.dropout = op.getP().convertToDouble();
+  shape.takesRng = static_cast<bool>(op.getRng());
   shape.kvTile = *op.getKvTile();
   shape.elementType = q.getElementType();
   shape.qStride = k.strideOf(op.getQ());

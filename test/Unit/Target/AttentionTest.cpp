@@ -27,6 +27,7 @@ struct Case {
   bool causal;
   double dropout = 0;
   int64_t kvTile = 64;
+  bool takesRng = false;
 };
 
 /// Everything in f64, element by element.
@@ -68,6 +69,7 @@ template <typename T> struct Problem {
     s.headDim = c.headDim;
     s.causal = c.causal;
     s.dropout = c.dropout;
+    s.takesRng = c.takesRng || c.dropout > 0;
     s.kvTile = c.kvTile;
     s.elementType = elementType<T>(b);
     s.qStride = s.kStride = s.vStride = columns;
@@ -85,7 +87,7 @@ template <typename T> struct Problem {
     T *q = qkv.data();
     std::vector<void *> args = {q, q + c.heads * c.headDim,
                                 q + (c.heads + c.kvHeads) * c.headDim};
-    if (c.dropout > 0)
+    if (c.takesRng || c.dropout > 0)
       args.push_back(rng);
     args.insert(args.end(), {o.data(), lse.data()});
     return args;
@@ -99,7 +101,7 @@ template <typename T> struct Problem {
                                 o.data(),
                                 lse.data(),
                                 dout.data()};
-    if (c.dropout > 0)
+    if (c.takesRng || c.dropout > 0)
       args.push_back(rng);
     args.insert(args.end(), {dq, dq + c.heads * c.headDim,
                              dq + (c.heads + c.kvHeads) * c.headDim});
@@ -249,6 +251,10 @@ TEST(Attention, OddSizes) {
 TEST(Attention, Dropout) {
   check<float>({2, 70, 4, 2, 64, true, 0.1});
   check<float>({1, 100, 2, 2, 24, false, 0.3, 128});
+}
+
+TEST(Attention, UnusedRandomNumbers) {
+  check<float>({2, 70, 4, 2, 64, true, 0, 64, /*takesRng=*/true});
 }
 
 TEST(Attention, OtherKeyTiles) {

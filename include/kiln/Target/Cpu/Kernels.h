@@ -64,14 +64,15 @@ KernelLaunch emitRowEpilogue(mlir::ModuleOp module, llvm::StringRef name,
 struct AttentionShape {
   int64_t sequences = 0, length = 0, heads = 0, kvHeads = 0, headDim = 0;
   bool causal = false;
-  double dropout = 0;  ///< probability; 0 = no mask code at all
-  int64_t kvTile = 64; ///< keys per tile: part of the formula
+  double dropout = 0;    ///< probability; 0 = no mask code at all
+  bool takesRng = false; ///< an argument, used or not; dropout needs it
+  int64_t kvTile = 64;   ///< keys per tile: part of the formula
   mlir::Type elementType;
   /// Elements from one row to the next of q, k, v, o (dense: heads * headDim).
   int64_t qStride = 0, kStride = 0, vStride = 0, oStride = 0;
 };
 
-/// args: q, k, v, [rng if dropout > 0], o, lse. imm: RNG key, bits of the f64
+/// args: q, k, v, [rng if takesRng], o, lse. imm: RNG key, bits of the f64
 /// scale.
 KernelLaunch emitAttention(mlir::ModuleOp module, llvm::StringRef name,
                            const AttentionShape &shape);
