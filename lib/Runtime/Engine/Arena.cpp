@@ -35,11 +35,12 @@ Status Arena::map(int64_t bytes) {
                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (mapping_ == MAP_FAILED) {
     mapping_ = nullptr;
-    return Status(ExitCode::OverBudget,
-                  "cannot map the arena of " + std::to_string(bytes) +
-                      " bytes: " + errnoText(errno) +
-                      "; compile with a smaller --memory-budget or raise the "
-                      "limit (ulimit -v)");
+    return Status(
+        ExitCode::OverBudget,
+        "cannot map the arena of " + std::to_string(bytes) +
+            " bytes: " + errnoText(errno) +
+            "; compile with a smaller --batch or more --microbatches, "
+            "or raise the limit (ulimit -v)");
   }
   auto address = reinterpret_cast<uintptr_t>(mapping_);
   address = (address + hugePageBytes - 1) & ~uintptr_t(hugePageBytes - 1);
