@@ -1,0 +1,196 @@
+//===- MeasureAttention.cpp - Rates of generated attention ----------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A GPT-2 of three small layers is compiled for each length of sequence and
+// runs a few steps with --trace. In the trace of the last step the kernels of
+// attention, and the products of the feed-forward layers, are known by their
+// number of operations.
+//
+//===----------------------------------------------------------------------===//
+
+#include "MeasureAttention.h"
+
+#include "kiln/Compiler/Compile.h"
+#include "kiln/Runtime/Files/Json.h"
+#include "kiln/Runtime/Files/OutputFile.h"
+
+#include "llvm/ADT/ScopeExit.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/Program.h"
+
+#include <algorithm>
+#include <cmath>
+
+using namespace llvm;
+using namespace kiln;
+using nlohmann::json;
+
+static constexpr int64_t lengths[] = {64, 256, 1024};
+static constexpr int64_t heads = 4, headWidth = 64, width = heads * headWidth;
+static constexpr int repetitions = 3;
+
+namespace {
+
+/// One model, its executable and the times that its traces show.
+struct Trial {
+  int64_t length, sequences;
+  std::string executable;
+  std::vector<double> forward, backward, product;
+
+  double pairs() const { // of queries and keys, masked ones left out
+    return double(sequences * heads) * double(length) * double(length) / 2;
+  }
+  double forwardFlops() const { return 4.0 * headWidth * pairs(); }
+  double backwardFlops() const { return 10.0 * headWidth * pairs(); }
+  double productFlops() const {
+    return 8.0 * double(width * width) * double(length * sequences);
+  }
+};
+
+} // namespace
+
+static double median(std::vector<double> values) {
+  auto middle = values.begin() + std::ptrdiff_t(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+static Status build(Trial &trial, const std::string &directory,
+                    const MeasureOptions &options) {
+  std::string model = directory + "/model-" + std::to_string(trial.length);
+  if (std::error_code failure = sys::fs::create_directory(model))
+    return Status::error("cannot create '" + model + "': " + failure.message());
+  json config = {{"model_type", "gpt2"},
+                 {"vocab_size", 256},
+                 {"n_embd", width},
+                 {"n_head", heads},
+                 {"n_layer", 3},
+                 {"n_positions", trial.length},
+                 {"attn_pdrop", 0.0},
+                 {"embd_pdrop", 0.0},
+                 {"resid_pdrop", 0.0},
+                 {"layer_norm_epsilon", 1e-5},
+                 {"activation_function", "gelu_new"}};
+  if (Status status = writeFile(model + "/config.json", config.dump());
+      !status.ok())
+    return status;
+  CompileOptions compilation;
+  compilation.model = model;
+  compilation.output = trial.executable = model + "/train";
+  compilation.batch = trial.sequences;
+  compilation.clip = compilation.evaluation = false;
+  compilation.maxThreads = options.threads;
+  compilation.libraryDirectory = options.libraryDirectory;
+  if (compile(compilation) != ExitCode::Done)
+    return Status::error("cannot compile the model that measures attention");
+  // Any bytes will do.
+  return writeFile(model + "/data.txt",
+                   std::string(trial.length * trial.sequences + 1, 'a'));
+}
+
+static Status sample(Trial &trial, const MeasureOptions &options) {
+  std::string trace = trial.executable + ".trace.json";
+  std::string data =
+      (sys::path::parent_path(trial.executable) + "/data.txt").str();
+  std::string arguments[] = {trial.executable, "--data=" + data,
+                             "--trace=" + trace, "--steps=3",
+                             "--threads=" + std::to_string(options.threads)};
+  std::vector<StringRef> views(std::begin(arguments), std::end(arguments));
+  std::optional<StringRef> quiet[] = {StringRef(), StringRef(), StringRef()};
+  std::string error;
+  if (int code = sys::ExecuteAndWait(trial.executable, views, std::nullopt,
+                                     quiet, 0, 0, &error))
+    return Status::error("the executable that measures attention ended with " +
+                         std::to_string(code) +
+                         (error.empty() ? "" : ": " + error));
+  Result<json> document = readJsonFile(trace);
+  if (!document.ok())
+    return document.status();
+  for (const json &event : (*document)["traceEvents"]) {
+    if (event.value("ph", "") != "X")
+      continue;
+    double seconds = event.value("dur", 0.0) * 1e-6;
+    double flops = event["args"].value("flops", 0.0);
+    bool isProduct = event.value("cat", "") == "gemm";
+    if (seconds <= 0)
+      continue;
+    if (isProduct && flops == trial.productFlops())
+      trial.product.push_back(seconds);
+    else if (!isProduct && flops == trial.forwardFlops())
+      trial.forward.push_back(seconds);
+    else if (!isProduct && flops == trial.backwardFlops())
+      trial.backward.push_back(seconds);
+  }
+  if (trial.product.empty() || trial.forward.empty() || trial.backward.empty())
+    return Status::error("the trace that measures attention has none");
+  return Status();
+}
+
+/// What the figures say of the feed-forward layers' products: forward, input
+/// gradient and weight gradient of both layers.
+static double expectedProduct(const Machine &machine, const Trial &trial) {
+  int64_t tokens = trial.length * trial.sequences;
+  const int64_t shapes[][3] = {{tokens, 4 * width, width},
+                               {tokens, width, 4 * width},
+                               {width, 4 * width, tokens},
+                               {4 * width, width, tokens}};
+  const double occurrences[] = {2, 2, 1, 1};
+  double sum = 0;
+  for (int i = 0; i < 4; ++i)
+    sum +=
+        occurrences[i] * machine.gemmSeconds(NumberType::F32, 1, shapes[i][0],
+                                             shapes[i][1], shapes[i][2]);
+  return sum / 6;
+}
+
+Result<AttentionCurve> kiln::measureAttention(const Machine &machine,
+                                              const MeasureOptions &options) {
+  SmallString<128> directory;
+  if (std::error_code failure =
+          sys::fs::createUniqueDirectory("kiln-attention", directory))
+    return Status::error("cannot create a temporary folder: " +
+                         failure.message());
+  llvm::scope_exit cleanUp(
+      [&] { (void)sys::fs::remove_directories(directory); });
+  std::vector<Trial> trials;
+  for (int64_t length : lengths) {
+    // Enough heads for every thread.
+    int64_t sequences = std::max<int64_t>(
+        2048 / length, (2 * options.threads + heads - 1) / heads);
+    trials.push_back({length, sequences, "", {}, {}, {}});
+    if (Status status = build(trials.back(), directory.str().str(), options);
+        !status.ok())
+      return status;
+  }
+  for (int i = 0; i < repetitions; ++i)
+    for (Trial &trial : trials)
+      if (Status status = sample(trial, options); !status.ok())
+        return status;
+
+  AttentionCurve curve;
+  double peak = machine.gemmOf(NumberType::F32).peak();
+  for (const Trial &trial : trials) {
+    double drift = median(trial.product) / expectedProduct(machine, trial);
+    auto share = [&](double flops, const std::vector<double> &seconds,
+                     const std::vector<double> &before) {
+      double value = flops / median(seconds) * drift / peak;
+      // Noise may not give longer sequences less time.
+      if (!before.empty())
+        value = std::min(value, before.back() * double(trial.length) /
+                                    double(curve.sequence.back()));
+      return std::clamp(std::floor(value * 1000) / 1000, 0.01, 2.0);
+    };
+    double forward = share(trial.forwardFlops(), trial.forward, curve.forward);
+    double backward =
+        share(trial.backwardFlops(), trial.backward, curve.backward);
+    curve.forward.push_back(forward);
+    curve.backward.push_back(backward);
+    curve.sequence.push_back(trial.length);
+  }
+  return curve;
+}

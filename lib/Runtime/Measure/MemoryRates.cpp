@@ -1,0 +1,180 @@
+//===- MemoryRates.cpp - Rates of memory, vectors and copies --------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Memory: a triad (two arrays read, one written) by all threads, each on its
+// own part, over working sets from the first cache to beyond the last. Vectors:
+// a polynomial of data in the first cache, which is what exp and its kin are.
+// Copies: one thread, as an offload does, alone and two at once.
+//
+//===----------------------------------------------------------------------===//
+
+#include "MemoryRates.h"
+#include "ProductRates.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <cstring>
+#include <mutex>
+#include <thread>
+
+namespace kiln {
+
+// The runtime is built for the least processor, kernels are not.
+#if defined(__x86_64__)
+#define KILN_EVERY_VECTOR                                                      \
+  __attribute__((target_clones("avx512f", "arch=haswell", "default")))
+#else
+#define KILN_EVERY_VECTOR
+#endif
+
+KILN_EVERY_VECTOR
+void triad(float *__restrict to, const float *__restrict x,
+           const float *__restrict y, int64_t begin, int64_t end) {
+  for (int64_t i = begin; i < end; ++i)
+    to[i] = x[i] + 0.5f * y[i];
+}
+
+static constexpr int degree = 16;
+
+KILN_EVERY_VECTOR
+void polynomial(float *values, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) {
+    float x = values[i], sum = 0.25f;
+    for (int term = 0; term < degree; ++term)
+      sum = sum * x + 0.01f;
+    values[i] = sum;
+  }
+}
+
+/// A thread that waits for work, as the one for copies does.
+struct MemoryRates::Partner {
+  Partner() : thread([this] { loop(); }) {}
+  ~Partner() {
+    give(nullptr);
+    thread.join();
+  }
+  void give(std::function<void()> work) {
+    std::lock_guard<std::mutex> lock(mutex);
+    task = std::move(work);
+    state = Given;
+    changed.notify_one();
+  }
+  void wait() {
+    std::unique_lock<std::mutex> lock(mutex);
+    changed.wait(lock, [&] { return state == Done; });
+  }
+  void loop() {
+    for (;;) {
+      std::unique_lock<std::mutex> lock(mutex);
+      changed.wait(lock, [&] { return state == Given; });
+      if (!task)
+        return;
+      task();
+      state = Done;
+      changed.notify_one();
+    }
+  }
+
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::function<void()> task;
+  enum { Idle, Given, Done } state = Idle;
+  std::thread thread;
+};
+
+static constexpr int64_t vectorElements = 2048; ///< a thread's, 8 KiB
+
+MemoryRates::MemoryRates(int64_t memoryBytes, ThreadTeam &team,
+                         Sampler &sampler)
+    : sampler_(sampler), partner_(std::make_unique<Partner>()) {
+  int64_t most = std::min<int64_t>(int64_t(256) << 20, memoryBytes / 16);
+  for (int64_t size = int64_t(64) << 10; size <= most; size *= 4)
+    sizes_.push_back(size);
+  // Values that stay normal numbers.
+  data_.assign(std::size_t(sizes_.back()) / sizeof(float), 0.5f);
+  float *data = data_.data();
+  for (int64_t size : sizes_) {
+    int64_t part = size / 3 / int64_t(sizeof(float));
+    // Many passes make up for waking the team. The parts of all threads begin
+    // anew in each pass.
+    bandwidth_.push_back(sampler.add([=, &team](int64_t count) {
+      team.forEachPart(team.size(), [&](int64_t begin, int64_t end, int) {
+        for (int64_t pass = 0; pass < count; ++pass)
+          triad(data, data + part, data + 2 * part, part * begin / team.size(),
+                part * end / team.size());
+      });
+    }));
+  }
+  launch_ = sampler.add([&team](int64_t count) {
+    for (int64_t i = 0; i < count; ++i)
+      team.forEachPart(team.size(), [](int64_t, int64_t, int) {});
+  });
+  vectorOperations_ = 2.0 * degree * double(vectorElements) * team.size();
+  vector_ = sampler.add([&team](int64_t count) {
+    team.forEachPart(team.size(), [&](int64_t begin, int64_t end, int) {
+      std::vector<float> values(std::size_t(vectorElements * (end - begin)),
+                                0.5f);
+      for (int64_t pass = 0; pass < count; ++pass)
+        polynomial(values.data(), int64_t(values.size()));
+    });
+  });
+  copyBytes_ = sizes_.back() / 4;
+  // Two arrays for each of two copies.
+  char *bytes = reinterpret_cast<char *>(data);
+  int64_t quarter = copyBytes_;
+  copy_ = sampler.add([=](int64_t count) {
+    for (int64_t i = 0; i < count; ++i)
+      std::memcpy(bytes, bytes + quarter, std::size_t(quarter));
+  });
+  copyBoth_ = sampler.add([=](int64_t count) {
+    for (int64_t i = 0; i < count; ++i) {
+      partner_->give([=] {
+        std::memcpy(bytes + 2 * quarter, bytes + 3 * quarter,
+                    std::size_t(quarter));
+      });
+      std::memcpy(bytes, bytes + quarter, std::size_t(quarter));
+      partner_->wait();
+    }
+  });
+  handOver_ = sampler.add([this](int64_t count) {
+    for (int64_t i = 0; i < count; ++i) {
+      partner_->give([] {});
+      partner_->wait();
+    }
+  });
+}
+
+MemoryRates::~MemoryRates() = default;
+
+std::string MemoryRates::json() const {
+  std::string sizes, rates;
+  double last = 0;
+  for (std::size_t i = 0; i < sizes_.size(); ++i) {
+    double rate = double(sizes_[i] / 12 * 12) / sampler_.seconds(bandwidth_[i]);
+    // Noise may not give more bytes less time.
+    if (i > 0)
+      rate = std::min(rate, last * double(sizes_[i]) / double(sizes_[i - 1]));
+    last = roundedDown(rate);
+    sizes += (i ? ", " : "") + std::to_string(sizes_[i]);
+    rates += (i ? ", " : "") + numberText(last);
+  }
+  double copy = sampler_.seconds(copy_);
+  std::string rate = numberText(roundedDown(double(copyBytes_) / copy));
+  // Two copies at once as fast as one: the directions do not share a rate.
+  bool duplex = sampler_.seconds(copyBoth_) < 1.25 * copy;
+  return "\"launch_s\": " + numberText(roundedDown(sampler_.seconds(launch_))) +
+         ", \"vector_flop_per_s\": " +
+         numberText(
+             roundedDown(vectorOperations_ / sampler_.seconds(vector_))) +
+         ", \"bandwidth\": {\"bytes\": [" + sizes + "], \"bytes_per_s\": [" +
+         rates + "]}, \"link\": {\"to_host_bytes_per_s\": " + rate +
+         ", \"to_device_bytes_per_s\": " + rate + ", \"latency_s\": " +
+         numberText(roundedDown(sampler_.seconds(handOver_))) +
+         ", \"duplex\": " + (duplex ? "true" : "false") + "}";
+}
+
+} // namespace kiln

@@ -1,0 +1,150 @@
+//===- ProductRates.cpp - Rates of matrix products ------------------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "ProductRates.h"
+
+#include "kiln/Planner/ProductGrid.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+
+namespace kiln {
+
+/// A rate is nearly constant once every dimension is past a few hundred.
+static constexpr std::array<int64_t, 7> axis = {1, 16, 64, 128, 256, 512, 2048};
+static constexpr std::size_t points = axis.size();
+static constexpr std::size_t kinds = 3;
+
+template <typename Real> static void fill(std::vector<char> &bytes) {
+  auto *values = reinterpret_cast<Real *>(bytes.data());
+  uint32_t state = 1;
+  for (std::size_t i = 0; i < bytes.size() / sizeof(Real); ++i) {
+    state = state * 1664525u + 1013904223u;
+    values[i] = Real(state >> 8) / Real(1 << 24) - Real(0.5);
+  }
+}
+
+ProductRates::ProductRates(TensorType type, ThreadTeam &team, Sampler &sampler)
+    : type_(type), team_(team), sampler_(sampler) {
+  std::size_t bytes = std::size_t(axis.back() * axis.back()) *
+                      std::size_t(tensorTypeBits(type)) / 8;
+  for (std::vector<char> *operand : {&a_, &b_, &c_}) {
+    operand->resize(bytes);
+    type == TensorType::F64 ? fill<double>(*operand) : fill<float>(*operand);
+  }
+  for (int64_t m : axis)
+    for (int64_t n : axis)
+      for (int64_t k : axis)
+        for (std::size_t kind = 0; kind < kinds; ++kind)
+          subjects_.push_back(sampler.add([=](int64_t count) {
+            for (int64_t i = 0; i < count; ++i)
+              multiply(kind, m, n, k);
+          }));
+}
+
+/// As the command table does.
+void ProductRates::multiply(std::size_t kind, int64_t m, int64_t n, int64_t k) {
+  GemmCall whole{};
+  whole.type = type_;
+  whole.transA = kind == 2;
+  whole.transB = kind == 1;
+  whole.k = k;
+  whole.lda = whole.transA ? m : k;
+  whole.ldb = whole.transB ? k : n;
+  whole.ldc = n;
+  auto [gridM, gridN] = chooseProductGrid(m, n, k, whole.transA, team_.size());
+  int64_t element = tensorTypeBits(type_) / 8;
+  auto tile = [&, gridM = gridM, gridN = gridN](int64_t index) {
+    GemmCall call = whole;
+    int64_t row = tileBegin(m, gridM, index / gridN);
+    int64_t column = tileBegin(n, gridN, index % gridN);
+    call.m = tileBegin(m, gridM, index / gridN + 1) - row;
+    call.n = tileBegin(n, gridN, index % gridN + 1) - column;
+    if (call.m == 0 || call.n == 0)
+      return;
+    call.a = a_.data() + element * row * (call.transA ? 1 : call.lda);
+    call.b = b_.data() + element * column * (call.transB ? call.ldb : 1);
+    call.c = c_.data() + element * (row * call.ldc + column);
+    gemm(call);
+  };
+  team_.forEachPart(gridM * gridN, [&](int64_t begin, int64_t end, int) {
+    for (int64_t index = begin; index < end; ++index)
+      tile(index);
+  });
+}
+
+/// Two tables between which noise lies: the longest time of any smaller product
+/// and the shortest of any larger one. Neither gives a larger product less
+/// time, nor does their geometric mean.
+static std::vector<double> inOrder(const std::vector<double> &seconds) {
+  constexpr std::size_t strides[3] = {points * points, points, 1};
+  std::vector<double> below = seconds, above = seconds, mean(seconds.size());
+  for (std::size_t index = 0; index < seconds.size(); ++index)
+    for (std::size_t stride : strides)
+      if (index / stride % points > 0)
+        below[index] = std::max(below[index], below[index - stride]);
+  for (std::size_t index = seconds.size(); index-- > 0;)
+    for (std::size_t stride : strides)
+      if (index / stride % points + 1 < points)
+        above[index] = std::min(above[index], above[index + stride]);
+  for (std::size_t index = 0; index < seconds.size(); ++index)
+    mean[index] = std::sqrt(below[index] * above[index]);
+  return mean;
+}
+
+std::string ProductRates::json() const {
+  std::vector<double> seconds;
+  for (std::size_t index = 0; index < subjects_.size(); index += kinds) {
+    double sum = 0;
+    for (std::size_t kind = 0; kind < kinds; ++kind)
+      sum += sampler_.seconds(subjects_[index + kind]);
+    seconds.push_back(sum / kinds);
+  }
+  seconds = inOrder(seconds);
+
+  std::string sizes, rows;
+  for (int64_t size : axis)
+    sizes += (sizes.empty() ? "" : ", ") + std::to_string(size);
+  for (std::size_t index = 0; index < seconds.size(); ++index) {
+    std::size_t m = index / points / points, n = index / points % points,
+                k = index % points;
+    double flops = 2.0 * double(axis[m]) * double(axis[n]) * double(axis[k]);
+    // Digits that are dropped may not upset the order.
+    double least = 0;
+    if (m > 0)
+      least = std::max(least, seconds[index - points * points]);
+    if (n > 0)
+      least = std::max(least, seconds[index - points]);
+    if (k > 0)
+      least = std::max(least, seconds[index - 1]);
+    double rate = roundedDown(flops / std::max(seconds[index], least));
+    seconds[index] = flops / rate;
+    if (k == 0)
+      rows += n == 0 ? (index ? "], [[" : "[[") : ", [";
+    rows += (k ? ", " : "") + numberText(rate);
+    if (k + 1 == points)
+      rows += "]";
+  }
+  return "{\"m\": [" + sizes + "], \"n\": [" + sizes + "], \"k\": [" + sizes +
+         "], \"flop_per_s\": [" + rows + "]]}";
+}
+
+double roundedDown(double value) {
+  // By way of text: the nearest number to four decimal digits prints as them.
+  int exponent = int(std::floor(std::log10(value))) - 3;
+  auto digits = int64_t(std::floor(value / std::pow(10.0, exponent)));
+  return std::stod(std::to_string(digits) + "e" + std::to_string(exponent));
+}
+
+std::string numberText(double value) {
+  char text[32];
+  return {text, std::to_chars(text, text + sizeof text, value).ptr};
+}
+
+} // namespace kiln

@@ -1,0 +1,129 @@
+//===- Sampler.cpp - Times of many things, taking turns -------------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Sampler.h"
+
+#include <algorithm>
+#include <chrono>
+#include <fstream>
+#include <string>
+#include <sys/resource.h>
+#include <unistd.h>
+
+namespace kiln {
+
+/// A sample is long against the clock and a wake-up of the team.
+static constexpr double sampleSeconds = 100e-6;
+static constexpr int64_t maxCount = 1 << 20;
+/// The kernel counts the use of processors in ticks of 10 ms, so samples are
+/// judged by windows of several ticks.
+static constexpr double windowSeconds = 0.1;
+/// Processors that others may use during a window that counts.
+static constexpr double othersAllowed = 0.1;
+
+double now() {
+  using namespace std::chrono;
+  return duration<double>(steady_clock::now().time_since_epoch()).count();
+}
+
+/// Processor seconds used by everybody but this process since boot.
+static double usedByOthers() {
+  std::ifstream file("/proc/stat");
+  std::string word;
+  file >> word;
+  double ticks = 0;
+  for (int i = 0; i < 8; ++i) {
+    double value = 0;
+    file >> value;
+    // Neither idle nor waiting for a disk; stolen time counts.
+    if (i != 3 && i != 4)
+      ticks += value;
+  }
+  rusage use{};
+  getrusage(RUSAGE_SELF, &use);
+  double own = double(use.ru_utime.tv_sec + use.ru_stime.tv_sec) +
+               1e-6 * double(use.ru_utime.tv_usec + use.ru_stime.tv_usec);
+  return ticks / double(sysconf(_SC_CLK_TCK)) - own;
+}
+
+std::size_t Sampler::add(std::function<void(int64_t)> work) {
+  subjects_.push_back({std::move(work), 1, {}, {}});
+  return subjects_.size() - 1;
+}
+
+/// Finds how often the work is to be repeated; also its warm-up.
+void Sampler::calibrate(Subject &subject) {
+  subject.work(1);
+  for (;;) {
+    double start = now();
+    subject.work(subject.count);
+    double elapsed = now() - start;
+    if (elapsed >= sampleSeconds / 2 || subject.count >= maxCount)
+      return;
+    double factor = sampleSeconds / std::max(elapsed, 1e-8);
+    subject.count =
+        int64_t(double(subject.count) * std::clamp(factor, 2.0, 1000.0));
+  }
+}
+
+void Sampler::run(double seconds, const std::function<void(double)> &progress) {
+  double start = now(), end = start + seconds;
+  for (Subject &subject : subjects_)
+    calibrate(subject);
+  std::vector<std::pair<Subject *, double>> window;
+  double windowStart = now(), others = usedByOthers();
+  auto closeWindow = [&] {
+    double elapsed = now() - windowStart, used = usedByOthers();
+    // Two ticks more, by which the counters may be late.
+    bool quiet = used - others <= othersAllowed * elapsed + 0.021;
+    for (auto [subject, time] : window)
+      (quiet ? subject->quiet : subject->disturbed).push_back(time);
+    window.clear();
+    windowStart = now();
+    others = used;
+  };
+  for (bool more = true; more; ++rounds_) {
+    for (Subject &subject : subjects_) {
+      if (rounds_ > 0 && now() >= end) {
+        more = false;
+        break;
+      }
+      double sampleStart = now();
+      subject.work(subject.count);
+      double time = now() - sampleStart;
+      window.push_back({&subject, time / double(subject.count)});
+      // A disturbance while calibrating made it look slower than it is.
+      if (time < sampleSeconds / 2 && subject.count < maxCount)
+        subject.count *= 2;
+      if (now() - windowStart >= windowSeconds)
+        closeWindow();
+    }
+    progress(std::min(1.0, (now() - start) / seconds));
+    more &= now() < end;
+  }
+  closeWindow();
+}
+
+double Sampler::seconds(std::size_t number) const {
+  const Subject &subject = subjects_[number];
+  // Others only ever make it slower.
+  if (subject.quiet.empty())
+    return *std::min_element(subject.disturbed.begin(),
+                             subject.disturbed.end());
+  std::vector<double> times = subject.quiet;
+  auto middle = times.begin() + std::ptrdiff_t(times.size() / 2);
+  std::nth_element(times.begin(), middle, times.end());
+  return *middle;
+}
+
+double Sampler::disturbedShare() const {
+  auto count = std::count_if(subjects_.begin(), subjects_.end(),
+                             [](const Subject &s) { return s.quiet.empty(); });
+  return subjects_.empty() ? 0 : double(count) / double(subjects_.size());
+}
+
+} // namespace kiln
