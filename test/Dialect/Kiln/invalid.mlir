@@ -263,8 +263,16 @@ kiln.program @f(%a: tensor<4x8xf32>, %b: tensor<8x4xf64>) attributes {kind = #ki
 // -----
 
 kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @+1 {{grid is [1, 0], expected two positive numbers}}
+  // expected-error @+1 {{grid is [1, 0], expected tiles over 4 rows and 4 columns}}
   %0 = kiln.matmul %x, %x trans_b {grid = array<i64: 1, 0>} : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x4xf32>
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<forward>} {
+  // expected-error @+1 {{grid is [8, 1], expected tiles over 4 rows and 4 columns}}
+  %0 = kiln.matmul %x, %x trans_b {grid = array<i64: 8, 1>} : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x4xf32>
   kiln.return
 }
 
@@ -695,6 +703,17 @@ kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train
 kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train>} {
   // expected-error @+1 {{of family row needs a space of rows and columns}}
   %0 = kiln.dispatch row(%x) : (tensor<4x8xf32>) -> tensor<4x8xf32> {
+  ^bb0(%p: tensor<4x8xf32>):
+    kiln.yield %p : tensor<4x8xf32>
+  }
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train>} {
+  // expected-error @+1 {{of family permute needs a body of one op of this family}}
+  %0 = kiln.dispatch permute(%x) : (tensor<4x8xf32>) -> tensor<4x8xf32> {
   ^bb0(%p: tensor<4x8xf32>):
     kiln.yield %p : tensor<4x8xf32>
   }

@@ -235,9 +235,11 @@ LogicalResult MatmulOp::verify() {
       failed(checkShape(*this, "accumulate", getAccumulate(), shape, getA())))
     return failure();
   if (auto grid = getGrid())
-    if (grid->size() != 2 || (*grid)[0] < 1 || (*grid)[1] < 1)
+    if (grid->size() != 2 || (*grid)[0] < 1 || (*grid)[1] < 1 ||
+        (*grid)[0] > getM() || (*grid)[1] > getN())
       return emitOpError("grid is ")
-             << toString(*grid) << ", expected two positive numbers";
+             << toString(*grid) << ", expected tiles over " << getM()
+             << " rows and " << getN() << " columns";
   return success();
 }
 
@@ -595,10 +597,28 @@ LogicalResult RecomputeOp::verifyRegions() {
   return checkIsolatedRegion(*this);
 }
 
+/// A kernel of another family than row is one op, whose results it yields.
+static LogicalResult checkSingleOp(DispatchOp dispatch) {
+  Block &body = dispatch.getBody().front();
+  auto op = dyn_cast<DispatchableOpInterface>(body.front());
+  if (!op || op.getFamily() != dispatch.getFamily() ||
+      op->getNextNode() != body.getTerminator() ||
+      op->getResults() != body.getTerminator()->getOperands())
+    return dispatch.emitOpError("of family ")
+           << stringifyFamily(dispatch.getFamily())
+           << " needs a body of one op of this family";
+  return success();
+}
+
 LogicalResult DispatchOp::verifyRegions() {
-  if (getFamily() == Family::Row && (!getSpace() || getSpace()->size() != 2))
+  if (failed(checkIsolatedRegion(*this)))
+    return failure();
+  if (getFamily() != Family::Row)
+    return checkSingleOp(*this);
+  auto space = getSpace();
+  if (!space || space->size() != 2 || (*space)[0] < 1 || (*space)[1] < 1)
     return emitOpError("of family row needs a space of rows and columns");
-  return checkIsolatedRegion(*this);
+  return success();
 }
 
 #define GET_OP_CLASSES
