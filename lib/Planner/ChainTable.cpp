@@ -24,10 +24,8 @@ Table::Table(const View &view, const Grid &grid)
 
 uint64_t Table::effortPerSlot(const View &view) {
   uint64_t effort = 0;
-  view.forEachSegment([&](const Segment &segment) {
-    if (segment.first < segment.end)
-      view.forEachChoice(segment, [&](const Choice &) { ++effort; });
-  });
+  view.forEachSegment(
+      [&](const Segment &segment) { effort += view.numChoices(segment); });
   return effort;
 }
 

@@ -31,10 +31,13 @@ struct Grid {
   int64_t slot = 1;
   int64_t rest = 0;
   int32_t slots = 0;
-  bool roundUp = true;
+  enum class Rounding { Up, Nearest, Down } rounding = Rounding::Up;
 
   int32_t round(int64_t bytes) const {
-    int64_t count = (bytes + (roundUp ? slot - 1 : 0)) / slot;
+    int64_t more = rounding == Rounding::Up        ? slot - 1
+                   : rounding == Rounding::Nearest ? slot / 2
+                                                   : 0;
+    int64_t count = (bytes + more) / slot;
     return static_cast<int32_t>(std::min<int64_t>(count, slots + 1));
   }
   /// The fewest slots that hold these bytes.

@@ -20,17 +20,19 @@ View::View(const Chain &chain, const ChainOptions &settings, size_t maxPending,
     value.push_back(chain.value(i));
     gradient.push_back(chain.gradient(i));
   }
+  pendingBefore.push_back(0);
   for (int32_t i = 0; i < chain.size(); ++i) {
     addStage(chain, i, settings);
     addPending(i, maxPending, relaxed);
+    pendingBefore.push_back(pendingBefore.back() + pending[i].size());
   }
   numberSegments(chain);
 }
 
 /// Nothing is lost when `worse` is never used. Equal options keep the first.
 static bool dominates(const Option &better, const Option &worse) {
-  return better.saved <= worse.saved && better.time <= worse.time &&
-         better.saveNeed <= worse.saveNeed &&
+  return better.saved <= worse.saved && better.forward <= worse.forward &&
+         better.time <= worse.time && better.saveNeed <= worse.saveNeed &&
          better.saveDropNeed <= worse.saveDropNeed &&
          better.backwardNeed <= worse.backwardNeed;
 }
@@ -51,6 +53,7 @@ void View::addStage(const Chain &chain, int32_t i,
       continue;
     Option option;
     option.saved = given.saved;
+    option.forward = given.forward;
     option.time = given.forward + given.backward;
     int64_t during = given.saved + given.forwardWorkspace;
     option.saveNeed = std::max(given.saved, during);

@@ -32,6 +32,7 @@ namespace kiln::chain {
 
 struct Option {
   int64_t saved = 0;
+  double forward = 0;
   double time = 0; // forward and backward
   /// Peak of the forward pass besides what waits: without a_i, where it is kept
   /// for others, and with a_i, where it is dropped.
@@ -102,6 +103,14 @@ public:
   template <typename Visitor>
   void forEachChoice(const Segment &segment, Visitor visit) const;
 
+  size_t numChoices(const Segment &segment) const {
+    auto [first, end, tail] = segment;
+    if (first == end)
+      return 0;
+    return options[first].size() + (end - first - (tail == 0)) +
+           pendingBefore[end] - pendingBefore[first + 1];
+  }
+
   /// Calls visit(segment) once for each number, left and right ones before
   /// those that they are parts of.
   template <typename Visitor> void forEachSegment(Visitor visit) const;
@@ -135,6 +144,8 @@ private:
   /// Peaks of ForwardCheckpoint(i) without a_i, of ForwardDrop(i) with a_i.
   std::vector<int64_t> checkpointNeeds, dropNeeds;
   size_t tailStride = 1;
+  /// How many pending options the stages before i have.
+  std::vector<size_t> pendingBefore;
   std::vector<int32_t> numbers;
   int32_t segmentCount = 0;
 };
@@ -187,10 +198,11 @@ void View::forEachChoice(const Segment &segment, Visitor visit) const {
 
 template <typename Visitor> void View::forEachSegment(Visitor visit) const {
   std::vector<bool> done(segmentCount, false);
-  for (int32_t length = 0; length <= size(); ++length) {
-    for (int32_t first = 0; first + length <= size(); ++first) {
-      for (int32_t tail = 0; tail < numTails(first + length); ++tail) {
-        Segment segment{first, first + length, tail};
+  // Right segments end where theirs do, so they stay in the cache.
+  for (int32_t end = 0; end <= size(); ++end) {
+    for (int32_t first = end; first >= 0; --first) {
+      for (int32_t tail = 0; tail < numTails(end); ++tail) {
+        Segment segment{first, end, tail};
         if (!done[number(segment)])
           visit(segment);
         done[number(segment)] = true;
