@@ -7,6 +7,7 @@ add_library(KilnTraining STATIC
   Training/Driver.cpp
   Training/Engine.cpp
   Training/Generate.cpp
+  Training/Lockstep.cpp
   Training/MemoryCheck.cpp
   Training/Options.cpp
   Training/ProcessMemory.cpp
@@ -15,6 +16,7 @@ add_library(KilnTraining STATIC
   Training/Schedule.cpp
   Training/Signals.cpp
   Training/States.cpp
+  Training/StepTensors.cpp
   Training/Trace.cpp
   Training/TrainingRun.cpp)
 target_include_directories(KilnTraining SYSTEM PRIVATE ${KILN_CLI11_INCLUDE})

@@ -51,6 +51,12 @@ public:
 
   Status run(size_t program) override;
   Status runTraced(size_t program, std::vector<TraceEvent> &events) override;
+  Status
+  runObserved(size_t program,
+              const std::function<void(const OpResult &)> &observe) override {
+    observeOps(file_.programs[program], arena_, tables_[program], observe);
+    return Status();
+  }
   void forEachPart(
       int64_t count,
       const std::function<void(int64_t begin, int64_t end)> &body) override {
@@ -100,26 +106,6 @@ private:
 };
 
 } // namespace
-
-static const char *commandKindName(Command::Kind kind) {
-  switch (kind) {
-  case Command::Kind::Launch:
-    return "launch";
-  case Command::Kind::MultiLaunch:
-    return "multi_launch";
-  case Command::Kind::Gemm:
-    return "gemm";
-  case Command::Kind::LoopBegin:
-    return "loop_begin";
-  case Command::Kind::LoopEnd:
-    return "loop_end";
-  case Command::Kind::Fill:
-    return "fill";
-  case Command::Kind::Copy:
-    return "copy";
-  }
-  return "unknown";
-}
 
 void TraceObserver::after(size_t index, int64_t iteration) {
   const Command &command = program_.commands[index];

@@ -17,9 +17,8 @@ namespace kiln {
 /// Beyond this a trace helps nobody.
 static constexpr int64_t largestTrace = int64_t(256) << 20;
 
-/// The slots of a program that one command writes.
-static std::vector<size_t> writtenSlots(const Program &program, size_t index) {
-  const Command &command = program.commands[index];
+/// Where one command writes.
+static std::vector<Ref> writtenRefs(const Command &command) {
   std::vector<Ref> refs;
   switch (command.kind) {
   case Command::Kind::Launch:
@@ -42,16 +41,24 @@ static std::vector<size_t> writtenSlots(const Program &program, size_t index) {
   case Command::Kind::LoopEnd:
     break;
   }
+  return refs;
+}
+
+/// Whether a reference of command `index` lies in `slot`.
+static bool liesIn(const Slot &slot, const Ref &ref, size_t index) {
+  return slot.first <= int64_t(index) && int64_t(index) <= slot.last &&
+         slot.offset <= ref.offset && ref.offset < slot.offset + slot.bytes;
+}
+
+/// The slots of a program that one command writes.
+static std::vector<size_t> writtenSlots(const Program &program, size_t index) {
+  std::vector<Ref> refs = writtenRefs(program.commands[index]);
   std::vector<size_t> slots;
-  for (size_t i = 0; i < program.slots.size(); ++i) {
-    const Slot &slot = program.slots[i];
-    bool alive = slot.first <= int64_t(index) && int64_t(index) <= slot.last;
-    auto inside = [&](const Ref &ref) {
-      return slot.offset <= ref.offset && ref.offset < slot.offset + slot.bytes;
-    };
-    if (alive && std::any_of(refs.begin(), refs.end(), inside))
+  for (size_t i = 0; i < program.slots.size(); ++i)
+    if (std::any_of(refs.begin(), refs.end(), [&](const Ref &ref) {
+          return liesIn(program.slots[i], ref, index);
+        }))
       slots.push_back(i);
-  }
   return slots;
 }
 
@@ -110,6 +117,58 @@ private:
 };
 
 } // namespace
+
+namespace {
+
+/// What commands write, worked out before the run.
+class OpWatcher final : public CommandTable::Observer {
+public:
+  OpWatcher(const Program &program, const Arena &arena,
+            const std::function<void(const OpResult &)> &observe);
+  void after(size_t command, int64_t iteration) override;
+
+private:
+  const Program &program_;
+  const Arena &arena_;
+  const std::function<void(const OpResult &)> &observe_;
+  std::vector<std::vector<size_t>> slots_; ///< Per command.
+  std::vector<bool> whole_;                ///< Per slot.
+};
+
+} // namespace
+
+OpWatcher::OpWatcher(const Program &program, const Arena &arena,
+                     const std::function<void(const OpResult &)> &observe)
+    : program_(program), arena_(arena), observe_(observe),
+      whole_(program.slots.size(), true) {
+  for (size_t i = 0; i < program.commands.size(); ++i) {
+    slots_.push_back(writtenSlots(program, i));
+    for (const Ref &ref : writtenRefs(program.commands[i]))
+      for (size_t slot : slots_.back())
+        if (liesIn(program.slots[slot], ref, i) &&
+            (ref.offset != program.slots[slot].offset || ref.stride != 0))
+          whole_[slot] = false;
+  }
+}
+
+void OpWatcher::after(size_t command, int64_t iteration) {
+  const Command &info = program_.commands[command];
+  if (info.kind == Command::Kind::LoopEnd)
+    return;
+  for (size_t index : slots_[command]) {
+    const Slot &slot = program_.slots[index];
+    observe_({command, commandKindName(info.kind), info.name, iteration,
+              slot.name, arena_.data() + slot.offset, slot.bytes,
+              whole_[index]});
+  }
+}
+
+void observeOps(const Program &program, const Arena &arena, CommandTable &table,
+                const std::function<void(const OpResult &)> &observe) {
+  OpWatcher watcher(program, arena, observe);
+  DenormalsFlushed flushed;
+  table.run(&watcher);
+}
 
 Status traceOps(const ProgramFile &file, const Arena &arena,
                 std::vector<CommandTable> &tables,

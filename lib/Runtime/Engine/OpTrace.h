@@ -8,7 +8,7 @@
 // --check-ops: runs every program once and writes down the arena before it and,
 // after every command, the slots that the command wrote. `kiln-run
 // --check-trace` repeats the commands from that. The format is in
-// docs/check-ops.md.
+// docs/check-ops.md. observeOps shows the same to a caller in this process.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,6 +17,7 @@
 
 #include "Arena.h"
 #include "CommandTable.h"
+#include "kiln/Runtime/Engine/Engine.h"
 
 #include <functional>
 #include <string>
@@ -30,6 +31,10 @@ Status traceOps(const ProgramFile &file, const Arena &arena,
                 std::vector<CommandTable> &tables,
                 const std::function<Status(size_t)> &prepare,
                 const std::string &path);
+
+/// Runs `program` and shows `observe` every buffer that a command wrote.
+void observeOps(const Program &program, const Arena &arena, CommandTable &table,
+                const std::function<void(const OpResult &)> &observe);
 
 } // namespace kiln
 

@@ -171,6 +171,21 @@ std::optional<TensorType> kiln::parseProgramType(std::string_view name) {
 
 unsigned kiln::tensorTypeBits(TensorType type) { return facts(type).bits; }
 
+double kiln::spacingAtOne(TensorType type) {
+  switch (type) {
+  case TensorType::F64:
+    return 0x1p-52;
+  case TensorType::F32:
+    return 0x1p-23;
+  case TensorType::F16:
+    return 0x1p-10;
+  case TensorType::BF16:
+    return 0x1p-7;
+  default:
+    return 0;
+  }
+}
+
 bool kiln::isConvertible(TensorType from, TensorType to) {
   return from == to ? tensorTypeBits(from) % 8 == 0
                     : isNumber(from) && isFloat(to);

@@ -9,6 +9,7 @@
 
 #include "Describe.h"
 #include "Generate.h"
+#include "Lockstep.h"
 #include "MemoryCheck.h"
 #include "ProcessMemory.h"
 #include "Signals.h"
@@ -244,6 +245,8 @@ Status Driver::trainAndGenerate() {
     status = initialiseWeights();
   if (!status.ok())
     return status;
+  if (options_.lockstep >= 0)
+    return serveLockstep(engine_, run, options_);
   logStart();
   status = run.run();
   progress_ = run.progress();

@@ -29,6 +29,7 @@ private:
   void addRecordFlags();
   Status check() const;
   Status checkRates() const;
+  Status checkLockstep() const;
   bool given(const char *flag) const { return app_.count(flag) > 0; }
   /// An error unless `flag` comes with `other`.
   Status needs(const char *flag, const char *other, bool present) const;
@@ -167,6 +168,10 @@ void FlagParser::addRecordFlags() {
   app_.add_option("--check-ops", options_.checkOps,
                   "Run every program once and write what each op computed "
                   "here, for kiln-run --check-trace; then leave");
+  // Not for people: docs/kiln-diff.md.
+  app_.add_option("--lockstep", options_.lockstep)
+      ->check(atLeast(0))
+      ->group("");
   app_.add_option("--generate", options_.generate,
                   "Generate N tokens (after training, if any)")
       ->check(atLeast(1));
@@ -220,6 +225,18 @@ Status FlagParser::checkRates() const {
   return Status();
 }
 
+/// kiln-diff asks for every step itself, and for nothing else.
+Status FlagParser::checkLockstep() const {
+  if (options_.steps == 0)
+    return usage("--lockstep needs --steps of at least 1");
+  for (const char *flag : {"--save", "--log", "--tensorboard", "--trace",
+                           "--dump-gradients", "--val-data", "--describe",
+                           "--check-memory", "--check-ops", "--generate"})
+    if (given(flag))
+      return usage(std::string(flag) + " cannot be compared step by step");
+  return Status();
+}
+
 Status FlagParser::check() const {
   bool valData = given("--val-data"), save = given("--save");
   bool generate = given("--generate");
@@ -251,6 +268,11 @@ Status FlagParser::check() const {
   if (!given("--steps") && !options_.describe && !options_.checkMemory &&
       options_.checkOps.empty() && !generate)
     return usage("--steps is required");
+  if (given("--lockstep")) {
+    Status status = checkLockstep();
+    if (!status.ok())
+      return status;
+  }
   return checkRates();
 }
 

@@ -95,9 +95,7 @@ Status TrainingRun::checkFinite(const StepRecord &record) const {
                     "; lower --lr, or add --warmup-steps or --grad-clip");
 }
 
-Status TrainingRun::runProgram(bool traced) {
-  if (!traced)
-    return engine_.run(train_->program());
+Status TrainingRun::runTraced() {
   std::vector<TraceEvent> events;
   Status status = engine_.runTraced(train_->program(), events);
   if (!status.ok())
@@ -108,7 +106,8 @@ Status TrainingRun::runProgram(bool traced) {
                              events));
 }
 
-Status TrainingRun::trainStep() {
+Result<StepRecord>
+TrainingRun::computeStep(const std::function<Status(size_t program)> &compute) {
   using Clock = std::chrono::steady_clock;
   Clock::time_point start = Clock::now();
   StepRecord record;
@@ -120,8 +119,7 @@ Status TrainingRun::trainStep() {
   if (!targets.ok())
     return targets.status();
   train_->writeUpdate(record.rate, record.step, options_.gradClip);
-  bool traced = !options_.trace.empty() && record.step == options_.steps;
-  Status status = runProgram(traced);
+  Status status = compute(train_->program());
   if (!status.ok())
     return status;
   record.loss = train_->loss();
@@ -130,17 +128,27 @@ Status TrainingRun::trainStep() {
   double seconds = std::chrono::duration<double>(Clock::now() - start).count();
   record.milliseconds = seconds * 1e3;
   record.tokensPerSecond = double(*targets) / seconds;
-
-  if (!options_.dumpGradients.empty() && progress_.step == firstStep_) {
-    status = dumpGradients();
-    if (!status.ok())
-      return status;
-  }
   progress_.step += 1;
   progress_.sequence += train_->batch();
   progress_.tokens += *targets;
-  records_.step(record);
-  return checkFinite(record);
+  return record;
+}
+
+Status TrainingRun::trainStep() {
+  bool first = progress_.step == firstStep_;
+  bool traced = !options_.trace.empty() && progress_.step + 1 == options_.steps;
+  Result<StepRecord> record = computeStep([&](size_t program) {
+    return traced ? runTraced() : engine_.run(program);
+  });
+  if (!record.ok())
+    return record.status();
+  if (!options_.dumpGradients.empty() && first) {
+    Status status = dumpGradients();
+    if (!status.ok())
+      return status;
+  }
+  records_.step(*record);
+  return checkFinite(*record);
 }
 
 Status TrainingRun::dumpGradients() {

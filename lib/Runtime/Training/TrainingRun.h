@@ -23,6 +23,7 @@
 #include "kiln/Runtime/Files/TokenFile.h"
 #include "kiln/Runtime/Training/Options.h"
 
+#include <functional>
 #include <optional>
 
 namespace kiln {
@@ -50,14 +51,25 @@ public:
 
   const Progress &progress() const { return progress_; }
 
+  /// One update: writes the inputs of the step that `progress` stands before,
+  /// calls `compute` with the training program, and moves `progress` on. Says
+  /// what came out, finite or not.
+  Result<StepRecord>
+  computeStep(const std::function<Status(size_t program)> &compute);
+
+  /// Makes the next step that of `progress`; the states are the caller's.
+  void moveTo(const Progress &progress) { progress_ = progress; }
+
+  /// Fails when the loss or norm of a step is not finite.
+  Status checkFinite(const StepRecord &record) const;
+
 private:
   Status trainStep();
   Status validate();
   Status save();
   Status checkStatesFinite() const;
   Status dumpGradients();
-  Status runProgram(bool traced);
-  Status checkFinite(const StepRecord &record) const;
+  Status runTraced();
   RunFacts facts() const;
 
   Engine &engine_;

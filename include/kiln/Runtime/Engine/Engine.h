@@ -58,6 +58,20 @@ struct TraceEvent {
   std::vector<std::pair<std::string, int64_t>> liveBytes;
 };
 
+/// A planned buffer right after a command that wrote into it.
+struct OpResult {
+  std::size_t command = 0;   ///< Index in the program.
+  const char *kind = "";     ///< "launch", "gemm", ...
+  const std::string &name;   ///< Of the command.
+  int64_t iteration = 0;     ///< Of the enclosing loop, or 0.
+  const std::string &buffer; ///< Name of the buffer.
+  const char *data = nullptr;
+  int64_t bytes = 0;
+  /// Every write into this buffer starts at its first byte, so that its bytes
+  /// are a value; otherwise some may still be those of an earlier buffer.
+  bool whole = false;
+};
+
 /// One line of the --check-memory table.
 struct MemoryCheckLine {
   std::string check; ///< "train: highest byte written".
@@ -97,6 +111,14 @@ public:
 
   /// Runs and records what happened when. The default records one event.
   virtual Status runTraced(size_t program, std::vector<TraceEvent> &events);
+
+  /// Runs and shows `observe` what every command wrote, in order. The default
+  /// runs and shows nothing.
+  virtual Status
+  runObserved(size_t program,
+              const std::function<void(const OpResult &)> &observe) {
+    return run(program);
+  }
 
   /// Calls body(begin, end) for parts of [0, count), perhaps at the same time.
   virtual void

@@ -91,6 +91,9 @@ struct Command {
   int64_t size = 0;
 };
 
+/// As in the description: "launch", "gemm", ...
+const char *commandKindName(Command::Kind kind);
+
 enum class SlotClass {
   Parameter,
   Optimizer,

@@ -58,6 +58,10 @@ std::optional<TensorType> parseProgramType(std::string_view name);
 /// Bits of one element; several elements share a byte when it is below 8.
 unsigned tensorTypeBits(TensorType type);
 
+/// Distance from 1 to the next larger value of F64, F32, F16 or BF16; 0 for
+/// other types.
+double spacingAtOne(TensorType type);
+
 /// Whether convertElements can do it: equal types of whole bytes, or any of
 /// F64..Bool to F64, F32, F16 or BF16.
 bool isConvertible(TensorType from, TensorType to);

@@ -61,6 +61,7 @@ struct Options {
   bool describe = false;
   bool checkMemory = false;
   std::string checkOps; ///< File for the trace; empty: no check.
+  int lockstep = -1;    ///< File descriptor that kiln-diff reads; -1: none.
   int64_t generate = 0;
   std::string prompt;
   double temperature = 1.0;

@@ -62,6 +62,15 @@ TEST(OptionsTest, EvaluationNeedsNoTrainingData) {
   EXPECT_TRUE(parse({"--describe"}).ok());
 }
 
+TEST(OptionsTest, LockstepIsForOtherProgramsAndNotInTheHelp) {
+  Result<ParsedOptions> parsed =
+      parse({"--data=d.bin", "--steps=1", "--lockstep=3"});
+  ASSERT_TRUE(parsed.ok());
+  EXPECT_EQ(parsed->options.lockstep, 3);
+  EXPECT_EQ(parse({"--data=d.bin", "--steps=1"})->options.lockstep, -1);
+  EXPECT_EQ(parse({"--help"})->help->find("--lockstep"), std::string::npos);
+}
+
 struct BadFlags {
   std::vector<const char *> flags;
   const char *message; ///< What the one line must say.
@@ -119,6 +128,10 @@ INSTANTIATE_TEST_SUITE_P(
         BadFlags{{"--steps=1", "--data=d", "--prompt=hi"}, "--generate"},
         BadFlags{{"--generate=1", "--temperature=-1"}, "--temperature"},
         BadFlags{{"--generate=1", "--trace=t.json"}, "--steps"},
+        BadFlags{{"--steps=1", "--data=d", "--lockstep=-1"}, "--lockstep"},
+        BadFlags{{"--generate=1", "--lockstep=3"}, "--steps"},
+        BadFlags{{"--steps=1", "--data=d", "--lockstep=3", "--save=s"},
+                 "--save cannot be compared"},
         BadFlags{{"--steps=1", "--data=d", "--threads=0"}, "--threads"}));
 
 } // namespace

@@ -1,0 +1,36 @@
+//===- ModelMatch.h - Are two executables of one model? ---------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_LIB_RUNTIME_DIFF_MODELMATCH_H
+#define KILN_LIB_RUNTIME_DIFF_MODELMATCH_H
+
+#include "Trainee.h"
+#include "kiln/Runtime/Status.h"
+
+#include <string>
+#include <vector>
+
+namespace kiln {
+
+/// Indexes of one tensor on both sides.
+struct TensorPair {
+  size_t a = 0, b = 0;
+};
+
+/// Pairs the tensors by name, in the order of A: every state, and the gradients
+/// that both keep. Fails with ExitCode::BadInput and one line when the models,
+/// their shapes or the steps are not the same.
+Result<std::vector<TensorPair>> matchModels(const TraineeModel &a,
+                                            const TraineeModel &b);
+
+/// One line for each thing that the two were built with differently.
+std::vector<std::string> differentBuilds(const TraineeModel &a,
+                                         const TraineeModel &b);
+
+} // namespace kiln
+
+#endif // KILN_LIB_RUNTIME_DIFF_MODELMATCH_H

@@ -1,0 +1,83 @@
+//===- OpDifference.cpp - The first op that computes other bits -----------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "OpDifference.h"
+
+#include <algorithm>
+#include <map>
+
+namespace kiln {
+
+namespace {
+
+/// The different values of one key, in the order in which they appeared.
+struct Values {
+  std::vector<std::string> hashes;
+  std::vector<size_t> ops; ///< Where each was computed first.
+
+  size_t find(const std::string &hash) const {
+    return size_t(std::find(hashes.begin(), hashes.end(), hash) -
+                  hashes.begin());
+  }
+  void add(const std::string &hash, size_t op) {
+    if (find(hash) < hashes.size())
+      return;
+    hashes.push_back(hash);
+    ops.push_back(op);
+  }
+};
+
+using Key = std::pair<std::string, int64_t>;
+using Index = std::map<Key, Values>;
+
+} // namespace
+
+/// The keys of what an op wrote, with their hashes.
+static std::vector<std::pair<Key, std::string>> valuesOf(const OpRecord &op) {
+  std::vector<std::pair<Key, std::string>> values = {
+      {{op.buffer, op.bytes * op.iterations}, op.all}};
+  if (op.iterations > 1)
+    values.push_back({{op.buffer, op.bytes}, op.last});
+  return values;
+}
+
+static Index indexOf(const std::vector<OpRecord> &ops) {
+  Index index;
+  for (size_t i = 0; i < ops.size(); ++i)
+    for (auto &[key, hash] : valuesOf(ops[i]))
+      index[key].add(hash, i);
+  return index;
+}
+
+std::optional<OpDifference> firstDifferentOp(const std::vector<OpRecord> &a,
+                                             const std::vector<OpRecord> &b) {
+  Index valuesA = indexOf(a), valuesB = indexOf(b);
+  int64_t equal = 0;
+  for (const OpRecord &op : a) {
+    bool found = false;
+    for (auto &[key, hash] : valuesOf(op)) {
+      const Values &ours = valuesA.at(key);
+      auto theirs = valuesB.find(key);
+      if (theirs == valuesB.end())
+        continue;
+      const Values &others = theirs->second;
+      if (others.find(hash) < others.hashes.size()) {
+        found = true;
+        continue;
+      }
+      if (ours.hashes.size() != others.hashes.size())
+        continue;
+      const OpRecord &other = b[others.ops[ours.find(hash)]];
+      if (other.kind == op.kind && other.name == op.name)
+        return OpDifference{op, other, equal};
+    }
+    equal += found;
+  }
+  return std::nullopt;
+}
+
+} // namespace kiln

@@ -1,0 +1,52 @@
+//===- TemporaryDirectory.h - A directory that goes away --------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_LIB_RUNTIME_DIFF_TEMPORARYDIRECTORY_H
+#define KILN_LIB_RUNTIME_DIFF_TEMPORARYDIRECTORY_H
+
+#include "kiln/Runtime/Files/Messages.h"
+#include "kiln/Runtime/Status.h"
+
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+
+namespace kiln {
+
+/// In $TMPDIR, or /tmp; removed with its owner.
+class TemporaryDirectory {
+public:
+  TemporaryDirectory() = default;
+  TemporaryDirectory(const TemporaryDirectory &) = delete;
+  TemporaryDirectory &operator=(const TemporaryDirectory &) = delete;
+  ~TemporaryDirectory() {
+    std::error_code ignored;
+    if (!path_.empty())
+      std::filesystem::remove_all(path_, ignored);
+  }
+
+  Status create() {
+    const char *parent = std::getenv("TMPDIR");
+    std::string pattern =
+        std::string(parent && *parent ? parent : "/tmp") + "/kiln-diff-XXXXXX";
+    if (!::mkdtemp(pattern.data()))
+      return Status::error("cannot create the directory " + inQuotes(pattern) +
+                           ": " + errnoText(errno) +
+                           "; set TMPDIR to one that can be written");
+    path_ = pattern;
+    return Status();
+  }
+  std::string file(const std::string &name) const { return path_ + "/" + name; }
+
+private:
+  std::string path_;
+};
+
+} // namespace kiln
+
+#endif // KILN_LIB_RUNTIME_DIFF_TEMPORARYDIRECTORY_H

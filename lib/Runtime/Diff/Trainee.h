@@ -1,0 +1,108 @@
+//===- Trainee.h - An executable that is told every step --------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The other end of --lockstep (docs/kiln-diff.md): starts an executable as a
+// child process, asks, and reads its answers. A child that dies or answers
+// nonsense is one line and an exit code: its own where it names a wrong flag, a
+// bad file or divergence. The child ends with its Trainee.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_LIB_RUNTIME_DIFF_TRAINEE_H
+#define KILN_LIB_RUNTIME_DIFF_TRAINEE_H
+
+#include "OpDifference.h"
+#include "kiln/Runtime/Files/TensorType.h"
+#include "kiln/Runtime/Status.h"
+
+#include <cstdio>
+#include <map>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <sys/types.h>
+#include <vector>
+
+namespace kiln {
+
+/// How to start one.
+struct TraineeCommand {
+  std::string label; ///< "A" or "B".
+  std::string path;
+  std::vector<std::string> flags;
+};
+
+struct TraineeTensor {
+  std::string name;
+  std::string role; ///< "parameter", "optimizer", "gradient", ...
+  TensorType type = TensorType::F32;
+  std::vector<int64_t> shape;
+  bool isState() const { return role != "gradient"; }
+};
+
+/// What an executable says about itself.
+struct TraineeModel {
+  std::string type;
+  int64_t vocabulary = 0, batch = 0, length = 0;
+  std::map<std::string, std::string> build; ///< Flags that it was built with.
+  std::string library;
+  int64_t firstStep = 1, lastStep = 0;
+  std::vector<TraineeTensor> tensors;
+  std::vector<std::string> hashes; ///< Before the first step.
+};
+
+struct TraineeStep {
+  int64_t step = 0;
+  double loss = 0, rate = 0;
+  std::optional<double> gradNorm;
+  std::vector<std::string> hashes; ///< As TraineeModel::tensors.
+  std::vector<OpRecord> ops;
+  std::vector<int64_t> order; ///< When each tensor was written last; -1: never.
+};
+
+class Trainee {
+public:
+  explicit Trainee(TraineeCommand command) : command_(std::move(command)) {}
+  Trainee(const Trainee &) = delete;
+  Trainee &operator=(const Trainee &) = delete;
+  ~Trainee() { stop(); }
+
+  Status start();
+  void stop();
+
+  const TraineeModel &model() const { return model_; }
+  /// Lines that it has warned with so far.
+  std::vector<std::string> warnings() const;
+
+  /// `ops`: with what every command wrote. `keep`: perturb() may follow.
+  Result<TraineeStep> step(bool ops, bool keep);
+  Status save(const std::string &file, const std::vector<size_t> &tensors);
+  Status load(const std::string &file, const std::vector<size_t> &tensors);
+  /// Does the last step also from weights that are off by rounding, and saves
+  /// what that gives. The states are unmoved.
+  Result<TraineeStep> perturb(const std::string &file,
+                              const std::vector<size_t> &tensors);
+
+private:
+  Result<nlohmann::json> ask(const nlohmann::json &command);
+  Result<nlohmann::json> readAnswer();
+  Status died();
+  Status nonsense(const std::string &what) const;
+  std::string title() const;
+  std::string errorText() const;
+
+  TraineeCommand command_;
+  TraineeModel model_;
+  pid_t child_ = -1;
+  std::FILE *commands_ = nullptr;
+  std::FILE *answers_ = nullptr;
+  std::FILE *errors_ = nullptr; ///< Its stderr, a file without a name.
+};
+
+} // namespace kiln
+
+#endif // KILN_LIB_RUNTIME_DIFF_TRAINEE_H

@@ -1,0 +1,74 @@
+//===- StepTensors.h - What a step leaves behind, by name -------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The states of an engine, and the gradients that its training program keeps,
+// as one list of tensors that can be hashed, written, read, kept and moved a
+// little. Two engines of one model have the same list, whatever their plans.
+// The gradients are those of the last run of the training program: any run of
+// another program destroys them.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_LIB_RUNTIME_TRAINING_STEPTENSORS_H
+#define KILN_LIB_RUNTIME_TRAINING_STEPTENSORS_H
+
+#include "kiln/Runtime/Engine/Engine.h"
+#include "kiln/Runtime/Status.h"
+
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+namespace kiln {
+
+struct StepTensor : ValueInfo {
+  const char *role = "gradient"; ///< Or that of a state, such as "parameter".
+  char *data = nullptr;
+  bool isState() const { return std::string_view(role) != "gradient"; }
+};
+
+class StepTensors {
+public:
+  /// The engine must have been started and must outlive the list.
+  StepTensors(Engine &engine, size_t program);
+
+  const std::vector<StepTensor> &list() const { return tensors_; }
+
+  /// The tensor that begins at `data`, or list().size().
+  size_t at(const char *data) const;
+
+  /// XXH3-128 of every tensor.
+  std::vector<std::string> hashes() const;
+
+  /// Writes some tensors to a safetensors file, under their names.
+  Status save(const std::string &path,
+              const std::vector<size_t> &indexes) const;
+
+  /// Reads some states from a file that save() wrote.
+  Status load(const std::string &path, const std::vector<size_t> &indexes);
+
+  /// Copies all states, for restore().
+  void keep();
+  bool kept() const { return !copies_.empty(); }
+  void restore();
+  void forget() { copies_.clear(); }
+
+  /// Multiplies every element of the weights by 1 + eps or 1 - eps, as a hash
+  /// of its place says, where eps is the spacing of its type at 1.
+  void perturb();
+
+private:
+  Engine &engine_;
+  std::vector<StepTensor> tensors_;
+  std::unordered_map<const char *, size_t> places_;
+  std::vector<std::vector<char>> copies_; ///< Of the states, or empty.
+};
+
+} // namespace kiln
+
+#endif // KILN_LIB_RUNTIME_TRAINING_STEPTENSORS_H

@@ -1,0 +1,81 @@
+//===- OpDifferenceTest.cpp - Results are matched with care ---------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "OpDifference.h"
+
+#include <gtest/gtest.h>
+
+using namespace kiln;
+
+namespace {
+
+OpRecord op(const std::string &name, const std::string &hash,
+            int64_t bytes = 64) {
+  return {"launch", name, name + ".result", bytes, 1, hash, hash};
+}
+
+OpRecord looped(const std::string &name, int64_t bytes, int64_t iterations,
+                const std::string &all, const std::string &last) {
+  return {"launch", name, name + ".result", bytes, iterations, all, last};
+}
+
+TEST(OpDifferenceTest, NamesTheFirstOpWithOtherBits) {
+  auto found = firstDifferentOp({op("a", "1"), op("b", "2"), op("c", "3")},
+                                {op("a", "1"), op("b", "9"), op("c", "8")});
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->a.name, "b");
+  EXPECT_EQ(found->b.all, "9");
+  EXPECT_EQ(found->equalBefore, 1);
+}
+
+TEST(OpDifferenceTest, EqualStepsHaveNone) {
+  EXPECT_FALSE(firstDifferentOp({op("a", "1")}, {op("a", "1")}));
+  EXPECT_FALSE(firstDifferentOp({}, {}));
+}
+
+TEST(OpDifferenceTest, AnotherOrderIsNoDifference) {
+  EXPECT_FALSE(firstDifferentOp({op("a", "1"), op("b", "2")},
+                                {op("b", "2"), op("a", "1")}));
+}
+
+TEST(OpDifferenceTest, RecomputedValuesAreTheSameValues) {
+  auto found = firstDifferentOp({op("a", "1"), op("b", "2")},
+                                {op("a", "1"), op("a", "1"), op("b", "3")});
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->a.name, "b");
+}
+
+TEST(OpDifferenceTest, ValuesThatOnlyOneSideHasArePassedOver) {
+  // A has the matrix product before and behind its bias, B the sum alone.
+  auto found =
+      firstDifferentOp({op("a", "product"), op("a", "sum"), op("b", "2")},
+                       {op("a", "sum"), op("x", "4"), op("b", "3")});
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->a.name, "b");
+  EXPECT_FALSE(firstDifferentOp({op("a", "1"), op("a", "2")}, {op("a", "3")}));
+  EXPECT_FALSE(firstDifferentOp({op("a", "1", 32)}, {op("a", "2", 64)}));
+}
+
+TEST(OpDifferenceTest, OpsOfOneBufferMustHaveOneName) {
+  OpRecord other = op("a", "2");
+  other.kind = "gemm";
+  EXPECT_FALSE(firstDifferentOp({op("a", "1")}, {other}));
+}
+
+TEST(OpDifferenceTest, MicrobatchesAreRowsOrSums) {
+  // Rows of two micro-batches, one after the other, and a sum over them.
+  EXPECT_FALSE(firstDifferentOp(
+      {op("rows", "r", 64), op("sum", "s", 16)},
+      {looped("rows", 32, 2, "r", "half"), looped("sum", 16, 2, "x", "s")}));
+  auto found = firstDifferentOp(
+      {op("rows", "r", 64), op("sum", "s", 16)},
+      {looped("rows", 32, 2, "r", "half"), looped("sum", 16, 2, "x", "t")});
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->a.name, "sum");
+}
+
+} // namespace
