@@ -169,9 +169,7 @@ void FlagParser::addRecordFlags() {
                   "Run every program once and write what each op computed "
                   "here, for kiln-run --check-trace; then leave");
   // Not for people: docs/kiln-diff.md.
-  app_.add_option("--lockstep", options_.lockstep)
-      ->check(atLeast(0))
-      ->group("");
+  app_.add_option("--lockstep", options_.lockstep)->group("");
   app_.add_option("--generate", options_.generate,
                   "Generate N tokens (after training, if any)")
       ->check(atLeast(1));
@@ -227,6 +225,8 @@ Status FlagParser::checkRates() const {
 
 /// kiln-diff asks for every step itself, and for nothing else.
 Status FlagParser::checkLockstep() const {
+  if (options_.lockstep < 0)
+    return usage("--lockstep is not a file descriptor");
   if (options_.steps == 0)
     return usage("--lockstep needs --steps of at least 1");
   for (const char *flag : {"--save", "--log", "--tensorboard", "--trace",
