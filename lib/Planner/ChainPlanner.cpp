@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "ChainMoves.h"
 #include "ChainSchedule.h"
 
 #include <cassert>
@@ -187,9 +188,9 @@ uint64_t Solver::refine(int64_t slots) {
 std::optional<ChainPlan> Solver::solve() {
   if (bytes < floor.bytes(view.whole()))
     return std::nullopt;
-  plan.bound = relaxedTimeBound(chain, budget, options);
+  plan.bound = plan.persistentBound = relaxedTimeBound(chain, budget, options);
   if (saveEverything()) {
-    plan.persistentBound = plan.persistentTime = plan.time;
+    plan.persistentTime = plan.time;
     return plan;
   }
   uint64_t steps = 0, last = 0;
@@ -202,6 +203,10 @@ std::optional<ChainPlan> Solver::solve() {
       break;
   }
   plan.persistentTime = plan.time;
+  if (!options.persistentOnly && plan.time > plan.bound) {
+    Moves moves(chain, view, budget, options.moveEffort);
+    consider(moves.improve(plan.ops), plan.slots);
+  }
   return plan;
 }
 
