@@ -31,9 +31,9 @@ bool Stage::operator==(const Stage &other) const {
          options == other.options;
 }
 
-/// No single size may exceed this; chains are shorter than 2^16 stages.
+/// No single size may exceed this. Longer chains would take the planner hours.
 static constexpr int64_t maxBytes = int64_t(1) << 42;
-static constexpr size_t maxStages = 1 << 16;
+static constexpr size_t maxStages = 2048;
 
 static bool isSize(int64_t bytes) { return bytes >= 0 && bytes <= maxBytes; }
 static bool isWorkspace(int64_t bytes) { return std::abs(bytes) <= maxBytes; }
@@ -47,7 +47,7 @@ static std::string describe(const char *what, size_t stage) {
 
 std::string kiln::verifyChain(const Chain &chain) {
   if (chain.stages.empty() || chain.stages.size() > maxStages)
-    return "a chain needs 1 to 65536 stages, got " +
+    return "a chain needs 1 to 2048 stages, got " +
            std::to_string(chain.stages.size());
   if (!isSize(chain.output) || !isSize(chain.outputGradient))
     return "the output of a chain needs a size of 0 to 2^42 bytes";

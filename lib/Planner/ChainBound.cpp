@@ -157,6 +157,6 @@ double Dual::maximize() {
 double kiln::relaxedTimeBound(const Chain &chain, int64_t budget,
                               const ChainOptions &options) {
   View view(chain, options, 0, /*relaxed=*/false);
-  // Sums of up to 2^16 stages round by less than this.
+  // The sums of at most 2048 stages round by less than this.
   return Dual(view, budget - view.value[0]).maximize() * (1 - 1e-10);
 }

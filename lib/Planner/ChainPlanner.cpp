@@ -73,17 +73,40 @@ static Grid makeGrid(const View &view, int64_t bytes, int64_t slots,
   return grid;
 }
 
+namespace {
+
+/// A schedule of least memory, over all options, whatever its time.
+struct Leanest {
+  Leanest(const Chain &chain, const ChainOptions &options);
+
+  int64_t bytes = 0; // with a_0
+  std::vector<ChainOp> ops;
+};
+
+} // namespace
+
+Leanest::Leanest(const Chain &chain, const ChainOptions &options) {
+  // Without times, few options are left that no other one dominates.
+  Chain timeless = chain;
+  for (Stage &stage : timeless.stages) {
+    stage.fastForward = 0;
+    for (StageOption &option : stage.options)
+      option.forward = option.backward = 0;
+  }
+  View view(timeless, options, std::numeric_limits<size_t>::max(),
+            /*relaxed=*/false);
+  Floor floor(view);
+  int64_t least = floor.bytes(view.whole());
+  Table table(view, makeGrid(view, least, 1, Grid::Rounding::Up));
+  Scheduler(view, table, floor).append(view.whole(), least, ops);
+  bytes = least + view.value[0];
+}
+
 ChainFloor kiln::smallestFeasibleBudget(const Chain &chain,
                                         const ChainOptions &options) {
-  View view(chain, options, 0, /*relaxed=*/false);
-  Floor floor(view);
-  int64_t bytes = floor.bytes(view.whole());
-  std::vector<ChainOp> ops;
-  Table table(view, makeGrid(view, bytes, 1, Grid::Rounding::Up));
-  Scheduler(view, table, floor).append(view.whole(), bytes, ops);
-  ChainCost cost = simulate(chain, ops);
-  const ChainOp &op = ops[cost.peakOp];
-  return {bytes + view.value[0], op.stage, op.kind == ChainOpKind::Backward};
+  Leanest leanest(chain, options);
+  const ChainOp &op = leanest.ops[simulate(chain, leanest.ops).peakOp];
+  return {leanest.bytes, op.stage, op.kind == ChainOpKind::Backward};
 }
 
 namespace {
@@ -97,6 +120,7 @@ public:
 
 private:
   bool saveEverything();
+  void refine();
   uint64_t refine(int64_t slots);
   void consider(std::vector<ChainOp> ops, int32_t slots);
 
@@ -146,7 +170,7 @@ void Solver::consider(std::vector<ChainOp> ops, int32_t slots) {
   plan.slots = slots;
 }
 
-/// The fastest option everywhere, if the budget allows it.
+/// The fastest option everywhere, without a table, if the budget allows it.
 bool Solver::saveEverything() {
   std::vector<ChainOp> ops;
   for (int32_t i = 0; i < view.size(); ++i) {
@@ -185,23 +209,36 @@ uint64_t Solver::refine(int64_t slots) {
   return steps + Table::effortPerSlot(relaxed) * (grid.slots + 1);
 }
 
-std::optional<ChainPlan> Solver::solve() {
-  if (bytes < floor.bytes(view.whole()))
-    return std::nullopt;
-  plan.bound = plan.persistentBound = relaxedTimeBound(chain, budget, options);
-  if (saveEverything()) {
-    plan.persistentTime = plan.time;
-    return plan;
-  }
+/// Tables over ever more slots.
+void Solver::refine() {
   uint64_t steps = 0, last = 0;
   for (int64_t slots = options.minSlots; slots <= options.maxSlots;
        slots *= 2) {
     if (last > 0 && steps + 2 * last > options.tableEffort)
       break;
-    steps += last = refine(slots);
+    last = refine(slots);
+    steps += last;
     if (plan.persistentBound >= plan.time * (1 - options.gap))
       break;
   }
+}
+
+std::optional<ChainPlan> Solver::solve() {
+  bool inTables = bytes >= floor.bytes(view.whole());
+  if (!inTables) {
+    // Some option that is not pending in the tables may need less.
+    Leanest leanest(chain, options);
+    if (budget < leanest.bytes)
+      return std::nullopt;
+    consider(std::move(leanest.ops), 0);
+  }
+  plan.bound = plan.persistentBound = relaxedTimeBound(chain, budget, options);
+  if (saveEverything()) {
+    plan.persistentTime = plan.time;
+    return plan;
+  }
+  if (inTables)
+    refine();
   plan.persistentTime = plan.time;
   if (!options.persistentOnly && plan.time > plan.bound) {
     Moves moves(chain, view, budget, options.moveEffort);
@@ -213,4 +250,23 @@ std::optional<ChainPlan> Solver::solve() {
 std::optional<ChainPlan> kiln::solveChain(const Chain &chain, int64_t budget,
                                           const ChainOptions &options) {
   return Solver(chain, budget, options).solve();
+}
+
+std::vector<std::optional<ChainPlan>>
+kiln::solveChainLadder(const Chain &chain, llvm::ArrayRef<int64_t> budgets,
+                       const ChainOptions &options) {
+  std::vector<std::optional<ChainPlan>> plans;
+  for (int64_t budget : budgets) {
+    std::optional<ChainPlan> plan = solveChain(chain, budget, options);
+    if (!plans.empty() && plans.back() && plan->time > plans.back()->time) {
+      ChainPlan smaller = *plans.back();
+      smaller.bound = plan->bound;
+      smaller.persistentBound = plan->persistentBound;
+      smaller.persistentTime =
+          std::min(smaller.persistentTime, plan->persistentTime);
+      plan = std::move(smaller);
+    }
+    plans.push_back(std::move(plan));
+  }
+  return plans;
 }

@@ -6,12 +6,12 @@
 //===----------------------------------------------------------------------===//
 //
 // Finds a fast schedule of a chain whose peak stays within a budget. A schedule
-// is memory-persistent if every stored value stays until its backward use; the
-// fastest of those is found by dynamic programming over (first stage, last
-// stage, free memory) (Beaumont et al., "Optimal re-materialization strategies
-// for heterogeneous chains", with options per stage). Memory is counted in
-// slots, with sizes rounded up, so that a plan is feasible to the byte. Then
-// non-persistent moves improve on it.
+// is memory-persistent if everything that is stored stays until its backward
+// use; the fastest of those is found by dynamic programming over segments of
+// the chain and free memory, after Beaumont et al., "Optimal re-materialization
+// strategies for heterogeneous chains", with options per stage, and with stages
+// that save and drop their input. Memory is counted in slots. Then local search
+// moves on to schedules that are not persistent.
 //
 // Bounds come with the plan, so that its distance to the optimum is known.
 // Everything is a pure function of chain, budget and options: effort is counted
@@ -35,16 +35,17 @@ struct ChainOptions {
   /// Only memory-persistent schedules.
   bool persistentOnly = false;
   /// Slots to start with, and the most to refine to. Exact when the greatest
-  /// common divisor of all sizes divides the budget into at most maxSlots.
-  int32_t minSlots = 256;
+  /// common divisor of all stored sizes divides the budget into at most as
+  /// many.
+  int32_t minSlots = 128;
   int32_t maxSlots = 4096;
   /// Refinement ends when plan and bound are this close, relatively.
   double gap = 1e-3;
-  /// Upper limits on elementary steps, of the order of a nanosecond each: of
-  /// one dynamic program (more slots than that are not tried), and of the
-  /// search for non-persistent moves.
-  uint64_t tableEffort = 1'000'000'000;
-  uint64_t moveEffort = 500'000'000;
+  /// Upper limits on elementary steps: of all tables of the dynamic program,
+  /// about half a nanosecond each, where the first refinement is always done;
+  /// and of the local search, about a nanosecond each.
+  uint64_t tableEffort = 4'000'000'000;
+  uint64_t moveEffort = 300'000'000;
 };
 
 struct ChainPlan {
@@ -59,7 +60,7 @@ struct ChainPlan {
   double persistentBound = 0;
   /// No schedule at all within the budget is faster than this.
   double bound = 0;
-  /// Slots of the dynamic program that found the plan; 0 if none was needed.
+  /// Slots of the table behind the plan; 0 if everything could be saved.
   int32_t slots = 0;
 };
 
@@ -69,12 +70,13 @@ std::optional<ChainPlan> solveChain(const Chain &chain, int64_t budget,
                                     const ChainOptions &options = {});
 
 /// Plans for ascending budgets. A plan is never slower than that of a smaller
-/// budget.
+/// budget, while plans of separate calls may differ by what rounding costs.
 std::vector<std::optional<ChainPlan>>
 solveChainLadder(const Chain &chain, llvm::ArrayRef<int64_t> budgets,
                  const ChainOptions &options = {});
 
-/// The least peak of any persistent schedule, and the pass that sets it.
+/// The least peak of any persistent schedule, exact to the byte, and the pass
+/// that reaches it in a schedule of that peak.
 struct ChainFloor {
   int64_t bytes = 0;
   int32_t stage = 0;
@@ -85,7 +87,9 @@ ChainFloor smallestFeasibleBudget(const Chain &chain,
 
 /// A lower bound on the time of every schedule within the budget, persistent or
 /// not: a linear relaxation in which each stage either keeps what an option
-/// saves from its only forward pass, or runs its forward pass twice.
+/// saves from its only forward pass, or runs its forward pass twice. Tight
+/// while two forward passes per stage are enough. Infinite below the floor at
+/// most.
 double relaxedTimeBound(const Chain &chain, int64_t budget,
                         const ChainOptions &options = {});
 

@@ -18,29 +18,69 @@ static int64_t pick(std::mt19937 &random, int64_t low, int64_t high) {
 }
 
 Chain kiln::randomChain(std::mt19937 &random, int stages, int options) {
+  // Sizes and times of similar magnitude or not, with large workspaces or none.
+  int64_t largest = random() % 2 ? 10 : 3, more = pick(random, 1, 15);
+  int64_t workspace = random() % 3 == 0 ? 0 : pick(random, 1, 20);
   Chain chain;
   chain.stages.resize(stages);
   for (Stage &stage : chain.stages) {
-    stage.input = pick(random, 1, 10);
-    stage.inputGradient = random() % 4 ? stage.input : pick(random, 0, 10);
+    stage.input = pick(random, 1, largest);
+    stage.inputGradient = random() % 4 ? stage.input : pick(random, 0, largest);
     stage.fastForward = pick(random, 1, 10);
-    stage.fastForwardWorkspace = random() % 3 ? 0 : pick(random, 0, 4);
+    stage.fastForwardWorkspace = pick(random, 0, workspace);
   }
   chain.output = pick(random, 0, 2);
   chain.outputGradient = pick(random, 0, 2);
   for (int i = 0; i < stages; ++i) {
     Stage &stage = chain.stages[i];
-    for (int k = pick(random, 1, options); k > 0; --k) {
+    for (int64_t k = pick(random, 1, options); k > 0; --k) {
       StageOption option;
-      option.saved = chain.value(i + 1) + pick(random, 0, 15);
+      option.saved = chain.value(i + 1) + pick(random, 0, more);
       option.forward =
           stage.fastForward + (random() % 2 ? 0 : pick(random, 0, 3));
       option.backward = pick(random, 1, 20);
-      option.forwardWorkspace = random() % 3 ? 0 : pick(random, 0, 4);
-      option.backwardWorkspace = random() % 2 ? 0 : pick(random, -2, 5);
+      option.forwardWorkspace = pick(random, 0, workspace);
+      option.backwardWorkspace =
+          pick(random, workspace > 0 ? -2 : 0, workspace);
       stage.options.push_back(option);
     }
   }
+  return chain;
+}
+
+Chain kiln::transformerChain(int layers, int options) {
+  // 8192 tokens, width 4096, in float32; what the two halves of a layer save is
+  // between their output and some ten times of it, at odd sizes.
+  const int64_t residual = int64_t(8192) * 4096 * 4;
+  auto makeStage = [&](double seconds, int64_t width) {
+    Stage stage;
+    stage.input = stage.inputGradient = residual;
+    stage.fastForward = seconds;
+    stage.fastForwardWorkspace = residual * 2;
+    for (int k = 0; k < options; ++k) {
+      double part = options > 1 ? double(k) / (options - 1) : 1;
+      StageOption option;
+      option.saved =
+          residual + int64_t(residual * width * part * part) + 64 * k;
+      option.forward = seconds * (1 + 0.02 * part);
+      option.backward = seconds * (2 + 0.2 * (k % 3) + 0.8 * (1 - part));
+      option.forwardWorkspace = residual * 2;
+      option.backwardWorkspace = residual * 3;
+      stage.options.push_back(option);
+    }
+    return stage;
+  };
+  Chain chain;
+  chain.stages.push_back(makeStage(0.001, 1));
+  chain.stages[0].input = 8192 * 4;
+  chain.stages[0].inputGradient = 0;
+  for (int layer = 0; layer < layers; ++layer) {
+    chain.stages.push_back(makeStage(0.010, 6));
+    chain.stages.push_back(makeStage(0.016, 9));
+  }
+  chain.stages.push_back(makeStage(0.001, 1));
+  chain.stages.push_back(makeStage(0.020, 2));
+  chain.output = chain.outputGradient = 4;
   return chain;
 }
 

@@ -23,6 +23,10 @@ namespace kiln {
 /// `stages` stages with up to `options` options each.
 Chain randomChain(std::mt19937 &random, int stages, int options);
 
+/// An embedding, two stages per layer, a norm and a loss, with sizes and times
+/// of a large model.
+Chain transformerChain(int layers, int options);
+
 /// Peak of the schedule that saves everything with each stage's fastest option,
 /// and its time.
 ChainCost saveAll(const Chain &chain);
