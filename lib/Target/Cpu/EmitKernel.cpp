@@ -138,7 +138,9 @@ static FailureOr<KernelLaunch> emitPermuteKernel(ModuleOp module, SingleOp k) {
       add(to.getDimSize(dim), src[dim], dst[dim]);
     }
   } else if (auto op = dyn_cast<PadOp>(k.op)) {
-    shape.zeroElements = to.getNumElements();
+    shape.zeroRows = getRowCount(to);
+    shape.zeroColumns = getColumnCount(to);
+    shape.zeroStride = k.strideOfResult(0);
     for (int64_t dim = 0; dim < to.getRank(); ++dim) {
       shape.dstOffset += op.getLow()[dim] * dst[dim];
       add(from.getDimSize(dim), src[dim], dst[dim]);

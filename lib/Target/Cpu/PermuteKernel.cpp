@@ -81,6 +81,7 @@ private:
   KernelLaunch emitSlabs();
   KernelLaunch emitWhole();
   bool slabsSuffice() const;
+  int64_t slabCount(int64_t slab) const;
 
   /// Copies the region of `loops` x [low, high) of the inner dimension, low
   /// being a multiple of 16, at these offsets.
@@ -93,6 +94,8 @@ private:
   Value reduced(ArrayRef<Dim> dims, Value src, Value initial,
                 llvm::function_ref<Value(Value src)> read);
   void fill(Value low, Value high);
+  /// Fills rows [first, end) of the padded tensor.
+  void fillRows(Value first, Value end);
 
   Value number(int64_t x) { return k.i64Constant(x); }
   Value plus(Value x, Value i, int64_t stride) {
@@ -112,6 +115,7 @@ private:
   Dim across{1, 0, 0};         ///< Transpose: contiguous in the destination
   SmallVector<Dim> reductions; ///< in index order
   int64_t reducedElements = 1;
+  int64_t zeroRows, zeroColumns; ///< one row if the padded tensor is dense
   Kind kind = Kind::Elements;
 };
 
@@ -134,6 +138,9 @@ PermuteEmitter::PermuteEmitter(ModuleOp module, StringRef name,
     inside.push_back({size, src, 0});
     reducedElements *= size;
   }
+  bool dense = shape.zeroRows <= 1 || shape.zeroStride == shape.zeroColumns;
+  zeroRows = dense ? 1 : shape.zeroRows;
+  zeroColumns = dense ? shape.zeroRows * shape.zeroColumns : shape.zeroColumns;
   // A destination stride that grows like the source's lets merge() look at the
   // source alone.
   for (Dim &dim : inside)
@@ -142,6 +149,9 @@ PermuteEmitter::PermuteEmitter(ModuleOp module, StringRef name,
 
   // A single element, if nothing is left.
   inner = outer.empty() ? Dim{1, 1, 1} : outer.pop_back_val();
+  // One row that is padded into many, so that these can be slabs.
+  if (zeroRows > 1 && outer.empty())
+    outer.push_back({1, 0, shape.zeroStride});
   if (inner.dst != 1)
     return;
   if (inner.src == 0 || inner.src == 1) {
@@ -160,9 +170,10 @@ PermuteEmitter::PermuteEmitter(ModuleOp module, StringRef name,
 
 KernelLaunch PermuteEmitter::emit() {
   KernelLaunch launch;
-  if (shape.zeroElements == 0)
+  if (shape.zeroRows == 0)
     launch = emitPanels();
-  else if (outer.empty() && kind == Kind::Rows && reductions.empty())
+  else if (outer.empty() && kind == Kind::Rows && reductions.empty() &&
+           zeroRows == 1)
     launch = emitChunks();
   else if (slabsSuffice())
     launch = emitSlabs();
@@ -213,7 +224,7 @@ KernelLaunch PermuteEmitter::emitPanels() {
 
 KernelLaunch PermuteEmitter::emitChunks() {
   int64_t end = shape.dstOffset + inner.size;
-  int64_t total = std::max(end, shape.zeroElements);
+  int64_t total = std::max(end, zeroColumns);
   k.loop(k.begin(), k.end(), 1, [&](Value unit) {
     Value low = k.mul(unit, number(kUnitElements));
     Value high = k.min(k.add(low, number(kUnitElements)), number(total));
@@ -249,21 +260,31 @@ bool PermuteEmitter::slabsSuffice() const {
       outer.front().dst < std::max(inner.dst, across.dst))
     return false;
   int64_t slab = outer.front().dst;
+  if (zeroRows > 1 && slab % shape.zeroStride != 0)
+    return false;
   int64_t last = shape.dstOffset % slab + (inner.size - 1) * inner.dst +
                  (across.size - 1) * across.dst;
   for (const Dim &dim : ArrayRef<Dim>(outer).drop_front())
     last += (dim.size - 1) * dim.dst;
   return last < slab &&
-         shape.dstOffset / slab + outer.front().size <=
-             static_cast<int64_t>(llvm::divideCeil(shape.zeroElements, slab));
+         shape.dstOffset / slab + outer.front().size <= slabCount(slab);
+}
+
+int64_t PermuteEmitter::slabCount(int64_t slab) const {
+  return zeroRows == 1 ? llvm::divideCeil(zeroColumns, slab)
+                       : llvm::divideCeil(zeroRows, slab / shape.zeroStride);
 }
 
 KernelLaunch PermuteEmitter::emitSlabs() {
   Dim dim = outer.front();
   int64_t firstSlab = shape.dstOffset / dim.dst;
   k.loop(k.begin(), k.end(), 1, [&](Value unit) {
-    Value low = k.mul(unit, number(dim.dst));
-    fill(low, k.min(k.add(low, number(dim.dst)), number(shape.zeroElements)));
+    // Elements of the slab if the padded tensor is one row, else rows.
+    int64_t size = zeroRows == 1 ? dim.dst : dim.dst / shape.zeroStride;
+    int64_t end = zeroRows == 1 ? zeroColumns : zeroRows;
+    Value low = k.mul(unit, number(size));
+    Value high = k.min(k.add(low, number(size)), number(end));
+    zeroRows == 1 ? fill(low, high) : fillRows(low, high);
     // As unsigned numbers, slabs before the first are far behind the last.
     Value i = k.sub(unit, number(firstSlab));
     k.ifThen(k.lessUnsigned(i, number(dim.size)), [&] {
@@ -273,13 +294,13 @@ KernelLaunch PermuteEmitter::emitSlabs() {
              number(inner.size));
     });
   });
-  return {static_cast<int64_t>(llvm::divideCeil(shape.zeroElements, dim.dst)),
-          std::max<int64_t>(1, kGrainElements / dim.dst), 0};
+  return {slabCount(dim.dst), std::max<int64_t>(1, kGrainElements / dim.dst),
+          0};
 }
 
 KernelLaunch PermuteEmitter::emitWhole() {
   k.loop(k.begin(), k.end(), 1, [&](Value) {
-    fill(number(0), number(shape.zeroElements));
+    fillRows(number(0), number(zeroRows));
     region(outer, number(shape.srcOffset), number(shape.dstOffset), number(0),
            number(inner.size));
   });
@@ -298,6 +319,13 @@ void PermuteEmitter::fill(Value low, Value high) {
   });
   k.loop(whole, high, 1,
          [&](Value i) { k.store(zeros(type), destination(i)); });
+}
+
+void PermuteEmitter::fillRows(Value first, Value end) {
+  k.loop(first, end, 1, [&](Value row) {
+    Value low = plus(number(0), row, shape.zeroStride);
+    fill(low, k.add(low, number(zeroColumns)));
+  });
 }
 
 void PermuteEmitter::region(ArrayRef<Dim> loops, Value src, Value dst,

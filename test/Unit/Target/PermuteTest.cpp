@@ -56,17 +56,20 @@ template <typename T> void check(PermuteShape shape, double nanAt = -1) {
   int64_t srcSize = shape.srcOffset +
                     lastOffset(shape.shape, shape.srcStrides) +
                     lastOffset(shape.reduceShape, shape.srcReduceStrides) + 1;
-  int64_t dstSize =
-      std::max(shape.zeroElements,
-               shape.dstOffset + lastOffset(shape.shape, shape.dstStrides) +
-                   1) +
-      20;
+  Sizes zeros = {shape.zeroRows, shape.zeroColumns};
+  Sizes zeroStrides = {shape.zeroStride, 1};
+  int64_t dstEnd =
+      shape.dstOffset + lastOffset(shape.shape, shape.dstStrides) + 1;
+  if (shape.zeroRows > 0)
+    dstEnd = std::max(dstEnd, lastOffset(zeros, zeroStrides) + 1);
   auto src = someValues<T>(srcSize, 1);
   if (nanAt >= 0)
     src[nanAt] = std::numeric_limits<T>::quiet_NaN();
-  auto start = someValues<T>(dstSize, 2);
+  auto start = someValues<T>(dstEnd + 20, 2);
   std::vector<T> want = start;
-  std::fill_n(want.begin(), shape.zeroElements, T(0));
+  forEachIndex(zeros, [&](const Sizes &index) {
+    want[offsetOf(index, zeroStrides)] = T(0);
+  });
   forEachIndex(shape.shape, [&](const Sizes &index) {
     int64_t from = shape.srcOffset + offsetOf(index, shape.srcStrides);
     T &element = want[shape.dstOffset + offsetOf(index, shape.dstStrides)];
@@ -117,7 +120,17 @@ PermuteShape pad(Sizes shape, Sizes src, Sizes dst, int64_t offset,
                  int64_t elements) {
   PermuteShape s = copy(shape, src, dst);
   s.dstOffset = offset;
-  s.zeroElements = elements;
+  s.zeroRows = 1;
+  s.zeroColumns = s.zeroStride = elements;
+  return s;
+}
+
+/// Into `rows` rows of `columns` elements, `stride` apart.
+PermuteShape padRows(Sizes shape, Sizes src, Sizes dst, int64_t offset,
+                     int64_t rows, int64_t columns, int64_t stride) {
+  PermuteShape s = pad(shape, src, dst, offset, columns);
+  s.zeroRows = rows;
+  s.zeroStride = stride;
   return s;
 }
 
@@ -181,6 +194,22 @@ TEST(Permute, Pads) {
   check<float>(pad({9, 8}, {8, 1}, {10, 1}, 12, 130));     // thin slabs
   check<float>(pad({70, 90}, {1, 70}, {100, 1}, 0, 7500)); // transposed
   check<float>(pad({40}, {0}, {1}, 30, 100));
+}
+
+/// Beside the padded rows lie those of other operands of a concatenation.
+TEST(Permute, PadsRowsThatLieApart) {
+  check<float>(padRows({4, 8}, {8, 1}, {19, 1}, 2, 4, 11, 19)); // thin slabs
+  check<float>(padRows({3, 8}, {8, 1}, {20, 1}, 42, 6, 10, 20));
+  check<float>(padRows({9, 80}, {80, 1}, {150, 1}, 310, 13, 100, 150)); // slabs
+  check<float>(
+      padRows({10, 3, 2}, {6, 2, 1}, {30, 6, 1}, 36, 12 * 5, 2, 6)); // rank 3
+  check<float>(
+      padRows({10, 3, 9}, {27, 9, 1}, {100, 20, 1}, 120, 12 * 5, 9, 20));
+  check<float>(
+      padRows({1, 90}, {90, 1}, {120, 1}, 244, 5, 100, 120));         // one row
+  check<float>(padRows({30, 1}, {1, 1}, {100, 1}, 507, 40, 70, 100)); // column
+  check<float>(padRows({70, 90}, {1, 70}, {140, 1}, 280, 75, 95, 140));
+  check<double>(padRows({9, 80}, {80, 1}, {150, 1}, 310, 13, 100, 150));
 }
 
 } // namespace

@@ -109,15 +109,16 @@ KernelLaunch emitScatter(mlir::ModuleOp module, llvm::StringRef name,
 /// General strided copy, and sum, over up to 6 dimensions: for every index of
 /// `shape`, dst[sum i*dstStrides] = src[sum i*srcStrides] (a source stride of 0
 /// repeats). With `reduceShape` (srcReduceStrides), the element is the sum or
-/// maximum over those further dimensions, in index order. `zeroElements` > 0:
-/// first fills that many elements of dst with zeros (pad). args: src, dst.
+/// maximum over those further dimensions, in index order. `zeroRows` > 0
+/// (pad): first fills that many rows of dst, `zeroColumns` elements each and
+/// `zeroStride` apart, with zeros. args: src, dst.
 /// `dstOffset`, `srcOffset`: in elements.
 struct PermuteShape {
   llvm::SmallVector<int64_t, 4> shape, srcStrides, dstStrides;
   llvm::SmallVector<int64_t, 4> reduceShape, srcReduceStrides;
   bool reduceMax = false;
   int64_t srcOffset = 0, dstOffset = 0;
-  int64_t zeroElements = 0;
+  int64_t zeroRows = 0, zeroColumns = 0, zeroStride = 0;
   mlir::Type elementType;
 };
 KernelLaunch emitPermute(mlir::ModuleOp module, llvm::StringRef name,
