@@ -10,68 +10,14 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "ChainDual.h"
 #include "ChainMoves.h"
 #include "ChainSchedule.h"
 
 #include <cassert>
-#include <numeric>
 
 using namespace kiln;
 using namespace kiln::chain;
-
-/// The greatest slot of which all stored sizes are multiples.
-static int64_t exactSlot(const View &view) {
-  int64_t slot = 0;
-  for (int32_t i = 0; i < view.size(); ++i) {
-    if (i > 0)
-      slot = std::gcd(slot, view.value[i]);
-    for (const Option &option : view.options[i])
-      slot = std::gcd(slot, option.saved);
-  }
-  return std::max<int64_t>(slot, 1);
-}
-
-/// What rounding to this slot does to all sizes together, in bytes.
-static int64_t roundingError(const View &view, int64_t slot,
-                             Grid::Rounding rounding) {
-  auto error = [&](int64_t bytes) {
-    int64_t below = bytes % slot, above = below == 0 ? 0 : slot - below;
-    return rounding == Grid::Rounding::Up     ? above
-           : rounding == Grid::Rounding::Down ? below
-                                              : std::min(above, below);
-  };
-  int64_t sum = 0;
-  for (int32_t i = 0; i < view.size(); ++i) {
-    sum += error(view.value[i]);
-    for (const Option &option : view.options[i])
-      sum += error(option.saved);
-  }
-  return sum;
-}
-
-/// A grid of up to that many slots: exact if it can be, else one that suits the
-/// sizes well.
-static Grid makeGrid(const View &view, int64_t bytes, int64_t slots,
-                     Grid::Rounding rounding) {
-  Grid grid;
-  grid.rounding = rounding;
-  grid.slot = exactSlot(view);
-  if (bytes / grid.slot > slots) {
-    int64_t least = std::numeric_limits<int64_t>::max();
-    for (int64_t part = 0; part < 64; ++part) {
-      int64_t count = slots - slots * part / 256;
-      int64_t slot = (bytes + count - 1) / count;
-      int64_t error = roundingError(view, slot, rounding);
-      if (error < least) {
-        least = error;
-        grid.slot = slot;
-      }
-    }
-  }
-  grid.slots = static_cast<int32_t>(bytes / grid.slot);
-  grid.rest = bytes % grid.slot;
-  return grid;
-}
 
 namespace {
 
@@ -93,8 +39,8 @@ Leanest::Leanest(const Chain &chain, const ChainOptions &options) {
     for (StageOption &option : stage.options)
       option.forward = option.backward = 0;
   }
-  View view(timeless, options, std::numeric_limits<size_t>::max(),
-            /*relaxed=*/false);
+  View view(timeless, options);
+  view.setPendingAll();
   Floor floor(view);
   int64_t least = floor.bytes(view.whole());
   Table table(view, makeGrid(view, least, 1, Grid::Rounding::Up));
@@ -120,54 +66,37 @@ public:
 
 private:
   bool saveEverything();
-  void refine();
-  uint64_t refine(int64_t slots);
+  void useTables();
+  uint64_t plan(const View &view, const Floor &floor, int64_t slots);
+  void bound(const View &relaxed, int64_t slots);
+  bool isCloseEnough() const;
   void consider(std::vector<ChainOp> ops, int32_t slots);
 
   const Chain &chain;
   const ChainOptions &options;
-  int64_t budget, bytes;
-  View view, relaxed;
-  Floor floor;
-  ChainPlan plan;
+  int64_t budget, bytes; // bytes without a_0
+  View view;
+  Dual dual;
+  ChainPlan best;
 };
 
 } // namespace
 
-/// How many pending options per stage leave three refinements affordable.
-static size_t affordablePending(const Chain &chain,
-                                const ChainOptions &options) {
-  size_t most = 1;
-  for (const Stage &stage : chain.stages)
-    most = std::max(most, stage.options.size());
-  for (size_t pending = most; pending > 0; pending /= 2) {
-    View view(chain, options, pending, /*relaxed=*/false);
-    if (3 * Table::effortPerSlot(view) * options.minSlots * 7 <=
-        options.tableEffort)
-      return pending;
-  }
-  return 0;
-}
-
 Solver::Solver(const Chain &chain, int64_t budget, const ChainOptions &options)
     : chain(chain), options(options), budget(budget),
-      bytes(budget - chain.value(0)),
-      view(chain, options, affordablePending(chain, options), false),
-      relaxed(chain, options,
-              std::max<size_t>(affordablePending(chain, options), 1), true),
-      floor(view) {}
+      bytes(budget - chain.value(0)), view(chain, options), dual(view, bytes) {}
 
 /// Keeps a schedule if it is the fastest so far.
 void Solver::consider(std::vector<ChainOp> ops, int32_t slots) {
   ChainCost cost = simulate(chain, ops);
   assert(cost.ok() && cost.peak <= budget && "the planner is wrong");
-  if (!plan.ops.empty() && cost.time >= plan.time)
+  if (!best.ops.empty() && cost.time >= best.time)
     return;
-  plan.ops = std::move(ops);
-  plan.time = cost.time;
-  plan.peak = cost.peak;
-  plan.hostPeak = cost.hostPeak;
-  plan.slots = slots;
+  best.ops = std::move(ops);
+  best.time = cost.time;
+  best.peak = cost.peak;
+  best.hostPeak = cost.hostPeak;
+  best.slots = slots;
 }
 
 /// The fastest option everywhere, without a table, if the budget allows it.
@@ -189,8 +118,8 @@ bool Solver::saveEverything() {
   return true;
 }
 
-/// Plans and bounds with that many slots; the steps it took.
-uint64_t Solver::refine(int64_t slots) {
+/// Plans with a table of that many slots; the steps it took.
+uint64_t Solver::plan(const View &view, const Floor &floor, int64_t slots) {
   uint64_t steps = 0;
   for (auto rounding : {Grid::Rounding::Up, Grid::Rounding::Nearest}) {
     Grid grid = makeGrid(view, bytes, slots, rounding);
@@ -202,49 +131,86 @@ uint64_t Solver::refine(int64_t slots) {
     consider(std::move(ops), grid.slots);
     steps += Table::effortPerSlot(view) * (grid.slots + 1);
   }
+  return steps;
+}
+
+/// A bound with a table of that many slots.
+void Solver::bound(const View &relaxed, int64_t slots) {
   Grid grid = makeGrid(relaxed, bytes, slots, Grid::Rounding::Down);
   Table table(relaxed, grid);
   double bound = table.time(relaxed.whole(), grid.slots) * (1 - 1e-10);
-  plan.persistentBound = std::max(plan.persistentBound, bound);
-  return steps + Table::effortPerSlot(relaxed) * (grid.slots + 1);
+  best.persistentBound = std::max(best.persistentBound, bound);
 }
 
-/// Tables over ever more slots.
-void Solver::refine() {
-  uint64_t steps = 0, last = 0;
-  for (int64_t slots = options.minSlots; slots <= options.maxSlots;
-       slots *= 2) {
-    if (last > 0 && steps + 2 * last > options.tableEffort)
+bool Solver::isCloseEnough() const {
+  return best.persistentBound >= best.time * (1 - options.gap);
+}
+
+/// Few slots and more pending options first, then the other way round: the one
+/// matters when memory is scarce, the other when stages save a lot. What is
+/// left of the effort goes into the bound, for which more options matter most.
+void Solver::useTables() {
+  uint64_t exact = bytes / exactSlot(view) + 1;
+  auto affordable = [&](uint64_t slots, uint64_t effort) {
+    return std::min(slots, exact) * Table::effortPerSlot(view) <= effort;
+  };
+  std::vector<double> prices = dual.savedPrices();
+  uint64_t limit = options.tableEffort, steps = 0;
+  int64_t slots = options.minSlots;
+  auto planWith = [&](size_t pending, uint64_t until) {
+    view.setPending(pending, prices);
+    Floor floor(view);
+    if (bytes < floor.bytes(view.whole()))
+      return;
+    for (; slots <= options.maxSlots && !isCloseEnough(); slots *= 2) {
+      // A first plan without pending options is always made.
+      bool optional = steps > 0 || pending > 0;
+      if (optional && !affordable(2 * slots, until - std::min(until, steps)))
+        return;
+      steps += plan(view, floor, slots);
+    }
+  };
+
+  size_t pending = view.largestMenu();
+  for (; pending > 1; --pending) {
+    view.setPending(pending, prices);
+    if (affordable(14 * options.minSlots, limit * 2 / 5))
       break;
-    last = refine(slots);
-    steps += last;
-    if (plan.persistentBound >= plan.time * (1 - options.gap))
-      break;
+  }
+  planWith(pending, limit * 2 / 5);
+  planWith(1, limit * 3 / 4);
+  planWith(0, limit * 3 / 4);
+
+  if (isCloseEnough())
+    return;
+  View relaxed = view;
+  for (pending = view.largestMenu(); pending > 0; --pending) {
+    relaxed.setPendingRelaxed(pending);
+    uint64_t most = limit / 4 / Table::effortPerSlot(relaxed);
+    if (most >= std::min<uint64_t>(options.minSlots, exact)) {
+      bound(relaxed, std::min<uint64_t>(most, options.maxSlots));
+      return;
+    }
   }
 }
 
 std::optional<ChainPlan> Solver::solve() {
-  bool inTables = bytes >= floor.bytes(view.whole());
-  if (!inTables) {
-    // Some option that is not pending in the tables may need less.
-    Leanest leanest(chain, options);
-    if (budget < leanest.bytes)
-      return std::nullopt;
-    consider(std::move(leanest.ops), 0);
-  }
-  plan.bound = plan.persistentBound = relaxedTimeBound(chain, budget, options);
+  best.bound = best.persistentBound = dual.maximize();
   if (saveEverything()) {
-    plan.persistentTime = plan.time;
-    return plan;
+    best.persistentTime = best.time;
+    return best;
   }
-  if (inTables)
-    refine();
-  plan.persistentTime = plan.time;
-  if (!options.persistentOnly && plan.time > plan.bound) {
+  Leanest leanest(chain, options);
+  if (budget < leanest.bytes)
+    return std::nullopt;
+  consider(std::move(leanest.ops), 0);
+  useTables();
+  best.persistentTime = best.time;
+  if (!options.persistentOnly && best.time > best.bound) {
     Moves moves(chain, view, budget, options.moveEffort);
-    consider(moves.improve(plan.ops), plan.slots);
+    consider(moves.improve(best.ops), best.slots);
   }
-  return plan;
+  return best;
 }
 
 std::optional<ChainPlan> kiln::solveChain(const Chain &chain, int64_t budget,

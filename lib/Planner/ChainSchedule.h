@@ -8,8 +8,9 @@
 // Rebuilds the schedule behind a table from the front, in bytes: what rounding
 // lost in one step is found again in the next. Where the table knows no
 // schedule for the bytes at hand, but there is one, the one of least memory is
-// taken. So there is a schedule for every budget down to the floor, and it is
-// never slower than the table says.
+// taken. So there is a schedule for every budget down to the floor, whatever
+// the table's rounding; if sizes were rounded up, it is never slower than the
+// table says.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,12 +26,11 @@ class Scheduler {
 public:
   Scheduler(const View &view, const Table &table, const Floor &floor);
 
-  /// Time of a schedule of the segment in these bytes; infinite if there is
-  /// none.
+  /// Estimated time of a schedule of the segment in these bytes; infinite if
+  /// and only if there is none.
   double time(const Segment &segment, int64_t bytes) const;
 
-  /// Appends a schedule that takes at most time(segment, bytes), which is
-  /// finite.
+  /// Appends a schedule of the segment in these bytes, which suffice.
   void append(const Segment &segment, int64_t bytes,
               std::vector<ChainOp> &ops) const;
 

@@ -43,14 +43,14 @@ void Table::fill(const Segment &segment, double *out) const {
     if (least > slots)
       return;
     double time = choice.time;
-    const double *right = row(choice.right) - stored;
+    const double *right = row(choice.right);
     if (!choice.hasLeft) {
       for (int32_t m = least; m <= slots; ++m)
-        out[m] = std::min(out[m], right[m] + time);
+        out[m] = std::min(out[m], right[m - stored] + time);
       return;
     }
     const double *left = row(choice.left);
     for (int32_t m = least; m <= slots; ++m)
-      out[m] = std::min(out[m], right[m] + left[m] + time);
+      out[m] = std::min(out[m], right[m - stored] + left[m] + time);
   });
 }

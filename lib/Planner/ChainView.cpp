@@ -14,27 +14,34 @@
 using namespace kiln;
 using namespace kiln::chain;
 
-View::View(const Chain &chain, const ChainOptions &settings, size_t maxPending,
-           bool relaxed) {
+View::View(const Chain &chain, const ChainOptions &settings) {
   for (int32_t i = 0; i <= chain.size(); ++i) {
     value.push_back(chain.value(i));
     gradient.push_back(chain.gradient(i));
   }
-  pendingBefore.push_back(0);
-  for (int32_t i = 0; i < chain.size(); ++i) {
+  for (int32_t i = 0; i < chain.size(); ++i)
     addStage(chain, i, settings);
-    addPending(i, maxPending, relaxed);
-    pendingBefore.push_back(pendingBefore.back() + pending[i].size());
-  }
-  numberSegments(chain);
+  pending.resize(size());
+  numberKinds(chain);
+  numberSegments();
 }
 
-/// Nothing is lost when `worse` is never used. Equal options keep the first.
-static bool dominates(const Option &better, const Option &worse) {
+size_t View::largestMenu() const {
+  size_t most = 0;
+  for (const auto &menu : options)
+    most = std::max(most, menu.size());
+  return most;
+}
+
+/// Nothing is lost when `worse` is never used: in any stage, every need of
+/// `better` is smaller. Equal options keep the first.
+static bool dominates(const StageOption &better, const StageOption &worse) {
   return better.saved <= worse.saved && better.forward <= worse.forward &&
-         better.time <= worse.time && better.saveNeed <= worse.saveNeed &&
-         better.saveDropNeed <= worse.saveDropNeed &&
-         better.backwardNeed <= worse.backwardNeed;
+         better.forward + better.backward <= worse.forward + worse.backward &&
+         better.saved + better.forwardWorkspace <=
+             worse.saved + worse.forwardWorkspace &&
+         better.saved + better.backwardWorkspace <=
+             worse.saved + worse.backwardWorkspace;
 }
 
 void View::addStage(const Chain &chain, int32_t i,
@@ -46,10 +53,15 @@ void View::addStage(const Chain &chain, int32_t i,
   dropNeeds.push_back(std::max(value[i] + value[i + 1] + workspace,
                                std::max(value[i], value[i + 1])));
 
-  std::vector<Option> kept;
+  options.emplace_back();
   for (size_t k = 0; k < stage.options.size(); ++k) {
     const StageOption &given = stage.options[k];
-    if (given.lossy && !settings.allowLossy)
+    bool useless = given.lossy && !settings.allowLossy;
+    for (size_t other = 0; other < stage.options.size() && !useless; ++other)
+      useless = other != k && dominates(stage.options[other], given) &&
+                (!stage.options[other].lossy || settings.allowLossy) &&
+                (other < k || !dominates(given, stage.options[other]));
+    if (useless)
       continue;
     Option option;
     option.saved = given.saved;
@@ -62,58 +74,82 @@ void View::addStage(const Chain &chain, int32_t i,
         {gradient[i + 1] + given.saved + gradient[i] + given.backwardWorkspace,
          gradient[i + 1] + given.saved, gradient[i]});
     option.index = static_cast<int32_t>(k);
-    auto worse = [&](const Option &other) { return dominates(option, other); };
-    auto better = [&](const Option &other) { return dominates(other, option); };
-    if (std::any_of(kept.begin(), kept.end(), better))
-      continue;
-    kept.erase(std::remove_if(kept.begin(), kept.end(), worse), kept.end());
-    kept.push_back(option);
+    options.back().push_back(option);
   }
-  options.push_back(std::move(kept));
 }
 
-void View::addPending(int32_t i, size_t count, bool relaxed) {
-  std::vector<Option> sorted = options[i];
-  auto smaller = [](const Option &a, const Option &b) {
-    return std::pair(a.saved, a.index) < std::pair(b.saved, b.index);
-  };
-  std::sort(sorted.begin(), sorted.end(), smaller);
-  std::vector<Option> &chosen = pending.emplace_back();
-  count = std::min(count, sorted.size());
-  for (size_t group = 0; group < count; ++group) {
-    // Neighbours in size stand for each other.
-    auto begin = sorted.begin() + group * sorted.size() / count;
-    auto end = sorted.begin() + (group + 1) * sorted.size() / count;
-    Option one = *begin;
-    for (auto other = begin; relaxed && other != end; ++other) {
-      one.time = std::min(one.time, other->time);
-      one.saveDropNeed = std::min(one.saveDropNeed, other->saveDropNeed);
-      one.backwardNeed = std::min(one.backwardNeed, other->backwardNeed);
+void View::setPending(size_t count, const std::vector<double> &prices) {
+  // Equal stages pay what the first of them does, to stay equal.
+  std::vector<int32_t> payer(size(), -1);
+  for (int32_t i = 0; i < size(); ++i) {
+    if (payer[kinds[i]] < 0)
+      payer[kinds[i]] = i;
+    double price = prices[payer[kinds[i]]];
+    pending[i] = options[i];
+    auto cheaper = [&](const Option &a, const Option &b) {
+      double costA = a.time + price * static_cast<double>(a.saved);
+      double costB = b.time + price * static_cast<double>(b.saved);
+      return std::pair(costA, a.index) < std::pair(costB, b.index);
+    };
+    std::sort(pending[i].begin(), pending[i].end(), cheaper);
+    pending[i].resize(std::min(count, pending[i].size()));
+  }
+  numberSegments();
+}
+
+void View::setPendingRelaxed(size_t count) {
+  for (int32_t i = 0; i < size(); ++i) {
+    std::vector<Option> sorted = options[i];
+    auto smaller = [](const Option &a, const Option &b) {
+      return std::pair(a.saved, a.index) < std::pair(b.saved, b.index);
+    };
+    std::sort(sorted.begin(), sorted.end(), smaller);
+    pending[i].clear();
+    size_t groups = std::min(count, sorted.size());
+    for (size_t group = 0; group < groups; ++group) {
+      // One for all its neighbours in size.
+      auto begin = sorted.begin() + group * sorted.size() / groups;
+      auto end = sorted.begin() + (group + 1) * sorted.size() / groups;
+      Option one = *begin;
+      for (auto other = begin; other != end; ++other) {
+        one.time = std::min(one.time, other->time);
+        one.saveDropNeed = std::min(one.saveDropNeed, other->saveDropNeed);
+        one.backwardNeed = std::min(one.backwardNeed, other->backwardNeed);
+      }
+      pending[i].push_back(one);
     }
-    chosen.push_back(one);
   }
-  tailStride = std::max(tailStride, count + 1);
+  numberSegments();
 }
 
-void View::numberSegments(const Chain &chain) {
-  // Stages that are equal get equal numbers.
-  int32_t n = size();
-  std::vector<int32_t> kind(n), representative;
-  for (int32_t i = 0; i < n; ++i) {
+void View::numberKinds(const Chain &chain) {
+  std::vector<int32_t> representative;
+  for (int32_t i = 0; i < size(); ++i) {
     auto same = [&](int32_t other) {
       return chain.stages[other] == chain.stages[i];
     };
     auto found =
         std::find_if(representative.begin(), representative.end(), same);
-    kind[i] = static_cast<int32_t>(found - representative.begin());
+    kinds.push_back(static_cast<int32_t>(found - representative.begin()));
     if (found == representative.end())
       representative.push_back(i);
+  }
+}
+
+void View::numberSegments() {
+  pendingBefore.assign(1, 0);
+  tailStride = 1;
+  for (const auto &chosen : pending) {
+    pendingBefore.push_back(pendingBefore.back() + chosen.size());
+    tailStride = std::max(tailStride, chosen.size() + 1);
   }
 
   // A segment is its first stage and the number of the rest. An empty one is
   // its tail: a gradient, or a stage, its option, and the gradient behind it.
+  int32_t n = size();
   llvm::DenseMap<std::pair<int64_t, int64_t>, int32_t> empty, longer;
   numbers.assign((n + 1) * tailStride * (n + 1), -1);
+  segmentCount = 0;
   auto numberOf = [&](auto &map, int64_t a, int64_t b) {
     auto [entry, isNew] = map.try_emplace({a, b}, segmentCount);
     segmentCount += isNew;
@@ -124,10 +160,10 @@ void View::numberSegments(const Chain &chain) {
       int32_t number = tail == 0
                            ? numberOf(empty, gradient[end], -1)
                            : numberOf(empty, gradient[end + 1],
-                                      int64_t(kind[end]) * tailStride + tail);
+                                      int64_t(kinds[end]) * tailStride + tail);
       numbers[place({end, end, tail})] = number;
       for (int32_t first = end; first-- > 0;) {
-        number = numberOf(longer, kind[first], number);
+        number = numberOf(longer, kinds[first], number);
         numbers[place({first, end, tail})] = number;
       }
     }

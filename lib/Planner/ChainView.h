@@ -78,12 +78,17 @@ struct Choice {
 
 class View {
 public:
-  /// With at most maxPending pending options per stage. If there are more
-  /// options than that, a relaxed view has better ones in their place, so that
-  /// its optimum is a bound; else some are left out.
-  View(const Chain &chain, const ChainOptions &options, size_t maxPending,
-       bool relaxed);
+  View(const Chain &chain, const ChainOptions &options);
 
+  /// Lets stages save and drop their input, with some `count` options each:
+  /// those that are best if a byte that stage i saves costs prices[i] seconds.
+  void setPending(size_t count, const std::vector<double> &prices);
+  /// As setPending, with options that are better than those left out, so that
+  /// the optimum is a bound.
+  void setPendingRelaxed(size_t count);
+  void setPendingAll() { setPendingRelaxed(largestMenu()); }
+
+  size_t largestMenu() const;
   int32_t size() const { return static_cast<int32_t>(options.size()); }
   Segment whole() const { return {0, size(), 0}; }
 
@@ -127,8 +132,8 @@ public:
 
 private:
   void addStage(const Chain &chain, int32_t i, const ChainOptions &settings);
-  void addPending(int32_t i, size_t count, bool relaxed);
-  void numberSegments(const Chain &chain);
+  void numberKinds(const Chain &chain);
+  void numberSegments();
 
   const Option &pendingOf(const Segment &segment) const {
     return pending[segment.end][segment.tail - 1];
@@ -143,6 +148,8 @@ private:
 
   /// Peaks of ForwardCheckpoint(i) without a_i, of ForwardDrop(i) with a_i.
   std::vector<int64_t> checkpointNeeds, dropNeeds;
+  /// Equal for stages that are equal in all that is planned with.
+  std::vector<int32_t> kinds;
   size_t tailStride = 1;
   /// How many pending options the stages before i have.
   std::vector<size_t> pendingBefore;

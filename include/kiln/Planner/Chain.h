@@ -53,7 +53,8 @@ struct StageOption {
   /// Bytes kept from forward to backward besides the stage's input: abar_{i+1}.
   /// At least the stage's output.
   int64_t saved = 0;
-  /// Bytes that lie in host memory from forward to backward.
+  /// Bytes that lie in host memory from forward to backward. They are reported,
+  /// not limited.
   int64_t hostBytes = 0;
   double forward = 0;
   double backward = 0;

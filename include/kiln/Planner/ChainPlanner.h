@@ -40,11 +40,11 @@ struct ChainOptions {
   int32_t minSlots = 128;
   int32_t maxSlots = 4096;
   /// Refinement ends when plan and bound are this close, relatively.
-  double gap = 1e-3;
+  double gap = 2e-4;
   /// Upper limits on elementary steps: of all tables of the dynamic program,
   /// about half a nanosecond each, where the first refinement is always done;
   /// and of the local search, about a nanosecond each.
-  uint64_t tableEffort = 4'000'000'000;
+  uint64_t tableEffort = 6'000'000'000;
   uint64_t moveEffort = 300'000'000;
 };
 

@@ -168,24 +168,27 @@ TEST(Chain, TimeDoesNotIncreaseWithTheBudget) {
 }
 
 TEST(Chain, NinetySixLayersInSeconds) {
+  ChainOptions options;
+#ifndef NDEBUG // only to see that it works
+  options.tableEffort = options.moveEffort = 10'000'000;
+#endif
   Chain chain = transformerChain(96, 16);
   int64_t low = smallestFeasibleBudget(chain).bytes;
   ChainCost all = saveAll(chain);
-  for (int percent : {1, 5, 25, 60}) {
+  for (int percent : {1, 5, 50}) {
     int64_t budget = low + (all.peak - low) / 100 * percent;
     std::clock_t start = std::clock();
-    auto plan = planAndCheck(chain, budget);
+    auto plan = planAndCheck(chain, budget, options);
     double seconds = double(std::clock() - start) / CLOCKS_PER_SEC;
     ASSERT_TRUE(plan);
-    EXPECT_LT(seconds, 20);
-    std::cout << chain.size() << " stages, budget " << percent
+    EXPECT_LT(seconds, 15); // 2 on an idle core
+    std::cout << chain.size() << " stages, 16 options, budget " << percent
               << " %: " << 100 * (plan->time / all.time - 1)
-              << " % slower than saving "
-              << "all, " << 100 * (plan->time / plan->bound - 1)
-              << " % above the bound, "
+              << " % slower than saving all, "
+              << 100 * (plan->time / plan->bound - 1) << " % above the bound, "
               << 100 * (plan->persistentTime / plan->persistentBound - 1)
-              << " % above the persistent one; " << plan->slots << " slots, "
-              << seconds << " s of CPU time\n";
+              << " % above the persistent one; " << seconds
+              << " s of CPU time\n";
   }
 }
 
