@@ -40,15 +40,63 @@ void KilnDialect::initialize() {
       >();
 }
 
-/// The discardable attributes of the dialect: `kiln.model` on the module.
+/// One entry of `kiln.model`; the description of the dialect lists them.
+static LogicalResult verifyModelEntry(Operation *op, NamedAttribute entry) {
+  StringRef key = entry.getName();
+  auto expect = [&](bool holds, StringRef expected) -> LogicalResult {
+    if (holds)
+      return success();
+    return op->emitOpError("kiln.model has ")
+           << key << " = " << entry.getValue() << ", expected " << expected;
+  };
+  if (key == "type" || key == "name")
+    return expect(isa<StringAttr>(entry.getValue()), "a string");
+  if (key == "has_weights")
+    return expect(isa<BoolAttr>(entry.getValue()), "true or false");
+  if (key == "vocab_size" || key == "batch" || key == "sequence_length") {
+    auto number = dyn_cast<IntegerAttr>(entry.getValue());
+    return expect(number && number.getType().isSignlessInteger(64) &&
+                      number.getInt() >= 1,
+                  "a positive i64");
+  }
+  if (key == "files") {
+    // They are looked for beside the model and nowhere else.
+    auto isName = [](Attribute file) {
+      auto name = dyn_cast<StringAttr>(file);
+      return name && !name.getValue().empty() && name.getValue() != "." &&
+             name.getValue() != ".." &&
+             name.getValue().find_first_of(StringRef("/\\\0", 3)) ==
+                 StringRef::npos;
+    };
+    auto files = dyn_cast<ArrayAttr>(entry.getValue());
+    return expect(files && llvm::all_of(files, isName),
+                  "an array of names of files without a directory");
+  }
+  return op->emitOpError("kiln.model has an unknown entry '")
+         << key
+         << "', expected type, name, vocab_size, batch, sequence_length, "
+            "has_weights or files";
+}
+
+/// The discardable attributes of the dialect: `kiln.model`, which describes the
+/// model, and `kiln.plan`, which carries the planner's prediction, both on the
+/// module.
 LogicalResult KilnDialect::verifyOperationAttribute(Operation *op,
                                                     NamedAttribute attribute) {
-  if (attribute.getName() == "kiln.model") {
+  if (attribute.getName() == "kiln.model" ||
+      attribute.getName() == "kiln.plan") {
+    StringRef name = attribute.getName().getValue();
     if (!isa<ModuleOp>(op))
-      return op->emitOpError("has 'kiln.model', which belongs on the module");
+      return op->emitOpError("has '")
+             << name << "', which belongs on the module";
     if (!isa<DictionaryAttr>(attribute.getValue()))
-      return op->emitOpError("attribute 'kiln.model' is ")
-             << attribute.getValue() << ", expected a dictionary";
+      return op->emitOpError("attribute '")
+             << name << "' is " << attribute.getValue()
+             << ", expected a dictionary";
+    if (name == "kiln.model")
+      for (NamedAttribute entry : cast<DictionaryAttr>(attribute.getValue()))
+        if (failed(verifyModelEntry(op, entry)))
+          return failure();
     return success();
   }
   return op->emitOpError("has an unknown attribute '")

@@ -1,5 +1,4 @@
-//===- HostTensor.h - A tensor in host memory, for the reference -*- C++
-//-*-===//
+//===- HostTensor.h - A tensor of the reference -----------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

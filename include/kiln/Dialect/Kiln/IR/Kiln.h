@@ -54,6 +54,10 @@ int64_t getColumnCount(mlir::RankedTensorType type);
 /// last part's; empty if it has none.
 llvm::StringRef getLocationName(mlir::Location loc);
 
+/// The operand of a dispatch or product whose buffer `result` must take, because
+/// its op updates it in place; null if there is none.
+mlir::Value getTiedOperand(mlir::OpResult result);
+
 /// The row program of a dispatch of the row family.
 llvm::FailureOr<row::RowProgram> buildRowProgram(DispatchOp dispatch);
 /// The same for the body of a kernel: the ops of a block, its arguments being

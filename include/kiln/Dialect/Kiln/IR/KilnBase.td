@@ -27,6 +27,12 @@ def Kiln_Dialect : Dialect {
     forward pass, its gradient, clipping, the optimizer and the update of every
     state. Values are tensors with static shapes; parameters and optimizer
     moments are module-level `kiln.state` symbols.
+
+    A module may carry `kiln.model`, a dictionary that describes the model to
+    the runtime: `type` and `name` (strings), `vocab_size`, `batch` and
+    `sequence_length` (positive i64), `has_weights` (a bool) and `files` (names
+    of files beside the model). kilnc fills in what a file leaves out; what it
+    says must agree with the forward program.
   }];
   let useDefaultAttributePrinterParser = 1;
   let hasRegionArgAttrVerify = 1;
@@ -38,11 +44,18 @@ class Kiln_Op<string mnemonic, list<Trait> traits = []>
     : Op<Kiln_Dialect, mnemonic, traits>;
 
 def Kiln_Float : AnyTypeOf<[F32, F64], "f32 or f64">;
-def Kiln_Tensor : StaticShapeTensorOf<[F32, F64]>;
-def Kiln_IndexTensor : StaticShapeTensorOf<[I32]>;
+
+// A tensor without elements has no row to launch a kernel over.
+def Kiln_PositiveExtents : CPred<
+    "!::llvm::is_contained(::llvm::cast<::mlir::ShapedType>($_self).getShape(), 0)">;
+class Kiln_TensorOf<list<Type> elements>
+    : RankedTensorOf<elements, [HasStaticShapePred, Kiln_PositiveExtents],
+                     "tensor with static positive extents">;
+def Kiln_Tensor : Kiln_TensorOf<[F32, F64]>;
+def Kiln_IndexTensor : Kiln_TensorOf<[I32]>;
 def Kiln_IntScalar : 0DTensorOf<[I64]>;
 def Kiln_RealScalar : 0DTensorOf<[F64]>;
-def Kiln_Rng : StaticShapeTensorOf<[I64]>;
-def Kiln_AnyTensor : StaticShapeTensorOf<[F32, F64, I32, I64]>;
+def Kiln_Rng : Kiln_TensorOf<[I64]>;
+def Kiln_AnyTensor : Kiln_TensorOf<[F32, F64, I32, I64]>;
 
 #endif // KILN_DIALECT_KILN_IR_KILNBASE_TD

@@ -54,6 +54,14 @@ def Kiln_ProgramOp : Kiln_Op<"program", [FunctionOpInterface, IsolatedFromAbove,
     Arguments and results carry `kiln.name` ("tokens", "targets", "rng",
     "loss_scale", "lr", "step", "clip", "position"; "loss", "grad_norm",
     "logits"); a gradient result of `@train` carries `kiln.gradient = @state`.
+    Both are tensors (C1); the body ends in `kiln.return` (C2).
+
+    The inputs of a program of kind `forward` are what the runtime knows how to
+    fill in: `tokens` and `targets`, i32 [batch, sequence length], `rng`, i64
+    [1, 3], and `loss_scale`, f64 []. It has and uses `tokens`. A target of -100
+    does not count; `loss_scale` is 1 / the number of targets of the whole batch
+    that do, so that the losses of micro-batches add up to the mean over the
+    batch. It returns the loss, f64 [].
 
     Example: `kiln.program @f(%x: tensor<4xf32> {kiln.name = "x"}) -> tensor<4xf32> attributes {kind = #kiln.program_kind<forward>} { kiln.return %x : tensor<4xf32> }`
   }];
@@ -75,6 +83,7 @@ def Kiln_ProgramOp : Kiln_Op<"program", [FunctionOpInterface, IsolatedFromAbove,
   }];
   let builders = [OpBuilder<(ins "::llvm::StringRef":$name, "::mlir::FunctionType":$type, "::kiln::ProgramKind":$kind)>];
   let skipDefaultBuilders = 1;
+  let hasRegionVerifier = 1;
 }
 def Kiln_ReturnOp : Kiln_Op<"return", [Pure, Terminator, HasParent<"::kiln::ProgramOp">,
     DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily"]>]> {

@@ -1,0 +1,244 @@
+//===- KilnStructureOps.cpp - States, programs, regions ---------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Verifiers, builders and printing of the ops that hold others together. The
+// labels C1, C2... are the constraints of the ops' descriptions.
+//
+//===----------------------------------------------------------------------===//
+
+#include "OpChecks.h"
+#include "kiln/Dialect/Kiln/IR/Kiln.h"
+
+#include "mlir/Interfaces/FunctionImplementation.h"
+
+using namespace mlir;
+using namespace kiln;
+using namespace kiln::checks;
+
+//===----------------------------------------------------------------------===//
+// States and programs
+//===----------------------------------------------------------------------===//
+
+LogicalResult StateOp::verify() {
+  if (!isa<NormalAttr, UniformAttr, SplatAttr, RopeTableAttr>(getInit()))
+    return emitOpError("init is ")
+           << getInit()
+           << ", expected #kiln.normal, uniform, splat or rope_table";
+  if (getOf().has_value() != getSlot().has_value()) // C1
+    return emitOpError("needs both or neither of 'of' and 'slot'");
+  if ((getRole() == Role::Optimizer) != getOf().has_value())
+    return emitOpError("has role ")
+           << stringifyRole(getRole()) << (getOf() ? " and" : " without")
+           << " 'of'; exactly optimizer states name their parameter";
+  return success();
+}
+
+/// A state of this name and type must exist.
+static LogicalResult checkState(Operation *op, FlatSymbolRefAttr name,
+                                Type type, SymbolTableCollection &tables) {
+  auto state = tables.lookupNearestSymbolFrom<StateOp>(
+      op->getParentOfType<ModuleOp>(), name);
+  if (!state)
+    return op->emitOpError("names ") << name << ", which is no kiln.state";
+  if (state.getType() != type) {
+    InFlightDiagnostic diagnostic = op->emitOpError("has type ")
+                                    << type << ", expected " << state.getType();
+    diagnostic.attachNote(state.getLoc()) << "the state is declared here";
+    return diagnostic;
+  }
+  return success();
+}
+
+LogicalResult ReadOp::verifySymbolUses(SymbolTableCollection &tables) {
+  return checkState(*this, getStateAttr(), getType(), tables);
+}
+
+LogicalResult WriteOp::verifySymbolUses(SymbolTableCollection &tables) {
+  return checkState(*this, getStateAttr(), getValue().getType(), tables);
+}
+
+void ProgramOp::build(OpBuilder &builder, OperationState &state, StringRef name,
+                      FunctionType type, ProgramKind kind) {
+  state.addAttribute(getSymNameAttrName(state.name),
+                     builder.getStringAttr(name));
+  state.addAttribute(getFunctionTypeAttrName(state.name), TypeAttr::get(type));
+  state.addAttribute(getKindAttrName(state.name),
+                     ProgramKindAttr::get(builder.getContext(), kind));
+  state.addRegion();
+}
+
+ParseResult ProgramOp::parse(OpAsmParser &parser, OperationState &result) {
+  auto buildType = [](Builder &builder, ArrayRef<Type> arguments,
+                      ArrayRef<Type> results,
+                      function_interface_impl::VariadicFlag, std::string &) {
+    return builder.getFunctionType(arguments, results);
+  };
+  return function_interface_impl::parseFunctionOp(
+      parser, result, /*allowVariadic=*/false,
+      getFunctionTypeAttrName(result.name), buildType,
+      getArgAttrsAttrName(result.name), getResAttrsAttrName(result.name));
+}
+
+void ProgramOp::print(OpAsmPrinter &printer) {
+  function_interface_impl::printFunctionOp(
+      printer, *this, /*isVariadic=*/false, getFunctionTypeAttrName(),
+      getArgAttrsAttrName(), getResAttrsAttrName());
+}
+
+StringRef ProgramOp::getInputName(unsigned index) {
+  auto name = getArgAttrOfType<StringAttr>(index, "kiln.name");
+  return name ? name.getValue() : StringRef();
+}
+
+StringRef ProgramOp::getOutputName(unsigned index) {
+  auto name = getResultAttrOfType<StringAttr>(index, "kiln.name");
+  return name ? name.getValue() : StringRef();
+}
+
+BlockArgument ProgramOp::getInput(StringRef name) {
+  for (BlockArgument argument : getBlock().getArguments())
+    if (getInputName(argument.getArgNumber()) == name)
+      return argument;
+  return {};
+}
+
+/// Programs exchange tensors with their callers: what ops may compute with.
+static bool isProgramType(Type type) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  if (!tensor || !tensor.hasStaticShape() ||
+      llvm::is_contained(tensor.getShape(), 0))
+    return false;
+  Type element = tensor.getElementType();
+  return element.isF32() || element.isF64() || element.isSignlessInteger(32) ||
+         element.isSignlessInteger(64);
+}
+
+LogicalResult ProgramOp::verifyRegions() {
+  for (auto [i, type] : llvm::enumerate(getArgumentTypes()))
+    if (!isProgramType(type)) // C1
+      return emitOpError("argument ")
+             << i << " has type " << type
+             << ", expected a tensor of f32, f64, i32 or i64 with static "
+                "positive extents";
+  if (getBlock().empty() || !isa<ReturnOp>(getBlock().back())) // C2
+    return emitOpError("does not end in kiln.return");
+  return success();
+}
+
+ReturnOp ProgramOp::getReturn() {
+  return cast<ReturnOp>(getBlock().getTerminator());
+}
+
+LogicalResult ReturnOp::verify() {
+  auto program = cast<ProgramOp>((*this)->getParentOp());
+  if (getValues().getTypes() != program.getResultTypes()) { // C1
+    InFlightDiagnostic diagnostic =
+        emitOpError("returns ")
+        << getValues().size() << " values that are not the program's results";
+    diagnostic.attachNote(program.getLoc())
+        << "the program has type " << program.getFunctionType();
+    return diagnostic;
+  }
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Regions
+//===----------------------------------------------------------------------===//
+
+LogicalResult AccumulateOp::verifyRegions() {
+  int64_t count = getCount();
+  Block &block = getBody().front();
+  if (count < 1)
+    return emitOpError("count is ") << count << ", expected a positive number";
+  if (block.getNumArguments() != getSliced().size() + getNumResults())
+    return emitOpError("body has ")
+           << block.getNumArguments() << " arguments, expected "
+           << getSliced().size() + getNumResults()
+           << ": one per slice and per sum";
+  for (auto [i, value] : llvm::enumerate(getSliced())) {
+    SmallVector<int64_t> shape(tensorTypeOf(value).getShape());
+    if (shape.empty() || shape[0] % count)
+      return emitOpError("operand ")
+             << i << " of shape " << toString(shape) << " cannot be cut into "
+             << count << " parts";
+    shape[0] /= count;
+    Type part = tensorTypeOf(value).clone(shape);
+    if (block.getArgument(i).getType() != part) // C1
+      return emitOpError("slice argument ")
+             << i << " has type " << block.getArgument(i).getType()
+             << ", expected " << part;
+  }
+  auto yield = dyn_cast<YieldOp>(block.getTerminator());
+  if (!yield || yield.getValues().getTypes() != getResultTypes())
+    return emitOpError("body does not yield the types of its results");
+  for (auto [i, type] : llvm::enumerate(getResultTypes()))
+    if (block.getArgument(getSliced().size() + i).getType() != type)
+      return emitOpError("sum argument ")
+             << i << " has type "
+             << block.getArgument(getSliced().size() + i).getType()
+             << ", expected " << type;
+  return success();
+}
+
+/// Arguments are the inputs, yielded values the results.
+static LogicalResult checkIsolatedRegion(Operation *op) {
+  Block &block = op->getRegion(0).front();
+  if (block.getArgumentTypes() != op->getOperandTypes())
+    return op->emitOpError(
+        "body arguments do not have the types of the inputs");
+  auto yield = dyn_cast<YieldOp>(block.getTerminator());
+  if (!yield || yield.getValues().getTypes() != op->getResultTypes())
+    return op->emitOpError("body does not yield the types of its results");
+  return success();
+}
+
+LogicalResult RecomputeOp::verifyRegions() {
+  return checkIsolatedRegion(*this);
+}
+
+/// A kernel of another family than row is one op, whose results it yields.
+static LogicalResult checkSingleOp(DispatchOp dispatch) {
+  Block &body = dispatch.getBody().front();
+  auto op = dyn_cast<DispatchableOpInterface>(body.front());
+  if (!op || op.getFamily() != dispatch.getFamily() ||
+      op->getNextNode() != body.getTerminator() ||
+      op->getResults() != body.getTerminator()->getOperands())
+    return dispatch.emitOpError("of family ")
+           << stringifyFamily(dispatch.getFamily())
+           << " needs a body of one op of this family";
+  return success();
+}
+
+Value kiln::getTiedOperand(OpResult result) {
+  if (auto matmul = dyn_cast<MatmulOp>(result.getOwner()))
+    return matmul.getAccumulate();
+  auto dispatch = dyn_cast<DispatchOp>(result.getOwner());
+  if (!dispatch)
+    return {};
+  Operation *yield = dispatch.getBody().front().getTerminator();
+  auto inner = dyn_cast<OpResult>(yield->getOperand(result.getResultNumber()));
+  auto op = inner ? dyn_cast<DispatchableOpInterface>(inner.getOwner())
+                  : DispatchableOpInterface();
+  int64_t tied = op ? op.getTiedOperand(inner.getResultNumber()) : -1;
+  if (tied < 0)
+    return {};
+  // What the kernel computed itself has no buffer to update.
+  auto argument = dyn_cast<BlockArgument>(op->getOperand(tied));
+  return argument ? dispatch.getInputs()[argument.getArgNumber()] : Value();
+}
+
+LogicalResult DispatchOp::verifyRegions() {
+  if (failed(checkIsolatedRegion(*this)))
+    return failure();
+  if (getFamily() != Family::Row)
+    return checkSingleOp(*this);
+  auto space = getSpace();
+  if (!space || space->size() != 2 || (*space)[0] < 1 || (*space)[1] < 1)
+    return emitOpError("of family row needs a space of rows and columns");
+  return success();
+}
