@@ -1,4 +1,4 @@
-//===- BufferPlaces.cpp - Where every value lies --------------------------===//
+//===- BufferPlaces.cpp - Where every value lies ----------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -75,29 +75,6 @@ std::optional<Place> PlanBuilder::viewPlace(Operation *view) {
   return place;
 }
 
-/// The operand whose buffer an op's result must take, or null.
-Value PlanBuilder::requiredTie(OpResult result) {
-  Operation *op = result.getOwner();
-  if (auto dispatch = dyn_cast<DispatchOp>(op)) {
-    auto inner = dyn_cast<OpResult>(
-        dispatch.getBody().front().getTerminator()->getOperand(
-            result.getResultNumber()));
-    if (!inner)
-      return {};
-    auto dispatchable = dyn_cast<DispatchableOpInterface>(inner.getOwner());
-    int64_t tied = dispatchable
-                       ? dispatchable.getTiedOperand(inner.getResultNumber())
-                       : -1;
-    if (tied < 0)
-      return {};
-    auto argument = dyn_cast<BlockArgument>(inner.getOwner()->getOperand(tied));
-    return argument ? dispatch.getInputs()[argument.getArgNumber()] : Value();
-  }
-  if (auto matmul = dyn_cast<MatmulOp>(op))
-    return matmul.getAccumulate();
-  return {};
-}
-
 /// Fixes a value's place before its producer is visited, and that of the values
 /// which its producer accumulates onto.
 void PlanBuilder::preplace(Value value, Place place) {
@@ -105,7 +82,7 @@ void PlanBuilder::preplace(Value value, Place place) {
   auto result = dyn_cast<OpResult>(value);
   if (!result)
     return;
-  Value tied = requiredTie(result);
+  Value tied = getTiedOperand(result);
   if (tied && tied.getDefiningOp() && !isa<ReadOp>(tied.getDefiningOp()) &&
       tied.getParentBlock() == value.getParentBlock() && tied.hasOneUse() &&
       !places.contains(tied))
@@ -178,7 +155,7 @@ void PlanBuilder::placeResults(Operation *op) {
     rows = buildRowProgram(dispatch);
   llvm::SmallDenseSet<int32_t> taken;
   for (OpResult result : op->getResults()) {
-    Value tied = requiredTie(result);
+    Value tied = getTiedOperand(result);
     if (tied) {
       Place from = places.lookup(tied);
       // Only the new value of a state may take the state's place, and only

@@ -196,7 +196,7 @@ LogicalResult PlanBuilder::visitWork(Operation *op) {
     auto dispatch = cast<DispatchOp>(op);
     command.kind = Command::Kind::Launch;
     if (dispatch.getFamily() == Family::Scatter)
-      command.beta = betaFor(requiredTie(dispatch->getResult(0)));
+      command.beta = betaFor(getTiedOperand(dispatch->getResult(0)));
     for (Value operand : op->getOperands())
       command.places.push_back(places.lookup(operand));
     for (Value result : op->getResults())
@@ -260,12 +260,56 @@ LogicalResult PlanBuilder::visitLoop(AccumulateOp loop) {
 LogicalResult PlanBuilder::visitWrite(WriteOp write) {
   Place from = places.lookup(write.getValue());
   int32_t index = stateBuffers.lookup(write.getStateAttr().getAttr());
-  if (from.buffer != index) {
-    finalCopies.push_back(
-        {from, densePlace(index, write.getValue().getType())});
-    finalCopyBytes.push_back(bytesOf(write.getValue().getType()));
-  }
+  Type type = write.getValue().getType();
+  if (from.buffer != index)
+    stateCopies.push_back({from, densePlace(index, type), bytesOf(type)});
   return success();
+}
+
+/// What the program returns of a state's entry value moves out of the way of
+/// the copy that ends it.
+void PlanBuilder::keepReturnedStates() {
+  for (Value value : plan.program.getReturn().getValues()) {
+    Place place = places.lookup(value);
+    if (llvm::none_of(stateCopies, [&](const StateCopy &copy) {
+          return copy.to.buffer == place.buffer;
+        }))
+      continue;
+    Place kept = densePlace(newBuffer(plan.buffers[place.buffer].name,
+                                      "activation", bytesOf(value.getType()),
+                                      "entry value that is returned"),
+                            value.getType());
+    emitCopy(place, kept, bytesOf(value.getType()));
+    places[value] = kept;
+  }
+}
+
+/// Copies new values into states at the end of the program. The copies happen
+/// as if at once: a state that another one is copied from is read first, and
+/// where states wait for each other in a circle, one entry value moves to a
+/// buffer of its own.
+void PlanBuilder::writeStates() {
+  while (!stateCopies.empty()) {
+    auto isRead = [&](const StateCopy &written) {
+      return llvm::any_of(stateCopies, [&](const StateCopy &copy) {
+        return copy.from.buffer == written.to.buffer;
+      });
+    };
+    auto free = llvm::find_if_not(stateCopies, isRead);
+    if (free != stateCopies.end()) {
+      emitCopy(free->from, free->to, free->bytes);
+      stateCopies.erase(free);
+      continue;
+    }
+    StateCopy &first = stateCopies.front();
+    Place entry = first.to, kept = entry;
+    kept.buffer = newBuffer(plan.buffers[entry.buffer].name, "activation",
+                            first.bytes, "entry value that another state gets");
+    emitCopy(entry, kept, first.bytes);
+    for (StateCopy &copy : stateCopies)
+      if (copy.from.buffer == entry.buffer)
+        copy.from.buffer = kept.buffer;
+  }
 }
 
 LogicalResult PlanBuilder::visit(Operation *op) {
@@ -364,8 +408,8 @@ FailureOr<ProgramPlan> PlanBuilder::run() {
   for (Operation &op : block)
     if (failed(visit(&op)))
       return failure();
-  for (auto [copy, bytes] : llvm::zip(finalCopies, finalCopyBytes))
-    emitCopy(copy.first, copy.second, bytes);
+  keepReturnedStates();
+  writeStates();
 
   for (auto [i, value] : llvm::enumerate(program.getReturn().getValues())) {
     Place place = places.lookup(value);

@@ -38,7 +38,6 @@ private:
   void placeConcats(mlir::Block &block);
   void placeYields(AccumulateOp loop);
   void preplace(mlir::Value value, Place place);
-  mlir::Value requiredTie(mlir::OpResult result);
   int32_t newBuffer(std::string name, llvm::StringRef slotClass, int64_t bytes,
                     std::string why);
   Place densePlace(int32_t buffer, mlir::Type type);
@@ -52,6 +51,8 @@ private:
   void placeResults(mlir::Operation *op);
   void classifyGradients(mlir::Operation *op);
   void emitCopy(Place from, Place to, int64_t bytes);
+  void keepReturnedStates();
+  void writeStates();
   void computeLifetimes();
 
   llvm::ArrayRef<StateOp> states;
@@ -62,8 +63,11 @@ private:
   llvm::DenseMap<mlir::Operation *, int64_t> order;
   llvm::DenseMap<mlir::Operation *, int64_t> loopEnd;
   int64_t next = 0;
-  std::vector<std::pair<Place, Place>> finalCopies; ///< untied writes of states
-  std::vector<int64_t> finalCopyBytes;
+  struct StateCopy {
+    Place from, to;
+    int64_t bytes;
+  };
+  std::vector<StateCopy> stateCopies; ///< writes that no update made in place
 };
 
 } // namespace kiln

@@ -39,3 +39,51 @@ kiln.program @f(%x: tensor<4x8xf32> {kiln.name = "x"}) -> (tensor<4x4xf32> {kiln
   %z = kiln.relu %n : tensor<4x4xf32>
   kiln.return %y, %z : tensor<4x4xf32>, tensor<4x4xf32>
 }
+
+// -----
+
+// Copies into states at the end happen as if at once: what is read of a state
+// is read before the state is overwritten. @c goes first, a circle through @a and
+// @b goes by way of a buffer, and what the program returns of @a is kept.
+kiln.state @a : tensor<4xf32> {role = #kiln.role<buffer>, init = #kiln.splat<value = 1.0>}
+kiln.state @b : tensor<4xf32> {role = #kiln.role<buffer>, init = #kiln.splat<value = 2.0>}
+kiln.state @c : tensor<4xf32> {role = #kiln.role<buffer>, init = #kiln.splat<value = 3.0>}
+// CHECK-LABEL: kilnrt.program @train
+// CHECK: [[A:%.+]] = kilnrt.slot "a" {{.*}} state @a
+// CHECK: [[B:%.+]] = kilnrt.slot "b" {{.*}} state @b
+// CHECK: [[C:%.+]] = kilnrt.slot "c" {{.*}} state @c
+// CHECK: [[KEPT:%.+]] = kilnrt.slot "a" {{.*}} {why = "entry value that is returned"}
+// CHECK: [[ENTRY:%.+]] = kilnrt.slot "a" {{.*}} {why = "entry value that another state gets"}
+// CHECK: kilnrt.output "y" at [[KEPT]]
+// CHECK: kilnrt.copy [[A]] to [[KEPT]]
+// CHECK-NEXT: kilnrt.copy [[A]] to [[C]]
+// CHECK-NEXT: kilnrt.copy [[A]] to [[ENTRY]]
+// CHECK-NEXT: kilnrt.copy [[B]] to [[A]]
+// CHECK-NEXT: kilnrt.copy [[ENTRY]] to [[B]]
+kiln.program @train() -> (tensor<4xf32> {kiln.name = "y"}) attributes {kind = #kiln.program_kind<train>} {
+  %a = kiln.read @a : tensor<4xf32>
+  %b = kiln.read @b : tensor<4xf32>
+  kiln.write @a, %b : tensor<4xf32>
+  kiln.write @b, %a : tensor<4xf32>
+  kiln.write @c, %a : tensor<4xf32>
+  kiln.return %a : tensor<4xf32>
+}
+
+// -----
+
+// A chain: each state gets the entry value of the one before.
+kiln.state @a : tensor<4xf32> {role = #kiln.role<buffer>, init = #kiln.splat<value = 1.0>}
+kiln.state @b : tensor<4xf32> {role = #kiln.role<buffer>, init = #kiln.splat<value = 2.0>}
+// CHECK-LABEL: kilnrt.program @train
+// CHECK: [[A:%.+]] = kilnrt.slot "a" {{.*}} state @a
+// CHECK: [[B:%.+]] = kilnrt.slot "b" {{.*}} state @b
+// CHECK: [[X:%.+]] = kilnrt.slot "x"
+// CHECK-NOT: kilnrt.slot
+// CHECK: kilnrt.copy [[A]] to [[B]]
+// CHECK-NEXT: kilnrt.copy [[X]] to [[A]]
+kiln.program @train(%x: tensor<4xf32> {kiln.name = "x"}) attributes {kind = #kiln.program_kind<train>} {
+  %a = kiln.read @a : tensor<4xf32>
+  kiln.write @a, %x : tensor<4xf32>
+  kiln.write @b, %a : tensor<4xf32>
+  kiln.return
+}

@@ -1,5 +1,4 @@
-//===- DenseCopies.cpp - Copies where a place in memory would not do -*- C++
-//-*-===//
+//===- DenseCopies.cpp - Copies where a place would not do ------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -78,27 +77,10 @@ static bool placesApart(ConcatOp concat) {
          getRowCount(type) > 1;
 }
 
-/// Whether a result is bound to an operand's buffer by its op.
-static bool isTied(OpResult result) {
-  if (auto matmul = dyn_cast<MatmulOp>(result.getOwner()))
-    return static_cast<bool>(matmul.getAccumulate());
-  auto dispatch = dyn_cast<DispatchOp>(result.getOwner());
-  if (!dispatch)
-    return false;
-  auto inner =
-      dyn_cast<OpResult>(dispatch.getBody().front().getTerminator()->getOperand(
-          result.getResultNumber()));
-  auto dispatchable = inner
-                          ? dyn_cast<DispatchableOpInterface>(inner.getOwner())
-                          : DispatchableOpInterface();
-  return dispatchable &&
-         dispatchable.getTiedOperand(inner.getResultNumber()) >= 0;
-}
-
 /// Whether the op that makes `value` can write it into a concat's result.
 static bool canWriteInto(Value value, bool apart) {
   auto result = dyn_cast<OpResult>(value);
-  if (!result || isTied(result))
+  if (!result || getTiedOperand(result))
     return false;
   if (isa<MatmulOp>(result.getOwner()))
     return true;

@@ -1,5 +1,4 @@
-//===- DenseCopies.h - Copies where a place in memory would not do -*- C++
-//-*-===//
+//===- DenseCopies.h - Copies where a place would not do --------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -18,10 +17,9 @@ void flattenConcats(mlir::Block &block);
 
 /// Inserts copy dispatches into a block of dispatches, so that afterwards
 /// - every operand of a concat is made by an op that can write into the
-/// concat's
-///   result, and goes nowhere else that fixes its place;
+///   concat's result, and goes nowhere else that fixes its place;
 /// - every reader of rows that lie apart (a slice of columns) can read such
-/// rows.
+///   rows.
 void insertDenseCopies(mlir::Block &block);
 
 } // namespace kiln
