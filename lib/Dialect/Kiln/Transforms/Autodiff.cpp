@@ -11,9 +11,9 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "kiln/Dialect/Kiln/Transforms/Levels.h"
 #include "kiln/Dialect/Kiln/Transforms/Passes.h"
 
-#include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/SetVector.h"
 
 namespace kiln {
@@ -223,6 +223,10 @@ LogicalResult Differentiator::returnGradients() {
   }
   if (missing)
     return failure();
+  if (values.size() == 1)
+    return program.emitOpError("reads no trainable state: the model has no "
+                               "kiln.state of role parameter that is not "
+                               "frozen");
   ret.getValuesMutable().assign(values);
   program.setFunctionType(b.getFunctionType(program.getArgumentTypes(),
                                             ValueRange(values).getTypes()));
@@ -266,17 +270,12 @@ namespace {
 struct AutodiffPass : kiln::impl::AutodiffBase<AutodiffPass> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    ProgramOp forward;
-    for (ProgramOp program : module.getOps<ProgramOp>())
-      if (program.getKind() == ProgramKind::Forward)
-        forward = program;
-    if (!forward) {
-      module.emitError("has no program of kind forward to differentiate");
+    FailureOr<ProgramOp> forward = findForward(module);
+    if (failed(forward))
       return signalPassFailure();
-    }
-    OpBuilder builder(forward);
-    builder.setInsertionPointAfter(forward);
-    auto train = cast<ProgramOp>(builder.clone(*forward));
+    OpBuilder builder(*forward);
+    builder.setInsertionPointAfter(*forward);
+    auto train = cast<ProgramOp>(builder.clone(**forward));
     train.setSymName("train");
     train.setKind(ProgramKind::Train);
     SymbolTable symbols(module);

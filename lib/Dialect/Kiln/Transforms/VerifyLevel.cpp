@@ -6,10 +6,12 @@
 //===----------------------------------------------------------------------===//
 //
 // Run at every boundary of the pipeline; a rejected op comes with the name of
-// the pass that should have removed it.
+// the pass that it waits for.
 //
 //===----------------------------------------------------------------------===//
 
+#include "ForwardLevel.h"
+#include "kiln/Dialect/Kiln/Transforms/Levels.h"
 #include "kiln/Dialect/Kiln/Transforms/Passes.h"
 
 #include "llvm/ADT/StringSwitch.h"
@@ -24,8 +26,6 @@ using namespace kiln;
 
 namespace {
 
-enum class Level { Forward, Step, Planned, Dispatched };
-
 class LevelVerifier {
 public:
   LevelVerifier(ModuleOp module, Level level) : module(module), level(level) {}
@@ -35,10 +35,9 @@ private:
   LogicalResult reject(Operation *op, StringRef why, StringRef pass) {
     InFlightDiagnostic diagnostic = op->emitOpError(why);
     diagnostic.attachNote(op->getLoc())
-        << "'" << pass << "' should have removed it";
+        << "'" << pass << "' should have run before";
     return diagnostic;
   }
-  LogicalResult checkForward(ProgramOp program);
   LogicalResult checkWrites(ProgramOp program);
   LogicalResult checkPlanned(ProgramOp program);
   LogicalResult checkDispatched(Block &block);
@@ -48,34 +47,6 @@ private:
 };
 
 } // namespace
-
-/// forward: one rank-0 loss; every random op has a key of its own.
-LogicalResult LevelVerifier::checkForward(ProgramOp program) {
-  if (program.getKind() != ProgramKind::Forward)
-    return success();
-  if (program.getNumResults() != 1 ||
-      cast<RankedTensorType>(program.getResultTypes().front()).getRank() != 0)
-    return program.emitOpError("must return one rank-0 loss");
-  DenseMap<int64_t, Operation *> keys;
-  LogicalResult result = success();
-  program.walk([&](Operation *op) {
-    bool random = isa<DropoutOp>(op);
-    if (auto attention = dyn_cast<AttentionOp>(op))
-      random = attention.getP().convertToDouble() > 0;
-    if (!random)
-      return;
-    int64_t key = op->getAttrOfType<IntegerAttr>("key").getInt();
-    auto [it, inserted] = keys.insert({key, op});
-    if (inserted)
-      return;
-    InFlightDiagnostic diagnostic = op->emitOpError("has the random key ")
-                                    << key << " of another op";
-    diagnostic.attachNote(it->second->getLoc())
-        << "the other op is here; keys must differ";
-    result = diagnostic;
-  });
-  return result;
-}
 
 /// step: at most one write per state and program; training writes every
 /// trainable state.
@@ -114,6 +85,9 @@ LogicalResult LevelVerifier::checkPlanned(ProgramOp program) {
     if (auto matmul = dyn_cast<MatmulOp>(op))
       if (!matmul.getGrid())
         return reject(op, "has no grid", "kiln-set-numerics");
+    if (auto reduce = dyn_cast<ReduceOp>(op))
+      if (reduce.getKind() == Reduction::Mean)
+        return reject(op, "is still a mean", "kiln-set-numerics");
     if (isa<AttentionOp, AttentionGradOp>(op) && !op->hasAttr("kv_tile"))
       return reject(op, "has no kv_tile", "kiln-set-numerics");
     return WalkResult::advance();
@@ -143,18 +117,22 @@ LogicalResult LevelVerifier::checkDispatched(Block &block) {
 }
 
 LogicalResult LevelVerifier::run() {
+  if (level == Level::Forward)
+    return checkForwardLevel(module);
   for (ProgramOp program : module.getOps<ProgramOp>()) {
-    if (level == Level::Forward && failed(checkForward(program)))
+    if (failed(checkWrites(program)))
       return failure();
-    if (level >= Level::Step && failed(checkWrites(program)))
-      return failure();
-    if (level == Level::Planned && failed(checkPlanned(program)))
+    if (level >= Level::Planned && failed(checkPlanned(program)))
       return failure();
     if (level == Level::Dispatched &&
         failed(checkDispatched(program.getBlock())))
       return failure();
   }
   return success();
+}
+
+LogicalResult kiln::verifyLevel(ModuleOp module, Level level) {
+  return LevelVerifier(module, level).run();
 }
 
 namespace {
@@ -170,11 +148,11 @@ struct VerifyLevelPass : kiln::impl::VerifyLevelBase<VerifyLevelPass> {
                       .Case("dispatched", Level::Dispatched)
                       .Default(std::nullopt);
     if (!parsed) {
-      getOperation().emitError("unknown level '")
+      emitError(getOperation().getLoc(), "unknown level '")
           << level << "', expected forward, step, planned or dispatched";
       return signalPassFailure();
     }
-    if (failed(LevelVerifier(getOperation(), *parsed).run()))
+    if (failed(verifyLevel(getOperation(), *parsed)))
       signalPassFailure();
   }
 };

@@ -21,6 +21,15 @@ kiln.program @forward(%p: tensor<i64> {kiln.name = "position"}) -> (tensor<f32> 
 
 // -----
 
-// expected-error @below {{has no program of kind forward to differentiate}}
+// expected-error @below {{the module has no kiln.program of kind forward}}
 module {
+}
+
+// -----
+
+kiln.state @w : tensor<f64> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>, frozen}
+// expected-error @below {{reads no trainable state}}
+kiln.program @forward() -> tensor<f64> attributes {kind = #kiln.program_kind<forward>} {
+  %w = kiln.read @w : tensor<f64>
+  kiln.return %w : tensor<f64>
 }

@@ -1,16 +1,302 @@
 // RUN: kiln-opt %s --kiln-verify-level=level=forward -split-input-file -verify-diagnostics
 
-kiln.program @forward(%x: tensor<4x4xf32> {kiln.name = "x"}, %rng: tensor<1x3xi64> {kiln.name = "rng"}) -> (tensor<f32> {kiln.name = "loss"}) attributes {kind = #kiln.program_kind<forward>} {
-  %a = kiln.dropout %x, %rng {p = 1.0e-01, key = 3, sequences = 2} : (tensor<4x4xf32>, tensor<1x3xi64>) -> tensor<4x4xf32> // expected-note {{the other op is here; keys must differ}}
+kiln.state @w : tensor<16x8xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
+kiln.program @forward(%tokens: tensor<2x4xi32> {kiln.name = "tokens"}, %rng: tensor<1x3xi64> {kiln.name = "rng"}) -> (tensor<f64> {kiln.name = "loss"}) attributes {kind = #kiln.program_kind<forward>} {
+  %w = kiln.read @w : tensor<16x8xf32>
+  %e = kiln.embedding %tokens, %w : (tensor<2x4xi32>, tensor<16x8xf32>) -> tensor<8x8xf32>
+  %a = kiln.dropout %e, %rng {p = 1.0e-01, key = 3, sequences = 2} : (tensor<8x8xf32>, tensor<1x3xi64>) -> tensor<8x8xf32> // expected-note {{the other op is here; keys must differ}}
   // expected-error @below {{has the random key 3 of another op}}
-  %b = kiln.dropout %a, %rng {p = 1.0e-01, key = 3, sequences = 2} : (tensor<4x4xf32>, tensor<1x3xi64>) -> tensor<4x4xf32>
-  %l = kiln.reduce sum %b dims [0, 1] : tensor<4x4xf32> to tensor<f32>
+  %h = kiln.dropout %a, %rng {p = 1.0e-01, key = 3, sequences = 2} : (tensor<8x8xf32>, tensor<1x3xi64>) -> tensor<8x8xf32>
+  %m = kiln.reduce mean %h dims [0, 1] : tensor<8x8xf32> to tensor<f32>
+  %l = kiln.cast %m : tensor<f32> to tensor<f64>
+  kiln.return %l : tensor<f64>
+}
+
+// -----
+
+kiln.state @w : tensor<16x8xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
+// expected-error @below {{expected one loss of type}}
+kiln.program @forward(%tokens: tensor<2x4xi32> {kiln.name = "tokens"}) -> (tensor<8x8xf32>) attributes {kind = #kiln.program_kind<forward>} {
+  %w = kiln.read @w : tensor<16x8xf32>
+  %h = kiln.embedding %tokens, %w : (tensor<2x4xi32>, tensor<16x8xf32>) -> tensor<8x8xf32>
+  kiln.return %h : tensor<8x8xf32>
+}
+
+// -----
+
+kiln.state @w : tensor<16x8xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
+// expected-error @below {{expected one loss of type}}
+kiln.program @forward(%tokens: tensor<2x4xi32> {kiln.name = "tokens"}) -> (tensor<f32>) attributes {kind = #kiln.program_kind<forward>} {
+  %w = kiln.read @w : tensor<16x8xf32>
+  %h = kiln.embedding %tokens, %w : (tensor<2x4xi32>, tensor<16x8xf32>) -> tensor<8x8xf32>
+  %l = kiln.reduce sum %h dims [0, 1] : tensor<8x8xf32> to tensor<f32>
   kiln.return %l : tensor<f32>
 }
 
 // -----
 
-// expected-error @below {{must return one rank-0 loss}}
-kiln.program @forward(%x: tensor<4x4xf32> {kiln.name = "x"}) -> (tensor<4x4xf32> {kiln.name = "loss"}) attributes {kind = #kiln.program_kind<forward>} {
-  kiln.return %x : tensor<4x4xf32>
+// expected-error @below {{the module has no kiln.program of kind forward}}
+module {}
+
+// -----
+
+kiln.state @w : tensor<16x8xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
+kiln.program @forward(%tokens: tensor<2x4xi32> {kiln.name = "tokens"}) -> (tensor<f64> {kiln.name = "loss"}) attributes {kind = #kiln.program_kind<forward>} { // expected-note {{the first is here}}
+  %w = kiln.read @w : tensor<16x8xf32>
+  %h = kiln.embedding %tokens, %w : (tensor<2x4xi32>, tensor<16x8xf32>) -> tensor<8x8xf32>
+  %m = kiln.reduce mean %h dims [0, 1] : tensor<8x8xf32> to tensor<f32>
+  %l = kiln.cast %m : tensor<f32> to tensor<f64>
+  kiln.return %l : tensor<f64>
+}
+// expected-error @below {{is the second program of kind forward, expected one}}
+kiln.program @again(%tokens: tensor<2x4xi32> {kiln.name = "tokens"}) -> (tensor<f64> {kiln.name = "loss"}) attributes {kind = #kiln.program_kind<forward>} {
+  %w = kiln.read @w : tensor<16x8xf32>
+  %h = kiln.embedding %tokens, %w : (tensor<2x4xi32>, tensor<16x8xf32>) -> tensor<8x8xf32>
+  %m = kiln.reduce mean %h dims [0, 1] : tensor<8x8xf32> to tensor<f32>
+  %l = kiln.cast %m : tensor<f32> to tensor<f64>
+  kiln.return %l : tensor<f64>
+}
+
+// -----
+
+kiln.state @w : tensor<16x8xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
+// expected-error @below {{input 0 is named 'ids' by kiln.name, expected tokens, targets, rng or loss_scale}}
+kiln.program @forward(%tokens: tensor<2x4xi32> {kiln.name = "ids"}) -> (tensor<f64> {kiln.name = "loss"}) attributes {kind = #kiln.program_kind<forward>} {
+  %w = kiln.read @w : tensor<16x8xf32>
+  %h = kiln.embedding %tokens, %w : (tensor<2x4xi32>, tensor<16x8xf32>) -> tensor<8x8xf32>
+  %m = kiln.reduce mean %h dims [0, 1] : tensor<8x8xf32> to tensor<f32>
+  %l = kiln.cast %m : tensor<f32> to tensor<f64>
+  kiln.return %l : tensor<f64>
+}
+
+// -----
+
+kiln.state @w : tensor<16x8xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
+// expected-error @below {{has two inputs named 'tokens'}}
+kiln.program @forward(%tokens: tensor<2x4xi32> {kiln.name = "tokens"}, %targets: tensor<2x4xi32> {kiln.name = "tokens"}) -> (tensor<f64> {kiln.name = "loss"}) attributes {kind = #kiln.program_kind<forward>} {
+  %w = kiln.read @w : tensor<16x8xf32>
+  %h = kiln.embedding %tokens, %w : (tensor<2x4xi32>, tensor<16x8xf32>) -> tensor<8x8xf32>
+  %m = kiln.reduce mean %h dims [0, 1] : tensor<8x8xf32> to tensor<f32>
+  %l = kiln.cast %m : tensor<f32> to tensor<f64>
+  kiln.return %l : tensor<f64>
+}
+
+// -----
+
+kiln.state @w : tensor<16x8xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
+// expected-error @below {{has no input named 'tokens', but a model is trained on tokens}}
+kiln.program @forward(%tokens: tensor<2x4xi32> {kiln.name = "targets"}) -> (tensor<f64> {kiln.name = "loss"}) attributes {kind = #kiln.program_kind<forward>} {
+  %w = kiln.read @w : tensor<16x8xf32>
+  %h = kiln.embedding %tokens, %w : (tensor<2x4xi32>, tensor<16x8xf32>) -> tensor<8x8xf32>
+  %m = kiln.reduce mean %h dims [0, 1] : tensor<8x8xf32> to tensor<f32>
+  %l = kiln.cast %m : tensor<f32> to tensor<f64>
+  kiln.return %l : tensor<f64>
+}
+
+// -----
+
+kiln.state @w : tensor<16x8xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
+// expected-error @below {{does not use its input 'tokens', but a model is trained on tokens}}
+kiln.program @forward(%tokens: tensor<2x4xi32> {kiln.name = "tokens"}) -> (tensor<f64> {kiln.name = "loss"}) attributes {kind = #kiln.program_kind<forward>} {
+  %w = kiln.read @w : tensor<16x8xf32>
+  %m = kiln.reduce mean %w dims [0, 1] : tensor<16x8xf32> to tensor<f32>
+  %l = kiln.cast %m : tensor<f32> to tensor<f64>
+  kiln.return %l : tensor<f64>
+}
+
+// -----
+
+kiln.state @w : tensor<16x8xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
+// expected-error @below {{input 'tokens' has type 'tensor<8xi32>', expected i32 [batch, sequence length]}}
+kiln.program @forward(%tokens: tensor<8xi32> {kiln.name = "tokens"}) -> (tensor<f64> {kiln.name = "loss"}) attributes {kind = #kiln.program_kind<forward>} {
+  %w = kiln.read @w : tensor<16x8xf32>
+  %h = kiln.embedding %tokens, %w : (tensor<8xi32>, tensor<16x8xf32>) -> tensor<8x8xf32>
+  %m = kiln.reduce mean %h dims [0, 1] : tensor<8x8xf32> to tensor<f32>
+  %l = kiln.cast %m : tensor<f32> to tensor<f64>
+  kiln.return %l : tensor<f64>
+}
+
+// -----
+
+kiln.state @w : tensor<16x8xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
+// expected-error @below {{input 'targets' has type 'tensor<4x2xi32>', expected that of 'tokens'}}
+kiln.program @forward(%tokens: tensor<2x4xi32> {kiln.name = "tokens"}, %x: tensor<4x2xi32> {kiln.name = "targets"}) -> (tensor<f64> {kiln.name = "loss"}) attributes {kind = #kiln.program_kind<forward>} {
+  %w = kiln.read @w : tensor<16x8xf32>
+  %h = kiln.embedding %tokens, %w : (tensor<2x4xi32>, tensor<16x8xf32>) -> tensor<8x8xf32>
+  %m = kiln.reduce mean %h dims [0, 1] : tensor<8x8xf32> to tensor<f32>
+  %l = kiln.cast %m : tensor<f32> to tensor<f64>
+  kiln.return %l : tensor<f64>
+}
+
+// -----
+
+kiln.state @w : tensor<16x8xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
+// expected-error @below {{input 'rng' has type 'tensor<2x3xi64>', expected i64 [1, 3]}}
+kiln.program @forward(%tokens: tensor<2x4xi32> {kiln.name = "tokens"}, %x: tensor<2x3xi64> {kiln.name = "rng"}) -> (tensor<f64> {kiln.name = "loss"}) attributes {kind = #kiln.program_kind<forward>} {
+  %w = kiln.read @w : tensor<16x8xf32>
+  %h = kiln.embedding %tokens, %w : (tensor<2x4xi32>, tensor<16x8xf32>) -> tensor<8x8xf32>
+  %m = kiln.reduce mean %h dims [0, 1] : tensor<8x8xf32> to tensor<f32>
+  %l = kiln.cast %m : tensor<f32> to tensor<f64>
+  kiln.return %l : tensor<f64>
+}
+
+// -----
+
+kiln.state @w : tensor<16x8xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
+// expected-error @below {{input 'loss_scale' has type 'tensor<f32>', expected f64 []}}
+kiln.program @forward(%tokens: tensor<2x4xi32> {kiln.name = "tokens"}, %x: tensor<f32> {kiln.name = "loss_scale"}) -> (tensor<f64> {kiln.name = "loss"}) attributes {kind = #kiln.program_kind<forward>} {
+  %w = kiln.read @w : tensor<16x8xf32>
+  %h = kiln.embedding %tokens, %w : (tensor<2x4xi32>, tensor<16x8xf32>) -> tensor<8x8xf32>
+  %m = kiln.reduce mean %h dims [0, 1] : tensor<8x8xf32> to tensor<f32>
+  %l = kiln.cast %m : tensor<f32> to tensor<f64>
+  kiln.return %l : tensor<f64>
+}
+
+// -----
+
+kiln.state @w : tensor<16x8xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
+kiln.program @forward(%tokens: tensor<2x4xi32> {kiln.name = "tokens"}, %targets: tensor<2x4xi32> {kiln.name = "targets"}) -> (tensor<f64> {kiln.name = "loss"}) attributes {kind = #kiln.program_kind<forward>} {
+  %w = kiln.read @w : tensor<16x8xf32>
+  %e = kiln.embedding %tokens, %w : (tensor<2x4xi32>, tensor<16x8xf32>) -> tensor<8x8xf32>
+  %some = kiln.slice %targets [0, 1] : tensor<2x4xi32> to tensor<2x2xi32>
+  %ids = kiln.reshape %some : tensor<2x2xi32> to tensor<4xi32>
+  // expected-error @below {{looks up 'targets', which hold -100 where nothing counts; look up 'tokens'}}
+  %x = kiln.embedding %ids, %w : (tensor<4xi32>, tensor<16x8xf32>) -> tensor<4x8xf32>
+  %h = kiln.concat %e, %e dim 0 : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<16x8xf32>
+  %m = kiln.reduce mean %h dims [0, 1] : tensor<16x8xf32> to tensor<f32>
+  %l = kiln.cast %m : tensor<f32> to tensor<f64>
+  kiln.return %l : tensor<f64>
+}
+
+// -----
+
+kiln.state @w : tensor<16x8xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
+kiln.program @forward(%tokens: tensor<2x4xi32> {kiln.name = "tokens"}) -> (tensor<f64> {kiln.name = "loss"}) attributes {kind = #kiln.program_kind<forward>} {
+  %w = kiln.read @w : tensor<16x8xf32>
+  %h = kiln.embedding %tokens, %w : (tensor<2x4xi32>, tensor<16x8xf32>) -> tensor<8x8xf32>
+  // expected-error @below {{belongs to a later level: kilnc makes it}}
+  kiln.phase backward
+  %m = kiln.reduce mean %h dims [0, 1] : tensor<8x8xf32> to tensor<f32>
+  %l = kiln.cast %m : tensor<f32> to tensor<f64>
+  kiln.return %l : tensor<f64>
+}
+
+// -----
+
+kiln.state @w : tensor<16x8xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
+kiln.program @forward(%tokens: tensor<2x4xi32> {kiln.name = "tokens"}) -> (tensor<f64> {kiln.name = "loss"}) attributes {kind = #kiln.program_kind<forward>} {
+  %w = kiln.read @w : tensor<16x8xf32>
+  %h = kiln.embedding %tokens, %w : (tensor<2x4xi32>, tensor<16x8xf32>) -> tensor<8x8xf32>
+  // expected-error @below {{writes the trainable state @w, which the optimizer updates; declare it frozen}}
+  kiln.write @w, %w : tensor<16x8xf32>
+  %m = kiln.reduce mean %h dims [0, 1] : tensor<8x8xf32> to tensor<f32>
+  %l = kiln.cast %m : tensor<f32> to tensor<f64>
+  kiln.return %l : tensor<f64>
+}
+
+// -----
+
+kiln.state @w : tensor<16x8xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>, source = "x"} // expected-note {{the other state is here}}
+// expected-error @below {{is saved as 'x' like @w; give them different sources}}
+kiln.state @x : tensor<16x8xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
+kiln.program @forward(%tokens: tensor<2x4xi32> {kiln.name = "tokens"}) -> (tensor<f64> {kiln.name = "loss"}) attributes {kind = #kiln.program_kind<forward>} {
+  %w = kiln.read @w : tensor<16x8xf32>
+  %h = kiln.embedding %tokens, %w : (tensor<2x4xi32>, tensor<16x8xf32>) -> tensor<8x8xf32>
+  %m = kiln.reduce mean %h dims [0, 1] : tensor<8x8xf32> to tensor<f32>
+  %l = kiln.cast %m : tensor<f32> to tensor<f64>
+  kiln.return %l : tensor<f64>
+}
+
+// -----
+
+kiln.state @w : tensor<16x8xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
+// expected-error @below {{has no embedding and no loss that says how many tokens there are}}
+kiln.program @forward(%tokens: tensor<2x4xi32> {kiln.name = "tokens"}) -> (tensor<f64> {kiln.name = "loss"}) attributes {kind = #kiln.program_kind<forward>} {
+  %w = kiln.read @w : tensor<16x8xf32>
+  %ids = kiln.reshape %tokens : tensor<2x4xi32> to tensor<8xi32>
+  %m = kiln.reduce mean %w dims [0, 1] : tensor<16x8xf32> to tensor<f32>
+  %l = kiln.cast %m : tensor<f32> to tensor<f64>
+  kiln.return %l : tensor<f64>
+}
+
+// -----
+
+// expected-error @below {{kiln.model says vocab_size = 17, but a table or loss has only 16 entries}}
+module attributes {kiln.model = {vocab_size = 17 : i64}} {
+kiln.state @w : tensor<16x8xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
+kiln.program @forward(%tokens: tensor<2x4xi32> {kiln.name = "tokens"}) -> (tensor<f64> {kiln.name = "loss"}) attributes {kind = #kiln.program_kind<forward>} {
+  %w = kiln.read @w : tensor<16x8xf32>
+  %h = kiln.embedding %tokens, %w : (tensor<2x4xi32>, tensor<16x8xf32>) -> tensor<8x8xf32>
+  %m = kiln.reduce mean %h dims [0, 1] : tensor<8x8xf32> to tensor<f32>
+  %l = kiln.cast %m : tensor<f32> to tensor<f64>
+  kiln.return %l : tensor<f64>
+}
+}
+
+// -----
+
+// expected-error @below {{kiln.model says batch = 3, but 'tokens' has type 'tensor<2x4xi32>'}}
+module attributes {kiln.model = {batch = 3 : i64}} {
+kiln.state @w : tensor<16x8xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
+kiln.program @forward(%tokens: tensor<2x4xi32> {kiln.name = "tokens"}) -> (tensor<f64> {kiln.name = "loss"}) attributes {kind = #kiln.program_kind<forward>} {
+  %w = kiln.read @w : tensor<16x8xf32>
+  %h = kiln.embedding %tokens, %w : (tensor<2x4xi32>, tensor<16x8xf32>) -> tensor<8x8xf32>
+  %m = kiln.reduce mean %h dims [0, 1] : tensor<8x8xf32> to tensor<f32>
+  %l = kiln.cast %m : tensor<f32> to tensor<f64>
+  kiln.return %l : tensor<f64>
+}
+}
+
+// -----
+
+// expected-error @below {{kiln.model says sequence_length = 8, but 'tokens' has type 'tensor<2x4xi32>'}}
+module attributes {kiln.model = {sequence_length = 8 : i64}} {
+kiln.state @w : tensor<16x8xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
+kiln.program @forward(%tokens: tensor<2x4xi32> {kiln.name = "tokens"}) -> (tensor<f64> {kiln.name = "loss"}) attributes {kind = #kiln.program_kind<forward>} {
+  %w = kiln.read @w : tensor<16x8xf32>
+  %h = kiln.embedding %tokens, %w : (tensor<2x4xi32>, tensor<16x8xf32>) -> tensor<8x8xf32>
+  %m = kiln.reduce mean %h dims [0, 1] : tensor<8x8xf32> to tensor<f32>
+  %l = kiln.cast %m : tensor<f32> to tensor<f64>
+  kiln.return %l : tensor<f64>
+}
+}
+
+// -----
+
+// The narrowest of tables and logits counts.
+// expected-error @below {{kiln.model says vocab_size = 16, but a table or loss has only 9 entries}}
+module attributes {kiln.model = {vocab_size = 16 : i64}} {
+kiln.state @w : tensor<16x8xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
+kiln.program @forward(%tokens: tensor<2x4xi32> {kiln.name = "tokens"}, %targets: tensor<2x4xi32> {kiln.name = "targets"}, %s: tensor<f64> {kiln.name = "loss_scale"}) -> (tensor<f64> {kiln.name = "loss"}) attributes {kind = #kiln.program_kind<forward>} {
+  %w = kiln.read @w : tensor<16x8xf32>
+  %h = kiln.embedding %tokens, %w : (tensor<2x4xi32>, tensor<16x8xf32>) -> tensor<8x8xf32>
+  %u = kiln.slice %w [0, 0] : tensor<16x8xf32> to tensor<9x8xf32>
+  %k = kiln.linear_cross_entropy %h, %u, %targets, %s : (tensor<8x8xf32>, tensor<9x8xf32>, tensor<2x4xi32>, tensor<f64>) -> tensor<f64>
+  kiln.return %k : tensor<f64>
+}
+}
+
+// -----
+
+kiln.state @w : tensor<2147483648x8xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
+kiln.program @forward(%tokens: tensor<2x4xi32> {kiln.name = "tokens"}) -> (tensor<f64> {kiln.name = "loss"}) attributes {kind = #kiln.program_kind<forward>} {
+  %w = kiln.read @w : tensor<2147483648x8xf32>
+  // expected-error @below {{has an operand with an extent of 2147483648, expected at most 2147483647}}
+  %h = kiln.embedding %tokens, %w : (tensor<2x4xi32>, tensor<2147483648x8xf32>) -> tensor<8x8xf32>
+  %m = kiln.reduce mean %h dims [0, 1] : tensor<8x8xf32> to tensor<f32>
+  %l = kiln.cast %m : tensor<f32> to tensor<f64>
+  kiln.return %l : tensor<f64>
+}
+
+// -----
+
+kiln.state @b : tensor<3000000000x4000000000xf32> {role = #kiln.role<buffer>, init = #kiln.splat<value = 0.0>}
+kiln.state @w : tensor<16x8xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
+// expected-error @below {{and its states take more than 281474976710656 bytes; make the model smaller}}
+kiln.program @forward(%tokens: tensor<2x4xi32> {kiln.name = "tokens"}) -> (tensor<f64> {kiln.name = "loss"}) attributes {kind = #kiln.program_kind<forward>} {
+  %w = kiln.read @w : tensor<16x8xf32>
+  %h = kiln.embedding %tokens, %w : (tensor<2x4xi32>, tensor<16x8xf32>) -> tensor<8x8xf32>
+  %m = kiln.reduce mean %h dims [0, 1] : tensor<8x8xf32> to tensor<f32>
+  %l = kiln.cast %m : tensor<f32> to tensor<f64>
+  kiln.return %l : tensor<f64>
 }

@@ -1,0 +1,284 @@
+//===- ForwardLevel.cpp - What kilnc demands of a model ---------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A model may be a file that somebody wrote. What the ops' verifiers accept one
+// by one must also be a program that the runtime can feed (names and types of
+// inputs), that never reads outside of a table (the vocabulary), and whose
+// sizes fit the integers that later levels count with.
+//
+//===----------------------------------------------------------------------===//
+
+#include "ForwardLevel.h"
+
+#include "kiln/Dialect/Kiln/Transforms/Levels.h"
+
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace kiln;
+
+/// The BLAS counts rows and columns with 32 bits.
+static constexpr int64_t kMostExtent = INT32_MAX;
+/// 256 TiB: more than any machine has, and sums of a few such sizes still fit
+/// 64 bits.
+static constexpr uint64_t kMostBytes = uint64_t(1) << 48;
+/// A trainable state comes with a gradient and up to two moments.
+static constexpr uint64_t kCopiesOfState = 4;
+
+FailureOr<ProgramOp> kiln::findForward(ModuleOp module) {
+  ProgramOp forward;
+  for (ProgramOp program : module.getOps<ProgramOp>()) {
+    if (program.getKind() != ProgramKind::Forward)
+      continue;
+    if (forward) {
+      InFlightDiagnostic diagnostic = program.emitOpError(
+          "is the second program of kind forward, expected one");
+      diagnostic.attachNote(forward.getLoc()) << "the first is here";
+      return diagnostic;
+    }
+    forward = program;
+  }
+  if (!forward)
+    return emitError(module.getLoc(),
+                     "the module has no kiln.program of kind forward");
+  return forward;
+}
+
+std::optional<int64_t> kiln::findVocabulary(ProgramOp program) {
+  std::optional<int64_t> smallest;
+  auto bound = [&](RankedTensorType type, int64_t dim) {
+    int64_t size = type.getDimSize(dim);
+    smallest = std::min(smallest.value_or(size), size);
+  };
+  program.walk([&](Operation *op) {
+    if (auto embedding = dyn_cast<EmbeddingOp>(op))
+      bound(embedding.getTable().getType(), 0);
+    else if (auto loss = dyn_cast<CrossEntropyOp>(op))
+      bound(loss.getLogits().getType(), 1);
+    else if (auto loss = dyn_cast<LinearCrossEntropyOp>(op))
+      bound(loss.getWeight().getType(), 0);
+  });
+  return smallest;
+}
+
+namespace {
+
+class ForwardVerifier {
+public:
+  ForwardVerifier(ModuleOp module, ProgramOp program)
+      : module(module), program(program) {}
+  LogicalResult run();
+
+private:
+  LogicalResult checkSizes();
+  LogicalResult checkInput(unsigned index);
+  LogicalResult checkSignature();
+  LogicalResult checkOp(Operation *op);
+  LogicalResult checkKey(Operation *op, int64_t key);
+  LogicalResult checkSources();
+  LogicalResult checkModel();
+
+  ModuleOp module;
+  ProgramOp program;
+  DenseMap<int64_t, Operation *> keys;
+};
+
+} // namespace
+
+/// What a type takes, or UINT64_MAX.
+static uint64_t saturatedBytes(Type type) {
+  auto tensor = cast<RankedTensorType>(type);
+  uint64_t bytes = tensor.getElementTypeBitWidth() / 8;
+  for (int64_t size : tensor.getShape())
+    bytes = llvm::SaturatingMultiply(bytes, static_cast<uint64_t>(size));
+  return bytes;
+}
+
+/// Later levels multiply extents without asking whether that overflows.
+LogicalResult ForwardVerifier::checkSizes() {
+  uint64_t total = 0;
+  for (StateOp state : module.getOps<StateOp>())
+    total = llvm::SaturatingMultiplyAdd(saturatedBytes(state.getType()),
+                                        kCopiesOfState, total);
+  for (Type type : program.getArgumentTypes())
+    total = llvm::SaturatingAdd(total, saturatedBytes(type));
+  WalkResult walk = program.walk([&](Operation *op) -> WalkResult {
+    if (op == program)
+      return WalkResult::advance();
+    for (Type type : op->getResultTypes())
+      total = llvm::SaturatingAdd(total, saturatedBytes(type));
+    if (!isa<MatmulOp, AttentionOp, EmbeddingOp, CrossEntropyOp,
+             LinearCrossEntropyOp>(op))
+      return WalkResult::advance();
+    for (Type type : op->getOperandTypes())
+      for (int64_t size : cast<RankedTensorType>(type).getShape())
+        if (size > kMostExtent)
+          return op->emitOpError("has an operand with an extent of ")
+                 << size << ", expected at most " << kMostExtent;
+    return WalkResult::advance();
+  });
+  if (walk.wasInterrupted())
+    return failure();
+  if (total > kMostBytes)
+    return program.emitOpError("and its states take more than ")
+           << kMostBytes << " bytes; make the model smaller";
+  return success();
+}
+
+/// The runtime fills inputs in by their names.
+LogicalResult ForwardVerifier::checkInput(unsigned index) {
+  Builder b(program.getContext());
+  StringRef name = program.getInputName(index);
+  auto type = cast<RankedTensorType>(program.getArgumentTypes()[index]);
+  auto expect = [&](bool holds, StringRef expected) -> LogicalResult {
+    if (holds)
+      return success();
+    return program.emitOpError("input '")
+           << name << "' has type " << type << ", expected " << expected;
+  };
+  for (unsigned other = 0; other < index; ++other)
+    if (program.getInputName(other) == name)
+      return program.emitOpError("has two inputs named '") << name << "'";
+  if (name == "tokens")
+    return expect(type.getRank() == 2 && type.getElementType().isInteger(32),
+                  "i32 [batch, sequence length]");
+  if (name == "targets") {
+    BlockArgument tokens = program.getInput("tokens");
+    return expect(!tokens || type == tokens.getType(), "that of 'tokens'");
+  }
+  if (name == "rng")
+    return expect(type == RankedTensorType::get({1, 3}, b.getI64Type()),
+                  "i64 [1, 3]");
+  if (name == "loss_scale")
+    return expect(type == RankedTensorType::get({}, b.getF64Type()), "f64 []");
+  return program.emitOpError("input ")
+         << index << " is named '" << name
+         << "' by kiln.name, expected tokens, targets, rng or loss_scale";
+}
+
+LogicalResult ForwardVerifier::checkSignature() {
+  for (unsigned i = 0; i < program.getNumArguments(); ++i)
+    if (failed(checkInput(i)))
+      return failure();
+  BlockArgument tokens = program.getInput("tokens");
+  if (!tokens || tokens.use_empty())
+    return program.emitOpError(tokens ? "does not use its input 'tokens'"
+                                      : "has no input named 'tokens'")
+           << ", but a model is trained on tokens";
+  auto loss = RankedTensorType::get({}, Float64Type::get(program.getContext()));
+  if (program.getResultTypes() != ArrayRef<Type>(loss))
+    return program.emitOpError("returns ")
+           << program.getFunctionType() << ", expected one loss of type "
+           << loss;
+  return success();
+}
+
+/// Equal keys would give two ops the same random bits.
+LogicalResult ForwardVerifier::checkKey(Operation *op, int64_t key) {
+  auto [it, inserted] = keys.insert({key, op});
+  if (inserted)
+    return success();
+  InFlightDiagnostic diagnostic = op->emitOpError("has the random key ")
+                                  << key << " of another op";
+  diagnostic.attachNote(it->second->getLoc())
+      << "the other op is here; keys must differ";
+  return diagnostic;
+}
+
+/// The input that a value of indices is a part of.
+static BlockArgument indexSource(Value value) {
+  while (Operation *op = value.getDefiningOp()) {
+    if (!isa<ReshapeOp, SliceOp>(op))
+      return {};
+    value = op->getOperand(0);
+  }
+  return cast<BlockArgument>(value);
+}
+
+LogicalResult ForwardVerifier::checkOp(Operation *op) {
+  if (isa<AccumulateOp, RecomputeOp, DispatchOp, PhaseOp>(op))
+    return op->emitOpError("belongs to a later level: kilnc makes it");
+  if (auto dropout = dyn_cast<DropoutOp>(op))
+    return checkKey(op, dropout.getKey());
+  if (auto attention = dyn_cast<AttentionOp>(op))
+    if (attention.getP().convertToDouble() > 0)
+      return checkKey(op, attention.getKey());
+  if (auto embedding = dyn_cast<EmbeddingOp>(op))
+    if (indexSource(embedding.getTokens()) == program.getInput("targets"))
+      return op->emitOpError("looks up 'targets', which hold ")
+             << kIgnoreIndex << " where nothing counts; look up 'tokens'";
+  if (auto write = dyn_cast<WriteOp>(op)) {
+    auto state = module.lookupSymbol<StateOp>(write.getState());
+    if (state.isTrainable())
+      return op->emitOpError("writes the trainable state ")
+             << write.getStateAttr()
+             << ", which the optimizer updates; declare it frozen";
+  }
+  return success();
+}
+
+/// The names under which states are saved differ.
+LogicalResult ForwardVerifier::checkSources() {
+  llvm::StringMap<StateOp> states;
+  for (StateOp state : module.getOps<StateOp>()) {
+    StringRef name = state.getSource().value_or(state.getSymName());
+    auto [it, inserted] = states.insert({name, state});
+    if (inserted)
+      continue;
+    InFlightDiagnostic diagnostic = state.emitOpError("is saved as '")
+                                    << name << "' like @"
+                                    << it->second.getSymName()
+                                    << "; give them different sources";
+    diagnostic.attachNote(it->second.getLoc()) << "the other state is here";
+    return diagnostic;
+  }
+  return success();
+}
+
+/// What `kiln.model` says is what the program does.
+LogicalResult ForwardVerifier::checkModel() {
+  std::optional<int64_t> vocabulary = findVocabulary(program);
+  if (!vocabulary)
+    return program.emitOpError(
+        "has no embedding and no loss that says how many tokens there are");
+  auto model = module->getAttrOfType<DictionaryAttr>("kiln.model");
+  if (!model)
+    return success();
+  auto said = [&](StringRef key) {
+    auto number = model.getAs<IntegerAttr>(key);
+    return number ? std::optional(number.getInt()) : std::nullopt;
+  };
+  if (said("vocab_size") > vocabulary)
+    return emitError(module.getLoc(), "kiln.model says vocab_size = ")
+           << *said("vocab_size") << ", but a table or loss has only "
+           << *vocabulary << " entries";
+  auto tokens = tensorTypeOf(program.getInput("tokens"));
+  for (auto [key, size] : {std::pair("batch", tokens.getDimSize(0)),
+                           std::pair("sequence_length", tokens.getDimSize(1))})
+    if (said(key).value_or(size) != size)
+      return emitError(module.getLoc(), "kiln.model says ")
+             << key << " = " << *said(key) << ", but 'tokens' has type "
+             << tokens;
+  return success();
+}
+
+LogicalResult ForwardVerifier::run() {
+  if (failed(checkSizes()) || failed(checkSignature()))
+    return failure();
+  WalkResult walk =
+      program.walk([&](Operation *op) { return WalkResult(checkOp(op)); });
+  if (walk.wasInterrupted())
+    return failure();
+  return success(succeeded(checkSources()) && succeeded(checkModel()));
+}
+
+LogicalResult kiln::checkForwardLevel(ModuleOp module) {
+  FailureOr<ProgramOp> program = findForward(module);
+  if (failed(program))
+    return failure();
+  return ForwardVerifier(module, *program).run();
+}

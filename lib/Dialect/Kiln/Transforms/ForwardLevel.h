@@ -1,0 +1,20 @@
+//===- ForwardLevel.h - What kilnc demands of a model -----------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_LIB_DIALECT_KILN_TRANSFORMS_FORWARDLEVEL_H
+#define KILN_LIB_DIALECT_KILN_TRANSFORMS_FORWARDLEVEL_H
+
+#include "kiln/Dialect/Kiln/IR/Kiln.h"
+
+namespace kiln {
+
+/// The invariant of the level `forward`.
+llvm::LogicalResult checkForwardLevel(mlir::ModuleOp module);
+
+} // namespace kiln
+
+#endif // KILN_LIB_DIALECT_KILN_TRANSFORMS_FORWARDLEVEL_H
