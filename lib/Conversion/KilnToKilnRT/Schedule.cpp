@@ -10,6 +10,7 @@
 #include "BufferPlan.h"
 #include "KernelTable.h"
 
+#include "kiln/Dialect/Kiln/Transforms/Levels.h"
 #include "kiln/Planner/Arena.h"
 #include "kiln/Target/Cpu/EmitKernel.h"
 
@@ -238,7 +239,9 @@ struct SchedulePass : kiln::impl::ScheduleBase<SchedulePass> {
   using ScheduleBase::ScheduleBase;
 
   void runOnOperation() override {
-    if (failed(Scheduler(getOperation(), maxThreads).run()))
+    // Commands need the grids and tiles that earlier levels chose.
+    if (failed(verifyLevel(getOperation(), Level::Dispatched)) ||
+        failed(Scheduler(getOperation(), maxThreads).run()))
       signalPassFailure();
   }
 };

@@ -1,0 +1,28 @@
+// The pass checks the level that it starts from.
+
+// RUN: kiln-opt %s --kiln-form-dispatches --kiln-schedule -split-input-file -verify-diagnostics
+
+kiln.program @f(%x: tensor<8x16xf32> {kiln.name = "x"}, %y: tensor<16x16xf32> {kiln.name = "y"}) -> (tensor<8x16xf32>) attributes {kind = #kiln.program_kind<evaluate>} {
+  // expected-error @below {{has no grid}}
+  // expected-note @below {{'kiln-set-numerics' should have run before}}
+  %0 = kiln.matmul %x, %y : (tensor<8x16xf32>, tensor<16x16xf32>) -> tensor<8x16xf32>
+  kiln.return %0 : tensor<8x16xf32>
+}
+
+// -----
+
+kiln.program @f(%x: tensor<8x16xf32> {kiln.name = "x"}) -> (tensor<8x16xf32>, tensor<8x16xf32>) attributes {kind = #kiln.program_kind<evaluate>} {
+  // expected-error @below {{has no kv_tile}}
+  // expected-note @below {{'kiln-set-numerics' should have run before}}
+  %0:2 = kiln.attention %x, %x, %x {sequences = 2, heads = 4, kv_heads = 4, scale = 1.0} : (tensor<8x16xf32>, tensor<8x16xf32>, tensor<8x16xf32>) -> (tensor<8x16xf32>, tensor<8x4xf32>)
+  kiln.return %0#0, %0#0 : tensor<8x16xf32>, tensor<8x16xf32>
+}
+
+// -----
+
+kiln.program @f(%x: tensor<8x16xf32> {kiln.name = "x"}) -> (tensor<8xf32>) attributes {kind = #kiln.program_kind<evaluate>} {
+  // expected-error @below {{is still a mean}}
+  // expected-note @below {{'kiln-set-numerics' should have run before}}
+  %0 = kiln.reduce mean %x dims [1] : tensor<8x16xf32> to tensor<8xf32>
+  kiln.return %0 : tensor<8xf32>
+}
