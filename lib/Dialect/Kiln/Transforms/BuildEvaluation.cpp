@@ -1,14 +1,12 @@
-//===- BuildEvaluation.cpp - Programs that evaluate and generate -*- C++
-//-*-===//
+//===- BuildEvaluation.cpp - Programs that evaluate, generate ---*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
+#include "kiln/Dialect/Kiln/Transforms/Levels.h"
 #include "kiln/Dialect/Kiln/Transforms/Passes.h"
-
-#include "mlir/IR/IRMapping.h"
 
 namespace kiln {
 #define GEN_PASS_DEF_BUILDEVALUATION
@@ -18,10 +16,12 @@ namespace kiln {
 using namespace mlir;
 using namespace kiln;
 
-/// Dropout is the identity outside training.
-static void removeDropout(ProgramOp program) {
+/// Outside training dropout is the identity, and states stay as they are.
+static void removeTrainingEffects(ProgramOp program) {
   program.walk([](Operation *op) {
-    if (auto dropout = dyn_cast<DropoutOp>(op)) {
+    if (isa<WriteOp>(op)) {
+      op->erase();
+    } else if (auto dropout = dyn_cast<DropoutOp>(op)) {
       dropout.replaceAllUsesWith(dropout.getX());
       dropout.erase();
     } else if (auto attention = dyn_cast<AttentionOp>(op)) {
@@ -86,21 +86,16 @@ struct BuildEvaluationPass
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    ProgramOp forward;
-    for (ProgramOp program : module.getOps<ProgramOp>())
-      if (program.getKind() == ProgramKind::Forward)
-        forward = program;
-    if (!forward) {
-      module.emitError("has no program of kind forward to evaluate");
+    FailureOr<ProgramOp> forward = findForward(module);
+    if (failed(forward))
       return signalPassFailure();
-    }
     if (evaluation) {
       OpBuilder builder(module.getBody(), module.getBody()->end());
-      auto evaluate = cast<ProgramOp>(builder.clone(*forward));
+      auto evaluate = cast<ProgramOp>(builder.clone(**forward));
       evaluate.setSymName("evaluate");
       evaluate.setKind(ProgramKind::Evaluate);
       evaluate.setResultAttr(0, "kiln.name", builder.getStringAttr("loss"));
-      removeDropout(evaluate);
+      removeTrainingEffects(evaluate);
       // A program whose loss is no cross entropy has no logits to generate
       // from.
       auto generate = cast<ProgramOp>(builder.clone(*evaluate));
@@ -113,7 +108,7 @@ struct BuildEvaluationPass
       removeDeadCode(evaluate);
     }
     if (removeForward)
-      forward.erase();
+      forward->erase();
   }
 };
 
