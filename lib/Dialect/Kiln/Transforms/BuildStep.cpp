@@ -13,8 +13,6 @@
 #include "kiln/Dialect/Kiln/Transforms/Optimizer.h"
 #include "kiln/Dialect/Kiln/Transforms/Passes.h"
 
-#include "mlir/IR/IRMapping.h"
-
 namespace kiln {
 #define GEN_PASS_DEF_BUILDSTEP
 #include "kiln/Dialect/Kiln/Transforms/Passes.h.inc"
@@ -80,6 +78,11 @@ LogicalResult StepBuilder::wrapMicrobatches() {
     return success();
   Block &block = program.getBlock();
   Operation *ret = block.getTerminator();
+  if (auto writes = block.getOps<WriteOp>(); !writes.empty()) {
+    WriteOp write = *writes.begin();
+    return write.emitOpError("would define ")
+           << write.getStateAttr() << " once per micro-batch; use one";
+  }
 
   SmallVector<BlockArgument> slicedArguments;
   SmallVector<Type> partTypes;
@@ -89,6 +92,10 @@ LogicalResult StepBuilder::wrapMicrobatches() {
       partTypes.push_back(argument.getType());
       auto type = tensorTypeOf(argument);
       SmallVector<int64_t> shape(type.getShape());
+      if (microbatches > INT32_MAX / shape[0])
+        return program.emitOpError("cannot have ")
+               << microbatches << " micro-batches of " << shape[0]
+               << " sequences; use fewer";
       shape[0] *= microbatches;
       argument.setType(RankedTensorType::get(shape, type.getElementType()));
     }
@@ -188,7 +195,7 @@ Value StepBuilder::readState(StateOp state, Location loc) {
 static void placeUpdateEarly(OpBuilder &builder, Value gradient, Value entry) {
   Operation *last = gradient.getDefiningOp();
   for (Operation *reader : entry.getUsers())
-    if (!last || last->isBeforeInBlock(reader))
+    if (!isa<ReturnOp>(reader) && (!last || last->isBeforeInBlock(reader)))
       last = reader;
   builder.setInsertionPointAfter(last);
 }
@@ -331,11 +338,11 @@ struct BuildStepPass : kiln::impl::BuildStepBase<BuildStepPass> {
     std::string error;
     auto spec = OptimizerSpec::parse(optimizer, error);
     if (!spec) {
-      getOperation().emitError(error);
+      emitError(getOperation().getLoc(), error);
       return signalPassFailure();
     }
     if (microbatches < 1) {
-      getOperation().emitError("microbatches is ")
+      emitError(getOperation().getLoc(), "microbatches is ")
           << microbatches << ", expected a positive number";
       return signalPassFailure();
     }

@@ -1,0 +1,12 @@
+// RUN: not kiln-opt %s --kiln-autodiff --kiln-build-step="microbatches=2" 2>&1 | FileCheck %s --check-prefix=WRITE
+// RUN: not kiln-opt %s --kiln-autodiff --kiln-build-step="optimizer=lion" 2>&1 | FileCheck %s --check-prefix=OPTIMIZER --implicit-check-not=note:
+
+// WRITE: 'kiln.write' op would define @last once per micro-batch; use one
+// OPTIMIZER: error: unknown optimizer 'lion': use adamw, adam, sgd, momentum or nesterov
+kiln.state @w : tensor<f64> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
+kiln.state @last : tensor<f64> {role = #kiln.role<buffer>, init = #kiln.splat<value = 0.0>}
+kiln.program @forward(%tokens: tensor<2x4xi32> {kiln.name = "tokens"}) -> (tensor<f64> {kiln.name = "loss"}) attributes {kind = #kiln.program_kind<forward>} {
+  %w = kiln.read @w : tensor<f64>
+  kiln.write @last, %w : tensor<f64>
+  kiln.return %w : tensor<f64>
+}
