@@ -127,19 +127,23 @@ RowSpace ReduceOp::getRowSpace() {
 LogicalResult ReduceOp::buildRows(RowBuilder &rows) {
   RowSpace space = getRowSpace();
   NodeId x = rows.full(getX());
-  if (!reducesTrailing(*this) || !hasSpace(rows, space) || x < 0)
+  // kiln-set-numerics made a mean a sum and a factor.
+  if (getKind() == Reduction::Mean || !reducesTrailing(*this) ||
+      !hasSpace(rows, space) || x < 0)
     return failure();
   row::Type type = rows.typeOf(x);
   if (getKind() == Reduction::Max) {
-    rows.set(getY(), rows.reduceMax(x));
+    // A maximum skips NaN. The sum of zeros and what is NaN tells whether there
+    // was one.
+    NodeId nan = rows.reduceSum(
+        rows.select(rows.equal(x, x), rows.constantLike(0, x), x));
+    rows.set(getY(), rows.select(rows.equal(nan, nan), rows.reduceMax(x), nan));
     return success();
   }
   // A whole tensor is added up in f64.
   if (space.rows == 1)
     x = rows.cast(x, row::Type::F64);
   NodeId sum = rows.reduceSum(x);
-  if (getKind() == Reduction::Mean)
-    sum = rows.mul(sum, rows.constantLike(1.0 / space.cols, sum));
   rows.set(getY(), rows.cast(sum, type));
   return success();
 }

@@ -41,8 +41,9 @@ def Kiln_ReduceOp : Kiln_Op<"reduce", [Pure,
     DeclareOpInterfaceMethods<ReferenceOpInterface>]> {
   let summary = "sum, mean or maximum over dimensions";
   let description = [{
-    Removes the dimensions `dims` (increasing, C1). The gradient of `max` goes to
-    all elements equal to the maximum, in equal parts.
+    Removes the dimensions `dims` (increasing, C1). The maximum of elements with
+    a NaN among them is NaN. The gradient of `max` goes to all elements equal to
+    the maximum, in equal parts.
     `--kiln-set-numerics` turns a sum over leading dimensions into
     `reduce_partial` and `reduce_combine`, which fix its order.
 
