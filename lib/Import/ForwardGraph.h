@@ -1,5 +1,4 @@
-//===- ForwardGraph.h - Builds the forward graph of a transformer -*- C++
-//-*-===//
+//===- ForwardGraph.h - The forward graph of a transformer ------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

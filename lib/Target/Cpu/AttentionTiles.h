@@ -1,5 +1,4 @@
-//===- AttentionTiles.h - What both attention kernels are made of -*- C++
-//-*-===//
+//===- AttentionTiles.h - What attention kernels are made of ----*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

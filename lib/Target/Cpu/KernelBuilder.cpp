@@ -250,10 +250,6 @@ Value KernelBuilder::sumLanes(Value vector) {
   return reduceLanes(vector, [&](Value x, Value y) { return add(x, y); });
 }
 
-Value KernelBuilder::maxLanes(Value vector) {
-  return reduceLanes(vector, [&](Value x, Value y) { return max(x, y); });
-}
-
 //===----------------------------------------------------------------------===//
 // Memory
 //===----------------------------------------------------------------------===//

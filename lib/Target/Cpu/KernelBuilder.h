@@ -121,7 +121,6 @@ public:
   Value reduceLanes(Value vector,
                     llvm::function_ref<Value(Value, Value)> combine);
   Value sumLanes(Value vector);
-  Value maxLanes(Value vector);
 
   // Memory. Offsets count elements of the given type (i64).
   Value element(Value pointer, Type type, Value offset);

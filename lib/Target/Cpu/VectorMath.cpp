@@ -147,10 +147,6 @@ Value emitErf(KernelBuilder &k, Value x) {
   return k.select(k.less(a, constant(0.92)), small, large);
 }
 
-Value emitRsqrt(KernelBuilder &k, Value x) {
-  return k.div(k.constantF(1.0, x.getType()), k.sqrt(x));
-}
-
 Value emitRandomKey(KernelBuilder &k, Value seed, Value key) {
   constexpr uint64_t golden = 0x9E3779B97F4A7C15;
   auto constant = [&](uint64_t value) {

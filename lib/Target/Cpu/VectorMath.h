@@ -31,8 +31,6 @@ mlir::Value emitTanh(KernelBuilder &k, mlir::Value x);
 /// 1 / (1 + exp(-x)).
 mlir::Value emitSigmoid(KernelBuilder &k, mlir::Value x);
 mlir::Value emitErf(KernelBuilder &k, mlir::Value x);
-/// 1 / sqrt(x), two roundings.
-mlir::Value emitRsqrt(KernelBuilder &k, mlir::Value x);
 
 /// The key of the random numbers of an op, all i64: kiln::splitmix64 (Rng.h) of
 /// seed + 0x9E3779B97F4A7C15 * (key + 1).

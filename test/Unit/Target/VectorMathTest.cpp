@@ -37,7 +37,6 @@ struct Function {
 };
 
 double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
-double rsqrt(double x) { return 1 / std::sqrt(x); }
 double libraryExp(double x) { return std::exp(x); }
 double libraryLog(double x) { return std::log(x); }
 double libraryTanh(double x) { return std::tanh(x); }
@@ -46,7 +45,7 @@ double libraryErf(double x) { return std::erf(x); }
 const Function functions[] = {
     {"exp", emitExp, libraryExp},      {"log", emitLog, libraryLog},
     {"tanh", emitTanh, libraryTanh},   {"erf", emitErf, libraryErf},
-    {"sigmoid", emitSigmoid, sigmoid}, {"rsqrt", emitRsqrt, rsqrt},
+    {"sigmoid", emitSigmoid, sigmoid},
 };
 
 /// y[i] = f(x[i]) for units of 16 elements, as vectors and element by element.
@@ -168,9 +167,11 @@ TEST_F(VectorMath, ErrorsInUlps) {
     float low, high;
     double bound;
   };
-  const Range ranges[] = {{0, -86.6f, 88.72f, 1.5}, {1, 1e-44f, 3e38f, 2},
-                          {2, -20, 20, 2},          {3, -10, 10, 2},
-                          {4, -80, 80, 3},          {5, 1e-37f, 3e38f, 1.5}};
+  const Range ranges[] = {{0, -86.6f, 88.72f, 1.5},
+                          {1, 1e-44f, 3e38f, 2},
+                          {2, -20, 20, 2},
+                          {3, -10, 10, 2},
+                          {4, -80, 80, 3}};
   for (const Range &range : ranges) {
     const Function &function = functions[range.function];
     auto x = floatsBetween(range.low, range.high, 4093);

@@ -1,5 +1,4 @@
-//===- ExpandLoss.cpp - Head and loss as plain ops per chunk of rows -*- C++
-//-*-===//
+//===- ExpandLoss.cpp - Head and loss per chunk of rows ---------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -107,15 +106,15 @@ static void expandLinearCrossEntropy(Operation *op, int64_t rowsPerChunk,
     Value part = e.rowsOf(hidden, begin, count);
     Value logits =
         MatmulOp::create(e.builder, e.loc, part, weight, false, true);
-    auto losses_ =
+    auto chunk =
         e.rowLosses(logits, e.rowsOf(targets, begin, count), scale, gradient);
-    losses.push_back(losses_.getRowLoss());
+    losses.push_back(chunk.getRowLoss());
     if (!gradient)
       continue;
     hiddenGradients.push_back(MatmulOp::create(
-        e.builder, e.loc, losses_.getDlogits(), weight, false, false));
-    auto product = MatmulOp::create(e.builder, e.loc, losses_.getDlogits(),
-                                    part, true, false);
+        e.builder, e.loc, chunk.getDlogits(), weight, false, false));
+    auto product = MatmulOp::create(e.builder, e.loc, chunk.getDlogits(), part,
+                                    true, false);
     if (weightGradient)
       product.getAccumulateMutable().assign(weightGradient);
     weightGradient = product;

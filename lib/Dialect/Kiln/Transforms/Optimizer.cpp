@@ -57,7 +57,7 @@ std::optional<OptimizerSpec> OptimizerSpec::parse(StringRef text,
   llvm::SmallVector<StringRef> items;
   options.split(items, ',', -1, /*KeepEmpty=*/false);
   for (StringRef item : items) {
-    auto [key, text] = item.split('=');
+    StringRef key = item.split('=').first, text = item.split('=').second;
     if (key == "decay" && (text == "all" || text == "matrices")) {
       spec.decayAll = text == "all";
       continue;

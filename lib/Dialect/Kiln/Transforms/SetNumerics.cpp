@@ -1,5 +1,4 @@
-//===- SetNumerics.cpp - Fix everything that can change rounding -*- C++
-//-*-===//
+//===- SetNumerics.cpp - Fix what can change rounding -----------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
