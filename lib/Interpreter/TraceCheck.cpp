@@ -7,13 +7,12 @@
 
 #include "kiln/Interpreter/TraceCheck.h"
 
+#include "OpComparison.h"
 #include "kiln/Interpreter/ScheduledEngine.h"
 
-#include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/MemoryBuffer.h"
 
-#include <cmath>
 #include <cstring>
 #include <map>
 
@@ -58,16 +57,16 @@ private:
 /// The comparisons of one kind of command.
 struct KindSummary {
   int64_t compared = 0;
-  double worst = 0;     ///< Difference over what is allowed.
-  double worstUlps = 0; ///< Difference over eps * |result|.
+  int64_t amplified = 0; ///< Results to which more was allowed.
+  double worst = 0;      ///< Difference over what is allowed.
+  double worstUlps = 0;  ///< Difference over eps * |result| of the others.
   std::string where;
 };
 
 class TraceChecker {
 public:
   TraceChecker(ModuleOp module, TraceReader reader)
-      : module(module), reader(std::move(reader)), own(module, EvalType::Own),
-        exact(module, EvalType::F64) {}
+      : module(module), reader(std::move(reader)), comparison(module) {}
   Status run(llvm::raw_ostream &out);
 
 private:
@@ -78,66 +77,17 @@ private:
   SmallVector<HostTensor> operandsOf(const ScheduledProgram &program,
                                      const ScheduledCommand &command,
                                      int64_t iteration, StringRef image);
-  LogicalResult compareOps(const ScheduledProgram &program,
-                           const ScheduledCommand &command, int64_t iteration,
-                           ArrayRef<HostTensor> operands, StringRef image);
   void note(const ScheduledProgram &program, const ScheduledCommand &command,
-            double difference, double allowed, double unit);
+            size_t result, const Deviation &deviation);
   void print(llvm::raw_ostream &out);
 
   ModuleOp module;
   TraceReader reader;
-  Interpreter own, exact;
+  OpComparison comparison;
   std::map<std::string, KindSummary> kinds;
 };
 
 } // namespace
-
-/// The longest sum that an op adds up.
-static int64_t longestSum(Operation &op) {
-  auto last = [](Value x) { return getColumnCount(tensorTypeOf(x)); };
-  return TypeSwitch<Operation *, int64_t>(&op)
-      .Case([](MatmulOp op) { return op.getK(); })
-      .Case<AttentionOp, AttentionGradOp>([](auto op) {
-        auto q = tensorTypeOf(op.getQ());
-        int64_t length = q.getDimSize(0) / op.getSequences();
-        int64_t group = op.getHeads() / op.getKvHeads();
-        return std::max<int64_t>(length * group,
-                                 q.getDimSize(1) / op.getHeads());
-      })
-      .Case([](EmbeddingGradOp op) {
-        return tensorTypeOf(op.getTokens()).getNumElements();
-      })
-      .Case<SoftmaxOp, LayerNormOp, RmsNormOp>(
-          [&](auto op) { return last(op.getX()); })
-      .Case<SoftmaxGradOp, LayerNormGradOp, RmsNormGradOp>(
-          [&](auto op) { return last(op.getDy()); })
-      .Case([&](SoftmaxCrossEntropyOp op) { return last(op.getLogits()); })
-      .Case<ReduceOp, ReducePartialOp, ReduceCombineOp, ScaledTotalOp,
-            SumSquaresOp, ClipFactorOp>([](auto op) {
-        int64_t results = tensorTypeOf(op->getResult(0)).getNumElements();
-        int64_t terms = tensorTypeOf(op->getOperand(0)).getNumElements();
-        return std::max<int64_t>(terms / std::max<int64_t>(results, 1), 1);
-      })
-      .Default([](Operation *) { return 1; });
-}
-
-static double epsilonOf(Type element) {
-  return element.isF32() ? std::ldexp(1., -23) : std::ldexp(1., -52);
-}
-
-/// The coarsest rounding that results of the body, seen from outside, may have
-/// gone through: their own, or that of a value inside a fused kernel.
-static double bodyEpsilon(Block &body, Type result) {
-  double epsilon = epsilonOf(result);
-  if (llvm::hasSingleElement(body.without_terminator()))
-    return epsilon;
-  for (Operation &op : body.without_terminator())
-    for (Type type : op.getResultTypes())
-      epsilon = std::max(
-          epsilon, epsilonOf(cast<RankedTensorType>(type).getElementType()));
-  return epsilon;
-}
 
 static std::string kindOf(const ScheduledCommand &command) {
   if (command.kind == ScheduledCommand::Kind::Fill)
@@ -150,64 +100,36 @@ static std::string kindOf(const ScheduledCommand &command) {
   return "fused rows";
 }
 
-static double distance(ArrayRef<double> a, ArrayRef<double> b) {
-  double sum = 0;
-  for (auto [x, y] : llvm::zip_equal(a, b)) {
-    if (x == y || (std::isnan(x) && std::isnan(y)))
-      continue;
-    sum += (x - y) * (x - y);
-  }
-  return std::sqrt(sum);
-}
-
-static double norm(ArrayRef<double> x) {
-  double sum = 0;
-  for (double element : x)
-    sum += element * element;
-  return std::sqrt(sum);
-}
-
-/// Moves every element by `epsilon` of itself, up or down.
-static void perturb(HostTensor &tensor, double epsilon) {
-  uint64_t bits = 0x9E3779B97F4A7C15;
-  for (double &element : tensor.reals) {
-    bits = bits * 6364136223846793005u + 1442695040888963407u;
-    element *= bits >> 63 ? 1 + epsilon : 1 - epsilon;
-  }
-}
-
-static SmallVector<TensorHandle> handlesFor(const Interpreter &interpreter,
-                                            ArrayRef<HostTensor> tensors,
-                                            double perturbation) {
-  SmallVector<TensorHandle> handles;
-  for (const HostTensor &tensor : tensors) {
-    HostTensor copy = tensor;
-    copy.type = interpreter.evaluationType(tensor.type);
-    if (perturbation > 0)
-      perturb(copy, perturbation);
-    handles.push_back(std::make_shared<const HostTensor>(std::move(copy)));
-  }
-  return handles;
-}
-
 void TraceChecker::note(const ScheduledProgram &program,
-                        const ScheduledCommand &command, double difference,
-                        double allowed, double unit) {
+                        const ScheduledCommand &command, size_t result,
+                        const Deviation &deviation) {
   KindSummary &kind = kinds[kindOf(command)];
   ++kind.compared;
-  double ratio = difference == 0 ? 0 : difference / allowed;
-  if (unit > 0)
-    kind.worstUlps = std::max(kind.worstUlps, difference / unit);
-  // A difference that is no number is beyond all bounds.
-  if (!(ratio <= kind.worst)) {
-    kind.worst = std::isnan(ratio) ? HUGE_VAL : ratio;
-    rt::ProgramOp op = program.op;
-    kind.where = ("@" + op.getSymName() + " command " +
-                  llvm::Twine(&command - program.commands.data()))
-                     .str();
-    if (auto launch = dyn_cast<rt::LaunchOp>(command.op))
-      kind.where += " @" + launch.getKernel().str();
-  }
+  kind.amplified += deviation.amplified;
+  double ratio = deviation.ratio();
+  if (deviation.unit > 0 && (!deviation.amplified || ratio > 1))
+    kind.worstUlps =
+        std::max(kind.worstUlps, deviation.difference / deviation.unit);
+  if (ratio <= kind.worst)
+    return;
+  kind.worst = ratio;
+  rt::ProgramOp op = program.op;
+  llvm::raw_string_ostream where(kind.where = "");
+  where << "@" << op.getSymName() << " command "
+        << &command - program.commands.data();
+  if (auto launch = dyn_cast<rt::LaunchOp>(command.op))
+    where << " @" << launch.getKernel();
+  if (ratio > 1)
+    where << llvm::format(": element %zu of result %zu is %g, not %g",
+                          deviation.element, result, deviation.got,
+                          deviation.expected);
+}
+
+static HostTensor load(const ScheduledProgram &program, const SlotTensor &place,
+                       int64_t iteration, StringRef image) {
+  rt::SlotOp slot = program.slots[place.slot];
+  return loadTensor(place, image.data() + slot.getOffset() + place.offset +
+                               place.loopStride * iteration);
 }
 
 SmallVector<HostTensor>
@@ -217,47 +139,11 @@ TraceChecker::operandsOf(const ScheduledProgram &program,
   SmallVector<HostTensor> operands;
   bool readsSum = readsAccumulated(command, iteration);
   for (auto [i, place] : llvm::enumerate(command.operands)) {
-    rt::SlotOp slot = program.slots[place.slot];
-    int64_t at = slot.getOffset() + place.offset + place.loopStride * iteration;
     bool zeros = static_cast<int>(i) == command.accumulated && !readsSum;
     operands.push_back(zeros ? HostTensor(place.type)
-                             : loadTensor(place, image.data() + at));
+                             : load(program, place, iteration, image));
   }
   return operands;
-}
-
-LogicalResult TraceChecker::compareOps(const ScheduledProgram &program,
-                                       const ScheduledCommand &command,
-                                       int64_t iteration,
-                                       ArrayRef<HostTensor> operands,
-                                       StringRef image) {
-  auto truth = evaluateCommand(exact, command, handlesFor(exact, operands, 0));
-  auto rounded = evaluateCommand(own, command, handlesFor(own, operands, 0));
-  if (failed(truth) || failed(rounded))
-    return failure();
-  int64_t length = 1;
-  for (Operation &op : command.body->without_terminator())
-    length = std::max(length, longestSum(op));
-  for (auto [i, place] : llvm::enumerate(command.results)) {
-    rt::SlotOp slot = program.slots[place.slot];
-    int64_t at = slot.getOffset() + place.offset + place.loopStride * iteration;
-    HostTensor got = loadTensor(place, image.data() + at);
-    if (!got.isReal())
-      continue;
-    double epsilon = bodyEpsilon(*command.body, place.type.getElementType());
-    auto moved =
-        evaluateCommand(exact, command, handlesFor(exact, operands, epsilon));
-    if (failed(moved))
-      return failure();
-    ArrayRef<double> expected = (*truth)[i]->reals;
-    double sensitivity = std::max(distance(expected, (*rounded)[i]->reals),
-                                  distance(expected, (*moved)[i]->reals));
-    double unit = epsilon * norm(expected);
-    note(program, command, distance(expected, got.reals),
-         8 * std::sqrt(static_cast<double>(length)) * (unit + sensitivity),
-         unit);
-  }
-  return success();
 }
 
 Status TraceChecker::applyWrites(const ScheduledProgram &program,
@@ -307,19 +193,24 @@ Status TraceChecker::checkRecord(const ScheduledProgram &program,
       operandsOf(program, command, iteration, image);
   if (Status status = applyWrites(program, image); !status.ok())
     return status;
-  if (command.body)
-    return withDiagnostics(module.getContext(), [&] {
-      return compareOps(program, command, iteration, operands, image);
-    });
-  const SlotTensor &to = command.results.front();
-  rt::SlotOp slot = program.slots[to.slot];
-  int64_t at = slot.getOffset() + to.offset + to.loopStride * iteration;
-  HostTensor got = loadTensor(to, image.data() + at);
-  bool same = operands.empty()
-                  ? llvm::all_of(got.integers, [](int64_t x) { return x == 0; })
-                  : got.integers == operands.front().integers;
-  note(program, command, same ? 0 : 1, 0, 0);
-  return {};
+  auto results = llvm::map_to_vector(command.results, [&](auto &place) {
+    return load(program, place, iteration, image);
+  });
+  if (!command.body) {
+    HostTensor zeros(results.front().type);
+    note(program, command, 0,
+         compareTensors(operands.empty() ? zeros : operands.front(),
+                        results.front()));
+    return {};
+  }
+  return withDiagnostics(module.getContext(), [&]() -> LogicalResult {
+    auto deviations = comparison.compare(command, operands, results);
+    if (failed(deviations))
+      return failure();
+    for (auto [i, deviation] : llvm::enumerate(*deviations))
+      note(program, command, i, deviation);
+    return success();
+  });
 }
 
 Status TraceChecker::checkProgram() {
@@ -363,12 +254,15 @@ Status TraceChecker::checkProgram() {
 }
 
 void TraceChecker::print(llvm::raw_ostream &out) {
-  out << "op                        compared   worst difference / allowed\n";
+  out << "op                        compared  amplified   worst difference / "
+         "allowed\n";
   for (auto &[name, kind] : kinds)
     out << (kind.worst > 1 ? "FAIL  " : "ok    ")
-        << llvm::format("%-20s %7lld   %10.3g   (%.3g eps of the norm)  ",
+        << llvm::format("%-20s %7lld  %9lld   %10.3g   (%.3g eps of the norm)"
+                        "  ",
                         name.c_str(), static_cast<long long>(kind.compared),
-                        kind.worst, kind.worstUlps)
+                        static_cast<long long>(kind.amplified), kind.worst,
+                        kind.worstUlps)
         << kind.where << "\n";
 }
 
@@ -382,8 +276,8 @@ Status TraceChecker::run(llvm::raw_ostream &out) {
   print(out);
   for (auto &[name, kind] : kinds)
     if (kind.worst > 1)
-      return Status::error("--check-trace: compiled " + name + " at " +
-                           kind.where + " differs from its interpretation");
+      return Status::error("--check-trace: compiled " + name +
+                           " differs from its interpretation at " + kind.where);
   return {};
 }
 

@@ -1,0 +1,173 @@
+//===- OpComparison.cpp - Results of a command against exact ones ---------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "OpComparison.h"
+
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace kiln;
+
+/// Evaluations that measure how far rounding moves a result. The largest of
+/// them is needed, and one alone may by chance move all terms of a short sum by
+/// nearly the same share.
+static constexpr int kNoiseSamples = 16;
+
+/// The longest sum that an op adds up.
+static int64_t longestSum(Operation &op) {
+  auto last = [](Value x) { return getColumnCount(tensorTypeOf(x)); };
+  return TypeSwitch<Operation *, int64_t>(&op)
+      .Case([](MatmulOp op) { return op.getK(); })
+      .Case<AttentionOp, AttentionGradOp>([](auto op) {
+        auto q = tensorTypeOf(op.getQ());
+        int64_t length = q.getDimSize(0) / op.getSequences();
+        int64_t group = op.getHeads() / op.getKvHeads();
+        return std::max<int64_t>(length * group,
+                                 q.getDimSize(1) / op.getHeads());
+      })
+      .Case([](EmbeddingGradOp op) {
+        return tensorTypeOf(op.getTokens()).getNumElements();
+      })
+      .Case<SoftmaxOp, LayerNormOp, RmsNormOp>(
+          [&](auto op) { return last(op.getX()); })
+      .Case<SoftmaxGradOp, LayerNormGradOp, RmsNormGradOp>(
+          [&](auto op) { return last(op.getDy()); })
+      .Case([&](SoftmaxCrossEntropyOp op) { return last(op.getLogits()); })
+      .Case<ReduceOp, ReducePartialOp, ReduceCombineOp, ScaledTotalOp,
+            SumSquaresOp, ClipFactorOp>([](auto op) {
+        int64_t results = tensorTypeOf(op->getResult(0)).getNumElements();
+        int64_t terms = tensorTypeOf(op->getOperand(0)).getNumElements();
+        return std::max<int64_t>(terms / std::max<int64_t>(results, 1), 1);
+      })
+      .Default([](Operation *) { return 1; });
+}
+
+/// Square of the distance of two elements; equal infinities are none apart.
+static double squareDistance(double x, double y) {
+  if (x == y || (std::isnan(x) && std::isnan(y)))
+    return 0;
+  return (x - y) * (x - y);
+}
+
+static double distance(ArrayRef<double> a, ArrayRef<double> b) {
+  double sum = 0;
+  for (auto [x, y] : llvm::zip_equal(a, b))
+    sum += squareDistance(x, y);
+  return std::sqrt(sum);
+}
+
+/// Of the finite elements: infinities must be equal.
+static double norm(ArrayRef<double> x) {
+  double sum = 0;
+  for (double element : x)
+    if (std::isfinite(element))
+      sum += element * element;
+  return std::sqrt(sum);
+}
+
+/// Compiled code has no numbers below these: it flushes them to zero.
+static double smallestOf(Type element) {
+  return std::ldexp(1., element.isF32() ? -126 : -1022);
+}
+
+static SmallVector<TensorHandle> handlesFor(const Interpreter &interpreter,
+                                            ArrayRef<HostTensor> tensors) {
+  SmallVector<TensorHandle> handles;
+  for (const HostTensor &tensor : tensors) {
+    HostTensor copy = tensor;
+    copy.type = interpreter.evaluationType(tensor.type);
+    handles.push_back(std::make_shared<const HostTensor>(std::move(copy)));
+  }
+  return handles;
+}
+
+Deviation kiln::compareTensors(const HostTensor &expected,
+                               const HostTensor &got) {
+  Deviation deviation;
+  double largest = -1;
+  auto see = [&](size_t i, double x, double y) {
+    double square = squareDistance(x, y);
+    deviation.difference += square;
+    if (square <= largest)
+      return;
+    largest = std::isnan(square) ? HUGE_VAL : square;
+    deviation.element = i;
+    deviation.expected = x;
+    deviation.got = y;
+  };
+  for (auto [i, x, y] : llvm::enumerate(expected.reals, got.reals))
+    see(i, x, y);
+  for (auto [i, x, y] : llvm::enumerate(expected.integers, got.integers))
+    see(i, static_cast<double>(x), static_cast<double>(y));
+  deviation.difference = std::sqrt(deviation.difference);
+  return deviation;
+}
+
+FailureOr<SmallVector<double>>
+OpComparison::amplification(const ScheduledCommand &command,
+                            ArrayRef<HostTensor> operands,
+                            ArrayRef<TensorHandle> truth) {
+  SmallVector<double> bounds(truth.size(), 0);
+  auto widen = [&](ArrayRef<TensorHandle> results) {
+    for (auto [bound, result, expected] :
+         llvm::zip_equal(bounds, results, truth))
+      bound = std::max(bound, distance(result->reals, expected->reals));
+  };
+  // One correct result is known: every op rounded once. Elements that become
+  // equal by rounding, and so share a maximum, are found only by it.
+  auto rounded = evaluateCommand(own, command, handlesFor(own, operands));
+  if (failed(rounded))
+    return failure();
+  widen(*rounded);
+  SmallVector<TensorHandle> handles = handlesFor(exact, operands);
+  for (int sample = 0; sample < kNoiseSamples; ++sample) {
+    auto moved = noise.evaluate(command, handles);
+    if (failed(moved))
+      return failure();
+    widen(*moved);
+  }
+  return bounds;
+}
+
+FailureOr<SmallVector<Deviation>>
+OpComparison::compare(const ScheduledCommand &command,
+                      ArrayRef<HostTensor> operands, ArrayRef<HostTensor> got) {
+  auto truth = evaluateCommand(exact, command, handlesFor(exact, operands));
+  if (failed(truth))
+    return failure();
+  int64_t length = 1;
+  for (Operation &op : command.body->without_terminator())
+    length = std::max(length, longestSum(op));
+  double factor = 8 * std::sqrt(static_cast<double>(length));
+  std::optional<SmallVector<double>> bounds;
+  SmallVector<Deviation> deviations;
+  for (auto [i, result] : llvm::enumerate(got)) {
+    HostTensor expected = *(*truth)[i];
+    expected.type = result.type;
+    roundToType(expected);
+    Deviation deviation = compareTensors(expected, result);
+    if (result.isReal()) {
+      Type element = result.type.getElementType();
+      deviation.unit =
+          epsilonOf(element) * norm(expected.reals) +
+          smallestOf(element) * std::sqrt(static_cast<double>(result.size()));
+      deviation.allowed = factor * deviation.unit;
+      deviation.amplified = deviation.ratio() > 1;
+    }
+    if (deviation.amplified) {
+      if (!bounds) {
+        auto found = amplification(command, operands, *truth);
+        if (failed(found))
+          return failure();
+        bounds = std::move(*found);
+      }
+      deviation.allowed += factor * (*bounds)[i];
+    }
+    deviations.push_back(deviation);
+  }
+  return deviations;
+}
