@@ -11,6 +11,7 @@
 
 #include "kiln/Compiler/Pipelines.h"
 #include "kiln/Compiler/Registration.h"
+#include "kiln/Dialect/Kiln/Transforms/Levels.h"
 #include "kiln/Dialect/Kiln/Transforms/Optimizer.h"
 #include "kiln/Dialect/Kiln/Transforms/Passes.h"
 #include "kiln/Import/HuggingFace.h"
@@ -153,25 +154,14 @@ Status Compilation::readModelFile() {
   module = parseSourceFile<ModuleOp>(options.model, &context);
   if (!module)
     return Status::badInput("model '" + options.model + "': " + diagnostics);
-  bool hasForward = false;
-  for (ProgramOp program : module->getOps<ProgramOp>())
-    hasForward |= program.getKind() == ProgramKind::Forward;
-  if (!hasForward)
-    return Status::badInput("model '" + options.model +
-                            "' has no kiln.program of kind forward");
-  int64_t vocabulary = 0, batch = 0, length = 0;
-  module->walk([&](Operation *op) {
-    if (auto embedding = dyn_cast<EmbeddingOp>(op))
-      vocabulary = embedding.getTable().getType().getDimSize(0);
-  });
-  for (ProgramOp program : module->getOps<ProgramOp>())
-    if (BlockArgument tokens = program.getInput("tokens")) {
-      auto type = tensorTypeOf(tokens);
-      if (type.getRank() == 2) {
-        batch = type.getDimSize(0);
-        length = type.getDimSize(1);
-      }
-    }
+  // Only kilnc makes plans.
+  (*module)->removeAttr("kiln.plan");
+  // The shapes below are those of the program that passes the level's check.
+  if (failed(verifyLevel(*module, Level::Forward)))
+    return Status::badInput("model '" + options.model + "': " + diagnostics);
+  ProgramOp forward = *findForward(*module);
+  auto tokens = tensorTypeOf(forward.getInput("tokens"));
+  int64_t batch = tokens.getDimSize(0), length = tokens.getDimSize(1);
   precision = "fp32";
   for (StateOp state : module->getOps<StateOp>())
     if (state.getTensorType().getElementType().isF64())
@@ -197,20 +187,21 @@ Status Compilation::readModelFile() {
                   "--seq is " + std::to_string(options.sequenceLength) +
                       ", but the shapes in '" + options.model + "' are for " +
                       std::to_string(length) + " tokens");
-  if (!(*module)->hasAttr("kiln.model")) {
-    Builder b(&context);
-    (*module)->setAttr(
-        "kiln.model",
-        b.getDictionaryAttr(
-            {b.getNamedAttr("type", b.getStringAttr("mlir")),
-             b.getNamedAttr(
-                 "name", b.getStringAttr(llvm::sys::path::stem(options.model))),
-             b.getNamedAttr("vocab_size", b.getI64IntegerAttr(vocabulary)),
-             b.getNamedAttr("batch", b.getI64IntegerAttr(batch)),
-             b.getNamedAttr("sequence_length", b.getI64IntegerAttr(length)),
-             b.getNamedAttr("has_weights", b.getBoolAttr(false)),
-             b.getNamedAttr("files", b.getArrayAttr({}))}));
-  }
+  // What the file says of the model, and what its program says of the rest.
+  Builder b(&context);
+  NamedAttrList model((*module)->getAttrOfType<DictionaryAttr>("kiln.model"));
+  auto complete = [&](StringRef key, Attribute value) {
+    if (!model.get(key))
+      model.set(key, value);
+  };
+  complete("type", b.getStringAttr("mlir"));
+  complete("name", b.getStringAttr(llvm::sys::path::stem(options.model)));
+  complete("vocab_size", b.getI64IntegerAttr(*findVocabulary(forward)));
+  complete("batch", b.getI64IntegerAttr(batch));
+  complete("sequence_length", b.getI64IntegerAttr(length));
+  complete("has_weights", b.getBoolAttr(false));
+  complete("files", b.getArrayAttr({}));
+  (*module)->setAttr("kiln.model", model.getDictionary(&context));
   return Status();
 }
 
@@ -266,10 +257,13 @@ Status Compilation::writeModule(ModuleOp written) {
   return write(text);
 }
 
-/// The small files of the model directory that a saved model needs.
+/// The small files of the model directory that a saved model needs. A .mlir
+/// file is no directory, even if it was imported from one.
 static Result<std::vector<std::pair<std::string, std::string>>>
 readSmallFiles(ModuleOp module, StringRef directory) {
   std::vector<std::pair<std::string, std::string>> files;
+  if (!isModelDirectory(directory))
+    return files;
   auto model = module->getAttrOfType<DictionaryAttr>("kiln.model");
   auto names = model ? model.getAs<ArrayAttr>("files") : ArrayAttr();
   for (Attribute name : names ? names.getValue() : ArrayRef<Attribute>()) {
