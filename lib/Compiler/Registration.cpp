@@ -13,7 +13,7 @@
 #include "kiln/Dialect/Kiln/Transforms/Passes.h"
 #include "kiln/Dialect/KilnRT/IR/KilnRT.h"
 
-#include "mlir/InitAllPasses.h"
+#include "mlir/Transforms/Passes.h"
 
 using namespace kiln;
 
@@ -22,7 +22,8 @@ void kiln::registerAllDialects(mlir::DialectRegistry &registry) {
 }
 
 void kiln::registerAllPasses() {
-  mlir::registerAllPasses();
+  // Upstream passes over other dialects would find nothing to do.
+  mlir::registerTransformsPasses();
   registerKilnPasses();
   registerKilnConversionPasses();
   registerPipelines();

@@ -8,8 +8,18 @@
 #include "kiln/Compiler/Registration.h"
 
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
+#include "llvm/Support/CommandLine.h"
+
+/// --help is about passes and kiln: what LLVM's libraries registered before
+/// main is shown by --help-hidden.
+static void hideLibraryOptions() {
+  for (auto &option : llvm::cl::getRegisteredOptions())
+    if (!llvm::StringRef(option.first).starts_with("help"))
+      option.second->setHiddenFlag(llvm::cl::Hidden);
+}
 
 int main(int argc, char **argv) {
+  hideLibraryOptions();
   mlir::DialectRegistry registry;
   kiln::registerAllDialects(registry);
   kiln::registerAllPasses();

@@ -15,7 +15,8 @@ namespace kiln {
 /// The dialects that kiln's tools read.
 void registerAllDialects(mlir::DialectRegistry &registry);
 
-/// kiln's and upstream's passes, and the named pipelines of Pipelines.h.
+/// kiln's passes, MLIR's general ones (canonicalize, cse, ...), and the named
+/// pipelines of Pipelines.h.
 void registerAllPasses();
 
 } // namespace kiln
