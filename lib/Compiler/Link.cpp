@@ -40,7 +40,9 @@ private:
 
 } // namespace
 
-static Status writeFile(const std::string &path, StringRef contents) {
+/// `name`: what the user calls the file.
+static Status writeFile(const std::string &path, StringRef contents,
+                        StringRef name) {
   std::error_code failure;
   raw_fd_ostream stream(path, failure);
   if (!failure) {
@@ -50,7 +52,8 @@ static Status writeFile(const std::string &path, StringRef contents) {
     stream.clear_error();
   }
   if (failure)
-    return Status::error("cannot write '" + path + "': " + failure.message());
+    return Status::error("cannot write '" + name.str() +
+                         "': " + failure.message());
   return Status();
 }
 
@@ -86,7 +89,7 @@ Status kiln::linkExecutable(const LinkInput &input) {
   for (auto [path, contents] : {std::pair(object, input.object.str()),
                                 {json, input.description.str()},
                                 {assembly, assemblyOf(input.kernels, json)}})
-    if (Status status = writeFile(path, contents); !status.ok())
+    if (Status status = writeFile(path, contents, path); !status.ok())
       return status;
 
   auto driver = sys::findProgramByName(KILN_LINK_DRIVER);
@@ -115,7 +118,7 @@ Status kiln::linkExecutable(const LinkInput &input) {
     arguments.push_back(argument.str());
 
   // The linker would say this in several lines.
-  if (Status status = writeFile(partial, ""); !status.ok())
+  if (Status status = writeFile(partial, "", input.output); !status.ok())
     return status;
   std::vector<StringRef> views(arguments.begin(), arguments.end());
   std::optional<StringRef> redirects[] = {StringRef(), StringRef(log),

@@ -26,7 +26,25 @@ static cl::opt<std::string>
 static cl::opt<std::string> output("o", cl::cat(category),
                                    cl::value_desc("FILE"),
                                    cl::desc("what to write"));
-static cl::opt<Stage> emitStage(
+/// Values with names: a wrong one is answered with all of them.
+template <typename T> struct NamedValues : cl::parser<T> {
+  using cl::parser<T>::parser;
+  bool parse(cl::Option &option, StringRef, StringRef text, T &value) {
+    std::string names;
+    for (const auto &known : this->Values) {
+      names += (names.empty() ? "" : ", ") + known.Name.str();
+      if (known.Name == text) {
+        value = known.V.getValue();
+        return false;
+      }
+    }
+    errs() << "kilnc: --" << option.ArgStr << " is '" << text
+           << "', expected one of " << names << "\n";
+    return true;
+  }
+};
+
+static cl::opt<Stage, false, NamedValues<Stage>> emitStage(
     "emit", cl::cat(category), cl::desc("stop after a stage and write it"),
     cl::init(Stage::Executable),
     cl::values(
@@ -75,13 +93,13 @@ static auto switchValues() {
   return cl::values(clEnumValN(Switch::On, "on", ""),
                     clEnumValN(Switch::Off, "off", ""));
 }
-static cl::opt<Switch> clip("clip", cl::cat(category), cl::init(Switch::On),
-                            switchValues(),
-                            cl::desc("compute and clip the gradient norm"));
-static cl::opt<Switch>
+static cl::opt<Switch, false, NamedValues<Switch>>
+    clip("clip", cl::cat(category), cl::init(Switch::On), switchValues(),
+         cl::desc("compute and clip the gradient norm"));
+static cl::opt<Switch, false, NamedValues<Switch>>
     evaluation("eval", cl::cat(category), cl::init(Switch::On), switchValues(),
                cl::desc("compile evaluation and generation too"));
-static cl::opt<Switch>
+static cl::opt<Switch, false, NamedValues<Switch>>
     fuse("fuse", cl::cat(category), cl::init(Switch::On), switchValues(),
          cl::desc("fuse ops into kernels (off: one op per kernel)"));
 static cl::opt<int64_t> maxThreads(

@@ -138,7 +138,8 @@ Status saveCheckpoint(CheckpointDir &directory, Engine &engine,
       status = addStates(stage, optimizerFile, engine, moments);
     return status;
   };
-  return directory.save(progress.step, fill, extra, int(keep), notes);
+  return directory.save(progress.step, fill, extra,
+                        int(std::min<int64_t>(keep, INT32_MAX)), notes);
 }
 
 /// Reads a non-negative integer of the manifest.

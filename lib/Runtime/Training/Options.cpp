@@ -96,7 +96,7 @@ void FlagParser::addDataFlags() {
       ->check(atLeast(1));
   app_.add_option("--keep", options_.keep,
                   "Keep only the newest N checkpoints (default: all)")
-      ->check(CLI::Range(int64_t(1), int64_t(INT32_MAX)));
+      ->check(atLeast(1));
   app_.add_option("--resume", options_.resume,
                   "Continue from a checkpoint, or the newest in a directory");
 }

@@ -122,8 +122,8 @@ llvm::Expected<Processor> getProcessor(StringRef mcpu) {
     std::unique_ptr<llvm::MCSubtargetInfo> generic(
         (*target)->createMCSubtargetInfo(triple, "", ""));
     if (!generic->isCPUStringValid(mcpu))
-      return llvm::createStringError("--mcpu: unknown processor '" + mcpu +
-                                     "' for " + triple.str());
+      return llvm::createStringError("unknown processor '" + mcpu + "' for " +
+                                     triple.str());
     std::unique_ptr<llvm::MCSubtargetInfo> info(
         (*target)->createMCSubtargetInfo(triple, mcpu, ""));
     for (const llvm::SubtargetFeatureKV &feature :
