@@ -165,7 +165,7 @@ OpComparison::compare(const ScheduledCommand &command,
           return failure();
         bounds = std::move(*found);
       }
-      deviation.allowed += factor * (*bounds)[i];
+      deviation.allowed += factor / 2 * (*bounds)[i];
     }
     deviations.push_back(deviation);
   }

@@ -63,6 +63,20 @@ struct KindSummary {
   std::string where;
 };
 
+/// The arena as the trace tells it.
+struct Image {
+  std::string bytes;
+  /// Per byte: nobody wrote it since it was last seen. Scratch is not traced.
+  std::vector<bool> known;
+
+  explicit Image(StringRef bytes)
+      : bytes(bytes.str()), known(bytes.size(), true) {}
+  void forget(rt::SlotOp slot) {
+    auto first = known.begin() + slot.getOffset();
+    std::fill(first, first + slot.getBytes(), false);
+  }
+};
+
 class TraceChecker {
 public:
   TraceChecker(ModuleOp module, TraceReader reader)
@@ -72,8 +86,10 @@ public:
 private:
   Status checkProgram();
   Status checkRecord(const ScheduledProgram &program, uint64_t index,
-                     std::string &image);
-  Status applyWrites(const ScheduledProgram &program, std::string &image);
+                     Image &image);
+  Status applyWrites(const ScheduledProgram &program,
+                     const ScheduledCommand &command, int64_t iteration,
+                     Image &image);
   SmallVector<HostTensor> operandsOf(const ScheduledProgram &program,
                                      const ScheduledCommand &command,
                                      int64_t iteration, StringRef image);
@@ -85,6 +101,7 @@ private:
   TraceReader reader;
   OpComparison comparison;
   std::map<std::string, KindSummary> kinds;
+  std::string trespass; ///< The first write to what is not a result.
 };
 
 } // namespace
@@ -100,6 +117,17 @@ static std::string kindOf(const ScheduledCommand &command) {
   return "fused rows";
 }
 
+static std::string nameOf(const ScheduledProgram &program,
+                          const ScheduledCommand &command) {
+  rt::ProgramOp op = program.op;
+  std::string name = ("@" + op.getSymName() + " command " +
+                      llvm::Twine(&command - program.commands.data()))
+                         .str();
+  if (auto launch = dyn_cast<rt::LaunchOp>(command.op))
+    name += (" @" + launch.getKernel()).str();
+  return name;
+}
+
 void TraceChecker::note(const ScheduledProgram &program,
                         const ScheduledCommand &command, size_t result,
                         const Deviation &deviation) {
@@ -113,12 +141,8 @@ void TraceChecker::note(const ScheduledProgram &program,
   if (ratio <= kind.worst)
     return;
   kind.worst = ratio;
-  rt::ProgramOp op = program.op;
-  llvm::raw_string_ostream where(kind.where = "");
-  where << "@" << op.getSymName() << " command "
-        << &command - program.commands.data();
-  if (auto launch = dyn_cast<rt::LaunchOp>(command.op))
-    where << " @" << launch.getKernel();
+  kind.where = nameOf(program, command);
+  llvm::raw_string_ostream where(kind.where);
   if (ratio > 1)
     where << llvm::format(": element %zu of result %zu is %g, not %g",
                           deviation.element, result, deviation.got,
@@ -146,8 +170,24 @@ TraceChecker::operandsOf(const ScheduledProgram &program,
   return operands;
 }
 
+/// Marks the bytes of a slot that a command may write.
+static void markResults(const ScheduledCommand &command, unsigned slot,
+                        int64_t iteration, std::vector<bool> &mayChange) {
+  for (const SlotTensor &place : command.results) {
+    if (place.slot != slot)
+      continue;
+    int64_t width = place.elementBytes();
+    int64_t at = place.offset + place.loopStride * iteration;
+    for (int64_t row = 0; row < getRowCount(place.type); ++row) {
+      auto first = mayChange.begin() + at + row * place.rowStride * width;
+      std::fill(first, first + getColumnCount(place.type) * width, true);
+    }
+  }
+}
+
 Status TraceChecker::applyWrites(const ScheduledProgram &program,
-                                 std::string &image) {
+                                 const ScheduledCommand &command,
+                                 int64_t iteration, Image &image) {
   uint64_t count = 0;
   if (Status status = reader.number(count); !status.ok())
     return status;
@@ -162,13 +202,25 @@ Status TraceChecker::applyWrites(const ScheduledProgram &program,
     StringRef bytes;
     if (Status status = reader.take(slot.getBytes(), bytes); !status.ok())
       return status;
-    std::copy(bytes.begin(), bytes.end(), image.begin() + slot.getOffset());
+    std::vector<bool> mayChange(bytes.size(), false);
+    markResults(command, index, iteration, mayChange);
+    for (auto [byte, got] : llvm::enumerate(bytes)) {
+      size_t at = slot.getOffset() + byte;
+      if (!mayChange[byte] && image.known[at] && image.bytes[at] != got &&
+          trespass.empty())
+        trespass = (nameOf(program, command) + " changes byte " +
+                    llvm::Twine(byte) + " of slot \"" + slot.getName() +
+                    "\", which is none of its results")
+                       .str();
+      image.bytes[at] = got;
+      image.known[at] = true;
+    }
   }
   return {};
 }
 
 Status TraceChecker::checkRecord(const ScheduledProgram &program,
-                                 uint64_t index, std::string &image) {
+                                 uint64_t index, Image &image) {
   uint64_t iteration = 0;
   if (Status status = reader.number(iteration); !status.ok())
     return status;
@@ -190,11 +242,14 @@ Status TraceChecker::checkRecord(const ScheduledProgram &program,
       command.kind == ScheduledCommand::Kind::LoopEnd)
     return reader.wrong("says that a loop wrote memory");
   SmallVector<HostTensor> operands =
-      operandsOf(program, command, iteration, image);
-  if (Status status = applyWrites(program, image); !status.ok())
+      operandsOf(program, command, iteration, image.bytes);
+  if (command.scratch >= 0)
+    image.forget(program.slots[command.scratch]);
+  if (Status status = applyWrites(program, command, iteration, image);
+      !status.ok())
     return status;
   auto results = llvm::map_to_vector(command.results, [&](auto &place) {
-    return load(program, place, iteration, image);
+    return load(program, place, iteration, image.bytes);
   });
   if (!command.body) {
     HostTensor zeros(results.front().type);
@@ -241,7 +296,7 @@ Status TraceChecker::checkProgram() {
     return reader.wrong("has an arena of " + std::to_string(arena) +
                         " bytes, the module one of " +
                         std::to_string(arenaOp.getHeight()));
-  std::string image = bytes.str();
+  Image image(bytes);
   while (true) {
     uint64_t index = 0;
     if (Status status = reader.number(index); !status.ok())
@@ -274,6 +329,8 @@ Status TraceChecker::run(llvm::raw_ostream &out) {
     if (Status status = checkProgram(); !status.ok())
       return status;
   print(out);
+  if (!trespass.empty())
+    return Status::error("--check-trace: " + trespass);
   for (auto &[name, kind] : kinds)
     if (kind.worst > 1)
       return Status::error("--check-trace: compiled " + name +

@@ -26,6 +26,12 @@
 // CHECK: ok pad
 // CHECK-NOT: FAIL
 //
+// To a schedule that has the pad elsewhere, it writes where it must not.
+//
+// RUN: sed 's/offsets \[0, 36\]/offsets [0, 0]/' %t.schedule.mlir > %t.moved.mlir
+// RUN: not kiln-run %t.moved.mlir --check-trace=%t.trace 2>&1 | FileCheck %s --check-prefix=OUTSIDE
+// OUTSIDE: error: --check-trace: @{{.*}} command {{[0-9]+}} @{{.*}} changes byte {{[0-9]+}} of slot "concat", which is none of its results
+//
 // The last bytes are those of a moment of Adam after its update, and eight that
 // end the program.
 //
