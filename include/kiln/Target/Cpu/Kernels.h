@@ -1,5 +1,4 @@
-//===- Kernels.h - Emitters of cpu kernels, one per dispatch family -*- C++
-//-*-===//
+//===- Kernels.h - Emitters of cpu kernels, one per family ------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
