@@ -8,6 +8,9 @@
 #include "kiln/Compiler/Compile.h"
 
 #include "Link.h"
+#include "MemoryPlanner.h"
+#include "StepCost.h"
+#include "kiln/Compiler/ByteSize.h"
 
 #include "kiln/Compiler/Pipelines.h"
 #include "kiln/Compiler/Registration.h"
@@ -46,7 +49,9 @@ private:
   Status checkOptions();
   Status readModel();
   Status readModelFile();
+  Status readMachine();
   Status runLevels();
+  Status checkPrediction();
   Status generateCode();
   Status write(StringRef what);
   Status writeModule(ModuleOp module);
@@ -55,8 +60,9 @@ private:
   MLIRContext context;
   OwningOpRef<ModuleOp> module;
   std::string diagnostics;
-  std::string precision; ///< of the states: fp32 or fp64
-  double dropout = 0;    ///< the largest probability in the model
+  std::optional<Machine> machine; ///< the figures that plans are priced with
+  std::string precision;          ///< of the states: fp32 or fp64
+  double dropout = 0;             ///< the largest probability in the model
 };
 
 } // namespace
@@ -82,10 +88,14 @@ Status Compilation::checkOptions() {
   if (options.maxThreads < 1 || options.maxThreads > 1024)
     return usage("--max-threads is " + std::to_string(options.maxThreads) +
                  ", expected 1 to 1024");
-  if (!llvm::is_contained({"none", "full", "blocks", "sqrt", "poor"},
+  if (!options.recompute.empty() &&
+      !llvm::is_contained({"none", "full", "blocks", "sqrt", "poor", "optimal"},
                           options.recompute))
     return usage("--recompute is '" + options.recompute +
-                 "', expected none, full, blocks, sqrt or poor");
+                 "', expected none, full, blocks, sqrt, poor or optimal");
+  if (options.recompute == "optimal" && !options.memoryBudget)
+    return usage("--recompute=optimal needs --memory-budget=SIZE: what should "
+                 "the plan fit?");
   if (options.precision && *options.precision != "fp32" &&
       *options.precision != "fp64")
     return usage("--precision is '" + *options.precision +
@@ -189,7 +199,8 @@ Status Compilation::readModelFile() {
                       std::to_string(length) + " tokens");
   // What the file says of the model, and what its program says of the rest.
   Builder b(&context);
-  NamedAttrList model((*module)->getAttrOfType<DictionaryAttr>("kiln.model"));
+  NamedAttrList model(
+      (*module)->getAttrOfType<DictionaryAttr>("kiln.model"));
   auto complete = [&](StringRef key, Attribute value) {
     if (!model.get(key))
       model.set(key, value);
@@ -205,8 +216,26 @@ Status Compilation::readModelFile() {
   return Status();
 }
 
+Status Compilation::readMachine() {
+  machine = options.machine;
+  if (machine)
+    return Status();
+  auto loaded = loadMachine(defaultMachine);
+  if (!loaded.ok())
+    return loaded.status();
+  machine = std::move(*loaded);
+  return Status();
+}
+
 Status Compilation::runLevels() {
-  PassManager passes(&context);
+  auto runPasses = [&](llvm::function_ref<void(OpPassManager &)> build) {
+    PassManager passes(&context);
+    build(passes);
+    return succeeded(passes.run(*module))
+               ? Status()
+               : Status::badInput("model '" + options.model +
+                                  "': " + diagnostics);
+  };
   StepOptions step;
   step.optimizer = options.optimizer;
   step.clip = options.clip;
@@ -215,21 +244,53 @@ Status Compilation::runLevels() {
   step.keepGradients = options.emitGradients;
   PlanOptions plan;
   plan.maxThreads = options.maxThreads;
-  plan.recompute = options.recompute;
+  if (!options.memoryBudget && !options.recompute.empty())
+    plan.recompute = options.recompute;
+  Status status = runPasses([&](OpPassManager &passes) {
+    buildForwardPipeline(passes);
+    if (options.stage >= EmitStage::Step)
+      buildStepPipeline(passes, step);
+    if (options.stage >= EmitStage::Planned)
+      buildPlanPipeline(passes, plan);
+  });
+  if (!status.ok())
+    return status;
+  if (options.memoryBudget && options.stage >= EmitStage::Planned) {
+    MemoryRequest request;
+    request.budget = options.memoryBudget;
+    if (options.recompute != "optimal")
+      request.policy = options.recompute;
+    request.maxThreads = options.maxThreads;
+    request.fuse = options.fuse;
+    status = planMemory(*module, *machine, request);
+    if (!status.ok())
+      return status;
+  }
   DispatchOptions dispatch;
   dispatch.fuse = options.fuse;
-  buildForwardPipeline(passes);
-  if (options.stage >= Stage::Step)
-    buildStepPipeline(passes, step);
-  if (options.stage >= Stage::Planned)
-    buildPlanPipeline(passes, plan);
-  if (options.stage >= Stage::Dispatch)
-    buildDispatchPipeline(passes, dispatch);
-  if (options.stage >= Stage::Schedule)
-    buildSchedulePipeline(passes, plan);
-  if (failed(passes.run(*module)))
-    return Status::badInput("model '" + options.model + "': " + diagnostics);
-  return Status();
+  status = runPasses([&](OpPassManager &passes) {
+    if (options.stage >= EmitStage::Dispatch)
+      buildDispatchPipeline(passes, dispatch);
+    if (options.stage >= EmitStage::Schedule)
+      buildSchedulePipeline(passes, plan);
+  });
+  if (!status.ok() || options.stage < EmitStage::Schedule)
+    return status;
+  return checkPrediction();
+}
+
+/// What the planner promised is what the schedule has.
+Status Compilation::checkPrediction() {
+  auto plan = (*module)->getAttrOfType<DictionaryAttr>("kiln.plan");
+  if (!plan)
+    return Status();
+  int64_t promised = plan.getAs<IntegerAttr>("predicted_peak_bytes").getInt();
+  int64_t height = (*module->getOps<rt::ArenaOp>().begin()).getHeight();
+  if (promised == height)
+    return Status();
+  return Status::error("internal error: the plan promised " +
+                       std::to_string(promised) +
+                       " bytes and the schedule has " + std::to_string(height));
 }
 
 Status Compilation::write(StringRef what) {
@@ -299,7 +360,15 @@ Status Compilation::generateCode() {
   record.batch =
       model.getAs<IntegerAttr>("batch").getInt() * options.microbatches;
 
-  if (options.stage == Stage::Plan)
+  for (rt::ProgramOp program : module->getOps<rt::ProgramOp>())
+    if (program.getKind() == ProgramKind::Train)
+      record.predictedStepMs = 1e3 * programSeconds(program, *machine);
+  record.lowerBoundMs = record.predictedStepMs;
+  if (auto plan = (*module)->getAttrOfType<DictionaryAttr>("kiln.plan"))
+    record.lowerBoundMs =
+        plan.getAs<FloatAttr>("lower_bound_ms").getValueAsDouble();
+
+  if (options.stage == EmitStage::Plan)
     return write(llvm::formatv("{0:2}\n", llvm::json::Value(
                                               cpu::writePlan(*module, record)))
                      .str());
@@ -319,13 +388,13 @@ Status Compilation::generateCode() {
     index[kernel.getSymName()] = {static_cast<int64_t>(names.size()), *launch};
     names.push_back(kernel.getSymName().str());
   }
-  if (options.stage == Stage::Llvm)
+  if (options.stage == EmitStage::Llvm)
     return writeModule(*kernels);
   auto object = cpu::compileToObject(*kernels, *processor);
   if (!object)
     return Status::error("internal error: " +
                          llvm::toString(object.takeError()));
-  if (options.stage == Stage::Object)
+  if (options.stage == EmitStage::Object)
     return write(StringRef(object->data(), object->size()));
 
   std::string description =
@@ -342,6 +411,7 @@ Status Compilation::run() {
     return status;
   // The first error of the compiler becomes part of the one line that users
   // see.
+  context.printOpOnDiagnostic(false);
   ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
     if (diagnostic.getSeverity() == DiagnosticSeverity::Error &&
         diagnostics.empty()) {
@@ -362,9 +432,11 @@ Status Compilation::run() {
     else if (auto attention = dyn_cast<AttentionOp>(op))
       dropout = std::max(dropout, attention.getP().convertToDouble());
   });
+  if (Status status = readMachine(); !status.ok())
+    return status;
   if (Status status = runLevels(); !status.ok())
     return status;
-  if (options.stage <= Stage::Schedule)
+  if (options.stage <= EmitStage::Schedule)
     return writeModule(*module);
   return generateCode();
 }

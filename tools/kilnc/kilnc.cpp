@@ -5,7 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "kiln/Compiler/ByteSize.h"
 #include "kiln/Compiler/Compile.h"
+#include "kiln/Compiler/MeasureMachine.h"
 
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FileSystem.h"
@@ -44,21 +46,23 @@ template <typename T> struct NamedValues : cl::parser<T> {
   }
 };
 
-static cl::opt<Stage, false, NamedValues<Stage>> emitStage(
+static cl::opt<EmitStage, false, NamedValues<EmitStage>> emitStage(
     "emit", cl::cat(category), cl::desc("stop after a stage and write it"),
-    cl::init(Stage::Executable),
+    cl::init(EmitStage::Executable),
     cl::values(
-        clEnumValN(Stage::Forward, "forward", "forward graph"),
-        clEnumValN(Stage::Step, "step", "training step, evaluation programs"),
-        clEnumValN(Stage::Planned, "planned", "numerics fixed, head expanded"),
-        clEnumValN(Stage::Dispatch, "dispatch", "ops grouped into kernels"),
-        clEnumValN(Stage::Schedule, "schedule",
+        clEnumValN(EmitStage::Forward, "forward", "forward graph"),
+        clEnumValN(EmitStage::Step, "step",
+                   "training step, evaluation programs"),
+        clEnumValN(EmitStage::Planned, "planned",
+                   "numerics fixed, head expanded"),
+        clEnumValN(EmitStage::Dispatch, "dispatch", "ops grouped into kernels"),
+        clEnumValN(EmitStage::Schedule, "schedule",
                    "commands over slots of the arena"),
-        clEnumValN(Stage::Plan, "plan", "the memory plan, JSON"),
-        clEnumValN(Stage::Llvm, "llvm",
+        clEnumValN(EmitStage::Plan, "plan", "the memory plan, JSON"),
+        clEnumValN(EmitStage::Llvm, "llvm",
                    "kernels, before they become machine code"),
-        clEnumValN(Stage::Object, "obj", "object file of the kernels"),
-        clEnumValN(Stage::Executable, "exe", "executable")));
+        clEnumValN(EmitStage::Object, "obj", "object file of the kernels"),
+        clEnumValN(EmitStage::Executable, "exe", "executable")));
 static cl::opt<int64_t>
     batch("batch", cl::cat(category),
           cl::desc("sequences per step (default: one per micro-batch; a .mlir "
@@ -71,9 +75,14 @@ static cl::opt<int64_t> microbatches("microbatches", cl::cat(category),
                                      cl::init(1),
                                      cl::desc("splits --batch; divides it"));
 static cl::opt<std::string> recompute(
-    "recompute", cl::cat(category), cl::init("none"),
+    "recompute", cl::cat(category),
     cl::desc("what the backward pass repeats instead of reading it from "
-             "memory: none, full, blocks, sqrt or poor"));
+             "memory: none, full, blocks, sqrt, poor or optimal (default: "
+             "none, and optimal with --memory-budget)"));
+static cl::opt<std::string> memoryBudget(
+    "memory-budget", cl::cat(category), cl::value_desc("SIZE"),
+    cl::desc("bytes the executable's arena may have, such as 8GiB: the planner "
+             "finds the fastest step that fits"));
 static cl::opt<std::string> optimizer(
     "optimizer", cl::cat(category), cl::init("adamw"),
     cl::desc(
@@ -87,6 +96,14 @@ static cl::opt<std::string> target("target", cl::cat(category), cl::init("cpu"),
 static cl::opt<std::string>
     mcpu("mcpu", cl::cat(category),
          cl::desc("processor to compile for (default: this one)"));
+static cl::opt<std::string>
+    machineName("machine", cl::cat(category), cl::value_desc("FILE"),
+                cl::desc("figures of the machine to plan for: a .json file or "
+                         "the name of one that ships with kiln"));
+static cl::opt<bool> measure("measure-machine", cl::cat(category),
+                             cl::desc("measure this machine, with "
+                                      "--max-threads, and write the file that "
+                                      "-o names (half a minute)"));
 
 enum class Switch { Off, On };
 static auto switchValues() {
@@ -112,6 +129,26 @@ static cl::opt<bool> emitGradients(
     "emit-gradients", cl::cat(category),
     cl::desc("keep gradients for --dump-gradients of the executable"));
 
+static ExitCode fail(const Status &status) {
+  errs() << "kilnc: " << status.message() << "\n";
+  return status.code();
+}
+
+/// --measure-machine, which needs no model.
+static Status runMeasurement(const MeasureOptions &options) {
+  if (!model.empty())
+    return Status(ExitCode::Usage, "--measure-machine takes no model: leave '" +
+                                       model + "' out");
+  if (output.empty() || output == "-")
+    return Status(ExitCode::Usage,
+                  "-o FILE.json is missing: where should the figures go?");
+  if (options.threads < 1 || options.threads > 1024)
+    return Status(ExitCode::Usage, "--max-threads is " +
+                                       std::to_string(options.threads) +
+                                       ", expected 1 to 1024");
+  return writeMeasuredMachine(options, output);
+}
+
 int main(int argc, char **argv) {
   InitLLVM init(argc, argv);
   cl::HideUnrelatedOptions(category);
@@ -128,6 +165,20 @@ int main(int argc, char **argv) {
       errs() << text.split('\n').first << "\n";
     return static_cast<int>(ExitCode::Usage);
   }
+  int64_t threads = maxThreads.getNumOccurrences()
+                        ? maxThreads
+                        : std::max(1u, std::thread::hardware_concurrency());
+  SmallString<128> programs(sys::path::parent_path(
+      sys::fs::getMainExecutable(argv[0], reinterpret_cast<void *>(&main))));
+  SmallString<128> library(sys::path::parent_path(programs));
+  sys::path::append(library, "lib");
+  InitializeNativeTarget();
+  InitializeNativeTargetAsmPrinter();
+  if (measure) {
+    Status status =
+        runMeasurement({programs.str().str(), library.str().str(), threads});
+    return static_cast<int>(status.ok() ? ExitCode::Done : fail(status));
+  }
   if (model.empty()) {
     errs() << "kilnc: MODEL is missing: name a Hugging Face directory or a "
               ".mlir file\n";
@@ -137,15 +188,14 @@ int main(int argc, char **argv) {
     errs() << "kilnc: --target is '" << target << "', expected cpu\n";
     return static_cast<int>(ExitCode::Usage);
   }
-  InitializeNativeTarget();
-  InitializeNativeTargetAsmPrinter();
 
   CompileOptions options;
   options.model = model;
   options.stage = emitStage;
   options.output = output;
   if (options.output.empty()) {
-    if (options.stage == Stage::Executable || options.stage == Stage::Object) {
+    if (options.stage == EmitStage::Executable ||
+        options.stage == EmitStage::Object) {
       errs() << "kilnc: -o FILE is missing: where should the result go?\n";
       return static_cast<int>(ExitCode::Usage);
     }
@@ -156,6 +206,12 @@ int main(int argc, char **argv) {
   options.sequenceLength = sequence;
   options.microbatches = microbatches;
   options.recompute = recompute;
+  if (memoryBudget.getNumOccurrences()) {
+    auto bytes = parseByteSize(memoryBudget, "--memory-budget");
+    if (!bytes.ok())
+      return static_cast<int>(fail(bytes.status()));
+    options.memoryBudget = *bytes;
+  }
   options.optimizer = optimizer;
   if (precision.getNumOccurrences())
     options.precision = precision;
@@ -163,9 +219,7 @@ int main(int argc, char **argv) {
   options.evaluation = evaluation == Switch::On;
   options.fuse = fuse == Switch::On;
   options.emitGradients = emitGradients;
-  options.maxThreads = maxThreads.getNumOccurrences()
-                           ? maxThreads
-                           : std::max(1u, std::thread::hardware_concurrency());
+  options.maxThreads = threads;
   if (dropout.getNumOccurrences())
     options.dropout = dropout;
   options.mcpu = mcpu;
@@ -173,9 +227,13 @@ int main(int argc, char **argv) {
     options.commandLine +=
         (i ? " " : "") +
         std::string(i ? argv[i] : sys::path::filename(argv[0]).str());
-  SmallString<128> library(sys::path::parent_path(sys::path::parent_path(
-      sys::fs::getMainExecutable(argv[0], reinterpret_cast<void *>(&main)))));
-  sys::path::append(library, "lib");
+  if (machineName.getNumOccurrences()) {
+    Result<Machine> machine =
+        chooseMachine(machineName, programs.str().str(), threads);
+    if (!machine.ok())
+      return static_cast<int>(fail(machine.status()));
+    options.machine = *machine;
+  }
   options.libraryDirectory = library.str().str();
   return static_cast<int>(compile(options));
 }

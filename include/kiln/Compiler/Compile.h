@@ -8,6 +8,7 @@
 #ifndef KILN_COMPILER_COMPILE_H
 #define KILN_COMPILER_COMPILE_H
 
+#include "kiln/Planner/Machine.h"
 #include "kiln/Runtime/Status.h"
 
 #include <cstdint>
@@ -17,7 +18,7 @@
 namespace kiln {
 
 /// Where compilation stops and what is written.
-enum class Stage {
+enum class EmitStage {
   Forward,
   Step,
   Planned,
@@ -33,20 +34,25 @@ struct CompileOptions {
   std::string model; ///< Hugging Face directory, .mlir or .mlirbc
   std::string
       output; ///< "-" is standard output (not for objects and executables)
-  Stage stage = Stage::Executable;
+  EmitStage stage = EmitStage::Executable;
   /// Sequences per step; default: one per micro-batch, or what the shapes in a
   /// .mlir file say.
   std::optional<int64_t> batch;
   int64_t sequenceLength = 0; ///< 0: as many as the model has positions
   int64_t microbatches = 1;
-  std::string recompute = "none"; ///< a named policy, see Recompute.h
+  /// Bytes that the arena may have; 0: no limit.
+  int64_t memoryBudget = 0;
+  /// A named policy, see Recompute.h; empty: the planner's choice with a budget,
+  /// none without.
+  std::string recompute;
   std::string optimizer = "adamw";
   /// "fp32" or "fp64"; default: fp32, or that of a .mlir file's states.
   std::optional<std::string> precision;
   bool clip = true, evaluation = true, emitGradients = false, fuse = true;
   int64_t maxThreads = 1;
   std::optional<double> dropout;
-  std::string mcpu; ///< empty: this machine
+  std::string mcpu;               ///< empty: this machine
+  std::optional<Machine> machine; ///< figures to plan with, if named
   std::string commandLine;
   /// The folder with libKilnRuntime.a and its companions.
   std::string libraryDirectory;

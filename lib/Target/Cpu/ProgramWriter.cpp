@@ -292,6 +292,30 @@ static Array writeStates(ModuleOp module) {
   return states;
 }
 
+/// What the planner decided, stage by stage.
+static Array writeChoices(ModuleOp module) {
+  Array choices;
+  auto plan = module->getAttrOfType<DictionaryAttr>("kiln.plan");
+  auto stages = plan ? plan.getAs<ArrayAttr>("choices") : ArrayAttr();
+  auto names = [](ArrayAttr list) {
+    Array texts;
+    for (Attribute name : list)
+      texts.push_back(cast<StringAttr>(name).getValue());
+    return texts;
+  };
+  for (Attribute entry : stages ? stages.getValue() : ArrayRef<Attribute>()) {
+    auto stage = cast<DictionaryAttr>(entry);
+    choices.push_back(Object{
+        {"stage", stage.getAs<IntegerAttr>("stage").getInt()},
+        {"layer", stage.getAs<StringAttr>("layer").getValue()},
+        {"forward_runs", stage.getAs<IntegerAttr>("forward_runs").getInt()},
+        {"keeps_input", stage.getAs<BoolAttr>("keeps_input").getValue()},
+        {"keeps", names(stage.getAs<ArrayAttr>("keeps"))},
+        {"repeats", names(stage.getAs<ArrayAttr>("repeats"))}});
+  }
+  return choices;
+}
+
 /// Live bytes per class at the command with the most of them, and totals.
 Object cpu::writePlan(ModuleOp module, const BuildRecord &record) {
   auto arena = *module.getOps<rt::ArenaOp>().begin();
@@ -366,7 +390,9 @@ Object cpu::writePlan(ModuleOp module, const BuildRecord &record) {
                 {"declared", std::move(declared)},
                 {"programs", std::move(programs)},
                 {"microbatches", record.microbatches},
-                {"choices", Array()},
+                {"predicted_step_ms", record.predictedStepMs},
+                {"lower_bound_ms", record.lowerBoundMs},
+                {"choices", writeChoices(module)},
                 {"buffers", std::move(buffers)}};
 }
 

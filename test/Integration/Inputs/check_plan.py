@@ -14,7 +14,8 @@ import harness
 
 plan = json.loads(pathlib.Path(sys.argv[1]).read_text())
 KEYS = """predicted_peak_bytes device_arena_bytes host_arena_bytes by_class declared
-          microbatches choices buffers programs state_bytes""".split()
+          microbatches predicted_step_ms lower_bound_ms choices buffers programs
+          state_bytes""".split()
 CLASSES = "parameters gradients optimizer activations workspace communication".split()
 BUFFER = "name class offset bytes first last why alignment".split()
 for where, found, keys in [

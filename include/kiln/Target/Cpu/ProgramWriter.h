@@ -35,6 +35,8 @@ struct BuildRecord {
   int64_t microbatches = 1, maxThreads = 1, batch = 1;
   bool clip = true, eval = true;
   double dropout = 0;
+  /// Of a step on the machine that was planned for, and what no plan beats.
+  double predictedStepMs = 0, lowerBoundMs = 0;
   Processor processor;
   /// Small files of the model directory: name and contents.
   std::vector<std::pair<std::string, std::string>> files;

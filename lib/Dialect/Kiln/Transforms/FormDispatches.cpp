@@ -32,8 +32,9 @@ using namespace kiln;
 /// Ops in one kernel: beyond this, registers spill and nothing is gained.
 static constexpr size_t kMostOpsPerGroup = 24;
 /// An op joins a group that merely reads the same tensor only if it is this
-/// close: results computed far from where they are used lengthen lifetimes.
-static constexpr int64_t kNearby = 12;
+/// close, and none moves further up than this: results computed far from where
+/// they are used lengthen lifetimes.
+static constexpr int64_t kNearby = 16;
 
 namespace {
 
@@ -180,7 +181,7 @@ bool DispatchFormer::tryJoin(Group *group, Operation *op) {
   candidate.members.push_back(op);
   candidate.space = *space;
   auto place = placeOf(candidate, group->position, order.lookup(op));
-  if (!place || !isOneKernel(candidate))
+  if (!place || order.lookup(op) - *place > kNearby || !isOneKernel(candidate))
     return false;
   candidate.position = *place;
   *group = candidate;
@@ -203,9 +204,10 @@ bool DispatchFormer::tryMerge(Group *into, Group *from) {
     return order.lookup(a) < order.lookup(b);
   });
   candidate.space = *space;
-  auto place = placeOf(candidate, std::min(into->position, from->position),
-                       std::max(into->position, from->position));
-  if (!place || !isOneKernel(candidate))
+  int64_t late = std::max(into->position, from->position);
+  auto place =
+      placeOf(candidate, std::min(into->position, from->position), late);
+  if (!place || late - *place > kNearby || !isOneKernel(candidate))
     return false;
   candidate.position = *place;
   for (Operation *op : from->members)

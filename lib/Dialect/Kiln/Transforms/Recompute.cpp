@@ -141,9 +141,9 @@ void Replayer::keepForward() {
   for (; next < size_t(chain.size()); ++next) {
     const StageRun &run = schedule[next];
     const ForwardStage &stage = chain.stages()[run.stage];
-    if (stage.input && run.kind != Kind::ForwardDrop)
+    if (stage.input && !run.dropsInput())
       versions[stage.input] = stage.input;
-    if (run.kind != Kind::ForwardSave)
+    if (!run.saves())
       continue;
     for (auto [i, residual] : llvm::enumerate(stage.residuals))
       if (i >= 64 || run.saved >> i & 1)
@@ -181,7 +181,8 @@ void Replayer::repeat(Operation *before, ArrayRef<Value> wanted,
   while (!worklist.empty()) {
     Value value = worklist.pop_back_val();
     Operation *op = value.getDefiningOp();
-    // A fixed value would otherwise wait for this reader since the forward pass.
+    // A fixed value would otherwise wait for this reader since the forward
+    // pass.
     if (!op || versions.contains(value) ||
         (chain.stageOf(op) < 0 && !chain.isFixed(op)) || !ops.insert(op))
       continue;
@@ -236,32 +237,41 @@ void Replayer::repeat(Operation *before, ArrayRef<Value> wanted,
 
 /// Plays the schedule up to the backward run of `stage`.
 void Replayer::advance(int64_t stage, Operation *before) {
-  auto never = [](Value) { return false; };
+  // Runs that drop their input happen together with the next one that keeps
+  // something; until then their inputs have to stay.
+  SmallVector<Value> dropped;
+  auto make = [&](ArrayRef<Value> wanted) {
+    repeat(before, wanted, [](Value) { return false; });
+    for (Value value : dropped)
+      versions.erase(value);
+    dropped.clear();
+  };
   for (; next < schedule.size(); ++next) {
     const StageRun &run = schedule[next];
     const ForwardStage &current = chain.stages()[run.stage];
     if (run.kind == Kind::Backward) {
-      // What the backward pass of a later stage read is gone.
       if (run.stage != stage)
         continue;
+      if (current.input)
+        make(current.input);
       ++next;
       return;
     }
-    // A run that keeps its input needs it; runs that drop theirs are repeated
-    // together with the one behind them.
-    if (run.kind != Kind::ForwardDrop && current.input)
-      repeat(before, current.input, never);
+    if (!run.dropsInput() && current.input)
+      make(current.input);
     // Directly in front of its backward run, a stage is repeated piece by
     // piece as the backward ops need it.
     bool last = schedule[next + 1].kind == Kind::Backward;
-    if (run.kind != Kind::ForwardSave || last)
-      continue;
-    SmallVector<Value> wanted;
-    for (auto [i, residual] : llvm::enumerate(current.residuals))
-      if (i >= 64 || run.saved >> i & 1)
-        wanted.push_back(residual);
-    wanted.push_back(current.output);
-    repeat(before, wanted, never);
+    if (run.saves() && !last) {
+      SmallVector<Value> wanted;
+      for (auto [i, residual] : llvm::enumerate(current.residuals))
+        if (i >= 64 || run.saved >> i & 1)
+          wanted.push_back(residual);
+      wanted.push_back(current.output);
+      make(wanted);
+    }
+    if (run.dropsInput() && current.input)
+      dropped.push_back(current.input);
   }
 }
 

@@ -10,8 +10,7 @@
 using namespace mlir;
 using namespace kiln;
 
-/// Matrix products and attention: what makes a stage worth a cut of its own.
-static bool isHeavy(Operation *op) {
+bool kiln::isHeavyOp(Operation *op) {
   auto dispatchable = dyn_cast<DispatchableOpInterface>(op);
   if (!dispatchable)
     return false;
@@ -87,6 +86,8 @@ StageChain::StageChain(ProgramOp program) {
   } else {
     findCuts(forward, forward.size());
   }
+  llvm::copy_if(forward, std::back_inserter(loss),
+                [&](Operation *op) { return stageOf(op) < 0; });
   findResiduals();
 }
 
@@ -116,7 +117,7 @@ void StageChain::findCuts(ArrayRef<Operation *> forward, size_t lossBegin) {
     live.remove_if([&](Value v) { return lastForwardUse(v) <= int64_t(i); });
     if (live.size() != 1)
       continue;
-    bool heavy = llvm::any_of(piece, isHeavy);
+    bool heavy = llvm::any_of(piece, isHeavyOp);
     if (!heavy && !chain.empty()) {
       llvm::append_range(chain.back().ops, piece);
     } else {

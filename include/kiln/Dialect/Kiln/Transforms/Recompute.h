@@ -26,15 +26,23 @@ namespace kiln {
 struct StageRun {
   enum class Kind {
     ForwardSave,       ///< F_all: keeps the input and `saved`
+    ForwardSaveDrop,   ///< keeps `saved` alone
     ForwardCheckpoint, ///< F_ck: keeps the input
     ForwardDrop,       ///< F_0: keeps nothing but its output
     Backward,          ///< B
   };
   Kind kind;
   int64_t stage = 0;
-  /// Of ForwardSave: bit i set if residual i of the stage is kept. The others
+  /// Of a run that saves: bit i set if residual i of the stage is kept. The others
   /// are repeated in front of the backward op that reads them first.
   uint64_t saved = ~uint64_t(0);
+
+  bool saves() const {
+    return kind == Kind::ForwardSave || kind == Kind::ForwardSaveDrop;
+  }
+  bool dropsInput() const {
+    return kind == Kind::ForwardDrop || kind == Kind::ForwardSaveDrop;
+  }
 };
 
 /// Begins with one forward run of each stage in order and contains the backward

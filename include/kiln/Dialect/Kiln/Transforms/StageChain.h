@@ -30,6 +30,10 @@
 
 namespace kiln {
 
+/// Matrix products and attention. They make a stage worth a cut of its own, and
+/// no pass fuses them with anything or changes their order.
+bool isHeavyOp(mlir::Operation *op);
+
 struct ForwardStage {
   /// In program order; without reads, constants and fixed ops.
   llvm::SmallVector<mlir::Operation *> ops;
@@ -53,6 +57,10 @@ public:
   llvm::ArrayRef<ForwardStage> stages() const { return chain; }
   int64_t size() const { return static_cast<int64_t>(chain.size()); }
 
+  /// Ops of the forward pass behind the last cut, in program order: the loss and
+  /// what is computed with it.
+  llvm::ArrayRef<mlir::Operation *> lossOps() const { return loss; }
+
   /// Ops behind the `kiln.phase backward`, in program order.
   llvm::ArrayRef<mlir::Operation *> backwardOps() const { return backward; }
 
@@ -72,7 +80,7 @@ private:
   void findResiduals();
 
   std::vector<ForwardStage> chain;
-  llvm::SmallVector<mlir::Operation *> backward;
+  llvm::SmallVector<mlir::Operation *> loss, backward;
   llvm::DenseSet<mlir::Operation *> fixedOps;
   llvm::DenseMap<mlir::Operation *, int64_t> stageOfOp;
   llvm::DenseMap<mlir::Value, int64_t> stageOfInput;

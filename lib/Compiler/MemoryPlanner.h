@@ -1,0 +1,43 @@
+//===- MemoryPlanner.h - The fastest step within a budget -------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Chooses what the backward pass repeats, so that the arena of the scheduled
+// program fits a budget and the step is as fast as it can be. The chain's
+// dynamic program proposes schedules; each proposal is applied to a copy of the
+// module, which is then dispatched and scheduled by the passes that run in the
+// end, so that its height is the true one, to the byte.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_LIB_COMPILER_MEMORYPLANNER_H
+#define KILN_LIB_COMPILER_MEMORYPLANNER_H
+
+#include "kiln/Compiler/Pipelines.h"
+#include "kiln/Planner/Machine.h"
+#include "kiln/Runtime/Status.h"
+
+#include "mlir/IR/BuiltinOps.h"
+
+namespace kiln {
+
+struct MemoryRequest {
+  int64_t budget = 0; ///< bytes of the arena, states included
+  /// A named policy that was chosen by hand; empty: the planner chooses.
+  std::string policy;
+  int64_t maxThreads = 2;
+  bool fuse = true;
+};
+
+/// Rewrites the training program of a module on the planned level and notes the
+/// prediction in the module's attribute `kiln.plan`. A budget that cannot be
+/// met gives exit code 4, with the smallest that can and what sets it.
+Status planMemory(mlir::ModuleOp module, const Machine &machine,
+                  const MemoryRequest &request);
+
+} // namespace kiln
+
+#endif // KILN_LIB_COMPILER_MEMORYPLANNER_H

@@ -1,0 +1,420 @@
+//===- StageMenus.cpp - Sizes, times and options of a chain -----*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "StageMenus.h"
+
+#include "StepCost.h"
+
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SetVector.h"
+
+using namespace mlir;
+using namespace kiln;
+
+/// Options of a stage beyond this number are dropped, evenly over the sizes.
+static constexpr size_t kMostOptions = 16;
+/// Residuals that an option can leave out; the largest ones.
+static constexpr size_t kMostChoices = 10;
+/// A residual is small if all of its stage's choices together are this many
+/// times larger.
+static constexpr int64_t kSmallShare = 64;
+
+static int64_t bytesOf(Value value) {
+  auto type = tensorTypeOf(value);
+  return type.getNumElements() * (type.getElementTypeBitWidth() / 8);
+}
+
+/// The tensor whose memory a value lies in: that of the source of a view, or of
+/// the operand that a result takes the place of.
+static Value rootOf(Value value) {
+  while (auto result = dyn_cast<OpResult>(value)) {
+    auto op = dyn_cast<DispatchableOpInterface>(result.getOwner());
+    if (!op)
+      break;
+    int64_t source = op.getTiedOperand(result.getResultNumber());
+    if (op.getFamily() == Family::View && op->getNumOperands() == 1)
+      source = 0;
+    if (source < 0)
+      break;
+    value = op->getOperand(source);
+  }
+  return value;
+}
+
+static bool isRowOp(Operation *op) {
+  auto dispatchable = dyn_cast<DispatchableOpInterface>(op);
+  return dispatchable && dispatchable.getFamily() == Family::Row;
+}
+
+/// Whether a result will likely never be in memory: row ops alone read it, and
+/// soon, so that one kernel makes and reads it.
+static bool isFused(Value result,
+                    llvm::function_ref<int64_t(Operation *)> positionOf) {
+  constexpr int64_t kNearby = 12;
+  Operation *op = result.getDefiningOp();
+  return isRowOp(op) && !result.use_empty() &&
+         llvm::all_of(result.getUsers(), [&](Operation *user) {
+           int64_t distance = positionOf(user) - positionOf(op);
+           return isRowOp(user) && distance >= 0 && distance <= kNearby;
+         });
+}
+
+namespace {
+
+/// A tensor behind one or more residuals.
+struct Residual {
+  int64_t bytes = 0;
+  uint64_t mask = 0;
+};
+
+class MenuBuilder {
+public:
+  MenuBuilder(const StageChain &stages, const Machine &machine)
+      : stages(stages), machine(machine) {}
+  StageMenus run();
+
+private:
+  void splitBackward();
+  void addStage(int64_t index);
+  StageOption makeOption(int64_t index, uint64_t mask);
+  double repeatSeconds(const ForwardStage &stage, uint64_t mask);
+  int64_t forwardPeak(const ForwardStage &stage, uint64_t mask);
+
+  const StageChain &stages;
+  const Machine &machine;
+  StageMenus menus;
+  DenseMap<Operation *, double> seconds;
+  /// Ops behind the last cut by the stage they belong to; last the loss's.
+  std::vector<SmallVector<Operation *>> segments;
+  /// Of each segment: bytes alive from before to behind it, without what the
+  /// forward pass left; and the most alive within, above that.
+  std::vector<int64_t> passing, transient;
+};
+
+} // namespace
+
+/// The last position at which a tensor or a view of it is read. One that leaves
+/// the block stays to the end.
+static int64_t lastUse(Value tensor,
+                       const DenseMap<Operation *, int64_t> &position,
+                       int64_t from, int64_t count) {
+  int64_t last = from;
+  SmallVector<Value> values{tensor};
+  while (!values.empty()) {
+    Value value = values.pop_back_val();
+    for (Operation *user : value.getUsers()) {
+      auto found = position.find(user);
+      last =
+          std::max(last, found == position.end() ? count - 1 : found->second);
+      for (Value result : user->getResults())
+        if (result != value && rootOf(result) == tensor)
+          values.push_back(result);
+    }
+  }
+  return last;
+}
+
+/// Gives each op behind the last cut to the lowest stage read up to it, and
+/// follows what these ops leave for one another.
+void MenuBuilder::splitBackward() {
+  SmallVector<Operation *> ops(stages.lossOps());
+  llvm::append_range(ops, stages.backwardOps());
+  segments.resize(stages.size() + 1);
+  int64_t current = stages.size();
+  SmallVector<int64_t> segmentOf;
+  DenseMap<Operation *, int64_t> position;
+  for (auto [i, op] : llvm::enumerate(ops)) {
+    if (i >= stages.lossOps().size())
+      for (Value operand : op->getOperands())
+        if (int64_t stage = stages.stageReading(operand); stage >= 0)
+          current = std::min(current, stage);
+    segments[current].push_back(op);
+    segmentOf.push_back(current);
+    position[op] = static_cast<int64_t>(i);
+  }
+
+  passing.assign(segments.size(), 0);
+  transient.assign(segments.size(), 0);
+  auto count = static_cast<int64_t>(ops.size());
+  std::vector<int64_t> change(count + 1, 0);
+  auto positionOf = [&](Operation *op) {
+    auto found = position.find(op);
+    return found == position.end() ? count + 1000 : found->second;
+  };
+  for (auto [i, op] : llvm::enumerate(ops)) {
+    for (Value result : op->getResults()) {
+      if (rootOf(result) != result || isFused(result, positionOf))
+        continue;
+      int64_t last = lastUse(result, position, static_cast<int64_t>(i), count);
+      int64_t bytes = bytesOf(result);
+      for (int64_t s = segmentOf[i] - 1; s > segmentOf[last]; --s)
+        passing[s] += bytes;
+      change[i] += bytes;
+      change[last + 1] -= bytes;
+    }
+  }
+  int64_t live = 0, index = 0;
+  for (int64_t s = stages.size(); s >= 0; --s) {
+    int64_t most = 0;
+    for (size_t i = 0; i < segments[s].size(); ++i) {
+      live += change[index++];
+      most = std::max(most, live);
+    }
+    transient[s] = std::max<int64_t>(0, most - passing[s]);
+  }
+}
+
+/// Seconds to repeat what backward reads and `mask` does not keep.
+double MenuBuilder::repeatSeconds(const ForwardStage &stage, uint64_t mask) {
+  llvm::DenseSet<Value> kept;
+  SmallVector<Value> worklist;
+  for (auto [i, residual] : llvm::enumerate(stage.residuals)) {
+    if (i >= 64 || mask >> i & 1)
+      kept.insert(residual);
+    else
+      worklist.push_back(residual);
+  }
+  llvm::DenseSet<Operation *> ops;
+  llvm::DenseSet<Operation *> inStage(stage.ops.begin(), stage.ops.end());
+  double total = 0;
+  while (!worklist.empty()) {
+    Value value = worklist.pop_back_val();
+    Operation *op = value.getDefiningOp();
+    if (!op || value == stage.input || kept.contains(value) ||
+        !inStage.contains(op) || !ops.insert(op).second)
+      continue;
+    total += seconds.lookup(op);
+    llvm::append_range(worklist, op->getOperands());
+  }
+  return total;
+}
+
+/// The most bytes alive while the stage runs forward, besides its input.
+int64_t MenuBuilder::forwardPeak(const ForwardStage &stage, uint64_t mask) {
+  llvm::DenseSet<Value> kept{stage.output};
+  for (auto [i, residual] : llvm::enumerate(stage.residuals))
+    if (i >= 64 || mask >> i & 1)
+      kept.insert(rootOf(residual));
+  DenseMap<Operation *, int64_t> order;
+  for (auto [i, op] : llvm::enumerate(stage.ops))
+    order[op] = static_cast<int64_t>(i);
+  auto count = static_cast<int64_t>(stage.ops.size());
+  std::vector<int64_t> change(count + 1, 0);
+  auto positionOf = [&](Operation *op) {
+    auto found = order.find(op);
+    return found == order.end() ? int64_t(-1) : found->second;
+  };
+  for (auto [i, op] : llvm::enumerate(stage.ops))
+    for (Value result : op->getResults()) {
+      if (rootOf(result) != result ||
+          (!kept.contains(result) && isFused(result, positionOf)))
+        continue;
+      int64_t last = kept.contains(result) ? count - 1 : int64_t(i);
+      for (Operation *other : stage.ops)
+        for (Value operand : other->getOperands())
+          if (rootOf(operand) == result)
+            last = std::max(last, order.lookup(other));
+      change[i] += bytesOf(result);
+      change[last + 1] -= bytesOf(result);
+    }
+  int64_t live = 0, most = 0;
+  for (int64_t delta : change)
+    most = std::max(most, live += delta);
+  return most;
+}
+
+StageOption MenuBuilder::makeOption(int64_t index, uint64_t mask) {
+  const ForwardStage &stage = stages.stages()[index];
+  StageOption option;
+  llvm::SmallDenseSet<Value> counted{stage.output};
+  int64_t missing = 0;
+  option.saved = bytesOf(stage.output);
+  for (auto [i, residual] : llvm::enumerate(stage.residuals)) {
+    Value root = rootOf(residual);
+    if (root == stage.input || !counted.insert(root).second)
+      continue;
+    (i >= 64 || mask >> i & 1 ? option.saved : missing) += bytesOf(root);
+  }
+  for (Operation *op : stage.ops)
+    option.forward += seconds.lookup(op);
+  for (Operation *op : segments[index])
+    option.backward += seconds.lookup(op);
+  option.backward += repeatSeconds(stage, mask);
+  option.forwardWorkspace = forwardPeak(stage, mask) - option.saved;
+  // delta_k and delta_{k+1} are part of the transient values; the chain counts
+  // delta_{k+1} as present and delta_k as yielded.
+  int64_t inputGradient = stage.input ? bytesOf(stage.input) : 0;
+  option.backwardWorkspace = passing[index] + transient[index] + missing -
+                             bytesOf(stage.output) - inputGradient;
+  return option;
+}
+
+void MenuBuilder::addStage(int64_t index) {
+  const ForwardStage &stage = stages.stages()[index];
+  // Tensors behind residuals, the largest first; what is small is kept.
+  llvm::MapVector<Value, Residual> tensors;
+  for (auto [i, residual] : llvm::enumerate(stage.residuals)) {
+    if (i >= 64)
+      break;
+    Residual &tensor = tensors[rootOf(residual)];
+    tensor.bytes = bytesOf(rootOf(residual));
+    tensor.mask |= uint64_t(1) << i;
+  }
+  int64_t all = 0;
+  for (auto &[root, tensor] : tensors)
+    all += tensor.bytes;
+  std::vector<Residual> choices;
+  uint64_t always = 0;
+  for (auto &[root, tensor] : tensors) {
+    if (tensor.bytes * kSmallShare <= all)
+      always |= tensor.mask;
+    else
+      choices.push_back(tensor);
+  }
+  llvm::stable_sort(choices, [](const Residual &a, const Residual &b) {
+    return a.bytes > b.bytes;
+  });
+  while (choices.size() > kMostChoices) {
+    always |= choices.back().mask;
+    choices.pop_back();
+  }
+
+  // All subsets; those that are neither smaller nor faster go.
+  std::vector<std::pair<StageOption, uint64_t>> options;
+  for (uint64_t subset = 0; subset < uint64_t(1) << choices.size(); ++subset) {
+    uint64_t mask = always;
+    for (auto [c, choice] : llvm::enumerate(choices))
+      if (subset >> c & 1)
+        mask |= choice.mask;
+    options.push_back({makeOption(index, mask), mask});
+  }
+  llvm::stable_sort(options, [](const auto &a, const auto &b) {
+    return std::tie(a.first.saved, a.first.backward) <
+           std::tie(b.first.saved, b.first.backward);
+  });
+  std::vector<std::pair<StageOption, uint64_t>> front;
+  for (auto &option : options)
+    if (front.empty() || option.first.backward < front.back().first.backward)
+      front.push_back(option);
+  std::vector<std::pair<StageOption, uint64_t>> chosen;
+  if (front.size() <= kMostOptions) {
+    chosen = std::move(front);
+  } else {
+    for (size_t i = 0; i < kMostOptions; ++i)
+      chosen.push_back(front[i * (front.size() - 1) / (kMostOptions - 1)]);
+  }
+
+  Stage planned;
+  planned.input = stage.input ? bytesOf(stage.input) : 0;
+  planned.inputGradient = planned.input;
+  for (Operation *op : stage.ops)
+    planned.fastForward += seconds.lookup(op);
+  planned.fastForwardWorkspace = forwardPeak(stage, 0) - bytesOf(stage.output);
+  std::vector<uint64_t> masks;
+  for (auto &[option, mask] : chosen) {
+    planned.options.push_back(option);
+    masks.push_back(mask);
+  }
+  menus.chain.stages.push_back(std::move(planned));
+  menus.saved.push_back(std::move(masks));
+  menus.forwardHeavy.push_back(llvm::count_if(stage.ops, isHeavyOp));
+  menus.backwardHeavy.push_back(llvm::count_if(segments[index], isHeavyOp));
+}
+
+StageMenus MenuBuilder::run() {
+  for (const ForwardStage &stage : stages.stages())
+    for (Operation *op : stage.ops)
+      seconds[op] = opSeconds(op, machine);
+  for (ArrayRef<Operation *> ops : {stages.lossOps(), stages.backwardOps()})
+    for (Operation *op : ops)
+      seconds[op] = opSeconds(op, machine);
+  splitBackward();
+  for (int64_t k = 0; k < stages.size(); ++k)
+    addStage(k);
+  // The loss turns the chain round.
+  Stage loss;
+  loss.input = loss.inputGradient = bytesOf(stages.stages().back().output);
+  StageOption turn;
+  turn.backwardWorkspace =
+      passing.back() + transient.back() - loss.inputGradient;
+  for (Operation *op : segments.back())
+    turn.backward += seconds.lookup(op);
+  loss.options = {turn};
+  menus.chain.stages.push_back(std::move(loss));
+  menus.saved.push_back({0});
+  menus.forwardHeavy.push_back(0);
+  menus.backwardHeavy.push_back(llvm::count_if(segments.back(), isHeavyOp));
+  return std::move(menus);
+}
+
+StageMenus kiln::buildStageMenus(const StageChain &stages,
+                                 const Machine &machine) {
+  return MenuBuilder(stages, machine).run();
+}
+
+std::vector<ChainOp> StageMenus::keepAll() const {
+  std::vector<ChainOp> ops;
+  for (int32_t k = 0; k < chain.size(); ++k)
+    ops.push_back({ChainOpKind::ForwardSave, k,
+                   static_cast<int32_t>(chain.stages[k].options.size()) - 1});
+  for (int32_t k = chain.size() - 1; k >= 0; --k)
+    ops.push_back({ChainOpKind::Backward, k});
+  return ops;
+}
+
+void StageMenus::calibrate(llvm::ArrayRef<int64_t> forward,
+                           llvm::ArrayRef<int64_t> backward) {
+  int64_t present = chain.value(0);
+  for (int32_t k = 0; k < chain.size(); ++k) {
+    Stage &stage = chain.stages[k];
+    const StageOption most = stage.options.back();
+    present += most.saved;
+    if (forward[k] >= 0) {
+      int64_t error = forward[k] - present - most.forwardWorkspace;
+      stage.fastForwardWorkspace += error;
+      for (StageOption &option : stage.options)
+        option.forwardWorkspace += error;
+    }
+    if (backward[k] >= 0) {
+      int64_t error = backward[k] - present - chain.gradient(k) -
+                      chain.gradient(k + 1) - most.backwardWorkspace;
+      for (StageOption &option : stage.options)
+        option.backwardWorkspace += error;
+    }
+  }
+}
+
+RecomputeSchedule StageMenus::scheduleOf(llvm::ArrayRef<ChainOp> ops) const {
+  RecomputeSchedule schedule;
+  for (const ChainOp &op : ops) {
+    if (op.stage + 1 == chain.size())
+      continue; // the loss
+    StageRun run;
+    run.stage = op.stage;
+    switch (op.kind) {
+    case ChainOpKind::ForwardCheckpoint:
+      run.kind = StageRun::Kind::ForwardCheckpoint;
+      break;
+    case ChainOpKind::ForwardDrop:
+      run.kind = StageRun::Kind::ForwardDrop;
+      break;
+    case ChainOpKind::ForwardSave:
+      run.kind = StageRun::Kind::ForwardSave;
+      run.saved = saved[op.stage][op.option];
+      break;
+    case ChainOpKind::ForwardSaveDrop:
+      run.kind = StageRun::Kind::ForwardSaveDrop;
+      run.saved = saved[op.stage][op.option];
+      break;
+    case ChainOpKind::Backward:
+      run.kind = StageRun::Kind::Backward;
+      break;
+    }
+    schedule.push_back(run);
+  }
+  return schedule;
+}

@@ -1,0 +1,32 @@
+//===- StepCost.h - What ops and commands cost on a machine -----*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Two views of the same costs. An op of the planned level is priced before it
+// is known what it will be fused with, to steer the search for a plan; a
+// command of the scheduled level is priced as it will run, to compare plans and
+// to report them.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_LIB_COMPILER_STEPCOST_H
+#define KILN_LIB_COMPILER_STEPCOST_H
+
+#include "kiln/Dialect/Kiln/IR/Kiln.h"
+#include "kiln/Dialect/KilnRT/IR/KilnRT.h"
+#include "kiln/Planner/Machine.h"
+
+namespace kiln {
+
+/// Seconds of one op of the planned level.
+double opSeconds(mlir::Operation *op, const Machine &machine);
+
+/// Seconds of one run of a scheduled program.
+double programSeconds(rt::ProgramOp program, const Machine &machine);
+
+} // namespace kiln
+
+#endif // KILN_LIB_COMPILER_STEPCOST_H

@@ -1,0 +1,71 @@
+# ===- budgets.py - Every budget is kept, and changes no bit -----------------=== #
+#
+# Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+# ===-----------------------------------------------------------------------=== #
+"""budgets.py KILNC MODEL WORK COUNT "flags": compiles the model for COUNT memory
+budgets between what it takes without a plan and the smallest that is feasible.
+For each of them the arena is at most the budget and what the plan predicts,
+--check-memory finds it so, the predicted time does not fall with a smaller
+budget, and 20 steps give the same bits as without a plan."""
+
+import json
+import re
+import shlex
+import sys
+
+import harness
+
+kilnc, model, work, count, common = sys.argv[1:]
+work = harness.fresh_directory(work)
+harness.write_inputs(model, work)
+flags = ["--max-threads=2", *shlex.split(common)]
+
+
+def plan(*more):
+    path = work / "plan.json"
+    harness.run([kilnc, model, *flags, *more, "--emit=plan", "-o", path])
+    return json.loads(path.read_text())
+
+
+def train(name, *more):
+    executable = harness.compile_model(kilnc, model, work / name, *flags, *more)
+    log, saved = work / f"{name}.jsonl", work / f"{name}.saved"
+    command = [executable, f"--data={work / 'train.bin'}", "--seed=5", "--threads=2"]
+    harness.run([*command, "--steps=20", "--lr=0.003", f"--log={log}", f"--save={saved}"])
+    harness.run([*command, "--check-memory"])
+    return log, saved
+
+
+highest = plan()["predicted_peak_bytes"]
+refused = harness.run([kilnc, model, *flags, "--memory-budget=1KiB", "-o", work / "none"], expect=4)
+found = re.search(r"smallest feasible budget is .* \((\d+) bytes\), set by '(.+)'", refused.stderr)
+if not found:
+    harness.fail(f"no smallest budget in: {refused.stderr}")
+lowest = int(found.group(1))
+below = [kilnc, model, *flags, f"--memory-budget={lowest - 1}", "-o", work / "none"]
+harness.run(below, expect=4)
+if (work / "none").exists():
+    harness.fail("a refused compilation left a file")
+if lowest >= highest:
+    harness.fail(f"nothing to plan: {lowest} bytes at least, {highest} without a plan")
+
+plain = train("plain")
+before = None
+for number in range(int(count)):
+    budget = highest - (highest - lowest) * number // (int(count) - 1)
+    limit = f"--memory-budget={budget}"
+    predicted = plan(limit)
+    name = f"budget{number}"
+    log, saved = train(name, limit)
+    used = harness.events(log, "end")[0]["arena_bytes"]
+    if used > budget or used != predicted["predicted_peak_bytes"]:
+        harness.fail(f"{used} bytes used, {predicted['predicted_peak_bytes']} predicted, {budget} allowed")
+    time = predicted["predicted_step_ms"]
+    if before and time < before * (1 - 1e-12):
+        harness.fail(f"{limit} is predicted to take {time} ms, a larger budget {before} ms")
+    if predicted["lower_bound_ms"] <= 0:
+        harness.fail(f"{limit} has a lower bound of {predicted['lower_bound_ms']} ms")
+    before = time
+    harness.require_equal_runs(f"no plan and {limit}", *plain, log, saved)
