@@ -42,10 +42,15 @@ class Compilation {
 public:
   explicit Compilation(const CompileOptions &options)
       : options(options), context(makeRegistry()) {}
+  /// Compiles and writes.
   Status run();
+  /// Plans alone; writes nothing. Predicted seconds of a step.
+  Result<double> predictSeconds();
 
 private:
   static DialectRegistry makeRegistry();
+  void collectDiagnostic(Diagnostic &diagnostic);
+  Status prepare();
   Status checkOptions();
   Status readModel();
   Status readModelFile();
@@ -199,8 +204,7 @@ Status Compilation::readModelFile() {
                       std::to_string(length) + " tokens");
   // What the file says of the model, and what its program says of the rest.
   Builder b(&context);
-  NamedAttrList model(
-      (*module)->getAttrOfType<DictionaryAttr>("kiln.model"));
+  NamedAttrList model((*module)->getAttrOfType<DictionaryAttr>("kiln.model"));
   auto complete = [&](StringRef key, Attribute value) {
     if (!model.get(key))
       model.set(key, value);
@@ -406,24 +410,23 @@ Status Compilation::generateCode() {
                          options.output});
 }
 
-Status Compilation::run() {
+/// The first error of the compiler becomes part of the one line that users see.
+void Compilation::collectDiagnostic(Diagnostic &diagnostic) {
+  if (diagnostic.getSeverity() != DiagnosticSeverity::Error ||
+      !diagnostics.empty())
+    return;
+  llvm::raw_string_ostream stream(diagnostics);
+  if (auto loc = diagnostic.getLocation()->findInstanceOf<FileLineColLoc>())
+    stream << "line " << loc.getLine() << ": ";
+  stream << diagnostic;
+  for (Diagnostic &note : diagnostic.getNotes())
+    stream << " (" << note << ")";
+}
+
+/// Everything up to the level that the stage asks for.
+Status Compilation::prepare() {
   if (Status status = checkOptions(); !status.ok())
     return status;
-  // The first error of the compiler becomes part of the one line that users
-  // see.
-  context.printOpOnDiagnostic(false);
-  ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
-    if (diagnostic.getSeverity() == DiagnosticSeverity::Error &&
-        diagnostics.empty()) {
-      llvm::raw_string_ostream stream(diagnostics);
-      if (auto loc = diagnostic.getLocation()->findInstanceOf<FileLineColLoc>())
-        stream << "line " << loc.getLine() << ": ";
-      stream << diagnostic;
-      for (Diagnostic &note : diagnostic.getNotes())
-        stream << " (" << note << ")";
-    }
-    return success();
-  });
   if (Status status = readModel(); !status.ok())
     return status;
   module->walk([&](Operation *op) {
@@ -434,15 +437,72 @@ Status Compilation::run() {
   });
   if (Status status = readMachine(); !status.ok())
     return status;
-  if (Status status = runLevels(); !status.ok())
+  return runLevels();
+}
+
+Status Compilation::run() {
+  context.printOpOnDiagnostic(false);
+  ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
+    collectDiagnostic(diagnostic);
+    return success();
+  });
+  if (Status status = prepare(); !status.ok())
     return status;
   if (options.stage <= EmitStage::Schedule)
     return writeModule(*module);
   return generateCode();
 }
 
-ExitCode kiln::compile(const CompileOptions &options) {
-  Status status = Compilation(options).run();
+Result<double> Compilation::predictSeconds() {
+  context.printOpOnDiagnostic(false);
+  ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
+    collectDiagnostic(diagnostic);
+    return success();
+  });
+  if (Status status = prepare(); !status.ok())
+    return status;
+  auto plan = (*module)->getAttrOfType<DictionaryAttr>("kiln.plan");
+  return 1e-3 * plan.getAs<FloatAttr>("predicted_step_ms").getValueAsDouble();
+}
+
+/// Tries every number of micro-batches that divides the batch. Fewer win a tie.
+static Status chooseMicrobatches(CompileOptions &options) {
+  if (!options.batch || !isModelDirectory(options.model))
+    return Status(ExitCode::Usage,
+                  "--microbatches=auto needs --batch=N and a model directory: "
+                  "the shapes in a .mlir file are those of one micro-batch");
+  CompileOptions trial = options;
+  trial.stage = EmitStage::Planned;
+  if (!trial.memoryBudget)
+    trial.memoryBudget = std::numeric_limits<int64_t>::max();
+  std::optional<double> best;
+  Status refusal;
+  for (int64_t count = 1; count <= *options.batch; ++count) {
+    if (*options.batch % count)
+      continue;
+    trial.microbatches = count;
+    auto seconds = Compilation(trial).predictSeconds();
+    if (!seconds.ok()) {
+      if (seconds.status().code() != ExitCode::OverBudget)
+        return seconds.status();
+      refusal = seconds.status();
+      continue;
+    }
+    if (!best || *seconds < *best) {
+      best = *seconds;
+      options.microbatches = count;
+    }
+  }
+  return best ? Status() : refusal;
+}
+
+ExitCode kiln::compile(const CompileOptions &request) {
+  CompileOptions options = request;
+  Status status;
+  if (options.autoMicrobatches)
+    status = chooseMicrobatches(options);
+  if (status.ok())
+    status = Compilation(options).run();
   if (!status.ok())
     llvm::errs() << "kilnc: " << status.message() << "\n";
   return status.code();

@@ -328,7 +328,7 @@ Status MemoryPlanner::refuse(const Proposal &smallest) {
     message += ", set by '" + smallest.peak + "'";
   return Status(ExitCode::OverBudget,
                 message + "; raise the budget, or lower --batch or --seq, or "
-                          "split the batch with --microbatches");
+                          "split the batch with --microbatches=auto");
 }
 
 /// What the schedule does with each stage, for reports.

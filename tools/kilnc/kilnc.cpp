@@ -71,9 +71,9 @@ static cl::opt<int64_t> sequence(
     "seq", cl::cat(category), cl::init(0),
     cl::desc(
         "tokens per sequence (default: as many as the model has positions)"));
-static cl::opt<int64_t> microbatches("microbatches", cl::cat(category),
-                                     cl::init(1),
-                                     cl::desc("splits --batch; divides it"));
+static cl::opt<std::string> microbatches(
+    "microbatches", cl::cat(category), cl::init("1"), cl::value_desc("N|auto"),
+    cl::desc("splits --batch; divides it (auto: as the fastest step needs)"));
 static cl::opt<std::string> recompute(
     "recompute", cl::cat(category),
     cl::desc("what the backward pass repeats instead of reading it from "
@@ -204,7 +204,12 @@ int main(int argc, char **argv) {
   if (batch.getNumOccurrences())
     options.batch = batch;
   options.sequenceLength = sequence;
-  options.microbatches = microbatches;
+  options.autoMicrobatches = microbatches == "auto";
+  if (!options.autoMicrobatches &&
+      StringRef(microbatches).getAsInteger(10, options.microbatches))
+    return static_cast<int>(
+        fail(Status(ExitCode::Usage, "--microbatches is '" + microbatches +
+                                         "', expected a number or auto")));
   options.recompute = recompute;
   if (memoryBudget.getNumOccurrences()) {
     auto bytes = parseByteSize(memoryBudget, "--memory-budget");

@@ -40,6 +40,8 @@ struct CompileOptions {
   std::optional<int64_t> batch;
   int64_t sequenceLength = 0; ///< 0: as many as the model has positions
   int64_t microbatches = 1;
+  /// Choose the number of micro-batches that makes the fastest step.
+  bool autoMicrobatches = false;
   /// Bytes that the arena may have; 0: no limit.
   int64_t memoryBudget = 0;
   /// A named policy, see Recompute.h; empty: the planner's choice with a budget,
