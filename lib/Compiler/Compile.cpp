@@ -18,6 +18,7 @@
 #include "kiln/Dialect/Kiln/Transforms/Optimizer.h"
 #include "kiln/Dialect/Kiln/Transforms/Passes.h"
 #include "kiln/Import/HuggingFace.h"
+#include "kiln/Report/PlanReport.h"
 #include "kiln/Target/Cpu/CodeGen.h"
 #include "kiln/Target/Cpu/EmitKernel.h"
 #include "kiln/Target/Cpu/ProgramWriter.h"
@@ -58,6 +59,7 @@ private:
   Status runLevels();
   Status checkPrediction();
   Status generateCode();
+  Status writeReport(const llvm::json::Object &plan);
   Status write(StringRef what);
   Status writeModule(ModuleOp module);
 
@@ -297,21 +299,63 @@ Status Compilation::checkPrediction() {
                        " bytes and the schedule has " + std::to_string(height));
 }
 
-Status Compilation::write(StringRef what) {
+static Status writeFile(const std::string &path, StringRef what) {
   std::error_code failure;
-  llvm::ToolOutputFile file(options.output, failure, llvm::sys::fs::OF_None);
+  llvm::ToolOutputFile file(path, failure, llvm::sys::fs::OF_None);
   if (failure)
-    return Status::error("cannot write '" + options.output +
-                         "': " + failure.message());
+    return Status::error("cannot write '" + path + "': " + failure.message());
   file.os() << what;
   file.os().flush();
   if (file.os().has_error()) {
     std::string message = file.os().error().message();
     file.os().clear_error();
-    return Status::error("cannot write '" + options.output + "': " + message);
+    return Status::error("cannot write '" + path + "': " + message);
   }
   file.keep();
   return Status();
+}
+
+Status Compilation::write(StringRef what) {
+  return writeFile(options.output, what);
+}
+
+static Status checkReport(const CompileOptions &options) {
+  StringRef report = options.report;
+  if (report.empty())
+    return Status();
+  auto usage = [](std::string message) {
+    return Status(ExitCode::Usage, std::move(message));
+  };
+  if (!report.ends_with(".html") && !report.ends_with(".json"))
+    return usage("--report is '" + options.report +
+                 "', expected a name that ends in .html, .json or "
+                 ".snapshot.json");
+  if (options.stage < EmitStage::Plan)
+    return usage("--report needs a plan: leave --emit out, or use --emit=plan");
+  if (report == options.output)
+    return usage("--report and -o both name '" + options.report +
+                 "': give them different names");
+  return Status();
+}
+
+Status Compilation::writeReport(const llvm::json::Object &plan) {
+  StringRef report = options.report;
+  if (report.empty())
+    return Status();
+  if (report.ends_with(".snapshot.json"))
+    return writeFile(options.report, planSnapshot(plan));
+  if (report.ends_with(".json"))
+    return writeFile(
+        options.report,
+        llvm::formatv("{0:2}\n", llvm::json::Value(llvm::json::Object(plan)))
+            .str());
+  auto model = (*module)->getAttrOfType<DictionaryAttr>("kiln.model");
+  auto name = model.getAs<StringAttr>("name");
+  ReportTitle title;
+  title.model = name ? name.getValue().str() : "a model";
+  title.version = KILN_VERSION;
+  title.commandLine = options.commandLine;
+  return writeFile(options.report, planPage(plan, title));
 }
 
 Status Compilation::writeModule(ModuleOp written) {
@@ -372,10 +416,17 @@ Status Compilation::generateCode() {
     record.lowerBoundMs =
         plan.getAs<FloatAttr>("lower_bound_ms").getValueAsDouble();
 
-  if (options.stage == EmitStage::Plan)
-    return write(llvm::formatv("{0:2}\n", llvm::json::Value(
-                                              cpu::writePlan(*module, record)))
-                     .str());
+  llvm::json::Object plan = cpu::writePlan(*module, record);
+  if (Status status = writeReport(plan); !status.ok())
+    return status;
+  std::string summary = planSummary(plan);
+  if (options.stage == EmitStage::Plan) {
+    Status status = write(
+        llvm::formatv("{0:2}\n", llvm::json::Value(std::move(plan))).str());
+    if (status.ok() && options.output != "-")
+      llvm::outs() << summary;
+    return status;
+  }
 
   auto files = readSmallFiles(*module, options.model);
   if (!files.ok())
@@ -405,9 +456,12 @@ Status Compilation::generateCode() {
       llvm::formatv(
           "{0}", llvm::json::Value(cpu::writeProgram(*module, index, record)))
           .str();
-  return linkExecutable({StringRef(object->data(), object->size()), names,
-                         description, options.libraryDirectory,
-                         options.output});
+  Status linked =
+      linkExecutable({StringRef(object->data(), object->size()), names,
+                      description, options.libraryDirectory, options.output});
+  if (linked.ok() && options.memoryBudget)
+    llvm::outs() << summary;
+  return linked;
 }
 
 /// The first error of the compiler becomes part of the one line that users see.
@@ -498,8 +552,8 @@ static Status chooseMicrobatches(CompileOptions &options) {
 
 ExitCode kiln::compile(const CompileOptions &request) {
   CompileOptions options = request;
-  Status status;
-  if (options.autoMicrobatches)
+  Status status = checkReport(options);
+  if (status.ok() && options.autoMicrobatches)
     status = chooseMicrobatches(options);
   if (status.ok())
     status = Compilation(options).run();

@@ -379,6 +379,7 @@ void MemoryPlanner::apply(const Proposal &proposal) {
                            real("predicted_step_ms", 1e3 * proposal.seconds),
                            real("lower_bound_ms", 1e3 * proposal.bound),
                            real("unplanned_step_ms", 1e3 * plain.seconds),
+                           number("unplanned_peak_bytes", plain.height),
                            b.getNamedAttr("choices", choices)}));
 }
 

@@ -83,6 +83,10 @@ static cl::opt<std::string> memoryBudget(
     "memory-budget", cl::cat(category), cl::value_desc("SIZE"),
     cl::desc("bytes the executable's arena may have, such as 8GiB: the planner "
              "finds the fastest step that fits"));
+static cl::opt<std::string> report(
+    "report", cl::cat(category), cl::value_desc("FILE"),
+    cl::desc("also write the memory plan: a page (.html), its data (.json), or "
+             "a snapshot for pytorch.org/memory_viz (.snapshot.json)"));
 static cl::opt<std::string> optimizer(
     "optimizer", cl::cat(category), cl::init("adamw"),
     cl::desc(
@@ -217,6 +221,7 @@ int main(int argc, char **argv) {
       return static_cast<int>(fail(bytes.status()));
     options.memoryBudget = *bytes;
   }
+  options.report = report;
   options.optimizer = optimizer;
   if (precision.getNumOccurrences())
     options.precision = precision;

@@ -56,6 +56,9 @@ struct CompileOptions {
   std::string mcpu;               ///< empty: this machine
   std::optional<Machine> machine; ///< figures to plan with, if named
   std::string commandLine;
+  /// Where a report of the plan goes; its kind is in the name: .html, .json or
+  /// .snapshot.json. Empty: none.
+  std::string report;
   /// The folder with libKilnRuntime.a and its companions.
   std::string libraryDirectory;
 };

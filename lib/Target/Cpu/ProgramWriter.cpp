@@ -316,11 +316,25 @@ static Array writeChoices(ModuleOp module) {
   return choices;
 }
 
+/// In the order that lifetimes count: a loop at both of its ends.
+static void writeCommandNames(Block &block, Array &names) {
+  for (Operation &op : block) {
+    if (auto loop = dyn_cast<rt::LoopOp>(op)) {
+      names.push_back("first micro-batch");
+      writeCommandNames(loop.getBody().front(), names);
+      names.push_back("last micro-batch");
+    } else if (isa<rt::LaunchOp, rt::GemmOp, rt::FillOp, rt::CopyOp>(op)) {
+      names.push_back(nameOf(&op));
+    }
+  }
+}
+
 /// Live bytes per class at the command with the most of them, and totals.
 Object cpu::writePlan(ModuleOp module, const BuildRecord &record) {
   auto arena = *module.getOps<rt::ArenaOp>().begin();
   Object byClass, declared, programs;
-  Array buffers;
+  Array buffers, commandNames;
+  std::string worstName;
   int64_t worst = -1;
   for (rt::ProgramOp program : module.getOps<rt::ProgramOp>()) {
     SmallVector<rt::SlotOp> slots(
@@ -353,6 +367,9 @@ Object cpu::writePlan(ModuleOp module, const BuildRecord &record) {
     if (height <= worst)
       continue;
     worst = height;
+    worstName = program.getSymName().str();
+    commandNames.clear();
+    writeCommandNames(program.getBody().front(), commandNames);
     llvm::MapVector<StringRef, std::pair<int64_t, int64_t>> classes;
     for (StringRef name : {"parameter", "gradient", "optimizer", "activation",
                            "workspace", "communication"})
@@ -382,18 +399,29 @@ Object cpu::writePlan(ModuleOp module, const BuildRecord &record) {
     }
   }
   int64_t height = arena.getHeight();
-  return Object{{"predicted_peak_bytes", height},
-                {"device_arena_bytes", height},
-                {"host_arena_bytes", 0},
-                {"state_bytes", static_cast<int64_t>(arena.getStates())},
-                {"by_class", std::move(byClass)},
-                {"declared", std::move(declared)},
-                {"programs", std::move(programs)},
-                {"microbatches", record.microbatches},
-                {"predicted_step_ms", record.predictedStepMs},
-                {"lower_bound_ms", record.lowerBoundMs},
-                {"choices", writeChoices(module)},
-                {"buffers", std::move(buffers)}};
+  Object plan{{"predicted_peak_bytes", height},
+              {"device_arena_bytes", height},
+              {"host_arena_bytes", 0},
+              {"state_bytes", static_cast<int64_t>(arena.getStates())},
+              {"by_class", std::move(byClass)},
+              {"declared", std::move(declared)},
+              {"programs", std::move(programs)},
+              {"microbatches", record.microbatches},
+              {"predicted_step_ms", record.predictedStepMs},
+              {"lower_bound_ms", record.lowerBoundMs},
+              {"choices", writeChoices(module)},
+              {"program", worstName},
+              {"command_names", std::move(commandNames)},
+              {"buffers", std::move(buffers)}};
+  // What was asked of the planner, and what it started from.
+  if (auto planned = module->getAttrOfType<DictionaryAttr>("kiln.plan")) {
+    plan["budget_bytes"] = planned.getAs<IntegerAttr>("budget").getInt();
+    plan["unplanned_step_ms"] =
+        planned.getAs<FloatAttr>("unplanned_step_ms").getValueAsDouble();
+    plan["unplanned_peak_bytes"] =
+        planned.getAs<IntegerAttr>("unplanned_peak_bytes").getInt();
+  }
+  return plan;
 }
 
 Object cpu::writeProgram(ModuleOp module, const KernelIndex &kernels,
@@ -428,6 +456,9 @@ Object cpu::writeProgram(ModuleOp module, const KernelIndex &kernels,
   ProgramWriter writer(module, kernels);
   for (rt::ProgramOp program : module.getOps<rt::ProgramOp>())
     programs[program.getSymName()] = writer.write(program);
+  // The commands themselves have their names.
+  Object plan = writePlan(module, record);
+  plan.erase("command_names");
 
   return Object{
       {"format", 1},
@@ -451,5 +482,5 @@ Object cpu::writeProgram(ModuleOp module, const KernelIndex &kernels,
                        {"host_bytes", 0}}},
       {"states", writeStates(module)},
       {"programs", std::move(programs)},
-      {"plan", writePlan(module, record)}};
+      {"plan", std::move(plan)}};
 }

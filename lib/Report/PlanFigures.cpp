@@ -1,0 +1,273 @@
+//===- PlanFigures.cpp - What all views of a plan show ----------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "PlanFigures.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FormatVariadic.h"
+
+#include <algorithm>
+#include <cmath>
+
+using namespace kiln::report;
+using llvm::StringRef;
+using llvm::json::Array;
+using llvm::json::Object;
+
+const std::array<BufferClass, kClasses> kiln::report::bufferClasses = {{
+    {"parameters", "parameter", "#4e79a7"},
+    {"optimizer", "optimizer", "#76a5cf"},
+    {"gradients", "gradient", "#e8833a"},
+    {"activations", "activation", "#59a14f"},
+    {"workspace", "workspace", "#b07aa1"},
+    {"communication", "communication", "#d4a72c"},
+    {"input", "input", "#9c755f"},
+    {"output", "output", "#8a8a8a"},
+}};
+
+static int64_t number(const Object &object, StringRef key) {
+  return object.getInteger(key).value_or(0);
+}
+
+static double real(const Object &object, StringRef key) {
+  double value = object.getNumber(key).value_or(0);
+  return std::isfinite(value) ? value : 0;
+}
+
+static PlanBuffer readBuffer(const Object &object, int64_t states) {
+  PlanBuffer buffer;
+  buffer.name = object.getString("name").value_or("");
+  buffer.why = object.getString("why").value_or("");
+  buffer.bytes = number(object, "bytes");
+  buffer.offset = number(object, "offset");
+  buffer.first = number(object, "first");
+  buffer.last = number(object, "last");
+  buffer.isState = buffer.offset < states;
+  StringRef slotClass = object.getString("class").value_or("");
+  const auto *found =
+      llvm::find_if(bufferClasses, [&](const BufferClass &known) {
+        return known.slotClass == slotClass;
+      });
+  buffer.slotClass = found == bufferClasses.end()
+                         ? kClasses - 1
+                         : size_t(found - bufferClasses.begin());
+  return buffer;
+}
+
+/// Names of a layer's stages without the layer: 'h.3.mlp.c_fc' is 'mlp.c_fc'.
+static void addNames(const Array *names, StringRef layer,
+                     std::vector<std::string> &to) {
+  for (const llvm::json::Value &value : names ? *names : Array()) {
+    StringRef name = value.getAsString().value_or("");
+    if (!layer.empty() && name.consume_front(layer))
+      name.consume_front(".");
+    if (!name.empty() && !llvm::is_contained(to, name))
+      to.push_back(name.str());
+  }
+}
+
+/// Stages of one layer become one group, then equal neighbours do.
+static std::vector<ChoiceGroup> groupChoices(const Array *stages) {
+  std::vector<ChoiceGroup> layers;
+  StringRef previous;
+  for (const llvm::json::Value &value : stages ? *stages : Array()) {
+    const Object *stage = value.getAsObject();
+    if (!stage)
+      continue;
+    StringRef layer = stage->getString("layer").value_or("");
+    if (layers.empty() || layer.empty() || layer != previous) {
+      layers.emplace_back();
+      layers.back().layers =
+          layer.empty() ? "stage " + std::to_string(number(*stage, "stage"))
+                        : layer.str();
+    }
+    previous = layer;
+    ChoiceGroup &group = layers.back();
+    addNames(stage->getArray("repeats"), layer, group.repeats);
+    addNames(stage->getArray("keeps"), layer, group.keeps);
+    group.forwardRuns =
+        std::max(group.forwardRuns, number(*stage, "forward_runs"));
+    group.dropsInput |= !stage->getBoolean("keeps_input").value_or(true);
+  }
+  // An op of several results can be in both lists.
+  for (ChoiceGroup &group : layers)
+    for (std::string &name : group.repeats)
+      if (auto both = llvm::find(group.keeps, name); both != group.keeps.end())
+        name = *both = "part of " + name;
+
+  auto alike = [](const ChoiceGroup &a, const ChoiceGroup &b) {
+    return a.repeats == b.repeats && a.keeps == b.keeps &&
+           a.forwardRuns == b.forwardRuns && a.dropsInput == b.dropsInput;
+  };
+  std::vector<ChoiceGroup> groups;
+  for (size_t i = 0; i < layers.size();) {
+    size_t end = i + 1;
+    while (end < layers.size() && alike(layers[i], layers[end]))
+      ++end;
+    groups.push_back(layers[i]);
+    if (end > i + 1)
+      groups.back().layers +=
+          (end == i + 2 ? " and " : " to ") + layers[end - 1].layers;
+    i = end;
+  }
+  return groups;
+}
+
+std::string ChoiceGroup::text() const {
+  std::string text;
+  if (!repeats.empty())
+    text = keeps.empty()
+               ? "repeat everything"
+               : "repeat " + llvm::join(repeats, ", ") + "; keep the rest";
+  else
+    text = keeps.empty() ? "nothing to keep" : "keep everything";
+  if (dropsInput)
+    text += "; compute the input again";
+  if (forwardRuns > 1)
+    text += "; the forward pass runs " + std::to_string(forwardRuns) + " times";
+  return text;
+}
+
+PlanFigures::PlanFigures(const Object &plan)
+    : arena(number(plan, "predicted_peak_bytes")),
+      states(number(plan, "state_bytes")),
+      microbatches(number(plan, "microbatches")),
+      budget(number(plan, "budget_bytes")),
+      unplannedPeak(number(plan, "unplanned_peak_bytes")),
+      stepMs(real(plan, "predicted_step_ms")),
+      boundMs(real(plan, "lower_bound_ms")),
+      unplannedMs(real(plan, "unplanned_step_ms")),
+      choices(groupChoices(plan.getArray("choices"))),
+      commandNames(plan.getArray("command_names")) {
+  const Object *byClass = plan.getObject("by_class"),
+               *sums = plan.getObject("declared"),
+               *programs = plan.getObject("programs");
+  for (size_t i = 0; i < kClasses; ++i) {
+    if (byClass)
+      atPeak[i] = number(*byClass, bufferClasses[i].key);
+    if (sums)
+      declared[i] = number(*sums, bufferClasses[i].key);
+  }
+  program = plan.getString("program").value_or("").str();
+  if (const Object *worst = programs ? programs->getObject(program) : nullptr) {
+    commands = number(*worst, "commands");
+    peakCommand = number(*worst, "peak_command");
+  }
+  if (const Array *list = plan.getArray("buffers"))
+    for (const llvm::json::Value &value : *list)
+      if (const Object *object = value.getAsObject())
+        buffers.push_back(readBuffer(*object, states));
+}
+
+StringRef PlanFigures::commandName(int64_t command) const {
+  if (!commandNames || command < 0 ||
+      command >= static_cast<int64_t>(commandNames->size()))
+    return "";
+  return (*commandNames)[command].getAsString().value_or("");
+}
+
+std::vector<const PlanBuffer *>
+PlanFigures::largestAtPeak(size_t count, bool withStates) const {
+  std::vector<const PlanBuffer *> largest;
+  for (const PlanBuffer &buffer : buffers)
+    if (buffer.livesAt(peakCommand) && (withStates || !buffer.isState))
+      largest.push_back(&buffer);
+  llvm::sort(largest, [](const PlanBuffer *a, const PlanBuffer *b) {
+    return std::pair(-a->bytes, a) < std::pair(-b->bytes, b);
+  });
+  if (largest.size() > count)
+    largest.resize(count);
+  return largest;
+}
+
+std::vector<Moment> PlanFigures::timeline() const {
+  std::vector<Moment> moments(std::max<int64_t>(commands, 0));
+  if (moments.empty())
+    return moments;
+  int64_t end = commands - 1;
+  std::vector<std::array<int64_t, kClasses>> change(commands + 1);
+  for (const PlanBuffer &buffer : buffers) {
+    int64_t first = buffer.isState ? 0 : buffer.first,
+            last = buffer.isState ? end : buffer.last;
+    if (first < 0 || first > end || last < first)
+      continue;
+    change[first][buffer.slotClass] += buffer.size();
+    change[std::min(last, end) + 1][buffer.slotClass] -= buffer.size();
+  }
+  std::array<int64_t, kClasses> live{};
+  for (int64_t i = 0; i < commands; ++i) {
+    moments[i].command = i;
+    for (size_t c = 0; c < kClasses; ++c)
+      moments[i].total += live[c] += change[i][c];
+    moments[i].byClass = live;
+  }
+  return moments;
+}
+
+int64_t PlanFigures::unused() const {
+  int64_t used = 0;
+  for (int64_t bytes : atPeak)
+    used += bytes;
+  return arena - used;
+}
+
+std::optional<double> PlanFigures::percentAbove(double a, double b) {
+  if (!(a > 0) || !(b > 0))
+    return std::nullopt;
+  return 100 * (a / b - 1);
+}
+
+std::string kiln::report::bytesText(int64_t bytes) {
+  static constexpr std::pair<const char *, int> units[] = {
+      {"GiB", 30}, {"MiB", 20}, {"KiB", 10}};
+  for (auto [name, shift] : units)
+    if (bytes >= int64_t(1) << shift)
+      return llvm::formatv("{0:f2} {1}", std::ldexp(double(bytes), -shift),
+                           name);
+  return std::to_string(bytes) + " B";
+}
+
+std::string kiln::report::withCommas(int64_t number) {
+  return llvm::formatv("{0:N}", number);
+}
+
+std::string kiln::report::timeText(double milliseconds) {
+  if (milliseconds >= 1000)
+    return llvm::formatv("{0:f2} s", milliseconds / 1000);
+  return llvm::formatv("{0:f2} ms", milliseconds);
+}
+
+std::string kiln::report::percentText(double percent) {
+  return llvm::formatv("{0}{1:f1} %", percent >= 0.05 ? "+" : "",
+                       std::abs(percent) < 0.05 ? 0.0 : percent);
+}
+
+std::string kiln::report::boundText(const PlanFigures &plan) {
+  auto gap = PlanFigures::percentAbove(plan.stepMs, plan.boundMs);
+  if (!gap)
+    return "no lower bound";
+  if (*gap < 0.005)
+    return "at the lower bound";
+  return llvm::formatv("{0:f2} % above the lower bound of {1}", *gap,
+                       timeText(plan.boundMs));
+}
+
+std::string kiln::report::priceText(const PlanFigures &plan) {
+  auto time = PlanFigures::percentAbove(plan.stepMs, plan.unplannedMs);
+  if (!time)
+    return "";
+  std::string text =
+      "without a plan " + timeText(plan.unplannedMs) +
+      (plan.unplannedPeak > 0 ? " in " + bytesText(plan.unplannedPeak) : "");
+  auto memory =
+      PlanFigures::percentAbove(double(plan.arena), double(plan.unplannedPeak));
+  text += ": " + percentText(*time) + " time";
+  if (memory)
+    text += ", " + percentText(*memory) + " memory";
+  return text;
+}

@@ -1,0 +1,247 @@
+//===- PlanPage.cpp - A memory plan as a page -------------------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The page needs nothing else: pictures are SVG, and the one script only shows
+// figures that are in the page when the pointer is over the timeline. Every
+// name is escaped, since names come from model files.
+//
+//===----------------------------------------------------------------------===//
+
+#include "kiln/Report/PlanReport.h"
+
+#include "PlanCharts.h"
+#include "PlanFigures.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace kiln;
+using namespace kiln::report;
+using llvm::formatv;
+using llvm::StringRef;
+using llvm::json::Array;
+
+static constexpr size_t kPoints = 800, kLargest = 20;
+
+static const char *const kStyle = R"css(
+:root { --back: #fff; --text: #1c1e21; --soft: #5b6167; --line: #dfe2e5; --card: #f6f7f8; }
+@media (prefers-color-scheme: dark) {
+  :root { --back: #16181a; --text: #e6e6e6; --soft: #9aa0a6; --line: #33373b; --card: #202326; }
+}
+body { font: 15px/1.45 system-ui, sans-serif; color: var(--text); background: var(--back); max-width: 1040px; margin: 28px auto; padding: 0 20px; }
+h1 { font-size: 24px; margin: 0 0 4px; }
+h2 { font-size: 17px; margin: 34px 0 8px; }
+p { margin: 6px 0; color: var(--soft); }
+code { font: 13px ui-monospace, monospace; overflow-wrap: anywhere; }
+.cards { display: flex; flex-wrap: wrap; gap: 12px; margin: 20px 0; }
+.card { background: var(--card); border-radius: 8px; padding: 10px 16px; flex: 1 1 170px; }
+.card b { display: block; font-size: 21px; font-weight: 600; }
+.card span { color: var(--soft); font-size: 13px; }
+table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
+th { text-align: left; font-weight: 600; color: var(--soft); font-size: 13px; }
+th, td { padding: 4px 12px 4px 0; border-bottom: 1px solid var(--line); vertical-align: top; }
+td.n, th.n { text-align: right; white-space: nowrap; }
+td.name { overflow-wrap: anywhere; }
+i.key { display: inline-block; width: 11px; height: 11px; border-radius: 2px; margin-right: 6px; }
+.keys { font-size: 13px; color: var(--soft); display: flex; flex-wrap: wrap; gap: 4px 18px; }
+#at { min-height: 1.5em; font-size: 13px; }
+svg { width: 100%; height: auto; display: block; }
+svg text { font: 11px system-ui, sans-serif; fill: var(--soft); }
+svg text.mark { fill: var(--text); }
+svg .grid, svg .tick { stroke: var(--line); }
+svg .arena { stroke: var(--text); stroke-width: 1; }
+svg .budget { stroke: #c4342d; stroke-dasharray: 6 4; }
+svg .peak { stroke: var(--text); stroke-dasharray: 2 3; }
+svg .cursor { stroke: #c4342d; visibility: hidden; }
+svg rect { stroke: var(--back); stroke-width: 0.3; }
+)css";
+
+/// Finds the moment under the pointer.
+static const char *const kScript = R"js(
+const moments = JSON.parse(document.getElementById("moments").textContent);
+const svg = document.querySelector("#timeline svg"), cursor = document.getElementById("cursor"), at = document.getElementById("at");
+const size = n => n >= 2 ** 30 ? (n / 2 ** 30).toFixed(2) + " GiB" : n >= 2 ** 20 ? (n / 2 ** 20).toFixed(2) + " MiB" : n >= 1024 ? (n / 1024).toFixed(2) + " KiB" : n + " B";
+svg.addEventListener("mousemove", event => {
+  const box = svg.getBoundingClientRect(), x = (event.clientX - box.left) / box.width * 1000;
+  const [left, right] = moments.span, index = Math.floor((x - left) / (right - left) * moments.rows.length);
+  const row = moments.rows[index];
+  if (!row) return;
+  cursor.setAttribute("x1", x); cursor.setAttribute("x2", x); cursor.style.visibility = "visible";
+  const parts = moments.classes.map((name, i) => [name, row[2 + i]]).filter(part => part[1]).map(part => part[0] + " " + size(part[1]));
+  at.textContent = "command " + row[0] + (row[1] ? " '" + row[1] + "'" : "") + ": " + size(row.slice(2).reduce((a, b) => a + b)) + " = " + parts.join(" + ");
+});
+)js";
+
+/// JSON inside a script element: no '<' could end it.
+static std::string inlineJson(llvm::json::Value value) {
+  std::string text = formatv("{0}", value), safe;
+  for (char c : text)
+    safe += c == '<' ? "\\u003c" : std::string(1, c);
+  return safe;
+}
+
+static std::string momentsJson(const PlanFigures &plan,
+                               const std::vector<Moment> &points) {
+  Array rows, classes;
+  for (const BufferClass &known : bufferClasses)
+    classes.push_back(known.key);
+  for (const Moment &moment : points) {
+    Array row{moment.command, plan.commandName(moment.command)};
+    for (int64_t bytes : moment.byClass)
+      row.push_back(bytes);
+    rows.push_back(std::move(row));
+  }
+  return inlineJson(
+      llvm::json::Object{{"span", Array{timelineLeft, timelineRight}},
+                         {"classes", std::move(classes)},
+                         {"rows", std::move(rows)}});
+}
+
+static void writeCard(StringRef figure, StringRef meaning,
+                      llvm::raw_ostream &os) {
+  os << "<div class=\"card\"><b>" << escapeHtml(figure) << "</b><span>"
+     << escapeHtml(meaning) << "</span></div>\n";
+}
+
+static void writeHead(const PlanFigures &plan, const ReportTitle &title,
+                      llvm::raw_ostream &os) {
+  std::string heading = escapeHtml("Memory plan of " + title.model);
+  os << "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta "
+        "charset=\"utf-8\">\n<meta name=\"viewport\" "
+        "content=\"width=device-width\">\n<title>"
+     << heading << "</title>\n<style>" << kStyle
+     << "</style>\n</head>\n<body>\n"
+     << "<h1>" << heading << "</h1>\n<p>kiln " << escapeHtml(title.version)
+     << "; <code>" << escapeHtml(title.commandLine) << "</code></p>\n"
+     << "<div class=\"cards\">\n";
+  writeCard(bytesText(plan.arena),
+            "arena: " + withCommas(plan.arena) + " bytes", os);
+  if (plan.budget > 0)
+    writeCard(bytesText(plan.budget),
+              "budget; " + bytesText(plan.budget - plan.arena) + " left", os);
+  writeCard(timeText(plan.stepMs), "predicted step", os);
+  if (auto time = PlanFigures::percentAbove(plan.stepMs, plan.unplannedMs))
+    writeCard(percentText(*time) + " time",
+              "against no plan: " + timeText(plan.unplannedMs), os);
+  if (auto memory = PlanFigures::percentAbove(double(plan.arena),
+                                              double(plan.unplannedPeak)))
+    writeCard(percentText(*memory) + " memory",
+              "against no plan: " + bytesText(plan.unplannedPeak), os);
+  os << "</div>\n";
+}
+
+static std::string keyOf(size_t slotClass) {
+  return formatv("<i class=\"key\" style=\"background:{0}\"></i>{1}",
+                 bufferClasses[slotClass].color, bufferClasses[slotClass].key);
+}
+
+static void writeTimeline(const PlanFigures &plan, llvm::raw_ostream &os) {
+  std::vector<Moment> moments = plan.timeline();
+  std::vector<Moment> points = downsample(moments, kPoints);
+  os << "<h2>Memory over a step</h2>\n<div class=\"keys\">";
+  for (size_t i = 0; i < kClasses; ++i)
+    if (plan.declared[i] || plan.atPeak[i])
+      os << "<span>" << keyOf(i) << "</span>";
+  os << "</div>\n<div id=\"timeline\">" << timelineChart(plan, points)
+     << "</div>\n<p id=\"at\">Bytes alive at each of the " << plan.commands
+     << " commands of @" << escapeHtml(plan.program);
+  if (points.size() < moments.size())
+    os << ", as the most of every "
+       << (moments.size() + points.size() - 1) / points.size();
+  os << ". The dotted line is the peak; point at the picture for figures.</p>\n"
+     << "<script type=\"application/json\" id=\"moments\">"
+     << momentsJson(plan, points) << "</script>\n";
+}
+
+static void writeClasses(const PlanFigures &plan, llvm::raw_ostream &os) {
+  os << "<h2>By class</h2>\n<table>\n<tr><th>class</th><th class=\"n\">at the "
+        "peak</th><th class=\"n\">bytes at the peak</th><th class=\"n\">all "
+        "buffers together</th></tr>\n";
+  auto row = [&](StringRef name, int64_t bytes, StringRef together) {
+    os << "<tr><td>" << name << "</td><td class=\"n\">" << bytesText(bytes)
+       << "</td><td class=\"n\">" << withCommas(bytes)
+       << "</td><td class=\"n\">" << together << "</td></tr>\n";
+  };
+  for (size_t i = 0; i < kClasses; ++i)
+    if (plan.declared[i] || plan.atPeak[i])
+      row(keyOf(i), plan.atPeak[i], bytesText(plan.declared[i]));
+  row("unused: gaps and alignment", plan.unused(), "");
+  row("<b>arena</b>", plan.arena, "");
+  os << "</table>\n<p>Buffers share the arena by taking turns, so that all of "
+        "them together may need more than it has.</p>\n";
+}
+
+static void writePeak(const PlanFigures &plan, llvm::raw_ostream &os) {
+  os << "<h2>The peak</h2>\n<p>Command " << plan.peakCommand << " of "
+     << plan.commands << " in @" << escapeHtml(plan.program);
+  if (StringRef name = plan.commandName(plan.peakCommand); !name.empty())
+    os << ", <code>" << escapeHtml(name) << "</code>";
+  os << ". On top of " << bytesText(plan.states)
+     << " of states, these are the largest buffers alive there:</p>\n<table>\n"
+        "<tr><th>buffer</th><th>class</th><th class=\"n\">size</th><th "
+        "class=\"n\">bytes</th><th "
+        "class=\"n\">commands</th><th>why</th></tr>\n";
+  for (const PlanBuffer *buffer : plan.largestAtPeak(kLargest, false))
+    os << "<tr><td class=\"name\">" << escapeHtml(buffer->name) << "</td><td>"
+       << keyOf(buffer->slotClass) << "</td><td class=\"n\">"
+       << bytesText(buffer->bytes) << "</td><td class=\"n\">"
+       << withCommas(buffer->bytes) << "</td><td class=\"n\">" << buffer->first
+       << " to " << buffer->last << "</td><td>" << escapeHtml(buffer->why)
+       << "</td></tr>\n";
+  os << "</table>\n";
+}
+
+static void writeChoices(const PlanFigures &plan, llvm::raw_ostream &os) {
+  os << "<h2>Choices</h2>\n";
+  if (plan.choices.empty()) {
+    os << "<p>No budget was given: everything that the backward pass reads is "
+          "kept, unless --recompute says otherwise.</p>\n";
+  } else {
+    os << "<table>\n<tr><th>layers</th><th>choice</th><th>kept</th></tr>\n";
+    for (const ChoiceGroup &group : plan.choices)
+      os << "<tr><td>" << escapeHtml(group.layers) << "</td><td>"
+         << escapeHtml(group.text()) << "</td><td>"
+         << escapeHtml(llvm::join(group.keeps, ", ")) << "</td></tr>\n";
+    os << "</table>\n<p>What is repeated is computed again in the backward "
+          "pass, from what is kept, with the same bits.</p>\n";
+  }
+  os << "<h2>Time and bound</h2>\n<p>" << timeText(plan.stepMs)
+     << " predicted, " << escapeHtml(boundText(plan)) << ". ";
+  if (std::string price = priceText(plan); !price.empty())
+    os << "It would be " << escapeHtml(price) << ". ";
+  os << "Times are predictions from the figures of the machine that was "
+        "planned "
+        "for. The bound is what no schedule of these stages beats in this much "
+        "memory.</p>\n";
+}
+
+static void writeArena(const PlanFigures &plan, llvm::raw_ostream &os) {
+  size_t drawn = 0, total = 0;
+  std::string chart = arenaChart(plan, drawn, total);
+  os << "<h2>The arena above the states</h2>\n"
+     << chart << "<p>Each rectangle is a buffer: its offset against the "
+     << "commands it lives for. ";
+  if (drawn < total)
+    os << drawn << " of " << total << " are drawn; the others are too small.";
+  os << "</p>\n";
+}
+
+std::string kiln::planPage(const llvm::json::Object &object,
+                           const ReportTitle &title) {
+  PlanFigures plan(object);
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  writeHead(plan, title, os);
+  writeTimeline(plan, os);
+  writeChoices(plan, os);
+  writeClasses(plan, os);
+  writePeak(plan, os);
+  writeArena(plan, os);
+  os << "<script>" << kScript << "</script>\n</body>\n</html>\n";
+  return text;
+}

@@ -1,0 +1,69 @@
+//===- PlanSummary.cpp - A memory plan as text ------------------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "kiln/Report/PlanReport.h"
+
+#include "PlanFigures.h"
+
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace kiln;
+using namespace kiln::report;
+using llvm::formatv;
+
+static constexpr size_t kLargest = 10;
+
+static void writeClasses(const PlanFigures &plan, llvm::raw_ostream &os) {
+  os << formatv("  {0,-16}{1,14}{2,14}\n", "class", "at the peak", "in total");
+  for (size_t i = 0; i < kClasses; ++i)
+    if (plan.atPeak[i] || plan.declared[i])
+      os << formatv("  {0,-16}{1,14}{2,14}\n", bufferClasses[i].key,
+                    bytesText(plan.atPeak[i]), bytesText(plan.declared[i]));
+  os << formatv("  {0,-16}{1,14}\n", "unused", bytesText(plan.unused()));
+  os << formatv("  {0,-16}{1,14}\n", "arena", bytesText(plan.arena));
+}
+
+static void writePeak(const PlanFigures &plan, llvm::raw_ostream &os) {
+  if (plan.commands <= 0)
+    return;
+  os << "peak: command " << plan.peakCommand << " of " << plan.commands
+     << " in @" << plan.program;
+  if (llvm::StringRef name = plan.commandName(plan.peakCommand); !name.empty())
+    os << ", '" << name << "'";
+  os << ", on top of " << bytesText(plan.states) << " of states\n";
+  os << formatv("  {0,-40}{1,-14}{2,12}  {3}\n", "largest buffers there",
+                "class", "bytes", "lives");
+  for (const PlanBuffer *buffer : plan.largestAtPeak(kLargest, false))
+    os << formatv("  {0,-40}{1,-14}{2,12}  {3}-{4}\n", buffer->name,
+                  bufferClasses[buffer->slotClass].key,
+                  bytesText(buffer->bytes), buffer->first, buffer->last);
+}
+
+std::string kiln::planSummary(const llvm::json::Object &object) {
+  PlanFigures plan(object);
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  os << "arena: " << bytesText(plan.arena) << " (" << withCommas(plan.arena)
+     << " bytes)";
+  if (plan.budget > 0)
+    os << ", budget " << bytesText(plan.budget) << " ("
+       << withCommas(plan.budget) << " bytes)";
+  os << "\nstep: " << timeText(plan.stepMs) << " predicted, "
+     << boundText(plan);
+  if (std::string price = priceText(plan); !price.empty())
+    os << "\n" << price;
+  os << "\n\n";
+  writeClasses(plan, os);
+  os << "\n";
+  writePeak(plan, os);
+  if (!plan.choices.empty())
+    os << "\nchoices\n";
+  for (const ChoiceGroup &group : plan.choices)
+    os << formatv("  {0,-16}{1}\n", group.layers, group.text());
+  return text;
+}

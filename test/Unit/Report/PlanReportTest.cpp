@@ -1,0 +1,181 @@
+//===- PlanReportTest.cpp - Views of a small plan ---------------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "kiln/Report/PlanReport.h"
+
+#include "llvm/ADT/StringMap.h"
+#include "gtest/gtest.h"
+
+using namespace kiln;
+using llvm::StringRef;
+using llvm::json::Array;
+using llvm::json::Object;
+
+namespace {
+
+using Names = std::vector<std::string>;
+
+Object stage(int64_t index, StringRef layer, const Names &keeps,
+             const Names &repeats, int64_t runs = 1) {
+  return Object{{"stage", index},       {"layer", layer.str()},
+                {"forward_runs", runs}, {"keeps_input", true},
+                {"keeps", keeps},       {"repeats", repeats}};
+}
+
+/// Three commands over two states of 1 KiB: the second command has both
+/// activations, 3 KiB, alive.
+Object smallPlan() {
+  return *llvm::json::parse(R"json({
+    "predicted_peak_bytes": 5120, "device_arena_bytes": 5120,
+    "state_bytes": 2048, "budget_bytes": 6144, "unplanned_peak_bytes": 10240,
+    "predicted_step_ms": 11.0, "lower_bound_ms": 10.0,
+    "unplanned_step_ms": 8.0, "microbatches": 1, "program": "train",
+    "programs": {"train": {"height": 5120, "max_live_bytes": 3072,
+                           "peak_command": 1, "commands": 3}},
+    "by_class": {"parameters": 1024, "optimizer": 1024, "activations": 3072,
+                 "gradients": 0},
+    "declared": {"parameters": 1024, "optimizer": 1024, "activations": 3072,
+                 "gradients": 1000},
+    "command_names": ["embed", "h.0.<b>\"&'", "apply"],
+    "buffers": [
+      {"name": "w", "class": "parameter", "bytes": 1024, "offset": 0,
+       "first": 0, "last": 2, "why": "state"},
+      {"name": "w.m", "class": "optimizer", "bytes": 1024, "offset": 1024,
+       "first": 0, "last": 2, "why": "state"},
+      {"name": "</script><b>x", "class": "activation", "bytes": 1024,
+       "offset": 2048, "first": 0, "last": 1, "why": "result"},
+      {"name": "y", "class": "activation", "bytes": 2048, "offset": 3072,
+       "first": 1, "last": 1, "why": "result"},
+      {"name": "g", "class": "gradient", "bytes": 1000, "offset": 2048,
+       "first": 2, "last": 2, "why": "result"}]
+  })json")
+              ->getAsObject();
+}
+
+TEST(PlanSummary, SaysWhatThePlanSays) {
+  std::string text = planSummary(smallPlan());
+  for (const char *line :
+       {"arena: 5.00 KiB (5,120 bytes), budget 6.00 KiB (6,144 bytes)\n",
+        "step: 11.00 ms predicted, 10.00 % above the lower bound of 10.00 ms\n",
+        "without a plan 8.00 ms in 10.00 KiB: +37.5 % time, -50.0 % memory\n",
+        "  activations           3.00 KiB      3.00 KiB\n",
+        "  gradients                  0 B        1000 B\n",
+        "  arena                 5.00 KiB\n",
+        "peak: command 1 of 3 in @train, 'h.0.<b>\"&'', on top of 2.00 KiB"})
+    EXPECT_NE(text.find(line), std::string::npos) << line << "in\n" << text;
+  // The larger buffer comes first; neither states nor the gradient live there.
+  EXPECT_LT(text.find("  y "), text.find("  </script>"));
+  EXPECT_EQ(text.find("  g "), std::string::npos);
+  EXPECT_EQ(text.find("  w.m "), std::string::npos);
+}
+
+TEST(PlanSummary, JoinsLayersThatAreTreatedAlike) {
+  Object plan = smallPlan();
+  Array choices;
+  const Names none;
+  choices.push_back(stage(0, "", none, none, 2));
+  for (int layer = 0; layer < 3; ++layer) {
+    std::string name = "h." + std::to_string(layer);
+    choices.push_back(stage(1 + 2 * layer, name, Names{name + ".attn"},
+                            Names{name + ".attn"}));
+    choices.push_back(
+        stage(2 + 2 * layer, name, none, Names{name + ".mlp.c_fc"}));
+  }
+  choices.push_back(stage(7, "h.3", Names{"h.3.attn"}, none));
+  choices.push_back(stage(8, "h.4", none, Names{"h.4.attn"}));
+  plan["choices"] = std::move(choices);
+  std::string text = planSummary(plan);
+  for (const char *line :
+       {"  stage 0         nothing to keep; the forward pass runs 2 times\n",
+        "  h.0 to h.2      repeat part of attn, mlp.c_fc; keep the rest\n",
+        "  h.3             keep everything\n",
+        "  h.4             repeat everything\n"})
+    EXPECT_NE(text.find(line), std::string::npos) << line << "in\n" << text;
+}
+
+TEST(PlanSummary, ShowsWhatThereIs) {
+  for (const std::string &text : {planSummary(Object()), planPage(Object(), {}),
+                                  planSnapshot(Object())}) {
+    EXPECT_FALSE(text.empty());
+    EXPECT_EQ(text.find("nan"), std::string::npos) << text;
+    EXPECT_EQ(text.find("inf"), std::string::npos) << text;
+  }
+}
+
+TEST(PlanPage, EscapesNamesAndClosesWhatItOpens) {
+  std::string page =
+      planPage(smallPlan(), {"<model> & \"co\"", "1.0", "kilnc '<x>'"});
+  StringRef text = page;
+  EXPECT_TRUE(text.starts_with("<!DOCTYPE html>"));
+  EXPECT_TRUE(text.ends_with("</html>\n"));
+  for (const char *raw : {"<model>", "<x>", "</script><b>", "<b>x", "<b>\"&",
+                          "NaN", "nan", "http:", "https:", "src=", "@import"})
+    EXPECT_FALSE(text.contains(raw)) << raw;
+  EXPECT_TRUE(text.contains("&lt;model&gt; &amp; &quot;co&quot;"));
+  EXPECT_TRUE(text.contains("&lt;/script&gt;&lt;b&gt;x"));
+  EXPECT_TRUE(text.contains("\\u003cb>"));
+  for (const char *element : {"html", "head", "body", "svg", "table", "tr",
+                              "td", "div", "p", "script", "style", "title"}) {
+    std::string name = element;
+    size_t opened = text.count("<" + name + ">") + text.count("<" + name + " ");
+    EXPECT_EQ(opened, text.count("</" + name + ">")) << name;
+  }
+}
+
+TEST(PlanPage, HasTheFigures) {
+  std::string page = planPage(smallPlan(), {"m", "1.0", "kilnc m"});
+  StringRef text = page;
+  for (const char *figure :
+       {"arena: 5,120 bytes", "1.00 KiB left", "11.00 ms", "+37.5 % time",
+        "-50.0 % memory", "10.00 % above the lower bound of 10.00 ms",
+        "[1,\"h.0.\\u003cb>\\\"&'\",1024,1024,0,3072,0,0,0,0]",
+        "[2,\"apply\",1024,1024,1024,0,0,0,0,0]"})
+    EXPECT_TRUE(text.contains(figure)) << figure;
+}
+
+TEST(PlanPage, KeepsPeaksOfLongPrograms) {
+  Object plan = smallPlan();
+  (*plan.getObject("programs")->getObject("train"))["commands"] = 5000;
+  std::string page = planPage(plan, {"m", "1.0", "kilnc m"});
+  EXPECT_TRUE(StringRef(page).contains("1024,1024,0,3072,0,0,0,0]"));
+  EXPECT_TRUE(StringRef(page).contains("the most of every 7."));
+}
+
+TEST(PlanSnapshot, IsThePlanAsAllocations) {
+  auto parsed = llvm::json::parse(planSnapshot(smallPlan()));
+  ASSERT_TRUE(static_cast<bool>(parsed));
+  const Object &segment =
+      *(*parsed->getAsObject()->getArray("segments"))[0].getAsObject();
+  EXPECT_EQ(segment.getInteger("total_size"), 5120);
+  EXPECT_EQ(segment.getInteger("active_size"), 2048);
+  int64_t tiled = 0;
+  for (const llvm::json::Value &block : *segment.getArray("blocks"))
+    tiled += *block.getAsObject()->getInteger("size");
+  EXPECT_EQ(tiled, 5120);
+
+  int64_t live = 0, most = 0;
+  llvm::StringMap<int> actions;
+  const Array &traces = *parsed->getAsObject()->getArray("device_traces");
+  for (const llvm::json::Value &value : *traces[0].getAsArray()) {
+    const Object &event = *value.getAsObject();
+    StringRef action = *event.getString("action");
+    ++actions[action];
+    if (action == "alloc")
+      live += *event.getInteger("size");
+    if (action == "free_completed")
+      live -= *event.getInteger("size");
+    most = std::max(most, live);
+  }
+  EXPECT_EQ(most, 5120);
+  EXPECT_EQ(live, 2048);
+  EXPECT_EQ(actions["alloc"], 5);
+  EXPECT_EQ(actions["free_requested"], 3);
+  EXPECT_EQ(actions["free_completed"], 3);
+  EXPECT_EQ(actions["segment_alloc"], 1);
+}
+
+} // namespace
