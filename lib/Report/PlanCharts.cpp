@@ -112,14 +112,21 @@ static int64_t tickStep(int64_t range, int ticks, bool isBytes) {
   return step;
 }
 
+/// A power of two times a small number needs few digits.
+static std::string tickText(int64_t bytes) {
+  std::string text = bytes ? bytesText(bytes) : "0";
+  if (size_t digits = text.find(".00"); digits != std::string::npos)
+    text.erase(digits, 3);
+  return text;
+}
+
 void Frame::drawAxes(llvm::raw_ostream &os) const {
   int64_t step = tickStep(high - low, 6, true);
   for (int64_t at = (low + step - 1) / step * step; at <= high; at += step)
     os << formatv("<line class=\"grid\" x1=\"{0:f1}\" x2=\"{1:f1}\" "
                   "y1=\"{2:f1}\" y2=\"{2:f1}\"/><text x=\"{3:f1}\" "
                   "y=\"{4:f1}\" text-anchor=\"end\">{5}</text>\n",
-                  kLeft, kRight, y(at), kLeft - 6, y(at) + 4,
-                  at ? bytesText(at) : "0");
+                  kLeft, kRight, y(at), kLeft - 6, y(at) + 4, tickText(at));
   step = tickStep(commands, 10, false);
   for (int64_t at = 0; at <= commands; at += step)
     os << formatv("<line class=\"tick\" x1=\"{0:f1}\" x2=\"{0:f1}\" "

@@ -15,6 +15,7 @@
 #include <cmath>
 
 using namespace kiln::report;
+using llvm::formatv;
 using llvm::StringRef;
 using llvm::json::Array;
 using llvm::json::Object;
@@ -22,12 +23,14 @@ using llvm::json::Object;
 const std::array<BufferClass, kClasses> kiln::report::bufferClasses = {{
     {"parameters", "parameter", "#4e79a7"},
     {"optimizer", "optimizer", "#76a5cf"},
+    {"constant", "constant", "#b7c7d6"},
     {"gradients", "gradient", "#e8833a"},
     {"activations", "activation", "#59a14f"},
     {"workspace", "workspace", "#b07aa1"},
     {"communication", "communication", "#d4a72c"},
     {"input", "input", "#9c755f"},
     {"output", "output", "#8a8a8a"},
+    {"other", "other", "#c9c9c9"},
 }};
 
 static int64_t number(const Object &object, StringRef key) {
@@ -37,6 +40,11 @@ static int64_t number(const Object &object, StringRef key) {
 static double real(const Object &object, StringRef key) {
   double value = object.getNumber(key).value_or(0);
   return std::isfinite(value) ? value : 0;
+}
+
+static size_t classIndex(llvm::function_ref<bool(const BufferClass &)> isIt) {
+  const auto *found = llvm::find_if(bufferClasses, isIt);
+  return std::min<size_t>(found - bufferClasses.begin(), kClasses - 1);
 }
 
 static PlanBuffer readBuffer(const Object &object, int64_t states) {
@@ -49,13 +57,8 @@ static PlanBuffer readBuffer(const Object &object, int64_t states) {
   buffer.last = number(object, "last");
   buffer.isState = buffer.offset < states;
   StringRef slotClass = object.getString("class").value_or("");
-  const auto *found =
-      llvm::find_if(bufferClasses, [&](const BufferClass &known) {
-        return known.slotClass == slotClass;
-      });
-  buffer.slotClass = found == bufferClasses.end()
-                         ? kClasses - 1
-                         : size_t(found - bufferClasses.begin());
+  buffer.slotClass = classIndex(
+      [&](const BufferClass &known) { return known.slotClass == slotClass; });
   return buffer;
 }
 
@@ -129,8 +132,18 @@ std::string ChoiceGroup::text() const {
   if (dropsInput)
     text += "; compute the input again";
   if (forwardRuns > 1)
-    text += "; the forward pass runs " + std::to_string(forwardRuns) + " times";
+    text += "; forward runs " + std::to_string(forwardRuns) + " times";
   return text;
+}
+
+/// Classes that nobody knows count as the last one.
+static void readSums(const Object *sums, std::array<int64_t, kClasses> &to) {
+  for (const auto &entry : sums ? *sums : Object()) {
+    StringRef key = entry.first;
+    to[classIndex([&](const BufferClass &known) {
+      return known.key == key;
+    })] += entry.second.getAsInteger().value_or(0);
+  }
 }
 
 PlanFigures::PlanFigures(const Object &plan)
@@ -144,15 +157,9 @@ PlanFigures::PlanFigures(const Object &plan)
       unplannedMs(real(plan, "unplanned_step_ms")),
       choices(groupChoices(plan.getArray("choices"))),
       commandNames(plan.getArray("command_names")) {
-  const Object *byClass = plan.getObject("by_class"),
-               *sums = plan.getObject("declared"),
-               *programs = plan.getObject("programs");
-  for (size_t i = 0; i < kClasses; ++i) {
-    if (byClass)
-      atPeak[i] = number(*byClass, bufferClasses[i].key);
-    if (sums)
-      declared[i] = number(*sums, bufferClasses[i].key);
-  }
+  readSums(plan.getObject("by_class"), atPeak);
+  readSums(plan.getObject("declared"), declared);
+  const Object *programs = plan.getObject("programs");
   program = plan.getString("program").value_or("").str();
   if (const Object *worst = programs ? programs->getObject(program) : nullptr) {
     commands = number(*worst, "commands");
@@ -227,24 +234,23 @@ std::string kiln::report::bytesText(int64_t bytes) {
       {"GiB", 30}, {"MiB", 20}, {"KiB", 10}};
   for (auto [name, shift] : units)
     if (bytes >= int64_t(1) << shift)
-      return llvm::formatv("{0:f2} {1}", std::ldexp(double(bytes), -shift),
-                           name);
+      return formatv("{0:f2} {1}", std::ldexp(double(bytes), -shift), name);
   return std::to_string(bytes) + " B";
 }
 
 std::string kiln::report::withCommas(int64_t number) {
-  return llvm::formatv("{0:N}", number);
+  return formatv("{0:N}", number);
 }
 
 std::string kiln::report::timeText(double milliseconds) {
   if (milliseconds >= 1000)
-    return llvm::formatv("{0:f2} s", milliseconds / 1000);
-  return llvm::formatv("{0:f2} ms", milliseconds);
+    return formatv("{0:f2} s", milliseconds / 1000);
+  return formatv("{0:f2} ms", milliseconds);
 }
 
 std::string kiln::report::percentText(double percent) {
-  return llvm::formatv("{0}{1:f1} %", percent >= 0.05 ? "+" : "",
-                       std::abs(percent) < 0.05 ? 0.0 : percent);
+  return formatv("{0}{1:f1} %", percent >= 0.05 ? "+" : "",
+                 std::abs(percent) < 0.05 ? 0.0 : percent);
 }
 
 std::string kiln::report::boundText(const PlanFigures &plan) {
@@ -253,21 +259,36 @@ std::string kiln::report::boundText(const PlanFigures &plan) {
     return "no lower bound";
   if (*gap < 0.005)
     return "at the lower bound";
-  return llvm::formatv("{0:f2} % above the lower bound of {1}", *gap,
-                       timeText(plan.boundMs));
+  return formatv("{0:f2} % above the lower bound of {1}", *gap,
+                 timeText(plan.boundMs));
+}
+
+/// "8.5 % more time".
+static std::string changeText(double percent, StringRef of) {
+  if (std::abs(percent) < 0.05)
+    return ("the same " + of).str();
+  return formatv("{0:f1} % {1} {2}", std::abs(percent),
+                 percent > 0 ? "more" : "less", of);
 }
 
 std::string kiln::report::priceText(const PlanFigures &plan) {
   auto time = PlanFigures::percentAbove(plan.stepMs, plan.unplannedMs);
-  if (!time)
-    return "";
-  std::string text =
-      "without a plan " + timeText(plan.unplannedMs) +
-      (plan.unplannedPeak > 0 ? " in " + bytesText(plan.unplannedPeak) : "");
   auto memory =
       PlanFigures::percentAbove(double(plan.arena), double(plan.unplannedPeak));
-  text += ": " + percentText(*time) + " time";
-  if (memory)
-    text += ", " + percentText(*memory) + " memory";
-  return text;
+  if (!time || !memory)
+    return "";
+  return "against keeping everything (" + timeText(plan.unplannedMs) + ", " +
+         bytesText(plan.unplannedPeak) + "): " + changeText(*time, "time") +
+         ", " + changeText(*memory, "memory");
+}
+
+std::string kiln::report::reasonText(const PlanFigures &plan) {
+  if (plan.budget <= 0 || plan.unplannedPeak <= 0)
+    return "";
+  std::string needs =
+      "keeping everything needs " + bytesText(plan.unplannedPeak) + ", which ";
+  if (plan.unplannedPeak <= plan.budget)
+    return needs + "is within the budget";
+  return needs + "is " + bytesText(plan.unplannedPeak - plan.budget) +
+         " too much; this saves that much in the least time";
 }

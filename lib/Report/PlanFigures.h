@@ -28,7 +28,7 @@ namespace kiln::report {
 struct BufferClass {
   llvm::StringRef key, slotClass, color;
 };
-inline constexpr size_t kClasses = 8;
+inline constexpr size_t kClasses = 10;
 /// States first: they are the base that everything else lies on.
 extern const std::array<BufferClass, kClasses> bufferClasses;
 
@@ -102,6 +102,8 @@ std::string percentText(double percent);
 std::string boundText(const PlanFigures &plan);
 /// What the plan costs and gives against none; empty without a budget.
 std::string priceText(const PlanFigures &plan);
+/// Why the choices are as they are; empty without a budget.
+std::string reasonText(const PlanFigures &plan);
 
 } // namespace kiln::report
 

@@ -20,6 +20,8 @@
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <algorithm>
+
 using namespace kiln;
 using namespace kiln::report;
 using llvm::formatv;
@@ -38,8 +40,8 @@ h1 { font-size: 24px; margin: 0 0 4px; }
 h2 { font-size: 17px; margin: 34px 0 8px; }
 p { margin: 6px 0; color: var(--soft); }
 code { font: 13px ui-monospace, monospace; overflow-wrap: anywhere; }
-.cards { display: flex; flex-wrap: wrap; gap: 12px; margin: 20px 0; }
-.card { background: var(--card); border-radius: 8px; padding: 10px 16px; flex: 1 1 170px; }
+.cards { display: grid; grid-template-columns: repeat(auto-fit, minmax(155px, 1fr)); gap: 10px; margin: 20px 0; }
+.card { background: var(--card); border-radius: 8px; padding: 10px 12px; }
 .card b { display: block; font-size: 21px; font-weight: 600; }
 .card span { color: var(--soft); font-size: 13px; }
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
@@ -125,13 +127,15 @@ static void writeHead(const PlanFigures &plan, const ReportTitle &title,
     writeCard(bytesText(plan.budget),
               "budget; " + bytesText(plan.budget - plan.arena) + " left", os);
   writeCard(timeText(plan.stepMs), "predicted step", os);
+  if (auto gap = PlanFigures::percentAbove(plan.stepMs, plan.boundMs))
+    writeCard(percentText(std::max(*gap, 0.0)), "above the lower bound", os);
   if (auto time = PlanFigures::percentAbove(plan.stepMs, plan.unplannedMs))
     writeCard(percentText(*time) + " time",
-              "against no plan: " + timeText(plan.unplannedMs), os);
+              "keeping everything: " + timeText(plan.unplannedMs), os);
   if (auto memory = PlanFigures::percentAbove(double(plan.arena),
                                               double(plan.unplannedPeak)))
     writeCard(percentText(*memory) + " memory",
-              "against no plan: " + bytesText(plan.unplannedPeak), os);
+              "keeping everything: " + bytesText(plan.unplannedPeak), os);
   os << "</div>\n";
 }
 
@@ -207,13 +211,16 @@ static void writeChoices(const PlanFigures &plan, llvm::raw_ostream &os) {
       os << "<tr><td>" << escapeHtml(group.layers) << "</td><td>"
          << escapeHtml(group.text()) << "</td><td>"
          << escapeHtml(llvm::join(group.keeps, ", ")) << "</td></tr>\n";
-    os << "</table>\n<p>What is repeated is computed again in the backward "
+    os << "</table>\n<p>";
+    if (std::string reason = reasonText(plan); !reason.empty())
+      os << "Why: " << escapeHtml(reason) << ". ";
+    os << "What is repeated is computed again in the backward "
           "pass, from what is kept, with the same bits.</p>\n";
   }
   os << "<h2>Time and bound</h2>\n<p>" << timeText(plan.stepMs)
      << " predicted, " << escapeHtml(boundText(plan)) << ". ";
   if (std::string price = priceText(plan); !price.empty())
-    os << "It would be " << escapeHtml(price) << ". ";
+    os << "That is, " << escapeHtml(price) << ". ";
   os << "Times are predictions from the figures of the machine that was "
         "planned "
         "for. The bound is what no schedule of these stages beats in this much "

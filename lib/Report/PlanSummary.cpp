@@ -61,8 +61,10 @@ std::string kiln::planSummary(const llvm::json::Object &object) {
   writeClasses(plan, os);
   os << "\n";
   writePeak(plan, os);
-  if (!plan.choices.empty())
-    os << "\nchoices\n";
+  if (!plan.choices.empty()) {
+    std::string reason = reasonText(plan);
+    os << "\nchoices" << (reason.empty() ? "" : ": ") << reason << "\n";
+  }
   for (const ChoiceGroup &group : plan.choices)
     os << formatv("  {0,-16}{1}\n", group.layers, group.text());
   return text;

@@ -61,7 +61,8 @@ TEST(PlanSummary, SaysWhatThePlanSays) {
   for (const char *line :
        {"arena: 5.00 KiB (5,120 bytes), budget 6.00 KiB (6,144 bytes)\n",
         "step: 11.00 ms predicted, 10.00 % above the lower bound of 10.00 ms\n",
-        "without a plan 8.00 ms in 10.00 KiB: +37.5 % time, -50.0 % memory\n",
+        "against keeping everything (8.00 ms, 10.00 KiB): 37.5 % more time, "
+        "50.0 % less memory\n",
         "  activations           3.00 KiB      3.00 KiB\n",
         "  gradients                  0 B        1000 B\n",
         "  arena                 5.00 KiB\n",
@@ -90,7 +91,9 @@ TEST(PlanSummary, JoinsLayersThatAreTreatedAlike) {
   plan["choices"] = std::move(choices);
   std::string text = planSummary(plan);
   for (const char *line :
-       {"  stage 0         nothing to keep; the forward pass runs 2 times\n",
+       {"choices: keeping everything needs 10.00 KiB, which is 4.00 KiB too "
+        "much; this saves that much in the least time\n",
+        "  stage 0         nothing to keep; forward runs 2 times\n",
         "  h.0 to h.2      repeat part of attn, mlp.c_fc; keep the rest\n",
         "  h.3             keep everything\n",
         "  h.4             repeat everything\n"})
@@ -132,8 +135,8 @@ TEST(PlanPage, HasTheFigures) {
   for (const char *figure :
        {"arena: 5,120 bytes", "1.00 KiB left", "11.00 ms", "+37.5 % time",
         "-50.0 % memory", "10.00 % above the lower bound of 10.00 ms",
-        "[1,\"h.0.\\u003cb>\\\"&'\",1024,1024,0,3072,0,0,0,0]",
-        "[2,\"apply\",1024,1024,1024,0,0,0,0,0]"})
+        "[1,\"h.0.\\u003cb>\\\"&'\",1024,1024,0,0,3072,0,0,0,0,0]",
+        "[2,\"apply\",1024,1024,0,1024,0,0,0,0,0,0]"})
     EXPECT_TRUE(text.contains(figure)) << figure;
 }
 
@@ -141,7 +144,7 @@ TEST(PlanPage, KeepsPeaksOfLongPrograms) {
   Object plan = smallPlan();
   (*plan.getObject("programs")->getObject("train"))["commands"] = 5000;
   std::string page = planPage(plan, {"m", "1.0", "kilnc m"});
-  EXPECT_TRUE(StringRef(page).contains("1024,1024,0,3072,0,0,0,0]"));
+  EXPECT_TRUE(StringRef(page).contains("1024,1024,0,0,3072,0,0,0,0,0]"));
   EXPECT_TRUE(StringRef(page).contains("the most of every 7."));
 }
 
