@@ -180,12 +180,18 @@ std::string kiln::report::timelineChart(const PlanFigures &plan,
   if (plan.budget > plan.arena + plan.arena / 25)
     frame.drawLine(plan.budget, "budget", "budget " + bytesText(plan.budget),
                    os);
+  double peak = frame.x(double(plan.peakCommand) + 0.5);
+  bool isLeft = peak < (Frame::kLeft + Frame::kRight) / 2;
+  os << formatv("<text class=\"mark\" x=\"{0:f1}\" y=\"{1:f1}\" "
+                "text-anchor=\"{2}\">peak: command {3} {4}</text>\n",
+                peak + (isLeft ? 5 : -5), Frame::kTop - 10,
+                isLeft ? "start" : "end", plan.peakCommand,
+                escapeHtml(plan.commandName(plan.peakCommand)));
   os << formatv("<line class=\"peak\" x1=\"{0:f1}\" x2=\"{0:f1}\" "
                 "y1=\"{1:f1}\" y2=\"{2:f1}\"/>\n<line id=\"cursor\" "
                 "class=\"cursor\" x1=\"0\" x2=\"0\" y1=\"{1:f1}\" "
                 "y2=\"{2:f1}\"/>\n</svg>\n",
-                frame.x(double(plan.peakCommand) + 0.5), Frame::kTop,
-                Frame::kBottom);
+                peak, Frame::kTop, Frame::kBottom);
   return text;
 }
 
@@ -208,7 +214,8 @@ std::string kiln::report::arenaChart(const PlanFigures &plan, size_t &drawn,
     ++drawn;
     double left = frame.x(double(buffer.first)),
            right = frame.x(double(buffer.last + 1));
-    os << formatv("<rect x=\"{0:f1}\" y=\"{1:f1}\" width=\"{2:f1}\" "
+    os << "<rect" << (height >= 3 ? " class=\"high\"" : "")
+       << formatv(" x=\"{0:f1}\" y=\"{1:f1}\" width=\"{2:f1}\" "
                   "height=\"{3:f1}\" fill=\"{4}\"><title>{5}\n{6}, {7}, "
                   "commands {8} to {9}</title></rect>\n",
                   left, top, std::max(right - left, 0.5), height,

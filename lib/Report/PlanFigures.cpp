@@ -104,7 +104,8 @@ static std::vector<ChoiceGroup> groupChoices(const Array *stages) {
         name = *both = "part of " + name;
 
   auto alike = [](const ChoiceGroup &a, const ChoiceGroup &b) {
-    return a.repeats == b.repeats && a.keeps == b.keeps &&
+    bool keepAll = a.keepsEverything() && b.keepsEverything();
+    return a.repeats == b.repeats && (keepAll || a.keeps == b.keeps) &&
            a.forwardRuns == b.forwardRuns && a.dropsInput == b.dropsInput;
   };
   std::vector<ChoiceGroup> groups;
@@ -255,8 +256,8 @@ std::string kiln::report::percentText(double percent) {
 
 std::string kiln::report::boundText(const PlanFigures &plan) {
   auto gap = PlanFigures::percentAbove(plan.stepMs, plan.boundMs);
-  if (!gap)
-    return "no lower bound";
+  if (!gap || plan.budget <= 0)
+    return "";
   if (*gap < 0.005)
     return "at the lower bound";
   return formatv("{0:f2} % above the lower bound of {1}", *gap,
@@ -285,10 +286,10 @@ std::string kiln::report::priceText(const PlanFigures &plan) {
 std::string kiln::report::reasonText(const PlanFigures &plan) {
   if (plan.budget <= 0 || plan.unplannedPeak <= 0)
     return "";
-  std::string needs =
-      "keeping everything needs " + bytesText(plan.unplannedPeak) + ", which ";
+  std::string needs = "keeping everything needs " +
+                      bytesText(plan.unplannedPeak) + ", which is ";
   if (plan.unplannedPeak <= plan.budget)
-    return needs + "is within the budget";
-  return needs + "is " + bytesText(plan.unplannedPeak - plan.budget) +
-         " too much; this saves that much in the least time";
+    return needs + "within the budget";
+  return needs + bytesText(plan.unplannedPeak - plan.budget) +
+         " above the budget";
 }

@@ -50,6 +50,7 @@ struct ChoiceGroup {
   std::vector<std::string> repeats, keeps;
   int64_t forwardRuns = 1; ///< most of any stage
   bool dropsInput = false;
+  bool keepsEverything() const { return repeats.empty() && !keeps.empty(); }
   /// "repeat mlp.c_fc, keep the rest".
   std::string text() const;
 };
@@ -98,7 +99,7 @@ std::string withCommas(int64_t number);
 std::string timeText(double milliseconds);
 /// "+5.2 %".
 std::string percentText(double percent);
-/// What the bound says about this plan's time.
+/// What the bound says about this plan's time; empty without a budget.
 std::string boundText(const PlanFigures &plan);
 /// What the plan costs and gives against none; empty without a budget.
 std::string priceText(const PlanFigures &plan);

@@ -60,7 +60,7 @@ svg .arena { stroke: var(--text); stroke-width: 1; }
 svg .budget { stroke: #c4342d; stroke-dasharray: 6 4; }
 svg .peak { stroke: var(--text); stroke-dasharray: 2 3; }
 svg .cursor { stroke: #c4342d; visibility: hidden; }
-svg rect { stroke: var(--back); stroke-width: 0.3; }
+svg rect.high { stroke: var(--back); stroke-width: 0.5; }
 )css";
 
 /// Finds the moment under the pointer.
@@ -127,15 +127,17 @@ static void writeHead(const PlanFigures &plan, const ReportTitle &title,
     writeCard(bytesText(plan.budget),
               "budget; " + bytesText(plan.budget - plan.arena) + " left", os);
   writeCard(timeText(plan.stepMs), "predicted step", os);
-  if (auto gap = PlanFigures::percentAbove(plan.stepMs, plan.boundMs))
+  auto gap = PlanFigures::percentAbove(plan.stepMs, plan.boundMs);
+  if (gap && plan.budget > 0)
     writeCard(percentText(std::max(*gap, 0.0)), "above the lower bound", os);
   if (auto time = PlanFigures::percentAbove(plan.stepMs, plan.unplannedMs))
-    writeCard(percentText(*time) + " time",
-              "keeping everything: " + timeText(plan.unplannedMs), os);
+    writeCard(percentText(*time),
+              "time; keeping everything: " + timeText(plan.unplannedMs), os);
   if (auto memory = PlanFigures::percentAbove(double(plan.arena),
                                               double(plan.unplannedPeak)))
-    writeCard(percentText(*memory) + " memory",
-              "keeping everything: " + bytesText(plan.unplannedPeak), os);
+    writeCard(percentText(*memory),
+              "memory; keeping everything: " + bytesText(plan.unplannedPeak),
+              os);
   os << "</div>\n";
 }
 
@@ -210,21 +212,25 @@ static void writeChoices(const PlanFigures &plan, llvm::raw_ostream &os) {
     for (const ChoiceGroup &group : plan.choices)
       os << "<tr><td>" << escapeHtml(group.layers) << "</td><td>"
          << escapeHtml(group.text()) << "</td><td>"
-         << escapeHtml(llvm::join(group.keeps, ", ")) << "</td></tr>\n";
+         << (group.keepsEverything()
+                 ? "everything"
+                 : escapeHtml(llvm::join(group.keeps, ", ")))
+         << "</td></tr>\n";
     os << "</table>\n<p>";
     if (std::string reason = reasonText(plan); !reason.empty())
       os << "Why: " << escapeHtml(reason) << ". ";
     os << "What is repeated is computed again in the backward "
           "pass, from what is kept, with the same bits.</p>\n";
   }
+  if (plan.budget <= 0)
+    return;
   os << "<h2>Time and bound</h2>\n<p>" << timeText(plan.stepMs)
      << " predicted, " << escapeHtml(boundText(plan)) << ". ";
   if (std::string price = priceText(plan); !price.empty())
     os << "That is, " << escapeHtml(price) << ". ";
   os << "Times are predictions from the figures of the machine that was "
-        "planned "
-        "for. The bound is what no schedule of these stages beats in this much "
-        "memory.</p>\n";
+        "planned for. The bound is what no schedule of these stages beats in "
+        "this much memory.</p>\n";
 }
 
 static void writeArena(const PlanFigures &plan, llvm::raw_ostream &os) {

@@ -53,8 +53,9 @@ std::string kiln::planSummary(const llvm::json::Object &object) {
   if (plan.budget > 0)
     os << ", budget " << bytesText(plan.budget) << " ("
        << withCommas(plan.budget) << " bytes)";
-  os << "\nstep: " << timeText(plan.stepMs) << " predicted, "
-     << boundText(plan);
+  os << "\nstep: " << timeText(plan.stepMs) << " predicted";
+  if (std::string bound = boundText(plan); !bound.empty())
+    os << ", " << bound;
   if (std::string price = priceText(plan); !price.empty())
     os << "\n" << price;
   os << "\n\n";

@@ -91,8 +91,8 @@ TEST(PlanSummary, JoinsLayersThatAreTreatedAlike) {
   plan["choices"] = std::move(choices);
   std::string text = planSummary(plan);
   for (const char *line :
-       {"choices: keeping everything needs 10.00 KiB, which is 4.00 KiB too "
-        "much; this saves that much in the least time\n",
+       {"choices: keeping everything needs 10.00 KiB, which is 4.00 KiB "
+        "above the budget\n",
         "  stage 0         nothing to keep; forward runs 2 times\n",
         "  h.0 to h.2      repeat part of attn, mlp.c_fc; keep the rest\n",
         "  h.3             keep everything\n",
@@ -133,8 +133,10 @@ TEST(PlanPage, HasTheFigures) {
   std::string page = planPage(smallPlan(), {"m", "1.0", "kilnc m"});
   StringRef text = page;
   for (const char *figure :
-       {"arena: 5,120 bytes", "1.00 KiB left", "11.00 ms", "+37.5 % time",
-        "-50.0 % memory", "10.00 % above the lower bound of 10.00 ms",
+       {"arena: 5,120 bytes", "1.00 KiB left", "11.00 ms",
+        "<b>+37.5 %</b><span>time; keeping everything: 8.00 ms<",
+        "<b>-50.0 %</b><span>memory; keeping everything: 10.00 KiB<",
+        "10.00 % above the lower bound of 10.00 ms",
         "[1,\"h.0.\\u003cb>\\\"&'\",1024,1024,0,0,3072,0,0,0,0,0]",
         "[2,\"apply\",1024,1024,0,1024,0,0,0,0,0,0]"})
     EXPECT_TRUE(text.contains(figure)) << figure;
