@@ -36,15 +36,18 @@ static constexpr int64_t kRungs = 96;
 /// Programs of up to this many ops are small: their whole ladder is priced,
 /// with all effort or, beyond kTinyOps, with half the rungs and less effort.
 static constexpr int64_t kSmallOps = 1600, kTinyOps = 500;
+/// A plan this close to a bound is not improved on.
+static constexpr double kGoodEnough = 1.005;
 
 namespace {
 
 /// A schedule and what the scheduled program makes of it.
 struct Proposal {
+  StageCut cut = StageCut::Everywhere; ///< of the chain that it is for
   RecomputeSchedule schedule;
   int64_t height = 0;
   double seconds = 0;
-  /// Seconds that no schedule within the chain budget can beat.
+  /// Seconds that no schedule of the chain within its budget can beat.
   double bound = 0;
   /// The command at which most bytes are alive, by name.
   std::string peak;
@@ -57,6 +60,22 @@ struct LiveCurve {
   std::string peak;           ///< name of the command with most bytes
 };
 
+/// The proposals for one way to cut the program, by chain budget. Whole layers
+/// can keep what lies between two blocks and drop the cut; single blocks can be
+/// repeated one by one. Which is better depends on the budget.
+struct Ladder {
+  StageCut cut;
+  StageMenus menus;
+  int64_t lowest = 0, highest = 0; ///< chain budgets of the first and last rung
+  int64_t rungCount = kRungs;
+  double keepAllSeconds = 0; ///< of the chain
+  std::map<int64_t, Proposal> rungs;
+
+  int64_t budget(int64_t index) const {
+    return lowest + (highest - lowest) * index / rungCount;
+  }
+};
+
 class MemoryPlanner {
 public:
   MemoryPlanner(ModuleOp module, const Machine &machine,
@@ -67,32 +86,29 @@ public:
 private:
   ProgramOp trainProgram(ModuleOp of);
   Status measure(Proposal &proposal, LiveCurve *liveCurve = nullptr);
-  void calibrate(const LiveCurve &curve);
-  Status propose(int64_t chainBytes, const ChainOptions &effort,
-                 Proposal &proposal);
-  int64_t chainBudget(int64_t index) const {
-    return lowest + (highest - lowest) * index / rungCount;
-  }
-  Result<const Proposal *> rung(int64_t index);
+  Status addLadder(StageCut cut, const LiveCurve &curve);
+  Status propose(const Ladder &ladder, int64_t chainBytes,
+                 const ChainOptions &effort, Proposal &proposal);
+  Result<const Proposal *> rung(Ladder &ladder, int64_t index);
   Status priceNamed();
-  Status searchRungs(int64_t &low, int64_t &extra);
+  Status searchRungs(Ladder &ladder, int64_t &low, int64_t &extra);
+  Status climb(Ladder &ladder);
+  double boundOf(const Ladder &ladder);
   Status choose(const Proposal *&best);
-  Status refuse(const Proposal &smallest);
+  Status refuse();
   ArrayAttr describe(const StageChain &stages,
                      const RecomputeSchedule &schedule);
   void apply(const Proposal &proposal);
+  void forEachProposal(llvm::function_ref<void(const Proposal &)> visit);
 
   ModuleOp module;
   const Machine &machine;
   const MemoryRequest &request;
-  StageMenus menus;
-  int64_t lowest = 0, highest = 0; ///< chain budgets of the first and last rung
-  int64_t ops = 0;                 ///< of the training program
-  int64_t rungCount = kRungs;
-  double plainSeconds = 0; ///< of the chain that keeps everything
-  std::map<int64_t, Proposal> rungs;
-  std::list<Proposal> others; ///< besides the rungs
+  int64_t ops = 0; ///< of the training program
+  std::list<Ladder> ladders;
+  std::list<Proposal> others; ///< besides rungs
   Proposal plain;
+  double unplannedSeconds = 0;
 };
 
 } // namespace
@@ -141,19 +157,20 @@ static LiveCurve followProgram(rt::ProgramOp program) {
     if (heavy)
       curve.heavy.push_back(static_cast<int64_t>(i));
   }
-  if (!curve.live.empty())
-    curve.peak =
-        getLocationName(
-            commands[llvm::max_element(curve.live) - curve.live.begin()]
-                ->getLoc())
-            .str();
+  if (!curve.live.empty()) {
+    Operation *peak =
+        commands[llvm::max_element(curve.live) - curve.live.begin()];
+    StringRef name = getLocationName(peak->getLoc());
+    curve.peak = (name.empty() ? peak->getName().stripDialect() : name).str();
+  }
   return curve;
 }
 
 /// Schedules a copy of the module.
 Status MemoryPlanner::measure(Proposal &proposal, LiveCurve *liveCurve) {
   OwningOpRef<ModuleOp> copy = cast<ModuleOp>(module->clone());
-  applyRecompute(StageChain(trainProgram(*copy)), proposal.schedule);
+  applyRecompute(StageChain(trainProgram(*copy), proposal.cut),
+                 proposal.schedule);
   PassManager passes(module.getContext());
   passes.enableVerifier(false);
   DispatchOptions dispatch;
@@ -178,7 +195,7 @@ Status MemoryPlanner::measure(Proposal &proposal, LiveCurve *liveCurve) {
 
 /// Tells the chain what the schedule that keeps everything really has alive in
 /// each stage. Heavy ops mark the stages' places in it.
-void MemoryPlanner::calibrate(const LiveCurve &curve) {
+static void calibrate(StageMenus &menus, const LiveCurve &curve) {
   int32_t stages = menus.chain.size();
   auto total = static_cast<int64_t>(curve.heavy.size());
   if (total != std::accumulate(menus.forwardHeavy.begin(),
@@ -205,11 +222,44 @@ void MemoryPlanner::calibrate(const LiveCurve &curve) {
   menus.calibrate(forward, backward);
 }
 
-Result<const Proposal *> MemoryPlanner::rung(int64_t index) {
-  auto [it, isNew] = rungs.insert({index, {}});
+Status MemoryPlanner::addLadder(StageCut cut, const LiveCurve &curve) {
+  StageChain stages(trainProgram(module), cut);
+  if (!ladders.empty() &&
+      stages.size() + 1 == ladders.front().menus.chain.size())
+    return Status(); // the same chain
+  Ladder &ladder = ladders.emplace_back();
+  ladder.cut = cut;
+  ladder.menus = buildStageMenus(stages, machine);
+  calibrate(ladder.menus, curve);
+  ChainCost all = simulate(ladder.menus.chain, ladder.menus.keepAll());
+  if (!all.ok())
+    return Status::error("internal error: " + all.error);
+  ladder.keepAllSeconds = all.time;
+  ladder.highest = all.peak;
+  ladder.lowest =
+      std::min(all.peak, smallestFeasibleBudget(ladder.menus.chain).bytes);
+  if (ops > kTinyOps && ops <= kSmallOps)
+    ladder.rungCount = kRungs / 2;
+  return Status();
+}
+
+Status MemoryPlanner::propose(const Ladder &ladder, int64_t chainBytes,
+                              const ChainOptions &effort, Proposal &proposal) {
+  auto plan = solveChain(ladder.menus.chain, chainBytes, effort);
+  if (!plan)
+    return Status::error("internal error: the chain has no schedule within " +
+                         formatBytes(chainBytes));
+  proposal.cut = ladder.cut;
+  proposal.schedule = ladder.menus.scheduleOf(plan->ops);
+  proposal.bound =
+      plain.seconds + std::max(0.0, plan->bound - ladder.keepAllSeconds);
+  return measure(proposal);
+}
+
+Result<const Proposal *> MemoryPlanner::rung(Ladder &ladder, int64_t index) {
+  auto [it, isNew] = ladder.rungs.insert({index, {}});
   if (!isNew)
     return &it->second;
-  int64_t budget = chainBudget(index);
   ChainOptions effort;
   if (ops > kTinyOps) {
     effort.maxSlots = 512;
@@ -217,25 +267,14 @@ Result<const Proposal *> MemoryPlanner::rung(int64_t index) {
     effort.tableEffort = 300'000'000;
     effort.moveEffort = 50'000'000;
   }
-  Proposal &proposal = it->second;
-  if (Status status = propose(budget, effort, proposal); !status.ok())
+  Status status = propose(ladder, ladder.budget(index), effort, it->second);
+  if (!status.ok())
     return status;
-  return &proposal;
-}
-
-Status MemoryPlanner::propose(int64_t chainBytes, const ChainOptions &effort,
-                              Proposal &proposal) {
-  auto plan = solveChain(menus.chain, chainBytes, effort);
-  if (!plan)
-    return Status::error("internal error: the chain has no schedule within " +
-                         formatBytes(chainBytes));
-  proposal.schedule = menus.scheduleOf(plan->ops);
-  proposal.bound = plain.seconds + std::max(0.0, plan->bound - plainSeconds);
-  return measure(proposal);
+  return &it->second;
 }
 
 /// Prices the policies that keep least. What repeating adds to a stage's memory
-/// is an estimate, and so is the ladder's foot.
+/// is an estimate, and so is a ladder's foot.
 Status MemoryPlanner::priceNamed() {
   StageChain stages(trainProgram(module));
   for (const char *name : {"full", "poor"}) {
@@ -251,23 +290,65 @@ Status MemoryPlanner::priceNamed() {
 /// Finds the highest rung that fits, `low`, or -1, and what the last rung
 /// looked at has on top of its chain budget: `extra`, which hardly depends on
 /// the rung and tells where to look next.
-Status MemoryPlanner::searchRungs(int64_t &low, int64_t &extra) {
-  int64_t high = rungCount + 1;
+Status MemoryPlanner::searchRungs(Ladder &ladder, int64_t &low,
+                                  int64_t &extra) {
+  int64_t high = ladder.rungCount + 1;
   low = -1;
-  extra = plain.height - highest;
+  extra = plain.height - ladder.highest;
   while (low + 1 < high) {
     int64_t guess = 0;
-    while (guess < rungCount &&
-           chainBudget(guess + 1) + extra <= request.budget)
+    while (guess < ladder.rungCount &&
+           ladder.budget(guess + 1) + extra <= request.budget)
       ++guess;
     guess = std::clamp(guess, low + 1, high - 1);
-    auto proposal = rung(guess);
+    auto proposal = rung(ladder, guess);
     if (!proposal.ok())
       return proposal.status();
-    extra = (*proposal)->height - chainBudget(guess);
+    extra = (*proposal)->height - ladder.budget(guess);
     ((*proposal)->height <= request.budget ? low : high) = guess;
   }
   return Status();
+}
+
+/// Prices what may be the best of a large program's ladder.
+Status MemoryPlanner::climb(Ladder &ladder) {
+  int64_t low, extra;
+  if (Status status = searchRungs(ladder, low, extra); !status.ok())
+    return status;
+  // Once more, with all effort and every byte; a plan that turns out too high
+  // tells how much less to ask for.
+  int64_t asked = ladder.highest + 1;
+  for (int round = 0; low >= 0 && round < 3; ++round) {
+    int64_t ask =
+        std::clamp(request.budget - extra, ladder.budget(low), ladder.highest);
+    if (ask >= asked)
+      break;
+    asked = ask;
+    Proposal &careful = others.emplace_back();
+    if (Status status = propose(ladder, ask, ChainOptions(), careful);
+        !status.ok())
+      return status;
+    extra = careful.height - ask;
+    if (careful.height <= request.budget)
+      break;
+  }
+  return Status();
+}
+
+void MemoryPlanner::forEachProposal(
+    llvm::function_ref<void(const Proposal &)> visit) {
+  visit(plain);
+  for (Ladder &ladder : ladders)
+    for (auto &[index, proposal] : ladder.rungs)
+      visit(proposal);
+  llvm::for_each(others, visit);
+}
+
+/// Seconds that no schedule of the ladder's chain can beat.
+double MemoryPlanner::boundOf(const Ladder &ladder) {
+  double chain = relaxedTimeBound(
+      ladder.menus.chain, request.budget - plain.height + ladder.highest);
+  return plain.seconds + std::max(0.0, chain - ladder.keepAllSeconds);
 }
 
 /// The fastest proposal that fits, or nothing if none does.
@@ -277,58 +358,53 @@ Status MemoryPlanner::choose(const Proposal *&best) {
     best = &plain;
     return Status();
   }
-  if (ops <= kSmallOps) {
-    for (int64_t index = 0; index <= rungCount; ++index)
-      if (auto proposal = rung(index); !proposal.ok())
+  auto findBest = [&] {
+    forEachProposal([&](const Proposal &proposal) {
+      if (proposal.height <= request.budget &&
+          (!best || proposal.seconds < best->seconds))
+        best = &proposal;
+    });
+  };
+  for (Ladder &ladder : ladders) {
+    if (ops > kSmallOps) {
+      // Another cut is worth its time only if it can win something.
+      if (best && best->seconds <= kGoodEnough * boundOf(ladder))
+        continue;
+      if (Status status = climb(ladder); !status.ok())
+        return status;
+      findBest();
+      continue;
+    }
+    for (int64_t index = 0; index <= ladder.rungCount; ++index)
+      if (auto proposal = rung(ladder, index); !proposal.ok())
         return proposal.status();
+  }
+  findBest();
+  if (!best || ops <= kSmallOps) {
     if (Status status = priceNamed(); !status.ok())
       return status;
-  } else {
-    int64_t low, extra;
-    if (Status status = searchRungs(low, extra); !status.ok())
-      return status;
-    // Once more, with all effort and every byte; a plan that turns out too high
-    // tells how much less to ask for.
-    int64_t asked = highest + 1;
-    for (int round = 0; low >= 0 && round < 3; ++round) {
-      int64_t ask =
-          std::clamp(request.budget - extra, chainBudget(low), highest);
-      if (ask >= asked)
-        break;
-      asked = ask;
-      Proposal &careful = others.emplace_back();
-      if (Status status = propose(ask, ChainOptions(), careful); !status.ok())
-        return status;
-      extra = careful.height - ask;
-      if (careful.height <= request.budget)
-        break;
-    }
-    if (low < 0)
-      if (Status status = priceNamed(); !status.ok())
-        return status;
+    findBest();
   }
-  auto consider = [&](const Proposal &proposal) {
-    if (proposal.height <= request.budget &&
-        (!best || proposal.seconds < best->seconds))
-      best = &proposal;
-  };
-  for (auto &[index, proposal] : rungs)
-    consider(proposal);
-  llvm::for_each(others, consider);
   return Status();
 }
 
-Status MemoryPlanner::refuse(const Proposal &smallest) {
-  std::string message = "the plan does not fit: --memory-budget is " +
-                        formatBytes(request.budget) +
-                        " and the smallest feasible budget is " +
-                        formatBytes(smallest.height) + " (" +
-                        std::to_string(smallest.height) + " bytes)";
-  if (!smallest.peak.empty())
-    message += ", set by '" + smallest.peak + "'";
-  return Status(ExitCode::OverBudget,
-                message + "; raise the budget, or lower --batch or --seq, or "
-                          "split the batch with --microbatches=auto");
+Status MemoryPlanner::refuse() {
+  int64_t least = plain.height;
+  std::string peak = plain.peak;
+  forEachProposal([&](const Proposal &proposal) {
+    if (proposal.height >= least)
+      return;
+    least = proposal.height;
+    peak = proposal.peak;
+  });
+  return Status(
+      ExitCode::OverBudget,
+      "the plan does not fit: --memory-budget is " +
+          formatBytes(request.budget) +
+          " and the smallest feasible budget is " + formatBytes(least) + " (" +
+          std::to_string(least) + " bytes), set by '" + peak +
+          "'; raise the budget, or lower --batch or --seq, or split the batch "
+          "with --microbatches=auto");
 }
 
 /// What the schedule does with each stage, for reports.
@@ -336,10 +412,11 @@ ArrayAttr MemoryPlanner::describe(const StageChain &stages,
                                   const RecomputeSchedule &schedule) {
   Builder b(module.getContext());
   SmallVector<Attribute> choices;
-  for (auto [k, stage] : llvm::enumerate(stages.stages())) {
+  for (int64_t k = 0; k < stages.size(); ++k) {
+    const ForwardStage &stage = stages.stages()[k];
     const StageRun &first = schedule[k];
     int64_t runs = llvm::count_if(schedule, [&](const StageRun &run) {
-      return run.stage == int64_t(k) && run.kind != StageRun::Kind::Backward;
+      return run.stage == k && run.kind != StageRun::Kind::Backward;
     });
     SmallVector<Attribute> kept, repeated;
     for (auto [i, residual] : llvm::enumerate(stage.residuals)) {
@@ -363,7 +440,7 @@ ArrayAttr MemoryPlanner::describe(const StageChain &stages,
 
 void MemoryPlanner::apply(const Proposal &proposal) {
   Builder b(module.getContext());
-  StageChain stages(trainProgram(module));
+  StageChain stages(trainProgram(module), proposal.cut);
   ArrayAttr choices = describe(stages, proposal.schedule);
   applyRecompute(stages, proposal.schedule);
   auto number = [&](StringRef name, int64_t value) {
@@ -378,7 +455,7 @@ void MemoryPlanner::apply(const Proposal &proposal) {
                            number("predicted_peak_bytes", proposal.height),
                            real("predicted_step_ms", 1e3 * proposal.seconds),
                            real("lower_bound_ms", 1e3 * proposal.bound),
-                           real("unplanned_step_ms", 1e3 * plain.seconds),
+                           real("unplanned_step_ms", 1e3 * unplannedSeconds),
                            number("unplanned_peak_bytes", plain.height),
                            b.getNamedAttr("choices", choices)}));
 }
@@ -386,51 +463,30 @@ void MemoryPlanner::apply(const Proposal &proposal) {
 Status MemoryPlanner::run() {
   StageChain stages(trainProgram(module));
   plain.schedule = *namedSchedule("none", stages);
-  LiveCurve plainCurve;
-  if (Status status = measure(plain, &plainCurve); !status.ok())
+  LiveCurve curve;
+  if (Status status = measure(plain, &curve); !status.ok())
     return status;
-  plain.bound = plain.seconds;
-
-  if (!request.policy.empty() || stages.size() == 0) {
-    Proposal fixed;
-    auto schedule =
-        namedSchedule(request.policy.empty() ? "none" : request.policy, stages);
-    fixed.schedule = *schedule;
-    if (Status status = measure(fixed); !status.ok())
-      return status;
-    fixed.bound = plain.seconds;
-    if (fixed.height > request.budget)
-      return refuse(fixed);
-    apply(fixed);
-    return Status();
-  }
-
-  trainProgram(module).walk([&](Operation *) { ++ops; });
-  if (ops > kTinyOps && ops <= kSmallOps)
-    rungCount = kRungs / 2;
-  menus = buildStageMenus(stages, machine);
-  calibrate(plainCurve);
-  ChainCost all = simulate(menus.chain, menus.keepAll());
-  if (!all.ok())
-    return Status::error("internal error: " + all.error);
-  plainSeconds = all.time;
-  highest = all.peak;
-  lowest = std::min(highest, smallestFeasibleBudget(menus.chain).bytes);
+  plain.bound = unplannedSeconds = plain.seconds;
 
   const Proposal *best = nullptr;
-  if (Status status = choose(best); !status.ok())
-    return status;
-  if (!best) {
-    const Proposal *smallest = &plain;
-    auto consider = [&](const Proposal &proposal) {
-      if (proposal.height < smallest->height)
-        smallest = &proposal;
-    };
-    for (auto &[index, proposal] : rungs)
-      consider(proposal);
-    llvm::for_each(others, consider);
-    return refuse(*smallest);
+  if (!request.policy.empty()) {
+    // The policy is the only proposal.
+    plain.schedule = *namedSchedule(request.policy, stages);
+    if (Status status = measure(plain); !status.ok())
+      return status;
+    if (plain.height <= request.budget)
+      best = &plain;
+  } else {
+    trainProgram(module).walk([&](Operation *) { ++ops; });
+    if (stages.size() > 0)
+      for (StageCut cut : {StageCut::Layers, StageCut::Everywhere})
+        if (Status status = addLadder(cut, curve); !status.ok())
+          return status;
+    if (Status status = choose(best); !status.ok())
+      return status;
   }
+  if (!best)
+    return refuse();
   apply(*best);
   return Status();
 }

@@ -275,8 +275,8 @@ void MenuBuilder::addStage(int64_t index) {
     else
       choices.push_back(tensor);
   }
-  llvm::stable_sort(choices, [](const Residual &a, const Residual &b) {
-    return a.bytes > b.bytes;
+  llvm::sort(choices, [](const Residual &a, const Residual &b) {
+    return std::tie(b.bytes, a.mask) < std::tie(a.bytes, b.mask);
   });
   while (choices.size() > kMostChoices) {
     always |= choices.back().mask;
@@ -292,9 +292,9 @@ void MenuBuilder::addStage(int64_t index) {
         mask |= choice.mask;
     options.push_back({makeOption(index, mask), mask});
   }
-  llvm::stable_sort(options, [](const auto &a, const auto &b) {
-    return std::tie(a.first.saved, a.first.backward) <
-           std::tie(b.first.saved, b.first.backward);
+  llvm::sort(options, [](const auto &a, const auto &b) {
+    return std::tie(a.first.saved, a.first.backward, a.second) <
+           std::tie(b.first.saved, b.first.backward, b.second);
   });
   std::vector<std::pair<StageOption, uint64_t>> front;
   for (auto &option : options)

@@ -41,7 +41,7 @@ static PhaseOp findPhase(ProgramOp program) {
   return phase;
 }
 
-StageChain::StageChain(ProgramOp program) {
+StageChain::StageChain(ProgramOp program, StageCut cut) {
   PhaseOp phase = findPhase(program);
   if (!phase)
     return;
@@ -86,6 +86,9 @@ StageChain::StageChain(ProgramOp program) {
   } else {
     findCuts(forward, forward.size());
   }
+  if (cut == StageCut::Layers)
+    joinLayers();
+  numberStages();
   llvm::copy_if(forward, std::back_inserter(loss),
                 [&](Operation *op) { return stageOf(op) < 0; });
   findResiduals();
@@ -109,12 +112,13 @@ void StageChain::findCuts(ArrayRef<Operation *> forward, size_t lossBegin) {
   // piece in front of them.
   llvm::SmallSetVector<Value, 8> live;
   SmallVector<Operation *> piece;
-  for (auto [i, op] : llvm::enumerate(forward.take_front(lossBegin))) {
+  for (int64_t i = 0; i < static_cast<int64_t>(lossBegin); ++i) {
+    Operation *op = forward[i];
     piece.push_back(op);
     for (Value result : op->getResults())
-      if (lastForwardUse(result) > int64_t(i))
+      if (lastForwardUse(result) > i)
         live.insert(result);
-    live.remove_if([&](Value v) { return lastForwardUse(v) <= int64_t(i); });
+    live.remove_if([&](Value v) { return lastForwardUse(v) <= i; });
     if (live.size() != 1)
       continue;
     bool heavy = llvm::any_of(piece, isHeavyOp);
@@ -131,8 +135,27 @@ void StageChain::findCuts(ArrayRef<Operation *> forward, size_t lossBegin) {
     piece.clear();
   }
   // What is left behind the last cut computes the loss.
-  for (auto [k, stage] : llvm::enumerate(chain)) {
+  for (ForwardStage &stage : chain)
     stage.block = layerOf(stage.ops);
+}
+
+/// Makes one stage of neighbours in the same layer.
+void StageChain::joinLayers() {
+  std::vector<ForwardStage> joined;
+  for (ForwardStage &stage : chain) {
+    if (joined.empty() || stage.block.empty() ||
+        stage.block != joined.back().block) {
+      joined.push_back(std::move(stage));
+      continue;
+    }
+    llvm::append_range(joined.back().ops, stage.ops);
+    joined.back().output = stage.output;
+  }
+  chain = std::move(joined);
+}
+
+void StageChain::numberStages() {
+  for (auto [k, stage] : llvm::enumerate(chain)) {
     for (Operation *op : stage.ops)
       stageOfOp[op] = k;
     if (stage.input)

@@ -48,11 +48,17 @@ struct ForwardStage {
   std::string block;
 };
 
+/// Where a chain is cut.
+enum class StageCut {
+  Everywhere, ///< wherever one activation carries everything
+  Layers,     ///< only between layers
+};
+
 class StageChain {
 public:
   /// Of a program of kind train, step level or planned. The chain has no
   /// stages if the program has no backward pass or no cut.
-  explicit StageChain(ProgramOp program);
+  explicit StageChain(ProgramOp program, StageCut cut = StageCut::Everywhere);
 
   llvm::ArrayRef<ForwardStage> stages() const { return chain; }
   int64_t size() const { return static_cast<int64_t>(chain.size()); }
@@ -77,6 +83,8 @@ public:
 private:
   void findCuts(llvm::ArrayRef<mlir::Operation *> forward,
                 size_t lossBegin);
+  void joinLayers();
+  void numberStages();
   void findResiduals();
 
   std::vector<ForwardStage> chain;
