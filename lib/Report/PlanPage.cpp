@@ -52,6 +52,7 @@ td.name { overflow-wrap: anywhere; }
 i.key { display: inline-block; width: 11px; height: 11px; border-radius: 2px; margin-right: 6px; }
 .keys { font-size: 13px; color: var(--soft); display: flex; flex-wrap: wrap; gap: 4px 18px; }
 #at { min-height: 1.5em; font-size: 13px; }
+#timeline { margin-top: 12px; }
 svg { width: 100%; height: auto; display: block; }
 svg text { font: 11px system-ui, sans-serif; fill: var(--soft); }
 svg text.mark { fill: var(--text); }
@@ -157,7 +158,7 @@ static void writeTimeline(const PlanFigures &plan, llvm::raw_ostream &os) {
      << "</div>\n<p id=\"at\">Bytes alive at each of the " << plan.commands
      << " commands of @" << escapeHtml(plan.program);
   if (points.size() < moments.size())
-    os << ", as the most of every "
+    os << ", as the most of about every "
        << (moments.size() + points.size() - 1) / points.size();
   os << ". The dotted line is the peak; point at the picture for figures.</p>\n"
      << "<script type=\"application/json\" id=\"moments\">"
