@@ -449,15 +449,16 @@ void MemoryPlanner::apply(const Proposal &proposal) {
   auto real = [&](StringRef name, double value) {
     return b.getNamedAttr(name, b.getF64FloatAttr(value));
   };
-  module->setAttr(
-      "kiln.plan",
-      b.getDictionaryAttr({number("budget", request.budget),
-                           number("predicted_peak_bytes", proposal.height),
-                           real("predicted_step_ms", 1e3 * proposal.seconds),
-                           real("lower_bound_ms", 1e3 * proposal.bound),
-                           real("unplanned_step_ms", 1e3 * unplannedSeconds),
-                           number("unplanned_peak_bytes", plain.height),
-                           b.getNamedAttr("choices", choices)}));
+  module->setAttr("kiln.plan",
+                  b.getDictionaryAttr(
+                      {number("budget", request.budget),
+                       number("predicted_peak_bytes", proposal.height),
+                       real("predicted_step_ms", 1e3 * proposal.seconds),
+                       real("lower_bound_ms",
+                            1e3 * std::min(proposal.bound, proposal.seconds)),
+                       real("unplanned_step_ms", 1e3 * unplannedSeconds),
+                       number("unplanned_peak_bytes", plain.height),
+                       b.getNamedAttr("choices", choices)}));
 }
 
 Status MemoryPlanner::run() {
