@@ -47,6 +47,8 @@ public:
   Status run();
   /// Plans alone; writes nothing. Predicted seconds of a step.
   Result<double> predictSeconds();
+  /// After a budget was refused: the smallest that would not be.
+  int64_t smallestBudget() const { return leastBudget; }
 
 private:
   static DialectRegistry makeRegistry();
@@ -69,7 +71,8 @@ private:
   std::string diagnostics;
   std::optional<Machine> machine; ///< the figures that plans are priced with
   std::string precision;          ///< of the states: fp32 or fp64
-  double dropout = 0;             ///< the largest probability in the model
+  int64_t leastBudget = 0;
+  double dropout = 0; ///< the largest probability in the model
 };
 
 } // namespace
@@ -266,9 +269,10 @@ Status Compilation::runLevels() {
     request.budget = options.memoryBudget;
     if (options.recompute != "optimal")
       request.policy = options.recompute;
+    request.countIsFree = options.autoMicrobatches;
     request.maxThreads = options.maxThreads;
     request.fuse = options.fuse;
-    status = planMemory(*module, *machine, request);
+    status = planMemory(*module, *machine, request, leastBudget);
     if (!status.ok())
       return status;
   }
@@ -531,15 +535,20 @@ static Status chooseMicrobatches(CompileOptions &options) {
     trial.memoryBudget = std::numeric_limits<int64_t>::max();
   std::optional<double> best;
   Status refusal;
+  int64_t least = std::numeric_limits<int64_t>::max();
   for (int64_t count = 1; count <= *options.batch; ++count) {
     if (*options.batch % count)
       continue;
     trial.microbatches = count;
-    auto seconds = Compilation(trial).predictSeconds();
+    Compilation compilation(trial);
+    auto seconds = compilation.predictSeconds();
     if (!seconds.ok()) {
       if (seconds.status().code() != ExitCode::OverBudget)
         return seconds.status();
-      refusal = seconds.status();
+      if (compilation.smallestBudget() < least) {
+        least = compilation.smallestBudget();
+        refusal = seconds.status();
+      }
       continue;
     }
     if (!best || *seconds < *best) {

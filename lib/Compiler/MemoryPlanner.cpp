@@ -36,6 +36,8 @@ static constexpr int64_t kRungs = 96;
 /// Programs of up to this many ops are small: their whole ladder is priced,
 /// with all effort or, beyond kTinyOps, with half the rungs and less effort.
 static constexpr int64_t kSmallOps = 1600, kTinyOps = 500;
+/// Stages up to which keeping nothing at all is worth a try.
+static constexpr int64_t kMostPoorStages = 128;
 /// A plan this close to a bound is not improved on.
 static constexpr double kGoodEnough = 1.005;
 
@@ -82,6 +84,8 @@ public:
                 const MemoryRequest &request)
       : module(module), machine(machine), request(request) {}
   Status run();
+  /// After a refusal: the smallest feasible budget.
+  int64_t least() const { return leastBytes; }
 
 private:
   ProgramOp trainProgram(ModuleOp of);
@@ -109,6 +113,8 @@ private:
   std::list<Proposal> others; ///< besides rungs
   Proposal plain;
   double unplannedSeconds = 0;
+  int64_t unplannedHeight = 0;
+  int64_t leastBytes = 0;
 };
 
 } // namespace
@@ -231,6 +237,11 @@ Status MemoryPlanner::addLadder(StageCut cut, const LiveCurve &curve) {
   ladder.cut = cut;
   ladder.menus = buildStageMenus(stages, machine);
   calibrate(ladder.menus, curve);
+  // A chain that the planner cannot solve is left to the named policies.
+  if (!verifyChain(ladder.menus.chain).empty()) {
+    ladders.pop_back();
+    return Status();
+  }
   ChainCost all = simulate(ladder.menus.chain, ladder.menus.keepAll());
   if (!all.ok())
     return Status::error("internal error: " + all.error);
@@ -277,7 +288,9 @@ Result<const Proposal *> MemoryPlanner::rung(Ladder &ladder, int64_t index) {
 /// is an estimate, and so is a ladder's foot.
 Status MemoryPlanner::priceNamed() {
   StageChain stages(trainProgram(module));
-  for (const char *name : {"full", "poor"}) {
+  for (StringRef name : {"full", "poor"}) {
+    if (name == "poor" && stages.size() > kMostPoorStages)
+      continue; // its program grows with the square
     Proposal &proposal = others.emplace_back();
     proposal.schedule = *namedSchedule(name, stages);
     proposal.bound = plain.seconds;
@@ -397,14 +410,22 @@ Status MemoryPlanner::refuse() {
     least = proposal.height;
     peak = proposal.peak;
   });
-  return Status(
-      ExitCode::OverBudget,
-      "the plan does not fit: --memory-budget is " +
-          formatBytes(request.budget) +
-          " and the smallest feasible budget is " + formatBytes(least) + " (" +
-          std::to_string(least) + " bytes), set by '" + peak +
-          "'; raise the budget, or lower --batch or --seq, or split the batch "
-          "with --microbatches=auto");
+  std::string policy, hint = "raise the budget, ";
+  if (!request.policy.empty()) {
+    policy = " with --recompute=" + request.policy;
+    hint += "leave --recompute to the planner, ";
+  }
+  hint += "lower --batch or --seq";
+  if (!request.countIsFree)
+    hint += ", or split the batch with --microbatches=auto";
+  leastBytes = least;
+  return Status(ExitCode::OverBudget,
+                "the plan does not fit: --memory-budget is " +
+                    formatBytes(request.budget) + " (" +
+                    std::to_string(request.budget) +
+                    " bytes) and the smallest feasible budget" + policy +
+                    " is " + formatBytes(least) + " (" + std::to_string(least) +
+                    " bytes), set by '" + peak + "'; " + hint);
 }
 
 /// What the schedule does with each stage, for reports.
@@ -457,7 +478,7 @@ void MemoryPlanner::apply(const Proposal &proposal) {
                        real("lower_bound_ms",
                             1e3 * std::min(proposal.bound, proposal.seconds)),
                        real("unplanned_step_ms", 1e3 * unplannedSeconds),
-                       number("unplanned_peak_bytes", plain.height),
+                       number("unplanned_peak_bytes", unplannedHeight),
                        b.getNamedAttr("choices", choices)}));
 }
 
@@ -468,6 +489,7 @@ Status MemoryPlanner::run() {
   if (Status status = measure(plain, &curve); !status.ok())
     return status;
   plain.bound = unplannedSeconds = plain.seconds;
+  unplannedHeight = plain.height;
 
   const Proposal *best = nullptr;
   if (!request.policy.empty()) {
@@ -493,6 +515,9 @@ Status MemoryPlanner::run() {
 }
 
 Status kiln::planMemory(ModuleOp module, const Machine &machine,
-                        const MemoryRequest &request) {
-  return MemoryPlanner(module, machine, request).run();
+                        const MemoryRequest &request, int64_t &least) {
+  MemoryPlanner planner(module, machine, request);
+  Status status = planner.run();
+  least = planner.least();
+  return status;
 }

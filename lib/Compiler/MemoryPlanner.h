@@ -28,15 +28,18 @@ struct MemoryRequest {
   int64_t budget = 0; ///< bytes of the arena, states included
   /// A named policy that was chosen by hand; empty: the planner chooses.
   std::string policy;
+  /// The number of micro-batches is not fixed: another one may be tried.
+  bool countIsFree = false;
   int64_t maxThreads = 2;
   bool fuse = true;
 };
 
 /// Rewrites the training program of a module on the planned level and notes the
 /// prediction in the module's attribute `kiln.plan`. A budget that cannot be
-/// met gives exit code 4, with the smallest that can and what sets it.
+/// met gives exit code 4, with the smallest that can, which is `least` then, and
+/// what sets it.
 Status planMemory(mlir::ModuleOp module, const Machine &machine,
-                  const MemoryRequest &request);
+                  const MemoryRequest &request, int64_t &least);
 
 } // namespace kiln
 

@@ -259,8 +259,8 @@ std::string kiln::report::boundText(const PlanFigures &plan) {
   if (!gap || plan.budget <= 0)
     return "";
   if (*gap < 0.005)
-    return "at the lower bound";
-  return formatv("{0:f2} % above the lower bound of {1}", *gap,
+    return "at the estimated lower bound";
+  return formatv("{0:f2} % above the estimated lower bound of {1}", *gap,
                  timeText(plan.boundMs));
 }
 

@@ -60,7 +60,7 @@ TEST(PlanSummary, SaysWhatThePlanSays) {
   std::string text = planSummary(smallPlan());
   for (const char *line :
        {"arena: 5.00 KiB (5,120 bytes), budget 6.00 KiB (6,144 bytes)\n",
-        "step: 11.00 ms predicted, 10.00 % above the lower bound of 10.00 ms\n",
+        "step: 11.00 ms predicted, 10.00 % above the estimated lower bound of 10.00 ms\n",
         "against keeping everything (8.00 ms, 10.00 KiB): 37.5 % more time, "
         "50.0 % less memory\n",
         "  activations           3.00 KiB      3.00 KiB\n",
@@ -136,7 +136,7 @@ TEST(PlanPage, HasTheFigures) {
        {"arena: 5,120 bytes", "1.00 KiB left", "11.00 ms",
         "<b>+37.5 %</b><span>time; keeping everything: 8.00 ms<",
         "<b>-50.0 %</b><span>memory; keeping everything: 10.00 KiB<",
-        "10.00 % above the lower bound of 10.00 ms",
+        "10.00 % above the estimated lower bound of 10.00 ms",
         "[1,\"h.0.\\u003cb>\\\"&'\",1024,1024,0,0,3072,0,0,0,0,0]",
         "[2,\"apply\",1024,1024,0,1024,0,0,0,0,0,0]"})
     EXPECT_TRUE(text.contains(figure)) << figure;

@@ -9,8 +9,8 @@
 // is at most one version to read: the original if it was kept, or the latest
 // repetition. A backward op that reads a value without a version makes one: the
 // ops between it and the nearest versions are repeated right in front of the
-// reader, never earlier, and those of their results that the same stage's
-// backward pass reads later become versions too.
+// reader, never earlier, and those of their results that later backward ops
+// read become versions too.
 //
 //===----------------------------------------------------------------------===//
 
@@ -261,7 +261,9 @@ void Replayer::advance(int64_t stage, Operation *before) {
       make(current.input);
     // Directly in front of its backward run, a stage is repeated piece by
     // piece as the backward ops need it.
-    bool last = schedule[next + 1].kind == Kind::Backward;
+    bool last = next + 1 < schedule.size() &&
+                schedule[next + 1].kind == Kind::Backward &&
+                schedule[next + 1].stage == run.stage;
     if (run.saves() && !last) {
       SmallVector<Value> wanted;
       for (auto [i, residual] : llvm::enumerate(current.residuals))

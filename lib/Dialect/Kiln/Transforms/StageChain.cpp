@@ -71,7 +71,7 @@ StageChain::StageChain(ProgramOp program, StageCut cut) {
       fixed.insert(op.result_begin(), op.result_end());
     else
       forward.push_back(&op);
-    if (follows)
+    if (follows && !isHeavyOp(&op))
       fixedOps.insert(&op);
   }
   for (auto it = std::next(Block::iterator(phase)); it != block->end(); ++it)
@@ -121,7 +121,9 @@ void StageChain::findCuts(ArrayRef<Operation *> forward, size_t lossBegin) {
     live.remove_if([&](Value v) { return lastForwardUse(v) <= i; });
     if (live.size() != 1)
       continue;
-    bool heavy = llvm::any_of(piece, isHeavyOp);
+    // A side branch that ends here starts no stage either.
+    bool heavy = llvm::any_of(piece, isHeavyOp) &&
+                 (chain.empty() || live.front() != chain.back().output);
     if (!heavy && !chain.empty()) {
       llvm::append_range(chain.back().ops, piece);
     } else {

@@ -54,7 +54,7 @@ using RecomputeSchedule = std::vector<StageRun>;
 ///   full    keep the input of every stage: each is repeated once
 ///   blocks  keep the input of every layer
 ///   sqrt    keep the inputs of about sqrt(n) segments of stages (Chen et al.)
-///   poor    keep the program's input alone: n (n+1) / 2 forward runs in all
+///   poor    keep the program's input alone: n (n+1) / 2 more forward runs
 std::optional<RecomputeSchedule> namedSchedule(llvm::StringRef name,
                                                const StageChain &chain);
 

@@ -77,7 +77,7 @@ public:
   /// The stage that computes the results of `op`, or -1.
   int64_t stageOf(mlir::Operation *op) const;
 
-  /// True for an op that computes a fixed value.
+  /// True for an op that computes a fixed value and is cheap to repeat.
   bool isFixed(mlir::Operation *op) const { return fixedOps.contains(op); }
 
 private:
