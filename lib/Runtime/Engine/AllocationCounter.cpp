@@ -16,13 +16,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#if defined(__has_feature)
-#define KILN_HAS_FEATURE(x) __has_feature(x)
-#else
-#define KILN_HAS_FEATURE(x) 0
-#endif
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) ||           \
-    KILN_HAS_FEATURE(address_sanitizer) || KILN_HAS_FEATURE(thread_sanitizer)
+#if !KILN_COUNTS_ALLOCATIONS
 
 namespace kiln {
 std::optional<AllocationCounts> allocationCounts() { return std::nullopt; }

@@ -19,6 +19,19 @@
 
 #include <optional>
 
+/// 1 when this build counts allocations: when no sanitizer brings an allocator.
+#if defined(__has_feature)
+#define KILN_HAS_FEATURE(x) __has_feature(x)
+#else
+#define KILN_HAS_FEATURE(x) 0
+#endif
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) ||           \
+    KILN_HAS_FEATURE(address_sanitizer) || KILN_HAS_FEATURE(thread_sanitizer)
+#define KILN_COUNTS_ALLOCATIONS 0
+#else
+#define KILN_COUNTS_ALLOCATIONS 1
+#endif
+
 namespace kiln {
 
 /// Nothing when this build does not count.

@@ -21,8 +21,13 @@ namespace {
 class AllocationCounterTest : public testing::Test {
 protected:
   void SetUp() override {
-    if (!allocationCounts())
-      GTEST_SKIP() << "a sanitizer brings its own allocator";
+#if KILN_COUNTS_ALLOCATIONS
+    ASSERT_TRUE(allocationCounts()) << "this build has no sanitizer, so that "
+                                       "every allocator call must be counted";
+#else
+    ASSERT_FALSE(allocationCounts());
+    GTEST_SKIP() << "a sanitizer brings its own allocator";
+#endif
   }
 };
 

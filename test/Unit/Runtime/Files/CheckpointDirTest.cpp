@@ -11,6 +11,8 @@
 
 #include "kiln/Runtime/Files/CheckpointDir.h"
 #include "TestFiles.h"
+#include <cerrno>
+#include <cstring>
 #include <sys/mount.h>
 #include <unistd.h>
 
@@ -273,8 +275,11 @@ TEST(CheckpointDir, ChecksFreeSpace) {
 // A real full disk, where this process may mount one.
 TEST(CheckpointDir, FullDisk) {
   TestDirectory temporary;
-  if (::mount("tmpfs", temporary.path().c_str(), "tmpfs", 0, "size=256k") != 0)
+  if (::mount("tmpfs", temporary.path().c_str(), "tmpfs", 0, "size=256k") !=
+      0) {
+    ASSERT_EQ(errno, EPERM) << std::strerror(errno);
     GTEST_SKIP() << "mounting is not permitted";
+  }
   {
     CheckpointDir directory = open(temporary.path());
     expectOk(save(directory, 1));
