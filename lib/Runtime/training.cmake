@@ -35,7 +35,11 @@ add_library(KilnEngine OBJECT
   Engine/AllocationCounter.cpp
   Engine/Arena.cpp
   Engine/CommandEngine.cpp
+  Engine/CommandReader.cpp
   Engine/CommandTable.cpp
+  Engine/Copier.cpp
+  Engine/CopyEngine.cpp
+  Engine/CopyOrder.cpp
   Engine/CpuFeatures.cpp
   Engine/DescriptionParser.cpp
   Engine/DescriptionReader.cpp

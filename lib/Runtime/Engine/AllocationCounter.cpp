@@ -20,7 +20,7 @@
 
 namespace kiln {
 std::optional<AllocationCounts> allocationCounts() { return std::nullopt; }
-int64_t residentMappedBytes(const void *) { return 0; }
+int64_t residentMappedBytes(std::initializer_list<const void *>) { return 0; }
 } // namespace kiln
 
 #else
@@ -135,12 +135,18 @@ std::optional<AllocationCounts> allocationCounts() {
   return counts;
 }
 
-int64_t residentMappedBytes(const void *excluded) {
+int64_t residentMappedBytes(std::initializer_list<const void *> excluded) {
   int64_t pageBytes = sysconf(_SC_PAGESIZE);
   int64_t resident = 0;
   for (Mapping &mapping : mappings) {
     auto *begin = static_cast<char *>(mapping.address.load());
-    if (!begin || (begin <= excluded && excluded < begin + mapping.bytes))
+    bool counts =
+        begin && std::none_of(excluded.begin(), excluded.end(),
+                              [&](const void *address) {
+                                return begin <= address &&
+                                       address < begin + mapping.bytes;
+                              });
+    if (!counts)
       continue;
     for (std::size_t done = 0; done < mapping.bytes;) {
       unsigned char present[1024];

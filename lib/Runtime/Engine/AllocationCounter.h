@@ -17,6 +17,7 @@
 
 #include "kiln/Runtime/Engine/Engine.h"
 
+#include <initializer_list>
 #include <optional>
 
 /// 1 when this build counts allocations: when no sanitizer brings an allocator.
@@ -37,9 +38,9 @@ namespace kiln {
 /// Nothing when this build does not count.
 std::optional<AllocationCounts> allocationCounts();
 
-/// Resident bytes of the mappings that exist, `excluded` not among them: the
-/// pools of libraries.
-int64_t residentMappedBytes(const void *excluded);
+/// Resident bytes of the mappings that exist, those that hold an `excluded`
+/// address not among them: the pools of libraries.
+int64_t residentMappedBytes(std::initializer_list<const void *> excluded);
 
 } // namespace kiln
 

@@ -54,6 +54,8 @@ Status Arena::map(int64_t bytes) {
 }
 
 int64_t Arena::residentBytes() const {
+  if (!data_)
+    return 0;
   int64_t pageBytes = sysconf(_SC_PAGESIZE);
   int64_t pages = (bytes_ + marginBytes) / pageBytes;
   int64_t resident = 0;

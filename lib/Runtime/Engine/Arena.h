@@ -5,15 +5,18 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// One mapping that holds all planned memory. Pages cost nothing until they are
-// touched. Behind the planned bytes lies a margin that no program touches,
-// where the memory check can see writes beyond the end.
+// A mapping that holds planned memory: that of the device or, where a program
+// keeps something on the host, that of the host. On a cpu both are alike. Pages
+// cost nothing until they are touched. Behind the planned bytes lies a margin
+// that no program touches, where the memory check can see writes beyond the
+// end.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef KILN_LIB_RUNTIME_ENGINE_ARENA_H
 #define KILN_LIB_RUNTIME_ENGINE_ARENA_H
 
+#include "kiln/Runtime/Engine/Program.h"
 #include "kiln/Runtime/Status.h"
 
 #include <cstdint>
@@ -43,6 +46,22 @@ private:
   char *data_ = nullptr;
   int64_t bytes_ = 0;
 };
+
+/// Where the bytes of a program are.
+struct Arenas {
+  Arena device;
+  Arena host; ///< Not mapped where nothing lives on the host.
+
+  Arena &of(ArenaKind kind) { return kind == ArenaKind::Host ? host : device; }
+  const Arena &of(ArenaKind kind) const {
+    return kind == ArenaKind::Host ? host : device;
+  }
+  char *at(const Place &place) const {
+    return of(place.arena).data() + place.offset;
+  }
+};
+
+inline constexpr ArenaKind arenaKinds[] = {ArenaKind::Device, ArenaKind::Host};
 
 } // namespace kiln
 

@@ -10,6 +10,7 @@
 #include "AllocationCounter.h"
 #include "Arena.h"
 #include "CommandTable.h"
+#include "CopyEngine.h"
 #include "CpuFeatures.h"
 #include "Gemm.h"
 #include "OpTrace.h"
@@ -18,7 +19,6 @@
 #include "kiln/Runtime/Engine/Program.h"
 
 #include <algorithm>
-#include <chrono>
 #include <malloc.h>
 #include <sched.h>
 
@@ -40,13 +40,13 @@ public:
   std::string libraryName() const override { return blasName(); }
 
   char *stateData(size_t state) override {
-    return arena_.data() + file_.stateOffsets[state];
+    return arenas_.at(file_.statePlaces[state]);
   }
   char *inputData(size_t program, size_t input) override {
-    return arena_.data() + file_.programs[program].inputOffsets[input];
+    return arenas_.at({file_.programs[program].inputOffsets[input]});
   }
   char *outputData(size_t program, size_t output) override {
-    return arena_.data() + file_.programs[program].outputOffsets[output];
+    return arenas_.at({file_.programs[program].outputOffsets[output]});
   }
 
   Status run(size_t program) override;
@@ -54,7 +54,7 @@ public:
   Status
   runObserved(size_t program,
               const std::function<void(const OpResult &)> &observe) override {
-    observeOps(file_.programs[program], arena_, tables_[program], observe);
+    observeOps(file_.programs[program], arenas_, tables_[program], observe);
     return Status();
   }
   void forEachPart(
@@ -64,6 +64,9 @@ public:
         count, [&](int64_t begin, int64_t end, int) { body(begin, end); });
   }
   MemoryFacts memory() const override;
+  std::optional<CopyCounts> copies(size_t program) const override {
+    return copyCounts_.empty() ? std::nullopt : copyCounts_[program];
+  }
   std::optional<AllocationCounts> allocations() const override {
     return allocationCounts();
   }
@@ -71,37 +74,43 @@ public:
                    std::vector<MemoryCheckLine> &lines) override;
   Status traceOps(const std::function<Status(size_t)> &prepare,
                   const std::string &path) override {
-    return kiln::traceOps(file_, arena_, tables_, prepare, path);
+    return kiln::traceOps(file_, arenas_, tables_, prepare, path);
   }
 
 private:
+  /// Keeps the counts of a run that has just ended.
+  void countCopies(size_t program);
+
   ProgramFile file_;
   const void *const *kernels_;
-  Arena arena_;
+  Arenas arenas_;
   std::optional<ThreadTeam> team_;
-  std::vector<CommandTable> tables_; ///< As Description::programs.
+  std::unique_ptr<CopyEngine> copyEngine_; ///< Null: no program copies.
+  // As Description::programs.
+  std::vector<CommandTable> tables_;
+  std::vector<std::optional<CopyCounts>> copyCounts_;
 };
 
 /// Records a bar for every command.
 class TraceObserver final : public CommandTable::Observer {
 public:
   TraceObserver(const Program &program, std::vector<TraceEvent> &events)
-      : program_(program), events_(events), start_(Clock::now()) {}
+      : program_(program), events_(events), start_(monotonicNanoseconds()) {}
 
   void before(size_t command, int64_t iteration) override {
-    before_ = microseconds();
+    before_ = microseconds(monotonicNanoseconds());
   }
   void after(size_t index, int64_t iteration) override;
+  /// Adds bars of their own for the copies of a run that has ended.
+  void addCopies(const TimedCopier &copies);
 
 private:
-  using Clock = std::chrono::steady_clock;
-  double microseconds() const {
-    return std::chrono::duration<double, std::micro>(Clock::now() - start_)
-        .count();
+  double microseconds(int64_t time) const {
+    return double(time - start_) * 1e-3;
   }
   const Program &program_;
   std::vector<TraceEvent> &events_;
-  Clock::time_point start_;
+  int64_t start_;
   double before_ = 0;
 };
 
@@ -115,7 +124,7 @@ void TraceObserver::after(size_t index, int64_t iteration) {
   event.name = command.name;
   event.category = commandKindName(command.kind);
   event.startUs = before_;
-  event.durationUs = microseconds() - before_;
+  event.durationUs = microseconds(monotonicNanoseconds()) - before_;
   event.flops = command.flops;
   event.bytes = command.bytes;
   for (const Slot &slot : program_.slots) {
@@ -132,6 +141,22 @@ void TraceObserver::after(size_t index, int64_t iteration) {
   events_.push_back(std::move(event));
 }
 
+void TraceObserver::addCopies(const TimedCopier &copies) {
+  for (const TimedCopier::Entry &entry : copies.entries()) {
+    const Command &command = program_.commands[entry.command];
+    TraceEvent event;
+    event.name = command.name;
+    event.category = "copy";
+    event.track = entry.direction == CopyDirection::Out
+                      ? TraceEvent::Track::CopiesOut
+                      : TraceEvent::Track::CopiesIn;
+    event.startUs = microseconds(entry.timing.begin);
+    event.durationUs = microseconds(entry.timing.end) - event.startUs;
+    event.bytes = command.size;
+    events_.push_back(std::move(event));
+  }
+}
+
 static int availableProcessors() {
   cpu_set_t set;
   if (sched_getaffinity(0, sizeof(set), &set) != 0)
@@ -146,42 +171,69 @@ Status CommandEngine::start(int threads) {
     return status;
   if (threads == 0)
     threads = std::min(description.build.maxThreads, availableProcessors());
-  status = arena_.map(file_.arenaBytes);
+  status = arenas_.device.map(file_.arenaBytes);
+  if (status.ok() && file_.hostArenaBytes > 0)
+    status = arenas_.host.map(file_.hostArenaBytes);
   if (!status.ok())
     return status;
   team_.emplace(threads);
   prepareBlas(*team_);
   tables_.reserve(file_.programs.size());
-  for (const Program &program : file_.programs)
-    tables_.emplace_back(program, arena_.data(), *team_, kernels_);
+  int64_t copies = 0;
+  for (const Program &program : file_.programs) {
+    tables_.emplace_back(
+        program,
+        CommandTable::Bases{arenas_.device.data(), arenas_.host.data()}, *team_,
+        kernels_);
+    copies = std::max(copies, program.copies);
+  }
+  copyCounts_.resize(file_.programs.size());
+  if (copies > 0)
+    copyEngine_ = std::make_unique<CopyEngine>(description.link, copies);
   return Status();
 }
 
 Status CommandEngine::run(size_t program) {
   DenormalsFlushed flushed;
-  tables_[program].run(nullptr);
+  tables_[program].run(nullptr, copyEngine_.get());
+  countCopies(program);
   return Status();
+}
+
+void CommandEngine::countCopies(size_t program) {
+  if (copyEngine_ && file_.programs[program].copies > 0)
+    copyCounts_[program] = copyEngine_->counts();
 }
 
 Status CommandEngine::runTraced(size_t program,
                                 std::vector<TraceEvent> &events) {
   DenormalsFlushed flushed;
   TraceObserver observer(file_.programs[program], events);
-  tables_[program].run(&observer);
+  if (!copyEngine_) {
+    tables_[program].run(&observer);
+    return Status();
+  }
+  TimedCopier copier(*copyEngine_);
+  tables_[program].run(&observer, &copier);
+  observer.addCopies(copier);
+  countCopies(program);
   return Status();
 }
 
 MemoryFacts CommandEngine::memory() const {
   MemoryFacts facts;
   facts.arenaBytes = file_.arenaBytes;
-  facts.touchedArenaBytes = arena_.data() ? arena_.residentBytes() : 0;
-  facts.libraryBytes = residentMappedBytes(arena_.data());
+  facts.hostArenaBytes = file_.hostArenaBytes;
+  facts.touchedArenaBytes =
+      arenas_.device.residentBytes() + arenas_.host.residentBytes();
+  facts.libraryBytes =
+      residentMappedBytes({arenas_.device.data(), arenas_.host.data()});
   return facts;
 }
 
 Status CommandEngine::checkPlan(const std::function<Status(size_t)> &prepare,
                                 std::vector<MemoryCheckLine> &lines) {
-  PlanCheck check(file_, arena_, tables_, prepare, lines);
+  PlanCheck check(file_, arenas_, tables_, prepare, lines);
   return check.run();
 }
 

@@ -24,9 +24,9 @@ static bool isStrided(const LaunchItem &item) {
                      [](const Immediate &imm) { return imm.stride != 0; });
 }
 
-CommandTable::CommandTable(const Program &program, char *arena,
+CommandTable::CommandTable(const Program &program, const Bases &arenas,
                            ThreadTeam &team, const void *const *kernels)
-    : arena_(arena), team_(team) {
+    : arenas_(arenas), team_(team) {
   steps_.reserve(program.commands.size());
   for (const Command &command : program.commands) {
     Step step;
@@ -67,7 +67,10 @@ void CommandTable::resolve(const Step &step, int64_t iteration) {
   }
 }
 
-void CommandTable::run(Observer *observer) {
+void CommandTable::run(Observer *observer, Copier *chosen) {
+  SerialCopier serial(SerialCopier::When::Start);
+  Copier &copier = chosen ? *chosen : serial;
+  copier.begin();
   if (observer)
     observer->begin();
   std::size_t loopBegin = 0;
@@ -89,7 +92,8 @@ void CommandTable::run(Observer *observer) {
     default:
       if (observer)
         observer->before(i, iteration);
-      execute(step, iteration);
+      copier.between();
+      execute(i, iteration, copier);
       break;
     }
     if (observer)
@@ -97,7 +101,22 @@ void CommandTable::run(Observer *observer) {
   }
 }
 
-void CommandTable::execute(const Step &step, int64_t iteration) {
+void CommandTable::startCopy(std::size_t index, int64_t iteration,
+                             Copier &copier) {
+  const Command &command = *steps_[index].command;
+  CopyJob job;
+  job.from = at(command.from, iteration);
+  job.to = at(command.to, iteration);
+  job.bytes = command.size;
+  job.direction = copyDirection(command);
+  job.token = command.token;
+  job.command = index;
+  copier.start(job);
+}
+
+void CommandTable::execute(std::size_t index, int64_t iteration,
+                           Copier &copier) {
+  const Step &step = steps_[index];
   if (step.strided)
     resolve(step, iteration);
   switch (step.command->kind) {
@@ -110,6 +129,10 @@ void CommandTable::execute(const Step &step, int64_t iteration) {
     return fill(step, iteration);
   case Command::Kind::Copy:
     return copy(step, iteration);
+  case Command::Kind::CopyStart:
+    return startCopy(index, iteration, copier);
+  case Command::Kind::CopyWait:
+    return copier.wait(step.command->token);
   case Command::Kind::LoopBegin:
   case Command::Kind::LoopEnd:
     return;
@@ -121,7 +144,7 @@ void CommandTable::launch(const Step &step) {
   const Item *items = items_.data() + step.firstItem;
   const Item *itemsEnd = items + command.items.size();
   team_.forEachPart(step.chunks, [&](int64_t begin, int64_t end, int thread) {
-    char *scratch = arena_ + command.scratch.offset +
+    char *scratch = arenas_.device + command.scratch.offset +
                     command.scratch.bytesPerThread * thread;
     // The last item that begins at or before the part.
     const Item *item =
@@ -195,7 +218,7 @@ void CommandTable::gemm(const Step &step, int64_t iteration) {
     std::copy_n(immediates_.data() + item.firstImmediate,
                 command.items.front().immediates.size(), immediates + 2);
     step.kernel(args_.data() + item.firstArg, immediates, rowBegin, rowEnd,
-                arena_ + command.scratch.offset +
+                arenas_.device + command.scratch.offset +
                     command.scratch.bytesPerThread * thread);
   };
   team_.forEachPart(command.batch * tiles,

@@ -15,6 +15,7 @@
 #ifndef KILN_LIB_RUNTIME_ENGINE_COMMANDTABLE_H
 #define KILN_LIB_RUNTIME_ENGINE_COMMANDTABLE_H
 
+#include "Copier.h"
 #include "ThreadTeam.h"
 #include "kiln/Runtime/Engine/CommandEngine.h"
 #include "kiln/Runtime/Engine/Program.h"
@@ -37,12 +38,19 @@ public:
     virtual void after(std::size_t command, int64_t iteration) {}
   };
 
+  /// Where the arenas begin.
+  struct Bases {
+    char *device;
+    char *host = nullptr; ///< May be null when no reference is to it.
+  };
+
   /// `program` must outlive the table.
-  CommandTable(const Program &program, char *arena, ThreadTeam &team,
+  CommandTable(const Program &program, const Bases &arenas, ThreadTeam &team,
                const void *const *kernels);
 
-  /// Runs all commands; `observer` may be null.
-  void run(Observer *observer);
+  /// Runs all commands. `observer` may be null; so may `copier`, where copies
+  /// are done at their starts.
+  void run(Observer *observer, Copier *copier = nullptr);
 
 private:
   struct Item {
@@ -60,16 +68,18 @@ private:
   };
 
   void resolve(const Step &step, int64_t iteration);
-  void execute(const Step &step, int64_t iteration);
+  void execute(std::size_t index, int64_t iteration, Copier &copier);
+  void startCopy(std::size_t index, int64_t iteration, Copier &copier);
   void launch(const Step &step);
   void gemm(const Step &step, int64_t iteration);
   void fill(const Step &step, int64_t iteration);
   void copy(const Step &step, int64_t iteration);
   char *at(const Ref &ref, int64_t iteration) const {
-    return arena_ + ref.offset + ref.stride * iteration;
+    char *base = ref.arena == ArenaKind::Host ? arenas_.host : arenas_.device;
+    return base + ref.offset + ref.stride * iteration;
   }
 
-  char *arena_;
+  Bases arenas_;
   ThreadTeam &team_;
   std::vector<Step> steps_;
   std::vector<Item> items_;

@@ -10,7 +10,7 @@
 #include "kiln/Runtime/Files/CheckedMath.h"
 #include "kiln/Runtime/Files/Messages.h"
 
-#include <array>
+#include <cmath>
 
 namespace kiln {
 
@@ -92,6 +92,19 @@ static void readTarget(const Node &node, TargetInfo &target) {
     target.machine = machine->text();
 }
 
+/// Bytes per second.
+static double readRate(const Node &node) {
+  double rate = node.real();
+  if (!node.failed() && !(std::isfinite(rate) && rate > 0))
+    node.fail("is not a positive finite number");
+  return rate;
+}
+
+static void readLink(const Node &node, LinkInfo &link) {
+  link.outBytesPerSecond = readRate(node.at("out_bytes_per_second"));
+  link.inBytesPerSecond = readRate(node.at("in_bytes_per_second"));
+}
+
 void readDescription(const Node &root, Description &description) {
   Node format = root.at("format");
   if (format.integer() != 1)
@@ -100,6 +113,8 @@ void readDescription(const Node &root, Description &description) {
   readModel(root.at("model"), description.model);
   readBuild(root.at("options"), description.build);
   readTarget(root.at("target"), description.target);
+  if (std::optional<Node> link = root.find("link"))
+    readLink(*link, description.link);
   if (std::optional<Node> plan = root.find("plan")) {
     if (!plan->json().is_object())
       plan->fail("is not an object");
@@ -135,6 +150,8 @@ static StateRole readRole(const Node &node) {
     return StateRole::Constant;
   if (role == "optimizer")
     return StateRole::Optimizer;
+  if (role == "mirror")
+    return StateRole::Mirror;
   node.fail("is " + inQuotes(role) + ", not a role");
   return StateRole::Parameter;
 }
@@ -149,12 +166,17 @@ StateInfo readState(const Node &node) {
   if (std::optional<Node> aliases = node.find("aliases"))
     for (std::size_t i = 0; i < aliases->size(); ++i)
       state.aliases.push_back(aliases->element(i).text());
-  if (state.role == StateRole::Optimizer) {
+  if (state.role == StateRole::Optimizer || state.role == StateRole::Mirror)
     state.of = node.at("of").text();
+  if (state.role == StateRole::Optimizer)
     state.slot = node.at("slot").text();
-  }
   if (std::optional<Node> trainable = node.find("trainable"))
     state.trainable = trainable->boolean();
+  if (state.role == StateRole::Mirror) {
+    if (std::optional<Node> init = node.find("init"))
+      init->fail("is given, but a mirror takes the values of its parameter");
+    return state;
+  }
   Node init = node.at("init");
   if (node.failed())
     return state;

@@ -35,8 +35,10 @@ static std::vector<Ref> writtenRefs(const Command &command) {
     break;
   case Command::Kind::Fill:
   case Command::Kind::Copy:
+  case Command::Kind::CopyStart:
     refs.push_back(command.to);
     break;
+  case Command::Kind::CopyWait:
   case Command::Kind::LoopBegin:
   case Command::Kind::LoopEnd:
     break;
@@ -46,8 +48,9 @@ static std::vector<Ref> writtenRefs(const Command &command) {
 
 /// Whether a reference of command `index` lies in `slot`.
 static bool liesIn(const Slot &slot, const Ref &ref, size_t index) {
-  return slot.first <= int64_t(index) && int64_t(index) <= slot.last &&
-         slot.offset <= ref.offset && ref.offset < slot.offset + slot.bytes;
+  return slot.arena == ref.arena && slot.first <= int64_t(index) &&
+         int64_t(index) <= slot.last && slot.offset <= ref.offset &&
+         ref.offset < slot.offset + slot.bytes;
 }
 
 /// The slots of a program that one command writes.
@@ -64,7 +67,7 @@ static std::vector<size_t> writtenSlots(const Program &program, size_t index) {
 
 /// Bytes of the trace of one program, about.
 static int64_t traceBytes(const ProgramFile &file, const Program &program) {
-  int64_t bytes = file.arenaBytes, iterations = 1;
+  int64_t bytes = file.arenaBytes + file.hostArenaBytes, iterations = 1;
   for (size_t i = 0; i < program.commands.size(); ++i) {
     if (program.commands[i].kind == Command::Kind::LoopBegin)
       iterations = program.commands[i].count;
@@ -86,8 +89,8 @@ namespace {
 
 class TraceWriter final : public CommandTable::Observer {
 public:
-  TraceWriter(const Program &program, const Arena &arena, OutputFile &out)
-      : program_(program), arena_(arena), out_(out) {}
+  TraceWriter(const Program &program, const Arenas &arenas, OutputFile &out)
+      : program_(program), arenas_(arenas), out_(out) {}
 
   void after(size_t command, int64_t iteration) override {
     if (program_.commands[command].kind == Command::Kind::LoopEnd)
@@ -99,7 +102,7 @@ public:
     for (size_t index : slots) {
       const Slot &slot = program_.slots[index];
       number(index);
-      bytes(arena_.data() + slot.offset, slot.bytes);
+      bytes(arenas_.at({slot.offset, slot.arena}), slot.bytes);
     }
   }
   void number(uint64_t value) { bytes(&value, sizeof(value)); }
@@ -111,7 +114,7 @@ public:
 
 private:
   const Program &program_;
-  const Arena &arena_;
+  const Arenas &arenas_;
   OutputFile &out_;
   Status status_;
 };
@@ -123,13 +126,13 @@ namespace {
 /// What commands write, worked out before the run.
 class OpWatcher final : public CommandTable::Observer {
 public:
-  OpWatcher(const Program &program, const Arena &arena,
+  OpWatcher(const Program &program, const Arenas &arenas,
             const std::function<void(const OpResult &)> &observe);
   void after(size_t command, int64_t iteration) override;
 
 private:
   const Program &program_;
-  const Arena &arena_;
+  const Arenas &arenas_;
   const std::function<void(const OpResult &)> &observe_;
   std::vector<std::vector<size_t>> slots_; ///< Per command.
   std::vector<bool> whole_;                ///< Per slot.
@@ -137,9 +140,9 @@ private:
 
 } // namespace
 
-OpWatcher::OpWatcher(const Program &program, const Arena &arena,
+OpWatcher::OpWatcher(const Program &program, const Arenas &arenas,
                      const std::function<void(const OpResult &)> &observe)
-    : program_(program), arena_(arena), observe_(observe),
+    : program_(program), arenas_(arenas), observe_(observe),
       whole_(program.slots.size(), true) {
   for (size_t i = 0; i < program.commands.size(); ++i) {
     slots_.push_back(writtenSlots(program, i));
@@ -158,19 +161,20 @@ void OpWatcher::after(size_t command, int64_t iteration) {
   for (size_t index : slots_[command]) {
     const Slot &slot = program_.slots[index];
     observe_({command, commandKindName(info.kind), info.name, iteration,
-              slot.name, arena_.data() + slot.offset, slot.bytes,
+              slot.name, arenas_.at({slot.offset, slot.arena}), slot.bytes,
               whole_[index]});
   }
 }
 
-void observeOps(const Program &program, const Arena &arena, CommandTable &table,
+void observeOps(const Program &program, const Arenas &arenas,
+                CommandTable &table,
                 const std::function<void(const OpResult &)> &observe) {
-  OpWatcher watcher(program, arena, observe);
+  OpWatcher watcher(program, arenas, observe);
   DenormalsFlushed flushed;
   table.run(&watcher);
 }
 
-Status traceOps(const ProgramFile &file, const Arena &arena,
+Status traceOps(const ProgramFile &file, const Arenas &arenas,
                 std::vector<CommandTable> &tables,
                 const std::function<Status(size_t)> &prepare,
                 const std::string &path) {
@@ -190,12 +194,13 @@ Status traceOps(const ProgramFile &file, const Arena &arena,
     status = prepare(i);
     if (!status.ok())
       return status;
-    TraceWriter writer(file.programs[i], arena, *out);
+    TraceWriter writer(file.programs[i], arenas, *out);
     const std::string &name = file.description.programs[i].name;
     writer.number(name.size());
     writer.bytes(name.data(), int64_t(name.size()));
-    writer.number(uint64_t(file.arenaBytes));
-    writer.bytes(arena.data(), file.arenaBytes);
+    writer.number(uint64_t(file.arenaBytes + file.hostArenaBytes));
+    writer.bytes(arenas.device.data(), file.arenaBytes);
+    writer.bytes(arenas.host.data(), file.hostArenaBytes);
     DenormalsFlushed flushed;
     tables[i].run(&writer);
     writer.number(UINT64_MAX);

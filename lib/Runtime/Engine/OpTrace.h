@@ -5,8 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// --check-ops: runs every program once and writes down the arena before it and,
-// after every command, the slots that the command wrote. `kiln-run
+// --check-ops: runs every program once and writes down the arenas before it
+// and, after every command, the slots that the command wrote. An asynchronous
+// copy is done at its start. `kiln-run
 // --check-trace` repeats the commands from that. The format is in
 // docs/check-ops.md. observeOps shows the same to a caller in this process.
 //
@@ -27,13 +28,14 @@ namespace kiln {
 
 /// Traces every program of `file` to `path`; `prepare(p)` restores the states
 /// and writes the inputs of program p.
-Status traceOps(const ProgramFile &file, const Arena &arena,
+Status traceOps(const ProgramFile &file, const Arenas &arenas,
                 std::vector<CommandTable> &tables,
                 const std::function<Status(size_t)> &prepare,
                 const std::string &path);
 
 /// Runs `program` and shows `observe` every buffer that a command wrote.
-void observeOps(const Program &program, const Arena &arena, CommandTable &table,
+void observeOps(const Program &program, const Arenas &arenas,
+                CommandTable &table,
                 const std::function<void(const OpResult &)> &observe);
 
 } // namespace kiln

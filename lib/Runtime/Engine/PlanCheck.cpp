@@ -33,53 +33,55 @@ void PlanCheck::report(size_t index, const std::string &check,
 }
 
 Status PlanCheck::runPainted(size_t index, unsigned char pattern,
-                             CommandTable::Observer *observer) {
-  std::memset(arena_.data() + file_.stateBytes, pattern,
-              size_t(arena_.bytes() - file_.stateBytes + Arena::marginBytes));
+                             CommandTable::Observer *observer,
+                             SerialCopier::When copies) {
+  for (ArenaKind kind : arenaKinds) {
+    Arena &arena = arenas_.of(kind);
+    int64_t states = file_.stateBytesOf(kind);
+    if (arena.data())
+      std::memset(arena.data() + states, pattern,
+                  size_t(arena.bytes() - states + Arena::marginBytes));
+  }
   Status status = prepare_(index);
   if (!status.ok())
     return status;
   DenormalsFlushed flushed;
-  tables_[index].run(observer);
+  SerialCopier copier(copies);
+  tables_[index].run(observer, &copier);
   return Status();
 }
 
 uint64_t PlanCheck::results(size_t index) const {
   uint64_t hash = 0;
-  auto add = [&](int64_t offset, int64_t bytes) {
-    hash = XXH3_64bits_withSeed(arena_.data() + offset, size_t(bytes), hash);
+  auto add = [&](const Place &place, int64_t bytes) {
+    hash = XXH3_64bits_withSeed(arenas_.at(place), size_t(bytes), hash);
   };
   const ProgramInfo &info = file_.description.programs[index];
   for (size_t i = 0; i < info.outputs.size(); ++i)
-    add(file_.programs[index].outputOffsets[i], info.outputs[i].bytes());
-  for (size_t i = 0; i < file_.stateOffsets.size(); ++i)
-    add(file_.stateOffsets[i], file_.description.states[i].bytes());
+    add({file_.programs[index].outputOffsets[i]}, info.outputs[i].bytes());
+  for (size_t i = 0; i < file_.statePlaces.size(); ++i)
+    add(file_.statePlaces[i], file_.description.states[i].bytes());
   return hash;
 }
 
-int64_t PlanCheck::highestChanged(unsigned char pattern) const {
-  int64_t end = arena_.bytes() + Arena::marginBytes;
-  while (end > file_.stateBytes &&
-         (unsigned char)(arena_.data()[end - 1]) == pattern)
+int64_t PlanCheck::highestChanged(ArenaKind kind, unsigned char pattern) const {
+  const Arena &arena = arenas_.of(kind);
+  int64_t states = file_.stateBytesOf(kind);
+  if (!arena.data())
+    return states;
+  int64_t end = arena.bytes() + Arena::marginBytes;
+  while (end > states && (unsigned char)(arena.data()[end - 1]) == pattern)
     --end;
   return end;
 }
 
-Status PlanCheck::checkPaint(size_t index) {
-  int64_t found = 0;
-  uint64_t hashes[2];
-  unsigned char patterns[2] = {nanPattern, hugePattern};
-  for (int i = 0; i < 2; ++i) {
-    Status status = runPainted(index, patterns[i], nullptr);
-    if (!status.ok())
-      return status;
-    found = std::max(found, highestChanged(patterns[i]));
-    hashes[i] = results(index);
-  }
-  expectedResults_ = hashes[0];
-
-  int64_t highest = file_.stateBytes, highestButWorkspace = file_.stateBytes;
+void PlanCheck::reportEnd(size_t index, ArenaKind kind, int64_t found) {
+  if (!arenas_.of(kind).data())
+    return;
+  int64_t highest = file_.stateBytesOf(kind), highestButWorkspace = highest;
   for (const Slot &slot : file_.programs[index].slots) {
+    if (slot.arena != kind)
+      continue;
     highest = std::max(highest, slot.offset + slot.bytes);
     if (slot.slotClass != SlotClass::Workspace)
       highestButWorkspace =
@@ -88,11 +90,47 @@ Status PlanCheck::checkPaint(size_t index) {
   // A workspace on top is a cap: a library or an idle thread may use less.
   bool ok =
       found == highest || (found >= highestButWorkspace && found < highest);
-  report(index, "end of the highest byte written", std::to_string(highest),
-         std::to_string(found), ok);
+  report(index,
+         kind == ArenaKind::Host ? "end of the highest byte written on the host"
+                                 : "end of the highest byte written",
+         std::to_string(highest), std::to_string(found), ok);
+}
+
+Status PlanCheck::checkPaint(size_t index) {
+  int64_t found[2] = {0, 0}; // As arenaKinds.
+  uint64_t hashes[2];
+  unsigned char patterns[2] = {nanPattern, hugePattern};
+  for (int i = 0; i < 2; ++i) {
+    Status status = runPainted(index, patterns[i]);
+    if (!status.ok())
+      return status;
+    for (ArenaKind kind : arenaKinds)
+      found[size_t(kind)] =
+          std::max(found[size_t(kind)], highestChanged(kind, patterns[i]));
+    hashes[i] = results(index);
+  }
+  expectedResults_ = hashes[0];
+  for (ArenaKind kind : arenaKinds)
+    reportEnd(index, kind, found[size_t(kind)]);
   report(index, "results do not depend on what memory held before", "equal",
          hashes[0] == hashes[1] ? "equal" : "different",
          hashes[0] == hashes[1]);
+  return Status();
+}
+
+Status PlanCheck::checkCopies(size_t index) {
+  int64_t copies = file_.programs[index].copies;
+  if (copies == 0)
+    return Status();
+  Status status =
+      runPainted(index, nanPattern, nullptr, SerialCopier::When::Wait);
+  if (!status.ok())
+    return status;
+  bool equal = results(index) == expectedResults_;
+  report(index,
+         "results with " + std::to_string(copies) +
+             " copies done at their waits instead of their starts",
+         "equal", equal ? "equal" : "different", equal);
   return Status();
 }
 
@@ -102,7 +140,7 @@ Status PlanCheck::checkWrites(size_t index) {
   for (const Command &command : program.commands)
     runs += std::max<int64_t>(command.count, 1);
   int64_t bytes = std::min(compareBudgetBytes / runs, copyBudgetBytes);
-  WriteWatch watch(file_, program, arena_, bytes / WriteWatch::pageBytes);
+  WriteWatch watch(file_, program, arenas_, bytes / WriteWatch::pageBytes);
   Status status = runPainted(index, nanPattern, &watch);
   if (!status.ok())
     return status;
@@ -118,7 +156,8 @@ Status PlanCheck::checkWrites(size_t index) {
 
   int64_t planned = 0;
   for (const Slot &slot : program.slots)
-    if (slot.slotClass == SlotClass::Workspace)
+    if (slot.slotClass == SlotClass::Workspace &&
+        slot.arena == ArenaKind::Device)
       planned = std::max(planned, slot.offset + slot.bytes);
   if (planned > 0 && all)
     report(index, "end of the highest workspace byte written",
@@ -133,7 +172,7 @@ namespace {
 /// Fills slots with NaN after their last use.
 class Poisoner final : public CommandTable::Observer {
 public:
-  Poisoner(const ProgramFile &file, size_t index, char *arena);
+  Poisoner(const ProgramFile &file, size_t index, const Arenas &arenas);
 
   size_t candidates() const { return slots_.size(); }
   const Slot &candidate(size_t i) const { return *slots_[i]; }
@@ -151,18 +190,18 @@ private:
   const ProgramFile &file_;
   size_t index_;
   const Program &program_;
-  char *arena_;
+  const Arenas &arenas_;
   std::vector<const Slot *> slots_; ///< By last use.
   size_t begin_ = 0, end_ = 0;
 };
 
 } // namespace
 
-Poisoner::Poisoner(const ProgramFile &file, size_t index, char *arena)
+Poisoner::Poisoner(const ProgramFile &file, size_t index, const Arenas &arenas)
     : file_(file), index_(index), program_(file.programs[index]),
-      arena_(arena) {
+      arenas_(arenas) {
   for (const Slot &slot : program_.slots)
-    if (slot.offset >= file.stateBytes && slot.bytes > 0 &&
+    if (slot.offset >= file.stateBytesOf(slot.arena) && slot.bytes > 0 &&
         slot.slotClass != SlotClass::Output && slot.last >= 0 &&
         slot.last < int64_t(program_.commands.size()))
       slots_.push_back(&slot);
@@ -176,7 +215,8 @@ Poisoner::Poisoner(const ProgramFile &file, size_t index, char *arena)
 bool Poisoner::isIntegerInput(const Slot &slot) const {
   const ProgramInfo &info = file_.description.programs[index_];
   for (size_t i = 0; i < info.inputs.size(); ++i)
-    if (program_.inputOffsets[i] == slot.offset)
+    if (slot.arena == ArenaKind::Device &&
+        program_.inputOffsets[i] == slot.offset)
       return info.inputs[i].type == TensorType::I32 ||
              info.inputs[i].type == TensorType::I64;
   return false;
@@ -187,21 +227,23 @@ void Poisoner::poison(const Slot &slot) {
   // What took over part of the slot at its last use stays.
   std::vector<const Slot *> heirs;
   for (const Slot &other : program_.slots)
-    if (&other != &slot && other.first <= slot.last &&
+    if (&other != &slot && other.arena == slot.arena &&
+        other.first <= slot.last &&
         (other.last > slot.last || other.slotClass == SlotClass::Output) &&
         other.offset < slot.offset + slot.bytes &&
         slot.offset < other.offset + other.bytes)
       heirs.push_back(&other);
   std::sort(heirs.begin(), heirs.end(),
             [](const Slot *a, const Slot *b) { return a->offset < b->offset; });
+  char *arena = arenas_.of(slot.arena).data();
   int64_t begin = slot.offset, end = slot.offset + slot.bytes;
   for (const Slot *heir : heirs) {
     if (heir->offset > begin)
-      std::memset(arena_ + begin, pattern, size_t(heir->offset - begin));
+      std::memset(arena + begin, pattern, size_t(heir->offset - begin));
     begin = std::max(begin, heir->offset + heir->bytes);
   }
   if (begin < end)
-    std::memset(arena_ + begin, pattern, size_t(end - begin));
+    std::memset(arena + begin, pattern, size_t(end - begin));
 }
 
 void Poisoner::after(size_t command, int64_t) {
@@ -216,11 +258,11 @@ void Poisoner::after(size_t command, int64_t) {
   }
 }
 
-Status PlanCheck::checkLifetimes(size_t index) {
-  Poisoner poisoner(file_, index, arena_.data());
+Status PlanCheck::checkLifetimes(size_t index, SerialCopier::When copies) {
+  Poisoner poisoner(file_, index, arenas_);
   auto changes = [&](size_t begin, size_t end) -> Result<bool> {
     poisoner.choose(begin, end);
-    Status status = runPainted(index, nanPattern, &poisoner);
+    Status status = runPainted(index, nanPattern, &poisoner, copies);
     if (!status.ok())
       return status;
     return results(index) != expectedResults_;
@@ -245,7 +287,8 @@ Status PlanCheck::checkLifetimes(size_t index) {
   }
   report(index,
          "results with " + std::to_string(poisoner.candidates()) +
-             " slots destroyed after their last use",
+             " slots destroyed after their last use" +
+             (copies == SerialCopier::When::Wait ? ", copies late" : ""),
          "equal", found, !*changed);
   return Status();
 }
@@ -257,9 +300,13 @@ Status PlanCheck::checkProgram(size_t index) {
   }
   Status status = checkPaint(index);
   if (status.ok())
+    status = checkCopies(index);
+  if (status.ok())
     status = checkWrites(index);
   if (status.ok())
-    status = checkLifetimes(index);
+    status = checkLifetimes(index, SerialCopier::When::Start);
+  if (status.ok() && file_.programs[index].copies > 0)
+    status = checkLifetimes(index, SerialCopier::When::Wait);
   return status;
 }
 

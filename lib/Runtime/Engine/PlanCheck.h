@@ -5,17 +5,19 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The checks of --check-memory that look into the arena:
+// The checks of --check-memory that look into the arenas:
 //
-//  * paint: the transient part of the arena, and a margin behind it, are
+//  * paint: the transient part of each arena, and a margin behind it, are
 //    filled with a pattern; then each program runs once. The highest byte that
 //    changed must be the last one of the highest slot. Two patterns: a byte
 //    that equals one differs from the other. Outputs and states must not
 //    depend on the pattern, or something was read that nobody wrote.
+//  * copies: outputs and states are the same whether all asynchronous copies
+//    are done when they start or when they are waited for.
 //  * writes: after every command, only the slots that it writes and its scratch
-//    have changed.
+//    have changed. A copy is done at its start.
 //  * lifetimes: every slot is filled with NaN right after its planned last use,
-//    and neither outputs nor states change.
+//    and neither outputs nor states change, whenever copies are done.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,11 +37,11 @@ namespace kiln {
 
 class PlanCheck {
 public:
-  PlanCheck(const ProgramFile &file, Arena &arena,
+  PlanCheck(const ProgramFile &file, Arenas &arenas,
             std::vector<CommandTable> &tables,
             const std::function<Status(size_t)> &prepare,
             std::vector<MemoryCheckLine> &lines)
-      : file_(file), arena_(arena), tables_(tables), prepare_(prepare),
+      : file_(file), arenas_(arenas), tables_(tables), prepare_(prepare),
         lines_(lines) {}
 
   /// Checks all programs. Fails only when `prepare` does.
@@ -48,20 +50,23 @@ public:
 private:
   Status checkProgram(size_t index);
   Status checkPaint(size_t index);
+  void reportEnd(size_t index, ArenaKind kind, int64_t found);
+  Status checkCopies(size_t index);
   Status checkWrites(size_t index);
-  Status checkLifetimes(size_t index);
+  Status checkLifetimes(size_t index, SerialCopier::When copies);
 
   /// Paints everything but states with `pattern`, prepares, runs.
   Status runPainted(size_t index, unsigned char pattern,
-                    CommandTable::Observer *observer);
+                    CommandTable::Observer *observer = nullptr,
+                    SerialCopier::When copies = SerialCopier::When::Start);
   /// A hash of the outputs of a program and all states.
   uint64_t results(size_t index) const;
-  int64_t highestChanged(unsigned char pattern) const;
+  int64_t highestChanged(ArenaKind kind, unsigned char pattern) const;
   void report(size_t index, const std::string &check, std::string expected,
               std::string found, bool ok);
 
   const ProgramFile &file_;
-  Arena &arena_;
+  Arenas &arenas_;
   std::vector<CommandTable> &tables_;
   const std::function<Status(size_t)> &prepare_;
   std::vector<MemoryCheckLine> &lines_;

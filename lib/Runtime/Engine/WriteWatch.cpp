@@ -14,26 +14,32 @@
 
 namespace kiln {
 
+static int64_t pagesOf(const Arena &arena) {
+  return arena.data()
+             ? (arena.bytes() + Arena::marginBytes) / WriteWatch::pageBytes
+             : 0;
+}
+
 WriteWatch::WriteWatch(const ProgramFile &file, const Program &program,
-                       const Arena &arena, int64_t pageBudget)
-    : file_(file), program_(program), arena_(arena),
-      totalPages_((arena.bytes() + Arena::marginBytes) / pageBytes) {
+                       const Arenas &arenas, int64_t pageBudget)
+    : file_(file), program_(program), arenas_(arenas),
+      totalPages_(pagesOf(arenas.device) + pagesOf(arenas.host)) {
   for (const Slot &slot : program.slots)
-    if (slot.slotClass == SlotClass::Workspace)
+    if (slot.slotClass == SlotClass::Workspace &&
+        slot.arena == ArenaKind::Device)
       workspaces_.push_back(&slot);
-  if (totalPages_ <= pageBudget) {
-    pages_.resize(size_t(totalPages_));
-    for (int64_t page = 0; page < totalPages_; ++page)
-      pages_[size_t(page)] = page;
-    return;
+  int64_t stride = 1;
+  if (totalPages_ > pageBudget) {
+    stride = (totalPages_ + pageBudget - 1) / pageBudget;
+    for (const Slot &slot : program.slots) {
+      pages_.push_back(
+          {slot.arena, std::max<int64_t>(slot.offset - 1, 0) / pageBytes});
+      pages_.push_back({slot.arena, (slot.offset + slot.bytes) / pageBytes});
+    }
   }
-  for (const Slot &slot : program.slots) {
-    pages_.push_back(std::max<int64_t>(slot.offset - 1, 0) / pageBytes);
-    pages_.push_back((slot.offset + slot.bytes) / pageBytes);
-  }
-  int64_t stride = (totalPages_ + pageBudget - 1) / pageBudget;
-  for (int64_t page = 0; page < totalPages_; page += stride)
-    pages_.push_back(page);
+  for (ArenaKind kind : arenaKinds)
+    for (int64_t page = 0; page < pagesOf(arenas.of(kind)); page += stride)
+      pages_.push_back({kind, page});
   std::sort(pages_.begin(), pages_.end());
   pages_.erase(std::unique(pages_.begin(), pages_.end()), pages_.end());
 }
@@ -41,25 +47,27 @@ WriteWatch::WriteWatch(const ProgramFile &file, const Program &program,
 void WriteWatch::begin() {
   copy_.resize(pages_.size() * size_t(pageBytes));
   for (size_t i = 0; i < pages_.size(); ++i)
-    std::memcpy(copy_.data() + i * size_t(pageBytes),
-                arena_.data() + pages_[i] * pageBytes, size_t(pageBytes));
+    std::memcpy(copy_.data() + i * size_t(pageBytes), dataOf(pages_[i]),
+                size_t(pageBytes));
 }
 
 /// Allows the slots that are live at `command`, and the states, around a byte
 /// that the command is given to write to.
-void WriteWatch::allowAt(size_t command, int64_t offset,
+void WriteWatch::allowAt(size_t command, const Place &place,
                          std::vector<Range> &allowed) const {
   for (const Slot &slot : program_.slots)
-    if (slot.first <= int64_t(command) && int64_t(command) <= slot.last &&
-        slot.offset <= offset && offset < slot.offset + slot.bytes)
-      allowed.push_back({slot.offset, slot.offset + slot.bytes});
-  if (offset >= file_.stateBytes)
+    if (slot.arena == place.arena && slot.first <= int64_t(command) &&
+        int64_t(command) <= slot.last && slot.offset <= place.offset &&
+        place.offset < slot.offset + slot.bytes)
+      allowed.push_back({slot.arena, slot.offset, slot.offset + slot.bytes});
+  if (place.offset >= file_.stateBytesOf(place.arena))
     return;
-  for (size_t i = 0; i < file_.stateOffsets.size(); ++i) {
-    int64_t begin = file_.stateOffsets[i];
-    int64_t end = begin + file_.description.states[i].bytes();
-    if (begin <= offset && offset < end)
-      allowed.push_back({begin, end});
+  for (size_t i = 0; i < file_.statePlaces.size(); ++i) {
+    const Place &state = file_.statePlaces[i];
+    int64_t end = state.offset + file_.description.states[i].bytes();
+    if (state.arena == place.arena && state.offset <= place.offset &&
+        place.offset < end)
+      allowed.push_back({state.arena, state.offset, end});
   }
 }
 
@@ -68,62 +76,76 @@ WriteWatch::allowedWrites(size_t index, int64_t iteration) const {
   const Command &command = program_.commands[index];
   std::vector<Range> allowed;
   auto allow = [&](const Ref &ref) {
-    allowAt(index, ref.offset + ref.stride * iteration, allowed);
+    allowAt(index, ref.at(iteration), allowed);
   };
   for (const LaunchItem &item : command.items)
     for (int64_t argument : item.writes)
       allow(item.args[size_t(argument)]);
   if (command.scratch.bytesPerThread > 0)
     allowed.push_back(
-        {command.scratch.offset,
+        {ArenaKind::Device, command.scratch.offset,
          command.scratch.offset + command.scratch.bytesPerThread *
                                       file_.description.build.maxThreads});
   if (command.kind == Command::Kind::Gemm)
     allow(command.c.ref);
   if (command.kind == Command::Kind::Fill ||
-      command.kind == Command::Kind::Copy)
+      command.kind == Command::Kind::Copy ||
+      command.kind == Command::Kind::CopyStart)
     allow(command.to);
-  std::sort(allowed.begin(), allowed.end(),
-            [](const Range &a, const Range &b) { return a.begin < b.begin; });
+  std::sort(allowed.begin(), allowed.end(), [](const Range &a, const Range &b) {
+    return std::tie(a.arena, a.begin) < std::tie(b.arena, b.begin);
+  });
   return allowed;
 }
 
-std::string WriteWatch::describeByte(size_t command, int64_t offset) const {
-  std::string text = "byte " + std::to_string(offset);
-  for (size_t i = 0; i < file_.stateOffsets.size(); ++i)
-    if (file_.stateOffsets[i] <= offset &&
-        offset < file_.stateOffsets[i] + file_.description.states[i].bytes())
+std::string WriteWatch::describeByte(size_t command, const Place &place) const {
+  int64_t offset = place.offset;
+  std::string text = "byte " + std::to_string(offset) +
+                     (place.arena == ArenaKind::Host ? " on the host" : "");
+  for (size_t i = 0; i < file_.statePlaces.size(); ++i) {
+    const Place &state = file_.statePlaces[i];
+    if (state.arena == place.arena && state.offset <= offset &&
+        offset < state.offset + file_.description.states[i].bytes())
       return text + " of state " + inQuotes(file_.description.states[i].name);
+  }
   for (const Slot &slot : program_.slots)
-    if (slot.first <= int64_t(command) && int64_t(command) <= slot.last &&
-        slot.offset <= offset && offset < slot.offset + slot.bytes)
+    if (slot.arena == place.arena && slot.first <= int64_t(command) &&
+        int64_t(command) <= slot.last && slot.offset <= offset &&
+        offset < slot.offset + slot.bytes)
       return text + " of live slot " + inQuotes(slot.name);
   return text + ", in no live slot";
 }
 
-void WriteWatch::comparePage(size_t page, size_t command, int64_t iteration,
+void WriteWatch::comparePage(size_t index, size_t command, int64_t iteration,
                              const std::vector<Range> &allowed) {
-  int64_t begin = pages_[page] * pageBytes;
-  char *before = copy_.data() + page * size_t(pageBytes);
-  const char *now = arena_.data() + begin;
+  const Page &page = pages_[index];
+  int64_t begin = page.begin();
+  char *before = copy_.data() + index * size_t(pageBytes);
+  const char *now = dataOf(page);
   if (std::memcmp(before, now, size_t(pageBytes)) == 0)
     return;
-  auto range = allowed.begin();
+  auto range =
+      std::find_if(allowed.begin(), allowed.end(), [&](const Range &entry) {
+        return entry.arena == page.arena;
+      });
   int64_t allowedEnd = 0; // Of all ranges that begin at or before the byte.
   for (int64_t i = 0; i < pageBytes; ++i) {
     int64_t offset = begin + i;
-    for (; range != allowed.end() && range->begin <= offset; ++range)
+    for (; range != allowed.end() && range->arena == page.arena &&
+           range->begin <= offset;
+         ++range)
       allowedEnd = std::max(allowedEnd, range->end);
     if (before[i] == now[i] || offset < allowedEnd)
       continue;
     if (violation_.empty())
       violation_ = "command " + std::to_string(command) + " " +
                    inQuotes(program_.commands[command].name) + " changed " +
-                   describeByte(command, offset);
+                   describeByte(command, {offset, page.arena});
     break;
   }
   for (const Slot *slot : workspaces_) {
-    if (int64_t(command) < slot->first || int64_t(command) > slot->last)
+    if (page.arena != ArenaKind::Device || int64_t(command) < slot->first ||
+        int64_t(command) > slot->last)
       continue;
     int64_t low = std::max(slot->offset, begin);
     for (int64_t offset =

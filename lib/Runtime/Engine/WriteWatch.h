@@ -5,10 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Compares the arena with a copy after every command of a run, and collects the
-// bytes that changed although no written slot, state or scratch of the command
-// holds them. Watches all pages of a small arena; of a large one the pages at
-// the edges of all slots, where overruns land, and an even sample of the rest.
+// Compares the arenas with a copy after every command of a run, and collects
+// the bytes that changed although no written slot, state or scratch of the
+// command holds them. Watches all pages of small arenas; of large ones the
+// pages at the edges of all slots, where overruns land, and an even sample of
+// the rest. An asynchronous copy is expected to be done at its start.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,6 +22,7 @@
 
 #include <cstdint>
 #include <string>
+#include <tuple>
 #include <vector>
 
 namespace kiln {
@@ -31,7 +33,7 @@ public:
 
   /// `pageBudget`: at most about this many pages are watched.
   WriteWatch(const ProgramFile &file, const Program &program,
-             const Arena &arena, int64_t pageBudget);
+             const Arenas &arenas, int64_t pageBudget);
 
   /// Takes the copy.
   void begin() override;
@@ -46,21 +48,36 @@ public:
 
 private:
   struct Range {
+    ArenaKind arena;
     int64_t begin, end;
   };
+  struct Page {
+    ArenaKind arena;
+    int64_t number;
+    int64_t begin() const { return number * pageBytes; }
+    bool operator<(const Page &other) const {
+      return std::tie(arena, number) < std::tie(other.arena, other.number);
+    }
+    bool operator==(const Page &other) const {
+      return arena == other.arena && number == other.number;
+    }
+  };
+  const char *dataOf(const Page &page) const {
+    return arenas_.at({page.begin(), page.arena});
+  }
   std::vector<Range> allowedWrites(size_t command, int64_t iteration) const;
-  void allowAt(size_t command, int64_t offset,
+  void allowAt(size_t command, const Place &place,
                std::vector<Range> &allowed) const;
   void comparePage(size_t page, size_t command, int64_t iteration,
                    const std::vector<Range> &allowed);
-  std::string describeByte(size_t command, int64_t offset) const;
+  std::string describeByte(size_t command, const Place &place) const;
 
   const ProgramFile &file_;
   const Program &program_;
-  const Arena &arena_;
-  std::vector<const Slot *> workspaces_;
+  const Arenas &arenas_;
+  std::vector<const Slot *> workspaces_; ///< They lie in the device arena.
   int64_t totalPages_ = 0;
-  std::vector<int64_t> pages_; ///< Numbers of the watched pages, ascending.
+  std::vector<Page> pages_; ///< The watched ones, ascending.
   std::vector<char> copy_;
   std::string violation_;
   int64_t workspaceEnd_ = 0;

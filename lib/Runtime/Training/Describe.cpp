@@ -64,6 +64,18 @@ std::string describeText(const Description &description) {
       << "target: " << build.target << " (" << target.cpu << ")\n"
       << "blas: " << target.blas << "\n"
       << "machine file: " << target.machine << "\n";
+  if (description.hostArenaBytes > 0) {
+    auto rate = [](double bytesPerSecond) {
+      std::ostringstream text;
+      text << bytesPerSecond << " bytes per second";
+      return bytesPerSecond > 0 ? text.str() : std::string("as memory copies");
+    };
+    out << "host arena: " << description.hostArenaBytes << " bytes\n"
+        << "link to the host: " << rate(description.link.outBytesPerSecond)
+        << "\n"
+        << "link from the host: " << rate(description.link.inBytesPerSecond)
+        << "\n";
+  }
   std::string programs;
   for (const ProgramInfo &program : description.programs)
     programs += (programs.empty() ? "" : ", ") + program.name;

@@ -190,6 +190,8 @@ Status Driver::initialiseWeights() {
     status = loadCheckpoint(*resumed_, engine_, notes_);
   else if (status.ok() && !options_.init.empty())
     status = loadWeights(engine_, options_.init, notes_);
+  if (status.ok())
+    copyMirrors(engine_);
   for (const std::string &note : notes_)
     warn(note);
   notes_.clear();
@@ -210,6 +212,9 @@ void Driver::logStart() {
 
 void Driver::logEnd(const Status &status, int64_t steps) {
   MemoryFacts memory = engine_.memory();
+  CopyCounts copies;
+  if (std::optional<size_t> train = findProgram(description_, "train"))
+    copies = engine_.copies(*train).value_or(copies);
   const char *reason = status.ok()                           ? "done"
                        : status.code() == ExitCode::Stopped  ? "stopped"
                        : status.code() == ExitCode::Diverged ? "diverged"
@@ -219,6 +224,8 @@ void Driver::logEnd(const Status &status, int64_t steps) {
                     .integer("steps", steps)
                     .integer("arena_bytes", memory.arenaBytes)
                     .integer("host_arena_bytes", memory.hostArenaBytes)
+                    .integer("copied_out_bytes_per_step", copies.outBytes)
+                    .integer("copied_in_bytes_per_step", copies.inBytes)
                     .integer("peak_rss_bytes", readProcessMemory().peakResident)
                     .text("reason", reason));
 }

@@ -103,6 +103,8 @@ void Records::step(const StepRecord &record) {
       line.real("grad_norm", *record.gradNorm);
     line.real("tokens_per_second", record.tokensPerSecond)
         .real("step_ms", record.milliseconds);
+    if (record.copyWaitMilliseconds)
+      line.real("copy_wait_ms", *record.copyWaitMilliseconds);
     log_->write(line);
   }
   if (tensorBoard_) {

@@ -34,6 +34,9 @@ struct StepRecord {
   std::optional<double> gradNorm;
   double tokensPerSecond = 0;
   double milliseconds = 0;
+  /// Of those, spent waiting for copies between the arenas; empty: there are
+  /// none.
+  std::optional<double> copyWaitMilliseconds;
 };
 
 class Records {

@@ -11,6 +11,7 @@
 #include "kiln/Runtime/Files/ModelWeights.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace kiln {
 
@@ -38,12 +39,31 @@ static Status initialiseState(Engine &engine, size_t index, uint64_t seed) {
 }
 
 Status initialiseStates(Engine &engine, uint64_t seed) {
-  for (size_t i = 0; i < engine.description().states.size(); ++i) {
+  const std::vector<StateInfo> &states = engine.description().states;
+  for (size_t i = 0; i < states.size(); ++i) {
+    if (states[i].role == StateRole::Mirror)
+      continue;
     Status status = initialiseState(engine, i, seed);
     if (!status.ok())
       return status;
   }
   return Status();
+}
+
+void copyMirrors(Engine &engine) {
+  const std::vector<StateInfo> &states = engine.description().states;
+  for (size_t i = 0; i < states.size(); ++i) {
+    if (states[i].role != StateRole::Mirror)
+      continue;
+    auto parameter =
+        std::find_if(states.begin(), states.end(), [&](const StateInfo &state) {
+          return state.name == states[i].of;
+        });
+    if (parameter != states.end())
+      std::memcpy(engine.stateData(i),
+                  engine.stateData(size_t(parameter - states.begin())),
+                  size_t(states[i].bytes()));
+  }
 }
 
 Status loadWeights(Engine &engine, const std::string &path,

@@ -16,7 +16,7 @@
 
 namespace kiln {
 
-/// Gives every state the value that its declaration says.
+/// Gives every state the value that its declaration says, mirrors excepted.
 Status initialiseStates(Engine &engine, uint64_t seed);
 
 /// Reads every parameter and buffer from `path`, a .safetensors file or a model
@@ -24,6 +24,10 @@ Status initialiseStates(Engine &engine, uint64_t seed);
 /// `notes` gets what is worth a line.
 Status loadWeights(Engine &engine, const std::string &path,
                    std::vector<std::string> &notes);
+
+/// Gives every mirror the bytes of its parameter. To be called when parameters
+/// were written by anything but the engine's programs.
+void copyMirrors(Engine &engine);
 
 /// Whether a state is part of the saved model.
 inline bool isWeight(const StateInfo &state) {

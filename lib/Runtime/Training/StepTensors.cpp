@@ -26,14 +26,18 @@ static const char *roleName(StateRole role) {
     return "constant";
   case StateRole::Optimizer:
     return "optimizer";
+  case StateRole::Mirror:
+    return "mirror";
   }
   return "state";
 }
 
 StepTensors::StepTensors(Engine &engine, size_t program) : engine_(engine) {
   const Description &description = engine.description();
-  auto add = [&](const ValueInfo &value, const char *role, char *data) {
+  auto add = [&](const ValueInfo &value, const char *role, char *data,
+                 size_t state) {
     StepTensor tensor;
+    tensor.state = state;
     static_cast<ValueInfo &>(tensor) = value;
     tensor.role = role;
     tensor.data = data;
@@ -41,12 +45,13 @@ StepTensors::StepTensors(Engine &engine, size_t program) : engine_(engine) {
     tensors_.push_back(std::move(tensor));
   };
   for (size_t i = 0; i < description.states.size(); ++i)
-    add(description.states[i], roleName(description.states[i].role),
-        engine.stateData(i));
+    if (description.states[i].role != StateRole::Mirror)
+      add(description.states[i], roleName(description.states[i].role),
+          engine.stateData(i), i);
   const std::vector<ValueInfo> &outputs = description.programs[program].outputs;
   for (size_t i = 0; i < outputs.size(); ++i)
     if (outputs[i].name.rfind("gradient:", 0) == 0)
-      add(outputs[i], "gradient", engine.outputData(program, i));
+      add(outputs[i], "gradient", engine.outputData(program, i), 0);
 }
 
 size_t StepTensors::at(const char *data) const {
@@ -100,6 +105,7 @@ Status StepTensors::load(const std::string &path,
     if (!status.ok())
       return status;
   }
+  copyMirrors(engine_);
   return Status();
 }
 
@@ -114,6 +120,7 @@ void StepTensors::keep() {
 void StepTensors::restore() {
   for (size_t i = 0; i < copies_.size(); ++i)
     std::copy(copies_[i].begin(), copies_[i].end(), tensors_[i].data);
+  copyMirrors(engine_);
 }
 
 /// Moves every element of a tensor of floats.
@@ -140,17 +147,18 @@ static void perturbNarrow(StepTensor &tensor, double eps) {
 
 void StepTensors::perturb() {
   const std::vector<StateInfo> &states = engine_.description().states;
-  for (size_t i = 0; i < states.size(); ++i) {
-    if (!isWeight(states[i]))
+  for (StepTensor &tensor : tensors_) {
+    if (!tensor.isState() || !isWeight(states[tensor.state]))
       continue;
-    double eps = spacingAtOne(states[i].type);
-    if (states[i].type == TensorType::F32)
-      perturbElements<float>(tensors_[i], float(eps));
-    else if (states[i].type == TensorType::F64)
-      perturbElements<double>(tensors_[i], eps);
+    double eps = spacingAtOne(tensor.type);
+    if (tensor.type == TensorType::F32)
+      perturbElements<float>(tensor, float(eps));
+    else if (tensor.type == TensorType::F64)
+      perturbElements<double>(tensor, eps);
     else if (eps > 0)
-      perturbNarrow(tensors_[i], eps);
+      perturbNarrow(tensor, eps);
   }
+  copyMirrors(engine_);
 }
 
 } // namespace kiln

@@ -7,7 +7,8 @@
 //
 // The states of an engine, and the gradients that its training program keeps,
 // as one list of tensors that can be hashed, written, read, kept and moved a
-// little. Two engines of one model have the same list, whatever their plans.
+// little. Two engines of one model have the same list, whatever their plans:
+// mirrors of parameters are left out, and follow what is done to parameters.
 // The gradients are those of the last run of the training program: any run of
 // another program destroys them.
 //
@@ -29,6 +30,7 @@ namespace kiln {
 struct StepTensor : ValueInfo {
   const char *role = "gradient"; ///< Or that of a state, such as "parameter".
   char *data = nullptr;
+  std::size_t state = 0; ///< Index, of a state.
   bool isState() const { return std::string_view(role) != "gradient"; }
 };
 

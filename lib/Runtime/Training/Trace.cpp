@@ -19,12 +19,14 @@ std::string traceJson(const std::string &processName,
     text += event.dump(-1, ' ', false, Json::error_handler_t::replace);
     text += last ? "\n" : ",\n";
   };
+  bool copies = false;
   for (const TraceEvent &event : events) {
+    copies |= event.track != TraceEvent::Track::Commands;
     add({{"name", event.name},
          {"cat", event.category},
          {"ph", "X"},
          {"pid", 0},
-         {"tid", 0},
+         {"tid", int(event.track)},
          {"ts", event.startUs},
          {"dur", event.durationUs},
          {"args", {{"flops", event.flops}, {"bytes", event.bytes}}}});
@@ -39,11 +41,18 @@ std::string traceJson(const std::string &processName,
          {"ts", event.startUs},
          {"args", series}});
   }
-  add({{"name", "thread_name"},
-       {"ph", "M"},
-       {"pid", 0},
-       {"tid", 0},
-       {"args", {{"name", "commands"}}}});
+  auto nameTrack = [&](TraceEvent::Track track, const char *name) {
+    add({{"name", "thread_name"},
+         {"ph", "M"},
+         {"pid", 0},
+         {"tid", int(track)},
+         {"args", {{"name", name}}}});
+  };
+  nameTrack(TraceEvent::Track::Commands, "commands");
+  if (copies) {
+    nameTrack(TraceEvent::Track::CopiesOut, "copies to the host");
+    nameTrack(TraceEvent::Track::CopiesIn, "copies from the host");
+  }
   add({{"name", "process_name"},
        {"ph", "M"},
        {"pid", 0},

@@ -17,7 +17,8 @@
 namespace kiln {
 
 /// The events as a trace that Perfetto and chrome://tracing read: one bar per
-/// command, and a counter of the live bytes of every class.
+/// command, bars on tracks of their own for the copies between the arenas, and
+/// a counter of the live bytes of every class.
 std::string traceJson(const std::string &processName,
                       const std::vector<TraceEvent> &events);
 

@@ -125,6 +125,8 @@ TrainingRun::computeStep(const std::function<Status(size_t program)> &compute) {
   record.loss = train_->loss();
   if (train_->hasGradNorm())
     record.gradNorm = train_->gradNorm();
+  if (std::optional<CopyCounts> copies = engine_.copies(train_->program()))
+    record.copyWaitMilliseconds = copies->waitSeconds * 1e3;
   double seconds = std::chrono::duration<double>(Clock::now() - start).count();
   record.milliseconds = seconds * 1e3;
   record.tokensPerSecond = double(*targets) / seconds;
@@ -237,7 +239,7 @@ Status TrainingRun::checkStatesFinite() const {
   const std::vector<StateInfo> &states = engine_.description().states;
   for (size_t i = 0; i < states.size(); ++i) {
     const StateInfo &state = states[i];
-    if (state.role == StateRole::Constant)
+    if (state.role == StateRole::Constant || state.role == StateRole::Mirror)
       continue;
     const char *data = engine_.stateData(i);
     bool bad = false;

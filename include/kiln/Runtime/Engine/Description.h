@@ -40,13 +40,14 @@ struct ValueInfo {
   int64_t bytes() const { return elements() * tensorTypeBits(type) / 8; }
 };
 
-enum class StateRole { Parameter, Buffer, Constant, Optimizer };
+/// A mirror is the device copy of a parameter that lives in the host arena.
+enum class StateRole { Parameter, Buffer, Constant, Optimizer, Mirror };
 
 struct StateInfo : ValueInfo {
   std::string sourceName;           ///< Name in the model's own files.
   std::vector<std::string> aliases; ///< Other accepted spellings.
   StateRole role = StateRole::Parameter;
-  std::string of;   ///< Optimizer states: the parameter's state name.
+  std::string of;   ///< Optimizer states, mirrors: the parameter's state name.
   std::string slot; ///< Optimizer states: "m", "v", ...
   bool trainable = true;
   InitialValue init;
@@ -94,10 +95,19 @@ struct TargetInfo {
   std::string machine; ///< Hash of the machine file.
 };
 
+/// Pace of the copies between the device and the host arena; 0: as fast as
+/// memory copies.
+struct LinkInfo {
+  double outBytesPerSecond = 0; ///< Device to host.
+  double inBytesPerSecond = 0;  ///< Host to device.
+};
+
 struct Description {
   ModelInfo model;
   BuildInfo build;
   TargetInfo target;
+  LinkInfo link;
+  int64_t hostArenaBytes = 0; ///< 0: nothing lives on the host.
   std::vector<StateInfo> states;
   std::vector<ProgramInfo> programs;
   std::string plan = "{}"; ///< The plan, a JSON object.

@@ -39,6 +39,13 @@ struct MemoryFacts {
   int64_t libraryBytes = 0;      ///< Resident part of libraries' own pools now.
 };
 
+/// What the asynchronous copies of one run of a program did.
+struct CopyCounts {
+  int64_t outBytes = 0;   ///< From the device to the host arena.
+  int64_t inBytes = 0;    ///< From the host to the device arena.
+  double waitSeconds = 0; ///< For which the run stood still.
+};
+
 /// Allocator traffic of the whole process so far.
 struct AllocationCounts {
   uint64_t calls = 0;    ///< malloc and relatives, free not included.
@@ -48,6 +55,8 @@ struct AllocationCounts {
 
 /// One bar of a trace.
 struct TraceEvent {
+  enum class Track { Commands, CopiesOut, CopiesIn };
+  Track track = Track::Commands;
   std::string name;
   std::string category;
   double startUs = 0;
@@ -128,6 +137,11 @@ public:
   }
 
   virtual MemoryFacts memory() const { return {}; }
+
+  /// Of the last run of a program that has asynchronous copies.
+  virtual std::optional<CopyCounts> copies(size_t program) const {
+    return std::nullopt;
+  }
 
   /// Process-wide allocator counts, when this engine's executable counts them.
   virtual std::optional<AllocationCounts> allocations() const {

@@ -6,10 +6,11 @@
 //===----------------------------------------------------------------------===//
 //
 // The program description of docs/program-format.md as structs. What
-// parseProgramFile returns has been checked: every reference lies in the arena
+// parseProgramFile returns has been checked: every reference lies in its arena
 // for every iteration of its loop, every kernel index is in the table, loops
-// are closed and do not nest, and sizes are not negative. The engine relies on
-// that and checks nothing while it walks.
+// are closed and do not nest, sizes are not negative, every asynchronous copy
+// is waited for once, and nothing disturbs it before. The engine relies on that
+// and checks nothing while it walks.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,10 +27,24 @@
 
 namespace kiln {
 
-/// Byte offset in the arena, plus `stride` bytes per loop iteration.
+/// Of the two memories of a program.
+enum class ArenaKind : uint8_t { Device, Host };
+
+/// A byte of an arena.
+struct Place {
+  int64_t offset = 0;
+  ArenaKind arena = ArenaKind::Device;
+};
+
+/// Byte offset in an arena, plus `stride` bytes per loop iteration.
 struct Ref {
   int64_t offset = 0;
   int64_t stride = 0;
+  ArenaKind arena = ArenaKind::Device;
+
+  Place at(int64_t iteration) const {
+    return {offset + stride * iteration, arena};
+  }
 };
 
 /// Integer argument, plus `stride` per loop iteration.
@@ -63,7 +78,17 @@ struct GemmOperand {
 enum class GemmBeta { Zero, One, First };
 
 struct Command {
-  enum class Kind { Launch, MultiLaunch, Gemm, LoopBegin, LoopEnd, Fill, Copy };
+  enum class Kind {
+    Launch,
+    MultiLaunch,
+    Gemm,
+    LoopBegin,
+    LoopEnd,
+    Fill,
+    Copy,
+    CopyStart,
+    CopyWait
+  };
 
   Kind kind = Kind::Launch;
   std::string name;
@@ -86,10 +111,22 @@ struct Command {
 
   int64_t count = 0; ///< LoopBegin: iterations.
 
-  // Fill (to), Copy (from, to); `size` bytes.
+  // Fill (to), Copy and CopyStart (from, to); `size` bytes.
   Ref from, to;
   int64_t size = 0;
+
+  int64_t token = -1; ///< CopyStart and CopyWait: which copy of the program.
 };
+
+/// The two directions of the link between the arenas.
+enum class CopyDirection : uint8_t { Out, In };
+inline constexpr std::size_t copyDirections = 2;
+
+/// Of a CopyStart: out to the host arena, or in from it.
+inline CopyDirection copyDirection(const Command &command) {
+  return command.to.arena == ArenaKind::Host ? CopyDirection::Out
+                                             : CopyDirection::In;
+}
 
 /// As in the description: "launch", "gemm", ...
 const char *commandKindName(Command::Kind kind);
@@ -112,6 +149,7 @@ const char *slotClassName(SlotClass slotClass);
 struct Slot {
   std::string name;
   SlotClass slotClass = SlotClass::Activation;
+  ArenaKind arena = ArenaKind::Device;
   int64_t offset = 0;
   int64_t bytes = 0;
   int64_t first = 0;
@@ -123,14 +161,24 @@ struct Program {
   std::vector<int64_t> outputOffsets; ///< As ProgramInfo::outputs.
   std::vector<Command> commands;
   std::vector<Slot> slots;
+  int64_t copies = 0; ///< Asynchronous ones; their tokens are [0, copies).
 };
 
 struct ProgramFile {
   Description description;
-  int64_t arenaBytes = 0;
-  int64_t stateBytes = 0;            ///< States occupy [0, stateBytes).
-  std::vector<int64_t> stateOffsets; ///< As Description::states.
-  std::vector<Program> programs;     ///< As Description::programs.
+  int64_t arenaBytes = 0;         ///< Of the device arena.
+  int64_t stateBytes = 0;         ///< States occupy [0, stateBytes) of it.
+  int64_t hostArenaBytes = 0;     ///< 0: no host arena.
+  int64_t hostStateBytes = 0;     ///< States occupy [0, hostStateBytes) of it.
+  std::vector<Place> statePlaces; ///< As Description::states.
+  std::vector<Program> programs;  ///< As Description::programs.
+
+  int64_t bytesOf(ArenaKind arena) const {
+    return arena == ArenaKind::Host ? hostArenaBytes : arenaBytes;
+  }
+  int64_t stateBytesOf(ArenaKind arena) const {
+    return arena == ArenaKind::Host ? hostStateBytes : stateBytes;
+  }
 };
 
 /// Parses and checks a program description; `kernelCount` is the size of the

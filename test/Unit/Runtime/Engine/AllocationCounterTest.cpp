@@ -65,7 +65,7 @@ TEST_F(AllocationCounterTest, BlasAllocatesNothingOncePrepared) {
   constexpr int64_t n = 400;
   std::vector<float> a(n * n, 1.0f), b(n * n, 1.0f), c(3 * n * n);
   AllocationCounts before = *allocationCounts();
-  int64_t residentBefore = residentMappedBytes(nullptr);
+  int64_t residentBefore = residentMappedBytes({});
   for (int round = 0; round < 4; ++round)
     team.forEachPart(3, [&](int64_t begin, int64_t end, int) {
       for (int64_t i = begin; i < end; ++i)
@@ -78,7 +78,7 @@ TEST_F(AllocationCounterTest, BlasAllocatesNothingOncePrepared) {
   EXPECT_EQ(after.calls, before.calls);
   EXPECT_EQ(after.mapCalls, before.mapCalls);
   // It packs operands into its own buffers, which are reported as "library".
-  EXPECT_GT(residentMappedBytes(nullptr), residentBefore);
+  EXPECT_GT(residentMappedBytes({}), residentBefore);
   EXPECT_EQ(c.front(), float(n));
   EXPECT_EQ(c.back(), float(n));
 }

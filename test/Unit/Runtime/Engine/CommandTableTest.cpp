@@ -77,7 +77,7 @@ protected:
            CommandTable::Observer *observer = nullptr) {
     ThreadTeam team(threads);
     prepareBlas(team);
-    CommandTable table(program, arena_, team, kernels);
+    CommandTable table(program, {arena_}, team, kernels);
     table.run(observer);
   }
   alignas(64) char arena_[1 << 20] = {};
@@ -112,7 +112,7 @@ TEST_F(CommandTableTest, TableRunsAgainFromTheFirstIteration) {
   program.commands = {loopBegin(2), launch(1, {{{0, 8}}, {}, {0}, 1}, 1),
                       loopEnd()};
   ThreadTeam team(1);
-  CommandTable table(program, arena_, team, kernels);
+  CommandTable table(program, {arena_}, team, kernels);
   table.run(nullptr);
   table.run(nullptr);
   EXPECT_EQ(as<int64_t>(arena_)[0], 2);
@@ -235,7 +235,7 @@ std::vector<T> runGemm(const Program &program, int threads) {
   std::vector<T> arena = randomArena<T>();
   ThreadTeam team(threads);
   prepareBlas(team);
-  CommandTable table(program, reinterpret_cast<char *>(arena.data()), team,
+  CommandTable table(program, {reinterpret_cast<char *>(arena.data())}, team,
                      kernels);
   table.run(nullptr);
   return arena;
@@ -323,7 +323,7 @@ TEST(GemmBetaTest, ZeroIgnoresNotANumber) {
   std::fill_n(arena.begin() + placeC, 20 * command.c.ld,
               std::numeric_limits<float>::quiet_NaN());
   ThreadTeam team(1);
-  CommandTable table(program, reinterpret_cast<char *>(arena.data()), team,
+  CommandTable table(program, {reinterpret_cast<char *>(arena.data())}, team,
                      kernels);
   table.run(nullptr);
   EXPECT_FALSE(std::isnan(arena[size_t(placeC)]));

@@ -5,14 +5,18 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "ToyProgram.h"
+#include "ToyOffload.h"
 #include "kiln/Runtime/Training/Driver.h"
 
 #include <cstdio>
 
+#ifndef KILN_TOY_DESCRIPTION
+#define KILN_TOY_DESCRIPTION describe
+#endif
+
 int main(int argc, char **argv) {
   kiln::Result<std::unique_ptr<kiln::Engine>> engine =
-      kiln::toy::makeEngine(kiln::toy::describe());
+      kiln::toy::makeEngine(kiln::toy::KILN_TOY_DESCRIPTION());
   if (!engine.ok()) {
     std::fprintf(stderr, "error: %s\n", engine.status().message().c_str());
     return int(engine.status().code());

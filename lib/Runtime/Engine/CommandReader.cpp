@@ -1,0 +1,301 @@
+//===- CommandReader.cpp - Reads the commands of a program
+//-------------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "CommandReader.h"
+
+#include "kiln/Runtime/Files/CheckedMath.h"
+#include "kiln/Runtime/Files/Messages.h"
+
+#include <algorithm>
+
+namespace kiln {
+
+static const char *arenaName(ArenaKind arena) {
+  return arena == ArenaKind::Host ? "the host arena" : "the arena";
+}
+
+int64_t readOffset(const Node &node, int64_t bytes, const ProgramFile &file,
+                   ArenaKind arena) {
+  int64_t offset = node.integer(0);
+  std::optional<int64_t> end = checkedAdd<int64_t>(offset, bytes);
+  if (end && *end <= file.bytesOf(arena))
+    return offset;
+  node.fail("ends at byte " + (end ? std::to_string(*end) : "2^63 or more") +
+            ", beyond " + arenaName(arena) + " of " +
+            std::to_string(file.bytesOf(arena)) + " bytes");
+  return 0;
+}
+
+ArenaKind readArena(const Node &node) {
+  std::optional<Node> arena = node.find("arena");
+  if (!arena)
+    return ArenaKind::Device;
+  std::string name = arena->text();
+  if (name == "host")
+    return ArenaKind::Host;
+  if (name != "device")
+    arena->fail("is " + inQuotes(name) + ", expected device or host");
+  return ArenaKind::Device;
+}
+
+/// A reference to at least `bytes` bytes, in its arena in every iteration.
+Ref CommandReader::readRef(const Node &node, int64_t bytes) {
+  Ref ref;
+  std::size_t size = node.size();
+  if (size != 2 && size != 3) {
+    node.fail("is not [offset, stride] or [offset, stride, \"host\"]");
+    return ref;
+  }
+  if (size == 3) {
+    Node arena = node.element(2);
+    if (arena.json() != "host") {
+      arena.fail("is not \"host\"");
+      return ref;
+    }
+    ref.arena = ArenaKind::Host;
+  }
+  ref.offset = readOffset(node.element(0), bytes, file_, ref.arena);
+  Node stride = node.element(1);
+  ref.stride = stride.integer();
+  std::optional<int64_t> advance =
+      checkedMul<int64_t>(ref.stride, iterations_ - 1);
+  std::optional<int64_t> last =
+      advance ? checkedAdd<int64_t>(ref.offset, *advance) : std::nullopt;
+  std::optional<int64_t> end =
+      last ? checkedAdd<int64_t>(*last, bytes) : std::nullopt;
+  if (!end || *last < 0 || *end > file_.bytesOf(ref.arena))
+    stride.fail("leaves the arena in the last iteration of its loop");
+  return ref;
+}
+
+void CommandReader::readLaunchItem(const Node &node, LaunchItem &item) {
+  Node args = node.at("args");
+  for (std::size_t i = 0; i < args.size(); ++i)
+    item.args.push_back(readRef(args.element(i), 0));
+  if (std::optional<Node> writes = node.find("writes")) {
+    for (std::size_t i = 0; i < writes->size(); ++i) {
+      Node entry = writes->element(i);
+      int64_t index = entry.integer(0);
+      if (index >= int64_t(item.args.size()))
+        entry.fail("is not the index of an argument");
+      item.writes.push_back(index);
+    }
+  } else {
+    for (std::size_t i = 0; i < item.args.size(); ++i)
+      item.writes.push_back(int64_t(i));
+  }
+  Node immediates = node.at("imm");
+  for (std::size_t i = 0; i < immediates.size(); ++i) {
+    Node entry = immediates.element(i);
+    if (entry.size() != 2) {
+      entry.fail("is not [value, stride]");
+      return;
+    }
+    item.immediates.push_back(
+        {entry.element(0).integer(), entry.element(1).integer()});
+  }
+}
+
+void CommandReader::readKernel(const Node &node, Command &command) {
+  Node kernel = node.at("kernel");
+  command.kernel = kernel.integer(0);
+  if (command.kernel >= kernelCount_)
+    kernel.fail("is " + std::to_string(command.kernel) + ", but there are " +
+                std::to_string(kernelCount_) + " kernels");
+  std::optional<Node> scratch = node.find("scratch");
+  if (!scratch)
+    return;
+  if (scratch->size() != 2) {
+    scratch->fail("is not [offset, bytes per thread]");
+    return;
+  }
+  command.scratch.bytesPerThread = scratch->element(1).integer(0);
+  std::optional<int64_t> bytes = checkedMul<int64_t>(
+      command.scratch.bytesPerThread, file_.description.build.maxThreads);
+  if (!bytes) {
+    scratch->fail("is too large");
+    return;
+  }
+  command.scratch.offset =
+      readOffset(scratch->element(0), *bytes, file_, ArenaKind::Device);
+  if (command.scratch.offset % 64 || command.scratch.bytesPerThread % 64)
+    scratch->fail("is not a multiple of 64 bytes");
+}
+
+GemmOperand CommandReader::readOperand(const Node &node, int64_t rows,
+                                       int64_t columns,
+                                       const Command &command) {
+  GemmOperand operand;
+  if (std::optional<Node> trans = node.find("trans"))
+    operand.trans = trans->boolean();
+  if (operand.trans)
+    std::swap(rows, columns);
+  Node ld = node.at("ld");
+  operand.ld = ld.integer(columns);
+  if (operand.ld > INT32_MAX) {
+    ld.fail("is more than 2^31 - 1");
+    return operand;
+  }
+  if (std::optional<Node> stride = node.find("batch_stride"))
+    operand.batchStride = stride->integer(0);
+  // Elements from the first to the last one, in all batches.
+  int64_t elementBytes = tensorTypeBits(command.type) / 8;
+  std::optional<int64_t> batches =
+      checkedMul<int64_t>(operand.batchStride, command.batch - 1);
+  std::optional<int64_t> elements =
+      batches ? checkedAdd<int64_t>(*batches, (rows - 1) * operand.ld + columns)
+              : std::nullopt;
+  std::optional<int64_t> bytes =
+      elements ? checkedMul<int64_t>(*elements, elementBytes) : std::nullopt;
+  if (!bytes) {
+    node.fail("is too large");
+    return operand;
+  }
+  operand.ref = readRef(node.at("ref"), *bytes);
+  return operand;
+}
+
+void CommandReader::readGemm(const Node &node, Command &command) {
+  Node dtype = node.at("dtype");
+  std::string typeName = dtype.text();
+  if (typeName == "f64")
+    command.type = TensorType::F64;
+  else if (typeName != "f32")
+    dtype.fail("is " + inQuotes(typeName) + ", expected f32 or f64");
+  auto extent = [&](const char *key) {
+    Node field = node.at(key);
+    int64_t value = field.integer(1);
+    if (value > INT32_MAX)
+      field.fail("is more than 2^31 - 1");
+    return value > INT32_MAX || value < 1 ? 1 : value;
+  };
+  command.m = extent("m");
+  command.n = extent("n");
+  command.k = extent("k");
+  if (node.find("batch"))
+    command.batch = extent("batch");
+  Node grid = node.at("grid");
+  if (grid.size() != 2) {
+    grid.fail("is not [tiles over m, tiles over n]");
+    return;
+  }
+  command.gridM = grid.element(0).integer(1);
+  command.gridN = grid.element(1).integer(1);
+  if (command.gridM > command.m || command.gridN > command.n) {
+    grid.fail("has more tiles than rows or columns");
+    return;
+  }
+  command.a = readOperand(node.at("a"), command.m, command.k, command);
+  command.b = readOperand(node.at("b"), command.k, command.n, command);
+  Node c = node.at("c");
+  if (std::optional<Node> trans = c.find("trans"))
+    if (trans->boolean())
+      trans->fail("is true, but a result is never transposed");
+  command.c = readOperand(c, command.m, command.n, command);
+  if (command.batch > 1 && command.c.batchStride == 0)
+    c.fail("is the same for all products of the batch");
+  Node beta = node.at("beta");
+  if (beta.json() == "first")
+    command.beta = GemmBeta::First;
+  else if (beta.json() == 1)
+    command.beta = GemmBeta::One;
+  else if (beta.json() != 0)
+    beta.fail("is not 0, 1 or \"first\"");
+  if (command.beta == GemmBeta::First && !inLoop_)
+    beta.fail("is \"first\" outside of a loop");
+  if (std::optional<Node> epilogue = node.find("epilogue")) {
+    command.epilogue = true;
+    command.items.emplace_back();
+    readKernel(*epilogue, command);
+    readLaunchItem(*epilogue, command.items.back());
+    if (command.batch != 1)
+      epilogue->fail("needs a batch of 1");
+  }
+}
+
+void CommandReader::readTransfer(const Node &node, Command &command) {
+  command.size = node.at("bytes").integer(0);
+  if (command.kind == Command::Kind::Fill) {
+    command.to = readRef(node.at("ref"), command.size);
+    return;
+  }
+  command.from = readRef(node.at("from"), command.size);
+  command.to = readRef(node.at("to"), command.size);
+  if (command.kind == Command::Kind::CopyStart &&
+      command.from.arena == command.to.arena)
+    node.fail("does not copy between the device and the host arena");
+}
+
+Command CommandReader::read(const Node &node) {
+  Command command;
+  Node op = node.at("op");
+  std::string kind = op.text();
+  if (std::optional<Node> name = node.find("name"))
+    command.name = name->text();
+  else
+    command.name = kind;
+  if (std::optional<Node> flops = node.find("flops"))
+    command.flops = flops->integer(0);
+  // For a fill or a copy `bytes` is its size, which is its traffic too.
+  if (std::optional<Node> bytes = node.find("bytes"))
+    command.bytes = bytes->integer(0);
+
+  if (kind == "launch") {
+    command.kind = Command::Kind::Launch;
+    readKernel(node, command);
+    command.grain = node.at("grain").integer(1);
+    command.items.emplace_back();
+    readLaunchItem(node, command.items.back());
+    command.items.back().units = node.at("units").integer(0);
+  } else if (kind == "multi_launch") {
+    command.kind = Command::Kind::MultiLaunch;
+    readKernel(node, command);
+    command.grain = node.at("grain").integer(1);
+    Node items = node.at("items");
+    for (std::size_t i = 0; i < items.size(); ++i) {
+      Node item = items.element(i);
+      command.items.emplace_back();
+      readLaunchItem(item, command.items.back());
+      command.items.back().units = item.at("units").integer(0);
+    }
+  } else if (kind == "gemm") {
+    command.kind = Command::Kind::Gemm;
+    readGemm(node, command);
+  } else if (kind == "loop_begin") {
+    command.kind = Command::Kind::LoopBegin;
+    command.count = node.at("count").integer(1);
+    if (inLoop_)
+      node.fail("is a loop in a loop");
+    inLoop_ = true;
+    iterations_ = std::max<int64_t>(command.count, 1);
+  } else if (kind == "loop_end") {
+    command.kind = Command::Kind::LoopEnd;
+    if (!inLoop_)
+      node.fail("ends a loop that was not begun");
+    inLoop_ = false;
+    iterations_ = 1;
+  } else if (kind == "fill") {
+    command.kind = Command::Kind::Fill;
+    readTransfer(node, command);
+  } else if (kind == "copy") {
+    command.kind = Command::Kind::Copy;
+    readTransfer(node, command);
+  } else if (kind == "copy_start") {
+    command.kind = Command::Kind::CopyStart;
+    readTransfer(node, command);
+    command.token = node.at("token").integer(0);
+  } else if (kind == "copy_wait") {
+    command.kind = Command::Kind::CopyWait;
+    command.token = node.at("token").integer(0);
+  } else {
+    op.fail("is " + inQuotes(kind) + ", not a command");
+  }
+  return command;
+}
+
+} // namespace kiln

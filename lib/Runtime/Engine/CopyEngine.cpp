@@ -1,0 +1,201 @@
+//===- CopyEngine.cpp - Copies between the arenas, on threads -------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "CopyEngine.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <ctime>
+#include <immintrin.h>
+#include <optional>
+#include <pthread.h>
+#include <sched.h>
+#include <sys/prctl.h>
+
+extern "C" {
+int omp_get_num_places(void);
+int omp_get_place_num_procs(int place);
+void omp_get_place_proc_ids(int place, int *ids);
+}
+
+namespace kiln {
+
+/// Bytes between two looks at the clock.
+static constexpr int64_t chunkBytes = 256 * 1024;
+/// Shorter sleeps cost more than they keep pace.
+static constexpr int64_t shortestSleep = 200'000;
+/// Of a copy, so that due times do not overflow: a month.
+static constexpr double longestCopy = 2.6e15;
+/// Looks at the counter before a waiting thread sleeps; some microseconds.
+static constexpr int spins = 500;
+
+int64_t monotonicNanoseconds() {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return int64_t(now.tv_sec) * 1'000'000'000 + now.tv_nsec;
+}
+
+static void sleepUntil(int64_t time) {
+  timespec due;
+  due.tv_sec = time / 1'000'000'000;
+  due.tv_nsec = time % 1'000'000'000;
+  while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &due, nullptr) ==
+         EINTR)
+    ;
+}
+
+/// The processors of all places, if OMP_PROC_BIND made places: then the main
+/// thread, and any that it starts, is bound to one of them, and a copy would
+/// take the main thread's time.
+static std::optional<cpu_set_t> processorsOfPlaces() {
+  int places = omp_get_num_places();
+  if (places <= 0)
+    return std::nullopt;
+  cpu_set_t processors;
+  CPU_ZERO(&processors);
+  for (int place = 0; place < places; ++place) {
+    std::vector<int> ids(std::size_t(omp_get_place_num_procs(place)));
+    omp_get_place_proc_ids(place, ids.data());
+    for (int id : ids)
+      if (id < CPU_SETSIZE)
+        CPU_SET(id, &processors);
+  }
+  return processors;
+}
+
+CopyEngine::CopyEngine(const LinkInfo &link, int64_t copies)
+    : tickets_(std::size_t(copies)) {
+  channels_[std::size_t(CopyDirection::Out)].bytesPerSecond =
+      link.outBytesPerSecond;
+  channels_[std::size_t(CopyDirection::In)].bytesPerSecond =
+      link.inBytesPerSecond;
+  std::optional<cpu_set_t> processors = processorsOfPlaces();
+  // A new thread has the signal mask of its parent.
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  for (Channel &channel : channels_) {
+    channel.ring.resize(std::size_t(std::max<int64_t>(copies, 1)));
+    channel.thread = std::thread([&channel] { serve(channel); });
+    if (processors)
+      pthread_setaffinity_np(channel.thread.native_handle(),
+                             sizeof(*processors), &*processors);
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  // What a thread allocates as it starts belongs to no step.
+  for (Channel &channel : channels_) {
+    std::unique_lock<std::mutex> lock(channel.mutex);
+    channel.carriedOut.wait(lock, [&] { return channel.serving; });
+  }
+}
+
+CopyEngine::~CopyEngine() {
+  for (Channel &channel : channels_) {
+    {
+      std::lock_guard<std::mutex> lock(channel.mutex);
+      channel.stopping = true;
+    }
+    channel.given.notify_one();
+    channel.thread.join();
+  }
+}
+
+void CopyEngine::start(const CopyJob &job, CopyTiming *timing) {
+  Channel &channel = channels_[std::size_t(job.direction)];
+  uint64_t number = channel.started.load(std::memory_order_relaxed);
+  channel.ring[number % channel.ring.size()] = {job.from, job.to, job.bytes,
+                                                monotonicNanoseconds(), timing};
+  tickets_[std::size_t(job.token)] = {&channel, number};
+  (job.direction == CopyDirection::Out ? counts_.outBytes : counts_.inBytes) +=
+      job.bytes;
+  {
+    std::lock_guard<std::mutex> lock(channel.mutex);
+    channel.started.store(number + 1, std::memory_order_release);
+  }
+  channel.given.notify_one();
+}
+
+void CopyEngine::wait(int64_t token) {
+  const Ticket &ticket = tickets_[std::size_t(token)];
+  Channel &channel = *ticket.channel;
+  auto isDone = [&] {
+    return channel.done.load(std::memory_order_acquire) > ticket.number;
+  };
+  if (isDone())
+    return;
+  int64_t begin = monotonicNanoseconds();
+  for (int i = 0; i < spins && !isDone(); ++i)
+    _mm_pause();
+  if (!isDone()) {
+    std::unique_lock<std::mutex> lock(channel.mutex);
+    channel.carriedOut.wait(lock, isDone);
+  }
+  counts_.waitSeconds += double(monotonicNanoseconds() - begin) * 1e-9;
+}
+
+void CopyEngine::carryOut(const Order &order, Channel &channel) {
+  double nanosecondsPerByte =
+      channel.bytesPerSecond > 0 ? 1e9 / channel.bytesPerSecond : 0;
+  int64_t begin = order.started;
+  if (nanosecondsPerByte > 0)
+    begin = std::max(begin, channel.linkFree);
+  if (order.timing)
+    order.timing->begin = std::max(begin, monotonicNanoseconds());
+  int64_t due = begin;
+  for (int64_t done = 0; done < order.bytes;) {
+    int64_t bytes = std::min(chunkBytes, order.bytes - done);
+    std::memcpy(order.to + done, order.from + done, std::size_t(bytes));
+    done += bytes;
+    if (nanosecondsPerByte == 0)
+      continue;
+    due = begin +
+          int64_t(std::min(double(done) * nanosecondsPerByte, longestCopy));
+    int64_t ahead = due - monotonicNanoseconds();
+    if (ahead > 0 && (done == order.bytes || ahead > shortestSleep))
+      sleepUntil(due);
+  }
+  channel.linkFree = due;
+  if (order.timing)
+    order.timing->end = monotonicNanoseconds();
+}
+
+void CopyEngine::serve(Channel &channel) {
+  prctl(PR_SET_NAME, "kiln-copy");
+  // The default lets a sleeper wake 50 microseconds late.
+  prctl(PR_SET_TIMERSLACK, 1);
+  {
+    std::lock_guard<std::mutex> lock(channel.mutex);
+    channel.serving = true;
+  }
+  channel.carriedOut.notify_one();
+  for (uint64_t next = 0;; ++next) {
+    {
+      std::unique_lock<std::mutex> lock(channel.mutex);
+      channel.given.wait(lock, [&] {
+        return channel.stopping ||
+               channel.started.load(std::memory_order_acquire) > next;
+      });
+      if (channel.stopping)
+        return;
+    }
+    carryOut(channel.ring[next % channel.ring.size()], channel);
+    {
+      std::lock_guard<std::mutex> lock(channel.mutex);
+      channel.done.store(next + 1, std::memory_order_release);
+    }
+    channel.carriedOut.notify_one();
+  }
+}
+
+void TimedCopier::start(const CopyJob &job) {
+  entries_.push_back({job.command, job.direction, {}});
+  engine_.start(job, &entries_.back().timing);
+}
+
+} // namespace kiln

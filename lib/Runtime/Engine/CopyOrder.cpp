@@ -1,0 +1,308 @@
+//===- CopyOrder.cpp - Does anything disturb a copy in flight? ------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "CopyOrder.h"
+
+#include "kiln/Runtime/Files/Messages.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace kiln {
+
+namespace {
+
+/// Bytes that a command reads or writes.
+struct Access {
+  Ref ref;
+  int64_t bytes; ///< unknownBytes: of a kernel's argument.
+  bool writes;
+};
+
+constexpr int64_t unknownBytes = -1;
+
+/// A copy between its start and its wait.
+struct Flight {
+  std::size_t command;
+  int64_t token;
+  /// The slots and states around its bytes, as blocks_ counts them.
+  std::vector<std::size_t> from, to;
+};
+
+class CopyOrder {
+public:
+  CopyOrder(const Node &commands, const ProgramFile &file,
+            const Program &program);
+  void check();
+
+private:
+  void moveTo(std::size_t command);
+  void start(std::size_t command);
+  void wait(std::size_t command);
+  void checkAccesses(std::size_t command) const;
+  void checkAccess(std::size_t command, const Access &access,
+                   const Flight &flight) const;
+  bool disturbs(const Access &access, const Ref &ref, int64_t size,
+                const std::vector<std::size_t> &around) const;
+  std::vector<std::size_t> around(const Ref &ref) const;
+  std::vector<Access> accesses(const Command &command) const;
+  void fail(std::size_t command, const std::string &problem) const {
+    commands_.element(command).fail(problem);
+  }
+  std::string title(std::size_t command) const {
+    const Command &info = program_.commands[command];
+    return std::string(commandKindName(info.kind)) + " " + inQuotes(info.name);
+  }
+
+  /// A slot or a state.
+  struct Block {
+    ArenaKind arena;
+    int64_t begin, end;
+    int64_t first, last; ///< Commands.
+  };
+
+  const Node &commands_;
+  const ProgramFile &file_;
+  const Program &program_;
+  std::vector<Block> blocks_;      ///< By their first commands.
+  std::size_t nextBlock_ = 0;      ///< The first that does not live yet.
+  std::vector<std::size_t> alive_; ///< Blocks that live at this command.
+  std::vector<bool> started_;      ///< By token.
+  std::vector<Flight> flights_;
+  int64_t iterations_ = 1;
+};
+
+} // namespace
+
+CopyOrder::CopyOrder(const Node &commands, const ProgramFile &file,
+                     const Program &program)
+    : commands_(commands), file_(file), program_(program),
+      started_(std::size_t(program.copies)) {
+  for (std::size_t i = 0; i < file.statePlaces.size(); ++i) {
+    const Place &place = file.statePlaces[i];
+    blocks_.push_back({place.arena, place.offset,
+                       place.offset + file.description.states[i].bytes(),
+                       INT64_MIN, INT64_MAX});
+  }
+  for (const Slot &slot : program.slots)
+    blocks_.push_back({slot.arena, slot.offset, slot.offset + slot.bytes,
+                       slot.first, slot.last});
+  std::sort(
+      blocks_.begin(), blocks_.end(),
+      [](const Block &a, const Block &b) { return a.first < b.first; });
+}
+
+/// Finds the blocks that live at `command`.
+void CopyOrder::moveTo(std::size_t command) {
+  auto index = int64_t(command);
+  for (; nextBlock_ < blocks_.size() && blocks_[nextBlock_].first <= index;
+       ++nextBlock_)
+    alive_.push_back(nextBlock_);
+  alive_.erase(
+      std::remove_if(alive_.begin(), alive_.end(),
+                     [&](std::size_t i) { return blocks_[i].last < index; }),
+      alive_.end());
+}
+
+/// The living blocks that hold the first byte of a reference.
+std::vector<std::size_t> CopyOrder::around(const Ref &ref) const {
+  std::vector<std::size_t> found;
+  for (std::size_t i : alive_)
+    if (blocks_[i].arena == ref.arena && blocks_[i].begin <= ref.offset &&
+        ref.offset < blocks_[i].end)
+      found.push_back(i);
+  return found;
+}
+
+static int64_t operandBytes(const GemmOperand &operand, int64_t rows,
+                            int64_t columns, const Command &command) {
+  if (operand.trans)
+    std::swap(rows, columns);
+  return ((command.batch - 1) * operand.batchStride + (rows - 1) * operand.ld +
+          columns) *
+         tensorTypeBits(command.type) / 8;
+}
+
+std::vector<Access> CopyOrder::accesses(const Command &command) const {
+  std::vector<Access> list;
+  for (const LaunchItem &item : command.items) {
+    std::size_t begin = list.size();
+    for (const Ref &ref : item.args)
+      list.push_back({ref, unknownBytes, false});
+    for (int64_t argument : item.writes)
+      list[begin + std::size_t(argument)].writes = true;
+  }
+  if (command.scratch.bytesPerThread > 0)
+    list.push_back(
+        {{command.scratch.offset, 0, ArenaKind::Device},
+         command.scratch.bytesPerThread * file_.description.build.maxThreads,
+         true});
+  switch (command.kind) {
+  case Command::Kind::Gemm:
+    list.push_back({command.a.ref,
+                    operandBytes(command.a, command.m, command.k, command),
+                    false});
+    list.push_back({command.b.ref,
+                    operandBytes(command.b, command.k, command.n, command),
+                    false});
+    list.push_back({command.c.ref,
+                    operandBytes(command.c, command.m, command.n, command),
+                    true});
+    break;
+  case Command::Kind::Copy:
+  case Command::Kind::CopyStart:
+    list.push_back({command.from, command.size, false});
+    list.push_back({command.to, command.size, true});
+    break;
+  case Command::Kind::Fill:
+    list.push_back({command.to, command.size, true});
+    break;
+  default:
+    break;
+  }
+  return list;
+}
+
+/// Whether [a, +aBytes) and [b, +bBytes) share a byte in the same iteration.
+static bool overlap(const Ref &a, int64_t aBytes, const Ref &b, int64_t bBytes,
+                    int64_t iterations) {
+  using Wide = __int128; // Sizes may be as large as 2^63.
+  if (a.arena != b.arena || aBytes <= 0 || bBytes <= 0)
+    return false;
+  // b - a, which must lie in (low, high), and what each iteration adds to it.
+  Wide distance = Wide(b.offset) - a.offset, step = Wide(b.stride) - a.stride;
+  Wide low = -Wide(bBytes), high = aBytes;
+  if (step < 0) {
+    distance = -distance;
+    step = -step;
+    low = -Wide(aBytes);
+    high = bBytes;
+  }
+  if (distance <= low) {
+    if (step == 0)
+      return false;
+    Wide iteration = (low - distance) / step + 1;
+    if (iteration >= iterations)
+      return false;
+    distance += iteration * step;
+  }
+  return distance < high;
+}
+
+/// Whether an access reaches into the `size` bytes at `ref` of a copy.
+bool CopyOrder::disturbs(const Access &access, const Ref &ref, int64_t size,
+                         const std::vector<std::size_t> &around) const {
+  if (access.ref.arena != ref.arena)
+    return false;
+  int64_t bytes = access.bytes;
+  if (bytes == unknownBytes) {
+    bytes = 1;
+    for (std::size_t i : this->around(access.ref)) {
+      if (std::find(around.begin(), around.end(), i) != around.end()) {
+        bytes = 1;
+        break;
+      }
+      bytes = std::max(bytes, blocks_[i].end - access.ref.offset);
+    }
+    // What one iteration has of a buffer of all.
+    if (access.ref.stride != 0 && bytes > std::abs(access.ref.stride))
+      bytes = std::abs(access.ref.stride);
+  }
+  return overlap(access.ref, bytes, ref, size, iterations_);
+}
+
+void CopyOrder::checkAccess(std::size_t command, const Access &access,
+                            const Flight &flight) const {
+  const Command &copy = program_.commands[flight.command];
+  const char *does = access.writes ? "writes" : "reads";
+  const char *what = nullptr;
+  if (disturbs(access, copy.to, copy.size, flight.to))
+    what = "what it writes";
+  else if (access.writes && disturbs(access, copy.from, copy.size, flight.from))
+    what = "what it reads";
+  if (what)
+    fail(command, "(" + title(command) + ") " + does + " " + what + " while " +
+                      title(flight.command) + " of commands[" +
+                      std::to_string(flight.command) +
+                      "] is in flight: its copy_wait must come before");
+}
+
+void CopyOrder::checkAccesses(std::size_t command) const {
+  if (flights_.empty())
+    return;
+  for (const Access &access : accesses(program_.commands[command]))
+    for (const Flight &flight : flights_)
+      checkAccess(command, access, flight);
+}
+
+void CopyOrder::start(std::size_t index) {
+  const Command &command = program_.commands[index];
+  if (command.token >= program_.copies)
+    return fail(index, "has token " + std::to_string(command.token) +
+                           ", but the program starts " +
+                           std::to_string(program_.copies) + " copies");
+  if (started_[std::size_t(command.token)])
+    return fail(index,
+                "starts copy " + std::to_string(command.token) + " once more");
+  started_[std::size_t(command.token)] = true;
+  flights_.push_back(
+      {index, command.token, around(command.from), around(command.to)});
+}
+
+void CopyOrder::wait(std::size_t index) {
+  int64_t token = program_.commands[index].token;
+  auto flight =
+      std::find_if(flights_.begin(), flights_.end(),
+                   [&](const Flight &entry) { return entry.token == token; });
+  if (flight == flights_.end())
+    return fail(index, "waits for copy " + std::to_string(token) +
+                           ", which is not in flight");
+  flights_.erase(flight);
+}
+
+void CopyOrder::check() {
+  for (std::size_t i = 0; i < program_.commands.size() && !commands_.failed();
+       ++i) {
+    const Command &command = program_.commands[i];
+    moveTo(i);
+    checkAccesses(i);
+    switch (command.kind) {
+    case Command::Kind::LoopBegin:
+    case Command::Kind::LoopEnd:
+      if (!flights_.empty())
+        fail(i, "stands between " + title(flights_.front().command) +
+                    " of commands[" + std::to_string(flights_.front().command) +
+                    "] and its copy_wait");
+      iterations_ =
+          command.kind == Command::Kind::LoopBegin ? command.count : 1;
+      break;
+    case Command::Kind::CopyStart:
+      start(i);
+      break;
+    case Command::Kind::CopyWait:
+      wait(i);
+      break;
+    default:
+      break;
+    }
+  }
+  if (!flights_.empty())
+    fail(flights_.front().command,
+         "(" + title(flights_.front().command) + ") has no copy_wait");
+}
+
+void checkCopies(const Node &commands, const ProgramFile &file,
+                 Program &program) {
+  program.copies =
+      std::count_if(program.commands.begin(), program.commands.end(),
+                    [](const Command &command) {
+                      return command.kind == Command::Kind::CopyStart;
+                    });
+  CopyOrder(commands, file, program).check();
+}
+
+} // namespace kiln

@@ -1,0 +1,35 @@
+//===- CopyOrder.h - Does anything disturb a copy in flight? ----*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Asynchronous copies of a program: every token is started once and waited for
+// once, later, with no begin or end of a loop between the two. Between its
+// start and its wait, no other command writes what a copy reads or touches what
+// it writes.
+//
+// The description does not say how many bytes a kernel's argument has. It is
+// taken to reach to the end of the slots and states around it. But where these
+// hold a copy too, they are made of parts (slices, operands of a concat), and
+// only an argument that begins inside of the copied bytes counts.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_LIB_RUNTIME_ENGINE_COPYORDER_H
+#define KILN_LIB_RUNTIME_ENGINE_COPYORDER_H
+
+#include "DescriptionReader.h"
+#include "kiln/Runtime/Engine/Program.h"
+
+namespace kiln {
+
+/// Checks `program`, whose commands and slots were read from `commands`, and
+/// counts its copies.
+void checkCopies(const Node &commands, const ProgramFile &file,
+                 Program &program);
+
+} // namespace kiln
+
+#endif // KILN_LIB_RUNTIME_ENGINE_COPYORDER_H
