@@ -58,6 +58,7 @@ private:
   Status readModel();
   Status readModelFile();
   Status readMachine();
+  OffloadSet offloadByHand() const;
   Status runLevels();
   Status checkPrediction();
   Status generateCode();
@@ -106,6 +107,14 @@ Status Compilation::checkOptions() {
   if (options.recompute == "optimal" && !options.memoryBudget)
     return usage("--recompute=optimal needs --memory-budget=SIZE: what should "
                  "the plan fit?");
+  if (!options.offload.empty() && options.offload != "auto" &&
+      !OffloadSet::parse(options.offload))
+    return usage("--offload is '" + options.offload +
+                 "', expected none, auto, or some of activations, optimizer, "
+                 "parameters with commas between");
+  if (options.offload == "auto" && !options.memoryBudget)
+    return usage("--offload=auto needs --memory-budget=SIZE: what should the "
+                 "plan fit?");
   if (options.precision && *options.precision != "fp32" &&
       *options.precision != "fp64")
     return usage("--precision is '" + *options.precision +
@@ -227,13 +236,23 @@ Status Compilation::readModelFile() {
 
 Status Compilation::readMachine() {
   machine = options.machine;
-  if (machine)
-    return Status();
-  auto loaded = loadMachine(defaultMachine);
-  if (!loaded.ok())
-    return loaded.status();
-  machine = std::move(*loaded);
+  if (!machine) {
+    auto loaded = loadMachine(defaultMachine);
+    if (!loaded.ok())
+      return loaded.status();
+    machine = std::move(*loaded);
+  }
+  if (options.simulatedLink > 0)
+    machine->link = {options.simulatedLink, options.simulatedLink,
+                     /*latency=*/0, /*duplex=*/true};
   return Status();
+}
+
+/// What goes to the host without the planner's say.
+OffloadSet Compilation::offloadByHand() const {
+  if (options.offload.empty() || options.offload == "auto")
+    return OffloadSet();
+  return *OffloadSet::parse(options.offload);
 }
 
 Status Compilation::runLevels() {
@@ -255,6 +274,8 @@ Status Compilation::runLevels() {
   plan.maxThreads = options.maxThreads;
   if (!options.memoryBudget && !options.recompute.empty())
     plan.recompute = options.recompute;
+  if (offloadByHand().any())
+    plan.offload = options.offload;
   Status status = runPasses([&](OpPassManager &passes) {
     buildForwardPipeline(passes);
     if (options.stage >= EmitStage::Step)
@@ -407,6 +428,7 @@ Status Compilation::generateCode() {
   record.clip = options.clip;
   record.eval = options.evaluation;
   record.dropout = dropout;
+  record.linkBytesPerSecond = options.simulatedLink;
   record.processor = *processor;
   auto model = (*module)->getAttrOfType<DictionaryAttr>("kiln.model");
   record.batch =

@@ -36,8 +36,8 @@ struct MemoryRequest {
 
 /// Rewrites the training program of a module on the planned level and notes the
 /// prediction in the module's attribute `kiln.plan`. A budget that cannot be
-/// met gives exit code 4, with the smallest that can, which is `least` then, and
-/// what sets it.
+/// met gives exit code 4, with the smallest that can, which is `least` then,
+/// and what sets it.
 Status planMemory(mlir::ModuleOp module, const Machine &machine,
                   const MemoryRequest &request, int64_t &least);
 

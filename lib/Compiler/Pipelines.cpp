@@ -12,6 +12,7 @@
 
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Transforms/Passes.h"
+#include "llvm/ADT/StringSwitch.h"
 
 using namespace mlir;
 using namespace kiln;
@@ -49,6 +50,25 @@ void kiln::buildStepPipeline(OpPassManager &passes,
   addLevelCheck(passes, "step");
 }
 
+std::optional<OffloadSet> OffloadSet::parse(StringRef list) {
+  OffloadSet set;
+  if (list == "none")
+    return set;
+  SmallVector<StringRef> names;
+  list.split(names, ',');
+  for (StringRef name : names) {
+    bool *known = llvm::StringSwitch<bool *>(name)
+                      .Case("activations", &set.activations)
+                      .Case("optimizer", &set.optimizer)
+                      .Case("parameters", &set.parameters)
+                      .Default(nullptr);
+    if (!known || *known)
+      return std::nullopt;
+    *known = true;
+  }
+  return set;
+}
+
 void kiln::buildPlanPipeline(OpPassManager &passes,
                              const PlanOptions &options) {
   // The chunks' products exist before grids are chosen for all products.
@@ -57,9 +77,18 @@ void kiln::buildPlanPipeline(OpPassManager &passes,
   numerics.maxThreads = options.maxThreads;
   passes.addPass(createSetNumerics(numerics));
   passes.addPass(createCanonicalizerPass());
+  // A list that nobody checked before stands for nothing.
+  OffloadSet offload =
+      OffloadSet::parse(options.offload).value_or(OffloadSet());
+  OffloadStatesOptions states;
+  states.optimizer = offload.optimizer;
+  states.parameters = offload.parameters;
+  passes.addPass(createOffloadStates(states));
   RecomputeOptions recompute;
   recompute.policy = options.recompute;
   passes.addPass(createRecompute(recompute));
+  if (offload.activations)
+    passes.addPass(createOffloadActivations());
   addLevelCheck(passes, "planned");
 }
 
@@ -68,6 +97,7 @@ void kiln::buildDispatchPipeline(OpPassManager &passes,
   FormDispatchesOptions form;
   form.fuse = options.fuse;
   passes.addPass(createFormDispatches(form));
+  passes.addPass(createPlaceCopies());
   addLevelCheck(passes, "dispatched");
 }
 

@@ -23,11 +23,6 @@ static constexpr size_t kMostChoices = 10;
 /// times larger.
 static constexpr int64_t kSmallShare = 64;
 
-static int64_t bytesOf(Value value) {
-  auto type = tensorTypeOf(value);
-  return type.getNumElements() * (type.getElementTypeBitWidth() / 8);
-}
-
 /// The tensor whose memory a value lies in: that of the source of a view, or of
 /// the operand that a result takes the place of.
 static Value rootOf(Value value) {
@@ -150,7 +145,7 @@ void MenuBuilder::splitBackward() {
       if (rootOf(result) != result || isFused(result, positionOf))
         continue;
       int64_t last = lastUse(result, position, static_cast<int64_t>(i), count);
-      int64_t bytes = bytesOf(result);
+      int64_t bytes = bytesOf(result.getType());
       for (int64_t s = segmentOf[i] - 1; s > segmentOf[last]; --s)
         passing[s] += bytes;
       change[i] += bytes;
@@ -218,8 +213,8 @@ int64_t MenuBuilder::forwardPeak(const ForwardStage &stage, uint64_t mask) {
         for (Value operand : other->getOperands())
           if (rootOf(operand) == result)
             last = std::max(last, order.lookup(other));
-      change[i] += bytesOf(result);
-      change[last + 1] -= bytesOf(result);
+      change[i] += bytesOf(result.getType());
+      change[last + 1] -= bytesOf(result.getType());
     }
   int64_t live = 0, most = 0;
   for (int64_t delta : change)
@@ -232,12 +227,13 @@ StageOption MenuBuilder::makeOption(int64_t index, uint64_t mask) {
   StageOption option;
   llvm::SmallDenseSet<Value> counted{stage.output};
   int64_t missing = 0;
-  option.saved = bytesOf(stage.output);
+  option.saved = bytesOf(stage.output.getType());
   for (auto [i, residual] : llvm::enumerate(stage.residuals)) {
     Value root = rootOf(residual);
     if (root == stage.input || !counted.insert(root).second)
       continue;
-    (i >= 64 || mask >> i & 1 ? option.saved : missing) += bytesOf(root);
+    (i >= 64 || mask >> i & 1 ? option.saved : missing) +=
+        bytesOf(root.getType());
   }
   for (Operation *op : stage.ops)
     option.forward += seconds.lookup(op);
@@ -247,9 +243,9 @@ StageOption MenuBuilder::makeOption(int64_t index, uint64_t mask) {
   option.forwardWorkspace = forwardPeak(stage, mask) - option.saved;
   // delta_k and delta_{k+1} are part of the transient values; the chain counts
   // delta_{k+1} as present and delta_k as yielded.
-  int64_t inputGradient = stage.input ? bytesOf(stage.input) : 0;
+  int64_t inputGradient = stage.input ? bytesOf(stage.input.getType()) : 0;
   option.backwardWorkspace = passing[index] + transient[index] + missing -
-                             bytesOf(stage.output) - inputGradient;
+                             bytesOf(stage.output.getType()) - inputGradient;
   return option;
 }
 
@@ -261,7 +257,7 @@ void MenuBuilder::addStage(int64_t index) {
     if (i >= 64)
       break;
     Residual &tensor = tensors[rootOf(residual)];
-    tensor.bytes = bytesOf(rootOf(residual));
+    tensor.bytes = bytesOf(rootOf(residual).getType());
     tensor.mask |= uint64_t(1) << i;
   }
   int64_t all = 0;
@@ -309,11 +305,12 @@ void MenuBuilder::addStage(int64_t index) {
   }
 
   Stage planned;
-  planned.input = stage.input ? bytesOf(stage.input) : 0;
+  planned.input = stage.input ? bytesOf(stage.input.getType()) : 0;
   planned.inputGradient = planned.input;
   for (Operation *op : stage.ops)
     planned.fastForward += seconds.lookup(op);
-  planned.fastForwardWorkspace = forwardPeak(stage, 0) - bytesOf(stage.output);
+  planned.fastForwardWorkspace =
+      forwardPeak(stage, 0) - bytesOf(stage.output.getType());
   std::vector<uint64_t> masks;
   for (auto &[option, mask] : chosen) {
     planned.options.push_back(option);
@@ -337,7 +334,8 @@ StageMenus MenuBuilder::run() {
     addStage(k);
   // The loss turns the chain round.
   Stage loss;
-  loss.input = loss.inputGradient = bytesOf(stages.stages().back().output);
+  loss.input = loss.inputGradient =
+      bytesOf(stages.stages().back().output.getType());
   StageOption turn;
   turn.backwardWorkspace =
       passing.back() + transient.back() - loss.inputGradient;

@@ -19,11 +19,6 @@ static NumberType numberTypeOf(Type type) {
   return element.isF16() ? NumberType::F16 : NumberType::F32;
 }
 
-static int64_t bytesOf(Type type) {
-  auto tensor = cast<RankedTensorType>(type);
-  return tensor.getNumElements() * (tensor.getElementTypeBitWidth() / 8);
-}
-
 /// Seconds of the ops that no traffic explains, or nothing.
 static std::optional<double> computeSeconds(Operation *op,
                                             const Machine &machine) {
@@ -97,35 +92,71 @@ static double launchSeconds(rt::KernelOp kernel, const Machine &machine) {
   return machine.kernelSeconds(bytesTouched(kernel), operations);
 }
 
-static double blockSeconds(Block &block, const Machine &machine,
-                           llvm::StringMap<double> &kernels) {
-  double seconds = 0;
+double kiln::commandSeconds(Operation *command, const Machine &machine,
+                            KernelSeconds &kernels) {
+  if (auto launch = dyn_cast<rt::LaunchOp>(command)) {
+    auto [it, isNew] = kernels.insert({launch.getKernel(), 0});
+    if (isNew)
+      it->second =
+          launchSeconds(cast<rt::KernelOp>(SymbolTable::lookupNearestSymbolFrom(
+                            launch, launch.getKernelAttr())),
+                        machine);
+    // What runs on the host of a device moves memory there; no figure of a
+    // machine says how fast, but hardly slower than its link.
+    auto written = launch.getSlots().back().getDefiningOp<rt::SlotOp>();
+    if (written.getHost() && machine.kind == MachineKind::Gpu)
+      return machine.linkSeconds(double(written.getBytes()) *
+                                     launch.getSlots().size(),
+                                 LinkDirection::ToHost);
+    return it->second;
+  }
+  if (auto gemm = dyn_cast<rt::GemmOp>(command))
+    return machine.gemmSeconds(numberTypeOf(gemm.getElement()), gemm.getBatch(),
+                               gemm.getM(), gemm.getN(), gemm.getK());
+  if (auto fill = dyn_cast<rt::FillOp>(command))
+    return machine.kernelSeconds(double(fill.getBytes()));
+  if (auto copy = dyn_cast<rt::CopyOp>(command))
+    return machine.kernelSeconds(2 * double(copy.getBytes()));
+  return 0;
+}
+
+void LinkClock::start(const void *copy, double bytes, LinkDirection direction) {
+  // Directions that share the link wait for each other.
+  double &free = machine.link.duplex
+                     ? freeFrom[direction == LinkDirection::ToDevice]
+                     : freeFrom[0];
+  free = std::max(free, now) + machine.linkSeconds(bytes, direction);
+  doneAt[copy] = free;
+}
+
+void LinkClock::wait(const void *copy) {
+  now = std::max(now, doneAt.lookup(copy));
+}
+
+static void runBlock(Block &block, const Machine &machine,
+                     KernelSeconds &kernels, LinkClock &clock) {
   for (Operation &op : block) {
-    if (auto launch = dyn_cast<rt::LaunchOp>(op)) {
-      auto [it, isNew] = kernels.insert({launch.getKernel(), 0});
-      if (isNew)
-        it->second = launchSeconds(
-            cast<rt::KernelOp>(SymbolTable::lookupNearestSymbolFrom(
-                launch, launch.getKernelAttr())),
-            machine);
-      seconds += it->second;
-    } else if (auto gemm = dyn_cast<rt::GemmOp>(op)) {
-      seconds +=
-          machine.gemmSeconds(numberTypeOf(gemm.getElement()), gemm.getBatch(),
-                              gemm.getM(), gemm.getN(), gemm.getK());
-    } else if (auto fill = dyn_cast<rt::FillOp>(op)) {
-      seconds += machine.kernelSeconds(double(fill.getBytes()));
-    } else if (auto copy = dyn_cast<rt::CopyOp>(op)) {
-      seconds += machine.kernelSeconds(2 * double(copy.getBytes()));
-    } else if (auto loop = dyn_cast<rt::LoopOp>(op)) {
-      seconds += double(loop.getCount()) *
-                 blockSeconds(loop.getBody().front(), machine, kernels);
+    if (auto loop = dyn_cast<rt::LoopOp>(op)) {
+      // Iterations are alike but for the first, whose copies find a free link.
+      double begin = clock.now;
+      runBlock(loop.getBody().front(), machine, kernels, clock);
+      double once = clock.now - begin;
+      clock.now += once * double(loop.getCount() - 1);
+    } else if (auto copy = dyn_cast<rt::CopyStartOp>(op)) {
+      clock.start(&op, double(copy.getBytes()),
+                  copy.isOut() ? LinkDirection::ToHost
+                               : LinkDirection::ToDevice);
+    } else if (auto wait = dyn_cast<rt::WaitOp>(op)) {
+      clock.wait(wait.getStart().getOperation());
+    } else {
+      clock.now += commandSeconds(&op, machine, kernels);
     }
   }
-  return seconds;
 }
 
 double kiln::programSeconds(rt::ProgramOp program, const Machine &machine) {
-  llvm::StringMap<double> kernels;
-  return blockSeconds(program.getBody().front(), machine, kernels);
+  KernelSeconds kernels;
+  LinkClock clock(machine);
+  runBlock(program.getBody().front(), machine, kernels, clock);
+  return clock.now;
 }

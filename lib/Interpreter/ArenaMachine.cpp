@@ -38,12 +38,18 @@ private:
   void markWritten(const SlotTensor &tensor);
   void forgetIteration(size_t begin, size_t end);
   void mark(int64_t begin, int64_t end, int32_t writer);
+  void markSlot(rt::SlotOp slot, int32_t writer) {
+    int64_t begin = program.addressOf(slot);
+    mark(begin, begin + static_cast<int64_t>(slot.getBytes()), writer);
+  }
+  LogicalResult beginCopy(const ScheduledCommand &command);
+  LogicalResult endCopy(rt::WaitOp wait);
   /// Calls `body(begin, end)` for the bytes of every row, as arena offsets.
   void forRows(const SlotTensor &tensor,
                llvm::function_ref<bool(int64_t, int64_t)> body);
   int64_t startOf(const SlotTensor &tensor) const {
     rt::SlotOp slot = program.slots[tensor.slot];
-    return static_cast<int64_t>(slot.getOffset()) + tensor.offset +
+    return program.addressOf(slot) + tensor.offset +
            tensor.loopStride * iteration;
   }
   char *bytesOf(const SlotTensor &tensor) {
@@ -55,11 +61,20 @@ private:
   InterpretedArena &arena;
   int64_t index = 0; ///< Of the command that runs.
   int64_t iteration = 0;
+  /// A copy that is under way: what its source was when it began.
+  struct Flight {
+    SlotTensor from, to;
+    std::vector<char> bytes;
+  };
+  DenseMap<Operation *, Flight> flights; ///< By kilnrt.copy_start.
 };
 
 } // namespace
 
 static constexpr int64_t kUnit = 4; ///< Bytes per entry of the shadow.
+
+/// In the shadow: what a copy may write at any time until its wait.
+static constexpr int32_t kUnderWay = -1;
 
 /// Slots that live at the same time share no byte.
 LogicalResult Machine::checkDisjoint() {
@@ -69,14 +84,14 @@ LogicalResult Machine::checkDisjoint() {
       order.push_back(i);
   auto begin = [&](unsigned i) -> int64_t {
     rt::SlotOp slot = program.slots[i];
-    return slot.getOffset();
+    return program.addressOf(slot);
   };
   llvm::sort(order, [&](unsigned a, unsigned b) {
     return std::pair(begin(a), a) < std::pair(begin(b), b);
   });
   for (size_t i = 0; i < order.size(); ++i) {
     rt::SlotOp a = program.slots[order[i]];
-    int64_t end = a.getOffset() + a.getBytes();
+    int64_t end = program.addressOf(a) + static_cast<int64_t>(a.getBytes());
     for (size_t j = i + 1; j < order.size() && begin(order[j]) < end; ++j) {
       rt::SlotOp b = program.slots[order[j]];
       if (a.getLast() < b.getFirst() || b.getLast() < a.getFirst())
@@ -134,9 +149,11 @@ LogicalResult Machine::checkRead(Operation *op, const SlotTensor &tensor) {
       InFlightDiagnostic diagnostic =
           op->emitOpError("is command ")
           << index << " and reads slot '" << slot.getName() << "' at byte "
-          << unit * kUnit - static_cast<int64_t>(slot.getOffset()) << ", ";
+          << unit * kUnit - program.addressOf(slot) << ", ";
       if (writer == 0) {
         diagnostic << "which nothing has written";
+      } else if (writer == kUnderWay) {
+        diagnostic << "where a copy is under way";
       } else {
         rt::SlotOp other = program.slots[writer - 1];
         diagnostic << "where slot '" << other.getName() << "' wrote last";
@@ -168,16 +185,56 @@ void Machine::forgetIteration(size_t begin, size_t end) {
     rt::SlotOp slot = program.slots[i];
     if (slot.getFirst() <= begin || slot.getLast() >= end)
       continue;
-    for (int64_t unit = slot.getOffset() / kUnit,
-                 last = (slot.getOffset() + slot.getBytes()) / kUnit;
-         unit < last; ++unit)
+    int64_t begin = program.addressOf(slot),
+            last = begin + static_cast<int64_t>(slot.getBytes());
+    for (int64_t unit = begin / kUnit; unit < last / kUnit; ++unit)
       if (arena.writers[unit] == static_cast<int32_t>(i) + 1)
         arena.writers[unit] = 0;
   }
 }
 
+LogicalResult Machine::beginCopy(const ScheduledCommand &command) {
+  const SlotTensor &from = command.operands.front(),
+                   &to = command.results.front();
+  if (failed(checkRead(command.op, from)) ||
+      failed(checkAlive(command.op, to.slot)))
+    return failure();
+  const char *source = bytesOf(from);
+  flights[command.op] = {from, to, {source, source + from.extent()}};
+  mark(startOf(to), startOf(to) + to.extent(), kUnderWay);
+  return success();
+}
+
+/// Source and destination have to be as the beginning left them.
+LogicalResult Machine::endCopy(rt::WaitOp wait) {
+  auto found = flights.find(wait.getStart());
+  if (found == flights.end())
+    return wait.emitOpError("waits for a copy that has not begun");
+  const auto &[from, to, bytes] = found->second;
+  if (failed(checkRead(wait, from)))
+    return failure();
+  if (std::memcmp(bytesOf(from), bytes.data(), bytes.size()) != 0)
+    return wait.emitOpError("waits for a copy whose source '")
+           << rt::SlotOp(program.slots[from.slot]).getName()
+           << "' changed while it was under way";
+  auto units = llvm::ArrayRef(arena.writers)
+                   .slice(startOf(to) / kUnit, to.extent() / kUnit);
+  if (!llvm::all_equal(units) || units.front() != kUnderWay)
+    return wait.emitOpError("waits for a copy whose destination '")
+           << rt::SlotOp(program.slots[to.slot]).getName()
+           << "' was written while it was under way";
+  std::memcpy(bytesOf(to), bytes.data(), bytes.size());
+  markWritten(to);
+  flights.erase(found);
+  return success();
+}
+
 LogicalResult Machine::execute(const ScheduledCommand &command) {
   Operation *op = command.op;
+  if (command.kind == ScheduledCommand::Kind::CopyStart)
+    return beginCopy(command);
+  if (auto wait = dyn_cast<rt::WaitOp>(op))
+    return endCopy(wait);
   bool readsSum = readsAccumulated(command, iteration);
   for (auto [i, operand] : llvm::enumerate(command.operands))
     if (static_cast<int>(i) != command.accumulated || readsSum)
@@ -190,8 +247,7 @@ LogicalResult Machine::execute(const ScheduledCommand &command) {
     rt::SlotOp slot = program.slots[command.scratch];
     if (failed(checkAlive(op, command.scratch)))
       return failure();
-    mark(slot.getOffset(), slot.getOffset() + slot.getBytes(),
-         command.scratch + 1);
+    markSlot(slot, command.scratch + 1);
   }
   if (command.kind == ScheduledCommand::Kind::Fill) {
     const SlotTensor &to = command.results.front();
@@ -225,7 +281,7 @@ LogicalResult Machine::run() {
   for (size_t i = 0; i < program.slots.size(); ++i) {
     rt::SlotOp slot = program.slots[i];
     if (slot.getState())
-      mark(slot.getOffset(), slot.getOffset() + slot.getBytes(), i + 1);
+      markSlot(slot, i + 1);
   }
   for (const ScheduledProgram::Boundary &input : program.inputs)
     markWritten(input.tensor);

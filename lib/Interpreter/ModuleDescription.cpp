@@ -51,6 +51,8 @@ static StateRole roleOf(StateOp state) {
     return StateRole::Constant;
   case Role::Optimizer:
     return StateRole::Optimizer;
+  case Role::Mirror:
+    return StateRole::Mirror;
   }
   llvm_unreachable("unknown role");
 }

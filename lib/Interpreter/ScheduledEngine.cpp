@@ -8,6 +8,8 @@
 #include "kiln/Interpreter/ScheduledEngine.h"
 #include "kiln/Interpreter/TensorBytes.h"
 
+#include "llvm/Support/MathExtras.h"
+
 using namespace mlir;
 
 namespace kiln {
@@ -33,10 +35,11 @@ ScheduledEngine::create(ModuleOp module) {
 Status ScheduledEngine::prepare() {
   ModuleOp module = interpreter.getModule();
   rt::ArenaOp arenaOp = *module.getOps<rt::ArenaOp>().begin();
-  int64_t height = arenaOp.getHeight();
+  int64_t height = arenaOp.getHeight(), host = arenaOp.getHostHeight();
   Status status = withDiagnostics(module.getContext(), [&]() -> LogicalResult {
-    if (height < 0 || height > kLargestArena)
-      return arenaOp.emitOpError("has a height of ") << height << " bytes";
+    for (int64_t bytes : {height, host})
+      if (bytes < 0 || bytes > kLargestArena)
+        return arenaOp.emitOpError("has a height of ") << bytes << " bytes";
     for (rt::ProgramOp op : module.getOps<rt::ProgramOp>()) {
       auto program = ScheduledProgram::build(op);
       if (failed(program))
@@ -48,17 +51,15 @@ Status ScheduledEngine::prepare() {
       for (const ScheduledProgram &program : programs)
         for (rt::SlotOp slot : program.slots)
           if (slot.getState() == state.getSymName()) {
-            if (home && home.getOffset() != slot.getOffset())
+            if (home && program.addressOf(home) != program.addressOf(slot))
               return slot.emitOpError("moves the state @")
                      << state.getSymName() << " to another offset";
             home = slot;
           }
-      RankedTensorType type = state.getTensorType();
-      int64_t bytes =
-          type.getNumElements() * (type.getElementTypeBitWidth() / 8);
+      int64_t bytes = bytesOf(state.getType());
       if (!home || static_cast<int64_t>(home.getBytes()) != bytes)
         return state.emitOpError("has no slot of ") << bytes << " bytes";
-      stateOffsets.push_back(home.getOffset());
+      stateOffsets.push_back(programs.front().addressOf(home));
     }
     return success();
   });
@@ -71,8 +72,9 @@ Status ScheduledEngine::prepare() {
     for (const ValueInfo &output : info.outputs)
       copies.emplace_back(output.bytes());
   }
-  arena.bytes.resize(height);
-  arena.writers.resize(height / 4 + 1);
+  int64_t bytes = llvm::alignTo(height, 64) + host;
+  arena.bytes.resize(bytes);
+  arena.writers.resize(bytes / 4 + 1);
   return {};
 }
 

@@ -15,6 +15,7 @@
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/ADT/bit.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 
@@ -31,7 +32,8 @@ private:
   LogicalResult addLaunch(rt::LaunchOp launch);
   LogicalResult addGemm(rt::GemmOp gemm);
   LogicalResult addFill(rt::FillOp fill);
-  LogicalResult addCopy(rt::CopyOp copy);
+  template <typename Op>
+  LogicalResult addCopy(Op copy, ScheduledCommand::Kind kind);
   LogicalResult addLoop(rt::LoopOp loop);
   template <typename Op>
   LogicalResult addBoundary(Op op, std::vector<ScheduledProgram::Boundary> &to);
@@ -53,7 +55,7 @@ private:
 
   ScheduledProgram program;
   DenseMap<Value, unsigned> slotIndex;
-  int64_t arenaBytes = 0;
+  int64_t deviceBytes = 0, hostBytes = 0;
   int64_t iterations = 1; ///< Of the loop around the op being read.
 };
 
@@ -63,6 +65,7 @@ static RankedTensorType bytesType(MLIRContext *context, int64_t bytes) {
 
 LogicalResult ScheduledProgramBuilder::addSlot(rt::SlotOp slot) {
   int64_t offset = slot.getOffset(), bytes = slot.getBytes();
+  int64_t arenaBytes = slot.getHost() ? hostBytes : deviceBytes;
   if (offset < 0 || bytes < 0 || offset % 4 || bytes % 4 ||
       offset > arenaBytes || bytes > arenaBytes - offset)
     return slot.emitOpError("has bytes [")
@@ -235,8 +238,10 @@ LogicalResult ScheduledProgramBuilder::addFill(rt::FillOp fill) {
   return checkBounds(fill, command.results.back());
 }
 
-LogicalResult ScheduledProgramBuilder::addCopy(rt::CopyOp copy) {
-  ScheduledCommand &command = append(ScheduledCommand::Kind::Copy, copy);
+template <typename Op>
+LogicalResult ScheduledProgramBuilder::addCopy(Op copy,
+                                               ScheduledCommand::Kind kind) {
+  ScheduledCommand &command = append(kind, copy);
   int64_t bytes = copy.getBytes();
   if (bytes < 0 || bytes % 4 || copy.getOffsets().size() != 2 ||
       copy.getStrides().size() != 2)
@@ -287,7 +292,16 @@ LogicalResult ScheduledProgramBuilder::addCommand(Operation &op,
           .Case([&](rt::LaunchOp op) { return addLaunch(op); })
           .Case([&](rt::GemmOp op) { return addGemm(op); })
           .Case([&](rt::FillOp op) { return addFill(op); })
-          .Case([&](rt::CopyOp op) { return addCopy(op); })
+          .Case([&](rt::CopyOp op) {
+            return addCopy(op, ScheduledCommand::Kind::Copy);
+          })
+          .Case([&](rt::CopyStartOp op) {
+            return addCopy(op, ScheduledCommand::Kind::CopyStart);
+          })
+          .Case([&](rt::WaitOp op) {
+            append(ScheduledCommand::Kind::Wait, op);
+            return success();
+          })
           .Case([&](rt::LoopOp op) { return addLoop(op); })
           .Default([](Operation *op) {
             return op->emitOpError("is no command of a scheduled program");
@@ -301,7 +315,9 @@ FailureOr<ScheduledProgram> ScheduledProgramBuilder::run() {
   auto arenas = module.getOps<rt::ArenaOp>();
   if (arenas.empty())
     return program.op.emitOpError("has no kilnrt.arena beside it");
-  arenaBytes = (*arenas.begin()).getHeight();
+  deviceBytes = (*arenas.begin()).getHeight();
+  hostBytes = (*arenas.begin()).getHostHeight();
+  program.hostBegin = llvm::alignTo(deviceBytes, 64);
   for (Operation &op : program.op.getBody().front())
     if (failed(addCommand(op, 1)))
       return failure();

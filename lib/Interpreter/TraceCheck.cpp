@@ -71,9 +71,8 @@ struct Image {
 
   explicit Image(StringRef bytes)
       : bytes(bytes.str()), known(bytes.size(), true) {}
-  void forget(rt::SlotOp slot) {
-    auto first = known.begin() + slot.getOffset();
-    std::fill(first, first + slot.getBytes(), false);
+  void forget(int64_t begin, int64_t bytes) {
+    std::fill_n(known.begin() + begin, bytes, false);
   }
 };
 
@@ -109,7 +108,8 @@ private:
 static std::string kindOf(const ScheduledCommand &command) {
   if (command.kind == ScheduledCommand::Kind::Fill)
     return "fill";
-  if (command.kind == ScheduledCommand::Kind::Copy)
+  if (command.kind == ScheduledCommand::Kind::Copy ||
+      command.kind == ScheduledCommand::Kind::CopyStart)
     return "copy";
   auto ops = command.body->without_terminator();
   if (llvm::hasSingleElement(ops))
@@ -152,8 +152,8 @@ void TraceChecker::note(const ScheduledProgram &program,
 static HostTensor load(const ScheduledProgram &program, const SlotTensor &place,
                        int64_t iteration, StringRef image) {
   rt::SlotOp slot = program.slots[place.slot];
-  return loadTensor(place, image.data() + slot.getOffset() + place.offset +
-                               place.loopStride * iteration);
+  return loadTensor(place, image.data() + program.addressOf(slot) +
+                               place.offset + place.loopStride * iteration);
 }
 
 SmallVector<HostTensor>
@@ -205,7 +205,7 @@ Status TraceChecker::applyWrites(const ScheduledProgram &program,
     std::vector<bool> mayChange(bytes.size(), false);
     markResults(command, index, iteration, mayChange);
     for (auto [byte, got] : llvm::enumerate(bytes)) {
-      size_t at = slot.getOffset() + byte;
+      size_t at = program.addressOf(slot) + byte;
       if (!mayChange[byte] && image.known[at] && image.bytes[at] != got &&
           trespass.empty())
         trespass = (nameOf(program, command) + " changes byte " +
@@ -239,12 +239,15 @@ Status TraceChecker::checkRecord(const ScheduledProgram &program,
                         ", which the module has not");
   const ScheduledCommand &command = program.commands[index];
   if (command.kind == ScheduledCommand::Kind::LoopBegin ||
-      command.kind == ScheduledCommand::Kind::LoopEnd)
-    return reader.wrong("says that a loop wrote memory");
+      command.kind == ScheduledCommand::Kind::LoopEnd ||
+      command.kind == ScheduledCommand::Kind::Wait)
+    return reader.wrong("says that a loop or a wait wrote memory");
   SmallVector<HostTensor> operands =
       operandsOf(program, command, iteration, image.bytes);
-  if (command.scratch >= 0)
-    image.forget(program.slots[command.scratch]);
+  if (command.scratch >= 0) {
+    rt::SlotOp slot = program.slots[command.scratch];
+    image.forget(program.addressOf(slot), slot.getBytes());
+  }
   if (Status status = applyWrites(program, command, iteration, image);
       !status.ok())
     return status;
@@ -292,10 +295,14 @@ Status TraceChecker::checkProgram() {
   if (!status.ok())
     return status;
   rt::ArenaOp arenaOp = *module.getOps<rt::ArenaOp>().begin();
-  if (arenaOp.getHeight() != arena)
+  // The host's arena, if there is one, follows the device's.
+  auto expected = static_cast<uint64_t>(arenaOp.getHeight());
+  if (arenaOp.getHostHeight())
+    expected = program->hostBegin + arenaOp.getHostHeight();
+  if (expected != arena)
     return reader.wrong("has an arena of " + std::to_string(arena) +
                         " bytes, the module one of " +
-                        std::to_string(arenaOp.getHeight()));
+                        std::to_string(expected));
   Image image(bytes);
   while (true) {
     uint64_t index = 0;

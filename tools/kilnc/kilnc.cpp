@@ -83,6 +83,19 @@ static cl::opt<std::string> memoryBudget(
     "memory-budget", cl::cat(category), cl::value_desc("SIZE"),
     cl::desc("bytes the executable's arena may have, such as 8GiB: the planner "
              "finds the fastest step that fits"));
+static cl::opt<std::string> hostMemoryBudget(
+    "host-memory-budget", cl::cat(category), cl::value_desc("SIZE"),
+    cl::desc("bytes that what is offloaded may take on the host"));
+static cl::opt<std::string> offload(
+    "offload", cl::cat(category), cl::value_desc("LIST"),
+    cl::desc("what lies on the host while the device does not need it: of "
+             "activations, optimizer, parameters, with commas between; none; "
+             "or auto, which leaves it to --memory-budget (default: auto if "
+             "the device has a memory of its own, none otherwise)"));
+static cl::opt<std::string> simulateLink(
+    "simulate-link", cl::cat(category), cl::value_desc("RATE"),
+    cl::desc("copy between device and host at this rate, such as 120MB/s: on a "
+             "CPU, where both are one memory, this plays a device"));
 static cl::opt<std::string> report(
     "report", cl::cat(category), cl::value_desc("FILE"),
     cl::desc("also write the memory plan: a page (.html), its data (.json), or "
@@ -220,6 +233,19 @@ int main(int argc, char **argv) {
     if (!bytes.ok())
       return static_cast<int>(fail(bytes.status()));
     options.memoryBudget = *bytes;
+  }
+  if (hostMemoryBudget.getNumOccurrences()) {
+    auto bytes = parseByteSize(hostMemoryBudget, "--host-memory-budget");
+    if (!bytes.ok())
+      return static_cast<int>(fail(bytes.status()));
+    options.hostBudget = *bytes;
+  }
+  options.offload = offload;
+  if (simulateLink.getNumOccurrences()) {
+    auto rate = parseLinkSpeed(simulateLink, "--simulate-link");
+    if (!rate.ok())
+      return static_cast<int>(fail(rate.status()));
+    options.simulatedLink = *rate;
   }
   options.report = report;
   options.optimizer = optimizer;

@@ -16,6 +16,8 @@
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassOptions.h"
 
+#include <optional>
+
 namespace kiln {
 
 /// Checks what was imported or read.
@@ -41,6 +43,16 @@ struct StepOptions : mlir::PassPipelineOptions<StepOptions> {
 };
 void buildStepPipeline(mlir::OpPassManager &passes, const StepOptions &options);
 
+/// What goes to the host by hand.
+struct OffloadSet {
+  bool activations = false, optimizer = false, parameters = false;
+
+  /// Of a list such as "activations,optimizer" or "none"; nothing if a name is
+  /// unknown, given twice, or with none.
+  static std::optional<OffloadSet> parse(llvm::StringRef list);
+  bool any() const { return activations || optimizer || parameters; }
+};
+
 /// step -> planned
 struct PlanOptions : mlir::PassPipelineOptions<PlanOptions> {
   Option<int64_t> maxThreads{*this, "max-threads",
@@ -49,6 +61,11 @@ struct PlanOptions : mlir::PassPipelineOptions<PlanOptions> {
   Option<std::string> recompute{*this, "recompute",
                                 llvm::cl::desc("as in kilnc --recompute"),
                                 llvm::cl::init("none")};
+  Option<std::string> offload{
+      *this, "offload",
+      llvm::cl::desc("of activations, optimizer, parameters, with commas "
+                     "between; or none"),
+      llvm::cl::init("none")};
 };
 void buildPlanPipeline(mlir::OpPassManager &passes, const PlanOptions &options);
 

@@ -15,6 +15,8 @@
 //   - a read of bytes that nothing wrote, or that another slot wrote over;
 //     a slot whose whole life is one iteration of a loop starts unwritten
 //   - a state that a program wrote over
+//   - what a copy between device and host races with: its destination cannot
+//     be read and its source must not change until the copy is waited for
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,7 +28,7 @@
 
 namespace kiln {
 
-/// The bytes that all programs share.
+/// The bytes that all programs share: the device's arena, then the host's.
 struct InterpretedArena {
   std::vector<char> bytes;
   /// Per four bytes: 1 + the slot of the running program that wrote them, or 0.
@@ -70,7 +72,8 @@ private:
   char *placeOf(ScheduledProgram &program,
                 const ScheduledProgram::Boundary &boundary) {
     rt::SlotOp slot = program.slots[boundary.tensor.slot];
-    return arena.bytes.data() + slot.getOffset() + boundary.tensor.offset;
+    return arena.bytes.data() + program.addressOf(slot) +
+           boundary.tensor.offset;
   }
 
   Interpreter interpreter;

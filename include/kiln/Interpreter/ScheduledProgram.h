@@ -45,7 +45,16 @@ struct SlotTensor {
 
 /// One command; a loop is its two ends.
 struct ScheduledCommand {
-  enum class Kind { Launch, Gemm, Fill, Copy, LoopBegin, LoopEnd };
+  enum class Kind {
+    Launch,
+    Gemm,
+    Fill,
+    Copy,
+    CopyStart,
+    Wait,
+    LoopBegin,
+    LoopEnd
+  };
   Kind kind;
   mlir::Operation *op;
   llvm::SmallVector<SlotTensor, 4> operands, results;
@@ -75,6 +84,14 @@ public:
     SlotTensor tensor;
   };
   std::vector<Boundary> inputs, outputs;
+
+  /// Where a slot begins if the host's arena follows the device's, as it does
+  /// for interpreters.
+  int64_t addressOf(rt::SlotOp slot) const {
+    return static_cast<int64_t>(slot.getOffset()) +
+           (slot.getHost() ? hostBegin : 0);
+  }
+  int64_t hostBegin = 0;
 
 private:
   friend class ScheduledProgramBuilder;

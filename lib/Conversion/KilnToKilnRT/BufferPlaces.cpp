@@ -166,10 +166,7 @@ void PlanBuilder::placeResults(Operation *op) {
             auto write = dyn_cast<WriteOp>(user);
             return write && write.getStateAttr() == read.getStateAttr();
           });
-      if (update)
-        for (ReadOp other : plan.program.getBlock().getOps<ReadOp>())
-          if (other.getStateAttr() == read.getStateAttr())
-            update &= lastUse(other.getResult()) <= order.lookup(op);
+      update = update && !isReadAfter(read.getStateAttr().getAttr(), op);
       const Buffer &buffer = plan.buffers[from.buffer];
       bool dies = !buffer.state && buffer.lastUse <= order.lookup(op);
       auto existing = places.find(result);
@@ -201,7 +198,8 @@ void PlanBuilder::placeResults(Operation *op) {
         Place place = places.lookup(input);
         const Buffer &buffer = plan.buffers[place.buffer];
         if (shared || buffer.state || buffer.slotClass == "input" ||
-            taken.contains(place.buffer) || buffer.lastUse > order.lookup(op) ||
+            buffer.host != dispatch.getHost() || taken.contains(place.buffer) ||
+            buffer.lastUse > order.lookup(op) ||
             !coversBuffer(place, input.getType()) ||
             bytesOf(input.getType()) != bytesOf(result.getType()) ||
             !row::mayShareSlot(*rows, i, result.getResultNumber()))
@@ -219,8 +217,9 @@ void PlanBuilder::placeResults(Operation *op) {
       setPlace(result, *shared);
       continue;
     }
-    setPlace(result, densePlace(newBuffer(describeOp(op), "activation",
-                                          bytesOf(result.getType()), "result"),
-                                result.getType()));
+    int32_t buffer = newBuffer(describeOp(op), "activation",
+                               bytesOf(result.getType()), "result");
+    plan.buffers[buffer].host = op->hasAttr("host");
+    setPlace(result, densePlace(buffer, result.getType()));
   }
 }

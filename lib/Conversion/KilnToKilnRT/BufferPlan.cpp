@@ -12,18 +12,6 @@
 using namespace mlir;
 using namespace kiln;
 
-int64_t kiln::bytesOf(Type type) {
-  auto tensor = cast<RankedTensorType>(type);
-  return tensor.getNumElements() * (tensor.getElementTypeBitWidth() / 8);
-}
-
-Family kiln::familyOf(Operation *op) {
-  if (auto dispatch = dyn_cast<DispatchOp>(op))
-    return dispatch.getFamily();
-  auto dispatchable = dyn_cast<DispatchableOpInterface>(op);
-  return dispatchable ? dispatchable.getFamily() : Family::Structure;
-}
-
 std::string kiln::describeOp(Operation *op) {
   std::string name = getLocationName(op->getLoc()).str();
   std::string what;
@@ -70,7 +58,9 @@ int64_t PlanBuilder::lastUse(Value value) {
       continue;
     }
     Family family = familyOf(user);
-    if (family == Family::View || family == Family::Concat)
+    auto wait = dyn_cast<CopyWaitOp>(user);
+    if (family == Family::View || family == Family::Concat ||
+        (wait && wait.getFlight() == value))
       last = std::max(last, lastUse(user->getResult(0)));
     else if (isa<ReturnOp, WriteOp>(user))
       last = next;
@@ -144,7 +134,8 @@ void PlanBuilder::emitCopy(Place from, Place to, int64_t bytes) {
   plan.commands.push_back(std::move(copy));
 }
 
-/// What an optimizer reads as gradient is one.
+/// What an optimizer reads as gradient is one, and so is what that is a copy
+/// of.
 void PlanBuilder::classifyGradients(Operation *op) {
   auto dispatch = dyn_cast<DispatchOp>(op);
   if (!dispatch)
@@ -156,22 +147,38 @@ void PlanBuilder::classifyGradients(Operation *op) {
                                                 : -1;
     if (position < 0)
       continue;
-    if (auto argument = dyn_cast<BlockArgument>(inner.getOperand(position))) {
-      Buffer &buffer =
-          plan.buffers[places
-                           .lookup(
-                               dispatch.getInputs()[argument.getArgNumber()])
-                           .buffer];
+    auto argument = dyn_cast<BlockArgument>(inner.getOperand(position));
+    Value gradient =
+        argument ? dispatch.getInputs()[argument.getArgNumber()] : Value();
+    while (gradient) {
+      Buffer &buffer = plan.buffers[places.lookup(gradient).buffer];
       if (buffer.slotClass == "activation")
         buffer.slotClass = "gradient";
+      auto wait = gradient.getDefiningOp<CopyWaitOp>();
+      gradient = wait ? wait.getSource() : Value();
     }
   }
+}
+
+/// The device reads what lies on the device; the host reads scalars from there.
+LogicalResult PlanBuilder::checkResidency(Operation *op) {
+  bool host = op->hasAttr("host");
+  for (Value operand : op->getOperands()) {
+    bool onHost = plan.buffers[places.lookup(operand).buffer].host;
+    if (onHost != host && (onHost || tensorTypeOf(operand).getRank() > 0))
+      return op->emitOpError("runs on the ")
+             << (host ? "host" : "device") << " and reads a tensor on the "
+             << (onHost ? "host" : "device");
+  }
+  return success();
 }
 
 LogicalResult PlanBuilder::visitWork(Operation *op) {
   for (Value operand : op->getOperands())
     if (!places.contains(operand))
       return op->emitOpError("reads a value that has no place in memory");
+  if (failed(checkResidency(op)))
+    return failure();
   placeResults(op);
   classifyGradients(op);
   Command command;
@@ -261,9 +268,63 @@ LogicalResult PlanBuilder::visitWrite(WriteOp write) {
   Place from = places.lookup(write.getValue());
   int32_t index = stateBuffers.lookup(write.getStateAttr().getAttr());
   Type type = write.getValue().getType();
+  if (plan.buffers[from.buffer].host != plan.buffers[index].host)
+    return write.emitOpError("needs a copy: value and state lie on two sides");
   if (from.buffer != index)
     stateCopies.push_back({from, densePlace(index, type), bytesOf(type)});
   return success();
+}
+
+/// Whether an op behind `op` reads the entry value of a state.
+bool PlanBuilder::isReadAfter(StringAttr state, Operation *op) {
+  return llvm::any_of(plan.program.getBlock().getOps<ReadOp>(),
+                      [&](ReadOp read) {
+                        return read.getStateAttr().getAttr() == state &&
+                               lastUse(read.getResult()) > order.lookup(op);
+                      });
+}
+
+/// The beginning of a copy. What only becomes the new value of a state goes to
+/// the state's own place, if nobody reads the entry value any more.
+LogicalResult PlanBuilder::visitCopy(Operation *copy) {
+  Value source = copy->getOperand(0), flight = copy->getResult(0);
+  Place from = places.lookup(source);
+  auto type = tensorTypeOf(source);
+  if (plan.buffers[from.buffer].host == isa<CopyOutOp>(copy))
+    return copy->emitOpError("copies from the side that it copies to");
+  if (from.rowStride != getColumnCount(type) && getRowCount(type) > 1)
+    return copy->emitOpError("copies rows with gaps between them");
+  auto wait = cast<CopyWaitOp>(*flight.user_begin());
+  auto write =
+      wait->hasOneUse() ? dyn_cast<WriteOp>(*wait->user_begin()) : WriteOp();
+  if (write && !isReadAfter(write.getStateAttr().getAttr(), copy)) {
+    setPlace(
+        flight,
+        densePlace(stateBuffers.lookup(write.getStateAttr().getAttr()), type));
+  } else {
+    int32_t buffer = newBuffer(
+        describeOp(copy), plan.buffers[from.buffer].slotClass, bytesOf(type),
+        isa<CopyOutOp>(copy) ? "copy on the host" : "copy on the device");
+    plan.buffers[buffer].host = isa<CopyOutOp>(copy);
+    setPlace(flight, densePlace(buffer, type));
+  }
+  Command command;
+  command.kind = Command::Kind::CopyStart;
+  command.op = copy;
+  command.places = {from, places.lookup(flight)};
+  command.bytes = bytesOf(type);
+  plan.commands.push_back(std::move(command));
+  return success();
+}
+
+void PlanBuilder::visitWait(CopyWaitOp wait) {
+  Place to = places.lookup(wait.getFlight());
+  setPlace(wait.getResult(), to);
+  Command command;
+  command.kind = Command::Kind::CopyWait;
+  command.op = wait.getFlight().getDefiningOp();
+  command.places = {places.lookup(wait.getSource()), to};
+  plan.commands.push_back(std::move(command));
 }
 
 /// What the program returns of a state's entry value moves out of the way of
@@ -335,6 +396,12 @@ LogicalResult PlanBuilder::visit(Operation *op) {
   }
   if (isa<DispatchOp, MatmulOp>(op))
     return visitWork(op);
+  if (isa<CopyOutOp, CopyInOp>(op))
+    return visitCopy(op);
+  if (auto wait = dyn_cast<CopyWaitOp>(op)) {
+    visitWait(wait);
+    return success();
+  }
   return op->emitOpError("cannot be scheduled; kiln-form-dispatches should "
                          "have put it into a dispatch");
 }
@@ -395,6 +462,7 @@ FailureOr<ProgramPlan> PlanBuilder::run() {
     int32_t buffer = newBuffer(state.getSymName().str(), slotClass,
                                bytesOf(state.getType()), "state");
     plan.buffers[buffer].state = state;
+    plan.buffers[buffer].host = state.getHost();
     stateBuffers[state.getSymNameAttr()] = buffer;
   }
   for (BlockArgument argument : block.getArguments()) {

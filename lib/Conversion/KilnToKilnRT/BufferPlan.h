@@ -10,10 +10,12 @@
 //
 //   view     its source's place, moved
 //   concat   operands are placed inside the result, so their producers write
-//   there tie      a result takes its operand's buffer: always where the op
-//   says so
+//            there
+//   tie      a result takes its operand's buffer: always where the op says so
 //            (updates, accumulation), and where the row program allows it and
 //            the operand dies
+//   copy     between device and host: source and copy live from its beginning
+//            to its wait; the copy of a state's new value is the state's buffer
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,6 +37,7 @@ struct Buffer {
   /// Commands that touch it, loops included as wholes where it crosses them.
   int64_t first = INT64_MAX, last = -1;
   StateOp state;       ///< null unless it is a state's
+  bool host = false;   ///< in host memory
   int64_t offset = -1; ///< in the arena, once assigned
   /// Program order of the last op that reads a value placed here so far.
   int64_t lastUse = -1;
@@ -49,12 +52,22 @@ struct Place {
 };
 
 struct Command {
-  enum class Kind { Launch, Gemm, Fill, Copy, LoopBegin, LoopEnd };
+  enum class Kind {
+    Launch,
+    Gemm,
+    Fill,
+    Copy,
+    CopyStart,
+    CopyWait,
+    LoopBegin,
+    LoopEnd
+  };
   Kind kind;
-  mlir::Operation *op = nullptr;      ///< Launch: dispatch; Gemm: matmul
-  llvm::SmallVector<Place, 6> places; ///< operands, results; Copy: from, to
+  /// Launch: dispatch; Gemm: matmul; CopyStart, CopyWait: the copy's beginning.
+  mlir::Operation *op = nullptr;
+  llvm::SmallVector<Place, 6> places; ///< operands, results; copies: from, to
   int32_t scratch = -1;               ///< buffer
-  int64_t bytes = 0;                  ///< Fill, Copy
+  int64_t bytes = 0;                  ///< Fill, Copy, CopyStart
   int64_t count = 0;                  ///< LoopBegin
   /// Gemm: 0, 1, or 2 = by iteration. Launch of a scatter: likewise.
   int64_t beta = 0;

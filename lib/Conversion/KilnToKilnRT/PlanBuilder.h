@@ -17,11 +17,6 @@
 
 namespace kiln {
 
-/// Bytes of a tensor.
-int64_t bytesOf(mlir::Type type);
-/// The dispatch family of a dispatch or of an op outside of one.
-Family familyOf(mlir::Operation *op);
-
 class PlanBuilder {
 public:
   PlanBuilder(ProgramOp program, llvm::ArrayRef<StateOp> states,
@@ -48,6 +43,10 @@ private:
   llvm::LogicalResult visitWork(mlir::Operation *op);
   llvm::LogicalResult visitLoop(AccumulateOp loop);
   llvm::LogicalResult visitWrite(WriteOp write);
+  llvm::LogicalResult visitCopy(mlir::Operation *copy);
+  void visitWait(CopyWaitOp wait);
+  llvm::LogicalResult checkResidency(mlir::Operation *op);
+  bool isReadAfter(mlir::StringAttr state, mlir::Operation *op);
   void placeResults(mlir::Operation *op);
   void classifyGradients(mlir::Operation *op);
   void emitCopy(Place from, Place to, int64_t bytes);

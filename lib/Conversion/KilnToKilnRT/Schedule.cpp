@@ -18,6 +18,7 @@
 
 namespace kiln {
 #define GEN_PASS_DEF_SCHEDULE
+#define GEN_PASS_DEF_VERIFYSCHEDULE
 #include "kiln/Conversion/KilnToKilnRT/Passes.h.inc"
 } // namespace kiln
 
@@ -26,6 +27,13 @@ using namespace kiln;
 
 /// Vector loads and cache lines are 64 bytes.
 static constexpr int64_t kSlotAlignment = 64;
+
+static LogicalResult verifySchedules(ModuleOp module) {
+  for (rt::ProgramOp program : module.getOps<rt::ProgramOp>())
+    if (failed(rt::verifySchedule(program)))
+      return failure();
+  return success();
+}
 
 namespace {
 
@@ -38,7 +46,7 @@ public:
 
 private:
   void placeStates();
-  FailureOr<int64_t> assignArena(ProgramPlan &plan);
+  int64_t assignArena(ProgramPlan &plan, bool host);
   void emit(ProgramPlan &plan);
   void emitCommands(ProgramPlan &plan);
   void emitLaunch(const Command &command);
@@ -51,29 +59,35 @@ private:
   OpBuilder builder;
   SmallVector<StateOp> states;
   SmallVector<int64_t> stateOffsets;
-  int64_t stateBytes = 0;
+  int64_t stateBytes[2] = {0, 0}; ///< of the device, of the host
   llvm::StringMap<int64_t> scratchOfKernel;
   SmallVector<Value> slots; ///< of the program being emitted, by buffer
+  DenseMap<Operation *, rt::CopyStartOp>
+      copies; ///< by kiln.copy_out or copy_in
 };
 
 } // namespace
 
 void Scheduler::placeStates() {
   for (StateOp state : module.getOps<StateOp>()) {
+    int64_t &bytes = stateBytes[state.getHost()];
     states.push_back(state);
-    stateOffsets.push_back(stateBytes);
-    auto type = state.getTensorType();
-    stateBytes += llvm::alignTo(type.getNumElements() *
-                                    (type.getElementTypeBitWidth() / 8),
-                                kSlotAlignment);
+    stateOffsets.push_back(bytes);
+    bytes += llvm::alignTo(bytesOf(state.getType()), kSlotAlignment);
   }
 }
 
-/// Offsets of everything but states; returns the program's height.
-FailureOr<int64_t> Scheduler::assignArena(ProgramPlan &plan) {
+/// Offsets of everything in one memory; returns the program's height there.
+int64_t Scheduler::assignArena(ProgramPlan &plan, bool host) {
   std::vector<ArenaBuffer> requests;
-  for (Buffer &buffer :
-       llvm::MutableArrayRef(plan.buffers).drop_front(states.size())) {
+  std::vector<Buffer *> buffers;
+  for (auto [i, buffer] : llvm::enumerate(plan.buffers)) {
+    if (buffer.host != host)
+      continue;
+    if (i < states.size()) {
+      buffer.offset = stateOffsets[i];
+      continue;
+    }
     ArenaBuffer request;
     request.size = buffer.bytes;
     request.alignment = kSlotAlignment;
@@ -83,13 +97,12 @@ FailureOr<int64_t> Scheduler::assignArena(ProgramPlan &plan) {
     request.lower = static_cast<int32_t>(buffer.first);
     request.upper = static_cast<int32_t>(buffer.last) + 1;
     requests.push_back(request);
+    buffers.push_back(&buffer);
   }
   ArenaPlan arena = assignOffsets(requests, ArenaOptions());
-  for (size_t i = 0; i < states.size(); ++i)
-    plan.buffers[i].offset = stateOffsets[i];
-  for (size_t i = 0; i < requests.size(); ++i)
-    plan.buffers[states.size() + i].offset = stateBytes + arena.offsets[i];
-  return stateBytes + arena.height;
+  for (auto [buffer, offset] : llvm::zip(buffers, arena.offsets))
+    buffer->offset = stateBytes[host] + offset;
+  return stateBytes[host] + arena.height;
 }
 
 void Scheduler::emitLaunch(const Command &command) {
@@ -157,6 +170,19 @@ void Scheduler::emitCommands(ProgramPlan &plan) {
                             command.places[1].loopStride},
           command.bytes);
       break;
+    case Command::Kind::CopyStart:
+      copies[command.op] = rt::CopyStartOp::create(
+          builder, command.op->getLoc(), slotOf(command.places[0]),
+          slotOf(command.places[1]),
+          ArrayRef<int64_t>{command.places[0].offset, command.places[1].offset},
+          ArrayRef<int64_t>{command.places[0].loopStride,
+                            command.places[1].loopStride},
+          command.bytes);
+      break;
+    case Command::Kind::CopyWait:
+      rt::WaitOp::create(builder, command.op->getLoc(),
+                         copies.lookup(command.op).getToken());
+      break;
     case Command::Kind::LoopBegin: {
       auto loop = rt::LoopOp::create(builder, loc, command.count);
       builder.createBlock(&loop.getBody());
@@ -188,7 +214,8 @@ void Scheduler::emit(ProgramPlan &plan) {
         builder.getI64IntegerAttr(buffer.last),
         buffer.state ? FlatSymbolRefAttr::get(buffer.state.getSymNameAttr())
                      : FlatSymbolRefAttr(),
-        builder.getStringAttr(buffer.why)));
+        builder.getStringAttr(buffer.why),
+        buffer.host ? builder.getUnitAttr() : UnitAttr()));
   for (const Boundary &input : plan.inputs)
     rt::InputOp::create(builder, loc, input.name, slotOf(input.place),
                         input.place.offset, input.type);
@@ -213,24 +240,23 @@ LogicalResult Scheduler::run() {
   };
   SmallVector<ProgramOp> programs(module.getOps<ProgramOp>());
   std::vector<ProgramPlan> plans;
-  int64_t height = stateBytes;
+  int64_t heights[] = {stateBytes[0], stateBytes[1]};
   for (ProgramOp program : programs) {
     auto plan = planBuffers(program, states, scratchBytes);
     if (failed(plan))
       return failure();
-    auto programHeight = assignArena(*plan);
-    if (failed(programHeight))
-      return failure();
-    height = std::max(height, *programHeight);
+    for (bool host : {false, true})
+      heights[host] = std::max(heights[host], assignArena(*plan, host));
     plans.push_back(std::move(*plan));
   }
   builder.setInsertionPointToEnd(module.getBody());
-  rt::ArenaOp::create(builder, module.getLoc(), stateBytes, height);
+  rt::ArenaOp::create(builder, module.getLoc(), stateBytes[0], heights[0],
+                      stateBytes[1], heights[1]);
   for (ProgramPlan &plan : plans)
     emit(plan);
   for (ProgramOp program : programs)
     program.erase();
-  return success();
+  return verifySchedules(module);
 }
 
 namespace {
@@ -242,6 +268,13 @@ struct SchedulePass : kiln::impl::ScheduleBase<SchedulePass> {
     // Commands need the grids and tiles that earlier levels chose.
     if (failed(verifyLevel(getOperation(), Level::Dispatched)) ||
         failed(Scheduler(getOperation(), maxThreads).run()))
+      signalPassFailure();
+  }
+};
+
+struct VerifySchedulePass : kiln::impl::VerifyScheduleBase<VerifySchedulePass> {
+  void runOnOperation() override {
+    if (failed(verifySchedules(getOperation())))
       signalPassFailure();
   }
 };

@@ -34,16 +34,6 @@ static Array shapeOf(RankedTensorType type) {
   return shape;
 }
 
-static int64_t bytesOf(RankedTensorType type) {
-  return type.getNumElements() * (type.getElementTypeBitWidth() / 8);
-}
-
-/// What a command is called in traces and messages.
-static std::string nameOf(Operation *op) {
-  StringRef name = getLocationName(op->getLoc());
-  return name.empty() ? op->getName().stripDialect().str() : name.str();
-}
-
 namespace {
 
 class ProgramWriter {
@@ -57,14 +47,20 @@ private:
     return slot.getDefiningOp<rt::SlotOp>();
   }
   Array ref(mlir::Value slot, int64_t offset, int64_t stride) {
-    return Array{slotOf(slot).getOffset() + offset, stride};
+    rt::SlotOp place = slotOf(slot);
+    Array ref{place.getOffset() + offset, stride};
+    if (place.getHost())
+      ref.push_back("host");
+    return ref;
   }
   void writeCommands(Block &block, Array &commands);
   Object writeLaunch(rt::LaunchOp launch);
   Object writeGemm(rt::GemmOp gemm);
+  template <typename Op> Object writeCopy(Op copy, StringRef what);
 
   ModuleOp module;
   const KernelIndex &kernels;
+  DenseMap<Operation *, int64_t> tokens; ///< of the program, by copy_start
 };
 
 } // namespace
@@ -100,9 +96,9 @@ static std::pair<int64_t, int64_t> costOf(rt::KernelOp kernel) {
     if (auto dispatchable = dyn_cast<DispatchableOpInterface>(op))
       flops += dispatchable.getFlops();
   for (Type type : body.getArgumentTypes())
-    bytes += bytesOf(cast<RankedTensorType>(type));
+    bytes += bytesOf(type);
   for (mlir::Value value : body.getTerminator()->getOperands())
-    bytes += bytesOf(cast<RankedTensorType>(value.getType()));
+    bytes += bytesOf(value.getType());
   return {flops, bytes};
 }
 
@@ -121,7 +117,7 @@ Object ProgramWriter::writeLaunch(rt::LaunchOp launch) {
     immediates.push_back(Array{immediate, launch.getAccumulates() ? 1 : 0});
   auto [flops, bytes] = costOf(kernel);
   Object command{{"op", "launch"},
-                 {"name", nameOf(launch)},
+                 {"name", rt::nameOf(launch)},
                  {"kernel", entry.index},
                  {"args", std::move(args)},
                  {"writes", std::move(writes)},
@@ -152,7 +148,7 @@ Object ProgramWriter::writeGemm(rt::GemmOp gemm) {
   int64_t m = gemm.getM(), n = gemm.getN(), k = gemm.getK(),
           batch = gemm.getBatch();
   return Object{{"op", "gemm"},
-                {"name", nameOf(gemm)},
+                {"name", rt::nameOf(gemm)},
                 {"dtype", typeName(gemm.getElement())},
                 {"m", m},
                 {"n", n},
@@ -169,6 +165,16 @@ Object ProgramWriter::writeGemm(rt::GemmOp gemm) {
                 {"epilogue", nullptr}};
 }
 
+template <typename Op>
+Object ProgramWriter::writeCopy(Op copy, StringRef what) {
+  return Object{
+      {"op", what},
+      {"name", rt::nameOf(copy)},
+      {"from", ref(copy.getFrom(), copy.getOffsets()[0], copy.getStrides()[0])},
+      {"to", ref(copy.getTo(), copy.getOffsets()[1], copy.getStrides()[1])},
+      {"bytes", static_cast<int64_t>(copy.getBytes())}};
+}
+
 void ProgramWriter::writeCommands(Block &block, Array &commands) {
   for (Operation &op : block) {
     if (auto launch = dyn_cast<rt::LaunchOp>(op)) {
@@ -178,17 +184,21 @@ void ProgramWriter::writeCommands(Block &block, Array &commands) {
     } else if (auto fill = dyn_cast<rt::FillOp>(op)) {
       commands.push_back(
           Object{{"op", "fill"},
-                 {"name", nameOf(fill)},
+                 {"name", rt::nameOf(fill)},
                  {"ref", ref(fill.getSlot(), fill.getOffset(), 0)},
                  {"bytes", static_cast<int64_t>(fill.getBytes())}});
     } else if (auto copy = dyn_cast<rt::CopyOp>(op)) {
-      commands.push_back(Object{
-          {"op", "copy"},
-          {"name", nameOf(copy)},
-          {"from",
-           ref(copy.getFrom(), copy.getOffsets()[0], copy.getStrides()[0])},
-          {"to", ref(copy.getTo(), copy.getOffsets()[1], copy.getStrides()[1])},
-          {"bytes", static_cast<int64_t>(copy.getBytes())}});
+      commands.push_back(writeCopy(copy, "copy"));
+    } else if (auto copy = dyn_cast<rt::CopyStartOp>(op)) {
+      Object start = writeCopy(copy, "copy_start");
+      auto token = static_cast<int64_t>(tokens.size());
+      tokens[copy] = token;
+      start["token"] = token;
+      commands.push_back(std::move(start));
+    } else if (auto wait = dyn_cast<rt::WaitOp>(op)) {
+      commands.push_back(Object{{"op", "copy_wait"},
+                                {"name", rt::nameOf(wait)},
+                                {"token", tokens.lookup(wait.getStart())}});
     } else if (auto loop = dyn_cast<rt::LoopOp>(op)) {
       commands.push_back(
           Object{{"op", "loop_begin"},
@@ -200,7 +210,7 @@ void ProgramWriter::writeCommands(Block &block, Array &commands) {
 }
 
 static Object slotObject(rt::SlotOp slot) {
-  return Object{{"name", slot.getName()},
+  Object object{{"name", slot.getName()},
                 {"class", slot.getSlotClass()},
                 {"offset", static_cast<int64_t>(slot.getOffset())},
                 {"bytes", static_cast<int64_t>(slot.getBytes())},
@@ -208,10 +218,14 @@ static Object slotObject(rt::SlotOp slot) {
                 {"first", static_cast<int64_t>(slot.getFirst())},
                 {"last", static_cast<int64_t>(slot.getLast())},
                 {"why", slot.getWhy().value_or("")}};
+  if (slot.getHost())
+    object["arena"] = "host";
+  return object;
 }
 
 Object ProgramWriter::write(rt::ProgramOp program) {
   Array inputs, outputs, slots, commands;
+  tokens.clear();
   Block &block = program.getBody().front();
   auto boundary = [&](auto op) {
     auto type = cast<RankedTensorType>(op.getType());
@@ -281,12 +295,16 @@ static Array writeStates(ModuleOp module) {
         {"shape", shapeOf(type)},
         {"offset", offsets.lookup(state.getSymName())},
         {"bytes", bytesOf(type)},
-        {"trainable", state.isTrainable()},
-        {"init", writeInit(state.getInit())}};
-    if (state.getOf()) {
+        {"trainable", state.isTrainable()}};
+    // The runtime copies a mirror from its parameter.
+    if (state.getRole() != Role::Mirror)
+      object["init"] = writeInit(state.getInit());
+    if (state.getOf())
       object["of"] = *state.getOf();
+    if (state.getSlot())
       object["slot"] = *state.getSlot();
-    }
+    if (state.getHost())
+      object["arena"] = "host";
     states.push_back(std::move(object));
   }
   return states;
@@ -317,16 +335,17 @@ static Array writeChoices(ModuleOp module) {
 }
 
 /// In the order that lifetimes count: a loop at both of its ends.
-static void writeCommandNames(Block &block, Array &names) {
-  for (Operation &op : block) {
-    if (auto loop = dyn_cast<rt::LoopOp>(op)) {
-      names.push_back("first micro-batch");
-      writeCommandNames(loop.getBody().front(), names);
-      names.push_back("last micro-batch");
-    } else if (isa<rt::LaunchOp, rt::GemmOp, rt::FillOp, rt::CopyOp>(op)) {
-      names.push_back(nameOf(&op));
-    }
+static Array writeCommandNames(rt::ProgramOp program) {
+  Array names;
+  bool inside = false;
+  for (Operation *command : rt::commandsOf(program)) {
+    bool loop = isa<rt::LoopOp>(command);
+    inside ^= loop;
+    names.push_back(!loop    ? rt::nameOf(command)
+                    : inside ? "first micro-batch"
+                             : "last micro-batch");
   }
+  return names;
 }
 
 /// Live bytes per class at the command with the most of them, and totals.
@@ -337,51 +356,39 @@ Object cpu::writePlan(ModuleOp module, const BuildRecord &record) {
   std::string worstName;
   int64_t worst = -1;
   for (rt::ProgramOp program : module.getOps<rt::ProgramOp>()) {
-    SmallVector<rt::SlotOp> slots(
-        program.getBody().front().getOps<rt::SlotOp>());
-    int64_t commands = 0;
-    for (rt::SlotOp slot : slots)
-      commands = std::max(commands, static_cast<int64_t>(slot.getLast()) + 1);
-    std::vector<int64_t> change(commands + 1, 0);
-    int64_t height = arena.getStates();
+    auto slots = program.getBody().front().getOps<rt::SlotOp>();
+    int64_t height = arena.getStates(), hostHeight = arena.getHostStates();
     for (rt::SlotOp slot : slots) {
-      height = std::max<int64_t>(height, slot.getOffset() + slot.getBytes());
-      if (slot.getState())
-        continue;
-      int64_t bytes = llvm::alignTo(slot.getBytes(), 64);
-      change[slot.getFirst()] += bytes;
-      change[slot.getLast() + 1] -= bytes;
+      int64_t &side = slot.getHost() ? hostHeight : height;
+      side = std::max<int64_t>(side, slot.getOffset() + slot.getBytes());
     }
-    int64_t live = 0, most = 0, at = 0;
-    for (int64_t i = 0; i < commands; ++i) {
-      live += change[i];
-      if (live > most) {
-        most = live;
-        at = i;
-      }
-    }
+    std::vector<int64_t> live = rt::liveBytes(program);
+    int64_t at = live.empty() ? 0 : llvm::max_element(live) - live.begin();
+    int64_t most = live.empty() ? 0 : live[at];
     programs[program.getSymName()] = Object{{"height", height},
                                             {"max_live_bytes", most},
+                                            {"host_height", hostHeight},
                                             {"peak_command", at},
-                                            {"commands", commands}};
+                                            {"commands", live.size()}};
     if (height <= worst)
       continue;
     worst = height;
     worstName = program.getSymName().str();
-    commandNames.clear();
-    writeCommandNames(program.getBody().front(), commandNames);
+    commandNames = writeCommandNames(program);
     llvm::MapVector<StringRef, std::pair<int64_t, int64_t>> classes;
     for (StringRef name : {"parameter", "gradient", "optimizer", "activation",
                            "workspace", "communication"})
       classes[name] = {0, 0};
     buffers.clear();
     for (rt::SlotOp slot : slots) {
+      buffers.push_back(slotObject(slot));
+      if (slot.getHost())
+        continue;
       auto &[atPeak, total] = classes[slot.getSlotClass()];
       total += slot.getBytes();
       if (slot.getState() || (static_cast<int64_t>(slot.getFirst()) <= at &&
                               at <= static_cast<int64_t>(slot.getLast())))
         atPeak += slot.getBytes();
-      buffers.push_back(slotObject(slot));
     }
     static const std::pair<StringRef, StringRef> names[] = {
         {"parameter", "parameters"},
@@ -401,7 +408,7 @@ Object cpu::writePlan(ModuleOp module, const BuildRecord &record) {
   int64_t height = arena.getHeight();
   Object plan{{"predicted_peak_bytes", height},
               {"device_arena_bytes", height},
-              {"host_arena_bytes", 0},
+              {"host_arena_bytes", static_cast<int64_t>(arena.getHostHeight())},
               {"state_bytes", static_cast<int64_t>(arena.getStates())},
               {"by_class", std::move(byClass)},
               {"declared", std::move(declared)},
@@ -460,7 +467,7 @@ Object cpu::writeProgram(ModuleOp module, const KernelIndex &kernels,
   Object plan = writePlan(module, record);
   plan.erase("command_names");
 
-  return Object{
+  Object program{
       {"format", 1},
       {"kiln", record.version},
       {"model", std::move(model)},
@@ -477,10 +484,18 @@ Object cpu::writeProgram(ModuleOp module, const KernelIndex &kernels,
                         {"features", std::move(features)},
                         {"blas", "openblas"},
                         {"machine", record.machineHash}}},
-      {"arena", Object{{"bytes", static_cast<int64_t>(arena.getHeight())},
-                       {"state_bytes", static_cast<int64_t>(arena.getStates())},
-                       {"host_bytes", 0}}},
+      {"arena",
+       Object{
+           {"bytes", static_cast<int64_t>(arena.getHeight())},
+           {"state_bytes", static_cast<int64_t>(arena.getStates())},
+           {"host_bytes", static_cast<int64_t>(arena.getHostHeight())},
+           {"host_state_bytes", static_cast<int64_t>(arena.getHostStates())}}},
       {"states", writeStates(module)},
       {"programs", std::move(programs)},
       {"plan", std::move(plan)}};
+  if (record.linkBytesPerSecond > 0)
+    program["link"] =
+        Object{{"out_bytes_per_second", record.linkBytesPerSecond},
+               {"in_bytes_per_second", record.linkBytesPerSecond}};
+  return program;
 }

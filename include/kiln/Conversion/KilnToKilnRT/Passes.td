@@ -24,4 +24,14 @@ def Schedule : Pass<"kiln-schedule", "::mlir::ModuleOp"> {
   let dependentDialects = ["::kiln::rt::KilnRTDialect"];
 }
 
+def VerifySchedule : Pass<"kiln-verify-schedule", "::mlir::ModuleOp"> {
+  let summary = "Prove that no memory is reused too early";
+  let description = [{
+    For every scheduled program: slots that share bytes live one after the other,
+    and while a copy between device and host is under way, both of its slots
+    live, nothing writes its source and nothing touches its destination.
+    kiln-schedule ends with this check.
+  }];
+}
+
 #endif // KILN_CONVERSION_KILNTOKILNRT_PASSES_TD

@@ -37,6 +37,8 @@ struct BuildRecord {
   double dropout = 0;
   /// Of a step on the machine that was planned for, and what no plan beats.
   double predictedStepMs = 0, lowerBoundMs = 0;
+  /// Pace of copies between device and host, each way; 0: that of memory.
+  double linkBytesPerSecond = 0;
   Processor processor;
   /// Small files of the model directory: name and contents.
   std::vector<std::pair<std::string, std::string>> files;

@@ -80,7 +80,8 @@ static LogicalResult verifyModelEntry(Operation *op, NamedAttribute entry) {
 
 /// The discardable attributes of the dialect: `kiln.model`, which describes the
 /// model, and `kiln.plan`, which carries the planner's prediction, both on the
-/// module.
+/// module; `kiln.offload` on ops and `kiln.prefetch` on reads, which say where
+/// kiln-place-copies puts copies.
 LogicalResult KilnDialect::verifyOperationAttribute(Operation *op,
                                                     NamedAttribute attribute) {
   if (attribute.getName() == "kiln.model" ||
@@ -97,6 +98,18 @@ LogicalResult KilnDialect::verifyOperationAttribute(Operation *op,
       for (NamedAttribute entry : cast<DictionaryAttr>(attribute.getValue()))
         if (failed(verifyModelEntry(op, entry)))
           return failure();
+    return success();
+  }
+  if (attribute.getName() == kOffloadAttr ||
+      attribute.getName() == kPrefetchAttr) {
+    bool offload = attribute.getName() == kOffloadAttr;
+    auto numbers = dyn_cast<DenseI64ArrayAttr>(attribute.getValue());
+    if (!numbers || (offload && numbers.size() % 3) ||
+        llvm::any_of(numbers.asArrayRef(), [](int64_t n) { return n < 0; }))
+      return op->emitOpError("attribute '")
+             << attribute.getName().getValue() << "' is "
+             << attribute.getValue() << ", expected an array of "
+             << (offload ? "result, lag and lead" : "leads");
     return success();
   }
   return op->emitOpError("has an unknown attribute '")
@@ -152,4 +165,32 @@ StringRef kiln::getLocationName(Location loc) {
       if (StringRef name = getLocationName(part); !name.empty())
         return name;
   return {};
+}
+
+int64_t kiln::bytesOf(Type type) {
+  auto tensor = cast<RankedTensorType>(type);
+  return tensor.getNumElements() * (tensor.getElementTypeBitWidth() / 8);
+}
+
+Family kiln::familyOf(Operation *op) {
+  if (auto dispatch = dyn_cast<DispatchOp>(op))
+    return dispatch.getFamily();
+  auto dispatchable = dyn_cast<DispatchableOpInterface>(op);
+  return dispatchable ? dispatchable.getFamily() : Family::Structure;
+}
+
+bool kiln::isOnHost(Value value) {
+  Operation *op = value.getDefiningOp();
+  if (!op)
+    return false;
+  if (auto read = dyn_cast<ReadOp>(op)) {
+    auto state = SymbolTable::lookupNearestSymbolFrom<StateOp>(
+        op->getParentOfType<ModuleOp>(), read.getStateAttr());
+    return state.getHost();
+  }
+  if (auto wait = dyn_cast<CopyWaitOp>(op))
+    return isOnHost(wait.getFlight());
+  if (familyOf(op) == Family::View)
+    return isOnHost(op->getOperand(0));
+  return isa<CopyOutOp>(op) || op->hasAttr("host");
 }

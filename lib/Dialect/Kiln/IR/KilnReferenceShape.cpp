@@ -104,10 +104,27 @@ LogicalResult ReduceCombineOp::evaluate(Operands operands, Results results) {
   return success();
 }
 
-LogicalResult ReshapeOp::evaluate(Operands operands, Results results) {
+/// The same elements in the same order.
+static LogicalResult evaluateCopy(Operands operands, Results results) {
   results[0].reals = operands[0]->reals;
   results[0].integers = operands[0]->integers;
   return success();
+}
+
+LogicalResult ReshapeOp::evaluate(Operands operands, Results results) {
+  return evaluateCopy(operands, results);
+}
+
+LogicalResult CopyOutOp::evaluate(Operands operands, Results results) {
+  return evaluateCopy(operands, results);
+}
+
+LogicalResult CopyInOp::evaluate(Operands operands, Results results) {
+  return evaluateCopy(operands, results);
+}
+
+LogicalResult CopyWaitOp::evaluate(Operands operands, Results results) {
+  return evaluateCopy(operands, results);
 }
 
 LogicalResult TransposeOp::evaluate(Operands operands, Results results) {

@@ -28,12 +28,24 @@ LogicalResult StateOp::verify() {
     return emitOpError("init is ")
            << getInit()
            << ", expected #kiln.normal, uniform, splat or rope_table";
-  if (getOf().has_value() != getSlot().has_value()) // C1
-    return emitOpError("needs both or neither of 'of' and 'slot'");
-  if ((getRole() == Role::Optimizer) != getOf().has_value())
+  bool belongs = getRole() == Role::Optimizer || getRole() == Role::Mirror;
+  if (belongs != getOf().has_value()) // C1
     return emitOpError("has role ")
            << stringifyRole(getRole()) << (getOf() ? " and" : " without")
-           << " 'of'; exactly optimizer states name their parameter";
+           << " 'of'; exactly optimizer states and mirrors name their "
+              "parameter";
+  if ((getRole() == Role::Optimizer) != getSlot().has_value())
+    return emitOpError("needs both or neither of 'of' and 'slot'");
+  if (getRole() != Role::Mirror)
+    return success();
+  // C2
+  auto parameter =
+      SymbolTable::lookupNearestSymbolFrom<StateOp>(*this, getOfAttr());
+  if (!parameter || parameter.getRole() != Role::Parameter ||
+      !parameter.getHost() || parameter.getType() != getType() || getHost())
+    return emitOpError("mirrors ")
+           << getOfAttr()
+           << ", expected a parameter of the same type that lies on the host";
   return success();
 }
 
@@ -240,5 +252,34 @@ LogicalResult DispatchOp::verifyRegions() {
   auto space = getSpace();
   if (!space || space->size() != 2 || (*space)[0] < 1 || (*space)[1] < 1)
     return emitOpError("of family row needs a space of rows and columns");
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Copies
+//===----------------------------------------------------------------------===//
+
+/// C1 of both ends of a copy.
+static LogicalResult checkFlight(Operation *copy) {
+  auto wait = copy->hasOneUse()
+                  ? dyn_cast<CopyWaitOp>(*copy->getUsers().begin())
+                  : CopyWaitOp();
+  if (!wait || wait.getFlight() != copy->getResult(0) ||
+      wait.getSource() != copy->getOperand(0) ||
+      wait->getBlock() != copy->getBlock())
+    return copy->emitOpError(
+        "needs exactly one reader, a kiln.copy_wait of its source in the "
+        "same block");
+  return success();
+}
+
+LogicalResult CopyOutOp::verify() { return checkFlight(*this); }
+
+LogicalResult CopyInOp::verify() { return checkFlight(*this); }
+
+LogicalResult CopyWaitOp::verify() {
+  Operation *copy = getFlight().getDefiningOp();
+  if (!isa_and_nonnull<CopyOutOp, CopyInOp>(copy))
+    return emitOpError("waits for what no kiln.copy_out or kiln.copy_in began");
   return success();
 }

@@ -63,8 +63,11 @@ private:
   void wrap(Operation *op, Family family);
 
   /// Forward ops and backward ops are never one kernel: a value recomputed for
-  /// the backward pass would then exist from the forward pass on.
-  bool samePhase(Operation *a, Operation *b) {
+  /// the backward pass would then exist from the forward pass on. Nor are ops
+  /// on the host and on the device.
+  bool mayFuse(Operation *a, Operation *b) {
+    if (a->hasAttr("host") != b->hasAttr("host"))
+      return false;
     return !phase || phase->getBlock() != &block ||
            phase->isBeforeInBlock(a) == phase->isBeforeInBlock(b);
   }
@@ -171,7 +174,7 @@ bool DispatchFormer::isOneKernel(const Group &group) {
 
 bool DispatchFormer::tryJoin(Group *group, Operation *op) {
   if (group->members.size() >= kMostOpsPerGroup ||
-      !samePhase(group->members.front(), op))
+      !mayFuse(group->members.front(), op))
     return false;
   auto space =
       commonSpace(group->space, cast<RowOpInterface>(op).getRowSpace());
@@ -192,7 +195,7 @@ bool DispatchFormer::tryJoin(Group *group, Operation *op) {
 bool DispatchFormer::tryMerge(Group *into, Group *from) {
   if (into == from ||
       into->members.size() + from->members.size() > kMostOpsPerGroup ||
-      !samePhase(into->members.front(), from->members.front()))
+      !mayFuse(into->members.front(), from->members.front()))
     return false;
   auto space = commonSpace(into->space, from->space);
   if (!space)
@@ -282,6 +285,7 @@ void DispatchFormer::emit(Group &group) {
       builder, loc, ValueRange(outputs).getTypes(), Family::Row,
       inputs.getArrayRef(),
       builder.getDenseI64ArrayAttr({group.space.rows, group.space.cols}));
+  dispatch.setHost(group.members.front()->hasAttr("host"));
   Block *body = builder.createBlock(&dispatch.getBody(), {},
                                     ValueRange(inputs.getArrayRef()).getTypes(),
                                     SmallVector<Location>(inputs.size(), loc));

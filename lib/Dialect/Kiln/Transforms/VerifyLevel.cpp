@@ -109,7 +109,7 @@ LogicalResult LevelVerifier::checkDispatched(Block &block) {
     Family family = dispatchable ? dispatchable.getFamily() : Family::Row;
     if (family != Family::Gemm && family != Family::View &&
         family != Family::Concat && family != Family::State &&
-        !isa<ReturnOp, YieldOp>(op))
+        family != Family::Copy && !isa<ReturnOp, YieldOp>(op))
       return reject(&op, "stands outside of a dispatch",
                     "kiln-form-dispatches");
   }

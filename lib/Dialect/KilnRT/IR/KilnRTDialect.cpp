@@ -55,3 +55,29 @@ LogicalResult LaunchOp::verify() {
   }
   return success();
 }
+
+LogicalResult CopyStartOp::verify() {
+  if (getOffsets().size() != 2 || getStrides().size() != 2)
+    return emitOpError("has ")
+           << getOffsets().size() << " offsets and " << getStrides().size()
+           << " strides, expected two of each";
+  auto from = getFrom().getDefiningOp<SlotOp>(),
+       to = getTo().getDefiningOp<SlotOp>();
+  if (!from || !to || from.getHost() == to.getHost())
+    return emitOpError("copies within one memory; exactly one side is a host "
+                       "slot");
+  auto wait = getToken().hasOneUse()
+                  ? dyn_cast<WaitOp>(*getToken().user_begin())
+                  : WaitOp();
+  if (!wait || wait->getBlock() != (*this)->getBlock())
+    return emitOpError("needs exactly one kilnrt.wait, in the same block");
+  return success();
+}
+
+bool CopyStartOp::isOut() { return getTo().getDefiningOp<SlotOp>().getHost(); }
+
+WaitOp CopyStartOp::getWait() { return cast<WaitOp>(*getToken().user_begin()); }
+
+CopyStartOp WaitOp::getStart() {
+  return getToken().getDefiningOp<CopyStartOp>();
+}

@@ -45,17 +45,37 @@ namespace kiln {
 /// The value marking a target position that does not count.
 constexpr int64_t kIgnoreIndex = -100;
 
+/// On an op whose results leave the device while nobody reads them: for each
+/// such result three numbers, its index; how many commands (dispatches and
+/// products) may run before the copy to the host has to be complete (lag); and
+/// how many before the next reader the copy back begins (lead).
+inline constexpr llvm::StringLiteral kOffloadAttr = "kiln.offload";
+/// On the read of a state in host memory: the lead of the copy to the device in
+/// front of each group of readers.
+inline constexpr llvm::StringLiteral kPrefetchAttr = "kiln.prefetch";
+
 /// Product of all dimensions but the last (1 for rank 0 and 1).
 int64_t getRowCount(mlir::RankedTensorType type);
 /// The last dimension (1 for rank 0).
 int64_t getColumnCount(mlir::RankedTensorType type);
 
+/// Bytes of a tensor.
+int64_t bytesOf(mlir::Type type);
+
+/// The dispatch family of a dispatch or of an op outside of one; Structure for
+/// ops of other dialects.
+Family familyOf(mlir::Operation *op);
+
+/// Whether a value lies in host memory: it was copied there, a state there was
+/// read, or an op that runs there made it.
+bool isOnHost(mlir::Value value);
+
 /// The name that importers give a location ("h.0.ln_1"), of a fused one the
 /// last part's; empty if it has none.
 llvm::StringRef getLocationName(mlir::Location loc);
 
-/// The operand of a dispatch or product whose buffer `result` must take, because
-/// its op updates it in place; null if there is none.
+/// The operand of a dispatch or product whose buffer `result` must take,
+/// because its op updates it in place; null if there is none.
 mlir::Value getTiedOperand(mlir::OpResult result);
 
 /// The row program of a dispatch of the row family.

@@ -24,7 +24,8 @@ def Kiln_Role : Kiln_Enum<"Role", "what a state is for", [
   I32EnumAttrCase<"Parameter", 0, "parameter">,
   I32EnumAttrCase<"Buffer", 1, "buffer">,
   I32EnumAttrCase<"Constant", 2, "constant">,
-  I32EnumAttrCase<"Optimizer", 3, "optimizer">]>;
+  I32EnumAttrCase<"Optimizer", 3, "optimizer">,
+  I32EnumAttrCase<"Mirror", 4, "mirror">]>;      // device copy of a parameter on the host
 def Kiln_RoleAttr : Kiln_EnumAttr<Kiln_Role, "role">;
 
 def Kiln_Reduction : Kiln_Enum<"Reduction", "how elements are combined", [
@@ -43,7 +44,8 @@ def Kiln_Family : Kiln_Enum<"Family", "the kind of dispatch an op becomes", [
   I32EnumAttrCase<"View", 6, "view">,            // no work: an offset into another value's slot
   I32EnumAttrCase<"Concat", 7, "concat">,        // producers write into slices of the result
   I32EnumAttrCase<"State", 8, "state">,          // read and write of states
-  I32EnumAttrCase<"Structure", 9, "structure">]>; // return, yield, regions
+  I32EnumAttrCase<"Structure", 9, "structure">,  // return, yield, regions
+  I32EnumAttrCase<"Copy", 10, "copy">]>;         // between device and host
 def Kiln_FamilyAttr : Kiln_EnumAttr<Kiln_Family, "family">;
 
 def Kiln_ProgramKind : Kiln_Enum<"ProgramKind", "what a program computes", [

@@ -16,14 +16,16 @@ def Kiln_StateOp : Kiln_Op<"state", [Symbol, HasParent<"::mlir::ModuleOp">]> {
   let summary = "a tensor that outlives a step";
   let description = [{
     Parameters, optimizer moments, tables. `of` names the parameter that an
-    optimizer state belongs to and `slot` which moment it is (C1: both or none). `source` is its name in the
+    optimizer state belongs to and `slot` which moment it is (C1). `source` is its name in the
     model's weight files, `aliases` other spellings. A `frozen` state gets no
-    gradient.
+    gradient. A `host` state lies in host memory; a state of role `mirror` is the copy
+    on the device of the parameter `of`, which lies there (C2): the runtime makes
+    it before the first step and programs keep it equal.
 
     Example: `kiln.state @w : tensor<4x8xf32> {role = #kiln.role<parameter>, init = #kiln.normal<mean = 0.0, stddev = 2.0e-02>}`
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, TypeAttrOf<Kiln_Tensor>:$type, Kiln_RoleAttr:$role, AnyAttr:$init,
-    OptionalAttr<FlatSymbolRefAttr>:$of, OptionalAttr<StrAttr>:$slot, OptionalAttr<StrAttr>:$source, OptionalAttr<StrArrayAttr>:$aliases, UnitAttr:$frozen);
+    OptionalAttr<FlatSymbolRefAttr>:$of, OptionalAttr<StrAttr>:$slot, OptionalAttr<StrAttr>:$source, OptionalAttr<StrArrayAttr>:$aliases, UnitAttr:$frozen, UnitAttr:$host);
   let assemblyFormat = "$sym_name `:` $type attr-dict";
   let hasVerifier = 1;
   let extraClassDeclaration = [{
@@ -145,6 +147,45 @@ def Kiln_RecomputeOp : Kiln_Op<"recompute", [SingleBlock, IsolatedFromAbove,
   let hasRegionVerifier = 1;
 }
 
+class Kiln_CopyBegin<string mnemonic> : Kiln_Op<mnemonic, [SameOperandsAndResultType,
+    DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily"]>,
+    DeclareOpInterfaceMethods<ReferenceOpInterface>]> {
+  let arguments = (ins Kiln_AnyTensor:$x);
+  let results = (outs Kiln_AnyTensor:$flight);
+  let assemblyFormat = "$x attr-dict `:` type($flight)";
+  let hasVerifier = 1;
+}
+def Kiln_CopyOutOp : Kiln_CopyBegin<"copy_out"> {
+  let summary = "begins to copy a tensor from the device to the host";
+  let description = [{
+    The copy runs beside the ops that follow. Until the one `kiln.copy_wait` that the
+    result is for (C1), the source must stay as it is and the result is not
+    there. Copies of one direction happen in the order of their beginnings. No
+    pass moves a copy: its position is the plan's.
+
+    Example: `%f = kiln.copy_out %x : tensor<4xf32>`
+  }];
+}
+def Kiln_CopyInOp : Kiln_CopyBegin<"copy_in"> {
+  let summary = "begins to copy a tensor from the host to the device";
+  let description = "As `kiln.copy_out`, in the other direction.\n\nExample: `%f = kiln.copy_in %h : tensor<4xf32>`";
+}
+def Kiln_CopyWaitOp : Kiln_Op<"copy_wait", [AllTypesMatch<["flight", "source", "y"]>,
+    DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily"]>,
+    DeclareOpInterfaceMethods<ReferenceOpInterface>]> {
+  let summary = "waits for the end of a copy";
+  let description = [{
+    `flight` is the result of the copy of `source` (C1), in the same block. From here on the copy can be
+    read, and the source may go.
+
+    Example: `%h = kiln.copy_wait %f, %x : tensor<4xf32>`
+  }];
+  let arguments = (ins Kiln_AnyTensor:$flight, Kiln_AnyTensor:$source);
+  let results = (outs Kiln_AnyTensor:$y);
+  let assemblyFormat = "$flight `,` $source attr-dict `:` type($y)";
+  let hasVerifier = 1;
+}
+
 def Kiln_AdamOp : Kiln_Op<"adam", [Pure,
     DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily", "getTiedOperand"]>,
     DeclareOpInterfaceMethods<RowOpInterface>,
@@ -153,12 +194,13 @@ def Kiln_AdamOp : Kiln_Op<"adam", [Pure,
   let description = [{
     g' = factor*g (plus weight_decay*p unless `decoupled`); m1 = b1*m + (1-b1)*g'; v1 = b2*v + (1-b2)*g'^2;
     p1 = p*(1 - lr*weight_decay if decoupled) - lr/(1-b1^step) * m1 / (sqrt(v1)/sqrt(1-b2^step) + eps).
-    Results take the slots of p, m, v.
+    Results take the slots of p, m, v. With `host` the update runs on the host, on
+    tensors that lie there.
 
     Example: `%p1, %m1, %v1 = kiln.adam %p, %m, %v, %g, %factor, %lr, %step {beta1 = 9.0e-01, beta2 = 9.99e-01, eps = 1.0e-08, weight_decay = 1.0e-01, decoupled} : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<f64>, tensor<f64>, tensor<i64>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>)`
   }];
   let arguments = (ins Kiln_Tensor:$p, Kiln_Tensor:$m, Kiln_Tensor:$v, Kiln_Tensor:$g, Kiln_RealScalar:$factor, Kiln_RealScalar:$lr, Kiln_IntScalar:$step,
-    F64Attr:$beta1, F64Attr:$beta2, F64Attr:$eps, F64Attr:$weight_decay, UnitAttr:$decoupled);
+    F64Attr:$beta1, F64Attr:$beta2, F64Attr:$eps, F64Attr:$weight_decay, UnitAttr:$decoupled, UnitAttr:$host);
   let results = (outs Kiln_Tensor:$newP, Kiln_Tensor:$newM, Kiln_Tensor:$newV);
   let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
   let hasVerifier = 1;
@@ -169,7 +211,7 @@ def Kiln_SgdOp : Kiln_Op<"sgd", [Pure,
     DeclareOpInterfaceMethods<ReferenceOpInterface>]> {
   let summary = "gradient descent update of one parameter";
   let description = "p1 = p - lr*(factor*g + weight_decay*p).\n\nExample: `%p1 = kiln.sgd %p, %g, %factor, %lr {weight_decay = 0.0} : (tensor<4xf32>, tensor<4xf32>, tensor<f64>, tensor<f64>) -> tensor<4xf32>`";
-  let arguments = (ins Kiln_Tensor:$p, Kiln_Tensor:$g, Kiln_RealScalar:$factor, Kiln_RealScalar:$lr, F64Attr:$weight_decay);
+  let arguments = (ins Kiln_Tensor:$p, Kiln_Tensor:$g, Kiln_RealScalar:$factor, Kiln_RealScalar:$lr, F64Attr:$weight_decay, UnitAttr:$host);
   let results = (outs Kiln_Tensor:$newP);
   let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
   let hasVerifier = 1;
@@ -184,7 +226,7 @@ def Kiln_MomentumOp : Kiln_Op<"momentum", [Pure,
 
     Example: `%p1, %b1 = kiln.momentum %p, %b, %g, %factor, %lr {mu = 9.0e-01, weight_decay = 0.0} : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<f64>, tensor<f64>) -> (tensor<4xf32>, tensor<4xf32>)`
   }];
-  let arguments = (ins Kiln_Tensor:$p, Kiln_Tensor:$b, Kiln_Tensor:$g, Kiln_RealScalar:$factor, Kiln_RealScalar:$lr, F64Attr:$mu, F64Attr:$weight_decay, UnitAttr:$nesterov);
+  let arguments = (ins Kiln_Tensor:$p, Kiln_Tensor:$b, Kiln_Tensor:$g, Kiln_RealScalar:$factor, Kiln_RealScalar:$lr, F64Attr:$mu, F64Attr:$weight_decay, UnitAttr:$nesterov, UnitAttr:$host);
   let results = (outs Kiln_Tensor:$newP, Kiln_Tensor:$newB);
   let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
   let hasVerifier = 1;
@@ -195,10 +237,11 @@ def Kiln_DispatchOp : Kiln_Op<"dispatch", [SingleBlock, IsolatedFromAbove]> {
   let description = [{
     The body holds kiln ops of one family. `rows` and `cols` are the iteration
     space of a row dispatch. A dispatch is placed by its position: it is not moved.
+    With `host` it runs on the host: its tensors lie there, but for scalars.
 
     Example: `%y = kiln.dispatch row(%x) space [8, 4] : (tensor<8x4xf32>) -> tensor<8x4xf32> { ^bb0(%a: tensor<8x4xf32>): %b = kiln.relu %a : tensor<8x4xf32> kiln.yield %b : tensor<8x4xf32> }`
   }];
-  let arguments = (ins Kiln_FamilyAttr:$family, Variadic<Kiln_AnyTensor>:$inputs, OptionalAttr<DenseI64ArrayAttr>:$space);
+  let arguments = (ins Kiln_FamilyAttr:$family, Variadic<Kiln_AnyTensor>:$inputs, OptionalAttr<DenseI64ArrayAttr>:$space, UnitAttr:$host);
   let results = (outs Variadic<Kiln_AnyTensor>:$outputs);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "custom<FamilyKind>($family) `(` $inputs `)` (`space` $space^)? attr-dict `:` functional-type(operands, results) $body";

@@ -106,6 +106,53 @@ def Recompute : Pass<"kiln-recompute", "::mlir::ModuleOp"> {
   let dependentDialects = ["::kiln::KilnDialect"];
 }
 
+def OffloadStates : Pass<"kiln-offload-states", "::mlir::ModuleOp"> {
+  let summary = "Move states to host memory";
+  let description = [{
+    `optimizer`: parameters and moments lie on the host and the updates run there,
+    after the method of ZeRO-Offload. A gradient is copied out as soon as it is
+    complete; a `mirror` state on the device, which all programs read, gets the
+    new parameter back. Two gradients may be under way before the first update
+    waits for its own.
+
+    `parameters`: parameters lie on the host alone. Each group of readers gets a
+    copy (kiln-place-copies); an update on the device sends the result back.
+
+    Exact: every op computes what it did, on the same values.
+  }];
+  let options = [
+    Option<"optimizer", "optimizer", "bool", "false", "moments and updates">,
+    Option<"parameters", "parameters", "bool", "false", "parameters">,
+  ];
+  let dependentDialects = ["::kiln::KilnDialect"];
+}
+
+def OffloadActivations : Pass<"kiln-offload-activations", "::mlir::ModuleOp"> {
+  let summary = "Mark what the forward pass leaves to be moved to host memory";
+  let description = [{
+    Gives every op of the forward pass of `@train` whose result waits for the
+    backward pass a `kiln.offload` that says so; kiln-place-copies acts on it.
+    What is small (statistics of rows) stays.
+  }];
+  let options = [
+    Option<"lag", "lag", "int64_t", "6", "commands that run before the copy to the host must be complete">,
+    Option<"lead", "lead", "int64_t", "6", "commands that run between the beginning of the copy back and its first reader">,
+  ];
+  let dependentDialects = ["::kiln::KilnDialect"];
+}
+
+def PlaceCopies : Pass<"kiln-place-copies", "::mlir::ModuleOp"> {
+  let summary = "Copy tensors between device and host where their marks say";
+  let description = [{
+    Runs on the dispatched level, where values are what kernels really leave in
+    memory. A result that `kiln.offload` names is copied out when it is made, and
+    back across the longest stretch of commands without a reader. What reads a state on the
+    host from the device gets a copy of it, one for each group of readers that
+    are near each other; `kiln.prefetch` has the leads, 6 without.
+  }];
+  let dependentDialects = ["::kiln::KilnDialect"];
+}
+
 def FormDispatches : Pass<"kiln-form-dispatches", "::mlir::ModuleOp"> {
   let summary = "Group ops into dispatches";
   let description = [{

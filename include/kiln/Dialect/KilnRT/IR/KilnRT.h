@@ -10,6 +10,11 @@
 
 #include "kiln/Dialect/Kiln/IR/Kiln.h"
 
+namespace kiln::rt {
+class CopyStartOp;
+class WaitOp;
+} // namespace kiln::rt
+
 #include "kiln/Dialect/KilnRT/IR/KilnRTDialect.h.inc"
 
 #define GET_TYPEDEF_CLASSES
@@ -17,5 +22,26 @@
 
 #define GET_OP_CLASSES
 #include "kiln/Dialect/KilnRT/IR/KilnRTOps.h.inc"
+
+namespace kiln::rt {
+
+/// The commands of a program in the order in which the lifetimes of slots count
+/// them: a loop stands at both of its ends.
+llvm::SmallVector<mlir::Operation *> commandsOf(ProgramOp program);
+
+/// What a command is called in traces and messages.
+std::string nameOf(mlir::Operation *command);
+
+/// Bytes alive at every command, without states: slots of the device (or of the
+/// host) as they lie in the arena, that is, in whole lines of 64 bytes.
+std::vector<int64_t> liveBytes(ProgramOp program, bool host = false);
+
+/// Proves that no bytes are reused too early: slots that share bytes live one
+/// after the other; while a copy is under way both of its slots live, nothing
+/// writes its source, and nothing touches its destination. The first violation
+/// is an error that names both sides.
+llvm::LogicalResult verifySchedule(ProgramOp program);
+
+} // namespace kiln::rt
 
 #endif // KILN_DIALECT_KILNRT_IR_KILNRT_H

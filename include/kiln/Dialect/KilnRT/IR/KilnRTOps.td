@@ -36,15 +36,22 @@ def KilnRT_Slot : TypeDef<KilnRT_Dialect, "Slot"> {
   let summary = "a planned buffer";
 }
 
+def KilnRT_Token : TypeDef<KilnRT_Dialect, "Token"> {
+  let mnemonic = "token";
+  let summary = "a copy under way";
+}
+
 def KilnRT_ArenaOp : KilnRT_Op<"arena", [HasParent<"::mlir::ModuleOp">]> {
-  let summary = "the one block of memory that all programs share";
+  let summary = "the block of memory on each side that all programs share";
   let description = [{
     `states` bytes hold the states, at the same offsets in every program; `height`
-    is the largest extent over all programs: the predicted peak.
+    is the largest extent over all programs: the predicted peak. `host_states`
+    and `host_height` are the same of host memory.
 
     Example: `kilnrt.arena states 1024 height 4096`
   }];
-  let arguments = (ins I64Attr:$states, I64Attr:$height);
+  let arguments = (ins I64Attr:$states, I64Attr:$height, DefaultValuedAttr<I64Attr, "0">:$host_states,
+    DefaultValuedAttr<I64Attr, "0">:$host_height);
   let assemblyFormat = "`states` $states `height` $height attr-dict";
 }
 
@@ -74,12 +81,12 @@ def KilnRT_SlotOp : KilnRT_Op<"slot", [Pure]> {
   let description = [{
     Commands are numbered in order, loops counting at their begin and end;
     `first` and `last` are the first and last command that touch the slot. A
-    slot of a state (`state`) lives for ever.
+    slot of a state (`state`) lives for ever. A `host` slot lies in the host's arena.
 
     Example: `%s = kilnrt.slot "h.0.ln_1" class "activation" offset 64 bytes 128 lifetime [2, 5]`
   }];
   let arguments = (ins StrAttr:$name, StrAttr:$slot_class, I64Attr:$offset, I64Attr:$bytes, I64Attr:$first, I64Attr:$last,
-    OptionalAttr<FlatSymbolRefAttr>:$state, OptionalAttr<StrAttr>:$why);
+    OptionalAttr<FlatSymbolRefAttr>:$state, OptionalAttr<StrAttr>:$why, UnitAttr:$host);
   let results = (outs KilnRT_Slot:$slot);
   let assemblyFormat = "$name `class` $slot_class `offset` $offset `bytes` $bytes `lifetime` `[` $first `,` $last `]` (`state` $state^)? attr-dict";
 }
@@ -138,6 +145,32 @@ def KilnRT_CopyOp : KilnRT_Op<"copy"> {
   let description = "Example: `kilnrt.copy %a to %b offsets [0, 0] strides [0, 0] bytes 64`";
   let arguments = (ins KilnRT_Slot:$from, KilnRT_Slot:$to, DenseI64ArrayAttr:$offsets, DenseI64ArrayAttr:$strides, I64Attr:$bytes);
   let assemblyFormat = "$from `to` $to `offsets` $offsets `strides` $strides `bytes` $bytes attr-dict";
+}
+def KilnRT_CopyStartOp : KilnRT_Op<"copy_start"> {
+  let summary = "begins to copy bytes between device and host";
+  let description = [{
+    Copies of one direction are done one by one in the order of their beginnings,
+    beside the commands that follow. Exactly one side is a `host` slot. Both slots
+    live to the wait.
+
+    Example: `%t = kilnrt.copy_start %a to %b offsets [0, 0] strides [0, 0] bytes 64`
+  }];
+  let arguments = (ins KilnRT_Slot:$from, KilnRT_Slot:$to, DenseI64ArrayAttr:$offsets, DenseI64ArrayAttr:$strides, I64Attr:$bytes);
+  let results = (outs KilnRT_Token:$token);
+  let assemblyFormat = "$from `to` $to `offsets` $offsets `strides` $strides `bytes` $bytes attr-dict";
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// From the device to the host.
+    bool isOut();
+    ::kiln::rt::WaitOp getWait();
+  }];
+}
+def KilnRT_WaitOp : KilnRT_Op<"wait"> {
+  let summary = "waits for the end of a copy";
+  let description = "Example: `kilnrt.wait %t`";
+  let arguments = (ins KilnRT_Token:$token);
+  let assemblyFormat = "$token attr-dict";
+  let extraClassDeclaration = [{ ::kiln::rt::CopyStartOp getStart(); }];
 }
 def KilnRT_LoopOp : KilnRT_Op<"loop", [SingleBlock, NoTerminator]> {
   let summary = "repeats its commands";

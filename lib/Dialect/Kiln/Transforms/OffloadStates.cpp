@@ -1,0 +1,249 @@
+//===- OffloadStates.cpp - States in host memory ----------------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Changes the declarations of states and converts at their reads and writes;
+// nothing else in the graph knows. With the optimizer on the host:
+//
+//   %g            --> %f = copy_out %g  ...  %gh = copy_wait %f, %g
+//   update(%p, %m, %v, %g)   --> update {host} (%p, %m, %v, %gh)
+//   write @w, %p1            --> write @w, %p1
+//                                %c = copy_in %p1  ...  %d = copy_wait %c, %p1
+//                                write @w.device, %d
+//   other reads of @w        --> read @w.device
+//
+// Relies on updates being the ops whose result is the new value of the state
+// that they read at the tied operand.
+//
+//===----------------------------------------------------------------------===//
+
+#include "kiln/Dialect/Kiln/Transforms/Passes.h"
+
+namespace kiln {
+#define GEN_PASS_DEF_OFFLOADSTATES
+#include "kiln/Dialect/Kiln/Transforms/Passes.h.inc"
+} // namespace kiln
+
+using namespace mlir;
+using namespace kiln;
+
+/// Gradients that may be on their way to the host before an update waits.
+static constexpr size_t kGradientsUnderWay = 2;
+
+namespace {
+
+/// One update and the parameter that it is for.
+struct Update {
+  StateOp parameter;
+  WriteOp write; ///< of the parameter
+  Operation *op = nullptr;
+};
+
+class StateOffloader {
+public:
+  StateOffloader(ModuleOp module, ProgramOp train, bool optimizer,
+                 bool parameters)
+      : module(module), train(train), optimizer(optimizer),
+        parameters(parameters), builder(module.getContext()) {}
+  void run();
+
+private:
+  void findUpdates();
+  Operation *beginOut(Value value);
+  void moveUpdates();
+  void sendBack();
+  void addMirrors();
+  Operation *lastReader(StringAttr state);
+
+  ModuleOp module;
+  ProgramOp train;
+  bool optimizer, parameters;
+  OpBuilder builder;
+  std::vector<Update> updates; ///< in program order
+};
+
+} // namespace
+
+void StateOffloader::findUpdates() {
+  SymbolTable symbols(module);
+  for (WriteOp write : train.getBlock().getOps<WriteOp>()) {
+    auto state = symbols.lookup<StateOp>(write.getState());
+    auto result = dyn_cast<OpResult>(write.getValue());
+    if (!state.isTrainable() || !result)
+      continue;
+    auto op = dyn_cast<DispatchableOpInterface>(result.getOwner());
+    int64_t tied = op ? op.getTiedOperand(result.getResultNumber()) : -1;
+    auto read =
+        tied < 0 ? ReadOp() : op->getOperand(tied).getDefiningOp<ReadOp>();
+    if (read && read.getStateAttr() == write.getStateAttr())
+      updates.push_back({state, write, op});
+  }
+  llvm::sort(updates, [](const Update &a, const Update &b) {
+    return a.op->isBeforeInBlock(b.op);
+  });
+}
+
+/// Begins to copy a value out right behind its definition.
+Operation *StateOffloader::beginOut(Value value) {
+  builder.setInsertionPointAfterValue(value);
+  return CopyOutOp::create(builder, value.getLoc(), value.getType(), value);
+}
+
+/// The last op of the training program that reads a state's entry value.
+Operation *StateOffloader::lastReader(StringAttr state) {
+  Operation *last = nullptr;
+  SmallVector<Value> values;
+  for (ReadOp read : train.getBlock().getOps<ReadOp>())
+    if (read.getStateAttr().getAttr() == state)
+      values.push_back(read.getResult());
+  while (!values.empty())
+    for (Operation *user : values.pop_back_val().getUsers()) {
+      if (familyOf(user) == Family::View)
+        values.push_back(user->getResult(0));
+      Operation *outer = train.getBlock().findAncestorOpInBlock(*user);
+      if (!last || last->isBeforeInBlock(outer))
+        last = outer;
+    }
+  return last;
+}
+
+/// Updates run on the host. Each waits for its gradient not before further
+/// gradients are under way, so that copies and backward pass overlap.
+void StateOffloader::moveUpdates() {
+  ReturnOp end = train.getReturn();
+  SmallVector<std::pair<Operation *, size_t>> copies;
+  for (auto [i, update] : llvm::enumerate(updates))
+    for (OpOperand &operand : update.op->getOpOperands()) {
+      Value value = operand.get();
+      if (tensorTypeOf(value).getRank() == 0 || value.getDefiningOp<ReadOp>())
+        continue;
+      copies.push_back({beginOut(value), i});
+      builder.setInsertionPoint(update.op);
+      operand.set(CopyWaitOp::create(builder, value.getLoc(), value.getType(),
+                                     copies.back().first->getResult(0), value));
+    }
+  llvm::sort(copies, [](const auto &a, const auto &b) {
+    return a.first->isBeforeInBlock(b.first);
+  });
+  for (auto [i, copy] : llvm::enumerate(copies)) {
+    Update &update = updates[copy.second];
+    // With the wait in front and the writes behind.
+    Operation *anchor = i + kGradientsUnderWay < copies.size()
+                            ? copies[i + kGradientsUnderWay].first
+                            : end.getOperation();
+    if (anchor->isBeforeInBlock(update.op))
+      continue;
+    SmallVector<Operation *> moving;
+    for (Value operand : update.op->getOperands())
+      if (auto wait = operand.getDefiningOp<CopyWaitOp>())
+        moving.push_back(wait);
+    moving.push_back(update.op);
+    for (Operation *user : update.op->getUsers())
+      moving.push_back(user);
+    for (Operation *op : moving)
+      if (op->isBeforeInBlock(anchor))
+        op->moveBefore(anchor);
+  }
+  SymbolTable symbols(module);
+  for (Update &update : updates) {
+    update.op->setAttr("host", builder.getUnitAttr());
+    for (StateOp state : module.getOps<StateOp>())
+      if (state.getOf() == update.parameter.getSymName() &&
+          state.getRole() == Role::Optimizer)
+        state.setHost(true);
+  }
+}
+
+/// Updates stay on the device and their results go to the host, one after the
+/// other.
+void StateOffloader::sendBack() {
+  CopyWaitOp before;
+  for (Update &update : updates) {
+    Value value = update.write.getValue();
+    builder.setInsertionPointAfterValue(value);
+    // One result is under way at a time; the last one's slot is free then.
+    if (before && before->isBeforeInBlock(update.op) == false)
+      before->moveBefore(update.op);
+    auto copy =
+        CopyOutOp::create(builder, value.getLoc(), value.getType(), value);
+    builder.setInsertionPoint(update.write);
+    before = CopyWaitOp::create(builder, value.getLoc(), value.getType(),
+                                copy.getResult(), value);
+    update.write.getValueMutable().assign(before.getResult());
+    before->moveBefore(train.getReturn());
+    update.write->moveBefore(train.getReturn());
+  }
+}
+
+/// What reads a parameter on the device reads the mirror instead.
+void StateOffloader::addMirrors() {
+  for (Update &update : updates) {
+    StateOp parameter = update.parameter;
+    Location loc = parameter.getLoc();
+    std::string name = (parameter.getSymName() + ".device").str();
+    builder.setInsertionPointAfter(parameter);
+    auto mirror = StateOp::create(
+        builder, loc, builder.getStringAttr(name),
+        TypeAttr::get(parameter.getType()),
+        RoleAttr::get(builder.getContext(), Role::Mirror), parameter.getInit(),
+        FlatSymbolRefAttr::get(parameter.getSymNameAttr()),
+        /*slot=*/StringAttr(), /*source=*/StringAttr(),
+        /*aliases=*/ArrayAttr(), /*frozen=*/UnitAttr(), /*host=*/UnitAttr());
+    for (ProgramOp program : module.getOps<ProgramOp>())
+      for (ReadOp read :
+           llvm::make_early_inc_range(program.getBlock().getOps<ReadOp>())) {
+        if (read.getStateAttr().getAttr() != parameter.getSymNameAttr())
+          continue;
+        builder.setInsertionPointAfter(read);
+        auto onDevice =
+            ReadOp::create(builder, read.getLoc(), read.getType(), name);
+        read.getResult().replaceUsesWithIf(
+            onDevice.getResult(),
+            [&](OpOperand &use) { return use.getOwner() != update.op; });
+        if (onDevice.getResult().use_empty())
+          onDevice.erase();
+        if (read.getResult().use_empty())
+          read.erase();
+      }
+    Operation *last = lastReader(mirror.getSymNameAttr());
+    Value value = update.write.getValue();
+    builder.setInsertionPointAfter(
+        last && update.op->isBeforeInBlock(last) ? last : update.op);
+    auto copy = CopyInOp::create(builder, loc, value.getType(), value);
+    builder.setInsertionPoint(train.getReturn());
+    Value there = CopyWaitOp::create(builder, loc, value.getType(),
+                                     copy.getResult(), value);
+    WriteOp::create(builder, loc, name, there);
+  }
+}
+
+void StateOffloader::run() {
+  findUpdates();
+  for (Update &update : updates)
+    update.parameter.setHost(true);
+  if (optimizer)
+    moveUpdates();
+  else
+    sendBack();
+  if (!parameters)
+    addMirrors();
+}
+
+namespace {
+
+struct OffloadStatesPass : kiln::impl::OffloadStatesBase<OffloadStatesPass> {
+  using OffloadStatesBase::OffloadStatesBase;
+
+  void runOnOperation() override {
+    if (!optimizer && !parameters)
+      return;
+    for (ProgramOp program : getOperation().getOps<ProgramOp>())
+      if (program.getKind() == ProgramKind::Train)
+        StateOffloader(getOperation(), program, optimizer, parameters).run();
+  }
+};
+
+} // namespace

@@ -1,0 +1,288 @@
+//===- PlaceCopies.cpp - Copies between device and host ---------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+//   %x = dispatch ...                        %x = dispatch ...
+//                                            %f = copy_out %x
+//   ... lag commands                         ... lag commands
+//                                            %h = copy_wait %f, %x
+//   ...                                -->   ...
+//                                            %g = copy_in %h
+//   ... lead commands                        ... lead commands
+//                                            %y = copy_wait %g, %h
+//   dispatch (%x)                            dispatch (%y)
+//
+// Copies of one direction happen in the order of their beginnings; where
+// several begin in front of one command, those needed first begin first.
+//
+//===----------------------------------------------------------------------===//
+
+#include "kiln/Dialect/Kiln/Transforms/Offload.h"
+#include "kiln/Dialect/Kiln/Transforms/Passes.h"
+
+#include "mlir/IR/IRMapping.h"
+
+namespace kiln {
+#define GEN_PASS_DEF_PLACECOPIES
+#include "kiln/Dialect/Kiln/Transforms/Passes.h.inc"
+} // namespace kiln
+
+using namespace mlir;
+using namespace kiln;
+
+/// Readers of a state on the host that are at most this many commands apart
+/// share a copy.
+static constexpr int64_t kReach = 8;
+
+CommandOrder::CommandOrder(Block &block) : end(block.getTerminator()) {
+  for (Operation &op : block)
+    if (isa<DispatchOp, MatmulOp, AccumulateOp>(op)) {
+      positions[&op] = size();
+      commands.push_back(&op);
+    }
+}
+
+int64_t CommandOrder::of(Operation *op) const {
+  auto found = positions.find(op);
+  return found == positions.end() ? -1 : found->second;
+}
+
+Operation *CommandOrder::inFrontOf(int64_t position) const {
+  return position < size() ? commands[std::max<int64_t>(position, 0)] : end;
+}
+
+static bool collectReaders(Value value, SmallVector<Operation *, 2> views,
+                           const CommandOrder &order, bool othersToo,
+                           SmallVectorImpl<Reader> &readers) {
+  for (OpOperand &use : value.getUses()) {
+    Operation *user = use.getOwner();
+    if (familyOf(user) == Family::View) {
+      SmallVector<Operation *, 2> through = views;
+      through.push_back(user);
+      if (!collectReaders(user->getResult(0), through, order, othersToo,
+                          readers))
+        return false;
+    } else if (order.of(user) >= 0 && !isa<AccumulateOp>(user)) {
+      readers.push_back({&use, views});
+    } else if (!othersToo) {
+      return false;
+    }
+  }
+  return true;
+}
+
+static void sortReaders(SmallVectorImpl<Reader> &readers,
+                        const CommandOrder &order) {
+  auto key = [&](const Reader &reader) {
+    return std::pair(order.of(reader.operand->getOwner()),
+                     reader.operand->getOperandNumber());
+  };
+  llvm::sort(readers,
+             [&](const Reader &a, const Reader &b) { return key(a) < key(b); });
+}
+
+std::optional<SmallVector<Reader>> kiln::readersOf(Value value,
+                                                   const CommandOrder &order) {
+  SmallVector<Reader> readers;
+  if (!collectReaders(value, {}, order, /*othersToo=*/false, readers))
+    return std::nullopt;
+  sortReaders(readers, order);
+  return readers;
+}
+
+std::optional<OffloadGap> kiln::findGap(Value value,
+                                        const CommandOrder &order) {
+  auto readers = readersOf(value, order);
+  if (!readers || readers->empty())
+    return std::nullopt;
+  OffloadGap gap;
+  gap.made = order.of(value.getDefiningOp());
+  int64_t before = gap.made;
+  size_t first = 0;
+  for (auto [i, reader] : llvm::enumerate(*readers)) {
+    int64_t position = order.of(reader.operand->getOwner());
+    if (position - before > gap.back - gap.left) {
+      gap.left = before;
+      gap.back = position;
+      first = i;
+    }
+    before = position;
+  }
+  gap.behind.assign(readers->begin() + first, readers->end());
+  return gap;
+}
+
+SmallVector<MarkedValue> kiln::markedValues(Block &block) {
+  SmallVector<MarkedValue> values;
+  auto visit = [&](Operation *marked,
+                   llvm::function_ref<Value(OpResult)> memoryOf) {
+    auto marks = marked->getAttrOfType<DenseI64ArrayAttr>(kOffloadAttr);
+    for (int64_t i = 0; marks && i + 2 < marks.size(); i += 3)
+      if (marks[i] < marked->getNumResults())
+        if (Value value = memoryOf(marked->getResult(marks[i])))
+          values.push_back({value, marked, marks[i + 1], marks[i + 2]});
+  };
+  for (Operation &op : block) {
+    if (isa<MatmulOp>(op))
+      visit(&op, [](OpResult result) { return result; });
+    auto dispatch = dyn_cast<DispatchOp>(op);
+    if (!dispatch)
+      continue;
+    // A result that its kernel alone reads is in no memory.
+    Operation *yield = dispatch.getBody().front().getTerminator();
+    for (Operation &inner : dispatch.getBody().front())
+      visit(&inner, [&](OpResult result) -> Value {
+        auto found = llvm::find(yield->getOperands(), result);
+        if (found == yield->operand_end())
+          return {};
+        return dispatch->getResult(found - yield->operand_begin());
+      });
+  }
+  return values;
+}
+
+SmallVector<SmallVector<Reader>> kiln::readerGroups(ReadOp read,
+                                                    const CommandOrder &order) {
+  SmallVector<Reader> readers;
+  collectReaders(read.getResult(), {}, order, /*othersToo=*/true, readers);
+  llvm::erase_if(readers, [](const Reader &reader) {
+    return reader.operand->getOwner()->hasAttr("host");
+  });
+  sortReaders(readers, order);
+  SmallVector<SmallVector<Reader>> groups;
+  int64_t last = 0;
+  for (Reader &reader : readers) {
+    int64_t position = order.of(reader.operand->getOwner());
+    if (groups.empty() || position - last > kReach)
+      groups.emplace_back();
+    groups.back().push_back(std::move(reader));
+    last = position;
+  }
+  return groups;
+}
+
+namespace {
+
+/// A copy to the device and who reads it.
+struct CopyIn {
+  Value source;
+  SmallVector<Reader> readers;
+  int64_t begin = 0, end = 0; ///< in front of these commands
+};
+
+class CopyPlacer {
+public:
+  explicit CopyPlacer(Block &block)
+      : block(block), order(block), builder(block.getParent()->getContext()) {}
+  void run(ArrayRef<ReadOp> hostReads);
+
+private:
+  void copyOut(const MarkedValue &marked);
+  void copyIn(const CopyIn &copy);
+
+  Block &block;
+  CommandOrder order;
+  OpBuilder builder;
+  std::vector<CopyIn> copiesIn;
+};
+
+} // namespace
+
+void CopyPlacer::copyOut(const MarkedValue &marked) {
+  auto gap = findGap(marked.value, order);
+  if (!gap)
+    return;
+  int64_t left = std::max(gap->left, gap->made + marked.lag) + 1;
+  // Nothing would be won between the two copies.
+  if (left >= gap->back)
+    return;
+  Location loc = marked.marked->getLoc();
+  builder.setInsertionPointAfterValue(marked.value);
+  auto copy =
+      CopyOutOp::create(builder, loc, marked.value.getType(), marked.value);
+  builder.setInsertionPoint(order.inFrontOf(left));
+  auto wait = CopyWaitOp::create(builder, loc, marked.value.getType(),
+                                 copy.getResult(), marked.value);
+  copiesIn.push_back({wait.getResult(), std::move(gap->behind),
+                      std::max(left, gap->back - marked.lead), gap->back});
+}
+
+void CopyPlacer::copyIn(const CopyIn &in) {
+  Location loc = in.source.getLoc();
+  builder.setInsertionPoint(order.inFrontOf(in.begin));
+  auto copy = CopyInOp::create(builder, loc, in.source.getType(), in.source);
+  builder.setInsertionPoint(order.inFrontOf(in.end));
+  Value there = CopyWaitOp::create(builder, loc, in.source.getType(),
+                                   copy.getResult(), in.source);
+  // Views of the source become views of the copy.
+  DenseMap<Operation *, Value> views;
+  for (const Reader &reader : in.readers) {
+    Value value = there;
+    for (Operation *view : reader.views) {
+      Value &copied = views[view];
+      if (!copied) {
+        builder.setInsertionPointAfterValue(value);
+        IRMapping mapping;
+        mapping.map(view->getOperand(0), value);
+        copied = builder.clone(*view, mapping)->getResult(0);
+      }
+      value = copied;
+    }
+    reader.operand->set(value);
+  }
+}
+
+void CopyPlacer::run(ArrayRef<ReadOp> hostReads) {
+  for (const MarkedValue &marked : markedValues(block))
+    copyOut(marked);
+  for (ReadOp read : hostReads) {
+    auto leads = read->getAttrOfType<DenseI64ArrayAttr>(kPrefetchAttr);
+    for (auto &&[i, group] : llvm::enumerate(readerGroups(read, order))) {
+      int64_t end = order.of(group.front().operand->getOwner());
+      int64_t lead = leads && static_cast<int64_t>(i) < leads.size()
+                         ? leads[i]
+                         : kDefaultLead;
+      // A copy does not cross a loop.
+      int64_t begin = end;
+      while (begin > std::max<int64_t>(0, end - lead) &&
+             !isa<AccumulateOp>(order[begin - 1]))
+        --begin;
+      copiesIn.push_back({read.getResult(), std::move(group), begin, end});
+    }
+  }
+  auto sequence = llvm::to_vector(llvm::seq<size_t>(0, copiesIn.size()));
+  llvm::sort(sequence, [&](size_t a, size_t b) {
+    return std::tuple(copiesIn[a].begin, copiesIn[a].end, a) <
+           std::tuple(copiesIn[b].begin, copiesIn[b].end, b);
+  });
+  for (size_t i : sequence)
+    copyIn(copiesIn[i]);
+}
+
+namespace {
+
+struct PlaceCopiesPass : kiln::impl::PlaceCopiesBase<PlaceCopiesPass> {
+  void runOnOperation() override {
+    for (ProgramOp program : getOperation().getOps<ProgramOp>()) {
+      SmallVector<ReadOp> hostReads;
+      for (ReadOp read : program.getBlock().getOps<ReadOp>())
+        if (isOnHost(read.getResult()))
+          hostReads.push_back(read);
+      // A copy may begin in front of what used to be the first reader.
+      for (ReadOp read : hostReads)
+        read->moveBefore(&program.getBlock(), program.getBlock().begin());
+      for (AccumulateOp loop : program.getBlock().getOps<AccumulateOp>())
+        CopyPlacer(loop.getBody().front()).run(hostReads);
+      CopyPlacer(program.getBlock()).run(hostReads);
+      program.walk([](Operation *op) {
+        op->removeAttr(kOffloadAttr);
+        op->removeAttr(kPrefetchAttr);
+      });
+    }
+  }
+};
+
+} // namespace
