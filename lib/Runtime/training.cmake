@@ -40,6 +40,7 @@ add_library(KilnEngine OBJECT
   Engine/Copier.cpp
   Engine/CopyEngine.cpp
   Engine/CopyOrder.cpp
+  Engine/CopyStress.cpp
   Engine/CpuFeatures.cpp
   Engine/DescriptionParser.cpp
   Engine/DescriptionReader.cpp

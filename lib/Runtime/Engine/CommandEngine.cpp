@@ -11,6 +11,7 @@
 #include "Arena.h"
 #include "CommandTable.h"
 #include "CopyEngine.h"
+#include "CopyStress.h"
 #include "CpuFeatures.h"
 #include "Gemm.h"
 #include "OpTrace.h"
@@ -32,6 +33,10 @@ public:
       : file_(std::move(file)), kernels_(kernels) {}
 
   const Description &description() const override { return file_.description; }
+  Status stressCopies(uint64_t seed) override {
+    stressSeed_ = seed;
+    return Status();
+  }
   Status start(int threads) override;
   int threads() const override { return team_ ? team_->size() : 0; }
   std::optional<std::string> notice() const override {
@@ -78,6 +83,8 @@ public:
   }
 
 private:
+  /// Who copies in ordinary runs; null: nobody has to.
+  Copier *copier();
   /// Keeps the counts of a run that has just ended.
   void countCopies(size_t program);
 
@@ -85,7 +92,10 @@ private:
   const void *const *kernels_;
   Arenas arenas_;
   std::optional<ThreadTeam> team_;
-  std::unique_ptr<CopyEngine> copyEngine_; ///< Null: no program copies.
+  std::optional<uint64_t> stressSeed_;
+  /// At most one of them exists; neither does when no program copies.
+  std::unique_ptr<CopyEngine> copyEngine_;
+  std::optional<StressCopier> stressCopier_;
   // As Description::programs.
   std::vector<CommandTable> tables_;
   std::vector<std::optional<CopyCounts>> copyCounts_;
@@ -188,34 +198,42 @@ Status CommandEngine::start(int threads) {
     copies = std::max(copies, program.copies);
   }
   copyCounts_.resize(file_.programs.size());
-  if (copies > 0)
+  if (copies > 0 && stressSeed_)
+    stressCopier_.emplace(*stressSeed_, copies);
+  else if (copies > 0)
     copyEngine_ = std::make_unique<CopyEngine>(description.link, copies);
   return Status();
 }
 
 Status CommandEngine::run(size_t program) {
   DenormalsFlushed flushed;
-  tables_[program].run(nullptr, copyEngine_.get());
+  tables_[program].run(nullptr, copier());
   countCopies(program);
   return Status();
 }
 
+Copier *CommandEngine::copier() {
+  return stressCopier_ ? static_cast<Copier *>(&*stressCopier_)
+                       : copyEngine_.get();
+}
+
 void CommandEngine::countCopies(size_t program) {
-  if (copyEngine_ && file_.programs[program].copies > 0)
-    copyCounts_[program] = copyEngine_->counts();
+  if (file_.programs[program].copies > 0)
+    copyCounts_[program] =
+        stressCopier_ ? stressCopier_->counts() : copyEngine_->counts();
 }
 
 Status CommandEngine::runTraced(size_t program,
                                 std::vector<TraceEvent> &events) {
   DenormalsFlushed flushed;
   TraceObserver observer(file_.programs[program], events);
-  if (!copyEngine_) {
-    tables_[program].run(&observer);
-    return Status();
+  if (copyEngine_) {
+    TimedCopier timed(*copyEngine_);
+    tables_[program].run(&observer, &timed);
+    observer.addCopies(timed);
+  } else {
+    tables_[program].run(&observer, copier());
   }
-  TimedCopier copier(*copyEngine_);
-  tables_[program].run(&observer, &copier);
-  observer.addCopies(copier);
   countCopies(program);
   return Status();
 }

@@ -91,9 +91,8 @@ CopyOrder::CopyOrder(const Node &commands, const ProgramFile &file,
   for (const Slot &slot : program.slots)
     blocks_.push_back({slot.arena, slot.offset, slot.offset + slot.bytes,
                        slot.first, slot.last});
-  std::sort(
-      blocks_.begin(), blocks_.end(),
-      [](const Block &a, const Block &b) { return a.first < b.first; });
+  std::sort(blocks_.begin(), blocks_.end(),
+            [](const Block &a, const Block &b) { return a.first < b.first; });
 }
 
 /// Finds the blocks that live at `command`.

@@ -17,6 +17,12 @@ namespace kiln {
 /// Beyond this a trace helps nobody.
 static constexpr int64_t largestTrace = int64_t(256) << 20;
 
+/// Of what writes nothing itself.
+static bool hasNoRecord(const Command &command) {
+  return command.kind == Command::Kind::LoopEnd ||
+         command.kind == Command::Kind::CopyWait;
+}
+
 /// Where one command writes.
 static std::vector<Ref> writtenRefs(const Command &command) {
   std::vector<Ref> refs;
@@ -65,9 +71,15 @@ static std::vector<size_t> writtenSlots(const Program &program, size_t index) {
   return slots;
 }
 
+/// Where the host arena begins in a trace: behind the device arena, aligned.
+static int64_t hostBegin(const ProgramFile &file) {
+  return file.hostArenaBytes > 0 ? (file.arenaBytes + 63) / 64 * 64
+                                 : file.arenaBytes;
+}
+
 /// Bytes of the trace of one program, about.
 static int64_t traceBytes(const ProgramFile &file, const Program &program) {
-  int64_t bytes = file.arenaBytes + file.hostArenaBytes, iterations = 1;
+  int64_t bytes = hostBegin(file) + file.hostArenaBytes, iterations = 1;
   for (size_t i = 0; i < program.commands.size(); ++i) {
     if (program.commands[i].kind == Command::Kind::LoopBegin)
       iterations = program.commands[i].count;
@@ -93,7 +105,7 @@ public:
       : program_(program), arenas_(arenas), out_(out) {}
 
   void after(size_t command, int64_t iteration) override {
-    if (program_.commands[command].kind == Command::Kind::LoopEnd)
+    if (hasNoRecord(program_.commands[command]))
       return;
     std::vector<size_t> slots = writtenSlots(program_, command);
     number(command);
@@ -107,7 +119,7 @@ public:
   }
   void number(uint64_t value) { bytes(&value, sizeof(value)); }
   void bytes(const void *data, int64_t size) {
-    if (status_.ok())
+    if (status_.ok() && size > 0)
       status_ = out_.write(data, uint64_t(size));
   }
   const Status &status() const { return status_; }
@@ -156,7 +168,7 @@ OpWatcher::OpWatcher(const Program &program, const Arenas &arenas,
 
 void OpWatcher::after(size_t command, int64_t iteration) {
   const Command &info = program_.commands[command];
-  if (info.kind == Command::Kind::LoopEnd)
+  if (hasNoRecord(info))
     return;
   for (size_t index : slots_[command]) {
     const Slot &slot = program_.slots[index];
@@ -190,6 +202,7 @@ Status traceOps(const ProgramFile &file, const Arenas &arenas,
   if (!out.ok())
     return out.status();
   Status status = out->write("KILNOPS1", 8);
+  const char padding[64] = {};
   for (size_t i = 0; i < file.programs.size() && status.ok(); ++i) {
     status = prepare(i);
     if (!status.ok())
@@ -198,8 +211,9 @@ Status traceOps(const ProgramFile &file, const Arenas &arenas,
     const std::string &name = file.description.programs[i].name;
     writer.number(name.size());
     writer.bytes(name.data(), int64_t(name.size()));
-    writer.number(uint64_t(file.arenaBytes + file.hostArenaBytes));
+    writer.number(uint64_t(hostBegin(file) + file.hostArenaBytes));
     writer.bytes(arenas.device.data(), file.arenaBytes);
+    writer.bytes(padding, hostBegin(file) - file.arenaBytes);
     writer.bytes(arenas.host.data(), file.hostArenaBytes);
     DenormalsFlushed flushed;
     tables[i].run(&writer);

@@ -176,7 +176,11 @@ Status Driver::openOutputs() {
 }
 
 Status Driver::startEngine() {
-  Status status = engine_.start(options_.threads);
+  Status status;
+  if (options_.stressCopies)
+    status = engine_.stressCopies(*options_.stressCopies);
+  if (status.ok())
+    status = engine_.start(options_.threads);
   if (!status.ok())
     return status;
   if (std::optional<std::string> notice = engine_.notice())

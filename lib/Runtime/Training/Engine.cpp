@@ -24,6 +24,11 @@ Status Engine::runTraced(size_t program, std::vector<TraceEvent> &events) {
   return status;
 }
 
+Status Engine::stressCopies(uint64_t) {
+  return Status(ExitCode::Usage,
+                "--stress-copies: only a compiled executable copies");
+}
+
 Status Engine::checkPlan(const std::function<Status(size_t)> &,
                          std::vector<MemoryCheckLine> &) {
   return Status(ExitCode::Usage,

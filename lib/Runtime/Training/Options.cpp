@@ -37,6 +37,7 @@ private:
   CLI::App app_;
   Options options_;
   uint64_t shuffleSeed_ = 0;
+  uint64_t stressSeed_ = 0;
 };
 
 } // namespace
@@ -168,6 +169,9 @@ void FlagParser::addRecordFlags() {
   app_.add_option("--check-ops", options_.checkOps,
                   "Run every program once and write what each op computed "
                   "here, for kiln-run --check-trace; then leave");
+  app_.add_option("--stress-copies", stressSeed_,
+                  "Copy to and from host memory at random points of this seed, "
+                  "to see that results stay the same");
   // Not for people: docs/kiln-diff.md.
   app_.add_option("--lockstep", options_.lockstep)->group("");
   app_.add_option("--generate", options_.generate,
@@ -288,6 +292,8 @@ Result<ParsedOptions> FlagParser::parse(int argc, const char *const *argv) {
   }
   if (given("--shuffle"))
     options_.shuffle = shuffleSeed_;
+  if (given("--stress-copies"))
+    options_.stressCopies = stressSeed_;
   options_.stepsGiven = given("--steps");
   options_.seedGiven = given("--seed");
   options_.gradClipGiven = given("--grad-clip");

@@ -95,6 +95,11 @@ public:
 
   virtual const Description &description() const = 0;
 
+  /// From now on, carries out asynchronous copies at points that `seed`
+  /// decides, to show that results do not depend on when they are done. Called
+  /// before start(). The default says that there is nothing compiled.
+  virtual Status stressCopies(uint64_t seed);
+
   /// Checks the machine, takes memory and starts `threads` threads (0: the
   /// default). Called once, before any storage or run.
   virtual Status start(int threads) = 0;

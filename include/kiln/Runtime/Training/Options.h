@@ -60,6 +60,7 @@ struct Options {
   // Instead of, or after, training.
   bool describe = false;
   bool checkMemory = false;
+  std::optional<uint64_t> stressCopies; ///< Seed; empty: copy on threads.
   std::string checkOps; ///< File for the trace; empty: no check.
   int lockstep = -1;    ///< File descriptor that kiln-diff reads; -1: none.
   int64_t generate = 0;

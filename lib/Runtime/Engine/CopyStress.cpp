@@ -1,0 +1,82 @@
+//===- CopyStress.cpp - Copies at random points ---------------------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "CopyStress.h"
+
+#include "kiln/Runtime/Files/Rng.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace kiln {
+
+StressCopier::StressCopier(uint64_t seed, int64_t copies) : state_(seed) {
+  for (Queue &queue : queues_)
+    queue.reserve(std::size_t(copies));
+}
+
+uint64_t StressCopier::random() {
+  uint64_t value = splitmix64(state_);
+  state_ += 0x9E3779B97F4A7C15; // So that no two seeds give shifted sequences.
+  return value;
+}
+
+void StressCopier::advance(Queue &queue, int64_t bytes) {
+  Pending &first = queue.front();
+  bytes = std::min(bytes, first.job.bytes - first.done);
+  std::memcpy(first.job.to + first.done, first.job.from + first.done,
+              std::size_t(bytes));
+  first.done += bytes;
+  if (first.done == first.job.bytes)
+    queue.erase(queue.begin());
+}
+
+void StressCopier::finishFirst(Queue &queue) {
+  advance(queue, queue.front().job.bytes);
+}
+
+void StressCopier::start(const CopyJob &job) {
+  (job.direction == CopyDirection::Out ? counts_.outBytes : counts_.inBytes) +=
+      job.bytes;
+  Queue &queue = queues_[std::size_t(job.direction)];
+  uint64_t choice = random() % 4;
+  Habit habit = choice == 0   ? Habit::AtOnce
+                : choice == 1 ? Habit::Late
+                              : Habit::InPieces;
+  queue.push_back({job, 0, habit});
+  // With those before it, whatever their habits: the order is fixed.
+  if (habit == Habit::AtOnce)
+    while (!queue.empty())
+      finishFirst(queue);
+}
+
+void StressCopier::wait(int64_t token) {
+  for (Queue &queue : queues_) {
+    auto awaited =
+        std::find_if(queue.begin(), queue.end(), [&](const Pending &entry) {
+          return entry.job.token == token;
+        });
+    for (auto count = awaited == queue.end() ? 0 : awaited - queue.begin() + 1;
+         count > 0; --count)
+      finishFirst(queue);
+  }
+}
+
+void StressCopier::between() {
+  for (Queue &queue : queues_) {
+    if (queue.empty() || queue.front().habit == Habit::Late)
+      continue;
+    uint64_t choice = random();
+    if (choice % 2)
+      continue;
+    // Mostly small pieces, so that a copy lasts over many commands.
+    int64_t most = queue.front().job.bytes >> (choice / 2 % 4);
+    advance(queue, 1 + int64_t(random() % uint64_t(most + 1)));
+  }
+}
+
+} // namespace kiln

@@ -1,0 +1,61 @@
+//===- CopyStress.h - Copies at random points -------------------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// --stress-copies: the calling thread carries out every copy between its start
+// and its wait, at points and in chunks that a seed decides: some at once, some
+// as late as possible, some piece by piece between other commands. A program
+// that reuses memory too early, or waits too late, computes other bits then; a
+// sound one never does.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_LIB_RUNTIME_ENGINE_COPYSTRESS_H
+#define KILN_LIB_RUNTIME_ENGINE_COPYSTRESS_H
+
+#include "Copier.h"
+#include "kiln/Runtime/Engine/Engine.h"
+
+#include <array>
+#include <vector>
+
+namespace kiln {
+
+class StressCopier final : public Copier {
+public:
+  /// `copies`: at least as many as any program has.
+  StressCopier(uint64_t seed, int64_t copies);
+
+  void begin() override { counts_ = {}; }
+  void start(const CopyJob &job) override;
+  void wait(int64_t token) override;
+  void between() override;
+
+  /// Of the run since begin(); nothing is waited for.
+  const CopyCounts &counts() const { return counts_; }
+
+private:
+  enum class Habit { AtOnce, InPieces, Late };
+  struct Pending {
+    CopyJob job;
+    int64_t done;
+    Habit habit;
+  };
+  using Queue = std::vector<Pending>; ///< In the order of their starts.
+
+  uint64_t random();
+  /// Copies up to `bytes` of the first job.
+  static void advance(Queue &queue, int64_t bytes);
+  static void finishFirst(Queue &queue);
+
+  uint64_t state_;
+  std::array<Queue, copyDirections> queues_;
+  CopyCounts counts_;
+};
+
+} // namespace kiln
+
+#endif // KILN_LIB_RUNTIME_ENGINE_COPYSTRESS_H

@@ -1,0 +1,264 @@
+//===- CopyEngineTest.cpp - Copies between the arenas ---------------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "CopyEngine.h"
+
+#include "AllocationCounter.h"
+
+#include <csignal>
+#include <cstring>
+#include <ctime>
+#include <filesystem>
+#include <fstream>
+#include <gtest/gtest.h>
+#include <string>
+
+using namespace kiln;
+
+namespace {
+
+/// Buffers of both arenas, and jobs between them.
+struct Buffers {
+  explicit Buffers(std::size_t bytes) : device(bytes), host(bytes) {
+    for (std::size_t i = 0; i < bytes; ++i)
+      device[i] = char(i * 7 + i / 256);
+  }
+  CopyJob out(int64_t offset, int64_t bytes, int64_t token) {
+    return {device.data() + offset,
+            host.data() + offset,
+            bytes,
+            CopyDirection::Out,
+            token,
+            0};
+  }
+  CopyJob in(int64_t from, int64_t to, int64_t bytes, int64_t token) {
+    return {host.data() + from,
+            device.data() + to,
+            bytes,
+            CopyDirection::In,
+            token,
+            0};
+  }
+  std::vector<char> device, host;
+};
+
+double seconds(int64_t begin) {
+  return double(monotonicNanoseconds() - begin) * 1e-9;
+}
+
+double processorSeconds(clockid_t clock) {
+  timespec time;
+  clock_gettime(clock, &time);
+  return double(time.tv_sec) + double(time.tv_nsec) * 1e-9;
+}
+
+TEST(CopyEngineTest, CopiesOutAndIn) {
+  CopyEngine engine({}, 3);
+  Buffers buffers(1 << 20);
+  engine.begin();
+  engine.start(buffers.out(0, 400'001, 2));
+  engine.wait(2);
+  EXPECT_EQ(std::memcmp(buffers.host.data(), buffers.device.data(), 400'001),
+            0);
+  EXPECT_EQ(buffers.host[400'001], 0);
+  engine.start(buffers.in(0, 500'000, 300'000, 0));
+  engine.start(buffers.out(450'000, 0, 1)); // Of nothing.
+  engine.wait(1);
+  engine.wait(0);
+  EXPECT_EQ(std::memcmp(buffers.device.data() + 500'000, buffers.device.data(),
+                        300'000),
+            0);
+  EXPECT_EQ(engine.counts().outBytes, 400'001);
+  EXPECT_EQ(engine.counts().inBytes, 300'000);
+  engine.begin();
+  EXPECT_EQ(engine.counts().outBytes, 0);
+}
+
+TEST(CopyEngineTest, ManyRoundsReuseTheTokens) {
+  // As in the iterations of a loop: the ring wraps around.
+  CopyEngine engine({}, 3);
+  Buffers buffers(3 * 4096);
+  for (int round = 0; round < 2000; ++round) {
+    for (int64_t token = 0; token < 3; ++token) {
+      buffers.device[size_t(token * 4096)] = char(round + token);
+      engine.start(buffers.out(token * 4096, 4096, token));
+    }
+    for (int64_t token : {1, 0, 2}) {
+      engine.wait(token);
+      ASSERT_EQ(buffers.host[size_t(token * 4096)], char(round + token));
+    }
+  }
+}
+
+TEST(CopyEngineTest, OneDirectionKeepsTheOrderOfItsStarts) {
+  // 400 KiB each at 40 MB/s: some 10 ms each.
+  CopyEngine engine({40e6, 40e6}, 4);
+  Buffers buffers(4 * 409'600);
+  std::array<CopyTiming, 4> timings;
+  for (int64_t token : {3, 1, 2})
+    engine.start(buffers.out(token * 409'600, 409'600, token),
+                 &timings[size_t(token)]);
+  engine.start(buffers.in(0, 0, 409'600, 0), &timings[0]);
+  for (int64_t token : {0, 1, 2, 3})
+    engine.wait(token);
+  EXPECT_LE(timings[3].end, timings[1].end);
+  EXPECT_LE(timings[3].end, timings[1].begin + 5'000'000);
+  EXPECT_LE(timings[1].end, timings[2].end);
+  // The other direction did not wait for them.
+  EXPECT_LT(timings[0].begin, timings[3].end);
+  EXPECT_LT(timings[0].end, timings[2].end);
+}
+
+TEST(CopyEngineTest, KeepsThePaceOfTheLink) {
+  // 20 MB at 200 MB/s.
+  CopyEngine engine({200e6, 0}, 1);
+  Buffers buffers(20'000'000);
+  double best = 1;
+  for (int attempt = 0; attempt < 3 && best > 0.12; ++attempt) {
+    engine.begin();
+    int64_t begin = monotonicNanoseconds();
+    engine.start(buffers.out(0, 20'000'000, 0));
+    EXPECT_LT(seconds(begin), 0.05); // Starting does not wait.
+    engine.wait(0);
+    double took = seconds(begin);
+    EXPECT_GE(took, 0.1);
+    EXPECT_LE(engine.counts().waitSeconds, took);
+    EXPECT_GE(engine.counts().waitSeconds, 0.05);
+    best = std::min(best, took);
+  }
+  EXPECT_LT(best, 0.15);
+  EXPECT_EQ(std::memcmp(buffers.host.data(), buffers.device.data(), 20'000'000),
+            0);
+}
+
+TEST(CopyEngineTest, ManyShortCopiesKeepThePaceToo) {
+  // 200 of 100 KB at 200 MB/s: oversleeping must not add up.
+  CopyEngine engine({200e6, 0}, 200);
+  Buffers buffers(100'000);
+  double best = 1;
+  for (int attempt = 0; attempt < 3 && best > 0.12; ++attempt) {
+    int64_t begin = monotonicNanoseconds();
+    for (int64_t token = 0; token < 200; ++token)
+      engine.start(buffers.out(0, 100'000, token));
+    engine.wait(199);
+    EXPECT_GE(seconds(begin), 0.1);
+    best = std::min(best, seconds(begin));
+  }
+  EXPECT_LT(best, 0.15);
+}
+
+TEST(CopyEngineTest, ThePacedThreadLeavesTheProcessorAlone) {
+  CopyEngine engine({50e6, 50e6}, 2);
+  Buffers buffers(10'000'000);
+  double process = processorSeconds(CLOCK_PROCESS_CPUTIME_ID);
+  engine.start(buffers.out(0, 5'000'000, 0));
+  engine.start(buffers.in(5'000'000, 5'000'000, 5'000'000, 1));
+  // What is computed meanwhile costs no waiting.
+  double own = processorSeconds(CLOCK_THREAD_CPUTIME_ID);
+  volatile double sum = 0;
+  while (processorSeconds(CLOCK_THREAD_CPUTIME_ID) - own < 0.02)
+    sum = sum + 1;
+  engine.wait(0);
+  engine.wait(1);
+  own = processorSeconds(CLOCK_THREAD_CPUTIME_ID) - own;
+  process = processorSeconds(CLOCK_PROCESS_CPUTIME_ID) - process;
+  // 0.1 s of copying 10 MB: some milliseconds for two threads.
+  EXPECT_LT(process - own, 0.04);
+  EXPECT_LT(own, 0.04); // The waiting thread sleeps.
+}
+
+TEST(CopyEngineTest, StartingAndWaitingAllocateNothing) {
+#if KILN_COUNTS_ALLOCATIONS
+  CopyEngine engine({500e6, 0}, 2);
+  Buffers buffers(1 << 20);
+  AllocationCounts before = *allocationCounts();
+  for (int round = 0; round < 20; ++round) {
+    engine.begin();
+    engine.start(buffers.out(0, 1 << 19, 0));
+    engine.start(buffers.in(1 << 19, 1 << 19, 1 << 19, 1));
+    engine.wait(0);
+    engine.wait(1);
+  }
+  AllocationCounts after = *allocationCounts();
+  EXPECT_EQ(after.calls, before.calls);
+  EXPECT_EQ(after.mapCalls, before.mapCalls);
+  EXPECT_EQ(after.liveBytes, before.liveBytes);
+#else
+  GTEST_SKIP() << "a sanitizer brings its own allocator";
+#endif
+}
+
+/// The blocked signals of every thread of that name.
+std::vector<uint64_t> blockedSignals(const std::string &thread) {
+  std::vector<uint64_t> masks;
+  for (const auto &task :
+       std::filesystem::directory_iterator("/proc/self/task")) {
+    std::ifstream status(task.path() / "status");
+    bool matches = false;
+    for (std::string line; std::getline(status, line);) {
+      if (line.rfind("Name:", 0) == 0)
+        matches = line.substr(line.find('\t') + 1) == thread;
+      if (matches && line.rfind("SigBlk:", 0) == 0)
+        masks.push_back(
+            std::stoull(line.substr(line.find('\t') + 1), nullptr, 16));
+    }
+  }
+  return masks;
+}
+
+TEST(CopyEngineTest, ItsThreadsTakeNoSignals) {
+  sigset_t before, after;
+  pthread_sigmask(SIG_SETMASK, nullptr, &before);
+  CopyEngine engine({}, 1);
+  pthread_sigmask(SIG_SETMASK, nullptr, &after);
+  std::vector<uint64_t> masks = blockedSignals("kiln-copy");
+  EXPECT_EQ(masks.size(), 2u);
+  for (int signal : {SIGTERM, SIGINT, SIGUSR1}) {
+    EXPECT_EQ(sigismember(&after, signal), sigismember(&before, signal));
+    for (uint64_t mask : masks)
+      EXPECT_TRUE(mask >> (signal - 1) & 1) << signal;
+  }
+}
+
+TEST(CopyEngineTest, EndsWithCopiesThatNobodyWaitedFor) {
+  Buffers buffers(1 << 20);
+  CopyEngine engine({100e6, 0}, 2);
+  engine.start(buffers.out(0, 1 << 19, 0));
+  engine.start(buffers.out(0, 1 << 19, 1));
+}
+
+//===----------------------------------------------------------------------===//
+// SerialCopier
+//===----------------------------------------------------------------------===//
+
+TEST(SerialCopierTest, CopiesAtTheStartOrAtTheWait) {
+  Buffers buffers(64);
+  SerialCopier early(SerialCopier::When::Start);
+  early.start(buffers.out(0, 64, 0));
+  EXPECT_EQ(buffers.host, buffers.device);
+  early.wait(0);
+
+  Buffers others(64);
+  SerialCopier late(SerialCopier::When::Wait);
+  late.start(others.out(0, 16, 0));
+  late.start(others.in(32, 48, 16, 1));
+  late.start(others.out(16, 16, 2));
+  late.start(others.out(32, 16, 3));
+  EXPECT_EQ(others.host, std::vector<char>(64));
+  // With what was started before it in its direction, but no more.
+  late.wait(2);
+  EXPECT_EQ(std::memcmp(others.host.data(), others.device.data(), 32), 0);
+  EXPECT_EQ(others.host[33], 0);
+  EXPECT_NE(others.device[49], 0);
+  late.wait(1);
+  EXPECT_EQ(others.device[49], 0);
+  late.wait(0);
+  late.wait(3);
+  EXPECT_EQ(std::memcmp(others.host.data(), others.device.data(), 48), 0);
+}
+
+} // namespace

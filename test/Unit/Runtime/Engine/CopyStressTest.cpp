@@ -1,0 +1,207 @@
+//===- CopyStressTest.cpp - Copies at random points -----------------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "CopyStress.h"
+
+#include "CommandTable.h"
+#include "RunToy.h"
+#include "ToyOffload.h"
+
+#include <cstring>
+
+using namespace kiln;
+using namespace kiln::toy;
+
+namespace {
+
+/// (values): values[i] = imm[0] + i.
+void count(char *const *args, const int64_t *imm, int64_t begin, int64_t end,
+           char *) {
+  for (int64_t i = begin; i < end; ++i)
+    reinterpret_cast<int64_t *>(args[0])[i] = imm[0] + i;
+}
+
+/// (sums, values): sums[i] += values[i].
+void accumulate(char *const *args, const int64_t *, int64_t begin, int64_t end,
+                char *) {
+  for (int64_t i = begin; i < end; ++i)
+    reinterpret_cast<int64_t *>(args[0])[i] +=
+        reinterpret_cast<int64_t *>(args[1])[i];
+}
+
+const void *const kernels[] = {reinterpret_cast<const void *>(count),
+                               reinterpret_cast<const void *>(accumulate)};
+
+constexpr int64_t values = 1000, bytes = values * 8;
+/// On the device: a goes to the host and comes back as b; c is somebody else's.
+constexpr int64_t a = 0, b = bytes, c = 2 * bytes, sum = 3 * bytes;
+
+Command fillWith(int64_t place, int64_t first) {
+  Command command;
+  command.kernel = 0;
+  command.items = {{{{place, 0}}, {{first, 0}}, {0}, values}};
+  return command;
+}
+
+Command add(int64_t place) {
+  Command command;
+  command.kernel = 1;
+  command.items = {{{{sum, 0}, {place, 0}}, {}, {0}, values}};
+  return command;
+}
+
+Command startCopy(Ref from, Ref to, int64_t token) {
+  Command command;
+  command.kind = Command::Kind::CopyStart;
+  command.from = from;
+  command.to = to;
+  command.size = bytes;
+  command.token = token;
+  return command;
+}
+
+Command waitFor(int64_t token) {
+  Command command;
+  command.kind = Command::Kind::CopyWait;
+  command.token = token;
+  return command;
+}
+
+Command loop(Command::Kind kind) {
+  Command command;
+  command.kind = kind;
+  command.count = 2;
+  return command;
+}
+
+/// Offloads what count() made, uses its place again, and brings it back; twice.
+Program roundTrip() {
+  Ref host = {0, bytes, ArenaKind::Host};
+  Program program;
+  program.copies = 2;
+  program.commands = {loop(Command::Kind::LoopBegin),
+                      fillWith(a, 100),           // 1
+                      startCopy({a, 0}, host, 0), // 2
+                      fillWith(c, 7),             // 3
+                      add(c),                     // 4
+                      waitFor(0),                 // 5
+                      fillWith(a, 90'000),        // 6
+                      startCopy(host, {b, 0}, 1), // 7
+                      add(a),                     // 8
+                      fillWith(c, 70),            // 9
+                      waitFor(1),                 // 10
+                      add(b),                     // 11
+                      loop(Command::Kind::LoopEnd)};
+  return program;
+}
+
+/// Puts command `from` at the place of command `to`.
+Program moved(size_t from, size_t to) {
+  Program program = roundTrip();
+  Command command = program.commands[from];
+  program.commands.erase(program.commands.begin() + long(from));
+  program.commands.insert(program.commands.begin() + long(to), command);
+  return program;
+}
+
+/// The device arena after a run.
+std::vector<char> run(const Program &program, Copier &copier) {
+  std::vector<char> device(4 * bytes), host(2 * bytes);
+  ThreadTeam team(1);
+  CommandTable table(program, {device.data(), host.data()}, team, kernels);
+  table.run(nullptr, &copier);
+  return device;
+}
+
+std::vector<char> runSerial(SerialCopier::When when) {
+  SerialCopier copier(when);
+  return run(roundTrip(), copier);
+}
+
+/// How many of some seeds give other results than the sound program.
+int changes(const Program &program) {
+  std::vector<char> expected = runSerial(SerialCopier::When::Start);
+  int changes = 0;
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    StressCopier copier(seed, 2);
+    changes += run(program, copier) != expected;
+  }
+  return changes;
+}
+
+TEST(CopyStressTest, SoundProgramsGiveTheSameBits) {
+  EXPECT_EQ(runSerial(SerialCopier::When::Wait),
+            runSerial(SerialCopier::When::Start));
+  EXPECT_EQ(changes(roundTrip()), 0);
+}
+
+TEST(CopyStressTest, WaitBehindAWriteToTheSource) {
+  EXPECT_GT(changes(moved(5, 6)), 5);
+}
+
+TEST(CopyStressTest, StartBeforeTheSourceIsWritten) {
+  EXPECT_GT(changes(moved(2, 1)), 5);
+}
+
+TEST(CopyStressTest, WaitBehindAUseOfTheResult) {
+  EXPECT_GT(changes(moved(10, 11)), 5);
+}
+
+TEST(CopyStressTest, CopyBackBeforeTheFirstHasArrived) {
+  // The copy in starts right behind the copy out, which nobody has waited for.
+  EXPECT_GT(changes(moved(7, 3)), 5);
+}
+
+TEST(CopyStressTest, ASeedAlwaysDoesTheSame) {
+  Program broken = moved(5, 6);
+  std::vector<std::vector<char>> results;
+  for (uint64_t seed : {1, 2, 3, 4}) {
+    StressCopier first(seed, 2), second(seed, 2);
+    results.push_back(run(broken, first));
+    EXPECT_EQ(results.back(), run(broken, second));
+    EXPECT_EQ(first.counts().outBytes, 2 * bytes);
+    EXPECT_EQ(first.counts().inBytes, 2 * bytes);
+  }
+  EXPECT_FALSE(results[0] == results[1] && results[1] == results[2] &&
+               results[2] == results[3]);
+}
+
+class StressedToyTest : public ToyTest {};
+
+TEST_F(StressedToyTest, TrainsLikeTheToy) {
+  auto losses = [&](const nlohmann::json &description, std::string flag) {
+    std::string log = path("log.jsonl");
+    Outcome outcome =
+        runToy(description, {data(), "--steps=4", "--log=" + log, flag});
+    EXPECT_EQ(outcome.exitCode, 0) << outcome.err;
+    EXPECT_EQ(readLog(log).back()["copied_in_bytes_per_step"],
+              description["arena"]["host_bytes"] == 0 ? 0 : copiedInBytes);
+    return lossTexts(log);
+  };
+  nlohmann::json offloaded = describeOffloaded();
+  // Nobody keeps to the pace of the link.
+  offloaded["link"] = {{"out_bytes_per_second", 1}, {"in_bytes_per_second", 1}};
+  std::vector<std::string> expected = losses(describe(), "--seed=0");
+  EXPECT_EQ(expected.size(), 4u);
+  for (int seed = 0; seed < 8; ++seed)
+    EXPECT_EQ(losses(offloaded, "--stress-copies=" + std::to_string(seed)),
+              expected);
+  // Without copies there is nothing to do.
+  EXPECT_EQ(losses(describe(), "--stress-copies=5"), expected);
+}
+
+TEST_F(StressedToyTest, NeedsASeed) {
+  EXPECT_EQ(runToy({data(), "--steps=1", "--stress-copies=x"}).exitCode, 2);
+}
+
+TEST_F(StressedToyTest, AllocatesNothingInAStepEither) {
+  Outcome outcome =
+      runToy(describeOffloaded(), {"--check-memory", "--stress-copies=3"});
+  EXPECT_EQ(outcome.exitCode, 0) << outcome.out << outcome.err;
+}
+
+} // namespace
