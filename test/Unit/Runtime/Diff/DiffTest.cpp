@@ -91,6 +91,40 @@ TEST_F(DiffTest, OtherInitialValuesAreNamed) {
   EXPECT_TRUE(contains(outcome, "not explained by rounding"));
 }
 
+TEST_F(DiffTest, AHostArenaChangesNothing) {
+  // In the second mode steps are done once more from perturbed parameters,
+  // which a mirror has to follow.
+  for (const char *mode : {"exact", "rounding"}) {
+    Outcome outcome =
+        diff(KILN_TOY, KILN_OFFLOADED_TOY,
+             "--steps=3 --data=" + path("text.txt") + " --tolerance=" + mode);
+    EXPECT_EQ(outcome.exitCode, 0) << outcome.text;
+  }
+  // The same executable, with copies at other times.
+  Outcome outcome =
+      diff(KILN_OFFLOADED_TOY, KILN_OFFLOADED_TOY,
+           "--steps=3 --only-b=--stress-copies=4 --tolerance=exact --data=" +
+               path("text.txt"));
+  EXPECT_EQ(outcome.exitCode, 0) << outcome.text;
+}
+
+TEST_F(DiffTest, AHostArenaIsLoadedIntoAndPerturbed) {
+  // Training that differs, with a mirror on either side.
+  for (const char *pair :
+       {KILN_TOY " " KILN_OFFLOADED_TOY, KILN_OFFLOADED_TOY " " KILN_TOY}) {
+    std::string both = pair;
+    size_t space = both.find(' ');
+    Outcome outcome =
+        diff(both.substr(0, space), both.substr(space + 1),
+             "--steps=3 --lr-schedule=linear --only-b=--min-lr=0.1"
+             " --tolerance=rounding --data=" +
+                 path("text.txt"));
+    EXPECT_EQ(outcome.exitCode, 1);
+    EXPECT_TRUE(contains(outcome, "the learning rates differ")) << outcome.text;
+    EXPECT_TRUE(contains(outcome, "different at step 2")) << outcome.text;
+  }
+}
+
 TEST_F(DiffTest, AnotherUpdateIsNotRounding) {
   for (const char *mode : {"exact", "rounding"}) {
     Outcome outcome =

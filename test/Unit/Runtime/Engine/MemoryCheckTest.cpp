@@ -6,6 +6,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "RunToy.h"
+#include "ToyOffload.h"
+
+#include <cstring>
 
 using namespace kiln;
 using namespace kiln::toy;
@@ -106,6 +109,93 @@ TEST_F(MemoryCheckTest, PlanWithoutSlots) {
   description["programs"]["train"].erase("slots");
   Outcome outcome = runToy(description, {"--check-memory"});
   EXPECT_EQ(outcome.exitCode, 1);
+}
+
+//===----------------------------------------------------------------------===//
+// Two arenas
+//===----------------------------------------------------------------------===//
+
+class HostMemoryCheckTest : public MemoryCheckTest {
+protected:
+  nlohmann::json &slot(const char *name) {
+    return findSlot(json_["programs"]["train"], name);
+  }
+  /// Runs the check, which must fail; returns the lines that say so.
+  std::string failed() {
+    Outcome outcome = runToy(json_, {"--check-memory"});
+    EXPECT_EQ(outcome.exitCode, 1) << outcome.out << outcome.err;
+    return failures(outcome.out);
+  }
+  nlohmann::json json_ = describeOffloaded();
+};
+
+TEST_F(HostMemoryCheckTest, SoundPlanPasses) {
+  Outcome outcome = runToy(json_, {"--check-memory"});
+  EXPECT_EQ(outcome.exitCode, 0) << outcome.out << outcome.err;
+  for (const char *line :
+       {"train: end of the highest byte written on the host",
+        "train: results with 6 copies done at their waits instead of their "
+        "starts",
+        "slots destroyed after their last use, copies late",
+        "generate: end of the highest byte written on the host"})
+    EXPECT_NE(outcome.out.find(line), std::string::npos) << line;
+}
+
+TEST_F(HostMemoryCheckTest, HighestHostSlotOneByteShort) {
+  slot("host_grad_U")["bytes"] = offloadedTableBytes - 1;
+  std::string lines = failed();
+  EXPECT_NE(lines.find("train: end of the highest byte written on the host"),
+            std::string::npos)
+      << lines;
+  EXPECT_NE(lines.find("'grad_U' changed byte"), std::string::npos) << lines;
+  EXPECT_NE(lines.find("on the host, in no live slot"), std::string::npos);
+}
+
+TEST_F(HostMemoryCheckTest, AnySlotOfACopyOneByteShort) {
+  for (const char *name : {"host_hidden", "hidden_back", "moment_E"}) {
+    json_ = describeOffloaded();
+    slot(name)["bytes"] = slot(name)["bytes"].get<int64_t>() - 1;
+    EXPECT_NE(failed().find("in no live slot"), std::string::npos) << name;
+  }
+}
+
+TEST_F(HostMemoryCheckTest, LifetimeOneCommandShort) {
+  for (const char *name :
+       {"hidden", "host_hidden", "hidden_back", "grad_U", "host_grad_U"}) {
+    json_ = describeOffloaded();
+    slot(name)["last"] = slot(name)["last"].get<int64_t>() - 1;
+    EXPECT_NE(failed().find("slot '" + std::string(name) + "' is used after"),
+              std::string::npos)
+        << name;
+  }
+}
+
+TEST_F(HostMemoryCheckTest, WriteToTheHostThatNobodyDeclared) {
+  // The update of U writes its moment too.
+  json_["programs"]["train"]["commands"][19]["items"][1]["writes"] = {0};
+  std::string lines = failed();
+  EXPECT_NE(lines.find("on the host of state 'U.m'"), std::string::npos)
+      << lines;
+}
+
+TEST_F(HostMemoryCheckTest, ReadOfHostMemoryThatNobodyWrote) {
+  // The second half of the gradient stays on the device.
+  json_["programs"]["train"]["commands"][14]["bytes"] = offloadedTableBytes / 2;
+  EXPECT_NE(failed().find("what memory held before"), std::string::npos);
+}
+
+TEST_F(HostMemoryCheckTest, TouchedHostMemoryCountsAsArena) {
+  Result<std::unique_ptr<Engine>> engine = makeEngine(json_);
+  ASSERT_TRUE(engine.ok());
+  ASSERT_TRUE((*engine)->start(1).ok());
+  int64_t before = (*engine)->memory().touchedArenaBytes;
+  int64_t library = (*engine)->memory().libraryBytes;
+  // U, which lies at the beginning of the host arena.
+  std::memset((*engine)->stateData(1), 1, size_t(offloadedTableBytes));
+  EXPECT_GE((*engine)->memory().touchedArenaBytes,
+            before + offloadedTableBytes);
+  EXPECT_EQ((*engine)->memory().libraryBytes, library);
+  EXPECT_EQ((*engine)->memory().hostArenaBytes, json_["arena"]["host_bytes"]);
 }
 
 } // namespace

@@ -8,6 +8,7 @@
 #include "RunToy.h"
 #include "ToyOffload.h"
 
+#include <cstring>
 #include <map>
 
 using namespace kiln;
@@ -148,6 +149,45 @@ TEST_F(OffloadTest, PassesTheMemoryCheck) {
   EXPECT_NE(outcome.out.find("train: end of the highest byte written on the "
                              "host"),
             std::string::npos);
+}
+
+TEST_F(OffloadTest, TracesOpsOfBothArenas) {
+  Outcome outcome = runToy(offloaded_, {"--check-ops=" + path("ops")});
+  ASSERT_EQ(outcome.exitCode, 0) << outcome.err;
+  std::string trace = readFile(path("ops"));
+  size_t place = 8;
+  auto number = [&] {
+    uint64_t value = 0;
+    if (place + 8 <= trace.size())
+      std::memcpy(&value, trace.data() + place, 8);
+    place += 8;
+    return value;
+  };
+  ASSERT_EQ(trace.substr(0, 8), "KILNOPS1");
+  auto deviceBytes = offloaded_["arena"]["bytes"].get<uint64_t>();
+  auto hostBytes = offloaded_["arena"]["host_bytes"].get<uint64_t>();
+  for (const char *name : {"evaluate", "generate", "train"}) {
+    uint64_t length = number();
+    EXPECT_EQ(trace.substr(place, length), name);
+    place += length;
+    EXPECT_EQ(number(), (deviceBytes + 63) / 64 * 64 + hostBytes);
+    place += (deviceBytes + 63) / 64 * 64 + hostBytes;
+    const Json &program = offloaded_["programs"][name];
+    for (uint64_t command; (command = number()) != UINT64_MAX;) {
+      ASSERT_LT(command, program["commands"].size());
+      const Json &op = program["commands"][command]["op"];
+      EXPECT_NE(op, "copy_wait");
+      number(); // The iteration.
+      uint64_t slots = number();
+      if (op == "copy_start") {
+        // Into a slot, or a state.
+        EXPECT_EQ(slots, command == 20 || command == 21 ? 0u : 1u) << command;
+      }
+      for (; slots > 0; --slots)
+        place += program["slots"][number()]["bytes"].get<uint64_t>();
+    }
+  }
+  EXPECT_EQ(place, trace.size());
 }
 
 } // namespace

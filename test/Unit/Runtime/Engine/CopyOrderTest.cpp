@@ -1,0 +1,336 @@
+//===- CopyOrderTest.cpp - Descriptions with copies and a host arena ------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "ToyOffload.h"
+#include "kiln/Runtime/Engine/Program.h"
+
+#include <gtest/gtest.h>
+
+using namespace kiln;
+using namespace kiln::toy;
+using Json = nlohmann::json;
+
+namespace {
+
+/// The one line that says why, or nothing.
+std::string refusal(const Json &description) {
+  Result<ProgramFile> file = parseProgramFile(description.dump(), 7);
+  if (file.ok())
+    return "";
+  EXPECT_EQ(file.status().code(), ExitCode::Error);
+  EXPECT_EQ(file.status().message().find('\n'), std::string::npos);
+  return file.status().message();
+}
+
+TEST(HostArenaTest, ReadsTheOffloadedToy) {
+  Json json = describeOffloaded();
+  json["link"] = {{"out_bytes_per_second", 1e8}, {"in_bytes_per_second", 2}};
+  Result<ProgramFile> file = parseProgramFile(json.dump(), 7);
+  ASSERT_TRUE(file.ok()) << file.status().message();
+  EXPECT_EQ(file->hostArenaBytes, json["arena"]["host_bytes"]);
+  EXPECT_EQ(file->description.hostArenaBytes, file->hostArenaBytes);
+  EXPECT_EQ(file->hostStateBytes, 3 * offloadedTableBytes);
+  EXPECT_EQ(file->description.link.outBytesPerSecond, 1e8);
+  EXPECT_EQ(file->description.link.inBytesPerSecond, 2);
+  EXPECT_EQ(file->statePlaces[0].arena, ArenaKind::Device);
+  EXPECT_EQ(file->statePlaces[3].arena, ArenaKind::Host);
+  EXPECT_EQ(file->description.states[4].role, StateRole::Mirror);
+  EXPECT_EQ(file->description.states[4].of, "U");
+  const Program &train = file->programs[2];
+  EXPECT_EQ(train.copies, 6);
+  EXPECT_EQ(file->programs[0].copies, 0);
+  EXPECT_EQ(train.slots.back().arena, ArenaKind::Host);
+  EXPECT_EQ(copyDirection(train.commands[4]), CopyDirection::Out);
+  EXPECT_EQ(copyDirection(train.commands[8]), CopyDirection::In);
+  EXPECT_EQ(train.commands[19].items[1].args[0].arena, ArenaKind::Host);
+}
+
+struct Damage {
+  const char *name;
+  const char *pointer; ///< Where in the offloaded toy's description.
+  Json value;          ///< "discarded": remove it.
+  const char *message;
+};
+
+class DamagedHostTest : public testing::TestWithParam<Damage> {};
+
+TEST_P(DamagedHostTest, IsOneClearError) {
+  Json json = describeOffloaded();
+  Json::json_pointer pointer(GetParam().pointer);
+  if (GetParam().value == "discarded")
+    json[pointer.parent_pointer()].erase(pointer.back());
+  else
+    json[pointer] = GetParam().value;
+  EXPECT_NE(refusal(json).find(GetParam().message), std::string::npos)
+      << refusal(json);
+}
+
+#define TRAIN "/programs/train/commands/"
+INSTANTIATE_TEST_SUITE_P(
+    Damages, DamagedHostTest,
+    testing::Values(
+        Damage{"StatePrefix", "/arena/host_state_bytes", 64, "states' part"},
+        Damage{"StatesAlone", "/arena/host_state_bytes", 1 << 30,
+               "more than the whole host arena"},
+        Damage{"NoHost", "/arena/host_bytes", "discarded",
+               "more than the whole host arena"},
+        Damage{"StateArena", "/states/1/arena", "attic",
+               "'attic', expected device or host"},
+        Damage{"StateEnd", "/states/1/offset", 1 << 20,
+               "beyond the host arena of 66560 bytes"},
+        Damage{"SlotEnd", "/programs/train/slots/19/offset", 1 << 20,
+               "beyond the host arena"},
+        Damage{"SlotArena", "/programs/train/slots/19/arena", 1, "string"},
+        Damage{"RefArena", TRAIN "4/to/2", "device", "is not \"host\""},
+        Damage{"RefEnd", TRAIN "4/to/0", 66000, "beyond the host arena"},
+        Damage{"RefStride", TRAIN "4/to/1", 1 << 20, "last iteration"},
+        Damage{"LinkRate",
+               "/link",
+               {{"out_bytes_per_second", 0}, {"in_bytes_per_second", 1}},
+               "'link.out_bytes_per_second' is not a positive finite"},
+        Damage{"LinkOneWay",
+               "/link",
+               {{"out_bytes_per_second", 1}},
+               "'link.in_bytes_per_second' is missing"},
+        Damage{"SameArena",
+               TRAIN "4/to",
+               {0, 0},
+               "'programs.train.commands[4]' does not copy between"},
+        Damage{"CopySize", TRAIN "4/bytes", -1, "bytes"},
+        Damage{"TokenMissing", TRAIN "4/token", "discarded", "token"},
+        Damage{"TokenHigh", TRAIN "4/token", 6,
+               "has token 6, but the program starts 6 copies"},
+        Damage{"TokenTwice", TRAIN "14/token", 0, "starts copy 0 once more"},
+        Damage{"WaitNotStarted", TRAIN "7/token", 1,
+               "waits for copy 1, which is not in flight"},
+        Damage{"WaitTwice", TRAIN "10/token", 0,
+               "waits for copy 0, which is not in flight"},
+        Damage{"NoWait",
+               TRAIN "23",
+               {{"op", "fill"}, {"ref", {200, 0}}, {"bytes", 0}},
+               "(copy_start 'mirror') has no copy_wait"},
+        Damage{"MirrorInit",
+               "/states/4/init",
+               {{"kind", "constant"}, {"value", 0}},
+               "a mirror takes the values of its parameter"},
+        Damage{"MirrorOf", "/states/4/of", "U.m", "'U.m', not a parameter"},
+        Damage{"MirrorOfNothing", "/states/4/of", "discarded", "missing"},
+        Damage{"MirrorType",
+               "/states/4/shape",
+               {256, 16},
+               "another dtype or shape"},
+        Damage{"MirrorOfDevice", "/states/4/of", "E", "another"},
+        Damage{"MirrorOnHost", "/states/4/arena", "host",
+               "not the device copy"}),
+    [](const testing::TestParamInfo<Damage> &info) { return info.param.name; });
+
+TEST(DamagedHostTest, AnyReplacedValueIsHandled) {
+  Json json = describeOffloaded();
+  json["link"] = {{"out_bytes_per_second", 1e8}, {"in_bytes_per_second", 2}};
+  json["programs"].erase("evaluate");
+  json["programs"].erase("generate");
+  Json flat = json.flatten();
+  const Json replacements[] = {nullptr,       -1, INT64_MAX, "host",
+                               Json::array(), 0,  1e300,     Json::object()};
+  for (auto &[path, unused] : flat.items()) {
+    for (const Json &replacement : replacements) {
+      Json damaged = json;
+      damaged[Json::json_pointer(path)] = replacement;
+      refusal(damaged);
+    }
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// What may happen while a copy is in flight
+//===----------------------------------------------------------------------===//
+
+class CopyOrderTest : public testing::Test {
+protected:
+  Json &commands() { return json_["programs"]["train"]["commands"]; }
+  Json &slot(const char *name) {
+    return findSlot(json_["programs"]["train"], name);
+  }
+  int64_t place(const char *name) { return slot(name)["offset"]; }
+  /// Puts command `from` at the place of command `to`.
+  void move(size_t from, size_t to) {
+    Json command = commands()[from];
+    commands().erase(from);
+    commands().insert(commands().begin() + long(to), command);
+  }
+  void replace(size_t index, Json command) { commands()[index] = command; }
+  void refuses(const std::string &message) {
+    EXPECT_NE(refusal(json_).find(message), std::string::npos)
+        << message << "\nbut: " << refusal(json_);
+  }
+  Json json_ = describeOffloaded();
+};
+
+TEST_F(CopyOrderTest, WriteOfTheSourceByAProduct) {
+  // The gradient of U is computed once more while it is copied out.
+  Json product = commands()[11];
+  product["beta"] = 1;
+  replace(15, product);
+  refuses("'programs.train.commands[15]' (gemm 'd_U') writes what it reads "
+          "while copy_start 'grad_U' of commands[14] is in flight");
+}
+
+TEST_F(CopyOrderTest, WriteOfTheSourceByAKernel) {
+  move(22, 23); // Both waits at the end, as they are.
+  move(17, 18);
+  EXPECT_EQ(refusal(json_), "");
+  // The update of E's moment before its copy has come.
+  move(18, 19);
+  move(17, 18);
+  refuses("(multi_launch 'update')");
+}
+
+TEST_F(CopyOrderTest, ReadOfTheDestination) {
+  // hidden_back is read before it is there.
+  move(10, 11);
+  refuses("'programs.train.commands[10]' (gemm 'd_U') reads what it writes "
+          "while copy_start 'hidden_back' of commands[8] is in flight");
+}
+
+TEST_F(CopyOrderTest, WriteOfTheDestination) {
+  replace(9, {{"op", "fill"},
+              {"name", "zero"},
+              {"ref", {place("hidden_back") + 8, 0}},
+              {"bytes", 4}});
+  refuses("(fill 'zero') writes what it writes while copy_start "
+          "'hidden_back'");
+}
+
+TEST_F(CopyOrderTest, NeighboursAreLeftAlone) {
+  int64_t begin = place("hidden_back");
+  int64_t bytes = slot("hidden_back")["bytes"];
+  for (int64_t offset : {begin - 4, begin + bytes}) {
+    replace(9, {{"op", "fill"}, {"ref", {offset, 0}}, {"bytes", 4}});
+    EXPECT_EQ(refusal(json_), "");
+  }
+  for (int64_t offset : {begin - 3, begin + bytes - 1}) {
+    replace(9, {{"op", "fill"}, {"ref", {offset, 0}}, {"bytes", 4}});
+    refuses("(fill 'fill') writes what it writes");
+  }
+}
+
+TEST_F(CopyOrderTest, ReadOfTheSourceIsFine) {
+  Json product = commands()[11];
+  product["a"]["ref"] = {place("hidden"), 0};
+  slot("hidden")["last"] = 11;
+  replace(5, product);
+  EXPECT_EQ(refusal(json_), "");
+}
+
+TEST_F(CopyOrderTest, ASlotThatReachesIntoTheSource) {
+  // row_loss begins before hidden and ends in it: a launch that is given
+  // row_loss writes hidden while it is copied.
+  slot("row_loss")["offset"] = place("hidden") - 64;
+  commands()[5]["args"][3] = {place("hidden") - 64, 0};
+  refuses("'programs.train.commands[5]' (launch 'loss') writes what it reads "
+          "while copy_start 'hidden' of commands[4]");
+}
+
+TEST_F(CopyOrderTest, PartsOfOneSlotAreSeparate) {
+  // hidden and the row losses as slices of one slot.
+  int64_t bytes = slot("row_loss")["bytes"];
+  int64_t rowLoss = place("hidden") - bytes;
+  slot("hidden")["offset"] = rowLoss;
+  slot("hidden")["bytes"] = slot("hidden")["bytes"].get<int64_t>() + bytes;
+  commands()[5]["args"][3] = {rowLoss, 0};
+  EXPECT_EQ(refusal(json_), "");
+  // Not when it begins in the copied bytes.
+  commands()[5]["args"][3] = {rowLoss + bytes, 0};
+  refuses("(launch 'loss') writes what it reads");
+}
+
+TEST_F(CopyOrderTest, StatesAreBlocksToo) {
+  // The update of U writes its moment; here it is still on its way.
+  replace(15, {{"op", "copy_start"},
+               {"name", "moment_U"},
+               {"from", {2 * offloadedTableBytes + 64, 0, "host"}},
+               {"to", {place("moment_E"), 0}},
+               {"bytes", 64},
+               {"token", 3}});
+  move(18, 19);
+  // It begins in front of the copied bytes, in the same state: a part of it,
+  // for all that is known. But E's moment is read.
+  refuses("(multi_launch 'update') writes what it writes while copy_start "
+          "'moment_U' of commands[15]");
+}
+
+TEST_F(CopyOrderTest, ScratchIsWritten) {
+  commands()[5]["scratch"][0] = place("hidden");
+  json_["arena"]["bytes"] = json_["arena"]["bytes"].get<int64_t>() + 4096;
+  refuses("(launch 'loss') writes what it reads while copy_start 'hidden'");
+}
+
+TEST_F(CopyOrderTest, CopiesInFlightMayShareOnlyWhatBothRead) {
+  Json second = commands()[20]; // moment_E_back, in flight with 'mirror'.
+  second["from"] = commands()[21]["to"];
+  replace(20, second);
+  refuses("'programs.train.commands[21]' (copy_start 'mirror') writes what it "
+          "reads while copy_start 'moment_E_back' of commands[20]");
+  // Two that read the same.
+  json_ = describeOffloaded();
+  replace(20, {{"op", "copy_start"},
+               {"name", "again"},
+               {"from", commands()[21]["from"]},
+               {"to", {place("moment_E"), 0}},
+               {"bytes", offloadedTableBytes},
+               {"token", 4}});
+  EXPECT_EQ(refusal(json_), "");
+  commands()[20]["to"] = commands()[21]["to"];
+  refuses("(copy_start 'mirror') writes what it writes while copy_start "
+          "'again'");
+}
+
+TEST_F(CopyOrderTest, NoLoopBeginsOrEndsWhileACopyIsInFlight) {
+  Json start = commands()[14], wait = commands()[17];
+  start["from"] = {place("moment_E"), 0};
+  start["token"] = 6;
+  wait["token"] = 6;
+  const Json whole = commands();
+  for (auto [startsAt, waitsAt, boundary] :
+       {std::tuple{1, 3, "2]"}, {5, 15, "14]"}, {1, 15, "2]"}}) {
+    commands() = whole;
+    commands().insert(commands().begin() + startsAt, start);
+    commands().insert(commands().begin() + waitsAt, wait);
+    refuses("'programs.train.commands[" + std::string(boundary) +
+            "' stands between copy_start 'grad_U' of commands[" +
+            std::to_string(startsAt) + "] and its copy_wait");
+  }
+}
+
+TEST_F(CopyOrderTest, ReferencesThatMeetInALaterIteration) {
+  // Iteration i of the copy has [i * 64, +64) of the tail of the host arena,
+  // the other command what is two parts further on in the first of its two
+  // iterations, and the same part in the second.
+  int64_t tail = json_["arena"]["host_bytes"];
+  json_["arena"]["host_bytes"] = tail + 1024;
+  commands()[4]["to"] = {tail, 64, "host"};
+  commands()[4]["bytes"] = 64;
+  commands()[8]["from"] = {tail, 64, "host"};
+  commands()[8]["bytes"] = 64;
+  Json fill = {{"op", "fill"}, {"name", "clear"}, {"bytes", 64}};
+  fill["ref"] = {tail + 128, 64, "host"};
+  commands().insert(commands().begin() + 5, fill);
+  EXPECT_EQ(refusal(json_), "");
+  commands()[5]["ref"] = {tail + 128, 0, "host"};
+  EXPECT_EQ(refusal(json_), "");
+  commands()[5]["ref"] = {tail + 65, 0, "host"};
+  refuses("(fill 'clear') writes what it writes while copy_start 'hidden'");
+  commands()[5]["ref"] = {tail + 128, -64, "host"};
+  refuses("(fill 'clear')");
+  commands()[5]["ref"] = {tail + 192, -64, "host"};
+  EXPECT_EQ(refusal(json_), "");
+  // The same place on the device is another one.
+  commands()[5]["ref"] = {tail, 0};
+  EXPECT_EQ(refusal(json_), "");
+}
+
+} // namespace
