@@ -523,17 +523,17 @@ kiln.state @w : tensor<4xf32> {role = #kiln.role<parameter>, init = 1.0 : f32}
 
 // -----
 
-// expected-error @+1 {{needs both or neither of 'of' and 'slot'}}
+// expected-error @+1 {{has role optimizer without 'slot'; exactly optimizer states have one}}
 kiln.state @w : tensor<4xf32> {role = #kiln.role<optimizer>, init = #kiln.splat<value = 0.0>, of = @p}
 
 // -----
 
-// expected-error @+1 {{has role optimizer without 'of'; exactly optimizer states name their parameter}}
+// expected-error @+1 {{has role optimizer without 'of'; exactly optimizer states and mirrors name their parameter}}
 kiln.state @w : tensor<4xf32> {role = #kiln.role<optimizer>, init = #kiln.splat<value = 0.0>}
 
 // -----
 
-// expected-error @+1 {{has role buffer and 'of'; exactly optimizer states name their parameter}}
+// expected-error @+1 {{has role buffer and 'of'; exactly optimizer states and mirrors name their parameter}}
 kiln.state @w : tensor<4xf32> {role = #kiln.role<buffer>, init = #kiln.splat<value = 0.0>, of = @p, slot = "m"}
 
 // -----

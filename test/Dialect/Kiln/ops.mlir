@@ -153,4 +153,39 @@ kiln.program @optimizers(%p: tensor<4xf32>, %s: tensor<f64>, %n: tensor<i64>) at
   %1:2 = kiln.momentum %p, %p, %p, %s, %s {mu = 0.9, weight_decay = 0.1, nesterov} : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<f64>, tensor<f64>) -> (tensor<4xf32>, tensor<4xf32>)
   kiln.return
 }
+
+// CHECK: kiln.state @far : tensor<4xf32> {host, init = #kiln.splat<value = 0.000000e+00 : f64>, role = #kiln.role<parameter>}
+kiln.state @far : tensor<4xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>, host}
+// CHECK: kiln.state @far.device : tensor<4xf32> {init = {{.*}}, of = @far, role = #kiln.role<mirror>}
+kiln.state @far.device : tensor<4xf32> {role = #kiln.role<mirror>, init = #kiln.splat<value = 0.0>, of = @far}
+
+// CHECK-LABEL: kiln.program @copies
+kiln.program @copies(%g: tensor<4xf32>, %s: tensor<f64>, %n: tensor<i64>) attributes {kind = #kiln.program_kind<train>} {
+  // CHECK: [[X:%.+]] = kiln.relu %{{.*}} {kiln.offload = array<i64: 0, 6, 4>} : tensor<4xf32>
+  %x = kiln.relu %g {kiln.offload = array<i64: 0, 6, 4>} : tensor<4xf32>
+  // CHECK: [[P:%.+]] = kiln.read @far {kiln.prefetch = array<i64: 2, 3>} : tensor<4xf32>
+  %p = kiln.read @far {kiln.prefetch = array<i64: 2, 3>} : tensor<4xf32>
+  // CHECK: [[OUT:%.+]] = kiln.copy_out [[X]] : tensor<4xf32>
+  %out = kiln.copy_out %x : tensor<4xf32>
+  // CHECK: [[IN:%.+]] = kiln.copy_in [[P]] : tensor<4xf32>
+  %in = kiln.copy_in %p : tensor<4xf32>
+  // CHECK: [[H:%.+]] = kiln.copy_wait [[OUT]], [[X]] : tensor<4xf32>
+  %h = kiln.copy_wait %out, %x : tensor<4xf32>
+  // CHECK: kiln.copy_wait [[IN]], [[P]] : tensor<4xf32>
+  %d = kiln.copy_wait %in, %p : tensor<4xf32>
+  // CHECK: kiln.adam [[P]], [[P]], [[P]], [[H]], {{.*}}eps = 1.000000e-08 : f64, host, weight_decay
+  %0:3 = kiln.adam %p, %p, %p, %h, %s, %s, %n {beta1 = 0.9, beta2 = 0.999, eps = 1.0e-8, weight_decay = 0.0, host}
+      : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<f64>, tensor<f64>, tensor<i64>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>)
+  // CHECK: kiln.momentum {{.*}} {host, mu = 9.000000e-01 : f64, weight_decay
+  %1:2 = kiln.momentum %p, %p, %h, %s, %s {mu = 0.9, weight_decay = 0.1, host} : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<f64>, tensor<f64>) -> (tensor<4xf32>, tensor<4xf32>)
+  // CHECK: kiln.sgd {{.*}} {host, weight_decay
+  %2 = kiln.sgd %p, %h, %s, %s {weight_decay = 0.1, host} : (tensor<4xf32>, tensor<4xf32>, tensor<f64>, tensor<f64>) -> tensor<4xf32>
+  // CHECK: kiln.dispatch row({{.*}}) space [1, 4] {host} : (tensor<4xf32>) -> tensor<4xf32> {
+  %3 = kiln.dispatch row(%2) space [1, 4] {host} : (tensor<4xf32>) -> tensor<4xf32> {
+  ^bb0(%a: tensor<4xf32>):
+    %4 = kiln.relu %a : tensor<4xf32>
+    kiln.yield %4 : tensor<4xf32>
+  }
+  kiln.return
+}
 }

@@ -35,7 +35,9 @@ LogicalResult StateOp::verify() {
            << " 'of'; exactly optimizer states and mirrors name their "
               "parameter";
   if ((getRole() == Role::Optimizer) != getSlot().has_value())
-    return emitOpError("needs both or neither of 'of' and 'slot'");
+    return emitOpError("has role ")
+           << stringifyRole(getRole()) << (getSlot() ? " and" : " without")
+           << " 'slot'; exactly optimizer states have one";
   if (getRole() != Role::Mirror)
     return success();
   // C2

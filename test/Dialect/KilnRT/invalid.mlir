@@ -1,0 +1,51 @@
+// RUN: kiln-opt %s -split-input-file -verify-diagnostics
+
+kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
+  %a = kilnrt.slot "a" class "activation" offset 0 bytes 64 lifetime [0, 1]
+  %b = kilnrt.slot "b" class "activation" offset 64 bytes 64 lifetime [0, 1]
+  // expected-error @below {{copies within one memory; exactly one side is a host slot}}
+  %t = kilnrt.copy_start %a to %b offsets [0, 0] strides [0, 0] bytes 64
+  kilnrt.wait %t
+}
+
+// -----
+
+kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
+  %a = kilnrt.slot "a" class "activation" offset 0 bytes 64 lifetime [0, 1]
+  %h = kilnrt.slot "a" class "activation" offset 0 bytes 64 lifetime [0, 1] {host}
+  // expected-error @below {{has 2 offsets and 1 strides, expected two of each}}
+  %t = kilnrt.copy_start %a to %h offsets [0, 0] strides [0] bytes 64
+  kilnrt.wait %t
+}
+
+// -----
+
+kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
+  %a = kilnrt.slot "a" class "activation" offset 0 bytes 64 lifetime [0, 1]
+  %h = kilnrt.slot "a" class "activation" offset 0 bytes 64 lifetime [0, 1] {host}
+  // expected-error @below {{needs exactly one kilnrt.wait, in the same block}}
+  %t = kilnrt.copy_start %a to %h offsets [0, 0] strides [0, 0] bytes 64
+}
+
+// -----
+
+kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
+  %a = kilnrt.slot "a" class "activation" offset 0 bytes 64 lifetime [0, 1]
+  %h = kilnrt.slot "a" class "activation" offset 0 bytes 64 lifetime [0, 1] {host}
+  // expected-error @below {{needs exactly one kilnrt.wait, in the same block}}
+  %t = kilnrt.copy_start %a to %h offsets [0, 0] strides [0, 0] bytes 64
+  kilnrt.wait %t
+  kilnrt.wait %t
+}
+
+// -----
+
+kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
+  %a = kilnrt.slot "a" class "activation" offset 0 bytes 64 lifetime [0, 3]
+  %h = kilnrt.slot "a" class "activation" offset 0 bytes 64 lifetime [0, 3] {host}
+  // expected-error @below {{needs exactly one kilnrt.wait, in the same block}}
+  %t = kilnrt.copy_start %a to %h offsets [0, 0] strides [0, 0] bytes 64
+  kilnrt.loop 2 {
+    kilnrt.wait %t
+  }
+}
