@@ -182,6 +182,7 @@ public:
 private:
   void copyOut(const MarkedValue &marked);
   void copyIn(const CopyIn &copy);
+  int64_t earliestBegin(int64_t earliest, int64_t end);
 
   Block &block;
   CommandOrder order;
@@ -191,11 +192,28 @@ private:
 
 } // namespace
 
+/// Where a copy to the device that is needed at `end` can begin, no earlier
+/// than `earliest`: a copy does not cross a loop.
+int64_t CopyPlacer::earliestBegin(int64_t earliest, int64_t end) {
+  int64_t begin = end;
+  while (begin > earliest && !isa<AccumulateOp>(order[begin - 1]))
+    --begin;
+  return begin;
+}
+
 void CopyPlacer::copyOut(const MarkedValue &marked) {
   auto gap = findGap(marked.value, order);
   if (!gap)
     return;
   int64_t left = std::max(gap->left, gap->made + marked.lag) + 1;
+  // A copy that would cross a loop ends in front of it, or is not made.
+  for (int64_t between = gap->made + 1; between < std::min(left, gap->back);
+       ++between)
+    if (isa<AccumulateOp>(order[between])) {
+      if (between <= gap->left)
+        return;
+      left = between;
+    }
   // Nothing would be won between the two copies.
   if (left >= gap->back)
     return;
@@ -206,8 +224,10 @@ void CopyPlacer::copyOut(const MarkedValue &marked) {
   builder.setInsertionPoint(order.inFrontOf(left));
   auto wait = CopyWaitOp::create(builder, loc, marked.value.getType(),
                                  copy.getResult(), marked.value);
-  copiesIn.push_back({wait.getResult(), std::move(gap->behind),
-                      std::max(left, gap->back - marked.lead), gap->back});
+  int64_t begin =
+      earliestBegin(std::max(left, gap->back - marked.lead), gap->back);
+  copiesIn.push_back(
+      {wait.getResult(), std::move(gap->behind), begin, gap->back});
 }
 
 void CopyPlacer::copyIn(const CopyIn &in) {
@@ -245,11 +265,7 @@ void CopyPlacer::run(ArrayRef<ReadOp> hostReads) {
       int64_t lead = leads && static_cast<int64_t>(i) < leads.size()
                          ? leads[i]
                          : kDefaultLead;
-      // A copy does not cross a loop.
-      int64_t begin = end;
-      while (begin > std::max<int64_t>(0, end - lead) &&
-             !isa<AccumulateOp>(order[begin - 1]))
-        --begin;
+      int64_t begin = earliestBegin(std::max<int64_t>(0, end - lead), end);
       copiesIn.push_back({read.getResult(), std::move(group), begin, end});
     }
   }

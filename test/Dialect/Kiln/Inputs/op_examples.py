@@ -12,6 +12,13 @@ STATES = """\
 kiln.state @w : tensor<4x8xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
 """
 
+# A copy and its wait are valid together only: the other half of each example.
+COPY_HALVES = {
+    "copy_out": "{} %end = kiln.copy_wait %f, %x : tensor<4xf32>",
+    "copy_in": "{} %end = kiln.copy_wait %f, %h : tensor<4xf32>",
+    "copy_wait": "%f = kiln.copy_out %x : tensor<4xf32> {}",
+}
+
 
 def operand_names(head):
     """Undefined values in the operand part of an op, in order."""
@@ -69,6 +76,7 @@ def main():
                 elif mnemonic == "program":
                     modules.append(example + "\n")
                 else:
+                    example = COPY_HALVES.get(mnemonic, "{}").format(example)
                     modules.append(program(len(modules), example))
     print("\n".join(modules))
 

@@ -249,3 +249,38 @@ kiln.program @loop(%a: tensor<4x4xf32> {kiln.name = "a"}) -> (tensor<4x4xf32>) a
   %3 = kiln.matmul %2, %w {grid = array<i64: 1, 1>} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
   kiln.return %3 : tensor<4x4xf32>
 }
+
+// -----
+
+// Values from in front of a loop leave before it and come back behind it, or
+// stay if they are wanted on both sides.
+// CHECK-LABEL: kiln.program @past_a_loop
+// CHECK: [[X:%.+]] = kiln.matmul
+// CHECK-NEXT: [[F:%.+]] = kiln.copy_out [[X]]
+// CHECK-NEXT: kiln.matmul
+// CHECK-NEXT: [[H:%.+]] = kiln.copy_wait [[F]], [[X]]
+// CHECK-NEXT: kiln.accumulate
+// CHECK-NOT: kiln.copy
+// CHECK: kiln.yield
+// CHECK-NEXT: }
+// CHECK-NEXT: [[G:%.+]] = kiln.copy_in [[H]]
+// CHECK-NEXT: kiln.matmul
+// CHECK-NEXT: [[Y:%.+]] = kiln.copy_wait [[G]], [[H]]
+// CHECK-NEXT: kiln.matmul {{%.+}}, [[Y]]
+// CHECK-NOT: kiln.copy
+// CHECK: kiln.return
+kiln.program @past_a_loop(%a: tensor<4x4xf32> {kiln.name = "a"}) -> (tensor<4x4xf32>) attributes {kind = #kiln.program_kind<train>} {
+  %x = kiln.matmul %a, %a {grid = array<i64: 1, 1>, kiln.offload = array<i64: 0, 3, 5>} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %z = kiln.matmul %a, %a {grid = array<i64: 1, 1>, kiln.offload = array<i64: 0, 0, 0>} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %1 = kiln.accumulate sliced(%a) count 2 : (tensor<4x4xf32>) -> tensor<4x4xf32> {
+  ^bb0(%part: tensor<2x4xf32>, %sum: tensor<4x4xf32>):
+    %s = kiln.matmul %part, %part accumulate %sum trans_a {grid = array<i64: 1, 1>} : (tensor<2x4xf32>, tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+    kiln.yield %s : tensor<4x4xf32>
+  }
+  %2 = kiln.matmul %z, %1 {grid = array<i64: 1, 1>} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %3 = kiln.matmul %2, %x {grid = array<i64: 1, 1>} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %4 = kiln.matmul %3, %a {grid = array<i64: 1, 1>} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %5 = kiln.matmul %4, %a {grid = array<i64: 1, 1>} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %6 = kiln.matmul %5, %z {grid = array<i64: 1, 1>} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  kiln.return %6 : tensor<4x4xf32>
+}
