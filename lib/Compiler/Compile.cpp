@@ -59,6 +59,7 @@ private:
   Status readModelFile();
   Status readMachine();
   OffloadSet offloadByHand() const;
+  bool mayOffload() const;
   Status runLevels();
   Status checkPrediction();
   Status generateCode();
@@ -274,8 +275,12 @@ Status Compilation::runLevels() {
   plan.maxThreads = options.maxThreads;
   if (!options.memoryBudget && !options.recompute.empty())
     plan.recompute = options.recompute;
-  if (offloadByHand().any())
-    plan.offload = options.offload;
+  // With a budget the planner says which activations go and when.
+  if (OffloadSet offload = offloadByHand(); offload.any()) {
+    if (options.memoryBudget)
+      offload.activations = false;
+    plan.offload = offload.print();
+  }
   Status status = runPasses([&](OpPassManager &passes) {
     buildForwardPipeline(passes);
     if (options.stage >= EmitStage::Step)
@@ -291,6 +296,9 @@ Status Compilation::runLevels() {
     if (options.recompute != "optimal")
       request.policy = options.recompute;
     request.countIsFree = options.autoMicrobatches;
+    request.offloadActivations = mayOffload();
+    if (options.hostBudget)
+      request.hostBudget = options.hostBudget;
     request.maxThreads = options.maxThreads;
     request.fuse = options.fuse;
     status = planMemory(*module, *machine, request, leastBudget);
@@ -316,12 +324,24 @@ Status Compilation::checkPrediction() {
   if (!plan)
     return Status();
   int64_t promised = plan.getAs<IntegerAttr>("predicted_peak_bytes").getInt();
-  int64_t height = (*module->getOps<rt::ArenaOp>().begin()).getHeight();
-  if (promised == height)
+  int64_t promisedHost =
+      plan.getAs<IntegerAttr>("predicted_host_bytes").getInt();
+  rt::ArenaOp arena = *module->getOps<rt::ArenaOp>().begin();
+  int64_t height = arena.getHeight(), host = arena.getHostHeight();
+  if (promised == height && promisedHost == host)
     return Status();
-  return Status::error("internal error: the plan promised " +
-                       std::to_string(promised) +
-                       " bytes and the schedule has " + std::to_string(height));
+  return Status::error(
+      "internal error: the plan promised " + std::to_string(promised) + " + " +
+      std::to_string(promisedHost) + " bytes and the schedule has " +
+      std::to_string(height) + " + " + std::to_string(host));
+}
+
+/// Whether the planner may send activations to the host: a device with a memory
+/// of its own has something to win.
+bool Compilation::mayOffload() const {
+  if (options.offload.empty())
+    return machine->kind == MachineKind::Gpu || options.simulatedLink > 0;
+  return options.offload == "auto" || offloadByHand().activations;
 }
 
 static Status writeFile(const std::string &path, StringRef what) {

@@ -16,10 +16,12 @@
 
 #include "MemoryPlanner.h"
 
+#include "OffloadModel.h"
 #include "StageMenus.h"
 #include "StepCost.h"
 #include "kiln/Compiler/ByteSize.h"
 
+#include "kiln/Dialect/Kiln/Transforms/Passes.h"
 #include "kiln/Planner/ChainPlanner.h"
 
 #include "mlir/Pass/PassManager.h"
@@ -38,6 +40,11 @@ static constexpr int64_t kRungs = 96;
 static constexpr int64_t kSmallOps = 1600, kTinyOps = 500;
 /// Stages up to which keeping nothing at all is worth a try.
 static constexpr int64_t kMostPoorStages = 128;
+/// How often the offload planner is asked for less because offsets left gaps.
+static constexpr int kOffloadRounds = 3;
+/// Offloading that is estimated to take this much longer than a plan at hand is
+/// not followed further.
+static constexpr double kHopeless = 1.03;
 /// A plan this close to a bound is not improved on.
 static constexpr double kGoodEnough = 1.005;
 
@@ -47,7 +54,8 @@ namespace {
 struct Proposal {
   StageCut cut = StageCut::Everywhere; ///< of the chain that it is for
   RecomputeSchedule schedule;
-  int64_t height = 0;
+  std::vector<OffloadChoice> offload;
+  int64_t height = 0, hostHeight = 0;
   double seconds = 0;
   /// Seconds that no schedule of the chain within its budget can beat.
   double bound = 0;
@@ -89,7 +97,15 @@ public:
 
 private:
   ProgramOp trainProgram(ModuleOp of);
-  Status measure(Proposal &proposal, LiveCurve *liveCurve = nullptr);
+  Status measure(Proposal &proposal, bool mayOffload = true,
+                 LiveCurve *liveCurve = nullptr);
+  Status schedule(ModuleOp dispatched, Proposal &proposal,
+                  LiveCurve *liveCurve = nullptr);
+  Status chooseOffload(ModuleOp dispatched, Proposal &proposal);
+  bool fits(const Proposal &proposal) const {
+    return proposal.height <= request.budget &&
+           proposal.hostHeight <= request.hostBudget;
+  }
   Status addLadder(StageCut cut, const LiveCurve &curve);
   Status propose(const Ladder &ladder, int64_t chainBytes,
                  const ChainOptions &effort, Proposal &proposal);
@@ -97,6 +113,7 @@ private:
   Status priceNamed();
   Status searchRungs(Ladder &ladder, int64_t &low, int64_t &extra);
   Status climb(Ladder &ladder);
+  Status searchOffloaded(Ladder &ladder);
   double boundOf(const Ladder &ladder);
   Status choose(const Proposal *&best);
   Status refuse();
@@ -109,11 +126,11 @@ private:
   const Machine &machine;
   const MemoryRequest &request;
   int64_t ops = 0; ///< of the training program
+  int64_t target = request.budget; ///< what offloading aims at
+  double fastest = std::numeric_limits<double>::infinity(); ///< that fits
   std::list<Ladder> ladders;
   std::list<Proposal> others; ///< besides rungs
   Proposal plain;
-  double unplannedSeconds = 0;
-  int64_t unplannedHeight = 0;
   int64_t leastBytes = 0;
 };
 
@@ -126,33 +143,11 @@ ProgramOp MemoryPlanner::trainProgram(ModuleOp of) {
   return {};
 }
 
-/// Numbers commands as slots' lifetimes do: a loop counts at both ends.
-static void collectCommands(Block &block, SmallVector<Operation *> &commands) {
-  for (Operation &op : block) {
-    if (auto loop = dyn_cast<rt::LoopOp>(op)) {
-      commands.push_back(&op);
-      collectCommands(loop.getBody().front(), commands);
-      commands.push_back(&op);
-    } else if (isa<rt::LaunchOp, rt::GemmOp, rt::FillOp, rt::CopyOp>(op)) {
-      commands.push_back(&op);
-    }
-  }
-}
-
 /// Follows a scheduled program: what is alive when, and where heavy ops run.
 static LiveCurve followProgram(rt::ProgramOp program) {
-  SmallVector<Operation *> commands;
-  collectCommands(program.getBody().front(), commands);
+  SmallVector<Operation *> commands = rt::commandsOf(program);
   LiveCurve curve;
-  curve.live.assign(commands.size() + 1, 0);
-  for (rt::SlotOp slot : program.getBody().front().getOps<rt::SlotOp>()) {
-    if (slot.getState())
-      continue;
-    curve.live[slot.getFirst()] += slot.getBytes();
-    curve.live[slot.getLast() + 1] -= slot.getBytes();
-  }
-  std::partial_sum(curve.live.begin(), curve.live.end(), curve.live.begin());
-  curve.live.pop_back();
+  curve.live = rt::liveBytes(program);
   auto module = program->getParentOfType<ModuleOp>();
   SymbolTable symbols(module);
   for (auto [i, op] : llvm::enumerate(commands)) {
@@ -164,31 +159,48 @@ static LiveCurve followProgram(rt::ProgramOp program) {
       curve.heavy.push_back(static_cast<int64_t>(i));
   }
   if (!curve.live.empty()) {
-    Operation *peak =
-        commands[llvm::max_element(curve.live) - curve.live.begin()];
-    StringRef name = getLocationName(peak->getLoc());
-    curve.peak = (name.empty() ? peak->getName().stripDialect() : name).str();
+    curve.peak = rt::nameOf(
+        commands[llvm::max_element(curve.live) - curve.live.begin()]);
   }
   return curve;
 }
 
-/// Schedules a copy of the module.
-Status MemoryPlanner::measure(Proposal &proposal, LiveCurve *liveCurve) {
+/// Dispatches and schedules a copy of the module with the proposal applied.
+/// What does not fit gets values offloaded, if that is allowed.
+Status MemoryPlanner::measure(Proposal &proposal, bool mayOffload,
+                              LiveCurve *liveCurve) {
   OwningOpRef<ModuleOp> copy = cast<ModuleOp>(module->clone());
-  applyRecompute(StageChain(trainProgram(*copy), proposal.cut),
-                 proposal.schedule);
+  ProgramOp train = trainProgram(*copy);
+  mayOffload &= request.offloadActivations;
+  if (mayOffload)
+    numberForwardOps(train);
+  applyRecompute(StageChain(train, proposal.cut), proposal.schedule);
+  train.walk([](RecomputeOp repeated) { dropNumbers(repeated); });
   PassManager passes(module.getContext());
   passes.enableVerifier(false);
   DispatchOptions dispatch;
   dispatch.fuse = request.fuse;
   buildDispatchPipeline(passes, dispatch);
-  PlanOptions schedule;
-  schedule.maxThreads = request.maxThreads;
-  buildSchedulePipeline(passes, schedule);
   if (failed(passes.run(*copy)))
+    return Status::error("internal error: a plan could not be dispatched");
+  return mayOffload ? chooseOffload(*copy, proposal)
+                    : schedule(*copy, proposal, liveCurve);
+}
+
+Status MemoryPlanner::schedule(ModuleOp dispatched, Proposal &proposal,
+                               LiveCurve *liveCurve) {
+  PassManager passes(module.getContext());
+  passes.enableVerifier(false);
+  passes.addPass(createPlaceCopies());
+  PlanOptions options;
+  options.maxThreads = request.maxThreads;
+  buildSchedulePipeline(passes, options);
+  if (failed(passes.run(dispatched)))
     return Status::error("internal error: a plan could not be scheduled");
-  proposal.height = (*(*copy).getOps<rt::ArenaOp>().begin()).getHeight();
-  for (rt::ProgramOp program : (*copy).getOps<rt::ProgramOp>())
+  rt::ArenaOp arena = *dispatched.getOps<rt::ArenaOp>().begin();
+  proposal.height = arena.getHeight();
+  proposal.hostHeight = arena.getHostHeight();
+  for (rt::ProgramOp program : dispatched.getOps<rt::ProgramOp>())
     if (program.getKind() == ProgramKind::Train) {
       proposal.seconds = programSeconds(program, machine);
       LiveCurve curve = followProgram(program);
@@ -196,6 +208,42 @@ Status MemoryPlanner::measure(Proposal &proposal, LiveCurve *liveCurve) {
       if (liveCurve)
         *liveCurve = std::move(curve);
     }
+  return Status();
+}
+
+/// Sends to the host what does not fit. Offsets may leave gaps in the arena;
+/// then a little more has to go.
+Status MemoryPlanner::chooseOffload(ModuleOp dispatched, Proposal &proposal) {
+  OwningOpRef<ModuleOp> trial = cast<ModuleOp>(dispatched->clone());
+  auto model = OffloadModel::build(*trial, request.maxThreads, machine);
+  if (failed(model))
+    return Status::error("internal error: a plan could not be laid out");
+  int64_t hostStates = 0;
+  for (StateOp state : module.getOps<StateOp>())
+    if (state.getHost())
+      hostStates += llvm::alignTo(bytesOf(state.getType()), 64);
+  OffloadProblem &problem = model->problem;
+  problem.hostCapacity = request.hostBudget - hostStates;
+  int64_t gaps = 0;
+  for (int round = 0; round < kOffloadRounds; ++round) {
+    problem.capacity = target - model->stateBytes - gaps;
+    OffloadSolution solution = planOffload(problem);
+    // Estimates are good to a few per cent.
+    if (solution.fits() && solution.seconds > kHopeless * fastest) {
+      proposal.height = std::numeric_limits<int64_t>::max();
+      break;
+    }
+    proposal.offload = model->choicesOf(solution);
+    OwningOpRef<ModuleOp> marked = cast<ModuleOp>(dispatched->clone());
+    markNumbered(*marked, proposal.offload);
+    if (Status status = schedule(*marked, proposal); !status.ok())
+      return status;
+    if (!solution.fits() || proposal.height <= target)
+      break;
+    gaps += proposal.height - target;
+  }
+  if (fits(proposal))
+    fastest = std::min(fastest, proposal.seconds);
   return Status();
 }
 
@@ -249,7 +297,7 @@ Status MemoryPlanner::addLadder(StageCut cut, const LiveCurve &curve) {
   ladder.highest = all.peak;
   ladder.lowest =
       std::min(all.peak, smallestFeasibleBudget(ladder.menus.chain).bytes);
-  if (ops > kTinyOps && ops <= kSmallOps)
+  if (ops <= kSmallOps && (ops > kTinyOps || request.offloadActivations))
     ladder.rungCount = kRungs / 2;
   return Status();
 }
@@ -348,9 +396,40 @@ Status MemoryPlanner::climb(Ladder &ladder) {
   return Status();
 }
 
+/// Every rung of a large program fits with enough offloaded: the higher, the
+/// more. The time has one valley, but for ripples, between repeating too much
+/// and copying too much.
+Status MemoryPlanner::searchOffloaded(Ladder &ladder) {
+  int64_t best = 0;
+  double bestSeconds = std::numeric_limits<double>::infinity();
+  auto look = [&](int64_t index) -> Status {
+    index = std::clamp<int64_t>(index, 0, ladder.rungCount);
+    auto proposal = rung(ladder, index);
+    if (!proposal.ok())
+      return proposal.status();
+    if (fits(**proposal) && (*proposal)->seconds < bestSeconds) {
+      bestSeconds = (*proposal)->seconds;
+      best = index;
+    }
+    return Status();
+  };
+  int64_t step = ladder.rungCount / 4;
+  for (int64_t index = 0; index <= ladder.rungCount; index += step)
+    if (Status status = look(index); !status.ok())
+      return status;
+  while ((step /= 2) > 0) {
+    int64_t center = best;
+    for (int64_t index : {center - step, center + step})
+      if (Status status = look(index); !status.ok())
+        return status;
+  }
+  return Status();
+}
+
 void MemoryPlanner::forEachProposal(
     llvm::function_ref<void(const Proposal &)> visit) {
-  visit(plain);
+  if (request.policy.empty())
+    visit(plain);
   for (Ladder &ladder : ladders)
     for (auto &[index, proposal] : ladder.rungs)
       visit(proposal);
@@ -367,14 +446,13 @@ double MemoryPlanner::boundOf(const Ladder &ladder) {
 /// The fastest proposal that fits, or nothing if none does.
 Status MemoryPlanner::choose(const Proposal *&best) {
   best = nullptr;
-  if (plain.height <= request.budget) {
+  if (fits(plain)) {
     best = &plain;
     return Status();
   }
   auto findBest = [&] {
     forEachProposal([&](const Proposal &proposal) {
-      if (proposal.height <= request.budget &&
-          (!best || proposal.seconds < best->seconds))
+      if (fits(proposal) && (!best || proposal.seconds < best->seconds))
         best = &proposal;
     });
   };
@@ -383,7 +461,9 @@ Status MemoryPlanner::choose(const Proposal *&best) {
       // Another cut is worth its time only if it can win something.
       if (best && best->seconds <= kGoodEnough * boundOf(ladder))
         continue;
-      if (Status status = climb(ladder); !status.ok())
+      Status status = request.offloadActivations ? searchOffloaded(ladder)
+                                                 : climb(ladder);
+      if (!status.ok())
         return status;
       findBest();
       continue;
@@ -402,8 +482,16 @@ Status MemoryPlanner::choose(const Proposal *&best) {
 }
 
 Status MemoryPlanner::refuse() {
-  int64_t least = plain.height;
-  std::string peak = plain.peak;
+  // As little as can be with everything on the host that may go there.
+  if (request.offloadActivations) {
+    target = 0;
+    for (Ladder &ladder : ladders)
+      if (Proposal &proposal = ladder.rungs[0]; !proposal.schedule.empty())
+        if (Status status = measure(proposal); !status.ok())
+          return status;
+  }
+  int64_t least = std::numeric_limits<int64_t>::max();
+  std::string peak;
   forEachProposal([&](const Proposal &proposal) {
     if (proposal.height >= least)
       return;
@@ -463,7 +551,12 @@ void MemoryPlanner::apply(const Proposal &proposal) {
   Builder b(module.getContext());
   StageChain stages(trainProgram(module), proposal.cut);
   ArrayAttr choices = describe(stages, proposal.schedule);
+  // Marked before ops of the forward pass get repetitions behind it.
+  markForwardOps(trainProgram(module), proposal.offload);
   applyRecompute(stages, proposal.schedule);
+  trainProgram(module).walk([](RecomputeOp repeated) {
+    repeated.walk([](Operation *op) { op->removeAttr(kOffloadAttr); });
+  });
   auto number = [&](StringRef name, int64_t value) {
     return b.getNamedAttr(name, b.getI64IntegerAttr(value));
   };
@@ -474,11 +567,12 @@ void MemoryPlanner::apply(const Proposal &proposal) {
                   b.getDictionaryAttr(
                       {number("budget", request.budget),
                        number("predicted_peak_bytes", proposal.height),
+                       number("predicted_host_bytes", proposal.hostHeight),
                        real("predicted_step_ms", 1e3 * proposal.seconds),
                        real("lower_bound_ms",
                             1e3 * std::min(proposal.bound, proposal.seconds)),
-                       real("unplanned_step_ms", 1e3 * unplannedSeconds),
-                       number("unplanned_peak_bytes", unplannedHeight),
+                       real("unplanned_step_ms", 1e3 * plain.seconds),
+                       number("unplanned_peak_bytes", plain.height),
                        b.getNamedAttr("choices", choices)}));
 }
 
@@ -486,19 +580,20 @@ Status MemoryPlanner::run() {
   StageChain stages(trainProgram(module));
   plain.schedule = *namedSchedule("none", stages);
   LiveCurve curve;
-  if (Status status = measure(plain, &curve); !status.ok())
+  if (Status status = measure(plain, /*mayOffload=*/false, &curve);
+      !status.ok())
     return status;
-  plain.bound = unplannedSeconds = plain.seconds;
-  unplannedHeight = plain.height;
+  plain.bound = plain.seconds;
 
   const Proposal *best = nullptr;
   if (!request.policy.empty()) {
-    // The policy is the only proposal.
-    plain.schedule = *namedSchedule(request.policy, stages);
-    if (Status status = measure(plain); !status.ok())
+    Proposal &byHand = others.emplace_back();
+    byHand.schedule = *namedSchedule(request.policy, stages);
+    byHand.bound = plain.seconds;
+    if (Status status = measure(byHand); !status.ok())
       return status;
-    if (plain.height <= request.budget)
-      best = &plain;
+    if (fits(byHand))
+      best = &byHand;
   } else {
     trainProgram(module).walk([&](Operation *) { ++ops; });
     if (stages.size() > 0)

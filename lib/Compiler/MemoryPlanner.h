@@ -5,8 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Chooses what the backward pass repeats, so that the arena of the scheduled
-// program fits a budget and the step is as fast as it can be. The chain's
+// Chooses what the backward pass repeats and what waits for it on the host, so
+// that the arena of the scheduled program fits a budget and the step is as fast
+// as it can be. The chain's
 // dynamic program proposes schedules; each proposal is applied to a copy of the
 // module, which is then dispatched and scheduled by the passes that run in the
 // end, so that its height is the true one, to the byte.
@@ -26,6 +27,9 @@ namespace kiln {
 
 struct MemoryRequest {
   int64_t budget = 0; ///< bytes of the arena, states included
+  /// Activations may go to the host, into at most so many bytes.
+  bool offloadActivations = false;
+  int64_t hostBudget = INT64_MAX;
   /// A named policy that was chosen by hand; empty: the planner chooses.
   std::string policy;
   /// The number of micro-batches is not fixed: another one may be tried.

@@ -69,6 +69,16 @@ std::optional<OffloadSet> OffloadSet::parse(StringRef list) {
   return set;
 }
 
+std::string OffloadSet::print() const {
+  std::string list;
+  for (auto [chosen, name] :
+       {std::pair(activations, "activations"),
+        std::pair(optimizer, "optimizer"), std::pair(parameters, "parameters")})
+    if (chosen)
+      list += (list.empty() ? "" : ",") + std::string(name);
+  return list.empty() ? "none" : list;
+}
+
 void kiln::buildPlanPipeline(OpPassManager &passes,
                              const PlanOptions &options) {
   // The chunks' products exist before grids are chosen for all products.

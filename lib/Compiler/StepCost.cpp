@@ -59,13 +59,12 @@ double kiln::opSeconds(Operation *op, const Machine &machine) {
 
 /// Bytes a kernel touches: a row kernel reads of an operand at most what its
 /// rows and columns can hold, however large the table that it gathers from.
-static double bytesTouched(rt::KernelOp kernel) {
-  Block &body = kernel.getBody().front();
-  auto space = kernel.getSpace();
+static double bytesTouched(Block &body, Family family,
+                           std::optional<ArrayRef<int64_t>> space) {
   double bytes = 0;
   for (Type type : body.getArgumentTypes()) {
     double whole = bytesOf(type);
-    if (space && kernel.getFamily() == Family::Row) {
+    if (space && family == Family::Row) {
       double width = cast<RankedTensorType>(type).getElementTypeBitWidth() / 8;
       bool gathers = llvm::any_of(
           body, [](Operation &op) { return isa<EmbeddingOp>(op); });
@@ -80,8 +79,10 @@ static double bytesTouched(rt::KernelOp kernel) {
   return bytes;
 }
 
-static double launchSeconds(rt::KernelOp kernel, const Machine &machine) {
-  Block &body = kernel.getBody().front();
+/// One run of the kernel with this body.
+static double kernelSeconds(Block &body, Family family,
+                            std::optional<ArrayRef<int64_t>> space,
+                            const Machine &machine) {
   double operations = 0;
   for (Operation &op : body.without_terminator()) {
     if (auto seconds = computeSeconds(&op, machine))
@@ -89,18 +90,26 @@ static double launchSeconds(rt::KernelOp kernel, const Machine &machine) {
     if (auto dispatchable = dyn_cast<DispatchableOpInterface>(op))
       operations += double(dispatchable.getFlops());
   }
-  return machine.kernelSeconds(bytesTouched(kernel), operations);
+  return machine.kernelSeconds(bytesTouched(body, family, space), operations);
+}
+
+double kiln::dispatchSeconds(Operation *op, const Machine &machine) {
+  if (auto dispatch = dyn_cast<DispatchOp>(op))
+    return kernelSeconds(dispatch.getBody().front(), dispatch.getFamily(),
+                         dispatch.getSpace(), machine);
+  return computeSeconds(op, machine).value_or(0);
 }
 
 double kiln::commandSeconds(Operation *command, const Machine &machine,
                             KernelSeconds &kernels) {
   if (auto launch = dyn_cast<rt::LaunchOp>(command)) {
     auto [it, isNew] = kernels.insert({launch.getKernel(), 0});
-    if (isNew)
-      it->second =
-          launchSeconds(cast<rt::KernelOp>(SymbolTable::lookupNearestSymbolFrom(
-                            launch, launch.getKernelAttr())),
-                        machine);
+    if (isNew) {
+      auto kernel = cast<rt::KernelOp>(
+          SymbolTable::lookupNearestSymbolFrom(launch, launch.getKernelAttr()));
+      it->second = kernelSeconds(kernel.getBody().front(), kernel.getFamily(),
+                                 kernel.getSpace(), machine);
+    }
     // What runs on the host of a device moves memory there; no figure of a
     // machine says how fast, but hardly slower than its link.
     auto written = launch.getSlots().back().getDefiningOp<rt::SlotOp>();

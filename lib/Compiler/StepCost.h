@@ -26,6 +26,9 @@ namespace kiln {
 /// Seconds of one op of the planned level.
 double opSeconds(mlir::Operation *op, const Machine &machine);
 
+/// Seconds of a dispatch or product of the dispatched level.
+double dispatchSeconds(mlir::Operation *op, const Machine &machine);
+
 /// Seconds of kernels that were priced already, by name.
 using KernelSeconds = llvm::StringMap<double>;
 

@@ -44,12 +44,12 @@ struct CompileOptions {
   bool autoMicrobatches = false;
   /// Bytes that the arena may have; 0: no limit.
   int64_t memoryBudget = 0;
-  /// A named policy, see Recompute.h; empty: the planner's choice with a budget,
-  /// none without.
+  /// A named policy, see Recompute.h; empty: the planner's choice with a
+  /// budget, none without.
   std::string recompute;
   /// What lies on the host while the device does not need it: a list as in
-  /// OffloadSet, "none" or "auto"; empty: auto with a budget and a machine whose
-  /// device has a memory of its own, none otherwise.
+  /// OffloadSet, "none" or "auto"; empty: auto with a budget and a machine
+  /// whose device has a memory of its own, none otherwise.
   std::string offload;
   int64_t hostBudget = 0; ///< bytes that the host's arena may have; 0: no limit
   /// Bytes per second of a link to play on a CPU; 0: none.

@@ -50,6 +50,7 @@ struct OffloadSet {
   /// Of a list such as "activations,optimizer" or "none"; nothing if a name is
   /// unknown, given twice, or with none.
   static std::optional<OffloadSet> parse(llvm::StringRef list);
+  std::string print() const;
   bool any() const { return activations || optimizer || parameters; }
 };
 

@@ -13,7 +13,7 @@
 #ifndef KILN_LIB_CONVERSION_KILNTOKILNRT_PLANBUILDER_H
 #define KILN_LIB_CONVERSION_KILNTOKILNRT_PLANBUILDER_H
 
-#include "BufferPlan.h"
+#include "kiln/Conversion/KilnToKilnRT/BufferPlan.h"
 
 namespace kiln {
 
@@ -57,7 +57,7 @@ private:
   llvm::ArrayRef<StateOp> states;
   ScratchBytes scratchBytes;
   ProgramPlan plan;
-  llvm::DenseMap<mlir::Value, Place> places;
+  llvm::DenseMap<mlir::Value, Place> &places = plan.places;
   llvm::DenseMap<mlir::StringAttr, int32_t> stateBuffers;
   llvm::DenseMap<mlir::Operation *, int64_t> order;
   llvm::DenseMap<mlir::Operation *, int64_t> loopEnd;

@@ -7,8 +7,8 @@
 
 #include "kiln/Conversion/KilnToKilnRT/Passes.h"
 
-#include "BufferPlan.h"
 #include "KernelTable.h"
+#include "kiln/Conversion/KilnToKilnRT/BufferPlan.h"
 
 #include "kiln/Dialect/Kiln/Transforms/Levels.h"
 #include "kiln/Planner/Arena.h"
@@ -60,8 +60,7 @@ private:
   SmallVector<StateOp> states;
   SmallVector<int64_t> stateOffsets;
   int64_t stateBytes[2] = {0, 0}; ///< of the device, of the host
-  llvm::StringMap<int64_t> scratchOfKernel;
-  SmallVector<Value> slots; ///< of the program being emitted, by buffer
+  SmallVector<Value> slots;       ///< of the program being emitted, by buffer
   DenseMap<Operation *, rt::CopyStartOp>
       copies; ///< by kiln.copy_out or copy_in
 };
@@ -225,8 +224,10 @@ void Scheduler::emit(ProgramPlan &plan) {
   emitCommands(plan);
 }
 
-LogicalResult Scheduler::run() {
-  placeStates();
+static FailureOr<std::vector<ProgramPlan>>
+planPrograms(ModuleOp module, ArrayRef<StateOp> states, int64_t maxThreads,
+             KernelTable &kernels) {
+  llvm::StringMap<int64_t> scratchOfKernel;
   auto scratchBytes = [&](DispatchOp dispatch,
                           ArrayRef<Place> places) -> int64_t {
     SmallVector<int64_t> rowStrides;
@@ -238,24 +239,39 @@ LogicalResult Scheduler::run() {
       it->second = cpu::scratchBytes(kernel);
     return it->second * maxThreads;
   };
-  SmallVector<ProgramOp> programs(module.getOps<ProgramOp>());
   std::vector<ProgramPlan> plans;
-  int64_t heights[] = {stateBytes[0], stateBytes[1]};
-  for (ProgramOp program : programs) {
+  for (ProgramOp program : module.getOps<ProgramOp>()) {
     auto plan = planBuffers(program, states, scratchBytes);
     if (failed(plan))
       return failure();
-    for (bool host : {false, true})
-      heights[host] = std::max(heights[host], assignArena(*plan, host));
     plans.push_back(std::move(*plan));
   }
+  return plans;
+}
+
+FailureOr<std::vector<ProgramPlan>> kiln::planPrograms(ModuleOp module,
+                                                       int64_t maxThreads) {
+  KernelTable kernels(module);
+  SmallVector<StateOp> states(module.getOps<StateOp>());
+  return ::planPrograms(module, states, maxThreads, kernels);
+}
+
+LogicalResult Scheduler::run() {
+  placeStates();
+  auto plans = ::planPrograms(module, states, maxThreads, kernels);
+  if (failed(plans))
+    return failure();
+  int64_t heights[] = {stateBytes[0], stateBytes[1]};
+  for (ProgramPlan &plan : *plans)
+    for (bool host : {false, true})
+      heights[host] = std::max(heights[host], assignArena(plan, host));
   builder.setInsertionPointToEnd(module.getBody());
   rt::ArenaOp::create(builder, module.getLoc(), stateBytes[0], heights[0],
                       stateBytes[1], heights[1]);
-  for (ProgramPlan &plan : plans)
+  for (ProgramPlan &plan : *plans) {
     emit(plan);
-  for (ProgramOp program : programs)
-    program.erase();
+    plan.program.erase();
+  }
   return verifySchedules(module);
 }
 

@@ -19,8 +19,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef KILN_LIB_CONVERSION_KILNTOKILNRT_BUFFERPLAN_H
-#define KILN_LIB_CONVERSION_KILNTOKILNRT_BUFFERPLAN_H
+#ifndef KILN_CONVERSION_KILNTOKILNRT_BUFFERPLAN_H
+#define KILN_CONVERSION_KILNTOKILNRT_BUFFERPLAN_H
 
 #include "kiln/Dialect/Kiln/IR/Kiln.h"
 
@@ -84,6 +84,7 @@ struct ProgramPlan {
   std::vector<Buffer> buffers;
   std::vector<Command> commands;
   std::vector<Boundary> inputs, outputs;
+  llvm::DenseMap<mlir::Value, Place> places;
 };
 
 /// Scratch of a dispatch, given the places of its operands and results, for all
@@ -97,9 +98,14 @@ llvm::FailureOr<ProgramPlan> planBuffers(ProgramOp program,
                                          llvm::ArrayRef<StateOp> states,
                                          ScratchBytes scratchBytes);
 
+/// The plans of all programs of a dispatched module, with the scratch that
+/// `maxThreads` threads need. Adds kernels to the module and moves updates.
+llvm::FailureOr<std::vector<ProgramPlan>> planPrograms(mlir::ModuleOp module,
+                                                       int64_t maxThreads);
+
 /// The name of an op for people: its location's name and what it does.
 std::string describeOp(mlir::Operation *op);
 
 } // namespace kiln
 
-#endif // KILN_LIB_CONVERSION_KILNTOKILNRT_BUFFERPLAN_H
+#endif // KILN_CONVERSION_KILNTOKILNRT_BUFFERPLAN_H

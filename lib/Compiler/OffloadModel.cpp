@@ -1,0 +1,214 @@
+//===- OffloadModel.cpp - A dispatched program as commands ------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "OffloadModel.h"
+
+#include "StepCost.h"
+
+#include "kiln/Conversion/KilnToKilnRT/BufferPlan.h"
+#include "kiln/Dialect/Kiln/Transforms/Offload.h"
+
+#include "llvm/Support/MathExtras.h"
+
+#include <numeric>
+
+using namespace mlir;
+using namespace kiln;
+
+/// On ops of the forward pass while plans are tried.
+static constexpr llvm::StringLiteral kNumberAttr = "kiln.number";
+/// Values this many times smaller than the largest stay.
+static constexpr int64_t kSmallShare = 64;
+
+Block &kiln::phaseBlock(ProgramOp program) {
+  Block *block = &program.getBlock();
+  program.walk([&](PhaseOp phase) { block = phase->getBlock(); });
+  return *block;
+}
+
+static void forEachForwardOp(ProgramOp program,
+                             llvm::function_ref<void(Operation &)> visit) {
+  for (Operation &op : phaseBlock(program)) {
+    if (isa<PhaseOp>(op))
+      return;
+    visit(op);
+  }
+}
+
+void kiln::numberForwardOps(ProgramOp program) {
+  Builder builder(program.getContext());
+  int64_t number = 0;
+  forEachForwardOp(program, [&](Operation &op) {
+    op.setAttr(kNumberAttr, builder.getI64IntegerAttr(number++));
+  });
+}
+
+void kiln::dropNumbers(Operation *root) {
+  root->walk([](Operation *op) { op->removeAttr(kNumberAttr); });
+}
+
+void kiln::markForwardOps(ProgramOp program, ArrayRef<OffloadChoice> choices) {
+  SmallVector<Operation *> ops;
+  forEachForwardOp(program, [&](Operation &op) { ops.push_back(&op); });
+  for (const OffloadChoice &choice : choices)
+    markOffload(ops[choice.op]->getResult(choice.result), choice.lag,
+                choice.lead);
+}
+
+void kiln::markNumbered(ModuleOp module, ArrayRef<OffloadChoice> choices) {
+  DenseMap<int64_t, SmallVector<const OffloadChoice *, 1>> byOp;
+  for (const OffloadChoice &choice : choices)
+    byOp[choice.op].push_back(&choice);
+  module.walk([&](Operation *op) {
+    if (auto number = op->getAttrOfType<IntegerAttr>(kNumberAttr))
+      for (const OffloadChoice *choice : byOp.lookup(number.getInt()))
+        markOffload(op->getResult(choice->result), choice->lag, choice->lead);
+    op->removeAttr(kNumberAttr);
+  });
+}
+
+namespace {
+
+/// A value in memory and the op of the forward pass that computes it.
+struct Numbered {
+  Value value;
+  int64_t op;
+  unsigned result;
+};
+
+} // namespace
+
+static std::optional<Numbered> numbered(Value value, OpResult computed) {
+  auto number = computed.getOwner()->getAttrOfType<IntegerAttr>(kNumberAttr);
+  if (!number)
+    return std::nullopt;
+  return Numbered{value, number.getInt(), computed.getResultNumber()};
+}
+
+/// What the forward pass leaves in memory.
+static SmallVector<Numbered> forwardValues(Block &block) {
+  SmallVector<Numbered> values;
+  auto add = [&](Value value, Value computed) {
+    if (auto result = dyn_cast<OpResult>(computed))
+      if (auto found = numbered(value, result))
+        values.push_back(*found);
+  };
+  for (Operation &op : block) {
+    if (isa<MatmulOp>(op))
+      add(op.getResult(0), op.getResult(0));
+    if (auto dispatch = dyn_cast<DispatchOp>(op))
+      for (auto [result, yielded] :
+           llvm::zip(dispatch->getResults(),
+                     dispatch.getBody().front().getTerminator()->getOperands()))
+        add(result, yielded);
+  }
+  return values;
+}
+
+FailureOr<OffloadModel> OffloadModel::build(ModuleOp dispatched,
+                                            int64_t maxThreads,
+                                            const Machine &machine) {
+  // Phases are gone: the block is that of the numbered ops.
+  Block *block = nullptr;
+  dispatched.walk([&](Operation *op) {
+    if (block || !op->hasAttr(kNumberAttr))
+      return;
+    while (!isa<AccumulateOp, ProgramOp>(op->getParentOp()))
+      op = op->getParentOp();
+    block = op->getBlock();
+  });
+  SmallVector<Numbered> values;
+  if (block)
+    values = forwardValues(*block);
+  dropNumbers(dispatched); // equal kernels are one again
+  auto plans = planPrograms(dispatched, maxThreads);
+  if (failed(plans))
+    return failure();
+  ProgramPlan &plan = *llvm::find_if(*plans, [](ProgramPlan &plan) {
+    return plan.program.getKind() == ProgramKind::Train;
+  });
+  if (!block)
+    block = &plan.program.getBlock();
+
+  OffloadModel model;
+  auto commands = static_cast<int64_t>(plan.commands.size());
+  std::vector<int64_t> change(commands + 1, 0);
+  for (const Buffer &buffer : plan.buffers) {
+    auto bytes = static_cast<int64_t>(llvm::alignTo(buffer.bytes, 64));
+    if (buffer.host)
+      continue;
+    if (buffer.state) {
+      model.stateBytes += bytes;
+      continue;
+    }
+    int64_t first = std::max<int64_t>(buffer.first, 0);
+    change[std::min(first, commands)] += bytes;
+    if (buffer.last >= 0)
+      change[buffer.last + 1] -= bytes;
+  }
+
+  // Commands of the block by position. What stands between two of them, fills
+  // and copies, counts with the next.
+  CommandOrder order(*block);
+  OffloadProblem &problem = model.problem;
+  problem.seconds.assign(order.size(), 0);
+  problem.live.assign(order.size(), 0);
+  int64_t live = 0, between = 0;
+  for (int64_t c = 0; c < commands; ++c) {
+    live += change[c];
+    between = std::max(between, live);
+    Operation *op = plan.commands[c].op;
+    bool counts = plan.commands[c].kind == Command::Kind::Launch ||
+                  plan.commands[c].kind == Command::Kind::Gemm;
+    int64_t position = counts ? order.of(op) : -1;
+    if (position < 0) {
+      if (counts)
+        model.elsewhere = std::max(model.elsewhere, live);
+      continue;
+    }
+    problem.seconds[position] = dispatchSeconds(op, machine);
+    problem.live[position] = between;
+    between = 0;
+  }
+
+  int64_t largest = 0;
+  for (const Numbered &entry : values)
+    largest = std::max(largest, bytesOf(entry.value.getType()));
+  for (const Numbered &entry : values) {
+    int64_t bytes = bytesOf(entry.value.getType());
+    Place place = plan.places.lookup(entry.value);
+    const Buffer &buffer = plan.buffers[place.buffer];
+    auto gap = findGap(entry.value, order);
+    if (bytes * kSmallShare <= largest || !gap || gap->back - gap->left < 2 ||
+        buffer.state || buffer.host || buffer.bytes != bytes ||
+        place.offset != 0 || place.loopStride != 0)
+      continue;
+    problem.items.push_back({static_cast<int64_t>(llvm::alignTo(bytes, 64)),
+                             static_cast<int32_t>(gap->made),
+                             static_cast<int32_t>(gap->left),
+                             static_cast<int32_t>(gap->back)});
+    model.values.push_back({entry.op, entry.result});
+  }
+  problem.outSecondsPerByte =
+      machine.linkSeconds(1 << 20, LinkDirection::ToHost) / (1 << 20);
+  problem.inSecondsPerByte =
+      machine.linkSeconds(1 << 20, LinkDirection::ToDevice) / (1 << 20);
+  return model;
+}
+
+std::vector<OffloadChoice>
+OffloadModel::choicesOf(const OffloadSolution &solution) const {
+  std::vector<OffloadChoice> choices;
+  for (const OffloadedItem &offloaded : solution.offloaded) {
+    const OffloadItem &item = problem.items[offloaded.item];
+    OffloadChoice choice = values[offloaded.item];
+    choice.lag = offloaded.wait - item.made - 1;
+    choice.lead = item.back - offloaded.begin;
+    choices.push_back(choice);
+  }
+  return choices;
+}

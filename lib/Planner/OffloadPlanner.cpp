@@ -1,0 +1,213 @@
+//===- OffloadPlanner.cpp - What leaves the device, and when ----*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "kiln/Planner/OffloadPlanner.h"
+
+#include <algorithm>
+#include <deque>
+#include <numeric>
+
+using namespace kiln;
+
+namespace {
+
+/// A copy in the direction of time in which it is placed: out, or in with time
+/// running backwards.
+struct Transfer {
+  int64_t bytes = 0;
+  int32_t ready = 0; ///< the command after which it can begin
+  int32_t busy = 0;  ///< the last command that needs the value, or `ready`
+  int32_t limit = 0; ///< the command that needs it again
+  int32_t gone = 0;  ///< result: the first command without it; limit if none
+};
+
+/// Places transfers of one direction: `resident[c]` is what is alive at command
+/// c if every transfer that has not gone stays.
+class Placer {
+public:
+  Placer(const std::vector<double> &seconds, double secondsPerByte,
+         int64_t capacity)
+      : seconds(seconds), secondsPerByte(secondsPerByte), capacity(capacity) {}
+
+  /// `transfers` are ordered by `ready`. Returns the waits for the link.
+  double run(std::vector<int64_t> resident, std::vector<Transfer> &transfers);
+
+private:
+  const std::vector<double> &seconds;
+  double secondsPerByte;
+  int64_t capacity;
+};
+
+} // namespace
+
+double Placer::run(std::vector<int64_t> resident,
+                   std::vector<Transfer> &transfers) {
+  struct Pending {
+    Transfer *transfer;
+    double done;
+  };
+  std::deque<Pending> pending;
+  auto count = static_cast<int32_t>(seconds.size());
+  std::vector<int64_t> freed(count + 1, 0); ///< changes at commands
+  double now = 0, linkFree = 0, waited = 0;
+  int64_t away = 0;
+  size_t next = 0;
+  for (int32_t c = 0; c < count; ++c) {
+    away += freed[c];
+    auto leave = [&](size_t index) {
+      Transfer &transfer = *pending[index].transfer;
+      transfer.gone = c;
+      away += transfer.bytes;
+      freed[transfer.limit] -= transfer.bytes;
+      pending.erase(pending.begin() + static_cast<ptrdiff_t>(index));
+    };
+    // What is over without waiting, and what has to be waited for.
+    for (size_t i = 0; i < pending.size();) {
+      const Transfer &transfer = *pending[i].transfer;
+      if (transfer.limit <= c) {
+        pending.erase(pending.begin() + static_cast<ptrdiff_t>(i));
+        continue;
+      }
+      bool short_ = resident[c] - away > capacity;
+      if (transfer.busy < c && (short_ || pending[i].done <= now)) {
+        if (pending[i].done > now) {
+          waited += pending[i].done - now;
+          now = pending[i].done;
+        }
+        leave(i);
+        continue;
+      }
+      ++i;
+    }
+    now += seconds[c];
+    for (; next < transfers.size() && transfers[next].ready == c; ++next) {
+      linkFree = std::max(linkFree, now) +
+                 secondsPerByte * double(transfers[next].bytes);
+      transfers[next].gone = transfers[next].limit;
+      pending.push_back({&transfers[next], linkFree});
+    }
+  }
+  return waited;
+}
+
+OffloadSolution kiln::placeOffload(const OffloadProblem &problem,
+                                   const std::vector<int32_t> &items) {
+  auto count = static_cast<int32_t>(problem.seconds.size());
+  OffloadSolution solution;
+  std::vector<Transfer> out;
+  for (int32_t i : items) {
+    const OffloadItem &item = problem.items[i];
+    out.push_back({item.bytes, item.made, item.left, item.back, item.back});
+  }
+  std::vector<size_t> order(items.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    return out[a].ready < out[b].ready;
+  });
+  std::vector<Transfer> sorted;
+  for (size_t i : order)
+    sorted.push_back(out[i]);
+  double waits =
+      Placer(problem.seconds, problem.outSecondsPerByte, problem.capacity)
+          .run(problem.live, sorted);
+  for (size_t i = 0; i < order.size(); ++i)
+    out[order[i]] = sorted[i];
+
+  // Backwards in time a value is last needed at `back`, can leave at once, and
+  // is needed again where its copy out ended.
+  auto mirror = [&](int32_t c) { return count - 1 - c; };
+  std::vector<int64_t> resident(count);
+  for (int32_t c = 0; c < count; ++c)
+    resident[mirror(c)] = problem.live[c];
+  std::vector<Transfer> in;
+  for (const Transfer &transfer : out)
+    in.push_back({transfer.bytes, mirror(transfer.limit),
+                  mirror(transfer.limit), mirror(transfer.gone) + 1,
+                  mirror(transfer.gone) + 1});
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    return in[a].ready < in[b].ready;
+  });
+  sorted.clear();
+  for (size_t i : order)
+    sorted.push_back(in[i]);
+  std::vector<double> reversed(problem.seconds.rbegin(),
+                               problem.seconds.rend());
+  waits += Placer(reversed, problem.inSecondsPerByte, problem.capacity)
+               .run(std::move(resident), sorted);
+  for (size_t i = 0; i < order.size(); ++i)
+    in[order[i]] = sorted[i];
+
+  std::vector<int64_t> finalLive = problem.live;
+  for (size_t i = 0; i < items.size(); ++i) {
+    // The first mirrored command without the value is the last one without it.
+    int32_t wait = out[i].gone, begin = mirror(in[i].gone) + 1;
+    if (wait >= begin)
+      continue; // it never leaves
+    solution.offloaded.push_back({items[i], wait, begin});
+    for (int32_t c = wait; c < begin; ++c)
+      finalLive[c] -= out[i].bytes;
+  }
+  solution.seconds =
+      std::accumulate(problem.seconds.begin(), problem.seconds.end(), waits);
+  for (int64_t bytes : finalLive)
+    solution.excess = std::max(solution.excess, bytes - problem.capacity);
+  return solution;
+}
+
+OffloadSolution kiln::planOffload(const OffloadProblem &problem) {
+  auto count = static_cast<int32_t>(problem.live.size());
+  std::vector<bool> chosen(problem.items.size(), false);
+  // What offloading leaves alive if every copy is instant.
+  std::vector<int64_t> live = problem.live;
+  int64_t host = 0;
+  auto take = [&](size_t i, int64_t sign) {
+    const OffloadItem &item = problem.items[i];
+    chosen[i] = sign > 0;
+    host += sign * item.bytes;
+    for (int32_t c = item.left + 1; c < item.back; ++c)
+      live[c] -= sign * item.bytes;
+  };
+  std::vector<size_t> byAge(problem.items.size());
+  std::iota(byAge.begin(), byAge.end(), 0);
+  std::stable_sort(byAge.begin(), byAge.end(), [&](size_t a, size_t b) {
+    return problem.items[a].made < problem.items[b].made;
+  });
+  for (int32_t c = 0; c < count; ++c) {
+    for (size_t i : byAge) {
+      if (live[c] <= problem.capacity)
+        break;
+      const OffloadItem &item = problem.items[i];
+      if (!chosen[i] && item.left < c && c < item.back &&
+          host + item.bytes <= problem.hostCapacity)
+        take(i, 1);
+    }
+  }
+  auto listed = [&] {
+    std::vector<int32_t> items;
+    for (size_t i = 0; i < chosen.size(); ++i)
+      if (chosen[i])
+        items.push_back(static_cast<int32_t>(i));
+    return items;
+  };
+  // Largest first: what need not go stays.
+  std::vector<size_t> bySize;
+  for (size_t i = 0; i < chosen.size(); ++i)
+    if (chosen[i])
+      bySize.push_back(i);
+  std::stable_sort(bySize.begin(), bySize.end(), [&](size_t a, size_t b) {
+    return problem.items[a].bytes > problem.items[b].bytes;
+  });
+  for (size_t i : bySize) {
+    const OffloadItem &item = problem.items[i];
+    bool needed = false;
+    for (int32_t c = item.left + 1; c < item.back && !needed; ++c)
+      needed = live[c] + item.bytes > problem.capacity;
+    if (!needed)
+      take(i, -1);
+  }
+  return placeOffload(problem, listed());
+}
