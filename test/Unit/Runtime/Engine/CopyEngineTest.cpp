@@ -95,8 +95,8 @@ TEST(CopyEngineTest, ManyRoundsReuseTheTokens) {
 }
 
 TEST(CopyEngineTest, OneDirectionKeepsTheOrderOfItsStarts) {
-  // 400 KiB each at 40 MB/s: some 10 ms each.
-  CopyEngine engine({40e6, 40e6}, 4);
+  // 400 KiB each at 20 MB/s: some 20 ms each.
+  CopyEngine engine({20e6, 20e6}, 4);
   Buffers buffers(4 * 409'600);
   std::array<CopyTiming, 4> timings;
   for (int64_t token : {3, 1, 2})
@@ -105,11 +105,9 @@ TEST(CopyEngineTest, OneDirectionKeepsTheOrderOfItsStarts) {
   engine.start(buffers.in(0, 0, 409'600, 0), &timings[0]);
   for (int64_t token : {0, 1, 2, 3})
     engine.wait(token);
-  EXPECT_LE(timings[3].end, timings[1].end);
-  EXPECT_LE(timings[3].end, timings[1].begin + 5'000'000);
-  EXPECT_LE(timings[1].end, timings[2].end);
+  EXPECT_LE(timings[3].end, timings[1].begin);
+  EXPECT_LE(timings[1].end, timings[2].begin);
   // The other direction did not wait for them.
-  EXPECT_LT(timings[0].begin, timings[3].end);
   EXPECT_LT(timings[0].end, timings[2].end);
 }
 

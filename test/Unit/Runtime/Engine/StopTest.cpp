@@ -20,17 +20,18 @@ namespace {
 /// The toy executable, with its stdout in a pipe.
 class ToyProcess {
 public:
-  explicit ToyProcess(std::vector<std::string> flags) {
+  explicit ToyProcess(std::vector<std::string> flags,
+                      const char *program = KILN_TOY) {
     int ends[2];
     EXPECT_EQ(pipe2(ends, O_CLOEXEC), 0);
     child_ = fork();
     if (child_ == 0) {
       dup2(ends[1], STDOUT_FILENO);
-      std::vector<char *> argv = {const_cast<char *>(KILN_TOY)};
+      std::vector<char *> argv = {const_cast<char *>(program)};
       for (std::string &flag : flags)
         argv.push_back(flag.data());
       argv.push_back(nullptr);
-      execv(KILN_TOY, argv.data());
+      execv(program, argv.data());
       _exit(127);
     }
     close(ends[1]);
@@ -78,11 +79,15 @@ protected:
 };
 
 TEST_F(StopTest, SigtermSavesAndTheResumedRunHasTheSameBits) {
-  for (int signal : {SIGTERM, SIGINT}) {
-    std::string save = path("save-" + std::to_string(signal));
+  // The second program has threads that copy. What it saves, the first reads.
+  for (auto [signal, program] : {std::pair{SIGTERM, KILN_TOY},
+                                 {SIGINT, KILN_TOY},
+                                 {SIGTERM, KILN_OFFLOADED_TOY}}) {
+    std::string save = path("save-" + std::to_string(signal) +
+                            std::filesystem::path(program).stem().string());
     std::vector<std::string> endless = flags("100000000");
     endless.push_back("--save=" + save);
-    ToyProcess process(endless);
+    ToyProcess process(endless, program);
     ASSERT_TRUE(process.waitForLine("step 5/"));
     process.send(signal);
     EXPECT_EQ(process.wait(), 75);
