@@ -6,9 +6,9 @@
 //===----------------------------------------------------------------------===//
 //
 // Commands happen in order; only copies overlap with the commands between their
-// beginning and their wait. As slots that share bytes live one after the other
-// and a copy's slots live from its beginning to its wait, a race is possible
-// only on those two slots themselves.
+// beginning and their wait. As slots that share bytes live one after the other,
+// commands touch slots that live, and both ends of a copy count as touching its
+// two slots, a race is possible only on those two slots themselves.
 //
 //===----------------------------------------------------------------------===//
 
@@ -47,6 +47,72 @@ static LogicalResult checkDisjoint(rt::ProgramOp program) {
   return success();
 }
 
+/// A slot that some of a loop's iterations touch and something outside of the
+/// loop too lives through all of it: the next iteration comes back to it.
+static LogicalResult checkLoops(rt::ProgramOp program,
+                                ArrayRef<Operation *> commands) {
+  std::optional<size_t> begin;
+  for (auto [end, command] : llvm::enumerate(commands)) {
+    if (!isa<LoopOp>(command))
+      continue;
+    if (!begin) {
+      begin = end;
+      continue;
+    }
+    for (SlotOp slot : program.getBody().front().getOps<SlotOp>()) {
+      size_t first = slot.getFirst(), last = slot.getLast();
+      bool inside = first < end && last > *begin;
+      bool outside = first < *begin || last > end;
+      if (inside && outside && (first > *begin || last < end))
+        return slot.emitOpError("'")
+               << slot.getName() << "' lives from command " << first << " to "
+               << last << ", through a part of the loop from " << *begin
+               << " to " << end;
+    }
+    begin.reset();
+  }
+  return success();
+}
+
+static LogicalResult checkAlive(Operation *op, Value place, size_t index) {
+  auto slot = place.getDefiningOp<SlotOp>();
+  if (!slot || (slot.getFirst() <= index && index <= slot.getLast()))
+    return success();
+  InFlightDiagnostic diagnostic = op->emitOpError("touches slot '")
+                                  << slot.getName() << "' at command " << index
+                                  << ", which lives from command "
+                                  << slot.getFirst() << " to "
+                                  << slot.getLast();
+  diagnostic.attachNote(slot.getLoc()) << "the slot is here";
+  return diagnostic;
+}
+
+/// Commands touch slots that live; so do the caller before and after them.
+static LogicalResult checkLives(rt::ProgramOp program,
+                                ArrayRef<Operation *> commands) {
+  for (auto [index, command] : llvm::enumerate(commands)) {
+    SmallVector<Value> touched;
+    if (auto wait = dyn_cast<WaitOp>(command)) {
+      if (CopyStartOp copy = wait.getStart())
+        touched = {copy.getFrom(), copy.getTo()};
+    } else {
+      touched = command->getOperands();
+    }
+    for (Value slot : touched)
+      if (failed(checkAlive(command, slot, index)))
+        return failure();
+  }
+  Block &block = program.getBody().front();
+  for (InputOp input : block.getOps<InputOp>())
+    if (!commands.empty() && failed(checkAlive(input, input.getSlot(), 0)))
+      return failure();
+  for (OutputOp output : block.getOps<OutputOp>())
+    if (!commands.empty() &&
+        failed(checkAlive(output, output.getSlot(), commands.size() - 1)))
+      return failure();
+  return checkLoops(program, commands);
+}
+
 /// Slots that a command writes.
 static SmallVector<Value> writtenBy(Operation *command, SymbolTable &symbols) {
   if (auto launch = dyn_cast<LaunchOp>(command)) {
@@ -77,11 +143,11 @@ static InFlightDiagnostic reportRace(Operation *command, StringRef what,
   return diagnostic;
 }
 
-static LogicalResult checkCopies(rt::ProgramOp program) {
+static LogicalResult checkCopies(rt::ProgramOp program,
+                                 ArrayRef<Operation *> commands) {
   SymbolTable symbols(program->getParentOfType<ModuleOp>());
-  SmallVector<Operation *> commands = commandsOf(program);
   SmallVector<CopyStartOp> underWay;
-  for (auto [index, command] : llvm::enumerate(commands)) {
+  for (Operation *command : commands) {
     if (isa<LoopOp>(command)) {
       if (!underWay.empty())
         return reportRace(command, "begins or ends during", underWay.front());
@@ -95,11 +161,6 @@ static LogicalResult checkCopies(rt::ProgramOp program) {
         return reportRace(command, "writes the source of", copy);
       if (llvm::is_contained(command->getOperands(), copy.getTo()))
         return reportRace(command, "touches the destination of", copy);
-      for (Value side : {copy.getFrom(), copy.getTo()})
-        if (auto slot = side.getDefiningOp<SlotOp>();
-            slot.getFirst() > index || slot.getLast() < index)
-          return reportRace(command, "runs outside of the life of a slot of",
-                            copy);
     }
     if (auto copy = dyn_cast<CopyStartOp>(command))
       underWay.push_back(copy);
@@ -108,6 +169,8 @@ static LogicalResult checkCopies(rt::ProgramOp program) {
 }
 
 LogicalResult rt::verifySchedule(rt::ProgramOp program) {
+  SmallVector<Operation *> commands = commandsOf(program);
   return failure(failed(checkDisjoint(program)) ||
-                 failed(checkCopies(program)));
+                 failed(checkLives(program, commands)) ||
+                 failed(checkCopies(program, commands)));
 }

@@ -1,0 +1,141 @@
+// RUN: kiln-opt %s --kiln-form-dispatches --kiln-schedule -split-input-file | FileCheck %s
+
+// Source and copy live from the beginning of the copy to its wait; what comes
+// back has a slot of its own. The host has an arena of its own.
+// CHECK: kilnrt.arena states 0 height {{[0-9]+}} {host_height = 64 : i64}
+// CHECK-LABEL: kilnrt.program @there_and_back
+// CHECK: [[X:%.+]] = kilnrt.slot "matmul" class "activation" offset {{[0-9]+}} bytes 64 lifetime{{ ?}}[0, 3]
+// CHECK: [[H:%.+]] = kilnrt.slot "copy_out" class "activation" offset 0 bytes 64 lifetime{{ ?}}[1, 6] {host, why = "copy on the host"}
+// CHECK: [[Y:%.+]] = kilnrt.slot "copy_in" class "activation" offset {{[0-9]+}} bytes 64 lifetime{{ ?}}[5, 7] {why = "copy on the device"}
+// CHECK: kilnrt.gemm({{.*}}, [[X]])
+// CHECK-NEXT: [[T:%.+]] = kilnrt.copy_start [[X]] to [[H]] offsets [0, 0] strides [0, 0] bytes 64
+// CHECK-NEXT: kilnrt.gemm
+// CHECK-NEXT: kilnrt.wait [[T]]
+// CHECK-NEXT: kilnrt.gemm
+// CHECK-NEXT: [[U:%.+]] = kilnrt.copy_start [[H]] to [[Y]] offsets [0, 0] strides [0, 0] bytes 64
+// CHECK-NEXT: kilnrt.wait [[U]]
+// CHECK-NEXT: kilnrt.gemm({{.*}}, [[Y]], {{.*}})
+kiln.program @there_and_back(%a: tensor<4x4xf32> {kiln.name = "a"}) -> (tensor<4x4xf32>) attributes {kind = #kiln.program_kind<train>} {
+  %x = kiln.matmul %a, %a {grid = array<i64: 1, 1>} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %f = kiln.copy_out %x : tensor<4x4xf32>
+  %1 = kiln.matmul %a, %a {grid = array<i64: 1, 1>} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %h = kiln.copy_wait %f, %x : tensor<4x4xf32>
+  %2 = kiln.matmul %a, %1 {grid = array<i64: 1, 1>} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %g = kiln.copy_in %h : tensor<4x4xf32>
+  %y = kiln.copy_wait %g, %h : tensor<4x4xf32>
+  %3 = kiln.matmul %2, %y {grid = array<i64: 1, 1>} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  kiln.return %3 : tensor<4x4xf32>
+}
+
+// -----
+
+// The optimizer on the host. States have places on both sides; a gradient that is
+// copied is one there too; the update writes over the state that it reads; and what
+// becomes the mirror's new value is copied straight into it.
+kiln.state @w : tensor<4x4xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>, host}
+kiln.state @w.device : tensor<4x4xf32> {role = #kiln.role<mirror>, init = #kiln.splat<value = 0.0>, of = @w}
+// CHECK: kilnrt.arena states 64 height {{[0-9]+}} {host_height = 128 : i64, host_states = 64 : i64}
+// CHECK-LABEL: kilnrt.program @train
+// CHECK: [[W:%.+]] = kilnrt.slot "w" class "parameter" offset 0 bytes 64 lifetime{{ ?}}[0, 6] state @w {host, why = "state"}
+// CHECK: [[M:%.+]] = kilnrt.slot "w.device" class "parameter" offset 0 bytes 64 {{.*}} state @w.device {why = "state"}
+// CHECK: [[G:%.+]] = kilnrt.slot "matmul" class "gradient"
+// CHECK: [[H:%.+]] = kilnrt.slot "copy_out" class "gradient" offset 64 bytes 64 lifetime{{ ?}}[2, 4] {host,
+// CHECK-NOT: kilnrt.slot
+// CHECK: [[T:%.+]] = kilnrt.copy_start [[G]] to [[H]]
+// CHECK-NEXT: kilnrt.wait [[T]]
+// CHECK-NEXT: kilnrt.launch {{.*}}([[W]], [[H]], {{.*}}, [[W]])
+// CHECK-NEXT: [[U:%.+]] = kilnrt.copy_start [[W]] to [[M]]
+// CHECK-NEXT: kilnrt.wait [[U]]
+// CHECK-NOT: kilnrt.copy
+kiln.program @train(%x: tensor<4x4xf32> {kiln.name = "x"}, %one: tensor<f64> {kiln.name = "one"}, %lr: tensor<f64> {kiln.name = "lr"}) -> (tensor<4x4xf32> {kiln.name = "y"}) attributes {kind = #kiln.program_kind<train>} {
+  %w = kiln.read @w : tensor<4x4xf32>
+  %d = kiln.read @w.device : tensor<4x4xf32>
+  %y = kiln.matmul %x, %d {grid = array<i64: 1, 1>} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %g = kiln.matmul %x, %y trans_a {grid = array<i64: 1, 1>} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %f = kiln.copy_out %g : tensor<4x4xf32>
+  %h = kiln.copy_wait %f, %g : tensor<4x4xf32>
+  %p = kiln.sgd %w, %h, %one, %lr {weight_decay = 0.0, host} : (tensor<4x4xf32>, tensor<4x4xf32>, tensor<f64>, tensor<f64>) -> tensor<4x4xf32>
+  %i = kiln.copy_in %p : tensor<4x4xf32>
+  kiln.write @w, %p : tensor<4x4xf32>
+  %n = kiln.copy_wait %i, %p : tensor<4x4xf32>
+  kiln.write @w.device, %n : tensor<4x4xf32>
+  kiln.return %y : tensor<4x4xf32>
+}
+
+// -----
+
+// A state whose entry value is still wanted is not copied over: the new value
+// waits in a slot of its own, and is copied on its side at the end.
+kiln.state @w : tensor<4x4xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>, host}
+// CHECK-LABEL: kilnrt.program @train
+// CHECK: [[W:%.+]] = kilnrt.slot "w"
+// CHECK: [[X:%.+]] = kilnrt.slot "matmul"
+// CHECK: [[H:%.+]] = kilnrt.slot "copy_out" {{.*}}{host,
+// CHECK: [[D:%.+]] = kilnrt.slot "copy_in"
+// CHECK: kilnrt.copy_start [[X]] to [[H]]
+// CHECK: kilnrt.copy_start [[W]] to [[D]]
+// CHECK: kilnrt.gemm({{%.+}}, [[D]],
+// CHECK-NEXT: kilnrt.copy [[H]] to [[W]] offsets [0, 0] strides [0, 0] bytes 64
+kiln.program @train(%x: tensor<4x4xf32> {kiln.name = "x"}) -> (tensor<4x4xf32> {kiln.name = "y"}) attributes {kind = #kiln.program_kind<train>} {
+  %w = kiln.read @w : tensor<4x4xf32>
+  %n = kiln.matmul %x, %x {grid = array<i64: 1, 1>} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %f = kiln.copy_out %n : tensor<4x4xf32>
+  %h = kiln.copy_wait %f, %n : tensor<4x4xf32>
+  %i = kiln.copy_in %w : tensor<4x4xf32>
+  %d = kiln.copy_wait %i, %w : tensor<4x4xf32>
+  %y = kiln.matmul %x, %d {grid = array<i64: 1, 1>} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  kiln.write @w, %h : tensor<4x4xf32>
+  kiln.return %y : tensor<4x4xf32>
+}
+
+// -----
+
+// An update on the host moves behind the copies that read the state, their waits
+// included.
+kiln.state @w : tensor<4x4xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>, host}
+// CHECK-LABEL: kilnrt.program @train
+// CHECK: [[W:%.+]] = kilnrt.slot "w"
+// CHECK: [[T:%.+]] = kilnrt.copy_start [[W]] to
+// CHECK-NEXT: kilnrt.gemm
+// CHECK-NEXT: kilnrt.wait [[T]]
+// CHECK-NEXT: kilnrt.launch {{.*}}([[W]], {{.*}}, [[W]])
+kiln.program @train(%x: tensor<4x4xf32> {kiln.name = "x"}, %one: tensor<f64> {kiln.name = "one"}, %lr: tensor<f64> {kiln.name = "lr"}) -> (tensor<4x4xf32> {kiln.name = "y"}) attributes {kind = #kiln.program_kind<train>} {
+  %w = kiln.read @w : tensor<4x4xf32>
+  %f = kiln.copy_out %x : tensor<4x4xf32>
+  %h = kiln.copy_wait %f, %x : tensor<4x4xf32>
+  %p = kiln.sgd %w, %h, %one, %lr {weight_decay = 0.0, host} : (tensor<4x4xf32>, tensor<4x4xf32>, tensor<f64>, tensor<f64>) -> tensor<4x4xf32>
+  kiln.write @w, %p : tensor<4x4xf32>
+  %i = kiln.copy_in %w : tensor<4x4xf32>
+  %z = kiln.matmul %x, %x {grid = array<i64: 1, 1>} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %d = kiln.copy_wait %i, %w : tensor<4x4xf32>
+  %y = kiln.matmul %z, %d {grid = array<i64: 1, 1>} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  kiln.return %y : tensor<4x4xf32>
+}
+
+// -----
+
+// A part of what lies at the right distance is copied from where it lies: rows of
+// a tensor, by the offset of the first; of every micro-batch its own.
+// CHECK-LABEL: kilnrt.program @parts
+// CHECK: [[X:%.+]] = kilnrt.slot "x"
+// CHECK: kilnrt.copy_start [[X]] to {{%.+}} offsets [64, 0] strides [0, 0] bytes 64
+// CHECK: kilnrt.loop 2
+// CHECK: kilnrt.copy_start [[X]] to {{%.+}} offsets [0, 0] strides [64, 0] bytes 64
+// CHECK: kilnrt.wait
+kiln.program @parts(%x: tensor<8x4xf32> {kiln.name = "x"}) -> (tensor<4x4xf32> {kiln.name = "y"}) attributes {kind = #kiln.program_kind<train>} {
+  %s = kiln.slice %x [4, 0] : tensor<8x4xf32> to tensor<4x4xf32>
+  %f = kiln.copy_out %s : tensor<4x4xf32>
+  %h = kiln.copy_wait %f, %s : tensor<4x4xf32>
+  %g = kiln.copy_in %h : tensor<4x4xf32>
+  %d = kiln.copy_wait %g, %h : tensor<4x4xf32>
+  %sum = kiln.accumulate sliced(%x) count 2 : (tensor<8x4xf32>) -> tensor<4x4xf32> {
+  ^bb0(%part: tensor<4x4xf32>, %before: tensor<4x4xf32>):
+    %k = kiln.copy_out %part : tensor<4x4xf32>
+    %l = kiln.copy_wait %k, %part : tensor<4x4xf32>
+    %m = kiln.copy_in %l : tensor<4x4xf32>
+    %n = kiln.copy_wait %m, %l : tensor<4x4xf32>
+    %t = kiln.matmul %n, %d accumulate %before {grid = array<i64: 1, 1>} : (tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+    kiln.yield %t : tensor<4x4xf32>
+  }
+  kiln.return %sum : tensor<4x4xf32>
+}
