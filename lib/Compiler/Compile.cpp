@@ -33,6 +33,8 @@
 #include "llvm/Support/SourceMgr.h"
 #include "llvm/Support/ToolOutputFile.h"
 
+#include <list>
+
 using namespace mlir;
 using namespace kiln;
 
@@ -42,25 +44,38 @@ namespace {
 class Compilation {
 public:
   explicit Compilation(const CompileOptions &options)
-      : options(options), context(makeRegistry()) {}
-  /// Compiles and writes.
-  Status run();
-  /// Plans alone; writes nothing. Predicted seconds of a step.
-  Result<double> predictSeconds();
+      : options(options), context(makeRegistry()),
+        handler(&context, [this](Diagnostic &diagnostic) {
+          collectDiagnostic(diagnostic);
+          return success();
+        }) {
+    context.printOpOnDiagnostic(false);
+  }
+  /// Reads the model and goes on to the planned level, or to the level that the
+  /// stage asks for if that comes first.
+  Status plan();
+  /// Goes on from there and writes the result.
+  Status finish();
+  /// Seconds of a step, as planMemory predicts them.
+  double predictedSeconds() { return planned("predicted_step_ms"); }
+  /// Whether states on the host might make the step faster: not if it is about
+  /// as fast as without a budget, nor if their copies alone take longer.
+  bool mayGainFromStates();
   /// After a budget was refused: the smallest that would not be.
   int64_t smallestBudget() const { return leastBudget; }
 
 private:
   static DialectRegistry makeRegistry();
   void collectDiagnostic(Diagnostic &diagnostic);
-  Status prepare();
   Status checkOptions();
   Status readModel();
   Status readModelFile();
   Status readMachine();
   OffloadSet offloadByHand() const;
-  bool mayOffload() const;
-  Status runLevels();
+  Status runPasses(llvm::function_ref<void(OpPassManager &)> build);
+  Status runToPlanned();
+  Status chooseMemory();
+  double planned(StringRef milliseconds);
   Status checkPrediction();
   Status generateCode();
   Status writeReport(const llvm::json::Object &plan);
@@ -71,6 +86,7 @@ private:
   MLIRContext context;
   OwningOpRef<ModuleOp> module;
   std::string diagnostics;
+  ScopedDiagnosticHandler handler;
   std::optional<Machine> machine; ///< the figures that plans are priced with
   std::string precision;          ///< of the states: fp32 or fp64
   int64_t leastBudget = 0;
@@ -256,15 +272,16 @@ OffloadSet Compilation::offloadByHand() const {
   return *OffloadSet::parse(options.offload);
 }
 
-Status Compilation::runLevels() {
-  auto runPasses = [&](llvm::function_ref<void(OpPassManager &)> build) {
-    PassManager passes(&context);
-    build(passes);
-    return succeeded(passes.run(*module))
-               ? Status()
-               : Status::badInput("model '" + options.model +
-                                  "': " + diagnostics);
-  };
+Status Compilation::runPasses(llvm::function_ref<void(OpPassManager &)> build) {
+  PassManager passes(&context);
+  build(passes);
+  return succeeded(passes.run(*module))
+             ? Status()
+             : Status::badInput("model '" + options.model +
+                                "': " + diagnostics);
+}
+
+Status Compilation::runToPlanned() {
   StepOptions step;
   step.optimizer = options.optimizer;
   step.clip = options.clip;
@@ -281,41 +298,27 @@ Status Compilation::runLevels() {
       offload.activations = false;
     plan.offload = offload.print();
   }
-  Status status = runPasses([&](OpPassManager &passes) {
+  return runPasses([&](OpPassManager &passes) {
     buildForwardPipeline(passes);
     if (options.stage >= EmitStage::Step)
       buildStepPipeline(passes, step);
     if (options.stage >= EmitStage::Planned)
       buildPlanPipeline(passes, plan);
   });
-  if (!status.ok())
-    return status;
-  if (options.memoryBudget && options.stage >= EmitStage::Planned) {
-    MemoryRequest request;
-    request.budget = options.memoryBudget;
-    if (options.recompute != "optimal")
-      request.policy = options.recompute;
-    request.countIsFree = options.autoMicrobatches;
-    request.offloadActivations = mayOffload();
-    if (options.hostBudget)
-      request.hostBudget = options.hostBudget;
-    request.maxThreads = options.maxThreads;
-    request.fuse = options.fuse;
-    status = planMemory(*module, *machine, request, leastBudget);
-    if (!status.ok())
-      return status;
-  }
-  DispatchOptions dispatch;
-  dispatch.fuse = options.fuse;
-  status = runPasses([&](OpPassManager &passes) {
-    if (options.stage >= EmitStage::Dispatch)
-      buildDispatchPipeline(passes, dispatch);
-    if (options.stage >= EmitStage::Schedule)
-      buildSchedulePipeline(passes, plan);
-  });
-  if (!status.ok() || options.stage < EmitStage::Schedule)
-    return status;
-  return checkPrediction();
+}
+
+Status Compilation::chooseMemory() {
+  MemoryRequest request;
+  request.budget = options.memoryBudget;
+  if (options.recompute != "optimal")
+    request.policy = options.recompute;
+  request.countIsFree = options.autoMicrobatches;
+  request.offloadActivations = offloadByHand().activations;
+  if (options.hostBudget)
+    request.hostBudget = options.hostBudget;
+  request.maxThreads = options.maxThreads;
+  request.fuse = options.fuse;
+  return planMemory(*module, *machine, request, leastBudget);
 }
 
 /// What the planner promised is what the schedule has.
@@ -336,12 +339,10 @@ Status Compilation::checkPrediction() {
       std::to_string(height) + " + " + std::to_string(host));
 }
 
-/// Whether the planner may send activations to the host: a device with a memory
-/// of its own has something to win.
-bool Compilation::mayOffload() const {
-  if (options.offload.empty())
-    return machine->kind == MachineKind::Gpu || options.simulatedLink > 0;
-  return options.offload == "auto" || offloadByHand().activations;
+/// A device with a memory of its own has something to win by offloading.
+static bool hasDeviceMemory(const CompileOptions &options) {
+  return options.simulatedLink > 0 ||
+         (options.machine && options.machine->kind == MachineKind::Gpu);
 }
 
 static Status writeFile(const std::string &path, StringRef what) {
@@ -505,7 +506,7 @@ Status Compilation::generateCode() {
   Status linked =
       linkExecutable({StringRef(object->data(), object->size()), names,
                       description, options.libraryDirectory, options.output});
-  if (linked.ok() && options.memoryBudget)
+  if (linked.ok() && options.memoryBudget && options.memoryBudget != kNoBudget)
     llvm::outs() << summary;
   return linked;
 }
@@ -523,8 +524,7 @@ void Compilation::collectDiagnostic(Diagnostic &diagnostic) {
     stream << " (" << note << ")";
 }
 
-/// Everything up to the level that the stage asks for.
-Status Compilation::prepare() {
+Status Compilation::plan() {
   if (Status status = checkOptions(); !status.ok())
     return status;
   if (Status status = readModel(); !status.ok())
@@ -537,77 +537,139 @@ Status Compilation::prepare() {
   });
   if (Status status = readMachine(); !status.ok())
     return status;
-  return runLevels();
+  if (Status status = runToPlanned(); !status.ok())
+    return status;
+  if (options.memoryBudget && options.stage >= EmitStage::Planned)
+    return chooseMemory();
+  return Status();
 }
 
-Status Compilation::run() {
-  context.printOpOnDiagnostic(false);
-  ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
-    collectDiagnostic(diagnostic);
-    return success();
+Status Compilation::finish() {
+  DispatchOptions dispatch;
+  dispatch.fuse = options.fuse;
+  PlanOptions schedule;
+  schedule.maxThreads = options.maxThreads;
+  Status status = runPasses([&](OpPassManager &passes) {
+    if (options.stage >= EmitStage::Dispatch)
+      buildDispatchPipeline(passes, dispatch);
+    if (options.stage >= EmitStage::Schedule)
+      buildSchedulePipeline(passes, schedule);
   });
-  if (Status status = prepare(); !status.ok())
+  if (status.ok() && options.stage >= EmitStage::Schedule)
+    status = checkPrediction();
+  if (!status.ok())
     return status;
   if (options.stage <= EmitStage::Schedule)
     return writeModule(*module);
   return generateCode();
 }
 
-Result<double> Compilation::predictSeconds() {
-  context.printOpOnDiagnostic(false);
-  ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
-    collectDiagnostic(diagnostic);
-    return success();
-  });
-  if (Status status = prepare(); !status.ok())
-    return status;
+double Compilation::planned(StringRef milliseconds) {
   auto plan = (*module)->getAttrOfType<DictionaryAttr>("kiln.plan");
-  return 1e-3 * plan.getAs<FloatAttr>("predicted_step_ms").getValueAsDouble();
+  return 1e-3 * plan.getAs<FloatAttr>(milliseconds).getValueAsDouble();
 }
 
-/// Tries every number of micro-batches that divides the batch. Fewer win a tie.
-static Status chooseMicrobatches(CompileOptions &options) {
-  if (!options.batch || !isModelDirectory(options.model))
+bool Compilation::mayGainFromStates() {
+  double seconds = predictedSeconds(), copied = 0;
+  for (StateOp state : module->getOps<StateOp>())
+    if (state.isTrainable())
+      copied += double(bytesOf(state.getType()));
+  return seconds > 1.005 * planned("unplanned_step_ms") &&
+         seconds > machine->linkSeconds(copied, LinkDirection::ToHost);
+}
+
+namespace {
+
+/// Compiles with whatever makes the fastest step: the number of micro-batches
+/// and what states lie on the host, where these are free.
+class FastestCompilation {
+public:
+  explicit FastestCompilation(const CompileOptions &request)
+      : request(request) {}
+  Status run();
+
+private:
+  std::vector<int64_t> counts() const;
+  std::vector<std::string> offloads() const;
+
+  const CompileOptions &request;
+  std::list<CompileOptions> trials; ///< compilations refer to them
+  std::unique_ptr<Compilation> best;
+  double bestSeconds = 0;
+  Status refusal;
+  int64_t least = std::numeric_limits<int64_t>::max();
+};
+
+} // namespace
+
+std::vector<int64_t> FastestCompilation::counts() const {
+  if (!request.autoMicrobatches)
+    return {request.microbatches};
+  std::vector<int64_t> counts;
+  for (int64_t count = 1; count <= *request.batch; ++count)
+    if (*request.batch % count == 0)
+      counts.push_back(count);
+  return counts;
+}
+
+/// Activations first: states on the host cost a copy of every gradient.
+std::vector<std::string> FastestCompilation::offloads() const {
+  bool free = request.offload == "auto" ||
+              (request.offload.empty() && request.memoryBudget &&
+               hasDeviceMemory(request));
+  if (!free)
+    return {request.offload};
+  return {"activations", "activations,optimizer",
+          "activations,optimizer,parameters"};
+}
+
+Status FastestCompilation::run() {
+  if (request.autoMicrobatches &&
+      (!request.batch || !isModelDirectory(request.model)))
     return Status(ExitCode::Usage,
                   "--microbatches=auto needs --batch=N and a model directory: "
                   "the shapes in a .mlir file are those of one micro-batch");
-  CompileOptions trial = options;
-  trial.stage = EmitStage::Planned;
-  if (!trial.memoryBudget)
-    trial.memoryBudget = std::numeric_limits<int64_t>::max();
-  std::optional<double> best;
-  Status refusal;
-  int64_t least = std::numeric_limits<int64_t>::max();
-  for (int64_t count = 1; count <= *options.batch; ++count) {
-    if (*options.batch % count)
-      continue;
-    trial.microbatches = count;
-    Compilation compilation(trial);
-    auto seconds = compilation.predictSeconds();
-    if (!seconds.ok()) {
-      if (seconds.status().code() != ExitCode::OverBudget)
-        return seconds.status();
-      if (compilation.smallestBudget() < least) {
-        least = compilation.smallestBudget();
-        refusal = seconds.status();
+  std::vector<int64_t> counts = this->counts();
+  std::vector<std::string> offloads = this->offloads();
+  bool compares = counts.size() * offloads.size() > 1;
+  for (int64_t count : counts)
+    for (const std::string &offload : offloads) {
+      CompileOptions &trial = trials.emplace_back(request);
+      trial.microbatches = count;
+      trial.offload = offload;
+      // Without a budget any plan will do, but all have to be priced.
+      if (compares && !trial.memoryBudget)
+        trial.memoryBudget = kNoBudget;
+      auto compilation = std::make_unique<Compilation>(trial);
+      Status status = compilation->plan();
+      if (!status.ok()) {
+        if (status.code() != ExitCode::OverBudget)
+          return status;
+        if (compilation->smallestBudget() < least) {
+          least = compilation->smallestBudget();
+          refusal = status;
+        }
+        continue;
       }
-      continue;
+      double seconds = compares && trial.stage >= EmitStage::Planned
+                           ? compilation->predictedSeconds()
+                           : 0;
+      // Fewer micro-batches and less on the host win a tie.
+      if (!best || seconds < bestSeconds) {
+        best = std::move(compilation);
+        bestSeconds = seconds;
+      }
+      if (offloads.size() > 1 && request.stage >= EmitStage::Planned &&
+          !best->mayGainFromStates())
+        break;
     }
-    if (!best || *seconds < *best) {
-      best = *seconds;
-      options.microbatches = count;
-    }
-  }
-  return best ? Status() : refusal;
+  return best ? best->finish() : refusal;
 }
 
 ExitCode kiln::compile(const CompileOptions &request) {
-  CompileOptions options = request;
-  Status status = checkReport(options);
-  if (status.ok() && options.autoMicrobatches)
-    status = chooseMicrobatches(options);
+  Status status = checkReport(request);
   if (status.ok())
-    status = Compilation(options).run();
+    status = FastestCompilation(request).run();
   if (!status.ok())
     llvm::errs() << "kilnc: " << status.message() << "\n";
   return status.code();

@@ -117,15 +117,14 @@ private:
   double boundOf(const Ladder &ladder);
   Status choose(const Proposal *&best);
   Status refuse();
-  ArrayAttr describe(const StageChain &stages,
-                     const RecomputeSchedule &schedule);
+  ArrayAttr describe(const StageChain &stages, const Proposal &proposal);
   void apply(const Proposal &proposal);
   void forEachProposal(llvm::function_ref<void(const Proposal &)> visit);
 
   ModuleOp module;
   const Machine &machine;
   const MemoryRequest &request;
-  int64_t ops = 0; ///< of the training program
+  int64_t ops = 0;                 ///< of the training program
   int64_t target = request.budget; ///< what offloading aims at
   double fastest = std::numeric_limits<double>::infinity(); ///< that fits
   std::list<Ladder> ladders;
@@ -461,8 +460,8 @@ Status MemoryPlanner::choose(const Proposal *&best) {
       // Another cut is worth its time only if it can win something.
       if (best && best->seconds <= kGoodEnough * boundOf(ladder))
         continue;
-      Status status = request.offloadActivations ? searchOffloaded(ladder)
-                                                 : climb(ladder);
+      Status status =
+          request.offloadActivations ? searchOffloaded(ladder) : climb(ladder);
       if (!status.ok())
         return status;
       findBest();
@@ -518,8 +517,21 @@ Status MemoryPlanner::refuse() {
 
 /// What the schedule does with each stage, for reports.
 ArrayAttr MemoryPlanner::describe(const StageChain &stages,
-                                  const RecomputeSchedule &schedule) {
+                                  const Proposal &proposal) {
   Builder b(module.getContext());
+  const RecomputeSchedule &schedule = proposal.schedule;
+  // Offloaded values belong to the stage that computes them.
+  std::vector<SmallVector<Attribute>> offloaded(stages.size());
+  SmallVector<Operation *> forward;
+  for (Operation &op : phaseBlock(trainProgram(module)))
+    forward.push_back(&op);
+  for (const OffloadChoice &choice : proposal.offload) {
+    Operation *op = forward[choice.op];
+    StringAttr name = b.getStringAttr(getLocationName(op->getLoc()));
+    if (int64_t stage = stages.stageOf(op);
+        stage >= 0 && !llvm::is_contained(offloaded[stage], name))
+      offloaded[stage].push_back(name);
+  }
   SmallVector<Attribute> choices;
   for (int64_t k = 0; k < stages.size(); ++k) {
     const ForwardStage &stage = stages.stages()[k];
@@ -542,6 +554,7 @@ ArrayAttr MemoryPlanner::describe(const StageChain &stages,
          b.getNamedAttr("forward_runs", b.getI64IntegerAttr(runs)),
          b.getNamedAttr("keeps_input", b.getBoolAttr(!first.dropsInput())),
          b.getNamedAttr("keeps", b.getArrayAttr(kept)),
+         b.getNamedAttr("offloads", b.getArrayAttr(offloaded[k])),
          b.getNamedAttr("repeats", b.getArrayAttr(repeated))}));
   }
   return b.getArrayAttr(choices);
@@ -550,7 +563,7 @@ ArrayAttr MemoryPlanner::describe(const StageChain &stages,
 void MemoryPlanner::apply(const Proposal &proposal) {
   Builder b(module.getContext());
   StageChain stages(trainProgram(module), proposal.cut);
-  ArrayAttr choices = describe(stages, proposal.schedule);
+  ArrayAttr choices = describe(stages, proposal);
   // Marked before ops of the forward pass get repetitions behind it.
   markForwardOps(trainProgram(module), proposal.offload);
   applyRecompute(stages, proposal.schedule);
@@ -563,17 +576,17 @@ void MemoryPlanner::apply(const Proposal &proposal) {
   auto real = [&](StringRef name, double value) {
     return b.getNamedAttr(name, b.getF64FloatAttr(value));
   };
-  module->setAttr("kiln.plan",
-                  b.getDictionaryAttr(
-                      {number("budget", request.budget),
-                       number("predicted_peak_bytes", proposal.height),
-                       number("predicted_host_bytes", proposal.hostHeight),
-                       real("predicted_step_ms", 1e3 * proposal.seconds),
-                       real("lower_bound_ms",
-                            1e3 * std::min(proposal.bound, proposal.seconds)),
-                       real("unplanned_step_ms", 1e3 * plain.seconds),
-                       number("unplanned_peak_bytes", plain.height),
-                       b.getNamedAttr("choices", choices)}));
+  SmallVector<NamedAttribute> plan = {
+      number("predicted_peak_bytes", proposal.height),
+      number("predicted_host_bytes", proposal.hostHeight),
+      real("predicted_step_ms", 1e3 * proposal.seconds),
+      real("lower_bound_ms", 1e3 * std::min(proposal.bound, proposal.seconds)),
+      real("unplanned_step_ms", 1e3 * plain.seconds),
+      number("unplanned_peak_bytes", plain.height),
+      b.getNamedAttr("choices", choices)};
+  if (request.budget != kNoBudget)
+    plan.push_back(number("budget", request.budget));
+  module->setAttr("kiln.plan", b.getDictionaryAttr(plan));
 }
 
 Status MemoryPlanner::run() {

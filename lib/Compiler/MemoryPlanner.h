@@ -23,13 +23,18 @@
 
 #include "mlir/IR/BuiltinOps.h"
 
+#include <limits>
+
 namespace kiln {
+
+/// A budget that everything fits.
+inline constexpr int64_t kNoBudget = std::numeric_limits<int64_t>::max();
 
 struct MemoryRequest {
   int64_t budget = 0; ///< bytes of the arena, states included
   /// Activations may go to the host, into at most so many bytes.
   bool offloadActivations = false;
-  int64_t hostBudget = INT64_MAX;
+  int64_t hostBudget = kNoBudget;
   /// A named policy that was chosen by hand; empty: the planner chooses.
   std::string policy;
   /// The number of micro-batches is not fixed: another one may be tried.

@@ -329,6 +329,7 @@ static Array writeChoices(ModuleOp module) {
         {"forward_runs", stage.getAs<IntegerAttr>("forward_runs").getInt()},
         {"keeps_input", stage.getAs<BoolAttr>("keeps_input").getValue()},
         {"keeps", names(stage.getAs<ArrayAttr>("keeps"))},
+        {"offloads", names(stage.getAs<ArrayAttr>("offloads"))},
         {"repeats", names(stage.getAs<ArrayAttr>("repeats"))}});
   }
   return choices;
@@ -422,7 +423,8 @@ Object cpu::writePlan(ModuleOp module, const BuildRecord &record) {
               {"buffers", std::move(buffers)}};
   // What was asked of the planner, and what it started from.
   if (auto planned = module->getAttrOfType<DictionaryAttr>("kiln.plan")) {
-    plan["budget_bytes"] = planned.getAs<IntegerAttr>("budget").getInt();
+    if (auto budget = planned.getAs<IntegerAttr>("budget"))
+      plan["budget_bytes"] = budget.getInt();
     plan["unplanned_step_ms"] =
         planned.getAs<FloatAttr>("unplanned_step_ms").getValueAsDouble();
     plan["unplanned_peak_bytes"] =
