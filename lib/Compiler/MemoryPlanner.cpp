@@ -42,6 +42,10 @@ static constexpr int64_t kSmallOps = 1600, kTinyOps = 500;
 static constexpr int64_t kMostPoorStages = 128;
 /// How often the offload planner is asked for less because offsets left gaps.
 static constexpr int kOffloadRounds = 3;
+/// Commands between the beginning of a parameter's copy and its first reader.
+static constexpr int64_t kLeads[] = {2, 12, 24, 48, 96};
+/// Halvings of the interval in which two bounds meet.
+static constexpr int kBisections = 16;
 /// Offloading that is estimated to take this much longer than a plan at hand is
 /// not followed further.
 static constexpr double kHopeless = 1.03;
@@ -55,6 +59,7 @@ struct Proposal {
   StageCut cut = StageCut::Everywhere; ///< of the chain that it is for
   RecomputeSchedule schedule;
   std::vector<OffloadChoice> offload;
+  std::optional<int64_t> lead; ///< of copies of parameters on the host
   int64_t height = 0, hostHeight = 0;
   double seconds = 0;
   /// Seconds that no schedule of the chain within its budget can beat.
@@ -115,6 +120,7 @@ private:
   Status climb(Ladder &ladder);
   Status searchOffloaded(Ladder &ladder);
   double boundOf(const Ladder &ladder);
+  Status tuneLeads(const Proposal *&best);
   Status choose(const Proposal *&best);
   Status refuse();
   ArrayAttr describe(const StageChain &stages, const Proposal &proposal);
@@ -164,6 +170,17 @@ static LiveCurve followProgram(rt::ProgramOp program) {
   return curve;
 }
 
+/// Says how early the copies of parameters on the host begin.
+static void markLeads(ModuleOp module, const Proposal &proposal) {
+  if (!proposal.lead)
+    return;
+  module.walk([&](ReadOp read) {
+    if (isOnHost(read.getResult()))
+      read->setAttr(kPrefetchAttr,
+                    DenseI64ArrayAttr::get(read.getContext(), *proposal.lead));
+  });
+}
+
 /// Dispatches and schedules a copy of the module with the proposal applied.
 /// What does not fit gets values offloaded, if that is allowed.
 Status MemoryPlanner::measure(Proposal &proposal, bool mayOffload,
@@ -174,12 +191,14 @@ Status MemoryPlanner::measure(Proposal &proposal, bool mayOffload,
   if (mayOffload)
     numberForwardOps(train);
   applyRecompute(StageChain(train, proposal.cut), proposal.schedule);
+  markLeads(*copy, proposal);
   train.walk([](RecomputeOp repeated) { dropNumbers(repeated); });
+  // Copies are placed later, all at once, as in the dispatch pipeline.
   PassManager passes(module.getContext());
   passes.enableVerifier(false);
-  DispatchOptions dispatch;
+  FormDispatchesOptions dispatch;
   dispatch.fuse = request.fuse;
-  buildDispatchPipeline(passes, dispatch);
+  passes.addPass(createFormDispatches(dispatch));
   if (failed(passes.run(*copy)))
     return Status::error("internal error: a plan could not be dispatched");
   return mayOffload ? chooseOffload(*copy, proposal)
@@ -214,8 +233,12 @@ Status MemoryPlanner::schedule(ModuleOp dispatched, Proposal &proposal,
 /// then a little more has to go.
 Status MemoryPlanner::chooseOffload(ModuleOp dispatched, Proposal &proposal) {
   OwningOpRef<ModuleOp> trial = cast<ModuleOp>(dispatched->clone());
+  PassManager passes(module.getContext());
+  passes.enableVerifier(false);
+  passes.addPass(createPlaceCopies());
+  bool placed = succeeded(passes.run(*trial));
   auto model = OffloadModel::build(*trial, request.maxThreads, machine);
-  if (failed(model))
+  if (!placed || failed(model))
     return Status::error("internal error: a plan could not be laid out");
   int64_t hostStates = 0;
   for (StateOp state : module.getOps<StateOp>())
@@ -435,11 +458,48 @@ void MemoryPlanner::forEachProposal(
   llvm::for_each(others, visit);
 }
 
-/// Seconds that no schedule of the ladder's chain can beat.
+/// Seconds that no schedule of the ladder's chain can beat. With offloading:
+/// whatever most bytes Y a plan has on the host at once went there before that
+/// moment and come back behind it, which keeps the link busy for as long; and
+/// the plan repeats no less than one that has Y bytes more memory. The one
+/// bound rises with Y and the other falls.
 double MemoryPlanner::boundOf(const Ladder &ladder) {
-  double chain = relaxedTimeBound(
-      ladder.menus.chain, request.budget - plain.height + ladder.highest);
-  return plain.seconds + std::max(0.0, chain - ladder.keepAllSeconds);
+  auto repeating = [&](double more) {
+    double chain = relaxedTimeBound(
+        ladder.menus.chain, request.budget - plain.height + ladder.highest +
+                                static_cast<int64_t>(more));
+    return plain.seconds + std::max(0.0, chain - ladder.keepAllSeconds);
+  };
+  if (!request.offloadActivations)
+    return repeating(0);
+  auto copying = [&](double bytes) {
+    return machine.linkSeconds(bytes, LinkDirection::ToHost) +
+           machine.linkSeconds(bytes, LinkDirection::ToDevice);
+  };
+  double low = 0, high = std::max<double>(0, plain.height - request.budget);
+  for (int step = 0; step < kBisections; ++step) {
+    double middle = (low + high) / 2;
+    (repeating(middle) >= copying(middle) ? low : high) = middle;
+  }
+  return std::max(repeating(high), low > 0 ? copying(low) : 0.0);
+}
+
+/// Copies of parameters on the host can begin earlier or later. The best of a
+/// few distances is taken; it hardly depends on what else was chosen.
+Status MemoryPlanner::tuneLeads(const Proposal *&best) {
+  if (llvm::none_of(module.getOps<StateOp>(), [](StateOp state) {
+        return state.getHost() && state.isTrainable();
+      }))
+    return Status();
+  for (int64_t lead : kLeads) {
+    Proposal &trial = others.emplace_back(*best);
+    trial.lead = lead;
+    if (Status status = measure(trial); !status.ok())
+      return status;
+    if (fits(trial) && trial.seconds < best->seconds)
+      best = &trial;
+  }
+  return Status();
 }
 
 /// The fastest proposal that fits, or nothing if none does.
@@ -567,6 +627,7 @@ void MemoryPlanner::apply(const Proposal &proposal) {
   // Marked before ops of the forward pass get repetitions behind it.
   markForwardOps(trainProgram(module), proposal.offload);
   applyRecompute(stages, proposal.schedule);
+  markLeads(module, proposal);
   trainProgram(module).walk([](RecomputeOp repeated) {
     repeated.walk([](Operation *op) { op->removeAttr(kOffloadAttr); });
   });
@@ -576,6 +637,13 @@ void MemoryPlanner::apply(const Proposal &proposal) {
   auto real = [&](StringRef name, double value) {
     return b.getNamedAttr(name, b.getF64FloatAttr(value));
   };
+  double bound = proposal.bound;
+  if (request.offloadActivations && !fits(plain))
+    for (const Ladder &ladder : ladders)
+      bound = std::min(&ladder == &ladders.front()
+                           ? std::numeric_limits<double>::infinity()
+                           : bound,
+                       boundOf(ladder));
   SmallVector<NamedAttribute> plan = {
       number("predicted_peak_bytes", proposal.height),
       number("predicted_host_bytes", proposal.hostHeight),
@@ -618,6 +686,8 @@ Status MemoryPlanner::run() {
   }
   if (!best)
     return refuse();
+  if (Status status = tuneLeads(best); !status.ok())
+    return status;
   apply(*best);
   return Status();
 }

@@ -262,8 +262,8 @@ void CopyPlacer::run(ArrayRef<ReadOp> hostReads) {
     auto leads = read->getAttrOfType<DenseI64ArrayAttr>(kPrefetchAttr);
     for (auto &&[i, group] : llvm::enumerate(readerGroups(read, order))) {
       int64_t end = order.of(group.front().operand->getOwner());
-      int64_t lead = leads && static_cast<int64_t>(i) < leads.size()
-                         ? leads[i]
+      int64_t lead = leads && !leads.empty()
+                         ? leads[std::min<size_t>(i, leads.size() - 1)]
                          : kDefaultLead;
       int64_t begin = earliestBegin(std::max<int64_t>(0, end - lead), end);
       copiesIn.push_back({read.getResult(), std::move(group), begin, end});

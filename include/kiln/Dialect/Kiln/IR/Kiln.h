@@ -51,7 +51,7 @@ constexpr int64_t kIgnoreIndex = -100;
 /// how many before the next reader the copy back begins (lead).
 inline constexpr llvm::StringLiteral kOffloadAttr = "kiln.offload";
 /// On the read of a state in host memory: the lead of the copy to the device in
-/// front of each group of readers.
+/// front of each group of readers; the last one is for all further groups.
 inline constexpr llvm::StringLiteral kPrefetchAttr = "kiln.prefetch";
 
 /// Product of all dimensions but the last (1 for rank 0 and 1).
