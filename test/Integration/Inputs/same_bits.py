@@ -7,7 +7,8 @@
 """same_bits.py KILNC MODEL WORK "common flags" "plan flags"...: compiles the model
 with the common flags alone and once more with each of the plan flags. Over 20
 steps every loss, norm and saved tensor of every plan must equal those of the
-first, to the last bit, and what --check-memory finds must be as planned."""
+first, to the last bit, and what --check-memory finds must be as planned. What
+stands behind " -- " are flags of the executable."""
 
 import shlex
 import sys
@@ -19,16 +20,22 @@ work = harness.fresh_directory(work)
 harness.write_inputs(model, work)
 
 
+executables = {}
+
+
 def train(name, flags):
-    executable = harness.compile_model(
-        kilnc, model, work / name, "--max-threads=2", *shlex.split(common), *shlex.split(flags)
-    )
+    plan, _, run = flags.partition(" -- ")
+    if plan not in executables:
+        executables[plan] = harness.compile_model(
+            kilnc, model, work / name, "--max-threads=2", *shlex.split(common), *shlex.split(plan)
+        )
+        harness.run([executables[plan], "--check-memory"])
+    executable = executables[plan]
     log, saved = work / f"{name}.jsonl", work / f"{name}.saved"
-    command = [executable, f"--data={work / 'train.bin'}", "--seed=5", "--threads=2"]
     harness.run(
-        [*command, "--steps=20", "--lr=0.003", "--warmup-steps=2", f"--log={log}", f"--save={saved}"]
+        [executable, f"--data={work / 'train.bin'}", "--seed=5", "--threads=2", "--steps=20"]
+        + ["--lr=0.003", "--warmup-steps=2", f"--log={log}", f"--save={saved}", *shlex.split(run)]
     )
-    harness.run([*command, "--check-memory"])
     return log, saved
 
 

@@ -1,0 +1,64 @@
+# ===- optimizer_on_host.py - What --offload=optimizer promises --------------=== #
+#
+# Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+# ===-----------------------------------------------------------------------=== #
+"""optimizer_on_host.py KILNC MODEL WORK [FLAGS...]: for each of FLAGS (quoted lists)
+the model is compiled with and without --offload=optimizer. Losses, norms and
+what is saved have the same bits, also where copies happen at odd moments
+(--stress-copies). The device has no byte of the optimizer's, so that with clipping
+its arena is smaller by all of them. A step copies every gradient out and every
+parameter back, and nothing else."""
+
+import shlex
+import sys
+
+import harness
+
+kilnc, model, work, *variants = sys.argv[1:]
+work = harness.fresh_directory(work)
+harness.write_inputs(model, work)
+
+
+def train(executable, name, *flags):
+    log, saved = work / f"{name}{number}.jsonl", work / f"{name}{number}.saved"
+    harness.run(
+        [executable, f"--data={work / 'train.bin'}", "--seed=5", "--threads=2", "--steps=4"]
+        + ["--lr=0.003", f"--log={log}", f"--save={saved}", *flags]
+    )
+    return log, saved
+
+
+def require(what, found, expected):
+    if found != expected:
+        harness.fail(f"{what} is {found}, expected {expected}")
+
+
+for number, flags in enumerate(variants):
+    common = [*shlex.split(flags), "--max-threads=2", "--eval=off"]
+    plain = harness.compile_model(kilnc, model, work / "plain", *common)
+    moved = harness.compile_model(kilnc, model, work / "moved", *common, "--offload=optimizer")
+    reference = train(plain, "plain")
+    runs = {"on the host": train(moved, "moved")}
+    for seed in range(1, 6):
+        runs[f"stressed with seed {seed}"] = train(moved, f"stress{seed}-", f"--stress-copies={seed}")
+    for what, run in runs.items():
+        harness.require_equal_runs(f"{flags}: optimizer {what}", *reference, *run)
+        start, end = harness.events(run[0], "start")[0], harness.events(run[0], "end")[0]
+        require("optimizer bytes in the device's arena", start["declared"]["optimizer"], 0)
+        require("optimizer bytes at the peak", start["by_class"]["optimizer"], 0)
+        parameters = start["parameters"] * (8 if start["precision"] == "fp64" else 4)
+        for direction in ("out", "in"):
+            name = f"copied_{direction}_bytes_per_step"
+            require(name, end[name], parameters)
+    start, end = harness.events(reference[0], "start")[0], harness.events(reference[0], "end")[0]
+    moments = start["declared"]["optimizer"]
+    moved_end = harness.events(runs["on the host"][0], "end")[0]
+    # Without clipping gradients die at once; then those on their way cost more.
+    most = end["arena_bytes"] - (1 if "--clip=off" in flags else moments)
+    if moments and moved_end["arena_bytes"] > most:
+        harness.fail(f"{flags}: the arena has {moved_end['arena_bytes']} bytes, expected {most}")
+    if moved_end["host_arena_bytes"] < parameters + moments:
+        harness.fail(f"{flags}: the host's arena has {moved_end['host_arena_bytes']} bytes")
+    print(f"{flags}: {moments} bytes of moments are on the host, {parameters} bytes move each way")
