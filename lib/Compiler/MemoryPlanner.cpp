@@ -17,6 +17,8 @@
 #include "MemoryPlanner.h"
 
 #include "OffloadModel.h"
+#include "PlanChoices.h"
+#include "PlanRemarks.h"
 #include "StageMenus.h"
 #include "StepCost.h"
 #include "kiln/Compiler/ByteSize.h"
@@ -123,7 +125,6 @@ private:
   Status tuneLeads(const Proposal *&best);
   Status choose(const Proposal *&best);
   Status refuse();
-  ArrayAttr describe(const StageChain &stages, const Proposal &proposal);
   void apply(const Proposal &proposal);
   void forEachProposal(llvm::function_ref<void(const Proposal &)> visit);
 
@@ -435,10 +436,14 @@ Status MemoryPlanner::searchOffloaded(Ladder &ladder) {
     }
     return Status();
   };
+  double enough = kGoodEnough * boundOf(ladder);
   int64_t step = ladder.rungCount / 4;
-  for (int64_t index = 0; index <= ladder.rungCount; index += step)
+  for (int64_t index = ladder.rungCount; index >= 0; index -= step) {
     if (Status status = look(index); !status.ok())
       return status;
+    if (bestSeconds <= enough)
+      return Status();
+  }
   while ((step /= 2) > 0) {
     int64_t center = best;
     for (int64_t index : {center - step, center + step})
@@ -575,55 +580,11 @@ Status MemoryPlanner::refuse() {
                     " bytes), set by '" + peak + "'; " + hint);
 }
 
-/// What the schedule does with each stage, for reports.
-ArrayAttr MemoryPlanner::describe(const StageChain &stages,
-                                  const Proposal &proposal) {
-  Builder b(module.getContext());
-  const RecomputeSchedule &schedule = proposal.schedule;
-  // Offloaded values belong to the stage that computes them.
-  std::vector<SmallVector<Attribute>> offloaded(stages.size());
-  SmallVector<Operation *> forward;
-  for (Operation &op : phaseBlock(trainProgram(module)))
-    forward.push_back(&op);
-  for (const OffloadChoice &choice : proposal.offload) {
-    Operation *op = forward[choice.op];
-    StringAttr name = b.getStringAttr(getLocationName(op->getLoc()));
-    if (int64_t stage = stages.stageOf(op);
-        stage >= 0 && !llvm::is_contained(offloaded[stage], name))
-      offloaded[stage].push_back(name);
-  }
-  SmallVector<Attribute> choices;
-  for (int64_t k = 0; k < stages.size(); ++k) {
-    const ForwardStage &stage = stages.stages()[k];
-    const StageRun &first = schedule[k];
-    int64_t runs = llvm::count_if(schedule, [&](const StageRun &run) {
-      return run.stage == k && run.kind != StageRun::Kind::Backward;
-    });
-    SmallVector<Attribute> kept, repeated;
-    for (auto [i, residual] : llvm::enumerate(stage.residuals)) {
-      bool keeps = first.saves() && (i >= 64 || first.saved >> i & 1);
-      StringRef name = getLocationName(residual.getLoc());
-      auto &list = keeps ? kept : repeated;
-      if (StringAttr attr = b.getStringAttr(name);
-          !llvm::is_contained(list, attr))
-        list.push_back(attr);
-    }
-    choices.push_back(b.getDictionaryAttr(
-        {b.getNamedAttr("stage", b.getI64IntegerAttr(k)),
-         b.getNamedAttr("layer", b.getStringAttr(stage.block)),
-         b.getNamedAttr("forward_runs", b.getI64IntegerAttr(runs)),
-         b.getNamedAttr("keeps_input", b.getBoolAttr(!first.dropsInput())),
-         b.getNamedAttr("keeps", b.getArrayAttr(kept)),
-         b.getNamedAttr("offloads", b.getArrayAttr(offloaded[k])),
-         b.getNamedAttr("repeats", b.getArrayAttr(repeated))}));
-  }
-  return b.getArrayAttr(choices);
-}
-
 void MemoryPlanner::apply(const Proposal &proposal) {
   Builder b(module.getContext());
   StageChain stages(trainProgram(module), proposal.cut);
-  ArrayAttr choices = describe(stages, proposal);
+  PlanChoices choices(trainProgram(module), stages, proposal.schedule,
+                      proposal.offload, machine);
   // Marked before ops of the forward pass get repetitions behind it.
   markForwardOps(trainProgram(module), proposal.offload);
   applyRecompute(stages, proposal.schedule);
@@ -631,6 +592,7 @@ void MemoryPlanner::apply(const Proposal &proposal) {
   trainProgram(module).walk([](RecomputeOp repeated) {
     repeated.walk([](Operation *op) { op->removeAttr(kOffloadAttr); });
   });
+  choices.priceRepeats(trainProgram(module), machine);
   auto number = [&](StringRef name, int64_t value) {
     return b.getNamedAttr(name, b.getI64IntegerAttr(value));
   };
@@ -648,13 +610,30 @@ void MemoryPlanner::apply(const Proposal &proposal) {
       number("predicted_peak_bytes", proposal.height),
       number("predicted_host_bytes", proposal.hostHeight),
       real("predicted_step_ms", 1e3 * proposal.seconds),
-      real("lower_bound_ms", 1e3 * std::min(proposal.bound, proposal.seconds)),
+      real("lower_bound_ms", 1e3 * std::min(bound, proposal.seconds)),
       real("unplanned_step_ms", 1e3 * plain.seconds),
       number("unplanned_peak_bytes", plain.height),
-      b.getNamedAttr("choices", choices)};
+      b.getNamedAttr("choices", choices.attribute(module.getContext()))};
   if (request.budget != kNoBudget)
     plan.push_back(number("budget", request.budget));
+  if (request.hostBudget != kNoBudget)
+    plan.push_back(number("host_budget", request.hostBudget));
   module->setAttr("kiln.plan", b.getDictionaryAttr(plan));
+
+  PlanFacts facts;
+  facts.height = proposal.height;
+  facts.hostHeight = proposal.hostHeight;
+  facts.seconds = proposal.seconds;
+  facts.bound = std::min(bound, proposal.seconds);
+  facts.unplannedHeight = plain.height;
+  facts.unplannedSeconds = plain.seconds;
+  forEachProposal([&](const Proposal &other) {
+    auto &fastest = other.offload.empty() ? facts.repeatingSeconds
+                                          : facts.offloadingSeconds;
+    if (fits(other) && (!fastest || other.seconds < *fastest))
+      fastest = other.seconds;
+  });
+  remarkPlan(trainProgram(module), choices.stages(), facts, request, machine);
 }
 
 Status MemoryPlanner::run() {

@@ -13,6 +13,9 @@
 
 using namespace kiln;
 
+/// Elementary steps of the search for a better set, a few nanoseconds each.
+static constexpr uint64_t kImprovementSteps = 20'000'000;
+
 namespace {
 
 /// A copy in the direction of time in which it is placed: out, or in with time
@@ -158,6 +161,66 @@ OffloadSolution kiln::placeOffload(const OffloadProblem &problem,
   return solution;
 }
 
+/// Where commands wait for the link, tries sets that differ by one value left
+/// out or exchanged, until none is faster or the effort is spent.
+static OffloadSolution improve(const OffloadProblem &problem,
+                               OffloadSolution best, std::vector<bool> chosen) {
+  double compute =
+      std::accumulate(problem.seconds.begin(), problem.seconds.end(), 0.0);
+  uint64_t steps = 0;
+  int64_t host = 0;
+  for (size_t i = 0; i < chosen.size(); ++i)
+    host += chosen[i] ? problem.items[i].bytes : 0;
+  auto tryIt = [&] {
+    steps += 4 * problem.seconds.size();
+    if (host > problem.hostCapacity)
+      return false;
+    std::vector<int32_t> items;
+    for (size_t i = 0; i < chosen.size(); ++i)
+      if (chosen[i])
+        items.push_back(static_cast<int32_t>(i));
+    OffloadSolution solution = placeOffload(problem, items);
+    if (solution.excess > best.excess ||
+        (solution.excess == best.excess && solution.seconds >= best.seconds))
+      return false;
+    best = std::move(solution);
+    return true;
+  };
+  auto flip = [&](size_t i) {
+    chosen[i] = !chosen[i];
+    host += (chosen[i] ? 1 : -1) * problem.items[i].bytes;
+  };
+  for (bool better = true; better;) {
+    better = false;
+    for (size_t i = 0; i < chosen.size(); ++i) {
+      if (best.seconds <= compute * (1 + 1e-9) && best.fits())
+        return best;
+      if (steps > kImprovementSteps)
+        return best;
+      flip(i);
+      if (tryIt()) {
+        better = true;
+        continue;
+      }
+      // Exchanged for one of the other kind.
+      bool exchanged = false;
+      for (size_t j = 0; j < chosen.size() && !exchanged; ++j) {
+        if (j == i || chosen[j] != chosen[i] || steps > kImprovementSteps)
+          continue;
+        flip(j);
+        exchanged = tryIt();
+        if (!exchanged)
+          flip(j);
+      }
+      if (exchanged)
+        better = true;
+      else
+        flip(i);
+    }
+  }
+  return best;
+}
+
 OffloadSolution kiln::planOffload(const OffloadProblem &problem) {
   auto count = static_cast<int32_t>(problem.live.size());
   std::vector<bool> chosen(problem.items.size(), false);
@@ -209,5 +272,5 @@ OffloadSolution kiln::planOffload(const OffloadProblem &problem) {
     if (!needed)
       take(i, -1);
   }
-  return placeOffload(problem, listed());
+  return improve(problem, placeOffload(problem, listed()), std::move(chosen));
 }

@@ -20,7 +20,8 @@
 //
 // Which values go is chosen greedily: for the first command with too much
 // alive, the value that was made first, because it has the longest time; then
-// every value that is not needed stays.
+// every value that is not needed stays. If commands wait for the link, sets that
+// differ by one value are tried.
 //
 //===----------------------------------------------------------------------===//
 
