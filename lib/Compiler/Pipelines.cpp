@@ -67,6 +67,7 @@ void kiln::buildDispatchPipeline(OpPassManager &passes,
                                  const DispatchOptions &options) {
   FormDispatchesOptions form;
   form.fuse = options.fuse;
+  form.epilogues = options.epilogues;
   passes.addPass(createFormDispatches(form));
   addLevelCheck(passes, "dispatched");
 }

@@ -97,6 +97,24 @@ static double launchSeconds(rt::KernelOp kernel, const Machine &machine) {
   return machine.kernelSeconds(bytesTouched(kernel), operations);
 }
 
+/// An epilogue finds its tile of the product in the cache and writes a result
+/// over it: what else it touches goes to memory.
+static double epilogueSeconds(rt::GemmOp gemm, rt::KernelOp kernel,
+                              const Machine &machine) {
+  Block &body = kernel.getBody().front();
+  double operations = 0;
+  for (Operation &op : body.without_terminator())
+    if (auto dispatchable = dyn_cast<DispatchableOpInterface>(op))
+      operations += double(dispatchable.getFlops());
+  double product = bytesOf(body.getArgument(0).getType());
+  double bytes = bytesTouched(kernel) - product;
+  auto results = gemm.getEpilogueSlots().drop_front(body.getNumArguments() - 1);
+  if (llvm::is_contained(results, gemm.getC()))
+    bytes -= product;
+  return std::max(machine.memorySeconds(bytes),
+                  operations / machine.vectorFlops);
+}
+
 static double blockSeconds(Block &block, const Machine &machine,
                            llvm::StringMap<double> &kernels) {
   double seconds = 0;
@@ -113,6 +131,12 @@ static double blockSeconds(Block &block, const Machine &machine,
       seconds +=
           machine.gemmSeconds(numberTypeOf(gemm.getElement()), gemm.getBatch(),
                               gemm.getM(), gemm.getN(), gemm.getK());
+      if (gemm.getEpilogue())
+        seconds += epilogueSeconds(
+            gemm,
+            cast<rt::KernelOp>(SymbolTable::lookupNearestSymbolFrom(
+                gemm, gemm.getEpilogueAttr())),
+            machine);
     } else if (auto fill = dyn_cast<rt::FillOp>(op)) {
       seconds += machine.kernelSeconds(double(fill.getBytes()));
     } else if (auto copy = dyn_cast<rt::CopyOp>(op)) {

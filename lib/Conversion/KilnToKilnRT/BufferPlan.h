@@ -14,6 +14,7 @@
 //   says so
 //            (updates, accumulation), and where the row program allows it and
 //            the operand dies
+//   product  with an epilogue: lies where one of the epilogue's results will
 //
 //===----------------------------------------------------------------------===//
 
@@ -51,8 +52,11 @@ struct Place {
 struct Command {
   enum class Kind { Launch, Gemm, Fill, Copy, LoopBegin, LoopEnd };
   Kind kind;
-  mlir::Operation *op = nullptr;      ///< Launch: dispatch; Gemm: matmul
-  llvm::SmallVector<Place, 6> places; ///< operands, results; Copy: from, to
+  /// Launch: dispatch; Gemm: matmul, or dispatch of family gemm.
+  mlir::Operation *op = nullptr;
+  /// Operands, results; Copy: from, to; Gemm: a, b, c, the epilogue's operands
+  /// but the product, its results.
+  llvm::SmallVector<Place, 6> places;
   int32_t scratch = -1;               ///< buffer
   int64_t bytes = 0;                  ///< Fill, Copy
   int64_t count = 0;                  ///< LoopBegin

@@ -49,6 +49,7 @@ private:
   llvm::LogicalResult visitLoop(AccumulateOp loop);
   llvm::LogicalResult visitWrite(WriteOp write);
   void placeResults(mlir::Operation *op);
+  Place placeProduct(DispatchOp dispatch);
   void classifyGradients(mlir::Operation *op);
   void emitCopy(Place from, Place to, int64_t bytes);
   void keepReturnedStates();
