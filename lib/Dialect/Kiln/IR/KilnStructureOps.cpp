@@ -234,8 +234,10 @@ static LogicalResult checkProduct(DispatchOp dispatch) {
   if (!dispatch.getSpace() || *dispatch.getSpace() != ArrayRef(space)) // E2
     return fail("needs the space of its product, ") << toString(space);
   auto yielded = body.getTerminator()->getOperands();
-  if (llvm::is_contained(yielded.drop_back(), product.getResult())) // E4
-    return fail("yields its product before another result");
+  if (yielded.empty() ||
+      llvm::is_contained(yielded.drop_back(), product.getResult())) // E4
+    return fail("needs the results of its epilogue, then its product if "
+                "something else reads it");
   for (Operation &op : llvm::drop_begin(body.without_terminator())) // E6
     if (auto dispatchable = dyn_cast<DispatchableOpInterface>(op))
       for (unsigned i = 0; i < op.getNumResults(); ++i)

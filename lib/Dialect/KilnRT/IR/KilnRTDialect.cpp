@@ -56,9 +56,10 @@ LogicalResult GemmOp::verify() {
     return diagnostic;
   };
   Block &body = kernel.getBody().front();
-  auto product = body.getNumArguments() == 0
-                     ? RankedTensorType()
-                     : tensorTypeOf(body.getArgument(0));
+  auto product =
+      body.getNumArguments() == 0
+          ? RankedTensorType()
+          : dyn_cast<RankedTensorType>(body.getArgument(0).getType());
   int64_t shape[] = {static_cast<int64_t>(getM()),
                      static_cast<int64_t>(getN())};
   if (!product || product.getShape() != ArrayRef(shape) ||
