@@ -106,6 +106,7 @@ void kiln::buildDispatchPipeline(OpPassManager &passes,
                                  const DispatchOptions &options) {
   FormDispatchesOptions form;
   form.fuse = options.fuse;
+  form.epilogues = options.epilogues;
   passes.addPass(createFormDispatches(form));
   passes.addPass(createPlaceCopies());
   addLevelCheck(passes, "dispatched");

@@ -8,6 +8,7 @@
 #include "StageMenus.h"
 
 #include "StepCost.h"
+#include "kiln/Dialect/Kiln/Transforms/Fusion.h"
 
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
@@ -49,7 +50,6 @@ static bool isRowOp(Operation *op) {
 /// soon, so that one kernel makes and reads it.
 static bool isFused(Value result,
                     llvm::function_ref<int64_t(Operation *)> positionOf) {
-  constexpr int64_t kNearby = 12;
   Operation *op = result.getDefiningOp();
   return isRowOp(op) && !result.use_empty() &&
          llvm::all_of(result.getUsers(), [&](Operation *user) {

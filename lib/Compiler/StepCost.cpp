@@ -100,6 +100,25 @@ double kiln::dispatchSeconds(Operation *op, const Machine &machine) {
   return computeSeconds(op, machine).value_or(0);
 }
 
+/// An epilogue finds its tile of the product in the cache and writes a result
+/// over it: what else it touches goes to memory.
+static double epilogueSeconds(rt::GemmOp gemm, rt::KernelOp kernel,
+                              const Machine &machine) {
+  Block &body = kernel.getBody().front();
+  double operations = 0;
+  for (Operation &op : body.without_terminator())
+    if (auto dispatchable = dyn_cast<DispatchableOpInterface>(op))
+      operations += double(dispatchable.getFlops());
+  double product = bytesOf(body.getArgument(0).getType());
+  double bytes =
+      bytesTouched(body, kernel.getFamily(), kernel.getSpace()) - product;
+  auto results = gemm.getEpilogueSlots().drop_front(body.getNumArguments() - 1);
+  if (llvm::is_contained(results, gemm.getC()))
+    bytes -= product;
+  return std::max(machine.memorySeconds(bytes),
+                  operations / machine.vectorFlops);
+}
+
 double kiln::commandSeconds(Operation *command, const Machine &machine,
                             KernelSeconds &kernels) {
   if (auto launch = dyn_cast<rt::LaunchOp>(command)) {
@@ -119,9 +138,18 @@ double kiln::commandSeconds(Operation *command, const Machine &machine,
                                  LinkDirection::ToHost);
     return it->second;
   }
-  if (auto gemm = dyn_cast<rt::GemmOp>(command))
-    return machine.gemmSeconds(numberTypeOf(gemm.getElement()), gemm.getBatch(),
-                               gemm.getM(), gemm.getN(), gemm.getK());
+  if (auto gemm = dyn_cast<rt::GemmOp>(command)) {
+    double seconds =
+        machine.gemmSeconds(numberTypeOf(gemm.getElement()), gemm.getBatch(),
+                            gemm.getM(), gemm.getN(), gemm.getK());
+    if (gemm.getEpilogue())
+      seconds += epilogueSeconds(
+          gemm,
+          cast<rt::KernelOp>(SymbolTable::lookupNearestSymbolFrom(
+              gemm, gemm.getEpilogueAttr())),
+          machine);
+    return seconds;
+  }
   if (auto fill = dyn_cast<rt::FillOp>(command))
     return machine.kernelSeconds(double(fill.getBytes()));
   if (auto copy = dyn_cast<rt::CopyOp>(command))

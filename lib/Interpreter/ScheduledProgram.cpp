@@ -21,6 +21,22 @@ using namespace mlir;
 
 namespace kiln {
 
+bool SlotTensor::overlaps(const SlotTensor &other) const {
+  int64_t width = elementBytes(), otherWidth = other.elementBytes();
+  if (slot != other.slot || offset + extent() <= other.offset ||
+      other.offset + other.extent() <= offset)
+    return false;
+  // Columns of one matrix lie side by side.
+  int64_t row = rowStride * width;
+  if (row != other.rowStride * otherWidth || row == 0 ||
+      loopStride != other.loopStride)
+    return true;
+  int64_t from = offset % row, otherFrom = other.offset % row;
+  int64_t to = from + getColumnCount(type) * width,
+          otherTo = otherFrom + getColumnCount(other.type) * otherWidth;
+  return to > row || otherTo > row || (from < otherTo && otherFrom < to);
+}
+
 class ScheduledProgramBuilder {
 public:
   explicit ScheduledProgramBuilder(rt::ProgramOp op) { program.op = op; }
@@ -50,6 +66,7 @@ private:
   LogicalResult checkBounds(Operation *op, const SlotTensor &tensor);
   LogicalResult bindImmediates(rt::LaunchOp launch, rt::KernelOp kernel,
                                ScheduledCommand &command);
+  LogicalResult addEpilogue(rt::GemmOp gemm, ScheduledCommand &command);
   Block *matmulBody(rt::GemmOp gemm, ArrayRef<SlotTensor> operands,
                     RankedTensorType result);
 
@@ -131,6 +148,19 @@ LogicalResult ScheduledProgramBuilder::addLaunch(rt::LaunchOp launch) {
   return bindImmediates(launch, kernel, command);
 }
 
+/// How many immediates the ops of a row kernel take: their keys are places
+/// among them.
+static FailureOr<size_t> countKeys(rt::KernelOp kernel) {
+  size_t count = 0;
+  for (Operation &op : kernel.getBody().front())
+    if (auto key = op.getAttrOfType<IntegerAttr>("key")) {
+      if (key.getInt() < 0 || key.getInt() >= 64)
+        return op.emitOpError("has no place of an immediate as its key");
+      count = std::max<size_t>(count, key.getInt() + 1);
+    }
+  return count;
+}
+
 /// Gives the command the kernel's body, with immediates in place of RNG keys
 /// and attention's scale.
 LogicalResult ScheduledProgramBuilder::bindImmediates(
@@ -140,12 +170,12 @@ LogicalResult ScheduledProgramBuilder::bindImmediates(
   size_t expected = attention ? 2 : 0;
   if (kernel.getFamily() == Family::Scatter)
     expected = 1;
-  for (Operation &op : kernel.getBody().front())
-    if (auto key = op.getAttrOfType<IntegerAttr>("key"); key && !attention) {
-      if (key.getInt() < 0 || key.getInt() >= 64)
-        return op.emitOpError("has no place of an immediate as its key");
-      expected = std::max<size_t>(expected, key.getInt() + 1);
-    }
+  if (kernel.getFamily() == Family::Row) {
+    auto keys = countKeys(kernel);
+    if (failed(keys))
+      return failure();
+    expected = *keys;
+  }
   if (immediates.size() != expected)
     return launch.emitOpError("passes ")
            << immediates.size() << " immediates, expected " << expected;
@@ -170,7 +200,8 @@ LogicalResult ScheduledProgramBuilder::bindImmediates(
 }
 
 LogicalResult ScheduledProgramBuilder::addGemm(rt::GemmOp gemm) {
-  auto three = [](ArrayRef<int64_t> list) { return list.size() == 3; };
+  // Those of an epilogue's operands and results follow.
+  auto three = [](ArrayRef<int64_t> list) { return list.size() >= 3; };
   int64_t m = gemm.getM(), n = gemm.getN(), k = gemm.getK();
   int64_t batch = gemm.getBatch(), beta = gemm.getBeta();
   if (!three(gemm.getOffsets()) || !three(gemm.getStrides()) ||
@@ -205,6 +236,78 @@ LogicalResult ScheduledProgramBuilder::addGemm(rt::GemmOp gemm) {
   }
   command.body =
       matmulBody(gemm, command.operands, command.results.front().type);
+  return gemm.getEpilogue() ? addEpilogue(gemm, command) : success();
+}
+
+/// Appends the epilogue to the body of a product. The product stays a result,
+/// the last, unless the epilogue writes over it.
+LogicalResult ScheduledProgramBuilder::addEpilogue(rt::GemmOp gemm,
+                                                   ScheduledCommand &command) {
+  auto kernel = SymbolTable::lookupNearestSymbolFrom<rt::KernelOp>(
+      program.op, gemm.getEpilogueAttr());
+  Block &epilogue = kernel.getBody().front();
+  SmallVector<Value> values(epilogue.getArguments());
+  unsigned operands = values.size();
+  llvm::append_range(values, epilogue.getTerminator()->getOperands());
+  if (kernel.getRowStrides().size() != values.size() ||
+      kernel.getRowStrides().front() != gemm.getLead()[2])
+    return kernel.emitOpError("has other row strides than its product");
+  auto keys = countKeys(kernel);
+  if (failed(keys))
+    return failure();
+  ArrayRef<int64_t> immediates =
+      gemm.getImmediates().value_or(ArrayRef<int64_t>());
+  if (immediates.size() != *keys)
+    return gemm.emitOpError("passes ")
+           << immediates.size() << " immediates, expected " << *keys;
+
+  SlotTensor product = command.results.pop_back_val();
+  Block &body = *command.body;
+  IRMapping mapping;
+  mapping.map(epilogue.getArgument(0), body.getTerminator()->getOperand(0));
+  for (auto [i, slot] : llvm::enumerate(gemm.getEpilogueSlots())) {
+    bool isOperand = i + 1 < operands;
+    auto &list = isOperand ? command.operands : command.results;
+    list.push_back(
+        tensorAt(slot, gemm.getOffsets()[3 + i], gemm.getStrides()[3 + i],
+                 kernel.getRowStrides()[1 + i], tensorTypeOf(values[1 + i])));
+    if (failed(checkBounds(gemm, list.back())))
+      return failure();
+    if (isOperand)
+      mapping.map(values[1 + i],
+                  body.addArgument(values[1 + i].getType(), gemm.getLoc()));
+  }
+  // A tile of the product is complete before its epilogue begins, and other
+  // tiles are not.
+  ArrayRef<SlotTensor> read = command.operands;
+  for (const SlotTensor &operand : read.drop_front(2))
+    if (operand.overlaps(product))
+      return gemm.emitOpError(
+          "writes its product over what the epilogue reads");
+  for (const SlotTensor &operand : read.take_front(2))
+    for (const SlotTensor &result : command.results)
+      if (operand.overlaps(result))
+        return gemm.emitOpError(
+            "has an epilogue that writes over an operand of "
+            "the product");
+
+  Operation *yield = body.getTerminator();
+  OpBuilder builder(yield);
+  for (Operation &op : epilogue.without_terminator()) {
+    Operation *copy = builder.clone(op, mapping);
+    if (auto key = op.getAttrOfType<IntegerAttr>("key"))
+      copy->setAttr("key", builder.getI64IntegerAttr(immediates[key.getInt()]));
+  }
+  SmallVector<Value> yielded;
+  for (Value value : epilogue.getTerminator()->getOperands())
+    yielded.push_back(mapping.lookup(value));
+  if (llvm::none_of(command.results, [&](const SlotTensor &result) {
+        return result.overlaps(product);
+      })) {
+    yielded.push_back(mapping.lookup(epilogue.getArgument(0)));
+    command.results.push_back(product);
+  }
+  yield->setOperands(yielded);
   return success();
 }
 

@@ -114,6 +114,8 @@ static std::string kindOf(const ScheduledCommand &command) {
   auto ops = command.body->without_terminator();
   if (llvm::hasSingleElement(ops))
     return (*ops.begin()).getName().stripDialect().str();
+  if (command.kind == ScheduledCommand::Kind::Gemm)
+    return "matmul, epilogue";
   return "fused rows";
 }
 
@@ -125,6 +127,9 @@ static std::string nameOf(const ScheduledProgram &program,
                          .str();
   if (auto launch = dyn_cast<rt::LaunchOp>(command.op))
     name += (" @" + launch.getKernel()).str();
+  if (auto gemm = dyn_cast<rt::GemmOp>(command.op))
+    if (auto epilogue = gemm.getEpilogue())
+      name += (" @" + *epilogue).str();
   return name;
 }
 

@@ -74,6 +74,9 @@ void buildPlanPipeline(mlir::OpPassManager &passes, const PlanOptions &options);
 struct DispatchOptions : mlir::PassPipelineOptions<DispatchOptions> {
   Option<bool> fuse{*this, "fuse", llvm::cl::desc("fuse row ops"),
                     llvm::cl::init(true)};
+  Option<bool> epilogues{*this, "epilogues",
+                         llvm::cl::desc("run row ops on tiles of products"),
+                         llvm::cl::init(true)};
 };
 void buildDispatchPipeline(mlir::OpPassManager &passes,
                            const DispatchOptions &options);

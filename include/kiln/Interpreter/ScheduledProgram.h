@@ -34,6 +34,8 @@ struct SlotTensor {
   bool isDense() const {
     return rowStride == getColumnCount(type) || getRowCount(type) == 1;
   }
+  /// Whether the two have bytes of one slot in common, in the same iteration.
+  bool overlaps(const SlotTensor &other) const;
   /// Bytes of the slot from the first to behind the last element.
   int64_t extent() const {
     if (type.getNumElements() == 0)

@@ -147,11 +147,62 @@ void PlanBuilder::placeYields(AccumulateOp loop) {
   }
 }
 
+/// The place of a product with an epilogue, and of the result that is written
+/// over it. Nothing else that the command reads may lie there: it writes a tile
+/// of the product before it reads anything for the epilogue.
+Place PlanBuilder::placeProduct(DispatchOp dispatch) {
+  MatmulOp product = dispatch.getProduct();
+  auto rows = buildRowProgram(dispatch);
+  assert(succeeded(rows) && "the verifier checked it");
+  auto results =
+      dispatch->getResults().drop_back(dispatch.keepsProduct() ? 1 : 0);
+  auto isRead = [&](const Place &place) {
+    return llvm::any_of(dispatch.getInputs(), [&](Value input) {
+      return places.lookup(input).buffer == place.buffer;
+    });
+  };
+  // Rows of the product need not be rows of the result's type.
+  auto asProduct = [&](Place place, Type type) {
+    auto tensor = cast<RankedTensorType>(type);
+    if (place.rowStride == getColumnCount(tensor) || getRowCount(tensor) == 1)
+      place.rowStride = product.getN();
+    return place;
+  };
+  auto newPlace = [&](StringRef why) {
+    return densePlace(newBuffer(describeOp(dispatch), "activation",
+                                bytesOf(product.getType()), why.str()),
+                      product.getType());
+  };
+  if (dispatch.keepsProduct()) {
+    Value kept = dispatch->getResults().back();
+    if (!places.contains(kept))
+      setPlace(kept, newPlace("result"));
+    return places.lookup(kept);
+  }
+  for (OpResult result : results)
+    if (row::mayShareSlot(*rows, 0, result.getResultNumber()))
+      if (auto it = places.find(result);
+          it != places.end() && !isRead(it->second))
+        return asProduct(it->second, result.getType());
+  for (OpResult result : results)
+    if (row::mayShareSlot(*rows, 0, result.getResultNumber()) &&
+        !places.contains(result)) {
+      Place place = newPlace("product, then result of its epilogue");
+      Place dense = place;
+      dense.rowStride =
+          getColumnCount(cast<RankedTensorType>(result.getType()));
+      setPlace(result, dense);
+      return place;
+    }
+  return newPlace("product of which only the epilogue's results are kept");
+}
+
 /// Chooses a place for every result that has none yet.
 void PlanBuilder::placeResults(Operation *op) {
   auto dispatch = dyn_cast<DispatchOp>(op);
   FailureOr<row::RowProgram> rows = failure();
-  if (dispatch && dispatch.getFamily() == Family::Row)
+  bool isProduct = dispatch && dispatch.getFamily() == Family::Gemm;
+  if (isProduct || (dispatch && dispatch.getFamily() == Family::Row))
     rows = buildRowProgram(dispatch);
   llvm::SmallDenseSet<int32_t> taken;
   for (OpResult result : op->getResults()) {
@@ -191,10 +242,13 @@ void PlanBuilder::placeResults(Operation *op) {
     }
     if (places.contains(result))
       continue;
-    // A row dispatch may write over an operand that dies here.
+    // A row dispatch may write over an operand that dies here; an epilogue over
+    // any but the product's, which other tiles still read.
     std::optional<Place> shared;
     if (succeeded(rows))
       for (auto [i, input] : llvm::enumerate(dispatch.getInputs())) {
+        if (isProduct && i < 2)
+          continue;
         Place place = places.lookup(input);
         const Buffer &buffer = plan.buffers[place.buffer];
         if (shared || buffer.state || buffer.slotClass == "input" ||
@@ -202,7 +256,8 @@ void PlanBuilder::placeResults(Operation *op) {
             buffer.lastUse > order.lookup(op) ||
             !coversBuffer(place, input.getType()) ||
             bytesOf(input.getType()) != bytesOf(result.getType()) ||
-            !row::mayShareSlot(*rows, i, result.getResultNumber()))
+            !row::mayShareSlot(*rows, isProduct ? i - 1 : i,
+                               result.getResultNumber()))
           continue;
         // The same buffer must not be read under another operand too.
         if (llvm::count_if(dispatch.getInputs(), [&](Value other) {

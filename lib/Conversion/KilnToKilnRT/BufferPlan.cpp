@@ -179,6 +179,11 @@ LogicalResult PlanBuilder::visitWork(Operation *op) {
       return op->emitOpError("reads a value that has no place in memory");
   if (failed(checkResidency(op)))
     return failure();
+  auto dispatch = dyn_cast<DispatchOp>(op);
+  bool hasEpilogue = dispatch && dispatch.getFamily() == Family::Gemm;
+  Place product;
+  if (hasEpilogue)
+    product = placeProduct(dispatch);
   placeResults(op);
   classifyGradients(op);
   Command command;
@@ -199,8 +204,14 @@ LogicalResult PlanBuilder::visitWork(Operation *op) {
     command.places = {places.lookup(matmul.getA()),
                       places.lookup(matmul.getB()),
                       places.lookup(matmul.getResult())};
+  } else if (hasEpilogue) {
+    command.kind = Command::Kind::Gemm;
+    for (Value operand : op->getOperands())
+      command.places.push_back(places.lookup(operand));
+    command.places.insert(command.places.begin() + 2, product);
+    for (Value result : op->getResults().drop_back(dispatch.keepsProduct()))
+      command.places.push_back(places.lookup(result));
   } else {
-    auto dispatch = cast<DispatchOp>(op);
     command.kind = Command::Kind::Launch;
     if (dispatch.getFamily() == Family::Scatter)
       command.beta = betaFor(getTiedOperand(dispatch->getResult(0)));

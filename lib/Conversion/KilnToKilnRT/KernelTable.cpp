@@ -30,14 +30,36 @@ static void removeLaunchFacts(rt::KernelOp kernel) {
   }
 }
 
+/// Makes the epilogue of a product the body of a kernel.
+static void copyEpilogue(DispatchOp dispatch, Region &region) {
+  Block &from = dispatch.getBody().front(), &to = region.emplaceBlock();
+  MatmulOp product = dispatch.getProduct();
+  IRMapping mapping;
+  mapping.map(product.getResult(),
+              to.addArgument(product.getType(), dispatch.getLoc()));
+  for (BlockArgument argument : from.getArguments().drop_front(2))
+    mapping.map(argument,
+                to.addArgument(argument.getType(), argument.getLoc()));
+  auto builder = OpBuilder::atBlockEnd(&to);
+  for (Operation &op : llvm::drop_begin(from))
+    builder.clone(op, mapping);
+  if (dispatch.keepsProduct())
+    to.getTerminator()->eraseOperand(to.getTerminator()->getNumOperands() - 1);
+}
+
 rt::KernelOp KernelTable::get(DispatchOp dispatch,
                               ArrayRef<int64_t> rowStrides) {
+  bool isEpilogue = dispatch.getFamily() == Family::Gemm;
   OpBuilder builder(module.getContext());
   OwningOpRef<rt::KernelOp> kernel = rt::KernelOp::create(
-      builder, dispatch.getLoc(), "k", dispatch.getFamily(),
-      dispatch.getSpaceAttr(), builder.getDenseI64ArrayAttr(rowStrides));
+      builder, dispatch.getLoc(), "k",
+      isEpilogue ? Family::Row : dispatch.getFamily(), dispatch.getSpaceAttr(),
+      builder.getDenseI64ArrayAttr(rowStrides), isEpilogue);
   IRMapping mapping;
-  dispatch.getBody().cloneInto(&kernel->getBody(), mapping);
+  if (isEpilogue)
+    copyEpilogue(dispatch, kernel->getBody());
+  else
+    dispatch.getBody().cloneInto(&kernel->getBody(), mapping);
   removeLaunchFacts(*kernel);
 
   std::string key;
@@ -45,16 +67,25 @@ rt::KernelOp KernelTable::get(DispatchOp dispatch,
   kernel->print(stream, OpPrintingFlags().printGenericOpForm().useLocalScope());
   rt::KernelOp &known = kernels[key];
   if (!known) {
-    kernel->setSymName("k" + std::to_string(kernels.size() - 1) + "_" +
-                       stringifyFamily(dispatch.getFamily()).str());
+    kernel->setSymName(
+        "k" + std::to_string(kernels.size() - 1) + "_" +
+        (isEpilogue ? "epilogue" : stringifyFamily(dispatch.getFamily()))
+            .str());
     known = kernel.release();
-    module.push_back(known);
+    // Kernels stand in front of the programs, those of products too, which are
+    // made while the programs are written.
+    auto arenas = module.getOps<rt::ArenaOp>();
+    if (arenas.empty())
+      module.push_back(known);
+    else
+      module.insert(*arenas.begin(), known);
   }
   return known;
 }
 
 SmallVector<int64_t> KernelTable::immediatesOf(DispatchOp dispatch) {
-  if (dispatch.getFamily() == Family::Row) {
+  if (dispatch.getFamily() == Family::Row ||
+      dispatch.getFamily() == Family::Gemm) {
     auto rows = buildRowProgram(dispatch);
     return succeeded(rows) ? llvm::to_vector_of<int64_t>(rows->immediates)
                            : SmallVector<int64_t>();

@@ -16,7 +16,8 @@ namespace kiln {
 
 /// Gives equal dispatches one kernel. Two dispatches are equal when their
 /// bodies print alike without locations, RNG keys and attention scales, and
-/// their operands have the same row strides.
+/// their operands have the same row strides. The kernel of a product is its
+/// epilogue, with the product as first operand.
 class KernelTable {
 public:
   explicit KernelTable(mlir::ModuleOp module) : module(module) {}

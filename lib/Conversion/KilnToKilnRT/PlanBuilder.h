@@ -48,6 +48,7 @@ private:
   llvm::LogicalResult checkResidency(mlir::Operation *op);
   bool isReadAfter(mlir::StringAttr state, mlir::Operation *op);
   void placeResults(mlir::Operation *op);
+  Place placeProduct(DispatchOp dispatch);
   void classifyGradients(mlir::Operation *op);
   void emitCopy(Place from, Place to, int64_t bytes);
   void keepReturnedStates();

@@ -125,13 +125,21 @@ void Scheduler::emitLaunch(const Command &command) {
 }
 
 void Scheduler::emitGemm(const Command &command) {
-  auto matmul = cast<MatmulOp>(command.op);
+  auto dispatch = dyn_cast<DispatchOp>(command.op);
+  auto matmul = dispatch ? dispatch.getProduct() : cast<MatmulOp>(command.op);
   auto element = tensorTypeOf(matmul.getResult()).getElementType();
-  SmallVector<int64_t> offsets, strides, lead, batchStrides;
-  Value values[] = {matmul.getA(), matmul.getB(), matmul.getResult()};
-  for (auto [place, value] : llvm::zip(command.places, values)) {
+  SmallVector<int64_t> offsets, strides, rowStrides, lead, batchStrides;
+  SmallVector<Value> epilogueSlots;
+  for (auto [i, place] : llvm::enumerate(command.places)) {
     offsets.push_back(place.offset);
     strides.push_back(place.loopStride);
+    if (i >= 2)
+      rowStrides.push_back(place.rowStride);
+    if (i >= 3)
+      epilogueSlots.push_back(slotOf(place));
+  }
+  Value values[] = {matmul.getA(), matmul.getB(), matmul.getResult()};
+  for (auto [place, value] : llvm::zip(command.places, values)) {
     lead.push_back(place.rowStride);
     auto type = tensorTypeOf(value);
     batchStrides.push_back(type.getRank() > 2
@@ -139,12 +147,17 @@ void Scheduler::emitGemm(const Command &command) {
                                      place.rowStride
                                : 0);
   }
-  rt::GemmOp::create(builder, matmul.getLoc(), slotOf(command.places[0]),
-                     slotOf(command.places[1]), slotOf(command.places[2]),
-                     offsets, strides, matmul.getM(), matmul.getN(),
-                     matmul.getK(), matmul.getBatch(), lead, batchStrides,
-                     matmul.getTransA(), matmul.getTransB(), command.beta,
-                     *matmul.getGrid(), element);
+  auto gemm = rt::GemmOp::create(
+      builder, command.op->getLoc(), slotOf(command.places[0]),
+      slotOf(command.places[1]), slotOf(command.places[2]), epilogueSlots,
+      offsets, strides, matmul.getM(), matmul.getN(), matmul.getK(),
+      matmul.getBatch(), lead, batchStrides, matmul.getTransA(),
+      matmul.getTransB(), command.beta, *matmul.getGrid(), element,
+      FlatSymbolRefAttr(), DenseI64ArrayAttr());
+  if (!dispatch)
+    return;
+  gemm.setEpilogue(kernels.get(dispatch, rowStrides).getSymName());
+  gemm.setImmediates(KernelTable::immediatesOf(dispatch));
 }
 
 void Scheduler::emitCommands(ProgramPlan &plan) {

@@ -185,7 +185,8 @@ FailureOr<KernelLaunch> cpu::emitKernel(ModuleOp module, rt::KernelOp kernel) {
                << " apart, as rows of " << rows->cols;
       layouts.push_back({dense ? rows->cols : stride});
     }
-    return emitRowKernel(module, kernel.getSymName(), *rows, layouts);
+    auto emit = kernel.getEpilogue() ? emitRowEpilogue : emitRowKernel;
+    return emit(module, kernel.getSymName(), *rows, layouts);
   }
   case Family::Attention:
     return emitAttentionKernel(module, single);

@@ -57,6 +57,7 @@ private:
   Object writeLaunch(rt::LaunchOp launch);
   Object writeGemm(rt::GemmOp gemm);
   template <typename Op> Object writeCopy(Op copy, StringRef what);
+  Object writeEpilogue(rt::GemmOp gemm);
 
   ModuleOp module;
   const KernelIndex &kernels;
@@ -134,6 +135,26 @@ Object ProgramWriter::writeLaunch(rt::LaunchOp launch) {
   return command;
 }
 
+Object ProgramWriter::writeEpilogue(rt::GemmOp gemm) {
+  auto kernel = module.lookupSymbol<rt::KernelOp>(*gemm.getEpilogue());
+  int64_t operands = kernel.getBody().front().getNumArguments();
+  Array args, writes, immediates;
+  args.push_back(ref(gemm.getC(), gemm.getOffsets()[2], gemm.getStrides()[2]));
+  for (auto [i, slot] : llvm::enumerate(gemm.getEpilogueSlots())) {
+    if (auto position = static_cast<int64_t>(args.size()); position >= operands)
+      writes.push_back(position);
+    args.push_back(
+        ref(slot, gemm.getOffsets()[3 + i], gemm.getStrides()[3 + i]));
+  }
+  for (int64_t immediate : *gemm.getImmediates())
+    immediates.push_back(Array{immediate, 0});
+  return Object{{"kernel", kernels.at(*gemm.getEpilogue()).index},
+                {"args", std::move(args)},
+                {"writes", std::move(writes)},
+                {"imm", std::move(immediates)},
+                {"scratch", nullptr}};
+}
+
 Object ProgramWriter::writeGemm(rt::GemmOp gemm) {
   auto matrix = [&](mlir::Value slot, unsigned i) {
     return Object{
@@ -147,6 +168,9 @@ Object ProgramWriter::writeGemm(rt::GemmOp gemm) {
   b["trans"] = gemm.getTransB();
   int64_t m = gemm.getM(), n = gemm.getN(), k = gemm.getK(),
           batch = gemm.getBatch();
+  JsonValue epilogue = nullptr;
+  if (gemm.getEpilogue())
+    epilogue = writeEpilogue(gemm);
   return Object{{"op", "gemm"},
                 {"name", rt::nameOf(gemm)},
                 {"dtype", typeName(gemm.getElement())},
@@ -162,7 +186,7 @@ Object ProgramWriter::writeGemm(rt::GemmOp gemm) {
                              : JsonValue(static_cast<int64_t>(gemm.getBeta()))},
                 {"grid", Array{gemm.getGrid()[0], gemm.getGrid()[1]}},
                 {"flops", 2 * m * n * k * batch},
-                {"epilogue", nullptr}};
+                {"epilogue", std::move(epilogue)}};
 }
 
 template <typename Op>

@@ -60,3 +60,112 @@ module attributes {kiln.model = {files = ["../config.json"]}} {}
 
 // expected-error @below {{kiln.model has an unknown entry 'heads', expected type, name, vocab_size, batch, sequence_length, has_weights or files}}
 module attributes {kiln.model = {heads = 4}} {}
+
+// -----
+
+// A product and its epilogue: E1.
+kiln.program @f(%x: tensor<4x4xf32>) attributes {kind = #kiln.program_kind<evaluate>} {
+  // expected-error @below {{of family gemm needs a body that begins with a product of rank 2 of its first two arguments}}
+  %y = kiln.dispatch gemm(%x, %x) space [4, 4] : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32> {
+  ^bb0(%a: tensor<4x4xf32>, %b: tensor<4x4xf32>):
+    %p = kiln.add %a, %b : tensor<4x4xf32>
+    kiln.yield %p : tensor<4x4xf32>
+  }
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%x: tensor<4x4xf32>) attributes {kind = #kiln.program_kind<evaluate>} {
+  // expected-error @below {{of family gemm needs a body that begins with a product of rank 2 of its first two arguments}}
+  %y = kiln.dispatch gemm(%x, %x) space [4, 4] : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32> {
+  ^bb0(%a: tensor<4x4xf32>, %b: tensor<4x4xf32>):
+    %p = kiln.matmul %a, %b : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+    %q = kiln.add %p, %a : tensor<4x4xf32>
+    kiln.yield %q : tensor<4x4xf32>
+  }
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%x: tensor<4x4xf32>) attributes {kind = #kiln.program_kind<evaluate>} {
+  // expected-error @below {{of family gemm needs a body that begins with a product of rank 2 of its first two arguments}}
+  %y = kiln.dispatch gemm(%x, %x, %x) space [4, 4] : (tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32> {
+  ^bb0(%a: tensor<4x4xf32>, %b: tensor<4x4xf32>, %c: tensor<4x4xf32>):
+    %p = kiln.matmul %a, %b accumulate %c : (tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+    %q = kiln.relu %p : tensor<4x4xf32>
+    kiln.yield %q : tensor<4x4xf32>
+  }
+  kiln.return
+}
+
+// -----
+
+// E2.
+kiln.program @f(%x: tensor<4x4xf32>) attributes {kind = #kiln.program_kind<evaluate>} {
+  // expected-error @below {{of family gemm needs the space of its product, [4, 4]}}
+  %y = kiln.dispatch gemm(%x, %x) space [2, 8] : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32> {
+  ^bb0(%a: tensor<4x4xf32>, %b: tensor<4x4xf32>):
+    %p = kiln.matmul %a, %b : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+    %q = kiln.relu %p : tensor<4x4xf32>
+    kiln.yield %q : tensor<4x4xf32>
+  }
+  kiln.return
+}
+
+// -----
+
+// E3.
+kiln.program @f(%x: tensor<4x4xf32>) attributes {kind = #kiln.program_kind<evaluate>} {
+  // expected-error @below {{of family gemm has an epilogue that does not work on one tile of the product at a time}}
+  %y = kiln.dispatch gemm(%x, %x) space [4, 4] : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32> {
+  ^bb0(%a: tensor<4x4xf32>, %b: tensor<4x4xf32>):
+    %p = kiln.matmul %a, %b : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+    %q = kiln.softmax %p : (tensor<4x4xf32>) -> tensor<4x4xf32>
+    kiln.yield %q : tensor<4x4xf32>
+  }
+  kiln.return
+}
+
+// -----
+
+// E4.
+kiln.program @f(%x: tensor<4x4xf32>) attributes {kind = #kiln.program_kind<evaluate>} {
+  // expected-error @below {{of family gemm needs the results of its epilogue, then its product if something else reads it}}
+  %y:2 = kiln.dispatch gemm(%x, %x) space [4, 4] : (tensor<4x4xf32>, tensor<4x4xf32>) -> (tensor<4x4xf32>, tensor<4x4xf32>) {
+  ^bb0(%a: tensor<4x4xf32>, %b: tensor<4x4xf32>):
+    %p = kiln.matmul %a, %b : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+    %q = kiln.relu %p : tensor<4x4xf32>
+    kiln.yield %p, %q : tensor<4x4xf32>, tensor<4x4xf32>
+  }
+  kiln.return
+}
+
+// -----
+
+// E5: no result has the size of the product.
+kiln.program @f(%x: tensor<4x4xf32>) attributes {kind = #kiln.program_kind<evaluate>} {
+  // expected-error @below {{of family gemm has an epilogue that does not work on one tile of the product at a time}}
+  %y = kiln.dispatch gemm(%x, %x) space [4, 4] : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf64> {
+  ^bb0(%a: tensor<4x4xf32>, %b: tensor<4x4xf32>):
+    %p = kiln.matmul %a, %b : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+    %q = kiln.cast %p : tensor<4x4xf32> to tensor<4x4xf64>
+    kiln.yield %q : tensor<4x4xf64>
+  }
+  kiln.return
+}
+
+// -----
+
+// E6.
+kiln.program @f(%x: tensor<4x4xf32>, %s: tensor<f64>) attributes {kind = #kiln.program_kind<evaluate>} {
+  // expected-error @below {{of family gemm has an epilogue that updates an operand in place}}
+  %y = kiln.dispatch gemm(%x, %x, %x, %s) space [4, 4] : (tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>, tensor<f64>) -> tensor<4x4xf32> {
+  ^bb0(%a: tensor<4x4xf32>, %b: tensor<4x4xf32>, %c: tensor<4x4xf32>, %d: tensor<f64>):
+    %p = kiln.matmul %a, %b : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+    %q = kiln.sgd %c, %p, %d, %d {weight_decay = 0.0} : (tensor<4x4xf32>, tensor<4x4xf32>, tensor<f64>, tensor<f64>) -> tensor<4x4xf32>
+    kiln.yield %q : tensor<4x4xf32>
+  }
+  kiln.return
+}

@@ -16,6 +16,7 @@
 //            the operand dies
 //   copy     between device and host: source and copy live from its beginning
 //            to its wait; the copy of a state's new value is the state's buffer
+//   product  with an epilogue: lies where one of the epilogue's results will
 //
 //===----------------------------------------------------------------------===//
 
@@ -63,9 +64,12 @@ struct Command {
     LoopEnd
   };
   Kind kind;
-  /// Launch: dispatch; Gemm: matmul; CopyStart, CopyWait: the copy's beginning.
+  /// Launch: dispatch; Gemm: matmul, or dispatch of family gemm; CopyStart,
+  /// CopyWait: the copy's beginning.
   mlir::Operation *op = nullptr;
-  llvm::SmallVector<Place, 6> places; ///< operands, results; copies: from, to
+  /// Operands, results; copies: from, to; Gemm: a, b, c, the epilogue's operands
+  /// but the product, its results.
+  llvm::SmallVector<Place, 6> places;
   int32_t scratch = -1;               ///< buffer
   int64_t bytes = 0;                  ///< Fill, Copy, CopyStart
   int64_t count = 0;                  ///< LoopBegin

@@ -10,20 +10,38 @@
 using namespace mlir;
 using namespace kiln;
 
-FailureOr<row::RowProgram> kiln::buildRowProgram(Block &body, int64_t rows,
-                                                 int64_t cols) {
+/// The program of the ops from `first` on, up to the body's terminator.
+static FailureOr<row::RowProgram> buildRows(Block &body, Block::iterator first,
+                                            ArrayRef<Value> operands,
+                                            ArrayRef<Value> results,
+                                            int64_t rows, int64_t cols) {
   RowBuilder builder(rows, cols);
-  for (Operation &op : body.without_terminator()) {
+  for (Operation &op : llvm::make_range(first, std::prev(body.end()))) {
     auto rowOp = dyn_cast<RowOpInterface>(op);
     if (!rowOp || failed(rowOp.buildRows(builder)))
       return failure();
   }
-  SmallVector<Value> operands(body.getArguments());
-  SmallVector<Value> results(body.getTerminator()->getOperands());
   return builder.finish(operands, results);
 }
 
+FailureOr<row::RowProgram> kiln::buildRowProgram(Block &body, int64_t rows,
+                                                 int64_t cols) {
+  SmallVector<Value> operands(body.getArguments());
+  SmallVector<Value> results(body.getTerminator()->getOperands());
+  return buildRows(body, body.begin(), operands, results, rows, cols);
+}
+
 FailureOr<row::RowProgram> kiln::buildRowProgram(DispatchOp dispatch) {
-  return buildRowProgram(dispatch.getBody().front(), (*dispatch.getSpace())[0],
-                         (*dispatch.getSpace())[1]);
+  Block &body = dispatch.getBody().front();
+  int64_t rows = (*dispatch.getSpace())[0], cols = (*dispatch.getSpace())[1];
+  MatmulOp product = dispatch.getProduct();
+  if (!product)
+    return buildRowProgram(body, rows, cols);
+  SmallVector<Value> operands = {product.getResult()};
+  llvm::append_range(operands, body.getArguments().drop_front(2));
+  SmallVector<Value> results(body.getTerminator()->getOperands());
+  if (dispatch.keepsProduct())
+    results.pop_back();
+  return buildRows(body, std::next(body.begin()), operands, results, rows,
+                   cols);
 }

@@ -157,6 +157,16 @@ int64_t kiln::getColumnCount(RankedTensorType type) {
   return type.getRank() == 0 ? 1 : type.getShape().back();
 }
 
+IRMapping kiln::openIsolatedBody(OpBuilder &builder, Operation *op,
+                                 ValueRange values) {
+  Block *body = builder.createBlock(
+      &op->getRegion(0), {}, op->getOperandTypes(),
+      SmallVector<Location>(op->getNumOperands(), op->getLoc()));
+  IRMapping mapping;
+  mapping.map(values, body->getArguments());
+  return mapping;
+}
+
 StringRef kiln::getLocationName(Location loc) {
   if (auto name = dyn_cast<NameLoc>(loc))
     return name.getName().getValue();

@@ -228,6 +228,54 @@ static LogicalResult checkSingleOp(DispatchOp dispatch) {
   return success();
 }
 
+/// A product and its epilogue.
+static LogicalResult checkProduct(DispatchOp dispatch) {
+  Block &body = dispatch.getBody().front();
+  auto fail = [&](const Twine &what) {
+    return dispatch.emitOpError("of family gemm ") << what;
+  };
+  auto isOperand = [&](Value value, unsigned i) {
+    return i < body.getNumArguments() && value == body.getArgument(i) &&
+           value.hasOneUse();
+  };
+  auto product = dyn_cast<MatmulOp>(body.front());
+  if (!product || !isOperand(product.getA(), 0) ||
+      !isOperand(product.getB(), 1) || product.getAccumulate() ||
+      product.getType().getRank() != 2) // E1
+    return fail("needs a body that begins with a product of rank 2 of its "
+                "first two arguments");
+  int64_t space[] = {product.getM(), product.getN()};
+  if (!dispatch.getSpace() || *dispatch.getSpace() != ArrayRef(space)) // E2
+    return fail("needs the space of its product, ") << toString(space);
+  auto yielded = body.getTerminator()->getOperands();
+  if (yielded.empty() ||
+      llvm::is_contained(yielded.drop_back(), product.getResult())) // E4
+    return fail("needs the results of its epilogue, then its product if "
+                "something else reads it");
+  for (Operation &op : llvm::drop_begin(body.without_terminator())) // E6
+    if (auto dispatchable = dyn_cast<DispatchableOpInterface>(op))
+      for (unsigned i = 0; i < op.getNumResults(); ++i)
+        if (dispatchable.getTiedOperand(i) >= 0)
+          return fail("has an epilogue that updates an operand in place");
+  auto rows = buildRowProgram(dispatch);
+  if (failed(rows) ||
+      !row::isEpilogue(*rows, 0, dispatch.keepsProduct())) // E3, E5
+    return fail("has an epilogue that does not work on one tile of the "
+                "product at a time");
+  return success();
+}
+
+MatmulOp DispatchOp::getProduct() {
+  return getFamily() == Family::Gemm ? cast<MatmulOp>(getBody().front().front())
+                                     : MatmulOp();
+}
+
+bool DispatchOp::keepsProduct() {
+  MatmulOp product = getProduct();
+  auto yielded = getBody().front().getTerminator()->getOperands();
+  return product && !yielded.empty() && yielded.back() == product.getResult();
+}
+
 Value kiln::getTiedOperand(OpResult result) {
   if (auto matmul = dyn_cast<MatmulOp>(result.getOwner()))
     return matmul.getAccumulate();
@@ -249,6 +297,8 @@ Value kiln::getTiedOperand(OpResult result) {
 LogicalResult DispatchOp::verifyRegions() {
   if (failed(checkIsolatedRegion(*this)))
     return failure();
+  if (getFamily() == Family::Gemm)
+    return checkProduct(*this);
   if (getFamily() != Family::Row)
     return checkSingleOp(*this);
   auto space = getSpace();

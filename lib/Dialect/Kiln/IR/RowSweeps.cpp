@@ -134,6 +134,31 @@ SweepPlan planSweeps(const RowProgram &program) {
   return plan;
 }
 
+bool isEpilogue(const RowProgram &program, int32_t product, bool keepsProduct) {
+  bool isRead = false;
+  for (const Node &node : program.nodes) {
+    if (isReduction(node))
+      return false;
+    if (node.kind != Kind::Load)
+      continue;
+    if (node.access == Access::Gathered || node.access == Access::RowElement ||
+        node.access == Access::SumOfSlices)
+      return false;
+    if (node.operand != product)
+      continue;
+    if (node.access != Access::Identity)
+      return false;
+    isRead = true;
+  }
+  bool takesSlot = keepsProduct;
+  for (const Store &store : program.stores) {
+    if (store.kind != StoreKind::Full)
+      return false;
+    takesSlot |= mayShareSlot(program, product, store.result);
+  }
+  return isRead && takesSlot;
+}
+
 bool mayShareSlot(const RowProgram &program, int32_t operand, int32_t result) {
   SweepPlan plan = planSweeps(program);
   auto store = find_if(program.stores, [&](const Store &candidate) {

@@ -58,10 +58,9 @@ static Value copyOf(OpBuilder &builder, Value value) {
       DispatchOp::create(builder, loc, TypeRange{type}, Family::Permute,
                          ValueRange{value}, DenseI64ArrayAttr());
   OpBuilder::InsertionGuard guard(builder);
-  Block *body =
-      builder.createBlock(&dispatch.getBody(), {}, TypeRange{type}, {loc});
+  IRMapping mapping = openIsolatedBody(builder, dispatch, value);
   Value copy =
-      TransposeOp::create(builder, loc, type, body->getArgument(0), identity);
+      TransposeOp::create(builder, loc, type, mapping.lookup(value), identity);
   YieldOp::create(builder, loc, copy);
   return dispatch->getResult(0);
 }
@@ -91,6 +90,7 @@ static bool canWriteInto(Value value, bool apart) {
     return true;
   auto type = tensorTypeOf(value);
   switch (dispatch.getFamily()) {
+  case Family::Gemm:
   case Family::Row: {
     auto space = *dispatch.getSpace();
     return type.getNumElements() == space[0] * space[1] &&
@@ -168,14 +168,19 @@ static bool readsStrided(OpOperand &use) {
   auto dispatch = dyn_cast<DispatchOp>(user);
   if (!dispatch)
     return false;
+  auto operand = static_cast<int32_t>(use.getOperandNumber());
   switch (dispatch.getFamily()) {
+  case Family::Gemm:
+    if (operand < 2) // of the product
+      return true;
+    --operand; // the epilogue's first one is the product
+    [[fallthrough]];
   case Family::Row: {
     auto rows = buildRowProgram(dispatch);
     if (failed(rows) || getColumnCount(tensorTypeOf(use.get())) != rows->cols)
       return false;
     return llvm::all_of(rows->nodes, [&](const row::Node &node) {
-      return node.operand != static_cast<int32_t>(use.getOperandNumber()) ||
-             node.kind != row::Kind::Load ||
+      return node.operand != operand || node.kind != row::Kind::Load ||
              node.access == row::Access::Identity;
     });
   }

@@ -17,8 +17,9 @@
 #include "kiln/Dialect/Kiln/Transforms/Passes.h"
 
 #include "DenseCopies.h"
+#include "Epilogues.h"
+#include "kiln/Dialect/Kiln/Transforms/Fusion.h"
 
-#include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/SetVector.h"
 
 namespace kiln {
@@ -31,10 +32,6 @@ using namespace kiln;
 
 /// Ops in one kernel: beyond this, registers spill and nothing is gained.
 static constexpr size_t kMostOpsPerGroup = 24;
-/// An op joins a group that merely reads the same tensor only if it is this
-/// close, and none moves further up than this: results computed far from where
-/// they are used lengthen lifetimes.
-static constexpr int64_t kNearby = 16;
 
 namespace {
 
@@ -286,11 +283,7 @@ void DispatchFormer::emit(Group &group) {
       inputs.getArrayRef(),
       builder.getDenseI64ArrayAttr({group.space.rows, group.space.cols}));
   dispatch.setHost(group.members.front()->hasAttr("host"));
-  Block *body = builder.createBlock(&dispatch.getBody(), {},
-                                    ValueRange(inputs.getArrayRef()).getTypes(),
-                                    SmallVector<Location>(inputs.size(), loc));
-  IRMapping mapping;
-  mapping.map(inputs.getArrayRef(), body->getArguments());
+  IRMapping mapping = openIsolatedBody(builder, dispatch, inputs.getArrayRef());
   for (Operation *op : group.members) {
     for (Value operand : op->getOperands())
       if (auto constant = operand.getDefiningOp<ConstantOp>())
@@ -313,11 +306,7 @@ void DispatchFormer::wrap(Operation *op, Family family) {
   llvm::SetVector<Value> inputs(op->operand_begin(), op->operand_end());
   auto dispatch = DispatchOp::create(builder, loc, op->getResultTypes(), family,
                                      inputs.getArrayRef(), DenseI64ArrayAttr());
-  Block *body = builder.createBlock(&dispatch.getBody(), {},
-                                    ValueRange(inputs.getArrayRef()).getTypes(),
-                                    SmallVector<Location>(inputs.size(), loc));
-  IRMapping mapping;
-  mapping.map(inputs.getArrayRef(), body->getArguments());
+  IRMapping mapping = openIsolatedBody(builder, dispatch, inputs.getArrayRef());
   Operation *copy = builder.clone(*op, mapping);
   YieldOp::create(builder, loc, copy->getResults());
   op->replaceAllUsesWith(dispatch.getResults());
@@ -414,6 +403,8 @@ struct FormDispatchesPass : kiln::impl::FormDispatchesBase<FormDispatchesPass> {
           phases.empty() ? nullptr : (*phases.begin()).getOperation();
       if (failed(DispatchFormer(*block, phase, fuse).run()))
         return signalPassFailure();
+      if (fuse && epilogues)
+        formEpilogues(*block, phase);
       if (phase)
         phase->erase();
       insertDenseCopies(*block);

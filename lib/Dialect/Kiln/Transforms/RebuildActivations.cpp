@@ -20,8 +20,6 @@
 
 #include "kiln/Dialect/Kiln/Transforms/Passes.h"
 
-#include "mlir/IR/IRMapping.h"
-
 namespace kiln {
 #define GEN_PASS_DEF_REBUILDACTIVATIONS
 #include "kiln/Dialect/Kiln/Transforms/Passes.h.inc"
@@ -109,10 +107,10 @@ void Rebuilder::rebuild(const Recipe &recipe) {
   Location loc = recipe.residual.getLoc();
   auto recompute = RecomputeOp::create(builder, loc, recipe.residual.getType(),
                                        recipe.inputs);
-  Block *body = builder.createBlock(
-      &recompute.getBody(), {}, ValueRange(recipe.inputs).getTypes(),
-      SmallVector<Location>(recipe.inputs.size(), loc));
-  YieldOp::create(builder, loc, recipe.build(builder, body->getArguments()));
+  openIsolatedBody(builder, recompute, recipe.inputs);
+  YieldOp::create(
+      builder, loc,
+      recipe.build(builder, recompute.getBody().front().getArguments()));
   Value residual = recipe.residual;
   residual.replaceUsesWithIf(recompute->getResult(0), [&](OpOperand &use) {
     return llvm::is_contained(users, use.getOwner());

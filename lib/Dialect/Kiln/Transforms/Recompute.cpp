@@ -18,7 +18,6 @@
 
 #include "kiln/Dialect/Kiln/Transforms/Passes.h"
 
-#include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/SetVector.h"
 
 #include <cmath>
@@ -220,11 +219,8 @@ void Replayer::repeat(Operation *before, ArrayRef<Value> wanted,
   Location loc = locs.back();
   auto recompute = RecomputeOp::create(
       builder, loc, ValueRange(results).getTypes(), operands);
-  Block *body = builder.createBlock(
-      &recompute.getBody(), {}, ValueRange(operands).getTypes(),
-      SmallVector<Location>(operands.size(), loc));
-  IRMapping mapping;
-  mapping.map(inputs.getArrayRef(), body->getArguments());
+  IRMapping mapping =
+      openIsolatedBody(builder, recompute, inputs.getArrayRef());
   for (Operation *op : sorted)
     builder.clone(*op, mapping);
   SmallVector<Value> yielded;

@@ -33,6 +33,46 @@ void KilnRTDialect::initialize() {
       >();
 }
 
+LogicalResult GemmOp::verify() {
+  size_t count = 3 + getEpilogueSlots().size();
+  if (getOffsets().size() != count || getStrides().size() != count)
+    return emitOpError("has ")
+           << count << " slots, " << getOffsets().size() << " offsets and "
+           << getStrides().size() << " strides";
+  if (!getEpilogue())
+    return success();
+  if (getBatch() != 1 || getBeta() != 0) // C2
+    return emitOpError("has an epilogue, which needs batch 1 and beta 0, but "
+                       "they are ")
+           << getBatch() << " and " << getBeta();
+  auto kernel = SymbolTable::lookupNearestSymbolFrom<KernelOp>(
+      (*this)->getParentOfType<ModuleOp>(), getEpilogueAttr());
+  if (!kernel || !kernel.getEpilogue())
+    return emitOpError("names ")
+           << getEpilogueAttr() << ", which is no epilogue";
+  auto reject = [&](const Twine &what) -> LogicalResult {
+    InFlightDiagnostic diagnostic = emitOpError(what);
+    diagnostic.attachNote(kernel.getLoc()) << "the kernel is declared here";
+    return diagnostic;
+  };
+  Block &body = kernel.getBody().front();
+  auto product =
+      body.getNumArguments() == 0
+          ? RankedTensorType()
+          : dyn_cast<RankedTensorType>(body.getArgument(0).getType());
+  int64_t shape[] = {static_cast<int64_t>(getM()),
+                     static_cast<int64_t>(getN())};
+  if (!product || product.getShape() != ArrayRef(shape) ||
+      product.getElementType() != getElement()) // C1
+    return reject("has an epilogue whose first operand is not the product");
+  size_t expected =
+      body.getNumArguments() + body.getTerminator()->getNumOperands() - 1;
+  if (getEpilogueSlots().size() != expected)
+    return reject("passes " + Twine(getEpilogueSlots().size()) +
+                  " slots to its epilogue, expected " + Twine(expected));
+  return success();
+}
+
 LogicalResult LaunchOp::verify() {
   size_t count = getSlots().size();
   if (getOffsets().size() != count || getStrides().size() != count)
@@ -44,6 +84,9 @@ LogicalResult LaunchOp::verify() {
   if (!kernel)
     return emitOpError("names ")
            << getKernelAttr() << ", which is no kilnrt.kernel";
+  if (kernel.getEpilogue())
+    return emitOpError("launches ")
+           << getKernelAttr() << ", which is the epilogue of a product";
   Block &body = kernel.getBody().front();
   size_t expected =
       body.getNumArguments() + body.getTerminator()->getNumOperands();

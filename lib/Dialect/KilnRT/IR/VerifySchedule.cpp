@@ -123,8 +123,17 @@ static SmallVector<Value> writtenBy(Operation *command, SymbolTable &symbols) {
       written.push_back(launch.getScratch());
     return written;
   }
-  if (auto gemm = dyn_cast<GemmOp>(command))
-    return {gemm.getC()};
+  if (auto gemm = dyn_cast<GemmOp>(command)) {
+    SmallVector<Value> written{gemm.getC()};
+    if (gemm.getEpilogue()) {
+      // Its operands but the product, then its results.
+      auto kernel = symbols.lookup<KernelOp>(*gemm.getEpilogue());
+      llvm::append_range(
+          written, gemm.getEpilogueSlots().drop_front(
+                       kernel.getBody().front().getNumArguments() - 1));
+    }
+    return written;
+  }
   if (auto fill = dyn_cast<FillOp>(command))
     return {fill.getSlot()};
   if (auto copy = dyn_cast<CopyOp>(command))

@@ -17,6 +17,7 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/Dialect.h"
+#include "mlir/IR/IRMapping.h"
 #include "mlir/IR/OpDefinition.h"
 #include "mlir/IR/OpImplementation.h"
 #include "mlir/IR/SymbolTable.h"
@@ -26,6 +27,7 @@
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 namespace kiln {
+class MatmulOp;
 class ReturnOp;
 } // namespace kiln
 
@@ -78,7 +80,15 @@ llvm::StringRef getLocationName(mlir::Location loc);
 /// because its op updates it in place; null if there is none.
 mlir::Value getTiedOperand(mlir::OpResult result);
 
-/// The row program of a dispatch of the row family.
+/// Makes the one block of an op whose region is isolated, with an argument per
+/// operand, and sets `builder` into it. Returns the map from `values`, what the
+/// body's ops know the operands as, to the arguments.
+mlir::IRMapping openIsolatedBody(mlir::OpBuilder &builder, mlir::Operation *op,
+                                 mlir::ValueRange values);
+
+/// The row program of a dispatch of the row family, or of the epilogue of one
+/// of family gemm: the product is its operand 0, the dispatch's operands from
+/// the third on are the others.
 llvm::FailureOr<row::RowProgram> buildRowProgram(DispatchOp dispatch);
 /// The same for the body of a kernel: the ops of a block, its arguments being
 /// the operands and what its terminator yields the results.

@@ -240,12 +240,30 @@ def Kiln_DispatchOp : Kiln_Op<"dispatch", [SingleBlock, IsolatedFromAbove]> {
     With `host` it runs on the host: its tensors lie there, but for scalars.
 
     Example: `%y = kiln.dispatch row(%x) space [8, 4] : (tensor<8x4xf32>) -> tensor<8x4xf32> { ^bb0(%a: tensor<8x4xf32>): %b = kiln.relu %a : tensor<8x4xf32> kiln.yield %b : tensor<8x4xf32> }`
+
+    One of family gemm is a matrix product with an *epilogue*: row ops that the
+    thread which computed a tile of the product works on that tile. The body
+    begins with the product, one of rank 2 onto nothing, of the first two
+    arguments, which nothing else uses (E1); the space is that of the product
+    (E2). Every element of the epilogue depends on elements in its own place, row
+    or column alone: no reductions, no gathers (E3). Results are the epilogue's
+    and last, if something else reads it, the product (E4); if nothing does, one
+    of the results can take its place in memory (E5). The epilogue updates nothing
+    in place (E6).
+
+    Example: `%h = kiln.dispatch gemm(%x, %w, %b) space [8, 4] : (tensor<8x2xf32>, tensor<2x4xf32>, tensor<4xf32>) -> tensor<8x4xf32> { ^bb0(%a: tensor<8x2xf32>, %c: tensor<2x4xf32>, %d: tensor<4xf32>): %p = kiln.matmul %a, %c : (tensor<8x2xf32>, tensor<2x4xf32>) -> tensor<8x4xf32> %e = kiln.broadcast %d dims [1] : tensor<4xf32> to tensor<8x4xf32> %s = kiln.add %p, %e : tensor<8x4xf32> kiln.yield %s : tensor<8x4xf32> }`
   }];
   let arguments = (ins Kiln_FamilyAttr:$family, Variadic<Kiln_AnyTensor>:$inputs, OptionalAttr<DenseI64ArrayAttr>:$space, UnitAttr:$host);
   let results = (outs Variadic<Kiln_AnyTensor>:$outputs);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "custom<FamilyKind>($family) `(` $inputs `)` (`space` $space^)? attr-dict `:` functional-type(operands, results) $body";
   let hasRegionVerifier = 1;
+  let extraClassDeclaration = [{
+    /// The product of a dispatch of family gemm, null for other families.
+    ::kiln::MatmulOp getProduct();
+    /// Whether the last result is the product itself.
+    bool keepsProduct();
+  }];
 }
 
 #endif

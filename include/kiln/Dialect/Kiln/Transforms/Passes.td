@@ -159,9 +159,14 @@ def FormDispatches : Pass<"kiln-form-dispatches", "::mlir::ModuleOp"> {
     Every op ends in exactly one `kiln.dispatch`, stays as a library call
     (`matmul`), or is a view. Row ops of one iteration space are fused where this
     keeps the order of everything else; fusion never changes a bit.
+
+    With `epilogues`, a row dispatch that reads a matrix product and computes each
+    element from elements in the same place, row or column moves into a dispatch
+    of family gemm with the product, if all else that it reads exists by then.
   }];
   let options = [
-    Option<"fuse", "fuse", "bool", "true", "fuse row ops; off gives one op per dispatch">,
+    Option<"fuse", "fuse", "bool", "true", "fuse row ops; off gives one op per dispatch and no epilogues">,
+    Option<"epilogues", "epilogues", "bool", "true", "run row ops on the tiles of the matrix product that they read">,
   ];
   let dependentDialects = ["::kiln::KilnDialect"];
 }

@@ -60,10 +60,10 @@ def KilnRT_KernelOp : KilnRT_Op<"kernel", [Symbol, IsolatedFromAbove, SingleBloc
   let description = [{
     The body is that of the dispatches that it serves, with RNG keys replaced by
     their place among the launch's immediates. `row_strides` has, for every operand and result, the elements
-    from one row to the next.
+    from one row to the next. An `epilogue` works on a tile of its first operand, a product.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, Kiln_FamilyAttr:$family, OptionalAttr<DenseI64ArrayAttr>:$space,
-    DenseI64ArrayAttr:$row_strides);
+    DenseI64ArrayAttr:$row_strides, UnitAttr:$epilogue);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "$sym_name attr-dict-with-keyword $body";
 }
@@ -126,12 +126,20 @@ def KilnRT_GemmOp : KilnRT_Op<"gemm"> {
     Extents, leading dimensions and batch strides in elements. `beta`: 0, 1, or 2
     for "0 in the first iteration of the enclosing loop, then 1".
 
+    The thread that computed a tile of c runs the kernel `epilogue` on it. The
+    kernel's first operand is c (C1), its others and its results are
+    `epilogue_slots`, whose `offsets` and `strides` follow those of a, b and c.
+    It needs a batch of 1 and beta 0 (C2).
+
     Example: `kilnrt.gemm(%a, %b, %c) offsets [0, 0, 0] strides [0, 0, 0] {m = 4, n = 4, k = 4, batch = 1, lead = array<i64: 4, 4, 4>, batch_strides = array<i64: 0, 0, 0>, beta = 0, grid = array<i64: 1, 1>, element = f32}`
   }];
-  let arguments = (ins KilnRT_Slot:$a, KilnRT_Slot:$b, KilnRT_Slot:$c, DenseI64ArrayAttr:$offsets, DenseI64ArrayAttr:$strides,
+  let arguments = (ins KilnRT_Slot:$a, KilnRT_Slot:$b, KilnRT_Slot:$c, Variadic<KilnRT_Slot>:$epilogue_slots,
+    DenseI64ArrayAttr:$offsets, DenseI64ArrayAttr:$strides,
     I64Attr:$m, I64Attr:$n, I64Attr:$k, I64Attr:$batch, DenseI64ArrayAttr:$lead, DenseI64ArrayAttr:$batch_strides, UnitAttr:$trans_a, UnitAttr:$trans_b,
-    I64Attr:$beta, DenseI64ArrayAttr:$grid, TypeAttr:$element);
-  let assemblyFormat = "`(` $a `,` $b `,` $c `)` `offsets` $offsets `strides` $strides attr-dict";
+    I64Attr:$beta, DenseI64ArrayAttr:$grid, TypeAttr:$element,
+    OptionalAttr<FlatSymbolRefAttr>:$epilogue, OptionalAttr<DenseI64ArrayAttr>:$immediates);
+  let assemblyFormat = "`(` $a `,` $b `,` $c `)` (`epilogue` $epilogue^ `(` $epilogue_slots `)` `immediates` $immediates)? `offsets` $offsets `strides` $strides attr-dict";
+  let hasVerifier = 1;
 }
 
 def KilnRT_FillOp : KilnRT_Op<"fill"> {

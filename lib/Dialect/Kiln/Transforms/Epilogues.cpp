@@ -1,0 +1,184 @@
+//===- Epilogues.cpp - Row dispatches on the tiles of products --*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A row dispatch joins the product that it reads as a whole or not at all: what
+// a norm or a column sum is part of stays one kernel. It moves up to the
+// product, so all else that it reads has to exist there.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Epilogues.h"
+
+#include "kiln/Dialect/Kiln/Transforms/Fusion.h"
+
+using namespace mlir;
+using namespace kiln;
+
+/// Whether a value exists in front of `op`, or would if reads of states and
+/// views moved there.
+static bool canExistBefore(Value value, Operation *op) {
+  Operation *def = value.getDefiningOp();
+  if (!def || def->getBlock() != op->getBlock() || def->isBeforeInBlock(op))
+    return true;
+  if (isa<ReadOp>(def))
+    return true;
+  auto view = dyn_cast<DispatchableOpInterface>(def);
+  return view && view.getFamily() == Family::View &&
+         llvm::all_of(def->getOperands(), [&](Value operand) {
+           return canExistBefore(operand, op);
+         });
+}
+
+static void moveBefore(Value value, Operation *op) {
+  Operation *def = value.getDefiningOp();
+  if (!def || def->getBlock() != op->getBlock() || def->isBeforeInBlock(op))
+    return;
+  for (Value operand : def->getOperands())
+    moveBefore(operand, op);
+  def->moveBefore(op);
+}
+
+/// A loop's sum is overwritten by its next value, tile by tile, so it must not
+/// be read by a product whose tiles wait for each other's rows or columns.
+static bool readsSum(MatmulOp product) {
+  auto loop = dyn_cast<AccumulateOp>(product->getParentOp());
+  if (!loop)
+    return false;
+  auto isSum = [&](Value value) {
+    while (Operation *def = value.getDefiningOp()) {
+      if (!isa<ReshapeOp, SliceOp>(def))
+        return false;
+      value = def->getOperand(0);
+    }
+    auto argument = cast<BlockArgument>(value);
+    return argument.getOwner()->getParentOp() == loop &&
+           argument.getArgNumber() >= loop.getSliced().size();
+  };
+  return isSum(product.getA()) || isSum(product.getB());
+}
+
+/// Where both come from. The last part names the whole: the product.
+static Location locationOf(DispatchOp dispatch, MatmulOp product) {
+  SmallVector<Location> parts = {dispatch.getLoc()};
+  if (auto fused = dyn_cast<FusedLoc>(dispatch.getLoc()))
+    parts.assign(fused.getLocations().begin(), fused.getLocations().end());
+  llvm::erase(parts, product.getLoc());
+  parts.push_back(product.getLoc());
+  return FusedLoc::get(product.getContext(), parts);
+}
+
+namespace {
+
+struct Candidate {
+  MatmulOp product;
+  DispatchOp dispatch;
+  /// The dispatch's operand that is the product.
+  unsigned operand = 0;
+
+  bool keepsProduct() const { return !product->hasOneUse(); }
+  bool qualifies(Operation *phase);
+  void emit();
+};
+
+} // namespace
+
+bool Candidate::qualifies(Operation *phase) {
+  if (product.getAccumulate() || product.getType().getRank() != 2 ||
+      readsSum(product))
+    return false;
+  if (phase && phase->getBlock() == product->getBlock() &&
+      phase->isBeforeInBlock(product) != phase->isBeforeInBlock(dispatch))
+    return false;
+  // An update waits for all other readers of its state; the product must not
+  // wait with it.
+  for (OpResult result : dispatch->getResults())
+    if (getTiedOperand(result))
+      return false;
+  if (!llvm::all_of(dispatch.getInputs(), [&](Value input) {
+        return input == product.getResult() || canExistBefore(input, product);
+      }))
+    return false;
+  auto rows = buildRowProgram(dispatch.getBody().front(), product.getM(),
+                              product.getN());
+  return succeeded(rows) &&
+         row::isEpilogue(*rows, static_cast<int32_t>(operand), keepsProduct());
+}
+
+void Candidate::emit() {
+  SmallVector<Value> inputs = {product.getA(), product.getB()};
+  for (Value input : dispatch.getInputs())
+    if (input != product.getResult()) {
+      moveBefore(input, product);
+      inputs.push_back(input);
+    }
+  SmallVector<Type> types(dispatch->getResultTypes());
+  bool keeps = keepsProduct();
+  if (keeps)
+    types.push_back(product.getType());
+
+  OpBuilder builder(product);
+  Location loc = locationOf(dispatch, product);
+  auto fused = DispatchOp::create(
+      builder, loc, types, Family::Gemm, inputs,
+      builder.getDenseI64ArrayAttr({product.getM(), product.getN()}));
+  openIsolatedBody(builder, fused, inputs);
+  Block &body = fused.getBody().front(), &epilogue = dispatch.getBody().front();
+
+  auto tile = cast<MatmulOp>(builder.clone(*product));
+  tile.getAMutable().assign(body.getArgument(0));
+  tile.getBMutable().assign(body.getArgument(1));
+  IRMapping mapping;
+  unsigned next = 2;
+  for (BlockArgument argument : epilogue.getArguments())
+    mapping.map(argument, argument.getArgNumber() == operand
+                              ? Value(tile.getResult())
+                              : body.getArgument(next++));
+  for (Operation &op : epilogue.without_terminator())
+    builder.clone(op, mapping);
+  SmallVector<Value> yielded;
+  for (Value value : epilogue.getTerminator()->getOperands())
+    yielded.push_back(mapping.lookup(value));
+  if (keeps)
+    yielded.push_back(tile.getResult());
+  YieldOp::create(builder, loc, yielded);
+
+  for (auto [old, result] :
+       llvm::zip(dispatch->getResults(), fused->getResults()))
+    old.replaceAllUsesWith(result);
+  dispatch.erase();
+  if (keeps)
+    product.replaceAllUsesWith(fused->getResults().back());
+  product.erase();
+}
+
+void kiln::formEpilogues(Block &block, Operation *phase) {
+  DenseMap<Operation *, int64_t> order;
+  SmallVector<DispatchOp> dispatches;
+  for (Operation &op : block) {
+    order[&op] = static_cast<int64_t>(order.size());
+    if (auto dispatch = dyn_cast<DispatchOp>(op))
+      if (dispatch.getFamily() == Family::Row)
+        dispatches.push_back(dispatch);
+  }
+  for (DispatchOp dispatch : dispatches) {
+    // Of several products the last one: the others exist by then.
+    Candidate candidate;
+    candidate.dispatch = dispatch;
+    for (auto [i, input] : llvm::enumerate(dispatch.getInputs())) {
+      auto product = input.getDefiningOp<MatmulOp>();
+      if (!product || product->getBlock() != &block ||
+          (candidate.product && product->isBeforeInBlock(candidate.product)))
+        continue;
+      candidate.product = product;
+      candidate.operand = static_cast<unsigned>(i);
+    }
+    if (candidate.product &&
+        order.lookup(dispatch) - order.lookup(candidate.product) <= kNearby &&
+        candidate.qualifies(phase))
+      candidate.emit();
+  }
+}

@@ -1,0 +1,92 @@
+// RUN: kiln-opt %s --kiln-form-dispatches --kiln-schedule -split-input-file | FileCheck %s
+
+// The product lies where the epilogue's result will; the residual dies here but
+// keeps its slot, because the product is written before it is read.
+// CHECK: kilnrt.kernel @[[K:k[0-9]+_epilogue]] attributes {epilogue, {{.*}}row_strides = array<i64: 4, 4, 4, 4>
+// CHECK: ^bb0([[P:%.+]]: tensor<8x4xf32>, [[B:%.+]]: tensor<4xf32>, [[R:%.+]]: tensor<8x4xf32>):
+// CHECK-NOT: kiln.matmul
+// CHECK: kiln.yield
+// CHECK-LABEL: kilnrt.program @residual
+// CHECK: [[X:%.+]] = kilnrt.slot "x"
+// CHECK: [[W:%.+]] = kilnrt.slot "w"
+// CHECK: [[B:%.+]] = kilnrt.slot "b"
+// CHECK: [[R:%.+]] = kilnrt.slot "matmul"
+// CHECK: [[Y:%.+]] = kilnrt.slot "matmul+add+add" {{.*}} {why = "product, then result of its epilogue"}
+// CHECK: kilnrt.gemm([[X]], [[W]], [[R]]) offsets
+// CHECK-NEXT: kilnrt.gemm([[X]], [[W]], [[Y]]) epilogue @[[K]]([[B]], [[R]], [[Y]]) immediates [] offsets [0, 0, 0, 0, 0, 0] strides [0, 0, 0, 0, 0, 0]
+// CHECK-NOT: kilnrt.launch
+kiln.program @residual(%x: tensor<8x4xf32> {kiln.name = "x"}, %w: tensor<4x4xf32> {kiln.name = "w"}, %b: tensor<4xf32> {kiln.name = "b"}) -> (tensor<8x4xf32> {kiln.name = "y"}) attributes {kind = #kiln.program_kind<evaluate>} {
+  %r = kiln.matmul %x, %w {grid = array<i64: 1, 1>} : (tensor<8x4xf32>, tensor<4x4xf32>) -> tensor<8x4xf32>
+  %m = kiln.matmul %x, %w {grid = array<i64: 1, 1>} : (tensor<8x4xf32>, tensor<4x4xf32>) -> tensor<8x4xf32>
+  %bb = kiln.broadcast %b dims [1] : tensor<4xf32> to tensor<8x4xf32>
+  %h = kiln.add %m, %bb : tensor<8x4xf32>
+  %y = kiln.add %h, %r : tensor<8x4xf32>
+  kiln.return %y : tensor<8x4xf32>
+}
+
+// -----
+
+// Of two results one takes the product's place, the other that of an operand that
+// dies; not that of an operand of the product, which other tiles still read.
+// CHECK-LABEL: kilnrt.program @gate_grad
+// CHECK: [[X:%.+]] = kilnrt.slot "x"
+// CHECK: [[A:%.+]] = kilnrt.slot "matmul"
+// CHECK: [[B:%.+]] = kilnrt.slot "matmul"
+// CHECK: [[Y:%.+]] = kilnrt.slot "matmul+swiglu_grad"
+// CHECK-NOT: kilnrt.slot
+// CHECK: kilnrt.gemm([[X]], [[X]], [[A]]) offsets
+// CHECK: kilnrt.gemm([[A]], [[X]], [[B]]) offsets
+// CHECK: kilnrt.gemm([[A]], [[A]], [[Y]]) epilogue @{{.+}}([[A]], [[B]], [[Y]], [[B]])
+kiln.program @gate_grad(%x: tensor<4x4xf32> {kiln.name = "x"}) -> (tensor<4x4xf32> {kiln.name = "a"}, tensor<4x4xf32> {kiln.name = "b"}) attributes {kind = #kiln.program_kind<evaluate>} {
+  %a = kiln.matmul %x, %x {grid = array<i64: 1, 1>} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %b = kiln.matmul %a, %x {grid = array<i64: 1, 1>} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %m = kiln.matmul %a, %a {grid = array<i64: 1, 1>} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %da, %db = kiln.swiglu_grad %a, %b, %m : tensor<4x4xf32>
+  kiln.return %da, %db : tensor<4x4xf32>, tensor<4x4xf32>
+}
+
+// -----
+
+// The result is written into a concat, and the product is there first.
+// CHECK-LABEL: kilnrt.program @concat
+// CHECK: [[C:%.+]] = kilnrt.slot "concat"
+// CHECK: kilnrt.gemm({{.*}}, [[C]]) epilogue @{{.+}}([[C]]) immediates [] offsets [0, 0, 16, 16] {{.*}} lead = array<i64: 4, 4, 8>
+kiln.program @concat(%x: tensor<4x4xf32> {kiln.name = "x"}) -> (tensor<4x8xf32> {kiln.name = "y"}) attributes {kind = #kiln.program_kind<evaluate>} {
+  %r = kiln.matmul %x, %x trans_a {grid = array<i64: 1, 1>} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %m = kiln.matmul %x, %x {grid = array<i64: 1, 1>} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %g = kiln.relu %m : tensor<4x4xf32>
+  %c = kiln.concat %r, %g dim 1 : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x8xf32>
+  kiln.return %c : tensor<4x8xf32>
+}
+
+// -----
+
+// The place of the result is fixed, and what the epilogue reads lies there: the
+// product needs a buffer of its own.
+// CHECK-LABEL: kilnrt.program @sum
+// CHECK: [[S:%.+]] = kilnrt.slot {{.*}} {why = "sum over micro-batches"}
+// CHECK: [[P:%.+]] = kilnrt.slot {{.*}} {why = "product of which only the epilogue's results are kept"}
+// CHECK: kilnrt.gemm({{.*}}, [[P]]) epilogue @{{.+}}([[S]], [[S]])
+kiln.program @sum(%x: tensor<8x4xf32> {kiln.name = "x"}) -> (tensor<4x4xf32> {kiln.name = "y"}) attributes {kind = #kiln.program_kind<evaluate>} {
+  %s = kiln.accumulate sliced(%x) count 2 : (tensor<8x4xf32>) -> tensor<4x4xf32> {
+  ^bb0(%part: tensor<4x4xf32>, %sum: tensor<4x4xf32>):
+    %m = kiln.matmul %part, %part {grid = array<i64: 1, 1>} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+    %g = kiln.relu %m : tensor<4x4xf32>
+    %n = kiln.add %g, %sum : tensor<4x4xf32>
+    kiln.yield %n : tensor<4x4xf32>
+  }
+  kiln.return %s : tensor<4x4xf32>
+}
+
+// -----
+
+// A product that is read again has a slot of its own. Keys are immediates.
+// CHECK-LABEL: kilnrt.program @kept
+// CHECK: [[P:%.+]] = kilnrt.slot "matmul+dropout"
+// CHECK: [[D:%.+]] = kilnrt.slot "matmul+dropout"
+// CHECK: kilnrt.gemm({{.*}}, [[P]]) epilogue @{{.+}}({{%.+}}, [[D]]) immediates [7]
+kiln.program @kept(%x: tensor<4x4xf32> {kiln.name = "x"}, %rng: tensor<1x3xi64> {kiln.name = "rng"}) -> (tensor<4x4xf32> {kiln.name = "y"}, tensor<4x4xf32> {kiln.name = "z"}) attributes {kind = #kiln.program_kind<evaluate>} {
+  %m = kiln.matmul %x, %x {grid = array<i64: 1, 1>} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %d = kiln.dropout %m, %rng {p = 2.5e-01, key = 7, sequences = 2} : (tensor<4x4xf32>, tensor<1x3xi64>) -> tensor<4x4xf32>
+  kiln.return %m, %d : tensor<4x4xf32>, tensor<4x4xf32>
+}
