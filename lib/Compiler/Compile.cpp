@@ -9,6 +9,7 @@
 
 #include "Link.h"
 #include "MemoryPlanner.h"
+#include "PlanRemarks.h"
 #include "StepCost.h"
 #include "kiln/Compiler/ByteSize.h"
 
@@ -54,8 +55,9 @@ public:
   /// Reads the model and goes on to the planned level, or to the level that the
   /// stage asks for if that comes first.
   Status plan();
-  /// Goes on from there and writes the result.
-  Status finish();
+  /// Goes on from there and writes the result. The remarks say why this is the
+  /// trial that was chosen.
+  Status finish(llvm::ArrayRef<PlanTrial> trials, const PlanTrial &chosen);
   /// Seconds of a step, as planMemory predicts them.
   double predictedSeconds() { return planned("predicted_step_ms"); }
   /// Whether states on the host might make the step faster: not if it is about
@@ -83,6 +85,7 @@ private:
   Status writeModule(ModuleOp module);
 
   const CompileOptions &options;
+  std::string remarks; ///< of the context's engine
   MLIRContext context;
   OwningOpRef<ModuleOp> module;
   std::string diagnostics;
@@ -365,6 +368,23 @@ Status Compilation::write(StringRef what) {
   return writeFile(options.output, what);
 }
 
+static Status checkRemarks(const CompileOptions &options) {
+  if (options.remarks.empty())
+    return Status();
+  auto usage = [](std::string message) {
+    return Status(ExitCode::Usage, std::move(message));
+  };
+  if (options.stage < EmitStage::Planned)
+    return usage("--remarks needs a plan: leave --emit out, or use "
+                 "--emit=planned or a later stage");
+  for (auto &[flag, path] : {std::pair("-o", &options.output),
+                             std::pair("--report", &options.report)})
+    if (options.remarks == *path)
+      return usage("--remarks and " + std::string(flag) + " both name '" +
+                   *path + "': give them different names");
+  return Status();
+}
+
 static Status checkReport(const CompileOptions &options) {
   StringRef report = options.report;
   if (report.empty())
@@ -450,6 +470,8 @@ Status Compilation::generateCode() {
   record.eval = options.evaluation;
   record.dropout = dropout;
   record.linkBytesPerSecond = options.simulatedLink;
+  record.plannedOutBytesPerSecond = machine->link.toHost;
+  record.plannedInBytesPerSecond = machine->link.toDevice;
   record.processor = *processor;
   auto model = (*module)->getAttrOfType<DictionaryAttr>("kiln.model");
   record.batch =
@@ -527,6 +549,9 @@ void Compilation::collectDiagnostic(Diagnostic &diagnostic) {
 Status Compilation::plan() {
   if (Status status = checkOptions(); !status.ok())
     return status;
+  if (!options.remarks.empty())
+    if (Status status = collectRemarks(context, remarks); !status.ok())
+      return status;
   if (Status status = readModel(); !status.ok())
     return status;
   module->walk([&](Operation *op) {
@@ -544,7 +569,8 @@ Status Compilation::plan() {
   return Status();
 }
 
-Status Compilation::finish() {
+Status Compilation::finish(llvm::ArrayRef<PlanTrial> trials,
+                           const PlanTrial &chosen) {
   DispatchOptions dispatch;
   dispatch.fuse = options.fuse;
   PlanOptions schedule;
@@ -557,6 +583,11 @@ Status Compilation::finish() {
   });
   if (status.ok() && options.stage >= EmitStage::Schedule)
     status = checkPrediction();
+  if (status.ok() && !options.remarks.empty()) {
+    remarkTrials(*module, trials, chosen);
+    remarkStates(*module);
+    status = writeFile(options.remarks, remarks);
+  }
   if (!status.ok())
     return status;
   if (options.stage <= EmitStage::Schedule)
@@ -632,6 +663,8 @@ Status FastestCompilation::run() {
   std::vector<int64_t> counts = this->counts();
   std::vector<std::string> offloads = this->offloads();
   bool compares = counts.size() * offloads.size() > 1;
+  std::vector<PlanTrial> tried;
+  PlanTrial chosen;
   for (int64_t count : counts)
     for (const std::string &offload : offloads) {
       CompileOptions &trial = trials.emplace_back(request);
@@ -645,6 +678,8 @@ Status FastestCompilation::run() {
       if (!status.ok()) {
         if (status.code() != ExitCode::OverBudget)
           return status;
+        tried.push_back(
+            {count, offload, 0, compilation->smallestBudget(), false});
         if (compilation->smallestBudget() < least) {
           least = compilation->smallestBudget();
           refusal = status;
@@ -654,20 +689,28 @@ Status FastestCompilation::run() {
       double seconds = compares && trial.stage >= EmitStage::Planned
                            ? compilation->predictedSeconds()
                            : 0;
+      tried.push_back({count, offload, seconds, std::nullopt, false});
       // Fewer micro-batches and less on the host win a tie.
       if (!best || seconds < bestSeconds) {
         best = std::move(compilation);
         bestSeconds = seconds;
+        chosen = tried.back();
       }
       if (offloads.size() > 1 && request.stage >= EmitStage::Planned &&
-          !best->mayGainFromStates())
+          !best->mayGainFromStates()) {
+        for (auto rest = llvm::find(offloads, offload) + 1;
+             rest != offloads.end(); ++rest)
+          tried.push_back({count, *rest, 0, std::nullopt, true});
         break;
+      }
     }
-  return best ? best->finish() : refusal;
+  return best ? best->finish(tried, chosen) : refusal;
 }
 
 ExitCode kiln::compile(const CompileOptions &request) {
   Status status = checkReport(request);
+  if (status.ok())
+    status = checkRemarks(request);
   if (status.ok())
     status = FastestCompilation(request).run();
   if (!status.ok())

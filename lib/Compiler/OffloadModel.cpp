@@ -47,6 +47,11 @@ void kiln::numberForwardOps(ProgramOp program) {
   });
 }
 
+std::optional<int64_t> kiln::numberOf(Operation *op) {
+  auto number = op->getAttrOfType<IntegerAttr>(kNumberAttr);
+  return number ? std::optional(number.getInt()) : std::nullopt;
+}
+
 void kiln::dropNumbers(Operation *root) {
   root->walk([](Operation *op) { op->removeAttr(kNumberAttr); });
 }
@@ -64,8 +69,8 @@ void kiln::markNumbered(ModuleOp module, ArrayRef<OffloadChoice> choices) {
   for (const OffloadChoice &choice : choices)
     byOp[choice.op].push_back(&choice);
   module.walk([&](Operation *op) {
-    if (auto number = op->getAttrOfType<IntegerAttr>(kNumberAttr))
-      for (const OffloadChoice *choice : byOp.lookup(number.getInt()))
+    if (auto number = numberOf(op))
+      for (const OffloadChoice *choice : byOp.lookup(*number))
         markOffload(op->getResult(choice->result), choice->lag, choice->lead);
     op->removeAttr(kNumberAttr);
   });
@@ -83,10 +88,10 @@ struct Numbered {
 } // namespace
 
 static std::optional<Numbered> numbered(Value value, OpResult computed) {
-  auto number = computed.getOwner()->getAttrOfType<IntegerAttr>(kNumberAttr);
+  auto number = numberOf(computed.getOwner());
   if (!number)
     return std::nullopt;
-  return Numbered{value, number.getInt(), computed.getResultNumber()};
+  return Numbered{value, *number, computed.getResultNumber()};
 }
 
 /// What the forward pass leaves in memory.

@@ -36,6 +36,9 @@ mlir::Block &phaseBlock(ProgramOp program);
 /// Numbers the ops of the forward pass from 0, as they stand.
 void numberForwardOps(ProgramOp program);
 
+/// An op's number; repetitions of it have the same one.
+std::optional<int64_t> numberOf(mlir::Operation *op);
+
 void dropNumbers(mlir::Operation *root);
 
 /// Marks the values chosen: in a program with forward ops as they stand, or by

@@ -24,9 +24,7 @@ static constexpr size_t kMostChoices = 10;
 /// times larger.
 static constexpr int64_t kSmallShare = 64;
 
-/// The tensor whose memory a value lies in: that of the source of a view, or of
-/// the operand that a result takes the place of.
-static Value rootOf(Value value) {
+Value kiln::tensorBehind(Value value) {
   while (auto result = dyn_cast<OpResult>(value)) {
     auto op = dyn_cast<DispatchableOpInterface>(result.getOwner());
     if (!op)
@@ -106,7 +104,7 @@ static int64_t lastUse(Value tensor,
       last =
           std::max(last, found == position.end() ? count - 1 : found->second);
       for (Value result : user->getResults())
-        if (result != value && rootOf(result) == tensor)
+        if (result != value && tensorBehind(result) == tensor)
           values.push_back(result);
     }
   }
@@ -142,7 +140,7 @@ void MenuBuilder::splitBackward() {
   };
   for (auto [i, op] : llvm::enumerate(ops)) {
     for (Value result : op->getResults()) {
-      if (rootOf(result) != result || isFused(result, positionOf))
+      if (tensorBehind(result) != result || isFused(result, positionOf))
         continue;
       int64_t last = lastUse(result, position, static_cast<int64_t>(i), count);
       int64_t bytes = bytesOf(result.getType());
@@ -193,7 +191,7 @@ int64_t MenuBuilder::forwardPeak(const ForwardStage &stage, uint64_t mask) {
   llvm::DenseSet<Value> kept{stage.output};
   for (auto [i, residual] : llvm::enumerate(stage.residuals))
     if (i >= 64 || mask >> i & 1)
-      kept.insert(rootOf(residual));
+      kept.insert(tensorBehind(residual));
   DenseMap<Operation *, int64_t> order;
   for (auto [i, op] : llvm::enumerate(stage.ops))
     order[op] = static_cast<int64_t>(i);
@@ -205,13 +203,13 @@ int64_t MenuBuilder::forwardPeak(const ForwardStage &stage, uint64_t mask) {
   };
   for (auto [i, op] : llvm::enumerate(stage.ops))
     for (Value result : op->getResults()) {
-      if (rootOf(result) != result ||
+      if (tensorBehind(result) != result ||
           (!kept.contains(result) && isFused(result, positionOf)))
         continue;
       int64_t last = kept.contains(result) ? count - 1 : int64_t(i);
       for (Operation *other : stage.ops)
         for (Value operand : other->getOperands())
-          if (rootOf(operand) == result)
+          if (tensorBehind(operand) == result)
             last = std::max(last, order.lookup(other));
       change[i] += bytesOf(result.getType());
       change[last + 1] -= bytesOf(result.getType());
@@ -229,7 +227,7 @@ StageOption MenuBuilder::makeOption(int64_t index, uint64_t mask) {
   int64_t missing = 0;
   option.saved = bytesOf(stage.output.getType());
   for (auto [i, residual] : llvm::enumerate(stage.residuals)) {
-    Value root = rootOf(residual);
+    Value root = tensorBehind(residual);
     if (root == stage.input || !counted.insert(root).second)
       continue;
     (i >= 64 || mask >> i & 1 ? option.saved : missing) +=
@@ -256,8 +254,8 @@ void MenuBuilder::addStage(int64_t index) {
   for (auto [i, residual] : llvm::enumerate(stage.residuals)) {
     if (i >= 64)
       break;
-    Residual &tensor = tensors[rootOf(residual)];
-    tensor.bytes = bytesOf(rootOf(residual).getType());
+    Residual &tensor = tensors[tensorBehind(residual)];
+    tensor.bytes = bytesOf(tensorBehind(residual).getType());
     tensor.mask |= uint64_t(1) << i;
   }
   int64_t all = 0;

@@ -45,6 +45,10 @@ struct StageMenus {
   RecomputeSchedule scheduleOf(llvm::ArrayRef<ChainOp> ops) const;
 };
 
+/// The tensor whose memory a value lies in: that of the source of a view, or of
+/// the operand that a result takes the place of.
+mlir::Value tensorBehind(mlir::Value value);
+
 StageMenus buildStageMenus(const StageChain &stages, const Machine &machine);
 
 } // namespace kiln

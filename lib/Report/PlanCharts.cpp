@@ -145,11 +145,13 @@ void Frame::drawLine(int64_t bytes, StringRef style, StringRef label,
 }
 
 std::string kiln::report::timelineChart(const PlanFigures &plan,
-                                        const std::vector<Moment> &points) {
+                                        const Timeline &timeline) {
+  const std::vector<Moment> &points = timeline.points;
   std::string text;
   llvm::raw_string_ostream os(text);
-  Frame frame(plan.commands, 0, std::max(plan.arena, plan.budget) / 20 * 21);
-  frame.open("bytes alive over the commands of a step", os);
+  Frame frame(plan.commands, 0,
+              std::max(timeline.arena, timeline.budget) / 20 * 21);
+  frame.open(timeline.label, os);
   frame.drawAxes(os);
   // From the highest class down, each from zero: what is painted later covers
   // all but the part on top.
@@ -176,22 +178,26 @@ std::string kiln::report::timelineChart(const PlanFigures &plan,
                   frame.x(double(plan.commands)), frame.y(0),
                   bufferClasses[top].key);
   }
-  frame.drawLine(plan.arena, "arena", "arena " + bytesText(plan.arena), os);
-  if (plan.budget > plan.arena + plan.arena / 25)
-    frame.drawLine(plan.budget, "budget", "budget " + bytesText(plan.budget),
-                   os);
-  double peak = frame.x(double(plan.peakCommand) + 0.5);
+  frame.drawLine(timeline.arena, "arena", "arena " + bytesText(timeline.arena),
+                 os);
+  if (timeline.budget > timeline.arena + timeline.arena / 25)
+    frame.drawLine(timeline.budget, "budget",
+                   "budget " + bytesText(timeline.budget), os);
+  double peak = frame.x(double(timeline.peakCommand) + 0.5);
   bool isLeft = peak < (Frame::kLeft + Frame::kRight) / 2;
   os << formatv("<text class=\"mark\" x=\"{0:f1}\" y=\"{1:f1}\" "
                 "text-anchor=\"{2}\">peak: command {3} {4}</text>\n",
                 peak + (isLeft ? 5 : -5), Frame::kTop - 10,
-                isLeft ? "start" : "end", plan.peakCommand,
-                escapeHtml(plan.commandName(plan.peakCommand)));
+                isLeft ? "start" : "end", timeline.peakCommand,
+                escapeHtml(plan.commandName(timeline.peakCommand)));
   os << formatv("<line class=\"peak\" x1=\"{0:f1}\" x2=\"{0:f1}\" "
-                "y1=\"{1:f1}\" y2=\"{2:f1}\"/>\n<line id=\"cursor\" "
-                "class=\"cursor\" x1=\"0\" x2=\"0\" y1=\"{1:f1}\" "
-                "y2=\"{2:f1}\"/>\n</svg>\n",
+                "y1=\"{1:f1}\" y2=\"{2:f1}\"/>\n",
                 peak, Frame::kTop, Frame::kBottom);
+  if (timeline.hasCursor)
+    os << formatv("<line id=\"cursor\" class=\"cursor\" x1=\"0\" x2=\"0\" "
+                  "y1=\"{0:f1}\" y2=\"{1:f1}\"/>\n",
+                  Frame::kTop, Frame::kBottom);
+  os << "</svg>\n";
   return text;
 }
 

@@ -23,9 +23,16 @@ std::string escapeHtml(llvm::StringRef text);
 std::vector<Moment> downsample(const std::vector<Moment> &moments,
                                size_t points);
 
+/// One arena over a step.
+struct Timeline {
+  llvm::StringRef label;
+  std::vector<Moment> points;
+  int64_t arena = 0, budget = 0, peakCommand = 0;
+  bool hasCursor = false; ///< for the script
+};
+
 /// SVG: bytes alive over commands, stacked by class.
-std::string timelineChart(const PlanFigures &plan,
-                          const std::vector<Moment> &points);
+std::string timelineChart(const PlanFigures &plan, const Timeline &timeline);
 
 /// SVG: the part of the arena above the states, as offset against lifetime.
 /// `drawn` and `total` say how many buffers were high enough to be seen.

@@ -93,6 +93,10 @@ static std::vector<ChoiceGroup> groupChoices(const Array *stages) {
     ChoiceGroup &group = layers.back();
     addNames(stage->getArray("repeats"), layer, group.repeats);
     addNames(stage->getArray("keeps"), layer, group.keeps);
+    addNames(stage->getArray("offloads"), layer, group.offloads);
+    group.repeatedBytes += number(*stage, "repeated_bytes");
+    group.offloadedBytes += number(*stage, "offloaded_bytes");
+    group.repeatedMs += real(*stage, "repeated_ms");
     group.forwardRuns =
         std::max(group.forwardRuns, number(*stage, "forward_runs"));
     group.dropsInput |= !stage->getBoolean("keeps_input").value_or(true);
@@ -106,18 +110,23 @@ static std::vector<ChoiceGroup> groupChoices(const Array *stages) {
   auto alike = [](const ChoiceGroup &a, const ChoiceGroup &b) {
     bool keepAll = a.keepsEverything() && b.keepsEverything();
     return a.repeats == b.repeats && (keepAll || a.keeps == b.keeps) &&
-           a.forwardRuns == b.forwardRuns && a.dropsInput == b.dropsInput;
+           a.offloads == b.offloads && a.forwardRuns == b.forwardRuns &&
+           a.dropsInput == b.dropsInput;
   };
   std::vector<ChoiceGroup> groups;
   for (size_t i = 0; i < layers.size();) {
     size_t end = i + 1;
     while (end < layers.size() && alike(layers[i], layers[end]))
       ++end;
-    groups.push_back(layers[i]);
+    ChoiceGroup &group = groups.emplace_back(layers[i]);
     if (end > i + 1)
-      groups.back().layers +=
+      group.layers +=
           (end == i + 2 ? " and " : " to ") + layers[end - 1].layers;
-    i = end;
+    while (++i < end) {
+      group.repeatedBytes += layers[i].repeatedBytes;
+      group.offloadedBytes += layers[i].offloadedBytes;
+      group.repeatedMs += layers[i].repeatedMs;
+    }
   }
   return groups;
 }
@@ -130,6 +139,8 @@ std::string ChoiceGroup::text() const {
                : "repeat " + llvm::join(repeats, ", ") + "; keep the rest";
   else
     text = keeps.empty() ? "nothing to keep" : "keep everything";
+  if (!offloads.empty())
+    text += "; offload " + llvm::join(offloads, ", ");
   if (dropsInput)
     text += "; compute the input again";
   if (forwardRuns > 1)
@@ -166,10 +177,39 @@ PlanFigures::PlanFigures(const Object &plan)
     commands = number(*worst, "commands");
     peakCommand = number(*worst, "peak_command");
   }
+  host.arena = number(plan, "host_arena_bytes");
+  host.states = number(plan, "host_state_bytes");
+  host.budget = number(plan, "host_budget_bytes");
+  host.copiedOut = number(plan, "copied_out_bytes_per_step");
+  host.copiedIn = number(plan, "copied_in_bytes_per_step");
+  if (const Object *link = plan.getObject("link")) {
+    host.outRate = real(*link, "out_bytes_per_second");
+    host.inRate = real(*link, "in_bytes_per_second");
+  }
   if (const Array *list = plan.getArray("buffers"))
     for (const llvm::json::Value &value : *list)
-      if (const Object *object = value.getAsObject())
-        buffers.push_back(readBuffer(*object, states));
+      if (const Object *object = value.getAsObject()) {
+        bool onHost = object->getString("arena").value_or("") == "host";
+        (onHost ? host.buffers : buffers)
+            .push_back(readBuffer(*object, onHost ? host.states : states));
+      }
+  sumHost();
+}
+
+/// The host's arena has no figures in the plan but its height: the others are
+/// those of its buffers.
+void PlanFigures::sumHost() {
+  std::vector<Moment> moments = hostTimeline();
+  auto most = std::max_element(
+      moments.begin(), moments.end(),
+      [](const Moment &a, const Moment &b) { return a.total < b.total; });
+  if (most != moments.end())
+    host.peakCommand = most->command;
+  for (const PlanBuffer &buffer : host.buffers) {
+    host.declared[buffer.slotClass] += buffer.bytes;
+    if (buffer.isState || buffer.livesAt(host.peakCommand))
+      host.atPeak[buffer.slotClass] += buffer.bytes;
+  }
 }
 
 StringRef PlanFigures::commandName(int64_t command) const {
@@ -193,13 +233,14 @@ PlanFigures::largestAtPeak(size_t count, bool withStates) const {
   return largest;
 }
 
-std::vector<Moment> PlanFigures::timeline() const {
+std::vector<Moment>
+PlanFigures::follow(const std::vector<PlanBuffer> &followed) const {
   std::vector<Moment> moments(std::max<int64_t>(commands, 0));
   if (moments.empty())
     return moments;
   int64_t end = commands - 1;
   std::vector<std::array<int64_t, kClasses>> change(commands + 1);
-  for (const PlanBuffer &buffer : buffers) {
+  for (const PlanBuffer &buffer : followed) {
     int64_t first = buffer.isState ? 0 : buffer.first,
             last = buffer.isState ? end : buffer.last;
     if (first < 0 || first > end || last < first)
@@ -217,12 +258,16 @@ std::vector<Moment> PlanFigures::timeline() const {
   return moments;
 }
 
-int64_t PlanFigures::unused() const {
-  int64_t used = 0;
-  for (int64_t bytes : atPeak)
-    used += bytes;
-  return arena - used;
+static int64_t unusedOf(int64_t arena,
+                        const std::array<int64_t, kClasses> &used) {
+  for (int64_t bytes : used)
+    arena -= bytes;
+  return arena;
 }
+
+int64_t PlanFigures::unused() const { return unusedOf(arena, atPeak); }
+
+int64_t HostFigures::unused() const { return unusedOf(arena, atPeak); }
 
 std::optional<double> PlanFigures::percentAbove(double a, double b) {
   if (!(a > 0) || !(b > 0))
@@ -247,6 +292,15 @@ std::string kiln::report::timeText(double milliseconds) {
   if (milliseconds >= 1000)
     return formatv("{0:f2} s", milliseconds / 1000);
   return formatv("{0:f2} ms", milliseconds);
+}
+
+std::string kiln::report::rateText(double bytesPerSecond) {
+  static constexpr std::pair<const char *, double> units[] = {
+      {"GB/s", 1e9}, {"MB/s", 1e6}, {"KB/s", 1e3}};
+  for (auto [name, unit] : units)
+    if (bytesPerSecond >= unit)
+      return formatv("{0:f2} {1}", bytesPerSecond / unit, name);
+  return formatv("{0:f2} B/s", bytesPerSecond);
 }
 
 std::string kiln::report::percentText(double percent) {
@@ -281,6 +335,21 @@ std::string kiln::report::priceText(const PlanFigures &plan) {
   return "against keeping everything (" + timeText(plan.unplannedMs) + ", " +
          bytesText(plan.unplannedPeak) + "): " + changeText(*time, "time") +
          ", " + changeText(*memory, "memory");
+}
+
+std::string kiln::report::copiesText(const PlanFigures &plan) {
+  const HostFigures &host = plan.host;
+  if (host.copiedOut <= 0 && host.copiedIn <= 0)
+    return "";
+  auto direction = [](int64_t bytes, StringRef where, double rate) {
+    std::string text = bytesText(bytes) + where.str();
+    if (bytes > 0 && rate > 0)
+      text += " (" + timeText(1e3 * double(bytes) / rate) + " at " +
+              rateText(rate) + ")";
+    return text;
+  };
+  return direction(host.copiedOut, " to the host", host.outRate) + ", " +
+         direction(host.copiedIn, " back", host.inRate);
 }
 
 std::string kiln::report::reasonText(const PlanFigures &plan) {

@@ -32,6 +32,7 @@ inline constexpr size_t kClasses = 10;
 /// States first: they are the base that everything else lies on.
 extern const std::array<BufferClass, kClasses> bufferClasses;
 
+/// One of the device's arena, unless it is in hostBuffers.
 struct PlanBuffer {
   llvm::StringRef name, why;
   size_t slotClass = 0; ///< index in bufferClasses
@@ -47,11 +48,16 @@ struct PlanBuffer {
 /// Layers that are treated alike.
 struct ChoiceGroup {
   std::string layers;
-  std::vector<std::string> repeats, keeps;
+  /// What is offloaded is kept, on the host.
+  std::vector<std::string> repeats, keeps, offloads;
   int64_t forwardRuns = 1; ///< most of any stage
   bool dropsInput = false;
+  /// Of all layers together: tensors that are repeated instead of kept, those
+  /// that wait on the host, and the time that repeating takes.
+  int64_t repeatedBytes = 0, offloadedBytes = 0;
+  double repeatedMs = 0;
   bool keepsEverything() const { return repeats.empty() && !keeps.empty(); }
-  /// "repeat mlp.c_fc, keep the rest".
+  /// "repeat mlp.c_fc; keep the rest; offload attn.c_attn".
   std::string text() const;
 };
 
@@ -59,6 +65,21 @@ struct ChoiceGroup {
 struct Moment {
   int64_t command = 0, total = 0;
   std::array<int64_t, kClasses> byClass{};
+};
+
+/// What the host has for the device. All zero where it has nothing.
+struct HostFigures {
+  int64_t arena = 0, states = 0, budget = 0;
+  std::vector<PlanBuffer> buffers;
+  /// When most bytes are alive there, and which.
+  int64_t peakCommand = 0;
+  std::array<int64_t, kClasses> atPeak{}, declared{};
+  /// Bytes that a step copies to the host and back.
+  int64_t copiedOut = 0, copiedIn = 0;
+  /// Bytes per second of the link that the plan was priced with.
+  double outRate = 0, inRate = 0;
+  /// The bytes of its arena that no buffer has at the peak.
+  int64_t unused() const;
 };
 
 struct PlanFigures {
@@ -72,7 +93,8 @@ struct PlanFigures {
   /// The program whose buffers these are: the one that needs most.
   std::string program;
   int64_t commands = 0, peakCommand = 0;
-  std::vector<PlanBuffer> buffers;
+  std::vector<PlanBuffer> buffers; ///< of the device
+  HostFigures host;
   std::vector<ChoiceGroup> choices;
 
   llvm::StringRef commandName(int64_t command) const;
@@ -80,14 +102,19 @@ struct PlanFigures {
   /// are asked for.
   std::vector<const PlanBuffer *> largestAtPeak(size_t count,
                                                 bool withStates) const;
-  /// What is alive at each command; states included.
-  std::vector<Moment> timeline() const;
-  /// The bytes of the arena that no buffer has at the peak.
+  /// What is alive at each command on the device; states included.
+  std::vector<Moment> timeline() const { return follow(buffers); }
+  /// The same on the host.
+  std::vector<Moment> hostTimeline() const { return follow(host.buffers); }
+  /// The bytes of the device's arena that no buffer has at the peak.
   int64_t unused() const;
   /// Percent by which `a` is above `b`, if that is a number.
   static std::optional<double> percentAbove(double a, double b);
 
 private:
+  std::vector<Moment> follow(const std::vector<PlanBuffer> &buffers) const;
+  void sumHost();
+
   const llvm::json::Array *commandNames = nullptr;
 };
 
@@ -97,12 +124,17 @@ std::string bytesText(int64_t bytes);
 std::string withCommas(int64_t number);
 /// "14.2 s", "3.41 ms".
 std::string timeText(double milliseconds);
+/// "1.50 GB/s", in powers of ten as links are sold.
+std::string rateText(double bytesPerSecond);
 /// "+5.2 %".
 std::string percentText(double percent);
 /// What the bound says about this plan's time; empty without a budget.
 std::string boundText(const PlanFigures &plan);
 /// What the plan costs and gives against none; empty without a budget.
 std::string priceText(const PlanFigures &plan);
+/// What a step copies and for how long that keeps the link busy; empty if it
+/// copies nothing.
+std::string copiesText(const PlanFigures &plan);
 /// Why the choices are as they are; empty without a budget.
 std::string reasonText(const PlanFigures &plan);
 

@@ -139,6 +139,14 @@ static void writeHead(const PlanFigures &plan, const ReportTitle &title,
     writeCard(percentText(*memory),
               "memory; keeping everything: " + bytesText(plan.unplannedPeak),
               os);
+  const HostFigures &host = plan.host;
+  if (host.arena > 0)
+    writeCard(bytesText(host.arena),
+              "on the host: " + withCommas(host.arena) + " bytes", os);
+  if (host.copiedOut > 0)
+    writeCard(bytesText(host.copiedOut), "copied to the host in a step", os);
+  if (host.copiedIn > 0)
+    writeCard(bytesText(host.copiedIn), "copied back in a step", os);
   os << "</div>\n";
 }
 
@@ -147,38 +155,84 @@ static std::string keyOf(size_t slotClass) {
                  bufferClasses[slotClass].color, bufferClasses[slotClass].key);
 }
 
+static void writeClass(StringRef name, int64_t bytes, StringRef together,
+                       llvm::raw_ostream &os) {
+  os << "<tr><td>" << name << "</td><td class=\"n\">" << bytesText(bytes)
+     << "</td><td class=\"n\">" << withCommas(bytes) << "</td><td class=\"n\">"
+     << together << "</td></tr>\n";
+}
+
+static void writeKeys(const std::array<int64_t, kClasses> &atPeak,
+                      const std::array<int64_t, kClasses> &declared,
+                      llvm::raw_ostream &os) {
+  os << "<div class=\"keys\">";
+  for (size_t i = 0; i < kClasses; ++i)
+    if (declared[i] || atPeak[i])
+      os << "<span>" << keyOf(i) << "</span>";
+  os << "</div>\n";
+}
+
 static void writeTimeline(const PlanFigures &plan, llvm::raw_ostream &os) {
   std::vector<Moment> moments = plan.timeline();
-  std::vector<Moment> points = downsample(moments, kPoints);
-  os << "<h2>Memory over a step</h2>\n<div class=\"keys\">";
-  for (size_t i = 0; i < kClasses; ++i)
-    if (plan.declared[i] || plan.atPeak[i])
-      os << "<span>" << keyOf(i) << "</span>";
-  os << "</div>\n<div id=\"timeline\">" << timelineChart(plan, points)
+  Timeline timeline;
+  timeline.label = "bytes alive over the commands of a step";
+  timeline.points = downsample(moments, kPoints);
+  timeline.arena = plan.arena;
+  timeline.budget = plan.budget;
+  timeline.peakCommand = plan.peakCommand;
+  timeline.hasCursor = true;
+  os << "<h2>Memory over a step</h2>\n";
+  writeKeys(plan.atPeak, plan.declared, os);
+  os << "<div id=\"timeline\">" << timelineChart(plan, timeline)
      << "</div>\n<p id=\"at\">Bytes alive at each of the " << plan.commands
      << " commands of @" << escapeHtml(plan.program);
-  if (points.size() < moments.size())
+  if (timeline.points.size() < moments.size())
     os << ", as the most of about every "
-       << (moments.size() + points.size() - 1) / points.size();
+       << (moments.size() + timeline.points.size() - 1) /
+              timeline.points.size();
   os << ". The dotted line is the peak; point at the picture for figures.</p>\n"
      << "<script type=\"application/json\" id=\"moments\">"
-     << momentsJson(plan, points) << "</script>\n";
+     << momentsJson(plan, timeline.points) << "</script>\n";
+}
+
+/// What waits in host memory, if anything does.
+static void writeHost(const PlanFigures &plan, llvm::raw_ostream &os) {
+  const HostFigures &host = plan.host;
+  if (host.arena <= 0)
+    return;
+  Timeline timeline;
+  timeline.label = "bytes on the host over the commands of a step";
+  timeline.points = downsample(plan.hostTimeline(), kPoints);
+  timeline.arena = host.arena;
+  timeline.budget = host.budget;
+  timeline.peakCommand = host.peakCommand;
+  os << "<h2>On the host</h2>\n";
+  writeKeys(host.atPeak, host.declared, os);
+  os << timelineChart(plan, timeline);
+  if (std::string copies = copiesText(plan); !copies.empty())
+    os << "<p>Copies in a step: " << escapeHtml(copies)
+       << ". They run beside the commands, which wait only for those that are "
+          "not done in time.</p>\n";
+  os << "<table>\n<tr><th>class</th><th class=\"n\">most at once</th><th "
+        "class=\"n\">bytes at that moment</th><th class=\"n\">all buffers "
+        "together</th></tr>\n";
+  for (size_t i = 0; i < kClasses; ++i)
+    if (host.declared[i])
+      writeClass(keyOf(i), host.atPeak[i], bytesText(host.declared[i]), os);
+  writeClass("unused: gaps and alignment", host.unused(), "", os);
+  writeClass("<b>arena</b>", host.arena, "", os);
+  os << "</table>\n";
 }
 
 static void writeClasses(const PlanFigures &plan, llvm::raw_ostream &os) {
   os << "<h2>By class</h2>\n<table>\n<tr><th>class</th><th class=\"n\">at the "
         "peak</th><th class=\"n\">bytes at the peak</th><th class=\"n\">all "
         "buffers together</th></tr>\n";
-  auto row = [&](StringRef name, int64_t bytes, StringRef together) {
-    os << "<tr><td>" << name << "</td><td class=\"n\">" << bytesText(bytes)
-       << "</td><td class=\"n\">" << withCommas(bytes)
-       << "</td><td class=\"n\">" << together << "</td></tr>\n";
-  };
   for (size_t i = 0; i < kClasses; ++i)
     if (plan.declared[i] || plan.atPeak[i])
-      row(keyOf(i), plan.atPeak[i], bytesText(plan.declared[i]));
-  row("unused: gaps and alignment", plan.unused(), "");
-  row("<b>arena</b>", plan.arena, "");
+      writeClass(keyOf(i), plan.atPeak[i], bytesText(plan.declared[i]), os);
+  writeClass("unused: gaps and alignment", plan.unused(), "", os);
+  writeClass("<b>arena</b>", plan.arena, "", os);
   os << "</table>\n<p>Buffers share the arena by taking turns, so that all of "
         "them together may need more than it has.</p>\n";
 }
@@ -209,19 +263,34 @@ static void writeChoices(const PlanFigures &plan, llvm::raw_ostream &os) {
     os << "<p>No budget was given: everything that the backward pass reads is "
           "kept, unless --recompute says otherwise.</p>\n";
   } else {
-    os << "<table>\n<tr><th>layers</th><th>choice</th><th>kept</th></tr>\n";
-    for (const ChoiceGroup &group : plan.choices)
+    bool offloads = llvm::any_of(plan.choices, [](const ChoiceGroup &group) {
+      return !group.offloads.empty();
+    });
+    os << "<table>\n<tr><th>layers</th><th>choice</th><th>kept</th>"
+       << (offloads ? "<th>on the host</th>" : "")
+       << "<th class=\"n\">saved</th><th class=\"n\">repeating takes</th>"
+          "</tr>\n";
+    for (const ChoiceGroup &group : plan.choices) {
       os << "<tr><td>" << escapeHtml(group.layers) << "</td><td>"
          << escapeHtml(group.text()) << "</td><td>"
          << (group.keepsEverything()
                  ? "everything"
-                 : escapeHtml(llvm::join(group.keeps, ", ")))
+                 : escapeHtml(llvm::join(group.keeps, ", ")));
+      if (offloads)
+        os << "</td><td>" << escapeHtml(llvm::join(group.offloads, ", "));
+      os << "</td><td class=\"n\">"
+         << bytesText(group.repeatedBytes + group.offloadedBytes)
+         << "</td><td class=\"n\">" << timeText(group.repeatedMs)
          << "</td></tr>\n";
+    }
     os << "</table>\n<p>";
     if (std::string reason = reasonText(plan); !reason.empty())
       os << "Why: " << escapeHtml(reason) << ". ";
     os << "What is repeated is computed again in the backward "
-          "pass, from what is kept, with the same bits.</p>\n";
+          "pass, from what is kept, with the same bits. Saved are the "
+          "tensors that do not wait on the device for the backward pass, of "
+          "one "
+          "micro-batch; the time is that of single ops, in a step.</p>\n";
   }
   if (plan.budget <= 0)
     return;
@@ -229,6 +298,8 @@ static void writeChoices(const PlanFigures &plan, llvm::raw_ostream &os) {
      << " predicted, " << escapeHtml(boundText(plan)) << ". ";
   if (std::string price = priceText(plan); !price.empty())
     os << "That is, " << escapeHtml(price) << ". ";
+  if (std::string copies = copiesText(plan); !copies.empty())
+    os << "Copies keep the link busy meanwhile: " << escapeHtml(copies) << ". ";
   os << "Times are predictions from the figures of the machine that was "
         "planned for. The bound is what no schedule of these stages beats in "
         "this much memory.</p>\n";
@@ -252,6 +323,7 @@ std::string kiln::planPage(const llvm::json::Object &object,
   llvm::raw_string_ostream os(text);
   writeHead(plan, title, os);
   writeTimeline(plan, os);
+  writeHost(plan, os);
   writeChoices(plan, os);
   writeClasses(plan, os);
   writePeak(plan, os);

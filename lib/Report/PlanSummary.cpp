@@ -15,17 +15,29 @@
 using namespace kiln;
 using namespace kiln::report;
 using llvm::formatv;
+using llvm::StringRef;
 
 static constexpr size_t kLargest = 10;
 
+/// With a third column where the host has something.
 static void writeClasses(const PlanFigures &plan, llvm::raw_ostream &os) {
-  os << formatv("  {0,-16}{1,14}{2,14}\n", "class", "at the peak", "in total");
+  bool hasHost = plan.host.arena > 0;
+  auto row = [&](StringRef name, StringRef atPeak, StringRef inTotal,
+                 StringRef onHost) {
+    os << formatv("  {0,-16}{1,14}", name, atPeak);
+    if (!inTotal.empty() || hasHost)
+      os << formatv("{0,14}", inTotal);
+    if (hasHost)
+      os << formatv("{0,16}", onHost);
+    os << "\n";
+  };
+  row("class", "at the peak", "in total", "on the host");
   for (size_t i = 0; i < kClasses; ++i)
-    if (plan.atPeak[i] || plan.declared[i])
-      os << formatv("  {0,-16}{1,14}{2,14}\n", bufferClasses[i].key,
-                    bytesText(plan.atPeak[i]), bytesText(plan.declared[i]));
-  os << formatv("  {0,-16}{1,14}\n", "unused", bytesText(plan.unused()));
-  os << formatv("  {0,-16}{1,14}\n", "arena", bytesText(plan.arena));
+    if (plan.atPeak[i] || plan.declared[i] || plan.host.declared[i])
+      row(bufferClasses[i].key, bytesText(plan.atPeak[i]),
+          bytesText(plan.declared[i]), bytesText(plan.host.atPeak[i]));
+  row("unused", bytesText(plan.unused()), "", bytesText(plan.host.unused()));
+  row("arena", bytesText(plan.arena), "", bytesText(plan.host.arena));
 }
 
 static void writePeak(const PlanFigures &plan, llvm::raw_ostream &os) {
@@ -33,7 +45,7 @@ static void writePeak(const PlanFigures &plan, llvm::raw_ostream &os) {
     return;
   os << "peak: command " << plan.peakCommand << " of " << plan.commands
      << " in @" << plan.program;
-  if (llvm::StringRef name = plan.commandName(plan.peakCommand); !name.empty())
+  if (StringRef name = plan.commandName(plan.peakCommand); !name.empty())
     os << ", '" << name << "'";
   os << ", on top of " << bytesText(plan.states) << " of states\n";
   os << formatv("  {0,-40}{1,-14}{2,12}  {3}\n", "largest buffers there",
@@ -53,11 +65,20 @@ std::string kiln::planSummary(const llvm::json::Object &object) {
   if (plan.budget > 0)
     os << ", budget " << bytesText(plan.budget) << " ("
        << withCommas(plan.budget) << " bytes)";
+  if (plan.host.arena > 0) {
+    os << "\nhost: " << bytesText(plan.host.arena) << " ("
+       << withCommas(plan.host.arena) << " bytes)";
+    if (plan.host.budget > 0)
+      os << ", budget " << bytesText(plan.host.budget) << " ("
+         << withCommas(plan.host.budget) << " bytes)";
+  }
   os << "\nstep: " << timeText(plan.stepMs) << " predicted";
   if (std::string bound = boundText(plan); !bound.empty())
     os << ", " << bound;
   if (std::string price = priceText(plan); !price.empty())
     os << "\n" << price;
+  if (std::string copies = copiesText(plan); !copies.empty())
+    os << "\ncopies in a step: " << copies;
   os << "\n\n";
   writeClasses(plan, os);
   os << "\n";

@@ -100,6 +100,10 @@ static cl::opt<std::string> report(
     "report", cl::cat(category), cl::value_desc("FILE"),
     cl::desc("also write the memory plan: a page (.html), its data (.json), or "
              "a snapshot for pytorch.org/memory_viz (.snapshot.json)"));
+static cl::opt<std::string> remarks(
+    "remarks", cl::cat(category), cl::value_desc("FILE"),
+    cl::desc("also write why the planner decided as it did: remarks in LLVM's "
+             "YAML format"));
 static cl::opt<std::string> optimizer(
     "optimizer", cl::cat(category), cl::init("adamw"),
     cl::desc(
@@ -248,6 +252,7 @@ int main(int argc, char **argv) {
     options.simulatedLink = *rate;
   }
   options.report = report;
+  options.remarks = remarks;
   options.optimizer = optimizer;
   if (precision.getNumOccurrences())
     options.precision = precision;

@@ -66,6 +66,8 @@ struct CompileOptions {
   /// Where a report of the plan goes; its kind is in the name: .html, .json or
   /// .snapshot.json. Empty: none.
   std::string report;
+  /// Where the planner's remarks go, as YAML. Empty: nowhere.
+  std::string remarks;
   /// The folder with libKilnRuntime.a and its companions.
   std::string libraryDirectory;
 };

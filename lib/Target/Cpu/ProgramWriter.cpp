@@ -347,14 +347,22 @@ static Array writeChoices(ModuleOp module) {
   };
   for (Attribute entry : stages ? stages.getValue() : ArrayRef<Attribute>()) {
     auto stage = cast<DictionaryAttr>(entry);
-    choices.push_back(Object{
-        {"stage", stage.getAs<IntegerAttr>("stage").getInt()},
-        {"layer", stage.getAs<StringAttr>("layer").getValue()},
-        {"forward_runs", stage.getAs<IntegerAttr>("forward_runs").getInt()},
-        {"keeps_input", stage.getAs<BoolAttr>("keeps_input").getValue()},
-        {"keeps", names(stage.getAs<ArrayAttr>("keeps"))},
-        {"offloads", names(stage.getAs<ArrayAttr>("offloads"))},
-        {"repeats", names(stage.getAs<ArrayAttr>("repeats"))}});
+    auto number = [&](StringRef key) {
+      return stage.getAs<IntegerAttr>(key).getInt();
+    };
+    choices.push_back(
+        Object{{"stage", number("stage")},
+               {"layer", stage.getAs<StringAttr>("layer").getValue()},
+               {"forward_runs", number("forward_runs")},
+               {"keeps_input", stage.getAs<BoolAttr>("keeps_input").getValue()},
+               {"keeps", names(stage.getAs<ArrayAttr>("keeps"))},
+               {"offloads", names(stage.getAs<ArrayAttr>("offloads"))},
+               {"repeats", names(stage.getAs<ArrayAttr>("repeats"))},
+               {"kept_bytes", number("kept_bytes")},
+               {"offloaded_bytes", number("offloaded_bytes")},
+               {"repeated_bytes", number("repeated_bytes")},
+               {"repeated_ms",
+                stage.getAs<FloatAttr>("repeated_ms").getValueAsDouble()}});
   }
   return choices;
 }
@@ -373,6 +381,31 @@ static Array writeCommandNames(rt::ProgramOp program) {
   return names;
 }
 
+namespace {
+
+/// Bytes of the copies between device and host.
+struct CopiedBytes {
+  int64_t out = 0, in = 0;
+};
+
+} // namespace
+
+/// Those of one run.
+static CopiedBytes countCopies(Block &block) {
+  CopiedBytes copied;
+  for (Operation &op : block) {
+    if (auto copy = dyn_cast<rt::CopyStartOp>(op))
+      (copy.isOut() ? copied.out : copied.in) +=
+          static_cast<int64_t>(copy.getBytes());
+    if (auto loop = dyn_cast<rt::LoopOp>(op)) {
+      auto [out, in] = countCopies(loop.getBody().front());
+      copied.out += out * static_cast<int64_t>(loop.getCount());
+      copied.in += in * static_cast<int64_t>(loop.getCount());
+    }
+  }
+  return copied;
+}
+
 /// Live bytes per class at the command with the most of them, and totals.
 Object cpu::writePlan(ModuleOp module, const BuildRecord &record) {
   auto arena = *module.getOps<rt::ArenaOp>().begin();
@@ -380,7 +413,10 @@ Object cpu::writePlan(ModuleOp module, const BuildRecord &record) {
   Array buffers, commandNames;
   std::string worstName;
   int64_t worst = -1;
+  CopiedBytes copied;
   for (rt::ProgramOp program : module.getOps<rt::ProgramOp>()) {
+    if (program.getKind() == ProgramKind::Train)
+      copied = countCopies(program.getBody().front());
     auto slots = program.getBody().front().getOps<rt::SlotOp>();
     int64_t height = arena.getStates(), hostHeight = arena.getHostStates();
     for (rt::SlotOp slot : slots) {
@@ -434,6 +470,9 @@ Object cpu::writePlan(ModuleOp module, const BuildRecord &record) {
   Object plan{{"predicted_peak_bytes", height},
               {"device_arena_bytes", height},
               {"host_arena_bytes", static_cast<int64_t>(arena.getHostHeight())},
+              {"host_state_bytes", static_cast<int64_t>(arena.getHostStates())},
+              {"copied_out_bytes_per_step", copied.out},
+              {"copied_in_bytes_per_step", copied.in},
               {"state_bytes", static_cast<int64_t>(arena.getStates())},
               {"by_class", std::move(byClass)},
               {"declared", std::move(declared)},
@@ -445,10 +484,16 @@ Object cpu::writePlan(ModuleOp module, const BuildRecord &record) {
               {"program", worstName},
               {"command_names", std::move(commandNames)},
               {"buffers", std::move(buffers)}};
+  if (copied.out + copied.in > 0)
+    plan["link"] =
+        Object{{"out_bytes_per_second", record.plannedOutBytesPerSecond},
+               {"in_bytes_per_second", record.plannedInBytesPerSecond}};
   // What was asked of the planner, and what it started from.
   if (auto planned = module->getAttrOfType<DictionaryAttr>("kiln.plan")) {
     if (auto budget = planned.getAs<IntegerAttr>("budget"))
       plan["budget_bytes"] = budget.getInt();
+    if (auto budget = planned.getAs<IntegerAttr>("host_budget"))
+      plan["host_budget_bytes"] = budget.getInt();
     plan["unplanned_step_ms"] =
         planned.getAs<FloatAttr>("unplanned_step_ms").getValueAsDouble();
     plan["unplanned_peak_bytes"] =

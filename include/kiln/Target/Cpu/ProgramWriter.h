@@ -39,6 +39,8 @@ struct BuildRecord {
   double predictedStepMs = 0, lowerBoundMs = 0;
   /// Pace of copies between device and host, each way; 0: that of memory.
   double linkBytesPerSecond = 0;
+  /// The link that the plan was priced with.
+  double plannedOutBytesPerSecond = 0, plannedInBytesPerSecond = 0;
   Processor processor;
   /// Small files of the model directory: name and contents.
   std::vector<std::pair<std::string, std::string>> files;

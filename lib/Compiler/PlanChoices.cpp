@@ -1,0 +1,118 @@
+//===- PlanChoices.cpp - What a plan does with every stage ------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "PlanChoices.h"
+
+#include "StageMenus.h"
+#include "StepCost.h"
+
+using namespace mlir;
+using namespace kiln;
+
+/// What the importer called the op of a value, or else what the op is.
+static void addName(std::vector<std::string> &names, Value value) {
+  StringRef name = getLocationName(value.getLoc());
+  if (name.empty() && value.getDefiningOp())
+    name = value.getDefiningOp()->getName().stripDialect();
+  if (!llvm::is_contained(names, name))
+    names.push_back(name.str());
+}
+
+void PlanChoices::addStage(const ForwardStage &stage, const StageRun &first) {
+  StageChoice &choice = choices.emplace_back(
+      static_cast<int64_t>(choices.size()), stage.block,
+      stage.ops.empty() ? stage.output.getLoc() : stage.ops.front()->getLoc());
+  choice.keepsInput = !first.dropsInput();
+  if (stage.input)
+    (choice.keepsInput ? choice.keptBytes : choice.repeatedBytes) +=
+        bytesOf(stage.input.getType());
+  llvm::SmallDenseSet<Value> counted{stage.input, stage.output};
+  for (auto [i, residual] : llvm::enumerate(stage.residuals)) {
+    bool keeps = first.saves() && (i >= 64 || first.saved >> i & 1);
+    addName(keeps ? choice.keeps : choice.repeats, residual);
+    if (Value tensor = tensorBehind(residual); counted.insert(tensor).second)
+      (keeps ? choice.keptBytes : choice.repeatedBytes) +=
+          bytesOf(tensor.getType());
+  }
+}
+
+PlanChoices::PlanChoices(ProgramOp train, const StageChain &stages,
+                         const RecomputeSchedule &schedule,
+                         ArrayRef<OffloadChoice> offload,
+                         const Machine &machine) {
+  if (auto loop = dyn_cast<AccumulateOp>(phaseBlock(train).getParentOp()))
+    microbatches = loop.getCount();
+  for (int64_t k = 0; k < stages.size(); ++k)
+    addStage(stages.stages()[k], schedule[k]);
+  for (StageChoice &choice : choices) {
+    choice.forwardRuns = llvm::count_if(schedule, [&](const StageRun &run) {
+      return run.stage == choice.stage && run.kind != StageRun::Kind::Backward;
+    });
+    for (Operation *op : stages.stages()[choice.stage].ops)
+      choice.wholeSeconds += double(microbatches) * opSeconds(op, machine);
+  }
+  numberForwardOps(train);
+  SmallVector<Operation *> forward;
+  for (Operation &op : phaseBlock(train)) {
+    if (!numberOf(&op))
+      break;
+    forward.push_back(&op);
+    stageOf.push_back(stages.stageOf(&op));
+  }
+  // Offloaded values belong to the stage that computes them.
+  for (const OffloadChoice &value : offload) {
+    int64_t stage = stageOf[value.op];
+    if (stage < 0)
+      continue;
+    Value result = forward[value.op]->getResult(value.result);
+    addName(choices[stage].offloads, result);
+    choices[stage].offloadedBytes += bytesOf(result.getType());
+  }
+}
+
+void PlanChoices::priceRepeats(ProgramOp train, const Machine &machine) {
+  train.walk([&](RecomputeOp repeated) {
+    repeated.walk([&](Operation *op) {
+      auto number = numberOf(op);
+      if (!number || stageOf[*number] < 0)
+        return;
+      choices[stageOf[*number]].repeatedSeconds +=
+          double(microbatches) * opSeconds(op, machine);
+    });
+  });
+  dropNumbers(train);
+}
+
+ArrayAttr PlanChoices::attribute(MLIRContext *context) const {
+  Builder b(context);
+  SmallVector<Attribute> stages;
+  auto names = [&](const std::vector<std::string> &list) {
+    SmallVector<Attribute> texts;
+    for (const std::string &name : list)
+      texts.push_back(b.getStringAttr(name));
+    return b.getArrayAttr(texts);
+  };
+  for (const StageChoice &choice : choices) {
+    auto number = [&](StringRef key, int64_t value) {
+      return b.getNamedAttr(key, b.getI64IntegerAttr(value));
+    };
+    stages.push_back(b.getDictionaryAttr(
+        {number("stage", choice.stage),
+         b.getNamedAttr("layer", b.getStringAttr(choice.layer)),
+         number("forward_runs", choice.forwardRuns),
+         b.getNamedAttr("keeps_input", b.getBoolAttr(choice.keepsInput)),
+         b.getNamedAttr("keeps", names(choice.keeps)),
+         b.getNamedAttr("offloads", names(choice.offloads)),
+         b.getNamedAttr("repeats", names(choice.repeats)),
+         number("kept_bytes", choice.keptBytes),
+         number("offloaded_bytes", choice.offloadedBytes),
+         number("repeated_bytes", choice.repeatedBytes),
+         b.getNamedAttr("repeated_ms",
+                        b.getF64FloatAttr(1e3 * choice.repeatedSeconds))}));
+  }
+  return b.getArrayAttr(stages);
+}

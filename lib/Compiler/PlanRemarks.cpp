@@ -1,0 +1,307 @@
+//===- PlanRemarks.cpp - Why a plan is as it is, as remarks -----*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "PlanRemarks.h"
+
+#include "mlir/IR/Remarks.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Remarks/RemarkSerializer.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace kiln;
+using remark::RemarkOpts;
+using remark::detail::InFlightRemark;
+using Arg = remark::detail::Remark::Arg;
+
+static constexpr llvm::StringLiteral kPass = "kiln-memory-planner";
+
+namespace {
+
+/// Appends remarks to a string: a file is written when the compilation is done,
+/// and then as a whole.
+class RemarkText : public remark::detail::MLIRRemarkStreamerBase {
+public:
+  explicit RemarkText(std::string &text) : stream(text) {}
+
+  LogicalResult initialize() {
+    auto created = llvm::remarks::createRemarkSerializer(
+        llvm::remarks::Format::YAML, stream);
+    if (!created) {
+      llvm::consumeError(created.takeError());
+      return failure();
+    }
+    serializer = std::move(*created);
+    return success();
+  }
+
+  void streamOptimizationRemark(const remark::detail::Remark &remark) override {
+    llvm::remarks::Remark written = remark.generateRemark();
+    // Models that are no files of MLIR have no lines.
+    if (!isa<FileLineColLoc>(remark.getLocation()))
+      written.Loc = std::nullopt;
+    serializer->emit(written);
+  }
+
+private:
+  llvm::raw_string_ostream stream;
+  std::unique_ptr<llvm::remarks::RemarkSerializer> serializer;
+};
+
+} // namespace
+
+Status kiln::collectRemarks(MLIRContext &context, std::string &text) {
+  auto streamer = std::make_unique<RemarkText>(text);
+  remark::RemarkCategories categories;
+  categories.all = kPass.str();
+  if (failed(streamer->initialize()) ||
+      failed(remark::enableOptimizationRemarks(
+          context, std::move(streamer),
+          std::make_unique<remark::RemarkEmittingPolicyAll>(), categories)))
+    return Status::error("internal error: remarks cannot be collected");
+  return Status();
+}
+
+static RemarkOpts named(StringRef name, StringRef program) {
+  return RemarkOpts::name(name).category(kPass).function(program);
+}
+
+/// The place in a file, if there is one.
+static Location placeOf(Location loc) {
+  if (auto place = loc->findInstanceOf<FileLineColLoc>())
+    return place;
+  return loc;
+}
+
+static Arg text(StringRef words) { return Arg("String", words); }
+
+static Arg microseconds(StringRef key, double seconds) {
+  return Arg(key, static_cast<int64_t>(std::llround(1e6 * seconds)));
+}
+
+static Arg list(StringRef key, const std::vector<std::string> &names) {
+  return Arg(key, names.empty() ? "nothing" : llvm::join(names, ", "));
+}
+
+static void nameStage(InFlightRemark &remark, const StageChoice &stage) {
+  if (!stage.layer.empty())
+    remark << Arg("Layer", stage.layer) << text(", ");
+  remark << text("stage ") << Arg("Stage", stage.stage) << text(": ");
+}
+
+/// Why a plan is not the one that keeps everything.
+static void giveReason(InFlightRemark &remark, const PlanFacts &facts,
+                       const MemoryRequest &request) {
+  remark << text("; keeping everything needs ")
+         << Arg("UnplannedBytes", facts.unplannedHeight)
+         << text(" bytes, the budget is ")
+         << Arg("BudgetBytes", request.budget);
+}
+
+static void remarkStage(StringRef program, const StageChoice &stage,
+                        const PlanFacts &facts, const MemoryRequest &request,
+                        const Machine &machine) {
+  Location loc = placeOf(stage.loc);
+  if (stage.repeatsSome()) {
+    InFlightRemark remark = remark::passed(loc, named("Recompute", program));
+    nameStage(remark, stage);
+    remark << text("repeats ") << list("Repeats", stage.repeats);
+    if (!stage.keepsInput)
+      remark << text(" and computes its input again");
+    remark << text(", keeps ") << list("Keeps", stage.keeps)
+           << text(", runs forward ") << Arg("ForwardRuns", stage.forwardRuns)
+           << text(" times: saves ") << Arg("BytesSaved", stage.repeatedBytes)
+           << text(" bytes for ")
+           << microseconds("MicrosecondsAdded", stage.repeatedSeconds)
+           << text(" us of a step");
+    if (request.policy.empty())
+      giveReason(remark, facts, request);
+    else
+      remark << text("; asked for by --recompute=")
+             << Arg("Policy", request.policy);
+  }
+  if (!stage.offloads.empty()) {
+    double copies = machine.linkSeconds(double(stage.offloadedBytes),
+                                        LinkDirection::ToHost) +
+                    machine.linkSeconds(double(stage.offloadedBytes),
+                                        LinkDirection::ToDevice);
+    InFlightRemark remark = remark::passed(loc, named("Offload", program));
+    nameStage(remark, stage);
+    remark << list("Offloads", stage.offloads)
+           << text(" on the host until the backward pass: saves ")
+           << Arg("BytesSaved", stage.offloadedBytes) << text(" bytes for ")
+           << microseconds("LinkMicroseconds", copies)
+           << text(" us of copies beside the step");
+    giveReason(remark, facts, request);
+  }
+  if (!stage.repeatsSome() && stage.offloads.empty()) {
+    InFlightRemark remark = remark::analysis(loc, named("Keep", program));
+    nameStage(remark, stage);
+    remark << text("keeps ") << list("Keeps", stage.keeps) << text(": ")
+           << Arg("BytesKept", stage.keptBytes)
+           << text(" bytes; to repeat the stage takes ")
+           << microseconds("MicrosecondsToRepeat", stage.wholeSeconds)
+           << text(" us of a step");
+  }
+}
+
+/// Why no activation is on the host.
+static void remarkNoOffload(Location loc, StringRef program,
+                            const PlanFacts &facts,
+                            const MemoryRequest &request,
+                            const Machine &machine) {
+  InFlightRemark remark = remark::missed(loc, named("Offload", program));
+  remark << text("activations stay on the device: ");
+  if (!request.offloadActivations) {
+    remark << text("--offload does not name them; it names nothing by default "
+                   "where device and host are one memory");
+  } else if (facts.unplannedHeight <= request.budget) {
+    remark << text("everything fits");
+  } else if (facts.offloadingSeconds) {
+    remark << text("the fastest plan found that sends some takes ")
+           << microseconds("MicrosecondsMore",
+                           *facts.offloadingSeconds - facts.seconds)
+           << text(" us longer");
+  } else {
+    auto above = static_cast<double>(facts.unplannedHeight - request.budget);
+    remark << text("no plan was found that sends some and is as fast; what is "
+                   "above the budget would take ")
+           << microseconds(
+                  "LinkMicroseconds",
+                  machine.linkSeconds(above, LinkDirection::ToHost) +
+                      machine.linkSeconds(above, LinkDirection::ToDevice))
+           << text(" us of copies");
+  }
+}
+
+/// Why no stage is repeated.
+static void remarkNoRecompute(Location loc, StringRef program,
+                              const PlanFacts &facts,
+                              const MemoryRequest &request) {
+  InFlightRemark remark = remark::missed(loc, named("Recompute", program));
+  remark << text("nothing is repeated: ");
+  if (facts.unplannedHeight <= request.budget)
+    remark << text("everything fits");
+  else if (facts.repeatingSeconds)
+    remark << text("the fastest plan found that sends no activation to the "
+                   "host takes ")
+           << microseconds("MicrosecondsMore",
+                           *facts.repeatingSeconds - facts.seconds)
+           << text(" us longer");
+  else
+    remark << text("no plan was found that fits and sends no activation to "
+                   "the host");
+}
+
+void kiln::remarkPlan(ProgramOp train, ArrayRef<StageChoice> stages,
+                      const PlanFacts &facts, const MemoryRequest &request,
+                      const Machine &machine) {
+  Location loc = placeOf(train.getLoc());
+  StringRef program = train.getSymName();
+  {
+    InFlightRemark remark = remark::analysis(loc, named("Plan", program));
+    remark << text("arena of ") << Arg("ArenaBytes", facts.height)
+           << text(" bytes, ") << Arg("HostBytes", facts.hostHeight)
+           << text(" on the host; a step takes ")
+           << microseconds("Microseconds", facts.seconds)
+           << text(" us, no plan less than ")
+           << microseconds("BoundMicroseconds", facts.bound)
+           << text(" us; with everything kept ")
+           << Arg("UnplannedBytes", facts.unplannedHeight)
+           << text(" bytes and ")
+           << microseconds("UnplannedMicroseconds", facts.unplannedSeconds)
+           << text(" us");
+    if (request.budget != kNoBudget)
+      remark << text("; the budget is ") << Arg("BudgetBytes", request.budget)
+             << text(" bytes");
+  }
+  for (const StageChoice &stage : stages)
+    remarkStage(program, stage, facts, request, machine);
+  if (llvm::none_of(stages, [](const StageChoice &stage) {
+        return !stage.offloads.empty();
+      }))
+    remarkNoOffload(loc, program, facts, request, machine);
+  if (request.policy.empty() &&
+      llvm::none_of(
+          stages, [](const StageChoice &stage) { return stage.repeatsSome(); }))
+    remarkNoRecompute(loc, program, facts, request);
+}
+
+void kiln::remarkStates(ModuleOp module) {
+  llvm::MapVector<StringRef, std::pair<int64_t, int64_t>> roles;
+  for (StateOp state : module.getOps<StateOp>())
+    if (state.getHost()) {
+      auto &[count, bytes] = roles[stringifyRole(state.getRole())];
+      ++count;
+      bytes += bytesOf(state.getTensorType());
+    }
+  for (auto &[role, sums] : roles) {
+    InFlightRemark remark =
+        remark::passed(placeOf(module.getLoc()), named("StateOnHost", "train"));
+    remark << Arg("States", sums.first) << text(" states of role ")
+           << Arg("Role", role) << text(" lie on the host: ")
+           << Arg("BytesSaved", sums.second) << text(" bytes");
+  }
+}
+
+/// Says how a trial did that was not taken.
+static void compare(InFlightRemark &remark, const PlanTrial &trial,
+                    const PlanTrial &chosen) {
+  if (trial.skipped)
+    remark << text("not tried, since a step takes about as long as without a "
+                   "budget, or less than the copies of the states");
+  else if (trial.leastBudget)
+    remark << text("does not fit; the smallest feasible budget is ")
+           << Arg("LeastBudgetBytes", *trial.leastBudget) << text(" bytes");
+  else
+    remark << text("a step takes ")
+           << microseconds("Microseconds", trial.seconds) << text(" us, ")
+           << microseconds("MicrosecondsMore", trial.seconds - chosen.seconds)
+           << text(" us longer");
+}
+
+void kiln::remarkTrials(ModuleOp module, ArrayRef<PlanTrial> trials,
+                        const PlanTrial &chosen) {
+  Location loc = placeOf(module.getLoc());
+  if (!module->hasAttr("kiln.plan"))
+    remark::analysis(loc, named("Plan", "train"))
+        << text("no budget was given: everything that the backward pass reads "
+                "is kept on the device, unless --recompute or --offload say "
+                "otherwise");
+  std::vector<std::string> counts;
+  for (const PlanTrial &trial : trials)
+    if (std::string count = std::to_string(trial.microbatches);
+        !llvm::is_contained(counts, count))
+      counts.push_back(count);
+  if (counts.size() > 1) {
+    InFlightRemark remark = remark::passed(loc, named("Microbatches", "train"));
+    remark << Arg("Microbatches", chosen.microbatches)
+           << text(" micro-batches, the fastest of ")
+           << list("Candidates", counts) << text(": a step takes ")
+           << microseconds("Microseconds", chosen.seconds) << text(" us");
+  }
+  for (const PlanTrial &trial : trials) {
+    if (trial.microbatches != chosen.microbatches) {
+      InFlightRemark remark =
+          remark::missed(loc, named("Microbatches", "train"));
+      remark << Arg("Microbatches", trial.microbatches)
+             << text(" micro-batches");
+      if (!trial.offload.empty())
+        remark << text(" with --offload=") << Arg("Offload", trial.offload);
+      remark << text(": ");
+      compare(remark, trial, chosen);
+    } else if (trial.offload != chosen.offload) {
+      InFlightRemark remark =
+          remark::missed(loc, named("StateOnHost", "train"));
+      remark << text("--offload=") << Arg("Offload", trial.offload)
+             << text(": ");
+      compare(remark, trial, chosen);
+    }
+  }
+}
