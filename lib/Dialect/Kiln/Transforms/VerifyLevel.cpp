@@ -48,8 +48,8 @@ private:
 
 } // namespace
 
-/// step: at most one write per state and program; training writes every
-/// trainable state.
+/// step: at most one write per state and program; a parameter and its mirror
+/// are written together; training writes every trainable state.
 LogicalResult LevelVerifier::checkWrites(ProgramOp program) {
   DenseMap<StringAttr, WriteOp> writes;
   LogicalResult result = success();
@@ -63,8 +63,20 @@ LogicalResult LevelVerifier::checkWrites(ProgramOp program) {
     diagnostic.attachNote(it->second.getLoc()) << "the first write is here";
     result = diagnostic;
   });
-  if (failed(result) || program.getKind() != ProgramKind::Train)
+  if (failed(result))
     return result;
+  for (StateOp mirror : module.getOps<StateOp>())
+    if (mirror.getRole() == Role::Mirror &&
+        writes.contains(mirror.getSymNameAttr()) !=
+            writes.contains(mirror.getOfAttr().getAttr())) {
+      InFlightDiagnostic diagnostic =
+          program.emitOpError("writes only one of ")
+          << mirror.getOfAttr() << " and its mirror @" << mirror.getSymName();
+      diagnostic.attachNote(mirror.getLoc()) << "the mirror is declared here";
+      return diagnostic;
+    }
+  if (program.getKind() != ProgramKind::Train)
+    return success();
   for (StateOp state : module.getOps<StateOp>())
     if (state.isTrainable() && !writes.contains(state.getSymNameAttr())) {
       InFlightDiagnostic diagnostic =
