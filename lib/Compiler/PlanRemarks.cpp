@@ -59,7 +59,7 @@ private:
 Status kiln::collectRemarks(MLIRContext &context, std::string &text) {
   auto streamer = std::make_unique<RemarkText>(text);
   remark::RemarkCategories categories;
-  categories.all = kPass.str();
+  categories.passed = categories.missed = categories.analysis = kPass.str();
   if (failed(streamer->initialize()) ||
       failed(remark::enableOptimizationRemarks(
           context, std::move(streamer),
