@@ -61,6 +61,10 @@ private:
 
 static constexpr int64_t kUnit = 4; ///< Bytes per entry of the shadow.
 
+/// The entry behind the last one that bytes up to `end` touch. A tensor that
+/// ends within one has it for itself: slots are aligned.
+static int64_t unitsUpTo(int64_t end) { return (end + kUnit - 1) / kUnit; }
+
 /// Slots that live at the same time share no byte.
 LogicalResult Machine::checkDisjoint() {
   SmallVector<unsigned> order;
@@ -126,7 +130,7 @@ LogicalResult Machine::checkRead(Operation *op, const SlotTensor &tensor) {
   int32_t expected = static_cast<int32_t>(tensor.slot) + 1;
   LogicalResult result = success();
   forRows(tensor, [&](int64_t begin, int64_t end) {
-    for (int64_t unit = begin / kUnit; unit < end / kUnit; ++unit) {
+    for (int64_t unit = begin / kUnit; unit < unitsUpTo(end); ++unit) {
       int32_t writer = arena.writers[unit];
       if (writer == expected)
         continue;
@@ -152,7 +156,7 @@ LogicalResult Machine::checkRead(Operation *op, const SlotTensor &tensor) {
 
 void Machine::mark(int64_t begin, int64_t end, int32_t writer) {
   std::fill(arena.writers.begin() + begin / kUnit,
-            arena.writers.begin() + end / kUnit, writer);
+            arena.writers.begin() + unitsUpTo(end), writer);
 }
 
 void Machine::markWritten(const SlotTensor &tensor) {
@@ -169,7 +173,7 @@ void Machine::forgetIteration(size_t begin, size_t end) {
     if (slot.getFirst() <= begin || slot.getLast() >= end)
       continue;
     for (int64_t unit = slot.getOffset() / kUnit,
-                 last = (slot.getOffset() + slot.getBytes()) / kUnit;
+                 last = unitsUpTo(slot.getOffset() + slot.getBytes());
          unit < last; ++unit)
       if (arena.writers[unit] == static_cast<int32_t>(i) + 1)
         arena.writers[unit] = 0;

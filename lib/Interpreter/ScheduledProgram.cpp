@@ -63,11 +63,13 @@ static RankedTensorType bytesType(MLIRContext *context, int64_t bytes) {
 
 LogicalResult ScheduledProgramBuilder::addSlot(rt::SlotOp slot) {
   int64_t offset = slot.getOffset(), bytes = slot.getBytes();
-  if (offset < 0 || bytes < 0 || offset % 4 || bytes % 4 ||
-      offset > arenaBytes || bytes > arenaBytes - offset)
+  // Codes may end anywhere; what follows begins at a multiple again.
+  if (offset < 0 || bytes < 0 || offset % 4 || offset > arenaBytes ||
+      bytes > arenaBytes - offset)
     return slot.emitOpError("has bytes [")
            << offset << ", +" << bytes
-           << "), expected multiples of 4 inside the arena of " << arenaBytes;
+           << "), expected an offset that 4 divides inside the arena of "
+           << arenaBytes;
   slotIndex[slot.getSlot()] = program.slots.size();
   program.slots.push_back(slot);
   return success();

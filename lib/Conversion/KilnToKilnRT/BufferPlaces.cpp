@@ -147,6 +147,19 @@ void PlanBuilder::placeYields(AccumulateOp loop) {
   }
 }
 
+/// Whether a dispatch may write its result over an operand that dies with it.
+/// `rows` is the program of a row dispatch. Decoding reads each element of dy
+/// before it writes dx in its place.
+static bool mayWriteOver(DispatchOp dispatch,
+                         const FailureOr<row::RowProgram> &rows,
+                         unsigned operand, unsigned result) {
+  if (succeeded(rows))
+    return row::mayShareSlot(*rows, operand, result);
+  auto decode = dyn_cast<BucketDecodeOp>(dispatch.getBody().front().front());
+  return decode &&
+         decode.getDy() == dispatch.getBody().front().getArgument(operand);
+}
+
 /// Chooses a place for every result that has none yet.
 void PlanBuilder::placeResults(Operation *op) {
   auto dispatch = dyn_cast<DispatchOp>(op);
@@ -194,9 +207,9 @@ void PlanBuilder::placeResults(Operation *op) {
     }
     if (places.contains(result))
       continue;
-    // A row dispatch may write over an operand that dies here.
+    // A dispatch may write over an operand that dies here.
     std::optional<Place> shared;
-    if (succeeded(rows))
+    if (dispatch)
       for (auto [i, input] : llvm::enumerate(dispatch.getInputs())) {
         Place place = places.lookup(input);
         const Buffer &buffer = plan.buffers[place.buffer];
@@ -204,7 +217,7 @@ void PlanBuilder::placeResults(Operation *op) {
             taken.contains(place.buffer) || buffer.lastUse > order.lookup(op) ||
             !coversBuffer(place, input.getType()) ||
             bytesOf(input.getType()) != bytesOf(result.getType()) ||
-            !row::mayShareSlot(*rows, i, result.getResultNumber()))
+            !mayWriteOver(dispatch, rows, i, result.getResultNumber()))
           continue;
         // The same buffer must not be read under another operand too.
         if (llvm::count_if(dispatch.getInputs(), [&](Value other) {

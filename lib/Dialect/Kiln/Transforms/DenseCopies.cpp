@@ -189,6 +189,7 @@ static bool readsStrided(OpOperand &use) {
     return true;
   }
   case Family::Rope:
+  case Family::Sketch:
     return use.getOperandNumber() == 0;
   case Family::Scatter:
     return use.getOperandNumber() == 1;
