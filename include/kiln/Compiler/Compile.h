@@ -44,13 +44,16 @@ struct CompileOptions {
   bool autoMicrobatches = false;
   /// Bytes that the arena may have; 0: no limit.
   int64_t memoryBudget = 0;
-  /// A named policy, see Recompute.h; empty: the planner's choice with a budget,
-  /// none without.
+  /// A named policy, see Recompute.h; empty: the planner's choice with a
+  /// budget, none without.
   std::string recompute;
   std::string optimizer = "adamw";
+  /// Techniques that change the gradient, see Lossy.h; empty: none.
+  std::string lossy;
   /// "fp32" or "fp64"; default: fp32, or that of a .mlir file's states.
   std::optional<std::string> precision;
-  bool clip = true, evaluation = true, emitGradients = false, fuse = true;
+  bool clip = true, evaluation = true, emitGradients = false, fuse = true,
+       rebuild = true;
   int64_t maxThreads = 1;
   std::optional<double> dropout;
   std::string mcpu;               ///< empty: this machine
