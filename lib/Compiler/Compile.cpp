@@ -16,6 +16,7 @@
 #include "kiln/Compiler/Pipelines.h"
 #include "kiln/Compiler/Registration.h"
 #include "kiln/Dialect/Kiln/Transforms/Levels.h"
+#include "kiln/Dialect/Kiln/Transforms/Lossy.h"
 #include "kiln/Dialect/Kiln/Transforms/Optimizer.h"
 #include "kiln/Dialect/Kiln/Transforms/Passes.h"
 #include "kiln/Import/HuggingFace.h"
@@ -145,6 +146,8 @@ Status Compilation::checkOptions() {
   std::string error;
   if (!OptimizerSpec::parse(options.optimizer, error))
     return usage("--optimizer: " + error);
+  if (!LossySpec::parse(options.lossy, error))
+    return usage("--lossy: " + error);
   return Status();
 }
 
@@ -205,6 +208,7 @@ Status Compilation::readModelFile() {
     return Status::badInput("model '" + options.model + "': " + diagnostics);
   // Only kilnc makes plans.
   (*module)->removeAttr("kiln.plan");
+  (*module)->removeAttr("kiln.compressed");
   // The shapes below are those of the program that passes the level's check.
   if (failed(verifyLevel(*module, Level::Forward)))
     return Status::badInput("model '" + options.model + "': " + diagnostics);
@@ -287,6 +291,8 @@ Status Compilation::runPasses(llvm::function_ref<void(OpPassManager &)> build) {
 Status Compilation::runToPlanned() {
   StepOptions step;
   step.optimizer = options.optimizer;
+  step.lossy = options.lossy;
+  step.rebuild = options.rebuild;
   step.clip = options.clip;
   step.microbatches = options.microbatches;
   step.evaluation = options.evaluation;
@@ -462,6 +468,7 @@ Status Compilation::generateCode() {
   cpu::BuildRecord record;
   record.version = KILN_VERSION;
   record.optimizer = options.optimizer;
+  record.lossy = options.lossy;
   record.precision = precision;
   record.commandLine = options.commandLine;
   record.microbatches = options.microbatches;

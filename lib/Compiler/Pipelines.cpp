@@ -34,8 +34,14 @@ void kiln::buildStepPipeline(OpPassManager &passes,
   passes.addPass(createCanonicalizerPass());
   passes.addPass(createCSEPass());
   passes.addPass(createAutodiff());
-  // Before the step, while weight gradients have no user that pins them.
-  passes.addPass(createRebuildActivations());
+  // Before the step, while weight gradients have no user that pins them; first
+  // what then need not be rebuilt.
+  CompressResidualsOptions compress;
+  compress.lossy = options.lossy;
+  compress.rebuild = options.rebuild;
+  passes.addPass(createCompressResiduals(compress));
+  if (options.rebuild)
+    passes.addPass(createRebuildActivations());
   BuildStepOptions step;
   step.optimizer = options.optimizer;
   step.clip = options.clip;

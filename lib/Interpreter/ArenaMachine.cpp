@@ -76,6 +76,10 @@ static constexpr int64_t kUnit = 4; ///< Bytes per entry of the shadow.
 /// In the shadow: what a copy may write at any time until its wait.
 static constexpr int32_t kUnderWay = -1;
 
+/// The entry behind the last one that bytes up to `end` touch. A tensor that
+/// ends within one has it for itself: slots are aligned.
+static int64_t unitsUpTo(int64_t end) { return (end + kUnit - 1) / kUnit; }
+
 /// Slots that live at the same time share no byte.
 LogicalResult Machine::checkDisjoint() {
   SmallVector<unsigned> order;
@@ -141,7 +145,7 @@ LogicalResult Machine::checkRead(Operation *op, const SlotTensor &tensor) {
   int32_t expected = static_cast<int32_t>(tensor.slot) + 1;
   LogicalResult result = success();
   forRows(tensor, [&](int64_t begin, int64_t end) {
-    for (int64_t unit = begin / kUnit; unit < end / kUnit; ++unit) {
+    for (int64_t unit = begin / kUnit; unit < unitsUpTo(end); ++unit) {
       int32_t writer = arena.writers[unit];
       if (writer == expected)
         continue;
@@ -169,7 +173,7 @@ LogicalResult Machine::checkRead(Operation *op, const SlotTensor &tensor) {
 
 void Machine::mark(int64_t begin, int64_t end, int32_t writer) {
   std::fill(arena.writers.begin() + begin / kUnit,
-            arena.writers.begin() + end / kUnit, writer);
+            arena.writers.begin() + unitsUpTo(end), writer);
 }
 
 void Machine::markWritten(const SlotTensor &tensor) {
@@ -186,8 +190,8 @@ void Machine::forgetIteration(size_t begin, size_t end) {
     if (slot.getFirst() <= begin || slot.getLast() >= end)
       continue;
     int64_t begin = program.addressOf(slot),
-            last = begin + static_cast<int64_t>(slot.getBytes());
-    for (int64_t unit = begin / kUnit; unit < last / kUnit; ++unit)
+            last = unitsUpTo(begin + static_cast<int64_t>(slot.getBytes()));
+    for (int64_t unit = begin / kUnit; unit < last; ++unit)
       if (arena.writers[unit] == static_cast<int32_t>(i) + 1)
         arena.writers[unit] = 0;
   }
@@ -218,7 +222,7 @@ LogicalResult Machine::endCopy(rt::WaitOp wait) {
            << rt::SlotOp(program.slots[from.slot]).getName()
            << "' changed while it was under way";
   auto units = llvm::ArrayRef(arena.writers)
-                   .slice(startOf(to) / kUnit, to.extent() / kUnit);
+                   .slice(startOf(to) / kUnit, unitsUpTo(to.extent()));
   if (!llvm::all_equal(units) || units.front() != kUnderWay)
     return wait.emitOpError("waits for a copy whose destination '")
            << rt::SlotOp(program.slots[to.slot]).getName()

@@ -32,6 +32,11 @@ static int64_t longestSum(Operation &op) {
       .Case([](EmbeddingGradOp op) {
         return tensorTypeOf(op.getTokens()).getNumElements();
       })
+      .Case([](SketchRowsOp op) {
+        return op.getX().getType().getDimSize(0) /
+                   op.getY().getType().getDimSize(0) +
+               1;
+      })
       .Case<SoftmaxOp, LayerNormOp, RmsNormOp>(
           [&](auto op) { return last(op.getX()); })
       .Case<SoftmaxGradOp, LayerNormGradOp, RmsNormGradOp>(

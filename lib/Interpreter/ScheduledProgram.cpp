@@ -76,18 +76,23 @@ private:
   int64_t iterations = 1; ///< Of the loop around the op being read.
 };
 
+/// Bytes as a tensor of units, which may be single bytes: codes end anywhere.
 static RankedTensorType bytesType(MLIRContext *context, int64_t bytes) {
-  return RankedTensorType::get({bytes / 4}, IntegerType::get(context, 32));
+  int64_t unit = bytes % 4 ? 1 : 4;
+  return RankedTensorType::get({bytes / unit},
+                               IntegerType::get(context, 8 * unit));
 }
 
 LogicalResult ScheduledProgramBuilder::addSlot(rt::SlotOp slot) {
   int64_t offset = slot.getOffset(), bytes = slot.getBytes();
   int64_t arenaBytes = slot.getHost() ? hostBytes : deviceBytes;
-  if (offset < 0 || bytes < 0 || offset % 4 || bytes % 4 ||
-      offset > arenaBytes || bytes > arenaBytes - offset)
+  // Codes may end anywhere; what follows begins at a multiple again.
+  if (offset < 0 || bytes < 0 || offset % 4 || offset > arenaBytes ||
+      bytes > arenaBytes - offset)
     return slot.emitOpError("has bytes [")
            << offset << ", +" << bytes
-           << "), expected multiples of 4 inside the arena of " << arenaBytes;
+           << "), expected an offset that 4 divides inside the arena of "
+           << arenaBytes;
   slotIndex[slot.getSlot()] = program.slots.size();
   program.slots.push_back(slot);
   return success();
@@ -346,14 +351,16 @@ LogicalResult ScheduledProgramBuilder::addCopy(Op copy,
                                                ScheduledCommand::Kind kind) {
   ScheduledCommand &command = append(kind, copy);
   int64_t bytes = copy.getBytes();
-  if (bytes < 0 || bytes % 4 || copy.getOffsets().size() != 2 ||
+  if (bytes < 0 || copy.getOffsets().size() != 2 ||
       copy.getStrides().size() != 2)
     return copy.emitOpError("is malformed");
   RankedTensorType type = bytesType(copy.getContext(), bytes);
   command.operands.push_back(tensorAt(copy.getFrom(), copy.getOffsets()[0],
-                                      copy.getStrides()[0], bytes / 4, type));
+                                      copy.getStrides()[0], type.getDimSize(0),
+                                      type));
   command.results.push_back(tensorAt(copy.getTo(), copy.getOffsets()[1],
-                                     copy.getStrides()[1], bytes / 4, type));
+                                     copy.getStrides()[1], type.getDimSize(0),
+                                     type));
   return failure(failed(checkBounds(copy, command.operands.back())) ||
                  failed(checkBounds(copy, command.results.back())));
 }

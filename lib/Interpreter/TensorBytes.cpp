@@ -19,6 +19,8 @@ TensorType storedType(RankedTensorType type) {
     return TensorType::F64;
   if (element.isF32())
     return TensorType::F32;
+  if (element.isInteger(8))
+    return TensorType::I8;
   return element.isInteger(64) ? TensorType::I64 : TensorType::I32;
 }
 
@@ -50,6 +52,8 @@ HostTensor tensorFromBytes(RankedTensorType type, TensorType stored,
     load<float>(tensor.reals, bytes);
   else if (stored == TensorType::I64)
     load<int64_t>(tensor.integers, bytes);
+  else if (stored == TensorType::I8)
+    load<int8_t>(tensor.integers, bytes);
   else
     load<int32_t>(tensor.integers, bytes);
   return tensor;
@@ -62,6 +66,8 @@ void tensorToBytes(const HostTensor &tensor, TensorType stored, char *bytes) {
     store<float>(tensor.reals, bytes);
   else if (stored == TensorType::I64)
     store<int64_t>(tensor.integers, bytes);
+  else if (stored == TensorType::I8)
+    store<int8_t>(tensor.integers, bytes);
   else
     store<int32_t>(tensor.integers, bytes);
 }

@@ -148,6 +148,34 @@ std::string ChoiceGroup::text() const {
   return text;
 }
 
+static std::vector<EncodingGroup> groupEncodings(const Array *values) {
+  std::vector<EncodingGroup> groups;
+  for (const llvm::json::Value &value : values ? *values : Array()) {
+    const Object *object = value.getAsObject();
+    if (!object)
+      continue;
+    StringRef as = object->getString("as").value_or("");
+    auto group = llvm::find_if(
+        groups, [&](const EncodingGroup &known) { return known.as == as; });
+    if (group == groups.end()) {
+      groups.emplace_back();
+      group = std::prev(groups.end());
+      group->as = as.str();
+      group->lossy = object->getString("tag").value_or("") == "lossy";
+    }
+    ++group->values;
+    group->bytes += number(*object, "bytes");
+    group->encodedBytes += number(*object, "encoded_bytes");
+  }
+  return groups;
+}
+
+std::string EncodingGroup::text() const {
+  return formatv("{0} value{1} of {2} kept as {3}", values,
+                 values == 1 ? "" : "s", bytesText(bytes),
+                 bytesText(encodedBytes));
+}
+
 /// Classes that nobody knows count as the last one.
 static void readSums(const Object *sums, std::array<int64_t, kClasses> &to) {
   for (const auto &entry : sums ? *sums : Object()) {
@@ -168,6 +196,8 @@ PlanFigures::PlanFigures(const Object &plan)
       boundMs(real(plan, "lower_bound_ms")),
       unplannedMs(real(plan, "unplanned_step_ms")),
       choices(groupChoices(plan.getArray("choices"))),
+      lossy(plan.getString("lossy").value_or("").str()),
+      encodings(groupEncodings(plan.getArray("compressed"))),
       commandNames(plan.getArray("command_names")) {
   readSums(plan.getObject("by_class"), atPeak);
   readSums(plan.getObject("declared"), declared);

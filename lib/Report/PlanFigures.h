@@ -61,6 +61,15 @@ struct ChoiceGroup {
   std::string text() const;
 };
 
+/// Values that are kept as one kind of encoding.
+struct EncodingGroup {
+  std::string as;
+  bool lossy = false;
+  int64_t values = 0, bytes = 0, encodedBytes = 0;
+  /// "4 values of 12.0 MiB kept as 1.1 MiB".
+  std::string text() const;
+};
+
 /// Bytes alive at a command, by class.
 struct Moment {
   int64_t command = 0, total = 0;
@@ -96,6 +105,9 @@ struct PlanFigures {
   std::vector<PlanBuffer> buffers; ///< of the device
   HostFigures host;
   std::vector<ChoiceGroup> choices;
+  /// The techniques that were named, and what was encoded.
+  std::string lossy;
+  std::vector<EncodingGroup> encodings;
 
   llvm::StringRef commandName(int64_t command) const;
   /// The buffers alive at the peak, largest first, without states unless they

@@ -257,6 +257,17 @@ static void writePeak(const PlanFigures &plan, llvm::raw_ostream &os) {
   os << "</table>\n";
 }
 
+static void writeEncodings(const PlanFigures &plan, llvm::raw_ostream &os) {
+  if (plan.encodings.empty())
+    return;
+  os << "<table>\n<tr><th>encoding</th><th></th><th>of</th></tr>\n";
+  for (const EncodingGroup &group : plan.encodings)
+    os << "<tr><td>" << escapeHtml(group.as) << "</td><td>"
+       << (group.lossy ? "lossy" : "exact") << "</td><td>" << group.text()
+       << "</td></tr>\n";
+  os << "</table>\n";
+}
+
 static void writeChoices(const PlanFigures &plan, llvm::raw_ostream &os) {
   os << "<h2>Choices</h2>\n";
   if (plan.choices.empty()) {
@@ -292,6 +303,7 @@ static void writeChoices(const PlanFigures &plan, llvm::raw_ostream &os) {
           "one "
           "micro-batch; the time is that of single ops, in a step.</p>\n";
   }
+  writeEncodings(plan, os);
   if (plan.budget <= 0)
     return;
   os << "<h2>Time and bound</h2>\n<p>" << timeText(plan.stepMs)

@@ -9,6 +9,7 @@
 
 #include "PlanFigures.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -56,6 +57,19 @@ static void writePeak(const PlanFigures &plan, llvm::raw_ostream &os) {
                   bytesText(buffer->bytes), buffer->first, buffer->last);
 }
 
+static void writeEncodings(const PlanFigures &plan, llvm::raw_ostream &os) {
+  bool isAnyLossy = llvm::any_of(
+      plan.encodings, [](const EncodingGroup &group) { return group.lossy; });
+  if (!plan.encodings.empty())
+    os << "\nencodings\n";
+  for (const EncodingGroup &group : plan.encodings)
+    os << formatv("  {0,-16}{1,-7}{2}\n", group.as,
+                  group.lossy ? "lossy" : "exact", group.text());
+  if (!plan.lossy.empty() && !isAnyLossy)
+    os << "\nlossy: " << plan.lossy
+       << " saves nothing here: what it could encode costs no memory\n";
+}
+
 std::string kiln::planSummary(const llvm::json::Object &object) {
   PlanFigures plan(object);
   std::string text;
@@ -89,5 +103,6 @@ std::string kiln::planSummary(const llvm::json::Object &object) {
   }
   for (const ChoiceGroup &group : plan.choices)
     os << formatv("  {0,-16}{1}\n", group.layers, group.text());
+  writeEncodings(plan, os);
   return text;
 }

@@ -288,6 +288,11 @@ std::vector<std::string> Checker::run() {
       [&](Operation *op) { norms |= isa<LayerNormOp, RmsNormOp>(op); });
   expect(*kept, *base, norms ? Promise::Reordering : Promise::Exact,
          "rebuild-activations");
+  auto masked =
+      apply(forward, front + "kiln-compress-residuals{rebuild=false}," + step);
+  if (!masked)
+    return failures;
+  expect(*kept, *masked, Promise::Exact, "compress-residuals");
   auto tidyStep = tidy(*base);
   if (!tidyStep)
     return failures;

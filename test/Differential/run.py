@@ -32,6 +32,8 @@ FLAGS = [
     ["--optimizer=adamw", "--recompute=full"],
     ["--optimizer=momentum", "--clip=off", "--microbatches=2", "--recompute=poor"],
     ["--optimizer=sgd", "--fuse=off", "--recompute=sqrt"],
+    ["--optimizer=momentum", "--lossy=fewbit:2,rmm:0.5", "--rebuild=off"],
+    ["--optimizer=sgd", "--lossy=fewbit:4,rmm:0.25", "--microbatches=2"],
 ]
 
 

@@ -79,6 +79,11 @@ static cl::opt<std::string> recompute(
     cl::desc("what the backward pass repeats instead of reading it from "
              "memory: none, full, blocks, sqrt, poor or optimal (default: "
              "none, and optimal with --memory-budget)"));
+static cl::opt<std::string> lossy(
+    "lossy", cl::cat(category), cl::value_desc("LIST"),
+    cl::desc("techniques that save memory and change gradients: fewbit:B keeps "
+             "B bits per element for an activation's derivative, rmm:RHO "
+             "that share of the rows for a weight gradient"));
 static cl::opt<std::string> memoryBudget(
     "memory-budget", cl::cat(category), cl::value_desc("SIZE"),
     cl::desc("bytes the executable's arena may have, such as 8GiB: the planner "
@@ -140,6 +145,10 @@ static cl::opt<Switch, false, NamedValues<Switch>>
 static cl::opt<Switch, false, NamedValues<Switch>>
     fuse("fuse", cl::cat(category), cl::init(Switch::On), switchValues(),
          cl::desc("fuse ops into kernels (off: one op per kernel)"));
+static cl::opt<Switch, false, NamedValues<Switch>>
+    rebuild("rebuild", cl::cat(category), cl::init(Switch::On), switchValues(),
+            cl::desc("repeat cheap forward ops in the backward pass (off: keep "
+                     "all that it reads)"));
 static cl::opt<int64_t> maxThreads(
     "max-threads", cl::cat(category), cl::init(0),
     cl::desc(
@@ -251,6 +260,11 @@ int main(int argc, char **argv) {
       return static_cast<int>(fail(rate.status()));
     options.simulatedLink = *rate;
   }
+  if (lossy.getNumOccurrences() && lossy.empty())
+    return static_cast<int>(
+        fail(Status(ExitCode::Usage,
+                    "--lossy is empty, expected fewbit:B, rmm:RHO or both")));
+  options.lossy = lossy;
   options.report = report;
   options.remarks = remarks;
   options.optimizer = optimizer;
@@ -259,6 +273,7 @@ int main(int argc, char **argv) {
   options.clip = clip == Switch::On;
   options.evaluation = evaluation == Switch::On;
   options.fuse = fuse == Switch::On;
+  options.rebuild = rebuild == Switch::On;
   options.emitGradients = emitGradients;
   options.maxThreads = threads;
   if (dropout.getNumOccurrences())

@@ -55,9 +55,12 @@ struct CompileOptions {
   /// Bytes per second of a link to play on a CPU; 0: none.
   double simulatedLink = 0;
   std::string optimizer = "adamw";
+  /// Techniques that change the gradient, see Lossy.h; empty: none.
+  std::string lossy;
   /// "fp32" or "fp64"; default: fp32, or that of a .mlir file's states.
   std::optional<std::string> precision;
-  bool clip = true, evaluation = true, emitGradients = false, fuse = true;
+  bool clip = true, evaluation = true, emitGradients = false, fuse = true,
+       rebuild = true;
   int64_t maxThreads = 1;
   std::optional<double> dropout;
   std::string mcpu;               ///< empty: this machine

@@ -34,6 +34,12 @@ struct StepOptions : mlir::PassPipelineOptions<StepOptions> {
   Option<int64_t> microbatches{*this, "microbatches",
                                llvm::cl::desc("micro-batches per step"),
                                llvm::cl::init(1)};
+  Option<std::string> lossy{*this, "lossy",
+                            llvm::cl::desc("as in kilnc --lossy"),
+                            llvm::cl::init("")};
+  Option<bool> rebuild{*this, "rebuild",
+                       llvm::cl::desc("repeat cheap forward ops"),
+                       llvm::cl::init(true)};
   Option<bool> evaluation{*this, "evaluation",
                           llvm::cl::desc("add @evaluate and @generate"),
                           llvm::cl::init(true)};

@@ -197,6 +197,19 @@ Place PlanBuilder::placeProduct(DispatchOp dispatch) {
   return newPlace("product of which only the epilogue's results are kept");
 }
 
+/// Whether a dispatch may write its result over an operand that dies with it.
+/// `rows` is the program of a row dispatch. Decoding reads each element of dy
+/// before it writes dx in its place.
+static bool mayWriteOver(DispatchOp dispatch,
+                         const FailureOr<row::RowProgram> &rows,
+                         unsigned operand, unsigned result) {
+  if (succeeded(rows))
+    return row::mayShareSlot(*rows, operand, result);
+  auto decode = dyn_cast<BucketDecodeOp>(dispatch.getBody().front().front());
+  return decode &&
+         decode.getDy() == dispatch.getBody().front().getArgument(operand);
+}
+
 /// Chooses a place for every result that has none yet.
 void PlanBuilder::placeResults(Operation *op) {
   auto dispatch = dyn_cast<DispatchOp>(op);
@@ -242,10 +255,10 @@ void PlanBuilder::placeResults(Operation *op) {
     }
     if (places.contains(result))
       continue;
-    // A row dispatch may write over an operand that dies here; an epilogue over
-    // any but the product's, which other tiles still read.
+    // A dispatch may write over an operand that dies here; an epilogue over any
+    // but the product's, which other tiles still read.
     std::optional<Place> shared;
-    if (succeeded(rows))
+    if (dispatch)
       for (auto [i, input] : llvm::enumerate(dispatch.getInputs())) {
         if (isProduct && i < 2)
           continue;
@@ -256,8 +269,8 @@ void PlanBuilder::placeResults(Operation *op) {
             buffer.lastUse > order.lookup(op) ||
             !coversBuffer(place, input.getType()) ||
             bytesOf(input.getType()) != bytesOf(result.getType()) ||
-            !row::mayShareSlot(*rows, isProduct ? i - 1 : i,
-                               result.getResultNumber()))
+            !mayWriteOver(dispatch, rows, isProduct ? i - 1 : i,
+                          result.getResultNumber()))
           continue;
         // The same buffer must not be read under another operand too.
         if (llvm::count_if(dispatch.getInputs(), [&](Value other) {

@@ -96,5 +96,11 @@ SmallVector<int64_t> KernelTable::immediatesOf(DispatchOp dispatch) {
     return {op.getAttrOfType<IntegerAttr>("key").getInt(),
             llvm::bit_cast<int64_t>(scale)};
   }
+  if (dispatch.getFamily() == Family::Sketch)
+    return {dispatch.getBody()
+                .front()
+                .front()
+                .getAttrOfType<IntegerAttr>("key")
+                .getInt()};
   return {};
 }

@@ -66,6 +66,8 @@ static void readModel(const Node &node, ModelInfo &model) {
 
 static void readBuild(const Node &node, BuildInfo &build) {
   build.optimizer = node.at("optimizer").text();
+  if (std::optional<Node> lossy = node.find("lossy"))
+    build.lossy = lossy->text();
   build.precision = node.at("precision").text();
   build.microbatches = node.at("microbatches").integer(1);
   build.clip = node.at("clip").boolean();

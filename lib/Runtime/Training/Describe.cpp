@@ -56,6 +56,7 @@ std::string describeText(const Description &description) {
       << "batch: " << model.batch << " sequences of " << model.sequenceLength
       << " tokens, " << build.microbatches << " micro-batches\n"
       << "optimizer: " << build.optimizer << "\n"
+      << "lossy: " << (build.lossy.empty() ? "none" : build.lossy) << "\n"
       << "precision: " << build.precision << "\n"
       << "dropout: " << build.dropout << "\n"
       << "clip: " << (build.clip ? "on" : "off") << "\n"

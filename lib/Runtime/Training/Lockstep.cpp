@@ -143,6 +143,7 @@ Json Server::model() const {
           {"sequence_length", model.sequenceLength},
           {"build",
            {{"optimizer", build.optimizer},
+            {"lossy", build.lossy.empty() ? "none" : build.lossy},
             {"precision", build.precision},
             {"microbatches", std::to_string(build.microbatches)},
             {"clip", build.clip ? "on" : "off"},

@@ -98,6 +98,31 @@ static KernelLaunch emitScatterKernel(ModuleOp module, SingleOp k) {
   return emitScatter(module, k.kernel.getSymName(), shape);
 }
 
+static KernelLaunch emitBucketKernel(ModuleOp module, SingleOp k) {
+  StringRef name = k.kernel.getSymName();
+  auto shapeOf = [](Value values, ArrayRef<double> table) {
+    auto type = tensorTypeOf(values);
+    return BucketShape{type.getNumElements(), type.getElementType(), table};
+  };
+  if (auto op = dyn_cast<BucketEncodeOp>(k.op))
+    return emitBucketEncode(module, name, shapeOf(op.getX(), op.getBorders()));
+  auto op = cast<BucketDecodeOp>(k.op);
+  return emitBucketDecode(module, name, shapeOf(op.getDy(), op.getLevels()));
+}
+
+static KernelLaunch emitSketchKernel(ModuleOp module, SingleOp k) {
+  auto op = cast<SketchRowsOp>(k.op);
+  auto from = op.getX().getType(), to = op.getY().getType();
+  SketchShape shape;
+  shape.sequences = op.getSequences();
+  shape.length = from.getDimSize(0) / shape.sequences;
+  shape.kept = to.getDimSize(0) / shape.sequences;
+  shape.columns = to.getDimSize(1);
+  shape.elementType = to.getElementType();
+  shape.xStride = k.strideOf(op.getX());
+  return emitSketch(module, k.kernel.getSymName(), shape);
+}
+
 /// Elements from one index to the next of every dimension of a tensor whose
 /// rows (last dimension) are `rowStride` apart.
 static SmallVector<int64_t> stridesOf(RankedTensorType type,
@@ -196,6 +221,10 @@ FailureOr<KernelLaunch> cpu::emitKernel(ModuleOp module, rt::KernelOp kernel) {
     return emitScatterKernel(module, single);
   case Family::Permute:
     return emitPermuteKernel(module, single);
+  case Family::Bucket:
+    return emitBucketKernel(module, single);
+  case Family::Sketch:
+    return emitSketchKernel(module, single);
   default:
     return kernel.emitOpError("of family ")
            << stringifyFamily(kernel.getFamily()) << " is no kernel";

@@ -24,6 +24,8 @@ static StringRef typeName(Type element) {
     return "f32";
   if (element.isF64())
     return "f64";
+  if (element.isInteger(8))
+    return "i8";
   return element.isInteger(32) ? "i32" : "i64";
 }
 
@@ -367,6 +369,25 @@ static Array writeChoices(ModuleOp module) {
   return choices;
 }
 
+/// What is kept as an encoding instead of its value.
+static Array writeCompressed(ModuleOp module) {
+  Array values;
+  auto list = module->getAttrOfType<ArrayAttr>("kiln.compressed");
+  for (Attribute entry : list ? list.getValue() : ArrayRef<Attribute>()) {
+    auto fields = cast<DictionaryAttr>(entry);
+    auto number = [&](StringRef name) {
+      return fields.getAs<IntegerAttr>(name).getInt();
+    };
+    values.push_back(Object{
+        {"value", fields.getAs<StringAttr>("value").getValue()},
+        {"as", fields.getAs<StringAttr>("as").getValue()},
+        {"tag", fields.getAs<BoolAttr>("lossy").getValue() ? "lossy" : "exact"},
+        {"bytes", number("bytes")},
+        {"encoded_bytes", number("encoded_bytes")}});
+  }
+  return values;
+}
+
 /// In the order that lifetimes count: a loop at both of its ends.
 static Array writeCommandNames(rt::ProgramOp program) {
   Array names;
@@ -488,6 +509,10 @@ Object cpu::writePlan(ModuleOp module, const BuildRecord &record) {
     plan["link"] =
         Object{{"out_bytes_per_second", record.plannedOutBytesPerSecond},
                {"in_bytes_per_second", record.plannedInBytesPerSecond}};
+  if (!record.lossy.empty())
+    plan["lossy"] = record.lossy;
+  if (Array compressed = writeCompressed(module); !compressed.empty())
+    plan["compressed"] = std::move(compressed);
   // What was asked of the planner, and what it started from.
   if (auto planned = module->getAttrOfType<DictionaryAttr>("kiln.plan")) {
     if (auto budget = planned.getAs<IntegerAttr>("budget"))
@@ -543,6 +568,7 @@ Object cpu::writeProgram(ModuleOp module, const KernelIndex &kernels,
       {"kiln", record.version},
       {"model", std::move(model)},
       {"options", Object{{"optimizer", record.optimizer},
+                         {"lossy", record.lossy},
                          {"precision", record.precision},
                          {"microbatches", record.microbatches},
                          {"clip", record.clip},

@@ -160,30 +160,46 @@ Value emitRandomKey(KernelBuilder &k, Value seed, Value key) {
   return k.bitXor(z, k.shiftRight(z, 31));
 }
 
-std::array<Value, 4> emitRandomBlock(KernelBuilder &k, Value key, Value block,
-                                     Value counter1, Value counter2,
-                                     Value counter3) {
-  // Words live in the low halves of 64-bit lanes: the product of two is one
-  // instruction, and what the high halves hold does not matter until the end.
-  Type words = k.vectorOf(k.i64());
+/// Philox4x32-10 of counters that are all scalars or all vectors of i64; key is
+/// a scalar. Words live in the low halves: the product of two is one
+/// instruction, and what the high halves hold does not matter until the end.
+static std::array<Value, 4> emitPhilox(KernelBuilder &k, Value key,
+                                       std::array<Value, 4> c) {
+  Type words = c[0].getType();
   Value low = k.constantI(0xffffffff, words);
   auto product = [&](uint32_t multiplier, Value x) {
     return k.mul(k.bitAnd(x, low), k.constantI(multiplier, words));
   };
-  std::array<Value, 4> c = {
-      k.add(k.broadcast(k.shiftLeft(block, 4)), k.lanes(k.i64())),
-      k.broadcast(counter1), k.broadcast(counter2), k.broadcast(counter3)};
+  auto spread = [&](Value x) {
+    return isa<VectorType>(words) ? k.broadcast(x) : x;
+  };
   Value key0 = key, key1 = k.shiftRight(key, 32);
   for (int round = 0; round < 10; ++round) {
     Value p0 = product(0xD2511F53, c[0]), p1 = product(0xCD9E8D57, c[2]);
-    c = {k.bitXor(k.bitXor(k.shiftRight(p1, 32), c[1]), k.broadcast(key0)), p1,
-         k.bitXor(k.bitXor(k.shiftRight(p0, 32), c[3]), k.broadcast(key1)), p0};
+    c = {k.bitXor(k.bitXor(k.shiftRight(p1, 32), c[1]), spread(key0)), p1,
+         k.bitXor(k.bitXor(k.shiftRight(p0, 32), c[3]), spread(key1)), p0};
     key0 = k.add(key0, k.i64Constant(0x9E3779B9));
     key1 = k.add(key1, k.i64Constant(0xBB67AE85));
   }
   for (Value &word : c)
-    word = arith::TruncIOp::create(k.b, k.vectorOf(k.i32()), word);
+    word =
+        arith::TruncIOp::create(k.b, KernelBuilder::like(words, k.i32()), word);
   return c;
+}
+
+std::array<Value, 4> emitRandomBlock(KernelBuilder &k, Value key, Value block,
+                                     Value counter1, Value counter2,
+                                     Value counter3) {
+  return emitPhilox(
+      k, key,
+      {k.add(k.broadcast(k.shiftLeft(block, 4)), k.lanes(k.i64())),
+       k.broadcast(counter1), k.broadcast(counter2), k.broadcast(counter3)});
+}
+
+Value emitRandomWord(KernelBuilder &k, Value key, Value counter1,
+                     Value counter2, Value counter3) {
+  return emitPhilox(k, key,
+                    {k.i64Constant(0), counter1, counter2, counter3})[0];
 }
 
 } // namespace kiln::cpu

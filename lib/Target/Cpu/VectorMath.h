@@ -46,6 +46,12 @@ std::array<mlir::Value, 4> emitRandomBlock(KernelBuilder &k, mlir::Value key,
                                            mlir::Value counter2,
                                            mlir::Value counter3);
 
+/// The random bits of one element, an i32: those of column 0 with the same
+/// counters.
+mlir::Value emitRandomWord(KernelBuilder &k, mlir::Value key,
+                           mlir::Value counter1, mlir::Value counter2,
+                           mlir::Value counter3);
+
 } // namespace kiln::cpu
 
 #endif // KILN_LIB_TARGET_CPU_VECTORMATH_H

@@ -78,6 +78,7 @@ struct ModelInfo {
 struct BuildInfo {
   std::string version; ///< Of kiln.
   std::string optimizer;
+  std::string lossy; ///< Techniques that change gradients; empty: none.
   std::string precision;
   int64_t microbatches = 1;
   bool clip = true;

@@ -123,6 +123,28 @@ struct PermuteShape {
 KernelLaunch emitPermute(mlir::ModuleOp module, llvm::StringRef name,
                          const PermuteShape &shape);
 
+/// Codes of a few bits per element: see bucket_encode and bucket_decode.
+struct BucketShape {
+  int64_t elements = 0;
+  mlir::Type elementType;
+  llvm::ArrayRef<double> table; ///< borders, or levels
+};
+/// args: x, codes.
+KernelLaunch emitBucketEncode(mlir::ModuleOp module, llvm::StringRef name,
+                              const BucketShape &shape);
+/// args: codes, dy, dx; dx may be dy.
+KernelLaunch emitBucketDecode(mlir::ModuleOp module, llvm::StringRef name,
+                              const BucketShape &shape);
+
+/// Random sums of rows: see sketch_rows. args: x, rng, y. imm: RNG key.
+struct SketchShape {
+  int64_t sequences = 0, length = 0, kept = 0, columns = 0;
+  mlir::Type elementType;
+  int64_t xStride = 0;
+};
+KernelLaunch emitSketch(mlir::ModuleOp module, llvm::StringRef name,
+                        const SketchShape &shape);
+
 } // namespace kiln::cpu
 
 #endif // KILN_TARGET_CPU_KERNELS_H

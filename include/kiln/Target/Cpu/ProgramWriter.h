@@ -31,7 +31,7 @@ using KernelIndex = llvm::StringMap<TableEntry>;
 
 /// What the executable was built with.
 struct BuildRecord {
-  std::string version, optimizer, precision, commandLine, machineHash;
+  std::string version, optimizer, lossy, precision, commandLine, machineHash;
   int64_t microbatches = 1, maxThreads = 1, batch = 1;
   bool clip = true, eval = true;
   double dropout = 0;

@@ -78,9 +78,19 @@ static LogicalResult verifyModelEntry(Operation *op, NamedAttribute entry) {
             "has_weights or files";
 }
 
+/// One value that is kept as an encoding.
+static bool isCompressedEntry(Attribute entry) {
+  auto fields = dyn_cast<DictionaryAttr>(entry);
+  return fields && fields.getAs<StringAttr>("value") &&
+         fields.getAs<StringAttr>("as") && fields.getAs<BoolAttr>("lossy") &&
+         fields.getAs<IntegerAttr>("bytes") &&
+         fields.getAs<IntegerAttr>("encoded_bytes");
+}
+
 /// The discardable attributes of the dialect: `kiln.model`, which describes the
-/// model, and `kiln.plan`, which carries the planner's prediction, both on the
-/// module; `kiln.offload` on ops and `kiln.prefetch` on reads, which say where
+/// model, `kiln.plan`, which carries the planner's prediction, and
+/// `kiln.compressed`, which lists the encodings, all on the module;
+/// `kiln.offload` on ops and `kiln.prefetch` on reads, which say where
 /// kiln-place-copies puts copies.
 LogicalResult KilnDialect::verifyOperationAttribute(Operation *op,
                                                     NamedAttribute attribute) {
@@ -111,6 +121,13 @@ LogicalResult KilnDialect::verifyOperationAttribute(Operation *op,
              << attribute.getValue() << ", expected an array of "
              << (offload ? "result, lag and lead" : "leads");
     return success();
+  }
+  if (attribute.getName() == "kiln.compressed") {
+    auto list = dyn_cast<ArrayAttr>(attribute.getValue());
+    if (isa<ModuleOp>(op) && list && llvm::all_of(list, isCompressedEntry))
+      return success();
+    return op->emitOpError("has a 'kiln.compressed' that is not what "
+                           "kiln-compress-residuals writes on a module");
   }
   return op->emitOpError("has an unknown attribute '")
          << attribute.getName().getValue() << "'";

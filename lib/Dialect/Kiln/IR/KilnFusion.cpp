@@ -78,6 +78,9 @@ KILN_FAMILY(CopyWaitOp, Copy)
 KILN_FAMILY(AdamOp, Row)
 KILN_FAMILY(SgdOp, Row)
 KILN_FAMILY(MomentumOp, Row)
+KILN_FAMILY(BucketEncodeOp, Bucket)
+KILN_FAMILY(BucketDecodeOp, Bucket)
+KILN_FAMILY(SketchRowsOp, Sketch)
 
 #undef KILN_FAMILY
 

@@ -43,19 +43,22 @@ static std::array<uint32_t, 4> philox(std::array<uint32_t, 4> counter,
   return counter;
 }
 
-DropoutMask::DropoutMask(const HostTensor &rng, int64_t key, double probability)
+RandomBits::RandomBits(const HostTensor &rng, int64_t key)
     : seedKey(splitmix64(static_cast<uint64_t>(rng.integers[0]) +
                          kGolden * (static_cast<uint64_t>(key) + 1))),
-      step(rng.integers[1]), firstSequence(rng.integers[2]),
-      probability(probability) {}
+      step(rng.integers[1]), firstSequence(rng.integers[2]) {}
+
+uint32_t RandomBits::at(int64_t sequence, int64_t row, int64_t column) const {
+  auto word = [](int64_t x) { return static_cast<uint32_t>(x); };
+  return philox({word(column / 64 * 16 + column % 16), word(row),
+                 word(firstSequence + sequence), word(step)},
+                seedKey)[column / 16 % 4];
+}
 
 double DropoutMask::factor(int64_t sequence, int64_t row,
                            int64_t column) const {
-  auto word = [](int64_t x) { return static_cast<uint32_t>(x); };
-  auto bits = philox({word(column / 64 * 16 + column % 16), word(row),
-                      word(firstSequence + sequence), word(step)},
-                     seedKey)[column / 16 % 4];
   // Bits below p * 2^32 drop the element.
-  bool dropped = bits < static_cast<uint32_t>(probability * 0x1p32);
+  bool dropped = bits.at(sequence, row, column) <
+                 static_cast<uint32_t>(probability * 0x1p32);
   return dropped ? 0 : 1 / (1 - probability);
 }

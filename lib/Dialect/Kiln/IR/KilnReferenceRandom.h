@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Dropout masks as the reference computes them: one element at a time, from
+// Random bits as the reference computes them: one element at a time, from
 // the definition in RowProgram.h (RowBuilder::random). An element's bits depend
 // only on the seed, the op's key, the step, the sequence's index in the global
 // batch, and the row and column within the sequence.
@@ -19,18 +19,30 @@
 
 namespace kiln::reference {
 
+/// The 32 random bits of every element of a random op.
+class RandomBits {
+public:
+  /// `rng` holds {seed, step, first sequence}.
+  RandomBits(const HostTensor &rng, int64_t key);
+
+  uint32_t at(int64_t sequence, int64_t row, int64_t column) const;
+
+private:
+  uint64_t seedKey;
+  int64_t step, firstSequence;
+};
+
 /// Decides which elements of a random op are dropped.
 class DropoutMask {
 public:
-  /// `rng` holds {seed, step, first sequence}.
-  DropoutMask(const HostTensor &rng, int64_t key, double probability);
+  DropoutMask(const HostTensor &rng, int64_t key, double probability)
+      : bits(rng, key), probability(probability) {}
 
   /// What the element is multiplied by: 0 or 1/(1-p).
   double factor(int64_t sequence, int64_t row, int64_t column) const;
 
 private:
-  uint64_t seedKey;
-  int64_t step, firstSequence;
+  RandomBits bits;
   double probability;
 };
 

@@ -194,6 +194,7 @@ static bool readsStrided(OpOperand &use) {
     return true;
   }
   case Family::Rope:
+  case Family::Sketch:
     return use.getOperandNumber() == 0;
   case Family::Scatter:
     return use.getOperandNumber() == 1;

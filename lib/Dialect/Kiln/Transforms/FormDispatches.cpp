@@ -337,7 +337,8 @@ LogicalResult DispatchFormer::run() {
     } else if (rowView) {
       tryJoin(groupOf.lookup(op->getOperand(0).getDefiningOp()), op);
     } else if (family == Family::Scatter || family == Family::Rope ||
-               family == Family::Permute || family == Family::Attention) {
+               family == Family::Permute || family == Family::Attention ||
+               family == Family::Bucket || family == Family::Sketch) {
       others.push_back({op, family});
     }
   }

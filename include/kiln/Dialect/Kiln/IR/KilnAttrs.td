@@ -45,7 +45,9 @@ def Kiln_Family : Kiln_Enum<"Family", "the kind of dispatch an op becomes", [
   I32EnumAttrCase<"Concat", 7, "concat">,        // producers write into slices of the result
   I32EnumAttrCase<"State", 8, "state">,          // read and write of states
   I32EnumAttrCase<"Structure", 9, "structure">,  // return, yield, regions
-  I32EnumAttrCase<"Copy", 10, "copy">]>;         // between device and host
+  I32EnumAttrCase<"Copy", 10, "copy">,           // between device and host
+  I32EnumAttrCase<"Bucket", 11, "bucket">,       // codes of a few bits per element
+  I32EnumAttrCase<"Sketch", 12, "sketch">]>;     // random sums of rows
 def Kiln_FamilyAttr : Kiln_EnumAttr<Kiln_Family, "family">;
 
 def Kiln_ProgramKind : Kiln_Enum<"ProgramKind", "what a program computes", [

@@ -56,6 +56,7 @@ def Kiln_IndexTensor : Kiln_TensorOf<[I32]>;
 def Kiln_IntScalar : 0DTensorOf<[I64]>;
 def Kiln_RealScalar : 0DTensorOf<[F64]>;
 def Kiln_Rng : Kiln_TensorOf<[I64]>;
-def Kiln_AnyTensor : Kiln_TensorOf<[F32, F64, I32, I64]>;
+def Kiln_Codes : Kiln_TensorOf<[I8]>;
+def Kiln_AnyTensor : Kiln_TensorOf<[F32, F64, I8, I32, I64]>;
 
 #endif // KILN_DIALECT_KILN_IR_KILNBASE_TD

@@ -12,6 +12,7 @@ include "kiln/Dialect/Kiln/IR/KilnElementwiseOps.td"
 include "kiln/Dialect/Kiln/IR/KilnRowOps.td"
 include "kiln/Dialect/Kiln/IR/KilnMatrixOps.td"
 include "kiln/Dialect/Kiln/IR/KilnShapeOps.td"
+include "kiln/Dialect/Kiln/IR/KilnCompressionOps.td"
 include "kiln/Dialect/Kiln/IR/KilnStateOps.td"
 
 #endif

@@ -184,8 +184,8 @@ SweepPlan planSweeps(const RowProgram &program);
 /// Whether the program may run on one tile of rows and columns at a time, each
 /// as soon as operand `product` is complete there: every element of the results
 /// depends on elements in its own place, row or column alone, and on the
-/// product's in its own place. Unless the product is kept, a result must be able
-/// to take its slot.
+/// product's in its own place. Unless the product is kept, a result must be
+/// able to take its slot.
 bool isEpilogue(const RowProgram &program, int32_t product, bool keepsProduct);
 
 /// Whether result `result` may be written over operand `operand`: every element

@@ -25,6 +25,42 @@ def Autodiff : Pass<"kiln-autodiff", "::mlir::ModuleOp"> {
   let dependentDialects = ["::kiln::KilnDialect"];
 }
 
+def CompressResiduals : Pass<"kiln-compress-residuals", "::mlir::ModuleOp"> {
+  let summary = "Keep small encodings of residuals instead of their values";
+  let description = [{
+    In `@train`, a value that the backward pass reads only in one of these ways is
+    replaced by an encoding that the forward pass makes of it:
+
+    - `relu_grad`: one bit per element, exactly; needs no `lossy`;
+    - `gelu_grad`, `silu_grad`, with `fewbit:B`: B bits per element, the step of
+      the best piecewise-constant derivative (`bucket_encode`, `bucket_decode`);
+    - weight gradients x^T dy, with `rmm:RHO`: the sketch s^T x, RHO times the
+      rows of x (`sketch_rows`); the backward pass sketches dy with the same random
+      signs and estimates the product by (s^T x)^T (s^T dy), which is right on
+      average. Rows are mixed within a sequence only, and the signs depend on what
+      dropout's mask depends on: the estimate does not depend on the number of
+      micro-batches.
+
+    Encodings are made only where fewer bytes are kept: with `rebuild`, a value that
+    `kiln-rebuild-activations` makes again from what is kept anyway costs nothing.
+    What was done is listed by the module's `kiln.compressed`. Runs between
+    autodiff and rebuild. Its cost is linear in the program.
+
+    ```
+    %h = kiln.matmul %x, %w                      %h = kiln.matmul %x, %w
+    %a = kiln.gelu %h                            %c = kiln.bucket_encode %h {borders = ...}
+    kiln.phase backward                   ->     %a = kiln.gelu %h
+    %dh = kiln.gelu_grad %h, %da                 kiln.phase backward
+                                                 %dh = kiln.bucket_decode %c, %da {levels = ...}
+    ```
+  }];
+  let options = [
+    Option<"lossy", "lossy", "std::string", "\"\"", "as in kilnc --lossy: fewbit:B,rmm:RHO">,
+    Option<"rebuild", "rebuild", "bool", "true", "kiln-rebuild-activations runs next">,
+  ];
+  let dependentDialects = ["::kiln::KilnDialect"];
+}
+
 def RebuildActivations : Pass<"kiln-rebuild-activations", "::mlir::ModuleOp"> {
   let summary = "Repeat cheap forward ops in the backward pass";
   let description = [{

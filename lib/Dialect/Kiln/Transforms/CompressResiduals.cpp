@@ -1,0 +1,283 @@
+//===- CompressResiduals.cpp - Keep encodings of residuals ------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// analysis -> plan -> apply. Whether an encoding pays depends on others: the
+// output of an activation is made again from its input for nothing as long as
+// that is kept, so neither is worth an encoding alone, but both together are.
+// So all encodings are made at first, and then given up, alone or in such
+// pairs, while fewer bytes are kept without them.
+//
+//===----------------------------------------------------------------------===//
+
+#include "ResidualEncoding.h"
+
+#include "kiln/Dialect/Kiln/Transforms/Passes.h"
+
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SetVector.h"
+
+namespace kiln {
+#define GEN_PASS_DEF_COMPRESSRESIDUALS
+#include "kiln/Dialect/Kiln/Transforms/Passes.h.inc"
+} // namespace kiln
+
+using namespace mlir;
+using namespace kiln;
+
+namespace {
+
+class Compressor {
+public:
+  Compressor(ProgramOp program, const LossySpec &spec, bool rebuild)
+      : program(program), spec(spec), rebuild(rebuild) {}
+  /// Rewrites the program; gives the encodings that it has now.
+  SmallVector<ResidualEncoding> run();
+
+private:
+  void findResiduals();
+  void findEncodings();
+  void choose();
+  bool giveUp(ArrayRef<Value> residuals);
+  int64_t keptBytes(Value value);
+  int64_t keptBytes(const llvm::SetVector<Value> &values);
+  bool isRebuilt(Value value);
+  SmallVector<Operation *> remainingReaders(Value value);
+  bool isEncoded(Value residual, Operation *reader);
+
+  ProgramOp program;
+  const LossySpec &spec;
+  bool rebuild;
+  Operation *phase = nullptr;
+  /// Forward values that the backward pass reads, in program order.
+  llvm::MapVector<Value, SmallVector<ResidualRead>> residuals;
+  /// Those of them that can be encoded and have not been given up.
+  llvm::MapVector<Value, ResidualEncoding> encodings;
+};
+
+} // namespace
+
+/// The value that a view of a value is a view of.
+static Value rootOf(Value value) {
+  while (Operation *op = value.getDefiningOp()) {
+    auto dispatchable = dyn_cast<DispatchableOpInterface>(op);
+    if (!dispatchable || dispatchable.getFamily() != Family::View ||
+        op->getNumOperands() != 1)
+      break;
+    value = op->getOperand(0);
+  }
+  return value;
+}
+
+static bool isView(Operation *op) {
+  return op->getNumOperands() == 1 && op->getNumResults() == 1 &&
+         rootOf(op->getResult(0)) != op->getResult(0);
+}
+
+void Compressor::findResiduals() {
+  for (Operation &op : program.getBlock())
+    if (isa<PhaseOp>(op))
+      phase = &op;
+  if (!phase)
+    return;
+  // In program order, so that everything behind is too.
+  for (auto it = program.getBlock().begin(); &*it != phase; ++it)
+    for (Value result : it->getResults())
+      if (!isa<ReadOp, ConstantOp>(*it) && rootOf(result) == result)
+        residuals[result];
+  for (auto it = std::next(Block::iterator(phase));
+       it != program.getBlock().end(); ++it)
+    if (!isView(&*it))
+      for (Value operand : it->getOperands())
+        if (auto found = residuals.find(rootOf(operand));
+            found != residuals.end())
+          found->second.push_back({&*it, operand});
+  residuals.remove_if([](auto &entry) { return entry.second.empty(); });
+}
+
+void Compressor::findEncodings() {
+  int64_t sequences = 1;
+  if (BlockArgument tokens = program.getInput("tokens"))
+    sequences = tensorTypeOf(tokens).getDimSize(0);
+  // An op that reads several reads the encoding of one: the first.
+  llvm::DenseSet<Operation *> taken;
+  for (auto &[residual, reads] : residuals) {
+    if (llvm::any_of(reads, [&](const ResidualRead &read) {
+          return taken.contains(read.reader);
+        }))
+      continue;
+    auto encoding = findEncoding(residual, reads, spec, sequences);
+    if (!encoding)
+      continue;
+    taken.insert(encoding->readers.begin(), encoding->readers.end());
+    encodings.insert({residual, std::move(*encoding)});
+  }
+}
+
+bool Compressor::isEncoded(Value residual, Operation *reader) {
+  auto found = encodings.find(residual);
+  return found != encodings.end() &&
+         llvm::is_contained(found->second.readers, reader);
+}
+
+/// The backward ops that still read a value itself, in program order.
+SmallVector<Operation *> Compressor::remainingReaders(Value value) {
+  llvm::SetVector<Operation *> readers;
+  for (Operation *user : value.getUsers())
+    if (user->getBlock() == phase->getBlock() && phase->isBeforeInBlock(user) &&
+        !isEncoded(rootOf(value), user))
+      readers.insert(user);
+  SmallVector<Operation *> sorted = readers.takeVector();
+  llvm::sort(sorted,
+             [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
+  return sorted;
+}
+
+/// Whether kiln-rebuild-activations will make a value again: it does so in
+/// front of an op that reads what the value is made from anyway.
+bool Compressor::isRebuilt(Value value) {
+  Operation *op = value.getDefiningOp();
+  auto dispatchable = dyn_cast<DispatchableOpInterface>(op);
+  bool isNorm = isa<LayerNormOp, RmsNormOp>(op);
+  if (!rebuild || value != op->getResult(0) ||
+      !(isNorm || (dispatchable && dispatchable.isCheapToRebuild())))
+    return false;
+  SmallVector<Operation *> users = remainingReaders(value);
+  if (users.empty() || users.size() != residuals[value].size())
+    return false;
+  bool hasReader = false;
+  for (Value source : op->getOperands()) {
+    if (tensorTypeOf(source).getNumElements() !=
+        tensorTypeOf(value).getNumElements())
+      continue;
+    bool isKept = !source.getDefiningOp();
+    for (Operation *reader : remainingReaders(source)) {
+      if (llvm::is_contained(users, reader))
+        continue;
+      isKept = true;
+      hasReader |= users.front()->isBeforeInBlock(reader);
+    }
+    if (!isKept)
+      return false;
+    if (isNorm)
+      break;
+  }
+  return hasReader;
+}
+
+/// The bytes that the backward pass keeps alive of a value.
+int64_t Compressor::keptBytes(Value value) {
+  if (!residuals.contains(value))
+    return 0;
+  if (auto found = encodings.find(value); found != encodings.end())
+    return found->second.encodedBytes;
+  return isRebuilt(value) ? 0 : residualBytes(value);
+}
+
+int64_t Compressor::keptBytes(const llvm::SetVector<Value> &values) {
+  int64_t bytes = 0;
+  for (Value value : values)
+    bytes += keptBytes(value);
+  return bytes;
+}
+
+/// Gives encodings up if no more bytes are kept without them.
+bool Compressor::giveUp(ArrayRef<Value> given) {
+  // What they, and whether they are kept, can change.
+  llvm::SetVector<Value> affected;
+  for (Value value : given) {
+    if (!encodings.contains(value))
+      return false;
+    affected.insert(value);
+    for (Operation *user : value.getUsers())
+      for (Value result : user->getResults())
+        affected.insert(result);
+  }
+  int64_t with = keptBytes(affected);
+  auto before = encodings;
+  encodings.remove_if(
+      [&](auto &entry) { return llvm::is_contained(given, entry.first); });
+  if (keptBytes(affected) <= with)
+    return true;
+  encodings = std::move(before);
+  return false;
+}
+
+void Compressor::choose() {
+  bool changed = true;
+  while (changed) {
+    changed = false;
+    SmallVector<Value> remaining;
+    for (auto &[residual, encoding] : encodings)
+      remaining.push_back(residual);
+    for (Value residual : remaining) {
+      for (Operation *user : residual.getUsers())
+        for (Value result : user->getResults())
+          changed |= giveUp({residual, result});
+      changed |= giveUp(residual);
+    }
+  }
+}
+
+SmallVector<ResidualEncoding> Compressor::run() {
+  findResiduals();
+  if (!phase)
+    return {};
+  findEncodings();
+  choose();
+  EncodingBuilder builder(program);
+  SmallVector<ResidualEncoding> applied;
+  for (auto &[residual, encoding] : encodings) {
+    builder.apply(encoding);
+    applied.push_back(encoding);
+  }
+  return applied;
+}
+
+/// What was done, for plans and reports.
+static Attribute describe(Builder &b, const ResidualEncoding &encoding) {
+  auto text = [&](StringRef name, const llvm::Twine &value) {
+    return b.getNamedAttr(name, b.getStringAttr(value));
+  };
+  auto number = [&](StringRef name, int64_t value) {
+    return b.getNamedAttr(name, b.getI64IntegerAttr(value));
+  };
+  return b.getDictionaryAttr(
+      {text("value", getLocationName(encoding.residual.getLoc())),
+       text("as", encoding.describe()),
+       b.getNamedAttr("lossy", b.getBoolAttr(encoding.lossy)),
+       number("bytes", residualBytes(encoding.residual)),
+       number("encoded_bytes", encoding.encodedBytes)});
+}
+
+namespace {
+
+struct CompressResidualsPass
+    : kiln::impl::CompressResidualsBase<CompressResidualsPass> {
+  using CompressResidualsBase::CompressResidualsBase;
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    std::string error;
+    auto spec = LossySpec::parse(lossy, error);
+    if (!spec) {
+      emitError(module.getLoc(), error);
+      return signalPassFailure();
+    }
+    Builder builder(module.getContext());
+    SmallVector<Attribute> done;
+    for (ProgramOp program : module.getOps<ProgramOp>())
+      if (program.getKind() == ProgramKind::Train)
+        for (const ResidualEncoding &encoding :
+             Compressor(program, *spec, rebuild).run())
+          done.push_back(describe(builder, encoding));
+    module->removeAttr("kiln.compressed");
+    if (!done.empty())
+      module->setAttr("kiln.compressed", builder.getArrayAttr(done));
+  }
+};
+
+} // namespace

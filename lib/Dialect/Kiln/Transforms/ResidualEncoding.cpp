@@ -1,0 +1,250 @@
+//===- ResidualEncoding.cpp - How one residual can be kept small -*- C++ -*-==//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Few-bit derivatives (Novikov et al., 2022) and randomised products
+// (Bershatsky et al., 2022). The random matrix has one sign in every row, not
+// rows of signs: it need not exist, what it makes takes one pass, and no two
+// rows that go to different sums disturb each other, which leaves 1 - RHO of
+// the variance of dense signs.
+//
+//===----------------------------------------------------------------------===//
+
+#include "ResidualEncoding.h"
+
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/MathExtras.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace kiln;
+
+//===----------------------------------------------------------------------===//
+// Derivatives
+//===----------------------------------------------------------------------===//
+
+static double normalCdf(double x) { return std::erfc(-x / std::sqrt(2.0)) / 2; }
+
+static double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
+
+static double siluDerivative(double x) {
+  return sigmoid(x) * (1 + x * sigmoid(-x));
+}
+
+static double geluDerivative(double x) {
+  return normalCdf(x) + x * std::exp(-x * x / 2) / std::sqrt(2 * M_PI);
+}
+
+/// Of x * sigmoid(2u), u = sqrt(2/pi) (x + 0.044715 x^3).
+static double geluTanhDerivative(double x) {
+  double root = std::sqrt(2 / M_PI);
+  double u = root * (x + 0.044715 * x * x * x);
+  double slope = root * (1 + 3 * 0.044715 * x * x);
+  return sigmoid(2 * u) + x * 2 * slope * sigmoid(2 * u) * sigmoid(-2 * u);
+}
+
+/// Whether an op is a derivative times a cotangent, of operands (x, dy).
+static bool isDerivative(Operation *op) {
+  return isa<ReluGradOp, SiluGradOp, GeluGradOp>(op);
+}
+
+using Derivative = double (*)(double);
+
+static double step(double x) { return x > 0; }
+
+static Derivative derivativeOf(Operation *op) {
+  if (isa<ReluGradOp>(op))
+    return step;
+  if (auto gelu = dyn_cast<GeluGradOp>(op))
+    return gelu.getTanh() ? geluTanhDerivative : geluDerivative;
+  return siluDerivative;
+}
+
+static std::optional<ResidualEncoding> findCodes(ResidualEncoding encoding,
+                                                 const LossySpec &spec) {
+  Operation *first = encoding.readers.front();
+  for (Operation *reader : encoding.readers)
+    if (!isDerivative(reader) || derivativeOf(reader) != derivativeOf(first) ||
+        reader->getOperand(0) != encoding.through ||
+        reader->getOperand(1) == encoding.through)
+      return std::nullopt;
+  encoding.lossy = !isa<ReluGradOp>(first);
+  encoding.bits = encoding.lossy ? spec.fewbit : 1;
+  if (encoding.bits == 0)
+    return std::nullopt;
+  int64_t elements = tensorTypeOf(encoding.through).getNumElements();
+  encoding.encodedBytes =
+      static_cast<int64_t>(llvm::divideCeil(encoding.bits * elements, 8));
+  return encoding;
+}
+
+const StepFunction &EncodingBuilder::stepsFor(Operation *op, int64_t bits) {
+  Derivative derivative = derivativeOf(op);
+  auto [it, isNew] = steps.insert({{derivative, bits}, {}});
+  if (isNew && derivative == step)
+    it->second.borders = {0}, it->second.levels = {0, 1};
+  else if (isNew)
+    it->second = StepFitter(derivative).fit(int32_t(1) << bits);
+  return it->second;
+}
+
+void EncodingBuilder::applyCodes(const ResidualEncoding &encoding) {
+  Value x = encoding.through;
+  const StepFunction &steps = stepsFor(encoding.readers.front(), encoding.bits);
+  OpBuilder builder(x.getContext());
+  builder.setInsertionPointAfterValue(x);
+  auto type =
+      RankedTensorType::get({encoding.encodedBytes}, builder.getIntegerType(8));
+  Value codes =
+      BucketEncodeOp::create(builder, x.getLoc(), type, x,
+                             builder.getDenseF64ArrayAttr(steps.borders));
+  for (Operation *reader : encoding.readers) {
+    builder.setInsertionPoint(reader);
+    Value dx = BucketDecodeOp::create(
+        builder, reader->getLoc(), reader->getResult(0).getType(), codes,
+        reader->getOperand(1), builder.getDenseF64ArrayAttr(steps.levels));
+    reader->replaceAllUsesWith(ValueRange(dx));
+    reader->erase();
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Sketches
+//===----------------------------------------------------------------------===//
+
+/// Whether everything that depends on a value is linear in it and ends in what
+/// the program returns: a gradient that nothing else is computed from.
+static bool isOnlyReturned(Value gradient) {
+  return llvm::all_of(gradient.getUsers(), [](Operation *user) {
+    if (isa<ReturnOp>(user))
+      return true;
+    return isa<AddOp, ReshapeOp, TransposeOp, SliceOp, ConcatOp, PadOp>(user) &&
+           isOnlyReturned(user->getResult(0));
+  });
+}
+
+/// Whether an op is x^T y of all rows of two matrices, and no more than the
+/// gradient of a state.
+static bool isWeightGradient(Operation *op) {
+  auto product = dyn_cast<MatmulOp>(op);
+  return product && product.getTransA() && !product.getTransB() &&
+         !product.getAccumulate() &&
+         tensorTypeOf(product.getA()).getRank() == 2 &&
+         isOnlyReturned(product.getResult());
+}
+
+static std::optional<ResidualEncoding> findSketch(ResidualEncoding encoding,
+                                                  const LossySpec &spec) {
+  if (spec.rmm == 0 || !llvm::all_of(encoding.readers, isWeightGradient))
+    return std::nullopt;
+  int64_t rows = tensorTypeOf(encoding.through).getDimSize(0);
+  if (rows % encoding.sequences)
+    return std::nullopt;
+  encoding.rows =
+      encoding.sequences * sketchRows(rows / encoding.sequences, spec.rmm);
+  if (encoding.rows == 0)
+    return std::nullopt;
+  encoding.encodedBytes =
+      residualBytes(encoding.through) / rows * encoding.rows;
+  return encoding;
+}
+
+Value EncodingBuilder::rng() {
+  if (BlockArgument input = program.getInput("rng"))
+    return input;
+  Builder builder(program.getContext());
+  unsigned index = program.getNumArguments();
+  (void)program.insertArgument(
+      index, RankedTensorType::get({1, 3}, builder.getI64Type()),
+      builder.getDictionaryAttr(
+          builder.getNamedAttr("kiln.name", builder.getStringAttr("rng"))),
+      program.getLoc());
+  return program.getArgument(index);
+}
+
+void EncodingBuilder::applySketch(const ResidualEncoding &encoding) {
+  Value x = encoding.through, rng = this->rng();
+  OpBuilder builder(x.getContext());
+  auto key = builder.getI64IntegerAttr(nextKey++);
+  auto sketch = [&](Value of, Location loc) -> Value {
+    auto type = tensorTypeOf(of);
+    return SketchRowsOp::create(
+        builder, loc, type.clone({encoding.rows, type.getDimSize(1)}), of, rng,
+        key, builder.getI64IntegerAttr(encoding.sequences));
+  };
+  builder.setInsertionPointAfterValue(x);
+  Value kept = sketch(x, x.getLoc());
+  for (Operation *reader : encoding.readers) {
+    auto product = cast<MatmulOp>(reader);
+    bool isLeft = product.getA() == x;
+    builder.setInsertionPoint(reader);
+    Value dy =
+        sketch(isLeft ? product.getB() : product.getA(), reader->getLoc());
+    Value gradient =
+        MatmulOp::create(builder, reader->getLoc(), isLeft ? kept : dy,
+                         isLeft ? dy : kept, true, false);
+    reader->replaceAllUsesWith(ValueRange(gradient));
+    reader->erase();
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Both
+//===----------------------------------------------------------------------===//
+
+std::string ResidualEncoding::describe() const {
+  if (!lossy)
+    return "mask";
+  if (!isSketch())
+    return "fewbit:" + std::to_string(bits);
+  int64_t length = tensorTypeOf(through).getDimSize(0) / sequences;
+  return llvm::formatv("rmm:{0}/{1}", rows / sequences, length);
+}
+
+std::optional<ResidualEncoding> kiln::findEncoding(Value residual,
+                                                   ArrayRef<ResidualRead> reads,
+                                                   const LossySpec &spec,
+                                                   int64_t sequences) {
+  ResidualEncoding encoding;
+  encoding.residual = residual;
+  encoding.sequences = sequences;
+  for (const ResidualRead &read : reads) {
+    if (encoding.through && encoding.through != read.through)
+      return std::nullopt;
+    encoding.through = read.through;
+    if (llvm::is_contained(encoding.readers, read.reader))
+      return std::nullopt;
+    encoding.readers.push_back(read.reader);
+  }
+  if (encoding.readers.empty() ||
+      !isa<FloatType>(tensorTypeOf(residual).getElementType()) ||
+      tensorTypeOf(encoding.through).getNumElements() !=
+          tensorTypeOf(residual).getNumElements())
+    return std::nullopt;
+  llvm::sort(encoding.readers,
+             [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
+  auto found = isDerivative(encoding.readers.front())
+                   ? findCodes(encoding, spec)
+                   : findSketch(encoding, spec);
+  if (found && found->encodedBytes >= residualBytes(residual))
+    return std::nullopt;
+  return found;
+}
+
+EncodingBuilder::EncodingBuilder(ProgramOp program) : program(program) {
+  program.walk([&](Operation *op) {
+    if (auto key = op->getAttrOfType<IntegerAttr>("key"))
+      nextKey = std::max(nextKey, key.getInt() + 1);
+  });
+}
+
+void EncodingBuilder::apply(const ResidualEncoding &encoding) {
+  if (encoding.isSketch())
+    applySketch(encoding);
+  else
+    applyCodes(encoding);
+}

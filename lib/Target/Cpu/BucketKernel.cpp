@@ -1,0 +1,198 @@
+//===- BucketKernel.cpp - Codes of a few bits per element -----------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A unit is a group of 8 elements: 8 codes of b bits are b whole bytes, so that
+// no two units write the same byte, and one word of 64 bits, in which lane i
+// has its code at bit b*i. The group is loaded and stored by its own width of
+// 8b bits, at any address. The last group may be smaller.
+//
+//===----------------------------------------------------------------------===//
+
+#include "KernelBuilder.h"
+#include "kiln/Target/Cpu/Kernels.h"
+
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+
+namespace kiln::cpu {
+
+namespace {
+
+constexpr int64_t kGroup = 8;
+/// Groups that make a call worth its cost.
+constexpr int64_t kGrainGroups = 2048;
+
+class BucketKernel {
+public:
+  BucketKernel(ModuleOp module, StringRef name, const BucketShape &shape,
+               unsigned numArgs, int64_t bits)
+      : k(module, name, numArgs, /*numImmediates=*/0), shape(shape),
+        bits(bits) {}
+
+  /// Calls `body` for every group of the call: its first element and how many
+  /// there are.
+  KernelLaunch run(function_ref<void(Value first, int64_t count)> body);
+
+  /// The codes of a group of `count` elements as 64 bits.
+  Value loadWord(Value codes, Value first, int64_t count);
+  void storeWord(Value word, Value codes, Value first, int64_t count);
+  /// 8 elements, of which those behind `count` are not touched.
+  Value loadGroup(Value pointer, Value first, int64_t count);
+  void storeGroup(Value group, Value pointer, Value first, int64_t count);
+
+  VectorType groupOf(Type element) { return VectorType::get(kGroup, element); }
+  Value spread(Value scalar) {
+    return vector::BroadcastOp::create(k.b, groupOf(scalar.getType()), scalar);
+  }
+  /// Lane i: the i-th of 8 constants of 64 bits.
+  Value constants(function_ref<uint64_t(int64_t)> value);
+  /// The level of every lane: a binary tree of selections by the code's bits.
+  Value select(ArrayRef<Value> bitMasks, ArrayRef<double> levels);
+
+  KernelBuilder k;
+
+private:
+  /// The type that holds `count` codes, and where they are.
+  Type packedType(int64_t count) {
+    return k.b.getIntegerType(8 * llvm::divideCeil(bits * count, 8));
+  }
+  Value packedAddress(Value codes, Value first) {
+    Value group = arith::ShRUIOp::create(k.b, first, k.i64Constant(3));
+    return k.element(codes, k.b.getI8Type(), k.mul(group, k.i64Constant(bits)));
+  }
+  Value mask(int64_t count);
+
+  const BucketShape &shape;
+  int64_t bits;
+};
+
+} // namespace
+
+KernelLaunch
+BucketKernel::run(function_ref<void(Value first, int64_t count)> body) {
+  int64_t whole = shape.elements / kGroup, rest = shape.elements % kGroup;
+  Value wholeEnd = k.i64Constant(whole);
+  k.loop(k.begin(), k.min(k.end(), wholeEnd), 1, [&](Value group) {
+    body(k.mul(group, k.i64Constant(kGroup)), kGroup);
+  });
+  if (rest)
+    k.ifThen(k.less(wholeEnd, k.end()),
+             [&] { body(k.i64Constant(whole * kGroup), rest); });
+  k.finish();
+  return {whole + (rest ? 1 : 0), kGrainGroups, 0};
+}
+
+Value BucketKernel::loadWord(Value codes, Value first, int64_t count) {
+  Type packed = packedType(count);
+  Value word = LLVM::LoadOp::create(k.b, packed, packedAddress(codes, first),
+                                    /*alignment=*/1);
+  if (packed == k.i64())
+    return word;
+  return arith::ExtUIOp::create(k.b, k.i64(), word);
+}
+
+void BucketKernel::storeWord(Value word, Value codes, Value first,
+                             int64_t count) {
+  Type packed = packedType(count);
+  if (packed != k.i64())
+    word = arith::TruncIOp::create(k.b, packed, word);
+  LLVM::StoreOp::create(k.b, word, packedAddress(codes, first),
+                        /*alignment=*/1);
+}
+
+Value BucketKernel::mask(int64_t count) {
+  SmallVector<bool> set(kGroup, false);
+  std::fill_n(set.begin(), count, true);
+  return arith::ConstantOp::create(
+      k.b, DenseElementsAttr::get(groupOf(k.i1()), set));
+}
+
+Value BucketKernel::loadGroup(Value pointer, Value first, int64_t count) {
+  Value address = k.element(pointer, shape.elementType, first);
+  VectorType type = groupOf(shape.elementType);
+  if (count == kGroup)
+    return k.loadAs(address, type);
+  return LLVM::MaskedLoadOp::create(
+      k.b, type, address, mask(count), k.constantF(0, type),
+      shape.elementType.getIntOrFloatBitWidth() / 8);
+}
+
+void BucketKernel::storeGroup(Value group, Value pointer, Value first,
+                              int64_t count) {
+  k.storeVector(group, k.element(pointer, shape.elementType, first),
+                count == kGroup ? Value() : mask(count));
+}
+
+Value BucketKernel::constants(function_ref<uint64_t(int64_t)> value) {
+  SmallVector<uint64_t> values;
+  for (int64_t i = 0; i < kGroup; ++i)
+    values.push_back(value(i));
+  return arith::ConstantOp::create(
+      k.b, DenseElementsAttr::get(groupOf(k.i64()), ArrayRef(values)));
+}
+
+Value BucketKernel::select(ArrayRef<Value> bitMasks, ArrayRef<double> levels) {
+  if (levels.size() == 1)
+    return k.constantF(levels.front(), groupOf(shape.elementType));
+  size_t half = levels.size() / 2;
+  Value low = select(bitMasks.drop_back(), levels.take_front(half));
+  Value high = select(bitMasks.drop_back(), levels.drop_front(half));
+  return k.select(bitMasks.back(), high, low);
+}
+
+KernelLaunch emitBucketEncode(ModuleOp module, StringRef name,
+                              const BucketShape &shape) {
+  int64_t bits = llvm::Log2_64(shape.table.size() + 1);
+  BucketKernel kernel(module, name, shape, /*numArgs=*/2, bits);
+  KernelBuilder &k = kernel.k;
+  return kernel.run([&](Value first, int64_t count) {
+    Value x = kernel.loadGroup(k.arg(0), first, count);
+    VectorType codeType = kernel.groupOf(k.i64());
+    Value code = k.constantI(0, codeType);
+    for (double border : shape.table) {
+      Value isAbove = k.less(k.constantF(border, x.getType()), x);
+      code = k.add(code, arith::ExtUIOp::create(k.b, codeType, isAbove));
+    }
+    Value shifted = arith::ShLIOp::create(
+        k.b, code, kernel.constants([&](int64_t i) { return bits * i; }));
+    // What is behind the last element was not loaded, and is nobody's code.
+    if (count < kGroup)
+      shifted = k.bitAnd(shifted, kernel.constants([&](int64_t i) {
+        return i < count ? ~uint64_t(0) : 0;
+      }));
+    Value word =
+        vector::ReductionOp::create(k.b, vector::CombiningKind::OR, shifted);
+    kernel.storeWord(word, k.arg(1), first, count);
+  });
+}
+
+KernelLaunch emitBucketDecode(ModuleOp module, StringRef name,
+                              const BucketShape &shape) {
+  int64_t bits = llvm::Log2_64(shape.table.size());
+  BucketKernel kernel(module, name, shape, /*numArgs=*/3, bits);
+  KernelBuilder &k = kernel.k;
+  return kernel.run([&](Value first, int64_t count) {
+    Value word = kernel.spread(kernel.loadWord(k.arg(0), first, count));
+    Value none = k.constantI(0, word.getType());
+    SmallVector<Value> bitMasks;
+    for (int64_t bit = 0; bit < bits; ++bit) {
+      Value only = k.bitAnd(word, kernel.constants([&](int64_t i) {
+        return uint64_t(1) << (bits * i + bit);
+      }));
+      bitMasks.push_back(
+          arith::CmpIOp::create(k.b, arith::CmpIPredicate::ne, only, none));
+    }
+    Value level = kernel.select(bitMasks, shape.table);
+    Value dy = kernel.loadGroup(k.arg(1), first, count);
+    Value zero = k.constantF(0, dy.getType());
+    Value dx = k.select(k.equal(level, zero), zero, k.mul(level, dy));
+    kernel.storeGroup(dx, k.arg(2), first, count);
+  });
+}
+
+} // namespace kiln::cpu

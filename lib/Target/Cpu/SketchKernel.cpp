@@ -1,0 +1,80 @@
+//===- SketchKernel.cpp - Random sums of rows -----------------------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A unit is a row of the result: it is added up in memory, one row of x after
+// the other, each times its sign.
+//
+//===----------------------------------------------------------------------===//
+
+#include "VectorMath.h"
+#include "kiln/Target/Cpu/Kernels.h"
+
+using namespace mlir;
+
+namespace kiln::cpu {
+
+namespace {
+
+/// Elements that make a call worth its cost.
+constexpr int64_t kGrainElements = 16 * 1024;
+
+} // namespace
+
+KernelLaunch emitSketch(ModuleOp module, StringRef name,
+                        const SketchShape &shape) {
+  KernelBuilder k(module, name, /*numArgs=*/3, /*numImmediates=*/1);
+  Type type = shape.elementType;
+  Value zero = k.i64Constant(0), kept = k.i64Constant(shape.kept);
+  Value length = k.i64Constant(shape.length);
+  auto rngWord = [&](int64_t i) {
+    return k.load(k.element(k.arg(1), k.i64(), i), k.i64());
+  };
+  Value key = emitRandomKey(k, rngWord(0), k.immediate(0));
+  Value step = rngWord(1), firstSequence = rngWord(2);
+  int64_t rest = shape.columns % kLanes;
+  Value whole = k.i64Constant(shape.columns - rest);
+  auto forColumns = [&](function_ref<void(Value column, Value mask)> body) {
+    k.loop(zero, whole, kLanes, [&](Value column) { body(column, Value()); });
+    if (rest)
+      body(whole, k.firstLanes(rest));
+  };
+
+  k.loop(k.begin(), k.end(), 1, [&](Value row) {
+    Value sequence = k.divUnsigned(row, kept);
+    Value first = k.remUnsigned(row, kept);
+    Value y =
+        k.element(k.arg(2), type, k.mul(row, k.i64Constant(shape.columns)));
+    Value x =
+        k.element(k.arg(0), type,
+                  k.mul(k.mul(sequence, length), k.i64Constant(shape.xStride)));
+    auto add = [&](Value t, bool isFirst) {
+      Value bits =
+          emitRandomWord(k, key, t, k.add(firstSequence, sequence), step);
+      Value isMinus = k.less(bits, k.constantI(0, k.i32()));
+      Value sign = k.broadcast(
+          k.select(isMinus, k.constantF(-1, type), k.constantF(1, type)));
+      Value from = k.element(x, type, k.mul(t, k.i64Constant(shape.xStride)));
+      forColumns([&](Value column, Value mask) {
+        Value at = k.element(y, type, column);
+        Value term = k.mul(
+            sign, k.loadVector(k.element(from, type, column), type, mask));
+        if (!isFirst)
+          term = k.add(k.loadVector(at, type, mask), term);
+        k.storeVector(term, at, mask);
+      });
+    };
+    add(first, true);
+    k.loop(k.add(first, kept), length, shape.kept,
+           [&](Value t) { add(t, false); });
+  });
+  k.finish();
+  int64_t perUnit = shape.length / shape.kept * shape.columns;
+  return {shape.sequences * shape.kept,
+          std::max<int64_t>(1, kGrainElements / perUnit), 0};
+}
+
+} // namespace kiln::cpu

@@ -1,0 +1,283 @@
+//===- LossyGradientTest.cpp - Gradients from encodings of residuals ------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A perceptron with one hidden layer, differentiated and compressed by the
+// passes themselves and evaluated in f64. Rebuilding is off, so that every
+// residual with an encoding has one.
+//
+//===----------------------------------------------------------------------===//
+
+#include "TestModule.h"
+
+#include "kiln/Dialect/Kiln/Transforms/Lossy.h"
+#include "kiln/Dialect/Kiln/Transforms/Passes.h"
+
+#include "mlir/Pass/PassManager.h"
+
+#include "gtest/gtest.h"
+
+#include <cmath>
+#include <map>
+
+using namespace kiln;
+using namespace kiln::test;
+
+namespace {
+
+constexpr int64_t kLength = 8;
+
+/// Sequences of 8 tokens, an embedding of 5 columns, 6 hidden ones, 4 classes.
+std::string modelText(int64_t batch, const std::string &activation) {
+  std::string text = R"(
+    kiln.state @table : tensor<7x5xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
+    kiln.state @w1 : tensor<5x6xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
+    kiln.state @b1 : tensor<6xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
+    kiln.state @w2 : tensor<4x6xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
+    kiln.program @forward(%tokens: tensor<BxTxi32> {kiln.name = "tokens"}, %targets: tensor<BxTxi32> {kiln.name = "targets"},
+                          %rng: tensor<1x3xi64> {kiln.name = "rng"}, %scale: tensor<f64> {kiln.name = "loss_scale"})
+        -> (tensor<f64> {kiln.name = "loss"}) attributes {kind = #kiln.program_kind<forward>} {
+      %table = kiln.read @table : tensor<7x5xf32>
+      %w1 = kiln.read @w1 : tensor<5x6xf32>
+      %b1 = kiln.read @b1 : tensor<6xf32>
+      %w2 = kiln.read @w2 : tensor<4x6xf32>
+      %x = kiln.embedding %tokens, %table : (tensor<BxTxi32>, tensor<7x5xf32>) -> tensor<Rx5xf32>
+      %h0 = kiln.matmul %x, %w1 : (tensor<Rx5xf32>, tensor<5x6xf32>) -> tensor<Rx6xf32>
+      %b = kiln.broadcast %b1 dims [1] : tensor<6xf32> to tensor<Rx6xf32>
+      %h = kiln.add %h0, %b : tensor<Rx6xf32>
+      %a = kiln.ACTIVATION : tensor<Rx6xf32>
+      %l = kiln.matmul %a, %w2 trans_b : (tensor<Rx6xf32>, tensor<4x6xf32>) -> tensor<Rx4xf32>
+      %loss = kiln.cross_entropy %l, %targets, %scale : (tensor<Rx4xf32>, tensor<BxTxi32>, tensor<f64>) -> tensor<f64>
+      kiln.return %loss : tensor<f64>
+    })";
+  auto replace = [&](const std::string &from, const std::string &to) {
+    for (size_t at = 0; (at = text.find(from, at)) != std::string::npos;
+         at += to.size())
+      text.replace(at, from.size(), to);
+  };
+  replace("ACTIVATION", activation);
+  replace("BxT", std::to_string(batch) + "x" + std::to_string(kLength));
+  replace("Rx", std::to_string(batch * kLength) + "x");
+  return text;
+}
+
+/// The loss and the gradients, by the state's name.
+using Outcome = std::map<std::string, std::vector<double>>;
+
+class Model {
+public:
+  Model(int64_t batch, const std::string &lossy,
+        const std::string &activation = "gelu %h")
+      : batch(batch), module(modelText(batch, activation)) {
+    if (!module.valid()) {
+      ADD_FAILURE() << module.diagnostics();
+      return;
+    }
+    mlir::PassManager passes(module.get().getContext());
+    passes.addPass(createAutodiff());
+    CompressResidualsOptions options;
+    options.lossy = lossy;
+    options.rebuild = false;
+    passes.addPass(createCompressResiduals(options));
+    if (failed(passes.run(module.get())))
+      ADD_FAILURE() << module.diagnostics();
+  }
+
+  /// Runs on sequences `first` and following ones of a fixed data set.
+  Outcome run(int64_t seed, int64_t step, int64_t first) {
+    Interpreter interpreter(module.get(), EvalType::F64);
+    for (StateOp state : module.get().getOps<StateOp>()) {
+      HostTensor value(llvm::cast<mlir::RankedTensorType>(
+          interpreter.evaluationType(state.getTensorType())));
+      double phase = double(state.getSymName().size());
+      for (auto [i, x] : llvm::enumerate(value.reals))
+        x = 1.2 * std::sin(12.9898 * double(i * i) + 4.1 * double(i) + phase);
+      interpreter.setState(state.getSymName(), value);
+    }
+    ProgramOp train = module.program("train");
+    llvm::SmallVector<TensorHandle> inputs;
+    for (unsigned i = 0; i < train.getNumArguments(); ++i) {
+      auto type = interpreter.evaluationType(train.getArgumentTypes()[i]);
+      llvm::StringRef name = train.getInputName(i);
+      std::vector<int64_t> numbers;
+      for (int64_t j = 0; j < batch * kLength; ++j) {
+        int64_t position = first * kLength + j;
+        numbers.push_back(name == "tokens" ? position * position % 7
+                                           : position * 3 % 4);
+      }
+      if (name == "loss_scale")
+        inputs.push_back(reals(type, {0.125}));
+      else if (name == "rng")
+        inputs.push_back(integers(type, {seed, step, first}));
+      else
+        inputs.push_back(integers(type, numbers));
+    }
+    auto outputs = interpreter.run(train, inputs);
+    Outcome outcome;
+    if (failed(outputs)) {
+      ADD_FAILURE() << module.diagnostics();
+      return outcome;
+    }
+    outcome["loss"] = (*outputs)[0]->reals;
+    for (unsigned i = 1; i < outputs->size(); ++i)
+      outcome[train
+                  .getResultAttrOfType<mlir::FlatSymbolRefAttr>(i,
+                                                                "kiln.gradient")
+                  .getValue()
+                  .str()] = (*outputs)[i]->reals;
+    return outcome;
+  }
+
+  mlir::ModuleOp get() { return module.get(); }
+
+private:
+  int64_t batch;
+  TestModule module;
+};
+
+/// |a - b| / |b|.
+double distance(const std::vector<double> &a, const std::vector<double> &b) {
+  double difference = 0, norm = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    difference += (a[i] - b[i]) * (a[i] - b[i]);
+    norm += b[i] * b[i];
+  }
+  return std::sqrt(difference / norm);
+}
+
+TEST(LossyGradient, SketchedWeightGradientsAreUnbiased) {
+  constexpr int64_t seeds = 1000;
+  Outcome exact = Model(2, "").run(0, 0, 0);
+  Model sketched(2, "rmm:0.25");
+  Outcome sum, squares;
+  for (int64_t seed = 0; seed < seeds; ++seed) {
+    Outcome outcome = sketched.run(seed, 7, 0);
+    // What no sketch is part of has the exact run's bits.
+    for (const char *name : {"loss", "table", "b1"})
+      ASSERT_EQ(outcome[name], exact[name]) << name << ", seed " << seed;
+    for (auto &[name, values] : outcome) {
+      sum[name].resize(values.size());
+      squares[name].resize(values.size());
+      for (size_t i = 0; i < values.size(); ++i) {
+        double error = values[i] - exact[name][i];
+        sum[name][i] += error;
+        squares[name][i] += error * error;
+      }
+    }
+  }
+  for (const char *name : {"w1", "w2"}) {
+    SCOPED_TRACE(name);
+    double bias = 0, norm = 0, variance = 0;
+    for (size_t i = 0; i < sum[name].size(); ++i) {
+      double mean = sum[name][i] / seeds;
+      double deviation = std::sqrt(squares[name][i] / seeds / seeds);
+      ASSERT_GT(deviation, 0);
+      // Five deviations of the mean: once in 1.7 million.
+      EXPECT_LT(std::abs(mean), 5 * deviation) << "element " << i;
+      bias += mean * mean;
+      variance += squares[name][i] / seeds;
+      norm += exact[name][i] * exact[name][i];
+    }
+    // The whole mean is as near as the mean of 1,000 should be.
+    EXPECT_LT(bias, 4 * variance / seeds);
+    // A single estimate is far off: there was something to average.
+    EXPECT_GT(variance, 0.05 * norm);
+  }
+}
+
+TEST(LossyGradient, SeedStepAndSequenceChooseTheSigns) {
+  Model sketched(2, "rmm:0.25");
+  Outcome outcome = sketched.run(3, 7, 0);
+  EXPECT_EQ(outcome["w1"], sketched.run(3, 7, 0)["w1"]);
+  EXPECT_NE(outcome["w1"], sketched.run(4, 7, 0)["w1"]);
+  EXPECT_NE(outcome["w1"], sketched.run(3, 8, 0)["w1"]);
+}
+
+TEST(LossyGradient, MicrobatchesGiveTheSameEstimate) {
+  Outcome whole = Model(2, "rmm:0.25,fewbit:3").run(5, 2, 0);
+  Model part(1, "rmm:0.25,fewbit:3");
+  Outcome first = part.run(5, 2, 0), second = part.run(5, 2, 1);
+  for (auto &[name, values] : whole) {
+    SCOPED_TRACE(name);
+    for (size_t i = 0; i < values.size(); ++i)
+      EXPECT_NEAR(values[i], first[name][i] + second[name][i], 1e-12);
+  }
+}
+
+TEST(LossyGradient, MoreBitsAreNearer) {
+  for (const char *activation : {"gelu %h", "gelu %h tanh", "silu %h"}) {
+    SCOPED_TRACE(activation);
+    Outcome exact = Model(3, "", activation).run(0, 0, 0);
+    double previous = HUGE_VAL;
+    for (int bits : {1, 2, 4, 8}) {
+      Outcome coarse =
+          Model(3, "fewbit:" + std::to_string(bits), activation).run(0, 0, 0);
+      // The last layer's gradient does not pass through the activation.
+      EXPECT_EQ(coarse["w2"], exact["w2"]);
+      EXPECT_EQ(coarse["loss"], exact["loss"]);
+      double error = distance(coarse["w1"], exact["w1"]);
+      EXPECT_LT(error, previous);
+      EXPECT_GT(error, 0);
+      previous = error;
+    }
+    EXPECT_LT(previous, 0.01);
+  }
+}
+
+TEST(LossyGradient, MasksAreExact) {
+
+  Model masked(3, "", "relu %h");
+  bool found = false;
+  masked.get().walk([&](BucketDecodeOp) { found = true; });
+  EXPECT_TRUE(found);
+  Outcome outcome = masked.run(0, 0, 0);
+  // The same model with the gradient of relu written out.
+  Model plain(3, "", "relu %h");
+  plain.get().walk([](BucketDecodeOp decode) {
+    auto encode = decode.getCodes().getDefiningOp<BucketEncodeOp>();
+    mlir::OpBuilder builder(decode);
+    mlir::Value dx = ReluGradOp::create(builder, decode.getLoc(), encode.getX(),
+                                        decode.getDy());
+    decode.replaceAllUsesWith(dx);
+    decode.erase();
+  });
+  EXPECT_EQ(outcome, plain.run(0, 0, 0));
+}
+
+//===----------------------------------------------------------------------===//
+// What users name
+//===----------------------------------------------------------------------===//
+
+TEST(LossySpec, KeepsRows) {
+  EXPECT_EQ(sketchRows(64, 0.25), 16);
+  EXPECT_EQ(sketchRows(1000, 0.1), 100);
+  // Rounded where it does not divide.
+  EXPECT_EQ(sketchRows(64, 0.2), 13);
+  EXPECT_EQ(sketchRows(1021, 0.5), 511);
+  // None or all: no sketch.
+  EXPECT_EQ(sketchRows(2, 0.1), 0);
+  EXPECT_EQ(sketchRows(8, 0.99), 0);
+  EXPECT_EQ(sketchRows(1, 0.5), 0);
+}
+
+TEST(LossySpec, Parses) {
+  std::string error;
+  auto spec = LossySpec::parse("fewbit:3,rmm:0.2", error);
+  ASSERT_TRUE(spec) << error;
+  EXPECT_EQ(spec->fewbit, 3);
+  EXPECT_EQ(spec->rmm, 0.2);
+  for (const char *wrong :
+       {"fewbit", "fewbit:", "fewbit:0", "fewbit:9", "fewbit:-1", "fewbit:3.5",
+        "rmm:0", "rmm:1", "rmm:-0.5", "rmm:nan", "rmm:x", "rmm:", "bits:3",
+        "fewbit:3,", ",", "fewbit:3,fewbit:3", "rmm:0.1,rmm:0.2"}) {
+    error.clear();
+    EXPECT_FALSE(LossySpec::parse(wrong, error)) << wrong;
+    EXPECT_FALSE(error.empty());
+    EXPECT_EQ(error.find('\n'), std::string::npos);
+  }
+}
+
+} // namespace
