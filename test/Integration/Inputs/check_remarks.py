@@ -7,7 +7,8 @@
 """check_remarks.py PLAN.json REMARKS.yaml
 
 Every stage of the plan has the remarks that its choice calls for and no others,
-with the plan's bytes and times; so have the whole plan and the states.
+with the plan's bytes and times; so have the whole plan and the states. Prints
+the remarks, one a line.
 """
 
 import json
@@ -96,4 +97,4 @@ if not on_host <= plan["host_state_bytes"] <= on_host + 64 * count:
 for remark in remarks:
     if "  " in remark["text"] or not remark["text"]:
         harness.fail(f"a remark reads '{remark['text']}'")
-print(f"{len(remarks)} remarks")
+    print(f"{remark['kind']} {remark['name']}: {remark['text']}")
