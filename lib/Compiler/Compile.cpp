@@ -652,9 +652,9 @@ std::vector<int64_t> FastestCompilation::counts() const {
 
 /// Activations first: states on the host cost a copy of every gradient.
 std::vector<std::string> FastestCompilation::offloads() const {
-  bool free = request.offload == "auto" ||
-              (request.offload.empty() && request.memoryBudget &&
-               hasDeviceMemory(request));
+  bool free = request.memoryBudget &&
+              (request.offload == "auto" ||
+               (request.offload.empty() && hasDeviceMemory(request)));
   if (!free)
     return {request.offload};
   return {"activations", "activations,optimizer",

@@ -37,8 +37,8 @@ using namespace kiln;
 
 /// Rungs of the ladder between the least a chain needs and all it can use.
 static constexpr int64_t kRungs = 96;
-/// Programs of up to this many ops are small: their whole ladder is priced,
-/// with all effort or, beyond kTinyOps, with half the rungs and less effort.
+/// Programs of up to this many ops are small: their whole ladder is priced;
+/// beyond kTinyOps, or with copies to place, it has half the rungs.
 static constexpr int64_t kSmallOps = 1600, kTinyOps = 500;
 /// Stages up to which keeping nothing at all is worth a try.
 static constexpr int64_t kMostPoorStages = 128;
@@ -86,6 +86,7 @@ struct Ladder {
   int64_t lowest = 0, highest = 0; ///< chain budgets of the first and last rung
   int64_t rungCount = kRungs;
   double keepAllSeconds = 0; ///< of the chain
+  std::unique_ptr<ChainLadder> plans;
   std::map<int64_t, Proposal> rungs;
 
   int64_t budget(int64_t index) const {
@@ -104,7 +105,7 @@ public:
 
 private:
   ProgramOp trainProgram(ModuleOp of);
-  Status measure(Proposal &proposal, bool mayOffload = true,
+  Status measure(Proposal &proposal, bool keepsAll = false,
                  LiveCurve *liveCurve = nullptr);
   Status schedule(ModuleOp dispatched, Proposal &proposal,
                   LiveCurve *liveCurve = nullptr);
@@ -114,8 +115,7 @@ private:
            proposal.hostHeight <= request.hostBudget;
   }
   Status addLadder(StageCut cut, const LiveCurve &curve);
-  Status propose(const Ladder &ladder, int64_t chainBytes,
-                 const ChainOptions &effort, Proposal &proposal);
+  Status propose(const Ladder &ladder, int64_t chainBytes, Proposal &proposal);
   Result<const Proposal *> rung(Ladder &ladder, int64_t index);
   Status priceNamed();
   Status searchRungs(Ladder &ladder, int64_t &low, int64_t &extra);
@@ -124,6 +124,7 @@ private:
   double boundOf(const Ladder &ladder);
   Status tuneLeads(const Proposal *&best);
   Status choose(const Proposal *&best);
+  Status measureLeast();
   Status refuse();
   void apply(const Proposal &proposal);
   void forEachProposal(llvm::function_ref<void(const Proposal &)> visit);
@@ -133,6 +134,7 @@ private:
   const MemoryRequest &request;
   int64_t ops = 0;                 ///< of the training program
   int64_t target = request.budget; ///< what offloading aims at
+  bool mayOffload = request.offloadActivations;
   double fastest = std::numeric_limits<double>::infinity(); ///< that fits
   std::list<Ladder> ladders;
   std::list<Proposal> others; ///< besides rungs
@@ -184,12 +186,12 @@ static void markLeads(ModuleOp module, const Proposal &proposal) {
 
 /// Dispatches and schedules a copy of the module with the proposal applied.
 /// What does not fit gets values offloaded, if that is allowed.
-Status MemoryPlanner::measure(Proposal &proposal, bool mayOffload,
+Status MemoryPlanner::measure(Proposal &proposal, bool keepsAll,
                               LiveCurve *liveCurve) {
   OwningOpRef<ModuleOp> copy = cast<ModuleOp>(module->clone());
   ProgramOp train = trainProgram(*copy);
-  mayOffload &= request.offloadActivations;
-  if (mayOffload)
+  bool offloads = mayOffload && !keepsAll;
+  if (offloads)
     numberForwardOps(train);
   applyRecompute(StageChain(train, proposal.cut), proposal.schedule);
   markLeads(*copy, proposal);
@@ -202,8 +204,8 @@ Status MemoryPlanner::measure(Proposal &proposal, bool mayOffload,
   passes.addPass(createFormDispatches(dispatch));
   if (failed(passes.run(*copy)))
     return Status::error("internal error: a plan could not be dispatched");
-  return mayOffload ? chooseOffload(*copy, proposal)
-                    : schedule(*copy, proposal, liveCurve);
+  return offloads ? chooseOffload(*copy, proposal)
+                  : schedule(*copy, proposal, liveCurve);
 }
 
 Status MemoryPlanner::schedule(ModuleOp dispatched, Proposal &proposal,
@@ -317,17 +319,17 @@ Status MemoryPlanner::addLadder(StageCut cut, const LiveCurve &curve) {
   if (!all.ok())
     return Status::error("internal error: " + all.error);
   ladder.keepAllSeconds = all.time;
+  ladder.plans = std::make_unique<ChainLadder>(ladder.menus.chain, all.peak);
   ladder.highest = all.peak;
-  ladder.lowest =
-      std::min(all.peak, smallestFeasibleBudget(ladder.menus.chain).bytes);
+  ladder.lowest = std::min(all.peak, ladder.plans->floor().bytes);
   if (ops <= kSmallOps && (ops > kTinyOps || request.offloadActivations))
     ladder.rungCount = kRungs / 2;
   return Status();
 }
 
 Status MemoryPlanner::propose(const Ladder &ladder, int64_t chainBytes,
-                              const ChainOptions &effort, Proposal &proposal) {
-  auto plan = solveChain(ladder.menus.chain, chainBytes, effort);
+                              Proposal &proposal) {
+  auto plan = ladder.plans->plan(chainBytes);
   if (!plan)
     return Status::error("internal error: the chain has no schedule within " +
                          formatBytes(chainBytes));
@@ -335,6 +337,14 @@ Status MemoryPlanner::propose(const Ladder &ladder, int64_t chainBytes,
   proposal.schedule = ladder.menus.scheduleOf(plan->ops);
   proposal.bound =
       plain.seconds + std::max(0.0, plan->bound - ladder.keepAllSeconds);
+  // Neighbouring budgets often have the same schedule.
+  for (auto &[index, rung] : ladder.rungs)
+    if (&rung != &proposal && rung.schedule == proposal.schedule) {
+      double bound = proposal.bound;
+      proposal = rung;
+      proposal.bound = bound;
+      return Status();
+    }
   return measure(proposal);
 }
 
@@ -342,14 +352,7 @@ Result<const Proposal *> MemoryPlanner::rung(Ladder &ladder, int64_t index) {
   auto [it, isNew] = ladder.rungs.insert({index, {}});
   if (!isNew)
     return &it->second;
-  ChainOptions effort;
-  if (ops > kTinyOps) {
-    effort.maxSlots = 512;
-    effort.gap = 3e-3;
-    effort.tableEffort = 300'000'000;
-    effort.moveEffort = 50'000'000;
-  }
-  Status status = propose(ladder, ladder.budget(index), effort, it->second);
+  Status status = propose(ladder, ladder.budget(index), it->second);
   if (!status.ok())
     return status;
   return &it->second;
@@ -399,8 +402,8 @@ Status MemoryPlanner::climb(Ladder &ladder) {
   int64_t low, extra;
   if (Status status = searchRungs(ladder, low, extra); !status.ok())
     return status;
-  // Once more, with all effort and every byte; a plan that turns out too high
-  // tells how much less to ask for.
+  // Once more, with every byte; a plan that turns out too high tells how much
+  // less to ask for.
   int64_t asked = ladder.highest + 1;
   for (int round = 0; low >= 0 && round < 3; ++round) {
     int64_t ask =
@@ -409,8 +412,7 @@ Status MemoryPlanner::climb(Ladder &ladder) {
       break;
     asked = ask;
     Proposal &careful = others.emplace_back();
-    if (Status status = propose(ladder, ask, ChainOptions(), careful);
-        !status.ok())
+    if (Status status = propose(ladder, ask, careful); !status.ok())
       return status;
     extra = careful.height - ask;
     if (careful.height <= request.budget)
@@ -545,15 +547,22 @@ Status MemoryPlanner::choose(const Proposal *&best) {
   return Status();
 }
 
+/// Offloads whatever the lowest rungs keep.
+Status MemoryPlanner::measureLeast() {
+  target = 0;
+  mayOffload = true;
+  for (Ladder &ladder : ladders)
+    if (Proposal &proposal = ladder.rungs[0]; !proposal.schedule.empty())
+      if (Status status = measure(proposal); !status.ok())
+        return status;
+  return Status();
+}
+
 Status MemoryPlanner::refuse() {
   // As little as can be with everything on the host that may go there.
-  if (request.offloadActivations) {
-    target = 0;
-    for (Ladder &ladder : ladders)
-      if (Proposal &proposal = ladder.rungs[0]; !proposal.schedule.empty())
-        if (Status status = measure(proposal); !status.ok())
-          return status;
-  }
+  if (request.offloadActivations)
+    if (Status status = measureLeast(); !status.ok())
+      return status;
   int64_t least = std::numeric_limits<int64_t>::max();
   std::string peak;
   forEachProposal([&](const Proposal &proposal) {
@@ -571,6 +580,18 @@ Status MemoryPlanner::refuse() {
   if (!request.countIsFree)
     hint += ", or split the batch with --microbatches=auto";
   leastBytes = least;
+  // What others of the allowed means would reach.
+  if (!request.offloadActivations && request.policy.empty()) {
+    if (Status status = measureLeast(); !status.ok())
+      return status;
+    int64_t offloaded = least;
+    for (const Ladder &ladder : ladders)
+      offloaded = std::min(offloaded, ladder.rungs.at(0).height);
+    if (offloaded < least)
+      hint += ", or allow --offload=activations, which reaches " +
+              formatBytes(offloaded) + " (" + std::to_string(offloaded) +
+              " bytes)";
+  }
   return Status(ExitCode::OverBudget,
                 "the plan does not fit: --memory-budget is " +
                     formatBytes(request.budget) + " (" +
@@ -640,8 +661,7 @@ Status MemoryPlanner::run() {
   StageChain stages(trainProgram(module));
   plain.schedule = *namedSchedule("none", stages);
   LiveCurve curve;
-  if (Status status = measure(plain, /*mayOffload=*/false, &curve);
-      !status.ok())
+  if (Status status = measure(plain, /*keepsAll=*/true, &curve); !status.ok())
     return status;
   plain.bound = plain.seconds;
 

@@ -114,9 +114,11 @@ static void remarkStage(StringRef program, const StageChoice &stage,
     remark << text("repeats ") << list("Repeats", stage.repeats);
     if (!stage.keepsInput)
       remark << text(" and computes its input again");
-    remark << text(", keeps ") << list("Keeps", stage.keeps)
-           << text(", runs forward ") << Arg("ForwardRuns", stage.forwardRuns)
-           << text(" times: saves ") << Arg("BytesSaved", stage.repeatedBytes)
+    remark << text(", keeps ") << list("Keeps", stage.keeps);
+    if (stage.forwardRuns > 1)
+      remark << text(", runs forward ") << Arg("ForwardRuns", stage.forwardRuns)
+             << text(" times");
+    remark << text(": saves ") << Arg("BytesSaved", stage.repeatedBytes)
            << text(" bytes for ")
            << microseconds("MicrosecondsAdded", stage.repeatedSeconds)
            << text(" us of a step");
@@ -234,19 +236,24 @@ void kiln::remarkPlan(ProgramOp train, ArrayRef<StageChoice> stages,
 }
 
 void kiln::remarkStates(ModuleOp module) {
-  llvm::MapVector<StringRef, std::pair<int64_t, int64_t>> roles;
-  for (StateOp state : module.getOps<StateOp>())
+  llvm::MapVector<Role, std::pair<int64_t, int64_t>> roles;
+  bool hasMirrors = false;
+  for (StateOp state : module.getOps<StateOp>()) {
+    hasMirrors |= state.getRole() == Role::Mirror;
     if (state.getHost()) {
-      auto &[count, bytes] = roles[stringifyRole(state.getRole())];
+      auto &[count, bytes] = roles[state.getRole()];
       ++count;
       bytes += bytesOf(state.getTensorType());
     }
+  }
   for (auto &[role, sums] : roles) {
     InFlightRemark remark =
         remark::passed(placeOf(module.getLoc()), named("StateOnHost", "train"));
     remark << Arg("States", sums.first) << text(" states of role ")
-           << Arg("Role", role) << text(" lie on the host: ")
-           << Arg("BytesSaved", sums.second) << text(" bytes");
+           << Arg("Role", stringifyRole(role)) << text(" lie on the host: ")
+           << Arg("HostBytes", sums.second) << text(" bytes");
+    if (role == Role::Parameter && hasMirrors)
+      remark << text("; the device reads copies of them");
   }
 }
 

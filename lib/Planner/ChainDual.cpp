@@ -60,10 +60,15 @@ Dual::Point Dual::evaluate(int32_t priced) const {
   return point;
 }
 
-/// Raises or lowers price i to where the dual is highest.
+/// Raises or lowers price i to where the dual is highest. The function is
+/// concave and made of straight pieces: where the tangents at two sides of the
+/// top meet is the top, or another piece begins below it.
 double Dual::raise(int32_t i) {
-  double before = prices[i], low = 0, high = std::max(scale, before);
-  double best = evaluate(i).value, at = before;
+  struct Tangent {
+    double price = 0;
+    Point point;
+  };
+  double best = -infinity, at = prices[i];
   auto visit = [&](double price) {
     prices[i] = price;
     Point point = evaluate(i);
@@ -71,14 +76,31 @@ double Dual::raise(int32_t i) {
       best = point.value;
       at = price;
     }
-    return point.slope;
+    return Tangent{price, point};
   };
-  // The function is concave: bisect the sign of its slope.
-  for (int doublings = 0; doublings < 40 && visit(high) > 0; ++doublings)
-    high *= 2;
-  for (int halvings = 0; halvings < 50; ++halvings) {
-    double middle = (low + high) / 2;
-    (visit(middle) > 0 ? low : high) = middle;
+  Tangent low, high = visit(prices[i]);
+  if (high.point.slope > 0 || high.price == 0) {
+    low = high;
+    double price = std::max(scale, high.price);
+    for (int doublings = 0; high.point.slope > 0 && doublings < 40;
+         ++doublings, price *= 2) {
+      low = high;
+      high = visit(price);
+    }
+  } else {
+    low = visit(0);
+  }
+  for (int cuts = 0; cuts < 50; ++cuts) {
+    if (low.point.slope <= 0 || high.point.slope > 0)
+      break;
+    double rise = high.point.value - low.point.value -
+                  high.point.slope * (high.price - low.price);
+    double price = low.price + rise / (low.point.slope - high.point.slope);
+    double top = low.point.value + low.point.slope * (price - low.price);
+    if (top <= best * (1 + 1e-13) || price <= low.price || price >= high.price)
+      break;
+    Tangent middle = visit(price);
+    (middle.point.slope > 0 ? low : high) = middle;
   }
   prices[i] = at;
   return best;

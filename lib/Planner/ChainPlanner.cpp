@@ -11,48 +11,16 @@
 //===----------------------------------------------------------------------===//
 
 #include "ChainDual.h"
+#include "ChainExtremes.h"
 #include "ChainMoves.h"
 #include "ChainSchedule.h"
-
-#include <cassert>
 
 using namespace kiln;
 using namespace kiln::chain;
 
-namespace {
-
-/// A schedule of least memory, over all options, whatever its time.
-struct Leanest {
-  Leanest(const Chain &chain, const ChainOptions &options);
-
-  int64_t bytes = 0; // with a_0
-  std::vector<ChainOp> ops;
-};
-
-} // namespace
-
-Leanest::Leanest(const Chain &chain, const ChainOptions &options) {
-  // Without times, few options are left that no other one dominates.
-  Chain timeless = chain;
-  for (Stage &stage : timeless.stages) {
-    stage.fastForward = 0;
-    for (StageOption &option : stage.options)
-      option.forward = option.backward = 0;
-  }
-  View view(timeless, options);
-  view.setPendingAll();
-  Floor floor(view);
-  int64_t least = floor.bytes(view.whole());
-  Table table(view, makeGrid(view, least, 1, Grid::Rounding::Up));
-  Scheduler(view, table, floor).append(view.whole(), least, ops);
-  bytes = least + view.value[0];
-}
-
 ChainFloor kiln::smallestFeasibleBudget(const Chain &chain,
                                         const ChainOptions &options) {
-  Leanest leanest(chain, options);
-  const ChainOp &op = leanest.ops[simulate(chain, leanest.ops).peakOp];
-  return {leanest.bytes, op.stage, op.kind == ChainOpKind::Backward};
+  return Leanest(chain, options).floor(chain);
 }
 
 namespace {
@@ -65,12 +33,11 @@ public:
   std::optional<ChainPlan> solve();
 
 private:
-  bool saveEverything();
   void useTables();
   uint64_t plan(const View &view, const Floor &floor, int64_t slots);
   void bound(const View &relaxed, int64_t slots);
   bool isCloseEnough() const;
-  void consider(std::vector<ChainOp> ops, int32_t slots);
+  bool consider(std::vector<ChainOp> ops, int32_t slots);
 
   const Chain &chain;
   const ChainOptions &options;
@@ -86,36 +53,9 @@ Solver::Solver(const Chain &chain, int64_t budget, const ChainOptions &options)
     : chain(chain), options(options), budget(budget),
       bytes(budget - chain.value(0)), view(chain, options), dual(view, bytes) {}
 
-/// Keeps a schedule if it is the fastest so far.
-void Solver::consider(std::vector<ChainOp> ops, int32_t slots) {
-  ChainCost cost = simulate(chain, ops);
-  assert(cost.ok() && cost.peak <= budget && "the planner is wrong");
-  if (!best.ops.empty() && cost.time >= best.time)
-    return;
-  best.ops = std::move(ops);
-  best.time = cost.time;
-  best.peak = cost.peak;
-  best.hostPeak = cost.hostPeak;
-  best.slots = slots;
-}
-
-/// The fastest option everywhere, without a table, if the budget allows it.
-bool Solver::saveEverything() {
-  std::vector<ChainOp> ops;
-  for (int32_t i = 0; i < view.size(); ++i) {
-    auto faster = [](const Option &a, const Option &b) {
-      return a.time < b.time;
-    };
-    const auto &menu = view.options[i];
-    int32_t fastest = std::min_element(menu.begin(), menu.end(), faster)->index;
-    ops.push_back({ChainOpKind::ForwardSave, i, fastest});
-  }
-  for (int32_t i = view.size(); i-- > 0;)
-    ops.push_back({ChainOpKind::Backward, i, -1});
-  if (simulate(chain, ops).peak > budget)
-    return false;
-  consider(std::move(ops), 0);
-  return true;
+/// Keeps a schedule if it fits and is the fastest so far.
+bool Solver::consider(std::vector<ChainOp> ops, int32_t slots) {
+  return considerOps(chain, budget, std::move(ops), slots, best);
 }
 
 /// Plans with a table of that many slots; the steps it took.
@@ -196,7 +136,7 @@ void Solver::useTables() {
 
 std::optional<ChainPlan> Solver::solve() {
   best.bound = best.persistentBound = dual.maximize();
-  if (saveEverything()) {
+  if (consider(saveEverything(view), 0)) {
     best.persistentTime = best.time;
     return best;
   }
@@ -216,23 +156,4 @@ std::optional<ChainPlan> Solver::solve() {
 std::optional<ChainPlan> kiln::solveChain(const Chain &chain, int64_t budget,
                                           const ChainOptions &options) {
   return Solver(chain, budget, options).solve();
-}
-
-std::vector<std::optional<ChainPlan>>
-kiln::solveChainLadder(const Chain &chain, llvm::ArrayRef<int64_t> budgets,
-                       const ChainOptions &options) {
-  std::vector<std::optional<ChainPlan>> plans;
-  for (int64_t budget : budgets) {
-    std::optional<ChainPlan> plan = solveChain(chain, budget, options);
-    if (!plans.empty() && plans.back() && plan->time > plans.back()->time) {
-      ChainPlan smaller = *plans.back();
-      smaller.bound = plan->bound;
-      smaller.persistentBound = plan->persistentBound;
-      smaller.persistentTime =
-          std::min(smaller.persistentTime, plan->persistentTime);
-      plan = std::move(smaller);
-    }
-    plans.push_back(std::move(plan));
-  }
-  return plans;
 }

@@ -15,7 +15,7 @@ using namespace kiln::chain;
 static constexpr double infinity = std::numeric_limits<double>::infinity();
 
 Scheduler::Scheduler(const View &view, const Table &table, const Floor &floor)
-    : view(view), table(table), floor(floor),
+    : view(view), table(&table), floor(floor),
       floorTimes(view.numSegments(), infinity) {
   view.forEachSegment([&](const Segment &segment) {
     floorTimes[view.number(segment)] =
@@ -28,7 +28,9 @@ Scheduler::Scheduler(const View &view, const Table &table, const Floor &floor)
 double Scheduler::time(const Segment &segment, int64_t bytes) const {
   if (bytes < floor.bytes(segment))
     return infinity;
-  return std::min(table.timeWithin(segment, bytes),
+  if (!table)
+    return 0;
+  return std::min(table->timeWithin(segment, bytes),
                   floorTimes[view.number(segment)]);
 }
 

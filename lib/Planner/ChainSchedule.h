@@ -25,6 +25,9 @@ namespace kiln::chain {
 class Scheduler {
 public:
   Scheduler(const View &view, const Table &table, const Floor &floor);
+  /// Without a table any schedule will do: none takes any time.
+  Scheduler(const View &view, const Floor &floor)
+      : view(view), table(nullptr), floor(floor) {}
 
   /// Estimated time of a schedule of the segment in these bytes; infinite if
   /// and only if there is none.
@@ -38,7 +41,7 @@ private:
   std::pair<Choice, double> choose(const Segment &segment, int64_t bytes) const;
 
   const View &view;
-  const Table &table;
+  const Table *table;
   const Floor &floor;
   /// By number of segment: the time of a schedule of least memory.
   std::vector<double> floorTimes;

@@ -11,6 +11,11 @@
 // save and drop its input (choice C), which is cheap to have again when the
 // stage before it has to run once more anyway.
 //
+// Steps that change nothing are left out: below the least slots of a segment,
+// above those with which every stage saves its fastest option, and over blocks
+// of slots where even the most of them make a choice no faster than what the
+// least of them do already.
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef KILN_LIB_PLANNER_CHAINTABLE_H
@@ -33,17 +38,26 @@ public:
     return m < 0 ? std::numeric_limits<double>::infinity() : time(segment, m);
   }
 
-  /// Elementary steps per slot that a table takes.
+  /// Elementary steps per slot that a table takes at most.
   static uint64_t effortPerSlot(const View &view);
 
 private:
+  /// The fewest slots with a schedule, and with the fastest one.
+  struct Range {
+    int32_t least = 0;
+    int32_t enough = 0;
+  };
+  Range findRange(const Segment &segment) const;
+  int32_t leastOf(const Choice &choice) const;
+  void fill(const Segment &segment, double *out);
   const double *row(const Segment &segment) const {
     return rows.data() + size_t(view.number(segment)) * (grid.slots + 1);
   }
-  void fill(const Segment &segment, double *out) const;
 
   const View &view;
   Grid grid;
+  /// By number of segment.
+  std::vector<Range> ranges;
   std::vector<double> rows;
 };
 

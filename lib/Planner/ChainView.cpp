@@ -122,6 +122,11 @@ void View::setPendingRelaxed(size_t count) {
   numberSegments();
 }
 
+void View::setSpan(int32_t most) {
+  span = most;
+  numberSegments();
+}
+
 void View::numberKinds(const Chain &chain) {
   std::vector<int32_t> representative;
   for (int32_t i = 0; i < size(); ++i) {
@@ -148,7 +153,8 @@ void View::numberSegments() {
   // its tail: a gradient, or a stage, its option, and the gradient behind it.
   int32_t n = size();
   llvm::DenseMap<std::pair<int64_t, int64_t>, int32_t> empty, longer;
-  numbers.assign((n + 1) * tailStride * (n + 1), -1);
+  lengthStride = std::min(span, n) + 1;
+  numbers.assign(n + 1 + n * tailStride * lengthStride, -1);
   segmentCount = 0;
   auto numberOf = [&](auto &map, int64_t a, int64_t b) {
     auto [entry, isNew] = map.try_emplace({a, b}, segmentCount);
@@ -162,7 +168,7 @@ void View::numberSegments() {
                            : numberOf(empty, gradient[end + 1],
                                       int64_t(kinds[end]) * tailStride + tail);
       numbers[place({end, end, tail})] = number;
-      for (int32_t first = end; first-- > 0;) {
+      for (int32_t first = end; first-- > firstOf(end);) {
         number = numberOf(longer, kinds[first], number);
         numbers[place({first, end, tail})] = number;
       }

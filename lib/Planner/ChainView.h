@@ -87,6 +87,10 @@ public:
   /// the optimum is a bound.
   void setPendingRelaxed(size_t count);
   void setPendingAll() { setPendingRelaxed(largestMenu()); }
+  /// Leaves out choices whose left segment has more than `most` stages, and the
+  /// segments that then are part of none. Little is lost: unless memory is very
+  /// short, something is stored every few stages.
+  void setSpan(int32_t most);
 
   size_t largestMenu() const;
   int32_t size() const { return static_cast<int32_t>(options.size()); }
@@ -112,8 +116,9 @@ public:
     auto [first, end, tail] = segment;
     if (first == end)
       return 0;
-    return options[first].size() + (end - first - (tail == 0)) +
-           pendingBefore[end] - pendingBefore[first + 1];
+    int32_t last = lastSplit(segment);
+    return options[first].size() + (last - first) +
+           pendingBefore[std::min(last + 1, end)] - pendingBefore[first + 1];
   }
 
   /// Calls visit(segment) once for each number, left and right ones before
@@ -138,19 +143,33 @@ private:
   const Option &pendingOf(const Segment &segment) const {
     return pending[segment.end][segment.tail - 1];
   }
+  /// The last stage that a left segment may end at.
+  int32_t lastSplit(const Segment &segment) const {
+    auto [first, end, tail] = segment;
+    return std::min(tail == 0 ? end - 1 : end, first + std::min(span, end));
+  }
+  /// The first stage of the longest segment with this end.
+  int32_t firstOf(int32_t end) const {
+    return end == size() ? 0 : end - std::min(span, end);
+  }
   int32_t numTails(int32_t end) const {
     return end < size() ? 1 + static_cast<int32_t>(pending[end].size()) : 1;
   }
+  /// Those that end at the last stage come first: all lengths, no tail.
   size_t place(const Segment &segment) const {
-    return (size_t(segment.end) * tailStride + segment.tail) * (size() + 1) +
-           segment.first;
+    size_t length = segment.end - segment.first;
+    if (segment.end == size())
+      return length;
+    size_t row = size_t(segment.end) * tailStride + segment.tail;
+    return size() + 1 + row * lengthStride + length;
   }
 
   /// Peaks of ForwardCheckpoint(i) without a_i, of ForwardDrop(i) with a_i.
   std::vector<int64_t> checkpointNeeds, dropNeeds;
   /// Equal for stages that are equal in all that is planned with.
   std::vector<int32_t> kinds;
-  size_t tailStride = 1;
+  int32_t span = std::numeric_limits<int32_t>::max();
+  size_t tailStride = 1, lengthStride = 1;
   /// How many pending options the stages before i have.
   std::vector<size_t> pendingBefore;
   std::vector<int32_t> numbers;
@@ -175,7 +194,7 @@ void View::forEachChoice(const Segment &segment, Visitor visit) const {
   choice.hasLeft = true;
   double forward = 0;
   int64_t forwardNeed = beside + checkpointNeeds[first];
-  int32_t last = tail == 0 ? end - 1 : end;
+  int32_t last = lastSplit(segment);
   for (int32_t split = first + 1; split <= last; ++split) {
     forward += fastForward[split - 1];
     if (split - 1 > first)
@@ -207,7 +226,7 @@ template <typename Visitor> void View::forEachSegment(Visitor visit) const {
   std::vector<bool> done(segmentCount, false);
   // Right segments end where theirs do, so they stay in the cache.
   for (int32_t end = 0; end <= size(); ++end) {
-    for (int32_t first = end; first >= 0; --first) {
+    for (int32_t first = end; first >= firstOf(end); --first) {
       for (int32_t tail = 0; tail < numTails(end); ++tail) {
         Segment segment{first, end, tail};
         if (!done[number(segment)])

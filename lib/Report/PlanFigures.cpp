@@ -140,7 +140,7 @@ std::string ChoiceGroup::text() const {
   else
     text = keeps.empty() ? "nothing to keep" : "keep everything";
   if (!offloads.empty())
-    text += "; offload " + llvm::join(offloads, ", ");
+    text += "; on the host: " + llvm::join(offloads, ", ");
   if (dropsInput)
     text += "; compute the input again";
   if (forwardRuns > 1)

@@ -57,7 +57,7 @@ struct ChoiceGroup {
   int64_t repeatedBytes = 0, offloadedBytes = 0;
   double repeatedMs = 0;
   bool keepsEverything() const { return repeats.empty() && !keeps.empty(); }
-  /// "repeat mlp.c_fc; keep the rest; offload attn.c_attn".
+  /// "repeat mlp.c_fc; keep the rest; on the host: attn.c_attn".
   std::string text() const;
 };
 

@@ -195,6 +195,13 @@ static void writeTimeline(const PlanFigures &plan, llvm::raw_ostream &os) {
      << momentsJson(plan, timeline.points) << "</script>\n";
 }
 
+static void writeCopies(const PlanFigures &plan, llvm::raw_ostream &os) {
+  if (std::string copies = copiesText(plan); !copies.empty())
+    os << "A step copies " << escapeHtml(copies)
+       << ". Copies run beside the commands, which wait only for those that "
+          "are not done in time. ";
+}
+
 /// What waits in host memory, if anything does.
 static void writeHost(const PlanFigures &plan, llvm::raw_ostream &os) {
   const HostFigures &host = plan.host;
@@ -206,15 +213,11 @@ static void writeHost(const PlanFigures &plan, llvm::raw_ostream &os) {
   timeline.arena = host.arena;
   timeline.budget = host.budget;
   timeline.peakCommand = host.peakCommand;
-  os << "<h2>On the host</h2>\n";
+  os << "<h2>Host memory over a step</h2>\n";
   writeKeys(host.atPeak, host.declared, os);
   os << timelineChart(plan, timeline);
-  if (std::string copies = copiesText(plan); !copies.empty())
-    os << "<p>Copies in a step: " << escapeHtml(copies)
-       << ". They run beside the commands, which wait only for those that are "
-          "not done in time.</p>\n";
-  os << "<table>\n<tr><th>class</th><th class=\"n\">most at once</th><th "
-        "class=\"n\">bytes at that moment</th><th class=\"n\">all buffers "
+  os << "<table>\n<tr><th>class</th><th class=\"n\">at its peak</th><th "
+        "class=\"n\">bytes at its peak</th><th class=\"n\">all buffers "
         "together</th></tr>\n";
   for (size_t i = 0; i < kClasses; ++i)
     if (host.declared[i])
@@ -222,6 +225,12 @@ static void writeHost(const PlanFigures &plan, llvm::raw_ostream &os) {
   writeClass("unused: gaps and alignment", host.unused(), "", os);
   writeClass("<b>arena</b>", host.arena, "", os);
   os << "</table>\n";
+  // With a budget they are part of what the plan costs.
+  if (plan.budget <= 0) {
+    os << "<p>";
+    writeCopies(plan, os);
+    os << "</p>\n";
+  }
 }
 
 static void writeClasses(const PlanFigures &plan, llvm::raw_ostream &os) {
@@ -310,8 +319,7 @@ static void writeChoices(const PlanFigures &plan, llvm::raw_ostream &os) {
      << " predicted, " << escapeHtml(boundText(plan)) << ". ";
   if (std::string price = priceText(plan); !price.empty())
     os << "That is, " << escapeHtml(price) << ". ";
-  if (std::string copies = copiesText(plan); !copies.empty())
-    os << "Copies keep the link busy meanwhile: " << escapeHtml(copies) << ". ";
+  writeCopies(plan, os);
   os << "Times are predictions from the figures of the machine that was "
         "planned for. The bound is what no schedule of these stages beats in "
         "this much memory.</p>\n";

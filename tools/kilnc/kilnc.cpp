@@ -253,6 +253,11 @@ int main(int argc, char **argv) {
       return static_cast<int>(fail(bytes.status()));
     options.hostBudget = *bytes;
   }
+  if (offload.getNumOccurrences() && offload.empty())
+    return static_cast<int>(fail(Status(
+        ExitCode::Usage, "--offload is '', expected none, auto, or some of "
+                         "activations, optimizer, parameters with commas "
+                         "between")));
   options.offload = offload;
   if (simulateLink.getNumOccurrences()) {
     auto rate = parseLinkSpeed(simulateLink, "--simulate-link");

@@ -25,6 +25,7 @@
 #include "kiln/Planner/Chain.h"
 
 #include <limits>
+#include <memory>
 #include <optional>
 
 namespace kiln {
@@ -42,10 +43,14 @@ struct ChainOptions {
   /// Refinement ends when plan and bound are this close, relatively.
   double gap = 2e-4;
   /// Upper limits on elementary steps: of all tables of the dynamic program,
-  /// about half a nanosecond each, where the first refinement is always done;
+  /// up to half a nanosecond each, where the first refinement is always done;
   /// and of the local search, about a nanosecond each.
   uint64_t tableEffort = 6'000'000'000;
   uint64_t moveEffort = 300'000'000;
+  /// The same of a ladder: of its tables, and of the local search for each
+  /// plan.
+  uint64_t ladderEffort = 1'200'000'000;
+  uint64_t ladderMoveEffort = 3'000'000;
 };
 
 struct ChainPlan {
@@ -69,12 +74,6 @@ struct ChainPlan {
 std::optional<ChainPlan> solveChain(const Chain &chain, int64_t budget,
                                     const ChainOptions &options = {});
 
-/// Plans for ascending budgets. A plan is never slower than that of a smaller
-/// budget, while plans of separate calls may differ by what rounding costs.
-std::vector<std::optional<ChainPlan>>
-solveChainLadder(const Chain &chain, llvm::ArrayRef<int64_t> budgets,
-                 const ChainOptions &options = {});
-
 /// The least peak of any persistent schedule, exact to the byte, and the pass
 /// that reaches it in a schedule of that peak.
 struct ChainFloor {
@@ -84,6 +83,30 @@ struct ChainFloor {
 };
 ChainFloor smallestFeasibleBudget(const Chain &chain,
                                   const ChainOptions &options = {});
+
+/// Plans for many budgets of one chain, which take some milliseconds each once
+/// tables for the largest budget are filled. Plans are within a small part of a
+/// per cent of those that solveChain makes with all effort.
+class ChainLadder {
+public:
+  /// For budgets of up to `largest` bytes, and those that everything fits in.
+  /// The chain passes verifyChain; it is copied.
+  ChainLadder(const Chain &chain, int64_t largest,
+              const ChainOptions &options = {});
+  ~ChainLadder();
+
+  /// As smallestFeasibleBudget.
+  ChainFloor floor() const;
+
+  /// As solveChain, where `persistentBound` is no better than `bound`. Never
+  /// slower than an earlier plan for a budget that is not larger, so what it
+  /// returns depends on what was asked before.
+  std::optional<ChainPlan> plan(int64_t budget);
+
+private:
+  struct State;
+  std::unique_ptr<State> state;
+};
 
 /// A lower bound on the time of every schedule within the budget, persistent or
 /// not: a linear relaxation in which each stage either keeps what an option

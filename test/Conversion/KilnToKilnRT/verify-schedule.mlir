@@ -117,6 +117,28 @@ kilnrt.program @source_of_product attributes {kind = #kiln.program_kind<train>} 
 
 // -----
 
+// An epilogue reads the product and its other operands, and writes the results behind them.
+kilnrt.kernel @add attributes {epilogue, family = #kiln.family<row>, space = array<i64: 4, 4>, row_strides = array<i64: 4, 4, 4>} {
+^bb0(%x: tensor<4x4xf32>, %y: tensor<4x4xf32>):
+  %z = kiln.add %x, %y : tensor<4x4xf32>
+  kiln.yield %z : tensor<4x4xf32>
+}
+kilnrt.program @source_of_epilogue attributes {kind = #kiln.program_kind<train>} {
+  %a = kilnrt.slot "a" class "activation" offset 0 bytes 64 lifetime [0, 3]
+  %b = kilnrt.slot "b" class "activation" offset 64 bytes 64 lifetime [0, 3]
+  %c = kilnrt.slot "c" class "activation" offset 128 bytes 64 lifetime [0, 3]
+  %h = kilnrt.slot "a" class "activation" offset 0 bytes 64 lifetime [0, 3] {host}
+  // expected-note @below {{the copy begins here}}
+  %t = kilnrt.copy_start %a to %h offsets [0, 0] strides [0, 0] bytes 64
+  kilnrt.gemm(%b, %b, %c) epilogue @add(%a, %c) immediates [] offsets [0, 0, 0, 0, 0] strides [0, 0, 0, 0, 0] {m = 4, n = 4, k = 4, batch = 1, lead = array<i64: 4, 4, 4>, batch_strides = array<i64: 0, 0, 0>, beta = 0, grid = array<i64: 1, 1>, element = f32}
+  // expected-error @below {{writes the source of a copy that is under way}}
+  kilnrt.gemm(%b, %b, %c) epilogue @add(%b, %a) immediates [] offsets [0, 0, 0, 0, 0] strides [0, 0, 0, 0, 0] {m = 4, n = 4, k = 4, batch = 1, lead = array<i64: 4, 4, 4>, batch_strides = array<i64: 0, 0, 0>, beta = 0, grid = array<i64: 1, 1>, element = f32}
+  // expected-note @below {{and is waited for here}}
+  kilnrt.wait %t
+}
+
+// -----
+
 kilnrt.program @destination_read attributes {kind = #kiln.program_kind<train>} {
   %a = kilnrt.slot "a" class "activation" offset 0 bytes 64 lifetime [0, 2]
   %b = kilnrt.slot "b" class "activation" offset 64 bytes 64 lifetime [0, 2]

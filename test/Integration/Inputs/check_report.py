@@ -34,6 +34,28 @@ for text in [f"({arena:,} bytes)", f"peak: command {peak} of {worst['commands']}
 if plan["choices"] and "choices" not in summary:
     harness.fail("the summary has no choices")
 
+# Of the host: its arena, when most of it is in use, and what is copied.
+hosted = [buffer for buffer in plan["buffers"] if buffer.get("arena") == "host"]
+names = {"parameter": "parameters", "gradient": "gradients", "activation": "activations"}
+
+
+def alive(command: int) -> list[dict]:
+    states = plan["host_state_bytes"]
+    return [b for b in hosted if b["offset"] < states or b["first"] <= command <= b["last"]]
+
+
+on_host: dict[str, int] = {}
+moments = [sum((b["bytes"] + 63) // 64 * 64 for b in alive(i)) for i in range(worst["commands"])]
+for buffer in alive(moments.index(max(moments))):
+    name = names.get(buffer["class"], buffer["class"])
+    on_host[name] = on_host.get(name, 0) + buffer["bytes"]
+host_texts = [f"{plan['host_arena_bytes']:,} bytes"] if hosted else []
+for text in [*host_texts, *(["copies in a step: "] if "link" in plan else [])]:
+    if text not in summary:
+        harness.fail(f"the summary does not say '{text}'")
+if not hosted and "host" in summary:
+    harness.fail("the summary speaks of a host that has nothing")
+
 
 # The page.
 class Page(html.parser.HTMLParser):
@@ -69,7 +91,10 @@ if parsed.open:
 if re.search(r"\b(nan|inf)\b", page, re.IGNORECASE):
     harness.fail("the page has a figure that is no number")
 text = "".join(parsed.text)
-for figure in [f"{arena:,} bytes", f"Command {peak} of {worst['commands']}"]:
+host_texts += [f"{bytes_:,}" for bytes_ in on_host.values()]
+if "link" in plan:
+    host_texts.append("A step copies ")
+for figure in [f"{arena:,} bytes", f"Command {peak} of {worst['commands']}", *host_texts]:
     if figure not in text:
         harness.fail(f"the page does not say '{figure}'")
 for bytes_ in plan["by_class"].values():
@@ -119,4 +144,4 @@ for block in blocks:
     end += block["size"]
 if end != segment["address"] + segment["total_size"]:
     harness.fail("the blocks do not fill the segment")
-print(f"{arena} bytes in all reports")
+print(f"{arena} + {plan['host_arena_bytes']} bytes in all reports")

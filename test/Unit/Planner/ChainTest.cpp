@@ -19,12 +19,10 @@
 
 using namespace kiln;
 
-static std::optional<ChainPlan> planAndCheck(const Chain &chain, int64_t budget,
-                                             const ChainOptions &options = {}) {
-  EXPECT_EQ(verifyChain(chain), "");
-  std::optional<ChainPlan> plan = solveChain(chain, budget, options);
+static void check(const Chain &chain, int64_t budget,
+                  const std::optional<ChainPlan> &plan) {
   if (!plan)
-    return plan;
+    return;
   ChainCost cost = simulate(chain, plan->ops);
   EXPECT_EQ(cost.error, "");
   EXPECT_EQ(cost.time, plan->time);
@@ -34,7 +32,26 @@ static std::optional<ChainPlan> planAndCheck(const Chain &chain, int64_t budget,
   EXPECT_LE(plan->time, plan->persistentTime);
   EXPECT_LE(plan->bound, plan->time);
   EXPECT_LE(plan->persistentBound, plan->persistentTime);
+}
+
+static std::optional<ChainPlan> planAndCheck(const Chain &chain, int64_t budget,
+                                             const ChainOptions &options = {}) {
+  EXPECT_EQ(verifyChain(chain), "");
+  std::optional<ChainPlan> plan = solveChain(chain, budget, options);
+  check(chain, budget, plan);
   return plan;
+}
+
+/// Large odd sizes, so that slots round.
+static Chain randomOddChain(std::mt19937 &random, int stages, int options) {
+  Chain chain = randomChain(random, stages, options);
+  for (Stage &stage : chain.stages) {
+    stage.input = stage.input * 1000003 + random() % 1000;
+    for (StageOption &option : stage.options)
+      option.saved = option.saved * 1000003 + 1000;
+  }
+  EXPECT_EQ(verifyChain(chain), "");
+  return chain;
 }
 
 /// Revolve's forward steps for l steps with s snapshots, the initial state
@@ -79,17 +96,21 @@ TEST(Chain, UnitChainsAreRevolve) {
 TEST(Chain, RandomChainsAgainstExhaustiveSearch) {
   std::mt19937 random(7);
   int pairs = 0, feasible = 0, slower = 0, persistentSlower = 0, missed = 0;
-  double gap = 0, persistentGap = 0, boundGap = 0;
+  double gap = 0, persistentGap = 0, boundGap = 0, ladderGap = 0;
   while (pairs < 1500) {
     int stages = 3 + random() % 4, options = 1 + random() % 3;
     Chain chain = randomChain(random, stages, options);
     int64_t below = smallestFeasibleBudget(chain).bytes - 1;
     int64_t all = saveAll(chain).peak;
+    ChainLadder ladder(chain, all);
     for (int i = 0; i < 6; ++i, ++pairs) {
       int64_t budget = below + (all - below) * i / 6;
       auto plan = planAndCheck(chain, budget);
+      auto rung = ladder.plan(budget);
+      check(chain, budget, rung);
       auto best = exhaustiveTime(chain, budget);
       ASSERT_EQ(plan.has_value(), budget > below);
+      ASSERT_EQ(rung.has_value(), budget > below);
       if (!plan) {
         missed += best.has_value();
         continue;
@@ -97,25 +118,30 @@ TEST(Chain, RandomChainsAgainstExhaustiveSearch) {
       ASSERT_TRUE(best);
       EXPECT_GE(plan->time, *best);
       EXPECT_LE(plan->bound, *best);
+      EXPECT_LE(rung->bound, *best);
       if (plan->slots > 0) // then sizes were not rounded
         EXPECT_NEAR(plan->persistentBound, plan->persistentTime, 1e-6);
       ++feasible;
       slower += plan->time > *best;
       persistentSlower += plan->persistentTime > *best;
       gap += plan->time / *best - 1;
+      ladderGap += rung->time / *best - 1;
       persistentGap += plan->persistentTime / *best - 1;
       boundGap += *best / plan->bound - 1;
     }
   }
   gap /= feasible;
+  ladderGap /= feasible;
   persistentGap /= feasible;
   EXPECT_GE(feasible, 1000);
   EXPECT_LE(gap, 0.003);
+  EXPECT_LE(ladderGap, 0.003);
   std::cout << feasible
             << " feasible pairs. Slower than the optimum: persistent "
             << 100 * persistentGap << " % (" << persistentSlower
             << " pairs), with moves " << 100 * gap << " % (" << slower
-            << " pairs). Feasible only without persistence: " << missed
+            << " pairs), by ladder " << 100 * ladderGap
+            << " %. Feasible only without persistence: " << missed
             << ". Optimum over bound: " << 100 * boundGap / feasible << " %.\n";
 }
 
@@ -133,38 +159,98 @@ TEST(Chain, FloorIsExact) {
   }
 }
 
-TEST(Chain, TimeDoesNotIncreaseWithTheBudget) {
+TEST(ChainLadder, TimeDoesNotIncreaseWithTheBudget) {
   std::mt19937 random(5);
   for (int trial = 0; trial < 12; ++trial) {
-    // Large odd sizes, so that slots round.
-    Chain chain = randomChain(random, 8 + random() % 12, 1 + random() % 4);
-    for (Stage &stage : chain.stages) {
-      stage.input = stage.input * 1000003 + random() % 1000;
-      for (StageOption &option : stage.options)
-        option.saved = option.saved * 1000003 + 1000;
+    Chain chain = randomOddChain(random, 8 + random() % 12, 1 + random() % 4);
+    int64_t high = saveAll(chain).peak;
+    ChainOptions options;
+    options.maxSlots = 100;
+    options.ladderMoveEffort = 300'000;
+    ChainLadder ladder(chain, high, options);
+    int64_t low = ladder.floor().bytes;
+    EXPECT_EQ(low, smallestFeasibleBudget(chain).bytes);
+    EXPECT_FALSE(ladder.plan(low - 1));
+    double previous = std::numeric_limits<double>::infinity();
+    for (int i = 0; i <= 24; ++i) {
+      int64_t budget = low + (high - low) * i / 24;
+      auto plan = ladder.plan(budget);
+      ASSERT_TRUE(plan);
+      check(chain, budget, plan);
+      EXPECT_LE(plan->time, previous);
+      previous = plan->time;
     }
-    ASSERT_EQ(verifyChain(chain), "");
+    EXPECT_EQ(previous, saveAll(chain).time);
+    EXPECT_TRUE(ladder.plan(2 * high));
+  }
+}
+
+TEST(ChainLadder, PlansAreThoseOfFullEffort) {
+  std::mt19937 random(9);
+  double sum = 0, worst = 0;
+  int count = 0;
+  for (int trial = 0; trial < 5; ++trial) {
+    Chain chain = randomOddChain(random, 10 + random() % 20, 4);
     int64_t low = smallestFeasibleBudget(chain).bytes;
     int64_t high = saveAll(chain).peak;
-    std::vector<int64_t> budgets;
-    for (int i = 0; i <= 24; ++i)
-      budgets.push_back(low + (high - low) * i / 24);
     ChainOptions options;
-    options.maxSlots = 256;
+    options.tableEffort = 200'000'000;
     options.moveEffort = 3'000'000;
-    auto plans = solveChainLadder(chain, budgets, options);
-    for (size_t i = 0; i < plans.size(); ++i) {
-      ASSERT_TRUE(plans[i]);
-      ChainCost cost = simulate(chain, plans[i]->ops);
-      EXPECT_EQ(cost.error, "");
-      EXPECT_EQ(cost.time, plans[i]->time);
-      EXPECT_LE(cost.peak, budgets[i]);
-      EXPECT_LE(plans[i]->bound, plans[i]->time);
-      if (i > 0)
-        EXPECT_LE(plans[i]->time, plans[i - 1]->time);
+    ChainLadder ladder(chain, high, options);
+    // In any order.
+    for (int i : {8, 1, 12, 4, 2}) {
+      int64_t budget = low + (high - low) * i / 17;
+      auto alone = planAndCheck(chain, budget, options);
+      auto plan = ladder.plan(budget);
+      ASSERT_TRUE(alone && plan);
+      check(chain, budget, plan);
+      EXPECT_LE(plan->bound, alone->time);
+      double gap = plan->time / alone->time - 1;
+      worst = std::max(worst, gap);
+      sum += gap;
+      ++count;
     }
-    EXPECT_EQ(plans.back()->time, saveAll(chain).time);
   }
+  EXPECT_LE(sum / count, 0.003);
+  EXPECT_LE(worst, 0.015);
+  std::cout << "slower than full effort by " << 100 * sum / count
+            << " % on average, " << 100 * worst << " % at worst\n";
+}
+
+TEST(ChainLadder, NinetySixLayersInASecond) {
+  ChainOptions options;
+#ifndef NDEBUG // only to see that it works
+  options.ladderEffort = options.ladderMoveEffort = 1'000'000;
+#endif
+  Chain chain = transformerChain(96, 16);
+  // Gradients of weights pile up, so that no two stages are alike.
+  int64_t pile = 0;
+  for (int32_t i = chain.size(); i-- > 0; pile += int64_t(48) << 20)
+    for (StageOption &option : chain.stages[i].options)
+      option.backwardWorkspace += pile;
+  ChainCost all = saveAll(chain);
+  std::clock_t start = std::clock();
+  ChainLadder ladder(chain, all.peak, options);
+  double filling = double(std::clock() - start) / CLOCKS_PER_SEC;
+  int64_t low = ladder.floor().bytes;
+  double planning = 0;
+  for (int percent : {1, 5, 20, 50}) {
+    int64_t budget = low + (all.peak - low) / 100 * percent;
+    start = std::clock();
+    auto plan = ladder.plan(budget);
+    planning += double(std::clock() - start) / CLOCKS_PER_SEC;
+    ASSERT_TRUE(plan);
+    check(chain, budget, plan);
+#ifdef NDEBUG
+    EXPECT_LE(plan->time, plan->bound * (percent == 1 ? 1.05 : 1.015));
+#endif
+    std::cout << "budget " << percent
+              << " %: " << 100 * (plan->time / plan->bound - 1)
+              << " % above the bound\n";
+  }
+  EXPECT_LT(filling + planning, 15); // less than 1 on an idle core
+  std::cout << chain.size() << " stages, 16 options: tables " << filling
+            << " s, a plan " << planning / 4 << " s of CPU time\n";
 }
 
 TEST(Chain, NinetySixLayersInSeconds) {

@@ -56,11 +56,45 @@ Object smallPlan() {
               ->getAsObject();
 }
 
+/// The same with a state of 512 bytes on the host and a value of 1 KiB that
+/// waits there during the second command.
+Object offloadedPlan() {
+  Object plan = smallPlan();
+  plan["host_arena_bytes"] = 1600;
+  plan["host_state_bytes"] = 512;
+  plan["host_budget_bytes"] = 4096;
+  plan["copied_out_bytes_per_step"] = 2000;
+  plan["copied_in_bytes_per_step"] = 1000;
+  plan["link"] =
+      Object{{"out_bytes_per_second", 1e6}, {"in_bytes_per_second", 5e5}};
+  auto add = [&](StringRef name, StringRef slotClass, int64_t bytes,
+                 int64_t offset, int64_t first, int64_t last) {
+    plan.getArray("buffers")->push_back(Object{{"name", name.str()},
+                                               {"class", slotClass.str()},
+                                               {"bytes", bytes},
+                                               {"offset", offset},
+                                               {"first", first},
+                                               {"last", last},
+                                               {"why", "state"},
+                                               {"arena", "host"}});
+  };
+  add("host.v", "optimizer", 512, 0, 0, 2);
+  add("host.copy", "activation", 1000, 512, 1, 1);
+  Object choice = stage(0, "h.0", {"h.0.attn"}, {});
+  choice["offloads"] = Names{"h.0.attn"};
+  choice["offloaded_bytes"] = 1000;
+  choice["repeated_bytes"] = 24;
+  choice["repeated_ms"] = 0.5;
+  plan["choices"] = Array{std::move(choice)};
+  return plan;
+}
+
 TEST(PlanSummary, SaysWhatThePlanSays) {
   std::string text = planSummary(smallPlan());
   for (const char *line :
        {"arena: 5.00 KiB (5,120 bytes), budget 6.00 KiB (6,144 bytes)\n",
-        "step: 11.00 ms predicted, 10.00 % above the estimated lower bound of 10.00 ms\n",
+        "step: 11.00 ms predicted, 10.00 % above the estimated lower bound of "
+        "10.00 ms\n",
         "against keeping everything (8.00 ms, 10.00 KiB): 37.5 % more time, "
         "50.0 % less memory\n",
         "  activations           3.00 KiB      3.00 KiB\n",
@@ -98,6 +132,32 @@ TEST(PlanSummary, JoinsLayersThatAreTreatedAlike) {
         "  h.3             keep everything\n",
         "  h.4             repeat everything\n"})
     EXPECT_NE(text.find(line), std::string::npos) << line << "in\n" << text;
+}
+
+TEST(PlanSummary, TellsTheHostFromTheDevice) {
+  std::string text = planSummary(offloadedPlan());
+  for (const char *line :
+       {"\nhost: 1.56 KiB (1,600 bytes), budget 4.00 KiB (4,096 bytes)\n",
+        "\ncopies in a step: 1.95 KiB to the host (2.00 ms at 1.00 MB/s), "
+        "1000 B back (2.00 ms at 500.00 KB/s)\n",
+        "  class              at the peak      in total     on the host\n",
+        "  parameters            1.00 KiB      1.00 KiB             0 B\n",
+        "  optimizer             1.00 KiB      1.00 KiB           512 B\n",
+        "  activations           3.00 KiB      3.00 KiB          1000 B\n",
+        "  unused                     0 B                          88 B\n",
+        "  arena                 5.00 KiB                      1.56 KiB\n",
+        "  h.0             keep everything; on the host: attn\n"})
+    EXPECT_NE(text.find(line), std::string::npos) << line << "in\n" << text;
+  EXPECT_EQ(text.find("host.copy"), std::string::npos) << text;
+}
+
+TEST(PlanSummary, SaysNothingOfAHostWithoutAnything) {
+  for (const std::string &text :
+       {planSummary(smallPlan()),
+        planPage(smallPlan(), {"m", "1.0", "kilnc m"})}) {
+    EXPECT_EQ(text.find("host"), std::string::npos) << text;
+    EXPECT_EQ(text.find("copies"), std::string::npos) << text;
+  }
 }
 
 TEST(PlanSummary, ShowsWhatThereIs) {
@@ -142,12 +202,38 @@ TEST(PlanPage, HasTheFigures) {
     EXPECT_TRUE(text.contains(figure)) << figure;
 }
 
+TEST(PlanPage, HasBothArenas) {
+  std::string page = planPage(offloadedPlan(), {"m", "1.0", "kilnc m"});
+  StringRef text = page;
+  for (const char *figure :
+       {"<b>1.56 KiB</b><span>on the host: 1,600 bytes<",
+        "<b>1.95 KiB</b><span>copied to the host in a step<",
+        "<b>1000 B</b><span>copied back in a step<",
+        "<h2>Host memory over a step</h2>",
+        "aria-label=\"bytes on the host over the commands of a step\"",
+        "arena 1.56 KiB</text>", "budget 4.00 KiB</text>",
+        "A step copies 1.95 KiB to the host (2.00 ms at 1.00 MB/s)",
+        "<th>on the host</th>",
+        "<td>attn</td><td class=\"n\">1.00 KiB</td><td class=\"n\">0.50 ms<",
+        // The device's timeline is what it was.
+        "[1,\"h.0.\\u003cb>\\\"&'\",1024,1024,0,0,3072,0,0,0,0,0]"})
+    EXPECT_TRUE(text.contains(figure)) << figure;
+  EXPECT_EQ(text.count("<svg "), 3u);
+  EXPECT_EQ(text.count("id=\"cursor\""), 1u);
+  EXPECT_FALSE(text.contains("host.copy"));
+}
+
 TEST(PlanPage, KeepsPeaksOfLongPrograms) {
   Object plan = smallPlan();
   (*plan.getObject("programs")->getObject("train"))["commands"] = 5000;
   std::string page = planPage(plan, {"m", "1.0", "kilnc m"});
   EXPECT_TRUE(StringRef(page).contains("1024,1024,0,0,3072,0,0,0,0,0]"));
   EXPECT_TRUE(StringRef(page).contains("the most of about every 7"));
+}
+
+TEST(PlanSnapshot, IsTheDeviceAlone) {
+  Object offloaded = offloadedPlan();
+  EXPECT_EQ(planSnapshot(offloaded), planSnapshot(smallPlan()));
 }
 
 TEST(PlanSnapshot, IsThePlanAsAllocations) {

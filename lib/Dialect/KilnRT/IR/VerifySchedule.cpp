@@ -128,9 +128,9 @@ static SmallVector<Value> writtenBy(Operation *command, SymbolTable &symbols) {
     if (gemm.getEpilogue()) {
       // Its operands but the product, then its results.
       auto kernel = symbols.lookup<KernelOp>(*gemm.getEpilogue());
-      llvm::append_range(
-          written, gemm.getEpilogueSlots().drop_front(
-                       kernel.getBody().front().getNumArguments() - 1));
+      llvm::append_range(written,
+                         gemm.getEpilogueSlots().drop_front(
+                             kernel.getBody().front().getNumArguments() - 1));
     }
     return written;
   }

@@ -37,6 +37,9 @@ struct StageRun {
   /// are repeated in front of the backward op that reads them first.
   uint64_t saved = ~uint64_t(0);
 
+  bool operator==(const StageRun &other) const {
+    return kind == other.kind && stage == other.stage && saved == other.saved;
+  }
   bool saves() const {
     return kind == Kind::ForwardSave || kind == Kind::ForwardSaveDrop;
   }
