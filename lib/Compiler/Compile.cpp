@@ -629,11 +629,14 @@ public:
 private:
   std::vector<int64_t> counts() const;
   std::vector<std::string> offloads() const;
+  std::vector<std::string> lossies() const;
+  Status tryPlan(PlanTrial trial, bool compares);
 
   const CompileOptions &request;
   std::list<CompileOptions> trials; ///< compilations refer to them
   std::unique_ptr<Compilation> best;
-  double bestSeconds = 0;
+  std::vector<PlanTrial> tried;
+  PlanTrial chosen;
   Status refusal;
   int64_t least = std::numeric_limits<int64_t>::max();
 };
@@ -661,56 +664,75 @@ std::vector<std::string> FastestCompilation::offloads() const {
           "activations,optimizer,parameters"};
 }
 
+/// With a budget, exact plans first: a lossy one has to be faster, or the only
+/// one that fits. Without a budget what is named is done.
+std::vector<std::string> FastestCompilation::lossies() const {
+  if (request.memoryBudget && !request.lossy.empty())
+    return {"", request.lossy};
+  return {request.lossy};
+}
+
+Status FastestCompilation::tryPlan(PlanTrial trial, bool compares) {
+  CompileOptions &options = trials.emplace_back(request);
+  options.microbatches = trial.microbatches;
+  options.offload = trial.offload;
+  options.lossy = trial.lossy;
+  // Without a budget any plan will do, but all have to be priced.
+  if (compares && !options.memoryBudget)
+    options.memoryBudget = kNoBudget;
+  auto compilation = std::make_unique<Compilation>(options);
+  Status status = compilation->plan();
+  if (!status.ok()) {
+    if (status.code() != ExitCode::OverBudget)
+      return status;
+    trial.leastBudget = compilation->smallestBudget();
+    if (*trial.leastBudget < least) {
+      least = *trial.leastBudget;
+      refusal = status;
+    }
+    tried.push_back(trial);
+    return Status();
+  }
+  if (compares && options.stage >= EmitStage::Planned)
+    trial.seconds = compilation->predictedSeconds();
+  tried.push_back(trial);
+  // Fewer micro-batches, less on the host and exact gradients win a tie.
+  if (!best || trial.seconds < chosen.seconds) {
+    best = std::move(compilation);
+    chosen = trial;
+  }
+  return Status();
+}
+
 Status FastestCompilation::run() {
   if (request.autoMicrobatches &&
       (!request.batch || !isModelDirectory(request.model)))
     return Status(ExitCode::Usage,
                   "--microbatches=auto needs --batch=N and a model directory: "
                   "the shapes in a .mlir file are those of one micro-batch");
-  std::vector<int64_t> counts = this->counts();
-  std::vector<std::string> offloads = this->offloads();
-  bool compares = counts.size() * offloads.size() > 1;
-  std::vector<PlanTrial> tried;
-  PlanTrial chosen;
-  for (int64_t count : counts)
-    for (const std::string &offload : offloads) {
-      CompileOptions &trial = trials.emplace_back(request);
-      trial.microbatches = count;
-      trial.offload = offload;
-      // Without a budget any plan will do, but all have to be priced.
-      if (compares && !trial.memoryBudget)
-        trial.memoryBudget = kNoBudget;
-      auto compilation = std::make_unique<Compilation>(trial);
-      Status status = compilation->plan();
-      if (!status.ok()) {
-        if (status.code() != ExitCode::OverBudget)
-          return status;
-        tried.push_back(
-            {count, offload, 0, compilation->smallestBudget(), false});
-        if (compilation->smallestBudget() < least) {
-          least = compilation->smallestBudget();
-          refusal = status;
-        }
-        continue;
+  std::vector<PlanTrial> candidates;
+  for (const std::string &lossy : lossies())
+    for (int64_t count : counts())
+      for (const std::string &offload : offloads()) {
+        PlanTrial &trial = candidates.emplace_back();
+        trial.microbatches = count;
+        trial.offload = offload;
+        trial.lossy = lossy;
       }
-      double seconds = compares && trial.stage >= EmitStage::Planned
-                           ? compilation->predictedSeconds()
-                           : 0;
-      tried.push_back({count, offload, seconds, std::nullopt, false});
-      // Fewer micro-batches and less on the host win a tie.
-      if (!best || seconds < bestSeconds) {
-        best = std::move(compilation);
-        bestSeconds = seconds;
-        chosen = tried.back();
-      }
-      if (offloads.size() > 1 && request.stage >= EmitStage::Planned &&
-          !best->mayGainFromStates()) {
-        for (auto rest = llvm::find(offloads, offload) + 1;
-             rest != offloads.end(); ++rest)
-          tried.push_back({count, *rest, 0, std::nullopt, true});
-        break;
-      }
+  bool compares = candidates.size() > 1;
+  bool mayGain = true; // from states on the host, for this count
+  for (PlanTrial &trial : candidates) {
+    bool isFirst = trial.offload == candidates.front().offload;
+    if (!isFirst && !mayGain) {
+      trial.skipped = true;
+      tried.push_back(trial);
+      continue;
     }
+    if (Status status = tryPlan(trial, compares); !status.ok())
+      return status;
+    mayGain = !best || request.stage < EmitStage::Planned || !compares ||
+              best->mayGainFromStates();
+  }
   return best ? best->finish(tried, chosen) : refusal;
 }
 

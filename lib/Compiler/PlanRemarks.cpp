@@ -257,6 +257,11 @@ void kiln::remarkStates(ModuleOp module) {
   }
 }
 
+static void nameCount(InFlightRemark &remark, int64_t microbatches) {
+  remark << Arg("Microbatches", microbatches)
+         << text(microbatches == 1 ? " micro-batch" : " micro-batches");
+}
+
 /// Says how a trial did that was not taken.
 static void compare(InFlightRemark &remark, const PlanTrial &trial,
                     const PlanTrial &chosen) {
@@ -273,6 +278,57 @@ static void compare(InFlightRemark &remark, const PlanTrial &trial,
            << text(" us longer");
 }
 
+/// Which number of micro-batches it is, where others were tried.
+static void remarkCount(Location loc, ArrayRef<PlanTrial> trials,
+                        const PlanTrial &chosen) {
+  std::vector<std::string> counts;
+  for (const PlanTrial &trial : trials)
+    if (std::string count = std::to_string(trial.microbatches);
+        !llvm::is_contained(counts, count))
+      counts.push_back(count);
+  if (counts.size() < 2)
+    return;
+  InFlightRemark remark = remark::passed(loc, named("Microbatches", "train"));
+  nameCount(remark, chosen.microbatches);
+  remark << text(", the fastest of ") << list("Candidates", counts)
+         << text(": a step takes ")
+         << microseconds("Microseconds", chosen.seconds) << text(" us");
+}
+
+/// Why the gradients are not exact, where they could have been.
+static void remarkLossy(Location loc, ArrayRef<PlanTrial> trials,
+                        const PlanTrial &chosen) {
+  const PlanTrial *exact = nullptr;
+  bool triedExact = false;
+  for (const PlanTrial &trial : trials)
+    if (trial.lossy.empty()) {
+      triedExact = true;
+      if (!trial.leastBudget && !trial.skipped &&
+          (!exact || trial.seconds < exact->seconds))
+        exact = &trial;
+    }
+  if (chosen.lossy.empty() || !triedExact)
+    return;
+  InFlightRemark remark = remark::passed(loc, named("Lossy", "train"));
+  remark << text("--lossy=") << Arg("Lossy", chosen.lossy)
+         << text(" is made use of: ");
+  if (!exact)
+    remark << text("no exact plan fits");
+  else
+    remark << text("the fastest exact plan takes ")
+           << microseconds("MicrosecondsMore", exact->seconds - chosen.seconds)
+           << text(" us longer");
+}
+
+/// By what a trial differs from the chosen one first.
+static StringRef differenceOf(const PlanTrial &trial, const PlanTrial &chosen) {
+  if (trial.microbatches != chosen.microbatches)
+    return "Microbatches";
+  if (trial.lossy != chosen.lossy)
+    return "Lossy";
+  return trial.offload != chosen.offload ? "StateOnHost" : "";
+}
+
 void kiln::remarkTrials(ModuleOp module, ArrayRef<PlanTrial> trials,
                         const PlanTrial &chosen) {
   Location loc = placeOf(module.getLoc());
@@ -281,34 +337,21 @@ void kiln::remarkTrials(ModuleOp module, ArrayRef<PlanTrial> trials,
         << text("no budget was given: everything that the backward pass reads "
                 "is kept on the device, unless --recompute or --offload say "
                 "otherwise");
-  std::vector<std::string> counts;
-  for (const PlanTrial &trial : trials)
-    if (std::string count = std::to_string(trial.microbatches);
-        !llvm::is_contained(counts, count))
-      counts.push_back(count);
-  if (counts.size() > 1) {
-    InFlightRemark remark = remark::passed(loc, named("Microbatches", "train"));
-    remark << Arg("Microbatches", chosen.microbatches)
-           << text(" micro-batches, the fastest of ")
-           << list("Candidates", counts) << text(": a step takes ")
-           << microseconds("Microseconds", chosen.seconds) << text(" us");
-  }
+  remarkCount(loc, trials, chosen);
+  remarkLossy(loc, trials, chosen);
   for (const PlanTrial &trial : trials) {
-    if (trial.microbatches != chosen.microbatches) {
-      InFlightRemark remark =
-          remark::missed(loc, named("Microbatches", "train"));
-      remark << Arg("Microbatches", trial.microbatches)
-             << text(" micro-batches");
-      if (!trial.offload.empty())
-        remark << text(" with --offload=") << Arg("Offload", trial.offload);
-      remark << text(": ");
-      compare(remark, trial, chosen);
-    } else if (trial.offload != chosen.offload) {
-      InFlightRemark remark =
-          remark::missed(loc, named("StateOnHost", "train"));
-      remark << text("--offload=") << Arg("Offload", trial.offload)
-             << text(": ");
-      compare(remark, trial, chosen);
-    }
+    StringRef difference = differenceOf(trial, chosen);
+    if (difference.empty())
+      continue;
+    InFlightRemark remark = remark::missed(loc, named(difference, "train"));
+    nameCount(remark, trial.microbatches);
+    if (!trial.offload.empty())
+      remark << text(", --offload=") << Arg("Offload", trial.offload);
+    if (!trial.lossy.empty())
+      remark << text(", --lossy=") << Arg("Lossy", trial.lossy);
+    else if (!chosen.lossy.empty())
+      remark << text(", exact");
+    remark << text(": ");
+    compare(remark, trial, chosen);
   }
 }

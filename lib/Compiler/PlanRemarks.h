@@ -47,7 +47,7 @@ void remarkStates(mlir::ModuleOp module);
 /// A compilation with a number of micro-batches and a list for the host.
 struct PlanTrial {
   int64_t microbatches = 1;
-  std::string offload;
+  std::string offload, lossy;
   double seconds = 0;
   /// Of one that does not fit: the smallest budget that would do.
   std::optional<int64_t> leastBudget;
