@@ -39,6 +39,9 @@ def show(plan: dict, largest: int) -> None:
             print(f"  {name:<14}{size(plan['by_class'].get(name, 0)):>14}{size(declared):>14}")
     peak = plan["predicted_peak_bytes"]
     print(f"  {'arena':<14}{size(peak):>14}{'':>6}= {peak:,} bytes, of which states {plan['state_bytes']:,}")
+    if host := plan["host_arena_bytes"]:
+        copied = [size(plan[f"copied_{way}_bytes_per_step"]) for way in ("out", "in")]
+        print(f"  {'host':<14}{size(host):>14}{'':>6}= {host:,} bytes; a step copies {copied[0]} there, {copied[1]} back")
     for name, program in plan["programs"].items():
         print(f"  @{name:<13}{size(program['height']):>14}{'':>6}{program['commands']} commands")
     if largest:
@@ -46,7 +49,7 @@ def show(plan: dict, largest: int) -> None:
     for buffer in sorted(plan["buffers"], key=lambda b: -b["bytes"])[:largest]:
         print(
             f"  {buffer['name'][:42]:<44}{buffer['class']:<12}{buffer['bytes']:>12}{buffer['offset']:>12}"
-            f"  {buffer['first']}-{buffer['last']}"
+            f"  {buffer['first']}-{buffer['last']}{' on the host' if buffer.get('arena') == 'host' else ''}"
         )
 
 

@@ -593,6 +593,7 @@ Status Compilation::finish(llvm::ArrayRef<PlanTrial> trials,
   if (status.ok() && !options.remarks.empty()) {
     remarkTrials(*module, trials, chosen);
     remarkStates(*module);
+    remarkEncodings(*module);
     status = writeFile(options.remarks, remarks);
   }
   if (!status.ok())

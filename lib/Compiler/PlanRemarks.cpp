@@ -257,6 +257,25 @@ void kiln::remarkStates(ModuleOp module) {
   }
 }
 
+void kiln::remarkEncodings(ModuleOp module) {
+  auto list = module->getAttrOfType<ArrayAttr>("kiln.compressed");
+  for (Attribute entry : list ? list.getValue() : ArrayRef<Attribute>()) {
+    auto fields = cast<DictionaryAttr>(entry);
+    int64_t bytes = fields.getAs<IntegerAttr>("bytes").getInt(),
+            encoded = fields.getAs<IntegerAttr>("encoded_bytes").getInt();
+    InFlightRemark remark =
+        remark::passed(placeOf(module.getLoc()), named("Encode", "train"));
+    remark << Arg("Value", fields.getAs<StringAttr>("value").getValue())
+           << text(" is kept as ")
+           << Arg("Encoding", fields.getAs<StringAttr>("as").getValue())
+           << text(", ") << Arg("EncodedBytes", encoded)
+           << text(" bytes: saves ") << Arg("BytesSaved", bytes - encoded)
+           << text(fields.getAs<BoolAttr>("lossy").getValue()
+                       ? " bytes, gradients are estimates"
+                       : " bytes, exactly");
+  }
+}
+
 static void nameCount(InFlightRemark &remark, int64_t microbatches) {
   remark << Arg("Microbatches", microbatches)
          << text(microbatches == 1 ? " micro-batch" : " micro-batches");

@@ -41,8 +41,9 @@ void remarkPlan(ProgramOp train, llvm::ArrayRef<StageChoice> stages,
                 const PlanFacts &facts, const MemoryRequest &request,
                 const Machine &machine);
 
-/// Which states are on the host.
+/// Which states are on the host, and which values are kept as encodings.
 void remarkStates(mlir::ModuleOp module);
+void remarkEncodings(mlir::ModuleOp module);
 
 /// A compilation with a number of micro-batches and a list for the host.
 struct PlanTrial {

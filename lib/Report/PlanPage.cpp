@@ -281,7 +281,7 @@ static void writeChoices(const PlanFigures &plan, llvm::raw_ostream &os) {
   os << "<h2>Choices</h2>\n";
   if (plan.choices.empty()) {
     os << "<p>No budget was given: everything that the backward pass reads is "
-          "kept, unless --recompute says otherwise.</p>\n";
+          "kept, unless --recompute or --offload say otherwise.</p>\n";
   } else {
     bool offloads = llvm::any_of(plan.choices, [](const ChoiceGroup &group) {
       return !group.offloads.empty();
