@@ -1,0 +1,515 @@
+//===- Compilation.cpp - One compilation of a model -------------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Compilation.h"
+
+#include "Link.h"
+#include "MemoryPlanner.h"
+#include "PlanRemarks.h"
+#include "StepCost.h"
+#include "kiln/Compiler/ByteSize.h"
+
+#include "kiln/Compiler/Pipelines.h"
+#include "kiln/Compiler/Registration.h"
+#include "kiln/Dialect/Kiln/Transforms/Levels.h"
+#include "kiln/Dialect/Kiln/Transforms/Lossy.h"
+#include "kiln/Dialect/Kiln/Transforms/Optimizer.h"
+#include "kiln/Dialect/Kiln/Transforms/Passes.h"
+#include "kiln/Import/HuggingFace.h"
+#include "kiln/Report/PlanReport.h"
+#include "kiln/Target/Cpu/CodeGen.h"
+#include "kiln/Target/Cpu/EmitKernel.h"
+#include "kiln/Target/Cpu/ProgramWriter.h"
+
+#include "mlir/IR/Verifier.h"
+#include "mlir/InitAllDialects.h"
+#include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassManager.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/SourceMgr.h"
+#include "llvm/Support/ToolOutputFile.h"
+
+using namespace mlir;
+using namespace kiln;
+
+DialectRegistry Compilation::makeRegistry() {
+  DialectRegistry registry;
+  kiln::registerAllDialects(registry);
+  return registry;
+}
+
+Status Compilation::checkOptions() {
+  auto usage = [](std::string message) {
+    return Status(ExitCode::Usage, std::move(message));
+  };
+  if (options.batch && *options.batch < 1)
+    return usage("--batch is " + std::to_string(*options.batch) +
+                 ", expected a positive number");
+  if (options.microbatches < 1 ||
+      (options.batch && *options.batch % options.microbatches))
+    return usage("--microbatches is " + std::to_string(options.microbatches) +
+                 ", expected a positive number that divides --batch=" +
+                 std::to_string(options.batch.value_or(options.microbatches)));
+  if (options.maxThreads < 1 || options.maxThreads > 1024)
+    return usage("--max-threads is " + std::to_string(options.maxThreads) +
+                 ", expected 1 to 1024");
+  if (!options.recompute.empty() &&
+      !llvm::is_contained({"none", "full", "blocks", "sqrt", "poor", "optimal"},
+                          options.recompute))
+    return usage("--recompute is '" + options.recompute +
+                 "', expected none, full, blocks, sqrt, poor or optimal");
+  if (options.recompute == "optimal" && !options.memoryBudget)
+    return usage("--recompute=optimal needs --memory-budget=SIZE: what should "
+                 "the plan fit?");
+  if (!options.offload.empty() && options.offload != "auto" &&
+      !OffloadSet::parse(options.offload))
+    return usage("--offload is '" + options.offload +
+                 "', expected none, auto, or some of activations, optimizer, "
+                 "parameters with commas between");
+  if (options.offload == "auto" && !options.memoryBudget)
+    return usage("--offload=auto needs --memory-budget=SIZE: what should the "
+                 "plan fit?");
+  if (options.precision && *options.precision != "fp32" &&
+      *options.precision != "fp64")
+    return usage("--precision is '" + *options.precision +
+                 "', expected fp32 or fp64");
+  if (options.dropout && !(*options.dropout >= 0 && *options.dropout < 1))
+    return usage("--dropout is " + std::to_string(*options.dropout) +
+                 ", expected at least 0 and below 1");
+  std::string error;
+  if (!OptimizerSpec::parse(options.optimizer, error))
+    return usage("--optimizer: " + error);
+  if (!LossySpec::parse(options.lossy, error))
+    return usage("--lossy: " + error);
+  return Status();
+}
+
+Status Compilation::readModel() {
+  if (!isModelDirectory(options.model))
+    return readModelFile();
+  ImportOptions import;
+  import.batch =
+      options.batch.value_or(options.microbatches) / options.microbatches;
+  import.sequenceLength = options.sequenceLength;
+  precision = options.precision.value_or("fp32");
+  import.elementType = precision == "fp64"
+                           ? FloatType(Float64Type::get(&context))
+                           : FloatType(Float32Type::get(&context));
+  import.dropout = options.dropout;
+  auto imported = importHuggingFace(context, options.model, import);
+  llvm::Error error =
+      imported ? checkWeights(**imported, options.model) : imported.takeError();
+  if (error) {
+    ExitCode code = ExitCode::BadInput;
+    if (error.isA<ImportError>())
+      error = llvm::handleErrors(
+          std::move(error),
+          [&](std::unique_ptr<ImportError> import) -> llvm::Error {
+            code = import->getExitCode();
+            return llvm::Error(std::move(import));
+          });
+    return Status(code, llvm::toString(std::move(error)));
+  }
+  module = std::move(*imported);
+  return Status();
+}
+
+/// Gives every random op of a program another probability.
+static void overrideDropout(ModuleOp module, double p) {
+  module.walk([&](Operation *op) {
+    if (auto dropout = dyn_cast<DropoutOp>(op)) {
+      dropout.setP(APFloat(p));
+      if (p == 0) {
+        dropout.replaceAllUsesWith(dropout.getX());
+        dropout.erase();
+      }
+    } else if (auto attention = dyn_cast<AttentionOp>(op)) {
+      if (attention.getP().convertToDouble() > 0)
+        attention.setP(APFloat(p));
+    }
+  });
+}
+
+/// A program in the dialect: its shapes are in the file.
+Status Compilation::readModelFile() {
+  if (!llvm::sys::fs::exists(options.model))
+    return Status::badInput(
+        "model '" + options.model +
+        "' does not exist: expected a Hugging Face directory or a .mlir file");
+  module = parseSourceFile<ModuleOp>(options.model, &context);
+  if (!module)
+    return Status::badInput("model '" + options.model + "': " + diagnostics);
+  // Only kilnc makes plans.
+  (*module)->removeAttr("kiln.plan");
+  (*module)->removeAttr("kiln.compressed");
+  // The shapes below are those of the program that passes the level's check.
+  if (failed(verifyLevel(*module, Level::Forward)))
+    return Status::badInput("model '" + options.model + "': " + diagnostics);
+  ProgramOp forward = *findForward(*module);
+  auto tokens = tensorTypeOf(forward.getInput("tokens"));
+  int64_t batch = tokens.getDimSize(0), length = tokens.getDimSize(1);
+  precision = "fp32";
+  for (StateOp state : module->getOps<StateOp>())
+    if (state.getTensorType().getElementType().isF64())
+      precision = "fp64";
+  if (options.precision && *options.precision != precision)
+    return Status(ExitCode::Usage,
+                  "--precision is " + *options.precision +
+                      ", but the states in '" + options.model + "' are " +
+                      precision +
+                      ": change their types, or leave --precision out");
+  if (options.dropout)
+    overrideDropout(*module, *options.dropout);
+  if (options.batch && *options.batch != batch * options.microbatches)
+    return Status(
+        ExitCode::Usage,
+        "--batch is " + std::to_string(*options.batch) +
+            ", but the shapes in '" + options.model + "' are for " +
+            std::to_string(batch) +
+            " sequences per micro-batch: leave --batch out, or use --batch=" +
+            std::to_string(batch * options.microbatches));
+  if (options.sequenceLength && options.sequenceLength != length)
+    return Status(ExitCode::Usage,
+                  "--seq is " + std::to_string(options.sequenceLength) +
+                      ", but the shapes in '" + options.model + "' are for " +
+                      std::to_string(length) + " tokens");
+  // What the file says of the model, and what its program says of the rest.
+  Builder b(&context);
+  NamedAttrList model((*module)->getAttrOfType<DictionaryAttr>("kiln.model"));
+  auto complete = [&](StringRef key, Attribute value) {
+    if (!model.get(key))
+      model.set(key, value);
+  };
+  complete("type", b.getStringAttr("mlir"));
+  complete("name", b.getStringAttr(llvm::sys::path::stem(options.model)));
+  complete("vocab_size", b.getI64IntegerAttr(*findVocabulary(forward)));
+  complete("batch", b.getI64IntegerAttr(batch));
+  complete("sequence_length", b.getI64IntegerAttr(length));
+  complete("has_weights", b.getBoolAttr(false));
+  complete("files", b.getArrayAttr({}));
+  (*module)->setAttr("kiln.model", model.getDictionary(&context));
+  return Status();
+}
+
+Status Compilation::readMachine() {
+  machine = options.machine;
+  if (!machine) {
+    auto loaded = loadMachine(defaultMachine);
+    if (!loaded.ok())
+      return loaded.status();
+    machine = std::move(*loaded);
+  }
+  if (options.simulatedLink > 0)
+    machine->link = {options.simulatedLink, options.simulatedLink,
+                     /*latency=*/0, /*duplex=*/true};
+  return Status();
+}
+
+/// What goes to the host without the planner's say.
+OffloadSet Compilation::offloadByHand() const {
+  if (options.offload.empty() || options.offload == "auto")
+    return OffloadSet();
+  return *OffloadSet::parse(options.offload);
+}
+
+Status Compilation::runPasses(llvm::function_ref<void(OpPassManager &)> build) {
+  PassManager passes(&context);
+  build(passes);
+  return succeeded(passes.run(*module))
+             ? Status()
+             : Status::badInput("model '" + options.model +
+                                "': " + diagnostics);
+}
+
+Status Compilation::runToPlanned() {
+  StepOptions step;
+  step.optimizer = options.optimizer;
+  step.lossy = options.lossy;
+  step.rebuild = options.rebuild;
+  step.clip = options.clip;
+  step.microbatches = options.microbatches;
+  step.evaluation = options.evaluation;
+  step.keepGradients = options.emitGradients;
+  PlanOptions plan;
+  plan.maxThreads = options.maxThreads;
+  if (!options.memoryBudget && !options.recompute.empty())
+    plan.recompute = options.recompute;
+  // With a budget the planner says which activations go and when.
+  if (OffloadSet offload = offloadByHand(); offload.any()) {
+    if (options.memoryBudget)
+      offload.activations = false;
+    plan.offload = offload.print();
+  }
+  return runPasses([&](OpPassManager &passes) {
+    buildForwardPipeline(passes);
+    if (options.stage >= EmitStage::Step)
+      buildStepPipeline(passes, step);
+    if (options.stage >= EmitStage::Planned)
+      buildPlanPipeline(passes, plan);
+  });
+}
+
+Status Compilation::chooseMemory() {
+  MemoryRequest request;
+  request.budget = options.memoryBudget;
+  if (options.recompute != "optimal")
+    request.policy = options.recompute;
+  request.countIsFree = options.autoMicrobatches;
+  request.offloadActivations = offloadByHand().activations;
+  if (options.hostBudget)
+    request.hostBudget = options.hostBudget;
+  request.maxThreads = options.maxThreads;
+  request.fuse = options.fuse;
+  return planMemory(*module, *machine, request, leastBudget);
+}
+
+/// What the planner promised is what the schedule has.
+Status Compilation::checkPrediction() {
+  auto plan = (*module)->getAttrOfType<DictionaryAttr>("kiln.plan");
+  if (!plan)
+    return Status();
+  int64_t promised = plan.getAs<IntegerAttr>("predicted_peak_bytes").getInt();
+  int64_t promisedHost =
+      plan.getAs<IntegerAttr>("predicted_host_bytes").getInt();
+  rt::ArenaOp arena = *module->getOps<rt::ArenaOp>().begin();
+  int64_t height = arena.getHeight(), host = arena.getHostHeight();
+  if (promised == height && promisedHost == host)
+    return Status();
+  return Status::error(
+      "internal error: the plan promised " + std::to_string(promised) + " + " +
+      std::to_string(promisedHost) + " bytes and the schedule has " +
+      std::to_string(height) + " + " + std::to_string(host));
+}
+
+static Status writeFile(const std::string &path, StringRef what) {
+  std::error_code failure;
+  llvm::ToolOutputFile file(path, failure, llvm::sys::fs::OF_None);
+  if (failure)
+    return Status::error("cannot write '" + path + "': " + failure.message());
+  file.os() << what;
+  file.os().flush();
+  if (file.os().has_error()) {
+    std::string message = file.os().error().message();
+    file.os().clear_error();
+    return Status::error("cannot write '" + path + "': " + message);
+  }
+  file.keep();
+  return Status();
+}
+
+Status Compilation::write(StringRef what) {
+  return writeFile(options.output, what);
+}
+
+Status Compilation::writeReport(const llvm::json::Object &plan) {
+  StringRef report = options.report;
+  if (report.empty())
+    return Status();
+  if (report.ends_with(".snapshot.json"))
+    return writeFile(options.report, planSnapshot(plan));
+  if (report.ends_with(".json"))
+    return writeFile(
+        options.report,
+        llvm::formatv("{0:2}\n", llvm::json::Value(llvm::json::Object(plan)))
+            .str());
+  auto model = (*module)->getAttrOfType<DictionaryAttr>("kiln.model");
+  auto name = model.getAs<StringAttr>("name");
+  ReportTitle title;
+  title.model = name ? name.getValue().str() : "a model";
+  title.version = KILN_VERSION;
+  title.commandLine = options.commandLine;
+  return writeFile(options.report, planPage(plan, title));
+}
+
+Status Compilation::writeModule(ModuleOp written) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  written.print(stream);
+  stream << "\n";
+  return write(text);
+}
+
+/// The small files of the model directory that a saved model needs. A .mlir
+/// file is no directory, even if it was imported from one.
+static Result<std::vector<std::pair<std::string, std::string>>>
+readSmallFiles(ModuleOp module, StringRef directory) {
+  std::vector<std::pair<std::string, std::string>> files;
+  if (!isModelDirectory(directory))
+    return files;
+  auto model = module->getAttrOfType<DictionaryAttr>("kiln.model");
+  auto names = model ? model.getAs<ArrayAttr>("files") : ArrayAttr();
+  for (Attribute name : names ? names.getValue() : ArrayRef<Attribute>()) {
+    llvm::SmallString<128> path(directory);
+    llvm::sys::path::append(path, cast<StringAttr>(name).getValue());
+    auto buffer = llvm::MemoryBuffer::getFile(path);
+    if (!buffer)
+      return Status::badInput("cannot read '" + path.str().str() +
+                              "': " + buffer.getError().message());
+    files.push_back({cast<StringAttr>(name).getValue().str(),
+                     (*buffer)->getBuffer().str()});
+  }
+  return files;
+}
+
+Status Compilation::generateCode() {
+  auto processor = cpu::getProcessor(options.mcpu);
+  if (!processor)
+    return Status(ExitCode::Usage,
+                  "--mcpu: " + llvm::toString(processor.takeError()));
+  cpu::BuildRecord record;
+  record.version = KILN_VERSION;
+  record.optimizer = options.optimizer;
+  record.lossy = options.lossy;
+  record.precision = precision;
+  record.commandLine = options.commandLine;
+  record.microbatches = options.microbatches;
+  record.maxThreads = options.maxThreads;
+  record.clip = options.clip;
+  record.eval = options.evaluation;
+  record.dropout = dropout;
+  record.linkBytesPerSecond = options.simulatedLink;
+  record.plannedOutBytesPerSecond = machine->link.toHost;
+  record.plannedInBytesPerSecond = machine->link.toDevice;
+  record.processor = *processor;
+  auto model = (*module)->getAttrOfType<DictionaryAttr>("kiln.model");
+  record.batch =
+      model.getAs<IntegerAttr>("batch").getInt() * options.microbatches;
+
+  for (rt::ProgramOp program : module->getOps<rt::ProgramOp>())
+    if (program.getKind() == ProgramKind::Train)
+      record.predictedStepMs = 1e3 * programSeconds(program, *machine);
+  record.lowerBoundMs = record.predictedStepMs;
+  if (auto plan = (*module)->getAttrOfType<DictionaryAttr>("kiln.plan"))
+    record.lowerBoundMs =
+        plan.getAs<FloatAttr>("lower_bound_ms").getValueAsDouble();
+
+  llvm::json::Object plan = cpu::writePlan(*module, record);
+  if (Status status = writeReport(plan); !status.ok())
+    return status;
+  std::string summary = planSummary(plan);
+  if (options.stage == EmitStage::Plan) {
+    Status status = write(
+        llvm::formatv("{0:2}\n", llvm::json::Value(std::move(plan))).str());
+    if (status.ok() && options.output != "-")
+      llvm::outs() << summary;
+    return status;
+  }
+
+  auto files = readSmallFiles(*module, options.model);
+  if (!files.ok())
+    return files.status();
+  record.files = std::move(*files);
+
+  OwningOpRef<ModuleOp> kernels = ModuleOp::create(UnknownLoc::get(&context));
+  cpu::KernelIndex index;
+  std::vector<std::string> names;
+  for (rt::KernelOp kernel : module->getOps<rt::KernelOp>()) {
+    auto launch = cpu::emitKernel(*kernels, kernel);
+    if (failed(launch))
+      return Status::error("internal error: " + diagnostics);
+    index[kernel.getSymName()] = {static_cast<int64_t>(names.size()), *launch};
+    names.push_back(kernel.getSymName().str());
+  }
+  if (options.stage == EmitStage::Llvm)
+    return writeModule(*kernels);
+  auto object = cpu::compileToObject(*kernels, *processor);
+  if (!object)
+    return Status::error("internal error: " +
+                         llvm::toString(object.takeError()));
+  if (options.stage == EmitStage::Object)
+    return write(StringRef(object->data(), object->size()));
+
+  std::string description =
+      llvm::formatv(
+          "{0}", llvm::json::Value(cpu::writeProgram(*module, index, record)))
+          .str();
+  Status linked =
+      linkExecutable({StringRef(object->data(), object->size()), names,
+                      description, options.libraryDirectory, options.output});
+  if (linked.ok() && options.memoryBudget && options.memoryBudget != kNoBudget)
+    llvm::outs() << summary;
+  return linked;
+}
+
+/// The first error of the compiler becomes part of the one line that users see.
+void Compilation::collectDiagnostic(Diagnostic &diagnostic) {
+  if (diagnostic.getSeverity() != DiagnosticSeverity::Error ||
+      !diagnostics.empty())
+    return;
+  llvm::raw_string_ostream stream(diagnostics);
+  if (auto loc = diagnostic.getLocation()->findInstanceOf<FileLineColLoc>())
+    stream << "line " << loc.getLine() << ": ";
+  stream << diagnostic;
+  for (Diagnostic &note : diagnostic.getNotes())
+    stream << " (" << note << ")";
+}
+
+Status Compilation::plan() {
+  if (Status status = checkOptions(); !status.ok())
+    return status;
+  if (!options.remarks.empty())
+    if (Status status = collectRemarks(context, remarks); !status.ok())
+      return status;
+  if (Status status = readModel(); !status.ok())
+    return status;
+  module->walk([&](Operation *op) {
+    if (auto random = dyn_cast<DropoutOp>(op))
+      dropout = std::max(dropout, random.getP().convertToDouble());
+    else if (auto attention = dyn_cast<AttentionOp>(op))
+      dropout = std::max(dropout, attention.getP().convertToDouble());
+  });
+  if (Status status = readMachine(); !status.ok())
+    return status;
+  if (Status status = runToPlanned(); !status.ok())
+    return status;
+  if (options.memoryBudget && options.stage >= EmitStage::Planned)
+    return chooseMemory();
+  return Status();
+}
+
+Status Compilation::finish(llvm::ArrayRef<PlanTrial> trials,
+                           const PlanTrial &chosen) {
+  DispatchOptions dispatch;
+  dispatch.fuse = options.fuse;
+  PlanOptions schedule;
+  schedule.maxThreads = options.maxThreads;
+  Status status = runPasses([&](OpPassManager &passes) {
+    if (options.stage >= EmitStage::Dispatch)
+      buildDispatchPipeline(passes, dispatch);
+    if (options.stage >= EmitStage::Schedule)
+      buildSchedulePipeline(passes, schedule);
+  });
+  if (status.ok() && options.stage >= EmitStage::Schedule)
+    status = checkPrediction();
+  if (status.ok() && !options.remarks.empty()) {
+    remarkTrials(*module, trials, chosen);
+    remarkStates(*module);
+    remarkEncodings(*module);
+    status = writeFile(options.remarks, remarks);
+  }
+  if (!status.ok())
+    return status;
+  if (options.stage <= EmitStage::Schedule)
+    return writeModule(*module);
+  return generateCode();
+}
+
+double Compilation::planned(StringRef milliseconds) {
+  auto plan = (*module)->getAttrOfType<DictionaryAttr>("kiln.plan");
+  return 1e-3 * plan.getAs<FloatAttr>(milliseconds).getValueAsDouble();
+}
+
+bool Compilation::mayGainFromStates() {
+  double seconds = predictedSeconds(), copied = 0;
+  for (StateOp state : module->getOps<StateOp>())
+    if (state.isTrainable())
+      copied += double(bytesOf(state.getType()));
+  return seconds > 1.005 * planned("unplanned_step_ms") &&
+         seconds > machine->linkSeconds(copied, LinkDirection::ToHost);
+}

@@ -1,0 +1,88 @@
+//===- Compilation.h - One compilation of a model --------------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Reads the model, runs the levels, writes the result. Everything that a
+// compilation may choose is fixed in its options; Compile.cpp makes several to
+// choose among them.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_LIB_COMPILER_COMPILATION_H
+#define KILN_LIB_COMPILER_COMPILATION_H
+
+#include "PlanRemarks.h"
+
+#include "kiln/Compiler/Compile.h"
+#include "kiln/Compiler/Pipelines.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/IR/OwningOpRef.h"
+#include "mlir/Pass/PassManager.h"
+#include "llvm/Support/JSON.h"
+
+namespace kiln {
+
+/// One compilation: reads the model, runs the levels, writes the result.
+class Compilation {
+public:
+  explicit Compilation(const CompileOptions &options)
+      : options(options), context(makeRegistry()),
+        handler(&context, [this](mlir::Diagnostic &diagnostic) {
+          collectDiagnostic(diagnostic);
+          return mlir::success();
+        }) {
+    context.printOpOnDiagnostic(false);
+  }
+  /// Reads the model and goes on to the planned level, or to the level that the
+  /// stage asks for if that comes first.
+  Status plan();
+  /// Goes on from there and writes the result. The remarks say why this is the
+  /// trial that was chosen.
+  Status finish(llvm::ArrayRef<PlanTrial> trials, const PlanTrial &chosen);
+  /// Seconds of a step, as planMemory predicts them.
+  double predictedSeconds() { return planned("predicted_step_ms"); }
+  /// Whether states on the host might make the step faster: not if it is about
+  /// as fast as without a budget, nor if their copies alone take longer.
+  bool mayGainFromStates();
+  /// After a budget was refused: the smallest that would not be.
+  int64_t smallestBudget() const { return leastBudget; }
+
+private:
+  static mlir::DialectRegistry makeRegistry();
+  void collectDiagnostic(mlir::Diagnostic &diagnostic);
+  Status checkOptions();
+  Status readModel();
+  Status readModelFile();
+  Status readMachine();
+  OffloadSet offloadByHand() const;
+  Status runPasses(llvm::function_ref<void(mlir::OpPassManager &)> build);
+  Status runToPlanned();
+  Status chooseMemory();
+  double planned(llvm::StringRef milliseconds);
+  Status checkPrediction();
+  Status generateCode();
+  Status writeReport(const llvm::json::Object &plan);
+  Status write(llvm::StringRef what);
+  Status writeModule(mlir::ModuleOp module);
+
+  const CompileOptions &options;
+  std::string remarks; ///< of the context's engine
+  mlir::MLIRContext context;
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+  std::string diagnostics;
+  mlir::ScopedDiagnosticHandler handler;
+  std::optional<Machine> machine; ///< the figures that plans are priced with
+  std::string precision;          ///< of the states: fp32 or fp64
+  int64_t leastBudget = 0;
+  double dropout = 0; ///< the largest probability in the model
+};
+
+} // namespace kiln
+
+#endif // KILN_LIB_COMPILER_COMPILATION_H

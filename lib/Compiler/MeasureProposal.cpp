@@ -1,0 +1,178 @@
+//===- MeasureProposal.cpp - What a proposal comes to ----------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A proposal is applied to a copy of the module, which the passes of the
+// pipelines then dispatch and schedule.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Planning.h"
+
+#include "StepCost.h"
+
+#include "kiln/Dialect/Kiln/Transforms/Passes.h"
+
+#include "mlir/Pass/PassManager.h"
+#include "llvm/Support/MathExtras.h"
+
+#include <numeric>
+
+using namespace mlir;
+using namespace kiln;
+
+/// How often the offload planner is asked for less because offsets left gaps.
+static constexpr int kOffloadRounds = 3;
+/// Offloading that is estimated to take this much longer than a plan at hand is
+/// not followed further.
+static constexpr double kHopeless = 1.03;
+
+/// Follows a scheduled program: what is alive when, and where heavy ops run.
+static LiveCurve followProgram(rt::ProgramOp program) {
+  SmallVector<Operation *> commands = rt::commandsOf(program);
+  LiveCurve curve;
+  curve.live = rt::liveBytes(program);
+  auto module = program->getParentOfType<ModuleOp>();
+  SymbolTable symbols(module);
+  for (auto [i, op] : llvm::enumerate(commands)) {
+    bool heavy = isa<rt::GemmOp>(op);
+    if (auto launch = dyn_cast<rt::LaunchOp>(op))
+      heavy = symbols.lookup<rt::KernelOp>(launch.getKernel()).getFamily() ==
+              Family::Attention;
+    if (heavy)
+      curve.heavy.push_back(static_cast<int64_t>(i));
+  }
+  if (!curve.live.empty()) {
+    curve.peak = rt::nameOf(
+        commands[llvm::max_element(curve.live) - curve.live.begin()]);
+  }
+  return curve;
+}
+
+void kiln::markLeads(ModuleOp module, const Proposal &proposal) {
+  if (!proposal.lead)
+    return;
+  module.walk([&](ReadOp read) {
+    if (isOnHost(read.getResult()))
+      read->setAttr(kPrefetchAttr,
+                    DenseI64ArrayAttr::get(read.getContext(), *proposal.lead));
+  });
+}
+
+/// Dispatches and schedules a copy of the module with the proposal applied.
+/// What does not fit gets values offloaded, if that is allowed.
+Status MemoryPlanner::measure(Proposal &proposal, bool keepsAll,
+                              LiveCurve *liveCurve) {
+  OwningOpRef<ModuleOp> copy = cast<ModuleOp>(module->clone());
+  ProgramOp train = trainProgram(*copy);
+  bool offloads = mayOffload && !keepsAll;
+  if (offloads)
+    numberForwardOps(train);
+  applyRecompute(StageChain(train, proposal.cut), proposal.schedule);
+  markLeads(*copy, proposal);
+  train.walk([](RecomputeOp repeated) { dropNumbers(repeated); });
+  // Copies are placed later, all at once, as in the dispatch pipeline.
+  PassManager passes(module.getContext());
+  passes.enableVerifier(false);
+  FormDispatchesOptions dispatch;
+  dispatch.fuse = request.fuse;
+  passes.addPass(createFormDispatches(dispatch));
+  if (failed(passes.run(*copy)))
+    return Status::error("internal error: a plan could not be dispatched");
+  return offloads ? chooseOffload(*copy, proposal)
+                  : schedule(*copy, proposal, liveCurve);
+}
+
+Status MemoryPlanner::schedule(ModuleOp dispatched, Proposal &proposal,
+                               LiveCurve *liveCurve) {
+  PassManager passes(module.getContext());
+  passes.enableVerifier(false);
+  passes.addPass(createPlaceCopies());
+  PlanOptions options;
+  options.maxThreads = request.maxThreads;
+  buildSchedulePipeline(passes, options);
+  if (failed(passes.run(dispatched)))
+    return Status::error("internal error: a plan could not be scheduled");
+  rt::ArenaOp arena = *dispatched.getOps<rt::ArenaOp>().begin();
+  proposal.height = arena.getHeight();
+  proposal.hostHeight = arena.getHostHeight();
+  for (rt::ProgramOp program : dispatched.getOps<rt::ProgramOp>())
+    if (program.getKind() == ProgramKind::Train) {
+      proposal.seconds = programSeconds(program, machine);
+      LiveCurve curve = followProgram(program);
+      proposal.peak = curve.peak;
+      if (liveCurve)
+        *liveCurve = std::move(curve);
+    }
+  return Status();
+}
+
+/// Sends to the host what does not fit. Offsets may leave gaps in the arena;
+/// then a little more has to go.
+Status MemoryPlanner::chooseOffload(ModuleOp dispatched, Proposal &proposal) {
+  OwningOpRef<ModuleOp> trial = cast<ModuleOp>(dispatched->clone());
+  PassManager passes(module.getContext());
+  passes.enableVerifier(false);
+  passes.addPass(createPlaceCopies());
+  bool placed = succeeded(passes.run(*trial));
+  auto model = OffloadModel::build(*trial, request.maxThreads, machine);
+  if (!placed || failed(model))
+    return Status::error("internal error: a plan could not be laid out");
+  int64_t hostStates = 0;
+  for (StateOp state : module.getOps<StateOp>())
+    if (state.getHost())
+      hostStates += llvm::alignTo(bytesOf(state.getType()), 64);
+  OffloadProblem &problem = model->problem;
+  problem.hostCapacity = request.hostBudget - hostStates;
+  int64_t gaps = 0;
+  for (int round = 0; round < kOffloadRounds; ++round) {
+    problem.capacity = target - model->stateBytes - gaps;
+    OffloadSolution solution = planOffload(problem);
+    // Estimates are good to a few per cent.
+    if (solution.fits() && solution.seconds > kHopeless * fastest) {
+      proposal.height = std::numeric_limits<int64_t>::max();
+      break;
+    }
+    proposal.offload = model->choicesOf(solution);
+    OwningOpRef<ModuleOp> marked = cast<ModuleOp>(dispatched->clone());
+    markNumbered(*marked, proposal.offload);
+    if (Status status = schedule(*marked, proposal); !status.ok())
+      return status;
+    if (!solution.fits() || proposal.height <= target)
+      break;
+    gaps += proposal.height - target;
+  }
+  if (fits(proposal))
+    fastest = std::min(fastest, proposal.seconds);
+  return Status();
+}
+
+void kiln::calibrate(StageMenus &menus, const LiveCurve &curve) {
+  int32_t stages = menus.chain.size();
+  auto total = static_cast<int64_t>(curve.heavy.size());
+  if (total != std::accumulate(menus.forwardHeavy.begin(),
+                               menus.forwardHeavy.end(), int64_t(0)) +
+                   std::accumulate(menus.backwardHeavy.begin(),
+                                   menus.backwardHeavy.end(), int64_t(0)))
+    return;
+  std::vector<int64_t> forward(stages, -1), backward(stages, -1);
+  int64_t marker = 0;
+  auto follow = [&](int64_t heavy) -> int64_t {
+    if (heavy == 0)
+      return -1;
+    int64_t begin = marker == 0 ? 0 : curve.heavy[marker];
+    marker += heavy;
+    int64_t end = marker == total ? static_cast<int64_t>(curve.live.size())
+                                  : curve.heavy[marker];
+    return *std::max_element(curve.live.begin() + begin,
+                             curve.live.begin() + end);
+  };
+  for (int32_t k = 0; k < stages; ++k)
+    forward[k] = follow(menus.forwardHeavy[k]);
+  for (int32_t k = stages - 1; k >= 0; --k)
+    backward[k] = follow(menus.backwardHeavy[k]);
+  menus.calibrate(forward, backward);
+}

@@ -1,0 +1,126 @@
+//===- PlanOutcome.cpp - The plan that won, or a refusal -------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Planning.h"
+
+#include "PlanChoices.h"
+#include "PlanRemarks.h"
+
+#include "kiln/Compiler/ByteSize.h"
+
+using namespace mlir;
+using namespace kiln;
+
+/// Offloads whatever the lowest rungs keep.
+Status MemoryPlanner::measureLeast() {
+  target = 0;
+  mayOffload = true;
+  for (Ladder &ladder : ladders)
+    if (Proposal &proposal = ladder.rungs[0]; !proposal.schedule.empty())
+      if (Status status = measure(proposal); !status.ok())
+        return status;
+  return Status();
+}
+
+Status MemoryPlanner::refuse() {
+  // As little as can be with everything on the host that may go there.
+  if (request.offloadActivations)
+    if (Status status = measureLeast(); !status.ok())
+      return status;
+  int64_t least = std::numeric_limits<int64_t>::max();
+  std::string peak;
+  forEachProposal([&](const Proposal &proposal) {
+    if (proposal.height >= least)
+      return;
+    least = proposal.height;
+    peak = proposal.peak;
+  });
+  std::string policy, hint = "raise the budget, ";
+  if (!request.policy.empty()) {
+    policy = " with --recompute=" + request.policy;
+    hint += "leave --recompute to the planner, ";
+  }
+  hint += "lower --batch or --seq";
+  if (!request.countIsFree)
+    hint += ", or split the batch with --microbatches=auto";
+  leastBytes = least;
+  // What others of the allowed means would reach.
+  if (!request.offloadActivations && request.policy.empty()) {
+    if (Status status = measureLeast(); !status.ok())
+      return status;
+    int64_t offloaded = least;
+    for (const Ladder &ladder : ladders)
+      offloaded = std::min(offloaded, ladder.rungs.at(0).height);
+    if (offloaded < least)
+      hint += ", or allow --offload=activations, which reaches " +
+              formatBytes(offloaded) + " (" + std::to_string(offloaded) +
+              " bytes)";
+  }
+  return Status(ExitCode::OverBudget,
+                "the plan does not fit: --memory-budget is " +
+                    formatBytes(request.budget) + " (" +
+                    std::to_string(request.budget) +
+                    " bytes) and the smallest feasible budget" + policy +
+                    " is " + formatBytes(least) + " (" + std::to_string(least) +
+                    " bytes), set by '" + peak + "'; " + hint);
+}
+
+void MemoryPlanner::apply(const Proposal &proposal) {
+  Builder b(module.getContext());
+  StageChain stages(trainProgram(module), proposal.cut);
+  PlanChoices choices(trainProgram(module), stages, proposal.schedule,
+                      proposal.offload, machine);
+  // Marked before ops of the forward pass get repetitions behind it.
+  markForwardOps(trainProgram(module), proposal.offload);
+  applyRecompute(stages, proposal.schedule);
+  markLeads(module, proposal);
+  trainProgram(module).walk([](RecomputeOp repeated) {
+    repeated.walk([](Operation *op) { op->removeAttr(kOffloadAttr); });
+  });
+  choices.priceRepeats(trainProgram(module), machine);
+  auto number = [&](StringRef name, int64_t value) {
+    return b.getNamedAttr(name, b.getI64IntegerAttr(value));
+  };
+  auto real = [&](StringRef name, double value) {
+    return b.getNamedAttr(name, b.getF64FloatAttr(value));
+  };
+  double bound = proposal.bound;
+  if (request.offloadActivations && !fits(plain))
+    for (const Ladder &ladder : ladders)
+      bound = std::min(&ladder == &ladders.front()
+                           ? std::numeric_limits<double>::infinity()
+                           : bound,
+                       boundOf(ladder));
+  SmallVector<NamedAttribute> plan = {
+      number("predicted_peak_bytes", proposal.height),
+      number("predicted_host_bytes", proposal.hostHeight),
+      real("predicted_step_ms", 1e3 * proposal.seconds),
+      real("lower_bound_ms", 1e3 * std::min(bound, proposal.seconds)),
+      real("unplanned_step_ms", 1e3 * plain.seconds),
+      number("unplanned_peak_bytes", plain.height),
+      b.getNamedAttr("choices", choices.attribute(module.getContext()))};
+  if (request.budget != kNoBudget)
+    plan.push_back(number("budget", request.budget));
+  if (request.hostBudget != kNoBudget)
+    plan.push_back(number("host_budget", request.hostBudget));
+  module->setAttr("kiln.plan", b.getDictionaryAttr(plan));
+
+  PlanFacts facts;
+  facts.height = proposal.height;
+  facts.hostHeight = proposal.hostHeight;
+  facts.seconds = proposal.seconds;
+  facts.bound = std::min(bound, proposal.seconds);
+  facts.unplannedHeight = plain.height;
+  facts.unplannedSeconds = plain.seconds;
+  forEachProposal([&](const Proposal &other) {
+    auto &fastest = other.offload.empty() ? facts.repeatingSeconds
+                                          : facts.offloadingSeconds;
+    if (fits(other) && (!fastest || other.seconds < *fastest))
+      fastest = other.seconds;
+  });
+  remarkPlan(trainProgram(module), choices.stages(), facts, request, machine);
+}
