@@ -14,6 +14,7 @@
 #ifndef KILN_LIB_COMPILER_COMPILATION_H
 #define KILN_LIB_COMPILER_COMPILATION_H
 
+#include "MemoryPlanner.h"
 #include "PlanRemarks.h"
 
 #include "kiln/Compiler/Compile.h"
@@ -50,8 +51,11 @@ public:
   /// Whether states on the host might make the step faster: not if it is about
   /// as fast as without a budget, nor if their copies alone take longer.
   bool mayGainFromStates();
-  /// After a budget was refused: the smallest that would not be.
-  int64_t smallestBudget() const { return leastBudget; }
+  /// What planMemory started from.
+  const MemoryBasis &basis() const { return memoryBasis; }
+  /// Compares the plan with the basis of a compilation whose states are on the
+  /// device.
+  void compareWith(const MemoryBasis &plain);
 
 private:
   static mlir::DialectRegistry makeRegistry();
@@ -79,7 +83,7 @@ private:
   mlir::ScopedDiagnosticHandler handler;
   std::optional<Machine> machine; ///< the figures that plans are priced with
   std::string precision;          ///< of the states: fp32 or fp64
-  int64_t leastBudget = 0;
+  MemoryBasis memoryBasis;
   double dropout = 0; ///< the largest probability in the model
 };
 

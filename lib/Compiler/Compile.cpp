@@ -81,6 +81,7 @@ private:
   std::unique_ptr<Compilation> best;
   std::vector<PlanTrial> tried;
   PlanTrial chosen;
+  std::optional<MemoryBasis> plain; ///< of the first trial
   Status refusal;
   int64_t least = std::numeric_limits<int64_t>::max();
 };
@@ -126,10 +127,13 @@ Status FastestCompilation::tryPlan(PlanTrial trial, bool compares) {
     options.memoryBudget = kNoBudget;
   auto compilation = std::make_unique<Compilation>(options);
   Status status = compilation->plan();
+  // Most on the device, and exact.
+  if (!plain)
+    plain = compilation->basis();
   if (!status.ok()) {
     if (status.code() != ExitCode::OverBudget)
       return status;
-    trial.leastBudget = compilation->smallestBudget();
+    trial.leastBudget = compilation->basis().leastBudget;
     if (*trial.leastBudget < least) {
       least = *trial.leastBudget;
       refusal = status;
@@ -177,7 +181,11 @@ Status FastestCompilation::run() {
     mayGain = !best || request.stage < EmitStage::Planned || !compares ||
               best->mayGainFromStates();
   }
-  return best ? best->finish(tried, chosen) : refusal;
+  if (!best)
+    return refusal;
+  if (compares && request.stage >= EmitStage::Planned)
+    best->compareWith(*plain);
+  return best->finish(tried, chosen);
 }
 
 ExitCode kiln::compile(const CompileOptions &request) {

@@ -321,9 +321,9 @@ Status MemoryPlanner::run() {
 }
 
 Status kiln::planMemory(ModuleOp module, const Machine &machine,
-                        const MemoryRequest &request, int64_t &least) {
+                        const MemoryRequest &request, MemoryBasis &basis) {
   MemoryPlanner planner(module, machine, request);
   Status status = planner.run();
-  least = planner.least();
+  basis = planner.basis();
   return status;
 }

@@ -50,7 +50,7 @@ PlanChoices::PlanChoices(ProgramOp train, const StageChain &stages,
     addStage(stages.stages()[k], schedule[k]);
   for (StageChoice &choice : choices) {
     choice.forwardRuns = llvm::count_if(schedule, [&](const StageRun &run) {
-      return run.stage == choice.stage && run.kind != StageRun::Kind::Backward;
+      return run.stage == choice.stage && run.kind != ChainOpKind::Backward;
     });
     for (Operation *op : stages.stages()[choice.stage].ops)
       choice.wholeSeconds += double(microbatches) * opSeconds(op, machine);

@@ -75,8 +75,9 @@ public:
                 const MemoryRequest &request)
       : module(module), machine(machine), request(request) {}
   Status run();
-  /// After a refusal: the smallest feasible budget.
-  int64_t least() const { return leastBytes; }
+  MemoryBasis basis() const {
+    return {plain.seconds, plain.height, leastBytes};
+  }
 
 private:
   ProgramOp trainProgram(mlir::ModuleOp of);

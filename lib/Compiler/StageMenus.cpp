@@ -389,27 +389,9 @@ RecomputeSchedule StageMenus::scheduleOf(llvm::ArrayRef<ChainOp> ops) const {
   for (const ChainOp &op : ops) {
     if (op.stage + 1 == chain.size())
       continue; // the loss
-    StageRun run;
-    run.stage = op.stage;
-    switch (op.kind) {
-    case ChainOpKind::ForwardCheckpoint:
-      run.kind = StageRun::Kind::ForwardCheckpoint;
-      break;
-    case ChainOpKind::ForwardDrop:
-      run.kind = StageRun::Kind::ForwardDrop;
-      break;
-    case ChainOpKind::ForwardSave:
-      run.kind = StageRun::Kind::ForwardSave;
+    StageRun run{op.kind, op.stage};
+    if (run.saves())
       run.saved = saved[op.stage][op.option];
-      break;
-    case ChainOpKind::ForwardSaveDrop:
-      run.kind = StageRun::Kind::ForwardSaveDrop;
-      run.saved = saved[op.stage][op.option];
-      break;
-    case ChainOpKind::Backward:
-      run.kind = StageRun::Kind::Backward;
-      break;
-    }
     schedule.push_back(run);
   }
   return schedule;

@@ -34,7 +34,7 @@ using namespace kiln;
 // Named schedules
 //===----------------------------------------------------------------------===//
 
-using Kind = StageRun::Kind;
+using Kind = ChainOpKind;
 
 /// Keeps the inputs of segments; a segment runs forward again, keeping
 /// everything, when the backward pass reaches it. `starts` begins with 0.
@@ -118,7 +118,6 @@ private:
   void keepForward();
   void findStarts();
   void advance(int64_t stage, Operation *before);
-  void flush(Operation *before, Value wanted);
   void repeat(Operation *before, ArrayRef<Value> wanted,
               llvm::function_ref<bool(Value)> keep);
   void readVersions(Operation *op);

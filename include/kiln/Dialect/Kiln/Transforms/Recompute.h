@@ -20,31 +20,28 @@
 #define KILN_DIALECT_KILN_TRANSFORMS_RECOMPUTE_H
 
 #include "kiln/Dialect/Kiln/Transforms/StageChain.h"
+#include "kiln/Planner/Chain.h"
 
 namespace kiln {
 
+/// One run of a stage, by the operations of Chain.h.
 struct StageRun {
-  enum class Kind {
-    ForwardSave,       ///< F_all: keeps the input and `saved`
-    ForwardSaveDrop,   ///< keeps `saved` alone
-    ForwardCheckpoint, ///< F_ck: keeps the input
-    ForwardDrop,       ///< F_0: keeps nothing but its output
-    Backward,          ///< B
-  };
-  Kind kind;
+  ChainOpKind kind;
   int64_t stage = 0;
-  /// Of a run that saves: bit i set if residual i of the stage is kept. The others
-  /// are repeated in front of the backward op that reads them first.
+  /// Of a run that saves: bit i set if residual i of the stage is kept. The
+  /// others are repeated in front of the backward op that reads them first.
   uint64_t saved = ~uint64_t(0);
 
   bool operator==(const StageRun &other) const {
     return kind == other.kind && stage == other.stage && saved == other.saved;
   }
   bool saves() const {
-    return kind == Kind::ForwardSave || kind == Kind::ForwardSaveDrop;
+    return kind == ChainOpKind::ForwardSave ||
+           kind == ChainOpKind::ForwardSaveDrop;
   }
   bool dropsInput() const {
-    return kind == Kind::ForwardDrop || kind == Kind::ForwardSaveDrop;
+    return kind == ChainOpKind::ForwardDrop ||
+           kind == ChainOpKind::ForwardSaveDrop;
   }
 };
 
