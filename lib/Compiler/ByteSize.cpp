@@ -7,8 +7,6 @@
 
 #include "kiln/Compiler/ByteSize.h"
 
-#include "llvm/Support/FormatVariadic.h"
-
 #include <cmath>
 
 using namespace kiln;
@@ -49,11 +47,4 @@ Result<int64_t> kiln::parseByteSize(llvm::StringRef text,
       return static_cast<int64_t>(total);
     }
   return fail(form);
-}
-
-std::string kiln::formatBytes(int64_t bytes) {
-  for (auto [name, size] : units)
-    if (name.ends_with("iB") && bytes >= size)
-      return llvm::formatv("{0:f2} {1}", double(bytes) / double(size), name);
-  return std::to_string(bytes) + " B";
 }

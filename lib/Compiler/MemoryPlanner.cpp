@@ -16,7 +16,7 @@
 
 #include "Planning.h"
 
-#include "kiln/Compiler/ByteSize.h"
+#include "kiln/Report/PlanReport.h"
 
 using namespace mlir;
 using namespace kiln;
@@ -71,7 +71,7 @@ Status MemoryPlanner::propose(const Ladder &ladder, int64_t chainBytes,
   auto plan = ladder.plans->plan(chainBytes);
   if (!plan)
     return Status::error("internal error: the chain has no schedule within " +
-                         formatBytes(chainBytes));
+                         report::bytesText(chainBytes));
   proposal.cut = ladder.cut;
   proposal.schedule = ladder.menus.scheduleOf(plan->ops);
   proposal.bound =

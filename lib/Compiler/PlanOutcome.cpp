@@ -10,7 +10,7 @@
 #include "PlanChoices.h"
 #include "PlanRemarks.h"
 
-#include "kiln/Compiler/ByteSize.h"
+#include "kiln/Report/PlanReport.h"
 
 using namespace mlir;
 using namespace kiln;
@@ -57,15 +57,15 @@ Status MemoryPlanner::refuse() {
       offloaded = std::min(offloaded, ladder.rungs.at(0).height);
     if (offloaded < least)
       hint += ", or allow --offload=activations, which reaches " +
-              formatBytes(offloaded) + " (" + std::to_string(offloaded) +
+              report::bytesText(offloaded) + " (" + std::to_string(offloaded) +
               " bytes)";
   }
   return Status(ExitCode::OverBudget,
                 "the plan does not fit: --memory-budget is " +
-                    formatBytes(request.budget) + " (" +
+                    report::bytesText(request.budget) + " (" +
                     std::to_string(request.budget) +
                     " bytes) and the smallest feasible budget" + policy +
-                    " is " + formatBytes(least) + " (" + std::to_string(least) +
+                    " is " + report::bytesText(least) + " (" + std::to_string(least) +
                     " bytes), set by '" + peak + "'; " + hint);
 }
 

@@ -15,6 +15,8 @@
 #define KILN_LIB_REPORT_PLANFIGURES_H
 
 #include "llvm/ADT/StringRef.h"
+#include "kiln/Report/PlanReport.h"
+
 #include "llvm/Support/JSON.h"
 
 #include <array>
@@ -130,8 +132,6 @@ private:
   const llvm::json::Array *commandNames = nullptr;
 };
 
-/// "2.30 GiB", "12.0 KiB", "17 B".
-std::string bytesText(int64_t bytes);
 /// "2,469,394,688".
 std::string withCommas(int64_t number);
 /// "14.2 s", "3.41 ms".

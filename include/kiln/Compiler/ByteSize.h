@@ -20,9 +20,6 @@ namespace kiln {
 /// was given; a failure has exit code Usage.
 Result<int64_t> parseByteSize(llvm::StringRef text, llvm::StringRef flag);
 
-/// "1.95 GiB", "302.75 MiB", "17 B".
-std::string formatBytes(int64_t bytes);
-
 } // namespace kiln
 
 #endif // KILN_COMPILER_BYTESIZE_H

@@ -25,6 +25,11 @@ struct ReportTitle {
   std::string model, version, commandLine;
 };
 
+namespace report {
+/// "2.30 GiB", "12.00 KiB", "17 B".
+std::string bytesText(int64_t bytes);
+} // namespace report
+
 /// Classes, the peak and what it consists of, time, bound and choices.
 std::string planSummary(const llvm::json::Object &plan);
 
