@@ -175,7 +175,8 @@ LogicalResult ScheduledProgramBuilder::bindImmediates(
   size_t expected = attention ? 2 : 0;
   if (kernel.getFamily() == Family::Scatter)
     expected = 1;
-  if (kernel.getFamily() == Family::Row) {
+  if (kernel.getFamily() == Family::Row ||
+      kernel.getFamily() == Family::Sketch) {
     auto keys = countKeys(kernel);
     if (failed(keys))
       return failure();

@@ -34,7 +34,7 @@
 // START: waits for a copy that has not begun
 // SOURCE: is command 0 and reads slot 'a' at byte 0, which nothing has written
 // ENDED: is command 2 and touches slot 'a', which lives from 0 to 1
-// HOST: has bytes [0, +8), expected multiples of 4 inside the arena of 4
+// HOST: has bytes [0, +8), expected an offset that 4 divides inside the arena of 4
 // HOMELESS: moves the state @w to another offset
 
 //--- right.mlir
