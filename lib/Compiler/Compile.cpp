@@ -153,6 +153,10 @@ Status FastestCompilation::tryPlan(PlanTrial trial, bool compares) {
 }
 
 Status FastestCompilation::run() {
+  if (request.hostBudget && !request.memoryBudget)
+    return Status(ExitCode::Usage,
+                  "--host-memory-budget needs --memory-budget=SIZE: without "
+                  "one nothing is planned");
   if (request.autoMicrobatches &&
       (!request.batch || !isModelDirectory(request.model)))
     return Status(ExitCode::Usage,

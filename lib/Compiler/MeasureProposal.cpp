@@ -121,29 +121,35 @@ Status MemoryPlanner::chooseOffload(ModuleOp dispatched, Proposal &proposal) {
   auto model = OffloadModel::build(*trial, request.maxThreads, machine);
   if (!placed || failed(model))
     return Status::error("internal error: a plan could not be laid out");
-  int64_t hostStates = 0;
-  for (StateOp state : module.getOps<StateOp>())
-    if (state.getHost())
-      hostStates += llvm::alignTo(bytesOf(state.getType()), 64);
   OffloadProblem &problem = model->problem;
-  problem.hostCapacity = request.hostBudget - hostStates;
-  int64_t gaps = 0;
+  problem.hostCapacity = request.hostBudget - model->hostBytes;
+  problem.capacity = target - model->stateBytes;
+  auto tryIt = [&](const OffloadSolution &solution) -> Status {
+    proposal.offload = model->choicesOf(solution);
+    OwningOpRef<ModuleOp> marked = cast<ModuleOp>(dispatched->clone());
+    markNumbered(*marked, proposal.offload);
+    return schedule(*marked, proposal);
+  };
   for (int round = 0; round < kOffloadRounds; ++round) {
-    problem.capacity = target - model->stateBytes - gaps;
     OffloadSolution solution = planOffload(problem);
     // Estimates are good to a few per cent.
     if (solution.fits() && solution.seconds > kHopeless * fastest) {
       proposal.height = std::numeric_limits<int64_t>::max();
-      break;
+      return Status();
     }
-    proposal.offload = model->choicesOf(solution);
-    OwningOpRef<ModuleOp> marked = cast<ModuleOp>(dispatched->clone());
-    markNumbered(*marked, proposal.offload);
-    if (Status status = schedule(*marked, proposal); !status.ok())
+    if (Status status = tryIt(solution); !status.ok())
       return status;
-    if (!solution.fits() || proposal.height <= target)
+    if (fits(proposal) || !solution.fits())
       break;
-    gaps += proposal.height - target;
+    problem.capacity -= std::max<int64_t>(0, proposal.height - target);
+    problem.hostCapacity -=
+        std::max<int64_t>(0, proposal.hostHeight - request.hostBudget);
+  }
+  // What is least of all may still fit.
+  if (!fits(proposal)) {
+    problem.capacity = -model->stateBytes;
+    if (Status status = tryIt(planOffload(problem)); !status.ok())
+      return status;
   }
   if (fits(proposal))
     fastest = std::min(fastest, proposal.seconds);

@@ -21,8 +21,6 @@ using namespace kiln;
 
 /// On ops of the forward pass while plans are tried.
 static constexpr llvm::StringLiteral kNumberAttr = "kiln.number";
-/// Values this many times smaller than the largest stay.
-static constexpr int64_t kSmallShare = 64;
 
 Block &kiln::phaseBlock(ProgramOp program) {
   Block *block = &program.getBlock();
@@ -141,20 +139,23 @@ FailureOr<OffloadModel> OffloadModel::build(ModuleOp dispatched,
 
   OffloadModel model;
   auto commands = static_cast<int64_t>(plan.commands.size());
-  std::vector<int64_t> change(commands + 1, 0);
+  std::vector<int64_t> change(commands + 1, 0), hostChange(commands + 1, 0);
   for (const Buffer &buffer : plan.buffers) {
     auto bytes = static_cast<int64_t>(llvm::alignTo(buffer.bytes, 64));
-    if (buffer.host)
-      continue;
     if (buffer.state) {
-      model.stateBytes += bytes;
+      (buffer.host ? model.hostBytes : model.stateBytes) += bytes;
       continue;
     }
+    std::vector<int64_t> &side = buffer.host ? hostChange : change;
     int64_t first = std::max<int64_t>(buffer.first, 0);
-    change[std::min(first, commands)] += bytes;
+    side[std::min(first, commands)] += bytes;
     if (buffer.last >= 0)
-      change[buffer.last + 1] -= bytes;
+      side[buffer.last + 1] -= bytes;
   }
+  int64_t onHost = 0, mostOnHost = 0;
+  for (int64_t delta : hostChange)
+    mostOnHost = std::max(mostOnHost, onHost += delta);
+  model.hostBytes += mostOnHost;
 
   // Commands of the block by position. What stands between two of them, fills
   // and copies, counts with the next.
@@ -170,11 +171,8 @@ FailureOr<OffloadModel> OffloadModel::build(ModuleOp dispatched,
     bool counts = plan.commands[c].kind == Command::Kind::Launch ||
                   plan.commands[c].kind == Command::Kind::Gemm;
     int64_t position = counts ? order.of(op) : -1;
-    if (position < 0) {
-      if (counts)
-        model.elsewhere = std::max(model.elsewhere, live);
+    if (position < 0)
       continue;
-    }
     problem.seconds[position] = dispatchSeconds(op, machine);
     problem.live[position] = between;
     between = 0;

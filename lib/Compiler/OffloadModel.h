@@ -56,9 +56,9 @@ public:
   OffloadProblem problem;
   /// Bytes of the states on the device.
   int64_t stateBytes = 0;
-  /// The most bytes alive at a command of the program that is not in `problem`:
-  /// behind a loop.
-  int64_t elsewhere = 0;
+  /// The most bytes on the host at once before anything is offloaded: states,
+  /// gradients.
+  int64_t hostBytes = 0;
 
   std::vector<OffloadChoice> choicesOf(const OffloadSolution &solution) const;
 

@@ -31,14 +31,26 @@ Status MemoryPlanner::refuse() {
   if (request.offloadActivations)
     if (Status status = measureLeast(); !status.ok())
       return status;
-  int64_t least = std::numeric_limits<int64_t>::max();
+  int64_t least = std::numeric_limits<int64_t>::max(), leastHost = least;
   std::string peak;
   forEachProposal([&](const Proposal &proposal) {
-    if (proposal.height >= least)
+    if (proposal.schedule.empty())
+      return;
+    leastHost = std::min(leastHost, proposal.hostHeight);
+    if (proposal.height >= least || proposal.hostHeight > request.hostBudget)
       return;
     least = proposal.height;
     peak = proposal.peak;
   });
+  auto bytes = [](int64_t count) {
+    return report::bytesText(count) + " (" + std::to_string(count) + " bytes)";
+  };
+  if (peak.empty())
+    return Status(ExitCode::OverBudget,
+                  "the plan does not fit: --host-memory-budget is " +
+                      bytes(request.hostBudget) + " and " + bytes(leastHost) +
+                      " are needed on the host; raise it, or name less in "
+                      "--offload");
   std::string policy, hint = "raise the budget, ";
   if (!request.policy.empty()) {
     policy = " with --recompute=" + request.policy;
@@ -49,24 +61,23 @@ Status MemoryPlanner::refuse() {
     hint += ", or split the batch with --microbatches=auto";
   leastBytes = least;
   // What others of the allowed means would reach.
-  if (!request.offloadActivations && request.policy.empty()) {
+  bool statesStay = llvm::none_of(
+      module.getOps<StateOp>(), [](StateOp state) { return state.getHost(); });
+  if (!request.offloadActivations && request.policy.empty() && statesStay) {
     if (Status status = measureLeast(); !status.ok())
       return status;
     int64_t offloaded = least;
     for (const Ladder &ladder : ladders)
       offloaded = std::min(offloaded, ladder.rungs.at(0).height);
     if (offloaded < least)
-      hint += ", or allow --offload=activations, which reaches " +
-              report::bytesText(offloaded) + " (" + std::to_string(offloaded) +
-              " bytes)";
+      hint +=
+          ", or allow --offload=activations, which reaches " + bytes(offloaded);
   }
   return Status(ExitCode::OverBudget,
                 "the plan does not fit: --memory-budget is " +
-                    report::bytesText(request.budget) + " (" +
-                    std::to_string(request.budget) +
-                    " bytes) and the smallest feasible budget" + policy +
-                    " is " + report::bytesText(least) + " (" + std::to_string(least) +
-                    " bytes), set by '" + peak + "'; " + hint);
+                    bytes(request.budget) +
+                    " and the smallest feasible budget" + policy + " is " +
+                    bytes(least) + ", set by '" + peak + "'; " + hint);
 }
 
 void MemoryPlanner::apply(const Proposal &proposal) {

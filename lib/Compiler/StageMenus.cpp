@@ -20,9 +20,6 @@ using namespace kiln;
 static constexpr size_t kMostOptions = 16;
 /// Residuals that an option can leave out; the largest ones.
 static constexpr size_t kMostChoices = 10;
-/// A residual is small if all of its stage's choices together are this many
-/// times larger.
-static constexpr int64_t kSmallShare = 64;
 
 Value kiln::tensorBehind(Value value) {
   while (auto result = dyn_cast<OpResult>(value)) {

@@ -131,8 +131,10 @@ double kiln::commandSeconds(Operation *command, const Machine &machine,
     }
     // What runs on the host of a device moves memory there; no figure of a
     // machine says how fast, but hardly slower than its link.
-    auto written = launch.getSlots().back().getDefiningOp<rt::SlotOp>();
-    if (written.getHost() && machine.kind == MachineKind::Gpu)
+    auto written = launch.getSlots().empty()
+                       ? rt::SlotOp()
+                       : launch.getSlots().back().getDefiningOp<rt::SlotOp>();
+    if (written && written.getHost() && machine.kind == MachineKind::Gpu)
       return machine.linkSeconds(double(written.getBytes()) *
                                      launch.getSlots().size(),
                                  LinkDirection::ToHost);

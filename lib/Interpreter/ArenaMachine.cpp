@@ -223,7 +223,7 @@ LogicalResult Machine::endCopy(rt::WaitOp wait) {
            << "' changed while it was under way";
   auto units = llvm::ArrayRef(arena.writers)
                    .slice(startOf(to) / kUnit, unitsUpTo(to.extent()));
-  if (!llvm::all_equal(units) || units.front() != kUnderWay)
+  if (llvm::any_of(units, [](int32_t writer) { return writer != kUnderWay; }))
     return wait.emitOpError("waits for a copy whose destination '")
            << rt::SlotOp(program.slots[to.slot]).getName()
            << "' was written while it was under way";

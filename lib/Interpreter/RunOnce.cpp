@@ -99,6 +99,8 @@ static Status initializeStates(ReferenceEngine &engine,
   const std::vector<StateInfo> &states = engine.description().states;
   for (size_t i = 0; i < states.size(); ++i) {
     const StateInfo &state = states[i];
+    if (state.role == StateRole::Mirror)
+      continue;
     Status status;
     const TensorInfo *tensor = weights ? findState(*weights, state) : nullptr;
     if (tensor)
@@ -115,6 +117,13 @@ static Status initializeStates(ReferenceEngine &engine,
     if (!status.ok())
       return status;
   }
+  // A mirror is equal to its parameter.
+  for (size_t i = 0; i < states.size(); ++i)
+    for (size_t j = 0; states[i].role == StateRole::Mirror && j < states.size();
+         ++j)
+      if (states[j].name == states[i].of)
+        std::copy_n(engine.stateData(j), states[j].bytes(),
+                    engine.stateData(i));
   return {};
 }
 

@@ -93,10 +93,11 @@ static cl::opt<std::string> hostMemoryBudget(
     cl::desc("bytes that what is offloaded may take on the host"));
 static cl::opt<std::string> offload(
     "offload", cl::cat(category), cl::value_desc("LIST"),
-    cl::desc("what lies on the host while the device does not need it: of "
-             "activations, optimizer, parameters, with commas between; none; "
-             "or auto, which leaves it to --memory-budget (default: auto if "
-             "the device has a memory of its own, none otherwise)"));
+    cl::desc(
+        "what lies on the host while the device does not need it: of "
+        "activations, optimizer, parameters, with commas between; none; "
+        "or auto, which leaves it to --memory-budget (default: auto with "
+        "a budget if the device has a memory of its own, none otherwise)"));
 static cl::opt<std::string> simulateLink(
     "simulate-link", cl::cat(category), cl::value_desc("RATE"),
     cl::desc("copy between device and host at this rate, such as 120MB/s: on a "

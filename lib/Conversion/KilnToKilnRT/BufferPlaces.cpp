@@ -243,13 +243,13 @@ void PlanBuilder::placeResults(Operation *op) {
         continue;
       // The operand is wanted later, or the result must lie elsewhere: copy
       // first.
-      if (existing == places.end())
-        setPlace(
-            result,
-            densePlace(newBuffer(describeOp(op), "activation",
-                                 bytesOf(result.getType()),
-                                 "copy of an accumulation operand used later"),
-                       result.getType()));
+      if (existing == places.end()) {
+        int32_t buffer =
+            newBuffer(describeOp(op), "activation", bytesOf(result.getType()),
+                      "copy of an accumulation operand used later");
+        plan.buffers[buffer].host = op->hasAttr("host");
+        setPlace(result, densePlace(buffer, result.getType()));
+      }
       emitCopy(from, places.lookup(result), bytesOf(result.getType()));
       continue;
     }

@@ -138,7 +138,8 @@ void TraceObserver::after(size_t index, int64_t iteration) {
   event.flops = command.flops;
   event.bytes = command.bytes;
   for (const Slot &slot : program_.slots) {
-    if (int64_t(index) < slot.first || int64_t(index) > slot.last)
+    if (int64_t(index) < slot.first || int64_t(index) > slot.last ||
+        slot.arena != ArenaKind::Device)
       continue;
     const char *name = slotClassName(slot.slotClass);
     auto entry = std::find_if(event.liveBytes.begin(), event.liveBytes.end(),

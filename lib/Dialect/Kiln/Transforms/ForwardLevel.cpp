@@ -269,8 +269,17 @@ LogicalResult ForwardVerifier::checkModel() {
 LogicalResult ForwardVerifier::run() {
   if (failed(checkSizes()) || failed(checkSignature()))
     return failure();
-  WalkResult walk =
-      program.walk([&](Operation *op) { return WalkResult(checkOp(op)); });
+  for (StateOp state : module.getOps<StateOp>())
+    if (state.getHost() || state.getRole() == Role::Mirror)
+      return state.emitOpError("is for the host; kiln-offload-states moves "
+                               "states, a model does not");
+  WalkResult walk = program.walk([&](Operation *op) -> WalkResult {
+    for (StringRef name :
+         {StringRef("host"), StringRef(kOffloadAttr), StringRef(kPrefetchAttr)})
+      if (op->hasAttr(name))
+        return op->emitOpError("has '") << name << "', which no model has";
+    return checkOp(op);
+  });
   if (walk.wasInterrupted())
     return failure();
   return success(succeeded(checkSources()) && succeeded(checkModel()));

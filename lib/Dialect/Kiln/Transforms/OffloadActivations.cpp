@@ -17,9 +17,6 @@ namespace kiln {
 using namespace mlir;
 using namespace kiln;
 
-/// What is this many times smaller than the largest residual stays.
-static constexpr int64_t kSmallShare = 64;
-
 /// The value that a view looks at.
 static Value viewedValue(Value value) {
   while (Operation *op = value.getDefiningOp()) {

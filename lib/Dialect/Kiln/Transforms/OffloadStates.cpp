@@ -103,6 +103,8 @@ Operation *StateOffloader::lastReader(StringAttr state) {
     for (Operation *user : values.pop_back_val().getUsers()) {
       if (familyOf(user) == Family::View)
         values.push_back(user->getResult(0));
+      if (isa<ReturnOp>(user))
+        continue; // reads it before the program writes anything
       Operation *outer = train.getBlock().findAncestorOpInBlock(*user);
       if (!last || last->isBeforeInBlock(outer))
         last = outer;

@@ -17,8 +17,8 @@
 namespace kiln {
 
 /// An op joins a group that merely reads the same tensor only if it is this
-/// close, in ops, and none moves further up than this: results computed far from
-/// where they are used lengthen lifetimes.
+/// close, in ops, and none moves further up than this: results computed far
+/// from where they are used lengthen lifetimes.
 constexpr int64_t kNearby = 16;
 
 } // namespace kiln

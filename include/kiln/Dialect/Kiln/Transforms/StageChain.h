@@ -15,8 +15,9 @@
 //
 // a_k, the input of stage k, is the output of stage k-1. Values that depend on
 // states and constants alone (broadcast biases, positions) are fixed: they
-// belong to no stage, and whoever repeats a reader of one may repeat it too. The loss turns the chain round; it is not
-// a stage, and nothing of it is repeated.
+// belong to no stage, and whoever repeats a reader of one may repeat it too.
+// The loss turns the chain round; it is not a stage, and nothing of it is
+// repeated.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,6 +34,10 @@ namespace kiln {
 /// Matrix products and attention. They make a stage worth a cut of its own, and
 /// no pass fuses them with anything or changes their order.
 bool isHeavyOp(mlir::Operation *op);
+
+/// A residual this many times smaller than the largest one, or than all of its
+/// stage together, is not worth a choice: it is kept on the device.
+inline constexpr int64_t kSmallShare = 64;
 
 struct ForwardStage {
   /// In program order; without reads, constants and fixed ops.
@@ -63,8 +68,8 @@ public:
   llvm::ArrayRef<ForwardStage> stages() const { return chain; }
   int64_t size() const { return static_cast<int64_t>(chain.size()); }
 
-  /// Ops of the forward pass behind the last cut, in program order: the loss and
-  /// what is computed with it.
+  /// Ops of the forward pass behind the last cut, in program order: the loss
+  /// and what is computed with it.
   llvm::ArrayRef<mlir::Operation *> lossOps() const { return loss; }
 
   /// Ops behind the `kiln.phase backward`, in program order.
@@ -81,8 +86,7 @@ public:
   bool isFixed(mlir::Operation *op) const { return fixedOps.contains(op); }
 
 private:
-  void findCuts(llvm::ArrayRef<mlir::Operation *> forward,
-                size_t lossBegin);
+  void findCuts(llvm::ArrayRef<mlir::Operation *> forward, size_t lossBegin);
   void joinLayers();
   void numberStages();
   void findResiduals();
