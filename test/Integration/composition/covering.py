@@ -1,0 +1,127 @@
+# ===- covering.py - Few programs that have every pair ------------------------=== #
+#
+# Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+# ===-----------------------------------------------------------------------=== #
+"""Covering arrays: programs of many techniques each, so that any two levels of any
+two factors (a technique used or not, one optimizer or another) are together in one
+of them. Greedy, from a fixed seed: the same programs everywhere."""
+
+import itertools
+import random
+
+import techniques
+from techniques import LEARNING_RATES, LOSSY, NAMED, PLANNED, POLICIES, Program
+
+# Levels: the techniques that a factor adds. Meanings come first, for few of them
+# need few references.
+MEANING = {
+    "update": [(name,) for name in LEARNING_RATES],
+    **{name: [(), (name,)] for name in ("micro-batches", "few-bit", "rmm", "dropout", "clipping")},
+    "precision": ["fp32", "fp64"],
+}
+PLAN = {
+    "recompute": [(), ("recompute",), ("budget",), ("budget, auto",)],
+    **{name: [(), (name,)] for name in (*techniques.ON_HOST, "unfused")},
+}
+
+
+def names(row):
+    return [name for factor, level in row.items() if factor != "precision" for name in level]
+
+
+def pairs(row):
+    return set(itertools.combinations(sorted(row.items(), key=str), 2))
+
+
+def allowed(row):
+    """A planner with a budget has no use for what is lossy where the peak has other
+    reasons, and would make an exact program: micro-batches of one sequence leave few
+    activations, and with clipping all gradients are there at once."""
+    has = set(names(row))
+    exact = has & set(LOSSY) and (
+        (has & set(PLANNED) and "micro-batches" in has) or {"budget, auto", "clipping"} <= has
+    )
+    return techniques.possible(has) and not exact
+
+
+def extend(bases, factors, wanted, chance):
+    """The row that covers most of `wanted`, of 200 random ones: one of `bases`, with
+    a level of each factor."""
+    best, gain = None, 0
+    for _ in range(200 if wanted else 0):
+        row = dict(chance.choice(bases))
+        row.update((factor, chance.choice(levels)) for factor, levels in factors.items())
+        covered = len(pairs(row) & wanted) if allowed(row) else 0
+        if covered > gain:
+            best, gain = row, covered
+    return best
+
+
+def cover(bases, factors, chance):
+    """Rows over `bases` such that every pair of theirs, and with a level of `factors`,
+    is in one."""
+    wanted = set().union(*map(pairs, bases))
+    known = {item for row in bases for item in row.items()}
+    levels = {(factor, level) for factor, all_ in factors.items() for level in all_}
+    for one, other in itertools.product(levels, known | levels):
+        row = dict([one, other])
+        if one[0] != other[0] and allowed(row):
+            wanted |= pairs(row)
+    rows = []
+    for _ in range(1000):
+        row = extend(bases, factors, wanted, chance)
+        if row:
+            rows.append(row)
+            wanted -= pairs(row)
+    assert not wanted, f"no program has {wanted}"
+    return rows
+
+
+def triples(chosen):
+    return set(itertools.combinations(sorted(chosen), 3))
+
+
+def more_triples(rows, meanings, count, chance):
+    """`count` further rows, each with as many new triples of techniques as can be had."""
+    seen = set().union(*(triples(names(row)) for row in rows))
+    for _ in range(count):
+        candidates = []
+        for _ in range(200):
+            row = dict(chance.choice(meanings))
+            row.update((factor, chance.choice(levels)) for factor, levels in PLAN.items())
+            candidates += [row] if allowed(row) else []
+        rows.append(max(candidates, key=lambda row: len(triples(names(row)) - seen)))
+        seen |= triples(names(rows[-1]))
+
+
+def covering_programs(seed, more):
+    """Programs in which every pair of techniques that is possible occurs, and every
+    technique without every other one; and `more` for the sake of triples."""
+    chance = random.Random(seed)
+    meanings = cover([{}], MEANING, chance)
+    rows = cover(meanings, PLAN, chance)
+    more_triples(rows, meanings, more, chance)
+    policies = itertools.cycle(POLICIES)
+    return [
+        Program(
+            frozenset(names(row)),
+            row["precision"],
+            next(policies) if "recompute" in names(row) else "full",
+        )
+        for row in rows
+    ]
+
+
+def every(size):
+    """A program for every choice of `size` techniques, AdamW where none is an
+    optimizer. Pairs are tried with every policy of recompute."""
+    for chosen in itertools.combinations(NAMED, size):
+        if not techniques.possible(chosen):
+            continue
+        policies = POLICIES if size < 3 and "recompute" in chosen else POLICIES[:1]
+        if not any(name in LEARNING_RATES for name in chosen):
+            chosen = (*chosen, "adamw")
+        for policy in policies:
+            yield Program(frozenset(chosen), "fp32", policy)

@@ -1,0 +1,132 @@
+# ===- techniques.py - What is composed with what -----------------------------=== #
+#
+# Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+# ===-----------------------------------------------------------------------=== #
+"""Techniques by kind, which says what a program that uses one must equal:
+
+exact       the same program without it, to the last bit
+reordering  the same program without it, within rounding
+lossy       nothing: its gradients are estimates. With exact techniques beside it
+            it is still the same lossy program
+program     nothing: another optimizer, dropout and clipping learn something else
+
+So a program without its exact techniques is its *meaning*; programs of one meaning
+have the same bits. Meanings are compared with the reference interpreter."""
+
+import dataclasses
+import itertools
+
+POLICIES = ("full", "sqrt", "blocks", "poor")
+
+
+@dataclasses.dataclass(frozen=True)
+class Technique:
+    name: str
+    kind: str
+    # Of techniques that answer the same question a program has at most one.
+    answers: frozenset
+    flags: str  # as the table's page shows them
+
+
+def technique(name, kind, flags, *answers):
+    return Technique(name, kind, frozenset(answers or [name]), flags)
+
+
+# In the order of the table.
+ALL = [
+    technique("recompute", "exact", "`--recompute=full`, `sqrt`, `blocks` and `poor` in turn", "recompute"),
+    technique("activations", "exact", "`--offload=activations`"),
+    technique("optimizer", "exact", "`--offload=optimizer`"),
+    technique("parameters", "exact", "`--offload=parameters`"),
+    technique("budget", "exact", "`--memory-budget=SIZE`: the planner chooses what to repeat", "recompute"),
+    technique(
+        "budget, auto", "exact",
+        "`--memory-budget=SIZE --offload=auto --simulate-link=200MB/s`: the planner also chooses what to copy",
+        "recompute", "activations", "optimizer", "parameters",
+    ),
+    technique("unfused", "exact", "`--fuse=off`"),
+    technique("micro-batches", "reordering", "`--microbatches=4`"),
+    technique("few-bit", "lossy", "`--lossy=fewbit:3`"),
+    technique("rmm", "lossy", "`--lossy=rmm:0.5`"),
+    technique("dropout", "program", "`--dropout=0.1`"),
+    technique("clipping", "program", "`--clip=on`, `--grad-clip=0.5` of the executable; else `--clip=off`"),
+    *(
+        technique(name, "program", f"`--optimizer={name}`", "update")
+        for name in ("adamw", "adam", "sgd", "momentum", "nesterov")
+    ),
+]
+NAMED = {each.name: each for each in ALL}
+ON_HOST = ("activations", "optimizer", "parameters")
+PLANNED = ("budget", "budget, auto")
+LOSSY = ("few-bit", "rmm")
+LEARNING_RATES = {"adamw": 0.003, "adam": 0.003, "sgd": 0.1, "momentum": 0.03, "nesterov": 0.03}
+
+
+def exclude(one, other):
+    """Whether no program can have both."""
+    return bool(NAMED[one].answers & NAMED[other].answers)
+
+
+def possible(names):
+    return not any(exclude(a, b) for a, b in itertools.combinations(names, 2))
+
+
+@dataclasses.dataclass(frozen=True)
+class Program:
+    """A choice of techniques, one of them an optimizer."""
+
+    techniques: frozenset
+    precision: str = "fp32"
+    policy: str = "full"
+
+    def __post_init__(self):
+        assert possible(self.techniques)
+        assert any(name in self.techniques for name in LEARNING_RATES), "no optimizer"
+
+    def without(self, *names, kind=None):
+        kept = {n for n in self.techniques if n not in names and NAMED[n].kind != kind}
+        policy = self.policy if "recompute" in kept else "full"
+        return dataclasses.replace(self, techniques=frozenset(kept), policy=policy)
+
+    @property
+    def meaning(self):
+        return self.without(kind="exact")
+
+    @property
+    def optimizer(self):
+        return next(name for name in LEARNING_RATES if name in self.techniques)
+
+    @property
+    def copies(self):
+        return bool(self.techniques & {*ON_HOST, "budget, auto"})
+
+    def __str__(self):
+        names = [each.name for each in ALL if each.name in self.techniques]
+        if "recompute" in names and self.policy != "full":
+            names[names.index("recompute")] += f"={self.policy}"
+        return f"{self.precision} " + " + ".join(names)
+
+    def compiler_flags(self):
+        """All but the budget, which depends on what the program takes without one."""
+        has = self.techniques.__contains__
+        flags = ["--batch=4", "--seq=40", "--max-threads=2", "--eval=off"]
+        flags += [f"--precision={self.precision}", f"--optimizer={self.optimizer}"]
+        flags += ["--clip=on" if has("clipping") else "--clip=off"]
+        flags += ["--dropout=0.1"] if has("dropout") else []
+        flags += ["--microbatches=4"] if has("micro-batches") else []
+        flags += ["--fuse=off"] if has("unfused") else []
+        flags += [f"--recompute={self.policy}"] if has("recompute") else []
+        hosted = [name for name in ON_HOST if has(name)]
+        flags += ["--offload=" + ",".join(hosted)] if hosted else []
+        flags += ["--offload=auto", "--simulate-link=200MB/s"] if has("budget, auto") else []
+        # Where the backward pass makes cheap values again, one of the two alone
+        # finds nothing to encode in a transformer.
+        lossy = [{"few-bit": "fewbit:3", "rmm": "rmm:0.5"}[name] for name in LOSSY if has(name)]
+        flags += ["--lossy=" + ",".join(lossy), "--rebuild=off"] if lossy else []
+        return flags
+
+    def run_flags(self, steps):
+        flags = ["--seed=5", f"--steps={steps}", f"--lr={LEARNING_RATES[self.optimizer]}"]
+        return flags + (["--grad-clip=0.5"] if "clipping" in self.techniques else [])
