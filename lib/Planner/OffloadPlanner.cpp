@@ -131,8 +131,8 @@ OffloadSolution kiln::placeOffload(const OffloadProblem &problem,
     in.push_back({transfer.bytes, mirror(transfer.limit),
                   mirror(transfer.limit), mirror(transfer.gone) + 1,
                   mirror(transfer.gone) + 1});
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-    return in[a].ready < in[b].ready;
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    return std::pair(in[a].ready, a) < std::pair(in[b].ready, b);
   });
   sorted.clear();
   for (size_t i : order)
