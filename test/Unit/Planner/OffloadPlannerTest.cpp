@@ -47,11 +47,13 @@ Simulated simulate(const OffloadProblem &problem,
     for (const OffloadedItem &offloaded : solution.offloaded)
       if (offloaded.begin == c)
         beginning.push_back(offloaded);
-    std::stable_sort(beginning.begin(), beginning.end(),
-                     [&](const OffloadedItem &a, const OffloadedItem &b) {
-                       return problem.items[a.item].back <
-                              problem.items[b.item].back;
-                     });
+    auto key = [&](const OffloadedItem &offloaded) {
+      return std::pair(problem.items[offloaded.item].back, offloaded.item);
+    };
+    std::sort(beginning.begin(), beginning.end(),
+              [&](const OffloadedItem &a, const OffloadedItem &b) {
+                return key(a) < key(b);
+              });
     for (const OffloadedItem &offloaded : beginning) {
       inFree = std::max(inFree, result.seconds) +
                problem.inSecondsPerByte *
