@@ -38,7 +38,6 @@ Simulated simulate(const OffloadProblem &problem,
   for (int32_t c = 0; c < count; ++c) {
     int64_t live = problem.live[c];
     for (const OffloadedItem &offloaded : solution.offloaded) {
-      const OffloadItem &item = problem.items[offloaded.item];
       if (offloaded.wait == c)
         result.seconds = std::max(result.seconds, outDone.at(offloaded.item));
     }
