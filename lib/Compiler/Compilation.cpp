@@ -266,7 +266,7 @@ Status Compilation::chooseMemory() {
     request.hostBudget = options.hostBudget;
   request.maxThreads = options.maxThreads;
   request.fuse = options.fuse;
-  return planMemory(*module, *machine, request, memoryBasis);
+  return planMemory(*module, *machine, request, leastBudget);
 }
 
 /// What the planner promised is what the schedule has.
@@ -503,15 +503,6 @@ Status Compilation::finish(llvm::ArrayRef<PlanTrial> trials,
 double Compilation::planned(StringRef milliseconds) {
   auto plan = (*module)->getAttrOfType<DictionaryAttr>("kiln.plan");
   return 1e-3 * plan.getAs<FloatAttr>(milliseconds).getValueAsDouble();
-}
-
-void Compilation::compareWith(const MemoryBasis &plain) {
-  Builder b(&context);
-  NamedAttrList plan((*module)->getAttrOfType<DictionaryAttr>("kiln.plan"));
-  plan.set("unplanned_step_ms",
-           b.getF64FloatAttr(1e3 * plain.unplannedSeconds));
-  plan.set("unplanned_peak_bytes", b.getI64IntegerAttr(plain.unplannedBytes));
-  (*module)->setAttr("kiln.plan", plan.getDictionary(&context));
 }
 
 bool Compilation::mayGainFromStates() {

@@ -51,11 +51,8 @@ public:
   /// Whether states on the host might make the step faster: not if it is about
   /// as fast as without a budget, nor if their copies alone take longer.
   bool mayGainFromStates();
-  /// What planMemory started from.
-  const MemoryBasis &basis() const { return memoryBasis; }
-  /// Compares the plan with the basis of a compilation whose states are on the
-  /// device.
-  void compareWith(const MemoryBasis &plain);
+  /// After a budget was refused: the smallest that would not be.
+  int64_t smallestBudget() const { return leastBudget; }
 
 private:
   static mlir::DialectRegistry makeRegistry();
@@ -83,7 +80,7 @@ private:
   mlir::ScopedDiagnosticHandler handler;
   std::optional<Machine> machine; ///< the figures that plans are priced with
   std::string precision;          ///< of the states: fp32 or fp64
-  MemoryBasis memoryBasis;
+  int64_t leastBudget = 0;
   double dropout = 0; ///< the largest probability in the model
 };
 

@@ -81,7 +81,6 @@ private:
   std::unique_ptr<Compilation> best;
   std::vector<PlanTrial> tried;
   PlanTrial chosen;
-  std::optional<MemoryBasis> plain; ///< of the first trial
   Status refusal;
   int64_t least = std::numeric_limits<int64_t>::max();
 };
@@ -127,13 +126,10 @@ Status FastestCompilation::tryPlan(PlanTrial trial, bool compares) {
     options.memoryBudget = kNoBudget;
   auto compilation = std::make_unique<Compilation>(options);
   Status status = compilation->plan();
-  // Most on the device, and exact.
-  if (!plain)
-    plain = compilation->basis();
   if (!status.ok()) {
     if (status.code() != ExitCode::OverBudget)
       return status;
-    trial.leastBudget = compilation->basis().leastBudget;
+    trial.leastBudget = compilation->smallestBudget();
     if (*trial.leastBudget < least) {
       least = *trial.leastBudget;
       refusal = status;
@@ -187,8 +183,6 @@ Status FastestCompilation::run() {
   }
   if (!best)
     return refusal;
-  if (compares && request.stage >= EmitStage::Planned)
-    best->compareWith(*plain);
   return best->finish(tried, chosen);
 }
 

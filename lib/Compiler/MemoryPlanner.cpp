@@ -321,9 +321,9 @@ Status MemoryPlanner::run() {
 }
 
 Status kiln::planMemory(ModuleOp module, const Machine &machine,
-                        const MemoryRequest &request, MemoryBasis &basis) {
+                        const MemoryRequest &request, int64_t &least) {
   MemoryPlanner planner(module, machine, request);
   Status status = planner.run();
-  basis = planner.basis();
+  least = planner.least();
   return status;
 }

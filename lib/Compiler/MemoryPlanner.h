@@ -43,20 +43,12 @@ struct MemoryRequest {
   bool fuse = true;
 };
 
-/// What a search starts from: the step that keeps every residual on the device;
-/// and after a refusal the smallest budget that would do.
-struct MemoryBasis {
-  double unplannedSeconds = 0;
-  int64_t unplannedBytes = 0;
-  int64_t leastBudget = 0;
-};
-
 /// Rewrites the training program of a module on the planned level and notes the
 /// prediction in the module's attribute `kiln.plan`. A budget that cannot be
-/// met gives exit code 4, with the smallest that can, which `basis` has then,
+/// met gives exit code 4, with the smallest that can, which is `least` then,
 /// and what sets it.
 Status planMemory(mlir::ModuleOp module, const Machine &machine,
-                  const MemoryRequest &request, MemoryBasis &basis);
+                  const MemoryRequest &request, int64_t &least);
 
 } // namespace kiln
 

@@ -75,9 +75,8 @@ public:
                 const MemoryRequest &request)
       : module(module), machine(machine), request(request) {}
   Status run();
-  MemoryBasis basis() const {
-    return {plain.seconds, plain.height, leastBytes};
-  }
+  /// After a refusal: the smallest feasible budget.
+  int64_t least() const { return leastBytes; }
 
 private:
   ProgramOp trainProgram(mlir::ModuleOp of);
