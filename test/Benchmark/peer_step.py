@@ -237,19 +237,16 @@ def table(sides, options):
     return "\n".join(rows) + "\n"
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--kiln", action="append", default=[], metavar="EXE")
+def make_parser(description, batch, seq, rounds):
+    """A parser with what plan_times.py takes too, which has other defaults."""
+    parser = argparse.ArgumentParser(description=description)
     default = HERE.parent / "Integration/models/gpt2-124m"
     parser.add_argument("--model", type=pathlib.Path, default=default)
-    parser.add_argument("--batch", type=int, default=4)
-    parser.add_argument("--seq", type=int, default=64)
+    parser.add_argument("--batch", type=int, default=batch)
+    parser.add_argument("--seq", type=int, default=seq)
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--rounds", type=int, default=6)
+    parser.add_argument("--rounds", type=int, default=rounds)
     parser.add_argument("--steps", type=int, default=3, help="of each side in a round")
-    parser.add_argument("--peers", default="eager,compiled")
-    parser.add_argument("--python", default="python3", help="an interpreter with PyTorch")
-    parser.add_argument("--openblas", help="the library that the executable uses")
     parser.add_argument("--quiet", type=float, default=0.08, help="CPUs others may use")
     parser.add_argument(
         "--patience",
@@ -258,8 +255,29 @@ def main():
         help="seconds of the whole run to wait, before each turn, for an idle machine",
     )
     parser.add_argument("--markdown", type=pathlib.Path, help="append the table to it")
+    return parser
+
+
+def parse(parser):
     options = parser.parse_args()
     options.deadline = time.monotonic() + options.patience
+    return options
+
+
+def show(text, options):
+    print(text)
+    if options.markdown:
+        with options.markdown.open("a") as file:
+            file.write("\n" + text)
+
+
+def main():
+    parser = make_parser(__doc__.splitlines()[0], batch=4, seq=64, rounds=6)
+    parser.add_argument("--kiln", action="append", default=[], metavar="EXE")
+    parser.add_argument("--peers", default="eager,compiled")
+    parser.add_argument("--python", default="python3", help="an interpreter with PyTorch")
+    parser.add_argument("--openblas", help="the library that the executable uses")
+    options = parse(parser)
     sides = []
     with tempfile.TemporaryDirectory() as work:
         try:
@@ -277,11 +295,7 @@ def main():
         finally:
             for side in sides:
                 side.close()
-    text = table(sides, options)
-    print(text)
-    if options.markdown:
-        with options.markdown.open("a") as file:
-            file.write("\n" + text)
+    show(table(sides, options), options)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,6 @@ At most --group plans are resident at once beside the first. The table has what
 the planner said: a refused budget is a row, too.
 """
 
-import argparse
 import json
 import pathlib
 import shlex
@@ -106,22 +105,11 @@ def table(plans, options):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    default = peer_step.HERE.parent / "Integration/models/gpt2-124m"
-    parser.add_argument("--model", type=pathlib.Path, default=default)
-    parser.add_argument("--batch", type=int, default=2)
-    parser.add_argument("--seq", type=int, default=256)
-    parser.add_argument("--threads", type=int, default=2)
+    parser = peer_step.make_parser(__doc__.splitlines()[0], batch=2, seq=256, rounds=4)
     parser.add_argument("--common", default="--clip=off --dropout=0 --eval=off")
-    parser.add_argument("--rounds", type=int, default=4)
-    parser.add_argument("--steps", type=int, default=3, help="of each plan in a round")
     parser.add_argument("--group", type=int, default=4, help="plans that are resident")
-    parser.add_argument("--quiet", type=float, default=0.08, help="CPUs others may use")
-    parser.add_argument("--patience", type=float, default=0)
-    parser.add_argument("--markdown", type=pathlib.Path, help="append the table to it")
     parser.add_argument("plans", nargs="+", metavar="NAME[: FLAGS]")
-    options = parser.parse_args()
-    options.deadline = time.monotonic() + options.patience
+    options = peer_step.parse(parser)
     with tempfile.TemporaryDirectory() as name:
         work = pathlib.Path(name)
         plans = [Plan(i, text, options, work) for i, text in enumerate(options.plans)]
@@ -130,11 +118,7 @@ def main():
         timed = [plan for plan in plans[1:] if not plan.refusal]
         for start in range(0, max(1, len(timed)), options.group):
             run_group(plans[0], timed[start : start + options.group], options, work)
-    text = table(plans, options)
-    print(text)
-    if options.markdown:
-        with options.markdown.open("a") as file:
-            file.write("\n" + text)
+    peer_step.show(table(plans, options), options)
 
 
 if __name__ == "__main__":
