@@ -27,7 +27,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "AttentionTiles.h"
-#include "VectorMath.h"
+#include "kiln/Target/Common/VectorMath.h"
 
 #include "llvm/ADT/Sequence.h"
 #include "llvm/Support/MathExtras.h"

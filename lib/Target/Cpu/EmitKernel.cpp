@@ -4,14 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-//
-// Reads the body of a kilnrt.kernel and calls the emitter of its family.
-//
-//===----------------------------------------------------------------------===//
 
 #include "kiln/Target/Cpu/EmitKernel.h"
-
-#include <numeric>
 
 using namespace mlir;
 using namespace kiln;
@@ -19,216 +13,48 @@ using namespace kiln::cpu;
 
 namespace {
 
-/// Operand and result strides of a kernel with one op.
-struct SingleOp {
-  rt::KernelOp kernel;
-  Operation *op;
-  int64_t strideOf(Value operand) {
-    return kernel.getRowStrides()[cast<BlockArgument>(operand).getArgNumber()];
+/// Calls the emitter of a family.
+struct Emitter {
+  ModuleOp module;
+  StringRef name;
+
+  KernelLaunch operator()(const RowShape &shape) const {
+    auto emit = shape.epilogue ? emitRowEpilogue : emitRowKernel;
+    return emit(module, name, shape);
   }
-  int64_t strideOfResult(unsigned index) {
-    Block &body = kernel.getBody().front();
-    return kernel.getRowStrides()[body.getNumArguments() + index];
+  KernelLaunch operator()(const AttentionShape &shape) const {
+    return emitAttention(module, name, shape);
+  }
+  KernelLaunch operator()(const AttentionGradShape &shape) const {
+    return emitAttentionGrad(module, name, shape);
+  }
+  KernelLaunch operator()(const RopeShape &shape) const {
+    return emitRope(module, name, shape);
+  }
+  KernelLaunch operator()(const ScatterShape &shape) const {
+    return emitScatter(module, name, shape);
+  }
+  KernelLaunch operator()(const PermuteShape &shape) const {
+    return emitPermute(module, name, shape);
+  }
+  KernelLaunch operator()(const BucketEncodeShape &shape) const {
+    return emitBucketEncode(module, name, shape);
+  }
+  KernelLaunch operator()(const BucketDecodeShape &shape) const {
+    return emitBucketDecode(module, name, shape);
+  }
+  KernelLaunch operator()(const SketchShape &shape) const {
+    return emitSketch(module, name, shape);
   }
 };
 
 } // namespace
 
-template <typename Op>
-static AttentionGradShape attentionShape(SingleOp k, Op op) {
-  AttentionGradShape shape;
-  auto q = tensorTypeOf(op.getQ());
-  shape.sequences = op.getSequences();
-  shape.length = q.getDimSize(0) / shape.sequences;
-  shape.heads = op.getHeads();
-  shape.kvHeads = op.getKvHeads();
-  shape.headDim = q.getDimSize(1) / shape.heads;
-  shape.causal = op.getCausal();
-  shape.dropout = op.getP().convertToDouble();
-  shape.takesRng = static_cast<bool>(op.getRng());
-  shape.kvTile = *op.getKvTile();
-  shape.elementType = q.getElementType();
-  shape.qStride = k.strideOf(op.getQ());
-  shape.kStride = k.strideOf(op.getK());
-  shape.vStride = k.strideOf(op.getV());
-  return shape;
-}
-
-static KernelLaunch emitAttentionKernel(ModuleOp module, SingleOp k) {
-  StringRef name = k.kernel.getSymName();
-  if (auto op = dyn_cast<AttentionOp>(k.op)) {
-    AttentionShape shape = attentionShape(k, op);
-    shape.oStride = k.strideOfResult(0);
-    return emitAttention(module, name, shape);
-  }
-  auto op = cast<AttentionGradOp>(k.op);
-  AttentionGradShape shape = attentionShape(k, op);
-  shape.oStride = k.strideOf(op.getO());
-  shape.doutStride = k.strideOf(op.getDout());
-  shape.dqStride = k.strideOfResult(0);
-  shape.dkStride = k.strideOfResult(1);
-  shape.dvStride = k.strideOfResult(2);
-  return emitAttentionGrad(module, name, shape);
-}
-
-static KernelLaunch emitRopeKernel(ModuleOp module, SingleOp k) {
-  auto op = cast<RopeOp>(k.op);
-  auto type = op.getX().getType();
-  RopeShape shape;
-  shape.rows = type.getDimSize(0);
-  shape.heads = op.getHeads();
-  shape.headDim = type.getDimSize(1) / shape.heads;
-  shape.period = shape.rows / static_cast<int64_t>(op.getSequences());
-  shape.inverse = op.getInverse();
-  shape.elementType = type.getElementType();
-  shape.xStride = k.strideOf(op.getX());
-  shape.yStride = k.strideOfResult(0);
-  return emitRope(module, k.kernel.getSymName(), shape);
-}
-
-static KernelLaunch emitScatterKernel(ModuleOp module, SingleOp k) {
-  auto op = cast<EmbeddingGradOp>(k.op);
-  auto table = op.getDtable().getType();
-  ScatterShape shape;
-  shape.tokens = op.getTokens().getType().getNumElements();
-  shape.vocabulary = table.getDimSize(0);
-  shape.cols = table.getDimSize(1);
-  shape.elementType = table.getElementType();
-  shape.dyStride = k.strideOf(op.getDy());
-  return emitScatter(module, k.kernel.getSymName(), shape);
-}
-
-static KernelLaunch emitBucketKernel(ModuleOp module, SingleOp k) {
-  StringRef name = k.kernel.getSymName();
-  auto shapeOf = [](Value values, ArrayRef<double> table) {
-    auto type = tensorTypeOf(values);
-    return BucketShape{type.getNumElements(), type.getElementType(), table};
-  };
-  if (auto op = dyn_cast<BucketEncodeOp>(k.op))
-    return emitBucketEncode(module, name, shapeOf(op.getX(), op.getBorders()));
-  auto op = cast<BucketDecodeOp>(k.op);
-  return emitBucketDecode(module, name, shapeOf(op.getDy(), op.getLevels()));
-}
-
-static KernelLaunch emitSketchKernel(ModuleOp module, SingleOp k) {
-  auto op = cast<SketchRowsOp>(k.op);
-  auto from = op.getX().getType(), to = op.getY().getType();
-  SketchShape shape;
-  shape.sequences = op.getSequences();
-  shape.length = from.getDimSize(0) / shape.sequences;
-  shape.kept = to.getDimSize(0) / shape.sequences;
-  shape.columns = to.getDimSize(1);
-  shape.elementType = to.getElementType();
-  shape.xStride = k.strideOf(op.getX());
-  return emitSketch(module, k.kernel.getSymName(), shape);
-}
-
-/// Elements from one index to the next of every dimension of a tensor whose
-/// rows (last dimension) are `rowStride` apart.
-static SmallVector<int64_t> stridesOf(RankedTensorType type,
-                                      int64_t rowStride) {
-  SmallVector<int64_t> strides(type.getRank(), 1);
-  int64_t stride = rowStride;
-  for (int64_t dim = type.getRank() - 2; dim >= 0; --dim) {
-    strides[dim] = stride;
-    stride *= type.getDimSize(dim);
-  }
-  return strides;
-}
-
-static FailureOr<KernelLaunch> emitPermuteKernel(ModuleOp module, SingleOp k) {
-  auto from = tensorTypeOf(k.op->getOperand(0)),
-       to = tensorTypeOf(k.op->getResult(0));
-  SmallVector<int64_t> src = stridesOf(from, k.strideOf(k.op->getOperand(0)));
-  SmallVector<int64_t> dst = stridesOf(to, k.strideOfResult(0));
-  PermuteShape shape;
-  shape.elementType = to.getElementType();
-  auto add = [&](int64_t size, int64_t srcStride, int64_t dstStride) {
-    shape.shape.push_back(size);
-    shape.srcStrides.push_back(srcStride);
-    shape.dstStrides.push_back(dstStride);
-  };
-  if (auto op = dyn_cast<TransposeOp>(k.op)) {
-    for (auto [i, dim] : llvm::enumerate(op.getPermutation()))
-      add(to.getDimSize(i), src[dim], dst[i]);
-  } else if (auto op = dyn_cast<BroadcastOp>(k.op)) {
-    SmallVector<int64_t> source(to.getRank(), 0);
-    for (auto [i, dim] : llvm::enumerate(op.getDims()))
-      source[dim] = from.getDimSize(i) == 1 ? 0 : src[i];
-    for (int64_t dim = 0; dim < to.getRank(); ++dim)
-      add(to.getDimSize(dim), source[dim], dst[dim]);
-  } else if (auto op = dyn_cast<SliceOp>(k.op)) {
-    for (int64_t dim = 0; dim < to.getRank(); ++dim) {
-      shape.srcOffset += op.getOffsets()[dim] * src[dim];
-      add(to.getDimSize(dim), src[dim], dst[dim]);
-    }
-  } else if (auto op = dyn_cast<PadOp>(k.op)) {
-    shape.zeroRows = getRowCount(to);
-    shape.zeroColumns = getColumnCount(to);
-    shape.zeroStride = k.strideOfResult(0);
-    for (int64_t dim = 0; dim < to.getRank(); ++dim) {
-      shape.dstOffset += op.getLow()[dim] * dst[dim];
-      add(from.getDimSize(dim), src[dim], dst[dim]);
-    }
-  } else if (auto op = dyn_cast<ReduceOp>(k.op)) {
-    int64_t kept = 0;
-    for (int64_t dim = 0; dim < from.getRank(); ++dim) {
-      if (llvm::is_contained(op.getDims(), dim)) {
-        shape.reduceShape.push_back(from.getDimSize(dim));
-        shape.srcReduceStrides.push_back(src[dim]);
-      } else {
-        add(from.getDimSize(dim), src[dim], dst[kept++]);
-      }
-    }
-    shape.reduceMax = op.getKind() == Reduction::Max;
-  } else {
-    return k.op->emitOpError("has no permute kernel");
-  }
-  return emitPermute(module, k.kernel.getSymName(), shape);
-}
-
 FailureOr<KernelLaunch> cpu::emitKernel(ModuleOp module, rt::KernelOp kernel) {
-  Block &body = kernel.getBody().front();
-  SingleOp single{kernel, &body.front()};
-  switch (kernel.getFamily()) {
-  case Family::Row: {
-    auto rows =
-        buildRowProgram(body, (*kernel.getSpace())[0], (*kernel.getSpace())[1]);
-    if (failed(rows))
-      return kernel.emitOpError("has no row program");
-    // Rows of the program need not be rows of the tensors: a dense tensor is
-    // dense in any shape, others have the program's columns.
-    SmallVector<Layout> layouts;
-    SmallVector<Value> values(body.getArguments());
-    llvm::append_range(values, body.getTerminator()->getOperands());
-    for (auto [value, stride] : llvm::zip(values, kernel.getRowStrides())) {
-      auto type = tensorTypeOf(value);
-      bool dense = stride == getColumnCount(type) || getRowCount(type) == 1;
-      if (!dense && getColumnCount(type) != rows->cols)
-        return kernel.emitOpError("reads rows of ")
-               << getColumnCount(type) << " elements, " << stride
-               << " apart, as rows of " << rows->cols;
-      layouts.push_back({dense ? rows->cols : stride});
-    }
-    auto emit = kernel.getEpilogue() ? emitRowEpilogue : emitRowKernel;
-    return emit(module, kernel.getSymName(), *rows, layouts);
-  }
-  case Family::Attention:
-    return emitAttentionKernel(module, single);
-  case Family::Rope:
-    return emitRopeKernel(module, single);
-  case Family::Scatter:
-    return emitScatterKernel(module, single);
-  case Family::Permute:
-    return emitPermuteKernel(module, single);
-  case Family::Bucket:
-    return emitBucketKernel(module, single);
-  case Family::Sketch:
-    return emitSketchKernel(module, single);
-  default:
-    return kernel.emitOpError("of family ")
-           << stringifyFamily(kernel.getFamily()) << " is no kernel";
-  }
+  FailureOr<KernelShape> shape = readKernelShape(kernel);
+  if (failed(shape))
+    return failure();
+  return std::visit(Emitter{module, kernel.getSymName()}, *shape);
 }
 
 int64_t cpu::scratchBytes(rt::KernelOp kernel) {

@@ -26,8 +26,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "RowNodes.h"
-#include "VectorMath.h"
+#include "KernelBuilder.h"
+
+#include "kiln/Target/Common/RowNodes.h"
+#include "kiln/Target/Common/VectorMath.h"
 
 #include "kiln/Target/Cpu/Kernels.h"
 
@@ -492,29 +494,15 @@ void RowEmitter::emitStaticSweep(int32_t s) {
   finishReductions(partials);
 }
 
-/// Whether the rows of everything that is accessed element by element follow
-/// each other.
-bool isDense(const RowProgram &program, ArrayRef<Layout> layouts) {
-  size_t numOperands = layouts.size() - program.stores.size();
-  return llvm::all_of(program.nodes,
-                      [&](const Node &node) {
-                        return node.kind != Kind::Load ||
-                               node.access != Access::Identity ||
-                               layouts[node.operand].rowStride == program.cols;
-                      }) &&
-         llvm::all_of(program.stores, [&](const Store &store) {
-           return layouts[numOperands + store.result].rowStride == program.cols;
-         });
-}
-
 } // namespace
 
 KernelLaunch emitRowKernel(ModuleOp module, StringRef name,
-                           const RowProgram &program,
-                           ArrayRef<Layout> layouts) {
-  RowEmitter emitter(module, name, program, layouts, /*firstImmediate=*/0);
+                           const RowShape &shape) {
+  const RowProgram &program = shape.program;
+  RowEmitter emitter(module, name, program, shape.layouts,
+                     /*firstImmediate=*/0);
   KernelLaunch launch;
-  if (program.flat && isDense(program, layouts)) {
+  if (program.flat && shape.isDense()) {
     emitter.emitFlat();
     launch.units = program.rows * program.cols;
     launch.grain = kGrainElements;
@@ -529,12 +517,11 @@ KernelLaunch emitRowKernel(ModuleOp module, StringRef name,
 }
 
 KernelLaunch emitRowEpilogue(ModuleOp module, StringRef name,
-                             const RowProgram &program,
-                             ArrayRef<Layout> layouts) {
-  RowEmitter(module, name, program, layouts, /*firstImmediate=*/2)
+                             const RowShape &shape) {
+  RowEmitter(module, name, shape.program, shape.layouts, /*firstImmediate=*/2)
       .emitColumnRange();
   KernelLaunch launch;
-  launch.units = program.rows;
+  launch.units = shape.program.rows;
   return launch;
 }
 

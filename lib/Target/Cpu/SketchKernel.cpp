@@ -10,7 +10,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "VectorMath.h"
+#include "KernelBuilder.h"
+
+#include "kiln/Target/Common/VectorMath.h"
 #include "kiln/Target/Cpu/Kernels.h"
 
 using namespace mlir;

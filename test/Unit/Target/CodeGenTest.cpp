@@ -11,7 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "KernelBuilder.h"
-#include "VectorMath.h"
+#include "kiln/Target/Common/VectorMath.h"
 
 #include "kiln/Target/Cpu/CodeGen.h"
 
@@ -79,8 +79,7 @@ TEST(CodeGen, ProcessorsByName) {
   auto unknown = getProcessor("abacus");
   ASSERT_FALSE(!!unknown);
   std::string message = llvm::toString(unknown.takeError());
-  EXPECT_EQ(message.rfind("unknown processor 'abacus'", 0), 0u)
-      << message;
+  EXPECT_EQ(message.rfind("unknown processor 'abacus'", 0), 0u) << message;
 }
 
 } // namespace

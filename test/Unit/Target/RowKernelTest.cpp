@@ -77,8 +77,8 @@ protected:
 
   cpu::KernelLaunch emit(const std::string &name,
                          const row::RowProgram &program, size_t numArgs) {
-    std::vector<cpu::Layout> layouts(numArgs, cpu::Layout{program.cols});
-    return cpu::emitRowKernel(*module, name, program, layouts);
+    llvm::SmallVector<Layout> layouts(numArgs, Layout{program.cols});
+    return cpu::emitRowKernel(*module, name, RowShape{program, layouts});
   }
 
   template <typename T> std::vector<T> normals(size_t count) {
@@ -556,9 +556,9 @@ TEST_F(RowFusion, EpiloguesOfColumnRanges) {
             "%y : tensor<$Rx$Cx$T>");
   emit("whole", program, 4);
   const int64_t stride = 208;
-  std::vector<cpu::Layout> layouts(4, cpu::Layout{200});
+  llvm::SmallVector<Layout> layouts(4, Layout{200});
   layouts[0].rowStride = stride;
-  cpu::emitRowEpilogue(*module, "tile", program, layouts);
+  cpu::emitRowEpilogue(*module, "tile", RowShape{program, layouts});
   LoadedKernels library(*module);
 
   auto padded = normals<float>(6 * stride), bias = normals<float>(200);

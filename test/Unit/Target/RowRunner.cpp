@@ -234,7 +234,7 @@ static void compare(const HostTensor &got, const HostTensor &want,
 void RowRunner::run(const Compiled &compiled, Kernel kernel) {
   const RowInstance &instance = compiled.instance;
   const cpu::KernelLaunch &launch = compiled.launch;
-  ArrayRef<cpu::Layout> layouts = compiled.layouts;
+  ArrayRef<Layout> layouts = compiled.layouts;
   size_t numOperands = instance.operands.size();
   size_t numResults = instance.results.size();
   std::vector<HostTensor> inputs = makeInputs(instance, compiled.rowCase);
@@ -301,7 +301,7 @@ void RowRunner::add(const RowCase &rowCase,
       const row::RowProgram &program = compiled.instance.rows;
       // A matrix as wide as the program may be padded; what is dense is walked
       // in the program's rows, whatever its own shape.
-      std::vector<cpu::Layout> strides;
+      llvm::SmallVector<Layout> strides;
       auto addLayout = [&](Value value) {
         bool isWide = getColumnCount(tensorTypeOf(value)) == program.cols;
         int64_t stride = program.cols + (isWide ? rowCase.padding : 0);
@@ -313,8 +313,8 @@ void RowRunner::add(const RowCase &rowCase,
       compiled.name = "kernel" + std::to_string(all.size());
       compiled.trace = rowCase.body + "\n" + std::to_string(rows) + "x" +
                        std::to_string(columns) + " " + type;
-      compiled.launch =
-          cpu::emitRowKernel(*module, compiled.name, program, strides);
+      compiled.launch = cpu::emitRowKernel(*module, compiled.name,
+                                           RowShape{program, strides});
       all.push_back(std::move(compiled));
     }
 }

@@ -89,7 +89,7 @@ private:
     RowCase rowCase;
     RowInstance instance;
     cpu::KernelLaunch launch;
-    std::vector<cpu::Layout> layouts;
+    llvm::SmallVector<Layout> layouts;
     std::string name, trace;
   };
   void run(const Compiled &compiled, Kernel kernel);

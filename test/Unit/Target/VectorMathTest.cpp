@@ -10,8 +10,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "VectorMath.h"
+#include "KernelBuilder.h"
+
 #include "KernelRunner.h"
+#include "kiln/Target/Common/VectorMath.h"
 
 #include "kiln/Runtime/Files/Rng.h"
 
@@ -28,7 +30,7 @@ using mlir::Value;
 
 namespace {
 
-using Emit = Value (*)(KernelBuilder &, Value);
+using Emit = Value (*)(ArithBuilder &, Value);
 
 struct Function {
   const char *name;

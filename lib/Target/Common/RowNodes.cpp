@@ -10,9 +10,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "RowNodes.h"
+#include "kiln/Target/Common/RowNodes.h"
 
-#include "VectorMath.h"
+#include "kiln/Target/Common/VectorMath.h"
 
 #include "mlir/IR/TypeUtilities.h"
 
@@ -20,7 +20,7 @@
 
 using namespace mlir;
 
-namespace kiln::cpu {
+namespace kiln {
 
 using row::Kind;
 using row::Node;
@@ -31,9 +31,9 @@ bool isFloat(row::Type type) {
   return type == row::Type::F32 || type == row::Type::F64;
 }
 
-Value emitCast(KernelBuilder &k, Value x, row::Type to) {
+Value emitCast(ArithBuilder &k, Value x, row::Type to) {
   Type from = getElementTypeOrSelf(x);
-  Type type = KernelBuilder::like(x.getType(), elementTypeOf(k, to));
+  Type type = ArithBuilder::like(x.getType(), elementTypeOf(k, to));
   if (x.getType() == type)
     return x;
   bool widens = getElementTypeOrSelf(type).getIntOrFloatBitWidth() >
@@ -58,12 +58,14 @@ Value emitCast(KernelBuilder &k, Value x, row::Type to) {
   return arith::ExtSIOp::create(k.b, type, x);
 }
 
-/// base^exponent by squaring, for exponents from 0 on. All 63 bits are walked:
-/// it is done once per call of a kernel.
-Value emitPower(KernelBuilder &k, Value base, Value exponent) {
+/// base^exponent by squaring, for exponents from 0 on.
+Value emitPower(ArithBuilder &k, Value base, Value exponent) {
   Value one = k.constantF(1, base.getType());
+  Value zeros = LLVM::CountLeadingZerosOp::create(k.b, k.i64(), exponent,
+                                                  /*is_zero_poison=*/false);
+  Value bits = k.sub(k.i64Constant(64), zeros);
   SmallVector<Value> results =
-      k.loop(k.i64Constant(0), k.i64Constant(63), 1, {one, base, exponent},
+      k.loop(k.i64Constant(0), bits, 1, {one, base, exponent},
              [&](Value, ValueRange carried) -> SmallVector<Value> {
                Value power = carried[0], square = carried[1], rest = carried[2];
                Value isOdd =
@@ -76,7 +78,7 @@ Value emitPower(KernelBuilder &k, Value base, Value exponent) {
 
 } // namespace
 
-Type elementTypeOf(KernelBuilder &k, row::Type type) {
+Type elementTypeOf(ArithBuilder &k, row::Type type) {
   switch (type) {
   case row::Type::F32:
     return k.f32();
@@ -92,7 +94,7 @@ Type elementTypeOf(KernelBuilder &k, row::Type type) {
   llvm_unreachable("all types are listed");
 }
 
-Value emitNode(KernelBuilder &k, const Node &node, ArrayRef<Value> inputs) {
+Value emitNode(ArithBuilder &k, const Node &node, ArrayRef<Value> inputs) {
   switch (node.kind) {
   case Kind::Constant: {
     Type type = elementTypeOf(k, node.type);
@@ -153,17 +155,17 @@ Value emitNode(KernelBuilder &k, const Node &node, ArrayRef<Value> inputs) {
   llvm_unreachable("not arithmetic");
 }
 
-Value emitNeutral(KernelBuilder &k, const Node &reduction) {
+Value emitNeutral(ArithBuilder &k, const Node &reduction) {
   Type type = k.vectorOf(elementTypeOf(k, reduction.type));
   bool isMax = reduction.kind == Kind::ReduceMax;
   return k.constantF(isMax ? -std::numeric_limits<double>::infinity() : 0,
                      type);
 }
 
-Value emitCombine(KernelBuilder &k, const Node &reduction, Value partial,
+Value emitCombine(ArithBuilder &k, const Node &reduction, Value partial,
                   Value next) {
   return reduction.kind == Kind::ReduceMax ? k.max(partial, next)
                                            : k.add(partial, next);
 }
 
-} // namespace kiln::cpu
+} // namespace kiln

@@ -12,7 +12,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "VectorMath.h"
+#include "kiln/Target/Common/VectorMath.h"
 
 #include "kiln/Runtime/Files/Rng.h"
 
@@ -22,32 +22,18 @@
 
 using namespace mlir;
 
-namespace kiln::cpu {
+namespace kiln {
 
 namespace {
 
 bool isDouble(Value x) { return getElementTypeOrSelf(x).isF64(); }
 
-/// Applies a function of the C library to every lane.
-Value callPerLane(KernelBuilder &k, StringRef function, Value x) {
-  if (!isa<VectorType>(x.getType()))
-    return k.callLibrary(function, x);
-  return k.callShared(
-      ("kiln." + function + ".f64x16").str(), x, [&](Value lanes) {
-        Value result = k.constantF(0, lanes.getType());
-        for (int64_t i = 0; i < kLanes; ++i)
-          result = k.insertLane(k.callLibrary(function, k.lane(lanes, i)),
-                                result, i);
-        return result;
-      });
-}
-
 } // namespace
 
-Value emitExp(KernelBuilder &k, Value x) {
+Value emitExp(ArithBuilder &k, Value x) {
   if (isDouble(x))
-    return callPerLane(k, "exp", x);
-  Type type = x.getType(), bits = KernelBuilder::like(type, k.i32());
+    return k.callLibrary("exp", x);
+  Type type = x.getType(), bits = ArithBuilder::like(type, k.i32());
   auto constant = [&](double value) { return k.constantF(value, type); };
 
   // Beyond these bounds the result is 0 or infinite all the same.
@@ -69,10 +55,10 @@ Value emitExp(KernelBuilder &k, Value x) {
   return k.add(scaled, scaled);
 }
 
-Value emitLog(KernelBuilder &k, Value x) {
+Value emitLog(ArithBuilder &k, Value x) {
   if (isDouble(x))
-    return callPerLane(k, "log", x);
-  Type type = x.getType(), bits = KernelBuilder::like(type, k.i32());
+    return k.callLibrary("log", x);
+  Type type = x.getType(), bits = ArithBuilder::like(type, k.i32());
   auto constant = [&](double value) { return k.constantF(value, type); };
 
   // Denormals are scaled into the normal range.
@@ -107,9 +93,9 @@ Value emitLog(KernelBuilder &k, Value x) {
   return k.select(valid, y, constant(std::numeric_limits<double>::quiet_NaN()));
 }
 
-Value emitTanh(KernelBuilder &k, Value x) {
+Value emitTanh(ArithBuilder &k, Value x) {
   if (isDouble(x))
-    return callPerLane(k, "tanh", x);
+    return k.callLibrary("tanh", x);
   Type type = x.getType();
   auto constant = [&](double value) { return k.constantF(value, type); };
   Value a = k.abs(x);
@@ -123,14 +109,14 @@ Value emitTanh(KernelBuilder &k, Value x) {
   return k.select(k.less(a, constant(0.625)), small, k.copySign(large, x));
 }
 
-Value emitSigmoid(KernelBuilder &k, Value x) {
+Value emitSigmoid(ArithBuilder &k, Value x) {
   Value one = k.constantF(1.0, x.getType());
   return k.div(one, k.add(one, emitExp(k, k.neg(x))));
 }
 
-Value emitErf(KernelBuilder &k, Value x) {
+Value emitErf(ArithBuilder &k, Value x) {
   if (isDouble(x))
-    return callPerLane(k, "erf", x);
+    return k.callLibrary("erf", x);
   Type type = x.getType();
   auto constant = [&](double value) { return k.constantF(value, type); };
   Value square = k.mul(x, x);
@@ -147,7 +133,7 @@ Value emitErf(KernelBuilder &k, Value x) {
   return k.select(k.less(a, constant(0.92)), small, large);
 }
 
-Value emitRandomKey(KernelBuilder &k, Value seed, Value key) {
+Value emitRandomKey(ArithBuilder &k, Value seed, Value key) {
   constexpr uint64_t golden = 0x9E3779B97F4A7C15;
   auto constant = [&](uint64_t value) {
     return k.i64Constant(static_cast<int64_t>(value));
@@ -160,11 +146,8 @@ Value emitRandomKey(KernelBuilder &k, Value seed, Value key) {
   return k.bitXor(z, k.shiftRight(z, 31));
 }
 
-/// Philox4x32-10 of counters that are all scalars or all vectors of i64; key is
-/// a scalar. Words live in the low halves: the product of two is one
-/// instruction, and what the high halves hold does not matter until the end.
-static std::array<Value, 4> emitPhilox(KernelBuilder &k, Value key,
-                                       std::array<Value, 4> c) {
+std::array<Value, 4> emitPhilox(ArithBuilder &k, Value key,
+                                std::array<Value, 4> c) {
   Type words = c[0].getType();
   Value low = k.constantI(0xffffffff, words);
   auto product = [&](uint32_t multiplier, Value x) {
@@ -183,11 +166,11 @@ static std::array<Value, 4> emitPhilox(KernelBuilder &k, Value key,
   }
   for (Value &word : c)
     word =
-        arith::TruncIOp::create(k.b, KernelBuilder::like(words, k.i32()), word);
+        arith::TruncIOp::create(k.b, ArithBuilder::like(words, k.i32()), word);
   return c;
 }
 
-std::array<Value, 4> emitRandomBlock(KernelBuilder &k, Value key, Value block,
+std::array<Value, 4> emitRandomBlock(ArithBuilder &k, Value key, Value block,
                                      Value counter1, Value counter2,
                                      Value counter3) {
   return emitPhilox(
@@ -196,10 +179,10 @@ std::array<Value, 4> emitRandomBlock(KernelBuilder &k, Value key, Value block,
        k.broadcast(counter1), k.broadcast(counter2), k.broadcast(counter3)});
 }
 
-Value emitRandomWord(KernelBuilder &k, Value key, Value counter1,
-                     Value counter2, Value counter3) {
+Value emitRandomWord(ArithBuilder &k, Value key, Value counter1, Value counter2,
+                     Value counter3) {
   return emitPhilox(k, key,
                     {k.i64Constant(0), counter1, counter2, counter3})[0];
 }
 
-} // namespace kiln::cpu
+} // namespace kiln

@@ -10,30 +10,30 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef KILN_LIB_TARGET_CPU_ROWNODES_H
-#define KILN_LIB_TARGET_CPU_ROWNODES_H
+#ifndef KILN_TARGET_COMMON_ROWNODES_H
+#define KILN_TARGET_COMMON_ROWNODES_H
 
-#include "KernelBuilder.h"
+#include "kiln/Target/Common/ArithBuilder.h"
 
 #include "kiln/Dialect/Kiln/IR/RowProgram.h"
 
-namespace kiln::cpu {
+namespace kiln {
 
-mlir::Type elementTypeOf(KernelBuilder &k, row::Type type);
+mlir::Type elementTypeOf(ArithBuilder &k, row::Type type);
 
 /// The value of a constant or of an operation on `inputs`, which are all
 /// scalars or all vectors.
-mlir::Value emitNode(KernelBuilder &k, const row::Node &node,
+mlir::Value emitNode(ArithBuilder &k, const row::Node &node,
                      llvm::ArrayRef<mlir::Value> inputs);
 
 /// The neutral element that a row reduction's partial results start from, as
 /// a vector.
-mlir::Value emitNeutral(KernelBuilder &k, const row::Node &reduction);
+mlir::Value emitNeutral(ArithBuilder &k, const row::Node &reduction);
 
 /// One more element in each lane of a partial result, or two partial results.
-mlir::Value emitCombine(KernelBuilder &k, const row::Node &reduction,
+mlir::Value emitCombine(ArithBuilder &k, const row::Node &reduction,
                         mlir::Value partial, mlir::Value next);
 
-} // namespace kiln::cpu
+} // namespace kiln
 
-#endif // KILN_LIB_TARGET_CPU_ROWNODES_H
+#endif // KILN_TARGET_COMMON_ROWNODES_H

@@ -1,0 +1,243 @@
+//===- KernelShapes.cpp - What kernels are specialised for ----------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "kiln/Target/Common/KernelShapes.h"
+
+#include <numeric>
+
+using namespace mlir;
+using namespace kiln;
+
+namespace {
+
+/// Operand and result strides of a kernel with one op.
+struct SingleOp {
+  rt::KernelOp kernel;
+  Operation *op;
+  int64_t strideOf(Value operand) {
+    return kernel.getRowStrides()[cast<BlockArgument>(operand).getArgNumber()];
+  }
+  int64_t strideOfResult(unsigned index) {
+    Block &body = kernel.getBody().front();
+    return kernel.getRowStrides()[body.getNumArguments() + index];
+  }
+};
+
+} // namespace
+
+template <typename Op>
+static AttentionGradShape attentionShape(SingleOp k, Op op) {
+  AttentionGradShape shape;
+  auto q = tensorTypeOf(op.getQ());
+  shape.sequences = op.getSequences();
+  shape.length = q.getDimSize(0) / shape.sequences;
+  shape.heads = op.getHeads();
+  shape.kvHeads = op.getKvHeads();
+  shape.headDim = q.getDimSize(1) / shape.heads;
+  shape.causal = op.getCausal();
+  shape.dropout = op.getP().convertToDouble();
+  shape.takesRng = static_cast<bool>(op.getRng());
+  shape.kvTile = *op.getKvTile();
+  shape.elementType = q.getElementType();
+  shape.qStride = k.strideOf(op.getQ());
+  shape.kStride = k.strideOf(op.getK());
+  shape.vStride = k.strideOf(op.getV());
+  return shape;
+}
+
+static KernelShape readAttention(SingleOp k) {
+  if (auto op = dyn_cast<AttentionOp>(k.op)) {
+    AttentionShape shape = attentionShape(k, op);
+    shape.oStride = k.strideOfResult(0);
+    return shape;
+  }
+  auto op = cast<AttentionGradOp>(k.op);
+  AttentionGradShape shape = attentionShape(k, op);
+  shape.oStride = k.strideOf(op.getO());
+  shape.doutStride = k.strideOf(op.getDout());
+  shape.dqStride = k.strideOfResult(0);
+  shape.dkStride = k.strideOfResult(1);
+  shape.dvStride = k.strideOfResult(2);
+  return shape;
+}
+
+static RopeShape readRope(SingleOp k) {
+  auto op = cast<RopeOp>(k.op);
+  auto type = op.getX().getType();
+  RopeShape shape;
+  shape.rows = type.getDimSize(0);
+  shape.heads = op.getHeads();
+  shape.headDim = type.getDimSize(1) / shape.heads;
+  shape.period = shape.rows / static_cast<int64_t>(op.getSequences());
+  shape.inverse = op.getInverse();
+  shape.elementType = type.getElementType();
+  shape.xStride = k.strideOf(op.getX());
+  shape.yStride = k.strideOfResult(0);
+  return shape;
+}
+
+static ScatterShape readScatter(SingleOp k) {
+  auto op = cast<EmbeddingGradOp>(k.op);
+  auto table = op.getDtable().getType();
+  ScatterShape shape;
+  shape.tokens = op.getTokens().getType().getNumElements();
+  shape.vocabulary = table.getDimSize(0);
+  shape.cols = table.getDimSize(1);
+  shape.elementType = table.getElementType();
+  shape.dyStride = k.strideOf(op.getDy());
+  return shape;
+}
+
+static BucketShape bucketShape(Value values, ArrayRef<double> table) {
+  auto type = tensorTypeOf(values);
+  return {type.getNumElements(), type.getElementType(), table};
+}
+
+static KernelShape readBucket(SingleOp k) {
+  if (auto op = dyn_cast<BucketEncodeOp>(k.op))
+    return BucketEncodeShape{bucketShape(op.getX(), op.getBorders())};
+  auto op = cast<BucketDecodeOp>(k.op);
+  return BucketDecodeShape{bucketShape(op.getDy(), op.getLevels())};
+}
+
+static SketchShape readSketch(SingleOp k) {
+  auto op = cast<SketchRowsOp>(k.op);
+  auto from = op.getX().getType(), to = op.getY().getType();
+  SketchShape shape;
+  shape.sequences = op.getSequences();
+  shape.length = from.getDimSize(0) / shape.sequences;
+  shape.kept = to.getDimSize(0) / shape.sequences;
+  shape.columns = to.getDimSize(1);
+  shape.elementType = to.getElementType();
+  shape.xStride = k.strideOf(op.getX());
+  return shape;
+}
+
+/// Elements from one index to the next of every dimension of a tensor whose
+/// rows (last dimension) are `rowStride` apart.
+static SmallVector<int64_t> stridesOf(RankedTensorType type,
+                                      int64_t rowStride) {
+  SmallVector<int64_t> strides(type.getRank(), 1);
+  int64_t stride = rowStride;
+  for (int64_t dim = type.getRank() - 2; dim >= 0; --dim) {
+    strides[dim] = stride;
+    stride *= type.getDimSize(dim);
+  }
+  return strides;
+}
+
+static FailureOr<KernelShape> readPermute(SingleOp k) {
+  auto from = tensorTypeOf(k.op->getOperand(0)),
+       to = tensorTypeOf(k.op->getResult(0));
+  SmallVector<int64_t> src = stridesOf(from, k.strideOf(k.op->getOperand(0)));
+  SmallVector<int64_t> dst = stridesOf(to, k.strideOfResult(0));
+  PermuteShape shape;
+  shape.elementType = to.getElementType();
+  auto add = [&](int64_t size, int64_t srcStride, int64_t dstStride) {
+    shape.shape.push_back(size);
+    shape.srcStrides.push_back(srcStride);
+    shape.dstStrides.push_back(dstStride);
+  };
+  if (auto op = dyn_cast<TransposeOp>(k.op)) {
+    for (auto [i, dim] : llvm::enumerate(op.getPermutation()))
+      add(to.getDimSize(i), src[dim], dst[i]);
+  } else if (auto op = dyn_cast<BroadcastOp>(k.op)) {
+    SmallVector<int64_t> source(to.getRank(), 0);
+    for (auto [i, dim] : llvm::enumerate(op.getDims()))
+      source[dim] = from.getDimSize(i) == 1 ? 0 : src[i];
+    for (int64_t dim = 0; dim < to.getRank(); ++dim)
+      add(to.getDimSize(dim), source[dim], dst[dim]);
+  } else if (auto op = dyn_cast<SliceOp>(k.op)) {
+    for (int64_t dim = 0; dim < to.getRank(); ++dim) {
+      shape.srcOffset += op.getOffsets()[dim] * src[dim];
+      add(to.getDimSize(dim), src[dim], dst[dim]);
+    }
+  } else if (auto op = dyn_cast<PadOp>(k.op)) {
+    shape.zeroRows = getRowCount(to);
+    shape.zeroColumns = getColumnCount(to);
+    shape.zeroStride = k.strideOfResult(0);
+    for (int64_t dim = 0; dim < to.getRank(); ++dim) {
+      shape.dstOffset += op.getLow()[dim] * dst[dim];
+      add(from.getDimSize(dim), src[dim], dst[dim]);
+    }
+  } else if (auto op = dyn_cast<ReduceOp>(k.op)) {
+    int64_t kept = 0;
+    for (int64_t dim = 0; dim < from.getRank(); ++dim) {
+      if (llvm::is_contained(op.getDims(), dim)) {
+        shape.reduceShape.push_back(from.getDimSize(dim));
+        shape.srcReduceStrides.push_back(src[dim]);
+      } else {
+        add(from.getDimSize(dim), src[dim], dst[kept++]);
+      }
+    }
+    shape.reduceMax = op.getKind() == Reduction::Max;
+  } else {
+    return k.op->emitOpError("has no permute kernel");
+  }
+  return KernelShape(shape);
+}
+
+bool RowShape::isDense() const {
+  size_t numOperands = layouts.size() - program.stores.size();
+  return llvm::all_of(program.nodes,
+                      [&](const row::Node &node) {
+                        return node.kind != row::Kind::Load ||
+                               node.access != row::Access::Identity ||
+                               layouts[node.operand].rowStride == program.cols;
+                      }) &&
+         llvm::all_of(program.stores, [&](const row::Store &store) {
+           return layouts[numOperands + store.result].rowStride == program.cols;
+         });
+}
+
+static FailureOr<KernelShape> readRows(rt::KernelOp kernel) {
+  Block &body = kernel.getBody().front();
+  auto rows =
+      buildRowProgram(body, (*kernel.getSpace())[0], (*kernel.getSpace())[1]);
+  if (failed(rows))
+    return kernel.emitOpError("has no row program");
+  RowShape shape;
+  // Rows of the program need not be rows of the tensors: a dense tensor is
+  // dense in any shape, others have the program's columns.
+  SmallVector<Value> values(body.getArguments());
+  llvm::append_range(values, body.getTerminator()->getOperands());
+  for (auto [value, stride] : llvm::zip(values, kernel.getRowStrides())) {
+    auto type = tensorTypeOf(value);
+    bool dense = stride == getColumnCount(type) || getRowCount(type) == 1;
+    if (!dense && getColumnCount(type) != rows->cols)
+      return kernel.emitOpError("reads rows of ")
+             << getColumnCount(type) << " elements, " << stride
+             << " apart, as rows of " << rows->cols;
+    shape.layouts.push_back({dense ? rows->cols : stride});
+  }
+  shape.program = std::move(*rows);
+  shape.epilogue = kernel.getEpilogue();
+  return KernelShape(std::move(shape));
+}
+
+FailureOr<KernelShape> kiln::readKernelShape(rt::KernelOp kernel) {
+  SingleOp single{kernel, &kernel.getBody().front().front()};
+  switch (kernel.getFamily()) {
+  case Family::Row:
+    return readRows(kernel);
+  case Family::Attention:
+    return readAttention(single);
+  case Family::Rope:
+    return KernelShape(readRope(single));
+  case Family::Scatter:
+    return KernelShape(readScatter(single));
+  case Family::Permute:
+    return readPermute(single);
+  case Family::Bucket:
+    return readBucket(single);
+  case Family::Sketch:
+    return KernelShape(readSketch(single));
+  default:
+    return kernel.emitOpError("of family ")
+           << stringifyFamily(kernel.getFamily()) << " is no kernel";
+  }
+}
