@@ -1,0 +1,53 @@
+//===- EmuAbi.cpp - What emulated GPU kernels call ------------------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The frames and return addresses are taken here, where the kernel's calls
+// arrive.
+//
+//===----------------------------------------------------------------------===//
+
+#include "kiln/Runtime/Emu/EmuAbi.h"
+#include "BlockRunner.h"
+
+using kiln::emu::BlockRunner;
+
+int64_t kiln_emu_thread_id(void) { return BlockRunner::current->thread(); }
+
+int64_t kiln_emu_block_id(void) { return BlockRunner::current->block(); }
+
+void kiln_emu_barrier(void) {
+  BlockRunner::current->barrier(__builtin_frame_address(0));
+}
+
+uint64_t kiln_emu_shuffle_xor(uint64_t bits, int32_t mask) {
+  return BlockRunner::current->shuffle(bits, mask, /*isXor=*/true,
+                                       __builtin_frame_address(0));
+}
+
+uint64_t kiln_emu_shuffle_idx(uint64_t bits, int32_t lane) {
+  return BlockRunner::current->shuffle(bits, lane, /*isXor=*/false,
+                                       __builtin_frame_address(0));
+}
+
+char *kiln_emu_shared(int64_t offset) {
+  return BlockRunner::current->shared(offset);
+}
+
+void kiln_emu_global_access(const void *address, int64_t bytes,
+                            int32_t isWrite) {
+  BlockRunner::current->accessGlobal(
+      {static_cast<const char *>(address), bytes, isWrite != 0,
+       /*isShared=*/false},
+      __builtin_return_address(0), __builtin_frame_address(0));
+}
+
+void kiln_emu_shared_access(const void *address, int64_t bytes,
+                            int32_t isWrite) {
+  BlockRunner::current->accessShared({static_cast<const char *>(address), bytes,
+                                      isWrite != 0, /*isShared=*/true},
+                                     __builtin_frame_address(0));
+}

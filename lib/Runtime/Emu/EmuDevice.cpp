@@ -1,0 +1,188 @@
+//===- EmuDevice.cpp - A GPU played by the CPU, for tests -----------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "kiln/Runtime/Emu/EmuDevice.h"
+#include "BlockRunner.h"
+#include "kiln/Runtime/Files/Messages.h"
+
+#include <numeric>
+
+using namespace kiln;
+using namespace kiln::emu;
+
+/// Of a grid in its first dimension.
+static constexpr int64_t maxBlocks = INT32_MAX;
+
+struct EmuDevice::State {
+  explicit State(uint64_t seed) : seed(seed) {}
+
+  uint64_t seed;
+  uint64_t launches = 0;
+  std::vector<std::unique_ptr<MemoryShadow>> memories;
+  std::vector<int64_t> blockOrder;
+  BlockRunner runner;
+
+  MemoryShadow *find(const void *begin, int64_t bytes) const;
+  Result<MemoryShadow *> require(const void *begin, int64_t bytes,
+                                 std::string_view what) const;
+  Status declareArguments(const EmuLaunch &launch);
+};
+
+MemoryShadow *EmuDevice::State::find(const void *begin, int64_t bytes) const {
+  for (const std::unique_ptr<MemoryShadow> &memory : memories)
+    if (memory->contains(begin, bytes))
+      return memory.get();
+  return nullptr;
+}
+
+Result<MemoryShadow *> EmuDevice::State::require(const void *begin,
+                                                 int64_t bytes,
+                                                 std::string_view what) const {
+  if (MemoryShadow *memory = bytes < 0 ? nullptr : find(begin, bytes))
+    return memory;
+  return Status::error("cuda-emu: " + printable(what) + ": " +
+                       std::to_string(bytes) +
+                       " bytes that are no memory of the device");
+}
+
+Status EmuDevice::State::declareArguments(const EmuLaunch &launch) {
+  runner.readable().clear();
+  runner.writable().clear();
+  for (const EmuArgument &argument : launch.arguments) {
+    int64_t bytes = argument.end - argument.begin;
+    Result<MemoryShadow *> memory =
+        require(argument.begin, bytes,
+                "kernel " + inQuotes(launch.name) + ", argument " +
+                    std::to_string(&argument - launch.arguments.data()));
+    if (!memory.ok())
+      return memory.status();
+    runner.readable().add(argument.begin, argument.end, *memory);
+    if (argument.isWritten)
+      runner.writable().add(argument.begin, argument.end, *memory);
+  }
+  runner.readable().sort();
+  runner.writable().sort();
+  return Status();
+}
+
+EmuDevice::EmuDevice(uint64_t seed) : state_(new State(seed)) {}
+EmuDevice::~EmuDevice() = default;
+
+Status EmuDevice::addMemory(const char *begin, int64_t bytes) {
+  if (bytes < 0 || uintptr_t(begin) % memoryAlignment)
+    return Status::error("cuda-emu: memory of the device must begin at a "
+                         "multiple of " +
+                         std::to_string(memoryAlignment) + " bytes");
+  for (const std::unique_ptr<MemoryShadow> &memory : state_->memories)
+    if (begin < memory->begin() + memory->bytes() &&
+        memory->begin() < begin + bytes)
+      return Status::error("cuda-emu: two memories of the device overlap");
+  auto memory = std::make_unique<MemoryShadow>(begin, bytes);
+  if (!memory->ok())
+    return Status::error("cuda-emu: no memory to watch " +
+                         std::to_string(bytes) + " bytes of the device");
+  state_->memories.push_back(std::move(memory));
+  return Status();
+}
+
+Status EmuDevice::markInitialised(const void *begin, int64_t bytes) {
+  Result<MemoryShadow *> memory = state_->require(begin, bytes, "write");
+  if (!memory.ok())
+    return memory.status();
+  int64_t offset = static_cast<const char *>(begin) - (*memory)->begin();
+  (*memory)->setInitialised(offset, bytes, true);
+  return Status();
+}
+
+Status EmuDevice::invalidate(const void *begin, int64_t bytes) {
+  Result<MemoryShadow *> memory = state_->require(begin, bytes, "invalidate");
+  if (!memory.ok())
+    return memory.status();
+  int64_t offset = static_cast<const char *>(begin) - (*memory)->begin();
+  (*memory)->setInitialised(offset, bytes, false);
+  return Status();
+}
+
+Status EmuDevice::copyInitialised(const void *to, const void *from,
+                                  int64_t bytes) {
+  Result<MemoryShadow *> source = state_->require(from, bytes, "copy from");
+  if (!source.ok())
+    return source.status();
+  Result<MemoryShadow *> target = state_->require(to, bytes, "copy to");
+  if (!target.ok())
+    return target.status();
+  (*target)->copyInitialised(
+      static_cast<const char *>(to) - (*target)->begin(), **source,
+      static_cast<const char *>(from) - (*source)->begin(), bytes);
+  return Status();
+}
+
+Status EmuDevice::checkInitialised(const void *begin, int64_t bytes,
+                                   std::string_view what) const {
+  Result<MemoryShadow *> memory = state_->require(begin, bytes, what);
+  if (!memory.ok())
+    return memory.status();
+  int64_t offset = static_cast<const char *>(begin) - (*memory)->begin();
+  int64_t missing = (*memory)->findUninitialised(offset, bytes);
+  if (missing < 0)
+    return Status();
+  return Status::error("cuda-emu: " + printable(what) + " reads " +
+                       std::to_string(bytes) +
+                       " bytes of global memory, but nothing wrote byte " +
+                       std::to_string(missing - offset) + " of them");
+}
+
+static Status checkSizes(const EmuLaunch &launch) {
+  auto refuse = [&](std::string_view what, int64_t value, int64_t low,
+                    int64_t high) {
+    if (value >= low && value <= high)
+      return Status();
+    return Status::error("cuda-emu: kernel " + inQuotes(launch.name) +
+                         ": expected " + std::to_string(low) + " to " +
+                         std::to_string(high) + " " + std::string(what) +
+                         ", got " + std::to_string(value));
+  };
+  Status status = refuse("threads", launch.threads, 1, EmuDevice::maxThreads);
+  if (status.ok())
+    status = refuse("bytes of shared memory", launch.sharedBytes, 0,
+                    EmuDevice::maxSharedBytes);
+  if (status.ok())
+    status = refuse("units", launch.units, 0, INT64_MAX);
+  if (status.ok())
+    status = refuse("units per block", launch.unitsPerBlock, 1, INT64_MAX);
+  if (status.ok() && launch.units > 0)
+    status = refuse("blocks", (launch.units - 1) / launch.unitsPerBlock + 1, 1,
+                    maxBlocks);
+  return status;
+}
+
+Result<EmuCounts> EmuDevice::launch(const EmuLaunch &launch) {
+  Status status = checkSizes(launch);
+  if (status.ok())
+    status = state_->runner.prepare();
+  if (status.ok())
+    status = state_->declareArguments(launch);
+  if (!status.ok())
+    return status;
+  for (const std::unique_ptr<MemoryShadow> &memory : state_->memories)
+    memory->newGeneration();
+
+  Random random(state_->seed ^ splitmix64(state_->launches++));
+  std::vector<int64_t> &order = state_->blockOrder;
+  order.resize(launch.units ? (launch.units - 1) / launch.unitsPerBlock + 1
+                            : 0);
+  std::iota(order.begin(), order.end(), int64_t{0});
+  random.shuffle(order);
+
+  state_->runner.begin(launch, random);
+  for (int64_t block : order) {
+    status = state_->runner.runBlock(block);
+    if (!status.ok())
+      return status;
+  }
+  return state_->runner.counts();
+}

@@ -1,0 +1,45 @@
+//===- EmuRandom.h - Choices of the emulated device -------------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A splitmix64 generator: the order of blocks and warps comes from one of them
+// alone, so that a seed stands for a schedule.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_LIB_RUNTIME_EMU_EMURANDOM_H
+#define KILN_LIB_RUNTIME_EMU_EMURANDOM_H
+
+#include "kiln/Runtime/Files/Rng.h"
+
+#include <utility>
+#include <vector>
+
+namespace kiln::emu {
+
+class Random {
+public:
+  explicit Random(uint64_t seed) : state_(splitmix64(seed)) {}
+
+  /// In [0, limit), for small limits.
+  uint64_t below(uint64_t limit) {
+    uint64_t value = splitmix64(state_);
+    state_ += 0x9E3779B97F4A7C15;
+    return (value >> 32) * limit >> 32;
+  }
+
+  template <typename T> void shuffle(std::vector<T> &items) {
+    for (uint64_t i = items.size(); i > 1; --i)
+      std::swap(items[i - 1], items[below(i)]);
+  }
+
+private:
+  uint64_t state_;
+};
+
+} // namespace kiln::emu
+
+#endif // KILN_LIB_RUNTIME_EMU_EMURANDOM_H

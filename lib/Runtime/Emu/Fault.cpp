@@ -1,0 +1,164 @@
+//===- Fault.cpp - What a kernel did wrong --------------------------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Fault.h"
+#include "AccessHistory.h"
+#include "FiberPool.h"
+#include "kiln/Runtime/Files/Messages.h"
+
+#include <algorithm>
+
+using namespace kiln;
+using namespace kiln::emu;
+
+namespace {
+
+std::string number(int64_t value) { return std::to_string(value); }
+
+/// How many bytes of [begin, begin + bytes) or between it and the argument are
+/// outside of the argument.
+int64_t distance(const EmuArgument &argument, const char *begin,
+                 int64_t bytes) {
+  int64_t before = argument.begin - begin;
+  int64_t behind = begin + bytes - argument.end;
+  return std::max({before, behind, int64_t{0}});
+}
+
+class Describer {
+public:
+  Describer(const Fault &fault, const EmuLaunch &launch, const char *sharedBase)
+      : fault_(fault), launch_(launch), sharedBase_(sharedBase),
+        nearest_(nearestArgument()) {}
+
+  std::string text() const;
+
+private:
+  const EmuArgument *nearestArgument() const;
+  std::string access() const;
+  std::string space() const {
+    return fault_.access.isShared ? "shared" : "global";
+  }
+  /// "argument 1 ('x') + 64", or an offset in shared memory.
+  std::string place(const char *address) const;
+  std::string extent() const;
+  std::string raceText() const;
+  std::string absentText(const char *all) const;
+
+  const Fault &fault_;
+  const EmuLaunch &launch_;
+  const char *sharedBase_;
+  const EmuArgument *nearest_;
+};
+
+} // namespace
+
+/// Where a write misses all arguments, those that are written come first.
+const EmuArgument *Describer::nearestArgument() const {
+  const EmuArgument *nearest = nullptr;
+  auto rank = [&](const EmuArgument &argument) {
+    return std::pair(
+        distance(argument, fault_.access.address, fault_.access.bytes),
+        fault_.access.isWrite && !argument.isWritten);
+  };
+  for (const EmuArgument &argument : launch_.arguments)
+    if (!nearest || rank(argument) < rank(*nearest))
+      nearest = &argument;
+  return nearest;
+}
+
+std::string Describer::access() const {
+  return std::string(fault_.access.isWrite ? "write" : "read") + " of " +
+         number(fault_.access.bytes) + " bytes at " +
+         place(fault_.access.address);
+}
+
+std::string Describer::place(const char *address) const {
+  if (fault_.access.isShared)
+    return "offset " + number(address - sharedBase_) + " of shared memory";
+  if (!nearest_)
+    return "some address";
+  int64_t offset = address - nearest_->begin;
+  std::string text = "argument " + number(nearest_ - launch_.arguments.data());
+  if (!nearest_->name.empty())
+    text += " (" + inQuotes(nearest_->name) + ")";
+  return text + (offset < 0 ? " - " : " + ") + number(std::abs(offset));
+}
+
+std::string Describer::extent() const {
+  if (fault_.access.isShared)
+    return "the block has " + number(launch_.sharedBytes) + " bytes of it";
+  if (!nearest_)
+    return "the launch has no arguments";
+  return "the argument has " + number(nearest_->end - nearest_->begin) +
+         " bytes";
+}
+
+std::string Describer::raceText() const {
+  const Accessor &other = fault_.other;
+  std::string did = fault_.otherWrote ? "wrote" : "read";
+  std::string text = "race in " + space() + " memory: " + access() + ", where ";
+  if (other.block() == fault_.block)
+    return text + "thread " + number(other.thread()) + " " + did + " " +
+           place(fault_.firstByte) + " with no barrier between";
+  return text + "block " + number(other.block()) + ", thread " +
+         number(other.thread()) + " " + did + " " + place(fault_.firstByte) +
+         " in the same launch";
+}
+
+std::string Describer::absentText(const char *all) const {
+  return number(fault_.present) + " of " + number(fault_.expected) + " " + all +
+         " wait, thread " + number(fault_.absent) +
+         (fault_.absentEnded ? " has ended" : " waits at a barrier");
+}
+
+std::string Describer::text() const {
+  switch (fault_.kind) {
+  case Fault::Kind::None:
+    break;
+  case Fault::Kind::Misaligned:
+    return "misaligned " + access() + ": the address must be a multiple of " +
+           number(accessAlignment(fault_.access.bytes));
+  case Fault::Kind::OutOfBounds:
+    return "out of bounds: " + access() + ", but " + extent();
+  case Fault::Kind::ReadOnly:
+    return access() + ", which the launch only reads";
+  case Fault::Kind::Uninitialised:
+    return "uninitialised " + space() + " memory: " + access() +
+           ", but nothing wrote the byte at " + place(fault_.firstByte);
+  case Fault::Kind::Race:
+    return raceText();
+  case Fault::Kind::StackOverflow:
+    return "stack overflow: the kernel needs more than the " +
+           number(FiberPool::stackBytes) + " bytes that a thread has";
+  case Fault::Kind::TooManyBarriers:
+    return "more than " + number(Accessor::maxEpoch) +
+           " barriers, which is all that races are looked for between";
+  case Fault::Kind::PartialBarrier:
+    return "barrier reached by part of the block only: " +
+           absentText("threads");
+  case Fault::Kind::PartialShuffle:
+    if (fault_.expected < EmuDevice::warpLanes)
+      return "shuffle reached by part of a warp only: the warp has " +
+             number(fault_.expected) + " lanes of " +
+             number(EmuDevice::warpLanes);
+    return "shuffle reached by part of a warp only: " +
+           absentText("lanes of the warp");
+  case Fault::Kind::MixedShuffle:
+    return "one shuffle reached as xor by part of a warp and as idx by "
+           "thread " +
+           number(fault_.absent);
+  }
+  return "";
+}
+
+Status emu::faultStatus(const Fault &fault, const EmuLaunch &launch,
+                        const char *sharedBase) {
+  return Status::error("cuda-emu: kernel " + inQuotes(launch.name) +
+                       ", block " + number(fault.block) + ", thread " +
+                       number(fault.thread) + ": " +
+                       Describer(fault, launch, sharedBase).text());
+}
