@@ -133,7 +133,7 @@ std::string Describer::text() const {
     return raceText();
   case Fault::Kind::StackOverflow:
     return "stack overflow: the kernel needs more than the " +
-           number(FiberPool::stackBytes) + " bytes that a thread has";
+           number(FiberPool::usableBytes) + " bytes of stack that a thread has";
   case Fault::Kind::TooManyBarriers:
     return "more than " + number(Accessor::maxEpoch) +
            " barriers, which is all that races are looked for between";

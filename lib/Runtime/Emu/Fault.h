@@ -24,6 +24,7 @@ inline int64_t accessAlignment(int64_t bytes) {
   return bytes & (bytes - 1) ? 1 : bytes < 16 ? bytes : 16;
 }
 
+/// Of one thread, to global or shared memory.
 struct Access {
   const char *address = nullptr;
   int64_t bytes = 0; ///< At least 1.

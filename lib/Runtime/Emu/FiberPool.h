@@ -44,6 +44,9 @@ class FiberPool {
 public:
   /// Of a stack. Frames are several times as large under AddressSanitizer.
   static constexpr int64_t stackBytes = KILN_EMU_ASAN ? 128 << 10 : 16 << 10;
+  /// Of these, for frames down to limit(). Calls into the device, which are
+  /// made near the limit too, have the rest.
+  static constexpr int64_t usableBytes = stackBytes / 8 * 7;
 
   FiberPool() = default;
   ~FiberPool();
@@ -64,15 +67,15 @@ public:
   void entered();
 
   /// Frames below this address are about to overflow the stack.
-  const char *limit(int64_t fiber) const { return bottom(fiber) + reserve; }
+  const char *limit(int64_t fiber) const {
+    return bottom(fiber) + stackBytes - usableBytes;
+  }
   /// Whether the last bytes of the stack are as they were.
   bool isIntact(int64_t fiber) const;
   void repair(int64_t fiber);
 
 private:
   static constexpr int64_t pitch = stackBytes + 192;
-  /// For calls into the device, which are made near the limit too.
-  static constexpr int64_t reserve = stackBytes / 8;
 
   char *bottom(int64_t fiber) const { return stacks_ + fiber * pitch; }
 

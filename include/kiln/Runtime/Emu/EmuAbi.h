@@ -42,8 +42,8 @@ uint64_t kiln_emu_shuffle_idx(uint64_t bits, int32_t lane);
 /// The block's shared memory, from byte `offset` on.
 char *kiln_emu_shared(int64_t offset);
 
-/// Before each access. The place of the call in the code stands for the
-/// instruction: sectors are counted per warp and place.
+/// Before each access, of at least one byte. The place of the call in the code
+/// stands for the instruction: sectors are counted per warp and place.
 void kiln_emu_global_access(const void *address, int64_t bytes,
                             int32_t isWrite);
 void kiln_emu_shared_access(const void *address, int64_t bytes,

@@ -8,6 +8,8 @@
 #include "EmuTesting.h"
 
 #include <chrono>
+#include <cmath>
+#include <cstdio>
 #include <gtest/gtest.h>
 #include <numeric>
 #include <set>
@@ -207,6 +209,27 @@ TEST(EmuDeviceTest, NarrowNeighboursAreNoRace) {
             std::string(64, 'y'));
 }
 
+// Without telling the device, as a kernel would whose check was forgotten.
+void readPoison(char *const *args, const int64_t *, int64_t) {
+  float value;
+  std::memcpy(&value, kiln_emu_shared(threadId() * 4), 4);
+  storeShared(threadId(), 1);
+  store(args[0], blockId() * 32 + threadId(), value);
+}
+
+TEST(EmuDeviceTest, SharedMemoryOfEveryBlockBeginsAsNaNs) {
+  Device device(1);
+  EmuLaunch launch;
+  launch.kernel = readPoison;
+  launch.arguments = {device.argument(0, 96, true)};
+  launch.units = 3;
+  launch.threads = 32;
+  launch.sharedBytes = 128;
+  ASSERT_EQ(device.run(launch), "");
+  for (int64_t i = 0; i < 96; ++i)
+    EXPECT_TRUE(std::isnan(*device.at(i)));
+}
+
 // In place: each thread reads and writes its own elements, in two launches.
 void addOne(char *const *args, const int64_t *, int64_t units) {
   int64_t i = blockId() * 64 + threadId();
@@ -275,14 +298,17 @@ void manyAccesses(char *const *args, const int64_t *immediates, int64_t) {
     store(args[0], threadId(), load<float>(args[0], threadId()) + 1);
 }
 
-TEST(EmuDeviceTest, TellsWhatBarriersAndAccessesCost) {
-  auto nanoseconds = [](EmuKernel kernel, int64_t threads, int64_t count) {
+void noWork(char *const *, const int64_t *, int64_t) {}
+
+TEST(EmuDeviceTest, TellsWhatItsWorkCosts) {
+  constexpr int64_t count = 200;
+  auto nanoseconds = [](EmuKernel kernel, int64_t blocks, int64_t threads) {
     Device device(1);
     EmuLaunch launch;
     launch.kernel = kernel;
     launch.arguments = {device.argument(0, threads, true)};
     launch.immediates = {count};
-    launch.units = 1;
+    launch.units = blocks;
     launch.threads = threads;
     EXPECT_EQ(device.run(launch), "");
     auto start = std::chrono::steady_clock::now();
@@ -292,10 +318,11 @@ TEST(EmuDeviceTest, TellsWhatBarriersAndAccessesCost) {
     return time.count() / double(threads * count);
   };
   for (int64_t threads : {32, 128, 256, 1024})
-    std::printf("%4d threads: %5.1f ns per barrier and thread, %5.1f ns per "
-                "load and store\n",
-                int(threads), nanoseconds(manyBarriers, threads, 200),
-                nanoseconds(manyAccesses, threads, 200));
+    std::printf("%4d threads: %5.1f ns per thread and barrier, %5.1f ns per "
+                "load and store, %5.1f ns per thread of a block\n",
+                int(threads), nanoseconds(manyBarriers, 1, threads),
+                nanoseconds(manyAccesses, 1, threads),
+                nanoseconds(noWork, count, threads));
 }
 
 } // namespace
