@@ -117,13 +117,7 @@ static Status initializeStates(ReferenceEngine &engine,
     if (!status.ok())
       return status;
   }
-  // A mirror is equal to its parameter.
-  for (size_t i = 0; i < states.size(); ++i)
-    for (size_t j = 0; states[i].role == StateRole::Mirror && j < states.size();
-         ++j)
-      if (states[j].name == states[i].of)
-        std::copy_n(engine.stateData(j), states[j].bytes(),
-                    engine.stateData(i));
+  copyMirrors(engine);
   return {};
 }
 

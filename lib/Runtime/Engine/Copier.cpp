@@ -13,6 +13,7 @@
 namespace kiln {
 
 void SerialCopier::start(const CopyJob &job) {
+  count(job);
   if (when_ == When::Start)
     std::memcpy(job.to, job.from, std::size_t(job.bytes));
   else

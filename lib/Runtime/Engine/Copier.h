@@ -16,6 +16,7 @@
 #ifndef KILN_LIB_RUNTIME_ENGINE_COPIER_H
 #define KILN_LIB_RUNTIME_ENGINE_COPIER_H
 
+#include "kiln/Runtime/Engine/Engine.h"
 #include "kiln/Runtime/Engine/Program.h"
 
 #include <cstdint>
@@ -38,13 +39,25 @@ public:
   virtual ~Copier() = default;
 
   /// A run begins; no copy is in flight.
-  virtual void begin() {}
+  virtual void begin() { counts_ = {}; }
   virtual void start(const CopyJob &job) = 0;
   /// Returns when the copy that was started with `token` is done. Copies of
   /// one direction are done in the order of their starts.
   virtual void wait(int64_t token) = 0;
   /// Between two commands.
   virtual void between() {}
+
+  /// Of the run since begin().
+  virtual const CopyCounts &counts() const { return counts_; }
+
+protected:
+  /// What every start() does.
+  void count(const CopyJob &job) {
+    (job.direction == CopyDirection::Out ? counts_.outBytes
+                                         : counts_.inBytes) += job.bytes;
+  }
+
+  CopyCounts counts_;
 };
 
 /// Copies on the calling thread, at the start or at the wait.

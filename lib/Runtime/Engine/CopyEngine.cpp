@@ -17,6 +17,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <sys/prctl.h>
+#include <system_error>
 
 extern "C" {
 int omp_get_num_places(void);
@@ -80,16 +81,25 @@ CopyEngine::CopyEngine(const LinkInfo &link, int64_t copies)
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  for (Channel &channel : channels_) {
-    channel.ring.resize(std::size_t(std::max<int64_t>(copies, 1)));
-    channel.thread = std::thread([&channel] { serve(channel); });
-    if (processors)
-      pthread_setaffinity_np(channel.thread.native_handle(),
-                             sizeof(*processors), &*processors);
+  try {
+    for (Channel &channel : channels_) {
+      channel.ring.resize(std::size_t(std::max<int64_t>(copies, 1)));
+      channel.thread = std::thread([&channel] { serve(channel); });
+      if (processors)
+        pthread_setaffinity_np(channel.thread.native_handle(),
+                               sizeof(*processors), &*processors);
+    }
+  } catch (const std::system_error &error) {
+    status_ = Status::error(
+        "cannot start the threads that copy to and from the host arena: " +
+        error.code().message() +
+        "; allow this process more threads or more memory (ulimit -u, -v)");
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   // What a thread allocates as it starts belongs to no step.
   for (Channel &channel : channels_) {
+    if (!channel.thread.joinable())
+      continue;
     std::unique_lock<std::mutex> lock(channel.mutex);
     channel.carriedOut.wait(lock, [&] { return channel.serving; });
   }
@@ -97,6 +107,8 @@ CopyEngine::CopyEngine(const LinkInfo &link, int64_t copies)
 
 CopyEngine::~CopyEngine() {
   for (Channel &channel : channels_) {
+    if (!channel.thread.joinable())
+      continue;
     {
       std::lock_guard<std::mutex> lock(channel.mutex);
       channel.stopping = true;
@@ -112,8 +124,7 @@ void CopyEngine::start(const CopyJob &job, CopyTiming *timing) {
   channel.ring[number % channel.ring.size()] = {job.from, job.to, job.bytes,
                                                 monotonicNanoseconds(), timing};
   tickets_[std::size_t(job.token)] = {&channel, number};
-  (job.direction == CopyDirection::Out ? counts_.outBytes : counts_.inBytes) +=
-      job.bytes;
+  count(job);
   {
     std::lock_guard<std::mutex> lock(channel.mutex);
     channel.started.store(number + 1, std::memory_order_release);

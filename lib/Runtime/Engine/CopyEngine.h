@@ -20,7 +20,6 @@
 #define KILN_LIB_RUNTIME_ENGINE_COPYENGINE_H
 
 #include "Copier.h"
-#include "kiln/Runtime/Engine/Engine.h"
 
 #include <array>
 #include <atomic>
@@ -49,15 +48,14 @@ public:
   CopyEngine(const CopyEngine &) = delete;
   CopyEngine &operator=(const CopyEngine &) = delete;
 
-  void begin() override { counts_ = {}; }
+  /// Whether its threads could be started: otherwise nothing may be copied.
+  const Status &status() const { return status_; }
+
   void start(const CopyJob &job) override { start(job, nullptr); }
   void wait(int64_t token) override;
 
   /// As start(); `timing`, unless null, is written before the wait returns.
   void start(const CopyJob &job, CopyTiming *timing);
-
-  /// Of the run since begin().
-  const CopyCounts &counts() const { return counts_; }
 
 private:
   struct Order {
@@ -90,7 +88,7 @@ private:
 
   std::array<Channel, copyDirections> channels_;
   std::vector<Ticket> tickets_; ///< By token.
-  CopyCounts counts_;
+  Status status_;
 };
 
 /// As the engine that it is given, but notes when each copy was carried out.
@@ -107,6 +105,7 @@ public:
   void begin() override { engine_.begin(); }
   void start(const CopyJob &job) override;
   void wait(int64_t token) override { engine_.wait(token); }
+  const CopyCounts &counts() const override { return engine_.counts(); }
 
   /// In the order of their starts; complete when the run has ended.
   const std::deque<Entry> &entries() const { return entries_; }

@@ -117,21 +117,14 @@ std::vector<std::size_t> CopyOrder::around(const Ref &ref) const {
   return found;
 }
 
-static int64_t operandBytes(const GemmOperand &operand, int64_t rows,
-                            int64_t columns, const Command &command) {
-  if (operand.trans)
-    std::swap(rows, columns);
-  return ((command.batch - 1) * operand.batchStride + (rows - 1) * operand.ld +
-          columns) *
-         tensorTypeBits(command.type) / 8;
-}
-
 std::vector<Access> CopyOrder::accesses(const Command &command) const {
   std::vector<Access> list;
   for (const LaunchItem &item : command.items) {
     std::size_t begin = list.size();
-    for (const Ref &ref : item.args)
-      list.push_back({ref, unknownBytes, false});
+    for (std::size_t i = 0; i < item.args.size(); ++i)
+      list.push_back({item.args[i],
+                      item.extents.empty() ? unknownBytes : item.extents[i],
+                      false});
     for (int64_t argument : item.writes)
       list[begin + std::size_t(argument)].writes = true;
   }
@@ -142,15 +135,9 @@ std::vector<Access> CopyOrder::accesses(const Command &command) const {
          true});
   switch (command.kind) {
   case Command::Kind::Gemm:
-    list.push_back({command.a.ref,
-                    operandBytes(command.a, command.m, command.k, command),
-                    false});
-    list.push_back({command.b.ref,
-                    operandBytes(command.b, command.k, command.n, command),
-                    false});
-    list.push_back({command.c.ref,
-                    operandBytes(command.c, command.m, command.n, command),
-                    true});
+    list.push_back({command.a.ref, command.a.bytes, false});
+    list.push_back({command.b.ref, command.b.bytes, false});
+    list.push_back({command.c.ref, command.c.bytes, true});
     break;
   case Command::Kind::Copy:
   case Command::Kind::CopyStart:
@@ -208,8 +195,8 @@ bool CopyOrder::disturbs(const Access &access, const Ref &ref, int64_t size,
       bytes = std::max(bytes, blocks_[i].end - access.ref.offset);
     }
     // What one iteration has of a buffer of all.
-    if (access.ref.stride != 0 && bytes > std::abs(access.ref.stride))
-      bytes = std::abs(access.ref.stride);
+    if (iterations_ > 1 && access.ref.stride != 0)
+      bytes = std::min(bytes, std::abs(access.ref.stride));
   }
   return overlap(access.ref, bytes, ref, size, iterations_);
 }

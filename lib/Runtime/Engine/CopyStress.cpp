@@ -40,8 +40,7 @@ void StressCopier::finishFirst(Queue &queue) {
 }
 
 void StressCopier::start(const CopyJob &job) {
-  (job.direction == CopyDirection::Out ? counts_.outBytes : counts_.inBytes) +=
-      job.bytes;
+  count(job);
   Queue &queue = queues_[std::size_t(job.direction)];
   uint64_t choice = random() % 4;
   Habit habit = choice == 0   ? Habit::AtOnce

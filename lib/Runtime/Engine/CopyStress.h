@@ -17,7 +17,6 @@
 #define KILN_LIB_RUNTIME_ENGINE_COPYSTRESS_H
 
 #include "Copier.h"
-#include "kiln/Runtime/Engine/Engine.h"
 
 #include <array>
 #include <vector>
@@ -29,13 +28,9 @@ public:
   /// `copies`: at least as many as any program has.
   StressCopier(uint64_t seed, int64_t copies);
 
-  void begin() override { counts_ = {}; }
   void start(const CopyJob &job) override;
   void wait(int64_t token) override;
   void between() override;
-
-  /// Of the run since begin(); nothing is waited for.
-  const CopyCounts &counts() const { return counts_; }
 
 private:
   enum class Habit { AtOnce, InPieces, Late };
@@ -53,7 +48,6 @@ private:
 
   uint64_t state_;
   std::array<Queue, copyDirections> queues_;
-  CopyCounts counts_;
 };
 
 } // namespace kiln

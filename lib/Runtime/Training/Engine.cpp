@@ -1,4 +1,4 @@
-//===- Engine.cpp - What engines may leave out ----------------------------===//
+//===- Engine.cpp - What engines have in common ---------------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -7,7 +7,9 @@
 
 #include "kiln/Runtime/Engine/Engine.h"
 
+#include <algorithm>
 #include <chrono>
+#include <cstring>
 
 namespace kiln {
 
@@ -39,6 +41,22 @@ Status Engine::traceOps(const std::function<Status(size_t)> &,
                         const std::string &) {
   return Status(ExitCode::Usage,
                 "--check-ops: only a compiled executable has ops to check");
+}
+
+void copyMirrors(Engine &engine) {
+  const std::vector<StateInfo> &states = engine.description().states;
+  for (size_t i = 0; i < states.size(); ++i) {
+    if (states[i].role != StateRole::Mirror)
+      continue;
+    auto parameter =
+        std::find_if(states.begin(), states.end(), [&](const StateInfo &state) {
+          return state.name == states[i].of;
+        });
+    if (parameter != states.end())
+      std::memcpy(engine.stateData(i),
+                  engine.stateData(size_t(parameter - states.begin())),
+                  size_t(states[i].bytes()));
+  }
 }
 
 } // namespace kiln

@@ -11,7 +11,6 @@
 #include "kiln/Runtime/Files/ModelWeights.h"
 
 #include <algorithm>
-#include <cstring>
 
 namespace kiln {
 
@@ -48,22 +47,6 @@ Status initialiseStates(Engine &engine, uint64_t seed) {
       return status;
   }
   return Status();
-}
-
-void copyMirrors(Engine &engine) {
-  const std::vector<StateInfo> &states = engine.description().states;
-  for (size_t i = 0; i < states.size(); ++i) {
-    if (states[i].role != StateRole::Mirror)
-      continue;
-    auto parameter =
-        std::find_if(states.begin(), states.end(), [&](const StateInfo &state) {
-          return state.name == states[i].of;
-        });
-    if (parameter != states.end())
-      std::memcpy(engine.stateData(i),
-                  engine.stateData(size_t(parameter - states.begin())),
-                  size_t(states[i].bytes()));
-  }
 }
 
 Status loadWeights(Engine &engine, const std::string &path,

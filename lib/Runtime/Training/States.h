@@ -25,10 +25,6 @@ Status initialiseStates(Engine &engine, uint64_t seed);
 Status loadWeights(Engine &engine, const std::string &path,
                    std::vector<std::string> &notes);
 
-/// Gives every mirror the bytes of its parameter. To be called when parameters
-/// were written by anything but the engine's programs.
-void copyMirrors(Engine &engine);
-
 /// Whether a state is part of the saved model.
 inline bool isWeight(const StateInfo &state) {
   return state.role == StateRole::Parameter || state.role == StateRole::Buffer;

@@ -165,6 +165,10 @@ public:
                           const std::string &path);
 };
 
+/// Gives every mirror the bytes of its parameter. To be called when parameters
+/// were written by anything but the engine's programs.
+void copyMirrors(Engine &engine);
+
 } // namespace kiln
 
 #endif // KILN_RUNTIME_ENGINE_ENGINE_H

@@ -10,12 +10,16 @@
 #include "AllocationCounter.h"
 
 #include <csignal>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <gtest/gtest.h>
 #include <string>
+#include <sys/resource.h>
+#include <unistd.h>
 
 using namespace kiln;
 
@@ -186,6 +190,7 @@ TEST(CopyEngineTest, StartingAndWaitingAllocateNothing) {
   EXPECT_EQ(after.mapCalls, before.mapCalls);
   EXPECT_EQ(after.liveBytes, before.liveBytes);
 #else
+  ASSERT_FALSE(allocationCounts());
   GTEST_SKIP() << "a sanitizer brings its own allocator";
 #endif
 }
@@ -220,6 +225,30 @@ TEST(CopyEngineTest, ItsThreadsTakeNoSignals) {
     for (uint64_t mask : masks)
       EXPECT_TRUE(mask >> (signal - 1) & 1) << signal;
   }
+}
+
+TEST(CopyEngineTest, SaysThatItsThreadsCannotStart) {
+#if KILN_COUNTS_ALLOCATIONS
+  // In a process of its own: the stacks of threads that ended are kept, and
+  // would do here.
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  auto withoutMemory = [] {
+    std::ifstream statm("/proc/self/statm");
+    rlim_t pages = 0;
+    statm >> pages;
+    rlimit limit;
+    getrlimit(RLIMIT_AS, &limit);
+    limit.rlim_cur = pages * rlim_t(sysconf(_SC_PAGESIZE)) + (1 << 20);
+    setrlimit(RLIMIT_AS, &limit);
+    CopyEngine engine({}, 1);
+    std::fprintf(stderr, "%s\n", engine.status().message().c_str());
+    std::exit(int(engine.status().code()));
+  };
+  EXPECT_EXIT(withoutMemory(), testing::ExitedWithCode(1),
+              "cannot start the threads that copy");
+#else
+  GTEST_SKIP() << "a sanitizer needs all of the address space";
+#endif
 }
 
 TEST(CopyEngineTest, EndsWithCopiesThatNobodyWaitedFor) {

@@ -318,6 +318,26 @@ TEST_F(CopyOrderTest, NoLoopBeginsOrEndsWhileACopyIsInFlight) {
   }
 }
 
+TEST_F(CopyOrderTest, StridesMatterInLoopsAlone) {
+  // Behind the loop a stride says nothing of how far an argument reaches:
+  // 'update', which is given a state that begins in front of the copied bytes.
+  replace(15, {{"op", "copy_start"},
+               {"name", "moment_U"},
+               {"from", {2 * offloadedTableBytes + 64, 0, "host"}},
+               {"to", {place("moment_E"), 0}},
+               {"bytes", 64},
+               {"token", 3}});
+  move(18, 19);
+  std::string message = refusal(json_);
+  EXPECT_NE(message, "");
+  for (int64_t stride : {int64_t(4), INT64_MIN, INT64_MAX}) {
+    for (Json &item : commands()[18]["items"])
+      for (Json &argument : item["args"])
+        argument[1] = stride;
+    EXPECT_EQ(refusal(json_), message);
+  }
+}
+
 TEST_F(CopyOrderTest, ReferencesThatMeetInALaterIteration) {
   // Iteration i of the copy has [i * 64, +64) of the tail of the host arena,
   // the other command what is two parts further on in the first of its two
