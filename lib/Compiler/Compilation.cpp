@@ -11,28 +11,23 @@
 #include "MemoryPlanner.h"
 #include "PlanRemarks.h"
 #include "StepCost.h"
-#include "kiln/Compiler/ByteSize.h"
 
 #include "kiln/Compiler/Pipelines.h"
 #include "kiln/Compiler/Registration.h"
 #include "kiln/Dialect/Kiln/Transforms/Levels.h"
 #include "kiln/Dialect/Kiln/Transforms/Lossy.h"
 #include "kiln/Dialect/Kiln/Transforms/Optimizer.h"
-#include "kiln/Dialect/Kiln/Transforms/Passes.h"
 #include "kiln/Import/HuggingFace.h"
 #include "kiln/Report/PlanReport.h"
 #include "kiln/Target/Cpu/CodeGen.h"
 #include "kiln/Target/Cpu/EmitKernel.h"
 #include "kiln/Target/Cpu/ProgramWriter.h"
 
-#include "mlir/IR/Verifier.h"
-#include "mlir/InitAllDialects.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
-#include "llvm/Support/SourceMgr.h"
 #include "llvm/Support/ToolOutputFile.h"
 
 using namespace mlir;
@@ -510,6 +505,6 @@ bool Compilation::mayGainFromStates() {
   for (StateOp state : module->getOps<StateOp>())
     if (state.isTrainable())
       copied += double(bytesOf(state.getType()));
-  return seconds > 1.005 * planned("unplanned_step_ms") &&
+  return seconds > kGoodEnough * planned("unplanned_step_ms") &&
          seconds > machine->linkSeconds(copied, LinkDirection::ToHost);
 }

@@ -1,4 +1,4 @@
-//===- Compilation.h - One compilation of a model --------------*- C++ -*-===//
+//===- Compilation.h - One compilation of a model ---------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

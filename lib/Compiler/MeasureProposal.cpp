@@ -1,4 +1,4 @@
-//===- MeasureProposal.cpp - What a proposal comes to ----------*- C++ -*-===//
+//===- MeasureProposal.cpp - What a proposal comes to -----------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -68,7 +68,7 @@ Status MemoryPlanner::measure(Proposal &proposal, bool keepsAll,
                               LiveCurve *liveCurve) {
   OwningOpRef<ModuleOp> copy = cast<ModuleOp>(module->clone());
   ProgramOp train = trainProgram(*copy);
-  bool offloads = mayOffload && !keepsAll;
+  bool offloads = (request.offloadActivations || offloadsMost) && !keepsAll;
   if (offloads)
     numberForwardOps(train);
   applyRecompute(StageChain(train, proposal.cut), proposal.schedule);
@@ -123,14 +123,14 @@ Status MemoryPlanner::chooseOffload(ModuleOp dispatched, Proposal &proposal) {
     return Status::error("internal error: a plan could not be laid out");
   OffloadProblem &problem = model->problem;
   problem.hostCapacity = request.hostBudget - model->hostBytes;
-  problem.capacity = target - model->stateBytes;
+  problem.capacity = request.budget - model->stateBytes;
   auto tryIt = [&](const OffloadSolution &solution) -> Status {
     proposal.offload = model->choicesOf(solution);
     OwningOpRef<ModuleOp> marked = cast<ModuleOp>(dispatched->clone());
     markNumbered(*marked, proposal.offload);
     return schedule(*marked, proposal);
   };
-  for (int round = 0; round < kOffloadRounds; ++round) {
+  for (int round = 0; !offloadsMost && round < kOffloadRounds; ++round) {
     OffloadSolution solution = planOffload(problem);
     // Estimates are good to a few per cent.
     if (solution.fits() && solution.seconds > kHopeless * fastest) {
@@ -141,12 +141,12 @@ Status MemoryPlanner::chooseOffload(ModuleOp dispatched, Proposal &proposal) {
       return status;
     if (fits(proposal) || !solution.fits())
       break;
-    problem.capacity -= std::max<int64_t>(0, proposal.height - target);
+    problem.capacity -= std::max<int64_t>(0, proposal.height - request.budget);
     problem.hostCapacity -=
         std::max<int64_t>(0, proposal.hostHeight - request.hostBudget);
   }
   // What is least of all may still fit.
-  if (!fits(proposal)) {
+  if (offloadsMost || !fits(proposal)) {
     problem.capacity = -model->stateBytes;
     if (Status status = tryIt(planOffload(problem)); !status.ok())
       return status;

@@ -30,8 +30,6 @@ static constexpr int64_t kMostPoorStages = 128;
 static constexpr int64_t kLeads[] = {2, 12, 24, 48, 96};
 /// Halvings of the interval in which two bounds meet.
 static constexpr int kBisections = 16;
-/// A plan this close to a bound is not improved on.
-static constexpr double kGoodEnough = 1.005;
 
 ProgramOp MemoryPlanner::trainProgram(ModuleOp of) {
   for (ProgramOp program : of.getOps<ProgramOp>())

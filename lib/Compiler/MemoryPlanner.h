@@ -7,10 +7,10 @@
 //
 // Chooses what the backward pass repeats and what waits for it on the host, so
 // that the arena of the scheduled program fits a budget and the step is as fast
-// as it can be. The chain's
-// dynamic program proposes schedules; each proposal is applied to a copy of the
-// module, which is then dispatched and scheduled by the passes that run in the
-// end, so that its height is the true one, to the byte.
+// as it can be. The chain's dynamic program proposes schedules; each proposal
+// is applied to a copy of the module, which is then dispatched and scheduled by
+// the passes that run in the end, so that its height is the true one, to the
+// byte.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,6 +29,8 @@ namespace kiln {
 
 /// A budget that everything fits.
 inline constexpr int64_t kNoBudget = std::numeric_limits<int64_t>::max();
+/// A plan this close to a bound is not improved on.
+inline constexpr double kGoodEnough = 1.005;
 
 struct MemoryRequest {
   int64_t budget = 0; ///< bytes of the arena, states included

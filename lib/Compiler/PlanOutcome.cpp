@@ -1,4 +1,4 @@
-//===- PlanOutcome.cpp - The plan that won, or a refusal -------*- C++ -*-===//
+//===- PlanOutcome.cpp - The plan that won, or a refusal --------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -17,8 +17,7 @@ using namespace kiln;
 
 /// Offloads whatever the lowest rungs keep.
 Status MemoryPlanner::measureLeast() {
-  target = 0;
-  mayOffload = true;
+  offloadsMost = true;
   for (Ladder &ladder : ladders)
     if (Proposal &proposal = ladder.rungs[0]; !proposal.schedule.empty())
       if (Status status = measure(proposal); !status.ok())
@@ -27,10 +26,6 @@ Status MemoryPlanner::measureLeast() {
 }
 
 Status MemoryPlanner::refuse() {
-  // As little as can be with everything on the host that may go there.
-  if (request.offloadActivations)
-    if (Status status = measureLeast(); !status.ok())
-      return status;
   int64_t least = std::numeric_limits<int64_t>::max(), leastHost = least;
   std::string peak;
   forEachProposal([&](const Proposal &proposal) {

@@ -1,4 +1,4 @@
-//===- Planning.h - One search for a memory plan ---------------*- C++ -*-===//
+//===- Planning.h - One search for a memory plan ----------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -107,9 +107,9 @@ private:
   mlir::ModuleOp module;
   const Machine &machine;
   const MemoryRequest &request;
-  int64_t ops = 0;                 ///< of the training program
-  int64_t target = request.budget; ///< what offloading aims at
-  bool mayOffload = request.offloadActivations;
+  int64_t ops = 0; ///< of the training program
+  /// Whatever the request says: all that can go to the host does.
+  bool offloadsMost = false;
   double fastest = std::numeric_limits<double>::infinity(); ///< that fits
   std::list<Ladder> ladders;
   std::list<Proposal> others; ///< besides rungs

@@ -108,8 +108,8 @@ OffloadSolution kiln::placeOffload(const OffloadProblem &problem,
   }
   std::vector<size_t> order(items.size());
   std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-    return out[a].ready < out[b].ready;
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    return std::pair(out[a].ready, a) < std::pair(out[b].ready, b);
   });
   std::vector<Transfer> sorted;
   for (size_t i : order)
@@ -236,8 +236,9 @@ OffloadSolution kiln::planOffload(const OffloadProblem &problem) {
   };
   std::vector<size_t> byAge(problem.items.size());
   std::iota(byAge.begin(), byAge.end(), 0);
-  std::stable_sort(byAge.begin(), byAge.end(), [&](size_t a, size_t b) {
-    return problem.items[a].made < problem.items[b].made;
+  std::sort(byAge.begin(), byAge.end(), [&](size_t a, size_t b) {
+    return std::pair(problem.items[a].made, a) <
+           std::pair(problem.items[b].made, b);
   });
   for (int32_t c = 0; c < count; ++c) {
     for (size_t i : byAge) {
@@ -261,8 +262,9 @@ OffloadSolution kiln::planOffload(const OffloadProblem &problem) {
   for (size_t i = 0; i < chosen.size(); ++i)
     if (chosen[i])
       bySize.push_back(i);
-  std::stable_sort(bySize.begin(), bySize.end(), [&](size_t a, size_t b) {
-    return problem.items[a].bytes > problem.items[b].bytes;
+  std::sort(bySize.begin(), bySize.end(), [&](size_t a, size_t b) {
+    return std::pair(-problem.items[a].bytes, a) <
+           std::pair(-problem.items[b].bytes, b);
   });
   for (size_t i : bySize) {
     const OffloadItem &item = problem.items[i];

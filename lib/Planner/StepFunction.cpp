@@ -107,16 +107,4 @@ StepFunction StepFitter::fit(int32_t steps) const {
   return withBorders(cells);
 }
 
-StepFunction StepFitter::equalWidth(int32_t steps, double low,
-                                    double high) const {
-  std::vector<int64_t> cells = {0};
-  for (int32_t k = 1; k < steps; ++k) {
-    double border = low + (high - low) * k / steps;
-    cells.push_back(std::clamp<int64_t>(std::lround((border - kLow) / kWidth),
-                                        cells.back() + 1, kCells - steps + k));
-  }
-  cells.push_back(kCells);
-  return withBorders(cells);
-}
-
 } // namespace kiln

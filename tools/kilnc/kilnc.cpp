@@ -242,18 +242,20 @@ int main(int argc, char **argv) {
         fail(Status(ExitCode::Usage, "--microbatches is '" + microbatches +
                                          "', expected a number or auto")));
   options.recompute = recompute;
-  if (memoryBudget.getNumOccurrences()) {
-    auto bytes = parseByteSize(memoryBudget, "--memory-budget");
-    if (!bytes.ok())
-      return static_cast<int>(fail(bytes.status()));
-    options.memoryBudget = *bytes;
-  }
-  if (hostMemoryBudget.getNumOccurrences()) {
-    auto bytes = parseByteSize(hostMemoryBudget, "--host-memory-budget");
-    if (!bytes.ok())
-      return static_cast<int>(fail(bytes.status()));
-    options.hostBudget = *bytes;
-  }
+  auto readSize = [](const cl::opt<std::string> &flag, int64_t &size) {
+    if (flag.getNumOccurrences() == 0)
+      return Status();
+    auto bytes = parseByteSize(flag, "--" + flag.ArgStr.str());
+    if (bytes.ok())
+      size = *bytes;
+    return bytes.status();
+  };
+  if (Status status = readSize(memoryBudget, options.memoryBudget);
+      !status.ok())
+    return static_cast<int>(fail(status));
+  if (Status status = readSize(hostMemoryBudget, options.hostBudget);
+      !status.ok())
+    return static_cast<int>(fail(status));
   if (offload.getNumOccurrences() && offload.empty())
     return static_cast<int>(fail(Status(
         ExitCode::Usage, "--offload is '', expected none, auto, or some of "

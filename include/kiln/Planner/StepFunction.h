@@ -47,10 +47,6 @@ public:
   /// borders.
   StepFunction fit(int32_t steps) const;
 
-  /// Steps of equal width between low and high, and to infinity, with the best
-  /// levels: what the best borders are compared with.
-  StepFunction equalWidth(int32_t steps, double low, double high) const;
-
 private:
   /// Over cells [s, t) of the grid: the best level, and its error.
   double level(int64_t s, int64_t t) const;
