@@ -7,6 +7,7 @@
 
 #include "OpTrace.h"
 
+#include "ThreadTeam.h"
 #include "kiln/Runtime/Files/OutputFile.h"
 
 #include <algorithm>
@@ -98,7 +99,7 @@ static int64_t traceBytes(const ProgramFile &file, const Program &program) {
 
 namespace {
 
-class TraceWriter final : public CommandObserver {
+class TraceWriter final : public CommandTable::Observer {
 public:
   TraceWriter(const Program &program, const Arenas &arenas, OutputFile &out)
       : program_(program), arenas_(arenas), out_(out) {}
@@ -135,7 +136,7 @@ private:
 namespace {
 
 /// What commands write, worked out before the run.
-class OpWatcher final : public CommandObserver {
+class OpWatcher final : public CommandTable::Observer {
 public:
   OpWatcher(const Program &program, const Arenas &arenas,
             const std::function<void(const OpResult &)> &observe);
@@ -177,15 +178,16 @@ void OpWatcher::after(size_t command, int64_t iteration) {
   }
 }
 
-Status observeOps(const ProgramFile &file, const Arenas &arenas,
-                  ProgramRunner &runner, size_t index,
-                  const std::function<void(const OpResult &)> &observe) {
-  OpWatcher watcher(file.programs[index], arenas, observe);
-  return runner.runInOrder(index, &watcher, SerialCopier::When::Start);
+void observeOps(const Program &program, const Arenas &arenas,
+                CommandTable &table,
+                const std::function<void(const OpResult &)> &observe) {
+  OpWatcher watcher(program, arenas, observe);
+  DenormalsFlushed flushed;
+  table.run(&watcher);
 }
 
 Status traceOps(const ProgramFile &file, const Arenas &arenas,
-                ProgramRunner &runner,
+                std::vector<CommandTable> &tables,
                 const std::function<Status(size_t)> &prepare,
                 const std::string &path) {
   int64_t bytes = 0;
@@ -213,9 +215,8 @@ Status traceOps(const ProgramFile &file, const Arenas &arenas,
     writer.bytes(arenas.device.data(), file.arenaBytes);
     writer.bytes(padding, hostBegin(file) - file.arenaBytes);
     writer.bytes(arenas.host.data(), file.hostArenaBytes);
-    status = runner.runInOrder(i, &writer, SerialCopier::When::Start);
-    if (!status.ok())
-      return status;
+    DenormalsFlushed flushed;
+    tables[i].run(&writer);
     writer.number(UINT64_MAX);
     status = writer.status();
   }

@@ -25,7 +25,7 @@
 #define KILN_LIB_RUNTIME_ENGINE_PLANCHECK_H
 
 #include "Arena.h"
-#include "CommandObserver.h"
+#include "CommandTable.h"
 #include "kiln/Runtime/Engine/Engine.h"
 #include "kiln/Runtime/Engine/Program.h"
 
@@ -37,13 +37,14 @@ namespace kiln {
 
 class PlanCheck {
 public:
-  PlanCheck(const ProgramFile &file, Arenas &arenas, ProgramRunner &runner,
+  PlanCheck(const ProgramFile &file, Arenas &arenas,
+            std::vector<CommandTable> &tables,
             const std::function<Status(size_t)> &prepare,
             std::vector<MemoryCheckLine> &lines)
-      : file_(file), arenas_(arenas), runner_(runner), prepare_(prepare),
+      : file_(file), arenas_(arenas), tables_(tables), prepare_(prepare),
         lines_(lines) {}
 
-  /// Checks all programs. Fails only when `prepare` or a run does.
+  /// Checks all programs. Fails only when `prepare` does.
   Status run();
 
 private:
@@ -56,7 +57,7 @@ private:
 
   /// Paints everything but states with `pattern`, prepares, runs.
   Status runPainted(size_t index, unsigned char pattern,
-                    CommandObserver *observer = nullptr,
+                    CommandTable::Observer *observer = nullptr,
                     SerialCopier::When copies = SerialCopier::When::Start);
   /// A hash of the outputs of a program and all states.
   uint64_t results(size_t index) const;
@@ -66,7 +67,7 @@ private:
 
   const ProgramFile &file_;
   Arenas &arenas_;
-  ProgramRunner &runner_;
+  std::vector<CommandTable> &tables_;
   const std::function<Status(size_t)> &prepare_;
   std::vector<MemoryCheckLine> &lines_;
   uint64_t expectedResults_ = 0; ///< Of the program being checked.
