@@ -49,3 +49,36 @@ kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
     kilnrt.wait %t
   }
 }
+
+// -----
+
+kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
+  %a = kilnrt.slot "a" class "activation" offset 0 bytes 64 lifetime [0, 0]
+  %h = kilnrt.slot "a" class "activation" offset 0 bytes 64 lifetime [0, 0] {host}
+  // expected-error @below {{copies between device and host, which is what kilnrt.copy_start does}}
+  kilnrt.copy %a to %h offsets [0, 0] strides [0, 0] bytes 64
+}
+
+// -----
+
+kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
+  %a = kilnrt.slot "a" class "activation" offset 0 bytes 64 lifetime [0, 0]
+  // expected-error @below {{has 1 offsets and 2 strides, expected two of each}}
+  kilnrt.copy %a to %a offsets [0] strides [0, 0] bytes 64
+}
+
+// -----
+
+kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
+  %h = kilnrt.slot "x" class "input" offset 0 bytes 64 lifetime [0, 0] {host}
+  // expected-error @below {{'x' has to lie in a device slot}}
+  kilnrt.input "x" at %h + 0 : tensor<16xf32>
+}
+
+// -----
+
+kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
+  %h = kilnrt.slot "y" class "output" offset 0 bytes 64 lifetime [0, 0] {host}
+  // expected-error @below {{'y' has to lie in a device slot}}
+  kilnrt.output "y" at %h + 0 : tensor<16xf32>
+}

@@ -118,8 +118,11 @@ LogicalResult BucketEncodeOp::evaluate(Operands operands, Results results) {
 }
 
 LogicalResult BucketDecodeOp::evaluate(Operands operands, Results results) {
-  ArrayRef<double> levels = getLevels();
+  SmallVector<double> levels(getLevels());
   int64_t bits = bitsOf(levels.size());
+  if (results[0].type.getElementType().isF32())
+    for (double &level : levels)
+      level = static_cast<float>(level);
   for (auto [i, dy] : llvm::enumerate(operands[1]->reals)) {
     int64_t code = 0;
     for (int64_t bit = 0; bit < bits; ++bit)

@@ -165,35 +165,36 @@ void StateOffloader::sendBack() {
   CopyWaitOp before;
   for (Update &update : updates) {
     Value value = update.write.getValue();
-    builder.setInsertionPointAfterValue(value);
     // One result is under way at a time; the last one's slot is free then.
-    if (before && before->isBeforeInBlock(update.op) == false)
+    if (before)
       before->moveBefore(update.op);
+    builder.setInsertionPointAfterValue(value);
     auto copy =
         CopyOutOp::create(builder, value.getLoc(), value.getType(), value);
-    builder.setInsertionPoint(update.write);
+    builder.setInsertionPoint(train.getReturn());
     before = CopyWaitOp::create(builder, value.getLoc(), value.getType(),
                                 copy.getResult(), value);
     update.write.getValueMutable().assign(before.getResult());
-    before->moveBefore(train.getReturn());
     update.write->moveBefore(train.getReturn());
   }
 }
 
 /// What reads a parameter on the device reads the mirror instead.
 void StateOffloader::addMirrors() {
+  SymbolTable symbols(module);
   for (Update &update : updates) {
     StateOp parameter = update.parameter;
     Location loc = parameter.getLoc();
-    std::string name = (parameter.getSymName() + ".device").str();
     builder.setInsertionPointAfter(parameter);
     auto mirror = StateOp::create(
-        builder, loc, builder.getStringAttr(name),
+        builder, loc, builder.getStringAttr(parameter.getSymName() + ".device"),
         TypeAttr::get(parameter.getType()),
         RoleAttr::get(builder.getContext(), Role::Mirror), parameter.getInit(),
         FlatSymbolRefAttr::get(parameter.getSymNameAttr()),
         /*slot=*/StringAttr(), /*source=*/StringAttr(),
         /*aliases=*/ArrayAttr(), /*frozen=*/UnitAttr(), /*host=*/UnitAttr());
+    // A model may have a state of that name: then the mirror gets another.
+    StringAttr name = symbols.insert(mirror);
     for (ProgramOp program : module.getOps<ProgramOp>())
       for (ReadOp read :
            llvm::make_early_inc_range(program.getBlock().getOps<ReadOp>())) {
@@ -210,7 +211,7 @@ void StateOffloader::addMirrors() {
         if (read.getResult().use_empty())
           read.erase();
       }
-    Operation *last = lastReader(mirror.getSymNameAttr());
+    Operation *last = lastReader(name);
     Value value = update.write.getValue();
     builder.setInsertionPointAfter(
         last && update.op->isBeforeInBlock(last) ? last : update.op);

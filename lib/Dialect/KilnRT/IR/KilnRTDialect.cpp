@@ -99,14 +99,48 @@ LogicalResult LaunchOp::verify() {
   return success();
 }
 
+/// What the caller touches lies on the device (C1).
+template <typename Boundary> static LogicalResult verifyBoundary(Boundary op) {
+  auto slot = op.getSlot().template getDefiningOp<SlotOp>();
+  if (slot && !slot.getHost())
+    return success();
+  return op.emitOpError("'") << op.getName() << "' has to lie in a device slot";
+}
+
+LogicalResult InputOp::verify() { return verifyBoundary(*this); }
+
+LogicalResult OutputOp::verify() { return verifyBoundary(*this); }
+
+/// One offset and stride for each side, and slots.
+template <typename Copy> static LogicalResult verifySides(Copy copy) {
+  if (copy.getOffsets().size() != 2 || copy.getStrides().size() != 2)
+    return copy.emitOpError("has ")
+           << copy.getOffsets().size() << " offsets and "
+           << copy.getStrides().size() << " strides, expected two of each";
+  if (!copy.getFrom().template getDefiningOp<SlotOp>() ||
+      !copy.getTo().template getDefiningOp<SlotOp>())
+    return copy.emitOpError("needs a kilnrt.slot on each side");
+  return success();
+}
+
+template <typename Copy> static bool crosses(Copy copy) {
+  return copy.getFrom().template getDefiningOp<SlotOp>().getHost() !=
+         copy.getTo().template getDefiningOp<SlotOp>().getHost();
+}
+
+LogicalResult CopyOp::verify() {
+  if (failed(verifySides(*this)))
+    return failure();
+  if (crosses(*this)) // C1
+    return emitOpError("copies between device and host, which is what "
+                       "kilnrt.copy_start does");
+  return success();
+}
+
 LogicalResult CopyStartOp::verify() {
-  if (getOffsets().size() != 2 || getStrides().size() != 2)
-    return emitOpError("has ")
-           << getOffsets().size() << " offsets and " << getStrides().size()
-           << " strides, expected two of each";
-  auto from = getFrom().getDefiningOp<SlotOp>(),
-       to = getTo().getDefiningOp<SlotOp>();
-  if (!from || !to || from.getHost() == to.getHost())
+  if (failed(verifySides(*this)))
+    return failure();
+  if (!crosses(*this)) // C1
     return emitOpError("copies within one memory; exactly one side is a host "
                        "slot");
   auto wait = getToken().hasOneUse()

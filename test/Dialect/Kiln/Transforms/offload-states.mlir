@@ -199,3 +199,27 @@ kiln.program @microbatches(%x: tensor<4x4xf32> {kiln.name = "x"}, %one: tensor<f
   kiln.write @w, %w1 : tensor<4x4xf32>
   kiln.return
 }
+
+// -----
+
+// A mirror leaves the names of the model alone.
+// OPT: kiln.state @w.device : tensor<2x2xf32>
+// OPT: kiln.state @[[MIRROR:w.device_[0-9]+]] : {{.*}}of = @w, role = #kiln.role<mirror>
+// OPT-LABEL: kiln.program @train
+// OPT: kiln.read @w.device : tensor<2x2xf32>
+// OPT: kiln.read @[[MIRROR]] : tensor<4x4xf32>
+// OPT: kiln.write @[[MIRROR]]
+// PAR-LABEL: kiln.program @train
+// BOTH-LABEL: kiln.program @train
+// NONE-LABEL: kiln.program @train
+kiln.state @w.device : tensor<2x2xf32> {role = #kiln.role<buffer>, init = #kiln.splat<value = 0.0>}
+kiln.state @w : tensor<4x4xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
+kiln.program @train(%x: tensor<4x4xf32> {kiln.name = "x"}, %one: tensor<f64> {kiln.name = "one"}, %lr: tensor<f64> {kiln.name = "lr"}) -> (tensor<4x4xf32> {kiln.name = "y"}, tensor<2x2xf32> {kiln.name = "z"}) attributes {kind = #kiln.program_kind<train>} {
+  %z = kiln.read @w.device : tensor<2x2xf32>
+  %w = kiln.read @w : tensor<4x4xf32>
+  %y = kiln.matmul %x, %w : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %g = kiln.matmul %x, %y trans_a : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %w1 = kiln.sgd %w, %g, %one, %lr {weight_decay = 0.0} : (tensor<4x4xf32>, tensor<4x4xf32>, tensor<f64>, tensor<f64>) -> tensor<4x4xf32>
+  kiln.write @w, %w1 : tensor<4x4xf32>
+  kiln.return %y, %z : tensor<4x4xf32>, tensor<2x2xf32>
+}

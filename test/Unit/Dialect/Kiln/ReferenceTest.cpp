@@ -83,6 +83,17 @@ TEST(Reference, ScaleRoundsItsFactorToTheElementType) {
             static_cast<double>(static_cast<float>(0.1f * 3.0)));
 }
 
+TEST(Reference, BucketDecodeRoundsItsLevelsToTheElementType) {
+  // Codes 1 and 0. What is no number of the type, and what is 0 in it.
+  std::string text =
+      programOf("kiln.bucket_decode", "levels = array<f64: 1.0e-60, 0.1>",
+                {"1xi8", "2xf32"}, {"2xf32"});
+  EXPECT_EQ(evaluateOp(text, {{1}, {1e9, INFINITY}}, EvalType::F64)[0],
+            (Doubles{0.1 * 1e9, INFINITY}));
+  EXPECT_EQ(evaluateOp(text, {{1}, {3, INFINITY}}, EvalType::Own)[0],
+            (Doubles{static_cast<double>(static_cast<float>(0.1f * 3.0)), 0}));
+}
+
 TEST(Reference, Norms) {
   // mean 2.5, variance 1.25.
   double rstd = 1 / std::sqrt(1.25);

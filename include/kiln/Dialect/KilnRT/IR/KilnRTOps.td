@@ -94,14 +94,15 @@ def KilnRT_SlotOp : KilnRT_Op<"slot", [Pure]> {
 class KilnRT_Boundary<string mnemonic> : KilnRT_Op<mnemonic> {
   let arguments = (ins StrAttr:$name, KilnRT_Slot:$slot, I64Attr:$offset, TypeAttr:$type);
   let assemblyFormat = "$name `at` $slot `+` $offset `:` $type attr-dict";
+  let hasVerifier = 1;
 }
 def KilnRT_InputOp : KilnRT_Boundary<"input"> {
   let summary = "what the caller writes before the program runs";
-  let description = "Example: `kilnrt.input \"tokens\" at %s + 0 : tensor<4x64xi32>`";
+  let description = "On the device (C1). Example: `kilnrt.input \"tokens\" at %s + 0 : tensor<4x64xi32>`";
 }
 def KilnRT_OutputOp : KilnRT_Boundary<"output"> {
   let summary = "what the caller reads after the program ran";
-  let description = "Example: `kilnrt.output \"loss\" at %s + 0 : tensor<f64>`";
+  let description = "On the device (C1). Example: `kilnrt.output \"loss\" at %s + 0 : tensor<f64>`";
 }
 
 def KilnRT_LaunchOp : KilnRT_Op<"launch", [AttrSizedOperandSegments]> {
@@ -150,16 +151,17 @@ def KilnRT_FillOp : KilnRT_Op<"fill"> {
 }
 def KilnRT_CopyOp : KilnRT_Op<"copy"> {
   let summary = "copies bytes";
-  let description = "Example: `kilnrt.copy %a to %b offsets [0, 0] strides [0, 0] bytes 64`";
+  let description = "Within one memory (C1). Example: `kilnrt.copy %a to %b offsets [0, 0] strides [0, 0] bytes 64`";
   let arguments = (ins KilnRT_Slot:$from, KilnRT_Slot:$to, DenseI64ArrayAttr:$offsets, DenseI64ArrayAttr:$strides, I64Attr:$bytes);
   let assemblyFormat = "$from `to` $to `offsets` $offsets `strides` $strides `bytes` $bytes attr-dict";
+  let hasVerifier = 1;
 }
 def KilnRT_CopyStartOp : KilnRT_Op<"copy_start"> {
   let summary = "begins to copy bytes between device and host";
   let description = [{
     Copies of one direction are done one by one in the order of their beginnings,
-    beside the commands that follow. Exactly one side is a `host` slot. Both slots
-    live to the wait.
+    beside the commands that follow. Exactly one side is a `host` slot (C1). Both
+    slots live to the wait.
 
     Example: `%t = kilnrt.copy_start %a to %b offsets [0, 0] strides [0, 0] bytes 64`
   }];
