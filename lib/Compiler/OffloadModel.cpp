@@ -85,30 +85,13 @@ struct Numbered {
 
 } // namespace
 
-static std::optional<Numbered> numbered(Value value, OpResult computed) {
-  auto number = numberOf(computed.getOwner());
-  if (!number)
-    return std::nullopt;
-  return Numbered{value, *number, computed.getResultNumber()};
-}
-
 /// What the forward pass leaves in memory.
 static SmallVector<Numbered> forwardValues(Block &block) {
   SmallVector<Numbered> values;
-  auto add = [&](Value value, Value computed) {
-    if (auto result = dyn_cast<OpResult>(computed))
-      if (auto found = numbered(value, result))
-        values.push_back(*found);
-  };
-  for (Operation &op : block) {
-    if (isa<MatmulOp>(op))
-      add(op.getResult(0), op.getResult(0));
-    if (auto dispatch = dyn_cast<DispatchOp>(op))
-      for (auto [result, yielded] :
-           llvm::zip(dispatch->getResults(),
-                     dispatch.getBody().front().getTerminator()->getOperands()))
-        add(result, yielded);
-  }
+  forEachMemoryValue(block, [&](Value value, OpResult computed) {
+    if (auto number = numberOf(computed.getOwner()))
+      values.push_back({value, *number, computed.getResultNumber()});
+  });
   return values;
 }
 

@@ -27,7 +27,7 @@ Value kiln::tensorBehind(Value value) {
     if (!op)
       break;
     int64_t source = op.getTiedOperand(result.getResultNumber());
-    if (op.getFamily() == Family::View && op->getNumOperands() == 1)
+    if (op.getFamily() == Family::View)
       source = 0;
     if (source < 0)
       break;
@@ -36,10 +36,7 @@ Value kiln::tensorBehind(Value value) {
   return value;
 }
 
-static bool isRowOp(Operation *op) {
-  auto dispatchable = dyn_cast<DispatchableOpInterface>(op);
-  return dispatchable && dispatchable.getFamily() == Family::Row;
-}
+static bool isRowOp(Operation *op) { return familyOf(op) == Family::Row; }
 
 /// Whether a result will likely never be in memory: row ops alone read it, and
 /// soon, so that one kernel makes and reads it.

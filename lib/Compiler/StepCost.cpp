@@ -45,9 +45,8 @@ static std::optional<double> computeSeconds(Operation *op,
 double kiln::opSeconds(Operation *op, const Machine &machine) {
   if (auto seconds = computeSeconds(op, machine))
     return *seconds;
-  auto dispatchable = dyn_cast<DispatchableOpInterface>(op);
-  if (!dispatchable || dispatchable.getFamily() == Family::View ||
-      dispatchable.getFamily() == Family::Structure)
+  Family family = familyOf(op);
+  if (family == Family::View || family == Family::Structure)
     return 0;
   // A fused neighbour reads the result from a register: what is written counts,
   // what is read mostly does not.

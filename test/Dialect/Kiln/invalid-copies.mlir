@@ -191,3 +191,11 @@ kiln.program @f() attributes {kind = #kiln.program_kind<forward>} {
   %w = kiln.read @w {kiln.prefetch = 2} : tensor<4xf32>
   kiln.return
 }
+
+// -----
+
+kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward>} {
+  // expected-error @below {{expected an array of result, lag and lead, each from 0 to 2147483647}}
+  %y = kiln.relu %x {kiln.offload = array<i64: 0, 9223372036854775807, 6>} : tensor<4xf32>
+  kiln.return
+}

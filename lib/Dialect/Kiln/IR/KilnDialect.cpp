@@ -115,11 +115,13 @@ LogicalResult KilnDialect::verifyOperationAttribute(Operation *op,
     bool offload = attribute.getName() == kOffloadAttr;
     auto numbers = dyn_cast<DenseI64ArrayAttr>(attribute.getValue());
     if (!numbers || (offload && numbers.size() % 3) ||
-        llvm::any_of(numbers.asArrayRef(), [](int64_t n) { return n < 0; }))
+        llvm::any_of(numbers.asArrayRef(),
+                     [](int64_t n) { return n < 0 || n > INT32_MAX; }))
       return op->emitOpError("attribute '")
              << attribute.getName().getValue() << "' is "
              << attribute.getValue() << ", expected an array of "
-             << (offload ? "result, lag and lead" : "leads");
+             << (offload ? "result, lag and lead" : "leads")
+             << ", each from 0 to 2147483647";
     return success();
   }
   if (attribute.getName() == "kiln.compressed") {
@@ -206,7 +208,17 @@ Family kiln::familyOf(Operation *op) {
   return dispatchable ? dispatchable.getFamily() : Family::Structure;
 }
 
+Value kiln::viewedValue(Value value) {
+  while (Operation *op = value.getDefiningOp()) {
+    if (familyOf(op) != Family::View)
+      break;
+    value = op->getOperand(0);
+  }
+  return value;
+}
+
 bool kiln::isOnHost(Value value) {
+  value = viewedValue(value);
   Operation *op = value.getDefiningOp();
   if (!op)
     return false;
@@ -217,7 +229,5 @@ bool kiln::isOnHost(Value value) {
   }
   if (auto wait = dyn_cast<CopyWaitOp>(op))
     return isOnHost(wait.getFlight());
-  if (familyOf(op) == Family::View)
-    return isOnHost(op->getOperand(0));
   return isa<CopyOutOp>(op) || op->hasAttr("host");
 }

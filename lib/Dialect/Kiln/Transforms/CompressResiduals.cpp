@@ -60,23 +60,6 @@ private:
 
 } // namespace
 
-/// The value that a view of a value is a view of.
-static Value rootOf(Value value) {
-  while (Operation *op = value.getDefiningOp()) {
-    auto dispatchable = dyn_cast<DispatchableOpInterface>(op);
-    if (!dispatchable || dispatchable.getFamily() != Family::View ||
-        op->getNumOperands() != 1)
-      break;
-    value = op->getOperand(0);
-  }
-  return value;
-}
-
-static bool isView(Operation *op) {
-  return op->getNumOperands() == 1 && op->getNumResults() == 1 &&
-         rootOf(op->getResult(0)) != op->getResult(0);
-}
-
 void Compressor::findResiduals() {
   for (Operation &op : program.getBlock())
     if (isa<PhaseOp>(op))
@@ -86,13 +69,13 @@ void Compressor::findResiduals() {
   // In program order, so that everything behind is too.
   for (auto it = program.getBlock().begin(); &*it != phase; ++it)
     for (Value result : it->getResults())
-      if (!isa<ReadOp, ConstantOp>(*it) && rootOf(result) == result)
+      if (!isa<ReadOp, ConstantOp>(*it) && viewedValue(result) == result)
         residuals[result];
   for (auto it = std::next(Block::iterator(phase));
        it != program.getBlock().end(); ++it)
-    if (!isView(&*it))
+    if (familyOf(&*it) != Family::View)
       for (Value operand : it->getOperands())
-        if (auto found = residuals.find(rootOf(operand));
+        if (auto found = residuals.find(viewedValue(operand));
             found != residuals.end())
           found->second.push_back({&*it, operand});
   residuals.remove_if([](auto &entry) { return entry.second.empty(); });
@@ -110,7 +93,8 @@ void Compressor::findEncodings() {
         }))
       continue;
     auto encoding = findEncoding(residual, reads, spec, sequences);
-    if (!encoding)
+    // An encoding that the backward pass makes frees nothing before.
+    if (!encoding || !encoding->through.getDefiningOp()->isBeforeInBlock(phase))
       continue;
     taken.insert(encoding->readers.begin(), encoding->readers.end());
     encodings.insert({residual, std::move(*encoding)});
@@ -128,7 +112,7 @@ SmallVector<Operation *> Compressor::remainingReaders(Value value) {
   llvm::SetVector<Operation *> readers;
   for (Operation *user : value.getUsers())
     if (user->getBlock() == phase->getBlock() && phase->isBeforeInBlock(user) &&
-        !isEncoded(rootOf(value), user))
+        !isEncoded(viewedValue(value), user))
       readers.insert(user);
   SmallVector<Operation *> sorted = readers.takeVector();
   llvm::sort(sorted,
@@ -174,7 +158,7 @@ int64_t Compressor::keptBytes(Value value) {
     return 0;
   if (auto found = encodings.find(value); found != encodings.end())
     return found->second.encodedBytes;
-  return isRebuilt(value) ? 0 : residualBytes(value);
+  return isRebuilt(value) ? 0 : bytesOf(value.getType());
 }
 
 int64_t Compressor::keptBytes(const llvm::SetVector<Value> &values) {
@@ -249,7 +233,7 @@ static Attribute describe(Builder &b, const ResidualEncoding &encoding) {
       {text("value", getLocationName(encoding.residual.getLoc())),
        text("as", encoding.describe()),
        b.getNamedAttr("lossy", b.getBoolAttr(encoding.lossy)),
-       number("bytes", residualBytes(encoding.residual)),
+       number("bytes", bytesOf(encoding.residual.getType())),
        number("encoded_bytes", encoding.encodedBytes)});
 }
 

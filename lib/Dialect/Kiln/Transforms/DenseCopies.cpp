@@ -159,7 +159,7 @@ static bool readsStrided(OpOperand &use) {
   if (isa<ConcatOp>(user)) // placed by now
     return true;
   if (isa<SliceOp>(user))
-    return cast<DispatchableOpInterface>(user).getFamily() == Family::View;
+    return familyOf(user) == Family::View;
   if (auto reshape = dyn_cast<ReshapeOp>(user))
     return getColumnCount(tensorTypeOf(use.get())) ==
            getColumnCount(tensorTypeOf(reshape.getResult()));

@@ -26,11 +26,8 @@ static bool canExistBefore(Value value, Operation *op) {
     return true;
   if (isa<ReadOp>(def))
     return true;
-  auto view = dyn_cast<DispatchableOpInterface>(def);
-  return view && view.getFamily() == Family::View &&
-         llvm::all_of(def->getOperands(), [&](Value operand) {
-           return canExistBefore(operand, op);
-         });
+  return familyOf(def) == Family::View &&
+         canExistBefore(def->getOperand(0), op);
 }
 
 static void moveBefore(Value value, Operation *op) {

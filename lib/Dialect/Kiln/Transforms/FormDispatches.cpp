@@ -111,9 +111,7 @@ int64_t DispatchFormer::definitionOf(Value value) {
   if (Group *group = groupOf.lookup(op))
     return group->position;
   // A view exists as soon as its source does.
-  auto dispatchable = dyn_cast<DispatchableOpInterface>(op);
-  if (dispatchable && dispatchable.getFamily() == Family::View &&
-      op->getNumOperands() == 1)
+  if (familyOf(op) == Family::View)
     return std::max(definitionOf(op->getOperand(0)), order.lookup(op));
   return order.lookup(op);
 }

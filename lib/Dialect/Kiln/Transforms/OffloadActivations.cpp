@@ -17,16 +17,6 @@ namespace kiln {
 using namespace mlir;
 using namespace kiln;
 
-/// The value that a view looks at.
-static Value viewedValue(Value value) {
-  while (Operation *op = value.getDefiningOp()) {
-    if (familyOf(op) != Family::View || op->getNumOperands() != 1)
-      break;
-    value = op->getOperand(0);
-  }
-  return value;
-}
-
 SmallVector<OpResult> kiln::residualsOf(const StageChain &chain) {
   SmallVector<OpResult> values;
   auto add = [&](Value value) {

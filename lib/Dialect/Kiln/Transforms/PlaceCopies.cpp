@@ -115,32 +115,32 @@ std::optional<OffloadGap> kiln::findGap(Value value,
   return gap;
 }
 
-SmallVector<MarkedValue> kiln::markedValues(Block &block) {
-  SmallVector<MarkedValue> values;
-  auto visit = [&](Operation *marked,
-                   llvm::function_ref<Value(OpResult)> memoryOf) {
-    auto marks = marked->getAttrOfType<DenseI64ArrayAttr>(kOffloadAttr);
-    for (int64_t i = 0; marks && i + 2 < marks.size(); i += 3)
-      if (marks[i] < marked->getNumResults())
-        if (Value value = memoryOf(marked->getResult(marks[i])))
-          values.push_back({value, marked, marks[i + 1], marks[i + 2]});
-  };
+void kiln::forEachMemoryValue(Block &block,
+                              function_ref<void(Value, OpResult)> visit) {
   for (Operation &op : block) {
     if (isa<MatmulOp>(op))
-      visit(&op, [](OpResult result) { return result; });
+      visit(op.getResult(0), op.getResult(0));
     auto dispatch = dyn_cast<DispatchOp>(op);
     if (!dispatch)
       continue;
     // A result that its kernel alone reads is in no memory.
     Operation *yield = dispatch.getBody().front().getTerminator();
-    for (Operation &inner : dispatch.getBody().front())
-      visit(&inner, [&](OpResult result) -> Value {
-        auto found = llvm::find(yield->getOperands(), result);
-        if (found == yield->operand_end())
-          return {};
-        return dispatch->getResult(found - yield->operand_begin());
-      });
+    for (auto [value, yielded] :
+         llvm::zip(dispatch->getResults(), yield->getOperands()))
+      if (auto computed = dyn_cast<OpResult>(yielded))
+        visit(value, computed);
   }
+}
+
+SmallVector<MarkedValue> kiln::markedValues(Block &block) {
+  SmallVector<MarkedValue> values;
+  forEachMemoryValue(block, [&](Value value, OpResult computed) {
+    Operation *op = computed.getOwner();
+    auto marks = op->getAttrOfType<DenseI64ArrayAttr>(kOffloadAttr);
+    for (int64_t i = 0; marks && i + 2 < marks.size(); i += 3)
+      if (marks[i] == computed.getResultNumber())
+        values.push_back({value, op, marks[i + 1], marks[i + 2]});
+  });
   return values;
 }
 

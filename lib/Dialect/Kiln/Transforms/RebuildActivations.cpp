@@ -1,5 +1,4 @@
-//===- RebuildActivations.cpp - Repeat cheap forward ops in the backward pass
-//-*- C++ -*-===//
+//===- RebuildActivations.cpp - Repeat cheap forward ops --------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -149,7 +149,7 @@ static std::optional<ResidualEncoding> findSketch(ResidualEncoding encoding,
   if (encoding.rows == 0)
     return std::nullopt;
   encoding.encodedBytes =
-      residualBytes(encoding.through) / rows * encoding.rows;
+      bytesOf(encoding.through.getType()) / rows * encoding.rows;
   return encoding;
 }
 
@@ -230,7 +230,7 @@ std::optional<ResidualEncoding> kiln::findEncoding(Value residual,
   auto found = isDerivative(encoding.readers.front())
                    ? findCodes(encoding, spec)
                    : findSketch(encoding, spec);
-  if (found && found->encodedBytes >= residualBytes(residual))
+  if (found && found->encodedBytes >= bytesOf(residual.getType()))
     return std::nullopt;
   return found;
 }

@@ -75,11 +75,6 @@ private:
   std::map<std::pair<double (*)(double), int64_t>, StepFunction> steps;
 };
 
-inline int64_t residualBytes(mlir::Value value) {
-  auto type = tensorTypeOf(value);
-  return type.getNumElements() * (type.getElementTypeBitWidth() / 8);
-}
-
 } // namespace kiln
 
 #endif // KILN_LIB_DIALECT_KILN_TRANSFORMS_RESIDUALENCODING_H

@@ -11,10 +11,7 @@ using namespace mlir;
 using namespace kiln;
 
 bool kiln::isHeavyOp(Operation *op) {
-  auto dispatchable = dyn_cast<DispatchableOpInterface>(op);
-  if (!dispatchable)
-    return false;
-  Family family = dispatchable.getFamily();
+  Family family = familyOf(op);
   return family == Family::Gemm || family == Family::Attention;
 }
 
@@ -53,10 +50,6 @@ StageChain::StageChain(ProgramOp program, StageCut cut) {
   auto isFixed = [&](Value value) {
     return value.getParentBlock() != block || fixed.contains(value);
   };
-  auto isView = [](Operation *op) {
-    auto dispatchable = dyn_cast<DispatchableOpInterface>(op);
-    return dispatchable && dispatchable.getFamily() == Family::View;
-  };
   SmallVector<Operation *> forward;
   for (Operation &op : *block) {
     if (&op == phase.getOperation())
@@ -64,8 +57,8 @@ StageChain::StageChain(ProgramOp program, StageCut cut) {
     bool reads = isa<ReadOp>(op) || op.hasTrait<OpTrait::ConstantLike>();
     bool follows = op.getNumOperands() > 0 &&
                    llvm::all_of(op.getOperands(), [&](Value operand) {
-                     return isFixed(operand) ||
-                            (isa<BlockArgument>(operand) && isView(&op));
+                     return isFixed(operand) || (isa<BlockArgument>(operand) &&
+                                                 familyOf(&op) == Family::View);
                    });
     if (reads || follows)
       fixed.insert(op.result_begin(), op.result_end());

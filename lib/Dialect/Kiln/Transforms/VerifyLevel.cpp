@@ -117,8 +117,7 @@ LogicalResult LevelVerifier::checkDispatched(Block &block) {
         return failure();
       continue;
     }
-    auto dispatchable = dyn_cast<DispatchableOpInterface>(op);
-    Family family = dispatchable ? dispatchable.getFamily() : Family::Row;
+    Family family = familyOf(&op);
     if (family != Family::Gemm && family != Family::View &&
         family != Family::Concat && family != Family::State &&
         family != Family::Copy && !isa<ReturnOp, YieldOp>(op))

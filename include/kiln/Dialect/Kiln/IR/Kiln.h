@@ -68,6 +68,10 @@ int64_t bytesOf(mlir::Type type);
 /// ops of other dialects.
 Family familyOf(mlir::Operation *op);
 
+/// What a view of a view ... of a value looks at; a value that is no view's
+/// result looks at itself.
+mlir::Value viewedValue(mlir::Value value);
+
 /// Whether a value lies in host memory: it was copied there, a state there was
 /// read, or an op that runs there made it.
 bool isOnHost(mlir::Value value);

@@ -1,5 +1,4 @@
-//===- Levels.h - The levels of the pipeline and their invariants -*- C++
-//-*-===//
+//===- Levels.h - Levels of the pipeline, their invariants ------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

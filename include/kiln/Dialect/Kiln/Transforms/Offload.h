@@ -69,6 +69,12 @@ struct OffloadGap {
 };
 std::optional<OffloadGap> findGap(mlir::Value value, const CommandOrder &order);
 
+/// Visits what the commands of a block on the dispatched level leave in memory,
+/// and the result of the op, perhaps in a dispatch, that computes it.
+void forEachMemoryValue(
+    mlir::Block &block,
+    llvm::function_ref<void(mlir::Value value, mlir::OpResult computed)> visit);
+
 /// A value of the dispatched level and its mark.
 struct MarkedValue {
   mlir::Value value;
