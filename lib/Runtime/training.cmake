@@ -45,6 +45,7 @@ add_library(KilnEngine OBJECT
   Engine/DescriptionParser.cpp
   Engine/DescriptionReader.cpp
   Engine/Gemm.cpp
+  Engine/GemmTiles.cpp
   Engine/OpTrace.cpp
   Engine/PlanCheck.cpp
   Engine/Program.cpp
@@ -53,6 +54,6 @@ add_library(KilnEngine OBJECT
 target_include_directories(KilnEngine SYSTEM PRIVATE ${KILN_CBLAS_INCLUDE})
 target_link_libraries(KilnEngine PUBLIC KilnTraining ${KILN_OPENBLAS} ${KILN_GOMP})
 
-add_library(KilnRuntime STATIC Engine/Main.cpp)
+add_library(KilnRuntime STATIC Engine/Executable.cpp Engine/Main.cpp)
 target_link_libraries(KilnRuntime PUBLIC KilnEngine)
 target_sources(KilnRuntime PRIVATE $<TARGET_OBJECTS:KilnEngine>)

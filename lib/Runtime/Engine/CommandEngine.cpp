@@ -27,7 +27,7 @@ namespace kiln {
 
 namespace {
 
-class CommandEngine final : public Engine {
+class CommandEngine final : public Engine, private ProgramRunner {
 public:
   CommandEngine(ProgramFile file, const void *const *kernels)
       : file_(std::move(file)), kernels_(kernels) {}
@@ -59,8 +59,7 @@ public:
   Status
   runObserved(size_t program,
               const std::function<void(const OpResult &)> &observe) override {
-    observeOps(file_.programs[program], arenas_, tables_[program], observe);
-    return Status();
+    return observeOps(file_, arenas_, *this, program, observe);
   }
   void forEachPart(
       int64_t count,
@@ -79,10 +78,12 @@ public:
                    std::vector<MemoryCheckLine> &lines) override;
   Status traceOps(const std::function<Status(size_t)> &prepare,
                   const std::string &path) override {
-    return kiln::traceOps(file_, arenas_, tables_, prepare, path);
+    return kiln::traceOps(file_, arenas_, *this, prepare, path);
   }
 
 private:
+  Status runInOrder(size_t program, CommandObserver *observer,
+                    SerialCopier::When copies) override;
   /// Who copies in ordinary runs; null: nobody has to.
   Copier *copier();
   /// Keeps the counts of a run that has just ended.
@@ -102,7 +103,7 @@ private:
 };
 
 /// Records a bar for every command.
-class TraceObserver final : public CommandTable::Observer {
+class TraceObserver final : public CommandObserver {
 public:
   TraceObserver(const Program &program, std::vector<TraceEvent> &events)
       : program_(program), events_(events), start_(monotonicNanoseconds()) {}
@@ -215,6 +216,14 @@ Status CommandEngine::run(size_t program) {
   return Status();
 }
 
+Status CommandEngine::runInOrder(size_t program, CommandObserver *observer,
+                                 SerialCopier::When copies) {
+  DenormalsFlushed flushed;
+  SerialCopier copier(copies);
+  tables_[program].run(observer, &copier);
+  return Status();
+}
+
 Copier *CommandEngine::copier() {
   return stressCopier_ ? static_cast<Copier *>(&*stressCopier_)
                        : copyEngine_.get();
@@ -253,7 +262,7 @@ MemoryFacts CommandEngine::memory() const {
 
 Status CommandEngine::checkPlan(const std::function<Status(size_t)> &prepare,
                                 std::vector<MemoryCheckLine> &lines) {
-  PlanCheck check(file_, arenas_, tables_, prepare, lines);
+  PlanCheck check(file_, arenas_, *this, prepare, lines);
   return check.run();
 }
 
@@ -263,6 +272,9 @@ Result<std::unique_ptr<Engine>> createCommandEngine(std::string_view json,
   Result<ProgramFile> file = parseProgramFile(json, int64_t(kernelCount));
   if (!file.ok())
     return file.status();
+  if (file->description.target.kind != TargetKind::Cpu)
+    return Status::error("the program description is for a GPU, but this "
+                         "executable was linked for the cpu");
   // The parsed JSON was many times the size of its text; give its pages back.
   malloc_trim(0);
   std::unique_ptr<Engine> engine =

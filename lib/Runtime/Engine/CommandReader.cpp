@@ -72,10 +72,79 @@ Ref CommandReader::readRef(const Node &node, int64_t bytes) {
   return ref;
 }
 
-void CommandReader::readLaunchItem(const Node &node, LaunchItem &item) {
+/// Largest block and its memory, and largest grid, of any GPU.
+static constexpr int64_t maxThreads = 1024, maxSharedBytes = 48 * 1024,
+                         maxBlocks = INT32_MAX;
+
+/// "threads" and "shared", which make a launch one of a GPU kernel.
+void CommandReader::readGrid(const Node &node, Command &command) {
+  auto read = [&](const char *key, int64_t minimum, int64_t maximum) {
+    std::optional<Node> field = node.find(key);
+    if (!field)
+      return int64_t(0);
+    int64_t value = field->integer(minimum);
+    if (!hasGpu())
+      field->fail("is given, but the target has no GPU");
+    else if (value > maximum)
+      field->fail("is " + std::to_string(value) + ", expected at most " +
+                  std::to_string(maximum));
+    return value;
+  };
+  command.threads = read("threads", 1, maxThreads);
+  command.sharedBytes = read("shared", 0, maxSharedBytes);
+  if (isDeviceLaunch(command) && command.scratch.bytesPerThread > 0)
+    node.at("scratch").fail("is given, but a GPU kernel has none");
+  if (!isDeviceLaunch(command) && command.sharedBytes > 0)
+    node.at("shared").fail("is given without 'threads'");
+  if (hasGpu() && !isDeviceLaunch(command) &&
+      command.scratch.bytesPerThread > 0)
+    node.at("scratch").fail("lies on the device, where a kernel of the host "
+                            "has none");
+}
+
+void CommandReader::readExtents(const Node &node, LaunchItem &item) {
+  std::optional<Node> given = node.find("extents");
+  if (!hasGpu()) {
+    if (given)
+      given->fail("is given, but the target has no GPU");
+    return;
+  }
+  Node extents = node.at("extents");
+  std::size_t args = node.at("args").size();
+  if (extents.size() != args)
+    return extents.fail("has " + std::to_string(extents.size()) +
+                        " elements, expected one for each of " +
+                        std::to_string(args) + " args");
+  for (std::size_t i = 0; i < args; ++i)
+    item.extents.push_back(extents.element(i).integer(0));
+}
+
+/// A GPU kernel reaches the device alone, a kernel of the host what is there:
+/// what it reads from the device, and writes nowhere, is brought to it.
+void CommandReader::checkGpuArgs(const Node &args, const LaunchItem &item,
+                                 const Command &command) const {
+  if (isDeviceLaunch(command)) {
+    for (std::size_t i = 0; i < item.args.size(); ++i)
+      if (item.args[i].arena == ArenaKind::Host)
+        args.element(i).fail("is in the host arena, out of reach of a GPU "
+                             "kernel");
+    return;
+  }
+  for (int64_t index : item.writes)
+    if (item.args[std::size_t(index)].arena == ArenaKind::Device)
+      args.element(std::size_t(index))
+          .fail("is written by a kernel of the host, but lies on the device");
+}
+
+void CommandReader::readLaunchItem(const Node &node, LaunchItem &item,
+                                   const Command &command) {
+  readExtents(node, item);
+  if (node.failed())
+    return;
   Node args = node.at("args");
   for (std::size_t i = 0; i < args.size(); ++i)
-    item.args.push_back(readRef(args.element(i), 0));
+    item.args.push_back(
+        readRef(args.element(i), hasGpu() ? item.extents[i] : 0));
   if (std::optional<Node> writes = node.find("writes")) {
     for (std::size_t i = 0; i < writes->size(); ++i) {
       Node entry = writes->element(i);
@@ -88,6 +157,8 @@ void CommandReader::readLaunchItem(const Node &node, LaunchItem &item) {
     for (std::size_t i = 0; i < item.args.size(); ++i)
       item.writes.push_back(int64_t(i));
   }
+  if (hasGpu() && !node.failed())
+    checkGpuArgs(args, item, command);
   Node immediates = node.at("imm");
   for (std::size_t i = 0; i < immediates.size(); ++i) {
     Node entry = immediates.element(i);
@@ -98,6 +169,16 @@ void CommandReader::readLaunchItem(const Node &node, LaunchItem &item) {
     item.immediates.push_back(
         {entry.element(0).integer(), entry.element(1).integer()});
   }
+}
+
+void CommandReader::readUnits(const Node &node, LaunchItem &item,
+                              const Command &command) {
+  Node units = node.at("units");
+  item.units = units.integer(0);
+  if (isDeviceLaunch(command) && !node.failed() &&
+      (item.units - 1) / command.grain >= maxBlocks)
+    units.fail("makes more than 2^31 - 1 blocks of " +
+               std::to_string(command.grain) + " units");
 }
 
 void CommandReader::readKernel(const Node &node, Command &command) {
@@ -157,6 +238,8 @@ GemmOperand CommandReader::readOperand(const Node &node, int64_t rows,
   }
   operand.bytes = *bytes;
   operand.ref = readRef(node.at("ref"), *bytes);
+  if (hasGpu() && operand.ref.arena == ArenaKind::Host)
+    node.fail("is in the host arena, out of reach of a GPU's product");
   return operand;
 }
 
@@ -209,10 +292,12 @@ void CommandReader::readGemm(const Node &node, Command &command) {
   if (command.beta == GemmBeta::First && !inLoop_)
     beta.fail("is \"first\" outside of a loop");
   if (std::optional<Node> epilogue = node.find("epilogue")) {
+    if (hasGpu())
+      return epilogue->fail("is given, but the target is a GPU");
     command.epilogue = true;
     command.items.emplace_back();
     readKernel(*epilogue, command);
-    readLaunchItem(*epilogue, command.items.back());
+    readLaunchItem(*epilogue, command.items.back(), command);
     if (command.batch != 1)
       epilogue->fail("needs a batch of 1");
   }
@@ -229,6 +314,10 @@ void CommandReader::readTransfer(const Node &node, Command &command) {
   if (command.kind == Command::Kind::CopyStart &&
       command.from.arena == command.to.arena)
     node.fail("does not copy between the device and the host arena");
+  if (hasGpu() && command.kind == Command::Kind::Copy &&
+      command.from.arena != command.to.arena)
+    node.fail("copies between the device and the host arena, which takes a "
+              "copy_start where the device is a GPU");
 }
 
 Command CommandReader::read(const Node &node) {
@@ -248,20 +337,22 @@ Command CommandReader::read(const Node &node) {
   if (kind == "launch") {
     command.kind = Command::Kind::Launch;
     readKernel(node, command);
+    readGrid(node, command);
     command.grain = node.at("grain").integer(1);
     command.items.emplace_back();
-    readLaunchItem(node, command.items.back());
-    command.items.back().units = node.at("units").integer(0);
+    readLaunchItem(node, command.items.back(), command);
+    readUnits(node, command.items.back(), command);
   } else if (kind == "multi_launch") {
     command.kind = Command::Kind::MultiLaunch;
     readKernel(node, command);
+    readGrid(node, command);
     command.grain = node.at("grain").integer(1);
     Node items = node.at("items");
     for (std::size_t i = 0; i < items.size(); ++i) {
       Node item = items.element(i);
       command.items.emplace_back();
-      readLaunchItem(item, command.items.back());
-      command.items.back().units = item.at("units").integer(0);
+      readLaunchItem(item, command.items.back(), command);
+      readUnits(item, command.items.back(), command);
     }
   } else if (kind == "gemm") {
     command.kind = Command::Kind::Gemm;

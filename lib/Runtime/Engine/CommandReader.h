@@ -38,12 +38,22 @@ public:
 
 private:
   void readKernel(const Node &node, Command &command);
-  void readLaunchItem(const Node &node, LaunchItem &item);
+  void readGrid(const Node &node, Command &command);
+  void readLaunchItem(const Node &node, LaunchItem &item,
+                      const Command &command);
+  void readExtents(const Node &node, LaunchItem &item);
+  void readUnits(const Node &node, LaunchItem &item, const Command &command);
+  void checkGpuArgs(const Node &args, const LaunchItem &item,
+                    const Command &command) const;
   void readGemm(const Node &node, Command &command);
   void readTransfer(const Node &node, Command &command);
   GemmOperand readOperand(const Node &node, int64_t rows, int64_t columns,
                           const Command &command);
   Ref readRef(const Node &node, int64_t bytes);
+
+  bool hasGpu() const {
+    return file_.description.target.kind != TargetKind::Cpu;
+  }
 
   const ProgramFile &file_;
   int64_t kernelCount_;

@@ -7,7 +7,7 @@
 
 #include "CommandTable.h"
 
-#include "Gemm.h"
+#include "GemmTiles.h"
 
 #include <algorithm>
 #include <cstring>
@@ -67,7 +67,7 @@ void CommandTable::resolve(const Step &step, int64_t iteration) {
   }
 }
 
-void CommandTable::run(Observer *observer, Copier *chosen) {
+void CommandTable::run(CommandObserver *observer, Copier *chosen) {
   SerialCopier serial(SerialCopier::When::Start);
   Copier &copier = chosen ? *chosen : serial;
   copier.begin();
@@ -170,58 +170,31 @@ void CommandTable::launch(const Step &step) {
 
 void CommandTable::gemm(const Step &step, int64_t iteration) {
   const Command &command = *step.command;
-  int64_t elementBytes = tensorTypeBits(command.type) / 8;
-  const char *a = at(command.a.ref, iteration);
-  const char *b = at(command.b.ref, iteration);
-  char *c = at(command.c.ref, iteration);
-  bool accumulate = command.beta == GemmBeta::One ||
-                    (command.beta == GemmBeta::First && iteration > 0);
-  int64_t tiles = command.gridM * command.gridN;
+  GemmPlaces places = {at(command.a.ref, iteration),
+                       at(command.b.ref, iteration),
+                       at(command.c.ref, iteration)};
+  bool accumulate = accumulates(command, iteration);
 
   auto runTile = [&](int64_t index, int thread) {
-    int64_t entry = index / tiles;
-    int64_t row = index % tiles / command.gridN;
-    int64_t column = index % command.gridN;
-    int64_t rowBegin = tileBegin(command.m, command.gridM, row);
-    int64_t rowEnd = tileBegin(command.m, command.gridM, row + 1);
-    int64_t columnBegin = tileBegin(command.n, command.gridN, column);
-    int64_t columnEnd = tileBegin(command.n, command.gridN, column + 1);
-    if (rowBegin == rowEnd || columnBegin == columnEnd)
+    GemmTile tile = gemmTile(command, index);
+    if (tile.empty())
       return;
-    GemmCall call;
-    call.type = command.type;
-    call.transA = command.a.trans;
-    call.transB = command.b.trans;
-    call.m = rowEnd - rowBegin;
-    call.n = columnEnd - columnBegin;
-    call.k = command.k;
-    call.lda = command.a.ld;
-    call.ldb = command.b.ld;
-    call.ldc = command.c.ld;
-    call.a =
-        a + elementBytes * (entry * command.a.batchStride +
-                            rowBegin * (command.a.trans ? 1 : command.a.ld));
-    call.b =
-        b + elementBytes * (entry * command.b.batchStride +
-                            columnBegin * (command.b.trans ? command.b.ld : 1));
-    call.c = c + elementBytes * (entry * command.c.batchStride +
-                                 rowBegin * command.c.ld + columnBegin);
-    call.accumulate = accumulate;
-    kiln::gemm(call);
+    computeTile(command, tile, places, accumulate);
     if (!command.epilogue)
       return;
     const Item &item = items_[step.firstItem];
     int64_t *immediates =
         threadImmediates_.data() + epilogueImmediates_ * std::size_t(thread);
-    immediates[0] = columnBegin;
-    immediates[1] = columnEnd;
+    immediates[0] = tile.columnBegin;
+    immediates[1] = tile.columnEnd;
     std::copy_n(immediates_.data() + item.firstImmediate,
                 command.items.front().immediates.size(), immediates + 2);
-    step.kernel(args_.data() + item.firstArg, immediates, rowBegin, rowEnd,
+    step.kernel(args_.data() + item.firstArg, immediates, tile.rowBegin,
+                tile.rowEnd,
                 arenas_.device + command.scratch.offset +
                     command.scratch.bytesPerThread * thread);
   };
-  team_.forEachPart(command.batch * tiles,
+  team_.forEachPart(gemmTiles(command),
                     [&](int64_t begin, int64_t end, int thread) {
                       for (int64_t tile = begin; tile < end; ++tile)
                         runTile(tile, thread);

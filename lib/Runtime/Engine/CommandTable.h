@@ -15,6 +15,7 @@
 #ifndef KILN_LIB_RUNTIME_ENGINE_COMMANDTABLE_H
 #define KILN_LIB_RUNTIME_ENGINE_COMMANDTABLE_H
 
+#include "CommandObserver.h"
 #include "Copier.h"
 #include "ThreadTeam.h"
 #include "kiln/Runtime/Engine/CommandEngine.h"
@@ -27,17 +28,6 @@ namespace kiln {
 
 class CommandTable {
 public:
-  /// Called at the start of a run and around every command of it; `iteration`
-  /// is that of the enclosing loop, or 0. A loop_end is reported once, after
-  /// the last iteration; a loop_begin not at all.
-  class Observer {
-  public:
-    virtual ~Observer() = default;
-    virtual void begin() {}
-    virtual void before(std::size_t command, int64_t iteration) {}
-    virtual void after(std::size_t command, int64_t iteration) {}
-  };
-
   /// Where the arenas begin.
   struct Bases {
     char *device;
@@ -50,7 +40,7 @@ public:
 
   /// Runs all commands. `observer` may be null; so may `copier`, where copies
   /// are done at their starts.
-  void run(Observer *observer, Copier *copier = nullptr);
+  void run(CommandObserver *observer, Copier *copier = nullptr);
 
 private:
   struct Item {

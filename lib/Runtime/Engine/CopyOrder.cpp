@@ -121,8 +121,10 @@ std::vector<Access> CopyOrder::accesses(const Command &command) const {
   std::vector<Access> list;
   for (const LaunchItem &item : command.items) {
     std::size_t begin = list.size();
-    for (const Ref &ref : item.args)
-      list.push_back({ref, unknownBytes, false});
+    for (std::size_t i = 0; i < item.args.size(); ++i)
+      list.push_back({item.args[i],
+                      item.extents.empty() ? unknownBytes : item.extents[i],
+                      false});
     for (int64_t argument : item.writes)
       list[begin + std::size_t(argument)].writes = true;
   }

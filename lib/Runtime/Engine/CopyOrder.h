@@ -10,10 +10,11 @@
 // start and its wait, no other command writes what a copy reads or touches what
 // it writes.
 //
-// The description does not say how many bytes a kernel's argument has. It is
-// taken to reach to the end of the slots and states around it. But where these
-// hold a copy too, they are made of parts (slices, operands of a concat), and
-// only an argument that begins inside of the copied bytes counts.
+// Where the target has a GPU, launches say how many bytes each argument has.
+// The description for a cpu does not: an argument is taken to reach to the end
+// of the slots and states around it. But where these hold a copy too, they are
+// made of parts (slices, operands of a concat), and only an argument that
+// begins inside of the copied bytes counts.
 //
 //===----------------------------------------------------------------------===//
 

@@ -83,7 +83,21 @@ static void readBuild(const Node &node, BuildInfo &build) {
     build.commandLine = commandLine->text();
 }
 
+static TargetKind readTargetKind(const Node &node) {
+  std::string kind = node.text();
+  if (kind == "cpu")
+    return TargetKind::Cpu;
+  if (kind == "cuda-emu")
+    return TargetKind::CudaEmu;
+  if (kind == "cuda")
+    return TargetKind::Cuda;
+  node.fail("is " + inQuotes(kind) + ", expected cpu, cuda-emu or cuda");
+  return TargetKind::Cpu;
+}
+
 static void readTarget(const Node &node, TargetInfo &target) {
+  if (std::optional<Node> kind = node.find("kind"))
+    target.kind = readTargetKind(*kind);
   target.cpu = node.at("cpu").text();
   Node features = node.at("features");
   for (std::size_t i = 0; i < features.size(); ++i)

@@ -7,7 +7,6 @@
 
 #include "OpTrace.h"
 
-#include "ThreadTeam.h"
 #include "kiln/Runtime/Files/OutputFile.h"
 
 #include <algorithm>
@@ -99,7 +98,7 @@ static int64_t traceBytes(const ProgramFile &file, const Program &program) {
 
 namespace {
 
-class TraceWriter final : public CommandTable::Observer {
+class TraceWriter final : public CommandObserver {
 public:
   TraceWriter(const Program &program, const Arenas &arenas, OutputFile &out)
       : program_(program), arenas_(arenas), out_(out) {}
@@ -136,7 +135,7 @@ private:
 namespace {
 
 /// What commands write, worked out before the run.
-class OpWatcher final : public CommandTable::Observer {
+class OpWatcher final : public CommandObserver {
 public:
   OpWatcher(const Program &program, const Arenas &arenas,
             const std::function<void(const OpResult &)> &observe);
@@ -178,16 +177,15 @@ void OpWatcher::after(size_t command, int64_t iteration) {
   }
 }
 
-void observeOps(const Program &program, const Arenas &arenas,
-                CommandTable &table,
-                const std::function<void(const OpResult &)> &observe) {
-  OpWatcher watcher(program, arenas, observe);
-  DenormalsFlushed flushed;
-  table.run(&watcher);
+Status observeOps(const ProgramFile &file, const Arenas &arenas,
+                  ProgramRunner &runner, size_t index,
+                  const std::function<void(const OpResult &)> &observe) {
+  OpWatcher watcher(file.programs[index], arenas, observe);
+  return runner.runInOrder(index, &watcher, SerialCopier::When::Start);
 }
 
 Status traceOps(const ProgramFile &file, const Arenas &arenas,
-                std::vector<CommandTable> &tables,
+                ProgramRunner &runner,
                 const std::function<Status(size_t)> &prepare,
                 const std::string &path) {
   int64_t bytes = 0;
@@ -215,8 +213,9 @@ Status traceOps(const ProgramFile &file, const Arenas &arenas,
     writer.bytes(arenas.device.data(), file.arenaBytes);
     writer.bytes(padding, hostBegin(file) - file.arenaBytes);
     writer.bytes(arenas.host.data(), file.hostArenaBytes);
-    DenormalsFlushed flushed;
-    tables[i].run(&writer);
+    status = runner.runInOrder(i, &writer, SerialCopier::When::Start);
+    if (!status.ok())
+      return status;
     writer.number(UINT64_MAX);
     status = writer.status();
   }

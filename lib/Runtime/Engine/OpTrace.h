@@ -17,7 +17,7 @@
 #define KILN_LIB_RUNTIME_ENGINE_OPTRACE_H
 
 #include "Arena.h"
-#include "CommandTable.h"
+#include "CommandObserver.h"
 #include "kiln/Runtime/Engine/Engine.h"
 
 #include <functional>
@@ -29,14 +29,14 @@ namespace kiln {
 /// Traces every program of `file` to `path`; `prepare(p)` restores the states
 /// and writes the inputs of program p.
 Status traceOps(const ProgramFile &file, const Arenas &arenas,
-                std::vector<CommandTable> &tables,
+                ProgramRunner &runner,
                 const std::function<Status(size_t)> &prepare,
                 const std::string &path);
 
-/// Runs `program` and shows `observe` every buffer that a command wrote.
-void observeOps(const Program &program, const Arenas &arenas,
-                CommandTable &table,
-                const std::function<void(const OpResult &)> &observe);
+/// Runs program `index` and shows `observe` every buffer that a command wrote.
+Status observeOps(const ProgramFile &file, const Arenas &arenas,
+                  ProgramRunner &runner, size_t index,
+                  const std::function<void(const OpResult &)> &observe);
 
 } // namespace kiln
 

@@ -33,7 +33,7 @@ void PlanCheck::report(size_t index, const std::string &check,
 }
 
 Status PlanCheck::runPainted(size_t index, unsigned char pattern,
-                             CommandTable::Observer *observer,
+                             CommandObserver *observer,
                              SerialCopier::When copies) {
   for (ArenaKind kind : arenaKinds) {
     Arena &arena = arenas_.of(kind);
@@ -45,10 +45,7 @@ Status PlanCheck::runPainted(size_t index, unsigned char pattern,
   Status status = prepare_(index);
   if (!status.ok())
     return status;
-  DenormalsFlushed flushed;
-  SerialCopier copier(copies);
-  tables_[index].run(observer, &copier);
-  return Status();
+  return runner_.runInOrder(index, observer, copies);
 }
 
 uint64_t PlanCheck::results(size_t index) const {
@@ -170,7 +167,7 @@ Status PlanCheck::checkWrites(size_t index) {
 namespace {
 
 /// Fills slots with NaN after their last use.
-class Poisoner final : public CommandTable::Observer {
+class Poisoner final : public CommandObserver {
 public:
   Poisoner(const ProgramFile &file, size_t index, const Arenas &arenas);
 

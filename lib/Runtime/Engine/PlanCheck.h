@@ -25,7 +25,7 @@
 #define KILN_LIB_RUNTIME_ENGINE_PLANCHECK_H
 
 #include "Arena.h"
-#include "CommandTable.h"
+#include "CommandObserver.h"
 #include "kiln/Runtime/Engine/Engine.h"
 #include "kiln/Runtime/Engine/Program.h"
 
@@ -37,14 +37,13 @@ namespace kiln {
 
 class PlanCheck {
 public:
-  PlanCheck(const ProgramFile &file, Arenas &arenas,
-            std::vector<CommandTable> &tables,
+  PlanCheck(const ProgramFile &file, Arenas &arenas, ProgramRunner &runner,
             const std::function<Status(size_t)> &prepare,
             std::vector<MemoryCheckLine> &lines)
-      : file_(file), arenas_(arenas), tables_(tables), prepare_(prepare),
+      : file_(file), arenas_(arenas), runner_(runner), prepare_(prepare),
         lines_(lines) {}
 
-  /// Checks all programs. Fails only when `prepare` does.
+  /// Checks all programs. Fails only when `prepare` or a run does.
   Status run();
 
 private:
@@ -57,7 +56,7 @@ private:
 
   /// Paints everything but states with `pattern`, prepares, runs.
   Status runPainted(size_t index, unsigned char pattern,
-                    CommandTable::Observer *observer = nullptr,
+                    CommandObserver *observer = nullptr,
                     SerialCopier::When copies = SerialCopier::When::Start);
   /// A hash of the outputs of a program and all states.
   uint64_t results(size_t index) const;
@@ -67,7 +66,7 @@ private:
 
   const ProgramFile &file_;
   Arenas &arenas_;
-  std::vector<CommandTable> &tables_;
+  ProgramRunner &runner_;
   const std::function<Status(size_t)> &prepare_;
   std::vector<MemoryCheckLine> &lines_;
   uint64_t expectedResults_ = 0; ///< Of the program being checked.

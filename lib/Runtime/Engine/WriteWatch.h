@@ -17,7 +17,7 @@
 #define KILN_LIB_RUNTIME_ENGINE_WRITEWATCH_H
 
 #include "Arena.h"
-#include "CommandTable.h"
+#include "CommandObserver.h"
 #include "kiln/Runtime/Engine/Program.h"
 
 #include <cstdint>
@@ -27,7 +27,7 @@
 
 namespace kiln {
 
-class WriteWatch final : public CommandTable::Observer {
+class WriteWatch final : public CommandObserver {
 public:
   static constexpr int64_t pageBytes = 4096;
 

@@ -89,7 +89,11 @@ struct BuildInfo {
   std::string commandLine;
 };
 
+/// Of what the kernels are, and so which engine runs them.
+enum class TargetKind : uint8_t { Cpu, CudaEmu, Cuda };
+
 struct TargetInfo {
+  TargetKind kind = TargetKind::Cpu;
   std::string cpu;
   std::vector<std::string> features;
   std::string blas;

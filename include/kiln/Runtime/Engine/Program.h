@@ -66,6 +66,8 @@ struct LaunchItem {
   std::vector<Immediate> immediates;
   std::vector<int64_t> writes; ///< Indexes of the args that are written.
   int64_t units = 0;
+  /// Targets with a GPU: bytes of each arg, from its first to its last one.
+  std::vector<int64_t> extents = {};
 };
 
 struct GemmOperand {
@@ -101,6 +103,8 @@ struct Command {
   int64_t grain = 1;
   std::vector<LaunchItem> items;
   ScratchRef scratch;
+  int64_t threads = 0;     ///< Of a block of a GPU kernel; 0: not one.
+  int64_t sharedBytes = 0; ///< Of a block.
 
   // Gemm.
   TensorType type = TensorType::F32;
@@ -127,6 +131,11 @@ inline constexpr std::size_t copyDirections = 2;
 inline CopyDirection copyDirection(const Command &command) {
   return command.to.arena == ArenaKind::Host ? CopyDirection::Out
                                              : CopyDirection::In;
+}
+
+/// Whether a launch runs a GPU kernel.
+inline bool isDeviceLaunch(const Command &command) {
+  return command.threads > 0;
 }
 
 /// As in the description: "launch", "gemm", ...

@@ -73,8 +73,7 @@ Command loopEnd() {
 
 class CommandTableTest : public testing::Test {
 protected:
-  void run(Program program, int threads,
-           CommandTable::Observer *observer = nullptr) {
+  void run(Program program, int threads, CommandObserver *observer = nullptr) {
     ThreadTeam team(threads);
     prepareBlas(team);
     CommandTable table(program, {arena_}, team, kernels);
@@ -164,7 +163,7 @@ TEST_F(CommandTableTest, FillAndCopyMoveLargeBlocks) {
 }
 
 TEST_F(CommandTableTest, ObserverSeesEveryExecutedCommand) {
-  struct Recorder final : CommandTable::Observer {
+  struct Recorder final : CommandObserver {
     void after(size_t command, int64_t iteration) override {
       seen.emplace_back(command, iteration);
     }

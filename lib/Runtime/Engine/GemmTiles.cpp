@@ -1,0 +1,48 @@
+//===- GemmTiles.cpp - The tiles of a gemm command ------------------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "GemmTiles.h"
+
+#include "Gemm.h"
+
+namespace kiln {
+
+GemmTile gemmTile(const Command &command, int64_t index) {
+  int64_t tiles = command.gridM * command.gridN;
+  int64_t row = index % tiles / command.gridN;
+  int64_t column = index % command.gridN;
+  return {index / tiles, tileBegin(command.m, command.gridM, row),
+          tileBegin(command.m, command.gridM, row + 1),
+          tileBegin(command.n, command.gridN, column),
+          tileBegin(command.n, command.gridN, column + 1)};
+}
+
+void computeTile(const Command &command, const GemmTile &tile,
+                 const GemmPlaces &places, bool accumulate) {
+  int64_t elementBytes = tensorTypeBits(command.type) / 8;
+  const GemmOperand &a = command.a, &b = command.b, &c = command.c;
+  GemmCall call;
+  call.type = command.type;
+  call.transA = a.trans;
+  call.transB = b.trans;
+  call.m = tile.rowEnd - tile.rowBegin;
+  call.n = tile.columnEnd - tile.columnBegin;
+  call.k = command.k;
+  call.lda = a.ld;
+  call.ldb = b.ld;
+  call.ldc = c.ld;
+  call.a = places.a + elementBytes * (tile.product * a.batchStride +
+                                      tile.rowBegin * (a.trans ? 1 : a.ld));
+  call.b = places.b + elementBytes * (tile.product * b.batchStride +
+                                      tile.columnBegin * (b.trans ? b.ld : 1));
+  call.c = places.c + elementBytes * (tile.product * c.batchStride +
+                                      tile.rowBegin * c.ld + tile.columnBegin);
+  call.accumulate = accumulate;
+  gemm(call);
+}
+
+} // namespace kiln

@@ -1,0 +1,58 @@
+//===- GemmTiles.h - The tiles of a gemm command ----------------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A gemm command is cut into the tiles of its grid, and each is one call of the
+// library. So the bits depend on the command alone, whoever carries it out.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_LIB_RUNTIME_ENGINE_GEMMTILES_H
+#define KILN_LIB_RUNTIME_ENGINE_GEMMTILES_H
+
+#include "kiln/Runtime/Engine/Program.h"
+
+#include <cstdint>
+
+namespace kiln {
+
+/// A rectangle of the result of one product of the batch.
+struct GemmTile {
+  int64_t product;
+  int64_t rowBegin, rowEnd;
+  int64_t columnBegin, columnEnd;
+
+  bool empty() const { return rowBegin == rowEnd || columnBegin == columnEnd; }
+};
+
+/// Where the operands begin.
+struct GemmPlaces {
+  const char *a;
+  const char *b;
+  char *c;
+};
+
+/// Number of tiles of all products.
+inline int64_t gemmTiles(const Command &command) {
+  return command.batch * command.gridM * command.gridN;
+}
+
+/// Tile `index` of gemmTiles(command).
+GemmTile gemmTile(const Command &command, int64_t index);
+
+/// Computes a tile that is not empty.
+void computeTile(const Command &command, const GemmTile &tile,
+                 const GemmPlaces &places, bool accumulate);
+
+/// Whether the command adds to what c holds.
+inline bool accumulates(const Command &command, int64_t iteration) {
+  return command.beta == GemmBeta::One ||
+         (command.beta == GemmBeta::First && iteration > 0);
+}
+
+} // namespace kiln
+
+#endif // KILN_LIB_RUNTIME_ENGINE_GEMMTILES_H
