@@ -1,0 +1,68 @@
+//===- Cubin.h - From PTX to machine code -----------------------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_TARGET_GPU_CUBIN_H
+#define KILN_TARGET_GPU_CUBIN_H
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Error.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace kiln::gpu {
+
+/// What the assembler reports of a kernel. Spills are of the kernel and the
+/// functions it calls, in bytes. Shared memory may include the assembler's own.
+struct KernelResources {
+  std::string kernel;
+  int64_t registers = 0;
+  int64_t spillStores = 0;
+  int64_t spillLoads = 0;
+  int64_t sharedBytes = 0;
+};
+
+/// Machine code for one architecture.
+struct Cubin {
+  std::string chip;
+  std::vector<char> image;
+  std::vector<KernelResources> kernels;
+};
+
+/// PTX and the architecture to assemble it for.
+struct PtxText {
+  std::string chip;
+  std::string text;
+};
+
+/// Where an assembler is looked for, in this order: programs that behave as
+/// ptxas, by path; then libraries that have nvJitLink's functions, as dlopen
+/// takes them.
+struct AssemblerSearch {
+  std::vector<std::string> programs;
+  std::vector<std::string> libraries;
+
+  /// PATH, or the loader's search path; then CUDA_HOME, CUDA_PATH and the
+  /// toolkit's usual place.
+  static AssemblerSearch standard();
+};
+
+/// Assembles each text, in parallel. The assembler is no part of kiln: without
+/// one the error says what is missing, and that PTX works alone.
+llvm::Expected<std::vector<Cubin>>
+assemble(llvm::ArrayRef<PtxText> texts,
+         const AssemblerSearch &search = AssemblerSearch::standard());
+
+llvm::Expected<Cubin>
+assemble(llvm::StringRef ptx, llvm::StringRef chip,
+         const AssemblerSearch &search = AssemblerSearch::standard());
+
+} // namespace kiln::gpu
+
+#endif // KILN_TARGET_GPU_CUBIN_H

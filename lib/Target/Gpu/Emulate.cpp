@@ -1,0 +1,373 @@
+//===- Emulate.cpp - GPU kernels for the emulated device ------------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The calls are opaque to LLVM, which therefore moves no access over a barrier,
+// a shuffle or the call that announces it. Whatever touches memory in another
+// way than a plain load or store would escape the device's checks and is
+// refused.
+//
+//===----------------------------------------------------------------------===//
+
+#include "kiln/Target/Gpu/Emulate.h"
+
+#include "LowerKernels.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Arith/Transforms/Passes.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+
+namespace kiln::gpu {
+
+namespace {
+
+/// The longest access of one thread by one instruction.
+constexpr int64_t kAccessBytes = 16;
+
+/// Bytes in memory of a scalar, a fixed vector or an array of them.
+std::optional<int64_t> bytesOf(Type type) {
+  if (auto array = dyn_cast<LLVM::LLVMArrayType>(type)) {
+    std::optional<int64_t> element = bytesOf(array.getElementType());
+    if (!element)
+      return std::nullopt;
+    return *element * static_cast<int64_t>(array.getNumElements());
+  }
+  int64_t lanes = 1;
+  if (auto vector = dyn_cast<VectorType>(type)) {
+    if (vector.isScalable())
+      return std::nullopt;
+    lanes = vector.getNumElements();
+  }
+  Type element = getElementTypeOrSelf(type);
+  if (!element.isIntOrFloat())
+    return std::nullopt;
+  int64_t bits = lanes * element.getIntOrFloatBitWidth();
+  if (bits == 0 || bits % 8)
+    return std::nullopt;
+  return bits / 8;
+}
+
+/// Where the shared globals of one kernel lie.
+struct SharedLayout {
+  llvm::MapVector<StringRef, int64_t> offsets;
+  int64_t bytes = 0;
+};
+
+llvm::Expected<SharedLayout> layOutShared(mlir::gpu::GPUFuncOp kernel) {
+  llvm::StringSet<> used;
+  kernel.walk([&](LLVM::AddressOfOp op) { used.insert(op.getGlobalName()); });
+  SharedLayout layout;
+  auto module = kernel->getParentOfType<mlir::gpu::GPUModuleOp>();
+  for (auto global : module.getOps<LLVM::GlobalOp>()) {
+    if (!used.contains(global.getSymName()))
+      continue;
+    std::optional<int64_t> bytes = bytesOf(global.getGlobalType());
+    if (global.getAddrSpace() != kSharedSpace || !bytes)
+      return llvm::createStringError("kernel '" + kernel.getName() +
+                                     "': global '" + global.getSymName() +
+                                     "' is no array of bytes in shared memory");
+    int64_t alignment =
+        std::max<int64_t>(16, global.getAlignment().value_or(1));
+    layout.bytes = llvm::alignTo(layout.bytes, alignment);
+    layout.offsets[global.getSymName()] = layout.bytes;
+    layout.bytes += *bytes;
+  }
+  return layout;
+}
+
+/// Calls of the emulated device, declared in a module on first use.
+class EmulatedDevice : public DeviceOps {
+public:
+  explicit EmulatedDevice(ModuleOp module) : module(module) {}
+
+  Value threadId(OpBuilder &b, Location loc) override {
+    return call(b, loc, "kiln_emu_thread_id", b.getI64Type(), {});
+  }
+  Value blockId(OpBuilder &b, Location loc) override {
+    return call(b, loc, "kiln_emu_block_id", b.getI64Type(), {});
+  }
+  void barrier(OpBuilder &b, Location loc) override {
+    call(b, loc, "kiln_emu_barrier", {}, {});
+  }
+  Value shuffle(OpBuilder &b, Location loc, mlir::gpu::ShuffleMode mode,
+                Value bits, Value offset) override {
+    StringRef name = mode == mlir::gpu::ShuffleMode::XOR
+                         ? "kiln_emu_shuffle_xor"
+                         : "kiln_emu_shuffle_idx";
+    Type type = bits.getType();
+    if (type != b.getI64Type())
+      bits = LLVM::ZExtOp::create(b, loc, b.getI64Type(), bits);
+    Value result = call(b, loc, name, b.getI64Type(), {bits, offset});
+    if (type != b.getI64Type())
+      result = LLVM::TruncOp::create(b, loc, type, result);
+    return result;
+  }
+  Value shared(OpBuilder &b, Location loc, int64_t offset) {
+    Value at = LLVM::ConstantOp::create(b, loc, b.getI64IntegerAttr(offset));
+    return call(b, loc, "kiln_emu_shared",
+                LLVM::LLVMPointerType::get(b.getContext()), {at});
+  }
+  /// Announces an access of `bytes`, in pieces that are each aligned if the
+  /// whole has the alignment promised.
+  void access(OpBuilder &b, Location loc, unsigned space, Value address,
+              int64_t bytes, int64_t alignment, bool isWrite) {
+    StringRef name = space == kSharedSpace ? "kiln_emu_shared_access"
+                                           : "kiln_emu_global_access";
+    Value write =
+        LLVM::ConstantOp::create(b, loc, b.getI32IntegerAttr(isWrite));
+    int64_t widest = std::min(alignment, kAccessBytes);
+    for (int64_t offset = 0; offset < bytes;) {
+      int64_t size =
+          std::min(widest, int64_t(llvm::bit_floor(uint64_t(bytes - offset))));
+      Value at = address;
+      if (offset)
+        at = LLVM::GEPOp::create(b, loc, address.getType(), b.getI8Type(),
+                                 address,
+                                 ArrayRef<LLVM::GEPArg>{int32_t(offset)});
+      Value size64 =
+          LLVM::ConstantOp::create(b, loc, b.getI64IntegerAttr(size));
+      call(b, loc, name, {}, {at, size64, write});
+      offset += size;
+    }
+  }
+
+  /// Removes the declarations that this object added.
+  void eraseDeclarations() {
+    for (auto &declared : declarations)
+      declared.second.erase();
+  }
+
+private:
+  Value call(OpBuilder &b, Location loc, StringRef name, Type result,
+             ArrayRef<Value> operands) {
+    auto function = module.lookupSymbol<LLVM::LLVMFuncOp>(name);
+    if (!function) {
+      SmallVector<Type> types;
+      for (Value operand : operands)
+        types.push_back(isa<LLVM::LLVMPointerType>(operand.getType())
+                            ? LLVM::LLVMPointerType::get(b.getContext())
+                            : operand.getType());
+      auto type = LLVM::LLVMFunctionType::get(
+          result ? result : LLVM::LLVMVoidType::get(b.getContext()), types);
+      auto atEnd = OpBuilder::atBlockEnd(module.getBody());
+      function = LLVM::LLVMFuncOp::create(atEnd, module.getLoc(), name, type);
+      declarations[name] = function;
+    }
+    auto made = LLVM::CallOp::create(b, loc, function, operands);
+    return result ? made.getResult() : Value();
+  }
+
+  ModuleOp module;
+  llvm::MapVector<StringRef, LLVM::LLVMFuncOp> declarations;
+};
+
+/// Turns the clone of one kernel into its host function. Values keep the
+/// address spaces of their pointers to the end, since they tell how an access
+/// is announced.
+class KernelEmulation {
+public:
+  KernelEmulation(LLVM::LLVMFuncOp function, const SharedLayout &shared,
+                  EmulatedDevice &device)
+      : function(function), shared(shared), device(device) {}
+
+  /// The first `numPointers` parameters of the clone are pointers.
+  llvm::Error run(unsigned numPointers) {
+    if (llvm::Error error = replaceGpuOps(function, device))
+      return error;
+    SmallVector<Operation *> ops;
+    function.getBody().walk([&](Operation *op) { ops.push_back(op); });
+    for (Operation *op : ops)
+      if (llvm::Error error = lower(op))
+        return error;
+    loadParameters(numPointers);
+    dropAddressSpaces();
+    return llvm::Error::success();
+  }
+
+private:
+  llvm::Error refuse(Operation *op, const llvm::Twine &why) {
+    return llvm::createStringError("kernel '" + function.getName() + "': '" +
+                                   op->getName().getStringRef() + "' " + why);
+  }
+
+  llvm::Error lower(Operation *op) {
+    if (auto load = dyn_cast<LLVM::LoadOp>(op))
+      return announce(load, load.getAddr(), load.getType(), false);
+    if (auto store = dyn_cast<LLVM::StoreOp>(op))
+      return announce(store, store.getAddr(), store.getValue().getType(), true);
+    if (auto address = dyn_cast<LLVM::AddressOfOp>(op)) {
+      auto found = shared.offsets.find(address.getGlobalName());
+      if (found == shared.offsets.end())
+        return refuse(op, "names no global of the kernel module");
+      OpBuilder b(op);
+      Value pointer = device.shared(b, op->getLoc(), found->second);
+      pointer.setType(address.getType());
+      address.replaceAllUsesWith(pointer);
+      op->erase();
+      return llvm::Error::success();
+    }
+    if (auto callee = dyn_cast<LLVM::CallOp>(op))
+      if (callee.getCallee() && callee.getCallee()->starts_with("kiln_emu_"))
+        return llvm::Error::success();
+    bool known = isa_and_present<arith::ArithDialect, scf::SCFDialect,
+                                 vector::VectorDialect, LLVM::LLVMDialect>(
+        op->getDialect());
+    // The effects of a region's operations are seen at those.
+    bool plain = op->getNumRegions() || op->hasTrait<OpTrait::IsTerminator>() ||
+                 isMemoryEffectFree(op);
+    if (!known || !plain || isa<LLVM::AddrSpaceCastOp>(op))
+      return refuse(op, "has no emulation");
+    return llvm::Error::success();
+  }
+
+  /// Puts the device's check before a load or a store.
+  template <typename OpTy>
+  llvm::Error announce(OpTy op, Value address, Type type, bool isWrite) {
+    unsigned space =
+        cast<LLVM::LLVMPointerType>(address.getType()).getAddressSpace();
+    if (space != kGlobalSpace && space != kSharedSpace)
+      return refuse(op, "is neither in global nor in shared memory");
+    std::optional<int64_t> bytes = bytesOf(type);
+    if (isa<LLVM::LLVMArrayType>(type) || !bytes)
+      return refuse(op, "accesses what is neither a scalar nor a vector of "
+                        "whole bytes");
+    if (op.getOrdering() != LLVM::AtomicOrdering::not_atomic)
+      return refuse(op, "is atomic");
+    // Without a promise LLVM assumes the type's own alignment.
+    int64_t alignment = op.getAlignment().value_or(llvm::PowerOf2Ceil(*bytes));
+    OpBuilder b(op);
+    device.access(b, op.getLoc(), space, address, *bytes, alignment, isWrite);
+    op.setAlignment(1);
+    return llvm::Error::success();
+  }
+
+  /// The parameters of the kernel come through two arrays and a number.
+  void loadParameters(unsigned numPointers) {
+    Block &entry = function.getBody().front();
+    OpBuilder b = OpBuilder::atBlockBegin(&entry);
+    Location loc = function.getLoc();
+    unsigned numKernel = entry.getNumArguments();
+    SmallVector<Value> host;
+    for (Type type : function.getFunctionType().getParams())
+      host.push_back(entry.addArgument(type, loc));
+    auto element = [&](Value array, Type type, unsigned i) -> Value {
+      Value at = LLVM::GEPOp::create(b, loc, array.getType(), type, array,
+                                     ArrayRef<LLVM::GEPArg>{int32_t(i)});
+      return LLVM::LoadOp::create(b, loc, type, at);
+    };
+    for (unsigned i = 0; i < numKernel; ++i) {
+      Value value = host[2];
+      if (i < numPointers)
+        value = element(host[0], host[0].getType(), i);
+      else if (i + 1 < numKernel)
+        value = element(host[1], b.getI64Type(), i - numPointers);
+      entry.getArgument(i).replaceAllUsesWith(value);
+    }
+    entry.eraseArguments(0, numKernel);
+  }
+
+  /// The host has one address space.
+  void dropAddressSpaces() {
+    auto plain = LLVM::LLVMPointerType::get(function.getContext());
+    auto drop = [&](Value value) {
+      if (isa<LLVM::LLVMPointerType>(value.getType()))
+        value.setType(plain);
+    };
+    function.walk([&](Operation *op) {
+      llvm::for_each(op->getResults(), drop);
+      for (Region &region : op->getRegions())
+        for (Block &block : region)
+          llvm::for_each(block.getArguments(), drop);
+    });
+  }
+
+  LLVM::LLVMFuncOp function;
+  const SharedLayout &shared;
+  EmulatedDevice &device;
+};
+
+/// x86 rounds f32 to bf16 by a call of a library that not every compiler's
+/// runtime has; written out, it is the same rounding everywhere.
+llvm::Error expandBFloat16(ModuleOp into,
+                           ArrayRef<LLVM::LLVMFuncOp> functions) {
+  RewritePatternSet patterns(into.getContext());
+  arith::populateExpandBFloat16Patterns(patterns);
+  FrozenRewritePatternSet frozen(std::move(patterns));
+  for (LLVM::LLVMFuncOp function : functions)
+    if (failed(applyPatternsGreedily(function, frozen)))
+      return llvm::createStringError("kernel '" + function.getName() +
+                                     "': bf16 conversions do not expand");
+  return llvm::Error::success();
+}
+
+llvm::Error emulateKernel(mlir::gpu::GPUFuncOp kernel, ModuleOp into,
+                          EmulatedDevice &device,
+                          SmallVectorImpl<LLVM::LLVMFuncOp> &functions) {
+  llvm::Expected<unsigned> numPointers = checkSignature(kernel);
+  if (!numPointers)
+    return numPointers.takeError();
+  llvm::Expected<SharedLayout> shared = layOutShared(kernel);
+  if (!shared)
+    return shared.takeError();
+  if (into.lookupSymbol(kernel.getName()))
+    return llvm::createStringError("kernel '" + kernel.getName() +
+                                   "' has the name of another function");
+  OpBuilder b = OpBuilder::atBlockEnd(into.getBody());
+  Type pointer = LLVM::LLVMPointerType::get(b.getContext());
+  auto type =
+      LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(b.getContext()),
+                                  {pointer, pointer, b.getI64Type()});
+  functions.push_back(
+      LLVM::LLVMFuncOp::create(b, kernel.getLoc(), kernel.getName(), type));
+  IRMapping mapping;
+  kernel.getBody().cloneInto(&functions.back().getBody(), mapping);
+  return KernelEmulation(functions.back(), *shared, device).run(*numPointers);
+}
+
+} // namespace
+
+llvm::Expected<int64_t> getSharedBytes(mlir::gpu::GPUFuncOp kernel) {
+  llvm::Expected<SharedLayout> layout = layOutShared(kernel);
+  if (!layout)
+    return layout.takeError();
+  return layout->bytes;
+}
+
+llvm::Error lowerForEmulation(ModuleOp module, ModuleOp into) {
+  llvm::Expected<mlir::gpu::GPUModuleOp> kernels = findKernelModule(module);
+  if (!kernels)
+    return kernels.takeError();
+  into.getContext()
+      ->loadDialect<arith::ArithDialect, LLVM::LLVMDialect, scf::SCFDialect,
+                    vector::VectorDialect>();
+  EmulatedDevice device(into);
+  SmallVector<LLVM::LLVMFuncOp> functions;
+  auto emulateAll = [&]() -> llvm::Error {
+    for (auto kernel : kernels->getOps<mlir::gpu::GPUFuncOp>())
+      if (llvm::Error error = emulateKernel(kernel, into, device, functions))
+        return error;
+    return expandBFloat16(into, functions);
+  };
+  llvm::Error error = emulateAll();
+  if (error) {
+    for (LLVM::LLVMFuncOp function : functions)
+      function.erase();
+    device.eraseDeclarations();
+  }
+  return error;
+}
+
+} // namespace kiln::gpu

@@ -1,0 +1,172 @@
+//===- LowerKernels.cpp - What both forms of a GPU kernel share -----------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The kernel ABI has four gpu operations besides the return. What is outside of
+// it is refused here by name: a kernel that the emulated device could not run
+// must not become PTX either, or it would run untested.
+//
+//===----------------------------------------------------------------------===//
+
+#include "LowerKernels.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+
+namespace kiln::gpu {
+
+namespace {
+
+constexpr int64_t kWarp = 32;
+
+llvm::Error refuse(Operation *op, const llvm::Twine &why) {
+  auto function = op->getParentOfType<LLVM::LLVMFuncOp>();
+  return llvm::createStringError("kernel '" + function.getName() + "': '" +
+                                 op->getName().getStringRef() + "' " + why);
+}
+
+/// The integer type with the bits of a scalar or of a fixed vector, or null.
+IntegerType bitsType(Type type) {
+  int64_t lanes = 1;
+  if (auto vector = dyn_cast<VectorType>(type)) {
+    if (vector.isScalable())
+      return {};
+    lanes = vector.getNumElements();
+  }
+  Type element = getElementTypeOrSelf(type);
+  if (!element.isIntOrFloat())
+    return {};
+  return IntegerType::get(type.getContext(),
+                          lanes * element.getIntOrFloatBitWidth());
+}
+
+llvm::Error replaceShuffle(mlir::gpu::ShuffleOp op, DeviceOps &device) {
+  llvm::APInt width;
+  if (!matchPattern(op.getWidth(), m_ConstantInt(&width)) || width != kWarp)
+    return refuse(op, "has a width other than 32");
+  if (op.getMode() != mlir::gpu::ShuffleMode::XOR &&
+      op.getMode() != mlir::gpu::ShuffleMode::IDX)
+    return refuse(op, "is neither xor nor idx");
+  Type type = op.getValue().getType();
+  IntegerType narrow = bitsType(type);
+  if (!narrow || narrow.getWidth() > 64)
+    return refuse(op, "moves more than 64 bits at once");
+
+  OpBuilder b(op);
+  Location loc = op.getLoc();
+  // Registers have 32 or 64 bits; what is narrower travels zero-extended.
+  Type wide = b.getIntegerType(narrow.getWidth() <= 32 ? 32 : 64);
+  Value bits = op.getValue();
+  if (type != narrow)
+    bits = LLVM::BitcastOp::create(b, loc, narrow, bits);
+  if (narrow != wide)
+    bits = LLVM::ZExtOp::create(b, loc, wide, bits);
+  bits = device.shuffle(b, loc, op.getMode(), bits, op.getOffset());
+  if (narrow != wide)
+    bits = LLVM::TruncOp::create(b, loc, narrow, bits);
+  if (type != narrow)
+    bits = LLVM::BitcastOp::create(b, loc, type, bits);
+  Value valid =
+      arith::ConstantOp::create(b, loc, b.getIntegerAttr(b.getI1Type(), 1));
+  op.replaceAllUsesWith(ValueRange{bits, valid});
+  op.erase();
+  return llvm::Error::success();
+}
+
+/// Ids are never negative, so that they extend to 64 bits without a sign.
+void replaceId(Operation *op, Value id) {
+  OpBuilder b(op);
+  id = arith::IndexCastUIOp::create(b, op->getLoc(), b.getIndexType(), id);
+  op->replaceAllUsesWith(ValueRange{id});
+  op->erase();
+}
+
+llvm::Error replaceGpuOp(Operation *op, DeviceOps &device) {
+  OpBuilder b(op);
+  if (auto thread = dyn_cast<mlir::gpu::ThreadIdOp>(op)) {
+    if (thread.getDimension() != mlir::gpu::Dimension::x)
+      return refuse(op, "is not along x; blocks have one dimension");
+    replaceId(op, device.threadId(b, op->getLoc()));
+  } else if (auto block = dyn_cast<mlir::gpu::BlockIdOp>(op)) {
+    if (block.getDimension() != mlir::gpu::Dimension::x)
+      return refuse(op, "is not along x; grids have one dimension");
+    replaceId(op, device.blockId(b, op->getLoc()));
+  } else if (isa<mlir::gpu::BarrierOp>(op)) {
+    device.barrier(b, op->getLoc());
+    op->erase();
+  } else if (auto shuffle = dyn_cast<mlir::gpu::ShuffleOp>(op)) {
+    return replaceShuffle(shuffle, device);
+  } else if (isa<mlir::gpu::ReturnOp>(op)) {
+    LLVM::ReturnOp::create(b, op->getLoc(), ValueRange{});
+    op->erase();
+  } else {
+    return refuse(op, "is no part of the kernel ABI");
+  }
+  return llvm::Error::success();
+}
+
+} // namespace
+
+llvm::Expected<mlir::gpu::GPUModuleOp> findKernelModule(ModuleOp module) {
+  auto kernels = module.getOps<mlir::gpu::GPUModuleOp>();
+  if (!llvm::hasSingleElement(kernels))
+    return llvm::createStringError(
+        "expected one gpu.module of kernels, got " +
+        llvm::Twine(std::distance(kernels.begin(), kernels.end())));
+  return *kernels.begin();
+}
+
+llvm::Expected<unsigned> checkSignature(mlir::gpu::GPUFuncOp kernel) {
+  auto refuseKernel = [&](const llvm::Twine &why) {
+    return llvm::createStringError("kernel '" + kernel.getName() + "' " + why);
+  };
+  if (!kernel.isKernel() || kernel.getNumResults() != 0)
+    return refuseKernel("is no kernel without results");
+  if (kernel.getNumWorkgroupAttributions() ||
+      kernel.getNumPrivateAttributions())
+    return refuseKernel("has memory attributions; shared memory is an "
+                        "llvm.mlir.global in address space 3");
+  ArrayRef<Type> types = kernel.getArgumentTypes();
+  auto isPointer = [](Type type) {
+    auto pointer = dyn_cast<LLVM::LLVMPointerType>(type);
+    return pointer && pointer.getAddressSpace() == kGlobalSpace;
+  };
+  unsigned numPointers = llvm::find_if_not(types, isPointer) - types.begin();
+  ArrayRef<Type> rest = types.drop_front(numPointers);
+  if (rest.empty() ||
+      !llvm::all_of(rest, [](Type type) { return type.isInteger(64); }))
+    return refuseKernel("has parameters other than pointers to global memory "
+                        "followed by i64 immediates and the units");
+  return numPointers;
+}
+
+llvm::Error replaceGpuOps(LLVM::LLVMFuncOp function, DeviceOps &device) {
+  SmallVector<Operation *> ops;
+  function.walk([&](Operation *op) {
+    if (isa_and_present<mlir::gpu::GPUDialect>(op->getDialect()))
+      ops.push_back(op);
+  });
+  for (Operation *op : ops)
+    if (llvm::Error error = replaceGpuOp(op, device))
+      return error;
+  return llvm::Error::success();
+}
+
+DiagnosticLine::DiagnosticLine(MLIRContext *context)
+    : handler(context, [this](Diagnostic &diagnostic) {
+        if (!text.empty())
+          text += "; ";
+        text += diagnostic.str();
+        return success();
+      }) {}
+
+llvm::Error DiagnosticLine::error(const llvm::Twine &what) const {
+  return llvm::createStringError(text.empty() ? what : what + ": " + text);
+}
+
+} // namespace kiln::gpu
