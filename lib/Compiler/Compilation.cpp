@@ -19,9 +19,6 @@
 #include "kiln/Dialect/Kiln/Transforms/Optimizer.h"
 #include "kiln/Import/HuggingFace.h"
 #include "kiln/Report/PlanReport.h"
-#include "kiln/Target/Cpu/CodeGen.h"
-#include "kiln/Target/Cpu/EmitKernel.h"
-#include "kiln/Target/Cpu/ProgramWriter.h"
 
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
@@ -70,6 +67,9 @@ Status Compilation::checkOptions() {
   if (options.offload == "auto" && !options.memoryBudget)
     return usage("--offload=auto needs --memory-budget=SIZE: what should the "
                  "plan fit?");
+  if (isGpu(options.target) && options.precision == "fp64")
+    return usage("--precision=fp64 needs --target=cpu: gpu kernels have no "
+                 "elementary functions of f64");
   if (options.precision && *options.precision != "fp32" &&
       *options.precision != "fp64")
     return usage("--precision is '" + *options.precision +
@@ -330,108 +330,6 @@ Status Compilation::writeModule(ModuleOp written) {
   return write(text);
 }
 
-/// The small files of the model directory that a saved model needs. A .mlir
-/// file is no directory, even if it was imported from one.
-static Result<std::vector<std::pair<std::string, std::string>>>
-readSmallFiles(ModuleOp module, StringRef directory) {
-  std::vector<std::pair<std::string, std::string>> files;
-  if (!isModelDirectory(directory))
-    return files;
-  auto model = module->getAttrOfType<DictionaryAttr>("kiln.model");
-  auto names = model ? model.getAs<ArrayAttr>("files") : ArrayAttr();
-  for (Attribute name : names ? names.getValue() : ArrayRef<Attribute>()) {
-    llvm::SmallString<128> path(directory);
-    llvm::sys::path::append(path, cast<StringAttr>(name).getValue());
-    auto buffer = llvm::MemoryBuffer::getFile(path);
-    if (!buffer)
-      return Status::badInput("cannot read '" + path.str().str() +
-                              "': " + buffer.getError().message());
-    files.push_back({cast<StringAttr>(name).getValue().str(),
-                     (*buffer)->getBuffer().str()});
-  }
-  return files;
-}
-
-Status Compilation::generateCode() {
-  auto processor = cpu::getProcessor(options.mcpu);
-  if (!processor)
-    return Status(ExitCode::Usage,
-                  "--mcpu: " + llvm::toString(processor.takeError()));
-  cpu::BuildRecord record;
-  record.version = KILN_VERSION;
-  record.optimizer = options.optimizer;
-  record.lossy = options.lossy;
-  record.precision = precision;
-  record.commandLine = options.commandLine;
-  record.microbatches = options.microbatches;
-  record.maxThreads = options.maxThreads;
-  record.clip = options.clip;
-  record.eval = options.evaluation;
-  record.dropout = dropout;
-  record.linkBytesPerSecond = options.simulatedLink;
-  record.plannedOutBytesPerSecond = machine->link.toHost;
-  record.plannedInBytesPerSecond = machine->link.toDevice;
-  record.processor = *processor;
-  auto model = (*module)->getAttrOfType<DictionaryAttr>("kiln.model");
-  record.batch =
-      model.getAs<IntegerAttr>("batch").getInt() * options.microbatches;
-
-  for (rt::ProgramOp program : module->getOps<rt::ProgramOp>())
-    if (program.getKind() == ProgramKind::Train)
-      record.predictedStepMs = 1e3 * programSeconds(program, *machine);
-  record.lowerBoundMs = record.predictedStepMs;
-  if (auto plan = (*module)->getAttrOfType<DictionaryAttr>("kiln.plan"))
-    record.lowerBoundMs =
-        plan.getAs<FloatAttr>("lower_bound_ms").getValueAsDouble();
-
-  llvm::json::Object plan = cpu::writePlan(*module, record);
-  if (Status status = writeReport(plan); !status.ok())
-    return status;
-  std::string summary = planSummary(plan);
-  if (options.stage == EmitStage::Plan) {
-    Status status = write(
-        llvm::formatv("{0:2}\n", llvm::json::Value(std::move(plan))).str());
-    if (status.ok() && options.output != "-")
-      llvm::outs() << summary;
-    return status;
-  }
-
-  auto files = readSmallFiles(*module, options.model);
-  if (!files.ok())
-    return files.status();
-  record.files = std::move(*files);
-
-  OwningOpRef<ModuleOp> kernels = ModuleOp::create(UnknownLoc::get(&context));
-  cpu::KernelIndex index;
-  std::vector<std::string> names;
-  for (rt::KernelOp kernel : module->getOps<rt::KernelOp>()) {
-    auto launch = cpu::emitKernel(*kernels, kernel);
-    if (failed(launch))
-      return Status::error("internal error: " + diagnostics);
-    index[kernel.getSymName()] = {static_cast<int64_t>(names.size()), *launch};
-    names.push_back(kernel.getSymName().str());
-  }
-  if (options.stage == EmitStage::Llvm)
-    return writeModule(*kernels);
-  auto object = cpu::compileToObject(*kernels, *processor);
-  if (!object)
-    return Status::error("internal error: " +
-                         llvm::toString(object.takeError()));
-  if (options.stage == EmitStage::Object)
-    return write(StringRef(object->data(), object->size()));
-
-  std::string description =
-      llvm::formatv(
-          "{0}", llvm::json::Value(cpu::writeProgram(*module, index, record)))
-          .str();
-  Status linked =
-      linkExecutable({StringRef(object->data(), object->size()), names,
-                      description, options.libraryDirectory, options.output});
-  if (linked.ok() && options.memoryBudget && options.memoryBudget != kNoBudget)
-    llvm::outs() << summary;
-  return linked;
-}
-
 /// The first error of the compiler becomes part of the one line that users see.
 void Compilation::collectDiagnostic(Diagnostic &diagnostic) {
   if (diagnostic.getSeverity() != DiagnosticSeverity::Error ||
@@ -453,6 +351,10 @@ Status Compilation::plan() {
       return status;
   if (Status status = readModel(); !status.ok())
     return status;
+  if (isGpu(options.target))
+    (*module)->setAttr(
+        kTargetAttr,
+        StringAttr::get(&context, stringifyTarget(options.target)));
   module->walk([&](Operation *op) {
     if (auto random = dyn_cast<DropoutOp>(op))
       dropout = std::max(dropout, random.getP().convertToDouble());

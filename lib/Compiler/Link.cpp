@@ -57,18 +57,44 @@ static Status writeFile(const std::string &path, StringRef contents,
   return Status();
 }
 
-/// The kernel table and the description, as the runtime's main() expects them.
-static std::string assemblyOf(ArrayRef<std::string> kernels,
+/// What the runtime's main() expects: the kernel table, the images of a gpu,
+/// and the description.
+static std::string assemblyOf(const LinkInput &input,
+                              ArrayRef<std::string> imageFiles,
                               const std::string &descriptionFile) {
   std::string text;
   raw_string_ostream stream(text);
   stream << "  .section .data.rel.ro,\"aw\"\n  .p2align 3\n"
          << "  .globl kiln_kernel_table\nkiln_kernel_table:\n";
-  for (const std::string &kernel : kernels)
-    stream << "  .quad \"" << kernel << "\"\n";
-  stream << "  .quad 0\n  .section .rodata\n  .p2align 3\n"
+  for (auto [i, kernel] : enumerate(input.kernels)) {
+    if (kernel.inImage)
+      stream << "  .quad .Lname" << i << "\n";
+    else
+      stream << "  .quad \"" << kernel.name << "\"\n";
+  }
+  stream << "  .quad 0\n";
+  if (input.target == TargetKind::Cuda) {
+    stream << "  .globl kiln_gpu_images\nkiln_gpu_images:\n";
+    for (auto [i, image] : enumerate(input.images))
+      stream << "  .quad " << image.architecture << ", " << image.isPtx
+             << ", .Limage" << i << ", .Limage_end" << i << " - .Limage" << i
+             << "\n";
+  }
+  stream << "  .section .rodata\n";
+  for (auto [i, kernel] : enumerate(input.kernels))
+    if (kernel.inImage)
+      stream << ".Lname" << i << ":\n  .asciz \"" << kernel.name << "\"\n";
+  if (input.target == TargetKind::Cuda) {
+    stream << "  .p2align 3\n  .globl kiln_gpu_image_count\n"
+           << "kiln_gpu_image_count:\n  .quad " << input.images.size() << "\n";
+    // PTX is text that ends with a zero.
+    for (auto [i, file] : enumerate(imageFiles))
+      stream << "  .p2align 6\n.Limage" << i << ":\n  .incbin \"" << file
+             << "\"\n  .byte 0\n.Limage_end" << i << ":\n";
+  }
+  stream << "  .p2align 3\n"
          << "  .globl kiln_kernel_count\nkiln_kernel_count:\n  .quad "
-         << kernels.size() << "\n"
+         << input.kernels.size() << "\n"
          << "  .globl kiln_program_json_size\nkiln_program_json_size:\n  .quad "
             "1f - kiln_program_json\n"
          << "  .globl kiln_program_json\nkiln_program_json:\n  .incbin \""
@@ -86,9 +112,15 @@ Status kiln::linkExecutable(const LinkInput &input) {
               json = directory.file("program.json"),
               assembly = directory.file("program.s"),
               log = directory.file("link.log");
-  for (auto [path, contents] : {std::pair(object, input.object.str()),
-                                {json, input.description.str()},
-                                {assembly, assemblyOf(input.kernels, json)}})
+  std::vector<std::pair<std::string, std::string>> files = {
+      {object, input.object.str()}, {json, input.description.str()}};
+  std::vector<std::string> images;
+  for (const GpuImage &image : input.images) {
+    images.push_back(directory.file("image" + std::to_string(images.size())));
+    files.push_back({images.back(), image.bytes});
+  }
+  files.push_back({assembly, assemblyOf(input, images, json)});
+  for (auto &[path, contents] : files)
     if (Status status = writeFile(path, contents, path); !status.ok())
       return status;
 
@@ -101,8 +133,14 @@ Status kiln::linkExecutable(const LinkInput &input) {
   std::string partial = input.output.str() + ".partial";
   std::vector<std::string> arguments = {*driver, "-fuse-ld=lld", "-o",
                                         partial, object,         assembly};
-  for (StringRef library :
-       {"libKilnRuntime.a", "libKilnTraining.a", "libKilnFiles.a"}) {
+  // A gpu's archive has a main() of its own, so it comes first.
+  std::vector<StringRef> libraries = {"libKilnRuntime.a", "libKilnTraining.a",
+                                      "libKilnFiles.a"};
+  if (input.target == TargetKind::CudaEmu)
+    libraries.insert(libraries.begin(), "libKilnEmuRuntime.a");
+  if (input.target == TargetKind::Cuda)
+    libraries.insert(libraries.begin(), "libKilnCudaRuntime.a");
+  for (StringRef library : libraries) {
     SmallString<128> path(input.libraryDirectory);
     sys::path::append(path, library);
     if (!sys::fs::exists(path))

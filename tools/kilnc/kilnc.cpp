@@ -8,6 +8,7 @@
 #include "kiln/Compiler/ByteSize.h"
 #include "kiln/Compiler/Compile.h"
 #include "kiln/Compiler/MeasureMachine.h"
+#include "kiln/Target/Gpu/Ptx.h"
 
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FileSystem.h"
@@ -119,7 +120,13 @@ static cl::opt<std::string>
     precision("precision", cl::cat(category),
               cl::desc("fp32 (default) or fp64; a .mlir file has its own"));
 static cl::opt<std::string> target("target", cl::cat(category), cl::init("cpu"),
-                                   cl::desc("cpu"));
+                                   cl::desc("cpu, cuda (an NVIDIA GPU), or "
+                                            "cuda-emu, which runs and checks "
+                                            "GPU kernels on the CPU"));
+static cl::list<std::string> gpuArchitectures(
+    "gpu-arch", cl::cat(category), cl::CommaSeparated, cl::value_desc("LIST"),
+    cl::desc("GPUs, such as sm_100, that --target=cuda makes machine code for "
+             "beside sm_80 and sm_90; others start from PTX"));
 static cl::opt<std::string>
     mcpu("mcpu", cl::cat(category),
          cl::desc("processor to compile for (default: this one)"));
@@ -215,13 +222,23 @@ int main(int argc, char **argv) {
               ".mlir file\n";
     return static_cast<int>(ExitCode::Usage);
   }
-  if (target != "cpu") {
-    errs() << "kilnc: --target is '" << target << "', expected cpu\n";
+  std::optional<TargetKind> targetKind = symbolizeTarget(target);
+  if (!targetKind) {
+    errs() << "kilnc: --target is '" << target
+           << "', expected cpu, cuda or cuda-emu\n";
     return static_cast<int>(ExitCode::Usage);
   }
 
   CompileOptions options;
   options.model = model;
+  options.target = *targetKind;
+  for (const std::string &chip : gpuArchitectures) {
+    if (llvm::Error error = gpu::checkChip(chip))
+      return static_cast<int>(fail(Status(
+          ExitCode::Usage, "--gpu-arch: " + llvm::toString(std::move(error)))));
+    if (!llvm::is_contained(options.gpuArchitectures, chip))
+      options.gpuArchitectures.push_back(chip);
+  }
   options.stage = emitStage;
   options.output = output;
   if (options.output.empty()) {

@@ -8,12 +8,14 @@
 #ifndef KILN_COMPILER_COMPILE_H
 #define KILN_COMPILER_COMPILE_H
 
+#include "kiln/Dialect/Kiln/IR/Target.h"
 #include "kiln/Planner/Machine.h"
 #include "kiln/Runtime/Status.h"
 
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace kiln {
 
@@ -35,6 +37,9 @@ struct CompileOptions {
   std::string
       output; ///< "-" is standard output (not for objects and executables)
   EmitStage stage = EmitStage::Executable;
+  TargetKind target = TargetKind::Cpu;
+  /// Of cuda: those that the executable has machine code for, such as "sm_90".
+  std::vector<std::string> gpuArchitectures = {"sm_80", "sm_90"};
   /// Sequences per step; default: one per micro-batch, or what the shapes in a
   /// .mlir file say.
   std::optional<int64_t> batch;

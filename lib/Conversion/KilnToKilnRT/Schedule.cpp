@@ -12,6 +12,7 @@
 
 #include "kiln/Dialect/Kiln/Transforms/Levels.h"
 #include "kiln/Planner/Arena.h"
+#include "kiln/Dialect/Kiln/IR/Target.h"
 #include "kiln/Target/Cpu/EmitKernel.h"
 
 #include "llvm/Support/MathExtras.h"
@@ -241,6 +242,7 @@ static FailureOr<std::vector<ProgramPlan>>
 planPrograms(ModuleOp module, ArrayRef<StateOp> states, int64_t maxThreads,
              KernelTable &kernels) {
   llvm::StringMap<int64_t> scratchOfKernel;
+  bool onGpu = isGpu(targetOf(module)); // whose threads share no scratch memory
   auto scratchBytes = [&](DispatchOp dispatch,
                           ArrayRef<Place> places) -> int64_t {
     SmallVector<int64_t> rowStrides;
@@ -248,7 +250,7 @@ planPrograms(ModuleOp module, ArrayRef<StateOp> states, int64_t maxThreads,
       rowStrides.push_back(place.rowStride);
     rt::KernelOp kernel = kernels.get(dispatch, rowStrides);
     auto [it, inserted] = scratchOfKernel.insert({kernel.getSymName(), 0});
-    if (inserted)
+    if (inserted && !onGpu)
       it->second = cpu::scratchBytes(kernel);
     return it->second * maxThreads;
   };

@@ -241,3 +241,23 @@ FailureOr<KernelShape> kiln::readKernelShape(rt::KernelOp kernel) {
            << stringifyFamily(kernel.getFamily()) << " is no kernel";
   }
 }
+
+SmallVector<unsigned> kiln::argumentOrder(rt::KernelOp kernel) {
+  Block &body = kernel.getBody().front();
+  unsigned operands = body.getNumArguments(),
+           results = body.getTerminator()->getNumOperands();
+  SmallVector<unsigned> order;
+  if (kernel.getFamily() == Family::Row) {
+    for (unsigned i = 0; i < operands; ++i)
+      order.push_back(i);
+  } else {
+    Operation &op = body.front();
+    int64_t tied = cast<DispatchableOpInterface>(op).getTiedOperand(0);
+    for (auto [i, operand] : llvm::enumerate(op.getOperands()))
+      if (static_cast<int64_t>(i) != tied)
+        order.push_back(cast<BlockArgument>(operand).getArgNumber());
+  }
+  for (unsigned i = 0; i < results; ++i)
+    order.push_back(operands + i);
+  return order;
+}

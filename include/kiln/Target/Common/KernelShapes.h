@@ -116,6 +116,11 @@ using KernelShape =
                  ScatterShape, PermuteShape, BucketEncodeShape,
                  BucketDecodeShape, SketchShape>;
 
+/// The order in which an emitter takes operands and results, by their numbers:
+/// row programs as listed; a single op in the order of its operands, but an
+/// accumulation operand, which is its result.
+llvm::SmallVector<unsigned> argumentOrder(rt::KernelOp kernel);
+
 /// Reads the body of a kernel; says on the op what no emitter could make.
 llvm::FailureOr<KernelShape> readKernelShape(rt::KernelOp kernel);
 

@@ -8,20 +8,12 @@
 #ifndef KILN_TARGET_CPU_CODEGEN_H
 #define KILN_TARGET_CPU_CODEGEN_H
 
+#include "kiln/Target/Common/ProgramWriter.h"
+
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/Support/Error.h"
 
-#include <string>
-#include <vector>
-
 namespace kiln::cpu {
-
-/// The processor that code is made for.
-struct Processor {
-  std::string name;                  ///< LLVM's name, e.g. "sapphirerapids"
-  std::vector<std::string> features; ///< those that must be present at run time
-  std::string featureString;         ///< as LLVM's TargetMachine wants it
-};
 
 /// The machine kilnc runs on, or the one that `--mcpu` names.
 llvm::Expected<Processor> getProcessor(llvm::StringRef mcpu);

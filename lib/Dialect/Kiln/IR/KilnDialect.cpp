@@ -7,6 +7,8 @@
 
 #include "kiln/Dialect/Kiln/IR/Kiln.h"
 
+#include "kiln/Dialect/Kiln/IR/Target.h"
+
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -130,6 +132,14 @@ LogicalResult KilnDialect::verifyOperationAttribute(Operation *op,
       return success();
     return op->emitOpError("has a 'kiln.compressed' that is not what "
                            "kiln-compress-residuals writes on a module");
+  }
+  if (attribute.getName() == kTargetAttr) {
+    auto name = dyn_cast<StringAttr>(attribute.getValue());
+    if (isa<ModuleOp>(op) && name && symbolizeTarget(name))
+      return success();
+    return op->emitOpError("has a '")
+           << kTargetAttr << "' of " << attribute.getValue()
+           << ", expected \"cpu\", \"cuda\" or \"cuda-emu\" on the module";
   }
   return op->emitOpError("has an unknown attribute '")
          << attribute.getName().getValue() << "'";

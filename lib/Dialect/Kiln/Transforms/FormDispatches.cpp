@@ -18,6 +18,7 @@
 
 #include "DenseCopies.h"
 #include "Epilogues.h"
+#include "kiln/Dialect/Kiln/IR/Target.h"
 #include "kiln/Dialect/Kiln/Transforms/Fusion.h"
 
 #include "llvm/ADT/SetVector.h"
@@ -402,7 +403,8 @@ struct FormDispatchesPass : kiln::impl::FormDispatchesBase<FormDispatchesPass> {
           phases.empty() ? nullptr : (*phases.begin()).getOperation();
       if (failed(DispatchFormer(*block, phase, fuse).run()))
         return signalPassFailure();
-      if (fuse && epilogues)
+      // A gpu's products are computed whole by its library.
+      if (fuse && epilogues && !isGpu(targetOf(getOperation())))
         formEpilogues(*block, phase);
       if (phase)
         phase->erase();

@@ -38,6 +38,12 @@ std::string rt::nameOf(Operation *command) {
   return name.empty() ? command->getName().stripDialect().str() : name.str();
 }
 
+bool rt::isOnHost(rt::LaunchOp launch) {
+  return llvm::any_of(launch.getSlots(), [](Value slot) {
+    return slot.getDefiningOp<rt::SlotOp>().getHost();
+  });
+}
+
 std::vector<int64_t> rt::liveBytes(rt::ProgramOp program, bool host) {
   size_t commands = commandsOf(program).size();
   std::vector<int64_t> live(commands + 1, 0);

@@ -32,6 +32,10 @@ llvm::SmallVector<mlir::Operation *> commandsOf(ProgramOp program);
 /// What a command is called in traces and messages.
 std::string nameOf(mlir::Operation *command);
 
+/// Whether a launch is of a kernel that works on the host's memory: it reads or
+/// writes a slot there.
+bool isOnHost(LaunchOp launch);
+
 /// Bytes alive at every command, without states: slots of the device (or of the
 /// host) as they lie in the arena, that is, in whole lines of 64 bytes.
 std::vector<int64_t> liveBytes(ProgramOp program, bool host = false);

@@ -1,5 +1,4 @@
-//===- ProgramWriter.h - The program description of an executable -*- C++
-//-*-===//
+//===- ProgramWriter.h - The description of an executable -------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -10,24 +9,42 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef KILN_TARGET_CPU_PROGRAMWRITER_H
-#define KILN_TARGET_CPU_PROGRAMWRITER_H
+#ifndef KILN_TARGET_COMMON_PROGRAMWRITER_H
+#define KILN_TARGET_COMMON_PROGRAMWRITER_H
 
 #include "kiln/Dialect/KilnRT/IR/KilnRT.h"
-#include "kiln/Target/Cpu/CodeGen.h"
-#include "kiln/Target/Cpu/Kernels.h"
 
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Support/JSON.h"
 
-namespace kiln::cpu {
+namespace kiln {
 
 /// A kernel's place in the kernel table, and how it is run.
 struct TableEntry {
   int64_t index = 0;
-  KernelLaunch launch;
+  int64_t units = 0;        ///< work units in all
+  int64_t grain = 1;        ///< units of one call or, on a gpu, of a block
+  int64_t scratchBytes = 0; ///< per thread
+  int64_t threads = 0;      ///< of a gpu's block; 0: a kernel of the cpu
+  int64_t sharedBytes = 0;  ///< of a gpu's block
 };
-using KernelIndex = llvm::StringMap<TableEntry>;
+
+/// What the launches of a module call: a kernel may run on the device and, with
+/// a gpu, also on the host.
+struct KernelIndex {
+  llvm::StringMap<TableEntry> device, host;
+
+  const TableEntry &of(rt::LaunchOp launch) const {
+    return (rt::isOnHost(launch) ? host : device).at(launch.getKernel());
+  }
+};
+
+/// The processor that code for the host is made for.
+struct Processor {
+  std::string name;                  ///< LLVM's name, e.g. "sapphirerapids"
+  std::vector<std::string> features; ///< those that must be present at run time
+  std::string featureString;         ///< as LLVM's TargetMachine wants it
+};
 
 /// What the executable was built with.
 struct BuildRecord {
@@ -41,10 +58,14 @@ struct BuildRecord {
   double linkBytesPerSecond = 0;
   /// The link that the plan was priced with.
   double plannedOutBytesPerSecond = 0, plannedInBytesPerSecond = 0;
+  std::string target = "cpu"; ///< or "cuda-emu", "cuda"
   Processor processor;
   /// Small files of the model directory: name and contents.
   std::vector<std::pair<std::string, std::string>> files;
 };
+
+/// A slot with its name, class, place and lifetime.
+llvm::json::Object slotObject(rt::SlotOp slot);
 
 /// The plan as users read it (`--emit=plan`): peak, classes, buffers.
 llvm::json::Object writePlan(mlir::ModuleOp scheduled,
@@ -55,6 +76,6 @@ llvm::json::Object writeProgram(mlir::ModuleOp scheduled,
                                 const KernelIndex &kernels,
                                 const BuildRecord &record);
 
-} // namespace kiln::cpu
+} // namespace kiln
 
-#endif // KILN_TARGET_CPU_PROGRAMWRITER_H
+#endif // KILN_TARGET_COMMON_PROGRAMWRITER_H

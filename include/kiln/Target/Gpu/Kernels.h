@@ -1,0 +1,82 @@
+//===- Kernels.h - Emitters of gpu kernels, one per family ------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Every emitter appends one gpu.func (GpuBuilder.h has its shape) to the module
+// of all kernels. The same functions are translated to PTX and to code for the
+// emulated device. KernelShapes.h says what arguments and immediates are.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_TARGET_GPU_KERNELS_H
+#define KILN_TARGET_GPU_KERNELS_H
+
+#include "kiln/Target/Common/KernelShapes.h"
+
+namespace mlir::gpu {
+class GPUModuleOp;
+} // namespace mlir::gpu
+
+namespace kiln::gpu {
+
+/// How the runtime launches a kernel.
+struct KernelLaunch {
+  int64_t units = 0;         ///< work units in all
+  int64_t unitsPerBlock = 1; ///< of them for a block
+  int64_t threads = 1;       ///< of a block
+  int64_t sharedBytes = 0;   ///< of a block
+};
+
+/// What is known of where every operand, then every result lies, in all
+/// launches of a kernel: each address is a multiple of it, in bytes.
+using Alignments = llvm::ArrayRef<int64_t>;
+
+/// In a flat program whose accesses are all dense, a unit is one element and
+/// the kernel knows no size (unless it adds up slices). Otherwise units are
+/// rows, or chunks of rows with column partials, and 16 threads work on a unit:
+/// thread l of them on columns 64*i + 4*l to 4*l + 3, so that it holds partial
+/// results 4*l to 4*l + 3 of the row reductions.
+llvm::FailureOr<KernelLaunch> emitRowKernel(mlir::gpu::GPUModuleOp kernels,
+                                            llvm::StringRef name,
+                                            const RowShape &shape,
+                                            Alignments alignments);
+
+llvm::FailureOr<KernelLaunch> emitRope(mlir::gpu::GPUModuleOp kernels,
+                                       llvm::StringRef name,
+                                       const RopeShape &shape,
+                                       Alignments alignments);
+llvm::FailureOr<KernelLaunch> emitScatter(mlir::gpu::GPUModuleOp kernels,
+                                          llvm::StringRef name,
+                                          const ScatterShape &shape,
+                                          Alignments alignments);
+llvm::FailureOr<KernelLaunch> emitPermute(mlir::gpu::GPUModuleOp kernels,
+                                          llvm::StringRef name,
+                                          const PermuteShape &shape,
+                                          Alignments alignments);
+llvm::FailureOr<KernelLaunch> emitBucketEncode(mlir::gpu::GPUModuleOp kernels,
+                                               llvm::StringRef name,
+                                               const BucketEncodeShape &shape,
+                                               Alignments alignments);
+llvm::FailureOr<KernelLaunch> emitBucketDecode(mlir::gpu::GPUModuleOp kernels,
+                                               llvm::StringRef name,
+                                               const BucketDecodeShape &shape,
+                                               Alignments alignments);
+llvm::FailureOr<KernelLaunch> emitSketch(mlir::gpu::GPUModuleOp kernels,
+                                         llvm::StringRef name,
+                                         const SketchShape &shape,
+                                         Alignments alignments);
+llvm::FailureOr<KernelLaunch> emitAttention(mlir::gpu::GPUModuleOp kernels,
+                                            llvm::StringRef name,
+                                            const AttentionShape &shape,
+                                            Alignments alignments);
+llvm::FailureOr<KernelLaunch> emitAttentionGrad(mlir::gpu::GPUModuleOp kernels,
+                                                llvm::StringRef name,
+                                                const AttentionGradShape &shape,
+                                                Alignments alignments);
+
+} // namespace kiln::gpu
+
+#endif // KILN_TARGET_GPU_KERNELS_H

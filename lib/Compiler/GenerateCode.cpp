@@ -1,0 +1,132 @@
+//===- GenerateCode.cpp - From a scheduled module to an executable --------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Compilation.h"
+
+#include "KernelCode.h"
+#include "Link.h"
+#include "StepCost.h"
+
+#include "kiln/Import/HuggingFace.h"
+#include "kiln/Report/PlanReport.h"
+#include "kiln/Target/Common/ProgramWriter.h"
+#include "kiln/Target/Cpu/CodeGen.h"
+
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+
+using namespace mlir;
+using namespace kiln;
+
+/// The small files of the model directory that a saved model needs. A .mlir
+/// file is no directory, even if it was imported from one.
+static Result<std::vector<std::pair<std::string, std::string>>>
+readSmallFiles(ModuleOp module, StringRef directory) {
+  std::vector<std::pair<std::string, std::string>> files;
+  if (!isModelDirectory(directory))
+    return files;
+  auto model = module->getAttrOfType<DictionaryAttr>("kiln.model");
+  auto names = model ? model.getAs<ArrayAttr>("files") : ArrayAttr();
+  for (Attribute name : names ? names.getValue() : ArrayRef<Attribute>()) {
+    llvm::SmallString<128> path(directory);
+    llvm::sys::path::append(path, cast<StringAttr>(name).getValue());
+    auto buffer = llvm::MemoryBuffer::getFile(path);
+    if (!buffer)
+      return Status::badInput("cannot read '" + path.str().str() +
+                              "': " + buffer.getError().message());
+    files.push_back({cast<StringAttr>(name).getValue().str(),
+                     (*buffer)->getBuffer().str()});
+  }
+  return files;
+}
+
+Status Compilation::generateCode() {
+  auto processor = cpu::getProcessor(options.mcpu);
+  if (!processor)
+    return Status(ExitCode::Usage,
+                  "--mcpu: " + llvm::toString(processor.takeError()));
+  BuildRecord record;
+  record.version = KILN_VERSION;
+  record.target = stringifyTarget(options.target).str();
+  record.optimizer = options.optimizer;
+  record.lossy = options.lossy;
+  record.precision = precision;
+  record.commandLine = options.commandLine;
+  record.microbatches = options.microbatches;
+  record.maxThreads = options.maxThreads;
+  record.clip = options.clip;
+  record.eval = options.evaluation;
+  record.dropout = dropout;
+  record.linkBytesPerSecond = options.simulatedLink;
+  record.plannedOutBytesPerSecond = machine->link.toHost;
+  record.plannedInBytesPerSecond = machine->link.toDevice;
+  record.processor = *processor;
+  auto model = (*module)->getAttrOfType<DictionaryAttr>("kiln.model");
+  record.batch =
+      model.getAs<IntegerAttr>("batch").getInt() * options.microbatches;
+
+  for (rt::ProgramOp program : module->getOps<rt::ProgramOp>())
+    if (program.getKind() == ProgramKind::Train)
+      record.predictedStepMs = 1e3 * programSeconds(program, *machine);
+  record.lowerBoundMs = record.predictedStepMs;
+  if (auto plan = (*module)->getAttrOfType<DictionaryAttr>("kiln.plan"))
+    record.lowerBoundMs =
+        plan.getAs<FloatAttr>("lower_bound_ms").getValueAsDouble();
+
+  llvm::json::Object plan = kiln::writePlan(*module, record);
+  if (Status status = writeReport(plan); !status.ok())
+    return status;
+  std::string summary = planSummary(plan);
+  if (options.stage == EmitStage::Plan) {
+    Status status = write(
+        llvm::formatv("{0:2}\n", llvm::json::Value(std::move(plan))).str());
+    if (status.ok() && options.output != "-")
+      llvm::outs() << summary;
+    return status;
+  }
+
+  auto files = readSmallFiles(*module, options.model);
+  if (!files.ok())
+    return files.status();
+  record.files = std::move(*files);
+
+  KernelCode code(context, *module, options.target);
+  if (failed(code.emit()))
+    return Status::error("internal error: " + diagnostics);
+  if (options.stage == EmitStage::Llvm)
+    return writeModule(code.emitted());
+  auto object = code.compile(*processor);
+  if (!object)
+    return Status::error("internal error: " +
+                         llvm::toString(object.takeError()));
+  if (options.stage == EmitStage::Object)
+    return write(StringRef(object->data(), object->size()));
+
+  LinkInput link;
+  std::vector<GpuImage> images;
+  if (options.target == TargetKind::Cuda) {
+    auto compiled = code.compileImages(options.gpuArchitectures);
+    if (!compiled)
+      return Status::error(llvm::toString(compiled.takeError()));
+    images = std::move(*compiled);
+    link.images = images;
+  }
+  std::string description =
+      llvm::formatv("{0}", llvm::json::Value(kiln::writeProgram(
+                               *module, code.index(), record)))
+          .str();
+  link.object = StringRef(object->data(), object->size());
+  link.kernels = code.symbols();
+  link.description = description;
+  link.libraryDirectory = options.libraryDirectory;
+  link.output = options.output;
+  link.target = options.target;
+  Status linked = linkExecutable(link);
+  if (linked.ok() && options.memoryBudget && options.memoryBudget != kNoBudget)
+    llvm::outs() << summary;
+  return linked;
+}

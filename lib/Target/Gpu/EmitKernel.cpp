@@ -1,0 +1,95 @@
+//===- EmitKernel.cpp - From kilnrt kernels to the emitters ---------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "kiln/Target/Gpu/EmitKernel.h"
+
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+
+#include <numeric>
+
+using namespace mlir;
+using namespace kiln;
+using namespace kiln::gpu;
+
+/// Of an arena's first byte, and so of what is known of any address.
+constexpr int64_t kMostAlignment = 256;
+
+mlir::gpu::GPUModuleOp kiln::gpu::getKernelModule(ModuleOp module) {
+  for (auto kernels : module.getOps<mlir::gpu::GPUModuleOp>())
+    return kernels;
+  module.getContext()->loadDialect<mlir::gpu::GPUDialect>();
+  OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
+  return mlir::gpu::GPUModuleOp::create(builder, module.getLoc(), "kernels");
+}
+
+/// By argument, the largest power of two that divides all its addresses.
+static SmallVector<int64_t> argumentAlignments(rt::KernelOp kernel) {
+  SmallVector<unsigned> order = argumentOrder(kernel);
+  SmallVector<int64_t> alignments(order.size(), kMostAlignment);
+  kernel->getParentOfType<ModuleOp>().walk([&](rt::LaunchOp launch) {
+    if (launch.getKernel() != kernel.getSymName())
+      return;
+    for (auto [position, i] : llvm::enumerate(order)) {
+      auto slot = launch.getSlots()[i].getDefiningOp<rt::SlotOp>();
+      for (int64_t part : {int64_t(slot.getOffset()), launch.getOffsets()[i],
+                           launch.getStrides()[i]})
+        alignments[position] = std::gcd(alignments[position], part);
+    }
+  });
+  return alignments;
+}
+
+namespace {
+
+/// Calls the emitter of a family.
+struct Emitter {
+  mlir::gpu::GPUModuleOp kernels;
+  StringRef name;
+  Alignments alignments;
+
+  FailureOr<KernelLaunch> operator()(const RowShape &shape) const {
+    return emitRowKernel(kernels, name, shape, alignments);
+  }
+  FailureOr<KernelLaunch> operator()(const AttentionShape &shape) const {
+    return emitAttention(kernels, name, shape, alignments);
+  }
+  FailureOr<KernelLaunch> operator()(const AttentionGradShape &shape) const {
+    return emitAttentionGrad(kernels, name, shape, alignments);
+  }
+  FailureOr<KernelLaunch> operator()(const RopeShape &shape) const {
+    return emitRope(kernels, name, shape, alignments);
+  }
+  FailureOr<KernelLaunch> operator()(const ScatterShape &shape) const {
+    return emitScatter(kernels, name, shape, alignments);
+  }
+  FailureOr<KernelLaunch> operator()(const PermuteShape &shape) const {
+    return emitPermute(kernels, name, shape, alignments);
+  }
+  FailureOr<KernelLaunch> operator()(const BucketEncodeShape &shape) const {
+    return emitBucketEncode(kernels, name, shape, alignments);
+  }
+  FailureOr<KernelLaunch> operator()(const BucketDecodeShape &shape) const {
+    return emitBucketDecode(kernels, name, shape, alignments);
+  }
+  FailureOr<KernelLaunch> operator()(const SketchShape &shape) const {
+    return emitSketch(kernels, name, shape, alignments);
+  }
+};
+
+} // namespace
+
+FailureOr<KernelLaunch> kiln::gpu::emitKernel(mlir::gpu::GPUModuleOp kernels,
+                                              rt::KernelOp kernel) {
+  if (kernel.getEpilogue())
+    return kernel.emitOpError("works on tiles of a product, which a library "
+                              "computes whole");
+  FailureOr<KernelShape> shape = readKernelShape(kernel);
+  if (failed(shape))
+    return failure();
+  SmallVector<int64_t> alignments = argumentAlignments(kernel);
+  return std::visit(Emitter{kernels, kernel.getSymName(), alignments}, *shape);
+}

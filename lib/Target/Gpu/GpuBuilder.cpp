@@ -1,0 +1,138 @@
+//===- GpuBuilder.cpp - Writing one gpu kernel ----------------------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "GpuBuilder.h"
+
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+
+namespace kiln::gpu {
+
+/// Address spaces of NVPTX.
+constexpr unsigned kGlobal = 1, kShared = 3;
+constexpr int64_t kSharedAlignment = 16;
+
+void loadKernelDialects(MLIRContext &context) {
+  context.loadDialect<arith::ArithDialect, mlir::gpu::GPUDialect,
+                      LLVM::LLVMDialect, NVVM::NVVMDialect, scf::SCFDialect,
+                      vector::VectorDialect>();
+}
+
+GpuBuilder::GpuBuilder(mlir::gpu::GPUModuleOp kernels, StringRef name,
+                       unsigned numArgs, unsigned numImmediates,
+                       int64_t threads)
+    : ArithBuilder(kernels.getLoc(), kLanes), kernels(kernels),
+      threadCount(threads) {
+  loadKernelDialects(*kernels.getContext());
+  b.setInsertionPointToEnd(kernels.getBody());
+  SmallVector<Type> types(numArgs,
+                          LLVM::LLVMPointerType::get(b.getContext(), kGlobal));
+  types.append(numImmediates + 1, i64());
+  function =
+      mlir::gpu::GPUFuncOp::create(b, name, b.getFunctionType(types, {}));
+  function->setAttr(mlir::gpu::GPUDialect::getKernelFuncAttrName(),
+                    b.getUnitAttr());
+  function->setAttr(NVVM::NVVMDialect::getReqntidAttrName(),
+                    b.getDenseI32ArrayAttr({int32_t(threads), 1, 1}));
+  Block &entry = function.getBody().front();
+  auto values = ValueRange(entry.getArguments());
+  args.assign(values.begin(), values.begin() + numArgs);
+  immediates.assign(values.begin() + numArgs, std::prev(values.end()));
+  unitCount = values.back();
+  b.setInsertionPointToStart(&entry);
+  auto index = [&](Value x) -> Value {
+    return arith::IndexCastOp::create(b, i64(), x);
+  };
+  threadIndex =
+      index(mlir::gpu::ThreadIdOp::create(b, mlir::gpu::Dimension::x));
+  blockIndex = index(mlir::gpu::BlockIdOp::create(b, mlir::gpu::Dimension::x));
+}
+
+LogicalResult GpuBuilder::finish() {
+  mlir::gpu::ReturnOp::create(b);
+  if (sharedTotal > kSharedBytes)
+    missing = std::to_string(sharedTotal) + " bytes of shared memory, and " +
+              std::to_string(kSharedBytes) + " are the most";
+  if (missing.empty())
+    return success();
+  return emitError(kernels.getLoc())
+         << "kernel '" << function.getName() << "' needs " << missing;
+}
+
+Value GpuBuilder::element(Value base, Type type, Value offset) {
+  return LLVM::GEPOp::create(b, base.getType(), type, base, ValueRange{offset});
+}
+
+Value GpuBuilder::element(Value base, Type type, int64_t offset) {
+  if (offset == 0)
+    return base;
+  return element(base, type, i64Constant(offset));
+}
+
+static int64_t elementBytes(Type type) {
+  return getElementTypeOrSelf(type).getIntOrFloatBitWidth() / 8;
+}
+
+Value GpuBuilder::load(Value address, Type type, int64_t alignment) {
+  return LLVM::LoadOp::create(b, type, address,
+                              alignment ? alignment : elementBytes(type));
+}
+
+void GpuBuilder::store(Value value, Value address, int64_t alignment) {
+  LLVM::StoreOp::create(b, value, address,
+                        alignment ? alignment : elementBytes(value.getType()));
+}
+
+Value GpuBuilder::shared(Type element, int64_t count) {
+  std::string name =
+      (function.getName() + "_shared" + Twine(sharedCount++)).str();
+  auto type = LLVM::LLVMArrayType::get(element, count);
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPoint(function);
+    LLVM::GlobalOp::create(b, type, /*isConstant=*/false,
+                           LLVM::Linkage::Internal, name, Attribute(),
+                           kSharedAlignment, kShared);
+  }
+  sharedTotal = llvm::alignTo(sharedTotal, kSharedAlignment) +
+                count * elementBytes(element);
+  auto pointer = LLVM::LLVMPointerType::get(b.getContext(), kShared);
+  return LLVM::AddressOfOp::create(b, pointer, name);
+}
+
+void GpuBuilder::barrier() { mlir::gpu::BarrierOp::create(b); }
+
+Value GpuBuilder::shuffleScalarXor(Value x, int64_t mask) {
+  return mlir::gpu::ShuffleOp::create(b, x, int32_t(mask), int32_t(kWarp),
+                                      mlir::gpu::ShuffleMode::XOR)
+      .getShuffleResult();
+}
+
+Value GpuBuilder::shuffleXor(Value x, int64_t mask) {
+  if (!isa<VectorType>(x.getType()))
+    return shuffleScalarXor(x, mask);
+  Value result = x;
+  for (int64_t i = 0; i < kLanes; ++i)
+    result = insertLane(shuffleScalarXor(lane(x, i), mask), result, i);
+  return result;
+}
+
+Value GpuBuilder::shuffleIdx(Value x, Value lane) {
+  return mlir::gpu::ShuffleOp::create(b, x, lane, constantI(kWarp, i32()),
+                                      mlir::gpu::ShuffleMode::IDX)
+      .getShuffleResult();
+}
+
+Value GpuBuilder::callLibrary(StringRef name, Value x) {
+  missing = (name + " of f64, which this target does not have").str();
+  return x;
+}
+
+} // namespace kiln::gpu

@@ -1,0 +1,105 @@
+//===- RowAccess.cpp - Four columns of a row in memory --------------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "RowAccess.h"
+
+using namespace mlir;
+
+namespace kiln::gpu {
+
+/// Bytes of the longest access.
+constexpr int64_t kAccessBytes = 16;
+
+static int64_t vectorAlignment(Type element) {
+  return std::min<int64_t>(kAccessBytes,
+                           kLanes * element.getIntOrFloatBitWidth() / 8);
+}
+
+bool isVectorAligned(Type element, int64_t alignment, int64_t stride) {
+  int64_t wanted = vectorAlignment(element);
+  return alignment % wanted == 0 &&
+         stride * element.getIntOrFloatBitWidth() / 8 % wanted == 0;
+}
+
+/// The value of `body` where `condition` (may be null) holds, else 0.
+static Value onlyIf(GpuBuilder &k, Value condition, Type type,
+                    function_ref<Value()> body) {
+  if (!condition)
+    return body();
+  auto branch = scf::IfOp::create(k.b, TypeRange{type}, condition,
+                                  /*addThenBlock=*/true, /*addElseBlock=*/true);
+  OpBuilder::InsertionGuard guard(k.b);
+  k.b.setInsertionPointToEnd(branch.thenBlock());
+  scf::YieldOp::create(k.b, body());
+  k.b.setInsertionPointToEnd(branch.elseBlock());
+  Value zero = isa<FloatType>(getElementTypeOrSelf(type))
+                   ? k.constantF(0, type)
+                   : k.constantI(0, type);
+  scf::YieldOp::create(k.b, zero);
+  return branch.getResult(0);
+}
+
+static void doIf(GpuBuilder &k, Value condition, function_ref<void()> body) {
+  if (condition)
+    k.ifThen(condition, body);
+  else
+    body();
+}
+
+Value loadScalar(GpuBuilder &k, Value pointer, Type type, Value condition) {
+  return onlyIf(k, condition, type, [&] { return k.load(pointer, type); });
+}
+
+Value loadColumns(GpuBuilder &k, Value pointer, Type element, bool aligned,
+                  const Mask &mask) {
+  VectorType type = k.vectorOf(element);
+  auto loadLanes = [&](ArrayRef<Value> conditions) {
+    Value vector;
+    for (int64_t i = 0; i < kLanes; ++i) {
+      Value lane = loadScalar(k, k.element(pointer, element, i), element,
+                              conditions.empty() ? Value() : conditions[i]);
+      vector = k.insertLane(lane, vector ? vector : k.broadcast(lane), i);
+    }
+    return vector;
+  };
+  if (!mask.lanes.empty())
+    return loadLanes(mask.lanes);
+  return onlyIf(k, mask.all, type, [&]() -> Value {
+    if (!aligned)
+      return loadLanes({});
+    return k.load(pointer, type, vectorAlignment(element));
+  });
+}
+
+void storeColumns(GpuBuilder &k, Value vector, Value pointer, bool aligned,
+                  const Mask &mask) {
+  Type element = getElementTypeOrSelf(vector);
+  auto storeLanes = [&](ArrayRef<Value> conditions) {
+    for (int64_t i = 0; i < kLanes; ++i)
+      doIf(k, conditions.empty() ? Value() : conditions[i],
+           [&] { k.store(k.lane(vector, i), k.element(pointer, element, i)); });
+  };
+  if (!mask.lanes.empty())
+    return storeLanes(mask.lanes);
+  doIf(k, mask.all, [&] {
+    if (aligned)
+      k.store(vector, pointer, vectorAlignment(element));
+    else
+      storeLanes({});
+  });
+}
+
+Value selectColumns(GpuBuilder &k, const Mask &mask, Value x, Value y) {
+  if (mask.lanes.empty())
+    return mask.all ? k.select(mask.all, x, y) : x;
+  Value lanes = k.broadcast(mask.lanes[0]);
+  for (int64_t i = 1; i < kLanes; ++i)
+    lanes = k.insertLane(mask.lanes[i], lanes, i);
+  return k.select(lanes, x, y);
+}
+
+} // namespace kiln::gpu
