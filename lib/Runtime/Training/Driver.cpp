@@ -179,6 +179,8 @@ Status Driver::startEngine() {
   Status status;
   if (options_.stressCopies)
     status = engine_.stressCopies(*options_.stressCopies);
+  if (status.ok() && options_.emuSeed)
+    status = engine_.shuffle(*options_.emuSeed);
   if (status.ok())
     status = engine_.start(options_.threads);
   if (!status.ok())
@@ -217,21 +219,28 @@ void Driver::logStart() {
 void Driver::logEnd(const Status &status, int64_t steps) {
   MemoryFacts memory = engine_.memory();
   CopyCounts copies;
-  if (std::optional<size_t> train = findProgram(description_, "train"))
+  std::optional<SectorCounts> sectors;
+  if (std::optional<size_t> train = findProgram(description_, "train")) {
     copies = engine_.copies(*train).value_or(copies);
+    sectors = engine_.sectors(*train);
+  }
   const char *reason = status.ok()                           ? "done"
                        : status.code() == ExitCode::Stopped  ? "stopped"
                        : status.code() == ExitCode::Diverged ? "diverged"
                                                              : "failed";
-  records_->end(LogLine()
-                    .text("event", "end")
-                    .integer("steps", steps)
-                    .integer("arena_bytes", memory.arenaBytes)
-                    .integer("host_arena_bytes", memory.hostArenaBytes)
-                    .integer("copied_out_bytes_per_step", copies.outBytes)
-                    .integer("copied_in_bytes_per_step", copies.inBytes)
-                    .integer("peak_rss_bytes", readProcessMemory().peakResident)
-                    .text("reason", reason));
+  LogLine line;
+  line.text("event", "end")
+      .integer("steps", steps)
+      .integer("arena_bytes", memory.arenaBytes)
+      .integer("host_arena_bytes", memory.hostArenaBytes)
+      .integer("copied_out_bytes_per_step", copies.outBytes)
+      .integer("copied_in_bytes_per_step", copies.inBytes);
+  if (sectors)
+    line.integer("emu_read_sectors_per_step", sectors->read)
+        .integer("emu_write_sectors_per_step", sectors->written);
+  line.integer("peak_rss_bytes", readProcessMemory().peakResident)
+      .text("reason", reason);
+  records_->end(line);
 }
 
 Status Driver::generate() {

@@ -28,7 +28,14 @@ Status Engine::runTraced(size_t program, std::vector<TraceEvent> &events) {
 
 Status Engine::stressCopies(uint64_t) {
   return Status(ExitCode::Usage,
-                "--stress-copies: only a compiled executable copies");
+                "--stress-copies: only an executable for a cpu stresses its "
+                "copies; that of an emulated GPU shuffles them by --emu-seed");
+}
+
+Status Engine::shuffle(uint64_t) {
+  return Status(ExitCode::Usage,
+                "--emu-seed: only an executable that was compiled with "
+                "--target=cuda-emu emulates a GPU");
 }
 
 Status Engine::checkPlan(const std::function<Status(size_t)> &,

@@ -38,6 +38,7 @@ private:
   Options options_;
   uint64_t shuffleSeed_ = 0;
   uint64_t stressSeed_ = 0;
+  uint64_t emuSeed_ = 0;
 };
 
 } // namespace
@@ -172,6 +173,9 @@ void FlagParser::addRecordFlags() {
   app_.add_option("--stress-copies", stressSeed_,
                   "Copy to and from host memory at random points of this seed, "
                   "to see that results stay the same");
+  app_.add_option("--emu-seed", emuSeed_,
+                  "On an emulated GPU: shuffle by this seed whatever the "
+                  "program leaves unordered (default 0)");
   // Not for people: docs/kiln-diff.md.
   app_.add_option("--lockstep", options_.lockstep)->group("");
   app_.add_option("--generate", options_.generate,
@@ -294,6 +298,8 @@ Result<ParsedOptions> FlagParser::parse(int argc, const char *const *argv) {
     options_.shuffle = shuffleSeed_;
   if (given("--stress-copies"))
     options_.stressCopies = stressSeed_;
+  if (given("--emu-seed"))
+    options_.emuSeed = emuSeed_;
   options_.stepsGiven = given("--steps");
   options_.seedGiven = given("--seed");
   options_.gradClipGiven = given("--grad-clip");

@@ -6,8 +6,9 @@
 //===----------------------------------------------------------------------===//
 //
 // What the training driver needs from whatever computes: storage of states,
-// inputs and outputs, and run(). Two engines exist: the command-table walker
-// inside compiled executables, and the reference interpreter of kiln-run.
+// inputs and outputs, and run(). Engines are the command-table walker inside of
+// executables for a cpu, that of an emulated GPU, and the reference interpreter
+// of kiln-run.
 //
 // Storage. The engine owns every tensor and hands out pointers to dense
 // row-major data, valid and unmoved from start() until the engine dies. States
@@ -44,6 +45,12 @@ struct CopyCounts {
   int64_t outBytes = 0;   ///< From the device to the host arena.
   int64_t inBytes = 0;    ///< From the host to the device arena.
   double waitSeconds = 0; ///< For which the run stood still.
+};
+
+/// What the GPU kernels of one run of a program moved, in sectors of 32 bytes.
+struct SectorCounts {
+  int64_t read = 0;
+  int64_t written = 0;
 };
 
 /// Allocator traffic of the whole process so far.
@@ -100,6 +107,11 @@ public:
   /// before start(). The default says that there is nothing compiled.
   virtual Status stressCopies(uint64_t seed);
 
+  /// From now on, `seed` shuffles whatever the programs of an emulated device
+  /// leave unordered. Called before start(). The default says that there is no
+  /// such device.
+  virtual Status shuffle(uint64_t seed);
+
   /// Checks the machine, takes memory and starts `threads` threads (0: the
   /// default). Called once, before any storage or run.
   virtual Status start(int threads) = 0;
@@ -145,6 +157,11 @@ public:
 
   /// Of the last run of a program that has asynchronous copies.
   virtual std::optional<CopyCounts> copies(size_t program) const {
+    return std::nullopt;
+  }
+
+  /// Of the last run of a program, where a device is emulated.
+  virtual std::optional<SectorCounts> sectors(size_t program) const {
     return std::nullopt;
   }
 

@@ -61,6 +61,7 @@ struct Options {
   bool describe = false;
   bool checkMemory = false;
   std::optional<uint64_t> stressCopies; ///< Seed; empty: copy on threads.
+  std::optional<uint64_t> emuSeed;      ///< Of what an emulated GPU shuffles.
   std::string checkOps; ///< File for the trace; empty: no check.
   int lockstep = -1;    ///< File descriptor that kiln-diff reads; -1: none.
   int64_t generate = 0;

@@ -29,9 +29,14 @@ struct Outcome {
 
 /// Runs the driver on a fresh engine in this process.
 inline Outcome runToy(const nlohmann::json &description,
-                      std::vector<std::string> flags) {
-  Result<std::unique_ptr<Engine>> engine = makeEngine(description);
-  EXPECT_TRUE(engine.ok()) << engine.status().message();
+                      std::vector<std::string> flags,
+                      Result<std::unique_ptr<Engine>> (*make)(
+                          const nlohmann::json &) = makeEngine) {
+  Result<std::unique_ptr<Engine>> engine = make(description);
+  if (!engine.ok()) {
+    ADD_FAILURE() << engine.status().message();
+    return {-1, "", engine.status().message()};
+  }
   // Waiting for other threads is slow when the machine is busy with other
   // tests.
   if (std::none_of(flags.begin(), flags.end(), [](const std::string &flag) {

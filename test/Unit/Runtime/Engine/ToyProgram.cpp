@@ -446,10 +446,13 @@ Json describe(const Options &options) {
         {"buffers", Json::array()}}}};
 }
 
+const void *const *kernelTable() {
+  static_assert(KernelCount == kernelCount);
+  return reinterpret_cast<const void *const *>(kernels);
+}
+
 Result<std::unique_ptr<Engine>> makeEngine(const Json &description) {
-  return createCommandEngine(description.dump(),
-                             reinterpret_cast<const void *const *>(kernels),
-                             KernelCount);
+  return createCommandEngine(description.dump(), kernelTable(), kernelCount);
 }
 
 } // namespace kiln::toy

@@ -44,6 +44,10 @@ struct Options {
 /// The program description.
 nlohmann::json describe(const Options &options = {});
 
+/// The kernel table of descriptions.
+constexpr int64_t kernelCount = 7;
+const void *const *kernelTable();
+
 /// An engine for a description like that of describe().
 Result<std::unique_ptr<Engine>> makeEngine(const nlohmann::json &description);
 

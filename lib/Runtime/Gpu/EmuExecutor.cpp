@@ -1,0 +1,237 @@
+//===- EmuExecutor.cpp - Carries out actions on the emulated GPU ----------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "EmuExecutor.h"
+
+#include "GemmTiles.h"
+#include "kiln/Runtime/Engine/CommandEngine.h"
+#include "kiln/Runtime/Files/Messages.h"
+
+#include <algorithm>
+#include <cstring>
+
+using namespace kiln;
+
+static bool isWritten(const LaunchItem &item, std::size_t argument) {
+  return std::find(item.writes.begin(), item.writes.end(), int64_t(argument)) !=
+         item.writes.end();
+}
+
+static std::vector<int64_t> immediatesOf(const LaunchItem &item,
+                                         int64_t iteration) {
+  std::vector<int64_t> values;
+  for (const Immediate &immediate : item.immediates)
+    values.push_back(immediate.value + immediate.stride * iteration);
+  return values;
+}
+
+Status EmuExecutor::begin(const EmuProgram &program) {
+  sectors_ = SectorCounts();
+  Status status;
+  for (ArenaKind kind : arenaKinds) {
+    const Arena &arena = arenas_.of(kind);
+    if (status.ok() && arena.data())
+      status = device_.invalidate(arena.data(), arena.bytes());
+  }
+  auto holds = [&](const Place &place, int64_t bytes) {
+    if (status.ok())
+      status = device_.markInitialised(arenas_.at(place), bytes);
+  };
+  for (std::size_t i = 0; i < file_.statePlaces.size(); ++i)
+    holds(file_.statePlaces[i], file_.description.states[i].bytes());
+  for (std::size_t i = 0; i < program.info.inputs.size(); ++i)
+    holds({program.program.inputOffsets[i]}, program.info.inputs[i].bytes());
+  return status;
+}
+
+Status EmuExecutor::end(const EmuProgram &program) const {
+  Status status;
+  auto check = [&](const ValueInfo &value, const Place &place) {
+    if (status.ok())
+      status = device_.checkInitialised(arenas_.at(place), value.bytes(),
+                                        "the caller of program " +
+                                            inQuotes(program.info.name, 40) +
+                                            " for " + inQuotes(value.name, 60));
+  };
+  for (std::size_t i = 0; i < program.info.outputs.size(); ++i)
+    check(program.info.outputs[i], {program.program.outputOffsets[i]});
+  for (std::size_t i = 0; i < file_.statePlaces.size(); ++i)
+    check(file_.description.states[i], file_.statePlaces[i]);
+  return status;
+}
+
+Status EmuExecutor::execute(const EmuProgram &program, std::size_t index) {
+  for (const ByteRange &range : program.firstTouches[index]) {
+    Status status = device_.invalidate(arenas_.at({range.begin, range.arena}),
+                                       range.end - range.begin);
+    if (!status.ok())
+      return status;
+  }
+  const StreamAction &action = program.streams.actions[index];
+  Work work = {program, action.command,
+               program.program.commands[action.command], action.iteration};
+  Status status = execute(work);
+  if (status.ok())
+    return status;
+  return Status(status.code(),
+                status.message() + "; in program " +
+                    inQuotes(program.info.name) + ", " +
+                    program.names.title(action.command, action.iteration));
+}
+
+Status EmuExecutor::execute(const Work &work) {
+  switch (work.command.kind) {
+  case Command::Kind::Launch:
+  case Command::Kind::MultiLaunch:
+    for (const LaunchItem &item : work.command.items) {
+      Status status = isDeviceLaunch(work.command) ? launch(work, item)
+                                                   : launchOnHost(work, item);
+      if (!status.ok())
+        return status;
+    }
+    return Status();
+  case Command::Kind::Gemm:
+    return gemm(work);
+  case Command::Kind::Fill:
+    return fill(work);
+  case Command::Kind::Copy:
+  case Command::Kind::CopyStart:
+    return copy(work);
+  case Command::Kind::CopyWait:
+  case Command::Kind::LoopBegin:
+  case Command::Kind::LoopEnd:
+    break;
+  }
+  return Status();
+}
+
+Status EmuExecutor::launch(const Work &work, const LaunchItem &item) {
+  const Command &command = work.command;
+  EmuLaunch launch;
+  launch.kernel =
+      reinterpret_cast<EmuKernel>(const_cast<void *>(kernels_[command.kernel]));
+  launch.name = command.name;
+  for (std::size_t i = 0; i < item.args.size(); ++i) {
+    EmuArgument argument;
+    argument.begin = at(item.args[i], work.iteration);
+    argument.end = argument.begin + item.extents[i];
+    argument.isWritten = isWritten(item, i);
+    argument.name = work.program.names.nameAt(
+        work.index, item.args[i].at(work.iteration), argument.isWritten);
+    launch.arguments.push_back(argument);
+  }
+  launch.immediates = immediatesOf(item, work.iteration);
+  launch.units = item.units;
+  launch.unitsPerBlock = command.grain;
+  launch.threads = command.threads;
+  launch.sharedBytes = command.sharedBytes;
+  Result<EmuCounts> counts = device_.launch(launch);
+  if (!counts.ok())
+    return counts.status();
+  sectors_.read += counts->readSectors;
+  sectors_.written += counts->writeSectors;
+  return Status();
+}
+
+Status EmuExecutor::checkRead(const Work &work, const Ref &ref,
+                              int64_t bytes) const {
+  std::string_view name = work.program.names.nameAt(
+      work.index, ref.at(work.iteration), /*writes=*/false);
+  return device_.checkInitialised(at(ref, work.iteration), bytes,
+                                  inQuotes(work.command.name, 60) +
+                                      ", operand " + inQuotes(name, 60) + ",");
+}
+
+Status EmuExecutor::launchOnHost(const Work &work, const LaunchItem &item) {
+  std::vector<char *> args;
+  for (std::size_t i = 0; i < item.args.size(); ++i) {
+    args.push_back(at(item.args[i], work.iteration));
+    if (isWritten(item, i))
+      continue;
+    Status status = checkRead(work, item.args[i], item.extents[i]);
+    if (!status.ok())
+      return status;
+  }
+  auto kernel = reinterpret_cast<KernelFunction>(
+      const_cast<void *>(kernels_[work.command.kernel]));
+  std::vector<int64_t> immediates = immediatesOf(item, work.iteration);
+  kernel(args.data(), immediates.data(), 0, item.units, nullptr);
+  for (int64_t i : item.writes) {
+    Status status = device_.markInitialised(args[std::size_t(i)],
+                                            item.extents[std::size_t(i)]);
+    if (!status.ok())
+      return status;
+  }
+  return Status();
+}
+
+/// Calls visit(offset, bytes) for the rows of an operand in all batches, until
+/// it fails.
+template <typename Visitor>
+static Status forEachRow(const Command &command, const GemmOperand &operand,
+                         int64_t rows, int64_t columns, Visitor &&visit) {
+  if (operand.trans)
+    std::swap(rows, columns);
+  int64_t elementBytes = tensorTypeBits(command.type) / 8;
+  for (int64_t entry = 0; entry < command.batch; ++entry) {
+    for (int64_t row = 0; row < rows; ++row) {
+      int64_t element = entry * operand.batchStride + row * operand.ld;
+      Status status = visit(element * elementBytes, columns * elementBytes);
+      if (!status.ok())
+        return status;
+    }
+  }
+  return Status();
+}
+
+Status EmuExecutor::gemm(const Work &work) {
+  const Command &command = work.command;
+  bool accumulate = accumulates(command, work.iteration);
+  auto check = [&](const GemmOperand &operand, int64_t rows, int64_t columns) {
+    return forEachRow(command, operand, rows, columns,
+                      [&](int64_t offset, int64_t bytes) {
+                        Ref row = operand.ref;
+                        row.offset += offset;
+                        return checkRead(work, row, bytes);
+                      });
+  };
+  Status status = check(command.a, command.m, command.k);
+  if (status.ok())
+    status = check(command.b, command.k, command.n);
+  if (status.ok() && accumulate)
+    status = check(command.c, command.m, command.n);
+  if (!status.ok())
+    return status;
+
+  GemmPlaces places = {at(command.a.ref, work.iteration),
+                       at(command.b.ref, work.iteration),
+                       at(command.c.ref, work.iteration)};
+  team_.forEachPart(gemmTiles(command), [&](int64_t begin, int64_t end, int) {
+    for (int64_t i = begin; i < end; ++i) {
+      GemmTile tile = gemmTile(command, i);
+      if (!tile.empty())
+        computeTile(command, tile, places, accumulate);
+    }
+  });
+  return forEachRow(command, command.c, command.m, command.n,
+                    [&](int64_t offset, int64_t bytes) {
+                      return device_.markInitialised(places.c + offset, bytes);
+                    });
+}
+
+Status EmuExecutor::fill(const Work &work) {
+  char *to = at(work.command.to, work.iteration);
+  std::memset(to, 0, std::size_t(work.command.size));
+  return device_.markInitialised(to, work.command.size);
+}
+
+Status EmuExecutor::copy(const Work &work) {
+  const char *from = at(work.command.from, work.iteration);
+  char *to = at(work.command.to, work.iteration);
+  std::memcpy(to, from, std::size_t(work.command.size));
+  return device_.copyInitialised(to, from, work.command.size);
+}

@@ -1,0 +1,177 @@
+//===- FirstTouches.cpp - Where the lives of slots begin ------------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "FirstTouches.h"
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+
+using namespace kiln;
+
+namespace {
+
+/// Offsets from begin up to end.
+struct Span {
+  int64_t begin, end;
+};
+
+class SpanSet {
+public:
+  void clear() { spans_.clear(); }
+  void add(Span span);
+  /// The parts of `span` that are not in the set.
+  std::vector<Span> missing(Span span) const;
+
+private:
+  std::map<int64_t, int64_t> spans_; ///< End by begin; they do not touch.
+};
+
+/// What was touched in the current life of a slot.
+struct Life {
+  bool isRepeated = false;   ///< In every iteration of a loop.
+  bool startsWithin = false; ///< The program; other slots hold values at once.
+  int64_t number = 0;        ///< The iteration of the loop, or 0.
+  SpanSet touched;
+};
+
+class FirstTouches {
+public:
+  FirstTouches(const ProgramFile &file, const Program &program,
+               const BufferNames &names);
+  std::vector<ByteRange> visit(const StreamAction &action);
+
+private:
+  void findRepeated();
+  Life &lifeAt(std::size_t slot, int64_t iteration);
+  std::vector<Span> untouched(const StreamAction &action, std::size_t slot,
+                              Span part);
+
+  const Program &program_;
+  const BufferNames &names_;
+  std::vector<Life> lives_; ///< By slot.
+};
+
+} // namespace
+
+void SpanSet::add(Span span) {
+  auto next = spans_.upper_bound(span.begin);
+  if (next != spans_.begin() && std::prev(next)->second >= span.begin)
+    --next;
+  while (next != spans_.end() && next->first <= span.end) {
+    span.begin = std::min(span.begin, next->first);
+    span.end = std::max(span.end, next->second);
+    next = spans_.erase(next);
+  }
+  spans_.emplace_hint(next, span.begin, span.end);
+}
+
+std::vector<Span> SpanSet::missing(Span span) const {
+  std::vector<Span> found;
+  auto next = spans_.upper_bound(span.begin);
+  if (next != spans_.begin() && std::prev(next)->second > span.begin)
+    --next;
+  int64_t begin = span.begin;
+  for (; next != spans_.end() && next->first < span.end; ++next) {
+    if (begin < next->first)
+      found.push_back({begin, next->first});
+    begin = next->second;
+  }
+  if (begin < span.end)
+    found.push_back({begin, span.end});
+  return found;
+}
+
+FirstTouches::FirstTouches(const ProgramFile &file, const Program &program,
+                           const BufferNames &names)
+    : program_(program), names_(names), lives_(program.slots.size()) {
+  for (std::size_t i = 0; i < program.slots.size(); ++i) {
+    const Slot &slot = program.slots[i];
+    lives_[i].startsWithin = slot.slotClass != SlotClass::Input &&
+                             slot.offset >= file.stateBytesOf(slot.arena);
+    if (!lives_[i].startsWithin)
+      lives_[i].touched.add({slot.offset, slot.offset + slot.bytes});
+  }
+  findRepeated();
+}
+
+void FirstTouches::findRepeated() {
+  int64_t begin = 0;
+  for (std::size_t i = 0; i < program_.commands.size(); ++i) {
+    if (program_.commands[i].kind == Command::Kind::LoopBegin)
+      begin = int64_t(i);
+    if (program_.commands[i].kind != Command::Kind::LoopEnd)
+      continue;
+    for (std::size_t slot = 0; slot < lives_.size(); ++slot)
+      if (lives_[slot].startsWithin && program_.slots[slot].first > begin &&
+          program_.slots[slot].last < int64_t(i))
+        lives_[slot].isRepeated = true;
+  }
+}
+
+Life &FirstTouches::lifeAt(std::size_t slot, int64_t iteration) {
+  Life &life = lives_[slot];
+  if (life.isRepeated && life.number != iteration) {
+    life.number = iteration;
+    life.touched.clear();
+  }
+  return life;
+}
+
+/// What of a part of a slot neither it nor a slot whose place it takes has
+/// touched.
+std::vector<Span> FirstTouches::untouched(const StreamAction &action,
+                                          std::size_t slot, Span part) {
+  std::vector<Span> spans =
+      lifeAt(slot, action.iteration).touched.missing(part);
+  for (std::size_t other : names_.living(action.command)) {
+    if (spans.empty())
+      break;
+    if (program_.slots[other].arena != program_.slots[slot].arena)
+      continue;
+    std::vector<Span> rest;
+    for (const Span &span : spans) {
+      std::vector<Span> missing =
+          lifeAt(other, action.iteration).touched.missing(span);
+      rest.insert(rest.end(), missing.begin(), missing.end());
+    }
+    spans = std::move(rest);
+  }
+  return spans;
+}
+
+std::vector<ByteRange> FirstTouches::visit(const StreamAction &action) {
+  std::vector<ByteRange> first;
+  std::vector<std::pair<std::size_t, Span>> touched;
+  for (const ByteAccess &access : action.accesses) {
+    for (std::size_t index : names_.living(action.command)) {
+      const Slot &slot = program_.slots[index];
+      Span part = {std::max(access.begin, slot.offset),
+                   std::min(access.end, slot.offset + slot.bytes)};
+      if (slot.arena != access.arena || part.begin >= part.end)
+        continue;
+      touched.emplace_back(index, part);
+      if (lives_[index].startsWithin)
+        for (const Span &span : untouched(action, index, part))
+          first.push_back({slot.arena, span.begin, span.end});
+    }
+  }
+  // Only now: an operand and a result of one action may share a slot.
+  for (auto &[index, part] : touched)
+    lifeAt(index, action.iteration).touched.add(part);
+  return first;
+}
+
+std::vector<std::vector<ByteRange>>
+kiln::firstTouches(const ProgramFile &file, const Program &program,
+                   const StreamProgram &streams, const BufferNames &names) {
+  FirstTouches touches(file, program, names);
+  std::vector<std::vector<ByteRange>> result;
+  for (const StreamAction &action : streams.actions)
+    result.push_back(touches.visit(action));
+  return result;
+}

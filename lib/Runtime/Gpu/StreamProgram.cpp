@@ -1,0 +1,263 @@
+//===- StreamProgram.cpp - A program on the streams of a GPU --------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Actions of a stream are numbered from 1. What a stream knows is, per stream,
+// how many of its first actions are over when the next action begins: a vector
+// clock.
+//
+//===----------------------------------------------------------------------===//
+
+#include "StreamProgram.h"
+
+#include <algorithm>
+
+using namespace kiln;
+
+const char *kiln::streamName(Stream stream) {
+  switch (stream) {
+  case Stream::Compute:
+    return "compute";
+  case Stream::Host:
+    return "host";
+  case Stream::CopyOut:
+    return "copy-out";
+  case Stream::CopyIn:
+    return "copy-in";
+  }
+  return "unknown";
+}
+
+static Stream streamOf(const Command &command) {
+  switch (command.kind) {
+  case Command::Kind::Launch:
+  case Command::Kind::MultiLaunch:
+    return isDeviceLaunch(command) ? Stream::Compute : Stream::Host;
+  case Command::Kind::Fill:
+  case Command::Kind::Copy:
+    return command.to.arena == ArenaKind::Host ? Stream::Host : Stream::Compute;
+  case Command::Kind::CopyStart:
+    return copyDirection(command) == CopyDirection::Out ? Stream::CopyOut
+                                                        : Stream::CopyIn;
+  case Command::Kind::Gemm:
+  case Command::Kind::LoopBegin:
+  case Command::Kind::LoopEnd:
+  case Command::Kind::CopyWait:
+    break;
+  }
+  return Stream::Compute;
+}
+
+static std::vector<ByteAccess> accessesOf(const Command &command,
+                                          int64_t iteration) {
+  std::vector<ByteAccess> accesses;
+  auto add = [&](const Ref &ref, int64_t bytes, bool writes) {
+    Place place = ref.at(iteration);
+    if (bytes > 0)
+      accesses.push_back(
+          {{place.arena, place.offset, place.offset + bytes}, writes});
+  };
+  for (const LaunchItem &item : command.items)
+    for (std::size_t i = 0; i < item.args.size(); ++i)
+      add(item.args[i], item.extents[i],
+          std::find(item.writes.begin(), item.writes.end(), int64_t(i)) !=
+              item.writes.end());
+  switch (command.kind) {
+  case Command::Kind::Gemm:
+    add(command.a.ref, command.a.bytes, false);
+    add(command.b.ref, command.b.bytes, false);
+    add(command.c.ref, command.c.bytes, true);
+    break;
+  case Command::Kind::Copy:
+  case Command::Kind::CopyStart:
+    add(command.from, command.size, false);
+    add(command.to, command.size, true);
+    break;
+  case Command::Kind::Fill:
+    add(command.to, command.size, true);
+    break;
+  default:
+    break;
+  }
+  return accesses;
+}
+
+namespace {
+
+class Builder {
+public:
+  explicit Builder(const Program &program) : program_(program) {}
+  StreamProgram build();
+
+private:
+  /// An action of a stream, by its number.
+  struct Position {
+    Stream stream;
+    int64_t number;
+  };
+  /// What a kernel of the host reads on the device.
+  struct HostRead {
+    ByteRange range;
+    int64_t number;
+  };
+  struct Lane {
+    std::vector<std::size_t> actions;  ///< Action i + 1 of the stream.
+    std::vector<StreamNumbers> clocks; ///< What is known behind each.
+    StreamNumbers knows = {};
+    StreamNumbers mustKnow = {}; ///< Before its next action.
+  };
+
+  void visit(std::size_t command, int64_t iteration);
+  void issue(std::size_t command, int64_t iteration);
+  void requireAll(Stream stream, Stream other);
+  void orderHostReads(const StreamAction &action);
+  void addWaits(StreamAction &action);
+  int64_t eventBehind(const Position &position);
+  Lane &lane(Stream stream) { return lanes_[std::size_t(stream)]; }
+  int64_t issued(Stream stream) { return int64_t(lane(stream).actions.size()); }
+  void require(Stream stream, const Position &position) {
+    int64_t &number = of(lane(stream).mustKnow, position.stream);
+    number = std::max(number, position.number);
+  }
+
+  const Program &program_;
+  StreamProgram result_;
+  std::array<Lane, streamCount> lanes_;
+  std::vector<Position> copies_; ///< By token: the last one started with it.
+  std::vector<HostRead> hostReads_;
+};
+
+} // namespace
+
+/// The event that is recorded behind an action.
+int64_t Builder::eventBehind(const Position &position) {
+  const Lane &lane = this->lane(position.stream);
+  StreamAction &action =
+      result_.actions[lane.actions[std::size_t(position.number - 1)]];
+  if (action.event < 0)
+    action.event = result_.events++;
+  return action.event;
+}
+
+/// Lets the action wait for what its stream must know and does not.
+void Builder::addWaits(StreamAction &action) {
+  Lane &own = lane(action.stream);
+  std::vector<Position> missing;
+  for (std::size_t i = 0; i < streamCount; ++i)
+    if (own.mustKnow[i] > own.knows[i] && Stream(i) != action.stream)
+      missing.push_back({Stream(i), own.mustKnow[i]});
+  auto clockBehind = [&](const Position &position) -> const StreamNumbers & {
+    return lane(position.stream).clocks[std::size_t(position.number - 1)];
+  };
+  // One of them may know of another one.
+  auto implied = [&](const Position &position) {
+    return std::any_of(
+        missing.begin(), missing.end(), [&](const Position &other) {
+          return other.stream != position.stream &&
+                 of(clockBehind(other), position.stream) >= position.number;
+        });
+  };
+  for (const Position &position : missing) {
+    if (implied(position))
+      continue;
+    action.waits.push_back(eventBehind(position));
+    const StreamNumbers &behind = clockBehind(position);
+    for (std::size_t i = 0; i < streamCount; ++i)
+      own.knows[i] = std::max(own.knows[i], behind[i]);
+  }
+}
+
+/// Lets a stream wait for what another one has been given so far, actions and
+/// waits that its next action would be the first behind.
+void Builder::requireAll(Stream stream, Stream other) {
+  require(stream, {other, issued(other)});
+  for (std::size_t i = 0; i < streamCount; ++i)
+    require(stream, {Stream(i), lane(other).mustKnow[i]});
+}
+
+/// Between compute and the kernels of the host that read its scalars.
+void Builder::orderHostReads(const StreamAction &action) {
+  if (action.stream == Stream::Host) {
+    for (const ByteAccess &access : action.accesses) {
+      if (access.arena != ArenaKind::Device)
+        continue;
+      requireAll(Stream::Host, Stream::Compute);
+      hostReads_.push_back({access, issued(Stream::Host) + 1});
+    }
+    return;
+  }
+  if (action.stream != Stream::Compute || hostReads_.empty())
+    return;
+  for (const ByteAccess &access : action.accesses)
+    for (const HostRead &read : hostReads_)
+      if (access.writes && access.overlaps(read.range))
+        require(Stream::Compute, {Stream::Host, read.number});
+}
+
+void Builder::issue(std::size_t index, int64_t iteration) {
+  const Command &command = program_.commands[index];
+  StreamAction action;
+  action.command = index;
+  action.iteration = iteration;
+  action.stream = streamOf(command);
+  action.accesses = accessesOf(command, iteration);
+  orderHostReads(action);
+  if (command.kind == Command::Kind::CopyStart)
+    for (Stream other : {Stream::Compute, Stream::Host})
+      requireAll(action.stream, other);
+  addWaits(action);
+
+  Lane &own = lane(action.stream);
+  own.actions.push_back(result_.actions.size());
+  of(own.knows, action.stream) = issued(action.stream);
+  own.clocks.push_back(own.knows);
+  if (command.kind == Command::Kind::CopyStart)
+    copies_[std::size_t(command.token)] = {action.stream,
+                                           issued(action.stream)};
+  result_.actions.push_back(std::move(action));
+
+  // What compute knows to be over needs no look any more.
+  int64_t over = of(lane(Stream::Compute).knows, Stream::Host);
+  hostReads_.erase(
+      std::remove_if(hostReads_.begin(), hostReads_.end(),
+                     [&](const HostRead &read) { return read.number <= over; }),
+      hostReads_.end());
+}
+
+void Builder::visit(std::size_t index, int64_t iteration) {
+  const Command &command = program_.commands[index];
+  if (command.kind != Command::Kind::CopyWait)
+    return issue(index, iteration);
+  for (Stream stream : {Stream::Compute, Stream::Host})
+    require(stream, copies_[std::size_t(command.token)]);
+}
+
+StreamProgram Builder::build() {
+  copies_.resize(std::size_t(program_.copies));
+  std::size_t loopBegin = 0;
+  int64_t iteration = 0;
+  for (std::size_t i = 0; i < program_.commands.size(); ++i) {
+    switch (program_.commands[i].kind) {
+    case Command::Kind::LoopBegin:
+      loopBegin = i;
+      break;
+    case Command::Kind::LoopEnd:
+      if (++iteration < program_.commands[loopBegin].count)
+        i = loopBegin;
+      else
+        iteration = 0;
+      break;
+    default:
+      visit(i, iteration);
+      break;
+    }
+  }
+  return std::move(result_);
+}
+
+StreamProgram kiln::buildStreamProgram(const Program &program) {
+  return Builder(program).build();
+}
