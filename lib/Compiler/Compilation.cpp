@@ -67,6 +67,9 @@ Status Compilation::checkOptions() {
   if (options.offload == "auto" && !options.memoryBudget)
     return usage("--offload=auto needs --memory-budget=SIZE: what should the "
                  "plan fit?");
+  if (!isGpu(options.target) && options.stage == EmitStage::Ptx)
+    return usage("--emit=ptx needs --target=cuda or cuda-emu: PTX is what gpus "
+                 "run");
   if (isGpu(options.target) && options.precision == "fp64")
     return usage("--precision=fp64 needs --target=cpu: gpu kernels have no "
                  "elementary functions of f64");

@@ -99,6 +99,11 @@ Status Compilation::generateCode() {
     return Status::error("internal error: " + diagnostics);
   if (options.stage == EmitStage::Llvm)
     return writeModule(code.emitted());
+  if (options.stage == EmitStage::Ptx) {
+    auto texts = code.compileToPtx(options.gpuArchitectures.front());
+    return texts ? write(*texts)
+                 : Status::error(llvm::toString(texts.takeError()));
+  }
   auto object = code.compile(*processor);
   if (!object)
     return Status::error("internal error: " +

@@ -98,6 +98,10 @@ static int64_t architectureOf(StringRef chip) {
   return number;
 }
 
+llvm::Expected<std::string> KernelCode::compileToPtx(StringRef chip) {
+  return kiln::gpu::compileToPtx(*device, chip);
+}
+
 llvm::Expected<std::vector<GpuImage>>
 KernelCode::compileImages(ArrayRef<std::string> chips) {
   auto texts = kiln::gpu::compileToPtx(*device, chips);

@@ -43,6 +43,8 @@ public:
   llvm::Expected<llvm::SmallVector<char, 0>>
   compile(const Processor &processor);
 
+  /// A gpu's kernels as text.
+  llvm::Expected<std::string> compileToPtx(llvm::StringRef chip);
   /// Machine code for each of `chips` where an assembler is installed, and PTX
   /// for the first, from which a driver makes code for others.
   llvm::Expected<std::vector<GpuImage>>

@@ -62,6 +62,8 @@ static cl::opt<EmitStage, false, NamedValues<EmitStage>> emitStage(
         clEnumValN(EmitStage::Plan, "plan", "the memory plan, JSON"),
         clEnumValN(EmitStage::Llvm, "llvm",
                    "kernels, before they become machine code"),
+        clEnumValN(EmitStage::Ptx, "ptx",
+                   "kernels of a GPU in NVIDIA's assembly language"),
         clEnumValN(EmitStage::Object, "obj", "object file of the kernels"),
         clEnumValN(EmitStage::Executable, "exe", "executable")));
 static cl::opt<int64_t>

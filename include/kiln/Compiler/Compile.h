@@ -28,6 +28,7 @@ enum class EmitStage {
   Schedule,
   Plan,
   Llvm,
+  Ptx,
   Object,
   Executable
 };

@@ -27,8 +27,8 @@ void loadKernelDialects(MLIRContext &context) {
 
 GpuBuilder::GpuBuilder(mlir::gpu::GPUModuleOp kernels, StringRef name,
                        unsigned numArgs, unsigned numImmediates,
-                       int64_t threads)
-    : ArithBuilder(kernels.getLoc(), kLanes), kernels(kernels),
+                       int64_t threads, int64_t width)
+    : ArithBuilder(kernels.getLoc(), width), kernels(kernels),
       threadCount(threads) {
   loadKernelDialects(*kernels.getContext());
   b.setInsertionPointToEnd(kernels.getBody());
@@ -119,7 +119,7 @@ Value GpuBuilder::shuffleXor(Value x, int64_t mask) {
   if (!isa<VectorType>(x.getType()))
     return shuffleScalarXor(x, mask);
   Value result = x;
-  for (int64_t i = 0; i < kLanes; ++i)
+  for (int64_t i = 0; i < laneCount; ++i)
     result = insertLane(shuffleScalarXor(lane(x, i), mask), result, i);
   return result;
 }

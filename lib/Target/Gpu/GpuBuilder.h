@@ -28,7 +28,7 @@
 
 namespace kiln::gpu {
 
-/// Lanes of every vector.
+/// Lanes of every vector, unless an emitter wants others.
 constexpr int64_t kLanes = 4;
 constexpr int64_t kWarp = 32;
 /// That every GPU kernel may have without asking for more.
@@ -38,7 +38,8 @@ class GpuBuilder : public ArithBuilder {
 public:
   /// Starts the function `name` in `kernels`.
   GpuBuilder(mlir::gpu::GPUModuleOp kernels, llvm::StringRef name,
-             unsigned numArgs, unsigned numImmediates, int64_t threads);
+             unsigned numArgs, unsigned numImmediates, int64_t threads,
+             int64_t width = kLanes);
   /// Ends the function. Fails, with an error at the kernels, when it needed
   /// what a GPU does not have.
   llvm::LogicalResult finish();
@@ -50,6 +51,7 @@ public:
   Value thread() const { return threadIndex; }                ///< i64, in block
   Value block() const { return blockIndex; }                  ///< i64, in grid
   int64_t threads() const { return threadCount; }             ///< of a block
+  int64_t width() const { return laneCount; }                 ///< of a vector
 
   // Memory. Offsets count elements of the given type (i64). `alignment` in
   // bytes; 0: of one element.

@@ -14,13 +14,14 @@ namespace kiln::gpu {
 /// Bytes of the longest access.
 constexpr int64_t kAccessBytes = 16;
 
-static int64_t vectorAlignment(Type element) {
+static int64_t vectorAlignment(const GpuBuilder &k, Type element) {
   return std::min<int64_t>(kAccessBytes,
-                           kLanes * element.getIntOrFloatBitWidth() / 8);
+                           k.width() * element.getIntOrFloatBitWidth() / 8);
 }
 
-bool isVectorAligned(Type element, int64_t alignment, int64_t stride) {
-  int64_t wanted = vectorAlignment(element);
+bool isVectorAligned(const GpuBuilder &k, Type element, int64_t alignment,
+                     int64_t stride) {
+  int64_t wanted = vectorAlignment(k, element);
   return alignment % wanted == 0 &&
          stride * element.getIntOrFloatBitWidth() / 8 % wanted == 0;
 }
@@ -59,7 +60,7 @@ Value loadColumns(GpuBuilder &k, Value pointer, Type element, bool aligned,
   VectorType type = k.vectorOf(element);
   auto loadLanes = [&](ArrayRef<Value> conditions) {
     Value vector;
-    for (int64_t i = 0; i < kLanes; ++i) {
+    for (int64_t i = 0; i < k.width(); ++i) {
       Value lane = loadScalar(k, k.element(pointer, element, i), element,
                               conditions.empty() ? Value() : conditions[i]);
       vector = k.insertLane(lane, vector ? vector : k.broadcast(lane), i);
@@ -71,7 +72,7 @@ Value loadColumns(GpuBuilder &k, Value pointer, Type element, bool aligned,
   return onlyIf(k, mask.all, type, [&]() -> Value {
     if (!aligned)
       return loadLanes({});
-    return k.load(pointer, type, vectorAlignment(element));
+    return k.load(pointer, type, vectorAlignment(k, element));
   });
 }
 
@@ -79,7 +80,7 @@ void storeColumns(GpuBuilder &k, Value vector, Value pointer, bool aligned,
                   const Mask &mask) {
   Type element = getElementTypeOrSelf(vector);
   auto storeLanes = [&](ArrayRef<Value> conditions) {
-    for (int64_t i = 0; i < kLanes; ++i)
+    for (int64_t i = 0; i < k.width(); ++i)
       doIf(k, conditions.empty() ? Value() : conditions[i],
            [&] { k.store(k.lane(vector, i), k.element(pointer, element, i)); });
   };
@@ -87,7 +88,7 @@ void storeColumns(GpuBuilder &k, Value vector, Value pointer, bool aligned,
     return storeLanes(mask.lanes);
   doIf(k, mask.all, [&] {
     if (aligned)
-      k.store(vector, pointer, vectorAlignment(element));
+      k.store(vector, pointer, vectorAlignment(k, element));
     else
       storeLanes({});
   });
@@ -97,7 +98,7 @@ Value selectColumns(GpuBuilder &k, const Mask &mask, Value x, Value y) {
   if (mask.lanes.empty())
     return mask.all ? k.select(mask.all, x, y) : x;
   Value lanes = k.broadcast(mask.lanes[0]);
-  for (int64_t i = 1; i < kLanes; ++i)
+  for (int64_t i = 1; i < k.width(); ++i)
     lanes = k.insertLane(mask.lanes[i], lanes, i);
   return k.select(lanes, x, y);
 }

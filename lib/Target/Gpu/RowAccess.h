@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Loads and stores of the kLanes consecutive columns that a thread works on:
+// Loads and stores of the consecutive columns that a thread works on:
 // whole vectors where the addresses allow it, else element by element, and only
 // those that exist.
 //
@@ -26,8 +26,9 @@ struct Mask {
 };
 
 /// Whether addresses that are multiples of `alignment` bytes, plus multiples of
-/// `stride` and of kLanes elements, are good for a vector.
-bool isVectorAligned(mlir::Type element, int64_t alignment, int64_t stride);
+/// `stride` and of k.width() elements, are good for a vector.
+bool isVectorAligned(const GpuBuilder &k, mlir::Type element,
+                     int64_t alignment, int64_t stride);
 
 /// Columns that do not exist are 0.
 mlir::Value loadColumns(GpuBuilder &k, mlir::Value pointer, mlir::Type element,

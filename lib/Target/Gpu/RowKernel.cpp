@@ -6,7 +6,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Every thread works on four consecutive columns at a time; 16 threads, a
-// *group*, cover a block of 64. Four shapes:
+// *group*, cover a block of 64. (Where rows have to be kept in registers and do
+// not fit, a thread works on two, and a group has 32.) Four shapes:
 //
 //   flat     a thread per four elements of one long vector
 //   scalar   a thread per row, where rows have single values only
@@ -19,8 +20,9 @@
 // A group's partial results of a row reduction are those of the numerics
 // contract: thread l has partials 4*l to 4*l+3, so halving 32, 16, 8 and 4 is
 // between threads whose numbers differ in bit 8, 4, 2 and 1, and 2 and 1 within
-// a thread. Rows of up to kCachedColumns columns stay in registers from sweep
-// to sweep, so memory is read once.
+// a thread (with two columns: 16 to 1, and 1). Rows of up to kCachedColumns
+// columns stay in registers from sweep to sweep as far as there are registers,
+// so memory is read once.
 //
 // Threads touch no element of each other's columns, so nothing has to wait but
 // where whole rows are looked at: single elements of a row (RowElement) that a
@@ -54,10 +56,11 @@ using row::StoreKind;
 namespace {
 
 constexpr int64_t kBlock = 64; ///< Columns, and partial results.
-constexpr int64_t kGroup = kBlock / kLanes;
 constexpr int64_t kThreads = 256;
 /// Of a row that is held in registers: 16 vectors per operand.
 constexpr int64_t kCachedColumns = 1024;
+/// For that, of the 255 that a thread has at most.
+constexpr int64_t kCacheRegisters = 96;
 /// Blocks of longer rows that are on their way at a time.
 constexpr int64_t kUnrolled = 4;
 /// Shared memory for sums down columns: more would leave few threads.
@@ -145,8 +148,10 @@ private:
   /// Row `r` of argument `arg`, whose rows are `stride` elements apart.
   Base rowOf(unsigned arg, Type type, Value r, int64_t stride) {
     return {k.element(k.arg(arg), type, k.mul(r, k.i64Constant(stride))),
-            isVectorAligned(type, alignments[arg], stride)};
+            isVectorAligned(k, type, alignments[arg], stride)};
   }
+  /// Threads that work on a row.
+  int64_t group() const { return kBlock / k.width(); }
   bool chunks() { return hasStore(program, StoreKind::ColumnPartial); }
 
   RandomSource startRandom(const Node &node);
@@ -162,6 +167,7 @@ private:
   void emitPositions(ArrayRef<Position> positions,
                      MutableArrayRef<Value> partials);
   void emitStore(size_t i, const Position &position, ArrayRef<Value> current);
+  void chooseCached();
   void preload(ArrayRef<Position> positions);
   Position positionAt(Value column, bool whole, int64_t block = -1);
   void finishReductions(ArrayRef<Value> partials);
@@ -169,7 +175,7 @@ private:
   void addToPartial(size_t store, const Position &position, Value value);
   void writePartials(Value unit, Value active);
   Value laneInGroup() {
-    return k.bitAnd(k.thread(), k.i64Constant(kGroup - 1));
+    return k.bitAnd(k.thread(), k.i64Constant(group() - 1));
   }
 
   const RowProgram &program;
@@ -185,7 +191,8 @@ private:
   SmallVector<Value> splats;
   /// By node, in a sweep, and by store, in a row.
   SmallVector<Base> bases, targets;
-  /// Loaded and stored vectors of this row, by node and block.
+  /// By node: whether its vectors of a row are in `cache`, by block.
+  SmallVector<bool> cached;
   llvm::DenseMap<std::pair<NodeId, int64_t>, Value> cache;
   llvm::MapVector<NodeId, RandomSource> randoms;
   /// By store: a sum down the columns of a split kernel.
@@ -195,7 +202,6 @@ private:
 
   Value row;
   Mask active; ///< Of the row: whether there is one.
-  Value group; ///< Number of the group in its block.
   int32_t sweep = 0;
   SmallVector<NodeId> reductions, elementNodes;
 };
@@ -354,7 +360,7 @@ Value RowEmitter::emitSlices(NodeId id, const Position &position) {
   Type type = typeOf(node);
   int64_t elements = program.rows * program.cols;
   bool aligned = bases[id].aligned &&
-                 isVectorAligned(type, alignments[node.operand], elements);
+                 isVectorAligned(k, type, alignments[node.operand], elements);
   auto loadSlice = [&](Value slice) {
     Value offset =
         k.add(k.mul(slice, k.i64Constant(elements)), position.column);
@@ -403,18 +409,40 @@ void RowEmitter::emitStore(size_t i, const Position &position,
   storeColumns(k, value,
                k.element(targets[i].pointer, typeOf(store), position.column),
                targets[i].aligned, position.mask);
-  if (position.block >= 0)
+  if (position.block >= 0 && cached[store.value])
     cache[{store.value, position.block}] = value;
 }
 
-/// Loads what a sweep reads of all positions, before it does anything else: as
+/// Which nodes stay in registers from sweep to sweep: loads, and values that
+/// later sweeps read back, of those that are read in more than one.
+void RowEmitter::chooseCached() {
+  cached.assign(program.nodes.size(), false);
+  int64_t blocks = llvm::divideCeil(program.cols, kBlock), registers = 0;
+  if (program.cols > kCachedColumns)
+    return;
+  SmallVector<int64_t> reads(program.nodes.size(), 0);
+  for (int32_t s = 0; s < plan.sweeps; ++s)
+    for (NodeId id : plan.nodesOf(program, s))
+      reads[id] +=
+          program.nodes[id].kind == Kind::Load || plan.savedBy[id] >= 0;
+  for (auto [id, node] : llvm::enumerate(program.nodes)) {
+    int64_t words = llvm::divideCeil(typeOf(node).getIntOrFloatBitWidth(), 32);
+    if (reads[id] < 2 ||
+        registers + blocks * k.width() * words > kCacheRegisters)
+      continue;
+    registers += blocks * k.width() * words;
+    cached[id] = true;
+  }
+}
+
+/// Loads what a sweep keeps of all positions before it does anything else: as
 /// many bytes as possible are on their way at once.
 void RowEmitter::preload(ArrayRef<Position> positions) {
   for (const Position &position : positions)
     for (NodeId id : elementNodes) {
       const Node &node = program.nodes[id];
       bool reads = node.kind == Kind::Load || plan.isReadBack(id, sweep);
-      if (reads && !cache.count({id, position.block}))
+      if (reads && cached[id] && !cache.count({id, position.block}))
         cache[{id, position.block}] = emitElement(id, position, {});
     }
 }
@@ -453,10 +481,10 @@ RowEmitter::Position RowEmitter::positionAt(Value column, bool whole,
     return active.all ? k.bitAnd(active.all, inside) : inside;
   };
   // All four exist or none, if they come in fours.
-  if (program.cols % kLanes == 0)
+  if (program.cols % k.width() == 0)
     position.mask = {exists(0), {}};
   else
-    for (int64_t lane = 0; lane < kLanes; ++lane)
+    for (int64_t lane = 0; lane < k.width(); ++lane)
       position.mask.lanes.push_back(exists(lane));
   if (!position.mask.lanes.empty())
     position.mask.all = {};
@@ -469,7 +497,7 @@ void RowEmitter::finishReductions(ArrayRef<Value> partials) {
   for (auto [id, partial] : llvm::zip(reductions, partials)) {
     const Node &node = program.nodes[id];
     Value result = partial;
-    for (int64_t half = kGroup / 2; half >= 1; half /= 2) {
+    for (int64_t half = group() / 2; half >= 1; half /= 2) {
       Value other = k.shuffleXor(result, half);
       if (node.kind != Kind::ReduceMax) {
         result = emitCombine(k, node, result, other);
@@ -490,19 +518,21 @@ void RowEmitter::emitSweep(int32_t s) {
   SmallVector<Value> partials;
   for (NodeId id : reductions)
     partials.push_back(emitNeutral(k, program.nodes[id]));
-  Value first = k.mul(laneInGroup(), k.i64Constant(kLanes));
-  int64_t whole = program.cols / kBlock, rest = program.cols % kBlock;
+  Value first = k.mul(laneInGroup(), k.i64Constant(k.width()));
+  int64_t whole = program.cols / kBlock, tail = program.cols % kBlock;
   auto at = [&](Value block) {
     return k.add(first, k.mul(block, k.i64Constant(kBlock)));
   };
   if (program.cols <= kCachedColumns) {
     SmallVector<Position> positions;
-    for (int64_t block = 0; block < whole + (rest > 0); ++block)
+    for (int64_t block = 0; block < whole + (tail > 0); ++block)
       positions.push_back(
           positionAt(at(k.i64Constant(block)), block < whole, block));
     preload(positions);
-    for (const Position &position : positions)
-      emitPositions(position, partials);
+    ArrayRef<Position> rest(positions);
+    for (; !rest.empty();
+         rest = rest.drop_front(std::min<size_t>(kUnrolled, rest.size())))
+      emitPositions(rest.take_front(kUnrolled), partials);
   } else {
     auto run = [&](int64_t begin, int64_t end, int64_t step) {
       partials = k.loop(k.i64Constant(begin), k.i64Constant(end), step,
@@ -519,7 +549,7 @@ void RowEmitter::emitSweep(int32_t s) {
     int64_t unrolled = whole / kUnrolled * kUnrolled;
     run(0, unrolled, kUnrolled);
     run(unrolled, whole, 1);
-    if (rest > 0)
+    if (tail > 0)
       emitPositions(positionAt(at(k.i64Constant(whole)), false), partials);
   }
   finishReductions(partials);
@@ -552,17 +582,17 @@ void RowEmitter::addToPartial(size_t i, const Position &position, Value value) {
 void RowEmitter::emitFlat() {
   Value first =
       k.mul(k.add(k.mul(k.block(), k.i64Constant(k.threads())), k.thread()),
-            k.i64Constant(kLanes));
+            k.i64Constant(k.width()));
   startRow(k.i64Constant(0), {});
   startSweep(0);
   auto exists = [&](int64_t lane) {
     return k.less(k.add(first, k.i64Constant(lane)), k.units());
   };
   k.ifThen(
-      exists(kLanes - 1), [&] { emitPositions(Position{first, {}}, {}); },
+      exists(k.width() - 1), [&] { emitPositions(Position{first, {}}, {}); },
       [&] {
         Position position{first, {}};
-        for (int64_t lane = 0; lane < kLanes; ++lane)
+        for (int64_t lane = 0; lane < k.width(); ++lane)
           position.mask.lanes.push_back(exists(lane));
         emitPositions(position, {});
       });
@@ -579,13 +609,13 @@ void RowEmitter::emitScalar() {
 
 void RowEmitter::emitSplit() {
   int64_t blocks = llvm::divideCeil(program.cols, kBlock);
-  Value unit = k.add(k.mul(k.block(), k.i64Constant(k.threads() / kGroup)),
-                     k.divUnsigned(k.thread(), k.i64Constant(kGroup)));
+  Value unit = k.add(k.mul(k.block(), k.i64Constant(k.threads() / group())),
+                     k.divUnsigned(k.thread(), k.i64Constant(group())));
   k.ifThen(k.less(unit, k.units()), [&] {
     Value chunk = k.divUnsigned(unit, k.i64Constant(blocks));
     Value column = k.add(k.mul(k.remUnsigned(unit, k.i64Constant(blocks)),
                                k.i64Constant(kBlock)),
-                         k.mul(laneInGroup(), k.i64Constant(kLanes)));
+                         k.mul(laneInGroup(), k.i64Constant(k.width())));
     Position position = positionAt(column, program.cols % kBlock == 0);
     auto emitRow = [&](Value r) {
       startRow(r, {});
@@ -623,10 +653,10 @@ void RowEmitter::emitSplit() {
   });
 }
 
-/// Where a unit's sums down the columns are collected: zeroed.
 void RowEmitter::emitRows(int64_t groups) {
-  group = k.divUnsigned(k.thread(), k.i64Constant(kGroup));
-  Value unit = k.add(k.mul(k.block(), k.i64Constant(groups)), group);
+  chooseCached();
+  Value number = k.divUnsigned(k.thread(), k.i64Constant(group()));
+  Value unit = k.add(k.mul(k.block(), k.i64Constant(groups)), number);
   bool fills = program.rows % (program.rowsPerUnit * groups) == 0;
   auto emitRow = [&](Value r, Value exists) {
     startRow(r, {exists, {}});
@@ -653,7 +683,7 @@ void RowEmitter::emitRows(int64_t groups) {
 
   Value first = k.mul(unit, k.i64Constant(program.rowsPerUnit));
   Value isUnit = existsAt(first);
-  int64_t padded = llvm::alignTo(program.cols, kLanes);
+  int64_t padded = llvm::alignTo(program.cols, k.width());
   int64_t sums = llvm::count_if(program.stores, [](const Store &store) {
     return store.kind == StoreKind::ColumnPartial;
   });
@@ -669,13 +699,13 @@ void RowEmitter::emitRows(int64_t groups) {
       if (store.kind == StoreKind::ColumnPartial)
         sharedSums[i] =
             k.element(k.shared(typeOf(store), groups * padded), typeOf(store),
-                      k.mul(group, k.i64Constant(padded)));
+                      k.mul(number, k.i64Constant(padded)));
   }
   /// Calls body(store, position, address of its sum) for all the thread's sums.
   auto forEachSum =
       [&](function_ref<void(size_t, const Position &, Value)> body) {
         active = {isUnit, {}};
-        Value lane = k.mul(laneInGroup(), k.i64Constant(kLanes));
+        Value lane = k.mul(laneInGroup(), k.i64Constant(k.width()));
         for (auto [i, store] : llvm::enumerate(program.stores)) {
           if (store.kind != StoreKind::ColumnPartial)
             continue;
@@ -711,13 +741,23 @@ void RowEmitter::emitRows(int64_t groups) {
     });
 }
 
+/// Vectors that a row has in registers from sweep to sweep: of how many nodes.
+/// What is computed of a load may stay, too, so it counts twice.
+int64_t countKept(const RowProgram &program, const row::SweepPlan &plan) {
+  SmallVector<int64_t> reads(program.nodes.size(), 0);
+  for (int32_t s = 0; s < plan.sweeps; ++s)
+    for (NodeId id : plan.nodesOf(program, s))
+      reads[id] += program.nodes[id].space == Space::Full;
+  return 2 * llvm::count_if(reads, [](int64_t count) { return count > 1; });
+}
+
 /// Groups of a block: as many as leave enough shared memory for their sums.
-int64_t groupsOf(const RowProgram &program) {
+int64_t groupsOf(const RowProgram &program, int64_t group) {
   int64_t sums = llvm::count_if(program.stores, [](const Store &store) {
     return store.kind == StoreKind::ColumnPartial;
   });
-  int64_t groups = kThreads / kGroup;
-  while (groups > kWarp / kGroup &&
+  int64_t groups = kThreads / group;
+  while (groups > std::max<int64_t>(1, kWarp / group) &&
          groups * sums * program.cols * 4 > kPartialBytes)
     groups /= 2;
   return groups;
@@ -731,11 +771,19 @@ FailureOr<KernelLaunch> emitRowKernel(mlir::gpu::GPUModuleOp kernels,
   const RowProgram &program = shape.program;
   row::SweepPlan plan = row::planSweeps(program);
   Shape kind = shapeOf(shape, plan);
-  int64_t groups = kind == Shape::Rows ? groupsOf(program) : kThreads / kGroup;
+  // A warp per row where half a warp has too few registers.
+  int64_t width = kLanes;
+  if (kind == Shape::Rows && program.cols <= kCachedColumns &&
+      countKept(program, plan) * program.cols * kLanes / kBlock >
+          kCacheRegisters)
+    width = kBlock / kWarp;
+  int64_t group = kBlock / width;
+  int64_t groups =
+      kind == Shape::Rows ? groupsOf(program, group) : kThreads / group;
   KernelLaunch launch;
-  launch.threads = kind == Shape::Rows ? groups * kGroup : kThreads;
+  launch.threads = kind == Shape::Rows ? groups * group : kThreads;
   GpuBuilder k(kernels, name, shape.layouts.size(), program.immediates.size(),
-               launch.threads);
+               launch.threads, width);
   RowEmitter emitter(k, shape, alignments, plan);
   int64_t chunks = llvm::divideCeil(program.rows, program.rowsPerUnit);
   switch (kind) {
