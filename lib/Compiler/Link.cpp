@@ -137,7 +137,8 @@ Status kiln::linkExecutable(const LinkInput &input) {
   std::vector<StringRef> libraries = {"libKilnRuntime.a", "libKilnTraining.a",
                                       "libKilnFiles.a"};
   if (input.target == TargetKind::CudaEmu)
-    libraries.insert(libraries.begin(), "libKilnEmuRuntime.a");
+    libraries.insert(libraries.begin(),
+                     {"libKilnEmuRuntime.a", "libKilnEmu.a"});
   if (input.target == TargetKind::Cuda)
     libraries.insert(libraries.begin(), "libKilnCudaRuntime.a");
   for (StringRef library : libraries) {
