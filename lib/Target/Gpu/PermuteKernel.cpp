@@ -1,0 +1,354 @@
+//===- PermuteKernel.cpp - Strided copies, sums and padding ---------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The dimensions are first brought into a normal form: ordered by destination
+// stride, neighbours that are contiguous on both sides merged, ones of size one
+// dropped. Where one of them is contiguous in the destination and another in
+// the source, and both are long, a block moves a tile of 32x32 elements of
+// these two through shared memory, so that both sides are accessed along their
+// rows. Everything else is flat: a unit is a few neighbouring elements of the
+// destination, which one thread copies or reduces (in index order).
+//
+// With padding the units are all of the padded tensor. The offset of an element
+// divided by the strides gives its index there; a copied element is one whose
+// index is inside of the copied region, all others are zero.
+//
+//===----------------------------------------------------------------------===//
+
+#include "WideAccess.h"
+
+#include "llvm/ADT/Sequence.h"
+#include "llvm/Support/MathExtras.h"
+
+#include <limits>
+#include <numeric>
+
+using namespace mlir;
+
+namespace kiln::gpu {
+
+namespace {
+
+constexpr int64_t kThreads = 256;
+/// Side of a tile, and the elements from one of its rows to the next: columns
+/// of it lie in different banks.
+constexpr int64_t kTile = 32;
+constexpr int64_t kPitch = kTile + 1;
+/// Shorter dimensions would leave most of a tile empty.
+constexpr int64_t kMinTiled = 8;
+/// Elements that a thread reads before it reduces the first.
+constexpr int64_t kReadAhead = 8;
+
+struct Dim {
+  int64_t size, src, dst;
+};
+
+/// Merges every dimension with the one inside it where both sides allow it.
+SmallVector<Dim> merge(ArrayRef<Dim> dims) {
+  SmallVector<Dim> merged;
+  for (const Dim &dim : dims) {
+    if (dim.size == 1)
+      continue;
+    if (!merged.empty() && merged.back().src == dim.src * dim.size &&
+        merged.back().dst == dim.dst * dim.size) {
+      merged.back() = {merged.back().size * dim.size, dim.src, dim.dst};
+      continue;
+    }
+    merged.push_back(dim);
+  }
+  return merged;
+}
+
+class PermuteEmitter {
+public:
+  PermuteEmitter(mlir::gpu::GPUModuleOp kernels, StringRef name,
+                 const PermuteShape &shape, Alignments alignments);
+  FailureOr<KernelLaunch> emit();
+
+private:
+  /// Whether elements go through tiles: then `dims` ends with what is
+  /// contiguous in the source and in the destination.
+  bool findTiles();
+  int64_t emitTiles();
+  int64_t emitFlat(int64_t width);
+  int64_t emitPadded(int64_t width);
+  int64_t flatWidth() const;
+
+  /// `width` neighbouring elements for a source offset.
+  Value value(Value src, int64_t width);
+  Value reduced(ArrayRef<Dim> dims, Value src, Value initial, int64_t width);
+  Value combine(Value partial, Value x);
+  /// The elements at a source offset as they are in memory.
+  Value read(Value src, int64_t width);
+
+  Value number(int64_t x) { return k.i64Constant(x); }
+  Value plus(Value x, Value i, int64_t stride) {
+    return stride == 0 ? x : k.add(x, k.mul(i, number(stride)));
+  }
+  Value destination(Value offset) { return k.element(k.arg(1), type, offset); }
+  Value zeros(Type of) {
+    return arith::ConstantOp::create(k.b, k.b.getZeroAttr(of));
+  }
+
+  const PermuteShape &shape;
+  Alignments alignments;
+  Type type;
+  GpuBuilder k;
+  SmallVector<Dim> dims;                     ///< by destination stride
+  SmallVector<Dim> reductions;               ///< in index order
+  int64_t zeroRows, zeroColumns, zeroStride; ///< one row if dense
+};
+
+} // namespace
+
+PermuteEmitter::PermuteEmitter(mlir::gpu::GPUModuleOp kernels, StringRef name,
+                               const PermuteShape &shape, Alignments alignments)
+    : shape(shape), alignments(alignments), type(shape.elementType),
+      k(kernels, name, /*numArgs=*/2, /*numImmediates=*/0, kThreads) {
+  SmallVector<Dim> all, inside;
+  for (auto [size, src, dst] :
+       llvm::zip_equal(shape.shape, shape.srcStrides, shape.dstStrides))
+    all.push_back({size, src, dst});
+  // Dimensions of size one are dropped first: their strides mean nothing.
+  llvm::erase_if(all, [](const Dim &dim) { return dim.size == 1; });
+  llvm::sort(all, [](const Dim &x, const Dim &y) { return x.dst > y.dst; });
+  dims = merge(all);
+  if (dims.empty())
+    dims.push_back({1, 1, 1});
+  // A destination stride that grows like the source's lets merge() look at the
+  // source alone.
+  for (auto [size, src] :
+       llvm::zip_equal(shape.reduceShape, shape.srcReduceStrides))
+    inside.push_back({size, src, src});
+  reductions = merge(inside);
+  bool isDense = shape.zeroRows <= 1 || shape.zeroStride == shape.zeroColumns;
+  zeroRows = isDense ? 1 : shape.zeroRows;
+  zeroColumns =
+      isDense ? shape.zeroRows * shape.zeroColumns : shape.zeroColumns;
+  zeroStride = isDense ? zeroColumns : shape.zeroStride;
+}
+
+bool PermuteEmitter::findTiles() {
+  const Dim &across = dims.back();
+  if (shape.zeroRows > 0 || !shape.reduceShape.empty() || across.dst != 1 ||
+      across.src <= 1 || across.size < kMinTiled)
+    return false;
+  auto along = llvm::find_if(dims, [](const Dim &dim) {
+    return dim.src == 1 && dim.size >= kMinTiled;
+  });
+  if (along == dims.end())
+    return false;
+  std::rotate(along, std::next(along), std::prev(dims.end()));
+  return true;
+}
+
+int64_t PermuteEmitter::flatWidth() const {
+  const Dim &inner = dims.back();
+  if (inner.dst != 1 || (inner.src != 0 && inner.src != 1))
+    return 1;
+  SmallVector<int64_t> src = {shape.srcOffset, inner.size},
+                       dst = {shape.dstOffset, inner.size};
+  for (const Dim &dim : ArrayRef(dims).drop_back()) {
+    src.push_back(dim.src);
+    dst.push_back(dim.dst);
+  }
+  for (const Dim &dim : reductions)
+    src.push_back(dim.src);
+  if (shape.zeroRows > 0)
+    dst.append({zeroColumns, zeroStride});
+  int64_t width = accessWidth(type, alignments[1], dst);
+  return inner.src == 0 ? width : accessWidth(type, alignments[0], src, width);
+}
+
+FailureOr<KernelLaunch> PermuteEmitter::emit() {
+  int64_t units, unitsPerBlock = kThreads;
+  if (shape.zeroRows > 0) {
+    units = emitPadded(flatWidth());
+  } else if (findTiles()) {
+    units = emitTiles();
+    unitsPerBlock = 1;
+  } else {
+    units = emitFlat(flatWidth());
+  }
+  if (failed(k.finish()))
+    return failure();
+  return KernelLaunch{units, unitsPerBlock, kThreads, k.sharedBytes()};
+}
+
+//===----------------------------------------------------------------------===//
+// Units
+//===----------------------------------------------------------------------===//
+
+int64_t PermuteEmitter::emitTiles() {
+  Dim along = dims[dims.size() - 2], across = dims.back();
+  ArrayRef<Dim> outer = ArrayRef(dims).drop_back(2);
+  SmallVector<int64_t> sizes;
+  for (const Dim &dim : outer)
+    sizes.push_back(dim.size);
+  sizes.push_back(llvm::divideCeil(across.size, kTile));
+  sizes.push_back(llvm::divideCeil(along.size, kTile));
+
+  SmallVector<Value> index = splitIndex(k, k.block(), sizes);
+  Value src = number(shape.srcOffset), dst = number(shape.dstOffset);
+  for (auto [dim, i] : llvm::zip(outer, index)) {
+    src = plus(src, i, dim.src);
+    dst = plus(dst, i, dim.dst);
+  }
+  Value firstAcross = k.mul(index[outer.size()], number(kTile));
+  Value firstAlong = k.mul(index[outer.size() + 1], number(kTile));
+  Value column = k.bitAnd(k.thread(), number(kTile - 1));
+  Value row = k.shiftRight(k.thread(), llvm::Log2_64(kTile));
+  Value tile = k.shared(type, kTile * kPitch);
+
+  // Each thread moves one element of every eighth row, both ways.
+  auto forRows = [&](const Dim &rows, Value firstRow, const Dim &columns,
+                     Value firstColumn,
+                     function_ref<void(Value i, Value r, Value c)> body) {
+    Value c = k.add(firstColumn, column);
+    Value hasColumn = k.less(c, number(columns.size));
+    for (int64_t i = 0; i < kTile; i += kThreads / kTile) {
+      Value tileRow = k.add(row, number(i));
+      Value r = k.add(firstRow, tileRow);
+      k.ifThen(k.bitAnd(hasColumn, k.less(r, number(rows.size))),
+               [&] { body(tileRow, r, c); });
+    }
+  };
+  forRows(across, firstAcross, along, firstAlong,
+          [&](Value i, Value r, Value c) {
+            Value from = plus(plus(src, r, across.src), c, along.src);
+            Value place = plus(column, i, kPitch);
+            k.store(k.load(k.element(k.arg(0), type, from), type),
+                    k.element(tile, type, place));
+          });
+  k.barrier();
+  forRows(
+      along, firstAlong, across, firstAcross, [&](Value i, Value r, Value c) {
+        Value to = plus(plus(dst, r, along.dst), c, across.dst);
+        Value place = plus(i, column, kPitch);
+        k.store(k.load(k.element(tile, type, place), type), destination(to));
+      });
+  int64_t units = 1;
+  for (int64_t size : sizes)
+    units *= size;
+  return units;
+}
+
+int64_t PermuteEmitter::emitFlat(int64_t width) {
+  SmallVector<int64_t> sizes;
+  for (const Dim &dim : dims)
+    sizes.push_back(dim.size);
+  sizes.back() /= width;
+  Value unit = k.add(k.mul(k.block(), number(kThreads)), k.thread());
+  k.ifThen(k.less(unit, k.units()), [&] {
+    SmallVector<Value> index = splitIndex(k, unit, sizes);
+    index.back() = k.mul(index.back(), number(width));
+    Value src = number(shape.srcOffset), dst = number(shape.dstOffset);
+    for (auto [dim, i] : llvm::zip_equal(dims, index)) {
+      src = plus(src, i, dim.src);
+      dst = plus(dst, i, dim.dst);
+    }
+    storeWide(k, value(src, width), destination(dst));
+  });
+  int64_t units = 1;
+  for (int64_t size : sizes)
+    units *= size;
+  return units;
+}
+
+int64_t PermuteEmitter::emitPadded(int64_t width) {
+  int64_t columns = zeroColumns / width;
+  Value unit = k.add(k.mul(k.block(), number(kThreads)), k.thread());
+  k.ifThen(k.less(unit, k.units()), [&] {
+    SmallVector<Value> place = splitIndex(k, unit, {zeroRows, columns});
+    Value offset = plus(k.mul(place[1], number(width)), place[0], zeroStride);
+    // The index of the element in each dimension, and of the first copied one.
+    Value src = number(shape.srcOffset), rest = offset;
+    int64_t low = shape.dstOffset;
+    Value isCopied = k.constantI(1, k.i1());
+    for (const Dim &dim : dims) {
+      Value i =
+          k.sub(k.divUnsigned(rest, number(dim.dst)), number(low / dim.dst));
+      rest = k.remUnsigned(rest, number(dim.dst));
+      low %= dim.dst;
+      // As unsigned numbers, what is before the first is far behind the last.
+      isCopied = k.bitAnd(isCopied, k.lessUnsigned(i, number(dim.size)));
+      src = plus(src, i, dim.src);
+    }
+    isCopied = k.bitAnd(isCopied, k.equal(rest, number(low)));
+    Value to = destination(offset);
+    k.ifThen(
+        isCopied, [&] { storeWide(k, value(src, width), to); },
+        [&] { storeWide(k, zeros(wideType(type, width)), to); });
+  });
+  return zeroRows * columns;
+}
+
+//===----------------------------------------------------------------------===//
+// Values
+//===----------------------------------------------------------------------===//
+
+Value PermuteEmitter::read(Value src, int64_t width) {
+  Value from = k.element(k.arg(0), type, src);
+  if (dims.back().src == 1)
+    return loadWide(k, from, type, width);
+  return wideOf(k, SmallVector<Value>(width, k.load(from, type)));
+}
+
+Value PermuteEmitter::combine(Value partial, Value x) {
+  if (!shape.reduceMax)
+    return k.add(partial, x);
+  // NaN wins, and stays.
+  Value isNaN = arith::CmpFOp::create(k.b, arith::CmpFPredicate::UNO, x, x);
+  return k.select(k.bitOr(k.less(partial, x), isNaN), x, partial);
+}
+
+Value PermuteEmitter::reduced(ArrayRef<Dim> inside, Value src, Value initial,
+                              int64_t width) {
+  if (inside.empty())
+    return combine(initial, read(src, width));
+  Dim dim = inside.front();
+  auto reduceFrom = [&](Value low, Value high, int64_t step, Value initial) {
+    return k
+        .loop(low, high, step, ValueRange{initial},
+              [&](Value i, ValueRange carried) {
+                Value from = plus(src, i, dim.src);
+                if (inside.size() > 1)
+                  return SmallVector<Value>{
+                      reduced(inside.drop_front(), from, carried[0], width)};
+                SmallVector<Value> terms;
+                for (int64_t j : llvm::seq(step))
+                  terms.push_back(read(plus(from, number(j), dim.src), width));
+                Value next = carried[0];
+                for (Value term : terms)
+                  next = combine(next, term);
+                return SmallVector<Value>{next};
+              })
+        .front();
+  };
+  if (inside.size() > 1)
+    return reduceFrom(number(0), number(dim.size), 1, initial);
+  Value whole = number(dim.size / kReadAhead * kReadAhead);
+  initial = reduceFrom(number(0), whole, kReadAhead, initial);
+  return reduceFrom(whole, number(dim.size), 1, initial);
+}
+
+Value PermuteEmitter::value(Value src, int64_t width) {
+  if (shape.reduceShape.empty())
+    return read(src, width);
+  Type of = wideType(type, width);
+  double least = -std::numeric_limits<double>::infinity();
+  Value initial = shape.reduceMax ? k.constantF(least, of) : zeros(of);
+  return reduced(reductions, src, initial, width);
+}
+
+FailureOr<KernelLaunch> emitPermute(mlir::gpu::GPUModuleOp kernels,
+                                    StringRef name, const PermuteShape &shape,
+                                    Alignments alignments) {
+  return PermuteEmitter(kernels, name, shape, alignments).emit();
+}
+
+} // namespace kiln::gpu

@@ -1,0 +1,129 @@
+//===- KernelPair.cpp - One kernel for two targets ------------------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "KernelPair.h"
+
+#include "../KernelRunner.h"
+#include "EmulatedKernels.h"
+
+#include "mlir/IR/Verifier.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <memory>
+
+using namespace mlir;
+
+namespace kiln::test {
+
+namespace {
+
+using Bytes = std::unique_ptr<char, decltype(&std::free)>;
+
+Bytes aligned(int64_t size, const std::vector<char> &content) {
+  Bytes bytes(static_cast<char *>(
+                  std::aligned_alloc(256, llvm::alignTo(size + 1, 256))),
+              &std::free);
+  std::memcpy(bytes.get(), content.data(), content.size());
+  return bytes;
+}
+
+Bytes runCpu(ModuleOp module, const cpu::KernelLaunch &launch,
+             const Memory &memory, ArrayRef<Place> args,
+             ArrayRef<int64_t> immediates) {
+  EXPECT_TRUE(succeeded(verify(module)));
+  LoadedKernels library(module);
+  Kernel function = library.find("kernel");
+  Bytes bytes = aligned(memory.bytes.size(), memory.bytes);
+  Bytes scratch = aligned(launch.scratchBytes, {});
+  std::vector<char *> pointers;
+  for (const Place &place : args)
+    pointers.push_back(bytes.get() + place.offset);
+  if (function)
+    function(pointers.data(), immediates.data(), 0, launch.units,
+             scratch.get());
+  return bytes;
+}
+
+/// Runs `kernel` on a new device.
+void runGpu(EmuKernel kernel, const gpu::KernelLaunch &launch, uint64_t seed,
+            char *bytes, int64_t size, ArrayRef<Place> args,
+            ArrayRef<int64_t> immediates) {
+  EmuDevice device(seed);
+  ASSERT_TRUE(device.addMemory(bytes, size).ok());
+  EmuLaunch command;
+  for (const Place &place : args) {
+    char *begin = bytes + place.offset;
+    if (place.isRead) {
+      ASSERT_TRUE(device.markInitialised(begin, place.bytes).ok());
+    }
+    command.arguments.push_back(
+        {begin, begin + place.bytes, place.isWritten, ""});
+  }
+  command.kernel = kernel;
+  command.name = "kernel";
+  command.immediates.assign(immediates.begin(), immediates.end());
+  command.units = launch.units;
+  command.unitsPerBlock = launch.unitsPerBlock;
+  command.threads = launch.threads;
+  command.sharedBytes = launch.sharedBytes;
+  auto counts = device.launch(command);
+  ASSERT_TRUE(counts.ok()) << counts.status().message();
+}
+
+/// The largest power of two that divides the offset, as far as the device's own
+/// alignment tells.
+int64_t alignmentOf(int64_t offset) {
+  int64_t alignment = 1;
+  while (alignment < EmuDevice::memoryAlignment &&
+         offset % (2 * alignment) == 0)
+    alignment *= 2;
+  return alignment;
+}
+
+} // namespace
+
+void expectSameBits(const Memory &memory, ArrayRef<Place> args,
+                    ArrayRef<int64_t> immediates, EmitCpu emitCpu,
+                    EmitGpu emitGpu) {
+  MLIRContext context(MLIRContext::Threading::DISABLED);
+  context.loadDialect<mlir::gpu::GPUDialect>();
+  OpBuilder builder(&context);
+  Location loc = builder.getUnknownLoc();
+  OwningOpRef<ModuleOp> host = ModuleOp::create(loc);
+  cpu::KernelLaunch cpuLaunch = emitCpu(*host, "kernel", builder);
+  Bytes want = runCpu(*host, cpuLaunch, memory, args, immediates);
+
+  OwningOpRef<ModuleOp> device = ModuleOp::create(loc);
+  builder.setInsertionPointToEnd(device->getBody());
+  auto kernels = mlir::gpu::GPUModuleOp::create(builder, loc, "kernels");
+  SmallVector<int64_t> alignments;
+  for (const Place &place : args)
+    alignments.push_back(alignmentOf(place.offset));
+  auto launch = emitGpu(kernels, "kernel", builder, alignments);
+  ASSERT_TRUE(succeeded(launch));
+  ASSERT_TRUE(succeeded(verify(*device)));
+  EmulatedKernels loaded(*device);
+  EmuKernel kernel = loaded.find("kernel");
+  ASSERT_NE(kernel, nullptr);
+  int64_t size = memory.bytes.size();
+  for (uint64_t seed : {1, 2, 3}) {
+    SCOPED_TRACE(testing::Message() << "schedule " << seed);
+    Bytes got = aligned(size, memory.bytes);
+    runGpu(kernel, *launch, seed, got.get(), size, args, immediates);
+    int64_t different = 0, first = size;
+    for (int64_t i = size; i-- > 0;)
+      if (got.get()[i] != want.get()[i]) {
+        ++different;
+        first = i;
+      }
+    EXPECT_EQ(different, 0) << "bytes differ, the first at " << first;
+  }
+}
+
+} // namespace kiln::test

@@ -1,0 +1,72 @@
+//===- ScatterKernelTest.cpp - Embedding gradients on the emulated GPU ----===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "KernelPair.h"
+
+#include <gtest/gtest.h>
+
+using namespace kiln;
+using namespace kiln::test;
+
+namespace {
+
+/// `distinct`: tokens that occur at all.
+void check(int64_t tokens, int64_t vocabulary, int64_t columns,
+           int64_t distinct, int64_t padding = 0, int64_t skip = 0) {
+  ScatterShape shape;
+  shape.tokens = tokens;
+  shape.vocabulary = vocabulary;
+  shape.cols = columns;
+  shape.dyStride = columns + padding;
+  std::vector<int32_t> token(tokens);
+  for (int64_t i = 0; i < tokens; ++i)
+    token[i] = i * i * 7 % distinct * 31 % vocabulary;
+  for (int64_t accumulate : {0, 1}) {
+    SCOPED_TRACE(testing::Message()
+                 << tokens << " tokens, " << vocabulary << "x" << columns
+                 << " distinct " << distinct << " padding " << padding
+                 << " skip " << skip << " accumulate " << accumulate);
+    Memory memory;
+    Place tokensPlace = memory.add(token, skip);
+    Place dy = memory.add(someFloats(tokens * shape.dyStride, 1), skip);
+    Place table = memory.add(someFloats(vocabulary * columns, 2), skip);
+    expectSameBits(
+        memory, {tokensPlace, dy, accumulate ? updated(table) : written(table)},
+        {accumulate},
+        [&](auto module, auto name, auto b) {
+          shape.elementType = b.getF32Type();
+          return cpu::emitScatter(module, name, shape);
+        },
+        [&](auto kernels, auto name, auto b, auto alignments) {
+          return gpu::emitScatter(kernels, name, shape, alignments);
+        });
+  }
+}
+
+TEST(GpuScatter, AddsInTokenOrder) {
+  check(100, 13, 64, 13);
+  check(100, 13, 17, 5);
+  check(64, 40, 8, 40, /*padding=*/4);
+}
+
+TEST(GpuScatter, ManyRowsPerBlock) { check(500, 3001, 8, 2000); }
+
+/// One block lists more than it has places for, again and again.
+TEST(GpuScatter, FlushesFullLists) {
+  check(5000, 3, 4, 1);
+  check(4500, 2100, 4, 2);
+}
+
+TEST(GpuScatter, OddPlaces) {
+  check(101, 13, 64, 13, /*padding=*/1);
+  check(103, 13, 66, 13, 2, /*skip=*/8);
+  check(64, 9, 1, 9, 0, 4);
+  check(1, 5, 300, 1);
+  check(33, 3, 1100, 3);
+}
+
+} // namespace
