@@ -72,6 +72,9 @@ Ref CommandReader::readRef(const Node &node, int64_t bytes) {
   return ref;
 }
 
+/// Iterations of a loop that becomes actions of streams.
+static constexpr int64_t maxUnrolled = 65536;
+
 /// Largest block and its memory, and largest grid, of any GPU.
 static constexpr int64_t maxThreads = 1024, maxSharedBytes = 48 * 1024,
                          maxBlocks = INT32_MAX;
@@ -359,7 +362,11 @@ Command CommandReader::read(const Node &node) {
     readGemm(node, command);
   } else if (kind == "loop_begin") {
     command.kind = Command::Kind::LoopBegin;
-    command.count = node.at("count").integer(1);
+    Node count = node.at("count");
+    command.count = count.integer(1);
+    if (hasGpu() && command.count > maxUnrolled)
+      count.fail("is more than " + std::to_string(maxUnrolled) +
+                 ", but loops of a GPU's program are unrolled");
     if (inLoop_)
       node.fail("is a loop in a loop");
     inLoop_ = true;

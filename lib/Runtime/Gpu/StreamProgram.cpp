@@ -98,10 +98,11 @@ private:
     Stream stream;
     int64_t number;
   };
-  /// What a kernel of the host reads on the device.
-  struct HostRead {
+  /// What kernels of the host read on the device.
+  struct Scalar {
     ByteRange range;
-    int64_t number;
+    int64_t writer = 0; ///< The last one on compute.
+    int64_t reader = 0; ///< The last one on the host.
   };
   struct Lane {
     std::vector<std::size_t> actions;  ///< Action i + 1 of the stream.
@@ -113,7 +114,9 @@ private:
   void visit(std::size_t command, int64_t iteration);
   void issue(std::size_t command, int64_t iteration);
   void requireAll(Stream stream, Stream other);
-  void orderHostReads(const StreamAction &action);
+  void findScalar(std::size_t command, int64_t iteration);
+  void orderScalars(const StreamAction &action, int64_t number);
+  template <typename Visitor> void forEachCommand(Visitor &&visit);
   void addWaits(StreamAction &action);
   int64_t eventBehind(const Position &position);
   Lane &lane(Stream stream) { return lanes_[std::size_t(stream)]; }
@@ -127,7 +130,7 @@ private:
   StreamProgram result_;
   std::array<Lane, streamCount> lanes_;
   std::vector<Position> copies_; ///< By token: the last one started with it.
-  std::vector<HostRead> hostReads_;
+  std::vector<Scalar> scalars_;
 };
 
 } // namespace
@@ -178,23 +181,39 @@ void Builder::requireAll(Stream stream, Stream other) {
     require(stream, {Stream(i), lane(other).mustKnow[i]});
 }
 
-/// Between compute and the kernels of the host that read its scalars.
-void Builder::orderHostReads(const StreamAction &action) {
-  if (action.stream == Stream::Host) {
-    for (const ByteAccess &access : action.accesses) {
-      if (access.arena != ArenaKind::Device)
+/// Between compute and the kernels of the host that read its scalars. `number`:
+/// of the action on its stream.
+void Builder::orderScalars(const StreamAction &action, int64_t number) {
+  if (action.stream != Stream::Host && action.stream != Stream::Compute)
+    return;
+  for (const ByteAccess &access : action.accesses) {
+    for (Scalar &scalar : scalars_) {
+      if (!access.overlaps(scalar.range))
         continue;
-      requireAll(Stream::Host, Stream::Compute);
-      hostReads_.push_back({access, issued(Stream::Host) + 1});
+      if (action.stream == Stream::Host) {
+        require(Stream::Host, {Stream::Compute, scalar.writer});
+        scalar.reader = number;
+      } else if (access.writes) {
+        require(Stream::Compute, {Stream::Host, scalar.reader});
+        scalar.writer = number;
+      }
     }
-    return;
   }
-  if (action.stream != Stream::Compute || hostReads_.empty())
+}
+
+void Builder::findScalar(std::size_t index, int64_t iteration) {
+  const Command &command = program_.commands[index];
+  if (streamOf(command) != Stream::Host)
     return;
-  for (const ByteAccess &access : action.accesses)
-    for (const HostRead &read : hostReads_)
-      if (access.writes && access.overlaps(read.range))
-        require(Stream::Compute, {Stream::Host, read.number});
+  for (const ByteAccess &access : accessesOf(command, iteration)) {
+    auto same = [&](const Scalar &scalar) {
+      return scalar.range.begin == access.begin &&
+             scalar.range.end == access.end;
+    };
+    if (access.arena == ArenaKind::Device &&
+        std::none_of(scalars_.begin(), scalars_.end(), same))
+      scalars_.push_back({access});
+  }
 }
 
 void Builder::issue(std::size_t index, int64_t iteration) {
@@ -204,7 +223,7 @@ void Builder::issue(std::size_t index, int64_t iteration) {
   action.iteration = iteration;
   action.stream = streamOf(command);
   action.accesses = accessesOf(command, iteration);
-  orderHostReads(action);
+  orderScalars(action, issued(action.stream) + 1);
   if (command.kind == Command::Kind::CopyStart)
     for (Stream other : {Stream::Compute, Stream::Host})
       requireAll(action.stream, other);
@@ -218,13 +237,6 @@ void Builder::issue(std::size_t index, int64_t iteration) {
     copies_[std::size_t(command.token)] = {action.stream,
                                            issued(action.stream)};
   result_.actions.push_back(std::move(action));
-
-  // What compute knows to be over needs no look any more.
-  int64_t over = of(lane(Stream::Compute).knows, Stream::Host);
-  hostReads_.erase(
-      std::remove_if(hostReads_.begin(), hostReads_.end(),
-                     [&](const HostRead &read) { return read.number <= over; }),
-      hostReads_.end());
 }
 
 void Builder::visit(std::size_t index, int64_t iteration) {
@@ -235,8 +247,8 @@ void Builder::visit(std::size_t index, int64_t iteration) {
     require(stream, copies_[std::size_t(command.token)]);
 }
 
-StreamProgram Builder::build() {
-  copies_.resize(std::size_t(program_.copies));
+/// Calls visit(command, iteration) in the order of a run.
+template <typename Visitor> void Builder::forEachCommand(Visitor &&visit) {
   std::size_t loopBegin = 0;
   int64_t iteration = 0;
   for (std::size_t i = 0; i < program_.commands.size(); ++i) {
@@ -255,6 +267,16 @@ StreamProgram Builder::build() {
       break;
     }
   }
+}
+
+StreamProgram Builder::build() {
+  copies_.resize(std::size_t(program_.copies));
+  forEachCommand([this](std::size_t command, int64_t iteration) {
+    findScalar(command, iteration);
+  });
+  forEachCommand([this](std::size_t command, int64_t iteration) {
+    visit(command, iteration);
+  });
   return std::move(result_);
 }
 

@@ -19,7 +19,7 @@
 //     and for all copies that these waited for;
 //   - compute and host, behind a copy_wait, for that copy;
 //   - a kernel of the host that reads something on the device (a scalar) for
-//     all of compute before it, and compute, before it overwrites that, for it.
+//     compute's last write of it, and compute, before the next, for the kernel.
 // A wait that others imply is left out. Whether the order is enough for a plan
 // is for StreamOrder.h to say.
 //

@@ -48,6 +48,16 @@ TEST(OptionsTest, DefaultsAreThoseOfTheDocumentation) {
   EXPECT_FALSE(parsed->options.shuffle);
 }
 
+TEST(OptionsTest, ShufflesByASeed) {
+  Result<ParsedOptions> parsed =
+      parse({"--data=d.bin", "--steps=1", "--emu-seed=7"});
+  ASSERT_TRUE(parsed.ok()) << parsed.status().message();
+  EXPECT_EQ(parsed->options.emuSeed, std::optional<uint64_t>(7));
+  parsed = parse({"--data=d.bin", "--steps=1", "--emu-seed=x"});
+  ASSERT_FALSE(parsed.ok());
+  EXPECT_EQ(parsed.status().code(), ExitCode::Usage);
+}
+
 TEST(OptionsTest, HelpIsNoError) {
   Result<ParsedOptions> parsed = parse({"--help"});
   ASSERT_TRUE(parsed.ok());

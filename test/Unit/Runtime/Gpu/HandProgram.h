@@ -1,0 +1,123 @@
+//===- HandProgram.h - Descriptions written by hand -------------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The least description around the commands and slots of one program, "run".
+// Offsets are in bytes; all values are f32.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_TEST_UNIT_RUNTIME_GPU_HANDPROGRAM_H
+#define KILN_TEST_UNIT_RUNTIME_GPU_HANDPROGRAM_H
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace kiln::testing {
+
+using Json = nlohmann::json;
+
+inline Json device(int64_t offset, int64_t stride = 0) {
+  return Json::array({offset, stride});
+}
+inline Json host(int64_t offset, int64_t stride = 0) {
+  return Json::array({offset, stride, "host"});
+}
+
+/// Arguments of `bytes` each.
+inline Json kernelLaunch(const char *name, int64_t kernel, Json args,
+                         int64_t bytes, Json writes, Json immediates,
+                         int64_t units) {
+  Json extents = Json::array();
+  for (std::size_t i = 0; i < args.size(); ++i)
+    extents.push_back(bytes);
+  return {{"op", "launch"},
+          {"name", name},
+          {"kernel", kernel},
+          {"args", std::move(args)},
+          {"extents", extents},
+          {"writes", std::move(writes)},
+          {"imm", std::move(immediates)},
+          {"units", units},
+          {"grain", 32},
+          {"scratch", nullptr}};
+}
+/// Of a kernel with a thread for each of the 32 units of a block.
+inline Json deviceLaunch(const char *name, int64_t kernel, Json args,
+                         int64_t bytes, Json writes, Json immediates,
+                         int64_t units) {
+  Json launch = kernelLaunch(name, kernel, std::move(args), bytes,
+                             std::move(writes), std::move(immediates), units);
+  launch["threads"] = 32;
+  launch["shared"] = 0;
+  return launch;
+}
+inline Json copyStart(const char *name, Json from, Json to, int64_t bytes,
+                      int64_t token) {
+  return {{"op", "copy_start"},  {"name", name},   {"from", std::move(from)},
+          {"to", std::move(to)}, {"bytes", bytes}, {"token", token}};
+}
+inline Json copyWait(const char *name, int64_t token) {
+  return {{"op", "copy_wait"}, {"name", name}, {"token", token}};
+}
+
+inline Json slot(const char *name, const char *slotClass, int64_t offset,
+                 int64_t bytes, int64_t first, int64_t last,
+                 bool onHost = false) {
+  Json json = {{"name", name},   {"class", slotClass}, {"offset", offset},
+               {"bytes", bytes}, {"alignment", 64},    {"first", first},
+               {"last", last},   {"why", "test"}};
+  if (onHost)
+    json["arena"] = "host";
+  return json;
+}
+
+/// A value of `elements` elements: an input or output.
+inline Json value(const char *name, int64_t offset, int64_t elements) {
+  return {{"name", name},
+          {"dtype", "f32"},
+          {"shape", {elements}},
+          {"offset", offset}};
+}
+
+/// Without states; both arenas have `bytes` bytes.
+inline Json handProgram(Json commands, Json slots, Json inputs, Json outputs,
+                        int64_t bytes) {
+  return {
+      {"format", 1},
+      {"kiln", "0.1.0"},
+      {"model",
+       {{"name", "hand"},
+        {"type", "none"},
+        {"vocab_size", 1},
+        {"batch", 1},
+        {"sequence_length", 1},
+        {"has_weights", false}}},
+      {"options",
+       {{"optimizer", "none"},
+        {"precision", "fp32"},
+        {"microbatches", 1},
+        {"clip", false},
+        {"eval", false},
+        {"max_threads", 1},
+        {"target", "cuda-emu"}}},
+      {"target",
+       {{"kind", "cuda-emu"}, {"cpu", "x86-64"}, {"features", Json::array()}}},
+      {"arena", {{"bytes", bytes}, {"state_bytes", 0}, {"host_bytes", bytes}}},
+      {"states", Json::array()},
+      {"programs",
+       {{"run",
+         {{"inputs", std::move(inputs)},
+          {"outputs", std::move(outputs)},
+          {"commands", std::move(commands)},
+          {"slots", std::move(slots)}}}}}};
+}
+
+} // namespace kiln::testing
+
+#endif // KILN_TEST_UNIT_RUNTIME_GPU_HANDPROGRAM_H

@@ -1,0 +1,245 @@
+//===- StreamOrderTest.cpp - Streams, events, and missing ones ------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "StreamOrder.h"
+#include "EmuToy.h"
+#include "FirstTouches.h"
+#include "HandProgram.h"
+
+#include <gtest/gtest.h>
+
+using namespace kiln;
+using namespace kiln::testing;
+
+namespace {
+
+/// The streams of a description's program.
+class Streams {
+public:
+  Streams(const Json &description, const std::string &program = "run") {
+    Result<ProgramFile> parsed =
+        parseProgramFile(description.dump(), toy::emuKernelCount);
+    if (!parsed.ok()) {
+      ADD_FAILURE() << parsed.status().message();
+      return;
+    }
+    file = std::move(*parsed);
+    for (std::size_t i = 0; i < file.programs.size(); ++i)
+      if (file.description.programs[i].name == program)
+        index = i;
+    streams = buildStreamProgram(file.programs[index]);
+  }
+  std::string check() const {
+    BufferNames names(file, file.programs[index]);
+    return checkStreamOrder(streams, names).message();
+  }
+  std::vector<std::vector<ByteRange>> touches() const {
+    BufferNames names(file, file.programs[index]);
+    return firstTouches(file, file.programs[index], streams, names);
+  }
+  /// "copy-in 4 < 0, 1 > 2": the stream of an action, its command, and the
+  /// events before and behind it.
+  std::string text(std::size_t action) const {
+    const StreamAction &info = streams.actions[action];
+    std::string result =
+        streamName(info.stream) + (" " + std::to_string(info.command));
+    for (std::size_t i = 0; i < info.waits.size(); ++i)
+      result += (i ? ", " : " < ") + std::to_string(info.waits[i]);
+    return info.event < 0 ? result
+                          : result + " > " + std::to_string(info.event);
+  }
+  std::vector<std::string> texts() const {
+    std::vector<std::string> all;
+    for (std::size_t i = 0; i < streams.actions.size(); ++i)
+      all.push_back(text(i));
+    return all;
+  }
+
+  ProgramFile file;
+  std::size_t index = 0;
+  StreamProgram streams;
+};
+
+/// x is made on the device, goes to the host, where y is made of it and of a
+/// scalar s of the device; y comes to where x was, and z is made of it. Then s
+/// is made anew. All buffers have 256 bytes.
+Json thereAndBack() {
+  Json commands = {
+      deviceLaunch("make_x", 0, {device(0)}, 256, {0}, Json::array(), 64),
+      deviceLaunch("make_s", 0, {device(256)}, 256, {0}, Json::array(), 64),
+      copyStart("x", device(0), host(0), 256, 0),
+      deviceLaunch("make_w", 0, {device(512)}, 256, {0}, Json::array(), 64),
+      copyWait("x", 0),
+      kernelLaunch("make_y", 0, {host(0), device(256), host(256)}, 256, {2},
+                   Json::array(), 64),
+      copyStart("y", host(256), device(0), 256, 1),
+      deviceLaunch("again_w", 0, {device(512)}, 256, {0}, Json::array(), 64),
+      deviceLaunch("again_s", 0, {device(256)}, 256, {0}, Json::array(), 64),
+      copyWait("y", 1),
+      deviceLaunch("make_z", 0, {device(0), device(768)}, 256, {1},
+                   Json::array(), 64)};
+  Json slots = {slot("x", "activation", 0, 256, 0, 4),
+                slot("s", "activation", 256, 256, 1, 5),
+                slot("w", "activation", 512, 256, 3, 3),
+                slot("x_host", "activation", 0, 256, 2, 5, true),
+                slot("y_host", "activation", 256, 256, 5, 9, true),
+                slot("y", "activation", 0, 256, 6, 10),
+                slot("w2", "activation", 512, 256, 7, 7),
+                slot("s2", "activation", 256, 256, 8, 8),
+                slot("z", "output", 768, 256, 10, 11)};
+  return handProgram(commands, slots, Json::array(), {value("z", 768, 64)},
+                     1024);
+}
+
+TEST(StreamProgramTest, OrdersWhatCopiesAndKernelsOfTheHostNeed) {
+  Streams streams(thereAndBack());
+  std::vector<std::string> expected = {
+      "compute 0",
+      "compute 1 > 0",
+      "copy-out 2 < 0 > 1",
+      "compute 3 > 2",
+      // For x, and so for s.
+      "host 5 < 1 > 3",
+      // For w, since that came before, and for y; so for all the rest.
+      "copy-in 6 < 2, 3 > 4",
+      // Behind the wait for x.
+      "compute 7 < 1",
+      // The host read s.
+      "compute 8 < 3",
+      "compute 10 < 4",
+  };
+  EXPECT_EQ(streams.check(), "");
+  EXPECT_EQ(streams.texts(), expected);
+  EXPECT_EQ(streams.streams.events, 5);
+}
+
+TEST(StreamProgramTest, NoWaitIsLeftToTwoCopiesInARow) {
+  Json commands = {
+      deviceLaunch("make", 0, {device(0)}, 512, {0}, Json::array(), 128),
+      copyStart("low", device(0), host(0), 256, 0),
+      copyStart("high", device(256), host(256), 256, 1),
+      copyWait("low", 0),
+      copyWait("high", 1),
+      copyStart("back", host(0), device(0), 256, 2),
+      copyWait("back", 2),
+      deviceLaunch("use", 0, {device(0)}, 512, {0}, Json::array(), 128)};
+  Json slots = {slot("x", "activation", 0, 512, 0, 4),
+                slot("h", "activation", 0, 512, 1, 6, true),
+                slot("y", "activation", 0, 512, 5, 7)};
+  Streams streams(
+      handProgram(commands, slots, Json::array(), Json::array(), 512));
+  std::vector<std::string> expected = {"compute 0 > 0", "copy-out 1 < 0",
+                                       "copy-out 2 > 1", "copy-in 5 < 1 > 2",
+                                       "compute 7 < 2"};
+  EXPECT_EQ(streams.check(), "");
+  EXPECT_EQ(streams.texts(), expected);
+}
+
+TEST(StreamOrderTest, NamesBothSidesOfAMissingEvent) {
+  Streams streams(thereAndBack());
+  streams.streams.actions[2].waits.clear();
+  EXPECT_EQ(streams.check(),
+            "missing event: launch 'make_x' (commands[0]) on the compute "
+            "stream writes 'x', and copy_start 'x' (commands[2]) on the "
+            "copy-out stream reads 'x', at byte 0 of the device arena, in no "
+            "fixed order: copy-out must wait, before commands[2], for an event "
+            "that compute records behind commands[0]");
+  streams.streams.actions[2].waits = {4};
+  EXPECT_NE(streams.check().find("waits for event 4, which no action before"),
+            std::string::npos);
+}
+
+TEST(StreamOrderTest, NamesTheScalarThatTheHostStillReads) {
+  Streams streams(thereAndBack());
+  streams.streams.actions[7].waits.clear();
+  EXPECT_EQ(streams.check(),
+            "missing event: launch 'make_y' (commands[5]) on the host stream "
+            "reads 's', and launch 'again_s' (commands[8]) on the compute "
+            "stream writes 's2', at byte 256 of the device arena, in no fixed "
+            "order: compute must wait, before commands[8], for an event that "
+            "host records behind commands[5]");
+}
+
+/// How many waits are found when they are missing, and how many of those that
+/// the order of the commands asks for order nothing that shares bytes.
+std::pair<int, int> removeEachWait(const Streams &whole) {
+  int found = 0, idle = 0;
+  for (std::size_t i = 0; i < whole.streams.actions.size(); ++i) {
+    for (std::size_t j = 0; j < whole.streams.actions[i].waits.size(); ++j) {
+      Streams damaged = whole;
+      std::vector<int64_t> &waits = damaged.streams.actions[i].waits;
+      waits.erase(waits.begin() + long(j));
+      std::string message = damaged.check();
+      if (message.empty()) {
+        ++idle;
+        continue;
+      }
+      ++found;
+      EXPECT_NE(message.find("missing event: "), std::string::npos) << message;
+      EXPECT_EQ(message.find('\n'), std::string::npos);
+    }
+  }
+  return {found, idle};
+}
+
+TEST(StreamOrderTest, FindsEveryWaitThatIsMissing) {
+  // Of w alone nothing depends on when copies begin and end.
+  EXPECT_EQ(removeEachWait(Streams(thereAndBack())), std::pair(5, 2));
+  Streams train(toy::emulated(toy::describeOffloaded()), "train");
+  EXPECT_EQ(train.check(), "");
+  EXPECT_EQ(removeEachWait(train), std::pair(12, 9));
+}
+
+//===----------------------------------------------------------------------===//
+// FirstTouches
+//===----------------------------------------------------------------------===//
+
+std::string text(const std::vector<ByteRange> &ranges) {
+  std::string result;
+  for (const ByteRange &range : ranges)
+    result += (range.arena == ArenaKind::Host ? "host " : "") +
+              std::to_string(range.begin) + "-" + std::to_string(range.end) +
+              " ";
+  return result;
+}
+
+TEST(FirstTouchesTest, AreWhereLivesBegin) {
+  Streams streams(thereAndBack());
+  std::vector<std::string> expected = {
+      "0-256 ", "256-512 ", "host 0-256 ", "512-768 ", "host 256-512 ",
+      "0-256 ", "512-768 ", "256-512 ",    "768-1024 "};
+  std::vector<std::string> found;
+  for (const std::vector<ByteRange> &ranges : streams.touches())
+    found.push_back(text(ranges));
+  EXPECT_EQ(found, expected);
+}
+
+TEST(FirstTouchesTest, AreInEveryIterationOrInOne) {
+  Json commands = {
+      {{"op", "loop_begin"}, {"count", 2}},
+      deviceLaunch("part", 0, {device(0)}, 256, {0}, Json::array(), 64),
+      // In the place of its operand.
+      deviceLaunch("double", 0, {device(0), device(0)}, 256, {1}, Json::array(),
+                   64),
+      deviceLaunch("keep", 0, {device(0), device(256, 256)}, 256, {1},
+                   Json::array(), 64),
+      {{"op", "loop_end"}},
+      deviceLaunch("end", 0, {device(256)}, 512, {0}, Json::array(), 128)};
+  Json slots = {slot("part", "activation", 0, 256, 1, 2),
+                slot("doubled", "activation", 0, 256, 2, 3),
+                slot("kept", "activation", 256, 512, 3, 5)};
+  Streams streams(
+      handProgram(commands, slots, Json::array(), Json::array(), 768));
+  std::vector<std::string> expected = {"0-256 ",   "", "256-512 ", "0-256 ", "",
+                                       "512-768 ", ""};
+  std::vector<std::string> found;
+  for (const std::vector<ByteRange> &ranges : streams.touches())
+    found.push_back(text(ranges));
+  EXPECT_EQ(found, expected);
+}
+
+} // namespace
