@@ -1,0 +1,254 @@
+//===- AttentionGradKernel.cpp - Gradients of attention -------------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The first units, each a block, own a tile of keys of one key head and compute
+// its dk and dv; the others own a block of queries and compute its dq. Both
+// kinds compute anew, for each block of queries and tile of keys that see each
+// other,
+//
+//   p  = exp((scale q) k^T - lse)   dp = dout v^T   ds = p (dp - D)
+//
+// with D = rowsum(dout * o), and add, in registers,
+//
+//   dv += p^T dout   dk += ds^T (scale q)   |   dq += ds k
+//
+// dk and dv add over the query heads of the group, then queries, dq over keys,
+// always in order. So nothing is added from two blocks, and no results but the
+// last are stored.
+//
+// With dropout, p is replaced by its dropped values in dv and dp by its own in
+// ds; D needs no change, for o holds the dropped values already.
+//
+// Where queries see the keys before them alone, late blocks of queries and
+// early tiles of keys cost more and so come first.
+//
+//===----------------------------------------------------------------------===//
+
+#include "AttentionTiles.h"
+#include "WideAccess.h"
+
+#include "kiln/Target/Common/VectorMath.h"
+
+#include "llvm/ADT/Sequence.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+
+namespace kiln::gpu {
+
+namespace {
+
+/// Keys of a tile: any number gives the same result.
+constexpr int64_t kKeys = 64;
+
+using Values = AttentionTiles::Values;
+using HeadRows = AttentionTiles::HeadRows;
+
+class AttentionGradEmitter {
+public:
+  AttentionGradEmitter(GpuBuilder &k, const AttentionGradShape &shape,
+                       const AttentionTiles::Sizes &sizes,
+                       Alignments alignments)
+      : shape(shape), type(shape.elementType), k(k), sizes(sizes),
+        tiles(k, shape, sizes, alignments), group(shape.heads / shape.kvHeads),
+        dqArg(shape.takesRng ? 7 : 6) {}
+  /// Returns the number of units.
+  int64_t emit();
+
+private:
+  /// Of a query head: what its queries read.
+  struct QueryHead {
+    HeadRows q, o, dout;
+    Value lse; ///< of its first query
+  };
+  QueryHead setQueryHead(Value head);
+  /// Of a block of queries, by query of a thread.
+  struct Rows {
+    Values lse, sums;
+  };
+  Rows readRows(const QueryHead &from, Value firstQuery);
+  /// The probabilities that dv takes, and ds.
+  struct Scores {
+    Values p, ds;
+  };
+  Scores scores(const QueryHead &from, const Rows &rows, Value firstQuery,
+                Value firstKey);
+
+  void keyTile(Value unit);
+  void queryBlock(Value unit);
+
+  const AttentionGradShape &shape;
+  Type type;
+  GpuBuilder &k;
+  AttentionTiles::Sizes sizes;
+  AttentionTiles tiles;
+  int64_t group; ///< query heads of a key head
+  unsigned dqArg;
+  Value scale;
+  // Of the current unit.
+  Value sequence;
+  HeadRows keys, values;
+};
+
+} // namespace
+
+int64_t AttentionGradEmitter::emit() {
+  scale =
+      arith::TruncFOp::create(k.b, type, k.bitcast(k.immediate(1), k.f64()));
+  if (shape.dropout > 0)
+    tiles.prepareDropout(k.arg(6), k.immediate(0));
+  int64_t keyUnits = llvm::divideCeil(shape.length, sizes.keys) *
+                     shape.sequences * shape.kvHeads;
+  int64_t queryUnits = llvm::divideCeil(shape.length, sizes.queries) *
+                       shape.sequences * shape.heads;
+  Value split = k.i64Constant(keyUnits);
+  k.ifThen(
+      k.less(k.block(), split), [&] { keyTile(k.block()); },
+      [&] { queryBlock(k.sub(k.block(), split)); });
+  return keyUnits + queryUnits;
+}
+
+AttentionGradEmitter::QueryHead AttentionGradEmitter::setQueryHead(Value head) {
+  tiles.setHead(sequence, head);
+  Value row = k.add(tiles.times(sequence, shape.heads), head);
+  return {tiles.rows(0, shape.qStride, head),
+          tiles.rows(3, shape.oStride, head),
+          tiles.rows(5, shape.doutStride, head),
+          tiles.at(k.arg(4), tiles.times(row, shape.length))};
+}
+
+AttentionGradEmitter::Rows AttentionGradEmitter::readRows(const QueryHead &from,
+                                                          Value firstQuery) {
+  Rows rows;
+  rows.sums = tiles.rowSums(from.o, from.dout, firstQuery);
+  for (int64_t i : llvm::seq(tiles.rowsPerThread())) {
+    Value query = tiles.existingQuery(firstQuery, i);
+    rows.lse.push_back(k.load(tiles.at(from.lse, query), type));
+  }
+  return rows;
+}
+
+AttentionGradEmitter::Scores AttentionGradEmitter::scores(const QueryHead &from,
+                                                          const Rows &rows,
+                                                          Value firstQuery,
+                                                          Value firstKey) {
+  Value zero = k.constantF(0, type);
+  Value factor = k.constantF(tiles.keptFactor(), type);
+  int64_t keysPerThread = tiles.keysPerThread();
+  Values p = tiles.products(from.q, firstQuery, scale, keys, firstKey);
+  Values seen = tiles.seen(firstQuery, firstKey);
+  for (auto [i, x] : llvm::enumerate(p)) {
+    x = emitExp(k, k.sub(x, rows.lse[i / keysPerThread]));
+    if (!seen.empty())
+      x = k.select(seen[i], x, zero);
+  }
+  Values ds = tiles.products(from.dout, firstQuery, {}, values, firstKey);
+  Values dropped;
+  if (shape.dropout > 0)
+    dropped = tiles.dropped(firstQuery, firstKey);
+  for (auto [i, x] : llvm::enumerate(ds)) {
+    if (!dropped.empty())
+      x = k.select(dropped[i], zero, k.mul(x, factor));
+    x = k.mul(p[i], k.sub(x, rows.sums[i / keysPerThread]));
+    if (!dropped.empty())
+      p[i] = k.select(dropped[i], zero, k.mul(p[i], factor));
+  }
+  return {p, ds};
+}
+
+void AttentionGradEmitter::keyTile(Value unit) {
+  SmallVector<Value> index =
+      splitIndex(k, unit,
+                 {int64_t(llvm::divideCeil(shape.length, sizes.keys)),
+                  shape.sequences, shape.kvHeads});
+  Value firstKey = tiles.times(index[0], sizes.keys), kvHead = index[2];
+  sequence = index[1];
+  tiles.setHead(sequence, kvHead);
+  keys = tiles.rows(1, shape.kStride, kvHead);
+  values = tiles.rows(2, shape.vStride, kvHead);
+  Value zero = k.i64Constant(0);
+
+  Values start = tiles.noSums(tiles.keysPerThread());
+  size_t count = start.size();
+  llvm::append_range(start, tiles.noSums(tiles.keysPerThread()));
+  Values sums = k.loop(
+      zero, k.i64Constant(group), 1, start,
+      [&](Value member, ValueRange carried) {
+        QueryHead from =
+            setQueryHead(k.add(tiles.times(kvHead, group), member));
+        return k.loop(
+            shape.causal ? firstKey : zero, k.i64Constant(shape.length),
+            sizes.queries, carried, [&](Value firstQuery, ValueRange carried) {
+              Rows rows = readRows(from, firstQuery);
+              Scores s = scores(from, rows, firstQuery, firstKey);
+              tiles.setTile(s.p);
+              Values dv = tiles.addTransposed(
+                  from.dout, firstQuery, {}, Values(carried.take_front(count)));
+              tiles.setTile(s.ds);
+              Values dk = tiles.addTransposed(
+                  from.q, firstQuery, scale, Values(carried.drop_front(count)));
+              llvm::append_range(dv, dk);
+              return dv;
+            });
+      });
+  auto store = [&](ArrayRef<Value> sums, unsigned arg, int64_t stride) {
+    tiles.storeSums(Values(sums), tiles.keysPerThread(),
+                    tiles.rows(arg, stride, kvHead), firstKey);
+  };
+  store(ArrayRef(sums).drop_front(count), dqArg + 1, shape.dkStride);
+  store(ArrayRef(sums).take_front(count), dqArg + 2, shape.dvStride);
+}
+
+void AttentionGradEmitter::queryBlock(Value unit) {
+  int64_t blocks = llvm::divideCeil(shape.length, sizes.queries);
+  SmallVector<Value> index =
+      splitIndex(k, unit, {blocks, shape.sequences, shape.heads});
+  Value block = index[0], head = index[2];
+  if (shape.causal)
+    block = k.sub(k.i64Constant(blocks - 1), block);
+  Value first = tiles.times(block, sizes.queries);
+  sequence = index[1];
+  QueryHead from = setQueryHead(head);
+  Value kvHead = splitIndex(k, head, {shape.kvHeads, group})[0];
+  keys = tiles.rows(1, shape.kStride, kvHead);
+  values = tiles.rows(2, shape.vStride, kvHead);
+
+  Rows rows = readRows(from, first);
+  Value end = k.i64Constant(shape.length);
+  if (shape.causal)
+    end = tiles.atMost(tiles.plus(first, sizes.queries), shape.length);
+  Values dq = k.loop(k.i64Constant(0), end, sizes.keys,
+                     tiles.noSums(tiles.rowsPerThread()),
+                     [&](Value firstKey, ValueRange carried) {
+                       Scores s = scores(from, rows, first, firstKey);
+                       tiles.setTile(s.ds);
+                       return tiles.addProduct(keys, firstKey, Values(carried));
+                     });
+  for (Value &x : dq)
+    x = k.mul(x, scale);
+  tiles.storeSums(dq, tiles.rowsPerThread(),
+                  tiles.rows(dqArg, shape.dqStride, head), first);
+}
+
+FailureOr<KernelLaunch> emitAttentionGrad(mlir::gpu::GPUModuleOp kernels,
+                                          StringRef name,
+                                          const AttentionGradShape &shape,
+                                          Alignments alignments) {
+  GpuBuilder k(kernels, name, /*numArgs=*/shape.takesRng ? 10 : 9,
+               /*numImmediates=*/2, AttentionTiles::kThreads);
+  int64_t units = 0;
+  if (checkAttentionType(k, shape)) {
+    auto sizes = AttentionTiles::chooseSizes(shape, kKeys);
+    assert(sizes.queries && "tiles of 64 keys always fit");
+    units = AttentionGradEmitter(k, shape, sizes, alignments).emit();
+  }
+  if (failed(k.finish()))
+    return failure();
+  return KernelLaunch{units, 1, AttentionTiles::kThreads, k.sharedBytes()};
+}
+
+} // namespace kiln::gpu

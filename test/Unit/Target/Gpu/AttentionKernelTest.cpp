@@ -1,0 +1,172 @@
+//===- AttentionKernelTest.cpp - Attention on the emulated GPU ------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// q, k, v lie in the rows of one fused tensor, and so do their gradients. The
+// kernels give the bits of the cpu's, dropout included.
+//
+//===----------------------------------------------------------------------===//
+
+#include "KernelPair.h"
+
+#include <gtest/gtest.h>
+
+using namespace kiln;
+using namespace kiln::test;
+
+namespace {
+
+struct Case {
+  int64_t sequences, length, heads, kvHeads, headDim;
+  bool causal;
+  double dropout = 0;
+  int64_t kvTile = 64;
+  int64_t padding = 0; ///< columns behind a row of qkv
+  int64_t skip = 0;    ///< bytes in front of everything
+};
+
+class AttentionCase {
+public:
+  explicit AttentionCase(const Case &c);
+  void checkForward();
+  void checkBackward();
+
+private:
+  AttentionGradShape shape;
+  Memory memory;
+  std::vector<int64_t> immediates;
+  Place q, k, v, rng, o, lse, dout, dq, dk, dv;
+};
+
+AttentionCase::AttentionCase(const Case &c) {
+  int64_t columns = (c.heads + 2 * c.kvHeads) * c.headDim + c.padding;
+  int64_t oColumns = c.heads * c.headDim, rows = c.sequences * c.length;
+  shape.sequences = c.sequences;
+  shape.length = c.length;
+  shape.heads = c.heads;
+  shape.kvHeads = c.kvHeads;
+  shape.headDim = c.headDim;
+  shape.causal = c.causal;
+  shape.dropout = c.dropout;
+  shape.takesRng = c.dropout > 0;
+  shape.kvTile = c.kvTile;
+  shape.qStride = shape.kStride = shape.vStride = columns;
+  shape.dqStride = shape.dkStride = shape.dvStride = columns;
+  shape.oStride = shape.doutStride = oColumns;
+
+  Place qkv = memory.add(someFloats(rows * columns, 1), c.skip);
+  q = qkv;
+  k = from<float>(qkv, c.heads * c.headDim);
+  v = from<float>(qkv, (c.heads + c.kvHeads) * c.headDim);
+  rng = memory.add(std::vector<int64_t>{42, 7, 5});
+  o = memory.add(someFloats(rows * oColumns, 2), c.skip);
+  // About what it is: probabilities do not exceed 1 by much.
+  std::vector<float> sums = someFloats(c.sequences * c.heads * c.length, 3);
+  for (float &x : sums)
+    x += 8;
+  lse = memory.add(sums, c.skip);
+  dout = memory.add(someFloats(rows * oColumns, 4), c.skip);
+  Place gradients = memory.add(someFloats(rows * columns, 5), c.skip);
+  dq = gradients;
+  dk = from<float>(gradients, c.heads * c.headDim);
+  dv = from<float>(gradients, (c.heads + c.kvHeads) * c.headDim);
+  double scale = 1.1 / std::sqrt(c.headDim);
+  int64_t bits;
+  std::memcpy(&bits, &scale, sizeof(bits));
+  immediates = {3, bits};
+}
+
+void AttentionCase::checkForward() {
+  std::vector<Place> args = {q, k, v};
+  if (shape.takesRng)
+    args.push_back(rng);
+  args.insert(args.end(), {written(o), written(lse)});
+  expectSameBits(
+      memory, args, immediates,
+      [&](auto module, auto name, auto b) {
+        shape.elementType = b.getF32Type();
+        return cpu::emitAttention(module, name, shape);
+      },
+      [&](auto kernels, auto name, auto b, auto alignments) {
+        return gpu::emitAttention(kernels, name, shape, alignments);
+      });
+}
+
+void AttentionCase::checkBackward() {
+  std::vector<Place> args = {q, k, v, o, lse, dout};
+  if (shape.takesRng)
+    args.push_back(rng);
+  args.insert(args.end(), {written(dq), written(dk), written(dv)});
+  expectSameBits(
+      memory, args, immediates,
+      [&](auto module, auto name, auto b) {
+        shape.elementType = b.getF32Type();
+        return cpu::emitAttentionGrad(module, name, shape);
+      },
+      [&](auto kernels, auto name, auto b, auto alignments) {
+        return gpu::emitAttentionGrad(kernels, name, shape, alignments);
+      });
+}
+
+void check(const Case &c) {
+  SCOPED_TRACE(testing::Message()
+               << "sequences " << c.sequences << " length " << c.length
+               << " heads " << c.heads << "/" << c.kvHeads << " head dim "
+               << c.headDim << " causal " << c.causal << " dropout "
+               << c.dropout << " tile " << c.kvTile << " padding " << c.padding
+               << " skip " << c.skip);
+  AttentionCase problem(c);
+  {
+    SCOPED_TRACE("forward");
+    problem.checkForward();
+  }
+  SCOPED_TRACE("backward");
+  problem.checkBackward();
+}
+
+TEST(GpuAttention, Causal) {
+  check({2, 40, 2, 2, 64, true});
+  check({1, 130, 1, 1, 64, true});
+  check({1, 70, 1, 1, 128, true});
+}
+
+TEST(GpuAttention, NotCausal) {
+  check({1, 128, 1, 1, 64, false});
+  check({1, 50, 2, 2, 40, false});
+  check({1, 90, 1, 1, 16, false});
+}
+
+TEST(GpuAttention, GroupedQueries) {
+  check({2, 65, 4, 2, 24, true});
+  check({1, 66, 6, 2, 32, true});
+}
+
+TEST(GpuAttention, OddSizes) {
+  check({1, 1, 1, 1, 16, true});
+  check({1, 2, 2, 1, 8, false});
+  check({2, 50, 1, 1, 60, true});
+  check({1, 20, 1, 1, 256, true});
+  check({1, 65, 1, 1, 96, false});
+  check({1, 30, 2, 1, 7, true});
+}
+
+TEST(GpuAttention, OddPlaces) {
+  check({1, 70, 2, 2, 32, true, 0, 64, /*padding=*/4});
+  check({1, 33, 2, 2, 32, true, 0, 64, /*padding=*/3});
+  check({1, 33, 2, 2, 32, true, 0, 64, 0, /*skip=*/8});
+}
+
+TEST(GpuAttention, Dropout) {
+  check({2, 70, 2, 1, 32, true, 0.1});
+  check({1, 100, 1, 1, 24, false, 0.3});
+}
+
+TEST(GpuAttention, OtherKeyTiles) {
+  check({1, 140, 1, 1, 24, true, 0.2, 128});
+  check({1, 140, 1, 1, 64, false, 0, 256});
+}
+
+} // namespace
