@@ -7,6 +7,7 @@
 
 #include "kiln/Target/Common/ProgramWriter.h"
 
+#include "kiln/Dialect/Kiln/IR/Target.h"
 #include "kiln/Target/Common/KernelShapes.h"
 
 #include "llvm/Support/Base64.h"
@@ -121,8 +122,10 @@ Object ProgramWriter::writeLaunch(rt::LaunchOp launch) {
   if (entry.threads > 0) {
     command["threads"] = entry.threads;
     command["shared"] = entry.sharedBytes;
-    command["extents"] = std::move(extents);
   }
+  // The streams of a gpu run beside each other: what a launch touches matters.
+  if (isGpu(targetOf(module)))
+    command["extents"] = std::move(extents);
   if (launch.getScratch())
     command["scratch"] =
         Array{slotOf(launch.getScratch()).getOffset(),
@@ -141,7 +144,8 @@ Object ProgramWriter::writeEpilogue(rt::GemmOp gemm) {
     args.push_back(
         ref(slot, gemm.getOffsets()[3 + i], gemm.getStrides()[3 + i]));
   }
-  for (int64_t immediate : *gemm.getImmediates())
+  ArrayRef<int64_t> values = *gemm.getImmediates();
+  for (int64_t immediate : values)
     immediates.push_back(Array{immediate, 0});
   return Object{{"kernel", kernels.device.at(*gemm.getEpilogue()).index},
                 {"args", std::move(args)},
