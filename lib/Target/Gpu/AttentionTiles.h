@@ -131,7 +131,7 @@ private:
   void stage(const HeadRows &from, Value firstRow, int64_t count,
              Value firstColumn, int64_t columns, Value to, int64_t pitch,
              Value factor);
-  /// Adds a staged chunk of `count` rows to the sums of chunk `index`.
+  /// Adds the products with a staged chunk of `count` rows.
   Values addChunk(bool transposed, int64_t count, int64_t rows, Values sums);
   Values add(bool transposed, const HeadRows &b, Value firstB, Value factor,
              int64_t rows, Values sums);

@@ -24,8 +24,8 @@
 #include "llvm/ADT/Sequence.h"
 #include "llvm/Support/MathExtras.h"
 
+#include <algorithm>
 #include <limits>
-#include <numeric>
 
 using namespace mlir;
 

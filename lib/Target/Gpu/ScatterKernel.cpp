@@ -51,8 +51,8 @@ public:
   FailureOr<KernelLaunch> emit();
 
 private:
-  /// The tokens of the chunk that are this thread's: where they are listed from
-  /// on if the list starts with this chunk, and how many the block lists.
+  /// The tokens of a chunk that are this thread's: which are listed, the places
+  /// of these if the list starts with the chunk, and how many the block lists.
   struct Found {
     SmallVector<Value> isListed, rows; // i1, i32
     Value place, total;                // i32
@@ -73,7 +73,6 @@ private:
   void set(Value array, Value i, Value x) {
     k.store(x, k.element(array, k.i32(), wide(i)));
   }
-  Value either(Value x, Value y) { return k.bitOr(x, y); }
 
   const ScatterShape &shape;
   Type type;
@@ -118,8 +117,8 @@ FailureOr<KernelLaunch> ScatterEmitter::emit() {
            Value listed = carried[0], isFirst = carried[1];
            Found found = readChunk(first);
            Value needed = k.add(listed, found.total);
-           Value flushes = either(k.less(i32Constant(kChunk), needed),
-                                  k.equal(first, k.i64Constant(last)));
+           Value flushes = k.bitOr(k.less(i32Constant(kChunk), needed),
+                                   k.equal(first, k.i64Constant(last)));
            k.ifThen(flushes, [&] { flush(listed, isFirst); });
            listed = k.select(flushes, i32Constant(0), listed);
            isFirst = k.select(flushes, isFalse, isFirst);
@@ -245,7 +244,7 @@ void ScatterEmitter::flush(Value listed, Value isFirst) {
            Value count = get(counts, narrow(row));
            Value tableRow = k.add(k.mul(row, k.i64Constant(blocks)), k.block());
            Value isWritten =
-               k.bitAnd(either(isFresh, k.less(i32Constant(0), count)),
+               k.bitAnd(k.bitOr(isFresh, k.less(i32Constant(0), count)),
                         k.less(tableRow, k.i64Constant(shape.vocabulary)));
            Value begin = wide(start), end = wide(k.add(start, count));
            Value to = k.element(k.arg(2), type,
