@@ -108,27 +108,38 @@ void AttentionTiles::stage(const HeadRows &from, Value firstRow, int64_t count,
                            int64_t pitch, Value factor) {
   Type type = shape.elementType;
   int64_t perRow = columns / from.width, pieces = count * perRow;
-  bool isPadded = shape.headDim % columns != 0;
+  // Pieces of a thread are whole rows apart, so that all of its addresses are
+  // constants away from the first.
+  Value firstPiece = k.thread(), perRowValue = k.i64Constant(perRow);
+  Value row = k.divUnsigned(firstPiece, perRowValue);
+  Value column = times(k.remUnsigned(firstPiece, perRowValue), from.width);
+  Value sourceColumn = k.add(firstColumn, column), exists;
+  if (shape.headDim % columns) {
+    exists = k.less(sourceColumn, k.i64Constant(shape.headDim));
+    sourceColumn = atMost(sourceColumn, shape.headDim - from.width);
+  }
+  Value sourceRow = k.add(firstRow, row);
+  Value source = at(from.first, sourceColumn);
+  Value place = at(to, k.add(times(row, pitch), column));
+  bool isWhole = shape.length % count == 0;
+  if (isWhole)
+    source = at(source, times(sourceRow, from.stride));
+
   SmallVector<Value> loaded, places;
   auto load = [&](int64_t first) {
-    Value piece = plus(k.thread(), first);
-    Value row = k.divUnsigned(piece, k.i64Constant(perRow));
-    Value column =
-        times(k.remUnsigned(piece, k.i64Constant(perRow)), from.width);
-    Value source = atMost(k.add(firstRow, row), shape.length - 1);
-    Value sourceColumn = k.add(firstColumn, column);
-    Value address = at(from.first, times(source, from.stride));
-    Value x;
-    if (isPadded) {
-      Value exists = k.less(sourceColumn, k.i64Constant(shape.headDim));
-      Value within = atMost(sourceColumn, shape.headDim - from.width);
-      x = loadWide(k, at(address, within), type, from.width);
-      x = k.select(exists, x, k.constantF(0, x.getType()));
+    int64_t rows = first / perRow;
+    Value address;
+    if (isWhole) {
+      address = at(source, rows * from.stride);
     } else {
-      x = loadWide(k, at(address, sourceColumn), type, from.width);
+      Value existing = atMost(plus(sourceRow, rows), shape.length - 1);
+      address = at(source, times(existing, from.stride));
     }
+    Value x = loadWide(k, address, type, from.width);
+    if (exists)
+      x = k.select(exists, x, k.constantF(0, x.getType()));
     loaded.push_back(x);
-    places.push_back(at(to, k.add(times(row, pitch), column)));
+    places.push_back(at(place, rows * pitch));
   };
   auto store = [&] {
     for (auto [x, place] : llvm::zip_equal(loaded, places)) {
