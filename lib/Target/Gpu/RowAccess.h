@@ -27,8 +27,8 @@ struct Mask {
 
 /// Whether addresses that are multiples of `alignment` bytes, plus multiples of
 /// `stride` and of k.width() elements, are good for a vector.
-bool isVectorAligned(const GpuBuilder &k, mlir::Type element,
-                     int64_t alignment, int64_t stride);
+bool isVectorAligned(const GpuBuilder &k, mlir::Type element, int64_t alignment,
+                     int64_t stride);
 
 /// Columns that do not exist are 0.
 mlir::Value loadColumns(GpuBuilder &k, mlir::Value pointer, mlir::Type element,

@@ -51,7 +51,7 @@ static std::vector<std::string> undefinedSymbolsOf(StringRef object) {
 }
 
 LoadedKernels::LoadedKernels(mlir::ModuleOp module, const char *mcpu) {
-  Expected<cpu::Processor> processor = cpu::getProcessor(mcpu);
+  Expected<Processor> processor = cpu::getProcessor(mcpu);
   if (!processor) {
     ADD_FAILURE() << toString(processor.takeError());
     return;

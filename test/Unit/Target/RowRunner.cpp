@@ -7,6 +7,8 @@
 
 #include "RowRunner.h"
 
+#include "RowOnGpu.h"
+
 #include "mlir/Parser/Parser.h"
 
 #include <gtest/gtest.h>
@@ -119,7 +121,10 @@ static std::pair<std::string, std::string> splitResults(StringRef results) {
 RowRunner::RowRunner() : context(MLIRContext::Threading::DISABLED) {
   context.loadDialect<KilnDialect>();
   module = ModuleOp::create(UnknownLoc::get(&context));
+  onGpu = std::make_unique<RowOnGpu>(context);
 }
+
+RowRunner::~RowRunner() = default;
 
 std::optional<RowInstance> RowRunner::build(const RowCase &rowCase,
                                             int64_t rows, int64_t columns,
@@ -240,12 +245,7 @@ void RowRunner::run(const Compiled &compiled, Kernel kernel) {
   std::vector<HostTensor> inputs = makeInputs(instance, compiled.rowCase);
   // Runs with result `shared.second` in the place of operand `shared.first`.
   auto runWith = [&](int64_t unitsPerCall, std::pair<int, int> shared) {
-    std::vector<Buffer> buffers;
-    for (size_t i = 0; i < numOperands; ++i)
-      buffers.emplace_back(inputs[i], layouts[i].rowStride);
-    for (size_t i = 0; i < numResults; ++i)
-      buffers.emplace_back(tensorTypeOf(instance.results[i]),
-                           layouts[numOperands + i].rowStride);
+    std::vector<Buffer> buffers = makeBuffers(compiled, inputs);
     std::vector<char *> args;
     for (Buffer &buffer : buffers)
       args.push_back(buffer.data());
@@ -280,12 +280,53 @@ void RowRunner::run(const Compiled &compiled, Kernel kernel) {
   bool isFlat = launch.units == instance.rows.rows * instance.rows.cols &&
                 instance.rows.flat;
   expectSame(runWith(isFlat ? 64 : 1, {-1, -1}), "unit by unit");
+  forEachShared(compiled, [&](std::pair<int, int> shared) {
+    expectSame(runWith(isFlat ? 64 : 1, shared), "in place");
+  });
+  if (compiled.hasGpu)
+    runOnGpu(compiled, inputs, results);
+}
+
+std::vector<Buffer> RowRunner::makeBuffers(const Compiled &compiled,
+                                           ArrayRef<HostTensor> inputs) {
+  std::vector<Buffer> buffers;
+  for (size_t i = 0; i < inputs.size(); ++i)
+    buffers.emplace_back(inputs[i], compiled.layouts[i].rowStride);
+  for (auto [i, result] : llvm::enumerate(compiled.instance.results))
+    buffers.emplace_back(tensorTypeOf(result),
+                         compiled.layouts[inputs.size() + i].rowStride);
+  return buffers;
+}
+
+void RowRunner::forEachShared(
+    const Compiled &compiled,
+    llvm::function_ref<void(std::pair<int, int>)> body) {
+  const RowInstance &instance = compiled.instance;
+  size_t numOperands = instance.operands.size();
   for (size_t operand = 0; operand < numOperands; ++operand)
-    for (size_t result = 0; result < numResults; ++result)
-      if (layouts[operand].rowStride ==
-              layouts[numOperands + result].rowStride &&
+    for (size_t result = 0; result < instance.results.size(); ++result)
+      if (compiled.layouts[operand].rowStride ==
+              compiled.layouts[numOperands + result].rowStride &&
           row::mayShareSlot(instance.rows, operand, result))
-        expectSame(runWith(isFlat ? 64 : 1, {operand, result}), "in place");
+        body({operand, result});
+}
+
+void RowRunner::runOnGpu(const Compiled &compiled, ArrayRef<HostTensor> inputs,
+                         ArrayRef<Buffer> expected) {
+  auto check = [&](bool isShifted, std::pair<int, int> shared, uint64_t seed) {
+    std::vector<Buffer> buffers = makeBuffers(compiled, inputs);
+    onGpu->run(compiled.name, isShifted, buffers, inputs.size(),
+               compiled.instance.rows.immediates, shared, seed);
+    for (size_t i = 0; i < expected.size(); ++i)
+      EXPECT_TRUE(buffers[inputs.size() + i] == expected[i])
+          << "result " << i << " on the gpu" << (isShifted ? ", shifted" : "")
+          << (shared.first >= 0 ? ", in place" : "");
+  };
+  for (uint64_t seed : {0, 1})
+    check(/*isShifted=*/seed == 1, {-1, -1}, seed);
+  forEachShared(compiled, [&](std::pair<int, int> shared) {
+    check(/*isShifted=*/false, shared, 2);
+  });
 }
 
 void RowRunner::add(const RowCase &rowCase,
@@ -313,14 +354,18 @@ void RowRunner::add(const RowCase &rowCase,
       compiled.name = "kernel" + std::to_string(all.size());
       compiled.trace = rowCase.body + "\n" + std::to_string(rows) + "x" +
                        std::to_string(columns) + " " + type;
-      compiled.launch = cpu::emitRowKernel(*module, compiled.name,
-                                           RowShape{program, strides});
+      RowShape shape{program, strides};
+      compiled.launch = cpu::emitRowKernel(*module, compiled.name, shape);
+      compiled.hasGpu = StringRef(type) == "f32";
+      if (compiled.hasGpu)
+        onGpu->add(compiled.name, shape);
       all.push_back(std::move(compiled));
     }
 }
 
 void RowRunner::runAll() {
   LoadedKernels library(*module);
+  onGpu->compile();
   for (const Compiled &compiled : all) {
     SCOPED_TRACE(compiled.trace);
     run(compiled, library.find(compiled.name));

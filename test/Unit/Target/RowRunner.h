@@ -9,7 +9,8 @@
 // random inputs in several ways that must all give the same bits: in one call,
 // in one call per unit, and with every result in the slot of every operand that
 // mayShareSlot allows. The first is compared with the ops' naive evaluation.
-// Nothing may be written outside the results.
+// Nothing may be written outside the results. In f32 the gpu's kernel has to
+// give the same bits on the emulated device.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,6 +35,8 @@ public:
   explicit Buffer(const HostTensor &tensor, int64_t rowStride = 0);
 
   char *data() { return bytes.data() + kGuard; }
+  /// Of the tensor with the gaps between its rows.
+  int64_t size() const { return bytes.size() - 2 * kGuard; }
   HostTensor read() const;
   bool hasIntactGuards() const;
   bool operator==(const Buffer &other) const;
@@ -68,11 +71,14 @@ struct RowInstance {
   mlir::SmallVector<mlir::Value> operands, results;
 };
 
+class RowOnGpu;
+
 /// Collects cases, then compiles them as one module and runs each as the header
 /// says.
 class RowRunner {
 public:
   RowRunner();
+  ~RowRunner();
 
   /// Builds the row program; a failure is one of the test.
   std::optional<RowInstance> build(const RowCase &rowCase, int64_t rows,
@@ -91,11 +97,20 @@ private:
     cpu::KernelLaunch launch;
     llvm::SmallVector<Layout> layouts;
     std::string name, trace;
+    bool hasGpu = false;
   };
   void run(const Compiled &compiled, Kernel kernel);
+  void runOnGpu(const Compiled &compiled, llvm::ArrayRef<HostTensor> inputs,
+                llvm::ArrayRef<Buffer> expected);
+  std::vector<Buffer> makeBuffers(const Compiled &compiled,
+                                  llvm::ArrayRef<HostTensor> inputs);
+  /// Calls body({operand, result}) where the result may take its slot.
+  void forEachShared(const Compiled &compiled,
+                     llvm::function_ref<void(std::pair<int, int>)> body);
 
   mlir::OwningOpRef<mlir::ModuleOp> module;
   std::vector<Compiled> all;
+  std::unique_ptr<RowOnGpu> onGpu;
 };
 
 /// The sizes that meet every kind of tail.

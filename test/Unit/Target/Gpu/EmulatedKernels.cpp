@@ -26,7 +26,7 @@ static Expected<std::unique_ptr<orc::LLJIT>> load(mlir::ModuleOp module) {
     return error;
   if (failed(mlir::verify(*host)))
     return createStringError("the lowered kernels do not verify");
-  Expected<cpu::Processor> processor = cpu::getProcessor("");
+  Expected<Processor> processor = cpu::getProcessor("");
   if (!processor)
     return processor.takeError();
   auto object = cpu::compileToObject(*host, *processor);

@@ -1,0 +1,404 @@
+//===- RowEmitter.cpp - Rows and sweeps of a gpu kernel -------------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "RowEmitter.h"
+
+#include "kiln/Target/Common/VectorMath.h"
+
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+
+namespace kiln::gpu {
+
+using row::Access;
+using row::Kind;
+using row::RowProgram;
+using row::Space;
+using row::StoreKind;
+
+/// Blocks of columns that are on their way at a time.
+constexpr int64_t kUnrolled = 4;
+
+bool hasLoad(const RowProgram &program, Access access) {
+  return llvm::any_of(program.nodes, [&](const row::Node &node) {
+    return node.kind == Kind::Load && node.access == access;
+  });
+}
+
+bool hasStore(const RowProgram &program, StoreKind kind) {
+  return llvm::any_of(program.stores, [&](const row::Store &store) {
+    return store.kind == kind;
+  });
+}
+
+RowEmitter::RowEmitter(GpuBuilder &k, const RowShape &shape,
+                       Alignments alignments, const row::SweepPlan &plan)
+    : program(shape.program), layouts(shape.layouts), alignments(alignments),
+      numOperands(shape.layouts.size() - shape.program.stores.size()),
+      plan(plan), k(k), values(program.nodes.size()),
+      splats(program.nodes.size()), bases(program.nodes.size()) {
+  for (auto [id, node] : llvm::enumerate(program.nodes)) {
+    if (node.kind == Kind::Random)
+      randoms[id] = startRandom(node);
+    if (node.space == Space::Scalar)
+      values[id] = node.kind == Kind::Load
+                       ? k.load(k.arg(node.operand), typeOf(node))
+                       : emitNode(k, node, inputsOf(node, values));
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Rows
+//===----------------------------------------------------------------------===//
+
+/// rng = {seed, step, first sequence}.
+RowEmitter::RandomSource RowEmitter::startRandom(const Node &node) {
+  auto word = [&](int64_t i) {
+    return k.load(k.element(k.arg(node.operand), k.i64(), i), k.i64());
+  };
+  RandomSource source;
+  source.key = emitRandomKey(k, word(0), k.immediate(node.immediate));
+  source.step = word(1);
+  source.firstSequence = word(2);
+  return source;
+}
+
+void RowEmitter::startRow(Value r, Mask rowMask) {
+  row = r;
+  active = rowMask;
+  cache.clear();
+  for (auto &[id, source] : randoms) {
+    Value period = k.i64Constant(program.nodes[id].period);
+    source.rowInSequence = k.remUnsigned(row, period);
+    source.sequence = k.add(source.firstSequence, k.divUnsigned(row, period));
+  }
+  targets.assign(program.stores.size(), Base());
+  for (auto [i, store] : llvm::enumerate(program.stores))
+    if (store.kind == StoreKind::Full)
+      targets[i] = rowOf(argOf(store), typeOf(store), row,
+                         layouts[argOf(store)].rowStride);
+}
+
+void RowEmitter::emitRowValues(int32_t level) {
+  bool looksAtRow = false;
+  for (auto [id, node] : llvm::enumerate(program.nodes)) {
+    if (node.space != Space::Row || plan.level[id] != level)
+      continue;
+    switch (node.kind) {
+    case Kind::ReduceSum:
+    case Kind::ReduceMax:
+      break; // set by the sweep
+    case Kind::RowIndex:
+      values[id] = arith::TruncIOp::create(k.b, k.i32(), row);
+      break;
+    case Kind::Load: {
+      Value base = k.arg(node.operand), offset = row;
+      if (node.access == Access::RowElement) {
+        base = rowOf(node.operand, typeOf(node), row,
+                     layouts[node.operand].rowStride)
+                   .pointer;
+        offset = toI64(values[node.inputs[0]]);
+        looksAtRow = true;
+      }
+      values[id] = loadScalar(k, k.element(base, typeOf(node), offset),
+                              typeOf(node), active.all);
+      break;
+    }
+    default:
+      values[id] = emitNode(k, node, inputsOf(node, values));
+    }
+  }
+  if (looksAtRow && hasStore(program, StoreKind::Full))
+    k.barrier();
+}
+
+/// Stores values per row where `condition` holds.
+void RowEmitter::emitRowStores(Value condition) {
+  if (!hasStore(program, StoreKind::Row))
+    return;
+  k.ifThen(condition, [&] {
+    for (const Store &store : program.stores)
+      if (store.kind == StoreKind::Row)
+        k.store(values[store.value],
+                k.element(k.arg(argOf(store)), typeOf(store), row));
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Sweeps
+//===----------------------------------------------------------------------===//
+
+RowEmitter::Base RowEmitter::baseOf(NodeId id) {
+  const Node &node = program.nodes[id];
+  if (plan.isReadBack(id, sweep))
+    return targets[plan.savedBy[id]];
+  if (node.kind != Kind::Load)
+    return {};
+  Type type = typeOf(node);
+  switch (node.access) {
+  case Access::Identity:
+    return rowOf(node.operand, type, row, layouts[node.operand].rowStride);
+  case Access::SumOfSlices:
+    return rowOf(node.operand, type, row, program.cols);
+  case Access::PerColumn:
+    return rowOf(node.operand, type, k.i64Constant(0), 0);
+  case Access::Modulo:
+    return rowOf(node.operand, type,
+                 k.remUnsigned(row, k.i64Constant(node.period)), program.cols);
+  case Access::Gathered:
+    return rowOf(node.operand, type, toI64(values[node.inputs[0]]),
+                 program.cols);
+  case Access::PerRow:
+  case Access::Scalar:
+  case Access::RowElement:
+    break;
+  }
+  llvm_unreachable("not a load per element");
+}
+
+/// Prepares what all blocks of sweep `s` share.
+void RowEmitter::startSweep(int32_t s) {
+  sweep = s;
+  reductions = plan.reductionsOf(program, s);
+  elementNodes = plan.nodesOf(program, s);
+  splats.assign(program.nodes.size(), Value());
+  auto spread = [&](NodeId id) {
+    Space space = program.nodes[id].space;
+    if ((space == Space::Scalar || space == Space::Row) && !splats[id])
+      splats[id] = k.broadcast(values[id]);
+  };
+  for (NodeId id : elementNodes) {
+    bases[id] = baseOf(id);
+    if (!plan.isReadBack(id, s) && program.nodes[id].kind != Kind::Load)
+      llvm::for_each(program.nodes[id].inputs, spread);
+  }
+  for (NodeId id : reductions)
+    spread(program.nodes[id].inputs[0]);
+  for (auto [i, store] : llvm::enumerate(program.stores))
+    if (store.kind != StoreKind::Row && plan.storeSweep[i] == s)
+      spread(store.value);
+}
+
+/// Of columns c to c+3, a multiple of 4: words c / 16 % 4 of four counters.
+Value RowEmitter::emitRandom(NodeId id, Value column) {
+  const RandomSource &source = randoms[id];
+  Value counter = k.add(k.shiftLeft(k.shiftRight(column, 6), 4),
+                        k.bitAnd(column, k.i64Constant(15)));
+  std::array<Value, 4> words =
+      emitPhilox(k, source.key,
+                 {k.add(k.broadcast(counter), k.lanes(k.i64())),
+                  k.broadcast(source.rowInSequence),
+                  k.broadcast(source.sequence), k.broadcast(source.step)});
+  Value word = k.bitAnd(k.shiftRight(column, 4), k.i64Constant(3));
+  Value result = words[3];
+  for (int64_t i = 2; i >= 0; --i)
+    result = k.select(k.equal(word, k.i64Constant(i)), words[i], result);
+  return result;
+}
+
+Value RowEmitter::emitSlices(NodeId id, const Position &position) {
+  const Node &node = program.nodes[id];
+  Type type = typeOf(node);
+  int64_t elements = program.rows * program.cols;
+  bool aligned = bases[id].aligned &&
+                 isVectorAligned(k, type, alignments[node.operand], elements);
+  auto loadSlice = [&](Value slice) {
+    Value offset =
+        k.add(k.mul(slice, k.i64Constant(elements)), position.column);
+    return loadColumns(k, k.element(bases[id].pointer, type, offset), type,
+                       aligned, position.mask);
+  };
+  return k.loop(k.i64Constant(1), k.i64Constant(node.period), 1,
+                {loadSlice(k.i64Constant(0))},
+                [&](Value slice, ValueRange carried) -> SmallVector<Value> {
+                  return {k.add(carried[0], loadSlice(slice))};
+                })[0];
+}
+
+/// The vector of a Full or Column node; `current` has those it depends on.
+Value RowEmitter::emitElement(NodeId id, const Position &position,
+                              ArrayRef<Value> current) {
+  const Node &node = program.nodes[id];
+  if (auto found = cache.find({id, position.block}); found != cache.end())
+    return found->second;
+  if (node.kind == Kind::Random)
+    return emitRandom(id, position.column);
+  if (node.kind == Kind::Load && node.access == Access::SumOfSlices)
+    return emitSlices(id, position);
+  if (plan.isReadBack(id, sweep) || node.kind == Kind::Load) {
+    Type type = typeOf(node);
+    return loadColumns(k, k.element(bases[id].pointer, type, position.column),
+                       type, bases[id].aligned, position.mask);
+  }
+  if (node.kind == Kind::ColumnIndex)
+    return k.add(
+        k.broadcast(arith::TruncIOp::create(k.b, k.i32(), position.column)),
+        k.lanes(k.i32()));
+  SmallVector<Value, 3> inputs;
+  for (NodeId input : node.inputs)
+    inputs.push_back(splats[input] ? splats[input] : current[input]);
+  return emitNode(k, node, inputs);
+}
+
+void RowEmitter::emitStore(size_t i, const Position &position,
+                           ArrayRef<Value> current) {
+  const Store &store = program.stores[i];
+  Value value =
+      splats[store.value] ? splats[store.value] : current[store.value];
+  if (store.kind == StoreKind::ColumnPartial)
+    return addToPartial(i, position, value);
+  storeColumns(k, value,
+               k.element(targets[i].pointer, typeOf(store), position.column),
+               targets[i].aligned, position.mask);
+  if (position.block >= 0 && cached[store.value])
+    cache[{store.value, position.block}] = value;
+}
+
+/// Which nodes stay in registers from sweep to sweep: loads, and values that
+/// later sweeps read back, of those that are read in more than one.
+void RowEmitter::chooseCached() {
+  cached.assign(program.nodes.size(), false);
+  int64_t blocks = llvm::divideCeil(program.cols, kBlock), registers = 0;
+  if (program.cols > kCachedColumns)
+    return;
+  SmallVector<int64_t> reads(program.nodes.size(), 0);
+  for (int32_t s = 0; s < plan.sweeps; ++s)
+    for (NodeId id : plan.nodesOf(program, s))
+      reads[id] +=
+          program.nodes[id].kind == Kind::Load || plan.savedBy[id] >= 0;
+  for (auto [id, node] : llvm::enumerate(program.nodes)) {
+    int64_t words = llvm::divideCeil(typeOf(node).getIntOrFloatBitWidth(), 32);
+    if (reads[id] < 2 ||
+        registers + blocks * k.width() * words > kCacheRegisters)
+      continue;
+    registers += blocks * k.width() * words;
+    cached[id] = true;
+  }
+}
+
+/// Loads what a sweep keeps of all positions before it does anything else: as
+/// many bytes as possible are on their way at once.
+void RowEmitter::preload(ArrayRef<Position> positions) {
+  for (const Position &position : positions)
+    for (NodeId id : elementNodes) {
+      const Node &node = program.nodes[id];
+      bool reads = node.kind == Kind::Load || plan.isReadBack(id, sweep);
+      if (reads && cached[id] && !cache.count({id, position.block}))
+        cache[{id, position.block}] = emitElement(id, position, {});
+    }
+}
+
+/// All of a sweep at some positions; `partials` are those of its reductions. At
+/// a position all loads come before all stores: mayShareSlot relies on it.
+void RowEmitter::emitPositions(ArrayRef<Position> positions,
+                               MutableArrayRef<Value> partials) {
+  SmallVector<SmallVector<Value>> current(
+      positions.size(), SmallVector<Value>(program.nodes.size()));
+  for (NodeId id : elementNodes)
+    for (auto [position, here] : llvm::zip(positions, current))
+      here[id] = emitElement(id, position, here);
+  for (auto [position, here] : llvm::zip(positions, current)) {
+    for (auto [id, partial] : llvm::zip(reductions, partials)) {
+      NodeId input = program.nodes[id].inputs[0];
+      Value next = emitCombine(k, program.nodes[id], partial,
+                               splats[input] ? splats[input] : here[input]);
+      partial = selectColumns(k, position.mask, next, partial);
+    }
+    for (auto [i, store] : llvm::enumerate(program.stores))
+      if (store.kind != StoreKind::Row && plan.storeSweep[i] == sweep)
+        emitStore(i, position, here);
+  }
+}
+
+/// The columns from `column` on, of which all exist if `whole`.
+RowEmitter::Position RowEmitter::positionAt(Value column, bool whole,
+                                            int64_t block) {
+  Position position{column, active, block};
+  if (whole)
+    return position;
+  Value end = k.i64Constant(program.cols);
+  auto exists = [&](int64_t lane) {
+    Value inside = k.less(k.add(column, k.i64Constant(lane)), end);
+    return active.all ? k.bitAnd(active.all, inside) : inside;
+  };
+  // All four exist or none, if they come in fours.
+  if (program.cols % k.width() == 0)
+    position.mask = {exists(0), {}};
+  else
+    for (int64_t lane = 0; lane < k.width(); ++lane)
+      position.mask.lanes.push_back(exists(lane));
+  if (!position.mask.lanes.empty())
+    position.mask.all = {};
+  return position;
+}
+
+/// Combines the partial results of a group, by halving. Maxima are no
+/// commutative function of NaN: the lower partial comes first.
+void RowEmitter::finishReductions(ArrayRef<Value> partials) {
+  for (auto [id, partial] : llvm::zip(reductions, partials)) {
+    const Node &node = program.nodes[id];
+    Value result = partial;
+    for (int64_t half = group() / 2; half >= 1; half /= 2) {
+      Value other = k.shuffleXor(result, half);
+      if (node.kind != Kind::ReduceMax) {
+        result = emitCombine(k, node, result, other);
+        continue;
+      }
+      Value isUpper = k.equal(k.bitAnd(k.thread(), k.i64Constant(half)),
+                              k.i64Constant(half));
+      result = emitCombine(k, node, k.select(isUpper, other, result),
+                           k.select(isUpper, result, other));
+    }
+    values[id] = k.reduceLanes(
+        result, [&](Value x, Value y) { return emitCombine(k, node, x, y); });
+  }
+}
+
+void RowEmitter::emitSweep(int32_t s) {
+  startSweep(s);
+  SmallVector<Value> partials;
+  for (NodeId id : reductions)
+    partials.push_back(emitNeutral(k, program.nodes[id]));
+  Value first = k.mul(laneInGroup(), k.i64Constant(k.width()));
+  int64_t whole = program.cols / kBlock, tail = program.cols % kBlock;
+  auto at = [&](Value block) {
+    return k.add(first, k.mul(block, k.i64Constant(kBlock)));
+  };
+  if (program.cols <= kCachedColumns) {
+    SmallVector<Position> positions;
+    for (int64_t block = 0; block < whole + (tail > 0); ++block)
+      positions.push_back(
+          positionAt(at(k.i64Constant(block)), block < whole, block));
+    preload(positions);
+    ArrayRef<Position> rest(positions);
+    for (; !rest.empty();
+         rest = rest.drop_front(std::min<size_t>(kUnrolled, rest.size())))
+      emitPositions(rest.take_front(kUnrolled), partials);
+  } else {
+    auto run = [&](int64_t begin, int64_t end, int64_t step) {
+      partials = k.loop(k.i64Constant(begin), k.i64Constant(end), step,
+                        partials, [&](Value block, ValueRange carried) {
+                          SmallVector<Value> next(carried);
+                          SmallVector<Position> positions;
+                          for (int64_t i = 0; i < step; ++i)
+                            positions.push_back(positionAt(
+                                at(k.add(block, k.i64Constant(i))), true));
+                          emitPositions(positions, next);
+                          return next;
+                        });
+    };
+    int64_t unrolled = whole / kUnrolled * kUnrolled;
+    run(0, unrolled, kUnrolled);
+    run(unrolled, whole, 1);
+    if (tail > 0)
+      emitPositions(positionAt(at(k.i64Constant(whole)), false), partials);
+  }
+  finishReductions(partials);
+}
+
+} // namespace kiln::gpu

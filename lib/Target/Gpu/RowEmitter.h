@@ -1,0 +1,156 @@
+//===- RowEmitter.h - Row programs on a gpu ---------------------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Writes one kernel of a row program: RowKernel.cpp says in which shape, and
+// how threads share the work. What it knows of a row at one moment is in its
+// members: startRow() begins a row, startSweep() a pass over its columns.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_LIB_TARGET_GPU_ROWEMITTER_H
+#define KILN_LIB_TARGET_GPU_ROWEMITTER_H
+
+#include "RowAccess.h"
+
+#include "kiln/Target/Common/RowNodes.h"
+
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/MapVector.h"
+
+namespace kiln::gpu {
+
+/// Columns of a block, and partial results of a row reduction.
+constexpr int64_t kBlock = 64;
+/// Of a row that is held in registers: 16 vectors per operand.
+constexpr int64_t kCachedColumns = 1024;
+/// For that, of the 255 that a thread has at most.
+constexpr int64_t kCacheRegisters = 96;
+/// Shared memory for sums down columns: more would leave few threads.
+constexpr int64_t kPartialBytes = 24 * 1024;
+
+bool hasLoad(const row::RowProgram &program, row::Access access);
+bool hasStore(const row::RowProgram &program, row::StoreKind kind);
+
+class RowEmitter {
+  using Value = mlir::Value;
+  using Type = mlir::Type;
+  using Node = row::Node;
+  using NodeId = row::NodeId;
+  using Store = row::Store;
+
+public:
+  RowEmitter(GpuBuilder &k, const RowShape &shape, Alignments alignments,
+             const row::SweepPlan &plan);
+
+  void emitFlat();
+  void emitScalar();
+  void emitSplit();
+  void emitRows(int64_t groups);
+
+private:
+  /// Columns of one thread in one block.
+  struct Position {
+    Value column;
+    Mask mask;
+    int64_t block = -1; ///< Its number, where it is known.
+  };
+  /// Where the elements of a row begin; `aligned` for vectors.
+  struct Base {
+    Value pointer;
+    bool aligned = false;
+  };
+  struct RandomSource {
+    Value key, step, firstSequence;
+    Value rowInSequence, sequence;
+  };
+
+  Type typeOf(const Node &node) { return elementTypeOf(k, node.type); }
+  Type typeOf(const Store &store) { return typeOf(program.nodes[store.value]); }
+  llvm::SmallVector<Value, 3> inputsOf(const Node &node,
+                                       llvm::ArrayRef<Value> from) {
+    return llvm::map_to_vector<3>(node.inputs,
+                                  [&](NodeId input) { return from[input]; });
+  }
+  unsigned argOf(const Store &store) { return numOperands + store.result; }
+  Value toI64(Value integer) {
+    if (integer.getType() == k.i64())
+      return integer;
+    return mlir::arith::ExtSIOp::create(k.b, k.i64(), integer);
+  }
+  /// Row `r` of argument `arg`, whose rows are `stride` elements apart.
+  Base rowOf(unsigned arg, Type type, Value r, int64_t stride) {
+    return {k.element(k.arg(arg), type, k.mul(r, k.i64Constant(stride))),
+            isVectorAligned(k, type, alignments[arg], stride)};
+  }
+  /// Threads that work on a row.
+  int64_t group() const { return kBlock / k.width(); }
+  bool chunks() { return hasStore(program, row::StoreKind::ColumnPartial); }
+
+  RandomSource startRandom(const Node &node);
+  void startRow(Value r, Mask rowMask);
+  void emitRowValues(int32_t level);
+  void emitRowStores(Value condition);
+  Base baseOf(NodeId id);
+  void startSweep(int32_t s);
+  Value emitRandom(NodeId id, Value column);
+  Value emitSlices(NodeId id, const Position &position);
+  Value emitElement(NodeId id, const Position &position,
+                    llvm::ArrayRef<Value> current);
+  void emitPositions(llvm::ArrayRef<Position> positions,
+                     llvm::MutableArrayRef<Value> partials);
+  void emitStore(size_t i, const Position &position,
+                 llvm::ArrayRef<Value> current);
+  void chooseCached();
+  void preload(llvm::ArrayRef<Position> positions);
+  Position positionAt(Value column, bool whole, int64_t block = -1);
+  void finishReductions(llvm::ArrayRef<Value> partials);
+  void emitSweep(int32_t s);
+  void addToPartial(size_t store, const Position &position, Value value);
+  void startSums(int64_t groups, Value number);
+  void
+  forEachSum(Value unit, Value isUnit,
+             llvm::function_ref<void(const Store &store, const Base &result,
+                                     const Position &position, Value sum)>
+                 body);
+  void zeroSums(Value unit, Value isUnit);
+  void storeSums(Value unit, Value isUnit);
+  void emitRowOf(Value unit, Value r, Value exists);
+  Value laneInGroup() {
+    return k.bitAnd(k.thread(), k.i64Constant(group() - 1));
+  }
+
+  const row::RowProgram &program;
+  llvm::ArrayRef<Layout> layouts;
+  Alignments alignments;
+  unsigned numOperands;
+  const row::SweepPlan &plan;
+  GpuBuilder &k;
+
+  /// By node: scalars of Scalar and Row nodes.
+  llvm::SmallVector<Value> values;
+  /// By node, in a sweep: those in every lane.
+  llvm::SmallVector<Value> splats;
+  /// By node, in a sweep, and by store, in a row.
+  llvm::SmallVector<Base> bases, targets;
+  /// By node: whether its vectors of a row are in `cache`, by block.
+  llvm::SmallVector<bool> cached;
+  llvm::DenseMap<std::pair<NodeId, int64_t>, Value> cache;
+  llvm::MapVector<NodeId, RandomSource> randoms;
+  /// By store: a sum down the columns of a split kernel.
+  llvm::SmallVector<Value> columnSums;
+  /// By store: a thread's sums in shared memory; null: in the result.
+  llvm::SmallVector<Value> sharedSums;
+
+  Value row;
+  Mask active; ///< Of the row: whether there is one.
+  int32_t sweep = 0;
+  llvm::SmallVector<NodeId> reductions, elementNodes;
+};
+
+} // namespace kiln::gpu
+
+#endif // KILN_LIB_TARGET_GPU_ROWEMITTER_H
