@@ -21,6 +21,9 @@ dropout nor clipping, so compare an EXE compiled with --clip=off --dropout=0.
   eager-matmul     the same with attention written out
   eager-openblas   eager, with sgemm_ bound to --openblas by LD_PRELOAD
   compiled         torch.compile and fused AdamW
+  checkpoint       eager, keeping the input of each block only
+  selective        eager, keeping what products and attention compute, too
+  budget=X         compiled, with an activation_memory_budget from 0 to 1
 
 Ratios are against the first --kiln; a second one is a side like the others.
 Without --kiln only the peers are timed.
@@ -126,6 +129,10 @@ class Peer(Side):
             command.append("--attention=matmul")
         elif name == "compiled":
             command += ["--compile", "--fused"]
+        elif name in ("checkpoint", "selective"):
+            command.append(f"--memory={name}")
+        elif name.startswith("budget="):
+            command += ["--compile", "--fused", f"--memory={name[7:]}"]
         elif name == "eager-openblas":
             if not options.openblas:
                 raise SystemExit("peer_step.py: eager-openblas needs --openblas=LIB")
@@ -149,7 +156,9 @@ class Peer(Side):
             before = self.clock()
             self.process.stdin.write("\n")
             self.process.stdin.flush()
-            self.keep(self.read()["step_ms"], before)
+            step = self.read()
+            self.libraries = step["libraries_mib"]
+            self.keep(step["step_ms"], before)
 
 
 class Kiln(Side):

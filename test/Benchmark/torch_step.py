@@ -9,11 +9,17 @@
 
     torch_step.py --config=DIR/config.json --batch=4 --seq=64 --threads=2
                   [--compile] [--fused] [--attention=sdpa|matmul]
+                  [--memory=all|checkpoint|selective|BUDGET]
 
 Prints one JSON line that describes itself, then for every line read from
 standard input one line with the milliseconds of one step: forward, backward,
 AdamW, zero_grad. f32, no dropout, no clipping. It runs on PyTorch 1.13 too,
 where Debian's package calls the system's BLAS.
+
+--memory says what the backward pass finds in memory: everything; the input of
+each block (checkpoint); that and what products and attention computed
+(selective); or what torch.compile keeps under its activation_memory_budget, a
+number from 0 to 1.
 """
 
 import argparse
@@ -33,6 +39,7 @@ parser.add_argument("--threads", type=int, default=2)
 parser.add_argument("--compile", action="store_true")
 parser.add_argument("--fused", action="store_true", help="AdamW in one kernel")
 parser.add_argument("--attention", choices=["sdpa", "matmul"], default="sdpa")
+parser.add_argument("--memory", default="all")
 options = parser.parse_args()
 # PyTorch's OpenMP runtime reads it when it is loaded.
 os.environ["OMP_NUM_THREADS"] = str(options.threads)
@@ -40,6 +47,11 @@ os.environ["OMP_NUM_THREADS"] = str(options.threads)
 import torch  # noqa: E402
 import torch.nn as nn  # noqa: E402
 import torch.nn.functional as F  # noqa: E402
+
+
+def current_rss_mib():
+    pages = int(pathlib.Path("/proc/self/statm").read_text().split()[1])
+    return pages * resource.getpagesize() / 2**20
 
 
 class Block(nn.Module):
@@ -88,9 +100,23 @@ class GPT2(nn.Module):
     def forward(self, tokens, targets):
         x = self.wte(tokens) + self.wpe.weight[: tokens.shape[1]]
         for block in self.blocks:
-            x = block(x)
+            x = self.run_block(block, x)
         logits = F.linear(self.ln_f(x), self.wte.weight)
         return F.cross_entropy(logits.flatten(0, 1), targets.flatten())
+
+
+    def run_block(self, block, x):
+        if options.memory not in ("checkpoint", "selective"):
+            return block(x)
+        from torch.utils import checkpoint as ac
+
+        if options.memory == "checkpoint":
+            return ac.checkpoint(block, x, use_reentrant=False)
+        aten = torch.ops.aten
+        kept = [aten.mm.default, aten.addmm.default, aten.bmm.default]
+        kept += [aten._scaled_dot_product_flash_attention_for_cpu.default]
+        contexts = lambda: ac.create_selective_checkpoint_contexts(kept)  # noqa: E731
+        return ac.checkpoint(block, x, use_reentrant=False, context_fn=contexts)
 
 
 def blas_in_use():
@@ -105,9 +131,14 @@ def main():
     torch.set_num_threads(options.threads)
     torch.manual_seed(0)
     config = json.loads(pathlib.Path(options.config).read_text())
+    without_model = current_rss_mib()
     model = GPT2(config)
     extra = {"fused": True} if options.fused else {}
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, weight_decay=0.1, **extra)
+    if options.memory not in ("all", "checkpoint", "selective"):
+        import torch._functorch.config
+
+        torch._functorch.config.activation_memory_budget = float(options.memory)
     run = torch.compile(model) if options.compile else model
     shape = (options.batch, options.seq)
 
@@ -129,6 +160,7 @@ def main():
             "phases_ms": [phase * 1e3 for phase in phases],
             "loss": loss,
             "peak_rss_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+            "libraries_mib": without_model,
         }
 
     for _ in range(2):  # compiles, and maps every page once
