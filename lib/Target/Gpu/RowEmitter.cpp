@@ -24,6 +24,10 @@ using row::StoreKind;
 /// Blocks of columns that are on their way at a time.
 constexpr int64_t kUnrolled = 4;
 
+bool isPerColumn(const row::Node &node) {
+  return node.kind == Kind::Load && node.access == Access::PerColumn;
+}
+
 bool hasLoad(const RowProgram &program, Access access) {
   return llvm::any_of(program.nodes, [&](const row::Node &node) {
     return node.kind == Kind::Load && node.access == access;
@@ -41,7 +45,8 @@ RowEmitter::RowEmitter(GpuBuilder &k, const RowShape &shape,
     : program(shape.program), layouts(shape.layouts), alignments(alignments),
       numOperands(shape.layouts.size() - shape.program.stores.size()),
       plan(plan), k(k), values(program.nodes.size()),
-      splats(program.nodes.size()), bases(program.nodes.size()) {
+      splats(program.nodes.size()), columnValues(program.nodes.size()),
+      stagedColumns(program.nodes.size()), bases(program.nodes.size()) {
   for (auto [id, node] : llvm::enumerate(program.nodes)) {
     if (node.kind == Kind::Random)
       randoms[id] = startRandom(node);
@@ -146,6 +151,8 @@ RowEmitter::Base RowEmitter::baseOf(NodeId id) {
   case Access::SumOfSlices:
     return rowOf(node.operand, type, row, program.cols);
   case Access::PerColumn:
+    if (stagedColumns[id])
+      return {stagedColumns[id], true};
     return rowOf(node.operand, type, k.i64Constant(0), 0);
   case Access::Modulo:
     return rowOf(node.operand, type,
@@ -224,6 +231,8 @@ Value RowEmitter::emitSlices(NodeId id, const Position &position) {
 Value RowEmitter::emitElement(NodeId id, const Position &position,
                               ArrayRef<Value> current) {
   const Node &node = program.nodes[id];
+  if (columnValues[id])
+    return columnValues[id];
   if (auto found = cache.find({id, position.block}); found != cache.end())
     return found->second;
   if (node.kind == Kind::Random)
@@ -279,6 +288,35 @@ void RowEmitter::chooseCached() {
     registers += blocks * k.width() * words;
     cached[id] = true;
   }
+}
+
+/// Brings values per column to shared memory, once for all rows of the block.
+void RowEmitter::stageColumns() {
+  int64_t padded = llvm::alignTo(program.cols, k.width()), bytes = 0;
+  for (auto [id, node] : llvm::enumerate(program.nodes)) {
+    if (!isPerColumn(node))
+      continue;
+    Type type = typeOf(node);
+    bytes += padded * type.getIntOrFloatBitWidth() / 8;
+    if (bytes > kStagedBytes)
+      break;
+    Base from = rowOf(node.operand, type, k.i64Constant(0), 0);
+    Value to = k.shared(type, padded);
+    int64_t step = k.threads() * k.width();
+    k.loop(k.mul(k.thread(), k.i64Constant(k.width())),
+           k.i64Constant(program.cols), step, [&](Value column) {
+             Position position =
+                 positionAt(column, program.cols % k.width() == 0);
+             Value vector =
+                 loadColumns(k, k.element(from.pointer, type, column), type,
+                             from.aligned, position.mask);
+             k.store(vector, k.element(to, type, column),
+                     k.width() * type.getIntOrFloatBitWidth() / 8);
+           });
+    stagedColumns[id] = to;
+  }
+  if (bytes > 0)
+    k.barrier();
 }
 
 /// Loads what a sweep keeps of all positions before it does anything else: as

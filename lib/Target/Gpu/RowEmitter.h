@@ -29,9 +29,12 @@ constexpr int64_t kBlock = 64;
 constexpr int64_t kCachedColumns = 1024;
 /// For that, of the 255 that a thread has at most.
 constexpr int64_t kCacheRegisters = 96;
-/// Shared memory for sums down columns: more would leave few threads.
-constexpr int64_t kPartialBytes = 24 * 1024;
+/// Shared memory for sums down columns, and for values per column: more would
+/// leave few threads.
+constexpr int64_t kPartialBytes = 24 * 1024, kStagedBytes = 16 * 1024;
 
+/// Whether a node is read once per column, whatever the row.
+bool isPerColumn(const row::Node &node);
 bool hasLoad(const row::RowProgram &program, row::Access access);
 bool hasStore(const row::RowProgram &program, row::StoreKind kind);
 
@@ -48,8 +51,9 @@ public:
 
   void emitFlat();
   void emitScalar();
-  void emitSplit();
-  void emitRows(int64_t groups);
+  /// `rowsPerUnit`: of a group, where the program has no chunks.
+  void emitSplit(int64_t rowsPerUnit);
+  void emitRows(int64_t groups, int64_t rowsPerGroup);
 
 private:
   /// Columns of one thread in one block.
@@ -105,6 +109,7 @@ private:
   void emitStore(size_t i, const Position &position,
                  llvm::ArrayRef<Value> current);
   void chooseCached();
+  void stageColumns();
   void preload(llvm::ArrayRef<Position> positions);
   Position positionAt(Value column, bool whole, int64_t block = -1);
   void finishReductions(llvm::ArrayRef<Value> partials);
@@ -134,6 +139,9 @@ private:
   llvm::SmallVector<Value> values;
   /// By node, in a sweep: those in every lane.
   llvm::SmallVector<Value> splats;
+  /// By node: values per column, of a split kernel's thread, and in the shared
+  /// memory of a kernel whose groups have whole rows; or null.
+  llvm::SmallVector<Value> columnValues, stagedColumns;
   /// By node, in a sweep, and by store, in a row.
   llvm::SmallVector<Base> bases, targets;
   /// By node: whether its vectors of a row are in `cache`, by block.

@@ -47,6 +47,9 @@ using row::Space;
 using row::StoreKind;
 
 constexpr int64_t kThreads = 256;
+/// That keep a large gpu busy.
+constexpr int64_t kWantedGroups = 4096;
+constexpr int64_t kMostRows = 24;
 
 void RowEmitter::emitFlat() {
   Value first =
@@ -76,7 +79,7 @@ void RowEmitter::emitScalar() {
   });
 }
 
-void RowEmitter::emitSplit() {
+void RowEmitter::emitSplit(int64_t rowsPerUnit) {
   int64_t blocks = llvm::divideCeil(program.cols, kBlock);
   Value unit = k.add(k.mul(k.block(), k.i64Constant(k.threads() / group())),
                      k.divUnsigned(k.thread(), k.i64Constant(group())));
@@ -92,8 +95,13 @@ void RowEmitter::emitSplit() {
       startSweep(0);
       emitPositions(position, {});
     };
-    if (!chunks())
-      return emitRow(chunk);
+    for (auto [id, node] : llvm::enumerate(program.nodes))
+      if (isPerColumn(node)) {
+        Base base = rowOf(node.operand, typeOf(node), k.i64Constant(0), 0);
+        columnValues[id] =
+            loadColumns(k, k.element(base.pointer, typeOf(node), column),
+                        typeOf(node), base.aligned, position.mask);
+      }
     SmallVector<Value> zeros;
     SmallVector<size_t> sums;
     for (auto [i, store] : llvm::enumerate(program.stores))
@@ -101,8 +109,8 @@ void RowEmitter::emitSplit() {
         zeros.push_back(k.constantF(0, k.vectorOf(typeOf(store))));
         sums.push_back(i);
       }
-    Value first = k.mul(chunk, k.i64Constant(program.rowsPerUnit));
-    Value last = k.min(k.add(first, k.i64Constant(program.rowsPerUnit)),
+    Value first = k.mul(chunk, k.i64Constant(rowsPerUnit));
+    Value last = k.min(k.add(first, k.i64Constant(rowsPerUnit)),
                        k.i64Constant(program.rows));
     SmallVector<Value> results =
         k.loop(first, last, 1, zeros, [&](Value r, ValueRange carried) {
@@ -138,26 +146,33 @@ void RowEmitter::emitRowOf(Value unit, Value r, Value exists) {
   emitRowStores(exists ? k.bitAnd(exists, isFirst) : isFirst);
 }
 
-void RowEmitter::emitRows(int64_t groups) {
+void RowEmitter::emitRows(int64_t groups, int64_t rowsPerGroup) {
   chooseCached();
+  stageColumns();
+  int64_t rows = chunks() ? program.rowsPerUnit : rowsPerGroup;
   Value number = k.divUnsigned(k.thread(), k.i64Constant(group()));
   Value unit = k.add(k.mul(k.block(), k.i64Constant(groups)), number);
-  bool fills = program.rows % (program.rowsPerUnit * groups) == 0;
+  bool fills = program.rows % (rows * groups) == 0;
   auto existsAt = [&](Value r) {
     return fills ? Value() : k.less(r, k.i64Constant(program.rows));
   };
-  if (!chunks())
-    return emitRowOf(unit, unit, existsAt(unit));
-  Value first = k.mul(unit, k.i64Constant(program.rowsPerUnit));
+  Value first = k.mul(unit, k.i64Constant(rows));
   Value isUnit = existsAt(first);
-  startSums(groups, number);
-  zeroSums(unit, isUnit);
+  if (chunks()) {
+    startSums(groups, number);
+    zeroSums(unit, isUnit);
+  }
   // All groups of a block do as many rows: they meet at shuffles and barriers.
-  k.loop(k.i64Constant(0), k.i64Constant(program.rowsPerUnit), 1, [&](Value i) {
+  auto emitRow = [&](Value i) {
     Value r = k.add(first, i);
     emitRowOf(unit, r, existsAt(r));
-  });
-  storeSums(unit, isUnit);
+  };
+  if (rows == 1)
+    emitRow(k.i64Constant(0));
+  else
+    k.loop(k.i64Constant(0), k.i64Constant(rows), 1, emitRow);
+  if (chunks())
+    storeSums(unit, isUnit);
 }
 
 namespace {
@@ -186,6 +201,16 @@ int64_t countKept(const RowProgram &program, const row::SweepPlan &plan) {
     for (row::NodeId id : plan.nodesOf(program, s))
       reads[id] += program.nodes[id].space == Space::Full;
   return 2 * llvm::count_if(reads, [](int64_t count) { return count > 1; });
+}
+
+/// Rows that a group works on, one by one, where any number will do: more of
+/// them read values per column less often, but leave fewer blocks.
+int64_t rowsFor(const RowProgram &program, int64_t groupsOfOneRow) {
+  if (hasStore(program, StoreKind::ColumnPartial))
+    return program.rowsPerUnit;
+  if (llvm::none_of(program.nodes, isPerColumn))
+    return 1;
+  return std::clamp<int64_t>(groupsOfOneRow / kWantedGroups, 1, kMostRows);
 }
 
 /// Groups of a block: as many as leave enough shared memory for their sums.
@@ -222,7 +247,10 @@ FailureOr<KernelLaunch> emitRowKernel(mlir::gpu::GPUModuleOp kernels,
   GpuBuilder k(kernels, name, shape.layouts.size(), program.immediates.size(),
                launch.threads, width);
   RowEmitter emitter(k, shape, alignments, plan);
-  int64_t chunks = llvm::divideCeil(program.rows, program.rowsPerUnit);
+  int64_t blocks = llvm::divideCeil(program.cols, kBlock);
+  int64_t rows =
+      rowsFor(program, program.rows * (kind == Shape::Split ? blocks : 1));
+  int64_t chunks = llvm::divideCeil(program.rows, rows);
   switch (kind) {
   case Shape::Flat:
     emitter.emitFlat();
@@ -235,12 +263,12 @@ FailureOr<KernelLaunch> emitRowKernel(mlir::gpu::GPUModuleOp kernels,
     launch.unitsPerBlock = kThreads;
     break;
   case Shape::Split:
-    emitter.emitSplit();
-    launch.units = chunks * llvm::divideCeil(program.cols, kBlock);
+    emitter.emitSplit(rows);
+    launch.units = chunks * blocks;
     launch.unitsPerBlock = groups;
     break;
   case Shape::Rows:
-    emitter.emitRows(groups);
+    emitter.emitRows(groups, rows);
     launch.units = chunks;
     launch.unitsPerBlock = groups;
     break;

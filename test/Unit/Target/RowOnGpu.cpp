@@ -48,10 +48,10 @@ void RowOnGpu::compile() {
     kernels = std::make_unique<EmulatedKernels>(*module);
 }
 
-void RowOnGpu::run(const std::string &name, bool isShifted,
-                   llvm::MutableArrayRef<Buffer> buffers, size_t numOperands,
-                   ArrayRef<int64_t> immediates, std::pair<int, int> shared,
-                   uint64_t seed) {
+EmuCounts RowOnGpu::run(const std::string &name, bool isShifted,
+                        llvm::MutableArrayRef<Buffer> buffers,
+                        size_t numOperands, ArrayRef<int64_t> immediates,
+                        std::pair<int, int> shared, uint64_t seed) {
   std::string full = variant(name, isShifted);
   const gpu::KernelLaunch &shape = launches.at(full);
   std::vector<int64_t> offsets;
@@ -63,7 +63,7 @@ void RowOnGpu::run(const std::string &name, bool isShifted,
   std::unique_ptr<char, decltype(&std::free)> memory(
       static_cast<char *>(std::aligned_alloc(kAlignment, bytes)), &std::free);
   EmuDevice device(seed);
-  ASSERT_TRUE(device.addMemory(memory.get(), bytes).ok());
+  EXPECT_TRUE(device.addMemory(memory.get(), bytes).ok());
 
   EmuLaunch launch;
   launch.kernel = kernels->find(full);
@@ -82,16 +82,20 @@ void RowOnGpu::run(const std::string &name, bool isShifted,
     char *begin = memory.get() + offsets[i];
     if (!isResult) {
       std::memcpy(begin, buffers[i].data(), buffers[i].size());
-      ASSERT_TRUE(device.markInitialised(begin, buffers[i].size()).ok());
+      EXPECT_TRUE(device.markInitialised(begin, buffers[i].size()).ok());
     }
     launch.arguments.push_back(
         {begin, begin + buffers[i].size(), isResult, "argument"});
   }
   auto counts = device.launch(launch);
-  ASSERT_TRUE(counts.ok()) << counts.status().message();
+  if (!counts.ok()) {
+    ADD_FAILURE() << counts.status().message();
+    return {};
+  }
   for (size_t i = numOperands; i < buffers.size(); ++i)
     std::memcpy(buffers[i].data(), memory.get() + offsets[i],
                 buffers[i].size());
+  return *counts;
 }
 
 } // namespace kiln::test

@@ -126,6 +126,9 @@ TEST_F(RowOps, LayerNorm) {
   runner.add(rowCase, kRaggedSizes);
   rowCase.padding = 24;
   runner.add(rowCase, kFewSizes);
+  // So many rows that a gpu's threads work on several.
+  rowCase.padding = 0;
+  runner.add(rowCase, {{8201, 70}});
 }
 
 TEST_F(RowOps, LayerNormParts) {
@@ -143,6 +146,11 @@ TEST_F(RowOps, LayerNormParts) {
               "tensor<$Cx$T>) -> tensor<$Rx$Cx$T>",
               "%y : tensor<$Rx$Cx$T>, %z : tensor<$Rx$Cx$T>"},
              kFewSizes);
+  runner.add({"%x: tensor<$Rx$Cx$T>, %g: tensor<$Cx$T>",
+              "%y = kiln.affine %x, %g : (tensor<$Rx$Cx$T>, "
+              "tensor<$Cx$T>) -> tensor<$Rx$Cx$T>",
+              "%y : tensor<$Rx$Cx$T>"},
+             {{8201, 70}});
 }
 
 const char *const layerNormGradOp =

@@ -329,6 +329,26 @@ void RowRunner::runOnGpu(const Compiled &compiled, ArrayRef<HostTensor> inputs,
   });
 }
 
+/// A matrix as wide as the program may be padded; what is dense is walked in
+/// the program's rows, whatever its own shape.
+RowRunner::Compiled RowRunner::describe(const RowCase &rowCase,
+                                        RowInstance instance) {
+  Compiled compiled;
+  compiled.rowCase = rowCase;
+  compiled.instance = std::move(instance);
+  compiled.shape.program = compiled.instance.rows;
+  auto addLayout = [&](Value value) {
+    int64_t columns = compiled.shape.program.cols;
+    bool isWide = getColumnCount(tensorTypeOf(value)) == columns;
+    int64_t stride = columns + (isWide ? rowCase.padding : 0);
+    compiled.shape.layouts.push_back({stride});
+    compiled.layouts.push_back({isWide ? stride : 0});
+  };
+  llvm::for_each(compiled.instance.operands, addLayout);
+  llvm::for_each(compiled.instance.results, addLayout);
+  return compiled;
+}
+
 void RowRunner::add(const RowCase &rowCase,
                     ArrayRef<std::pair<int64_t, int64_t>> sizes) {
   for (auto [rows, columns] : sizes)
@@ -336,31 +356,37 @@ void RowRunner::add(const RowCase &rowCase,
       std::optional<RowInstance> instance = build(rowCase, rows, columns, type);
       if (!instance)
         return;
-      Compiled compiled;
-      compiled.rowCase = rowCase;
-      compiled.instance = std::move(*instance);
-      const row::RowProgram &program = compiled.instance.rows;
-      // A matrix as wide as the program may be padded; what is dense is walked
-      // in the program's rows, whatever its own shape.
-      llvm::SmallVector<Layout> strides;
-      auto addLayout = [&](Value value) {
-        bool isWide = getColumnCount(tensorTypeOf(value)) == program.cols;
-        int64_t stride = program.cols + (isWide ? rowCase.padding : 0);
-        strides.push_back({stride});
-        compiled.layouts.push_back({isWide ? stride : 0});
-      };
-      llvm::for_each(compiled.instance.operands, addLayout);
-      llvm::for_each(compiled.instance.results, addLayout);
+      Compiled compiled = describe(rowCase, std::move(*instance));
       compiled.name = "kernel" + std::to_string(all.size());
       compiled.trace = rowCase.body + "\n" + std::to_string(rows) + "x" +
                        std::to_string(columns) + " " + type;
-      RowShape shape{program, strides};
-      compiled.launch = cpu::emitRowKernel(*module, compiled.name, shape);
+      compiled.launch =
+          cpu::emitRowKernel(*module, compiled.name, compiled.shape);
       compiled.hasGpu = StringRef(type) == "f32";
       if (compiled.hasGpu)
-        onGpu->add(compiled.name, shape);
+        onGpu->add(compiled.name, compiled.shape);
       all.push_back(std::move(compiled));
     }
+}
+
+double RowRunner::sectorRatio(const RowCase &rowCase, int64_t rows,
+                              int64_t columns) {
+  std::optional<RowInstance> instance = build(rowCase, rows, columns, "f32");
+  if (!instance)
+    return 0;
+  Compiled compiled = describe(rowCase, std::move(*instance));
+  RowOnGpu gpu(context);
+  gpu.add("kernel", compiled.shape);
+  gpu.compile();
+  std::vector<HostTensor> inputs = makeInputs(compiled.instance, rowCase);
+  std::vector<Buffer> buffers = makeBuffers(compiled, inputs);
+  EmuCounts moved =
+      gpu.run("kernel", /*isShifted=*/false, buffers, inputs.size(),
+              compiled.instance.rows.immediates, {-1, -1}, /*seed=*/0);
+  int64_t least = 0;
+  for (Buffer &buffer : buffers)
+    least += llvm::divideCeil(buffer.size(), EmuDevice::sectorBytes);
+  return double(moved.readSectors + moved.writeSectors) / double(least);
 }
 
 void RowRunner::runAll() {
