@@ -45,8 +45,10 @@ def compile_plan(options, flags, output):
 def run_group(reference, group, options, work):
     """Times (point, how to start its side) beside kiln without a budget."""
     first = peer_step.Kiln(work / "none", options, work)
-    sides = [(point, start()) for point, start in group]
+    sides = []
     try:
+        for point, start in group:
+            sides.append((point, start()))
         for number in range(options.rounds):
             first.run(options.steps)
             base = statistics.median(first.last)

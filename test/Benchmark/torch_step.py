@@ -136,9 +136,9 @@ def main():
     extra = {"fused": True} if options.fused else {}
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, weight_decay=0.1, **extra)
     if options.memory not in ("all", "checkpoint", "selective"):
-        import torch._functorch.config
+        from torch._functorch import config as functorch
 
-        torch._functorch.config.activation_memory_budget = float(options.memory)
+        functorch.activation_memory_budget = float(options.memory)
     run = torch.compile(model) if options.compile else model
     shape = (options.batch, options.seq)
 

@@ -135,7 +135,8 @@ static cl::opt<std::string>
 static cl::opt<std::string>
     machineName("machine", cl::cat(category), cl::value_desc("FILE"),
                 cl::desc("figures of the machine to plan for: a .json file or "
-                         "the name of one that ships with kiln"));
+                         "the name of one that ships with kiln "
+                         "(default for --target=cuda: h100)"));
 static cl::opt<bool> measure("measure-machine", cl::cat(category),
                              cl::desc("measure this machine, with "
                                       "--max-threads, and write the file that "
@@ -310,7 +311,10 @@ int main(int argc, char **argv) {
     options.commandLine +=
         (i ? " " : "") +
         std::string(i ? argv[i] : sys::path::filename(argv[0]).str());
-  if (machineName.getNumOccurrences()) {
+  // A gpu's plan needs a gpu's figures, if only because its memory is its own.
+  if (!machineName.getNumOccurrences() && targetKind == TargetKind::Cuda)
+    machineName = "h100";
+  if (!machineName.empty() || machineName.getNumOccurrences()) {
     Result<Machine> machine =
         chooseMachine(machineName, programs.str().str(), threads);
     if (!machine.ok())
