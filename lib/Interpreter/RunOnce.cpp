@@ -117,8 +117,7 @@ static Status initializeStates(ReferenceEngine &engine,
     if (!status.ok())
       return status;
   }
-  copyMirrors(engine);
-  return {};
+  return copyMirrors(engine);
 }
 
 static Status readInputs(ReferenceEngine &engine, size_t program,

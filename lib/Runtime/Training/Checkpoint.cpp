@@ -82,8 +82,11 @@ static Status addStates(CheckpointStage &stage, const std::string &name,
   return stage.addTensors(
       name, declare(description, indexes), [&](SafeTensorsWriter &writer) {
         for (size_t i : indexes) {
-          Status status = writer.write(engine.stateData(i),
-                                       uint64_t(description.states[i].bytes()));
+          Status status =
+              engine.accessState(i, HostAccess::Read, [&](const char *data) {
+                return writer.write(data,
+                                    uint64_t(description.states[i].bytes()));
+              });
           if (!status.ok())
             return status;
         }
@@ -220,8 +223,10 @@ static Status loadFile(const std::string &path, Engine &engine,
   for (size_t i = 0; i < indexes.size(); ++i) {
     const StateInfo &state = description.states[indexes[i]];
     Status status =
-        weights->read((*found)[i]->name, state.type,
-                      engine.stateData(indexes[i]), uint64_t(state.bytes()));
+        engine.accessState(indexes[i], HostAccess::Write, [&](char *data) {
+          return weights->read((*found)[i]->name, state.type, data,
+                               uint64_t(state.bytes()));
+        });
     if (!status.ok())
       return status;
   }

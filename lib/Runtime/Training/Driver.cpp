@@ -181,6 +181,8 @@ Status Driver::startEngine() {
     status = engine_.stressCopies(*options_.stressCopies);
   if (status.ok() && options_.emuSeed)
     status = engine_.shuffle(*options_.emuSeed);
+  if (status.ok() && options_.syncOps)
+    status = engine_.syncOps();
   if (status.ok())
     status = engine_.start(options_.threads);
   if (!status.ok())
@@ -197,7 +199,7 @@ Status Driver::initialiseWeights() {
   else if (status.ok() && !options_.init.empty())
     status = loadWeights(engine_, options_.init, notes_);
   if (status.ok())
-    copyMirrors(engine_);
+    status = copyMirrors(engine_);
   for (const std::string &note : notes_)
     warn(note);
   notes_.clear();

@@ -38,6 +38,12 @@ Status Engine::shuffle(uint64_t) {
                 "--target=cuda-emu emulates a GPU");
 }
 
+Status Engine::syncOps() {
+  return Status(ExitCode::Usage,
+                "--sync-ops: only an executable that was compiled with "
+                "--target=cuda leaves its commands to a GPU");
+}
+
 Status Engine::checkPlan(const std::function<Status(size_t)> &,
                          std::vector<MemoryCheckLine> &) {
   return Status(ExitCode::Usage,
@@ -50,7 +56,7 @@ Status Engine::traceOps(const std::function<Status(size_t)> &,
                 "--check-ops: only a compiled executable has ops to check");
 }
 
-void copyMirrors(Engine &engine) {
+Status copyMirrors(Engine &engine) {
   const std::vector<StateInfo> &states = engine.description().states;
   for (size_t i = 0; i < states.size(); ++i) {
     if (states[i].role != StateRole::Mirror)
@@ -59,11 +65,20 @@ void copyMirrors(Engine &engine) {
         std::find_if(states.begin(), states.end(), [&](const StateInfo &state) {
           return state.name == states[i].of;
         });
-    if (parameter != states.end())
-      std::memcpy(engine.stateData(i),
-                  engine.stateData(size_t(parameter - states.begin())),
-                  size_t(states[i].bytes()));
+    if (parameter == states.end())
+      continue;
+    Status status = engine.accessState(
+        size_t(parameter - states.begin()), HostAccess::Read,
+        [&](const char *from) {
+          return engine.accessState(i, HostAccess::Write, [&](char *to) {
+            std::memcpy(to, from, size_t(states[i].bytes()));
+            return Status();
+          });
+        });
+    if (!status.ok())
+      return status;
   }
+  return Status();
 }
 
 } // namespace kiln

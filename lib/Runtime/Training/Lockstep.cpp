@@ -69,6 +69,8 @@ private:
                  Json &reply);
   Status send(const Json &reply);
   Json model() const;
+  /// Adds the hashes of all tensors.
+  Status addHashes(Json &reply) const;
   void addRecord(const StepRecord &record, Json &reply) const;
 
   Engine &engine_;
@@ -154,8 +156,15 @@ Json Server::model() const {
           {"library", engine_.libraryName()},
           {"first_step", run_.progress().step + 1},
           {"last_step", options_.steps},
-          {"tensors", std::move(tensors)},
-          {"hashes", tensors_.hashes()}};
+          {"tensors", std::move(tensors)}};
+}
+
+Status Server::addHashes(Json &reply) const {
+  Result<std::vector<std::string>> hashes = tensors_.hashes();
+  if (!hashes.ok())
+    return hashes.status();
+  reply["hashes"] = std::move(*hashes);
+  return Status();
 }
 
 void Server::addRecord(const StepRecord &record, Json &reply) const {
@@ -186,7 +195,8 @@ Status Server::step(const Json &command, Json &reply) {
   tensors_.forget();
   keptProgress_ = run_.progress();
   if (flagOf(command, "keep"))
-    tensors_.keep();
+    if (Status status = tensors_.keep(); !status.ok())
+      return status;
   OpRecorder ops(tensors_);
   bool watched = flagOf(command, "ops");
   Result<StepRecord> record = run_.computeStep([&](size_t program) {
@@ -196,10 +206,9 @@ Status Server::step(const Json &command, Json &reply) {
   if (!record.ok())
     return record.status();
   addRecord(*record, reply);
-  reply["hashes"] = tensors_.hashes();
   if (watched)
     ops.describe(reply);
-  return Status();
+  return addHashes(reply);
 }
 
 /// Does the last step once more, from weights that are off by rounding, and
@@ -214,17 +223,19 @@ Status Server::perturb(const std::string &file,
     return run_.computeStep(
         [&](size_t program) { return engine_.run(program); });
   };
-  tensors_.restore();
-  tensors_.perturb();
+  Status status = tensors_.restore();
+  if (status.ok())
+    status = tensors_.perturb();
+  if (!status.ok())
+    return status;
   Result<StepRecord> record = again();
   if (!record.ok())
     return record.status();
   addRecord(*record, reply);
-  Status status = tensors_.save(file, indexes);
-  if (!status.ok())
-    return status;
-  tensors_.restore();
-  return again().status();
+  status = tensors_.save(file, indexes);
+  if (status.ok())
+    status = tensors_.restore();
+  return status.ok() ? again().status() : status;
 }
 
 Status Server::answer(const Json &command) {
@@ -266,7 +277,10 @@ Status Server::send(const Json &reply) {
 }
 
 Status Server::serve() {
-  Status status = send(model());
+  Json greeting = model();
+  Status status = addHashes(greeting);
+  if (status.ok())
+    status = send(greeting);
   char *line = nullptr;
   size_t capacity = 0;
   for (ssize_t length;

@@ -176,6 +176,9 @@ void FlagParser::addRecordFlags() {
   app_.add_option("--emu-seed", emuSeed_,
                   "On an emulated GPU: shuffle by this seed whatever the "
                   "program leaves unordered (default 0)");
+  app_.add_flag("--sync-ops", options_.syncOps,
+                "On a GPU: wait for every command before the next; slow, but "
+                "what fails is named");
   // Not for people: docs/kiln-diff.md.
   app_.add_option("--lockstep", options_.lockstep)->group("");
   app_.add_option("--generate", options_.generate,

@@ -17,9 +17,8 @@ namespace kiln {
 /// Elements that one thread computes at a time.
 static constexpr int64_t initialChunk = 1 << 16;
 
-static Status initialiseState(Engine &engine, size_t index, uint64_t seed) {
-  const StateInfo &state = engine.description().states[index];
-  char *data = engine.stateData(index);
+static Status initialiseState(Engine &engine, const StateInfo &state,
+                              char *data, uint64_t seed) {
   int64_t elements = state.elements();
   int64_t elementBytes = tensorTypeBits(state.type) / 8;
   int64_t chunks = (elements + initialChunk - 1) / initialChunk;
@@ -42,7 +41,9 @@ Status initialiseStates(Engine &engine, uint64_t seed) {
   for (size_t i = 0; i < states.size(); ++i) {
     if (states[i].role == StateRole::Mirror)
       continue;
-    Status status = initialiseState(engine, i, seed);
+    Status status = engine.accessState(i, HostAccess::Write, [&](char *data) {
+      return initialiseState(engine, states[i], data, seed);
+    });
     if (!status.ok())
       return status;
   }
@@ -75,8 +76,10 @@ Status loadWeights(Engine &engine, const std::string &path,
   for (size_t i = 0; i < indexes.size(); ++i) {
     const StateInfo &state = states[indexes[i]];
     Status status =
-        weights->read((*found)[i]->name, state.type,
-                      engine.stateData(indexes[i]), uint64_t(state.bytes()));
+        engine.accessState(indexes[i], HostAccess::Write, [&](char *data) {
+          return weights->read((*found)[i]->name, state.type, data,
+                               uint64_t(state.bytes()));
+        });
     if (!status.ok())
       return status;
   }

@@ -32,16 +32,18 @@ static const char *roleName(StateRole role) {
   return "state";
 }
 
-StepTensors::StepTensors(Engine &engine, size_t program) : engine_(engine) {
+StepTensors::StepTensors(Engine &engine, size_t program)
+    : engine_(engine), program_(program) {
   const Description &description = engine.description();
-  auto add = [&](const ValueInfo &value, const char *role, char *data,
-                 size_t state) {
+  auto add = [&](const ValueInfo &value, const char *role, const char *data,
+                 size_t index) {
     StepTensor tensor;
-    tensor.state = state;
     static_cast<ValueInfo &>(tensor) = value;
     tensor.role = role;
     tensor.data = data;
-    places_.emplace(data, tensors_.size());
+    tensor.index = index;
+    if (data)
+      places_.emplace(data, tensors_.size());
     tensors_.push_back(std::move(tensor));
   };
   for (size_t i = 0; i < description.states.size(); ++i)
@@ -50,8 +52,16 @@ StepTensors::StepTensors(Engine &engine, size_t program) : engine_(engine) {
           engine.stateData(i), i);
   const std::vector<ValueInfo> &outputs = description.programs[program].outputs;
   for (size_t i = 0; i < outputs.size(); ++i)
-    if (outputs[i].name.rfind("gradient:", 0) == 0)
-      add(outputs[i], "gradient", engine.outputData(program, i), 0);
+    if (isGradient(outputs[i]))
+      add(outputs[i], "gradient", engine.outputData(program, i), i);
+}
+
+Status
+StepTensors::read(const StepTensor &tensor,
+                  const std::function<Status(const char *)> &body) const {
+  return tensor.isState()
+             ? engine_.accessState(tensor.index, HostAccess::Read, body)
+             : engine_.readGradient(program_, tensor.index, body);
 }
 
 size_t StepTensors::at(const char *data) const {
@@ -59,17 +69,18 @@ size_t StepTensors::at(const char *data) const {
   return found == places_.end() ? tensors_.size() : found->second;
 }
 
-std::vector<std::string> StepTensors::hashes() const {
-  std::vector<std::string> result(tensors_.size());
-  engine_.forEachPart(int64_t(tensors_.size()),
-                      [&](int64_t begin, int64_t end) {
-                        for (int64_t i = begin; i < end; ++i) {
-                          StreamHash hash;
-                          hash.update(tensors_[size_t(i)].data,
-                                      uint64_t(tensors_[size_t(i)].bytes()));
-                          result[size_t(i)] = hash.hex();
-                        }
-                      });
+Result<std::vector<std::string>> StepTensors::hashes() const {
+  std::vector<std::string> result;
+  for (const StepTensor &tensor : tensors_) {
+    Status status = read(tensor, [&](const char *data) {
+      StreamHash hash;
+      hash.update(data, uint64_t(tensor.bytes()));
+      result.push_back(hash.hex());
+      return Status();
+    });
+    if (!status.ok())
+      return status;
+  }
   return result;
 }
 
@@ -84,8 +95,9 @@ Status StepTensors::save(const std::string &path,
   if (!writer.ok())
     return writer.status();
   for (size_t i : indexes) {
-    Status status =
-        writer->write(tensors_[i].data, uint64_t(tensors_[i].bytes()));
+    Status status = read(tensors_[i], [&](const char *data) {
+      return writer->write(data, uint64_t(tensors_[i].bytes()));
+    });
     if (!status.ok())
       return status;
   }
@@ -100,33 +112,52 @@ Status StepTensors::load(const std::string &path,
   for (size_t i : indexes) {
     if (!tensors_[i].isState())
       continue;
-    Status status = file->read(tensors_[i].name, tensors_[i].type,
-                               tensors_[i].data, uint64_t(tensors_[i].bytes()));
+    const StepTensor &tensor = tensors_[i];
+    Status status =
+        engine_.accessState(tensor.index, HostAccess::Write, [&](char *data) {
+          return file->read(tensor.name, tensor.type, data,
+                            uint64_t(tensor.bytes()));
+        });
     if (!status.ok())
       return status;
   }
-  copyMirrors(engine_);
+  return copyMirrors(engine_);
+}
+
+Status StepTensors::keep() {
+  copies_.resize(tensors_.size());
+  for (size_t i = 0; i < tensors_.size(); ++i) {
+    if (!tensors_[i].isState())
+      continue;
+    Status status = read(tensors_[i], [&](const char *data) {
+      copies_[i].assign(data, data + tensors_[i].bytes());
+      return Status();
+    });
+    if (!status.ok())
+      return status;
+  }
   return Status();
 }
 
-void StepTensors::keep() {
-  copies_.resize(tensors_.size());
-  for (size_t i = 0; i < tensors_.size(); ++i)
-    if (tensors_[i].isState())
-      copies_[i].assign(tensors_[i].data,
-                        tensors_[i].data + tensors_[i].bytes());
-}
-
-void StepTensors::restore() {
-  for (size_t i = 0; i < copies_.size(); ++i)
-    std::copy(copies_[i].begin(), copies_[i].end(), tensors_[i].data);
-  copyMirrors(engine_);
+Status StepTensors::restore() {
+  for (size_t i = 0; i < copies_.size(); ++i) {
+    if (!tensors_[i].isState())
+      continue;
+    Status status = engine_.accessState(
+        tensors_[i].index, HostAccess::Write, [&](char *data) {
+          std::copy(copies_[i].begin(), copies_[i].end(), data);
+          return Status();
+        });
+    if (!status.ok())
+      return status;
+  }
+  return copyMirrors(engine_);
 }
 
 /// Moves every element of a tensor of floats.
-template <typename T> static void perturbElements(StepTensor &tensor, T eps) {
-  T *values = reinterpret_cast<T *>(tensor.data);
-  int64_t count = tensor.elements();
+template <typename T>
+static void perturbElements(char *data, int64_t count, T eps) {
+  T *values = reinterpret_cast<T *>(data);
   for (int64_t first = 0; first < count; first += 64) {
     uint64_t signs = splitmix64(uint64_t(first));
     for (int64_t i = first; i < std::min(first + 64, count); ++i)
@@ -135,9 +166,9 @@ template <typename T> static void perturbElements(StepTensor &tensor, T eps) {
 }
 
 /// The same for a type that C++ does not have.
-static void perturbNarrow(StepTensor &tensor, double eps) {
+static void perturbNarrow(char *data, const ValueInfo &tensor, double eps) {
   for (int64_t i = 0; i < tensor.elements(); ++i) {
-    char *element = tensor.data + 2 * i;
+    char *element = data + 2 * i;
     double value;
     convertElements(tensor.type, element, TensorType::F64, &value, 1);
     value *= (splitmix64(uint64_t(i)) & 1) ? 1 + eps : 1 - eps;
@@ -145,20 +176,30 @@ static void perturbNarrow(StepTensor &tensor, double eps) {
   }
 }
 
-void StepTensors::perturb() {
+static void perturbTensor(char *data, const ValueInfo &tensor) {
+  double eps = spacingAtOne(tensor.type);
+  if (tensor.type == TensorType::F32)
+    perturbElements<float>(data, tensor.elements(), float(eps));
+  else if (tensor.type == TensorType::F64)
+    perturbElements<double>(data, tensor.elements(), eps);
+  else if (eps > 0)
+    perturbNarrow(data, tensor, eps);
+}
+
+Status StepTensors::perturb() {
   const std::vector<StateInfo> &states = engine_.description().states;
-  for (StepTensor &tensor : tensors_) {
-    if (!tensor.isState() || !isWeight(states[tensor.state]))
+  for (const StepTensor &tensor : tensors_) {
+    if (!tensor.isState() || !isWeight(states[tensor.index]))
       continue;
-    double eps = spacingAtOne(tensor.type);
-    if (tensor.type == TensorType::F32)
-      perturbElements<float>(tensor, float(eps));
-    else if (tensor.type == TensorType::F64)
-      perturbElements<double>(tensor, eps);
-    else if (eps > 0)
-      perturbNarrow(tensor, eps);
+    Status status =
+        engine_.accessState(tensor.index, HostAccess::Update, [&](char *data) {
+          perturbTensor(data, tensor);
+          return Status();
+        });
+    if (!status.ok())
+      return status;
   }
-  copyMirrors(engine_);
+  return copyMirrors(engine_);
 }
 
 } // namespace kiln

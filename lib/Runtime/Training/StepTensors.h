@@ -20,6 +20,7 @@
 #include "kiln/Runtime/Engine/Engine.h"
 #include "kiln/Runtime/Status.h"
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -29,8 +30,8 @@ namespace kiln {
 
 struct StepTensor : ValueInfo {
   const char *role = "gradient"; ///< Or that of a state, such as "parameter".
-  char *data = nullptr;
-  std::size_t state = 0; ///< Index, of a state.
+  const char *data = nullptr;    ///< Null: not in the host's memory.
+  std::size_t index = 0;         ///< Of the state, or of the program's output.
   bool isState() const { return std::string_view(role) != "gradient"; }
 };
 
@@ -45,7 +46,7 @@ public:
   size_t at(const char *data) const;
 
   /// XXH3-128 of every tensor.
-  std::vector<std::string> hashes() const;
+  Result<std::vector<std::string>> hashes() const;
 
   /// Writes some tensors to a safetensors file, under their names.
   Status save(const std::string &path,
@@ -55,17 +56,22 @@ public:
   Status load(const std::string &path, const std::vector<size_t> &indexes);
 
   /// Copies all states, for restore().
-  void keep();
+  Status keep();
   bool kept() const { return !copies_.empty(); }
-  void restore();
+  Status restore();
   void forget() { copies_.clear(); }
 
   /// Multiplies every element of the weights by 1 + eps or 1 - eps, as a hash
   /// of its place says, where eps is the spacing of its type at 1.
-  void perturb();
+  Status perturb();
 
 private:
+  /// Calls body(data) with the bytes of a tensor.
+  Status read(const StepTensor &tensor,
+              const std::function<Status(const char *)> &body) const;
+
   Engine &engine_;
+  std::size_t program_;
   std::vector<StepTensor> tensors_;
   std::unordered_map<const char *, size_t> places_;
   std::vector<std::vector<char>> copies_; ///< Of the states, or empty.

@@ -20,8 +20,6 @@
 
 namespace kiln {
 
-static constexpr const char *gradientPrefix = "gradient:";
-
 std::optional<size_t> findProgram(const Description &description,
                                   const std::string &name) {
   for (size_t i = 0; i < description.programs.size(); ++i)
@@ -160,9 +158,9 @@ Status TrainingRun::dumpGradients() {
   std::vector<size_t> outputs;
   for (size_t i = 0; i < info.outputs.size(); ++i) {
     const ValueInfo &output = info.outputs[i];
-    if (output.name.rfind(gradientPrefix, 0) != 0)
+    if (!isGradient(output))
       continue;
-    std::string name = output.name.substr(std::strlen(gradientPrefix));
+    std::string name = output.name.substr(gradientPrefix.size());
     for (const StateInfo &state : description.states) {
       if (state.name == name) {
         name = state.sourceName;
@@ -181,8 +179,10 @@ Status TrainingRun::dumpGradients() {
   if (!writer.ok())
     return writer.status();
   for (size_t i : outputs) {
-    Status status = writer->write(engine_.outputData(train_->program(), i),
-                                  uint64_t(info.outputs[i].bytes()));
+    Status status =
+        engine_.readGradient(train_->program(), i, [&](const char *data) {
+          return writer->write(data, uint64_t(info.outputs[i].bytes()));
+        });
     if (!status.ok())
       return status;
   }
@@ -234,6 +234,24 @@ static bool hasNonFinite(const char *data, int64_t count) {
   return sum != 0;
 }
 
+/// The same for any type.
+static bool hasNonFinite(const ValueInfo &value, const char *data) {
+  int64_t count = value.elements();
+  if (value.type == TensorType::F32)
+    return hasNonFinite<float>(data, count);
+  if (value.type == TensorType::F64)
+    return hasNonFinite<double>(data, count);
+  if (value.type != TensorType::F16 && value.type != TensorType::BF16)
+    return false;
+  for (int64_t i = 0; i < count; ++i) {
+    float converted;
+    convertElements(value.type, data + 2 * i, TensorType::F32, &converted, 1);
+    if (!std::isfinite(converted))
+      return true;
+  }
+  return false;
+}
+
 /// The update of a step may overflow although its loss was finite.
 Status TrainingRun::checkStatesFinite() const {
   const std::vector<StateInfo> &states = engine_.description().states;
@@ -241,21 +259,14 @@ Status TrainingRun::checkStatesFinite() const {
     const StateInfo &state = states[i];
     if (state.role == StateRole::Constant || state.role == StateRole::Mirror)
       continue;
-    const char *data = engine_.stateData(i);
     bool bad = false;
-    std::vector<float> converted;
-    if (state.type == TensorType::F32) {
-      bad = hasNonFinite<float>(data, state.elements());
-    } else if (state.type == TensorType::F64) {
-      bad = hasNonFinite<double>(data, state.elements());
-    } else if (state.type == TensorType::F16 ||
-               state.type == TensorType::BF16) {
-      for (int64_t j = 0; j < state.elements() && !bad; ++j) {
-        float value;
-        convertElements(state.type, data + 2 * j, TensorType::F32, &value, 1);
-        bad = !std::isfinite(value);
-      }
-    }
+    Status status =
+        engine_.accessState(i, HostAccess::Read, [&](const char *data) {
+          bad = hasNonFinite(state, data);
+          return Status();
+        });
+    if (!status.ok())
+      return status;
     if (bad)
       return Status(ExitCode::Diverged,
                     "after step " + std::to_string(progress_.step) + " state " +

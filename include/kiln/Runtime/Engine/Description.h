@@ -20,6 +20,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -52,6 +53,13 @@ struct StateInfo : ValueInfo {
   bool trainable = true;
   InitialValue init;
 };
+
+/// Outputs of the training program with this prefix are gradients.
+inline constexpr std::string_view gradientPrefix = "gradient:";
+
+inline bool isGradient(const ValueInfo &output) {
+  return output.name.compare(0, gradientPrefix.size(), gradientPrefix) == 0;
+}
 
 struct ProgramInfo {
   std::string name; ///< "train", "evaluate", "generate".

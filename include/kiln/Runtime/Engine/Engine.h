@@ -7,14 +7,18 @@
 //
 // What the training driver needs from whatever computes: storage of states,
 // inputs and outputs, and run(). Engines are the command-table walker inside of
-// executables for a cpu, that of an emulated GPU, and the reference interpreter
-// of kiln-run.
+// executables for a cpu, those of a GPU and of an emulated one, and the
+// reference interpreter of kiln-run.
 //
 // Storage. The engine owns every tensor and hands out pointers to dense
 // row-major data, valid and unmoved from start() until the engine dies. States
 // are shared by all programs. The inputs of a program must be written before
 // each run() of it: running any program may destroy the inputs and outputs of
 // all programs, because they share the transient part of one arena.
+//
+// A device with memory of its own has copies of inputs and outputs on the host,
+// which run() brings there and back. Its states and gradients would be too much
+// for that: accessState() and readGradient() copy one at a time, when asked.
 //
 //===----------------------------------------------------------------------===//
 
@@ -96,6 +100,13 @@ struct MemoryCheckLine {
   bool ok = true;
 };
 
+/// What the host does with a state.
+enum class HostAccess {
+  Read,   ///< Looks at it.
+  Write,  ///< Writes all of it, whatever it was.
+  Update, ///< Changes it.
+};
+
 class Engine {
 public:
   virtual ~Engine() = default;
@@ -126,12 +137,34 @@ public:
   /// it.
   virtual std::string libraryName() const { return ""; }
 
-  /// Indexes are those of description().states.
+  /// From now on, waits for every command of a GPU before the next, so that
+  /// what fails is named. Called before start(). The default says that there is
+  /// no GPU.
+  virtual Status syncOps();
+
+  /// Indexes are those of description().states. Null: the state is not in the
+  /// host's memory. Whatever works on states of any engine uses accessState().
   virtual char *stateData(size_t state) = 0;
 
+  /// Calls body(data) with a state's bytes, once; data is valid until it
+  /// returns. Calls for different states may be nested.
+  virtual Status accessState(size_t state, HostAccess access,
+                             const std::function<Status(char *data)> &body) {
+    return body(stateData(state));
+  }
+
   /// Indexes are those of description().programs and its inputs and outputs.
+  /// The output is null: a gradient that is not in the host's memory.
   virtual char *inputData(size_t program, size_t input) = 0;
   virtual char *outputData(size_t program, size_t output) = 0;
+
+  /// Calls body(data) with the bytes of a gradient (isGradient) of the last
+  /// run of a program.
+  virtual Status
+  readGradient(size_t program, size_t output,
+               const std::function<Status(const char *data)> &body) {
+    return body(outputData(program, output));
+  }
 
   virtual Status run(size_t program) = 0;
 
@@ -184,7 +217,7 @@ public:
 
 /// Gives every mirror the bytes of its parameter. To be called when parameters
 /// were written by anything but the engine's programs.
-void copyMirrors(Engine &engine);
+Status copyMirrors(Engine &engine);
 
 } // namespace kiln
 
