@@ -1,0 +1,26 @@
+//===- CudaMain.cpp - main() of an executable for a GPU -------------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Executable.h"
+#include "kiln/Runtime/Cuda/CudaEngine.h"
+
+extern "C" {
+extern const kiln::cuda::GpuImage kiln_gpu_images[];
+extern const uint64_t kiln_gpu_image_count;
+}
+
+static kiln::Result<std::unique_ptr<kiln::Engine>>
+createEngine(std::string_view json, const void *const *kernels,
+             uint64_t kernelCount) {
+  return kiln::cuda::createCudaEngine(
+      json, kernels, kernelCount,
+      {kiln_gpu_images, int64_t(kiln_gpu_image_count)});
+}
+
+int main(int argc, char **argv) {
+  return kiln::runExecutable(createEngine, argc, argv);
+}

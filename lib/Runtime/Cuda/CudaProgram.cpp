@@ -1,0 +1,370 @@
+//===- CudaProgram.cpp - A program on the streams of a GPU ----------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "CudaProgram.h"
+
+#include "GemmTiles.h"
+#include "kiln/Runtime/Files/Messages.h"
+
+#include <algorithm>
+
+using namespace kiln;
+using namespace kiln::cuda;
+
+static constexpr Stream sideStreams[] = {Stream::Host, Stream::CopyOut,
+                                         Stream::CopyIn};
+
+CudaProgram::CudaProgram(const ProgramFile &file, std::size_t index)
+    : file_(file), program_(file.programs[index]),
+      info_(file.description.programs[index]),
+      streams_(buildStreamProgram(program_)), names_(file_, program_) {
+  for (const StreamAction &action : streams_.actions)
+    used_[std::size_t(action.stream)] = true;
+  layOutStaging();
+}
+
+bool CudaProgram::usesProducts() const {
+  return std::any_of(program_.commands.begin(), program_.commands.end(),
+                     [](const Command &command) {
+                       return command.kind == Command::Kind::Gemm;
+                     });
+}
+
+/// Calls visit(action, item, argument) for what kernels of the host have on the
+/// device.
+template <typename Visitor>
+static void forEachHostRead(const StreamProgram &streams,
+                            const Program &program, Visitor &&visit) {
+  for (std::size_t i = 0; i < streams.actions.size(); ++i) {
+    if (streams.actions[i].stream != Stream::Host)
+      continue;
+    const Command &command = program.commands[streams.actions[i].command];
+    for (std::size_t item = 0; item < command.items.size(); ++item)
+      for (std::size_t j = 0; j < command.items[item].args.size(); ++j)
+        if (command.items[item].args[j].arena == ArenaKind::Device)
+          visit(i, item, j);
+  }
+}
+
+void CudaProgram::layOutStaging() {
+  auto take = [](int64_t &end, int64_t bytes) {
+    int64_t begin = end;
+    end = (begin + bytes + 63) / 64 * 64;
+    return begin;
+  };
+  for (const ValueInfo &input : info_.inputs)
+    inputs_.push_back(take(stagingBytes_, input.bytes()));
+  for (const ValueInfo &output : info_.outputs)
+    outputs_.push_back(
+        isGradient(output) ? -1 : take(stagingBytes_, output.bytes()));
+  readsBegin_ = stagingBytes_;
+
+  // The kernels of the host run one after the other, so that all can have the
+  // same bytes for what they read.
+  prepared_.resize(streams_.actions.size());
+  std::vector<int64_t> ends(streams_.actions.size(), readsBegin_);
+  forEachHostRead(
+      streams_, program_, [&](std::size_t i, std::size_t j, std::size_t arg) {
+        const StreamAction &action = streams_.actions[i];
+        const LaunchItem &item = commandOf(action).items[j];
+        int64_t begin = item.args[arg].at(action.iteration).offset;
+        int64_t bytes = item.extents[arg];
+        if (!inputAt(i, {ArenaKind::Device, begin, begin + bytes}))
+          prepared_[i].reads.push_back({begin, bytes, take(ends[i], bytes)});
+      });
+  for (int64_t end : ends)
+    stagingBytes_ = std::max(stagingBytes_, end);
+}
+
+/// The input that these bytes of the device still hold when an action begins.
+std::optional<std::size_t> CudaProgram::inputAt(std::size_t index,
+                                                const ByteRange &range) const {
+  for (std::size_t i = 0; i < index; ++i)
+    for (const ByteAccess &access : streams_.actions[i].accesses)
+      if (access.writes && access.overlaps(range))
+        return std::nullopt;
+  for (std::size_t i = 0; i < info_.inputs.size(); ++i) {
+    int64_t begin = program_.inputOffsets[i];
+    if (begin <= range.begin && range.end <= begin + info_.inputs[i].bytes())
+      return i;
+  }
+  return std::nullopt;
+}
+
+/// The action's launch, fill or copy, as a call.
+void CudaProgram::prepareHost(std::size_t index) {
+  const StreamAction &action = streams_.actions[index];
+  const Command &command = commandOf(action);
+  int64_t iteration = action.iteration;
+  HostWork &work = prepared_[index].host;
+  work.team = resources_->team;
+  if (command.items.empty()) {
+    work.to = host(command.to.at(iteration));
+    if (command.kind == Command::Kind::Copy)
+      work.from = host(command.from.at(iteration));
+    work.bytes = command.size;
+    return;
+  }
+  work.kernel = reinterpret_cast<KernelFunction>(
+      const_cast<void *>(resources_->kernels[command.kernel]));
+  work.grain = command.grain;
+  std::size_t nextRead = 0;
+  for (const LaunchItem &item : command.items) {
+    HostWork::Item call;
+    call.units = item.units;
+    for (std::size_t i = 0; i < item.args.size(); ++i) {
+      Place place = item.args[i].at(iteration);
+      ByteRange range = {place.arena, place.offset,
+                         place.offset + item.extents[i]};
+      if (place.arena == ArenaKind::Host)
+        call.args.push_back(host(place));
+      else if (std::optional<std::size_t> input = inputAt(index, range))
+        call.args.push_back(inputData(*input) + place.offset -
+                            program_.inputOffsets[*input]);
+      else
+        call.args.push_back(staging_ +
+                            prepared_[index].reads[nextRead++].staging);
+    }
+    for (const Immediate &immediate : item.immediates)
+      call.immediates.push_back(immediate.value + immediate.stride * iteration);
+    work.items.push_back(std::move(call));
+  }
+}
+
+ProductPlaces CudaProgram::placesOf(const StreamAction &action) const {
+  const Command &command = commandOf(action);
+  return {device(command.a.ref.at(action.iteration)),
+          device(command.b.ref.at(action.iteration)),
+          device(command.c.ref.at(action.iteration))};
+}
+
+Status CudaProgram::prepare(const CudaResources &resources, char *staging) {
+  resources_ = &resources;
+  staging_ = staging;
+  for (std::size_t i = 0; i < streams_.actions.size(); ++i) {
+    const StreamAction &action = streams_.actions[i];
+    const Command &command = commandOf(action);
+    if (action.stream == Stream::Host)
+      prepareHost(i);
+    if (command.kind != Command::Kind::Gemm)
+      continue;
+    Result<std::size_t> choice =
+        resources.products->choose(command, placesOf(action));
+    if (!choice.ok())
+      return inAction(choice.status(), i);
+    prepared_[i].choice = *choice;
+  }
+  return Status();
+}
+
+Status CudaProgram::inAction(const Status &status, std::size_t index) const {
+  if (status.ok())
+    return status;
+  const StreamAction &action = streams_.actions[index];
+  return Status(status.code(),
+                status.message() + "; in program " + inQuotes(info_.name) +
+                    ", " + names_.title(action.command, action.iteration));
+}
+
+Status CudaProgram::copyInputs() const {
+  Status status;
+  for (std::size_t i = 0; i < info_.inputs.size(); ++i)
+    if (int64_t bytes = info_.inputs[i].bytes(); bytes > 0 && status.ok())
+      status = driver().call(api().cuMemcpyHtoDAsync_v2,
+                             device({program_.inputOffsets[i]}), inputData(i),
+                             std::size_t(bytes),
+                             resources_->stream(Stream::Compute));
+  return status;
+}
+
+Status CudaProgram::copyOutputs() const {
+  Status status;
+  for (std::size_t i = 0; i < info_.outputs.size(); ++i)
+    if (int64_t bytes = info_.outputs[i].bytes();
+        bytes > 0 && outputData(i) && status.ok())
+      status =
+          driver().call(api().cuMemcpyDtoHAsync_v2, outputData(i),
+                        device({program_.outputOffsets[i]}), std::size_t(bytes),
+                        resources_->stream(Stream::Compute));
+  return status;
+}
+
+Status CudaProgram::wait(Stream stream, std::size_t event) const {
+  return driver().call(api().cuStreamWaitEvent, resources_->stream(stream),
+                       resources_->events[event].get(), 0u);
+}
+
+Status CudaProgram::record(std::size_t event, Stream stream) const {
+  return driver().call(api().cuEventRecord, resources_->events[event].get(),
+                       resources_->stream(stream));
+}
+
+Status CudaProgram::queueLaunch(const StreamAction &action,
+                                const LaunchItem &item) const {
+  // The driver refuses a grid of no blocks.
+  if (item.units == 0)
+    return Status();
+  const Command &command = commandOf(action);
+  std::vector<uint64_t> values;
+  for (const Ref &ref : item.args)
+    values.push_back(device(ref.at(action.iteration)));
+  for (const Immediate &immediate : item.immediates)
+    values.push_back(
+        uint64_t(immediate.value + immediate.stride * action.iteration));
+  values.push_back(uint64_t(item.units));
+  std::vector<void *> parameters;
+  for (uint64_t &value : values)
+    parameters.push_back(&value);
+  auto blocks = unsigned((item.units - 1) / command.grain + 1);
+  return driver().call(api().cuLaunchKernel,
+                       resources_->functions[std::size_t(command.kernel)],
+                       blocks, 1u, 1u, unsigned(command.threads), 1u, 1u, 0u,
+                       resources_->stream(Stream::Compute), parameters.data(),
+                       static_cast<void **>(nullptr));
+}
+
+Status CudaProgram::queueHost(std::size_t index) const {
+  const Prepared &prepared = prepared_[index];
+  StreamHandle stream = resources_->stream(Stream::Host);
+  for (const HostRead &read : prepared.reads) {
+    if (read.bytes == 0)
+      continue;
+    Status status =
+        driver().call(api().cuMemcpyDtoHAsync_v2, staging_ + read.staging,
+                      device({read.offset}), std::size_t(read.bytes), stream);
+    if (!status.ok())
+      return status;
+  }
+  return driver().call(api().cuLaunchHostFunc, stream, &runHostWork,
+                       const_cast<HostWork *>(&prepared.host));
+}
+
+Status CudaProgram::queueProduct(std::size_t index) const {
+  const StreamAction &action = streams_.actions[index];
+  return resources_->products->run(
+      prepared_[index].choice, placesOf(action),
+      accumulates(commandOf(action), action.iteration), resources_->workspace,
+      resources_->stream(Stream::Compute));
+}
+
+Status CudaProgram::queueCopy(const StreamAction &action) const {
+  const Command &command = commandOf(action);
+  Place from = command.from.at(action.iteration),
+        to = command.to.at(action.iteration);
+  auto bytes = std::size_t(command.size);
+  StreamHandle stream = resources_->stream(action.stream);
+  if (from.arena == ArenaKind::Host)
+    return driver().call(api().cuMemcpyHtoDAsync_v2, device(to), host(from),
+                         bytes, stream);
+  if (to.arena == ArenaKind::Host)
+    return driver().call(api().cuMemcpyDtoHAsync_v2, host(to), device(from),
+                         bytes, stream);
+  return driver().call(api().cuMemcpyDtoDAsync_v2, device(to), device(from),
+                       bytes, stream);
+}
+
+Status CudaProgram::queueAction(std::size_t index) const {
+  const StreamAction &action = streams_.actions[index];
+  const Command &command = commandOf(action);
+  if (action.stream == Stream::Host)
+    return queueHost(index);
+  Status status;
+  switch (command.kind) {
+  case Command::Kind::Launch:
+  case Command::Kind::MultiLaunch:
+    for (const LaunchItem &item : command.items)
+      if (status.ok())
+        status = queueLaunch(action, item);
+    return status;
+  case Command::Kind::Gemm:
+    return queueProduct(index);
+  case Command::Kind::Fill:
+    if (command.size == 0)
+      return status;
+    return driver().call(
+        api().cuMemsetD8Async, device(command.to.at(action.iteration)),
+        static_cast<unsigned char>(0), std::size_t(command.size),
+        resources_->stream(Stream::Compute));
+  case Command::Kind::Copy:
+  case Command::Kind::CopyStart:
+    return command.size == 0 ? status : queueCopy(action);
+  case Command::Kind::CopyWait:
+  case Command::Kind::LoopBegin:
+  case Command::Kind::LoopEnd:
+    break;
+  }
+  return status;
+}
+
+Status CudaProgram::queue(ActionObserver *observer) const {
+  // Behind the events of the program: the start, and the ends of streams.
+  auto start = std::size_t(streams_.events);
+  auto end = [&](Stream stream) { return start + std::size_t(stream); };
+  Status status = record(start, Stream::Compute);
+  for (Stream stream : sideStreams)
+    if (uses(stream) && status.ok())
+      status = wait(stream, start);
+
+  for (std::size_t i = 0; i < streams_.actions.size() && status.ok(); ++i) {
+    const StreamAction &action = streams_.actions[i];
+    for (int64_t event : action.waits)
+      if (status.ok())
+        status = wait(action.stream, std::size_t(event));
+    if (status.ok() && observer)
+      status = observer->before(i);
+    if (status.ok())
+      status = queueAction(i);
+    if (status.ok() && observer)
+      status = observer->after(i);
+    if (status.ok() && action.event >= 0)
+      status = record(std::size_t(action.event), action.stream);
+    status = inAction(status, i);
+  }
+
+  for (Stream stream : sideStreams) {
+    if (uses(stream) && status.ok())
+      status = record(end(stream), stream);
+    if (uses(stream) && status.ok())
+      status = wait(Stream::Compute, end(stream));
+  }
+  return status;
+}
+
+Status CudaProgram::capture() {
+  StreamHandle stream = resources_->stream(Stream::Compute);
+  Status status =
+      driver().call(api().cuStreamBeginCapture_v2, stream, captureThreadLocal);
+  if (!status.ok())
+    return status;
+  status = queue(nullptr);
+  // The stream must leave the capture whatever has happened.
+  GraphHandle recorded = nullptr;
+  Status ended = driver().call(api().cuStreamEndCapture, stream, &recorded);
+  Graph graph(recorded, api().cuGraphDestroy);
+  if (status.ok())
+    status = ended;
+  GraphExecHandle executable = nullptr;
+  if (status.ok())
+    status = driver().call(api().cuGraphInstantiateWithFlags, &executable,
+                           graph.get(), 0ull);
+  GraphExec exec(executable, api().cuGraphExecDestroy);
+  if (status.ok())
+    status = driver().call(api().cuGraphUpload, exec.get(), stream);
+  if (status.ok())
+    graph_ = std::move(exec);
+  return status;
+}
+
+Status CudaProgram::launchGraph() const {
+  return driver().call(api().cuGraphLaunch, graph_.get(),
+                       resources_->stream(Stream::Compute));
+}
+
+Status CudaProgram::finish() const {
+  return driver().call(api().cuStreamSynchronize,
+                       resources_->stream(Stream::Compute));
+}

@@ -1,0 +1,98 @@
+//===- Driver.h - The CUDA driver -------------------------------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Calls of the driver and what their failures mean. Every return code is
+// looked at, but for those of destructors: what a device says while everything
+// is given back changes nothing any more.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_LIB_RUNTIME_CUDA_DRIVER_H
+#define KILN_LIB_RUNTIME_CUDA_DRIVER_H
+
+#include "DriverApi.h"
+#include "kiln/Runtime/Status.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace kiln::cuda {
+
+/// What a user without the GPU that an executable needs can do.
+inline constexpr const char *runElsewhere =
+    "; compile with --target=cpu or --target=cuda-emu to run here";
+
+class Driver {
+public:
+  /// Opens the first of `libraries` and starts it.
+  static Result<Driver> open(const std::vector<std::string> &libraries);
+
+  const DriverApi &api() const { return api_; }
+
+  /// Calls a function of the api.
+  template <typename... Parameters, typename... Arguments>
+  Status call(const Entry<int(Parameters...)> &entry,
+              Arguments... arguments) const {
+    int code = entry.function(arguments...);
+    return code == success ? Status() : failure(code, entry.name);
+  }
+
+  /// What a failed call is reported as.
+  Status failure(int code, const char *function) const;
+  /// "CUDA_ERROR_NO_DEVICE (no CUDA-capable device is detected)".
+  std::string codeText(int code) const;
+
+  /// The newest CUDA that the driver knows, "13.0".
+  const std::string &version() const { return version_; }
+
+private:
+  Driver() = default;
+  Status start();
+
+  DriverApi api_;
+  std::string version_;
+};
+
+/// A handle that is destroyed with its owner.
+template <typename Handle> class Owned {
+public:
+  Owned() = default;
+  Owned(Handle handle, const Entry<int(Handle)> &destroy)
+      : handle_(handle), destroy_(destroy.function) {}
+  Owned(Owned &&other) noexcept
+      : handle_(std::exchange(other.handle_, Handle())),
+        destroy_(other.destroy_) {}
+  Owned &operator=(Owned &&other) noexcept {
+    std::swap(handle_, other.handle_);
+    std::swap(destroy_, other.destroy_);
+    return *this;
+  }
+  ~Owned() {
+    if (handle_)
+      (void)destroy_(handle_);
+  }
+
+  Handle get() const { return handle_; }
+  explicit operator bool() const { return bool(handle_); }
+
+private:
+  Handle handle_ = Handle();
+  int (*destroy_)(Handle) = nullptr;
+};
+
+using Event = Owned<EventHandle>;
+using Graph = Owned<GraphHandle>;
+using GraphExec = Owned<GraphExecHandle>;
+using LoadedModule = Owned<Module>;
+using QueueStream = Owned<StreamHandle>;
+using DeviceMemory = Owned<DevicePointer>;
+using PinnedMemory = Owned<void *>;
+
+} // namespace kiln::cuda
+
+#endif // KILN_LIB_RUNTIME_CUDA_DRIVER_H

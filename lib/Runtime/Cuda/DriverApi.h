@@ -1,0 +1,125 @@
+//===- DriverApi.h - Functions of the CUDA driver ---------------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The part of libcuda.so.1 that an executable uses, declared from its
+// documented binary interface, so that kiln is built where no CUDA toolkit is
+// installed. A function that exists in several versions is named with the one
+// that is meant. All are there since CUDA 11.4.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_LIB_RUNTIME_CUDA_DRIVERAPI_H
+#define KILN_LIB_RUNTIME_CUDA_DRIVERAPI_H
+
+#include "Library.h"
+
+#include <cstddef>
+#include <cstdint>
+
+namespace kiln::cuda {
+
+// Objects of the driver; what they are is its own affair.
+using Context = struct ContextObject *;
+using Module = struct ModuleObject *;
+using Function = struct FunctionObject *;
+using StreamHandle = struct StreamObject *;
+using EventHandle = struct EventObject *;
+using GraphHandle = struct GraphObject *;
+using GraphExecHandle = struct GraphExecObject *;
+using Device = int;
+using DevicePointer = uint64_t;
+using HostFunction = void (*)(void *data);
+
+/// CUresult: what the functions return. Those that are told apart.
+enum Code : int {
+  success = 0,
+  outOfMemory = 2,
+  stubLibrary = 34,
+  noDevice = 100,
+  invalidImage = 200,
+  noBinaryForGpu = 209,
+  invalidPtx = 218,
+  unsupportedPtxVersion = 222,
+  illegalAddress = 700,
+  launchTimeout = 702,
+  assertFailed = 710,
+  hardwareStackError = 714,
+  launchFailed = 719,
+};
+
+// CUdevice_attribute.
+inline constexpr int computeCapabilityMajor = 75;
+inline constexpr int computeCapabilityMinor = 76;
+// CUjit_option.
+inline constexpr int jitErrorLogBuffer = 5;
+inline constexpr int jitErrorLogBufferBytes = 6;
+// Flags of streams, events and captures.
+inline constexpr unsigned streamNonBlocking = 1;
+inline constexpr unsigned eventDefault = 0;
+inline constexpr unsigned eventDisableTiming = 2;
+inline constexpr int captureThreadLocal = 1;
+
+#define KILN_CUDA_FUNCTIONS(FUNCTION)                                          \
+  FUNCTION(cuGetErrorName, int(int, const char **))                            \
+  FUNCTION(cuGetErrorString, int(int, const char **))                          \
+  FUNCTION(cuInit, int(unsigned))                                              \
+  FUNCTION(cuDriverGetVersion, int(int *))                                     \
+  FUNCTION(cuDeviceGetCount, int(int *))                                       \
+  FUNCTION(cuDeviceGet, int(Device *, int))                                    \
+  FUNCTION(cuDeviceGetName, int(char *, int, Device))                          \
+  FUNCTION(cuDeviceGetAttribute, int(int *, int, Device))                      \
+  FUNCTION(cuDevicePrimaryCtxRetain, int(Context *, Device))                   \
+  FUNCTION(cuDevicePrimaryCtxRelease_v2, int(Device))                          \
+  FUNCTION(cuCtxSetCurrent, int(Context))                                      \
+  FUNCTION(cuCtxSynchronize, int())                                            \
+  FUNCTION(cuModuleLoadDataEx,                                                 \
+           int(Module *, const void *, unsigned, int *, void **))              \
+  FUNCTION(cuModuleUnload, int(Module))                                        \
+  FUNCTION(cuModuleGetFunction, int(Function *, Module, const char *))         \
+  FUNCTION(cuMemGetInfo_v2, int(std::size_t *, std::size_t *))                 \
+  FUNCTION(cuMemAlloc_v2, int(DevicePointer *, std::size_t))                   \
+  FUNCTION(cuMemFree_v2, int(DevicePointer))                                   \
+  FUNCTION(cuMemHostAlloc, int(void **, std::size_t, unsigned))                \
+  FUNCTION(cuMemFreeHost, int(void *))                                         \
+  FUNCTION(cuMemcpyHtoDAsync_v2,                                               \
+           int(DevicePointer, const void *, std::size_t, StreamHandle))        \
+  FUNCTION(cuMemcpyDtoHAsync_v2,                                               \
+           int(void *, DevicePointer, std::size_t, StreamHandle))              \
+  FUNCTION(cuMemcpyDtoDAsync_v2,                                               \
+           int(DevicePointer, DevicePointer, std::size_t, StreamHandle))       \
+  FUNCTION(cuMemsetD8Async,                                                    \
+           int(DevicePointer, unsigned char, std::size_t, StreamHandle))       \
+  FUNCTION(cuStreamCreate, int(StreamHandle *, unsigned))                      \
+  FUNCTION(cuStreamDestroy_v2, int(StreamHandle))                              \
+  FUNCTION(cuStreamSynchronize, int(StreamHandle))                             \
+  FUNCTION(cuStreamWaitEvent, int(StreamHandle, EventHandle, unsigned))        \
+  FUNCTION(cuStreamBeginCapture_v2, int(StreamHandle, int))                    \
+  FUNCTION(cuStreamEndCapture, int(StreamHandle, GraphHandle *))               \
+  FUNCTION(cuEventCreate, int(EventHandle *, unsigned))                        \
+  FUNCTION(cuEventDestroy_v2, int(EventHandle))                                \
+  FUNCTION(cuEventRecord, int(EventHandle, StreamHandle))                      \
+  FUNCTION(cuEventElapsedTime, int(float *, EventHandle, EventHandle))         \
+  FUNCTION(cuLaunchKernel,                                                     \
+           int(Function, unsigned, unsigned, unsigned, unsigned, unsigned,     \
+               unsigned, unsigned, StreamHandle, void **, void **))            \
+  FUNCTION(cuLaunchHostFunc, int(StreamHandle, HostFunction, void *))          \
+  FUNCTION(cuGraphInstantiateWithFlags,                                        \
+           int(GraphExecHandle *, GraphHandle, unsigned long long))            \
+  FUNCTION(cuGraphUpload, int(GraphExecHandle, StreamHandle))                  \
+  FUNCTION(cuGraphLaunch, int(GraphExecHandle, StreamHandle))                  \
+  FUNCTION(cuGraphExecDestroy, int(GraphExecHandle))                           \
+  FUNCTION(cuGraphDestroy, int(GraphHandle))
+
+struct DriverApi {
+#define KILN_CUDA_ENTRY(symbol, ...) Entry<__VA_ARGS__> symbol{#symbol};
+  KILN_CUDA_FUNCTIONS(KILN_CUDA_ENTRY)
+#undef KILN_CUDA_ENTRY
+};
+
+} // namespace kiln::cuda
+
+#endif // KILN_LIB_RUNTIME_CUDA_DRIVERAPI_H

@@ -1,0 +1,110 @@
+//===- Gpu.cpp - The GPU that a run uses ----------------------------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Gpu.h"
+
+#include <cstring>
+
+using namespace kiln;
+using namespace kiln::cuda;
+
+std::string kiln::cuda::capabilityText(int64_t architecture) {
+  return std::to_string(architecture / 10) + "." +
+         std::to_string(architecture % 10);
+}
+
+Gpu::Gpu(Gpu &&other) noexcept
+    : driver_(other.driver_), device_(other.device_),
+      retained_(std::exchange(other.retained_, false)),
+      name_(std::move(other.name_)), architecture_(other.architecture_) {}
+
+Gpu::~Gpu() {
+  if (retained_)
+    (void)driver_->api().cuDevicePrimaryCtxRelease_v2.function(device_);
+}
+
+Status Gpu::describe() {
+  const DriverApi &api = driver_->api();
+  char name[256] = "";
+  Status status =
+      driver_->call(api.cuDeviceGetName, name, int(sizeof(name)), device_);
+  name_.assign(name, ::strnlen(name, sizeof(name)));
+  int major = 0, minor = 0;
+  if (status.ok())
+    status = driver_->call(api.cuDeviceGetAttribute, &major,
+                           computeCapabilityMajor, device_);
+  if (status.ok())
+    status = driver_->call(api.cuDeviceGetAttribute, &minor,
+                           computeCapabilityMinor, device_);
+  architecture_ = 10 * major + minor;
+  return status;
+}
+
+Status Gpu::enter() {
+  Context context = nullptr;
+  Status status =
+      driver_->call(driver_->api().cuDevicePrimaryCtxRetain, &context, device_);
+  retained_ = status.ok();
+  return retained_ ? driver_->call(driver_->api().cuCtxSetCurrent, context)
+                   : status;
+}
+
+Result<Gpu> Gpu::open(const Driver &driver) {
+  int count = 0;
+  Status status = driver.call(driver.api().cuDeviceGetCount, &count);
+  if (status.ok() && count == 0)
+    status = Status::error("this executable needs an NVIDIA GPU, but the CUDA "
+                           "driver shows none (is CUDA_VISIBLE_DEVICES set?)" +
+                           std::string(runElsewhere));
+  Device device = 0;
+  if (status.ok())
+    status = driver.call(driver.api().cuDeviceGet, &device, 0);
+  if (!status.ok())
+    return status;
+  Gpu gpu(driver, device);
+  status = gpu.describe();
+  if (status.ok())
+    status = gpu.enter();
+  if (!status.ok())
+    return status;
+  return gpu;
+}
+
+Result<Gpu::Memory> Gpu::memory() const {
+  std::size_t free = 0, total = 0;
+  Status status = driver_->call(driver_->api().cuMemGetInfo_v2, &free, &total);
+  if (!status.ok())
+    return status;
+  return Memory{int64_t(free), int64_t(total)};
+}
+
+static Status withPurpose(const Status &status, int64_t bytes,
+                          const char *purpose) {
+  return Status(status.code(), "cannot take " + std::to_string(bytes) +
+                                   " bytes for " + purpose + ": " +
+                                   status.message());
+}
+
+Result<DeviceMemory> Gpu::allocate(int64_t bytes, const char *purpose) const {
+  DevicePointer pointer = 0;
+  // The driver refuses to give nothing.
+  Status status = driver_->call(driver_->api().cuMemAlloc_v2, &pointer,
+                                std::size_t(bytes > 0 ? bytes : 1));
+  if (!status.ok())
+    return withPurpose(status, bytes, purpose);
+  return DeviceMemory(pointer, driver_->api().cuMemFree_v2);
+}
+
+Result<PinnedMemory> Gpu::allocatePinned(int64_t bytes,
+                                         const char *purpose) const {
+  void *pointer = nullptr;
+  Status status = driver_->call(driver_->api().cuMemHostAlloc, &pointer,
+                                std::size_t(bytes > 0 ? bytes : 1), 0u);
+  if (!status.ok())
+    return withPurpose(status, bytes, purpose);
+  return PinnedMemory(pointer, driver_->api().cuMemFreeHost);
+}

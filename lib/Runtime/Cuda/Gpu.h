@@ -1,0 +1,66 @@
+//===- Gpu.h - The GPU that a run uses --------------------------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The first device that the driver shows (CUDA_VISIBLE_DEVICES chooses), in its
+// primary context, which the driver's libraries share. The context is current
+// in the thread that opened it.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_LIB_RUNTIME_CUDA_GPU_H
+#define KILN_LIB_RUNTIME_CUDA_GPU_H
+
+#include "Driver.h"
+
+#include <cstdint>
+#include <string>
+
+namespace kiln::cuda {
+
+class Gpu {
+public:
+  /// `driver` must outlive the GPU.
+  static Result<Gpu> open(const Driver &driver);
+  Gpu(Gpu &&other) noexcept;
+  Gpu &operator=(Gpu &&) = delete;
+  ~Gpu();
+
+  const Driver &driver() const { return *driver_; }
+  const std::string &name() const { return name_; }
+  /// Compute capability: 90 is 9.0.
+  int64_t architecture() const { return architecture_; }
+
+  struct Memory {
+    int64_t free = 0;
+    int64_t total = 0;
+  };
+  Result<Memory> memory() const;
+
+  /// Memory of the device; `purpose` says for what, in the error.
+  Result<DeviceMemory> allocate(int64_t bytes, const char *purpose) const;
+  /// Memory of the host that copies run beside.
+  Result<PinnedMemory> allocatePinned(int64_t bytes, const char *purpose) const;
+
+private:
+  Gpu(const Driver &driver, Device device)
+      : driver_(&driver), device_(device) {}
+  Status describe();
+  Status enter();
+
+  const Driver *driver_;
+  Device device_;
+  bool retained_ = false;
+  std::string name_;
+  int64_t architecture_ = 0;
+};
+
+/// 90 as "9.0".
+std::string capabilityText(int64_t architecture);
+
+} // namespace kiln::cuda
+
+#endif // KILN_LIB_RUNTIME_CUDA_GPU_H

@@ -1,0 +1,34 @@
+//===- HostWork.cpp - What the host does between kernels ------------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "HostWork.h"
+
+#include <algorithm>
+#include <cstring>
+
+using namespace kiln;
+using namespace kiln::cuda;
+
+static void launch(const HostWork &work, const HostWork::Item &item) {
+  int64_t chunks = (item.units + work.grain - 1) / work.grain;
+  work.team->forEachPart(chunks, [&](int64_t begin, int64_t end, int) {
+    work.kernel(item.args.data(), item.immediates.data(), begin * work.grain,
+                std::min(end * work.grain, item.units), nullptr);
+  });
+}
+
+void kiln::cuda::runHostWork(void *data) {
+  const auto &work = *static_cast<const HostWork *>(data);
+  // Threads that the team starts from here inherit it.
+  DenormalsFlushed flushed;
+  for (const HostWork::Item &item : work.items)
+    launch(work, item);
+  if (work.to && work.from)
+    std::memcpy(work.to, work.from, std::size_t(work.bytes));
+  else if (work.to)
+    std::memset(work.to, 0, std::size_t(work.bytes));
+}

@@ -1,0 +1,49 @@
+//===- HostWork.h - What the host does between kernels ----------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Commands of the host stream: updates of parameters that live in the host
+// arena, and fills and copies there. The driver calls them on a thread of its
+// own when it is their turn. They never call the driver.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_LIB_RUNTIME_CUDA_HOSTWORK_H
+#define KILN_LIB_RUNTIME_CUDA_HOSTWORK_H
+
+#include "ThreadTeam.h"
+#include "kiln/Runtime/Engine/CommandEngine.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace kiln::cuda {
+
+/// One command in one iteration, with all references resolved.
+struct HostWork {
+  struct Item {
+    std::vector<char *> args;
+    std::vector<int64_t> immediates;
+    int64_t units = 0;
+  };
+
+  ThreadTeam *team = nullptr;
+  // A launch.
+  KernelFunction kernel = nullptr;
+  int64_t grain = 1;
+  std::vector<Item> items;
+  // A copy or, without `from`, a fill with zeros.
+  const char *from = nullptr;
+  char *to = nullptr;
+  int64_t bytes = 0;
+};
+
+/// `work` is a HostWork.
+void runHostWork(void *work);
+
+} // namespace kiln::cuda
+
+#endif // KILN_LIB_RUNTIME_CUDA_HOSTWORK_H

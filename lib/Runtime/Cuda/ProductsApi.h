@@ -1,0 +1,94 @@
+//===- ProductsApi.h - Functions of cuBLASLt --------------------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The part of libcublasLt that matrix products need, declared from its
+// documented binary interface; it is the same in versions 12 and 13.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_LIB_RUNTIME_CUDA_PRODUCTSAPI_H
+#define KILN_LIB_RUNTIME_CUDA_PRODUCTSAPI_H
+
+#include "DriverApi.h"
+
+namespace kiln::cuda {
+
+using ProductsHandle = struct ProductsObject *;
+using ProductDescHandle = struct ProductDescObject *;
+using LayoutHandle = struct LayoutObject *;
+using PreferenceHandle = struct PreferenceObject *;
+
+/// cublasLtMatmulAlgo_t.
+struct Algorithm {
+  uint64_t words[8];
+};
+
+/// cublasLtMatmulHeuristicResult_t.
+struct Proposal {
+  Algorithm algorithm;
+  std::size_t workspaceBytes;
+  int status;
+  float waves;
+  int reserved[4];
+};
+static_assert(sizeof(Proposal) == 96);
+
+// cudaDataType_t.
+inline constexpr int typeF32 = 0;
+inline constexpr int typeF64 = 1;
+// cublasComputeType_t. That of f32 does not round operands to TF32.
+inline constexpr int computeF32 = 68;
+inline constexpr int computeF64 = 70;
+// cublasLtMatmulDescAttributes_t, int32_t each; 1 is a transposed operand.
+inline constexpr int descTransA = 3;
+inline constexpr int descTransB = 4;
+// cublasLtMatrixLayoutAttribute_t: int32_t, int64_t.
+inline constexpr int layoutBatchCount = 5;
+inline constexpr int layoutBatchStride = 6;
+// cublasLtMatmulPreferenceAttributes_t: uint64_t, then uint32_t.
+inline constexpr int preferWorkspaceBytes = 1;
+inline constexpr int preferReductionSchemes = 3;
+inline constexpr int preferAlignmentA = 5; ///< 6: B, 7: C, 8: D.
+
+#define KILN_PRODUCT_FUNCTIONS(FUNCTION)                                       \
+  FUNCTION(cublasLtGetStatusName, const char *(int))                           \
+  FUNCTION(cublasLtGetStatusString, const char *(int))                         \
+  FUNCTION(cublasLtGetVersion, std::size_t())                                  \
+  FUNCTION(cublasLtCreate, int(ProductsHandle *))                              \
+  FUNCTION(cublasLtDestroy, int(ProductsHandle))                               \
+  FUNCTION(cublasLtMatmulDescCreate, int(ProductDescHandle *, int, int))       \
+  FUNCTION(cublasLtMatmulDescDestroy, int(ProductDescHandle))                  \
+  FUNCTION(cublasLtMatmulDescSetAttribute,                                     \
+           int(ProductDescHandle, int, const void *, std::size_t))             \
+  FUNCTION(cublasLtMatrixLayoutCreate,                                         \
+           int(LayoutHandle *, int, uint64_t, uint64_t, int64_t))              \
+  FUNCTION(cublasLtMatrixLayoutDestroy, int(LayoutHandle))                     \
+  FUNCTION(cublasLtMatrixLayoutSetAttribute,                                   \
+           int(LayoutHandle, int, const void *, std::size_t))                  \
+  FUNCTION(cublasLtMatmulPreferenceCreate, int(PreferenceHandle *))            \
+  FUNCTION(cublasLtMatmulPreferenceDestroy, int(PreferenceHandle))             \
+  FUNCTION(cublasLtMatmulPreferenceSetAttribute,                               \
+           int(PreferenceHandle, int, const void *, std::size_t))              \
+  FUNCTION(cublasLtMatmulAlgoGetHeuristic,                                     \
+           int(ProductsHandle, ProductDescHandle, LayoutHandle, LayoutHandle,  \
+               LayoutHandle, LayoutHandle, PreferenceHandle, int, Proposal *,  \
+               int *))                                                         \
+  FUNCTION(cublasLtMatmul,                                                     \
+           int(ProductsHandle, ProductDescHandle, const void *, DevicePointer, \
+               LayoutHandle, DevicePointer, LayoutHandle, const void *,        \
+               DevicePointer, LayoutHandle, DevicePointer, LayoutHandle,       \
+               const Algorithm *, DevicePointer, std::size_t, StreamHandle))
+
+struct ProductsApi {
+#define KILN_PRODUCT_ENTRY(symbol, ...) Entry<__VA_ARGS__> symbol{#symbol};
+  KILN_PRODUCT_FUNCTIONS(KILN_PRODUCT_ENTRY)
+#undef KILN_PRODUCT_ENTRY
+};
+
+} // namespace kiln::cuda
+
+#endif // KILN_LIB_RUNTIME_CUDA_PRODUCTSAPI_H

@@ -1,0 +1,216 @@
+//===- CudaToyTest.cpp - Training on a GPU --------------------------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "CudaToy.h"
+#include "RunToy.h"
+#include "StepTensors.h"
+
+using namespace kiln;
+using namespace kiln::toy;
+using Json = nlohmann::json;
+
+namespace {
+
+class CudaToyTest : public ToyTest {
+protected:
+  /// Checks that nothing is left, and that no rule was broken.
+  Outcome runCuda(const Json &description, std::vector<std::string> flags,
+                  const fakecuda::Settings &settings = toySettings()) {
+    fakecuda::reset(settings);
+    Outcome outcome = runToy(description, std::move(flags), makeCudaEngine);
+    EXPECT_TRUE(fakecuda::live().empty())
+        << fakecuda::live().begin()->first << " is left";
+    EXPECT_TRUE(fakecuda::violations().empty())
+        << fakecuda::violations().front();
+    return outcome;
+  }
+  Json cpu_ = withWholeProducts(describe());
+  Json plain_ = onCuda(describe());
+  Json offloaded_ = onCuda(describeOffloaded());
+};
+
+std::string weightsOf(const std::string &checkpoint) {
+  return readFile(checkpoint + "/model.safetensors") +
+         readFile(checkpoint + "/optimizer.safetensors");
+}
+
+TEST_F(CudaToyTest, TrainsLikeTheCpuInEveryOrder) {
+  auto flags = [&](const std::string &name) {
+    return std::vector<std::string>{data(),
+                                    "--steps=4",
+                                    "--seed=3",
+                                    "--grad-clip=0.01",
+                                    "--log=" + path(name + ".jsonl"),
+                                    "--save=" + path(name),
+                                    "--val-data=" + path("text.txt"),
+                                    "--val-every=2",
+                                    "--val-batches=2"};
+  };
+  Outcome outcome = runToy(cpu_, flags("cpu"));
+  ASSERT_EQ(outcome.exitCode, 0) << outcome.err;
+  std::vector<std::string> losses = lossTexts(path("cpu.jsonl"));
+  std::string weights = weightsOf(path("cpu/checkpoint-4"));
+  ASSERT_EQ(losses.size(), 4u);
+  ASSERT_FALSE(weights.empty());
+  fakecuda::Settings settings = toySettings();
+  for (int run = 0; run < 10; ++run) {
+    for (bool offloads : {false, true}) {
+      settings.seed = uint64_t(run);
+      std::string name =
+          std::to_string(run) + (offloads ? "-offloaded" : "-plain");
+      std::vector<std::string> all = flags(name);
+      if (run % 5 == 4)
+        all.push_back("--sync-ops");
+      outcome = runCuda(offloads ? offloaded_ : plain_, all, settings);
+      ASSERT_EQ(outcome.exitCode, 0) << outcome.err;
+      EXPECT_EQ(lossTexts(path(name + ".jsonl")), losses) << name;
+      EXPECT_TRUE(weightsOf(path(name + "/checkpoint-4")) == weights) << name;
+    }
+  }
+}
+
+TEST_F(CudaToyTest, StepsAfterTheFirstAreOneLaunch) {
+  auto run = [&](int steps, bool synced) {
+    std::vector<std::string> flags = {data(),
+                                      "--steps=" + std::to_string(steps)};
+    if (synced)
+      flags.push_back("--sync-ops");
+    Outcome outcome = runCuda(offloaded_, flags);
+    EXPECT_EQ(outcome.exitCode, 0) << outcome.err;
+    return std::pair(fakecuda::callsOf("cuLaunchKernel"),
+                     fakecuda::callsOf("cuGraphLaunch"));
+  };
+  auto [kernelsOfOne, graphsOfOne] = run(1, false);
+  EXPECT_GT(kernelsOfOne, 0);
+  EXPECT_EQ(graphsOfOne, 0);
+  EXPECT_EQ(run(5, false), std::pair(kernelsOfOne, int64_t(4)));
+  auto [kernels, graphs] = run(5, true);
+  EXPECT_EQ(2 * kernels,
+            5 * kernelsOfOne); // Half of those of one were recorded.
+  EXPECT_EQ(graphs, 0);
+}
+
+TEST_F(CudaToyTest, ReadsAndWritesStates) {
+  std::vector<std::string> results[2];
+  Json descriptions[] = {withWholeProducts(describe({.gradients = true})),
+                         onCuda(describe({.gradients = true}))};
+  for (int i = 0; i < 2; ++i) {
+    std::string name = i ? "cuda" : "cpu";
+    auto run = [&](std::vector<std::string> flags) {
+      return i ? runCuda(descriptions[i], flags)
+               : runToy(descriptions[i], flags);
+    };
+    Outcome outcome = run({data(), "--steps=2", "--save=" + path(name),
+                           "--dump-gradients=" + path(name + ".gradients")});
+    ASSERT_EQ(outcome.exitCode, 0) << outcome.err;
+    results[i].push_back(readFile(path(name + ".gradients")));
+    outcome = run({data(), "--steps=4", "--save=" + path(name),
+                   "--resume=" + path(name)});
+    ASSERT_EQ(outcome.exitCode, 0) << outcome.err;
+    results[i].push_back(weightsOf(path(name + "/checkpoint-4")));
+    outcome = run({"--init=" + path(name + "/checkpoint-4"), "--generate=8",
+                   "--prompt=the ", "--temperature=0"});
+    ASSERT_EQ(outcome.exitCode, 0) << outcome.err;
+    results[i].push_back(outcome.out);
+  }
+  EXPECT_TRUE(results[0] == results[1]);
+}
+
+TEST_F(CudaToyTest, TensorsOfAStep) {
+  Result<std::unique_ptr<Engine>> onHost =
+      makeEngine(withWholeProducts(describe()));
+  fakecuda::reset(toySettings());
+  Result<std::unique_ptr<Engine>> onDevice = makeCudaEngine(offloaded_);
+  ASSERT_TRUE(onHost.ok() && onDevice.ok());
+  std::vector<std::string> expected;
+  for (Engine *engine : {onHost->get(), onDevice->get()}) {
+    ASSERT_TRUE(engine->start(1).ok());
+    const std::vector<StateInfo> &states = engine->description().states;
+    for (size_t i = 0; i < states.size(); ++i) {
+      if (states[i].role == StateRole::Mirror)
+        continue;
+      Status status =
+          engine->accessState(i, HostAccess::Write, [&](char *data) {
+            return fillInitialValue(states[i].init, 7, states[i].name,
+                                    states[i].shape, states[i].type, 0,
+                                    states[i].elements(), data);
+          });
+      ASSERT_TRUE(status.ok()) << status.message();
+    }
+    StepTensors tensors(*engine, 0);
+    std::vector<std::string> found;
+    auto look = [&] {
+      Result<std::vector<std::string>> hashes = tensors.hashes();
+      ASSERT_TRUE(hashes.ok());
+      for (size_t i = 0; i < hashes->size(); ++i)
+        found.push_back(tensors.list()[i].name + (*hashes)[i]);
+      std::sort(found.end() - std::ptrdiff_t(hashes->size()), found.end());
+    };
+    look();
+    ASSERT_TRUE(tensors.keep().ok());
+    ASSERT_TRUE(tensors.perturb().ok());
+    look();
+    ASSERT_TRUE(tensors.save(path("saved"), {0, 1}).ok());
+    ASSERT_TRUE(tensors.restore().ok());
+    look();
+    EXPECT_TRUE(std::equal(found.begin(), found.begin() + 4, found.end() - 4));
+    ASSERT_TRUE(tensors.load(path("saved"), {0, 1}).ok());
+    look();
+    EXPECT_TRUE(
+        std::equal(found.begin() + 4, found.begin() + 8, found.end() - 4));
+    if (engine == onHost->get())
+      expected = found;
+    else
+      EXPECT_EQ(found, expected);
+  }
+}
+
+TEST_F(CudaToyTest, TracesWhatTheGpuDid) {
+  Outcome outcome = runCuda(
+      offloaded_, {data(), "--steps=2", "--trace=" + path("trace.json")});
+  ASSERT_EQ(outcome.exitCode, 0) << outcome.err;
+  std::string trace = readFile(path("trace.json"));
+  for (const char *name : {"\"gather\"", "\"logits\"", "\"host\"", "\"zero\""})
+    EXPECT_NE(trace.find(name), std::string::npos) << name;
+}
+
+TEST_F(CudaToyTest, ChecksItsMemory) {
+  Outcome outcome = runCuda(offloaded_, {data(), "--check-memory"});
+  EXPECT_EQ(outcome.exitCode, 0) << outcome.out << outcome.err;
+  for (const char *line :
+       {"train: events order all accesses",
+        "free memory of the GPU taken by: arena",
+        "generate: free memory of the GPU over runs 2 to 20 changes by"})
+    EXPECT_NE(outcome.out.find(line), std::string::npos) << outcome.out;
+}
+
+TEST_F(CudaToyTest, RefusesFlagsOfOthers) {
+  for (const char *flag :
+       {"--check-ops=x", "--emu-seed=1", "--stress-copies=1"}) {
+    Outcome outcome = runCuda(plain_, {data(), "--steps=1", flag});
+    EXPECT_EQ(outcome.exitCode, 2) << flag;
+  }
+  Outcome outcome = runToy({data(), "--steps=1", "--sync-ops"});
+  EXPECT_EQ(outcome.exitCode, 2);
+  EXPECT_NE(outcome.err.find("--target=cuda"), std::string::npos);
+  EXPECT_FALSE(makeEngine(plain_).ok());
+  EXPECT_FALSE(makeEmuEngine(plain_).ok());
+  EXPECT_FALSE(makeCudaEngine(describe()).ok());
+}
+
+TEST_F(CudaToyTest, LogsWhatItRanOn) {
+  Outcome outcome =
+      runCuda(offloaded_, {data(), "--steps=2", "--log=" + path("log.jsonl")});
+  ASSERT_EQ(outcome.exitCode, 0) << outcome.err;
+  EXPECT_EQ(readLog(path("log.jsonl")).front()["library"],
+            "cuBLASLt 13.1.2 on Fake GPU");
+  Json end = readLog(path("log.jsonl")).back();
+  EXPECT_EQ(end["copied_out_bytes_per_step"], copiedOutBytes);
+  EXPECT_EQ(end["copied_in_bytes_per_step"], copiedInBytes);
+}
+
+} // namespace

@@ -1,0 +1,94 @@
+//===- FakeCuda.h - A CUDA driver without a GPU -----------------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A shared library with the functions of the driver and of cuBLASLt that kiln
+// calls, on memory of the host. What is queued waits until somebody waits for
+// it, and is then carried out in an order that a seed chooses among those that
+// streams and events allow. Device pointers cannot be read by the host.
+//
+// Misuse is written down (violations) and refused: handles that are no more,
+// copies beyond an allocation, calls that a capture forbids, streams that do
+// not join a capture, waits for what never comes.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_TEST_UNIT_RUNTIME_CUDA_FAKECUDA_H
+#define KILN_TEST_UNIT_RUNTIME_CUDA_FAKECUDA_H
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace kiln::fakecuda {
+
+/// A launch of a kernel. Parameters have 8 bytes each.
+struct Launch {
+  unsigned blocks;
+  unsigned threads;
+  const uint64_t *parameters;
+};
+
+struct Kernel {
+  std::size_t parameters;
+  std::function<void(const Launch &)> run;
+};
+
+/// C = alpha op(A) op(B) + beta C of f32 or f64, along columns first.
+struct Product {
+  bool isF64, transA, transB;
+  int64_t m, n, k, lda, ldb, ldc;
+  const char *a, *b;
+  char *c;
+  double beta;
+};
+
+struct Settings {
+  int initCode = 0;
+  int driverVersion = 13000;
+  int devices = 1;
+  int major = 9, minor = 0;
+  int64_t totalBytes = int64_t(1) << 30;
+  int64_t bytesOfOthers = int64_t(100) << 20;
+  uint64_t seed = 0;
+  /// Code that the call with this number (from 0) ends with; -1: none.
+  int64_t failingCall = -1;
+  int failingCode = 999;
+  /// Images that cannot be loaded, and why.
+  std::map<const void *, int> refusedImages;
+  /// A kernel that accesses what it may not, at its launch with this number.
+  std::string faultyKernel;
+  int64_t faultyLaunch = 0;
+  /// Whether the library finds a way to compute products.
+  bool knowsProducts = true;
+  /// Instead of the naive product, which is then compared with it.
+  std::function<void(const Product &)> product;
+};
+
+/// Forgets everything, but for kernels.
+void reset(const Settings &settings = {});
+/// A kernel of every image.
+void addKernel(const std::string &name, Kernel kernel);
+
+/// Of the driver and the library since reset().
+int64_t calls();
+/// The function of the call that failed as the settings say, or nothing.
+std::string failedFunction();
+/// Number of calls of one function.
+int64_t callsOf(const std::string &function);
+/// Handles that exist, by kind.
+std::map<std::string, int64_t> live();
+std::vector<std::string> violations();
+/// The image that was loaded last.
+const void *loadedImage();
+/// Host memory of a device pointer.
+char *hostPointer(uint64_t device);
+
+} // namespace kiln::fakecuda
+
+#endif // KILN_TEST_UNIT_RUNTIME_CUDA_FAKECUDA_H

@@ -1,0 +1,301 @@
+//===- FakeProducts.cpp - The functions of a cuBLASLt without a GPU -------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "FakeState.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+using namespace kiln::fakecuda;
+
+namespace {
+
+struct Handle {};
+
+struct Desc {
+  int compute, scale;
+  int32_t trans[2] = {0, 0};
+};
+
+struct Layout {
+  int type;
+  int64_t rows, columns, ld;
+  int32_t batch = 1;
+  int64_t stride = 0;
+};
+
+struct Preference {
+  uint64_t workspace = 0;
+  uint32_t reductions = 7;
+  uint32_t alignments[4] = {256, 256, 256, 256};
+};
+
+struct Algorithm {
+  uint64_t words[8];
+};
+
+struct Proposal {
+  Algorithm algorithm;
+  std::size_t workspace;
+  int status;
+  float waves;
+  int reserved[4];
+};
+
+constexpr uint64_t cookie = 0x6b696c6e;
+
+} // namespace
+
+template <typename T> static double element(const char *data, int64_t index) {
+  T value;
+  std::memcpy(&value, data + index * int64_t(sizeof(T)), sizeof(T));
+  return double(value);
+}
+
+static double at(const Product &product, const char *data, int64_t index) {
+  return product.isF64 ? element<double>(data, index)
+                       : element<float>(data, index);
+}
+
+static void put(const Product &product, int64_t index, double value) {
+  auto narrow = float(value);
+  if (product.isF64)
+    std::memcpy(product.c + index * 8, &value, 8);
+  else
+    std::memcpy(product.c + index * 4, &narrow, 4);
+}
+
+/// Columns first, as the library's manual defines it.
+static std::vector<double> naive(const Product &p) {
+  std::vector<double> result;
+  for (int64_t j = 0; j < p.n; ++j)
+    for (int64_t i = 0; i < p.m; ++i) {
+      double sum = p.beta == 0 ? 0 : p.beta * at(p, p.c, i + j * p.ldc);
+      for (int64_t l = 0; l < p.k; ++l)
+        sum += at(p, p.a, p.transA ? l + i * p.lda : i + l * p.lda) *
+               at(p, p.b, p.transB ? j + l * p.ldb : l + j * p.ldb);
+      result.push_back(sum);
+    }
+  return result;
+}
+
+static int compute(const Product &p) {
+  std::vector<double> expected = naive(p);
+  if (state().settings.product)
+    state().settings.product(p);
+  for (int64_t j = 0; j < p.n; ++j)
+    for (int64_t i = 0; i < p.m; ++i) {
+      double value = expected[std::size_t(i + j * p.m)];
+      if (!state().settings.product)
+        put(p, i + j * p.ldc, value);
+      else if (!(std::abs(at(p, p.c, i + j * p.ldc) - value) <=
+                 1e-4 * (1 + std::abs(value))))
+        return violate("a product is wrong");
+    }
+  return 0;
+}
+
+#define BEGIN(...)                                                             \
+  Call call(__func__, ##__VA_ARGS__);                                          \
+  if (call.code() != 0)                                                        \
+  return call.code() == 999 ? 14 : call.code()
+
+template <typename T>
+static int take(T *to, const void *from, std::size_t bytes) {
+  if (bytes != sizeof(T))
+    return violate("an attribute of another size");
+  std::memcpy(to, from, bytes);
+  return 0;
+}
+
+extern "C" {
+
+const char *cublasLtGetStatusName(int status) {
+  return status == 14 ? "CUBLAS_STATUS_INTERNAL_ERROR" : nullptr;
+}
+const char *cublasLtGetStatusString(int) { return nullptr; }
+std::size_t cublasLtGetVersion() { return 130102; }
+
+int cublasLtCreate(void **handle) {
+  BEGIN();
+  *handle = create("library", new Handle);
+  return 0;
+}
+
+int cublasLtDestroy(void *handle) {
+  Call call(__func__);
+  return destroy("library", static_cast<Handle *>(handle)) ? call.code() : 7;
+}
+
+int cublasLtMatmulDescCreate(void **desc, int computeType, int scale) {
+  BEGIN();
+  *desc = create("product", new Desc{computeType, scale, {0, 0}});
+  return 0;
+}
+
+int cublasLtMatmulDescDestroy(void *desc) {
+  Call call(__func__);
+  return destroy("product", static_cast<Desc *>(desc)) ? call.code() : 7;
+}
+
+int cublasLtMatmulDescSetAttribute(void *desc, int attribute, const void *value,
+                                   std::size_t bytes) {
+  BEGIN();
+  if (!exists("product", desc) || (attribute != 3 && attribute != 4))
+    return violate("an attribute of products that is not known");
+  return take(&static_cast<Desc *>(desc)->trans[attribute - 3], value, bytes);
+}
+
+int cublasLtMatrixLayoutCreate(void **layout, int type, uint64_t rows,
+                               uint64_t columns, int64_t ld) {
+  BEGIN();
+  if (ld < int64_t(rows))
+    return violate("columns of a matrix overlap");
+  *layout =
+      create("layout", new Layout{type, int64_t(rows), int64_t(columns), ld});
+  return 0;
+}
+
+int cublasLtMatrixLayoutDestroy(void *layout) {
+  Call call(__func__);
+  return destroy("layout", static_cast<Layout *>(layout)) ? call.code() : 7;
+}
+
+int cublasLtMatrixLayoutSetAttribute(void *handle, int attribute,
+                                     const void *value, std::size_t bytes) {
+  BEGIN();
+  if (!exists("layout", handle))
+    return 7;
+  auto *layout = static_cast<Layout *>(handle);
+  if (attribute == 5)
+    return take(&layout->batch, value, bytes);
+  if (attribute == 6)
+    return take(&layout->stride, value, bytes);
+  return violate("an attribute of layouts that is not known");
+}
+
+int cublasLtMatmulPreferenceCreate(void **preference) {
+  BEGIN();
+  *preference = create("preference", new Preference);
+  return 0;
+}
+
+int cublasLtMatmulPreferenceDestroy(void *preference) {
+  Call call(__func__);
+  return destroy("preference", static_cast<Preference *>(preference))
+             ? call.code()
+             : 7;
+}
+
+int cublasLtMatmulPreferenceSetAttribute(void *handle, int attribute,
+                                         const void *value, std::size_t bytes) {
+  BEGIN();
+  if (!exists("preference", handle))
+    return 7;
+  auto *preference = static_cast<Preference *>(handle);
+  if (attribute == 1)
+    return take(&preference->workspace, value, bytes);
+  if (attribute == 3)
+    return take(&preference->reductions, value, bytes);
+  if (attribute >= 5 && attribute <= 8)
+    return take(&preference->alignments[attribute - 5], value, bytes);
+  return violate("a preference that is not known");
+}
+
+int cublasLtMatmulAlgoGetHeuristic(void *library, void *desc, void *a, void *b,
+                                   void *c, void *d, void *preference,
+                                   int wanted, Proposal *proposals,
+                                   int *found) {
+  BEGIN();
+  if (!exists("library", library) || !exists("product", desc) ||
+      !exists("layout", a) || !exists("layout", b) || !exists("layout", c) ||
+      !exists("layout", d) || !exists("preference", preference) || wanted < 1)
+    return 7;
+  const auto *wish = static_cast<Preference *>(preference);
+  if (wish->reductions != 0)
+    return violate("a product may be added up in several passes");
+  *found = state().settings.knowsProducts ? 1 : 0;
+  proposals[0] = {};
+  proposals[0].algorithm.words[0] = cookie;
+  for (int i = 0; i < 4; ++i)
+    proposals[0].algorithm.words[i + 1] = wish->alignments[i];
+  proposals[0].algorithm.words[5] = wish->workspace;
+  return 0;
+}
+
+int cublasLtMatmul(void *library, void *descHandle, const void *alpha,
+                   uint64_t a, void *aHandle, uint64_t b, void *bHandle,
+                   const void *beta, uint64_t c, void *cHandle, uint64_t d,
+                   void *dHandle, const Algorithm *algorithm,
+                   uint64_t workspace, std::size_t workspaceBytes,
+                   void *stream) {
+  BEGIN();
+  if (!exists("library", library) || !exists("product", descHandle) ||
+      !exists("layout", aHandle) || !exists("layout", bHandle) ||
+      !exists("layout", cHandle) || cHandle != dHandle || c != d)
+    return 7;
+  const auto &desc = *static_cast<Desc *>(descHandle);
+  const auto &la = *static_cast<Layout *>(aHandle);
+  const auto &lb = *static_cast<Layout *>(bHandle);
+  const auto &lc = *static_cast<Layout *>(cHandle);
+  if (algorithm->words[0] != cookie || algorithm->words[5] != workspaceBytes ||
+      !resolve(workspace, int64_t(workspaceBytes)))
+    return violate("an algorithm of another product");
+  uint64_t places[] = {a, b, c, d};
+  for (int i = 0; i < 4; ++i)
+    if (places[i] % algorithm->words[i + 1] != 0)
+      return violate("an algorithm for better aligned matrices");
+  Product p;
+  p.isF64 = desc.compute == 70;
+  int64_t bytes = p.isF64 ? 8 : 4;
+  if (desc.compute != (p.isF64 ? 70 : 68) || desc.scale != (p.isF64 ? 1 : 0) ||
+      la.type != desc.scale || lb.type != desc.scale || lc.type != desc.scale)
+    return violate("types of a product that do not fit");
+  p.transA = desc.trans[0] == 1;
+  p.transB = desc.trans[1] == 1;
+  p.m = lc.rows;
+  p.n = lc.columns;
+  p.k = p.transA ? la.rows : la.columns;
+  if ((p.transA ? la.columns : la.rows) != p.m ||
+      (p.transB ? lb.rows : lb.columns) != p.n ||
+      (p.transB ? lb.columns : lb.rows) != p.k || la.batch != lc.batch ||
+      lb.batch != lc.batch)
+    return violate("matrices of a product that do not fit");
+  p.lda = la.ld;
+  p.ldb = lb.ld;
+  p.ldc = lc.ld;
+  double one = p.isF64 ? *static_cast<const double *>(alpha)
+                       : double(*static_cast<const float *>(alpha));
+  p.beta = p.isF64 ? *static_cast<const double *>(beta)
+                   : double(*static_cast<const float *>(beta));
+  if (one != 1)
+    return violate("a product is scaled");
+  auto place = [&](const Layout &layout, uint64_t pointer) {
+    return resolve(pointer,
+                   bytes * ((layout.batch - 1) * layout.stride +
+                            (layout.columns - 1) * layout.ld + layout.rows));
+  };
+  char *first[] = {place(la, a), place(lb, b), place(lc, c)};
+  if (!first[0] || !first[1] || !first[2])
+    return 7;
+  std::vector<Product> products;
+  for (int64_t i = 0; i < lc.batch; ++i) {
+    p.a = first[0] + i * la.stride * bytes;
+    p.b = first[1] + i * lb.stride * bytes;
+    p.c = first[2] + i * lc.stride * bytes;
+    products.push_back(p);
+  }
+  return enqueue(static_cast<StreamObject *>(stream), [products] {
+    for (const Product &product : products)
+      if (int code = compute(product))
+        return code;
+    return 0;
+  });
+}
+
+} // extern "C"

@@ -1,0 +1,140 @@
+//===- FakeState.h - What the driver without a GPU knows --------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_TEST_UNIT_RUNTIME_CUDA_FAKESTATE_H
+#define KILN_TEST_UNIT_RUNTIME_CUDA_FAKESTATE_H
+
+#include "FakeCuda.h"
+
+#include <deque>
+#include <memory>
+#include <random>
+#include <set>
+
+namespace kiln::fakecuda {
+
+/// Carries out something; the code sticks to the context.
+using Work = std::function<int()>;
+
+struct Node {
+  Work work;
+  std::vector<std::size_t> after;
+};
+
+struct GraphObject {
+  std::vector<Node> nodes;
+};
+
+struct StreamObject;
+
+struct Capture {
+  StreamObject *origin = nullptr;
+  GraphObject graph;
+  bool broken = false;
+};
+
+struct QueueEntry {
+  Work work; ///< Empty: waits until `stream` has done `position` entries.
+  StreamObject *stream = nullptr;
+  int64_t position = 0;
+};
+
+struct StreamObject {
+  std::deque<QueueEntry> queue;
+  int64_t queued = 0, done = 0;
+  Capture *capture = nullptr;
+  std::vector<std::size_t> tips; ///< Nodes that the next one follows.
+};
+
+struct EventObject {
+  unsigned flags = 0;
+  StreamObject *stream = nullptr; ///< Null: was never recorded.
+  int64_t position = 0;
+  std::shared_ptr<double> time;
+  Capture *capture = nullptr;
+  std::vector<std::size_t> nodes;
+};
+
+struct FunctionObject {
+  std::string name;
+  const Kernel *kernel = nullptr;
+};
+
+struct ModuleObject {
+  std::vector<std::unique_ptr<FunctionObject>> functions;
+};
+
+struct Allocation {
+  std::unique_ptr<char[]> memory;
+  uint64_t begin;
+  int64_t bytes;
+};
+
+struct Pinned {
+  std::unique_ptr<char[]> memory;
+  std::size_t bytes = 0;
+};
+
+struct State {
+  Settings settings;
+  std::mt19937_64 random;
+  int64_t calls = 0;
+  std::map<std::string, int64_t> callsOf;
+  std::string failed;
+  int sticky = 0;
+  int contexts = 0;
+  bool isCurrent = false;
+  double clock = 0;
+  std::vector<std::string> violations;
+  std::map<std::string, std::set<void *>> handles; ///< By kind.
+  std::vector<Allocation> allocations;
+  std::map<void *, Pinned> pinned;
+  std::unique_ptr<Capture> capture;
+  std::map<std::string, int64_t> launches; ///< By kernel.
+  const void *loadedImage = nullptr;
+  uint64_t nextAddress = uint64_t(0x7fcd) << 48; ///< Of no host.
+};
+
+State &state();
+
+int violate(const std::string &text);
+
+/// The beginning of every function that can fail.
+class Call {
+public:
+  /// `inCapture`: whether it is allowed while a stream is captured.
+  explicit Call(const char *name, bool inCapture = true);
+  /// What the call must return at once, or 0.
+  int code() const { return code_; }
+
+private:
+  int code_ = 0;
+};
+
+template <typename T> T *create(const char *kind, T *object) {
+  state().handles[kind].insert(object);
+  return object;
+}
+/// Whether a handle exists; writes down when not.
+bool exists(const char *kind, void *handle);
+template <typename T> bool destroy(const char *kind, T *handle) {
+  if (!exists(kind, handle))
+    return false;
+  state().handles[kind].erase(handle);
+  delete handle;
+  return true;
+}
+
+/// The host's memory of a range of the device; null and a violation: none.
+char *resolve(uint64_t device, int64_t bytes);
+
+/// Adds work to a stream or to the graph that it is captured in.
+int enqueue(StreamObject *stream, Work work);
+
+} // namespace kiln::fakecuda
+
+#endif // KILN_TEST_UNIT_RUNTIME_CUDA_FAKESTATE_H
