@@ -20,7 +20,7 @@ config.substitutions.append(("%kiln_src", config.kiln_source_root))
 config.substitutions.append(("%kiln_bin", config.kiln_bin_dir))
 
 # A test names what it needs that a build or a machine may lack.
-for tool in ["kiln-opt", "kiln-run", "kilnc", "kiln-generate"]:
+for tool in ["kiln-opt", "kiln-run", "kilnc", "kiln-generate", "kiln-missing-events"]:
     if os.path.exists(os.path.join(config.kiln_bin_dir, tool)):
         config.available_features.add(tool)
 if os.path.exists("/dev/nvidia0"):

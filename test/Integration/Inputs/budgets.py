@@ -4,11 +4,11 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # ===-----------------------------------------------------------------------=== #
-"""budgets.py KILNC MODEL WORK COUNT "flags": compiles the model for COUNT memory
+"""budgets.py [--steps=20] KILNC MODEL WORK COUNT "flags": compiles the model for COUNT memory
 budgets between what it takes without a plan and the smallest that is feasible.
 For each of them the arena is at most the budget and what the plan predicts,
 --check-memory finds it so, the predicted time does not fall with a smaller
-budget, and 20 steps give the same bits as without a plan."""
+budget, and all steps give the same bits as without a plan."""
 
 import json
 import re
@@ -17,7 +17,8 @@ import sys
 
 import harness
 
-kilnc, model, work, count, common = sys.argv[1:]
+options, arguments = harness.leading_options(sys.argv[1:], steps=20)
+kilnc, model, work, count, common = arguments
 work = harness.fresh_directory(work)
 harness.write_inputs(model, work)
 flags = ["--max-threads=2", *shlex.split(common)]
@@ -33,7 +34,7 @@ def train(name, *more):
     executable = harness.compile_model(kilnc, model, work / name, *flags, *more)
     log, saved = work / f"{name}.jsonl", work / f"{name}.saved"
     command = [executable, f"--data={work / 'train.bin'}", "--seed=5", "--threads=2"]
-    harness.run([*command, "--steps=20", "--lr=0.003", f"--log={log}", f"--save={saved}"])
+    harness.run([*command, f"--steps={options['steps']}", "--lr=0.003", f"--log={log}", f"--save={saved}"])
     harness.run([*command, "--check-memory"])
     return log, saved
 

@@ -51,6 +51,19 @@ def run(command, expect=0, **options):
     return done
 
 
+def leading_options(arguments, **defaults):
+    """Values of the `--name=value` in front of `arguments`, by name and of the type
+    of their defaults; and the arguments behind them."""
+    values = dict(defaults)
+    while arguments and arguments[0].startswith("--"):
+        name, _, value = arguments[0][2:].partition("=")
+        if name not in defaults:
+            fail(f"unknown option '{arguments[0]}'")
+        values[name] = type(defaults[name])(value)
+        arguments = arguments[1:]
+    return values, arguments
+
+
 def compile_model(kilnc, model, executable, *flags):
     run([kilnc, model, *flags, "-o", executable])
     return executable

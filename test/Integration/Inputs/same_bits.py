@@ -4,18 +4,22 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # ===-----------------------------------------------------------------------=== #
-"""same_bits.py KILNC MODEL WORK "common flags" "plan flags"...: compiles the model
-with the common flags alone and once more with each of the plan flags. Over 20
-steps every loss, norm and saved tensor of every plan must equal those of the
-first, to the last bit, and what --check-memory finds must be as planned. What
-stands behind " -- " are flags of the executable."""
+"""same_bits.py [--steps=20] [--target=cpu] [--seeds=1] KILNC MODEL WORK "common flags"
+"plan flags"...: compiles the model with the common flags alone and once more with
+each of the plan flags. Over all steps every loss, norm and saved tensor of every
+plan must equal those of the first, to the last bit, and what --check-memory finds
+must be as planned. What stands behind " -- " are flags of the executable.
+
+The first is always for the cpu, the plans are for the target. That of cuda-emu
+shuffles what the program leaves unordered: every plan is run with so many seeds."""
 
 import shlex
 import sys
 
 import harness
 
-kilnc, model, work, common, *plans = sys.argv[1:]
+options, arguments = harness.leading_options(sys.argv[1:], steps=20, target="cpu", seeds=1)
+kilnc, model, work, common, *plans = arguments
 work = harness.fresh_directory(work)
 harness.write_inputs(model, work)
 
@@ -33,12 +37,19 @@ def train(name, flags):
     executable = executables[plan]
     log, saved = work / f"{name}.jsonl", work / f"{name}.saved"
     harness.run(
-        [executable, f"--data={work / 'train.bin'}", "--seed=5", "--threads=2", "--steps=20"]
-        + ["--lr=0.003", "--warmup-steps=2", f"--log={log}", f"--save={saved}", *shlex.split(run)]
+        [executable, f"--data={work / 'train.bin'}", "--seed=5", "--threads=2"]
+        + [f"--steps={options['steps']}", "--lr=0.003", "--warmup-steps=2", f"--log={log}", f"--save={saved}", *shlex.split(run)]
     )
     return log, saved
 
 
 plain = train("plain", "")
 for number, flags in enumerate(plans):
-    harness.require_equal_runs(f"no plan and {flags}", *plain, *train(f"plan{number}", flags))
+    if options["target"] == "cpu":
+        harness.require_equal_runs(f"no plan and {flags}", *plain, *train(f"plan{number}", flags))
+        continue
+    plan, _, more = flags.partition(" -- ")
+    plan += f" --target={options['target']}"
+    for seed in range(options["seeds"]):
+        run = train(f"plan{number}-{seed}", f"{plan} -- {more} --emu-seed={seed}")
+        harness.require_equal_runs(f"cpu without a plan and {plan}, seed {seed}", *plain, *run)

@@ -4,8 +4,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # ===-----------------------------------------------------------------------=== #
-"""stop_resume.py KILNC MODEL WORK STOPS [compile flags]: one run is left alone,
-another gets SIGTERM at STOPS random steps and is resumed after each. Losses and
+"""stop_resume.py [--steps=300] KILNC MODEL WORK STOPS [compile flags]: one run is left
+alone, another gets SIGTERM at STOPS random steps and is resumed after each. Losses and
 all that is saved at the end must be equal to the last bit."""
 
 import random
@@ -15,8 +15,6 @@ import sys
 import time
 
 import harness
-
-STEPS = 300
 
 
 def run_until(command, log, lines):
@@ -37,7 +35,7 @@ def run_until(command, log, lines):
     return process.returncode, message
 
 
-def main(kilnc, model, work, stops, *flags):
+def main(steps, kilnc, model, work, stops, *flags):
     work = harness.fresh_directory(work)
     harness.write_inputs(model, work)
     executable = harness.compile_model(kilnc, model, work / "train", "--max-threads=2", *flags)
@@ -47,7 +45,7 @@ def main(kilnc, model, work, stops, *flags):
         f"--val-data={work / 'validation.bin'}",
         "--val-batches=1",
         "--shuffle=3",
-        f"--steps={STEPS}",
+        f"--steps={steps}",
         "--lr=0.002",
         "--lr-schedule=linear",
         "--warmup-steps=7",
@@ -58,7 +56,7 @@ def main(kilnc, model, work, stops, *flags):
     print(f"seed of the random steps: {seed}")
     chance = random.Random(seed)
     # Stops arrive a step or more late: a quarter of the steps is left for that.
-    longest = STEPS * 3 // 4 // int(stops)
+    longest = steps * 3 // 4 // int(stops)
     command = [*common, f"--log={parts}", f"--save={work / 'parts'}"]
     done = 0
     for _ in range(int(stops)):
@@ -73,7 +71,7 @@ def main(kilnc, model, work, stops, *flags):
         if harness.events(parts, "end")[-1]["reason"] != "stopped":
             harness.fail("the log does not end with a stop")
         print(f"stopped after step {done}, asked for at {target}")
-        if done >= STEPS:
+        if done >= steps:
             harness.fail("the run ended before it could be stopped")
         command = [*common, f"--log={parts}", f"--save={work / 'parts'}"]
         command.append(f"--resume={work / 'parts'}")
@@ -84,4 +82,5 @@ def main(kilnc, model, work, stops, *flags):
         harness.fail(f"validation losses {ends} differ")
 
 
-main(*sys.argv[1:])
+options, arguments = harness.leading_options(sys.argv[1:], steps=300)
+main(options["steps"], *arguments)

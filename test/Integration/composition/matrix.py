@@ -5,7 +5,7 @@
 #
 # ===-----------------------------------------------------------------------=== #
 """matrix.py --kilnc=FILE --model=DIR --work=DIR [--programs=covering|pairs|triples]
-            [--page=FILE [--write]]
+            [--page=FILE [--write]] [--target=cuda-emu [--seeds=N]]
 
 Compiles a model with combinations of techniques and compares what they learn:
 
@@ -20,9 +20,15 @@ No combination may be refused. `covering` has every pair in few programs of many
 techniques, `pairs` and `triples` have a program for each.
 
 --page compares the table in a page with what this run found, --write writes it
-there."""
+there.
+
+With --target=cuda-emu every program is also compiled for the emulated GPU, in fp32
+and for short sequences, and has the bits of the cpu's without exact techniques,
+with every one of N seeds of what the GPU shuffles. What the cpu's programs are, its
+own run says."""
 
 import argparse
+import dataclasses
 import json
 import math
 import os
@@ -39,7 +45,9 @@ import harness
 import page
 from techniques import LOSSY, ON_HOST, PLANNED
 
-STEPS, INTERPRETED_STEPS = 6, 4
+STEPS, INTERPRETED_STEPS, EMULATED_STEPS = 6, 4, 2
+# Tokens of a sequence.
+LENGTH, EMULATED_LENGTH = 40, 16
 # Of the covering programs: this seed needs few meanings.
 SEED, MORE = 75, 6
 # What rounding does to a loss in that many steps.
@@ -47,7 +55,9 @@ ROUNDING = {"fp32": 2e-6, "fp64": 1e-12}
 
 
 class Matrix:
-    def __init__(self, kilnc, model, work):
+    def __init__(self, kilnc, model, work, target):
+        self.target = target
+        self.steps = STEPS if target == "cpu" else EMULATED_STEPS
         self.kilnc, self.model = pathlib.Path(kilnc), pathlib.Path(model)
         self.tools = self.kilnc.parent
         self.work = harness.fresh_directory(work)
@@ -56,11 +66,15 @@ class Matrix:
         self.plans = {}
         self.made = self.seed = 0
 
+    def flags(self, program, target):
+        length = LENGTH if self.target == "cpu" else EMULATED_LENGTH
+        return [f"--target={target}", *program.compiler_flags(length)]
+
     def plan(self, program):
         """What the plan of a program that has no budget says."""
         if program not in self.plans:
             path = self.work / "plan.json"
-            flags = [*program.compiler_flags(), "--emit=plan", "-o", path]
+            flags = [*self.flags(program, self.target), "--emit=plan", "-o", path]
             harness.run([self.kilnc, self.model, *flags])
             self.plans[program] = json.loads(path.read_text())
         return self.plans[program]
@@ -102,14 +116,14 @@ class Matrix:
     def train(self, executable, program, name, *flags):
         log, saved = executable.parent / f"{name}.jsonl", executable.parent / f"{name}.saved"
         command = [executable, f"--data={self.work / 'train.bin'}", "--threads=2", *flags]
-        harness.run([*command, *program.run_flags(STEPS), f"--log={log}", f"--save={saved}"])
+        harness.run([*command, *program.run_flags(self.steps), f"--log={log}", f"--save={saved}"])
         return log, saved
 
-    def make(self, program, name):
+    def make(self, program, name, target):
         """Compiles, proves the memory plan, and trains."""
         directory = harness.fresh_directory(self.work / name)
         executable = directory / "train"
-        command = [self.kilnc, self.model, *program.compiler_flags(), "-o", executable]
+        command = [self.kilnc, self.model, *self.flags(program, target), "-o", executable]
         budget = None
         if program.techniques & set(PLANNED):
             budget = self.budget_for(program, command)
@@ -131,8 +145,10 @@ class Matrix:
     def reference(self, meaning):
         """The run of a program without exact techniques, checked when first needed."""
         if meaning not in self.references:
-            self.references[meaning] = self.make(meaning, f"meaning{len(self.references)}")
-            self.check_meaning(meaning)
+            name = f"meaning{len(self.references)}"
+            self.references[meaning] = self.make(meaning, name, "cpu")
+            if self.target == "cpu":
+                self.check_meaning(meaning)
         return self.references[meaning]
 
     def check_meaning(self, meaning):
@@ -159,7 +175,7 @@ class Matrix:
 
     def compare_interpreted(self, meaning, directory, log):
         path, other = directory / "planned.mlir", directory / "interpreted.jsonl"
-        flags = [*meaning.compiler_flags(), "--emit=planned", "-o", path]
+        flags = [*self.flags(meaning, "cpu"), "--emit=planned", "-o", path]
         harness.run([self.kilnc, self.model, *flags])
         harness.run(
             [self.tools / "kiln-run", path, f"--data={self.work / 'train.bin'}"]
@@ -186,15 +202,22 @@ class Matrix:
         return program
 
     def check(self, program, seeds):
-        """Every promise about one program, with `seeds` stressed runs if it copies.
-        Returns the techniques that were used."""
-        if program == program.meaning:
+        """Every promise about one program, with `seeds` stressed runs if it copies or
+        is emulated. Returns the techniques that were used."""
+        if program == program.meaning and self.target == "cpu":
             self.reference(program)
             return program.techniques
-        executable, *run = self.make(program, "plan")
+        executable, *run = self.make(program, "plan", self.target)
         program = self.chosen(program, executable)
         _, *reference = self.reference(program.meaning)
         harness.require_equal_runs("with and without exact techniques", *reference, *run)
+        if self.target != "cpu":
+            # The run above had seed 0.
+            for seed in range(1, seeds):
+                flag = f"--emu-seed={seed}"
+                shuffled = self.train(executable, program, f"shuffled{seed}", flag)
+                harness.require_equal_runs(flag, *run, *shuffled)
+            return program.techniques
         for _ in range(seeds if program.copies else 0):
             self.seed = self.seed % 3 + 1
             flag = f"--stress-copies={self.seed}"
@@ -210,6 +233,8 @@ def parse():
     parser.add_argument("--work", type=pathlib.Path, required=True)
     parser.add_argument("--programs", choices=("covering", "pairs", "triples"), default="covering")
     parser.add_argument("--first", type=int, default=0, help="program to start with")
+    parser.add_argument("--target", choices=("cpu", "cuda-emu"), default="cpu")
+    parser.add_argument("--seeds", type=int, default=3, help="of cuda-emu")
     parser.add_argument("--page", type=pathlib.Path)
     parser.add_argument("--write", action="store_true", help="the table, into the page")
     return parser.parse_args()
@@ -223,24 +248,31 @@ def main():
         programs = covering.covering_programs(SEED, MORE)
     else:
         programs = list(covering.every({"pairs": 2, "triples": 3}[args.programs]))
-    matrix = Matrix(args.kilnc, args.model, args.work)
+    seeds = 3 if args.programs == "pairs" else 1
+    if args.target != "cpu":
+        seeds = args.seeds
+        programs = [dataclasses.replace(each, precision="fp32") for each in programs]
+    matrix = Matrix(args.kilnc, args.model, args.work, args.target)
     passed, failed = [], []
     for number, program in enumerate(programs[args.first :], args.first):
         print(f"[{number + 1}/{len(programs)}] {program}", flush=True)
         try:
-            used = matrix.check(program, seeds=3 if args.programs == "pairs" else 1)
+            used = matrix.check(program, seeds)
             passed.append((program.techniques, used))
         except SystemExit:
             failed.append(str(program))
     print(f"{len(passed)} programs passed; {matrix.made} executables")
     if failed:
         harness.fail(f"{len(failed)} of {len(programs)}: " + "; ".join(failed))
-    if args.page:
+    if args.first:
+        return
+    if args.page or args.target != "cpu":
         idle = {name for name in LOSSY if not any(matrix.encodes(p, name) for p in programs)}
         passed = [used | (named & idle) for named, used in passed]
         table = page.Table(args.model.name, passed, idle)
         complaint = table.untried() if args.programs != "triples" else None
-        complaint = complaint or (table.write if args.write else table.compare)(args.page)
+        if args.page:
+            complaint = complaint or (table.write if args.write else table.compare)(args.page)
         if complaint:
             harness.fail(complaint)
 

@@ -108,10 +108,11 @@ class Program:
             names[names.index("recompute")] += f"={self.policy}"
         return f"{self.precision} " + " + ".join(names)
 
-    def compiler_flags(self):
-        """All but the budget, which depends on what the program takes without one."""
+    def compiler_flags(self, length):
+        """For sequences of such a length. All but the budget, which depends on what the
+        program takes without one."""
         has = self.techniques.__contains__
-        flags = ["--batch=4", "--seq=40", "--max-threads=2", "--eval=off"]
+        flags = ["--batch=4", f"--seq={length}", "--max-threads=2", "--eval=off"]
         flags += [f"--precision={self.precision}", f"--optimizer={self.optimizer}"]
         flags += ["--clip=on" if has("clipping") else "--clip=off"]
         flags += ["--dropout=0.1"] if has("dropout") else []

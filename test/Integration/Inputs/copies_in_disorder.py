@@ -1,0 +1,113 @@
+# ===- copies_in_disorder.py - Copies at wrong moments are noticed -----------=== #
+#
+# Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+# ===-----------------------------------------------------------------------=== #
+"""copies_in_disorder.py EXECUTABLE WORK EVERY: copies between device and host that
+kilnc would refuse to plan. In copies of an executable with --offload, one command of
+the training program stands elsewhere:
+
+- a copy_wait behind the next command that touches what the copy writes, or that
+  writes what it reads: the place is used too early;
+- a copy_start in front of the last command that wrote what it reads.
+
+None may start: one line names the copy and the command that is in its way. One of
+EVERY such faults is tried."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import description
+import harness
+
+executable, work, every = sys.argv[1:]
+work = harness.fresh_directory(work)
+content, begin, end = description.find(executable)
+
+
+def elements(text, at):
+    """Where the elements of the array that begins at `at` begin and end, and what
+    they are."""
+    decoder, found = json.JSONDecoder(), []
+    while text[at] != "]":
+        value, stop = decoder.raw_decode(text, at + 1)
+        found.append((at + 1, stop, value))
+        at = stop
+    return found
+
+
+def overlap(ref, size, other, other_size):
+    """Whether two places share bytes in the first iteration."""
+    return (
+        ref[2:] == other[2:] and ref[0] < other[0] + other_size and other[0] < ref[0] + size
+    )
+
+
+def touches(command, ref, size, writes):
+    """Whether a command reads or writes any of these bytes, or only whether it writes."""
+    for item in command.get("items", [command]):
+        for i, (arg, extent) in enumerate(zip(item.get("args", []), item.get("extents", []))):
+            if overlap(arg, extent, ref, size) and (not writes or i in item["writes"]):
+                return True
+    return False
+
+
+text = content[begin:end].decode("latin-1")
+marker = '"train":{"commands":['
+commands = elements(text, text.index(marker, text.index('"programs":{')) + len(marker) - 1)
+faults = []  # (what it is, a command, the place in front of which it stands then)
+for i, (_, _, copy) in enumerate(commands):
+    if copy["op"] != "copy_start":
+        continue
+    size, name = copy["bytes"], copy["name"]
+    for j in range(i - 1, -1, -1):
+        if commands[j][2]["op"].startswith("loop"):
+            break
+        if touches(commands[j][2], copy["from"], size, True):
+            faults.append((f"copy_start '{name}' ({i}) in front of {j}", i, j))
+            break
+    waiting = False
+    for j in range(i + 1, len(commands)):
+        command = commands[j][2]
+        if command["op"].startswith("loop"):
+            break
+        if command["op"] == "copy_wait" and command["token"] == copy["token"]:
+            waiting = j
+        elif waiting and (
+            touches(command, copy["to"], size, False) or touches(command, copy["from"], size, True)
+        ):
+            faults.append((f"copy_wait '{name}' ({waiting}) behind {j}", waiting, j + 1))
+            break
+
+
+def moved(index, to):
+    """The executable with one command elsewhere: as many bytes as before."""
+    order = [k for k in range(len(commands)) if k != index]
+    order.insert(to - (to > index), index)
+    array = ",".join(text[commands[k][0] : commands[k][1]] for k in order)
+    first, last = commands[0][0], commands[-1][1]
+    assert len(array) == last - first, "no blanks between commands"
+    changed = text[:first] + array + text[last:]
+    return content[:begin] + changed.encode("latin-1") + content[end:]
+
+
+missed = []
+for what, index, to in faults[:: int(every)]:
+    faulty = work / "faulty"
+    faulty.write_bytes(moved(index, to))
+    os.chmod(faulty, 0o755)
+    done = subprocess.run([faulty, "--check-memory"], capture_output=True, text=True)
+    lines = done.stderr.splitlines()
+    if done.returncode != 1 or len(lines) != 1 or "is in flight" not in lines[0]:
+        missed.append(f"{what}: exit code {done.returncode}: {done.stderr.strip()}")
+    elif not missed:
+        example = lines[0]
+    faulty.unlink()
+print(example if not missed else "\n".join(missed))
+print(f"{len(missed)} of {len(faults[:: int(every)])} faults were missed")
+if missed or len(faults) < 10:
+    harness.fail(f"{len(missed)} of {len(faults)} faults were missed")
