@@ -235,6 +235,9 @@ int main(int argc, char **argv) {
   CompileOptions options;
   options.model = model;
   options.target = *targetKind;
+  // PTX is for one architecture: the first that is named.
+  if (emitStage == EmitStage::Ptx && !gpuArchitectures.empty())
+    options.gpuArchitectures.clear();
   for (const std::string &chip : gpuArchitectures) {
     if (llvm::Error error = gpu::checkChip(chip))
       return static_cast<int>(fail(Status(
