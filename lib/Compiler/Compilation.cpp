@@ -70,9 +70,9 @@ Status Compilation::checkOptions() {
   if (!isGpu(options.target) && options.stage == EmitStage::Ptx)
     return usage("--emit=ptx needs --target=cuda or cuda-emu: PTX is what gpus "
                  "run");
-  if (isGpu(options.target) && options.precision == "fp64")
-    return usage("--precision=fp64 needs --target=cpu: gpu kernels have no "
-                 "elementary functions of f64");
+  if (options.target == TargetKind::Cuda && options.stage == EmitStage::Object)
+    return usage("--emit=obj has nothing to write for --target=cuda, whose "
+                 "kernels are no object file: use --emit=ptx");
   if (options.precision && *options.precision != "fp32" &&
       *options.precision != "fp64")
     return usage("--precision is '" + *options.precision +
@@ -146,6 +146,7 @@ Status Compilation::readModelFile() {
   // Only kilnc makes plans.
   (*module)->removeAttr("kiln.plan");
   (*module)->removeAttr("kiln.compressed");
+  (*module)->removeAttr(kTargetAttr);
   // The shapes below are those of the program that passes the level's check.
   if (failed(verifyLevel(*module, Level::Forward)))
     return Status::badInput("model '" + options.model + "': " + diagnostics);
@@ -354,6 +355,11 @@ Status Compilation::plan() {
       return status;
   if (Status status = readModel(); !status.ok())
     return status;
+  if (isGpu(options.target) && precision == "fp64")
+    return Status(ExitCode::Usage,
+                  "'" + options.model +
+                      "' is compiled in fp64, which needs --target=cpu: gpu "
+                      "kernels have no elementary functions of f64");
   if (isGpu(options.target))
     (*module)->setAttr(
         kTargetAttr,

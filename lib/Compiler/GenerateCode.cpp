@@ -96,7 +96,9 @@ Status Compilation::generateCode() {
 
   KernelCode code(context, *module, options.target);
   if (failed(code.emit()))
-    return Status::error("internal error: " + diagnostics);
+    return Status::error(
+        (isGpu(options.target) ? "no kernel for a gpu: " : "internal error: ") +
+        diagnostics);
   if (options.stage == EmitStage::Llvm)
     return writeModule(code.emitted());
   if (options.stage == EmitStage::Ptx) {
@@ -119,6 +121,8 @@ Status Compilation::generateCode() {
       return Status::error(llvm::toString(compiled.takeError()));
     images = std::move(*compiled);
     link.images = images;
+    if (!code.note().empty())
+      llvm::errs() << "kilnc: note: " << code.note() << "\n";
   }
   std::string description =
       llvm::formatv("{0}", llvm::json::Value(kiln::writeProgram(

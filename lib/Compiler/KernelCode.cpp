@@ -113,9 +113,13 @@ KernelCode::compileImages(ArrayRef<std::string> chips) {
   std::vector<GpuImage> images;
   auto cubins = kiln::gpu::assemble(sources);
   if (!cubins) {
-    llvm::errs() << "kilnc: note: the executable has no machine code for gpus, "
-                    "only PTX, which the driver compiles when it starts: "
-                 << llvm::toString(cubins.takeError()) << "\n";
+    llvm::Error other = llvm::handleErrors(
+        cubins.takeError(), [&](const kiln::gpu::NoAssembler &missing) {
+          remark = "the executable has no machine code for gpus, only PTX: " +
+                   missing.message();
+        });
+    if (other)
+      return std::move(other);
   } else {
     for (kiln::gpu::Cubin &cubin : *cubins)
       images.push_back({architectureOf(cubin.chip), false,

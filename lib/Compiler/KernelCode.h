@@ -49,6 +49,8 @@ public:
   /// for the first, from which a driver makes code for others.
   llvm::Expected<std::vector<GpuImage>>
   compileImages(llvm::ArrayRef<std::string> chips);
+  /// What the user should know of the images; empty: nothing.
+  llvm::StringRef note() const { return remark; }
 
 private:
   llvm::LogicalResult emitForHost(rt::KernelOp kernel,
@@ -60,6 +62,7 @@ private:
   TargetKind target;
   mlir::OwningOpRef<mlir::ModuleOp> host, device;
   KernelIndex entries;
+  std::string remark;
   std::vector<KernelSymbol> table;
 };
 

@@ -235,8 +235,16 @@ int main(int argc, char **argv) {
   CompileOptions options;
   options.model = model;
   options.target = *targetKind;
-  // PTX is for one architecture: the first that is named.
-  if (emitStage == EmitStage::Ptx && !gpuArchitectures.empty())
+  // PTX is for one architecture.
+  bool isPtx = emitStage == EmitStage::Ptx;
+  if (!gpuArchitectures.empty() && *targetKind != TargetKind::Cuda && !isPtx)
+    return static_cast<int>(
+        fail(Status(ExitCode::Usage, "--gpu-arch needs --target=cuda")));
+  if (isPtx && gpuArchitectures.size() > 1)
+    return static_cast<int>(fail(
+        Status(ExitCode::Usage, "--emit=ptx is for one architecture: name one "
+                                "--gpu-arch")));
+  if (isPtx && !gpuArchitectures.empty())
     options.gpuArchitectures.clear();
   for (const std::string &chip : gpuArchitectures) {
     if (llvm::Error error = gpu::checkChip(chip))

@@ -242,7 +242,7 @@ static FailureOr<std::vector<ProgramPlan>>
 planPrograms(ModuleOp module, ArrayRef<StateOp> states, int64_t maxThreads,
              KernelTable &kernels) {
   llvm::StringMap<int64_t> scratchOfKernel;
-  bool onGpu = isGpu(targetOf(module)); // whose threads share no scratch memory
+  bool onGpu = isGpu(targetOf(module)); // whose kernels use no scratch memory
   auto scratchBytes = [&](DispatchOp dispatch,
                           ArrayRef<Place> places) -> int64_t {
     SmallVector<int64_t> rowStrides;

@@ -25,12 +25,14 @@ kiln::cuda::suitableImages(const GpuImages &images, int64_t architecture) {
         (image.isPtx || image.architecture / 10 == architecture / 10))
       suitable.push_back(&image);
   }
-  std::stable_sort(suitable.begin(), suitable.end(),
-                   [](const GpuImage *a, const GpuImage *b) {
-                     if (a->isPtx != b->isPtx)
-                       return b->isPtx != 0;
-                     return a->architecture > b->architecture;
-                   });
+  std::sort(suitable.begin(), suitable.end(),
+            [](const GpuImage *a, const GpuImage *b) {
+              if (a->isPtx != b->isPtx)
+                return b->isPtx != 0;
+              if (a->architecture != b->architecture)
+                return a->architecture > b->architecture;
+              return a < b; // As they are listed.
+            });
   return suitable;
 }
 
@@ -57,6 +59,9 @@ static std::string ptxVersion(const GpuImage &image) {
   return std::string(text.substr(begin, end - begin));
 }
 
+/// That kilnc compiles for: of compute capability 8.0.
+static constexpr int64_t oldestArchitecture = 80;
+
 /// Whether a newer driver may take what this one refused.
 static bool isTooNew(int code) {
   return code == invalidImage || code == noBinaryForGpu || code == invalidPtx ||
@@ -72,8 +77,11 @@ Result<LoadedModule> kiln::cuda::loadImage(const Gpu &gpu,
     return Status::error(
         "this executable has " + listOf(images) + ", but the GPU " +
         inQuotes(gpu.name()) + " has compute capability " +
-        capabilityText(gpu.architecture()) + "; compile with --gpu-arch=sm_" +
-        std::to_string(gpu.architecture()) + ", or --target=cpu");
+        capabilityText(gpu.architecture()) + "; compile with " +
+        (gpu.architecture() >= oldestArchitecture
+             ? "--gpu-arch=sm_" + std::to_string(gpu.architecture()) + ", or "
+             : "") +
+        "--target=cpu");
   std::string refusals;
   for (const GpuImage *image : suitable) {
     char log[4096] = "";

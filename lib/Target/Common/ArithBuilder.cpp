@@ -12,6 +12,10 @@
 
 #include "kiln/Target/Common/ArithBuilder.h"
 
+#include "mlir/IR/TypeUtilities.h"
+
+#include <algorithm>
+
 using namespace mlir;
 
 namespace kiln {

@@ -7,8 +7,6 @@
 
 #include "kiln/Target/Common/KernelShapes.h"
 
-#include <numeric>
-
 using namespace mlir;
 using namespace kiln;
 

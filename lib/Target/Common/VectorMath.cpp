@@ -1,4 +1,4 @@
-//===- VectorMath.cpp - Elementary functions of cpu kernels ---------------===//
+//===- VectorMath.cpp - Elementary functions of kernels -------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

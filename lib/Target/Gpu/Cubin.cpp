@@ -260,7 +260,7 @@ findAssembler(const AssemblerSearch &search) {
     if (why.empty())
       why = reason;
   }
-  return llvm::createStringError(
+  return llvm::make_error<NoAssembler>(
       "no assembler for NVIDIA GPUs: no ptxas in PATH or CUDA_HOME/bin" +
       (why.empty() ? "" : "; " + why) +
       "; install the CUDA toolkit's compiler (Debian's or NVIDIA's package of "
@@ -269,6 +269,8 @@ findAssembler(const AssemblerSearch &search) {
 }
 
 } // namespace
+
+char NoAssembler::ID = 0;
 
 AssemblerSearch AssemblerSearch::standard() {
   AssemblerSearch search;

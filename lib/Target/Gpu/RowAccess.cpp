@@ -1,4 +1,4 @@
-//===- RowAccess.cpp - Four columns of a row in memory --------------------===//
+//===- RowAccess.cpp - A few columns of a row in memory -------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

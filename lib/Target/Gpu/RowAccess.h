@@ -1,4 +1,4 @@
-//===- RowAccess.h - Four columns of a row in memory ------------*- C++ -*-===//
+//===- RowAccess.h - A few columns of a row in memory -----------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -191,7 +191,7 @@ void RowEmitter::startSweep(int32_t s) {
       spread(store.value);
 }
 
-/// Of columns c to c+3, a multiple of 4: words c / 16 % 4 of four counters.
+/// Of the columns from c on: words c / 16 % 4 of as many counters.
 Value RowEmitter::emitRandom(NodeId id, Value column) {
   const RandomSource &source = randoms[id];
   Value counter = k.add(k.shiftLeft(k.shiftRight(column, 6), 4),
@@ -282,7 +282,7 @@ void RowEmitter::chooseCached() {
           program.nodes[id].kind == Kind::Load || plan.savedBy[id] >= 0;
   for (auto [id, node] : llvm::enumerate(program.nodes)) {
     int64_t words = llvm::divideCeil(typeOf(node).getIntOrFloatBitWidth(), 32);
-    if (reads[id] < 2 ||
+    if (reads[id] < 2 || stagedColumns[id] ||
         registers + blocks * k.width() * words > kCacheRegisters)
       continue;
     registers += blocks * k.width() * words;
@@ -297,9 +297,10 @@ void RowEmitter::stageColumns() {
     if (!isPerColumn(node))
       continue;
     Type type = typeOf(node);
-    bytes += padded * type.getIntOrFloatBitWidth() / 8;
-    if (bytes > kStagedBytes)
-      break;
+    int64_t size = padded * type.getIntOrFloatBitWidth() / 8;
+    if (bytes + size > kStagedBytes)
+      continue;
+    bytes += size;
     Base from = rowOf(node.operand, type, k.i64Constant(0), 0);
     Value to = k.shared(type, padded);
     int64_t step = k.threads() * k.width();
@@ -310,8 +311,8 @@ void RowEmitter::stageColumns() {
              Value vector =
                  loadColumns(k, k.element(from.pointer, type, column), type,
                              from.aligned, position.mask);
-             k.store(vector, k.element(to, type, column),
-                     k.width() * type.getIntOrFloatBitWidth() / 8);
+             storeColumns(k, vector, k.element(to, type, column),
+                          /*aligned=*/true, {});
            });
     stagedColumns[id] = to;
   }

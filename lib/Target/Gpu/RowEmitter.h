@@ -88,7 +88,7 @@ private:
   /// Row `r` of argument `arg`, whose rows are `stride` elements apart.
   Base rowOf(unsigned arg, Type type, Value r, int64_t stride) {
     return {k.element(k.arg(arg), type, k.mul(r, k.i64Constant(stride))),
-            isVectorAligned(k, type, alignments[arg], stride)};
+            isVectorAligned(k, type, alignments[arg], isFlat ? 0 : stride)};
   }
   /// Threads that work on a row.
   int64_t group() const { return kBlock / k.width(); }
@@ -153,6 +153,7 @@ private:
   /// By store: a thread's sums in shared memory; null: in the result.
   llvm::SmallVector<Value> sharedSums;
 
+  bool isFlat = false; ///< One row only, whatever the program's.
   Value row;
   Mask active; ///< Of the row: whether there is one.
   int32_t sweep = 0;

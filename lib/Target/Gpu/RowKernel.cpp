@@ -52,6 +52,7 @@ constexpr int64_t kWantedGroups = 4096;
 constexpr int64_t kMostRows = 24;
 
 void RowEmitter::emitFlat() {
+  isFlat = true;
   Value first =
       k.mul(k.add(k.mul(k.block(), k.i64Constant(k.threads())), k.thread()),
             k.i64Constant(k.width()));
@@ -147,8 +148,8 @@ void RowEmitter::emitRowOf(Value unit, Value r, Value exists) {
 }
 
 void RowEmitter::emitRows(int64_t groups, int64_t rowsPerGroup) {
-  chooseCached();
   stageColumns();
+  chooseCached();
   int64_t rows = chunks() ? program.rowsPerUnit : rowsPerGroup;
   Value number = k.divUnsigned(k.thread(), k.i64Constant(group()));
   Value unit = k.add(k.mul(k.block(), k.i64Constant(groups)), number);
@@ -218,11 +219,13 @@ int64_t groupsOf(const RowProgram &program, int64_t group) {
   int64_t sums = llvm::count_if(program.stores, [](const row::Store &store) {
     return store.kind == StoreKind::ColumnPartial;
   });
-  int64_t groups = kThreads / group;
-  while (groups > std::max<int64_t>(1, kWarp / group) &&
-         groups * sums * program.cols * 4 > kPartialBytes)
+  int64_t most = kThreads / group, groups = most,
+          least = std::max<int64_t>(1, kWarp / group);
+  auto fits = [&] { return groups * sums * program.cols * 4 <= kPartialBytes; };
+  while (groups > least && !fits())
     groups /= 2;
-  return groups;
+  // Sums in the result itself take no shared memory.
+  return fits() ? groups : most;
 }
 
 } // namespace

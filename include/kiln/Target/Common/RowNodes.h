@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What a node computes from its inputs, for one element or for 16: nodes that
-// know nothing of rows, columns and memory.
+// What a node computes from its inputs, for one element or for a vector: nodes
+// that know nothing of rows, columns and memory.
 //
 //===----------------------------------------------------------------------===//
 

@@ -11,6 +11,7 @@
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
+#include "llvm/Support/raw_ostream.h"
 
 #include <cstdint>
 #include <string>
@@ -53,8 +54,23 @@ struct AssemblerSearch {
   static AssemblerSearch standard();
 };
 
-/// Assembles each text, in parallel. The assembler is no part of kiln: without
-/// one the error says what is missing, and that PTX works alone.
+/// The error where no assembler is installed; it says what is missing, and that
+/// PTX works alone.
+class NoAssembler : public llvm::ErrorInfo<NoAssembler> {
+public:
+  static char ID;
+  explicit NoAssembler(std::string text) : text(std::move(text)) {}
+  void log(llvm::raw_ostream &stream) const override { stream << text; }
+  std::error_code convertToErrorCode() const override {
+    return std::make_error_code(std::errc::no_such_file_or_directory);
+  }
+
+private:
+  std::string text;
+};
+
+/// Assembles each text, in parallel. The assembler is no part of kiln: see
+/// NoAssembler.
 llvm::Expected<std::vector<Cubin>>
 assemble(llvm::ArrayRef<PtxText> texts,
          const AssemblerSearch &search = AssemblerSearch::standard());

@@ -34,11 +34,9 @@ struct KernelLaunch {
 /// launches of a kernel: each address is a multiple of it, in bytes.
 using Alignments = llvm::ArrayRef<int64_t>;
 
-/// In a flat program whose accesses are all dense, a unit is one element and
-/// the kernel knows no size (unless it adds up slices). Otherwise units are
-/// rows, or chunks of rows with column partials, and 16 threads work on a unit:
-/// thread l of them on columns 64*i + 4*l to 4*l + 3, so that it holds partial
-/// results 4*l to 4*l + 3 of the row reductions.
+/// Units are elements in a flat program whose accesses are all dense (the
+/// kernel then knows no size, unless it adds up slices), else rows, chunks of
+/// rows, or those for 64 columns: RowKernel.cpp has the shapes.
 llvm::FailureOr<KernelLaunch> emitRowKernel(mlir::gpu::GPUModuleOp kernels,
                                             llvm::StringRef name,
                                             const RowShape &shape,

@@ -7,6 +7,8 @@
 
 #include "kiln/Dialect/Kiln/IR/Target.h"
 
+#include "llvm/Support/ErrorHandling.h"
+
 using namespace kiln;
 
 constexpr std::pair<TargetKind, llvm::StringLiteral> kNames[] = {
