@@ -47,7 +47,7 @@ from techniques import LOSSY, ON_HOST, PLANNED
 
 STEPS, INTERPRETED_STEPS, EMULATED_STEPS = 6, 4, 2
 # Tokens of a sequence.
-LENGTH, EMULATED_LENGTH = 40, 16
+LENGTH, EMULATED_LENGTH = 40, 13
 # Of the covering programs: this seed needs few meanings.
 SEED, MORE = 75, 6
 # What rounding does to a loss in that many steps.
