@@ -136,7 +136,8 @@ TEST_F(CudaErrorTest, OldGpu) {
   settings_.minor = 5;
   fails(run(plain_, settings_),
         {"machine code for 8.0, machine code for 9.0, PTX for 8.0",
-         "'Fake GPU' has compute capability 7.5", "--gpu-arch=sm_75"});
+         "'Fake GPU' has compute capability 7.5",
+         "compute capability 7.5; compile with --target=cpu"});
 }
 
 TEST_F(CudaErrorTest, OldDriver) {
