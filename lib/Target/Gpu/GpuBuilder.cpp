@@ -41,6 +41,10 @@ GpuBuilder::GpuBuilder(mlir::gpu::GPUModuleOp kernels, StringRef name,
                     b.getUnitAttr());
   function->setAttr(NVVM::NVVMDialect::getReqntidAttrName(),
                     b.getDenseI32ArrayAttr({int32_t(threads), 1, 1}));
+  // Without a word of it the assembler may spill a register to fit one more
+  // block on a processor.
+  function->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(),
+                    b.getI32IntegerAttr(1));
   Block &entry = function.getBody().front();
   auto values = ValueRange(entry.getArguments());
   args.assign(values.begin(), values.begin() + numArgs);

@@ -408,7 +408,8 @@ void RowEmitter::emitSweep(int32_t s) {
   auto at = [&](Value block) {
     return k.add(first, k.mul(block, k.i64Constant(kBlock)));
   };
-  if (program.cols <= kCachedColumns) {
+  // What stays in registers has to be known by block.
+  if (llvm::is_contained(cached, true)) {
     SmallVector<Position> positions;
     for (int64_t block = 0; block < whole + (tail > 0); ++block)
       positions.push_back(
