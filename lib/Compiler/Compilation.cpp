@@ -74,9 +74,9 @@ Status Compilation::checkOptions() {
     return usage("--emit=obj has nothing to write for --target=cuda, whose "
                  "kernels are no object file: use --emit=ptx");
   if (options.precision && *options.precision != "fp32" &&
-      *options.precision != "fp64")
+      *options.precision != "fp64" && *options.precision != "bf16")
     return usage("--precision is '" + *options.precision +
-                 "', expected fp32 or fp64");
+                 "', expected fp32, fp64 or bf16");
   if (options.dropout && !(*options.dropout >= 0 && *options.dropout < 1))
     return usage("--dropout is " + std::to_string(*options.dropout) +
                  ", expected at least 0 and below 1");
@@ -157,6 +157,9 @@ Status Compilation::readModelFile() {
   for (StateOp state : module->getOps<StateOp>())
     if (state.getTensorType().getElementType().isF64())
       precision = "fp64";
+  // Mixed precision keeps fp32 states.
+  if (options.precision == "bf16" && precision == "fp32")
+    precision = "bf16";
   if (options.precision && *options.precision != precision)
     return Status(ExitCode::Usage,
                   "--precision is " + *options.precision +
@@ -228,6 +231,7 @@ Status Compilation::runPasses(llvm::function_ref<void(OpPassManager &)> build) {
 
 Status Compilation::runToPlanned() {
   StepOptions step;
+  step.precision = precision == "bf16" ? "bf16" : "fp32";
   step.optimizer = options.optimizer;
   step.lossy = options.lossy;
   step.rebuild = options.rebuild;

@@ -79,7 +79,7 @@ private:
   std::string diagnostics;
   mlir::ScopedDiagnosticHandler handler;
   std::optional<Machine> machine; ///< the figures that plans are priced with
-  std::string precision;          ///< of the states: fp32 or fp64
+  std::string precision;          ///< fp32, fp64, or bf16 with fp32 states
   int64_t leastBudget = 0;
   double dropout = 0; ///< the largest probability in the model
 };

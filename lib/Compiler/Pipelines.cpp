@@ -30,10 +30,15 @@ void kiln::buildForwardPipeline(OpPassManager &passes) {
 
 void kiln::buildStepPipeline(OpPassManager &passes,
                              const StepOptions &options) {
+  SetPrecisionOptions precision;
+  precision.precision = options.precision;
   // Equal reads and subexpressions become one before they are differentiated.
   passes.addPass(createCanonicalizerPass());
   passes.addPass(createCSEPass());
+  passes.addPass(createSetPrecision(precision));
   passes.addPass(createAutodiff());
+  if (options.precision == "bf16")
+    passes.addPass(createWidenGradients());
   // Before the step, while weight gradients have no user that pins them; first
   // what then need not be rebuilt.
   CompressResidualsOptions compress;

@@ -12,6 +12,8 @@
 
 #include "kiln/Interpreter/Interpreter.h"
 
+#include "kiln/Runtime/Files/TensorType.h"
+
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -230,7 +232,11 @@ Interpreter::runBlock(Block &block, ArrayRef<TensorHandle> arguments) const {
 }
 
 void kiln::roundToType(HostTensor &tensor) {
-  if (tensor.type.getElementType().isF32())
+  Type type = tensor.type.getElementType();
+  if (type.isBF16())
+    for (double &element : tensor.reals)
+      element = bfloatToFloat(doubleToBfloat(element));
+  else if (type.isF32())
     for (double &element : tensor.reals)
       element = static_cast<float>(element);
 }

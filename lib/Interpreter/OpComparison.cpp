@@ -76,7 +76,7 @@ static double norm(ArrayRef<double> x) {
 
 /// Compiled code has no numbers below these: it flushes them to zero.
 static double smallestOf(Type element) {
-  return std::ldexp(1., element.isF32() ? -126 : -1022);
+  return std::ldexp(1., element.isF64() ? -1022 : -126);
 }
 
 static SmallVector<TensorHandle> handlesFor(const Interpreter &interpreter,

@@ -21,25 +21,35 @@ using namespace mlir;
 using namespace kiln;
 
 double kiln::epsilonOf(Type element) {
+  if (element.isBF16())
+    return std::ldexp(1., -7);
   return element.isF32() ? std::ldexp(1., -23) : std::ldexp(1., -52);
 }
 
 /// What an op rounds.
 enum class Rounding { Nothing, Results, Inside };
 
+static bool narrows(Value from, Value to) {
+  return tensorTypeOf(to).getElementTypeBitWidth() <
+         tensorTypeOf(from).getElementTypeBitWidth();
+}
+
 static Rounding roundingOf(Operation &op) {
   return TypeSwitch<Operation *, Rounding>(&op)
       .Case<NegOp, ReluOp, ReluGradOp, BroadcastOp, ReshapeOp, TransposeOp,
-            SliceOp, ConcatOp, PadOp, SelectRowOp, EmbeddingOp, ConstantOp>(
+            SliceOp, ConcatOp, PadOp, SelectRowOp, ConstantOp>(
           [](Operation *) { return Rounding::Nothing; })
+      .Case([](EmbeddingOp op) {
+        return narrows(op.getTable(), op.getY()) ? Rounding::Results
+                                                 : Rounding::Nothing;
+      })
       .Case([](ReduceOp op) {
         return op.getKind() == Reduction::Max ? Rounding::Nothing
                                               : Rounding::Inside;
       })
       .Case([](CastOp op) {
-        bool narrows = getElementTypeOrSelf(op.getX()).isF64() &&
-                       getElementTypeOrSelf(op.getY()).isF32();
-        return narrows ? Rounding::Results : Rounding::Nothing;
+        return narrows(op.getX(), op.getY()) ? Rounding::Results
+                                             : Rounding::Nothing;
       })
       .Case<AddOp, SubOp, MulOp, DivOp, ScaleOp, SqrtOp, RsqrtOp, ExpOp, LogOp,
             TanhOp, SigmoidOp, SiluOp, GeluOp, SwigluOp, DropoutOp, NormalizeOp,

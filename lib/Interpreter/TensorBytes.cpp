@@ -19,10 +19,24 @@ TensorType storedType(RankedTensorType type) {
     return TensorType::F64;
   if (element.isF32())
     return TensorType::F32;
+  if (element.isBF16())
+    return TensorType::BF16;
   if (element.isInteger(8))
     return TensorType::I8;
   return element.isInteger(64) ? TensorType::I64 : TensorType::I32;
 }
+
+namespace {
+
+/// An element of type bf16 in memory.
+struct Bfloat {
+  uint16_t bits;
+  Bfloat() = default;
+  explicit Bfloat(double value) : bits(doubleToBfloat(value)) {}
+  explicit operator double() const { return bfloatToFloat(bits); }
+};
+
+} // namespace
 
 template <typename Stored, typename Element>
 static void load(std::vector<Element> &elements, const char *bytes) {
@@ -50,6 +64,8 @@ HostTensor tensorFromBytes(RankedTensorType type, TensorType stored,
     load<double>(tensor.reals, bytes);
   else if (stored == TensorType::F32)
     load<float>(tensor.reals, bytes);
+  else if (stored == TensorType::BF16)
+    load<Bfloat>(tensor.reals, bytes);
   else if (stored == TensorType::I64)
     load<int64_t>(tensor.integers, bytes);
   else if (stored == TensorType::I8)
@@ -64,6 +80,8 @@ void tensorToBytes(const HostTensor &tensor, TensorType stored, char *bytes) {
     store<double>(tensor.reals, bytes);
   else if (stored == TensorType::F32)
     store<float>(tensor.reals, bytes);
+  else if (stored == TensorType::BF16)
+    store<Bfloat>(tensor.reals, bytes);
   else if (stored == TensorType::I64)
     store<int64_t>(tensor.integers, bytes);
   else if (stored == TensorType::I8)

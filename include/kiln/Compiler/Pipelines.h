@@ -25,6 +25,9 @@ void buildForwardPipeline(mlir::OpPassManager &passes);
 
 /// forward -> step
 struct StepOptions : mlir::PassPipelineOptions<StepOptions> {
+  Option<std::string> precision{*this, "precision",
+                                llvm::cl::desc("fp32 (as the model is) or bf16"),
+                                llvm::cl::init("fp32")};
   Option<std::string> optimizer{*this, "optimizer",
                                 llvm::cl::desc("as in kilnc --optimizer"),
                                 llvm::cl::init("adamw")};

@@ -20,6 +20,8 @@ using llvm::json::Object;
 using JsonValue = llvm::json::Value;
 
 static StringRef typeName(Type element) {
+  if (element.isBF16())
+    return "bf16";
   if (element.isF32())
     return "f32";
   if (element.isF64())
@@ -167,12 +169,17 @@ Object ProgramWriter::writeGemm(rt::GemmOp gemm) {
   b["trans"] = gemm.getTransB();
   int64_t m = gemm.getM(), n = gemm.getN(), k = gemm.getK(),
           batch = gemm.getBatch();
-  JsonValue epilogue = nullptr;
+  JsonValue epilogue = nullptr, workspace = nullptr;
   if (gemm.getEpilogue())
     epilogue = writeEpilogue(gemm);
+  if (gemm.getScratch()) {
+    rt::SlotOp slot = slotOf(gemm.getScratch());
+    workspace = Array{slot.getOffset(), slot.getBytes()};
+  }
   return Object{{"op", "gemm"},
                 {"name", rt::nameOf(gemm)},
                 {"dtype", typeName(gemm.getElement())},
+                {"result", typeName(gemm.getResultElement())},
                 {"m", m},
                 {"n", n},
                 {"k", k},
@@ -185,6 +192,7 @@ Object ProgramWriter::writeGemm(rt::GemmOp gemm) {
                              : JsonValue(static_cast<int64_t>(gemm.getBeta()))},
                 {"grid", Array{gemm.getGrid()[0], gemm.getGrid()[1]}},
                 {"flops", 2 * m * n * k * batch},
+                {"workspace", std::move(workspace)},
                 {"epilogue", std::move(epilogue)}};
 }
 

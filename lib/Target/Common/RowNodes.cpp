@@ -90,8 +90,23 @@ Type elementTypeOf(ArithBuilder &k, row::Type type) {
     return k.i64();
   case row::Type::Bool:
     return k.i1();
+  case row::Type::BF16:
+    return k.b.getBF16Type();
   }
   llvm_unreachable("all types are listed");
+}
+
+Value emitWidened(ArithBuilder &k, Value stored, row::Type type) {
+  Type wide = ArithBuilder::like(stored.getType(), elementTypeOf(k, type));
+  return wide == stored.getType() ? stored
+                                  : arith::ExtFOp::create(k.b, wide, stored);
+}
+
+Value emitStored(ArithBuilder &k, Value value, row::Type stored) {
+  Type narrow = ArithBuilder::like(value.getType(), elementTypeOf(k, stored));
+  return narrow == value.getType()
+             ? value
+             : arith::TruncFOp::create(k.b, narrow, value);
 }
 
 Value emitNode(ArithBuilder &k, const Node &node, ArrayRef<Value> inputs) {
@@ -104,6 +119,8 @@ Value emitNode(ArithBuilder &k, const Node &node, ArrayRef<Value> inputs) {
   }
   case Kind::Cast:
     return emitCast(k, inputs[0], node.type);
+  case Kind::Round:
+    return emitWidened(k, emitStored(k, inputs[0], node.stored), node.type);
   case Kind::Neg:
     return k.neg(inputs[0]);
   case Kind::Exp:

@@ -10,7 +10,8 @@
     generate.py [CASE...]          (default: every case; needs PyTorch)
 
 writes, beside this file, cases/CASE.json (flags, per-step loss, gradient norm
-and learning rate, evaluation losses, digests of the final weights) and
+and learning rate, evaluation losses, digests of the final weights; for cases
+with bf16, how far PyTorch's own mixed precision is from all that) and
 gradients/MODEL.json (digests of the first step's gradients, before clipping).
 Weights and tokens come from make_weights.py, batches are read as kiln reads
 them: sequence number j of step s is sequence s * batch + j of the file, modulo
@@ -32,6 +33,8 @@ HERE = pathlib.Path(__file__).resolve().parent
 MODELS = HERE.parent / "models"
 BATCH, LENGTH, STEPS, VALIDATION_BATCHES = 4, 40, 20, 2
 GRADIENT_SAMPLES, WEIGHT_SAMPLES = 64, 16
+# Of the norm of all gradients: what a gradient smaller than that may be off by.
+BF16_FLOOR = 1e-3
 
 
 @dataclasses.dataclass
@@ -48,10 +51,11 @@ class Case:
     clip: float = 1.0  # 0: the norm is reported, nothing scaled; -1: --clip=off
     microbatches: tuple = (1,)  # every one of these must give the same
     compare_weights: bool = True
+    bf16: bool = False  # tests run it in mixed precision, too
 
 
 CASES = {
-    "gpt2-adamw": Case("gpt2-awkward", microbatches=(1, 2, 4)),
+    "gpt2-adamw": Case("gpt2-awkward", microbatches=(1, 2, 4), bf16=True),
     "gpt2-adamw-defaults": Case("gpt2-awkward", optimizer="adamw", compare_weights=False),
     "gpt2-clip-small": Case("gpt2-awkward", clip=0.1, microbatches=(1, 2)),
     "gpt2-clip-zero": Case("gpt2-awkward", clip=0.0),
@@ -66,14 +70,14 @@ CASES = {
     "gpt2-nesterov": Case(
         "gpt2-awkward", optimizer="nesterov:momentum=0.9,weight_decay=0.01", lr=0.02
     ),
-    "gpt2-erf-inner": Case("gpt2-erf-inner"),
-    "llama-gqa": Case("llama-gqa", microbatches=(1, 2, 4)),
+    "gpt2-erf-inner": Case("gpt2-erf-inner", bf16=True),
+    "llama-gqa": Case("llama-gqa", microbatches=(1, 2, 4), bf16=True),
     "llama-gqa-cosine": Case(
         "llama-gqa", lr=3e-3, schedule="cosine", warmup=5, min_lr=3e-4, clip=0.5
     ),
     "llama-gqa-sgd": Case("llama-gqa", optimizer="sgd", lr=0.1),
-    "llama-tied-bias": Case("llama-tied-bias", microbatches=(1, 2)),
-    "llama-rope3": Case("llama-rope3"),
+    "llama-tied-bias": Case("llama-tied-bias", microbatches=(1, 2), bf16=True),
+    "llama-rope3": Case("llama-rope3", bf16=True),
 }
 
 
@@ -143,10 +147,13 @@ def digests(tensors, samples):
     }
 
 
-def train(case, dtype=torch.float64):
-    """Runs a case; returns its expectation and the first step's gradients."""
+def train(case, mixed=False):
+    """Runs a case; returns its expectation and the first step's gradients.
+
+    In f64, or with PyTorch's autocast to bf16 and weights in f32.
+    """
     config = json.loads((MODELS / case.model / "config.json").read_text())
-    weights = load(config, dtype)
+    weights = load(config, torch.float32 if mixed else torch.float64)
     train_tokens = make_weights.train_tokens(config)
     validation_tokens = make_weights.validation_tokens(config)
     optimizer = make_optimizer(case, weights)
@@ -157,7 +164,8 @@ def train(case, dtype=torch.float64):
         for group in optimizer.param_groups:
             group["lr"] = rate
         optimizer.zero_grad()
-        loss = reference.loss(config, weights, *batch_of(train_tokens, step))
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=mixed):
+            loss = reference.loss(config, weights, *batch_of(train_tokens, step))
         loss.backward()
         norm = math.sqrt(
             sum(w.grad.double().square().sum().item() for w in weights.values())
@@ -178,6 +186,28 @@ def train(case, dtype=torch.float64):
         },
         "weights": weights,
     }, gradients
+
+
+def own_error(case, result, gradients):
+    """What PyTorch's mixed precision is off by, as compare.py has it."""
+    mixed, mixed_gradients = train(case, mixed=True)
+
+    def worst(key):
+        pairs = zip(mixed["steps"], result["steps"])
+        return max(abs(a[key] - b[key]) / abs(b[key]) for a, b in pairs)
+
+    total = math.sqrt(sum(g.square().sum().item() for g in gradients.values()))
+    errors = [
+        (mixed_gradients[name].double() - g).norm().item()
+        / (g.norm().item() + BF16_FLOOR * total)
+        for name, g in gradients.items()
+    ]
+    return {
+        "loss": worst("loss"),
+        "gradient": max(errors),
+        "grad_norm": worst("grad_norm"),
+        "floor": BF16_FLOOR,
+    }
 
 
 def flags(case):
@@ -230,6 +260,8 @@ def main(names):
         result, gradients = train(case)
         weights = result.pop("weights")
         expectation = {"model": case.model, **flags(case), **result}
+        if case.bf16:
+            expectation["pytorch_bf16_error"] = own_error(case, result, gradients)
         if case.compare_weights:
             expectation["weights"] = digests(weights, WEIGHT_SAMPLES)
         dump(HERE / "cases" / f"{name}.json", expectation)

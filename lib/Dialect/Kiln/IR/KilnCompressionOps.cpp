@@ -48,12 +48,12 @@ LogicalResult BucketEncodeOp::verify() {
   if (!isBucketCount(borders.size() + 1)) // C1
     return emitOpError("has ")
            << borders.size() << " borders, expected 1, 3, 7, ... or 255";
-  bool isSingle = getX().getType().getElementType().isF32();
+  bool isSingle = fullPrecision(getX().getType()).getElementType().isF32();
   for (auto [i, border] : llvm::enumerate(borders)) { // C2
     if (!std::isfinite(border) || (isSingle && border != float(border)))
       return emitOpError("has the border ")
              << border << ", which is no number of type "
-             << getX().getType().getElementType();
+             << fullPrecision(getX().getType()).getElementType();
     if (i > 0 && !(borders[i - 1] < border))
       return emitOpError("has the border ")
              << border << " behind " << borders[i - 1]
@@ -120,7 +120,7 @@ LogicalResult BucketEncodeOp::evaluate(Operands operands, Results results) {
 LogicalResult BucketDecodeOp::evaluate(Operands operands, Results results) {
   SmallVector<double> levels(getLevels());
   int64_t bits = bitsOf(levels.size());
-  if (results[0].type.getElementType().isF32())
+  if (fullPrecision(results[0].type).getElementType().isF32())
     for (double &level : levels)
       level = static_cast<float>(level);
   for (auto [i, dy] : llvm::enumerate(operands[1]->reals)) {

@@ -29,12 +29,12 @@ static LogicalResult checkLike(Operation *op, ArrayRef<Named> values,
   return success();
 }
 
-/// `values` must have one element per row of `like`.
+/// `values` must have one element per row of `like`, in full precision.
 static LogicalResult checkPerRow(Operation *op, ArrayRef<Named> values,
                                  Value like) {
   for (auto [name, value] : values)
-    if (failed(checkShape(op, name, value,
-                          tensorTypeOf(like).getShape().drop_back(), like)))
+    if (failed(checkFull(op, name, value,
+                         tensorTypeOf(like).getShape().drop_back(), like)))
       return failure();
   return success();
 }
@@ -57,8 +57,8 @@ LogicalResult LayerNormGradOp::verify() {
       failed(checkPerRow(*this, {{"mean", getMean()}, {"rstd", getRstd()}},
                          getX())))
     return failure();
-  return checkShape(*this, "gamma", getGamma(),
-                    getX().getType().getShape().back(), getX());
+  return checkFull(*this, "gamma", getGamma(),
+                   getX().getType().getShape().back(), getX());
 }
 
 LogicalResult RmsNormGradOp::verify() {
@@ -66,8 +66,8 @@ LogicalResult RmsNormGradOp::verify() {
       failed(checkLike(*this, {{"dy", getDy()}, {"dx", getDx()}}, getX())) ||
       failed(checkPerRow(*this, {{"rstd", getRstd()}}, getX())))
     return failure();
-  return checkShape(*this, "gamma", getGamma(),
-                    getX().getType().getShape().back(), getX());
+  return checkFull(*this, "gamma", getGamma(),
+                   getX().getType().getShape().back(), getX());
 }
 
 LogicalResult SoftmaxOp::verify() {
@@ -111,7 +111,8 @@ LogicalResult LinearCrossEntropyGradOp::verify() {
                         getHidden())) ||
       failed(checkLike(*this, {{"dhidden", getDhidden()}}, getHidden())))
     return failure();
-  return checkLike(*this, {{"dweight", getDweight()}}, getWeight());
+  return checkWide(*this, "dweight", getDweight(),
+                   getWeight().getType().getShape(), getWeight());
 }
 
 LogicalResult EmbeddingGradOp::verify() {
@@ -119,7 +120,9 @@ LogicalResult EmbeddingGradOp::verify() {
       failed(checkShape(*this, "dy", getDy(),
                         {getTokens().getType().getNumElements(),
                          getDtable().getType().getDimSize(1)},
-                        getDtable())))
+                        Value())) ||
+      failed(checkWide(*this, "dtable", getDtable(),
+                       getDtable().getType().getShape(), getDy())))
     return failure();
   if (!getAccumulate())
     return success();
@@ -171,8 +174,8 @@ LogicalResult AttentionGradOp::verify() {
                        getQ())) ||
       failed(checkLike(*this, {{"v", getV()}, {"dk", getDk()}, {"dv", getDv()}},
                        getK())) ||
-      failed(checkShape(*this, "lse", getLse(),
-                        {sequences * heads, rows / sequences}, getQ())))
+      failed(checkFull(*this, "lse", getLse(),
+                       {sequences * heads, rows / sequences}, getQ())))
     return failure();
   double p = getP().convertToDouble();
   if (failed(checkProbability(*this, p)))
@@ -193,7 +196,7 @@ LogicalResult ReduceCombineOp::verify() {
            << to.getNumElements() << " elements, expected those of one of the "
            << from.getDimSize(0) << " parts of 'x' "
            << toString(from.getShape());
-  if (failed(checkElementType(*this, {"y", getY()}, from.getElementType())))
+  if (failed(checkWide(*this, "x", getX(), from.getShape(), getY())))
     return failure();
   if (!getAccumulate())
     return success();

@@ -206,6 +206,14 @@ StringRef kiln::getLocationName(Location loc) {
   return {};
 }
 
+Type kiln::fullPrecision(Type type) {
+  return type.isBF16() ? Float32Type::get(type.getContext()) : type;
+}
+
+RankedTensorType kiln::fullPrecision(RankedTensorType type) {
+  return type.clone(fullPrecision(type.getElementType()));
+}
+
 int64_t kiln::bytesOf(Type type) {
   auto tensor = cast<RankedTensorType>(type);
   return tensor.getNumElements() * (tensor.getElementTypeBitWidth() / 8);

@@ -16,6 +16,10 @@ using namespace kiln;
 
 OpFoldResult ConstantOp::fold(FoldAdaptor) { return getValue(); }
 
+OpFoldResult CastOp::fold(FoldAdaptor) {
+  return getX().getType() == getType() ? OpFoldResult(getX()) : OpFoldResult();
+}
+
 OpFoldResult ReshapeOp::fold(FoldAdaptor) {
   if (getX().getType() == getType())
     return getX();

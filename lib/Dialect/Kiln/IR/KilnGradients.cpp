@@ -43,6 +43,14 @@ struct Rule {
   Value sub(Value a, Value b) { return SubOp::create(builder, loc, a, b); }
   Value mul(Value a, Value b) { return MulOp::create(builder, loc, a, b); }
   Value div(Value a, Value b) { return DivOp::create(builder, loc, a, b); }
+  /// In f32 where it is bf16.
+  Value widen(Value a) {
+    return builder.createOrFold<CastOp>(loc, fullPrecision(tensorTypeOf(a)), a);
+  }
+  /// In the element type of `primal`.
+  Value like(Value primal, Value gradient) {
+    return builder.createOrFold<CastOp>(loc, primal.getType(), gradient);
+  }
   Value scale(Value a, double factor) {
     return ScaleOp::create(builder, loc, a, builder.getF64FloatAttr(factor));
   }
@@ -179,9 +187,10 @@ LogicalResult LayerNormOp::buildGradient(OpBuilder &builder,
   Rule r(builder, *this);
   Value dy = cotangents[0];
   if (wanted[1]) {
-    Value h = NormalizeOp::create(builder, getLoc(), getX().getType(), getX(),
-                                  ValueRange{getMean(), getRstd()});
-    gradients[1] = r.sumColumns(r.mul(dy, h), getGamma().getType());
+    Value h =
+        NormalizeOp::create(builder, getLoc(), fullPrecision(getX().getType()),
+                            getX(), ValueRange{getMean(), getRstd()});
+    gradients[1] = r.sumColumns(r.mul(r.widen(dy), h), getGamma().getType());
   }
   if (wanted[2])
     gradients[2] = r.sumColumns(dy, getBeta().getType());
@@ -200,9 +209,10 @@ LogicalResult RmsNormOp::buildGradient(OpBuilder &builder,
   Rule r(builder, *this);
   Value dy = cotangents[0];
   if (wanted[1]) {
-    Value h = NormalizeOp::create(builder, getLoc(), getX().getType(), getX(),
-                                  ValueRange{getRstd()});
-    gradients[1] = r.sumColumns(r.mul(dy, h), getGamma().getType());
+    Value h =
+        NormalizeOp::create(builder, getLoc(), fullPrecision(getX().getType()),
+                            getX(), ValueRange{getRstd()});
+    gradients[1] = r.sumColumns(r.mul(r.widen(dy), h), getGamma().getType());
   }
   if (wanted[0])
     gradients[0] = RmsNormGradOp::create(builder, getLoc(), getX().getType(),
@@ -214,17 +224,18 @@ LogicalResult NormalizeOp::buildGradient(OpBuilder &builder,
                                          ValueRange cotangents, Wanted wanted,
                                          Gradients gradients) {
   Rule r(builder, *this);
-  Value dy = cotangents[0], rstd = getStatistics().back();
-  Value spread = r.perRow(rstd, getType());
+  Value dy = r.widen(cotangents[0]), rstd = getStatistics().back();
+  Value spread = r.perRow(rstd, dy.getType());
   if (wanted[0])
-    gradients[0] = r.mul(dy, spread);
+    gradients[0] = r.like(getX(), r.mul(dy, spread));
   bool hasMean = getStatistics().size() == 2;
   if (hasMean && wanted[1])
     gradients[1] = r.neg(r.sumRow(r.mul(dy, spread), rstd.getType()));
   if (wanted[hasMean ? 2 : 1]) {
-    Value centered = getX();
+    Value centered = r.widen(getX());
     if (hasMean)
-      centered = r.sub(centered, r.perRow(getStatistics().front(), getType()));
+      centered =
+          r.sub(centered, r.perRow(getStatistics().front(), dy.getType()));
     gradients[hasMean ? 2 : 1] = r.sumRow(r.mul(dy, centered), rstd.getType());
   }
   return success();
@@ -233,11 +244,13 @@ LogicalResult NormalizeOp::buildGradient(OpBuilder &builder,
 LogicalResult AffineOp::buildGradient(OpBuilder &builder, ValueRange cotangents,
                                       Wanted wanted, Gradients gradients) {
   Rule r(builder, *this);
-  Value dy = cotangents[0];
+  Value dy = r.widen(cotangents[0]);
   if (wanted[0])
-    gradients[0] = r.mul(dy, r.perColumn(getGamma(), getType()));
+    gradients[0] =
+        r.like(getX(), r.mul(dy, r.perColumn(getGamma(), dy.getType())));
   if (wanted[1])
-    gradients[1] = r.sumColumns(r.mul(dy, getX()), getGamma().getType());
+    gradients[1] =
+        r.sumColumns(r.mul(dy, r.widen(getX())), getGamma().getType());
   if (getBeta() && wanted[2])
     gradients[2] = r.sumColumns(dy, getBeta().getType());
   return success();
@@ -334,14 +347,17 @@ LogicalResult RopeOp::buildGradient(OpBuilder &builder, ValueRange cotangents,
 LogicalResult MatmulOp::buildGradient(OpBuilder &builder, ValueRange cotangents,
                                       Wanted wanted, Gradients gradients) {
   Rule r(builder, *this);
-  Value a = getA(), b = getB(), dy = cotangents[0];
+  Value a = getA(), b = getB();
+  // A wide product has a wide cotangent; products take one type of operands.
+  auto type = getType().clone(tensorTypeOf(a).getElementType());
+  Value dy = builder.createOrFold<CastOp>(getLoc(), type, cotangents[0]);
   bool ta = getTransA(), tb = getTransB();
   if (wanted[0])
     gradients[0] = ta ? r.matmul(b, dy, tb, true) : r.matmul(dy, b, false, !tb);
   if (wanted[1])
     gradients[1] = tb ? r.matmul(dy, a, true, ta) : r.matmul(a, dy, !ta, false);
   if (getAccumulate() && wanted[2])
-    gradients[2] = dy;
+    gradients[2] = cotangents[0];
   return success();
 }
 
@@ -405,7 +421,9 @@ LogicalResult ReduceOp::buildGradient(OpBuilder &builder, ValueRange cotangents,
       count *= from.getDimSize(dim);
     else
       kept.push_back(dim);
-  Value dy = r.broadcast(cotangents[0], from, kept);
+  auto narrow = getType().clone(from.getElementType());
+  Value dy = builder.createOrFold<CastOp>(getLoc(), narrow, cotangents[0]);
+  dy = r.broadcast(dy, from, kept);
   if (getKind() == Reduction::Sum) {
     gradients[0] = dy;
     return success();

@@ -49,8 +49,7 @@ double ConstantOp::getSplat() {
 void LayerNormOp::build(OpBuilder &builder, OperationState &state, Value x,
                         Value gamma, Value beta, double eps) {
   auto type = tensorTypeOf(x);
-  auto rows =
-      RankedTensorType::get(type.getShape().drop_back(), type.getElementType());
+  auto rows = fullPrecision(type.clone(type.getShape().drop_back()));
   build(builder, state, TypeRange{type, rows, rows}, x, gamma, beta,
         builder.getF64FloatAttr(eps));
 }
@@ -60,14 +59,13 @@ LogicalResult LayerNormOp::verify() {
     return failure();
   auto shape = getX().getType().getShape();
   if (failed(checkShape(*this, "y", getY(), shape, getX())) ||
-      failed(checkShape(*this, "mean", getMean(), shape.drop_back(), getX())) ||
-      failed(checkShape(*this, "rstd", getRstd(), shape.drop_back(),
-                        getX()))) // C1
+      failed(checkFull(*this, "mean", getMean(), shape.drop_back(), getX())) ||
+      failed(checkFull(*this, "rstd", getRstd(), shape.drop_back(),
+                       getX()))) // C1
     return failure();
-  if (failed(checkShape(*this, "gamma", getGamma(), shape.back(), getX())) ||
-      failed(checkShape(*this, "beta", getBeta(), shape.back(), getX()))) // C2
+  if (failed(checkFull(*this, "gamma", getGamma(), shape.back(), getX())))
     return failure();
-  return success();
+  return checkFull(*this, "beta", getBeta(), shape.back(), getX()); // C2
 }
 
 LogicalResult NormalizeOp::verify() {
@@ -79,29 +77,28 @@ LogicalResult NormalizeOp::verify() {
            << " statistics, expected mean and rstd, or rstd";
   auto shape = getX().getType().getShape();
   for (Value statistic : getStatistics())
-    if (failed(checkShape(*this, "statistics", statistic, shape.drop_back(),
-                          getX())))
+    if (failed(checkFull(*this, "statistics", statistic, shape.drop_back(),
+                         getX())))
       return failure();
-  return checkShape(*this, "y", getY(), shape, getX());
+  return checkWide(*this, "y", getY(), shape, getX());
 }
 
 LogicalResult AffineOp::verify() {
   if (failed(checkMinRank(*this, "x", getX(), 1)))
     return failure();
   auto shape = getX().getType().getShape();
-  if (failed(checkShape(*this, "gamma", getGamma(), shape.back(), getX())))
+  if (failed(checkFull(*this, "gamma", getGamma(), shape.back(), getX())))
     return failure();
   if (getBeta() &&
-      failed(checkShape(*this, "beta", getBeta(), shape.back(), getX())))
+      failed(checkFull(*this, "beta", getBeta(), shape.back(), getX())))
     return failure();
-  return checkShape(*this, "y", getY(), shape, getX());
+  return checkWide(*this, "x", getX(), shape, getY());
 }
 
 void RmsNormOp::build(OpBuilder &builder, OperationState &state, Value x,
                       Value gamma, double eps) {
   auto type = tensorTypeOf(x);
-  auto rows =
-      RankedTensorType::get(type.getShape().drop_back(), type.getElementType());
+  auto rows = fullPrecision(type.clone(type.getShape().drop_back()));
   build(builder, state, TypeRange{type, rows}, x, gamma,
         builder.getF64FloatAttr(eps));
 }
@@ -111,10 +108,10 @@ LogicalResult RmsNormOp::verify() {
     return failure();
   auto shape = getX().getType().getShape();
   if (failed(checkShape(*this, "y", getY(), shape, getX())) ||
-      failed(checkShape(*this, "rstd", getRstd(), shape.drop_back(),
-                        getX()))) // C1
+      failed(checkFull(*this, "rstd", getRstd(), shape.drop_back(),
+                       getX()))) // C1
     return failure();
-  return checkShape(*this, "gamma", getGamma(), shape.back(), getX()); // C2
+  return checkFull(*this, "gamma", getGamma(), shape.back(), getX()); // C2
 }
 
 LogicalResult CrossEntropyOp::verify() {
@@ -132,16 +129,19 @@ LogicalResult LinearCrossEntropyOp::verify() {
     return emitOpError("weight has ")
            << getWeight().getType().getDimSize(1) << " columns, expected "
            << getHidden().getType().getDimSize(1) << " as hidden has";
-  return success();
+  return checkShape(*this, "weight", getWeight(),
+                    getWeight().getType().getShape(), getHidden());
 }
 
 LogicalResult EmbeddingOp::verify() {
   if (failed(checkRank(*this, "table", getTable(), 2)))
     return failure();
-  return checkShape(*this, "y", getY(),
-                    {getTokens().getType().getNumElements(),
-                     getTable().getType().getDimSize(1)},
-                    getTable()); // C1
+  SmallVector<int64_t> shape = {getTokens().getType().getNumElements(),
+                                getTable().getType().getDimSize(1)};
+  if (failed(checkShape(*this, "y", getY(), shape, Value()))) // C1
+    return failure();
+  return checkWide(*this, "table", getTable(), getTable().getType().getShape(),
+                   getY());
 }
 
 LogicalResult DropoutOp::verify() {
@@ -170,7 +170,8 @@ LogicalResult RopeOp::verify() {
   if (table[0] < length || table[1] != half) // C1
     return emitOpError("'cos' is ") << toString(table) << ", expected at least "
                                     << length << " rows of " << half;
-  if (failed(checkShape(*this, "sin", getSin(), table, getCos())))
+  if (failed(checkFull(*this, "cos", getCos(), table, getX())) ||
+      failed(checkFull(*this, "sin", getSin(), table, getX())))
     return failure();
   return checkShape(*this, "y", getY(), getX().getType().getShape(), getX());
 }
@@ -228,10 +229,10 @@ LogicalResult MatmulOp::verify() {
            << getK() << ", 'b' has " << innerB;
   SmallVector<int64_t> shape(typeA.getShape().drop_back(2));
   shape.append({getM(), getN()});
-  if (failed(checkShape(*this, "y", getY(), shape, getA())))
+  if (failed(checkWide(*this, "y", getY(), shape, getA())))
     return failure();
   if (getAccumulate() &&
-      failed(checkShape(*this, "accumulate", getAccumulate(), shape, getA())))
+      failed(checkShape(*this, "accumulate", getAccumulate(), shape, getY())))
     return failure();
   if (auto grid = getGrid())
     if (grid->size() != 2 || (*grid)[0] < 1 || (*grid)[1] < 1 ||
@@ -264,7 +265,7 @@ LogicalResult AttentionOp::verify() {
       failed(checkShape(*this, "v", getV(), kv, getQ())) ||
       failed(checkShape(*this, "o", getO(), getQ().getType().getShape(),
                         getQ())) ||
-      failed(checkShape(
+      failed(checkFull(
           *this, "lse", getLse(),
           {static_cast<int64_t>(getSequences()) * heads, getSequenceLength()},
           getQ())))
@@ -308,7 +309,9 @@ LogicalResult ReduceOp::verify() {
   for (auto [i, size] : llvm::enumerate(from))
     if (!llvm::is_contained(getDims(), i))
       shape.push_back(size);
-  return checkShape(*this, "y", getY(), shape, getX());
+  return getKind() == Reduction::Sum
+             ? checkWide(*this, "y", getY(), shape, getX())
+             : checkShape(*this, "y", getY(), shape, getX());
 }
 
 LogicalResult ReducePartialOp::verify() {
@@ -316,7 +319,7 @@ LogicalResult ReducePartialOp::verify() {
   if (chunk < 1)
     return emitOpError("chunk is ") << chunk << ", expected a positive number";
   int64_t rows = getRowCount(getX().getType());
-  return checkShape(
+  return checkFull(
       *this, "y", getY(),
       {rows / chunk + (rows % chunk != 0), getColumnCount(getX().getType())},
       getX()); // C1

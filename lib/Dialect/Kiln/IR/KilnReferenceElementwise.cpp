@@ -111,7 +111,7 @@ LogicalResult DivOp::evaluate(Operands operands, Results results) {
 
 LogicalResult ScaleOp::evaluate(Operands operands, Results results) {
   double factor = getFactor().convertToDouble();
-  if (results[0].type.getElementType().isF32())
+  if (fullPrecision(results[0].type).getElementType().isF32())
     factor = static_cast<float>(factor);
   return mapUnary(operands, results, [=](double x) { return factor * x; });
 }

@@ -127,17 +127,18 @@ static bool isProgramType(Type type) {
       llvm::is_contained(tensor.getShape(), 0))
     return false;
   Type element = tensor.getElementType();
-  return element.isF32() || element.isF64() || element.isSignlessInteger(8) ||
-         element.isSignlessInteger(32) || element.isSignlessInteger(64);
+  return element.isBF16() || element.isF32() || element.isF64() ||
+         element.isSignlessInteger(8) || element.isSignlessInteger(32) ||
+         element.isSignlessInteger(64);
 }
 
 LogicalResult ProgramOp::verifyRegions() {
   for (auto [i, type] : llvm::enumerate(getArgumentTypes()))
     if (!isProgramType(type)) // C1
-      return emitOpError("argument ")
-             << i << " has type " << type
-             << ", expected a tensor of f32, f64, i8, i32 or i64 with static "
-                "positive extents";
+      return emitOpError("argument ") << i << " has type " << type
+                                      << ", expected a tensor of bf16, f32, "
+                                         "f64, i8, i32 or i64 with static "
+                                         "positive extents";
   if (getBlock().empty() || !isa<ReturnOp>(getBlock().back())) // C2
     return emitOpError("does not end in kiln.return");
   return success();

@@ -17,17 +17,39 @@ std::string checks::toString(ArrayRef<int64_t> shape) {
   return text + "]";
 }
 
-LogicalResult checks::checkShape(Operation *op, StringRef name, Value value,
-                                 ArrayRef<int64_t> shape, Value like) {
+/// The shape of `value` and, unless null, its element type.
+static LogicalResult checkTensor(Operation *op, StringRef name, Value value,
+                                 ArrayRef<int64_t> shape, Type element) {
   auto type = tensorTypeOf(value);
   if (type.getShape() != shape)
-    return op->emitOpError("'") << name << "' is " << toString(type.getShape())
-                                << ", expected " << toString(shape);
-  if (like && type.getElementType() != tensorTypeOf(like).getElementType())
+    return op->emitOpError("'")
+           << name << "' is " << checks::toString(type.getShape())
+           << ", expected " << checks::toString(shape);
+  if (element && type.getElementType() != element)
     return op->emitOpError("'")
            << name << "' has element type " << type.getElementType()
-           << ", expected " << tensorTypeOf(like).getElementType();
+           << ", expected " << element;
   return success();
+}
+
+LogicalResult checks::checkShape(Operation *op, StringRef name, Value value,
+                                 ArrayRef<int64_t> shape, Value like) {
+  return checkTensor(op, name, value, shape,
+                     like ? tensorTypeOf(like).getElementType() : Type());
+}
+
+LogicalResult checks::checkFull(Operation *op, StringRef name, Value value,
+                                ArrayRef<int64_t> shape, Value like) {
+  return checkTensor(op, name, value, shape,
+                     fullPrecision(tensorTypeOf(like).getElementType()));
+}
+
+LogicalResult checks::checkWide(Operation *op, StringRef name, Value value,
+                                ArrayRef<int64_t> shape, Value like) {
+  Type full = fullPrecision(tensorTypeOf(like).getElementType());
+  return tensorTypeOf(value).getElementType() == full
+             ? checkTensor(op, name, value, shape, full)
+             : checkShape(op, name, value, shape, like);
 }
 
 LogicalResult checks::checkRank(Operation *op, StringRef name, Value value,

@@ -26,6 +26,16 @@ std::string toString(llvm::ArrayRef<int64_t> shape);
 mlir::LogicalResult checkShape(mlir::Operation *op, llvm::StringRef name,
                                mlir::Value value, llvm::ArrayRef<int64_t> shape,
                                mlir::Value like);
+/// The same for what stays in full precision: the elements of `value` are f32
+/// where those of `like` are bf16.
+mlir::LogicalResult checkFull(mlir::Operation *op, llvm::StringRef name,
+                              mlir::Value value, llvm::ArrayRef<int64_t> shape,
+                              mlir::Value like);
+/// The same for what may do so: besides the element type of `like` f32 will do
+/// where that is bf16.
+mlir::LogicalResult checkWide(mlir::Operation *op, llvm::StringRef name,
+                              mlir::Value value, llvm::ArrayRef<int64_t> shape,
+                              mlir::Value like);
 mlir::LogicalResult checkRank(mlir::Operation *op, llvm::StringRef name,
                               mlir::Value value, int64_t rank);
 mlir::LogicalResult checkMinRank(mlir::Operation *op, llvm::StringRef name,

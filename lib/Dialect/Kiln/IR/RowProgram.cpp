@@ -21,12 +21,20 @@ using NodeId = row::NodeId;
 
 namespace {
 
+/// Of an element in memory.
 row::Type typeOfElement(mlir::Type type) {
+  if (type.isBF16())
+    return row::Type::BF16;
   if (type.isF32())
     return row::Type::F32;
   if (type.isF64())
     return row::Type::F64;
   return type.isInteger(32) ? row::Type::I32 : row::Type::I64;
+}
+
+/// Of an element that is computed with.
+row::Type computedType(row::Type stored) {
+  return stored == row::Type::BF16 ? row::Type::F32 : stored;
 }
 
 /// The space of a value computed from values of both spaces.
@@ -42,7 +50,7 @@ bool isEqual(const Node &a, const Node &b) {
          a.operand == b.operand && a.period == b.period &&
          llvm::bit_cast<uint64_t>(a.value) ==
              llvm::bit_cast<uint64_t>(b.value) &&
-         a.immediate == b.immediate;
+         a.immediate == b.immediate && a.stored == b.stored;
 }
 
 } // namespace
@@ -65,7 +73,8 @@ NodeId RowBuilder::load(Value value, Access access, Space space, int64_t period,
   Node node;
   node.kind = Kind::Load;
   node.space = space;
-  node.type = typeOfElement(tensorTypeOf(value).getElementType());
+  node.stored = typeOfElement(tensorTypeOf(value).getElementType());
+  node.type = computedType(node.stored);
   node.inputs.assign(inputs.begin(), inputs.end());
   node.access = access;
   node.operand = position - loadedValues.begin();
@@ -232,6 +241,21 @@ NodeId RowBuilder::cast(NodeId a, row::Type type) {
   return append(std::move(node));
 }
 
+NodeId RowBuilder::round(NodeId a, row::Type stored) {
+  const Node &value = program.nodes[a];
+  bool isRounded = (value.kind == Kind::Load || value.kind == Kind::Round) &&
+                   value.stored == stored;
+  if (computedType(stored) == stored || isRounded)
+    return a;
+  Node node;
+  node.kind = Kind::Round;
+  node.space = spaceOf(a);
+  node.type = computedType(stored);
+  node.stored = stored;
+  node.inputs = {cast(a, node.type)};
+  return append(std::move(node));
+}
+
 NodeId RowBuilder::powInt(NodeId base, NodeId exponent) {
   assert(spaceOf(base) == Space::Scalar && spaceOf(exponent) == Space::Scalar);
   Node node;
@@ -272,7 +296,10 @@ NodeId RowBuilder::random(Value rng, int64_t key, int64_t rowsPerSequence) {
 // The finished program
 //===----------------------------------------------------------------------===//
 
-void RowBuilder::set(Value value, NodeId node) { computed[value] = node; }
+void RowBuilder::set(Value value, NodeId node) {
+  computed[value] =
+      round(node, typeOfElement(tensorTypeOf(value).getElementType()));
+}
 
 void RowBuilder::setColumnPartial(Value value, NodeId node, int64_t chunk) {
   partials[value] = {node, chunk};
@@ -328,6 +355,7 @@ FailureOr<RowProgram> RowBuilder::finish(ArrayRef<Value> operands,
   for (auto [i, result] : llvm::enumerate(results)) {
     Store store;
     store.result = static_cast<int32_t>(i);
+    store.stored = typeOfElement(tensorTypeOf(result).getElementType());
     if (auto partial = partials.find(result); partial != partials.end()) {
       store.kind = StoreKind::ColumnPartial;
       store.value = partial->second.node;

@@ -76,7 +76,7 @@ void placeStore(const RowProgram &program, SweepPlan &plan, int32_t i) {
     const Node &node = program.nodes[id];
     return inputs[id] && node.kind == Kind::Load &&
            node.access == Access::Identity &&
-           node.type == program.nodes[value].type;
+           node.stored == program.stores[i].stored;
   };
   for (int32_t s = plan.sweeps - 1; s > first; --s) {
     SmallVector<bool> needed = neededIn(program, plan, s, i);
@@ -167,14 +167,13 @@ bool mayShareSlot(const RowProgram &program, int32_t operand, int32_t result) {
   if (store == program.stores.end() || store->kind == StoreKind::ColumnPartial)
     return false;
   int32_t sweep = plan.storeSweep[store - program.stores.begin()];
-  Type type = program.nodes[store->value].type;
   // An operand that is not read says nothing about its size.
   bool isRead = false;
   for (auto [id, node] : enumerate(program.nodes)) {
     if (node.operand != operand)
       continue;
     isRead = true;
-    if (node.kind != Kind::Load || node.type != type)
+    if (node.kind != Kind::Load || node.stored != store->stored)
       return false;
     if (store->kind == StoreKind::Row) {
       // Row stores come after the whole row.

@@ -66,11 +66,12 @@ static LogicalResult returnLogits(ProgramOp program) {
                           rows, program.getArgument(index));
   if (auto linear = dyn_cast<LinearCrossEntropyOp>(loss))
     row = MatmulOp::create(builder, loc, row, linear.getWeight(), false, true);
-  Value logits =
-      ReshapeOp::create(builder, loc,
-                        RankedTensorType::get({tensorTypeOf(row).getDimSize(1)},
-                                              rowsType.getElementType()),
-                        row);
+  // Whoever draws a token from them does so in full precision.
+  row =
+      builder.createOrFold<CastOp>(loc, fullPrecision(tensorTypeOf(row)), row);
+  Value logits = ReshapeOp::create(
+      builder, loc, tensorTypeOf(row).clone({tensorTypeOf(row).getDimSize(1)}),
+      row);
   program.getReturn().getValuesMutable().assign(logits);
   program.setFunctionType(builder.getFunctionType(
       program.getBlock().getArgumentTypes(), logits.getType()));

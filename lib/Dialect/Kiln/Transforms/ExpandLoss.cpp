@@ -58,7 +58,8 @@ struct Expansion {
   /// Loss of each row and, if wanted, the gradient of the logits.
   SoftmaxCrossEntropyOp rowLosses(Value logits, Value targets, Value scale,
                                   bool gradient) {
-    auto rows = typeLike(logits, tensorTypeOf(logits).getDimSize(0));
+    auto rows =
+        fullPrecision(typeLike(logits, tensorTypeOf(logits).getDimSize(0)));
     return SoftmaxCrossEntropyOp::create(builder, loc, rows,
                                          gradient ? logits.getType() : Type(),
                                          logits, targets, scale);
@@ -70,7 +71,7 @@ struct Expansion {
 
 } // namespace
 
-/// Elements of a chunk of logits: about 64 MiB in f32.
+/// Elements of a chunk of logits: about 64 MiB in f32, half of it in bf16.
 static constexpr int64_t kLogitsPerChunk = 16 << 20;
 
 /// Rows per chunk, in chunks of equal size as far as possible. Part of the
@@ -115,11 +116,13 @@ static void expandLinearCrossEntropy(Operation *op, int64_t rowsPerChunk,
         e.builder, e.loc, chunk.getDlogits(), weight, false, false));
     auto product = MatmulOp::create(e.builder, e.loc, chunk.getDlogits(), part,
                                     true, false);
+    product.getResult().setType(
+        cast<RankedTensorType>(op->getResult(2).getType()));
     if (weightGradient)
       product.getAccumulateMutable().assign(weightGradient);
     weightGradient = product;
   }
-  Value joined = e.join(losses, e.typeLike(hidden, rows));
+  Value joined = e.join(losses, fullPrecision(e.typeLike(hidden, rows)));
   op->getResult(0).replaceAllUsesWith(e.total(joined, scale));
   if (gradient) {
     op->getResult(1).replaceAllUsesWith(

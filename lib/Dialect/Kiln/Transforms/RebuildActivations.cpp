@@ -127,9 +127,10 @@ void Rebuilder::rebuildNorm(Operation *norm, Value gamma, Value beta,
   llvm::append_range(recipe.inputs, statistics);
   auto build = [&](OpBuilder &builder, ValueRange arguments) -> Value {
     size_t first = beta ? 3 : 2;
-    Value normalized =
-        NormalizeOp::create(builder, norm->getLoc(), recipe.residual.getType(),
-                            arguments[0], arguments.drop_front(first));
+    // As inside of the norm, rounded once: behind gain and shift.
+    Value normalized = NormalizeOp::create(
+        builder, norm->getLoc(), fullPrecision(tensorTypeOf(recipe.residual)),
+        arguments[0], arguments.drop_front(first));
     return AffineOp::create(builder, norm->getLoc(), recipe.residual.getType(),
                             normalized, arguments[1],
                             beta ? arguments[2] : Value());

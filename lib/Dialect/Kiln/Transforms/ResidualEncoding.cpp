@@ -184,10 +184,11 @@ void EncodingBuilder::applySketch(const ResidualEncoding &encoding) {
     builder.setInsertionPoint(reader);
     Value dy =
         sketch(isLeft ? product.getB() : product.getA(), reader->getLoc());
-    Value gradient =
+    auto gradient =
         MatmulOp::create(builder, reader->getLoc(), isLeft ? kept : dy,
                          isLeft ? dy : kept, true, false);
-    reader->replaceAllUsesWith(ValueRange(gradient));
+    gradient.getResult().setType(product.getType());
+    reader->replaceAllUsesWith(gradient);
     reader->erase();
   }
 }

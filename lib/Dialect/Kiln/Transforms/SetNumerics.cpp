@@ -46,9 +46,8 @@ static void splitColumnSum(ReduceOp op, int64_t threads) {
   int64_t chunk = chooseReductionChunk(rows, threads);
   auto partial = ReducePartialOp::create(
       builder, op.getLoc(),
-      RankedTensorType::get({(rows + chunk - 1) / chunk, cols},
-                            from.getElementType()),
-      op.getX(), chunk);
+      fullPrecision(from.clone({(rows + chunk - 1) / chunk, cols})), op.getX(),
+      chunk);
   Value sum = ReduceCombineOp::create(builder, op.getLoc(), op.getType(),
                                       partial, Value());
   op.replaceAllUsesWith(sum);

@@ -29,6 +29,9 @@
 namespace kiln {
 class MatmulOp;
 class ReturnOp;
+
+/// What PrecisionOpInterface answers.
+enum class Precision { Low, Full, Follow };
 } // namespace kiln
 
 #include "kiln/Dialect/Kiln/IR/KilnDialect.h.inc"
@@ -60,6 +63,12 @@ inline constexpr llvm::StringLiteral kPrefetchAttr = "kiln.prefetch";
 int64_t getRowCount(mlir::RankedTensorType type);
 /// The last dimension (1 for rank 0).
 int64_t getColumnCount(mlir::RankedTensorType type);
+
+/// The type in which elements of `type` are computed with, and in which what is
+/// sensitive to rounding is kept: f32 for bf16, other types themselves.
+mlir::Type fullPrecision(mlir::Type type);
+/// The same for the elements of a tensor.
+mlir::RankedTensorType fullPrecision(mlir::RankedTensorType type);
 
 /// Bytes of a tensor.
 int64_t bytesOf(mlir::Type type);

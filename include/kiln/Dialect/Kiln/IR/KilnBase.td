@@ -43,20 +43,21 @@ def Kiln_Dialect : Dialect {
 class Kiln_Op<string mnemonic, list<Trait> traits = []>
     : Op<Kiln_Dialect, mnemonic, traits>;
 
-def Kiln_Float : AnyTypeOf<[F32, F64], "f32 or f64">;
-
 // A tensor without elements has no row to launch a kernel over.
 def Kiln_PositiveExtents : CPred<
     "!::llvm::is_contained(::llvm::cast<::mlir::ShapedType>($_self).getShape(), 0)">;
 class Kiln_TensorOf<list<Type> elements>
     : RankedTensorOf<elements, [HasStaticShapePred, Kiln_PositiveExtents],
                      "tensor with static positive extents">;
-def Kiln_Tensor : Kiln_TensorOf<[F32, F64]>;
+// bf16 is a type of elements in memory: arithmetic on them is f32.
+def Kiln_Tensor : Kiln_TensorOf<[BF16, F32, F64]>;
+// What outlives a step is kept in full precision.
+def Kiln_StateTensor : Kiln_TensorOf<[F32, F64]>;
 def Kiln_IndexTensor : Kiln_TensorOf<[I32]>;
 def Kiln_IntScalar : 0DTensorOf<[I64]>;
 def Kiln_RealScalar : 0DTensorOf<[F64]>;
 def Kiln_Rng : Kiln_TensorOf<[I64]>;
 def Kiln_Codes : Kiln_TensorOf<[I8]>;
-def Kiln_AnyTensor : Kiln_TensorOf<[F32, F64, I8, I32, I64]>;
+def Kiln_AnyTensor : Kiln_TensorOf<[BF16, F32, F64, I8, I32, I64]>;
 
 #endif // KILN_DIALECT_KILN_IR_KILNBASE_TD

@@ -31,7 +31,7 @@ def Kiln_BucketEncodeOp : Kiln_CompressionOp<"bucket_encode"> {
     The code of an element is the number of `borders` below it: 0 up to and
     including the first border (and for NaN), borders.size above the last. There
     are 2^b - 1 borders, b from 1 to 8 (C1); they increase and are numbers of
-    the element type (C2). Code i, in row-major order, is bits [b i, b i + b) of
+    the type of the arithmetic, f32 for bf16 (C2). Code i, in row-major order, is bits [b i, b i + b) of
     `codes`, the lowest bit of a byte first: ceil(b N / 8) bytes for N elements
     (C3). Bits behind the last code are zero.
 
@@ -46,7 +46,7 @@ def Kiln_BucketDecodeOp : Kiln_CompressionOp<"bucket_decode", [AllTypesMatch<["d
   let description = [{
     dx = levels[code] * dy for the codes that `bucket_encode` leaves, and 0 where
     the level is 0. There are 2^b levels, b from 1 to 8 (C1), and ceil(b N / 8)
-    bytes of codes (C2). Levels are rounded to the element type first.
+    bytes of codes (C2). Levels are rounded to the type of the arithmetic first.
 
     With the border 0 and the levels 0 and 1 it is the gradient of relu, bit for
     bit. With more buckets it is a piecewise-constant derivative (Novikov et al.,

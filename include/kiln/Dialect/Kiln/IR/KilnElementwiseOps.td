@@ -12,12 +12,19 @@ include "kiln/Dialect/Kiln/IR/KilnBase.td"
 include "kiln/Dialect/Kiln/IR/KilnAttrs.td"
 include "kiln/Dialect/Kiln/IR/KilnInterfaces.td"
 
-defvar ElementwiseTraits = [Pure, SameOperandsAndResultType,
+defvar ElementwiseTraits = [Pure, SameOperandsAndResultType, PrecisionOpInterface,
   DeclareOpInterfaceMethods<DifferentiableOpInterface>,
   DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily"]>,
   DeclareOpInterfaceMethods<RowOpInterface>,
   DeclareOpInterfaceMethods<ReferenceOpInterface>];
-defvar ActivationTraits = [Pure, SameOperandsAndResultType,
+// Small relative errors of what these take or give become large ones later.
+defvar FullPrecisionTraits = [Pure, SameOperandsAndResultType,
+  DeclareOpInterfaceMethods<PrecisionOpInterface, ["getPrecision"]>,
+  DeclareOpInterfaceMethods<DifferentiableOpInterface>,
+  DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily"]>,
+  DeclareOpInterfaceMethods<RowOpInterface>,
+  DeclareOpInterfaceMethods<ReferenceOpInterface>];
+defvar ActivationTraits = [Pure, SameOperandsAndResultType, PrecisionOpInterface,
   DeclareOpInterfaceMethods<DifferentiableOpInterface>,
   DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily", "isCheapToRebuild"]>,
   DeclareOpInterfaceMethods<RowOpInterface>,
@@ -38,7 +45,8 @@ class Kiln_BinaryBase<string mnemonic, list<Trait> traits> : Kiln_Op<mnemonic, t
   let assemblyFormat = "$a `,` $b attr-dict `:` type($a)";
 }
 
-class Kiln_UnaryOp<string mnemonic, string formula> : Kiln_UnaryBase<mnemonic, ElementwiseTraits> {
+class Kiln_UnaryOp<string mnemonic, string formula, list<Trait> traits = ElementwiseTraits>
+    : Kiln_UnaryBase<mnemonic, traits> {
   let summary = formula;
   let description = "Computes `y = " # formula # "` for every element.\n\n"
     "Example: `%y = kiln." # mnemonic # " %x : tensor<4x8xf32>`";
@@ -51,10 +59,10 @@ class Kiln_BinaryOp<string mnemonic, string formula> : Kiln_BinaryBase<mnemonic,
 }
 
 def Kiln_NegOp : Kiln_UnaryOp<"neg", "-x">;
-def Kiln_ExpOp : Kiln_UnaryOp<"exp", "exp(x)">;
-def Kiln_LogOp : Kiln_UnaryOp<"log", "log(x)">;
+def Kiln_ExpOp : Kiln_UnaryOp<"exp", "exp(x)", FullPrecisionTraits>;
+def Kiln_LogOp : Kiln_UnaryOp<"log", "log(x)", FullPrecisionTraits>;
 def Kiln_SqrtOp : Kiln_UnaryOp<"sqrt", "sqrt(x)">;
-def Kiln_RsqrtOp : Kiln_UnaryOp<"rsqrt", "1 / sqrt(x)">;
+def Kiln_RsqrtOp : Kiln_UnaryOp<"rsqrt", "1 / sqrt(x)", FullPrecisionTraits>;
 def Kiln_TanhOp : Kiln_UnaryOp<"tanh", "tanh(x)">;
 def Kiln_SigmoidOp : Kiln_UnaryOp<"sigmoid", "1 / (1 + exp(-x))">;
 def Kiln_AddOp : Kiln_BinaryOp<"add", "a + b">;
@@ -65,7 +73,8 @@ def Kiln_DivOp : Kiln_BinaryOp<"div", "a / b">;
 def Kiln_ScaleOp : Kiln_Op<"scale", ElementwiseTraits> {
   let summary = "factor * x with a constant factor";
   let description = [{
-    Computes `y = factor * x`; the factor is rounded to the element type first.
+    Computes `y = factor * x`; the factor is rounded to the type of the arithmetic
+    first: f32 for bf16 elements.
 
     Example: `%y = kiln.scale %x by 5.0e-01 : tensor<4x8xf32>`
   }];
@@ -147,7 +156,7 @@ def Kiln_ConstantOp : Kiln_Op<"constant", [Pure, ConstantLike,
   let builders = [OpBuilder<(ins "::mlir::RankedTensorType":$type, "double":$splat)>];
 }
 
-def Kiln_CastOp : Kiln_Op<"cast", [Pure, SameOperandsAndResultShape,
+def Kiln_CastOp : Kiln_Op<"cast", [Pure, SameOperandsAndResultShape, PrecisionOpInterface,
     DeclareOpInterfaceMethods<DifferentiableOpInterface>,
     DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily", "isCheapToRebuild"]>,
     DeclareOpInterfaceMethods<RowOpInterface>,
@@ -157,6 +166,7 @@ def Kiln_CastOp : Kiln_Op<"cast", [Pure, SameOperandsAndResultShape,
   let arguments = (ins Kiln_Tensor:$x);
   let results = (outs Kiln_Tensor:$y);
   let assemblyFormat = "$x attr-dict `:` type($x) `to` type($y)";
+  let hasFolder = 1;
 }
 
 #endif

@@ -85,6 +85,46 @@ def RowOpInterface : OpInterface<"RowOpInterface"> {
   ];
 }
 
+def PrecisionOpInterface : OpInterface<"PrecisionOpInterface"> {
+  let cppNamespace = "::kiln";
+  let description = [{
+    In which element type a forward op keeps its tensors when the model runs in
+    mixed precision. It is about memory alone: arithmetic on bf16 elements is f32,
+    and what an op writes is rounded once.
+  }];
+  let methods = [
+    InterfaceMethod<[{
+      Low: the op runs in the low precision. Full: in f32. Follow: in the wider
+      one of its operands, where a parameter or constant has no say.
+    }],
+    "::kiln::Precision", "getPrecision", (ins), [{}],
+      [{ return ::kiln::Precision::Follow; }]>,
+    InterfaceMethod<[{
+      Whether operand `operand` is f32 in any precision: gains, tables.
+    }],
+    "bool", "keepsFullOperand", (ins "unsigned":$operand), [{}],
+      [{ return false; }]>,
+    InterfaceMethod<[{
+      Whether result `result` is f32 in any precision: statistics, losses.
+    }],
+    "bool", "keepsFullResult", (ins "unsigned":$result), [{}],
+      [{ return false; }]>,
+  ];
+}
+
+def WideResultOpInterface : OpInterface<"WideResultOpInterface"> {
+  let cppNamespace = "::kiln";
+  let description = [{
+    An op that adds up many terms in f32 and may leave result `getWideResult()` as
+    it is, in f32, though its operands are bf16. So the gradient of a parameter is
+    not rounded on its way.
+  }];
+  let methods = [
+    InterfaceMethod<"The index of the result that may be f32.",
+    "unsigned", "getWideResult", (ins), [{}], [{ return 0; }]>,
+  ];
+}
+
 def ReferenceOpInterface : OpInterface<"ReferenceOpInterface"> {
   let cppNamespace = "::kiln";
   let description = [{

@@ -12,7 +12,8 @@ include "kiln/Dialect/Kiln/IR/KilnBase.td"
 include "kiln/Dialect/Kiln/IR/KilnAttrs.td"
 include "kiln/Dialect/Kiln/IR/KilnInterfaces.td"
 
-def Kiln_MatmulOp : Kiln_Op<"matmul", [Pure,
+def Kiln_MatmulOp : Kiln_Op<"matmul", [Pure, WideResultOpInterface,
+    DeclareOpInterfaceMethods<PrecisionOpInterface, ["getPrecision"]>,
     DeclareOpInterfaceMethods<DifferentiableOpInterface>,
     DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily", "getFlops", "getTiedOperand"]>,
     DeclareOpInterfaceMethods<ReferenceOpInterface>]> {
@@ -42,6 +43,7 @@ def Kiln_MatmulOp : Kiln_Op<"matmul", [Pure,
 }
 
 def Kiln_AttentionOp : Kiln_Op<"attention", [Pure,
+    DeclareOpInterfaceMethods<PrecisionOpInterface, ["getPrecision", "keepsFullResult"]>,
     DeclareOpInterfaceMethods<DifferentiableOpInterface>,
     DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily", "getFlops"]>,
     DeclareOpInterfaceMethods<ReferenceOpInterface>]> {
@@ -53,7 +55,7 @@ def Kiln_AttentionOp : Kiln_Op<"attention", [Pure,
     `causal`; with `p` > 0 elements of P are dropped and scaled by 1/(1-p) (the row
     for the mask is h*T + i, the column j); o = P v. `lse` [sequences*heads, T] is
     log(sum(exp(scale * q k^T))) per query, all that the backward pass needs besides
-    q, k, v and o. `kv_tile` fixes the summation order over keys.
+    q, k, v and o; it is f32 for bf16. `kv_tile` fixes the summation order over keys.
 
     Example: `%o, %lse = kiln.attention %q, %k, %v {sequences = 2, heads = 2, kv_heads = 1, scale = 5.0e-01, causal} : (tensor<8x8xf32>, tensor<8x4xf32>, tensor<8x4xf32>) -> (tensor<8x8xf32>, tensor<4x4xf32>)`
   }];
@@ -91,6 +93,7 @@ def Kiln_AttentionGradOp : Kiln_Op<"attention_grad", [Pure,
 }
 
 def Kiln_LinearCrossEntropyOp : Kiln_Op<"linear_cross_entropy", [Pure,
+    DeclareOpInterfaceMethods<PrecisionOpInterface, ["getPrecision"]>,
     DeclareOpInterfaceMethods<DifferentiableOpInterface>,
     DeclareOpInterfaceMethods<ReferenceOpInterface>]> {
   let summary = "head and loss in one op";
@@ -108,10 +111,12 @@ def Kiln_LinearCrossEntropyOp : Kiln_Op<"linear_cross_entropy", [Pure,
   let hasVerifier = 1;
 }
 def Kiln_LinearCrossEntropyGradOp : Kiln_Op<"linear_cross_entropy_with_grad", [Pure,
+    DeclareOpInterfaceMethods<WideResultOpInterface, ["getWideResult"]>,
     DeclareOpInterfaceMethods<ReferenceOpInterface>]> {
   let summary = "linear_cross_entropy and its gradients for a cotangent of one";
   let description = [{
-    The training form: also returns d hidden and d weight.
+    The training form: also returns d hidden and d weight, which may be f32 where
+    the weight is bf16.
 
     Example: `%loss, %dh, %dw = kiln.linear_cross_entropy_with_grad %h, %w, %targets, %scale : (tensor<8x4xf32>, tensor<16x4xf32>, tensor<2x4xi32>, tensor<f64>) -> (tensor<f64>, tensor<8x4xf32>, tensor<16x4xf32>)`
   }];

@@ -13,11 +13,13 @@ include "kiln/Dialect/Kiln/IR/KilnAttrs.td"
 include "kiln/Dialect/Kiln/IR/KilnInterfaces.td"
 
 defvar RowForwardTraits = [Pure,
+  DeclareOpInterfaceMethods<PrecisionOpInterface, ["keepsFullOperand", "keepsFullResult"]>,
   DeclareOpInterfaceMethods<DifferentiableOpInterface>,
   DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily"]>,
   DeclareOpInterfaceMethods<RowOpInterface>,
   DeclareOpInterfaceMethods<ReferenceOpInterface>];
 defvar RowRebuildTraits = [Pure,
+  DeclareOpInterfaceMethods<PrecisionOpInterface, ["keepsFullOperand"]>,
   DeclareOpInterfaceMethods<DifferentiableOpInterface>,
   DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily", "isCheapToRebuild"]>,
   DeclareOpInterfaceMethods<RowOpInterface>,
@@ -36,7 +38,8 @@ def Kiln_LayerNormOp : Kiln_RowOp<"layer_norm", RowForwardTraits> {
   let description = [{
     For each row of `x` [.., C]: mean = sum(x)/C, rstd = 1/sqrt(sum((x-mean)^2)/C
     + eps), y = (x-mean)*rstd*gamma + beta. `mean` and `rstd` have the shape of
-    `x` without its last dimension (C1); gamma and beta are [C] (C2).
+    `x` without its last dimension (C1); gamma and beta are [C] (C2). For bf16 `x`
+    and `y`, these four are f32.
 
     Example: `%y, %mean, %rstd = kiln.layer_norm %x, %gamma, %beta {eps = 1.0e-05} : (tensor<8x16xf32>, tensor<16xf32>, tensor<16xf32>) -> (tensor<8x16xf32>, tensor<8xf32>, tensor<8xf32>)`
   }];
@@ -49,7 +52,8 @@ def Kiln_NormalizeOp : Kiln_RowOp<"normalize", RowRebuildTraits> {
   let summary = "(x - mean) * rstd with given statistics";
   let description = [{
     The normalized value of a norm whose statistics are already known: what the
-    backward pass uses instead of keeping it. Without `mean`: x * rstd.
+    backward pass uses instead of keeping it. Without `mean`: x * rstd. For bf16 `x`
+    the statistics are f32, and so may `y` be, which then is not rounded.
 
     Example: `%h = kiln.normalize %x, %mean, %rstd : (tensor<8x16xf32>, tensor<8xf32>, tensor<8xf32>) -> tensor<8x16xf32>`
   }];
@@ -62,7 +66,7 @@ def Kiln_AffineOp : Kiln_RowOp<"affine", RowRebuildTraits> {
   let summary = "x * gamma + beta with one gain (and shift) per column";
   let description = [{
     For `x` [.., C]: y = x * gamma, plus beta with one rounding (fma) if given.
-    The second half of a norm.
+    The second half of a norm. Gain and shift are f32 where `x` or `y` is bf16.
 
     Example: `%y = kiln.affine %x, %gamma, %beta : (tensor<8x16xf32>, tensor<16xf32>, tensor<16xf32>) -> tensor<8x16xf32>`
   }];
@@ -87,7 +91,7 @@ def Kiln_RmsNormOp : Kiln_RowOp<"rms_norm", RowForwardTraits> {
   let summary = "root mean square normalization over the last dimension";
   let description = [{
     rstd = 1/sqrt(sum(x^2)/C + eps), y = x*rstd*gamma. `rstd` has the shape of `x`
-    without its last dimension (C1), gamma is [C] (C2).
+    without its last dimension (C1), gamma is [C] (C2); both are f32 for bf16.
 
     Example: `%y, %rstd = kiln.rms_norm %x, %gamma {eps = 1.0e-06} : (tensor<8x16xf32>, tensor<16xf32>) -> (tensor<8x16xf32>, tensor<8xf32>)`
   }];
@@ -108,7 +112,11 @@ def Kiln_RmsNormGradOp : Kiln_RowOp<"rms_norm_grad", RowGradientTraits> {
   let hasVerifier = 1;
 }
 
-def Kiln_SoftmaxOp : Kiln_RowOp<"softmax", RowForwardTraits> {
+def Kiln_SoftmaxOp : Kiln_RowOp<"softmax", [Pure, PrecisionOpInterface,
+    DeclareOpInterfaceMethods<DifferentiableOpInterface>,
+    DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily"]>,
+    DeclareOpInterfaceMethods<RowOpInterface>,
+    DeclareOpInterfaceMethods<ReferenceOpInterface>]> {
   let summary = "softmax over the last dimension";
   let description = "y = exp(x - max(x)) / sum(exp(x - max(x))).\n\nExample: `%y = kiln.softmax %x : (tensor<8x16xf32>) -> tensor<8x16xf32>`";
   let arguments = (ins Kiln_Tensor:$x);
@@ -128,7 +136,8 @@ def Kiln_SoftmaxCrossEntropyOp : Kiln_RowOp<"softmax_cross_entropy", RowGradient
   let description = [{
     For row r of `logits` [N, V] with target t: row_loss = log(sum exp(x - max))
     - (x[t] - max), dlogits = scale * (softmax(x) - onehot(t)). Rows with target
-    -100 give 0 and a zero gradient. Without `dlogits` only the loss.
+    -100 give 0 and a zero gradient. Without `dlogits` only the loss, f32 for bf16
+    logits.
 
     Example: `%loss, %d = kiln.softmax_cross_entropy %logits, %targets, %scale : (tensor<8x16xf32>, tensor<8xi32>, tensor<f64>) -> (tensor<8xf32>, tensor<8x16xf32>)`
   }];
@@ -142,7 +151,7 @@ def Kiln_ScaledTotalOp : Kiln_RowOp<"scaled_total", RowGradientTraits> {
   let arguments = (ins Kiln_Tensor:$x, Kiln_RealScalar:$scale);
   let results = (outs Kiln_RealScalar:$total);
 }
-def Kiln_CrossEntropyOp : Kiln_RowOp<"cross_entropy", [Pure,
+def Kiln_CrossEntropyOp : Kiln_RowOp<"cross_entropy", [Pure, PrecisionOpInterface,
     DeclareOpInterfaceMethods<DifferentiableOpInterface>, DeclareOpInterfaceMethods<ReferenceOpInterface>]> {
   let summary = "scale * the summed cross entropy of logits against targets";
   let description = [{
@@ -163,11 +172,16 @@ def Kiln_CrossEntropyGradOp : Kiln_RowOp<"cross_entropy_with_grad", [Pure, Decla
   let hasVerifier = 1;
 }
 
-def Kiln_EmbeddingOp : Kiln_RowOp<"embedding", RowForwardTraits> {
+def Kiln_EmbeddingOp : Kiln_RowOp<"embedding", [Pure,
+    DeclareOpInterfaceMethods<PrecisionOpInterface, ["getPrecision", "keepsFullOperand"]>,
+    DeclareOpInterfaceMethods<DifferentiableOpInterface>,
+    DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily"]>,
+    DeclareOpInterfaceMethods<RowOpInterface>,
+    DeclareOpInterfaceMethods<ReferenceOpInterface>]> {
   let summary = "rows of a table";
   let description = [{
     y[i, :] = table[tokens[i], :] for the flattened tokens; `y` is
-    [tokens.size, C] (C1). A token outside the table is undefined here; the
+    [tokens.size, C] (C1), bf16 or the table's type. A token outside the table is undefined here; the
     runtime checks tokens when it reads them.
 
     Example: `%y = kiln.embedding %tokens, %table : (tensor<2x4xi32>, tensor<16x8xf32>) -> tensor<8x8xf32>`
@@ -182,7 +196,8 @@ def Kiln_EmbeddingGradOp : Kiln_RowOp<"embedding_grad", [Pure,
   let summary = "gradient of embedding with respect to its table";
   let description = [{
     dtable[v, :] = accumulate[v, :] + sum of dy[i, :] over tokens[i] = v, added in
-    order of i; without `accumulate` from zero.
+    order of i; without `accumulate` from zero. `dtable` may be f32 where `dy` is
+    bf16.
 
     Example: `%dt = kiln.embedding_grad %tokens, %dy : (tensor<2x4xi32>, tensor<8x8xf32>) -> tensor<16x8xf32>`
   }];
@@ -191,7 +206,11 @@ def Kiln_EmbeddingGradOp : Kiln_RowOp<"embedding_grad", [Pure,
   let hasVerifier = 1;
 }
 
-def Kiln_DropoutOp : Kiln_RowOp<"dropout", RowRebuildTraits> {
+def Kiln_DropoutOp : Kiln_RowOp<"dropout", [Pure, PrecisionOpInterface,
+    DeclareOpInterfaceMethods<DifferentiableOpInterface>,
+    DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily", "isCheapToRebuild"]>,
+    DeclareOpInterfaceMethods<RowOpInterface>,
+    DeclareOpInterfaceMethods<ReferenceOpInterface>]> {
   let summary = "zeroes elements with probability p, scales the others by 1/(1-p)";
   let description = [{
     The mask is a pure function of (`rng` seed, `key`, `rng` step, index of the
@@ -207,12 +226,14 @@ def Kiln_DropoutOp : Kiln_RowOp<"dropout", RowRebuildTraits> {
 }
 
 def Kiln_RopeOp : Kiln_RowOp<"rope", [Pure,
+    DeclareOpInterfaceMethods<PrecisionOpInterface, ["keepsFullOperand"]>,
     DeclareOpInterfaceMethods<DifferentiableOpInterface>,
     DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily"]>,
     DeclareOpInterfaceMethods<ReferenceOpInterface>]> {
   let summary = "rotary position embedding (rotate-half)";
   let description = [{
-    `x` is [sequences*T, heads*d]; cos and sin are [P, d/2], P >= T (C1). In every
+    `x` is [sequences*T, heads*d]; cos and sin are [P, d/2], P >= T (C1), f32 for
+    bf16 `x`. In every
     head, element j of the first half and j + d/2 turn by the angle of position
     t = row mod T: y1 = x1*cos - x2*sin, y2 = x2*cos + x1*sin. `inverse` turns
     back: it is the gradient.

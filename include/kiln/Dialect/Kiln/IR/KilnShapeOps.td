@@ -12,12 +12,12 @@ include "kiln/Dialect/Kiln/IR/KilnBase.td"
 include "kiln/Dialect/Kiln/IR/KilnAttrs.td"
 include "kiln/Dialect/Kiln/IR/KilnInterfaces.td"
 
-defvar ShapeTraits = [Pure,
+defvar ShapeTraits = [Pure, PrecisionOpInterface,
   DeclareOpInterfaceMethods<DifferentiableOpInterface>,
   DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily"]>,
   DeclareOpInterfaceMethods<ReferenceOpInterface>];
 
-def Kiln_BroadcastOp : Kiln_Op<"broadcast", [Pure,
+def Kiln_BroadcastOp : Kiln_Op<"broadcast", [Pure, PrecisionOpInterface,
     DeclareOpInterfaceMethods<DifferentiableOpInterface>,
     DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily"]>,
     DeclareOpInterfaceMethods<RowOpInterface>,
@@ -34,14 +34,15 @@ def Kiln_BroadcastOp : Kiln_Op<"broadcast", [Pure,
   let assemblyFormat = "$x `dims` $dims attr-dict `:` type($x) `to` type($y)";
   let hasVerifier = 1;
 }
-def Kiln_ReduceOp : Kiln_Op<"reduce", [Pure,
+def Kiln_ReduceOp : Kiln_Op<"reduce", [Pure, WideResultOpInterface,
+    DeclareOpInterfaceMethods<PrecisionOpInterface, ["getPrecision"]>,
     DeclareOpInterfaceMethods<DifferentiableOpInterface>,
     DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily"]>,
     DeclareOpInterfaceMethods<RowOpInterface>,
     DeclareOpInterfaceMethods<ReferenceOpInterface>]> {
   let summary = "sum, mean or maximum over dimensions";
   let description = [{
-    Removes the dimensions `dims` (increasing, C1). The maximum of elements with
+    Removes the dimensions `dims` (increasing, C1). A sum of bf16 may be f32. The maximum of elements with
     a NaN among them is NaN. The gradient of `max` goes to all elements equal to
     the maximum, in equal parts.
     `--kiln-set-numerics` turns a sum over leading dimensions into
@@ -61,7 +62,7 @@ def Kiln_ReducePartialOp : Kiln_Op<"reduce_partial", [Pure,
   let summary = "column sums of chunks of rows";
   let description = [{
     `x` [.., C] has R rows; y[i, :] is the sum of rows [i*chunk, (i+1)*chunk) in
-    row order, `y` is [ceil(R/chunk), C] (C1).
+    row order, `y` is [ceil(R/chunk), C] (C1), f32 for bf16.
 
     Example: `%y = kiln.reduce_partial %x chunk 4 : tensor<10x4xf32> to tensor<3x4xf32>`
   }];
@@ -77,7 +78,7 @@ def Kiln_ReduceCombineOp : Kiln_Op<"reduce_combine", [Pure,
   let summary = "adds partial rows in order";
   let description = [{
     y = (accumulate +) ((x[0] + x[1]) + x[2]) ... over the first dimension of `x` [n, C].
-    `y` is [C], or any shape of C elements.
+    `y` is [C], or any shape of C elements, in f32 or bf16 where `x` is f32.
 
     Example: `%y = kiln.reduce_combine %x : (tensor<3x4xf32>) -> tensor<4xf32>`
   }];
@@ -86,7 +87,7 @@ def Kiln_ReduceCombineOp : Kiln_Op<"reduce_combine", [Pure,
   let assemblyFormat = "$x (`accumulate` $accumulate^)? attr-dict `:` functional-type(operands, results)";
   let hasVerifier = 1;
 }
-def Kiln_ReshapeOp : Kiln_Op<"reshape", [Pure,
+def Kiln_ReshapeOp : Kiln_Op<"reshape", [Pure, PrecisionOpInterface,
     DeclareOpInterfaceMethods<DifferentiableOpInterface>,
     DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily"]>,
     DeclareOpInterfaceMethods<RowOpInterface>,
@@ -121,7 +122,7 @@ def Kiln_SliceOp : Kiln_Op<"slice", ShapeTraits> {
   let hasVerifier = 1;
   let hasFolder = 1;
 }
-def Kiln_ConcatOp : Kiln_Op<"concat", [Pure,
+def Kiln_ConcatOp : Kiln_Op<"concat", [Pure, PrecisionOpInterface,
     DeclareOpInterfaceMethods<DifferentiableOpInterface>,
     DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily"]>,
     DeclareOpInterfaceMethods<ReferenceOpInterface>]> {

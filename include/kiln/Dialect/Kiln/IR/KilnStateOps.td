@@ -24,7 +24,7 @@ def Kiln_StateOp : Kiln_Op<"state", [Symbol, HasParent<"::mlir::ModuleOp">]> {
 
     Example: `kiln.state @w : tensor<4x8xf32> {role = #kiln.role<parameter>, init = #kiln.normal<mean = 0.0, stddev = 2.0e-02>}`
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name, TypeAttrOf<Kiln_Tensor>:$type, Kiln_RoleAttr:$role, AnyAttr:$init,
+  let arguments = (ins SymbolNameAttr:$sym_name, TypeAttrOf<Kiln_StateTensor>:$type, Kiln_RoleAttr:$role, AnyAttr:$init,
     OptionalAttr<FlatSymbolRefAttr>:$of, OptionalAttr<StrAttr>:$slot, OptionalAttr<StrAttr>:$source, OptionalAttr<StrArrayAttr>:$aliases, UnitAttr:$frozen, UnitAttr:$host);
   let assemblyFormat = "$sym_name `:` $type attr-dict";
   let hasVerifier = 1;
@@ -39,7 +39,7 @@ def Kiln_ReadOp : Kiln_Op<"read", [Pure,
   let summary = "the value of a state at entry of the program";
   let description = "Example: `%w = kiln.read @w : tensor<4x8xf32>`";
   let arguments = (ins FlatSymbolRefAttr:$state);
-  let results = (outs Kiln_Tensor:$y);
+  let results = (outs Kiln_StateTensor:$y);
   let assemblyFormat = "$state attr-dict `:` type($y)";
 }
 def Kiln_WriteOp : Kiln_Op<"write", [
@@ -47,7 +47,7 @@ def Kiln_WriteOp : Kiln_Op<"write", [
     DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily"]>]> {
   let summary = "defines the value of a state at exit of the program";
   let description = "At most one per state and program.\n\nExample: `kiln.write @w, %w1 : tensor<4x8xf32>`";
-  let arguments = (ins FlatSymbolRefAttr:$state, Kiln_Tensor:$value);
+  let arguments = (ins FlatSymbolRefAttr:$state, Kiln_StateTensor:$value);
   let assemblyFormat = "$state `,` $value attr-dict `:` type($value)";
 }
 def Kiln_ProgramOp : Kiln_Op<"program", [FunctionOpInterface, IsolatedFromAbove, HasParent<"::mlir::ModuleOp">]> {
@@ -199,9 +199,9 @@ def Kiln_AdamOp : Kiln_Op<"adam", [Pure,
 
     Example: `%p1, %m1, %v1 = kiln.adam %p, %m, %v, %g, %factor, %lr, %step {beta1 = 9.0e-01, beta2 = 9.99e-01, eps = 1.0e-08, weight_decay = 1.0e-01, decoupled} : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<f64>, tensor<f64>, tensor<i64>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>)`
   }];
-  let arguments = (ins Kiln_Tensor:$p, Kiln_Tensor:$m, Kiln_Tensor:$v, Kiln_Tensor:$g, Kiln_RealScalar:$factor, Kiln_RealScalar:$lr, Kiln_IntScalar:$step,
+  let arguments = (ins Kiln_StateTensor:$p, Kiln_StateTensor:$m, Kiln_StateTensor:$v, Kiln_StateTensor:$g, Kiln_RealScalar:$factor, Kiln_RealScalar:$lr, Kiln_IntScalar:$step,
     F64Attr:$beta1, F64Attr:$beta2, F64Attr:$eps, F64Attr:$weight_decay, UnitAttr:$decoupled, UnitAttr:$host);
-  let results = (outs Kiln_Tensor:$newP, Kiln_Tensor:$newM, Kiln_Tensor:$newV);
+  let results = (outs Kiln_StateTensor:$newP, Kiln_StateTensor:$newM, Kiln_StateTensor:$newV);
   let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
   let hasVerifier = 1;
 }
@@ -211,8 +211,8 @@ def Kiln_SgdOp : Kiln_Op<"sgd", [Pure,
     DeclareOpInterfaceMethods<ReferenceOpInterface>]> {
   let summary = "gradient descent update of one parameter";
   let description = "p1 = p - lr*(factor*g + weight_decay*p).\n\nExample: `%p1 = kiln.sgd %p, %g, %factor, %lr {weight_decay = 0.0} : (tensor<4xf32>, tensor<4xf32>, tensor<f64>, tensor<f64>) -> tensor<4xf32>`";
-  let arguments = (ins Kiln_Tensor:$p, Kiln_Tensor:$g, Kiln_RealScalar:$factor, Kiln_RealScalar:$lr, F64Attr:$weight_decay, UnitAttr:$host);
-  let results = (outs Kiln_Tensor:$newP);
+  let arguments = (ins Kiln_StateTensor:$p, Kiln_StateTensor:$g, Kiln_RealScalar:$factor, Kiln_RealScalar:$lr, F64Attr:$weight_decay, UnitAttr:$host);
+  let results = (outs Kiln_StateTensor:$newP);
   let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
   let hasVerifier = 1;
 }
@@ -226,8 +226,8 @@ def Kiln_MomentumOp : Kiln_Op<"momentum", [Pure,
 
     Example: `%p1, %b1 = kiln.momentum %p, %b, %g, %factor, %lr {mu = 9.0e-01, weight_decay = 0.0} : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<f64>, tensor<f64>) -> (tensor<4xf32>, tensor<4xf32>)`
   }];
-  let arguments = (ins Kiln_Tensor:$p, Kiln_Tensor:$b, Kiln_Tensor:$g, Kiln_RealScalar:$factor, Kiln_RealScalar:$lr, F64Attr:$mu, F64Attr:$weight_decay, UnitAttr:$nesterov, UnitAttr:$host);
-  let results = (outs Kiln_Tensor:$newP, Kiln_Tensor:$newB);
+  let arguments = (ins Kiln_StateTensor:$p, Kiln_StateTensor:$b, Kiln_StateTensor:$g, Kiln_RealScalar:$factor, Kiln_RealScalar:$lr, F64Attr:$mu, F64Attr:$weight_decay, UnitAttr:$nesterov, UnitAttr:$host);
+  let results = (outs Kiln_StateTensor:$newP, Kiln_StateTensor:$newB);
   let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
   let hasVerifier = 1;
 }

@@ -22,7 +22,9 @@
 // program into loops: one sweep over the row per level of reductions. The
 // formula of a node never depends on what it is fused with; all rounding is
 // explicit (Fma is one rounding, everything else rounds per node, to the node's
-// element type).
+// element type). There is no arithmetic on bf16: its elements become f32 when
+// they are loaded, and an op's result of that type is rounded by a node of its
+// own, so that what is fused reads what memory would have held.
 //
 // Summation orders (fixed): a row reduction keeps 64 partial results, partial j
 // takes elements j, j+64, ... in order, then halves: j with j+32, 16, 8, 4, 2,
@@ -73,8 +75,9 @@ enum class Access : uint8_t {
                ///< c)  Full
 };
 
-/// The element type of a node.
-enum class Type : uint8_t { F32, F64, I32, I64, Bool };
+/// An element type. BF16 is one of memory alone: a load makes it F32, and a
+/// value is rounded to it before it is stored.
+enum class Type : uint8_t { F32, F64, I32, I64, Bool, BF16 };
 
 enum class Kind : uint8_t {
   Load,        // input, access, period; inputs: index for Gathered, RowElement
@@ -82,6 +85,7 @@ enum class Kind : uint8_t {
   ColumnIndex, // I32, Column
   RowIndex,    // I32, Row
   Cast,        // to `type`
+  Round,       // to a value of type `stored`, as `type`
   // unary, same type
   Neg,
   Exp,
@@ -122,6 +126,9 @@ struct Node {
   double value = 0; ///< Constant
   int32_t immediate =
       -1; ///< Random: index of the kernel immediate with the key
+  /// Load: the type of the operand's elements. Round: what the value can be
+  /// stored as without another rounding. Else `type`, whatever it says.
+  Type stored = Type::F32;
 };
 
 enum class StoreKind : uint8_t {
@@ -135,6 +142,7 @@ struct Store {
   NodeId value;
   int32_t result; ///< index of the dispatch result
   int64_t chunk = 0;
+  Type stored = Type::F32; ///< of the result's elements
 };
 
 /// The program of one dispatch.
@@ -261,7 +269,7 @@ public:
   NodeId random(mlir::Value rng, int64_t key, int64_t rowsPerSequence);
 
   /// The node that computes `value`, a Full or Row value, for later ops and for
-  /// storing.
+  /// storing. It is rounded if the elements of `value` are bf16.
   void set(mlir::Value value, NodeId node);
   /// `value` [ceil(rows/chunk), cols] collects column sums of `node`.
   void setColumnPartial(mlir::Value value, NodeId node, int64_t chunk);
@@ -275,6 +283,7 @@ public:
                                           llvm::ArrayRef<mlir::Value> results);
 
 private:
+  NodeId round(NodeId a, row::Type stored);
   NodeId load(mlir::Value value, row::Access access, row::Space space,
               int64_t period, llvm::ArrayRef<NodeId> inputs);
   NodeId reduce(row::Kind kind, NodeId a);

@@ -6,7 +6,8 @@
 //===----------------------------------------------------------------------===//
 //
 // A module says what it is compiled for by the attribute `kiln.target`; without
-// it, for the cpu. kilnc sets it, whatever a file says. Plans of cuda and cuda-emu are alike.
+// it, for the cpu. kilnc sets it, whatever a file says. Plans of cuda and
+// cuda-emu are alike.
 //
 //===----------------------------------------------------------------------===//
 

@@ -10,6 +10,43 @@
 
 include "mlir/Pass/PassBase.td"
 
+def SetPrecision : Pass<"kiln-set-precision", "::mlir::ModuleOp"> {
+  let summary = "Run the forward program in mixed precision";
+  let description = [{
+    With `precision=bf16`, the tensors of the program of kind `forward` become
+    bf16 where their ops say so (`PrecisionOpInterface`): an op of precision low
+    gets bf16 operands and results, one of precision full f32 ones, any other
+    follows the widest of its operands. States stay f32: they are the masters, and
+    what an op reads of them in bf16 is a cast. Gains, tables and statistics stay
+    f32, too. With `fp32`, the default, nothing changes. f64 is left alone.
+
+    ```
+    %w = kiln.read @w : tensor<4x8xf32>      %w = kiln.read @w : tensor<4x8xf32>
+    %y = kiln.matmul %x, %w             ->   %c = kiln.cast %w : tensor<4x8xf32> to tensor<4x8xbf16>
+                                             %y = kiln.matmul %x, %c : (tensor<2x4xbf16>, tensor<4x8xbf16>) -> tensor<2x8xbf16>
+    ```
+  }];
+  let options = [Option<"precision", "precision", "std::string", "\"fp32\"", "fp32 or bf16">];
+  let dependentDialects = ["::kiln::KilnDialect"];
+}
+
+def WidenGradients : Pass<"kiln-widen-gradients", "::mlir::ModuleOp"> {
+  let summary = "Do not round the gradients of f32 parameters to bf16";
+  let description = [{
+    The gradient of `kiln.cast` from f32 to bf16 is a cast back. It moves up through
+    sums and changes of shape, and into an op that adds up in f32 anyway
+    (`WideResultOpInterface`), whose result then is f32: so every contribution to the
+    gradient of a master reaches it in f32. Runs behind autodiff.
+
+    ```
+    %d = kiln.matmul %x, %dy trans_a : (..bf16) -> tensor<4x8xbf16>
+    %g = kiln.cast %d : tensor<4x8xbf16> to tensor<4x8xf32>
+      -> %g = kiln.matmul %x, %dy trans_a : (..bf16) -> tensor<4x8xf32>
+    ```
+  }];
+  let dependentDialects = ["::kiln::KilnDialect"];
+}
+
 def Autodiff : Pass<"kiln-autodiff", "::mlir::ModuleOp"> {
   let summary = "Build the program that returns the loss and its gradients";
   let description = [{

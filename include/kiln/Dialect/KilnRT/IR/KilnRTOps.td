@@ -121,11 +121,15 @@ def KilnRT_LaunchOp : KilnRT_Op<"launch", [AttrSizedOperandSegments]> {
   let hasVerifier = 1;
 }
 
-def KilnRT_GemmOp : KilnRT_Op<"gemm"> {
+def KilnRT_GemmOp : KilnRT_Op<"gemm", [AttrSizedOperandSegments]> {
   let summary = "library call: c = op(a) op(b) + beta c";
   let description = [{
     Extents, leading dimensions and batch strides in elements. `beta`: 0, 1, or 2
-    for "0 in the first iteration of the enclosing loop, then 1".
+    for "0 in the first iteration of the enclosing loop, then 1". `element` is the
+    type of all three matrices; with `wide`, c is f32 and a and b are bf16 (C3).
+
+    `scratch` is memory for the call: on a cpu what every thread needs to multiply
+    bf16, on a gpu what the library may use.
 
     The thread that computed a tile of c runs the kernel `epilogue` on it. The
     kernel's first operand is c (C1), its others and its results are
@@ -134,13 +138,17 @@ def KilnRT_GemmOp : KilnRT_Op<"gemm"> {
 
     Example: `kilnrt.gemm(%a, %b, %c) offsets [0, 0, 0] strides [0, 0, 0] {m = 4, n = 4, k = 4, batch = 1, lead = array<i64: 4, 4, 4>, batch_strides = array<i64: 0, 0, 0>, beta = 0, grid = array<i64: 1, 1>, element = f32}`
   }];
-  let arguments = (ins KilnRT_Slot:$a, KilnRT_Slot:$b, KilnRT_Slot:$c, Variadic<KilnRT_Slot>:$epilogue_slots,
-    DenseI64ArrayAttr:$offsets, DenseI64ArrayAttr:$strides,
+  let arguments = (ins KilnRT_Slot:$a, KilnRT_Slot:$b, KilnRT_Slot:$c, Optional<KilnRT_Slot>:$scratch,
+    Variadic<KilnRT_Slot>:$epilogue_slots, DenseI64ArrayAttr:$offsets, DenseI64ArrayAttr:$strides,
     I64Attr:$m, I64Attr:$n, I64Attr:$k, I64Attr:$batch, DenseI64ArrayAttr:$lead, DenseI64ArrayAttr:$batch_strides, UnitAttr:$trans_a, UnitAttr:$trans_b,
-    I64Attr:$beta, DenseI64ArrayAttr:$grid, TypeAttr:$element,
+    I64Attr:$beta, DenseI64ArrayAttr:$grid, TypeAttr:$element, UnitAttr:$wide,
     OptionalAttr<FlatSymbolRefAttr>:$epilogue, OptionalAttr<DenseI64ArrayAttr>:$immediates);
-  let assemblyFormat = "`(` $a `,` $b `,` $c `)` (`epilogue` $epilogue^ `(` $epilogue_slots `)` `immediates` $immediates)? `offsets` $offsets `strides` $strides attr-dict";
+  let assemblyFormat = "`(` $a `,` $b `,` $c `)` (`scratch` `(` $scratch^ `)`)? (`epilogue` $epilogue^ `(` $epilogue_slots `)` `immediates` $immediates)? `offsets` $offsets `strides` $strides attr-dict";
   let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// The element type of c.
+    ::mlir::Type getResultElement();
+  }];
 }
 
 def KilnRT_FillOp : KilnRT_Op<"fill"> {

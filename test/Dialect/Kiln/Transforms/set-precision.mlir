@@ -1,0 +1,60 @@
+// RUN: kiln-opt %s --kiln-set-precision=precision=bf16 -split-input-file | FileCheck %s
+// RUN: kiln-opt %s --kiln-set-precision=precision=fp32 -split-input-file | FileCheck %s --check-prefix=FP32
+// RUN: not kiln-opt %s --kiln-set-precision=precision=int8 -split-input-file 2>&1 | FileCheck %s --check-prefix=BAD
+
+// BAD: error: precision is 'int8', expected fp32 or bf16
+// FP32-NOT: bf16
+
+kiln.state @table : tensor<16x8xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
+kiln.state @gain : tensor<8xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 1.0>}
+kiln.state @w : tensor<8x8xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
+kiln.state @b : tensor<8xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
+
+// A lookup rounds what it looks up, a norm keeps its gain and statistics, a
+// product reads casts of the masters, and what is added to it follows it.
+// CHECK-LABEL: kiln.program @forward
+// CHECK: [[TABLE:%.+]] = kiln.read @table : tensor<16x8xf32>
+// CHECK: [[LOW:%.+]] = kiln.cast [[TABLE]] : tensor<16x8xf32> to tensor<16x8xbf16>
+// CHECK: [[X:%.+]] = kiln.embedding %{{.+}}, [[TABLE]] : (tensor<2x4xi32>, tensor<16x8xf32>) -> tensor<8x8xbf16>
+// CHECK: [[GAIN:%.+]] = kiln.read @gain
+// CHECK: [[N:%.+]], %{{.+}} = kiln.rms_norm [[X]], [[GAIN]] {{.*}} : (tensor<8x8xbf16>, tensor<8xf32>) -> (tensor<8x8xbf16>, tensor<8xf32>)
+// CHECK: [[W:%.+]] = kiln.cast %{{.+}} : tensor<8x8xf32> to tensor<8x8xbf16>
+// CHECK: kiln.matmul [[N]], [[W]] : (tensor<8x8xbf16>, tensor<8x8xbf16>) -> tensor<8x8xbf16>
+// CHECK: [[B:%.+]] = kiln.cast %{{.+}} : tensor<8xf32> to tensor<8xbf16>
+// CHECK: kiln.broadcast [[B]] dims [1] : tensor<8xbf16> to tensor<8x8xbf16>
+// CHECK: kiln.add {{.*}} : tensor<8x8xbf16>
+// CHECK: kiln.linear_cross_entropy {{.*}}, [[LOW]], {{.*}} : (tensor<8x8xbf16>, tensor<16x8xbf16>, tensor<2x4xi32>, tensor<f64>) -> tensor<f64>
+kiln.program @forward(%tokens: tensor<2x4xi32> {kiln.name = "tokens"}, %targets: tensor<2x4xi32> {kiln.name = "targets"}, %scale: tensor<f64> {kiln.name = "loss_scale"}) -> (tensor<f64> {kiln.name = "loss"}) attributes {kind = #kiln.program_kind<forward>} {
+  %table = kiln.read @table : tensor<16x8xf32>
+  %x = kiln.embedding %tokens, %table : (tensor<2x4xi32>, tensor<16x8xf32>) -> tensor<8x8xf32>
+  %gain = kiln.read @gain : tensor<8xf32>
+  %n, %rstd = kiln.rms_norm %x, %gain {eps = 1.0e-06} : (tensor<8x8xf32>, tensor<8xf32>) -> (tensor<8x8xf32>, tensor<8xf32>)
+  %w = kiln.read @w : tensor<8x8xf32>
+  %y = kiln.matmul %n, %w : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  %b = kiln.read @b : tensor<8xf32>
+  %rows = kiln.broadcast %b dims [1] : tensor<8xf32> to tensor<8x8xf32>
+  %h = kiln.add %y, %rows : tensor<8x8xf32>
+  %loss = kiln.linear_cross_entropy %h, %table, %targets, %scale : (tensor<8x8xf32>, tensor<16x8xf32>, tensor<2x4xi32>, tensor<f64>) -> tensor<f64>
+  kiln.return %loss : tensor<f64>
+}
+
+// -----
+
+kiln.state @w : tensor<4x8xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
+
+// exp runs in f32; what follows it is f32, too, until a product.
+// CHECK-LABEL: kiln.program @forward
+// CHECK: [[Y:%.+]] = kiln.matmul {{.*}} -> tensor<5x8xbf16>
+// CHECK: [[WIDE:%.+]] = kiln.cast [[Y]] : tensor<5x8xbf16> to tensor<5x8xf32>
+// CHECK: [[E:%.+]] = kiln.exp [[WIDE]] : tensor<5x8xf32>
+// CHECK: [[S:%.+]] = kiln.add [[E]], [[WIDE]] : tensor<5x8xf32>
+// CHECK: kiln.cast [[S]] : tensor<5x8xf32> to tensor<5x8xbf16>
+kiln.program @forward(%x: tensor<5x4xf32> {kiln.name = "x"}, %targets: tensor<5xi32> {kiln.name = "targets"}, %scale: tensor<f64> {kiln.name = "loss_scale"}) -> (tensor<f64> {kiln.name = "loss"}) attributes {kind = #kiln.program_kind<forward>} {
+  %w = kiln.read @w : tensor<4x8xf32>
+  %y = kiln.matmul %x, %w : (tensor<5x4xf32>, tensor<4x8xf32>) -> tensor<5x8xf32>
+  %e = kiln.exp %y : tensor<5x8xf32>
+  %s = kiln.add %e, %y : tensor<5x8xf32>
+  %l = kiln.matmul %s, %w trans_b : (tensor<5x8xf32>, tensor<4x8xf32>) -> tensor<5x4xf32>
+  %loss = kiln.cross_entropy %l, %targets, %scale : (tensor<5x4xf32>, tensor<5xi32>, tensor<f64>) -> tensor<f64>
+  kiln.return %loss : tensor<f64>
+}

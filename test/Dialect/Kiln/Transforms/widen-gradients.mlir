@@ -1,0 +1,33 @@
+// RUN: kiln-opt %s --kiln-set-precision=precision=bf16 --kiln-autodiff --kiln-widen-gradients | FileCheck %s
+
+kiln.state @w : tensor<8x8xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
+kiln.state @b : tensor<8xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
+kiln.state @p : tensor<2x8xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
+
+// The sums are f32 from the start: of the product, of the bias, of what is
+// sliced; a twice-used weight's gradients are added in f32. Nothing on the way
+// from a gradient of an activation is.
+// CHECK-LABEL: kiln.program @train
+// CHECK: kiln.phase backward
+// CHECK-NOT: kiln.cast {{.*}} to tensor<8x8xf32>
+// CHECK: kiln.reduce sum {{.*}} : tensor<6x8xbf16> to tensor<8xf32>
+// CHECK: kiln.matmul {{.*}} -> tensor<6x8xbf16>
+// CHECK: [[FIRST:%.+]] = kiln.matmul {{.*}} trans_a : (tensor<6x8xbf16>, tensor<6x8xbf16>) -> tensor<8x8xf32>
+// CHECK: [[SECOND:%.+]] = kiln.matmul {{.*}} trans_a : (tensor<6x8xbf16>, tensor<6x8xbf16>) -> tensor<8x8xf32>
+// CHECK: kiln.add [[FIRST]], [[SECOND]] : tensor<8x8xf32>
+// CHECK: kiln.return {{.*}} : tensor<f64>, tensor<8x8xf32>, tensor<8xf32>
+kiln.program @forward(%tokens: tensor<6xi32> {kiln.name = "tokens"}, %targets: tensor<6xi32> {kiln.name = "targets"}, %scale: tensor<f64> {kiln.name = "loss_scale"}) -> (tensor<f64> {kiln.name = "loss"}) attributes {kind = #kiln.program_kind<forward>} {
+  %w = kiln.read @w : tensor<8x8xf32>
+  %x = kiln.embedding %tokens, %w : (tensor<6xi32>, tensor<8x8xf32>) -> tensor<6x8xf32>
+  %y = kiln.matmul %x, %w : (tensor<6x8xf32>, tensor<8x8xf32>) -> tensor<6x8xf32>
+  %z = kiln.matmul %y, %w : (tensor<6x8xf32>, tensor<8x8xf32>) -> tensor<6x8xf32>
+  %p = kiln.read @p : tensor<2x8xf32>
+  %row = kiln.slice %p [1, 0] : tensor<2x8xf32> to tensor<1x8xf32>
+  %b = kiln.read @b : tensor<8xf32>
+  %rows = kiln.broadcast %b dims [1] : tensor<8xf32> to tensor<6x8xf32>
+  %more = kiln.broadcast %row dims [0, 1] : tensor<1x8xf32> to tensor<6x8xf32>
+  %h = kiln.add %z, %rows : tensor<6x8xf32>
+  %i = kiln.add %h, %more : tensor<6x8xf32>
+  %loss = kiln.cross_entropy %i, %targets, %scale : (tensor<6x8xf32>, tensor<6xi32>, tensor<f64>) -> tensor<f64>
+  kiln.return %loss : tensor<f64>
+}
