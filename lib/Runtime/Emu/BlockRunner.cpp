@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "BlockRunner.h"
+#include "TensorCore.h"
 
 #include <algorithm>
 #include <cstring>
@@ -65,6 +66,7 @@ void BlockRunner::beginBlock(int64_t block) {
   std::memset(shared_, 0xff, launch_->sharedBytes);
   sharedShadow_.setInitialised(0, launch_->sharedBytes, false);
   sharedShadow_.newGeneration();
+  copies_.beginBlock(launch_->threads, launch_->sharedBytes);
 }
 
 Status BlockRunner::runBlock(int64_t block) {
@@ -103,7 +105,7 @@ bool BlockRunner::advanceWarp(int64_t warp) {
   int64_t first = warp * warpLanes;
   int64_t lanes = std::min(warpLanes, launch_->threads - first);
   do {
-    warpShuffling_ = 0;
+    warpWaiting_ = 0;
     for (int64_t i = first; i < first + lanes; ++i) {
       if (threads_[i].wait != Wait::Ready)
         continue;
@@ -113,51 +115,101 @@ bool BlockRunner::advanceWarp(int64_t warp) {
         return false;
     }
     sectors_.endSegment();
-    if (warpShuffling_ > 0 && !exchange(first, lanes))
+    if (warpWaiting_ > 0 && !runWarpOperation(first, lanes))
       return false;
-  } while (warpShuffling_ > 0);
+  } while (warpWaiting_ > 0);
   return true;
 }
 
-/// Carries out a shuffle of the warp. False after a fault.
-bool BlockRunner::exchange(int64_t first, int64_t lanes) {
+bool BlockRunner::isOfWarp(Wait wait) {
+  return wait != Wait::Ready && wait != Wait::Barrier && wait != Wait::Ended;
+}
+
+const char *BlockRunner::nameOf(Wait wait) {
+  switch (wait) {
+  case Wait::ShuffleXor:
+    return "shuffle by xor";
+  case Wait::ShuffleIdx:
+    return "shuffle by index";
+  case Wait::LoadMatrices:
+    return "load of matrices";
+  case Wait::MultiplyMatrices:
+    return "product of matrices";
+  default:
+    return "";
+  }
+}
+
+/// Whether all lanes of the warp are at the same operation; else a fault.
+bool BlockRunner::checkWarp(int64_t first, int64_t lanes) {
   Thread *warp = &threads_[first];
-  auto shuffles = [](const Thread &thread) {
-    return thread.wait == Wait::ShuffleXor || thread.wait == Wait::ShuffleIdx;
-  };
   fault_.block = block_;
-  if (warpShuffling_ != warpLanes) {
-    fault_.kind = Fault::Kind::PartialShuffle;
-    fault_.present = warpShuffling_;
+  if (warpWaiting_ != warpLanes) {
+    fault_.kind = Fault::Kind::PartialWarp;
+    fault_.present = warpWaiting_;
     fault_.expected = lanes;
-    Thread *there = std::find_if(warp, warp + lanes, shuffles);
+    auto isThere = [](const Thread &thread) { return isOfWarp(thread.wait); };
+    Thread *there = std::find_if(warp, warp + lanes, isThere);
     fault_.thread = first + (there - warp);
-    Thread *absent = std::find_if_not(warp, warp + lanes, shuffles);
+    fault_.operation = nameOf(there->wait);
+    Thread *absent = std::find_if_not(warp, warp + lanes, isThere);
     if (absent != warp + lanes) {
       fault_.absent = first + (absent - warp);
       fault_.absentEnded = absent->wait == Wait::Ended;
     }
     return false;
   }
-  uint64_t values[warpLanes];
-  for (int64_t i = 0; i < warpLanes; ++i) {
-    values[i] = warp[i].value;
-    if (warp[i].wait == warp[0].wait)
-      continue;
-    bool firstIsXor = warp[0].wait == Wait::ShuffleXor;
-    fault_.kind = Fault::Kind::MixedShuffle;
-    fault_.thread = firstIsXor ? first : first + i;
-    fault_.absent = firstIsXor ? first + i : first;
+  // Lanes shuffle by what each of them says, but load the same matrices.
+  auto differs = [&](const Thread &thread) {
+    return thread.wait != warp->wait || (thread.wait == Wait::LoadMatrices &&
+                                         thread.operand != warp->operand);
+  };
+  Thread *other = std::find_if(warp, warp + lanes, differs);
+  if (other == warp + lanes)
+    return true;
+  fault_.kind = Fault::Kind::MixedWarp;
+  fault_.thread = first;
+  fault_.operation = nameOf(warp->wait);
+  fault_.absent = first + (other - warp);
+  fault_.otherOperation = nameOf(other->wait);
+  return false;
+}
+
+/// Carries out what the warp waits for. False after a fault.
+bool BlockRunner::runWarpOperation(int64_t first, int64_t lanes) {
+  if (!checkWarp(first, lanes))
     return false;
+  Thread *warp = &threads_[first];
+  if (warp->wait == Wait::LoadMatrices) {
+    std::array<MatrixLoad, warpLanes> parts;
+    for (int64_t i = 0; i < warpLanes; ++i)
+      parts[i] = {static_cast<const char *>(warp[i].source),
+                  static_cast<uint32_t *>(warp[i].result)};
+    emu::loadMatrices(parts, warp->operand / 2, warp->operand % 2);
+  } else if (warp->wait == Wait::MultiplyMatrices) {
+    std::array<MatrixProduct, warpLanes> parts;
+    for (int64_t i = 0; i < warpLanes; ++i)
+      parts[i] = {static_cast<const uint32_t *>(warp[i].source),
+                  static_cast<float *>(warp[i].result)};
+    emu::multiplyMatrices(parts);
+  } else {
+    exchange(warp);
   }
-  for (int64_t i = 0; i < warpLanes; ++i) {
-    Thread &thread = warp[i];
-    int64_t source =
-        thread.wait == Wait::ShuffleXor ? i ^ thread.operand : thread.operand;
-    thread.value = values[source & (warpLanes - 1)];
-    thread.wait = Wait::Ready;
-  }
+  for (int64_t i = 0; i < warpLanes; ++i)
+    warp[i].wait = Wait::Ready;
   return true;
+}
+
+/// Carries out a shuffle.
+void BlockRunner::exchange(Thread *warp) {
+  uint64_t values[warpLanes];
+  for (int64_t i = 0; i < warpLanes; ++i)
+    values[i] = warp[i].value;
+  bool isXor = warp->wait == Wait::ShuffleXor;
+  for (int64_t i = 0; i < warpLanes; ++i) {
+    int64_t source = isXor ? i ^ warp[i].operand : warp[i].operand;
+    warp[i].value = values[source & (warpLanes - 1)];
+  }
 }
 
 /// When no warp can go on: the barrier that all threads wait at. False after a
@@ -235,32 +287,79 @@ uint64_t BlockRunner::shuffle(uint64_t bits, int32_t operand, bool isXor,
   Thread &thread = threads_[thread_];
   thread.value = bits;
   thread.operand = operand;
-  ++warpShuffling_;
+  ++warpWaiting_;
   wait(isXor ? Wait::ShuffleXor : Wait::ShuffleIdx);
   return thread.value;
+}
+
+void BlockRunner::multiplyMatrices(const uint32_t *words, float *sums,
+                                   const void *frame) {
+  checkFrame(frame);
+  Thread &thread = threads_[thread_];
+  thread.source = words;
+  thread.result = sums;
+  ++warpWaiting_;
+  wait(Wait::MultiplyMatrices);
+}
+
+void BlockRunner::loadMatrices(const char *row, int32_t count,
+                               bool isTransposed, uint32_t *words,
+                               const void *frame) {
+  checkFrame(frame);
+  constexpr int64_t rowsOfMatrix = 8, rowBytes = 16;
+  if (thread_ % warpLanes < count * rowsOfMatrix) {
+    Access access = {row, rowBytes, /*isWrite=*/false, /*isShared=*/true};
+    checkSharedBounds(access);
+    check(access, sharedShadow_);
+    // Other lanes get the row, too, so that not even this one may write it
+    // before the next barrier.
+    checkRace(access, sharedShadow_, Accessor(block_, epoch_, thread_ ^ 1));
+  }
+  Thread &thread = threads_[thread_];
+  thread.source = row;
+  thread.result = words;
+  thread.operand = 2 * count + isTransposed;
+  ++warpWaiting_;
+  wait(Wait::LoadMatrices);
+}
+
+//===----------------------------------------------------------------------===//
+// Accesses
+//===----------------------------------------------------------------------===//
+
+MemoryShadow &BlockRunner::globalShadow(const Access &access) {
+  const ArgumentTable &allowed = access.isWrite ? writable_ : readable_;
+  if (MemoryShadow *shadow = allowed.find(access.address, access.bytes))
+    return *shadow;
+  stop(readable_.find(access.address, access.bytes) ? Fault::Kind::ReadOnly
+                                                    : Fault::Kind::OutOfBounds,
+       access);
 }
 
 void BlockRunner::accessGlobal(const Access &access, const void *place,
                                const void *frame) {
   checkFrame(frame);
-  const ArgumentTable &allowed = access.isWrite ? writable_ : readable_;
-  MemoryShadow *shadow = allowed.find(access.address, access.bytes);
-  if (!shadow)
-    stop(readable_.find(access.address, access.bytes)
-             ? Fault::Kind::ReadOnly
-             : Fault::Kind::OutOfBounds,
-         access);
-  check(access, *shadow);
+  check(access, globalShadow(access));
   sectors_.access(place, thread_, uintptr_t(access.address), access.bytes,
                   access.isWrite);
 }
 
-void BlockRunner::accessShared(const Access &access, const void *frame) {
-  checkFrame(frame);
+/// Also that no copy is on its way to there.
+void BlockRunner::checkSharedBounds(const Access &access) {
   uint64_t offset = uintptr_t(access.address) - uintptr_t(shared_);
   uint64_t limit = launch_->sharedBytes;
   if (offset > limit || uint64_t(access.bytes) > limit - offset)
     stop(Fault::Kind::OutOfBounds, access);
+  int64_t byte = 0;
+  int64_t owner = copies_.findOwner(int64_t(offset), access.bytes, byte);
+  if (owner >= 0)
+    stop(Fault::Kind::InFlight, access, shared_ + byte,
+         {Accessor(block_, epoch_, owner)});
+}
+
+void BlockRunner::accessShared(const Access &access, const void *frame) {
+  checkFrame(frame);
+  checkSharedBounds(access);
   check(access, sharedShadow_);
 }
 
@@ -275,7 +374,49 @@ void BlockRunner::check(const Access &access, MemoryShadow &shadow) {
     if (missing >= 0)
       stop(Fault::Kind::Uninitialised, access, shadow.begin() + missing);
   }
-  Race race = shadow.access(offset, access.bytes, now(), access.isWrite);
+  checkRace(access, shadow, now());
+}
+
+void BlockRunner::checkRace(const Access &access, MemoryShadow &shadow,
+                            Accessor who) {
+  int64_t offset = access.address - shadow.begin();
+  Race race = shadow.access(offset, access.bytes, who, access.isWrite);
   if (race.other)
     stop(Fault::Kind::Race, access, shadow.begin() + race.offset, race);
+}
+
+//===----------------------------------------------------------------------===//
+// Asynchronous copies
+//===----------------------------------------------------------------------===//
+
+void BlockRunner::copyAsync(char *to, const char *from, int64_t bytes,
+                            int64_t present, const void *place,
+                            const void *frame) {
+  checkFrame(frame);
+  Access target = {to, bytes, /*isWrite=*/true, /*isShared=*/true};
+  if (uint64_t(present) > uint64_t(bytes))
+    stop(Fault::Kind::OutOfBounds, {from, present, false, false});
+  checkSharedBounds(target);
+  check(target, sharedShadow_);
+  if (uintptr_t(from) % bytes)
+    stop(Fault::Kind::Misaligned, {from, bytes, false, false});
+  if (present > 0)
+    accessGlobal({from, present, false, false}, place, frame);
+  copies_.begin(thread_, {to - shared_, from, bytes, present});
+}
+
+/// The copies touch both sides once more, since they do so at any time from
+/// their beginning to here.
+void BlockRunner::copyWait(int64_t pending, const void *frame) {
+  checkFrame(frame);
+  for (const AsyncCopies::Copy &copy : copies_.wait(thread_, pending)) {
+    char *to = shared_ + copy.to;
+    if (copy.present > 0) {
+      Access source = {copy.from, copy.present, false, false};
+      checkRace(source, globalShadow(source), now());
+    }
+    checkRace({to, copy.bytes, true, true}, sharedShadow_, now());
+    std::memcpy(to, copy.from, copy.present);
+    std::memset(to + copy.present, 0, copy.bytes - copy.present);
+  }
 }

@@ -6,9 +6,10 @@
 //===----------------------------------------------------------------------===//
 //
 // Runs the blocks of a launch: the scheduler picks a warp, whose lanes run in
-// turn until each ends or waits. When all lanes wait at a shuffle they exchange
-// their values and the warp goes on. When no warp can go on, all threads of the
-// block have ended, or all wait at a barrier, or the kernel is wrong.
+// turn until each ends or waits. When all lanes wait at a shuffle, or at
+// another operation of the warp as a whole, it is carried out and the warp goes
+// on. When no warp can go on, all threads of the block have ended, or all wait
+// at a barrier, or the kernel is wrong.
 //
 // Calls of kernels (EmuAbi.h) reach the runner by `current`, on the stack of a
 // fiber. A fault there is written down, and control goes back to the scheduler
@@ -20,6 +21,7 @@
 #define KILN_LIB_RUNTIME_EMU_BLOCKRUNNER_H
 
 #include "ArgumentTable.h"
+#include "AsyncCopies.h"
 #include "EmuRandom.h"
 #include "Fault.h"
 #include "FiberPool.h"
@@ -56,26 +58,51 @@ public:
                    const void *frame);
   void accessGlobal(const Access &access, const void *place, const void *frame);
   void accessShared(const Access &access, const void *frame);
+  void loadMatrices(const char *row, int32_t count, bool isTransposed,
+                    uint32_t *words, const void *frame);
+  void multiplyMatrices(const uint32_t *words, float *sums, const void *frame);
+  void copyAsync(char *to, const char *from, int64_t bytes, int64_t present,
+                 const void *place, const void *frame);
+  void copyCommit() { copies_.commit(thread_); }
+  void copyWait(int64_t pending, const void *frame);
 
 private:
-  enum class Wait : uint8_t { Ready, Barrier, ShuffleXor, ShuffleIdx, Ended };
+  /// What a thread waits for: nothing, the block, its warp, or no more.
+  enum class Wait : uint8_t {
+    Ready,
+    Barrier,
+    ShuffleXor,
+    ShuffleIdx,
+    LoadMatrices,
+    MultiplyMatrices,
+    Ended
+  };
   struct Thread {
     uint64_t value;  ///< Given to a shuffle, then got from it.
-    int32_t operand; ///< Of the shuffle.
+    int32_t operand; ///< Of the warp's operation.
     Wait wait;
+    const void *source; ///< Of a matrix operation.
+    void *result;
   };
 
   static void runThread();
   void beginBlock(int64_t block);
   bool advanceWarp(int64_t warp);
-  bool exchange(int64_t first, int64_t lanes);
+  static bool isOfWarp(Wait wait);
+  static const char *nameOf(Wait wait);
+  bool runWarpOperation(int64_t first, int64_t lanes);
+  bool checkWarp(int64_t first, int64_t lanes);
+  void exchange(Thread *warp);
   bool openBarrier();
   void checkStacks();
 
   Accessor now() const { return Accessor(block_, epoch_, thread_); }
   void checkFrame(const void *frame);
+  void checkSharedBounds(const Access &access);
+  MemoryShadow &globalShadow(const Access &access);
   /// What holds for all accesses that lie in bounds.
   void check(const Access &access, MemoryShadow &shadow);
+  void checkRace(const Access &access, MemoryShadow &shadow, Accessor who);
   void wait(Wait wait);
   /// Ends the launch, on the stack of a fiber.
   [[noreturn]] void stop(Fault::Kind kind, const Access &access,
@@ -90,8 +117,8 @@ private:
   bool hasFibers_ = false;
 
   int64_t block_ = 0, epoch_ = 0, thread_ = 0;
-  int64_t ended_ = 0;         ///< Threads of the block.
-  int64_t warpShuffling_ = 0; ///< Lanes of the warp that is being advanced.
+  int64_t ended_ = 0;       ///< Threads of the block.
+  int64_t warpWaiting_ = 0; ///< Lanes, for the warp that is being advanced.
   std::vector<Thread> threads_;
   std::vector<int64_t> runnable_; ///< Warps.
   Fault fault_;
@@ -99,6 +126,7 @@ private:
   std::unique_ptr<char[]> sharedMemory_;
   char *shared_ = nullptr;
   MemoryShadow sharedShadow_;
+  AsyncCopies copies_;
 };
 
 } // namespace kiln::emu

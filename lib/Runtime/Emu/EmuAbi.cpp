@@ -12,6 +12,7 @@
 
 #include "kiln/Runtime/Emu/EmuAbi.h"
 #include "BlockRunner.h"
+#include "TensorCore.h"
 
 using kiln::emu::BlockRunner;
 
@@ -51,3 +52,30 @@ void kiln_emu_shared_access(const void *address, int64_t bytes,
                                       isWrite != 0, /*isShared=*/true},
                                      __builtin_frame_address(0));
 }
+
+void kiln_emu_load_matrices(const void *row, int32_t count,
+                            int32_t isTransposed, uint32_t *words) {
+  BlockRunner::current->loadMatrices(static_cast<const char *>(row), count,
+                                     isTransposed != 0, words,
+                                     __builtin_frame_address(0));
+}
+
+void kiln_emu_multiply_matrices(const uint32_t *words, float *sums) {
+  BlockRunner::current->multiplyMatrices(words, sums,
+                                         __builtin_frame_address(0));
+}
+
+void kiln_emu_copy_async(void *to, const void *from, int64_t bytes,
+                         int64_t present) {
+  BlockRunner::current->copyAsync(
+      static_cast<char *>(to), static_cast<const char *>(from), bytes, present,
+      __builtin_return_address(0), __builtin_frame_address(0));
+}
+
+void kiln_emu_copy_commit(void) { BlockRunner::current->copyCommit(); }
+
+void kiln_emu_copy_wait(int64_t pending) {
+  BlockRunner::current->copyWait(pending, __builtin_frame_address(0));
+}
+
+float kiln_emu_exp2(float x) { return kiln::emu::exp2(x); }

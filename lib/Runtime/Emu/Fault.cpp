@@ -140,17 +140,22 @@ std::string Describer::text() const {
   case Fault::Kind::PartialBarrier:
     return "barrier reached by part of the block only: " +
            absentText("threads");
-  case Fault::Kind::PartialShuffle:
+  case Fault::Kind::PartialWarp:
     if (fault_.expected < EmuDevice::warpLanes)
-      return "shuffle reached by part of a warp only: the warp has " +
+      return std::string(fault_.operation) +
+             " reached by part of a warp only: the warp has " +
              number(fault_.expected) + " lanes of " +
              number(EmuDevice::warpLanes);
-    return "shuffle reached by part of a warp only: " +
+    return std::string(fault_.operation) + " reached by part of a warp only: " +
            absentText("lanes of the warp");
-  case Fault::Kind::MixedShuffle:
-    return "one shuffle reached as xor by part of a warp and as idx by "
-           "thread " +
-           number(fault_.absent);
+  case Fault::Kind::MixedWarp:
+    return std::string("part of a warp is at a ") + fault_.operation +
+           ", thread " + number(fault_.absent) + " at another " +
+           fault_.otherOperation;
+  case Fault::Kind::InFlight:
+    return access() + ", but a copy that thread " +
+           number(fault_.other.thread()) + " began is on its way to " +
+           place(fault_.firstByte) + ", and nothing waited for it";
   }
   return "";
 }

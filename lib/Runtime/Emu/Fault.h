@@ -43,24 +43,26 @@ struct Fault {
     StackOverflow,
     TooManyBarriers,
     PartialBarrier,
-    PartialShuffle,
-    MixedShuffle,
+    PartialWarp,
+    MixedWarp,
+    InFlight,
   };
 
   Kind kind = Kind::None;
   int64_t block = 0, thread = 0;
 
   /// Of faults of an access: its first byte that is wrong, and the access that
-  /// it races with.
+  /// it races with, or who began a copy to there.
   Access access;
   const char *firstByte = nullptr;
   Accessor other;
   bool otherWrote = false;
 
-  /// Of partial barriers and shuffles: how many threads are there, of how many,
-  /// and one that is not, with what it does instead.
+  /// Of barriers and operations of a warp that some reach: how many threads are
+  /// there, of how many, and one that is not, with what it does instead.
   int64_t present = 0, expected = 0, absent = 0;
   bool absentEnded = false;
+  const char *operation = "", *otherOperation = ""; ///< Of the warp.
 };
 
 /// The one line that says what happened. `sharedBase`: where the block's shared

@@ -216,20 +216,20 @@ const Mutant mutants[] = {
      {"race in global memory: ", "with no barrier between"}},
     {"partialShuffle",
      partialShuffle,
-     {"thread 32: shuffle reached by part of a warp only: 31 of 32 lanes of "
-      "the warp wait, thread 37 has ended"}},
+     {"thread 32: shuffle by xor reached by part of a warp only: 31 of 32 "
+      "lanes of the warp wait, thread 37 has ended"}},
     {"shuffleBesideBarrier",
      shuffleBesideBarrier,
-     {"thread 32: shuffle reached by part of a warp only: 31 of 32 lanes of "
-      "the warp wait, thread 37 waits at a barrier"}},
+     {"thread 32: shuffle by xor reached by part of a warp only: 31 of 32 "
+      "lanes of the warp wait, thread 37 waits at a barrier"}},
     {"mixedShuffle",
      mixedShuffle,
-     {"thread 32: one shuffle reached as xor by part of a warp and as idx by "
-      "thread 37"}},
+     {"thread 32: part of a warp is at a shuffle by xor, thread 37 at another "
+      "shuffle by index"}},
     {"shuffleOfHalfAWarp",
      shuffleAll,
-     {"thread 32: shuffle reached by part of a warp only: the warp has 16 "
-      "lanes of 32"},
+     {"thread 32: shuffle by xor reached by part of a warp only: the warp has "
+      "16 lanes of 32"},
      48},
     {"partialBarrier",
      partialBarrier,

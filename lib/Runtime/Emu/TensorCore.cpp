@@ -1,0 +1,98 @@
+//===- TensorCore.cpp - What a warp computes together ---------------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "TensorCore.h"
+
+#include <cstring>
+
+using namespace kiln;
+
+namespace {
+
+/// Of the matrices that are loaded: rows, columns and elements of one word.
+constexpr int64_t side = 8, inWord = 2;
+/// Of a product.
+constexpr int64_t productRows = 16, productColumns = 8, productTerms = 16;
+
+float toFloat(uint32_t bits) {
+  bits <<= 16;
+  float value;
+  std::memcpy(&value, &bits, sizeof(value));
+  return value;
+}
+
+/// The elements of a word of bf16.
+void unpack(uint32_t word, float &first, float &second) {
+  first = toFloat(word & 0xffff);
+  second = toFloat(word >> 16);
+}
+
+} // namespace
+
+void emu::loadMatrices(const std::array<MatrixLoad, tensorLanes> &lanes,
+                       int32_t count, bool isTransposed) {
+  for (int32_t m = 0; m < count; ++m) {
+    uint16_t matrix[side][side];
+    for (int64_t r = 0; r < side; ++r)
+      std::memcpy(matrix[r], lanes[m * side + r].row, sizeof(matrix[r]));
+    for (int64_t lane = 0; lane < tensorLanes; ++lane) {
+      int64_t g = lane / 4, pair = inWord * (lane % 4);
+      uint32_t low = isTransposed ? matrix[pair][g] : matrix[g][pair];
+      uint32_t high = isTransposed ? matrix[pair + 1][g] : matrix[g][pair + 1];
+      lanes[lane].words[m] = low | high << 16;
+    }
+  }
+}
+
+void emu::multiplyMatrices(
+    const std::array<MatrixProduct, tensorLanes> &lanes) {
+  float a[productRows][productTerms], b[productTerms][productColumns];
+  float sums[productRows][productColumns];
+  for (int64_t lane = 0; lane < tensorLanes; ++lane) {
+    int64_t g = lane / 4, pair = inWord * (lane % 4);
+    const MatrixProduct &part = lanes[lane];
+    for (int64_t word = 0; word < 4; ++word) {
+      int64_t row = g + word % 2 * side, column = pair + word / 2 * side;
+      unpack(part.words[word], a[row][column], a[row][column + 1]);
+    }
+    for (int64_t word = 0; word < 2; ++word) {
+      int64_t row = pair + word * side;
+      unpack(part.words[4 + word], b[row][g], b[row + 1][g]);
+    }
+    for (int64_t i = 0; i < 4; ++i)
+      sums[g + i / 2 * side][pair + i % 2] = part.sums[i];
+  }
+  for (int64_t row = 0; row < productRows; ++row)
+    for (int64_t term = 0; term < productTerms; ++term)
+      for (int64_t column = 0; column < productColumns; ++column)
+        sums[row][column] += a[row][term] * b[term][column];
+  for (int64_t lane = 0; lane < tensorLanes; ++lane) {
+    int64_t g = lane / 4, pair = inWord * (lane % 4);
+    for (int64_t i = 0; i < 4; ++i)
+      lanes[lane].sums[i] = sums[g + i / 2 * side][pair + i % 2];
+  }
+}
+
+// With n the integer next to x, 2^x = 2^n e^((x - n) ln 2); the series of the
+// latter up to the eighth power is off by 2^-32 at most.
+float emu::exp2(float x) {
+  if (x != x)
+    return x;
+  if (x < -126)
+    return 0;
+  if (x >= 128)
+    return __builtin_inff();
+  int64_t n = int64_t(x + (x < 0 ? -0.5f : 0.5f));
+  double r = (double(x) - double(n)) * 0.69314718055994530942;
+  double sum = 1;
+  for (int64_t power = 8; power > 0; --power)
+    sum = 1 + sum * r / double(power);
+  uint64_t bits = uint64_t(n + 1023) << 52;
+  double scale;
+  std::memcpy(&scale, &bits, sizeof(scale));
+  return float(sum * scale);
+}

@@ -1,0 +1,42 @@
+//===- TensorCore.h - What a warp computes together -------------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The arithmetic of the warp-wide operations that EmuAbi.h describes, once the
+// operands of all lanes are there.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_LIB_RUNTIME_EMU_TENSORCORE_H
+#define KILN_LIB_RUNTIME_EMU_TENSORCORE_H
+
+#include <array>
+#include <cstdint>
+
+namespace kiln::emu {
+
+constexpr int64_t tensorLanes = 32;
+
+/// A lane's part in kiln_emu_load_matrices.
+struct MatrixLoad {
+  const char *row;
+  uint32_t *words;
+};
+void loadMatrices(const std::array<MatrixLoad, tensorLanes> &lanes,
+                  int32_t count, bool isTransposed);
+
+/// A lane's part in kiln_emu_multiply_matrices.
+struct MatrixProduct {
+  const uint32_t *words;
+  float *sums;
+};
+void multiplyMatrices(const std::array<MatrixProduct, tensorLanes> &lanes);
+
+float exp2(float x);
+
+} // namespace kiln::emu
+
+#endif // KILN_LIB_RUNTIME_EMU_TENSORCORE_H
