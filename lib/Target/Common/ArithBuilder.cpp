@@ -164,6 +164,18 @@ Value ArithBuilder::bitcast(Value x, Type type) {
   return LLVM::BitcastOp::create(b, type, x);
 }
 
+Value ArithBuilder::widen(Value stored) {
+  if (!getElementTypeOrSelf(stored).isBF16())
+    return stored;
+  return arith::ExtFOp::create(b, like(stored.getType(), f32()), stored);
+}
+
+Value ArithBuilder::roundTo(Value x, Type stored) {
+  if (!stored.isBF16())
+    return x;
+  return arith::TruncFOp::create(b, like(x.getType(), stored), x);
+}
+
 Value ArithBuilder::less(Value x, Value y) {
   if (isFloat(x))
     return arith::CmpFOp::create(b, arith::CmpFPredicate::OLT, x, y);

@@ -78,16 +78,21 @@ static RopeShape readRope(SingleOp k) {
   return shape;
 }
 
-static ScatterShape readScatter(SingleOp k) {
+static FailureOr<KernelShape> readScatter(SingleOp k) {
   auto op = cast<EmbeddingGradOp>(k.op);
   auto table = op.getDtable().getType();
+  if (table != fullPrecision(table))
+    return op.emitOpError("adds up in memory, and its sums are ")
+           << table.getElementType() << ", expected "
+           << fullPrecision(table).getElementType();
   ScatterShape shape;
   shape.tokens = op.getTokens().getType().getNumElements();
   shape.vocabulary = table.getDimSize(0);
   shape.cols = table.getDimSize(1);
   shape.elementType = table.getElementType();
+  shape.dyType = op.getDy().getType().getElementType();
   shape.dyStride = k.strideOf(op.getDy());
-  return shape;
+  return KernelShape(shape);
 }
 
 static BucketShape bucketShape(Value values, ArrayRef<double> table) {
@@ -135,6 +140,7 @@ static FailureOr<KernelShape> readPermute(SingleOp k) {
   SmallVector<int64_t> dst = stridesOf(to, k.strideOfResult(0));
   PermuteShape shape;
   shape.elementType = to.getElementType();
+  shape.sourceType = from.getElementType();
   auto add = [&](int64_t size, int64_t srcStride, int64_t dstStride) {
     shape.shape.push_back(size);
     shape.srcStrides.push_back(srcStride);
@@ -227,7 +233,7 @@ FailureOr<KernelShape> kiln::readKernelShape(rt::KernelOp kernel) {
   case Family::Rope:
     return KernelShape(readRope(single));
   case Family::Scatter:
-    return KernelShape(readScatter(single));
+    return readScatter(single);
   case Family::Permute:
     return readPermute(single);
   case Family::Bucket:

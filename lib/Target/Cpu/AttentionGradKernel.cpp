@@ -15,7 +15,8 @@
 //
 // dq of the panel stays in scratch and is scaled when it is stored. dk and dv
 // of the tile stay in scratch for the panel; between panels they are kept in
-// the results, which the first panel starts.
+// the results, which the first panel starts. Results in bf16 cannot keep them:
+// then dk and dv of all keys stay in scratch until the last panel is over.
 //
 // So dk and dv add over query heads, then queries, and dq over keys, always in
 // this order. With few key heads the work is split further: units that own a
@@ -65,13 +66,18 @@ private:
   Value queryRow(unsigned arg, Value row, int64_t stride);
   Value keyRow(unsigned arg, Value row, int64_t stride);
   Value keyCount(Value firstKey);
+  /// Rows of dk and dv in scratch: whole tiles.
+  int64_t sumRows() const {
+    return keepsSums ? llvm::alignTo(shape.length, shape.kvTile) : shape.kvTile;
+  }
 
   void packPanel(Value first, Value end);
   void packKeys(Value firstKey, Role role);
-  void startSums(Value sum);
+  void startSums(Value sum, int64_t rows);
+  void startTile(Value member, Value first, Value firstKey);
   void loadSums(unsigned arg, int64_t stride, Value firstKey, Value isFirst,
                 Value sum);
-  void storeSums(Value firstKey);
+  void storeSums(Value firstKey, Value count);
   /// All blocks of the panel that see keys of the packed tile.
   void panelTile(Value first, Value end, Value firstKey, Role role);
   /// `rel` counts queries from the panel's first.
@@ -82,20 +88,23 @@ private:
   void addToQueries(Value firstQuery, Value rel, Value firstKey, Value rows);
 
   const AttentionGradShape &shape;
-  Type type;
   bool dropout;
   KernelBuilder k;
   AttentionTiles tiles;
+  Type type;     ///< of scratch and arithmetic
   int64_t group; ///< query heads of a key head
   int64_t padded, keyVectors, rowsPerStrip, panelQueries;
   unsigned dqArg;
+  bool splitsHeads; ///< units are less than a key head
+  bool roundsSums;  ///< dk and dv are bf16: no place for sums
+  bool keepsSums;   ///< so dk and dv of a head stay in scratch
   ScratchLayout layout;
   Value zero, scale;
   // Scratch.
   Value keys, keysTransposed, valuesTransposed; // of a tile
-  Value dk, dv;
-  Value queries, gradients, dq, rowSums; // of a panel
-  Value p, ds;                           // of a block and a tile
+  Value dk, dv;                                 // of a tile, or of a head
+  Value queries, gradients, dq, rowSums;        // of a panel
+  Value p, ds;                                  // of a block and a tile
   // Of the current unit.
   Value sequence, keyHead, head;
 };
@@ -104,14 +113,19 @@ private:
 
 AttentionGradEmitter::AttentionGradEmitter(ModuleOp module, StringRef name,
                                            const AttentionGradShape &shape)
-    : shape(shape), type(shape.elementType), dropout(shape.dropout > 0),
+    : shape(shape), dropout(shape.dropout > 0),
       k(module, name, /*numArgs=*/shape.takesRng ? 10 : 9, /*numImmediates=*/2),
-      tiles(k, shape), group(shape.heads / shape.kvHeads),
+      tiles(k, shape), type(tiles.type()), group(shape.heads / shape.kvHeads),
       padded(tiles.paddedDim()), keyVectors(shape.kvTile / kLanes),
       rowsPerStrip(tiles.stripRows(keyVectors)),
       panelQueries(std::min<int64_t>(kPanelQueries,
                                      llvm::alignTo(shape.length, kRowBlock))),
-      dqArg(shape.takesRng ? 7 : 6) {
+      dqArg(shape.takesRng ? 7 : 6),
+      splitsHeads(shape.sequences * shape.kvHeads < kEnoughHeads &&
+                  shape.length > kRowBlock),
+      roundsSums(type != shape.elementType),
+      keepsSums(roundsSums && !splitsHeads &&
+                (group > 1 || shape.length > panelQueries)) {
   zero = k.i64Constant(0);
   scale = k.bitcast(k.immediate(1), k.f64());
   if (type != k.f64())
@@ -124,8 +138,10 @@ AttentionGradEmitter::AttentionGradEmitter(ModuleOp module, StringRef name,
     return tiles.scratch(
         layout.allocate(elements * type.getIntOrFloatBitWidth() / 8));
   };
-  for (Value *tile : {&keys, &keysTransposed, &valuesTransposed, &dk, &dv})
+  for (Value *tile : {&keys, &keysTransposed, &valuesTransposed})
     *tile = allocate(shape.kvTile * padded);
+  for (Value *sum : {&dk, &dv})
+    *sum = allocate(sumRows() * padded);
   for (Value *panel : {&queries, &gradients, &dq})
     *panel = allocate(panelQueries * padded);
   rowSums = allocate(panelQueries);
@@ -137,7 +153,7 @@ KernelLaunch AttentionGradEmitter::emit() {
   int64_t keyHeads = shape.sequences * shape.kvHeads;
   int64_t keyTiles = llvm::divideCeil(shape.length, shape.kvTile);
   int64_t units = keyHeads;
-  if (keyHeads >= kEnoughHeads || shape.length <= kRowBlock) {
+  if (!splitsHeads) {
     k.loop(k.begin(), k.end(), 1, [&](Value i) { wholeHead(i); });
   } else {
     int64_t keyUnits = keyHeads * keyTiles;
@@ -166,29 +182,40 @@ void AttentionGradEmitter::setKeyHead(Value index) {
 void AttentionGradEmitter::wholeHead(Value index) {
   setKeyHead(index);
   Value length = k.i64Constant(shape.length);
+  Value headDk = dk, headDv = dv;
+  if (keepsSums) {
+    startSums(headDk, sumRows());
+    startSums(headDv, sumRows());
+  }
   k.loop(zero, k.i64Constant(group), 1, [&](Value member) {
     setQueryHead(k.add(tiles.times(keyHead, group), member));
     k.loop(zero, length, panelQueries, [&](Value first) {
       Value end = tiles.atMost(tiles.plus(first, panelQueries), shape.length);
       packPanel(first, end);
-      startSums(dq);
+      startSums(dq, panelQueries);
       k.loop(zero, shape.causal ? end : length, shape.kvTile,
              [&](Value firstKey) {
                packKeys(firstKey, Role::Everything);
-               // The first panel of the group that sees the tile.
-               Value seenBefore = shape.causal ? k.sub(first, firstKey) : first;
-               Value isFirst = k.bitAnd(k.equal(member, zero),
-                                        k.less(seenBefore, k.i64Constant(1)));
-               loadSums(dqArg + 1, shape.dkStride, firstKey, isFirst, dk);
-               loadSums(dqArg + 2, shape.dvStride, firstKey, isFirst, dv);
+               if (keepsSums) {
+                 Value row = tiles.times(firstKey, padded);
+                 dk = tiles.at(headDk, row);
+                 dv = tiles.at(headDv, row);
+               } else {
+                 startTile(member, first, firstKey);
+               }
                panelTile(first, end, firstKey, Role::Everything);
-               storeSums(firstKey);
+               if (!keepsSums)
+                 storeSums(firstKey, keyCount(firstKey));
              });
       tiles.unpackRows(dq, k.sub(end, first),
                        queryRow(dqArg, first, shape.dqStride), shape.dqStride,
                        scale);
     });
   });
+  dk = headDk;
+  dv = headDv;
+  if (keepsSums)
+    storeSums(zero, length);
 }
 
 void AttentionGradEmitter::oneKeyTile(Value index) {
@@ -196,8 +223,8 @@ void AttentionGradEmitter::oneKeyTile(Value index) {
   setKeyHead(k.divUnsigned(index, keyTiles));
   Value firstKey = tiles.times(k.remUnsigned(index, keyTiles), shape.kvTile);
   packKeys(firstKey, Role::Keys);
-  startSums(dk);
-  startSums(dv);
+  startSums(dk, shape.kvTile);
+  startSums(dv, shape.kvTile);
   k.loop(zero, k.i64Constant(group), 1, [&](Value member) {
     setQueryHead(k.add(tiles.times(keyHead, group), member));
     k.loop(shape.causal ? firstKey : zero, k.i64Constant(shape.length),
@@ -208,7 +235,7 @@ void AttentionGradEmitter::oneKeyTile(Value index) {
              panelTile(first, end, firstKey, Role::Keys);
            });
   });
-  storeSums(firstKey);
+  storeSums(firstKey, keyCount(firstKey));
 }
 
 void AttentionGradEmitter::oneQueryBlock(Value index) {
@@ -224,7 +251,7 @@ void AttentionGradEmitter::oneQueryBlock(Value index) {
   Value first = tiles.times(k.remUnsigned(index, blocks), kRowBlock);
   Value end = tiles.atMost(tiles.plus(first, kRowBlock), shape.length);
   packPanel(first, end);
-  startSums(dq);
+  startSums(dq, panelQueries);
   k.loop(zero, shape.causal ? end : k.i64Constant(shape.length), shape.kvTile,
          [&](Value firstKey) {
            packKeys(firstKey, Role::Queries);
@@ -241,14 +268,14 @@ void AttentionGradEmitter::oneQueryBlock(Value index) {
 
 Value AttentionGradEmitter::queryRow(unsigned arg, Value row, int64_t stride) {
   Value globalRow = k.add(tiles.times(sequence, shape.length), row);
-  return tiles.at(k.arg(arg), k.add(tiles.times(globalRow, stride),
-                                    tiles.times(head, shape.headDim)));
+  return tiles.inTensor(k.arg(arg), k.add(tiles.times(globalRow, stride),
+                                          tiles.times(head, shape.headDim)));
 }
 
 Value AttentionGradEmitter::keyRow(unsigned arg, Value row, int64_t stride) {
   Value globalRow = k.add(tiles.times(sequence, shape.length), row);
-  return tiles.at(k.arg(arg), k.add(tiles.times(globalRow, stride),
-                                    tiles.times(keyHead, shape.headDim)));
+  return tiles.inTensor(k.arg(arg), k.add(tiles.times(globalRow, stride),
+                                          tiles.times(keyHead, shape.headDim)));
 }
 
 Value AttentionGradEmitter::keyCount(Value firstKey) {
@@ -265,13 +292,13 @@ void AttentionGradEmitter::packPanel(Value first, Value end) {
                  paddedCount, count, gradients);
   Value o = queryRow(3, first, shape.oStride);
   k.loop(zero, count, 1, [&](Value row) {
-    Value oRow = tiles.at(o, tiles.times(row, shape.oStride));
+    Value oRow = tiles.inTensor(o, tiles.times(row, shape.oStride));
     Value doutRow = tiles.at(gradients, tiles.times(row, padded));
     Value sum = k.constantF(0, k.vectorOf(type));
     for (int64_t v : llvm::seq(padded / kLanes))
-      sum = k.fma(
-          tiles.loadVector(tiles.at(oRow, v * kLanes), tiles.columnMask(v)),
-          tiles.loadVector(tiles.at(doutRow, v * kLanes)), sum);
+      sum = k.fma(tiles.loadTensor(tiles.inTensor(oRow, v * kLanes),
+                                   tiles.columnMask(v)),
+                  tiles.loadVector(tiles.at(doutRow, v * kLanes)), sum);
     k.store(k.sumLanes(sum), tiles.at(rowSums, row));
   });
 }
@@ -286,17 +313,33 @@ void AttentionGradEmitter::packKeys(Value firstKey, Role role) {
     tiles.packRows(source, shape.kStride, count, count, keys);
 }
 
-void AttentionGradEmitter::startSums(Value sum) {
-  int64_t rows = sum == dq ? panelQueries : shape.kvTile;
+void AttentionGradEmitter::startSums(Value sum, int64_t rows) {
   Value zeros = k.constantF(0, k.vectorOf(type));
   k.loop(zero, k.i64Constant(rows * padded), kLanes,
          [&](Value i) { k.storeVector(zeros, tiles.at(sum, i)); });
 }
 
+/// What dk and dv of a tile start from: what earlier panels left in the
+/// results.
+void AttentionGradEmitter::startTile(Value member, Value first,
+                                     Value firstKey) {
+  if (roundsSums) { // only one panel
+    startSums(dk, shape.kvTile);
+    startSums(dv, shape.kvTile);
+    return;
+  }
+  // The first panel of the group that sees the tile.
+  Value seenBefore = shape.causal ? k.sub(first, firstKey) : first;
+  Value isFirst =
+      k.bitAnd(k.equal(member, zero), k.less(seenBefore, k.i64Constant(1)));
+  loadSums(dqArg + 1, shape.dkStride, firstKey, isFirst, dk);
+  loadSums(dqArg + 2, shape.dvStride, firstKey, isFirst, dv);
+}
+
 void AttentionGradEmitter::loadSums(unsigned arg, int64_t stride,
                                     Value firstKey, Value isFirst, Value sum) {
   k.ifThen(
-      isFirst, [&] { startSums(sum); },
+      isFirst, [&] { startSums(sum, shape.kvTile); },
       [&] {
         Value count = keyCount(firstKey);
         tiles.packRows(keyRow(arg, firstKey, stride), stride, count, count,
@@ -304,8 +347,7 @@ void AttentionGradEmitter::loadSums(unsigned arg, int64_t stride,
       });
 }
 
-void AttentionGradEmitter::storeSums(Value firstKey) {
-  Value count = keyCount(firstKey);
+void AttentionGradEmitter::storeSums(Value firstKey, Value count) {
   tiles.unpackRows(dk, count, keyRow(dqArg + 1, firstKey, shape.dkStride),
                    shape.dkStride);
   tiles.unpackRows(dv, count, keyRow(dqArg + 2, firstKey, shape.dvStride),

@@ -76,10 +76,10 @@ private:
   void finishUnit(Value rows);
 
   const AttentionShape &shape;
-  Type type;
   bool dropout;
   KernelBuilder k;
   AttentionTiles tiles;
+  Type type; ///< of scratch and arithmetic
   int64_t keyVectors, rowsPerStrip;
   int64_t rowLanes; ///< lanes of a row in m, l, alpha
   int64_t unitQueries, unitsPerHead;
@@ -94,9 +94,9 @@ private:
 
 AttentionEmitter::AttentionEmitter(ModuleOp module, StringRef name,
                                    const AttentionShape &shape)
-    : shape(shape), type(shape.elementType), dropout(shape.dropout > 0),
+    : shape(shape), dropout(shape.dropout > 0),
       k(module, name, /*numArgs=*/shape.takesRng ? 6 : 5, /*numImmediates=*/2),
-      tiles(k, shape), keyVectors(shape.kvTile / kLanes),
+      tiles(k, shape), type(tiles.type()), keyVectors(shape.kvTile / kLanes),
       rowsPerStrip(tiles.stripRows(keyVectors)),
       rowLanes(kLanes / rowsPerStrip), unitQueries(queriesPerUnit(shape)),
       unitsPerHead(llvm::divideCeil(shape.length, unitQueries)) {
@@ -150,8 +150,8 @@ AttentionEmitter::Place AttentionEmitter::locate(Value index) {
   Value kvHead =
       k.divUnsigned(place.head, k.i64Constant(shape.heads / shape.kvHeads));
   auto address = [&](unsigned arg, Value row, int64_t stride, Value head) {
-    return tiles.at(k.arg(arg), k.add(tiles.times(row, stride),
-                                      tiles.times(head, shape.headDim)));
+    return tiles.inTensor(k.arg(arg), k.add(tiles.times(row, stride),
+                                            tiles.times(head, shape.headDim)));
   };
   Value queryRow = k.add(row, place.first);
   place.q = address(0, queryRow, shape.qStride, place.head);
@@ -183,10 +183,11 @@ void AttentionEmitter::unit(Value index) {
     Value keyCount = tiles.atMost(k.sub(k.i64Constant(shape.length), firstKey),
                                   shape.kvTile);
     tiles.packTransposed(
-        tiles.at(current.k, tiles.times(firstKey, shape.kStride)),
+        tiles.inTensor(current.k, tiles.times(firstKey, shape.kStride)),
         shape.kStride, keyCount, keys);
-    tiles.packRows(tiles.at(current.v, tiles.times(firstKey, shape.vStride)),
-                   shape.vStride, keyCount, keyCount, values);
+    tiles.packRows(
+        tiles.inTensor(current.v, tiles.times(firstKey, shape.vStride)),
+        shape.vStride, keyCount, keyCount, values);
     Value low = shape.causal ? k.max(current.first, firstKey) : current.first;
     k.loop(low, current.end, kRowBlock, [&](Value row) {
       Value blockRows = tiles.roundUp(
@@ -316,12 +317,12 @@ void AttentionEmitter::finishUnit(Value rows) {
     k.store(k.load(tiles.at(maxima, state), type), tiles.at(lse, i));
     Value inverse = k.broadcast(k.load(tiles.at(alphas, state), type));
     Value from = tiles.at(output, tiles.times(i, tiles.paddedDim()));
-    Value to = tiles.at(current.o, tiles.times(i, shape.oStride));
+    Value to = tiles.inTensor(current.o, tiles.times(i, shape.oStride));
     tiles.prefetchStores(to, shape.oStride);
     for (int64_t v : llvm::seq(tiles.paddedDim() / kLanes))
-      k.storeVector(
+      tiles.storeTensor(
           k.mul(tiles.loadVector(tiles.at(from, v * kLanes)), inverse),
-          tiles.at(to, v * kLanes), tiles.columnMask(v));
+          tiles.inTensor(to, v * kLanes), tiles.columnMask(v));
   });
 }
 

@@ -13,6 +13,7 @@
 #include "AttentionTiles.h"
 
 #include "Transpose.h"
+#include "kiln/Dialect/Kiln/IR/Kiln.h"
 #include "kiln/Target/Common/VectorMath.h"
 
 #include "llvm/ADT/Sequence.h"
@@ -41,7 +42,8 @@ int64_t ScratchLayout::allocate(int64_t size) {
 }
 
 AttentionTiles::AttentionTiles(KernelBuilder &k, const AttentionShape &shape)
-    : k(k), shape(shape), padded(llvm::alignTo(shape.headDim, kLanes)) {
+    : k(k), shape(shape), fullType(fullPrecision(shape.elementType)),
+      padded(llvm::alignTo(shape.headDim, kLanes)) {
   assert(shape.kvTile % kBlock == 0 && "keys per tile come in blocks of 64");
   int64_t vectors = padded / kLanes;
   int64_t count = llvm::divideCeil(vectors, kMaxChunkVectors);
@@ -53,8 +55,7 @@ AttentionTiles::AttentionTiles(KernelBuilder &k, const AttentionShape &shape)
 
 int64_t AttentionTiles::stripRows(int64_t vectors) const {
   // A vector of 16 doubles takes two registers.
-  int64_t accumulators =
-      kAccumulators * 32 / shape.elementType.getIntOrFloatBitWidth();
+  int64_t accumulators = kAccumulators * 32 / fullType.getIntOrFloatBitWidth();
   int64_t rows = llvm::bit_floor(
       static_cast<uint64_t>(std::max<int64_t>(accumulators / vectors, 1)));
   return std::min(rows, kMaxStripRows);
@@ -93,7 +94,7 @@ Tile AttentionTiles::multiplyAdd(const Matrix &a, const Matrix &b, Value low,
       bVectors.push_back(loadVector(at(bRow, v * kLanes)));
     for (int64_t r : llvm::seq(c.rows)) {
       Value element =
-          k.broadcast(k.load(at(aColumn, r * a.rowStride), shape.elementType));
+          k.broadcast(k.load(at(aColumn, r * a.rowStride), fullType));
       for (int64_t v : llvm::seq(c.vectors))
         next.push_back(k.fma(element, bVectors[v], carried[r * c.vectors + v]));
     }
@@ -124,10 +125,10 @@ void AttentionTiles::packRows(Value source, int64_t stride, Value count,
                               Value existing, Value packed, Value factor) {
   Value last = plus(existing, -1);
   k.loop(k.i64Constant(0), count, 1, [&](Value row) {
-    Value from = at(source, times(k.min(row, last), stride));
+    Value from = inTensor(source, times(k.min(row, last), stride));
     Value to = at(packed, times(row, padded));
     for (int64_t v : llvm::seq(padded / kLanes)) {
-      Value x = loadVector(at(from, v * kLanes), columnMask(v));
+      Value x = loadTensor(inTensor(from, v * kLanes), columnMask(v));
       if (factor)
         x = k.mul(x, factor);
       k.storeVector(x, at(to, v * kLanes));
@@ -141,12 +142,13 @@ void AttentionTiles::packTransposed(Value source, int64_t stride, Value count,
   k.loop(k.i64Constant(0), count, kLanes, [&](Value firstKey) {
     SmallVector<Value> keys;
     for (int64_t j : llvm::seq(kLanes))
-      keys.push_back(at(source, times(k.min(plus(firstKey, j), last), stride)));
+      keys.push_back(
+          inTensor(source, times(k.min(plus(firstKey, j), last), stride)));
     auto square = [&](Value column, int64_t columns) {
       Value mask = columns < kLanes ? k.firstLanes(columns) : Value();
       SmallVector<Value> rows;
       for (Value key : keys)
-        rows.push_back(loadVector(at(key, column), mask));
+        rows.push_back(loadTensor(inTensor(key, column), mask));
       rows = emitTranspose(k, rows);
       Value to = at(packed, k.add(times(column, shape.kvTile), firstKey));
       for (int64_t r : llvm::seq(columns))
@@ -164,13 +166,13 @@ void AttentionTiles::unpackRows(Value packed, Value count, Value destination,
                                 int64_t stride, Value factor) {
   k.loop(k.i64Constant(0), count, 1, [&](Value row) {
     Value from = at(packed, times(row, padded));
-    Value to = at(destination, times(row, stride));
+    Value to = inTensor(destination, times(row, stride));
     prefetchStores(to, stride);
     for (int64_t v : llvm::seq(padded / kLanes)) {
       Value x = loadVector(at(from, v * kLanes));
       if (factor)
         x = k.mul(x, factor);
-      k.storeVector(x, at(to, v * kLanes), columnMask(v));
+      storeTensor(x, inTensor(to, v * kLanes), columnMask(v));
     }
   });
 }
@@ -178,7 +180,7 @@ void AttentionTiles::unpackRows(Value packed, Value count, Value destination,
 void AttentionTiles::prefetchStores(Value row, int64_t stride) {
   int64_t bits = shape.elementType.getIntOrFloatBitWidth();
   for (int64_t i = 0; i < shape.headDim; i += kCacheLineBits / bits)
-    LLVM::Prefetch::create(k.b, at(row, kPrefetchRows * stride + i),
+    LLVM::Prefetch::create(k.b, inTensor(row, kPrefetchRows * stride + i),
                            /*rw=*/1, /*hint=*/3, /*cache=*/1);
 }
 

@@ -12,7 +12,8 @@
 // with elements of `a` broadcast from memory at any strides (so a product with
 // P^T reads P as it lies) and rows of `b` contiguous. Operands are packed into
 // scratch first: rows of a tensor lie far apart, often a multiple of a few
-// cache sets, and each tile is read many times.
+// cache sets, and each tile is read many times. Scratch is in full precision:
+// packing widens bf16, and only what is unpacked is rounded to it.
 //
 // Scores are computed for kRowBlock queries by `keyTile` keys at a time. What
 // does not exist is handled without branches in the products:
@@ -86,6 +87,8 @@ public:
   int64_t stripRows(int64_t vectors) const;
   /// The head dimension in chunks of nearly equal size.
   llvm::ArrayRef<ColumnChunk> columnChunks() const { return chunks; }
+  /// Of elements in scratch, and of all arithmetic.
+  mlir::Type type() const { return fullType; }
   /// The head dimension rounded up to whole vectors: what packed rows have.
   int64_t paddedDim() const { return padded; }
   /// The lanes of vector `v` of a row of the head dimension; null: all.
@@ -157,19 +160,34 @@ public:
   Value times(Value x, int64_t y) { return k.mul(x, k.i64Constant(y)); }
   Value atMost(Value x, int64_t y) { return k.min(x, k.i64Constant(y)); }
   Value roundUp(Value x, int64_t powerOfTwo);
+
+  // Elements in scratch.
   Value at(Value pointer, Value offset) {
-    return k.element(pointer, shape.elementType, offset);
+    return k.element(pointer, fullType, offset);
   }
   Value at(Value pointer, int64_t offset) {
+    return k.element(pointer, fullType, offset);
+  }
+  Value loadVector(Value pointer) { return k.loadVector(pointer, fullType); }
+
+  // Elements of a tensor.
+  Value inTensor(Value pointer, Value offset) {
     return k.element(pointer, shape.elementType, offset);
   }
-  Value loadVector(Value pointer, Value mask = {}) {
-    return k.loadVector(pointer, shape.elementType, mask);
+  Value inTensor(Value pointer, int64_t offset) {
+    return k.element(pointer, shape.elementType, offset);
+  }
+  Value loadTensor(Value pointer, Value mask = {}) {
+    return k.loadWide(pointer, shape.elementType, mask);
+  }
+  void storeTensor(Value vector, Value pointer, Value mask = {}) {
+    k.storeRounded(vector, pointer, shape.elementType, mask);
   }
 
 private:
   KernelBuilder &k;
   const AttentionShape &shape;
+  mlir::Type fullType;
   int64_t padded;
   llvm::SmallVector<ColumnChunk> chunks;
   Value randomKey, randomStep, firstSequence;

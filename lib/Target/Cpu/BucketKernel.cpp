@@ -13,6 +13,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "KernelBuilder.h"
+#include "kiln/Dialect/Kiln/IR/Kiln.h"
 #include "kiln/Target/Cpu/Kernels.h"
 
 #include "llvm/Support/MathExtras.h"
@@ -31,8 +32,8 @@ class BucketKernel {
 public:
   BucketKernel(ModuleOp module, StringRef name, const BucketShape &shape,
                unsigned numArgs, int64_t bits)
-      : k(module, name, numArgs, /*numImmediates=*/0), shape(shape),
-        bits(bits) {}
+      : k(module, name, numArgs, /*numImmediates=*/0), shape(shape), bits(bits),
+        type(fullPrecision(shape.elementType)) {}
 
   /// Calls `body` for every group of the call: its first element and how many
   /// there are.
@@ -41,7 +42,8 @@ public:
   /// The codes of a group of `count` elements as 64 bits.
   Value loadWord(Value codes, Value first, int64_t count);
   void storeWord(Value word, Value codes, Value first, int64_t count);
-  /// 8 elements, of which those behind `count` are not touched.
+  /// 8 elements in full precision, of which those behind `count` are not
+  /// touched.
   Value loadGroup(Value pointer, Value first, int64_t count);
   void storeGroup(Value group, Value pointer, Value first, int64_t count);
 
@@ -69,6 +71,7 @@ private:
 
   const BucketShape &shape;
   int64_t bits;
+  Type type; ///< of the arithmetic
 };
 
 } // namespace
@@ -114,18 +117,14 @@ Value BucketKernel::mask(int64_t count) {
 
 Value BucketKernel::loadGroup(Value pointer, Value first, int64_t count) {
   Value address = k.element(pointer, shape.elementType, first);
-  VectorType type = groupOf(shape.elementType);
-  if (count == kGroup)
-    return k.loadAs(address, type);
-  return LLVM::MaskedLoadOp::create(
-      k.b, type, address, mask(count), k.constantF(0, type),
-      shape.elementType.getIntOrFloatBitWidth() / 8);
+  return k.widen(k.loadAs(address, groupOf(shape.elementType),
+                          count == kGroup ? Value() : mask(count)));
 }
 
 void BucketKernel::storeGroup(Value group, Value pointer, Value first,
                               int64_t count) {
-  k.storeVector(group, k.element(pointer, shape.elementType, first),
-                count == kGroup ? Value() : mask(count));
+  k.storeRounded(group, k.element(pointer, shape.elementType, first),
+                 shape.elementType, count == kGroup ? Value() : mask(count));
 }
 
 Value BucketKernel::constants(function_ref<uint64_t(int64_t)> value) {
@@ -138,7 +137,7 @@ Value BucketKernel::constants(function_ref<uint64_t(int64_t)> value) {
 
 Value BucketKernel::select(ArrayRef<Value> bitMasks, ArrayRef<double> levels) {
   if (levels.size() == 1)
-    return k.constantF(levels.front(), groupOf(shape.elementType));
+    return k.constantF(levels.front(), groupOf(type));
   size_t half = levels.size() / 2;
   Value low = select(bitMasks.drop_back(), levels.take_front(half));
   Value high = select(bitMasks.drop_back(), levels.drop_front(half));

@@ -16,11 +16,13 @@
 #include "kiln/Target/Cpu/CodeGen.h"
 
 #include "mlir/Conversion/Passes.h"
+#include "mlir/Dialect/Arith/Transforms/Passes.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Export.h"
+#include "mlir/Transforms/WalkPatternRewriteDriver.h"
 
 #include "llvm/Analysis/TargetLibraryInfo.h"
 #include "llvm/IR/LLVMContext.h"
@@ -60,7 +62,17 @@ llvm::Triple hostTriple() {
   return llvm::Triple(llvm::sys::getProcessTriple());
 }
 
+/// Conversions from and to bf16 as operations on integers. LLVM would call a
+/// function of a library that is not linked or, on a processor that has one,
+/// take an instruction that flushes denormals.
+void expandBFloat16(ModuleOp module) {
+  RewritePatternSet patterns(module.getContext());
+  arith::populateExpandBFloat16Patterns(patterns);
+  walkAndApplyPatterns(module, std::move(patterns));
+}
+
 LogicalResult lowerToLLVMDialect(ModuleOp module) {
+  expandBFloat16(module);
   PassManager pm(module.getContext());
   pm.addPass(createSCFToControlFlowPass());
   ConvertVectorToLLVMPassOptions vectorOptions;

@@ -58,8 +58,9 @@ FailureOr<KernelLaunch> cpu::emitKernel(ModuleOp module, rt::KernelOp kernel) {
 }
 
 int64_t cpu::scratchBytes(rt::KernelOp kernel) {
-  // Only attention works in scratch memory; its emitter knows how much.
-  if (kernel.getFamily() != Family::Attention)
+  // Only these work in scratch memory; their emitters know how much.
+  if (kernel.getFamily() != Family::Attention &&
+      kernel.getFamily() != Family::Sketch)
     return 0;
   OwningOpRef<ModuleOp> module = ModuleOp::create(kernel.getLoc());
   auto launch = emitKernel(*module, kernel);

@@ -6,7 +6,8 @@
 //===----------------------------------------------------------------------===//
 //
 // What is decided here is that memory is accessed with the alignment of one
-// element.
+// element, and that elements of type bf16 go through integer registers: few
+// processors have others for them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,6 +21,13 @@ namespace {
 
 /// Bytes of an element; masks are never stored.
 unsigned bytesOf(Type element) { return element.getIntOrFloatBitWidth() / 8; }
+
+/// What a value of `type`, a scalar or a vector, is loaded and stored as.
+Type memoryType(Type type) {
+  if (!getElementTypeOrSelf(type).isBF16())
+    return type;
+  return ArithBuilder::like(type, IntegerType::get(type.getContext(), 16));
+}
 
 } // namespace
 
@@ -69,25 +77,25 @@ Value KernelBuilder::element(Value base, Type type, int64_t offset) {
   return element(base, type, i64Constant(offset));
 }
 
+Value KernelBuilder::recast(Value x, Type type) {
+  return x.getType() == type ? x : bitcast(x, type);
+}
+
 Value KernelBuilder::load(Value address, Type element) {
-  return LLVM::LoadOp::create(b, element, address);
+  return recast(LLVM::LoadOp::create(b, memoryType(element), address), element);
 }
 
 void KernelBuilder::store(Value scalar, Value address) {
-  LLVM::StoreOp::create(b, scalar, address);
+  LLVM::StoreOp::create(b, recast(scalar, memoryType(scalar.getType())),
+                        address);
 }
 
 Value KernelBuilder::loadVector(Value address, Type element, Value mask) {
-  VectorType type = vectorOf(element);
-  if (!mask)
-    return loadAs(address, type);
-  Value zero =
-      isa<FloatType>(element) ? constantF(0, type) : constantI(0, type);
-  return LLVM::MaskedLoadOp::create(b, type, address, mask, zero,
-                                    bytesOf(element));
+  return loadAs(address, vectorOf(element), mask);
 }
 
 void KernelBuilder::storeVector(Value vector, Value address, Value mask) {
+  vector = recast(vector, memoryType(vector.getType()));
   unsigned alignment = bytesOf(getElementTypeOrSelf(vector));
   if (mask)
     LLVM::MaskedStoreOp::create(b, vector, address, mask, alignment);
@@ -95,8 +103,17 @@ void KernelBuilder::storeVector(Value vector, Value address, Value mask) {
     LLVM::StoreOp::create(b, vector, address, alignment);
 }
 
-Value KernelBuilder::loadAs(Value address, VectorType type) {
-  return LLVM::LoadOp::create(b, type, address, bytesOf(type.getElementType()));
+Value KernelBuilder::loadAs(Value address, VectorType type, Value mask) {
+  Type stored = memoryType(type);
+  Type element = getElementTypeOrSelf(stored);
+  unsigned alignment = bytesOf(element);
+  if (!mask)
+    return recast(LLVM::LoadOp::create(b, stored, address, alignment), type);
+  Value zero =
+      isa<FloatType>(element) ? constantF(0, stored) : constantI(0, stored);
+  return recast(
+      LLVM::MaskedLoadOp::create(b, stored, address, mask, zero, alignment),
+      type);
 }
 
 Value KernelBuilder::callScalar(StringRef name, Value scalar) {

@@ -50,7 +50,9 @@ public:
 
   Type pointer();
 
-  // Memory. Offsets count elements of the given type (i64).
+  // Memory. Offsets count elements of the given type (i64). Elements of type
+  // bf16 are loaded and stored as such, but only widen() and roundTo() may look
+  // at them: loadWide and storeRounded do both.
   Value element(Value pointer, Type type, Value offset);
   Value element(Value pointer, Type type, int64_t offset);
   Value load(Value pointer, Type element);
@@ -60,11 +62,20 @@ public:
   /// loaded by its own type with loadAs.
   Value loadVector(Value pointer, Type element, Value mask = {});
   void storeVector(Value vector, Value pointer, Value mask = {});
-  Value loadAs(Value pointer, mlir::VectorType type);
+  Value loadAs(Value pointer, mlir::VectorType type, Value mask = {});
+  /// The same in full precision, of elements that may be bf16 in memory.
+  Value loadWide(Value pointer, Type element, Value mask = {}) {
+    return widen(loadVector(pointer, element, mask));
+  }
+  void storeRounded(Value vector, Value pointer, Type element,
+                    Value mask = {}) {
+    storeVector(roundTo(vector, element), pointer, mask);
+  }
 
   Value callLibrary(llvm::StringRef name, Value x) override;
 
 private:
+  Value recast(Value x, Type type);
   /// A function of this module, private and never inlined, for code that would
   /// be too long to repeat. `body` emits it on first use.
   Value callShared(llvm::StringRef name, Value argument,

@@ -22,10 +22,13 @@
 // vector, slabs along its outermost dimension, or in the general case all of
 // it.
 //
+// A copy moves bits: bf16 elements are integers to it. A sum of them is in f32.
+//
 //===----------------------------------------------------------------------===//
 
 #include "KernelBuilder.h"
 #include "Transpose.h"
+#include "kiln/Dialect/Kiln/IR/Kiln.h"
 #include "kiln/Target/Cpu/Kernels.h"
 
 #include "llvm/ADT/Sequence.h"
@@ -101,15 +104,17 @@ private:
   Value plus(Value x, Value i, int64_t stride) {
     return stride == 0 ? x : k.add(x, k.mul(i, number(stride)));
   }
-  Value source(Value offset) { return k.element(k.arg(0), type, offset); }
-  Value destination(Value offset) { return k.element(k.arg(1), type, offset); }
+  Value source(Value offset) { return k.element(k.arg(0), from, offset); }
+  Value destination(Value offset) { return k.element(k.arg(1), to, offset); }
   Value zeros(Type of) {
-    return isa<FloatType>(type) ? k.constantF(0, of) : k.constantI(0, of);
+    return isa<FloatType>(getElementTypeOrSelf(of)) ? k.constantF(0, of)
+                                                    : k.constantI(0, of);
   }
 
   const PermuteShape &shape;
-  Type type;
   KernelBuilder k;
+  Type from, to;               ///< of elements in memory
+  Type type;                   ///< of elements in registers
   SmallVector<Dim> outer;      ///< all but `inner` and `across`
   Dim inner;                   ///< what vectors (of the source) walk
   Dim across{1, 0, 0};         ///< Transpose: contiguous in the destination
@@ -123,8 +128,11 @@ private:
 
 PermuteEmitter::PermuteEmitter(ModuleOp module, StringRef name,
                                const PermuteShape &shape)
-    : shape(shape), type(shape.elementType),
-      k(module, name, /*numArgs=*/2, /*numImmediates=*/0) {
+    : shape(shape), k(module, name, /*numArgs=*/2, /*numImmediates=*/0),
+      from(shape.sourceType), to(shape.elementType), type(fullPrecision(from)) {
+  bool isCopy = shape.reduceShape.empty();
+  if (isCopy && to.isBF16())
+    from = to = type = k.b.getI16Type();
   SmallVector<Dim> dims, inside;
   for (auto [size, src, dst] :
        llvm::zip_equal(shape.shape, shape.srcStrides, shape.dstStrides))
@@ -238,14 +246,14 @@ KernelLaunch PermuteEmitter::emitChunks() {
       Value whole =
           k.add(copyLow, k.bitAnd(k.sub(copyHigh, copyLow), number(-kLanes)));
       Value first = number(shape.dstOffset);
-      auto from = [&](Value i) {
+      auto sourceOf = [&](Value i) {
         return plus(number(shape.srcOffset), k.sub(i, first), inner.src);
       };
       k.loop(copyLow, whole, kLanes, [&](Value i) {
-        k.storeVector(value(from(i), /*scalar=*/false), destination(i));
+        k.storeVector(value(sourceOf(i), /*scalar=*/false), destination(i));
       });
       k.loop(whole, copyHigh, 1, [&](Value i) {
-        k.store(value(from(i), /*scalar=*/true), destination(i));
+        k.store(value(sourceOf(i), /*scalar=*/true), destination(i));
       });
     });
   });
@@ -371,11 +379,10 @@ Value PermuteEmitter::reduced(ArrayRef<Dim> dims, Value src, Value initial,
 
 Value PermuteEmitter::value(Value src, bool scalar, Value mask) {
   auto read = [&](Value offset) {
-    if (scalar)
-      return k.load(source(offset), type);
-    if (inner.src == 0)
-      return k.broadcast(k.load(source(offset), type));
-    return k.loadVector(source(offset), type, mask);
+    if (!scalar && inner.src != 0)
+      return k.loadWide(source(offset), from, mask);
+    Value element = k.widen(k.load(source(offset), from));
+    return scalar ? element : k.broadcast(element);
   };
   if (shape.reduceShape.empty())
     return read(src);
@@ -389,8 +396,8 @@ void PermuteEmitter::rows(Value src, Value dst, Value low, Value high) {
   int64_t rest = inner.size % kLanes;
   Value whole = number(inner.size - rest);
   auto move = [&](Value i, Value mask) {
-    k.storeVector(value(plus(src, i, inner.src), /*scalar=*/false, mask),
-                  destination(k.add(dst, i)), mask);
+    k.storeRounded(value(plus(src, i, inner.src), /*scalar=*/false, mask),
+                   destination(k.add(dst, i)), to, mask);
   };
   k.loop(low, k.min(high, whole), kLanes, [&](Value i) { move(i, Value()); });
   if (rest)
@@ -400,17 +407,17 @@ void PermuteEmitter::rows(Value src, Value dst, Value low, Value high) {
 void PermuteEmitter::squares(Value src, Value dst, Value low, Value high) {
   // Vectors of `across` elements (rows), each along `inner` in the source.
   auto square = [&](Value i, int64_t columns, Value j, int64_t rows) {
-    Value from = plus(plus(src, i, inner.src), j, across.src);
-    Value to = plus(plus(dst, i, inner.dst), j, across.dst);
+    Value first = plus(plus(src, i, inner.src), j, across.src);
+    Value target = plus(plus(dst, i, inner.dst), j, across.dst);
     Value loadMask = columns < kLanes ? k.firstLanes(columns) : Value();
     Value storeMask = rows < kLanes ? k.firstLanes(rows) : Value();
     SmallVector<Value> vectors(kLanes, zeros(k.vectorOf(type)));
     for (int64_t r : llvm::seq(rows))
-      vectors[r] = k.loadVector(source(plus(from, number(r), across.src)), type,
-                                loadMask);
+      vectors[r] = k.loadVector(source(plus(first, number(r), across.src)),
+                                type, loadMask);
     vectors = emitTranspose(k, vectors);
     for (int64_t c : llvm::seq(columns))
-      k.storeVector(vectors[c], destination(plus(to, number(c), inner.dst)),
+      k.storeVector(vectors[c], destination(plus(target, number(c), inner.dst)),
                     storeMask);
   };
   // The panel is the inner loop, so that whole lines of the source are used
@@ -433,7 +440,7 @@ void PermuteEmitter::squares(Value src, Value dst, Value low, Value high) {
 
 void PermuteEmitter::elements(Value src, Value dst, Value low, Value high) {
   k.loop(low, high, 1, [&](Value i) {
-    k.store(value(plus(src, i, inner.src), /*scalar=*/true),
+    k.store(k.roundTo(value(plus(src, i, inner.src), /*scalar=*/true), to),
             destination(plus(dst, i, inner.dst)));
   });
 }

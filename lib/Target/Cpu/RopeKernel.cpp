@@ -16,6 +16,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "KernelBuilder.h"
+#include "kiln/Dialect/Kiln/IR/Kiln.h"
 #include "kiln/Target/Cpu/Kernels.h"
 
 using namespace mlir;
@@ -31,11 +32,15 @@ constexpr int64_t kGrainElements = 16 * 1024;
 
 KernelLaunch emitRope(ModuleOp module, StringRef name, const RopeShape &shape) {
   KernelBuilder k(module, name, /*numArgs=*/4, /*numImmediates=*/0);
-  Type type = shape.elementType;
+  Type type = shape.elementType, tableType = fullPrecision(type);
   int64_t half = shape.headDim / 2;
   Value zero = k.i64Constant(0);
   auto at = [&](Value pointer, Value offset) {
     return k.element(pointer, type, offset);
+  };
+  auto loadTable = [&](unsigned arg, Value offset, Value mask) {
+    return k.loadVector(k.element(k.arg(arg), tableType, offset), tableType,
+                        mask);
   };
 
   k.loop(k.begin(), k.end(), 1, [&](Value row) {
@@ -47,19 +52,19 @@ KernelLaunch emitRope(ModuleOp module, StringRef name, const RopeShape &shape) {
     // 16 elements of each half, for all heads.
     auto turn = [&](Value j, Value mask) {
       Value offset = k.add(angle, j);
-      Value cosine = k.loadVector(at(k.arg(1), offset), type, mask);
-      Value sine = k.loadVector(at(k.arg(2), offset), type, mask);
+      Value cosine = loadTable(1, offset, mask);
+      Value sine = loadTable(2, offset, mask);
       if (shape.inverse)
         sine = k.neg(sine);
       k.loop(zero, k.i64Constant(shape.heads), 1, [&](Value head) {
         Value first = k.add(k.mul(head, k.i64Constant(shape.headDim)), j);
         Value second = k.add(first, k.i64Constant(half));
-        Value x1 = k.loadVector(at(x, first), type, mask);
-        Value x2 = k.loadVector(at(x, second), type, mask);
+        Value x1 = k.loadWide(at(x, first), type, mask);
+        Value x2 = k.loadWide(at(x, second), type, mask);
         Value y1 = k.fma(x1, cosine, k.neg(k.mul(x2, sine)));
         Value y2 = k.fma(x2, cosine, k.mul(x1, sine));
-        k.storeVector(y1, at(y, first), mask);
-        k.storeVector(y2, at(y, second), mask);
+        k.storeRounded(y1, at(y, first), type, mask);
+        k.storeRounded(y2, at(y, second), type, mask);
       });
     };
     int64_t whole = half / kLanes * kLanes;

@@ -69,7 +69,7 @@ public:
         randoms[id] = startRandom(node);
       if (node.space == Space::Scalar)
         values[id] = node.kind == Kind::Load
-                         ? k.load(k.arg(node.operand), typeOf(node))
+                         ? loadScalar(node, k.arg(node.operand))
                          : emitNode(k, node, inputsOf(node, values));
     }
   }
@@ -90,7 +90,18 @@ private:
     Value rowInSequence, sequence;
   };
 
-  Type typeOf(const Node &node) { return elementTypeOf(k, node.type); }
+  /// The type of elements in memory: of a Load's operand, a store's result, and
+  /// of where a sweep finds a node.
+  Type memoryOf(const Node &load) { return elementTypeOf(k, load.stored); }
+  Type memoryOf(const Store &store) { return elementTypeOf(k, store.stored); }
+  Type memoryOf(NodeId id) {
+    return plan.isReadBack(id, sweep)
+               ? memoryOf(program.stores[plan.savedBy[id]])
+               : memoryOf(program.nodes[id]);
+  }
+  Value loadScalar(const Node &load, Value address) {
+    return k.widen(k.load(address, memoryOf(load)));
+  }
   SmallVector<Value, 3> inputsOf(const Node &node, ArrayRef<Value> from) {
     return llvm::map_to_vector<3>(node.inputs,
                                   [&](NodeId input) { return from[input]; });
@@ -167,10 +178,10 @@ void RowEmitter::emitRowValues(int32_t level) {
     case Kind::Load: {
       Value base = k.arg(node.operand), offset = row;
       if (node.access == Access::RowElement) {
-        base = rowOf(base, typeOf(node), layouts[node.operand].rowStride);
+        base = rowOf(base, memoryOf(node), layouts[node.operand].rowStride);
         offset = toI64(values[node.inputs[0]]);
       }
-      values[id] = k.load(k.element(base, typeOf(node), offset), typeOf(node));
+      values[id] = loadScalar(node, k.element(base, memoryOf(node), offset));
       break;
     }
     default:
@@ -201,12 +212,11 @@ void RowEmitter::startRow(Value r) {
   }
   targets.assign(program.stores.size(), Value());
   for (auto [i, store] : llvm::enumerate(program.stores)) {
-    Type type = typeOf(program.nodes[store.value]);
     if (store.kind == StoreKind::Full)
-      targets[i] = rowOf(resultOf(store), type,
+      targets[i] = rowOf(resultOf(store), memoryOf(store),
                          layouts[numOperands + store.result].rowStride);
     else if (store.kind == StoreKind::ColumnPartial)
-      targets[i] = k.element(resultOf(store), type,
+      targets[i] = k.element(resultOf(store), memoryOf(store),
                              k.mul(unit, k.i64Constant(program.cols)));
   }
 }
@@ -214,16 +224,15 @@ void RowEmitter::startRow(Value r) {
 void RowEmitter::emitRowStores() {
   for (const Store &store : program.stores)
     if (store.kind == StoreKind::Row)
-      k.store(
-          values[store.value],
-          k.element(resultOf(store), typeOf(program.nodes[store.value]), row));
+      k.store(k.roundTo(values[store.value], memoryOf(store)),
+              k.element(resultOf(store), memoryOf(store), row));
 }
 
 void RowEmitter::zeroPartials(Value unit) {
   for (const Store &store : program.stores) {
     if (store.kind != StoreKind::ColumnPartial)
       continue;
-    Type type = typeOf(program.nodes[store.value]);
+    Type type = memoryOf(store);
     Value zero = k.constantF(0, k.vectorOf(type));
     Value base = k.element(resultOf(store), type,
                            k.mul(unit, k.i64Constant(program.cols)));
@@ -319,7 +328,7 @@ Value RowEmitter::baseOf(NodeId id) {
   if (node.kind != Kind::Load)
     return {};
   Value base = k.arg(node.operand);
-  Type type = typeOf(node);
+  Type type = memoryOf(node);
   switch (node.access) {
   case Access::Identity:
     return rowOf(base, type, layouts[node.operand].rowStride);
@@ -383,11 +392,11 @@ void RowEmitter::emitBlockNodes(Value column, const Masks &masks) {
     }
     if (node.kind != Kind::Load || node.access != Access::SumOfSlices)
       continue;
-    Type type = typeOf(node);
+    Type type = memoryOf(node);
     auto loadSlice = [&](Value slice, size_t v) {
       Value offset = k.mul(slice, k.i64Constant(program.rows * program.cols));
       offset = k.add(offset, k.add(column, k.i64Constant(v * kLanes)));
-      return k.loadVector(k.element(bases[id], type, offset), type, masks[v]);
+      return k.loadWide(k.element(bases[id], type, offset), type, masks[v]);
     };
     SmallVector<Value> first;
     for (size_t v = 0; v < masks.size(); ++v)
@@ -410,8 +419,8 @@ Value RowEmitter::emitElement(NodeId id, Value column, int64_t v, Value mask) {
   if (auto found = blockValues.find(id); found != blockValues.end())
     return found->second[v];
   if (plan.isReadBack(id, sweep) || node.kind == Kind::Load) {
-    Type type = typeOf(node);
-    return k.loadVector(k.element(bases[id], type, column), type, mask);
+    Type type = memoryOf(id);
+    return k.loadWide(k.element(bases[id], type, column), type, mask);
   }
   if (node.kind == Kind::ColumnIndex)
     return k.add(k.broadcast(arith::TruncIOp::create(k.b, k.i32(), column)),
@@ -428,11 +437,11 @@ void RowEmitter::emitStores(Value column, Value mask) {
       continue;
     Value value =
         splats[store.value] ? splats[store.value] : values[store.value];
-    Type type = typeOf(program.nodes[store.value]);
+    Type type = memoryOf(store);
     Value address = k.element(targets[i], type, column);
     if (store.kind == StoreKind::ColumnPartial)
       value = k.add(k.loadVector(address, type, mask), value);
-    k.storeVector(value, address, mask);
+    k.storeRounded(value, address, type, mask);
   }
 }
 

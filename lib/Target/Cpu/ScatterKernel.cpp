@@ -8,7 +8,8 @@
 // A unit is a panel of 64 columns of the table. A call owns the columns of its
 // units and walks all tokens in order, so that equal tokens add up in the same
 // order whatever the number of threads; adjacent panels of a call are walked
-// together, for long rows are cheaper than short ones.
+// together, for long rows are cheaper than short ones. The sums are kept in the
+// table's rows: these are in full precision.
 //
 //===----------------------------------------------------------------------===//
 
@@ -63,10 +64,12 @@ KernelLaunch emitScatter(ModuleOp module, StringRef name,
   k.loop(zero, k.i64Constant(shape.tokens), 1, [&](Value i) {
     Value token = k.load(k.element(k.arg(0), k.i32(), i), k.i32());
     Value to = tableRow(arith::ExtUIOp::create(k.b, k.i64(), token));
-    Value from = at(k.arg(1), k.mul(i, k.i64Constant(shape.dyStride)));
+    Value from = k.element(k.arg(1), shape.dyType,
+                           k.mul(i, k.i64Constant(shape.dyStride)));
     forColumns([&](Value column, Value mask) {
       Value sum = k.add(k.loadVector(at(to, column), type, mask),
-                        k.loadVector(at(from, column), type, mask));
+                        k.loadWide(k.element(from, shape.dyType, column),
+                                   shape.dyType, mask));
       k.storeVector(sum, at(to, column), mask);
     });
   });

@@ -6,14 +6,18 @@
 //===----------------------------------------------------------------------===//
 //
 // A unit is a row of the result: it is added up in memory, one row of x after
-// the other, each times its sign.
+// the other, each times its sign. Where the result is bf16, its sums are in
+// scratch memory until they are complete.
 //
 //===----------------------------------------------------------------------===//
 
 #include "KernelBuilder.h"
 
+#include "kiln/Dialect/Kiln/IR/Kiln.h"
 #include "kiln/Target/Common/VectorMath.h"
 #include "kiln/Target/Cpu/Kernels.h"
+
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 
@@ -29,7 +33,8 @@ constexpr int64_t kGrainElements = 16 * 1024;
 KernelLaunch emitSketch(ModuleOp module, StringRef name,
                         const SketchShape &shape) {
   KernelBuilder k(module, name, /*numArgs=*/3, /*numImmediates=*/1);
-  Type type = shape.elementType;
+  Type type = shape.elementType, sumType = fullPrecision(type);
+  bool inScratch = type != sumType;
   Value zero = k.i64Constant(0), kept = k.i64Constant(shape.kept);
   Value length = k.i64Constant(shape.length);
   auto rngWord = [&](int64_t i) {
@@ -50,6 +55,7 @@ KernelLaunch emitSketch(ModuleOp module, StringRef name,
     Value first = k.remUnsigned(row, kept);
     Value y =
         k.element(k.arg(2), type, k.mul(row, k.i64Constant(shape.columns)));
+    Value sums = inScratch ? k.scratch() : y;
     Value x =
         k.element(k.arg(0), type,
                   k.mul(k.mul(sequence, length), k.i64Constant(shape.xStride)));
@@ -58,25 +64,35 @@ KernelLaunch emitSketch(ModuleOp module, StringRef name,
           emitRandomWord(k, key, t, k.add(firstSequence, sequence), step);
       Value isMinus = k.less(bits, k.constantI(0, k.i32()));
       Value sign = k.broadcast(
-          k.select(isMinus, k.constantF(-1, type), k.constantF(1, type)));
+          k.select(isMinus, k.constantF(-1, sumType), k.constantF(1, sumType)));
       Value from = k.element(x, type, k.mul(t, k.i64Constant(shape.xStride)));
       forColumns([&](Value column, Value mask) {
-        Value at = k.element(y, type, column);
-        Value term = k.mul(
-            sign, k.loadVector(k.element(from, type, column), type, mask));
+        Value at = k.element(sums, sumType, column);
+        Value term =
+            k.mul(sign, k.loadWide(k.element(from, type, column), type, mask));
         if (!isFirst)
-          term = k.add(k.loadVector(at, type, mask), term);
+          term = k.add(k.loadVector(at, sumType, mask), term);
         k.storeVector(term, at, mask);
       });
     };
     add(first, true);
     k.loop(k.add(first, kept), length, shape.kept,
            [&](Value t) { add(t, false); });
+    if (inScratch)
+      forColumns([&](Value column, Value mask) {
+        Value sum =
+            k.loadVector(k.element(sums, sumType, column), sumType, mask);
+        k.storeRounded(sum, k.element(y, type, column), type, mask);
+      });
   });
   k.finish();
   int64_t perUnit = shape.length / shape.kept * shape.columns;
+  int64_t scratchBytes =
+      inScratch ? llvm::alignTo(
+                      shape.columns * sumType.getIntOrFloatBitWidth() / 8, 64)
+                : 0;
   return {shape.sequences * shape.kept,
-          std::max<int64_t>(1, kGrainElements / perUnit), 0};
+          std::max<int64_t>(1, kGrainElements / perUnit), scratchBytes};
 }
 
 } // namespace kiln::cpu

@@ -42,7 +42,8 @@ template <typename T> struct Problem {
   Case c;
   int64_t columns, oColumns;
   double scale;
-  std::vector<T> qkv, o, lse, dout, gradients;
+  std::vector<T> qkv, o, dout, gradients;
+  std::vector<Full<T>> lse;
 
   explicit Problem(const Case &c)
       : c(c), columns((c.heads + 2 * c.kvHeads) * c.headDim),
@@ -54,7 +55,7 @@ template <typename T> struct Problem {
   }
 
   void clear() {
-    T nan = std::numeric_limits<T>::quiet_NaN();
+    Full<T> nan = std::numeric_limits<Full<T>>::quiet_NaN();
     o.assign(dout.size(), nan);
     lse.assign(c.sequences * c.heads * c.length, nan);
     gradients.assign(qkv.size(), nan);
@@ -275,6 +276,46 @@ TEST(Attention, Doubles) {
 }
 
 /// One unit for a whole head, and units for parts of it: the same bits.
+/// The kernels of bf16 are those of f32 with other loads and stores.
+void checkBfloats(const Case &c, int calls = 2) {
+  SCOPED_TRACE(testing::Message()
+               << "sequences " << c.sequences << " length " << c.length
+               << " heads " << c.heads << "/" << c.kvHeads << " head dim "
+               << c.headDim << " causal " << c.causal << " dropout "
+               << c.dropout);
+  Problem<Bfloat> problem(c);
+  Problem<float> wide(c);
+  wide.qkv = converted<float>(problem.qkv);
+  wide.dout = converted<float>(problem.dout);
+  CompiledKernel attention = forward(problem), gradient = backward(problem);
+  EXPECT_EQ(attention.undefinedSymbols(), std::vector<std::string>());
+  EXPECT_EQ(gradient.undefinedSymbols(), std::vector<std::string>());
+  attention.run(problem.args(), problem.immediates(), calls);
+  forward(wide).run(wide.args(), wide.immediates());
+  EXPECT_TRUE(sameBits(problem.o, converted<Bfloat>(wide.o)));
+  EXPECT_TRUE(sameBits(problem.lse, wide.lse));
+  wide.o = converted<float>(problem.o);
+  gradient.run(problem.gradientArgs(), problem.immediates(), calls);
+  backward(wide).run(wide.gradientArgs(), wide.immediates());
+  EXPECT_TRUE(sameBits(problem.gradients, converted<Bfloat>(wide.gradients)));
+}
+
+TEST(Attention, BfloatsAreRoundedOnce) {
+  checkBfloats({2, 40, 2, 2, 64, true});
+  checkBfloats({3, 130, 2, 2, 40, true});
+  checkBfloats({1, 67, 2, 2, 80, false});
+  checkBfloats({2, 70, 4, 2, 24, true, 0.1});
+  checkBfloats({1, 300, 1, 1, 32, true, 0, 256});
+}
+
+TEST(Attention, GradientsOfBfloatsOverPanelsAreRoundedOnce) {
+  checkBfloats({4, 530, 1, 1, 16, true}); // panels of a head
+  checkBfloats({1, 1030, 4, 4, 24, false, 0, 192});
+  checkBfloats({2, 65, 6, 2, 40, true}); // groups of heads
+  checkBfloats({2, 600, 4, 2, 16, true});
+  checkBfloats({1, 530, 2, 1, 16, true}); // parts of a head
+}
+
 TEST(Attention, MoreSequencesSameBits) {
   Problem<float> few({1, 200, 2, 2, 32, true}), many({20, 200, 2, 2, 32, true});
   std::copy(few.qkv.begin(), few.qkv.end(), many.qkv.begin());

@@ -53,11 +53,12 @@ Bytes pack(const std::vector<int64_t> &codes, int64_t bits) {
 template <typename T>
 std::vector<T> values(int64_t count, const std::vector<double> &borders) {
   std::vector<T> x = someValues<T>(count, 1);
+  using Limits = std::numeric_limits<Full<T>>;
   const T special[] = {T(borders.front()),
                        T(borders.back()),
-                       std::numeric_limits<T>::infinity(),
-                       -std::numeric_limits<T>::infinity(),
-                       std::numeric_limits<T>::quiet_NaN(),
+                       T(Limits::infinity()),
+                       T(-Limits::infinity()),
+                       T(Limits::quiet_NaN()),
                        T(0),
                        T(-0.0)};
   for (size_t i = 0; i < std::size(special); ++i)
@@ -76,7 +77,9 @@ template <typename T> void check(int64_t bits, int64_t count) {
   ASSERT_EQ(int64_t(want.size()), (bits * count + 7) / 8);
   std::vector<T> wantDx;
   for (int64_t i = 0; i < count; ++i)
-    wantDx.push_back(levels[codes[i]] == 0 ? 0 : T(levels[codes[i]]) * dy[i]);
+    wantDx.push_back(levels[codes[i]] == 0
+                         ? T(0)
+                         : T(Full<T>(levels[codes[i]]) * Full<T>(dy[i])));
 
   auto shapeOf = [&](mlir::Builder b, const std::vector<double> &table) {
     return BucketShape{count, elementType<T>(b), table};
@@ -119,6 +122,12 @@ TEST(Bucket, EndsWithinAGroup) {
 TEST(Bucket, Doubles) {
   check<double>(2, 45);
   check<double>(5, 64);
+}
+
+TEST(Bucket, Bfloats) {
+  for (int64_t bits : {1, 3, 4, 8})
+    for (int64_t count : {5, 64, 331})
+      check<Bfloat>(bits, count);
 }
 
 TEST(Bucket, MaskIsTheGradientOfRelu) {

@@ -15,6 +15,7 @@
 
 #include "KernelRunner.h"
 
+#include "kiln/Runtime/Files/TensorType.h"
 #include "kiln/Target/Cpu/Kernels.h"
 
 #include "mlir/IR/Builders.h"
@@ -26,9 +27,23 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <type_traits>
 #include <vector>
 
 namespace kiln::test {
+
+/// An element of type bf16: it is computed with as a float, and rounded once
+/// when it is stored.
+struct Bfloat {
+  uint16_t bits = 0;
+  Bfloat() = default;
+  Bfloat(double value) : bits(doubleToBfloat(value)) {}
+  operator float() const { return bfloatToFloat(bits); }
+};
+
+/// What elements of type T are computed with.
+template <typename T>
+using Full = std::conditional_t<std::is_same_v<T, Bfloat>, float, T>;
 
 class CompiledKernel {
 public:
@@ -72,6 +87,8 @@ private:
 };
 
 template <typename T> mlir::Type elementType(mlir::Builder b) {
+  if (sizeof(T) == 2)
+    return b.getBF16Type();
   if (sizeof(T) == 4)
     return b.getF32Type();
   return b.getF64Type();
@@ -97,6 +114,11 @@ template <typename T>
 bool sameBits(const std::vector<T> &x, const std::vector<T> &y) {
   return x.size() == y.size() &&
          std::memcmp(x.data(), y.data(), x.size() * sizeof(T)) == 0;
+}
+
+template <typename To, typename From>
+std::vector<To> converted(const std::vector<From> &from) {
+  return std::vector<To>(from.begin(), from.end());
 }
 
 /// Values in about [-2, 2], without order.

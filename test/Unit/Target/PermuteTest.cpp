@@ -52,7 +52,8 @@ int64_t lastOffset(const Sizes &shape, const Sizes &strides) {
   return offsetOf(last, strides);
 }
 
-template <typename T> void check(PermuteShape shape, double nanAt = -1) {
+template <typename T, typename To = T>
+void check(PermuteShape shape, double nanAt = -1) {
   int64_t srcSize = shape.srcOffset +
                     lastOffset(shape.shape, shape.srcStrides) +
                     lastOffset(shape.reduceShape, shape.srcReduceStrides) + 1;
@@ -64,35 +65,38 @@ template <typename T> void check(PermuteShape shape, double nanAt = -1) {
     dstEnd = std::max(dstEnd, lastOffset(zeros, zeroStrides) + 1);
   auto src = someValues<T>(srcSize, 1);
   if (nanAt >= 0)
-    src[nanAt] = std::numeric_limits<T>::quiet_NaN();
-  auto start = someValues<T>(dstEnd + 20, 2);
-  std::vector<T> want = start;
+    src[nanAt] = std::numeric_limits<Full<T>>::quiet_NaN();
+  auto start = someValues<To>(dstEnd + 20, 2);
+  std::vector<To> want = start;
   forEachIndex(zeros, [&](const Sizes &index) {
-    want[offsetOf(index, zeroStrides)] = T(0);
+    want[offsetOf(index, zeroStrides)] = To(0);
   });
   forEachIndex(shape.shape, [&](const Sizes &index) {
     int64_t from = shape.srcOffset + offsetOf(index, shape.srcStrides);
-    T &element = want[shape.dstOffset + offsetOf(index, shape.dstStrides)];
+    To &element = want[shape.dstOffset + offsetOf(index, shape.dstStrides)];
     if (shape.reduceShape.empty()) {
       element = src[from];
       return;
     }
-    element = shape.reduceMax ? -std::numeric_limits<T>::infinity() : T(0);
+    Full<T> result =
+        shape.reduceMax ? -std::numeric_limits<Full<T>>::infinity() : 0;
     forEachIndex(shape.reduceShape, [&](const Sizes &inside) {
-      T x = src[from + offsetOf(inside, shape.srcReduceStrides)];
+      Full<T> x = src[from + offsetOf(inside, shape.srcReduceStrides)];
       if (!shape.reduceMax)
-        element += x;
-      else if (std::isnan(x) || x > element)
-        element = x;
+        result += x;
+      else if (std::isnan(x) || x > result)
+        result = x;
     });
+    element = result;
   });
 
   CompiledKernel kernel([&](auto module, auto name, mlir::Builder b) {
-    shape.elementType = elementType<T>(b);
+    shape.elementType = elementType<To>(b);
+    shape.sourceType = elementType<T>(b);
     return emitPermute(module, name, shape);
   });
   for (int calls : {1, 2, 3, 7}) {
-    std::vector<T> got = start;
+    std::vector<To> got = start;
     kernel.run({src.data(), got.data()}, {}, calls);
     EXPECT_TRUE(sameBits(got, want))
         << calls << " calls, " << kernel.launch.units << " units";
@@ -178,6 +182,33 @@ TEST(Permute, Reductions) {
   check<float>(reduce({20}, {1}, {1}, {3, 7}, {500, 20}, true));
   check<float>(reduce({1}, {0}, {1}, {100}, {1}));
   check<double>(reduce({33}, {1}, {1}, {9}, {33}));
+}
+
+TEST(Permute, BfloatsKeepTheirBits) {
+  check<Bfloat>(copy({1}, {1}, {1}));
+  check<Bfloat>(copy({10000}, {1}, {1}));
+  check<Bfloat>(copy({7, 33}, {40, 1}, {33, 1}));
+  check<Bfloat>(copy({3, 5, 4, 8}, {160, 32, 8, 1}, {160, 8, 40, 1}));
+  check<Bfloat>(copy({20, 3}, {3, 1}, {5, 1}), /*nanAt=*/7);
+  check<Bfloat>(copy({6, 50}, {1, 0}, {50, 1}));
+  check<Bfloat>(copy({6, 50}, {0, 1}, {50, 1}));
+  check<Bfloat>(copy({37, 50}, {1, 37}, {50, 1}), /*nanAt=*/100);
+  check<Bfloat>(copy({3, 20, 35}, {700, 1, 20}, {700, 35, 1}));
+  check<Bfloat>(copy({9, 11}, {3, 27}, {11, 1}));
+  check<Bfloat>(pad({5000}, {1}, {1}, 4500, 9700));
+  check<Bfloat>(pad({9, 80}, {80, 1}, {100, 1}, 2 * 100 + 10, 1300));
+  check<Bfloat>(pad({70, 90}, {1, 70}, {100, 1}, 0, 7500));
+  check<Bfloat>(padRows({9, 80}, {80, 1}, {150, 1}, 310, 13, 100, 150));
+}
+
+TEST(Permute, BfloatsAddUpInF32) {
+  check<Bfloat>(reduce({50}, {1}, {1}, {300}, {50}));
+  check<Bfloat>(reduce({50}, {30}, {1}, {30}, {1}));
+  check<Bfloat>(reduce({4, 50}, {500, 1}, {50, 1}, {10}, {50}));
+  check<Bfloat>(reduce({6}, {60}, {1}, {5, 4}, {4, 1}, true));
+  check<Bfloat>(reduce({20}, {1}, {1}, {3, 7}, {500, 20}, true));
+  check<Bfloat, float>(reduce({50}, {1}, {1}, {300}, {50}));
+  check<Bfloat, float>(reduce({50}, {30}, {1}, {30}, {1}));
 }
 
 TEST(Permute, MaximumKeepsNaN) {

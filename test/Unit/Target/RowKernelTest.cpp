@@ -13,6 +13,8 @@
 
 #include "RowRunner.h"
 
+#include "kiln/Runtime/Files/TensorType.h"
+
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -51,6 +53,7 @@ struct ProgramText {
     NodeId id = node(Kind::Load, space, type);
     program.nodes[id].operand = operand;
     program.nodes[id].access = access;
+    program.nodes[id].stored = type;
     return id;
   }
   void store(row::StoreKind kind, NodeId value, int64_t chunk = 0) {
@@ -59,6 +62,7 @@ struct ProgramText {
     store.value = value;
     store.result = static_cast<int32_t>(program.stores.size());
     store.chunk = chunk;
+    store.stored = program.nodes[value].type;
     program.stores.push_back(store);
     if (chunk != 0)
       program.rowsPerUnit = chunk;
@@ -93,6 +97,11 @@ protected:
   mlir::OwningOpRef<mlir::ModuleOp> module;
   std::mt19937_64 random{7};
 };
+
+std::vector<uint16_t> asBfloats(const std::vector<float> &x) {
+  return std::vector<uint16_t>(llvm::map_iterator(x.begin(), doubleToBfloat),
+                               llvm::map_iterator(x.end(), doubleToBfloat));
+}
 
 template <typename... Buffers>
 void call(Kernel kernel, int64_t begin, int64_t end, Buffers &...buffers) {
@@ -348,12 +357,12 @@ TEST_F(RowKernel, SumsAreExactlyAsDefined) {
 class RowFusion : public RowKernel {
 protected:
   row::RowProgram build(const std::string &arguments, const std::string &body,
-                        const std::string &results) {
+                        const std::string &results, const char *type = "f32") {
     RowCase rowCase;
     rowCase.arguments = arguments;
     rowCase.body = body;
     rowCase.results = results;
-    auto instance = runner.build(rowCase, 6, 200, "f32");
+    auto instance = runner.build(rowCase, 6, 200, type);
     return instance ? instance->rows : row::RowProgram();
   }
   RowRunner runner;
@@ -361,8 +370,8 @@ protected:
 
 const char *const layerNormText =
     "%y, %mean, %rstd = kiln.layer_norm %x, %g, %b {eps = 1.0e-05} : "
-    "(tensor<$Rx$Cx$T>, tensor<$Cx$T>, tensor<$Cx$T>) -> "
-    "(tensor<$Rx$Cx$T>, tensor<$Rx$T>, tensor<$Rx$T>)\n";
+    "(tensor<$Rx$Cx$T>, tensor<$Cx$F>, tensor<$Cx$F>) -> "
+    "(tensor<$Rx$Cx$T>, tensor<$Rx$F>, tensor<$Rx$F>)\n";
 
 TEST_F(RowFusion, FusingDoesNotChangeBits) {
   const std::string residual = "%x = kiln.add %u, %v : tensor<$Rx$Cx$T>\n";
@@ -436,6 +445,66 @@ TEST_F(RowFusion, ProcessorsDoNotChangeBits) {
   }
   EXPECT_EQ(0, std::memcmp(results[0].data(), results[1].data(),
                            1200 * sizeof(float)));
+}
+
+TEST_F(RowFusion, ProcessorsRoundBfloatsAlike) {
+  row::RowProgram program =
+      build("%x: tensor<$Rx$Cx$T>, %g: tensor<$Cx$F>, %b: tensor<$Cx$F>",
+            std::string(layerNormText) +
+                "%e = kiln.gelu %y tanh : tensor<$Rx$Cx$T>\n"
+                "%s = kiln.reduce sum %e dims [1] : tensor<$Rx$Cx$T> to "
+                "tensor<$Rx$T>",
+            "%e : tensor<$Rx$Cx$T>, %s : tensor<$Rx$T>", "bf16");
+  emit("k", program, 5);
+  auto x = asBfloats(normals<float>(1200));
+  auto g = normals<float>(200), b = normals<float>(200);
+  std::vector<std::vector<uint16_t>> results;
+  // Without registers of 16 lanes, without and with instructions for bf16.
+  for (const char *mcpu : {"haswell", "skylake-avx512", ""}) {
+    LoadedKernels library(*module, mcpu);
+    EXPECT_EQ(library.undefinedSymbols(), std::vector<std::string>());
+    std::vector<uint16_t> e(1200), s(6);
+    call(library.find("k"), 0, 6, x, g, b, e, s);
+    e.insert(e.end(), s.begin(), s.end());
+    results.push_back(e);
+  }
+  EXPECT_EQ(results[0], results[1]);
+  EXPECT_EQ(results[0], results[2]);
+}
+
+//===----------------------------------------------------------------------===//
+// Rounding
+//===----------------------------------------------------------------------===//
+
+TEST_F(RowFusion, RoundsToNearestEven) {
+  // All upper halves with the lower halves around a tie; denormals, infinities
+  // and NaN are among them.
+  const uint32_t lower[] = {0, 1, 0x7fff, 0x8000, 0x8001, 0xffff};
+  std::vector<float> x;
+  for (uint32_t upper = 0; upper < 0x10000; ++upper)
+    for (uint32_t low : lower)
+      x.push_back(llvm::bit_cast<float>(upper << 16 | low));
+  RowCase rowCase;
+  rowCase.arguments = "%x: tensor<$Rx$Cxf32>";
+  rowCase.body = "%y = kiln.cast %x : tensor<$Rx$Cxf32> to tensor<$Rx$Cxbf16>\n"
+                 "%z = kiln.cast %y : tensor<$Rx$Cxbf16> to tensor<$Rx$Cxf32>";
+  rowCase.results = "%y : tensor<$Rx$Cxbf16>, %z : tensor<$Rx$Cxf32>";
+  auto instance = runner.build(rowCase, 6, 0x10000, "f32");
+  ASSERT_TRUE(instance);
+  auto launch = emit("k", instance->rows, 3);
+  LoadedKernels library(*module);
+  EXPECT_EQ(library.undefinedSymbols(), std::vector<std::string>());
+  std::vector<uint16_t> y(x.size());
+  std::vector<float> z(x.size());
+  call(library.find("k"), 0, launch.units, x, y, z);
+  for (size_t i = 0; i < x.size(); ++i) {
+    if (std::isnan(x[i])) {
+      ASSERT_TRUE(std::isnan(bfloatToFloat(y[i])) && std::isnan(z[i]));
+      continue;
+    }
+    ASSERT_EQ(y[i], doubleToBfloat(x[i])) << x[i];
+    ASSERT_EQ(llvm::bit_cast<uint32_t>(z[i]), uint32_t(y[i]) << 16) << x[i];
+  }
 }
 
 //===----------------------------------------------------------------------===//
@@ -532,6 +601,14 @@ TEST_F(RowFusion, SlotsThatMayBeShared) {
                     "%y : tensor<$Rx$Cxf64>");
   EXPECT_FALSE(row::mayShareSlot(cast, 0, 0));
 
+  auto round = build("%x: tensor<$Rx$Cxf32>, %z: tensor<$Rx$Cx$T>",
+                     "%y = kiln.cast %x : tensor<$Rx$Cxf32> to "
+                     "tensor<$Rx$Cx$T>\n"
+                     "%s = kiln.add %y, %z : tensor<$Rx$Cx$T>",
+                     "%s : tensor<$Rx$Cx$T>", "bf16");
+  EXPECT_FALSE(row::mayShareSlot(round, 0, 0));
+  EXPECT_TRUE(row::mayShareSlot(round, 1, 0));
+
   auto combine = build("%x: tensor<$Rx$Cx$T>, %a: tensor<$Cx$T>",
                        "%y = kiln.reduce_combine %x accumulate %a : "
                        "(tensor<$Rx$Cx$T>, tensor<$Cx$T>) -> tensor<$Cx$T>",
@@ -589,6 +666,32 @@ TEST_F(RowFusion, EpiloguesOfColumnRanges) {
       }
     }
   EXPECT_EQ(got, want);
+}
+
+/// As on the tiles of a product that bf16 results take the place of.
+TEST_F(RowFusion, EpiloguesOfBfloatsInPlace) {
+  row::RowProgram program =
+      build("%x: tensor<$Rx$Cx$T>, %b: tensor<$Cx$T>, %r: tensor<$Rx$Cx$T>",
+            "%d = kiln.broadcast %b dims [1] : tensor<$Cx$T> to "
+            "tensor<$Rx$Cx$T>\n"
+            "%s = kiln.add %x, %d : tensor<$Rx$Cx$T>\n"
+            "%y = kiln.add %s, %r : tensor<$Rx$Cx$T>",
+            "%y : tensor<$Rx$Cx$T>", "bf16");
+  emit("whole", program, 4);
+  llvm::SmallVector<Layout> layouts(4, Layout{200});
+  cpu::emitRowEpilogue(*module, "tile", RowShape{program, layouts});
+  LoadedKernels library(*module);
+  auto x = asBfloats(normals<float>(1200)), r = asBfloats(normals<float>(1200));
+  auto bias = asBfloats(normals<float>(200));
+  std::vector<uint16_t> want(1200);
+  call(library.find("whole"), 0, 6, x, bias, r, want);
+  char *args[] = {
+      reinterpret_cast<char *>(x.data()), reinterpret_cast<char *>(bias.data()),
+      reinterpret_cast<char *>(r.data()), reinterpret_cast<char *>(x.data())};
+  const int64_t edges[] = {0, 16, 96, 113, 176, 200};
+  for (int64_t first : {4, 1, 0, 3, 2})
+    library.find("tile")(args, edges + first, 0, 6, nullptr);
+  EXPECT_EQ(x, want);
 }
 
 } // namespace

@@ -113,11 +113,11 @@ TEST_F(RowOps, ConstantsAndCasts) {
 //===----------------------------------------------------------------------===//
 
 const RowCase layerNorm = {
-    "%x: tensor<$Rx$Cx$T>, %g: tensor<$Cx$T>, %b: tensor<$Cx$T>",
+    "%x: tensor<$Rx$Cx$T>, %g: tensor<$Cx$F>, %b: tensor<$Cx$F>",
     "%y, %mean, %rstd = kiln.layer_norm %x, %g, %b {eps = 1.0e-05} : "
-    "(tensor<$Rx$Cx$T>, tensor<$Cx$T>, tensor<$Cx$T>) -> "
-    "(tensor<$Rx$Cx$T>, tensor<$Rx$T>, tensor<$Rx$T>)",
-    "%y : tensor<$Rx$Cx$T>, %mean : tensor<$Rx$T>, %rstd : tensor<$Rx$T>"};
+    "(tensor<$Rx$Cx$T>, tensor<$Cx$F>, tensor<$Cx$F>) -> "
+    "(tensor<$Rx$Cx$T>, tensor<$Rx$F>, tensor<$Rx$F>)",
+    "%y : tensor<$Rx$Cx$T>, %mean : tensor<$Rx$F>, %rstd : tensor<$Rx$F>"};
 
 TEST_F(RowOps, LayerNorm) {
   // A single column has no variance: 1/sqrt(eps).
@@ -132,35 +132,35 @@ TEST_F(RowOps, LayerNorm) {
 }
 
 TEST_F(RowOps, LayerNormParts) {
-  runner.add({"%x: tensor<$Rx$Cx$T>, %m: tensor<$Rx$T>, %s: tensor<$Rx$T>",
+  runner.add({"%x: tensor<$Rx$Cx$T>, %m: tensor<$Rx$F>, %s: tensor<$Rx$F>",
               "%y = kiln.normalize %x, %m, %s : (tensor<$Rx$Cx$T>, "
-              "tensor<$Rx$T>, tensor<$Rx$T>) -> tensor<$Rx$Cx$T>\n"
+              "tensor<$Rx$F>, tensor<$Rx$F>) -> tensor<$Rx$Cx$T>\n"
               "%z = kiln.normalize %x, %s : (tensor<$Rx$Cx$T>, "
-              "tensor<$Rx$T>) -> tensor<$Rx$Cx$T>",
+              "tensor<$Rx$F>) -> tensor<$Rx$Cx$T>",
               "%y : tensor<$Rx$Cx$T>, %z : tensor<$Rx$Cx$T>"},
              kFewSizes);
-  runner.add({"%x: tensor<$Rx$Cx$T>, %g: tensor<$Cx$T>, %b: tensor<$Cx$T>",
+  runner.add({"%x: tensor<$Rx$Cx$T>, %g: tensor<$Cx$F>, %b: tensor<$Cx$F>",
               "%y = kiln.affine %x, %g, %b : (tensor<$Rx$Cx$T>, "
-              "tensor<$Cx$T>, tensor<$Cx$T>) -> tensor<$Rx$Cx$T>\n"
+              "tensor<$Cx$F>, tensor<$Cx$F>) -> tensor<$Rx$Cx$T>\n"
               "%z = kiln.affine %x, %g : (tensor<$Rx$Cx$T>, "
-              "tensor<$Cx$T>) -> tensor<$Rx$Cx$T>",
+              "tensor<$Cx$F>) -> tensor<$Rx$Cx$T>",
               "%y : tensor<$Rx$Cx$T>, %z : tensor<$Rx$Cx$T>"},
              kFewSizes);
-  runner.add({"%x: tensor<$Rx$Cx$T>, %g: tensor<$Cx$T>",
+  runner.add({"%x: tensor<$Rx$Cx$T>, %g: tensor<$Cx$F>",
               "%y = kiln.affine %x, %g : (tensor<$Rx$Cx$T>, "
-              "tensor<$Cx$T>) -> tensor<$Rx$Cx$T>",
+              "tensor<$Cx$F>) -> tensor<$Rx$Cx$T>",
               "%y : tensor<$Rx$Cx$T>"},
              {{8201, 70}});
 }
 
 const char *const layerNormGradOp =
     "%dx = kiln.layer_norm_grad %x, %g, %m, %s, %dy : (tensor<$Rx$Cx$T>, "
-    "tensor<$Cx$T>, tensor<$Rx$T>, tensor<$Rx$T>, tensor<$Rx$Cx$T>) -> "
+    "tensor<$Cx$F>, tensor<$Rx$F>, tensor<$Rx$F>, tensor<$Rx$Cx$T>) -> "
     "tensor<$Rx$Cx$T>\n";
 
 TEST_F(RowOps, LayerNormGradient) {
-  runner.add({"%x: tensor<$Rx$Cx$T>, %g: tensor<$Cx$T>, %m: tensor<$Rx$T>, "
-              "%s: tensor<$Rx$T>, %dy: tensor<$Rx$Cx$T>",
+  runner.add({"%x: tensor<$Rx$Cx$T>, %g: tensor<$Cx$F>, %m: tensor<$Rx$F>, "
+              "%s: tensor<$Rx$F>, %dy: tensor<$Rx$Cx$T>",
               layerNormGradOp, "%dx : tensor<$Rx$Cx$T>"},
              kRaggedSizes);
 }
@@ -168,13 +168,13 @@ TEST_F(RowOps, LayerNormGradient) {
 TEST_F(RowOps, LayerNormBackwardInOneKernel) {
   for (int64_t rows : {1, 4, 5, 9}) {
     std::string partial =
-        "tensor<" + std::to_string((rows + 3) / 4) + "x$Cx$T>";
+        "tensor<" + std::to_string((rows + 3) / 4) + "x$Cx$F>";
     RowCase rowCase = {
-        "%x: tensor<$Rx$Cx$T>, %g: tensor<$Cx$T>, %m: tensor<$Rx$T>, "
-        "%s: tensor<$Rx$T>, %dy: tensor<$Rx$Cx$T>, %skip: tensor<$Rx$Cx$T>",
+        "%x: tensor<$Rx$Cx$T>, %g: tensor<$Cx$F>, %m: tensor<$Rx$F>, "
+        "%s: tensor<$Rx$F>, %dy: tensor<$Rx$Cx$T>, %skip: tensor<$Rx$Cx$T>",
         std::string(layerNormGradOp) +
             "%h = kiln.normalize %x, %m, %s : (tensor<$Rx$Cx$T>, "
-            "tensor<$Rx$T>, tensor<$Rx$T>) -> tensor<$Rx$Cx$T>\n"
+            "tensor<$Rx$F>, tensor<$Rx$F>) -> tensor<$Rx$Cx$T>\n"
             "%t = kiln.mul %dy, %h : tensor<$Rx$Cx$T>\n"
             "%dg = kiln.reduce_partial %t chunk 4 : tensor<$Rx$Cx$T> to " +
             partial +
@@ -187,28 +187,28 @@ TEST_F(RowOps, LayerNormBackwardInOneKernel) {
 
 TEST_F(RowOps, ResidualAndLayerNorm) {
   runner.add(
-      {"%a: tensor<$Rx$Cx$T>, %b: tensor<$Rx$Cx$T>, %g: tensor<$Cx$T>, "
-       "%c: tensor<$Cx$T>",
+      {"%a: tensor<$Rx$Cx$T>, %b: tensor<$Rx$Cx$T>, %g: tensor<$Cx$F>, "
+       "%c: tensor<$Cx$F>",
        "%x = kiln.add %a, %b : tensor<$Rx$Cx$T>\n"
        "%y, %mean, %rstd = kiln.layer_norm %x, %g, %c {eps = 1.0e-05} : "
-       "(tensor<$Rx$Cx$T>, tensor<$Cx$T>, tensor<$Cx$T>) -> "
-       "(tensor<$Rx$Cx$T>, tensor<$Rx$T>, tensor<$Rx$T>)",
-       "%y : tensor<$Rx$Cx$T>, %x : tensor<$Rx$Cx$T>, %rstd : tensor<$Rx$T>",
+       "(tensor<$Rx$Cx$T>, tensor<$Cx$F>, tensor<$Cx$F>) -> "
+       "(tensor<$Rx$Cx$T>, tensor<$Rx$F>, tensor<$Rx$F>)",
+       "%y : tensor<$Rx$Cx$T>, %x : tensor<$Rx$Cx$T>, %rstd : tensor<$Rx$F>",
        1e-5},
       kRaggedSizes);
 }
 
 TEST_F(RowOps, RmsNorm) {
-  runner.add({"%x: tensor<$Rx$Cx$T>, %g: tensor<$Cx$T>",
+  runner.add({"%x: tensor<$Rx$Cx$T>, %g: tensor<$Cx$F>",
               "%y, %rstd = kiln.rms_norm %x, %g {eps = 1.0e-06} : "
-              "(tensor<$Rx$Cx$T>, tensor<$Cx$T>) -> "
-              "(tensor<$Rx$Cx$T>, tensor<$Rx$T>)",
-              "%y : tensor<$Rx$Cx$T>, %rstd : tensor<$Rx$T>"},
+              "(tensor<$Rx$Cx$T>, tensor<$Cx$F>) -> "
+              "(tensor<$Rx$Cx$T>, tensor<$Rx$F>)",
+              "%y : tensor<$Rx$Cx$T>, %rstd : tensor<$Rx$F>"},
              kRaggedSizes);
-  runner.add({"%x: tensor<$Rx$Cx$T>, %g: tensor<$Cx$T>, %s: tensor<$Rx$T>, "
+  runner.add({"%x: tensor<$Rx$Cx$T>, %g: tensor<$Cx$F>, %s: tensor<$Rx$F>, "
               "%dy: tensor<$Rx$Cx$T>",
               "%dx = kiln.rms_norm_grad %x, %g, %s, %dy : "
-              "(tensor<$Rx$Cx$T>, tensor<$Cx$T>, tensor<$Rx$T>, "
+              "(tensor<$Rx$Cx$T>, tensor<$Cx$F>, tensor<$Rx$F>, "
               "tensor<$Rx$Cx$T>) -> tensor<$Rx$Cx$T>",
               "%dx : tensor<$Rx$Cx$T>"},
              kFewSizes);
@@ -241,8 +241,8 @@ TEST_F(RowOps, CrossEntropy) {
         "%x: tensor<$Rx$Cx$T>, %t: tensor<$Rxi32>, %s: tensor<f64>",
         "%l, %d = kiln.softmax_cross_entropy %x, %t, %s : "
         "(tensor<$Rx$Cx$T>, tensor<$Rxi32>, tensor<f64>) -> "
-        "(tensor<$Rx$T>, tensor<$Rx$Cx$T>)",
-        "%l : tensor<$Rx$T>, %d : tensor<$Rx$Cx$T>"};
+        "(tensor<$Rx$F>, tensor<$Rx$Cx$T>)",
+        "%l : tensor<$Rx$F>, %d : tensor<$Rx$Cx$T>"};
     rowCase.fill = [=](unsigned argument, HostTensor &tensor) {
       if (argument == 1)
         fillTargets(tensor, size.second);
@@ -255,8 +255,8 @@ TEST_F(RowOps, CrossEntropy) {
     rowCase.body =
         "%z = kiln.scale %x by 3.0 : tensor<$Rx$Cx$T>\n"
         "%l = kiln.softmax_cross_entropy %z, %t, %s : "
-        "(tensor<$Rx$Cx$T>, tensor<$Rxi32>, tensor<f64>) -> tensor<$Rx$T>";
-    rowCase.results = "%l : tensor<$Rx$T>";
+        "(tensor<$Rx$Cx$T>, tensor<$Rxi32>, tensor<f64>) -> tensor<$Rx$F>";
+    rowCase.results = "%l : tensor<$Rx$F>";
     runner.add(rowCase, {size});
   }
 }
@@ -277,6 +277,7 @@ TEST_F(RowOps, Totals) {
                        "%f, %n = kiln.clip_factor %x, %c : (tensor<$Cxf64>, "
                        "tensor<f64>) -> (tensor<f64>, tensor<f64>)",
                        "%f : tensor<f64>, %n : tensor<f64>"};
+    rowCase.hasBfloats = false;
     rowCase.fill = [=](unsigned argument, HostTensor &tensor) {
       makePositive(tensor);
       if (argument == 1)
@@ -308,6 +309,44 @@ TEST_F(RowOps, Broadcasts) {
   broadcast("tensor<$Rx$Cx$T>", "1, 2", "tensor<1x$Rx$Cx$T>");
 }
 
+/// What is f32 in a program of bf16 elements, beside what norms keep so.
+TEST_F(RowOps, MixedTypes) {
+  // A norm that is rounded once, behind gain and shift.
+  runner.add({"%x: tensor<$Rx$Cx$T>, %m: tensor<$Rx$F>, %s: tensor<$Rx$F>, "
+              "%g: tensor<$Cx$F>",
+              "%h = kiln.normalize %x, %m, %s : (tensor<$Rx$Cx$T>, "
+              "tensor<$Rx$F>, tensor<$Rx$F>) -> tensor<$Rx$Cx$F>\n"
+              "%y = kiln.affine %h, %g : (tensor<$Rx$Cx$F>, tensor<$Cx$F>) -> "
+              "tensor<$Rx$Cx$T>",
+              "%y : tensor<$Rx$Cx$T>, %h : tensor<$Rx$Cx$F>"},
+             kRaggedSizes);
+  // A residual in f32; its sum is needed in three sweeps.
+  runner.add({"%x: tensor<$Rx$Cx$T>, %r: tensor<$Rx$Cx$F>, %g: tensor<$Cx$F>, "
+              "%b: tensor<$Cx$F>",
+              "%w = kiln.cast %x : tensor<$Rx$Cx$T> to tensor<$Rx$Cx$F>\n"
+              "%s = kiln.add %r, %w : tensor<$Rx$Cx$F>\n"
+              "%t = kiln.cast %s : tensor<$Rx$Cx$F> to tensor<$Rx$Cx$T>\n"
+              "%y, %mean, %rstd = kiln.layer_norm %t, %g, %b {eps = 1.0e-05} : "
+              "(tensor<$Rx$Cx$T>, tensor<$Cx$F>, tensor<$Cx$F>) -> "
+              "(tensor<$Rx$Cx$T>, tensor<$Rx$F>, tensor<$Rx$F>)",
+              "%y : tensor<$Rx$Cx$T>, %s : tensor<$Rx$Cx$F>, "
+              "%t : tensor<$Rx$Cx$T>, %mean : tensor<$Rx$F>",
+              1e-5},
+             kRaggedSizes);
+  runner.add({"%x: tensor<$Rx$Cx$T>",
+              "%y = kiln.reduce sum %x dims [1] : tensor<$Rx$Cx$T> to "
+              "tensor<$Rx$F>\n"
+              "%z = kiln.reduce sum %x dims [1] : tensor<$Rx$Cx$T> to "
+              "tensor<$Rx$T>",
+              "%y : tensor<$Rx$F>, %z : tensor<$Rx$T>"},
+             kRaggedSizes);
+  runner.add({"%x: tensor<$Rx$Cx$F>",
+              "%y = kiln.reduce_combine %x : (tensor<$Rx$Cx$F>) -> "
+              "tensor<$Cx$T>",
+              "%y : tensor<$Cx$T>"},
+             kFewSizes);
+}
+
 TEST_F(RowOps, Reductions) {
   for (const char *kind : {"sum", "max"}) {
     runner.add({"%x: tensor<$Rx$Cx$T>",
@@ -323,7 +362,7 @@ TEST_F(RowOps, Reductions) {
   }
   for (int64_t rows : {1, 6, 7, 13}) {
     std::string partial =
-        "tensor<" + std::to_string((rows + 5) / 6) + "x$Cx$T>";
+        "tensor<" + std::to_string((rows + 5) / 6) + "x$Cx$F>";
     runner.add(
         {"%x: tensor<$Rx$Cx$T>",
          "%y = kiln.reduce_partial %x chunk 6 : tensor<$Rx$Cx$T> to " + partial,
@@ -369,8 +408,8 @@ TEST_F(RowOps, MaximumOfNaN) {
 
 TEST_F(RowOps, Lookups) {
   RowCase embedding = {
-      "%t: tensor<2x$Rxi32>, %w: tensor<11x$Cx$T>, %p: tensor<$Rx$Cx$T>",
-      "%e = kiln.embedding %t, %w : (tensor<2x$Rxi32>, tensor<11x$Cx$T>) -> "
+      "%t: tensor<2x$Rxi32>, %w: tensor<11x$Cx$F>, %p: tensor<$Rx$Cx$T>",
+      "%e = kiln.embedding %t, %w : (tensor<2x$Rxi32>, tensor<11x$Cx$F>) -> "
       "tensor<"
       "$Nx$Cx$T>\n"
       "%b = kiln.broadcast %p dims [1, 2] : tensor<$Rx$Cx$T> to "
@@ -445,6 +484,7 @@ TEST_F(RowOps, Adam) {
             "(tensor<$Rx$Cx$T>, tensor<$Rx$Cx$T>, tensor<$Rx$Cx$T>)",
         "%p1 : tensor<$Rx$Cx$T>, %m1 : tensor<$Rx$Cx$T>, "
         "%v1 : tensor<$Rx$Cx$T>"};
+    rowCase.hasBfloats = false;
     rowCase.fill = [](unsigned argument, HostTensor &tensor) {
       fillOptimizer(tensor, argument == 2);
     };
@@ -464,6 +504,7 @@ TEST_F(RowOps, GradientDescent) {
             "} : (tensor<$Rx$Cx$T>, tensor<$Rx$Cx$T>, tensor<f64>, "
             "tensor<f64>) -> tensor<$Rx$Cx$T>",
         "%q : tensor<$Rx$Cx$T>"};
+    sgd.hasBfloats = false;
     sgd.fill = fill;
     runner.add(sgd, kFewSizes);
     for (const char *nesterov : {"", ", nesterov"}) {
@@ -477,6 +518,7 @@ TEST_F(RowOps, GradientDescent) {
               "tensor<f64>, tensor<f64>) -> (tensor<$Rx$Cx$T>, "
               "tensor<$Rx$Cx$T>)",
           "%q : tensor<$Rx$Cx$T>, %c : tensor<$Rx$Cx$T>"};
+      momentum.hasBfloats = false;
       momentum.fill = fill;
       runner.add(momentum, kFewSizes);
     }

@@ -8,6 +8,9 @@
 #include "RowRunner.h"
 
 #include "RowOnGpu.h"
+#include "RowSteps.h"
+
+#include "kiln/Runtime/Files/TensorType.h"
 
 #include "mlir/Parser/Parser.h"
 
@@ -44,6 +47,8 @@ Buffer::Buffer(const HostTensor &tensor, int64_t stride)
       put(tensor.reals[i]);
     else if (element.isF32())
       put(static_cast<float>(tensor.reals[i]));
+    else if (element.isBF16())
+      put(doubleToBfloat(tensor.reals[i]));
     else if (element.isInteger(64))
       put(tensor.integers[i]);
     else
@@ -60,13 +65,14 @@ HostTensor Buffer::read() const {
   HostTensor tensor(type);
   for (int64_t i = 0, e = tensor.size(); i < e; ++i) {
     const char *from = bytes.data() + offsetOf(i);
-    if (elementSize == 8) {
-      std::memcpy(&tensor.reals[i], from, 8);
-      continue;
-    }
-    float value;
-    std::memcpy(&value, from, 4);
-    tensor.reals[i] = value;
+    auto get = [&](auto value) {
+      std::memcpy(&value, from, sizeof(value));
+      return value;
+    };
+    Type element = type.getElementType();
+    tensor.reals[i] = element.isF64()   ? get(double())
+                      : element.isF32() ? get(float())
+                                        : bfloatToFloat(get(uint16_t()));
   }
   return tensor;
 }
@@ -102,6 +108,7 @@ static std::string substitute(std::string text, int64_t rows, int64_t columns,
   replace("$R", std::to_string(rows));
   replace("$C", std::to_string(columns));
   replace("$T", type);
+  replace("$F", StringRef(type) == "bf16" ? "f32" : type);
   return text;
 }
 
@@ -183,6 +190,7 @@ static std::vector<HostTensor> makeInputs(const RowInstance &instance,
       x = random() % instance.rows.rows;
     if (rowCase.fill)
       rowCase.fill(i, tensor);
+    roundElements(tensor);
     inputs.push_back(std::move(tensor));
   }
   return inputs;
@@ -236,7 +244,18 @@ static void compare(const HostTensor &got, const HostTensor &want,
                               << ", expected " << want.reals[where];
 }
 
-void RowRunner::run(const Compiled &compiled, Kernel kernel) {
+/// Equal but for what a NaN holds.
+static void compareBits(const HostTensor &got, const HostTensor &want) {
+  for (int64_t i = 0; i < got.size(); ++i) {
+    double x = got.reals[i], y = want.reals[i];
+    bool isSame = std::isnan(y) ? std::isnan(x)
+                                : x == y && std::signbit(x) == std::signbit(y);
+    ASSERT_TRUE(isSame) << "element " << i << ": " << x << ", expected " << y;
+  }
+}
+
+void RowRunner::run(const Compiled &compiled, const LoadedKernels &library) {
+  Kernel kernel = library.find(compiled.name);
   const RowInstance &instance = compiled.instance;
   const cpu::KernelLaunch &launch = compiled.launch;
   ArrayRef<Layout> layouts = compiled.layouts;
@@ -265,9 +284,15 @@ void RowRunner::run(const Compiled &compiled, Kernel kernel) {
   };
 
   std::vector<Buffer> results = runWith(launch.units, {-1, -1});
-  std::vector<HostTensor> expected = evaluate(instance, inputs);
+  std::vector<HostTensor> expected =
+      compiled.steps ? compiled.steps->run(library, instance, inputs)
+                     : evaluate(instance, inputs);
   for (size_t i = 0; i < numResults; ++i) {
     SCOPED_TRACE("result " + std::to_string(i));
+    if (compiled.steps) {
+      compareBits(results[i].read(), expected[i]);
+      continue;
+    }
     bool isDouble = tensorTypeOf(instance.operands[0]).getElementType().isF64();
     compare(results[i].read(), expected[i],
             isDouble ? compiled.rowCase.tolerance64
@@ -352,17 +377,23 @@ RowRunner::Compiled RowRunner::describe(const RowCase &rowCase,
 void RowRunner::add(const RowCase &rowCase,
                     ArrayRef<std::pair<int64_t, int64_t>> sizes) {
   for (auto [rows, columns] : sizes)
-    for (const char *type : {"f32", "f64"}) {
-      std::optional<RowInstance> instance = build(rowCase, rows, columns, type);
+    for (StringRef type : {"f32", "f64", "bf16"}) {
+      if (type == "bf16" && !rowCase.hasBfloats)
+        continue;
+      std::optional<RowInstance> instance =
+          build(rowCase, rows, columns, type.data());
       if (!instance)
         return;
       Compiled compiled = describe(rowCase, std::move(*instance));
       compiled.name = "kernel" + std::to_string(all.size());
       compiled.trace = rowCase.body + "\n" + std::to_string(rows) + "x" +
-                       std::to_string(columns) + " " + type;
+                       std::to_string(columns) + " " + type.str();
       compiled.launch =
           cpu::emitRowKernel(*module, compiled.name, compiled.shape);
-      compiled.hasGpu = StringRef(type) == "f32";
+      compiled.hasGpu = type == "f32";
+      if (type == "bf16")
+        compiled.steps = std::make_unique<RowSteps>(*module, compiled.name,
+                                                    compiled.instance);
       if (compiled.hasGpu)
         onGpu->add(compiled.name, compiled.shape);
       all.push_back(std::move(compiled));
@@ -394,7 +425,7 @@ void RowRunner::runAll() {
   onGpu->compile();
   for (const Compiled &compiled : all) {
     SCOPED_TRACE(compiled.trace);
-    run(compiled, library.find(compiled.name));
+    run(compiled, library);
   }
 }
 

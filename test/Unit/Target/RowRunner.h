@@ -8,9 +8,10 @@
 // A RowCase is a few kiln ops as text. It becomes one row kernel, which runs on
 // random inputs in several ways that must all give the same bits: in one call,
 // in one call per unit, and with every result in the slot of every operand that
-// mayShareSlot allows. The first is compared with the ops' naive evaluation.
-// Nothing may be written outside the results. In f32 the gpu's kernel has to
-// give the same bits on the emulated device.
+// mayShareSlot allows. The first is compared with the ops' naive evaluation, or
+// in bf16 with kernels of single ops on f32 elements (RowSteps). Nothing may be
+// written outside the results. In f32 the gpu's kernel has to give the same
+// bits on the emulated device.
 //
 //===----------------------------------------------------------------------===//
 
@@ -50,7 +51,8 @@ private:
 };
 
 struct RowCase {
-  /// In all texts $R, $C, $T stand for rows, columns and the element type.
+  /// In all texts $R, $C, $T stand for rows, columns and the element type; $F
+  /// is the type in which it is computed with, f32 for bf16.
   std::string arguments; ///< "%x: tensor<$Rx$Cx$T>, ..."
   std::string body;      ///< ops
   std::string results;   ///< "%y : tensor<$Rx$Cx$T>, ..."
@@ -61,6 +63,8 @@ struct RowCase {
   /// Elements between rows of the arguments and results with C columns, beyond
   /// C.
   int64_t padding = 0;
+  /// Whether its ops take bf16 elements.
+  bool hasBfloats = true;
 };
 
 /// A parsed case and its row program.
@@ -72,6 +76,7 @@ struct RowInstance {
 };
 
 class RowOnGpu;
+class RowSteps;
 
 /// Collects cases, then compiles them as one module and runs each as the header
 /// says.
@@ -83,7 +88,7 @@ public:
   /// Builds the row program; a failure is one of the test.
   std::optional<RowInstance> build(const RowCase &rowCase, int64_t rows,
                                    int64_t columns, const char *type);
-  /// The kernels of a case in both element types, for all sizes.
+  /// The kernels of a case in all element types, for all sizes.
   void add(const RowCase &rowCase,
            mlir::ArrayRef<std::pair<int64_t, int64_t>> sizes);
   void runAll();
@@ -103,9 +108,10 @@ private:
     llvm::SmallVector<Layout> layouts;
     std::string name, trace;
     bool hasGpu = false;
+    std::unique_ptr<RowSteps> steps; ///< in bf16
   };
   Compiled describe(const RowCase &rowCase, RowInstance instance);
-  void run(const Compiled &compiled, Kernel kernel);
+  void run(const Compiled &compiled, const LoadedKernels &library);
   void runOnGpu(const Compiled &compiled, llvm::ArrayRef<HostTensor> inputs,
                 llvm::ArrayRef<Buffer> expected);
   std::vector<Buffer> makeBuffers(const Compiled &compiled,

@@ -17,20 +17,21 @@ using namespace kiln::test;
 
 namespace {
 
-template <typename T>
+template <typename T, typename Dy = T>
 void check(int64_t tokens, int64_t vocabulary, int64_t cols) {
   SCOPED_TRACE(testing::Message() << cols << " columns");
   int64_t dyStride = cols + 7;
   std::vector<int32_t> token(tokens);
   for (int64_t i = 0; i < tokens; ++i)
     token[i] = i * i * 7 % vocabulary;
-  auto dy = someValues<T>(tokens * dyStride, 1);
+  auto dy = someValues<Dy>(tokens * dyStride, 1);
   CompiledKernel kernel([&](auto module, auto name, mlir::Builder b) {
     ScatterShape shape;
     shape.tokens = tokens;
     shape.vocabulary = vocabulary;
     shape.cols = cols;
     shape.elementType = elementType<T>(b);
+    shape.dyType = elementType<Dy>(b);
     shape.dyStride = dyStride;
     return emitScatter(module, name, shape);
   });
@@ -56,6 +57,11 @@ TEST(Scatter, AddsInTokenOrder) {
   for (int64_t cols : {1, 8, 16, 50, 64, 65, 200, 256})
     check<float>(100, 13, cols);
   check<double>(100, 13, 70);
+}
+
+TEST(Scatter, AddsBfloatsInF32) {
+  for (int64_t cols : {1, 16, 50, 65, 200})
+    check<float, Bfloat>(100, 13, cols);
 }
 
 } // namespace

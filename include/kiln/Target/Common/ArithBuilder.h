@@ -79,6 +79,11 @@ public:
   Value shiftRight(Value x, int64_t bits); ///< logical
   Value bitcast(Value x, Type type);
 
+  // Elements of type bf16 are for memory alone; other types stay as they are.
+  Value widen(Value stored); ///< bf16 as f32, exactly
+  /// As elements of type `stored`: to nearest even, once.
+  Value roundTo(Value x, Type stored);
+
   // Comparisons, false for NaN, signed; they give i1 or a vector of it.
   Value less(Value x, Value y);
   Value lessUnsigned(Value x, Value y); ///< integer

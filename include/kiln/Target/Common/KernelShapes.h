@@ -9,6 +9,9 @@
 // are operands first, then results. Shapes are constants of a kernel; what
 // differs between layers (RNG keys, scales) are its immediates.
 //
+// Element types are those of elements in memory. Arithmetic on them is in
+// fullPrecision() of the type, and every result is rounded once.
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef KILN_TARGET_COMMON_KERNELSHAPES_H
@@ -44,7 +47,7 @@ struct RowShape {
 };
 
 /// args: q, k, v, [rng if takesRng], o, lse. imm: RNG key, bits of the f64
-/// scale.
+/// scale. lse is in full precision.
 struct AttentionShape {
   int64_t sequences = 0, length = 0, heads = 0, kvHeads = 0, headDim = 0;
   bool causal = false;
@@ -61,7 +64,8 @@ struct AttentionGradShape : AttentionShape {
   int64_t doutStride = 0, dqStride = 0, dkStride = 0, dvStride = 0;
 };
 
-/// args: x, cos, sin, y; y may be x. `period`: rows per sequence.
+/// args: x, cos, sin, y; y may be x. `period`: rows per sequence. cos and sin
+/// are in full precision.
 struct RopeShape {
   int64_t rows = 0, heads = 0, headDim = 0, period = 0;
   bool inverse = false;
@@ -70,10 +74,12 @@ struct RopeShape {
 };
 
 /// args: tokens (i32), dy [tokens, cols], table gradient [vocabulary, cols].
-/// imm[0] = 0: the table gradient starts from zero; else it is added to.
+/// imm[0] = 0: the table gradient starts from zero; else it is added to, in
+/// memory: it is in full precision.
 struct ScatterShape {
   int64_t tokens = 0, vocabulary = 0, cols = 0;
-  mlir::Type elementType;
+  mlir::Type elementType; ///< of the table gradient
+  mlir::Type dyType;
   int64_t dyStride = 0;
 };
 
@@ -90,7 +96,8 @@ struct PermuteShape {
   bool reduceMax = false;
   int64_t srcOffset = 0, dstOffset = 0;
   int64_t zeroRows = 0, zeroColumns = 0, zeroStride = 0;
-  mlir::Type elementType;
+  mlir::Type elementType; ///< of dst
+  mlir::Type sourceType;  ///< a sum of bf16 may be f32; else elementType
 };
 
 /// Codes of a few bits per element: see bucket_encode and bucket_decode.
