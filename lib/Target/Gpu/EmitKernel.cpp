@@ -7,6 +7,8 @@
 
 #include "kiln/Target/Gpu/EmitKernel.h"
 
+#include "Flash.h"
+
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 
 #include <numeric>
@@ -55,10 +57,14 @@ struct Emitter {
     return emitRowKernel(kernels, name, shape, alignments);
   }
   FailureOr<KernelLaunch> operator()(const AttentionShape &shape) const {
-    return emitAttention(kernels, name, shape, alignments);
+    return suitsTensorCores(shape)
+               ? emitFlashAttention(kernels, name, shape, alignments)
+               : emitAttention(kernels, name, shape, alignments);
   }
   FailureOr<KernelLaunch> operator()(const AttentionGradShape &shape) const {
-    return emitAttentionGrad(kernels, name, shape, alignments);
+    return suitsTensorCores(shape)
+               ? emitFlashAttentionGrad(kernels, name, shape, alignments)
+               : emitAttentionGrad(kernels, name, shape, alignments);
   }
   FailureOr<KernelLaunch> operator()(const RopeShape &shape) const {
     return emitRope(kernels, name, shape, alignments);

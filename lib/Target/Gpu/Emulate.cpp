@@ -10,20 +10,22 @@
 // way than a plain load or store would escape the device's checks and is
 // refused.
 //
+// Conversions from and to bf16 stay as they are: the cpu target writes them out
+// in all code for the host.
+//
 //===----------------------------------------------------------------------===//
 
 #include "kiln/Target/Gpu/Emulate.h"
 
+#include "EmulateTensorCore.h"
 #include "LowerKernels.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Arith/Transforms/Passes.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
-#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/MathExtras.h"
@@ -150,7 +152,7 @@ public:
       declared.second.erase();
   }
 
-private:
+  /// A call of a function of the device; a null type is no result.
   Value call(OpBuilder &b, Location loc, StringRef name, Type result,
              ArrayRef<Value> operands) {
     auto function = module.lookupSymbol<LLVM::LLVMFuncOp>(name);
@@ -170,6 +172,7 @@ private:
     return result ? made.getResult() : Value();
   }
 
+private:
   ModuleOp module;
   llvm::MapVector<StringRef, LLVM::LLVMFuncOp> declarations;
 };
@@ -181,7 +184,8 @@ class KernelEmulation {
 public:
   KernelEmulation(LLVM::LLVMFuncOp function, const SharedLayout &shared,
                   EmulatedDevice &device)
-      : function(function), shared(shared), device(device) {}
+      : function(function), shared(shared), device(device),
+        tensorCore(function) {}
 
   /// The first `numPointers` parameters of the clone are pointers.
   llvm::Error run(unsigned numPointers) {
@@ -217,6 +221,15 @@ private:
       pointer.setType(address.getType());
       address.replaceAllUsesWith(pointer);
       op->erase();
+      return llvm::Error::success();
+    }
+    if (TensorCoreEmulation::handles(op)) {
+      auto call = [&](OpBuilder &b, Location loc, StringRef name, Type result,
+                      ArrayRef<Value> operands) {
+        return device.call(b, loc, name, result, operands);
+      };
+      if (auto why = tensorCore.lower(op, call))
+        return refuse(op, *why);
       return llvm::Error::success();
     }
     if (auto callee = dyn_cast<LLVM::CallOp>(op))
@@ -297,21 +310,8 @@ private:
   LLVM::LLVMFuncOp function;
   const SharedLayout &shared;
   EmulatedDevice &device;
+  TensorCoreEmulation tensorCore;
 };
-
-/// x86 rounds f32 to bf16 by a call of a library that not every compiler's
-/// runtime has; written out, it is the same rounding everywhere.
-llvm::Error expandBFloat16(ModuleOp into,
-                           ArrayRef<LLVM::LLVMFuncOp> functions) {
-  RewritePatternSet patterns(into.getContext());
-  arith::populateExpandBFloat16Patterns(patterns);
-  FrozenRewritePatternSet frozen(std::move(patterns));
-  for (LLVM::LLVMFuncOp function : functions)
-    if (failed(applyPatternsGreedily(function, frozen)))
-      return llvm::createStringError("kernel '" + function.getName() +
-                                     "': bf16 conversions do not expand");
-  return llvm::Error::success();
-}
 
 llvm::Error emulateKernel(mlir::gpu::GPUFuncOp kernel, ModuleOp into,
                           EmulatedDevice &device,
@@ -359,7 +359,7 @@ llvm::Error lowerForEmulation(ModuleOp module, ModuleOp into) {
     for (auto kernel : kernels->getOps<mlir::gpu::GPUFuncOp>())
       if (llvm::Error error = emulateKernel(kernel, into, device, functions))
         return error;
-    return expandBFloat16(into, functions);
+    return llvm::Error::success();
   };
   llvm::Error error = emulateAll();
   if (error) {

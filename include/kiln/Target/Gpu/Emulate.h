@@ -21,6 +21,11 @@
 //   load, store in global memory     kiln_emu_global_access(ptr, i64 bytes,
 //                                      i32 isWrite) before it
 //   load, store in shared memory     kiln_emu_shared_access(...) before it
+//   nvvm.mma.sync, nvvm.ldmatrix     kiln_emu_multiply_matrices(..),
+//                                      kiln_emu_load_matrices(..)
+//   nvvm.cp.async ..                 kiln_emu_copy_async(..), .._commit(),
+//                                      .._wait(..)
+//   llvm.nvvm.ex2.approx.ftz.f32     f32 kiln_emu_exp2(f32)
 //
 // An access call names what one memory instruction of a GPU touches: at most 16
 // bytes, and at most the alignment that the kernel promises, so that the device

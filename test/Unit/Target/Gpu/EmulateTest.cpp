@@ -338,8 +338,8 @@ TEST_F(Emulate, RefusesWhatTheDeviceCannotCheck) {
             "dimension");
   EXPECT_EQ(withBody("%v = gpu.lane_id\n"),
             "kernel 'k': 'gpu.lane_id' is no part of the kernel ABI");
-  EXPECT_EQ(withBody("nvvm.cp.async.commit.group\n"),
-            "kernel 'k': 'nvvm.cp.async.commit.group' has no emulation");
+  EXPECT_EQ(withBody("nvvm.cp.async.bulk.commit.group\n"),
+            "kernel 'k': 'nvvm.cp.async.bulk.commit.group' has no emulation");
   EXPECT_EQ(withBody("%o = arith.constant 1 : i32\n"
                      "%w = arith.constant 16 : i32\n"
                      "%v, %p = gpu.shuffle xor %o, %o, %w : i32\n"),

@@ -50,6 +50,12 @@ static Expected<std::unique_ptr<orc::LLJIT>> load(mlir::ModuleOp module) {
   define("kiln_emu_shared", kiln_emu_shared);
   define("kiln_emu_global_access", kiln_emu_global_access);
   define("kiln_emu_shared_access", kiln_emu_shared_access);
+  define("kiln_emu_load_matrices", kiln_emu_load_matrices);
+  define("kiln_emu_multiply_matrices", kiln_emu_multiply_matrices);
+  define("kiln_emu_copy_async", kiln_emu_copy_async);
+  define("kiln_emu_copy_commit", kiln_emu_copy_commit);
+  define("kiln_emu_copy_wait", kiln_emu_copy_wait);
+  define("kiln_emu_exp2", kiln_emu_exp2);
   if (Error error =
           (*jit)->getMainJITDylib().define(orc::absoluteSymbols(symbols)))
     return error;

@@ -80,6 +80,11 @@ void expectSameBits(const Memory &memory, llvm::ArrayRef<Place> args,
                     llvm::ArrayRef<int64_t> immediates, EmitCpu emitCpu,
                     EmitGpu emitGpu);
 
+/// Runs the kernel of the cuda target alone. The memory afterwards, which every
+/// schedule must leave alike.
+std::vector<char> runOnGpu(const Memory &memory, llvm::ArrayRef<Place> args,
+                           llvm::ArrayRef<int64_t> immediates, EmitGpu emitGpu);
+
 /// Values in about [-2, 2], without order.
 inline std::vector<float> someFloats(size_t count, double seed) {
   std::vector<float> values(count);

@@ -1,0 +1,285 @@
+//===- FlashForward.cpp - Attention of bf16 on tensor cores ---------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A unit, and a block, is a block of queries of one head. It streams the tiles
+// of keys and values in order; with c = scale log2(e):
+//
+//   s = q k^T            in registers, f32
+//   m' = max(m, max s)   alpha = 2^(c m - c m')   p = 2^(c s - c m')
+//   l = l alpha + sum p  m = m'
+//   o = o alpha + p v    with p, after dropout, rounded to bf16
+//
+// and finally o / l and lse = scale m + log l. Each lane has its part of l
+// until the end. Where c is negative, q is negated instead, so that the largest
+// score is the largest power.
+//
+// Only the tiles that a query of the block does not see whole are masked; they
+// come last and have a loop of their own. Tile 0 has a key that every query
+// sees, so m is a score from then on.
+//
+// Units go through the sequences in order, so that those that share keys run
+// side by side, and within one from the late queries, which see more keys, to
+// the early ones.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Flash.h"
+#include "FlashTiles.h"
+#include "WideAccess.h"
+
+#include "kiln/Target/Common/VectorMath.h"
+
+#include "llvm/ADT/Sequence.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+
+namespace kiln::gpu {
+
+namespace {
+
+constexpr double kLog2E = 1.4426950408889634;
+/// Below all scores, and finite, so that differences are no NaN.
+constexpr double kNoMaximum = -1e30;
+
+using Values = FlashTiles::Values;
+using HeadRows = FlashTiles::HeadRows;
+
+/// What a block owns, and what it streams.
+struct Sizes {
+  int64_t groups; ///< of 16 queries, of a warp
+  int64_t keys;   ///< of a tile
+  int64_t queries() const {
+    return groups * FlashTiles::kWarps * FlashTiles::kGroupRows;
+  }
+};
+
+/// Two groups halve the traffic of shared memory for each product, as long as
+/// their sums and scores leave room in registers.
+Sizes chooseSizes(const AttentionShape &shape) {
+  bool isShort = shape.length <= FlashTiles::kWarps * FlashTiles::kGroupRows;
+  return {!isShort && shape.headDim <= 96 ? 2 : 1,
+          shape.headDim <= 80 ? 64 : 32};
+}
+
+class FlashForward {
+public:
+  FlashForward(GpuBuilder &k, const AttentionShape &shape,
+               Alignments alignments)
+      : shape(shape), sizes(chooseSizes(shape)), k(k),
+        tiles(k, shape, alignments), oArg(shape.takesRng ? 4 : 3) {}
+  /// Returns the number of units.
+  int64_t emit();
+
+private:
+  /// What is known of the own queries after some tiles, by a lane's row.
+  struct State {
+    Values maxima, sums;
+    WarpSums output;
+    Values all() const;
+  };
+  State split(ValueRange values) const;
+  State addTile(const State &before, Value tile, Value stage, bool isMasked);
+  void fetch(const HeadRows &keys, const HeadRows &values, Value tile,
+             Value stage);
+  void finish(const State &state);
+
+  int64_t ownRows() const { return 2 * sizes.groups; }
+  int64_t stageBytes() const {
+    return 2 * tiles.tileBytes(sizes.keys) +
+           (shape.dropout > 0 ? FlashTiles::maskBytes(sizes.queries()) : 0);
+  }
+  Value keyTile(Value stage) {
+    return tiles.bytesAt(shared, tiles.times(stage, stageBytes()));
+  }
+  Value valueTile(Value stage) {
+    return tiles.bytesAt(keyTile(stage), tiles.tileBytes(sizes.keys));
+  }
+  Value mask(Value stage) {
+    return tiles.bytesAt(keyTile(stage), 2 * tiles.tileBytes(sizes.keys));
+  }
+
+  const AttentionShape &shape;
+  Sizes sizes;
+  GpuBuilder &k;
+  FlashTiles tiles;
+  unsigned oArg;
+  Value shared;
+  Value scale, factor; ///< |scale| and |c|
+  Value firstQuery;
+  Values q;
+};
+
+} // namespace
+
+Values FlashForward::State::all() const {
+  Values values = maxima;
+  llvm::append_range(values, sums);
+  llvm::append_range(values, output.values);
+  return values;
+}
+
+FlashForward::State FlashForward::split(ValueRange values) const {
+  int64_t rows = ownRows();
+  State state;
+  llvm::append_range(state.maxima, values.take_front(rows));
+  llvm::append_range(state.sums, values.slice(rows, rows));
+  state.output = {sizes.groups, shape.headDim / FlashTiles::kColumns,
+                  Values(values.drop_front(2 * rows))};
+  return state;
+}
+
+int64_t FlashForward::emit() {
+  shared = k.shared(k.b.getI8Type(), 2 * stageBytes());
+  Value given =
+      arith::TruncFOp::create(k.b, k.f32(), k.bitcast(k.immediate(1), k.f64()));
+  scale = k.abs(given);
+  factor = k.mul(scale, k.constantF(kLog2E, k.f32()));
+  Value signs = k.select(k.less(given, k.constantF(0, k.f32())),
+                         k.constantI(int32_t(0x80008000), k.i32()),
+                         k.constantI(0, k.i32()));
+  if (shape.dropout > 0)
+    tiles.prepareDropout(k.arg(3), k.immediate(0));
+
+  int64_t blocks = llvm::divideCeil(shape.length, sizes.queries());
+  SmallVector<Value> index =
+      splitIndex(k, k.block(), {shape.sequences, blocks, shape.heads});
+  Value block = index[1], head = index[2];
+  if (shape.causal)
+    block = k.sub(k.i64Constant(blocks - 1), block);
+  firstQuery = tiles.times(block, sizes.queries());
+  tiles.setHead(index[0], head);
+  Value kvHead =
+      splitIndex(k, head, {shape.kvHeads, shape.heads / shape.kvHeads})[0];
+  HeadRows keys = tiles.rows(1, shape.kStride, kvHead);
+  HeadRows values = tiles.rows(2, shape.vStride, kvHead);
+
+  q = tiles.loadOwn(tiles.rows(0, shape.qStride, head), firstQuery,
+                    sizes.groups);
+  for (Value &word : q)
+    word = k.bitXor(word, signs);
+  State start = {Values(ownRows(), k.constantF(kNoMaximum, k.f32())),
+                 Values(ownRows(), k.constantF(0, k.f32())),
+                 tiles.zeros(sizes.groups, shape.headDim)};
+  FlashTiles::TileRange range =
+      tiles.seenKeys(firstQuery, sizes.queries(), sizes.keys);
+  Values last = tiles.stream(
+      k.i64Constant(0), range.masked, range.end, start.all(),
+      [&](Value tile, Value stage) { fetch(keys, values, tile, stage); },
+      [&](Value tile, Value stage, bool isMasked, ValueRange carried) {
+        return addTile(split(carried), tile, stage, isMasked).all();
+      });
+  finish(split(last));
+  return blocks * shape.sequences * shape.heads;
+}
+
+void FlashForward::fetch(const HeadRows &keys, const HeadRows &values,
+                         Value tile, Value stage) {
+  Value first = tiles.times(tile, sizes.keys);
+  tiles.fetch(keys, first, sizes.keys, keyTile(stage));
+  tiles.fetch(values, first, sizes.keys, valueTile(stage));
+  if (shape.dropout > 0)
+    tiles.makeMask(firstQuery, sizes.queries(), first, mask(stage));
+}
+
+FlashForward::State FlashForward::addTile(const State &before, Value tile,
+                                          Value stage, bool isMasked) {
+  auto max = [&](Value x, Value y) { return larger(k, x, y); };
+  Value firstKey = tiles.times(tile, sizes.keys);
+  WarpSums s = tiles.scores(q, sizes.groups, keyTile(stage), 0, sizes.keys);
+  Value hidden = k.constantF(kNoMaximum, k.f32());
+  Value zero = k.constantF(0, k.f32());
+  auto forEach = [&](function_ref<void(int64_t, int64_t)> body) {
+    for (int64_t tile : llvm::seq(s.tiles))
+      for (int64_t i : {0, 1})
+        body(tile, i);
+  };
+
+  State after;
+  Values words;
+  if (shape.dropout > 0)
+    words = tiles.maskOfQueries(mask(stage), sizes.groups, firstKey);
+  Values alphas;
+  for (int64_t row : llvm::seq(ownRows())) {
+    Values seen;
+    if (isMasked)
+      seen = tiles.seenBy(tiles.ownRow(firstQuery, row, sizes.groups), firstKey,
+                          s.tiles);
+    Value maximum;
+    forEach([&](int64_t tile, int64_t i) {
+      Value &x = s.at(row, tile, i);
+      if (isMasked)
+        x = k.select(seen[2 * tile + i], x, hidden);
+      maximum = maximum ? max(maximum, x) : x;
+    });
+    maximum = max(before.maxima[row], tiles.acrossRow(maximum, max));
+    Value offset = k.neg(k.mul(maximum, factor));
+    Value alpha = exp2(k, k.fma(before.maxima[row], factor, offset));
+    Value sum = k.mul(before.sums[row], alpha);
+    forEach([&](int64_t tile, int64_t i) {
+      Value &x = s.at(row, tile, i);
+      x = exp2(k, k.fma(x, factor, offset));
+      // Where all scores are multiplied with 0, too.
+      if (isMasked)
+        x = k.select(seen[2 * tile + i], x, zero);
+      sum = k.add(sum, x);
+      if (shape.dropout > 0)
+        x = k.select(tiles.isDropped(words, row, tile, i), zero, x);
+    });
+    after.maxima.push_back(maximum);
+    after.sums.push_back(sum);
+    alphas.push_back(alpha);
+  }
+  after.output = before.output;
+  for (int64_t row : llvm::seq(ownRows()))
+    for (int64_t tile : llvm::seq(after.output.tiles))
+      for (int64_t i : {0, 1}) {
+        Value &x = after.output.at(row, tile, i);
+        x = k.mul(x, alphas[row]);
+      }
+  tiles.addProduct(after.output, s, valueTile(stage), 0);
+  return after;
+}
+
+void FlashForward::finish(const State &state) {
+  Value head = tiles.head();
+  Value kept = k.constantF(tiles.keptFactor(), k.f32());
+  Values totals, factors;
+  for (Value sum : state.sums) {
+    totals.push_back(
+        tiles.acrossRow(sum, [&](Value x, Value y) { return k.add(x, y); }));
+    factors.push_back(k.div(kept, totals.back()));
+  }
+  tiles.storeOwn(state.output, factors, tiles.rows(oArg, shape.oStride, head),
+                 firstQuery);
+
+  Value row = k.add(tiles.times(tiles.sequence(), shape.heads), head);
+  Value lse =
+      k.element(k.arg(oArg + 1), k.f32(), tiles.times(row, shape.length));
+  Value isFirst = k.equal(tiles.t, k.i64Constant(0));
+  for (int64_t i : llvm::seq(ownRows())) {
+    Value query = tiles.ownRow(firstQuery, i, sizes.groups);
+    Value result = k.fma(state.maxima[i], scale, emitLog(k, totals[i]));
+    Value exists = k.less(query, k.i64Constant(shape.length));
+    k.ifThen(k.bitAnd(isFirst, exists),
+             [&] { k.store(result, k.element(lse, k.f32(), query)); });
+  }
+}
+
+FailureOr<KernelLaunch> emitFlashAttention(mlir::gpu::GPUModuleOp kernels,
+                                           StringRef name,
+                                           const AttentionShape &shape,
+                                           Alignments alignments) {
+  GpuBuilder k(kernels, name, /*numArgs=*/shape.takesRng ? 6 : 5,
+               /*numImmediates=*/2, FlashTiles::kThreads);
+  int64_t units = FlashForward(k, shape, alignments).emit();
+  if (failed(k.finish()))
+    return failure();
+  return KernelLaunch{units, 1, FlashTiles::kThreads, k.sharedBytes()};
+}
+
+} // namespace kiln::gpu

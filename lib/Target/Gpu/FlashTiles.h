@@ -1,0 +1,193 @@
+//===- FlashTiles.h - Attention on tensor cores -----------------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What the kernels for bf16 are made of. A block of four warps owns some rows
+// (of queries, or of keys) of one head, and streams tiles of the other side's
+// rows through shared memory. Each warp owns 16 rows, or two groups of 16, and
+// keeps them in registers as `a` of products (TensorCore.h):
+//
+//   scores       own b^T, with rows of a tile as the columns of the result
+//   addProduct   sums + w b, w of own rows by rows of the tile, in registers
+//
+// A tile is row-major with 8 elements of padding: rows at one column then lie
+// in different banks, eight at a time, and every address of a thread is a
+// constant away from its first. There are two stages, so that the next tile is
+// on its way while one is worked on, with one barrier for each.
+//
+// Rows past the end are zeros in tiles, and repeat the last one among own rows,
+// where they change nobody else's results.
+//
+// Which rows a lane has of 16: g and g + 8, in sums and scores, with columns
+// 8 n + 2 t and the next of every n. A `row` below counts a lane's own rows,
+// two per group.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_LIB_TARGET_GPU_FLASHTILES_H
+#define KILN_LIB_TARGET_GPU_FLASHTILES_H
+
+#include "TensorCore.h"
+
+namespace kiln::gpu {
+
+/// A matrix that a warp holds: 16 rows per group, 8 columns per tile.
+struct WarpSums {
+  int64_t groups = 0, tiles = 0;
+  llvm::SmallVector<mlir::Value> values; ///< (group * tiles + tile) * 4 + i
+
+  FourValues get(int64_t group, int64_t tile) const;
+  void set(int64_t group, int64_t tile, const FourValues &four);
+  /// Of lane's row `row`, element `i` of the two in tile `tile`.
+  mlir::Value &at(int64_t row, int64_t tile, int64_t i) {
+    return values[((row / 2) * tiles + tile) * 4 + row % 2 * 2 + i];
+  }
+};
+
+class FlashTiles {
+public:
+  using Value = mlir::Value;
+  using Values = llvm::SmallVector<Value>;
+
+  static constexpr int64_t kWarps = 4;
+  static constexpr int64_t kThreads = kWarps * kWarp;
+  static constexpr int64_t kGroupRows = 16; ///< of an `a`
+  static constexpr int64_t kColumns = 8;    ///< of a product
+  /// Keys of one block of random words.
+  static constexpr int64_t kRandomKeys = 64;
+
+  FlashTiles(GpuBuilder &k, const AttentionShape &shape, Alignments alignments);
+
+  // Of the thread, all i64.
+  Value warp, lane;
+  Value g, t; ///< lane / 4, lane % 4
+
+  void setHead(Value sequence, Value head);
+  Value sequence() const { return currentSequence; }
+  Value head() const { return currentHead; }
+
+  /// Rows of one head of one sequence in an argument.
+  struct HeadRows {
+    Value first; ///< Its first element.
+    int64_t stride;
+    int64_t width; ///< of accesses, in elements
+  };
+  HeadRows rows(unsigned arg, int64_t stride, Value head) const;
+
+  //===--------------------------------------------------------------------===//
+  // Own rows
+  //===--------------------------------------------------------------------===//
+
+  /// Own row `row` of this lane, where the block's rows start at `first`.
+  Value ownRow(Value first, int64_t row, int64_t groups) const;
+  /// The same, or the last one that exists.
+  Value existing(Value row) const;
+
+  /// Words of own rows, (group * headDim / 16 + column / 16) * 4 + i.
+  Values loadOwn(const HeadRows &from, Value first, int64_t groups);
+  /// Stores own rows, those that exist, each times its factor.
+  void storeOwn(WarpSums sums, const Values &factors, const HeadRows &to,
+                Value first);
+  /// Combines what the four lanes of each row have.
+  Value acrossRow(Value x, llvm::function_ref<Value(Value, Value)> combine);
+
+  //===--------------------------------------------------------------------===//
+  // Tiles in shared memory
+  //===--------------------------------------------------------------------===//
+
+  int64_t pitch() const { return shape.headDim + kColumns; }
+  int64_t tileBytes(int64_t rows) const { return rows * pitch() * 2; }
+
+  /// Copies `count` rows from `first` on into the tile at `to`.
+  void fetch(const HeadRows &from, Value first, int64_t count, Value to);
+
+  /// Walks the tiles [first, last), of which those from `middle` on are the
+  /// second kind. `fetch` begins the copies of a tile to a stage (0 or 1, i64),
+  /// `work` does the rest.
+  using Fetch = llvm::function_ref<void(Value tile, Value stage)>;
+  using Work = llvm::function_ref<Values(
+      Value tile, Value stage, bool isSecondKind, mlir::ValueRange carried)>;
+  Values stream(Value first, Value middle, Value last, Values initial,
+                Fetch fetch, Work work);
+
+  //===--------------------------------------------------------------------===//
+  // Products
+  //===--------------------------------------------------------------------===//
+
+  WarpSums zeros(int64_t groups, int64_t columns) const;
+  /// own tile^T, for `count` rows of the tile from `first` on.
+  WarpSums scores(const Values &own, int64_t groups, Value tile, int64_t first,
+                  int64_t count);
+  /// sums + weights * (rows of the tile from `first` on). Weights are rounded
+  /// to bf16.
+  void addProduct(WarpSums &sums, const WarpSums &weights, Value tile,
+                  int64_t first);
+
+  //===--------------------------------------------------------------------===//
+  // Masks
+  //===--------------------------------------------------------------------===//
+
+  /// The tiles of keys, [0, end), that a block of queries sees; those before
+  /// `masked` whole.
+  struct TileRange {
+    Value masked, end;
+  };
+  TileRange seenKeys(Value firstQuery, int64_t queries, int64_t keys) const;
+  /// Whether `query` sees the lane's columns of `tiles` tiles of scores with
+  /// keys from `firstKey` on (i1), (tile * 2 + i).
+  Values seenBy(Value query, Value firstKey, int64_t tiles) const;
+  /// Whether `key` is seen by the lane's columns of `tiles` tiles of scores
+  /// with queries from `firstQuery` on.
+  Values seesKey(Value key, Value firstQuery, int64_t tiles) const;
+
+  //===--------------------------------------------------------------------===//
+  // Dropout
+  //===--------------------------------------------------------------------===//
+
+  /// Reads what random numbers depend on; once, before they are needed.
+  void prepareDropout(Value rng, Value key);
+  /// Two words for each of `count` queries, at `to` in shared memory, about a
+  /// block of 64 keys: bit 8 w + j of word h says that key 16 w + 8 h + j is
+  /// dropped. The block is that of `firstKey`.
+  void makeMask(Value firstQuery, int64_t count, Value firstKey, Value to);
+  static int64_t maskBytes(int64_t queries) { return queries * 8; }
+  /// The mask of own queries, whose first is the mask's: (row * 2 + h) is the
+  /// word h of a row, shifted for the keys that start at `firstKey`.
+  Values maskOfQueries(Value mask, int64_t groups, Value firstKey);
+  /// Whether a key of that is dropped: element `i` of tile `tile`.
+  Value isDropped(const Values &words, int64_t row, int64_t tile, int64_t i) {
+    return isBitSet(words[row * 2 + tile % 2], tile / 2 * kColumns + i);
+  }
+  /// Where own keys are a group of a block of 64: whether they are dropped for
+  /// element i of tile `tile` of the queries, (row * 2 + i).
+  Values droppedKeys(Value mask, int64_t tile);
+  /// What kept probabilities are multiplied with.
+  double keptFactor() const { return 1 / (1 - shape.dropout); }
+
+  // Short names.
+  Value plus(Value x, int64_t y) const { return k.add(x, k.i64Constant(y)); }
+  Value times(Value x, int64_t y) const { return k.mul(x, k.i64Constant(y)); }
+  Value bytesAt(Value pointer, Value offset) const;
+  Value bytesAt(Value pointer, int64_t offset) const;
+  Value narrow(Value x) const; ///< i64 to i32
+  Value isBitSet(Value word, int64_t bit) const;
+
+private:
+  mlir::Type bf16() const { return k.b.getBF16Type(); }
+
+  GpuBuilder &k;
+  const AttentionShape &shape;
+  Alignments alignments;
+  Value currentSequence, currentHead;
+  /// Of this lane, in bytes from a tile's first: its row of four matrices that
+  /// are 16 rows by 16 columns, as columns of b and as rows of it.
+  Value columnsOffset, rowsOffset;
+  Value randomKey, randomStep, firstSequence;
+};
+
+} // namespace kiln::gpu
+
+#endif // KILN_LIB_TARGET_GPU_FLASHTILES_H

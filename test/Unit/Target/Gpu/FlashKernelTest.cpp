@@ -1,0 +1,406 @@
+//===- FlashKernelTest.cpp - Attention on tensor cores --------------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The kernels round to bf16 in known places: probabilities and their gradients
+// when they enter a product, and results. So every result is held against f64
+// on the same inputs within 2^-8 of its terms' magnitudes, element by element,
+// plus a little for sums in f32.
+//
+// q, k, v lie in the rows of one fused tensor, and so do their gradients: what
+// the kernels must not touch shows as a difference. Dropout is the generator's,
+// so that one wrong bit of a mask shows as well.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Flash.h"
+#include "KernelPair.h"
+
+#include "kiln/Runtime/Files/Rng.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+using namespace kiln;
+using namespace kiln::gpu;
+using namespace kiln::test;
+
+namespace {
+
+struct Case {
+  int64_t sequences, length, heads, kvHeads, headDim;
+  bool causal;
+  double dropout = 0;
+  double scale = 0;    ///< 0: about 1 / sqrt(headDim)
+  int64_t padding = 0; ///< columns behind a row of qkv
+  int64_t skip = 0;    ///< bytes in front of everything of bf16
+  bool takesRng = false;
+};
+
+constexpr int64_t kKey = 3;
+constexpr int64_t kRng[3] = {42, 7, 5}; // seed, step, first sequence
+/// What rounding to bf16 changes at most, in parts.
+constexpr double kRounding = 0x1p-8;
+/// The same of what the kernels compute in f32, products with 2^x included.
+constexpr double kArithmetic = 1e-5;
+
+uint16_t toBFloat16(float x) {
+  uint32_t bits;
+  std::memcpy(&bits, &x, 4);
+  bits += 0x7fff + (bits >> 16 & 1);
+  return uint16_t(bits >> 16);
+}
+
+float fromBFloat16(uint16_t x) {
+  uint32_t bits = uint32_t(x) << 16;
+  float value;
+  std::memcpy(&value, &bits, 4);
+  return value;
+}
+
+std::vector<uint16_t> someBFloats(size_t count, double seed) {
+  std::vector<uint16_t> values;
+  for (float x : someFloats(count, seed))
+    values.push_back(toBFloat16(x));
+  return values;
+}
+
+/// A result and how far from it a kernel may be, element by element.
+struct Expected {
+  std::vector<double> value, rounded, computed;
+  explicit Expected(size_t count)
+      : value(count), rounded(count), computed(count) {}
+  /// Adds factor * x, of which the factor is rounded to bf16, and was computed
+  /// from terms of the given magnitude.
+  void add(size_t at, double factor, double x, double magnitude) {
+    value[at] += factor * x;
+    rounded[at] += std::abs(factor * x);
+    computed[at] += std::abs(magnitude * x);
+  }
+  void check(const std::vector<char> &bytes, const Place &place,
+             const char *name) const {
+    int64_t wrong = 0;
+    double worst = 0;
+    for (size_t i = 0; i < value.size(); ++i) {
+      uint16_t bits;
+      std::memcpy(&bits, &bytes[place.offset + 2 * i], 2);
+      double bound =
+          kRounding * (rounded[i] + std::abs(value[i])) * (1 + kRounding) +
+          kArithmetic * computed[i] + 1e-30;
+      double error = std::abs(fromBFloat16(bits) - value[i]);
+      if (!(error <= bound) && wrong++ == 0)
+        ADD_FAILURE() << name << "[" << i << "] is " << fromBFloat16(bits)
+                      << ", expected " << value[i] << " within " << bound;
+      worst = std::max(worst, error / bound);
+    }
+    EXPECT_EQ(wrong, 0) << name;
+    // A bound that nothing comes near to would hide a coarser rounding.
+    if (value.size() > 4096)
+      EXPECT_GT(worst, 0.2) << name;
+  }
+};
+
+class Problem {
+public:
+  explicit Problem(const Case &c);
+  void checkForward();
+  void checkBackward();
+
+private:
+  size_t at(int64_t s, int64_t row, int64_t head) const {
+    return (s * c.length + row) * columns + head * c.headDim;
+  }
+  size_t oAt(int64_t s, int64_t row, int64_t head) const {
+    return (s * c.length + row) * oColumns + head * c.headDim;
+  }
+  double dot(const std::vector<uint16_t> &x, size_t xAt,
+             const std::vector<uint16_t> &y, size_t yAt) const {
+    double sum = 0;
+    for (int64_t i = 0; i < c.headDim; ++i)
+      sum += double(fromBFloat16(x[xAt + i])) * fromBFloat16(y[yAt + i]);
+    return sum;
+  }
+  double keepFactor(int64_t s, int64_t h, int64_t i, int64_t j) const;
+  /// The bytes that a kernel may write are the rest's only ones to change.
+  void checkUntouched(const std::vector<char> &bytes,
+                      const std::vector<std::pair<size_t, size_t>> &rows);
+  AttentionGradShape shape(mlir::Builder b) const;
+
+  Case c;
+  int64_t columns, oColumns;
+  double scale;
+  std::vector<uint16_t> qkv, dout, o;
+  std::vector<float> lse;
+  /// Of every query: sums of exponentials are over these.
+  std::vector<std::vector<double>> p;
+  Expected expectedO, expectedLse;
+  Memory memory;
+  std::vector<int64_t> immediates;
+  Place qkvPlace, rngPlace, oPlace, lsePlace, doutPlace, gradientsPlace;
+};
+
+Problem::Problem(const Case &given)
+    : c(given), columns((c.heads + 2 * c.kvHeads) * c.headDim + c.padding),
+      oColumns(c.heads * c.headDim),
+      scale(c.scale ? c.scale : 1.1 / std::sqrt(c.headDim)),
+      expectedO(c.sequences * c.length * oColumns),
+      expectedLse(c.sequences * c.heads * c.length) {
+  int64_t rows = c.sequences * c.length;
+  qkv = someBFloats(rows * columns, 1);
+  dout = someBFloats(rows * oColumns, 2);
+  for (int64_t s = 0; s < c.sequences; ++s)
+    for (int64_t h = 0; h < c.heads; ++h)
+      for (int64_t i = 0; i < c.length; ++i) {
+        int64_t keys = c.causal ? i + 1 : c.length;
+        int64_t kvHead = h / (c.heads / c.kvHeads);
+        double maximum = -1e300, sum = 0;
+        std::vector<double> x(keys);
+        for (int64_t j = 0; j < keys; ++j) {
+          x[j] = scale * dot(qkv, at(s, i, h), qkv, at(s, j, c.heads + kvHead));
+          maximum = std::max(maximum, x[j]);
+        }
+        for (double &y : x)
+          sum += y = std::exp(y - maximum);
+        for (int64_t j = 0; j < keys; ++j) {
+          x[j] /= sum;
+          double weight = x[j] * keepFactor(s, h, i, j);
+          size_t v = at(s, j, c.heads + c.kvHeads + kvHead);
+          for (int64_t e = 0; e < c.headDim; ++e)
+            expectedO.add(oAt(s, i, h) + e, weight, fromBFloat16(qkv[v + e]),
+                          weight);
+        }
+        expectedLse.value[(s * c.heads + h) * c.length + i] =
+            maximum + std::log(sum);
+        p.push_back(x);
+      }
+  for (double x : expectedO.value)
+    o.push_back(toBFloat16(float(x)));
+  for (double x : expectedLse.value)
+    lse.push_back(float(x));
+
+  qkvPlace = memory.add(qkv, c.skip);
+  rngPlace = memory.add(std::vector<int64_t>(kRng, kRng + 3));
+  oPlace = memory.add(o, c.skip);
+  lsePlace = memory.add(lse);
+  doutPlace = memory.add(dout, c.skip);
+  gradientsPlace = memory.add(someBFloats(qkv.size(), 5), c.skip);
+  int64_t bits;
+  std::memcpy(&bits, &scale, sizeof(bits));
+  immediates = {kKey, bits};
+}
+
+double Problem::keepFactor(int64_t s, int64_t h, int64_t i, int64_t j) const {
+  if (c.dropout == 0)
+    return 1;
+  uint64_t key =
+      splitmix64(uint64_t(kRng[0]) + 0x9E3779B97F4A7C15 * (kKey + 1));
+  auto words =
+      philox4x32({uint32_t(j / 64 * 16 + j % 16), uint32_t(h * c.length + i),
+                  uint32_t(kRng[2] + s), uint32_t(kRng[1])},
+                 {uint32_t(key), uint32_t(key >> 32)});
+  bool dropped = words[j / 16 % 4] < uint32_t(c.dropout * 0x1p32);
+  return dropped ? 0 : 1 / (1 - c.dropout);
+}
+
+AttentionGradShape Problem::shape(mlir::Builder b) const {
+  AttentionGradShape shape;
+  shape.sequences = c.sequences;
+  shape.length = c.length;
+  shape.heads = c.heads;
+  shape.kvHeads = c.kvHeads;
+  shape.headDim = c.headDim;
+  shape.causal = c.causal;
+  shape.dropout = c.dropout;
+  shape.takesRng = c.takesRng || c.dropout > 0;
+  shape.elementType = b.getBF16Type();
+  shape.qStride = shape.kStride = shape.vStride = columns;
+  shape.dqStride = shape.dkStride = shape.dvStride = columns;
+  shape.oStride = shape.doutStride = oColumns;
+  EXPECT_TRUE(suitsTensorCores(shape));
+  return shape;
+}
+
+void Problem::checkUntouched(
+    const std::vector<char> &bytes,
+    const std::vector<std::pair<size_t, size_t>> &written) {
+  std::vector<char> want = memory.bytes;
+  for (auto [offset, size] : written)
+    std::memcpy(&want[offset], &bytes[offset], size);
+  EXPECT_TRUE(want == bytes) << "other bytes are written too";
+}
+
+void Problem::checkForward() {
+  std::vector<Place> args = {
+      qkvPlace, from<uint16_t>(qkvPlace, c.heads * c.headDim),
+      from<uint16_t>(qkvPlace, (c.heads + c.kvHeads) * c.headDim)};
+  if (c.takesRng || c.dropout > 0)
+    args.push_back(rngPlace);
+  args.insert(args.end(), {written(oPlace), written(lsePlace)});
+  Memory before = memory;
+  std::memset(&before.bytes[oPlace.offset], 0xff, oPlace.bytes);
+  std::memset(&before.bytes[lsePlace.offset], 0xff, lsePlace.bytes);
+  std::vector<char> bytes =
+      runOnGpu(before, args, immediates,
+               [&](auto kernels, auto name, auto b, auto alignments) {
+                 return emitFlashAttention(kernels, name, shape(b), alignments);
+               });
+  ASSERT_EQ(bytes.size(), memory.bytes.size());
+  expectedO.check(bytes, oPlace, "o");
+  for (size_t i = 0; i < lse.size(); ++i) {
+    float got;
+    std::memcpy(&got, &bytes[lsePlace.offset + 4 * i], 4);
+    EXPECT_NEAR(got, expectedLse.value[i],
+                kArithmetic * (1 + std::abs(expectedLse.value[i])))
+        << "lse[" << i << "]";
+  }
+  checkUntouched(bytes, {{oPlace.offset, oPlace.bytes},
+                         {lsePlace.offset, lsePlace.bytes}});
+}
+
+void Problem::checkBackward() {
+  // From the o and lse that the kernel is given.
+  Expected expected(qkv.size());
+  std::vector<std::pair<size_t, size_t>> rows;
+  for (int64_t s = 0, row = 0; s < c.sequences; ++s)
+    for (int64_t h = 0; h < c.heads; ++h)
+      for (int64_t i = 0; i < c.length; ++i, ++row) {
+        int64_t kvHead = h / (c.heads / c.kvHeads);
+        size_t q = at(s, i, h), out = oAt(s, i, h);
+        double sum = dot(dout, out, o, out);
+        for (size_t j = 0; j < p[row].size(); ++j) {
+          size_t k = at(s, j, c.heads + kvHead);
+          size_t v = at(s, j, c.heads + c.kvHeads + kvHead);
+          double keep = keepFactor(s, h, i, j), x = p[row][j];
+          double dp = dot(dout, out, qkv, v) * keep;
+          double ds = scale * x * (dp - sum);
+          double size = std::abs(scale * x) * (std::abs(dp) + std::abs(sum));
+          for (int64_t e = 0; e < c.headDim; ++e) {
+            expected.add(q + e, ds, fromBFloat16(qkv[k + e]), size);
+            expected.add(k + e, ds, fromBFloat16(qkv[q + e]), size);
+            expected.add(v + e, x * keep, fromBFloat16(dout[out + e]),
+                         x * keep);
+          }
+        }
+      }
+  std::vector<Place> args = {
+      qkvPlace,
+      from<uint16_t>(qkvPlace, c.heads * c.headDim),
+      from<uint16_t>(qkvPlace, (c.heads + c.kvHeads) * c.headDim),
+      oPlace,
+      lsePlace,
+      doutPlace};
+  if (c.takesRng || c.dropout > 0)
+    args.push_back(rngPlace);
+  Place dq = written(gradientsPlace);
+  args.insert(args.end(),
+              {dq, from<uint16_t>(dq, c.heads * c.headDim),
+               from<uint16_t>(dq, (c.heads + c.kvHeads) * c.headDim)});
+  std::vector<char> bytes = runOnGpu(
+      memory, args, immediates,
+      [&](auto kernels, auto name, auto b, auto alignments) {
+        return emitFlashAttentionGrad(kernels, name, shape(b), alignments);
+      });
+  ASSERT_EQ(bytes.size(), memory.bytes.size());
+  size_t rowBytes = (columns - c.padding) * 2;
+  for (int64_t row = 0; row < c.sequences * c.length; ++row) {
+    rows.push_back({gradientsPlace.offset + row * columns * 2, rowBytes});
+    // What pads a row is expected to be what it was.
+    for (int64_t column = columns - c.padding; column < columns; ++column) {
+      uint16_t bits;
+      std::memcpy(
+          &bits,
+          &memory.bytes[gradientsPlace.offset + (row * columns + column) * 2],
+          2);
+      expected.value[row * columns + column] = fromBFloat16(bits);
+    }
+  }
+  expected.check(bytes, gradientsPlace, "gradients");
+  checkUntouched(bytes, rows);
+}
+
+void check(const Case &c) {
+  SCOPED_TRACE(testing::Message()
+               << "sequences " << c.sequences << " length " << c.length
+               << " heads " << c.heads << "/" << c.kvHeads << " head dim "
+               << c.headDim << " causal " << c.causal << " dropout "
+               << c.dropout << " scale " << c.scale << " padding " << c.padding
+               << " skip " << c.skip);
+  Problem problem(c);
+  {
+    SCOPED_TRACE("forward");
+    problem.checkForward();
+  }
+  SCOPED_TRACE("backward");
+  problem.checkBackward();
+}
+
+TEST(FlashKernel, Causal) {
+  check({1, 200, 1, 1, 64, true});
+  check({1, 128, 1, 1, 32, true});
+}
+
+TEST(FlashKernel, NotCausal) {
+  check({1, 130, 1, 1, 64, false});
+  check({1, 128, 1, 1, 32, false});
+}
+
+TEST(FlashKernel, HeadDimensions) {
+  check({1, 70, 1, 1, 16, true});
+  check({1, 100, 1, 1, 80, true});
+  check({1, 70, 1, 1, 96, false});
+  check({1, 70, 1, 1, 112, true});
+  check({1, 100, 1, 1, 128, true});
+}
+
+TEST(FlashKernel, GroupedQueries) {
+  check({2, 40, 6, 2, 32, true});
+  check({1, 70, 6, 2, 16, false});
+}
+
+TEST(FlashKernel, ShortSequences) {
+  check({2, 1, 2, 1, 16, true});
+  check({1, 17, 2, 2, 64, true});
+  check({3, 64, 1, 1, 16, true});
+}
+
+TEST(FlashKernel, Dropout) {
+  check({2, 70, 2, 1, 32, true, 0.1});
+  check({1, 100, 1, 1, 128, false, 0.3});
+  check({1, 20, 1, 1, 16, true, 0, 0, 0, 0, /*takesRng=*/true});
+}
+
+TEST(FlashKernel, Scales) {
+  check({1, 33, 1, 1, 16, true, 0, /*scale=*/-0.3});
+  check({1, 33, 1, 1, 16, true, 0, /*scale=*/1e-30});
+  // One probability is 1 and the others are next to 0.
+  check({1, 33, 1, 1, 16, false, 0, /*scale=*/20});
+}
+
+TEST(FlashKernel, OddPlaces) {
+  for (auto [padding, skip] : {std::pair{4, 0}, {2, 0}, {1, 0}, {0, 2}})
+    check({1, 33, 2, 1, 16, true, 0, 0, padding, skip});
+}
+
+TEST(FlashKernel, SuitsBFloat16AndWholeGroupsOfColumns) {
+  mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
+  mlir::Builder b(&context);
+  AttentionShape shape;
+  shape.elementType = b.getBF16Type();
+  for (int64_t dim : {16, 64, 80, 128}) {
+    shape.headDim = dim;
+    EXPECT_TRUE(suitsTensorCores(shape)) << dim;
+  }
+  for (int64_t dim : {8, 40, 144, 256}) {
+    shape.headDim = dim;
+    EXPECT_FALSE(suitsTensorCores(shape)) << dim;
+  }
+  shape.headDim = 64;
+  shape.elementType = b.getF32Type();
+  EXPECT_FALSE(suitsTensorCores(shape));
+}
+
+} // namespace
