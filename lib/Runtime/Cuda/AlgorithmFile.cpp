@@ -1,0 +1,124 @@
+//===- AlgorithmFile.cpp - Algorithms that were found fastest -------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "AlgorithmFile.h"
+
+#include "kiln/Runtime/Files/Json.h"
+#include "kiln/Runtime/Files/Messages.h"
+#include "kiln/Runtime/Files/OutputFile.h"
+
+#include <cstdlib>
+#include <filesystem>
+
+using namespace kiln;
+using namespace kiln::cuda;
+using Json = nlohmann::json;
+
+/// Devices and products beyond which the others are forgotten.
+static constexpr std::size_t mostDevices = 64, mostProblems = 4096;
+
+static constexpr const char *digits = "0123456789abcdef";
+
+static std::string textOf(const Algorithm &algorithm) {
+  std::string text;
+  for (uint64_t word : algorithm.words)
+    for (int shift = 60; shift >= 0; shift -= 4)
+      text += digits[word >> shift & 15];
+  return text;
+}
+
+static std::optional<Algorithm> parse(const std::string &text) {
+  constexpr std::size_t perWord = 16;
+  Algorithm algorithm = {};
+  if (text.size() != perWord * std::size(algorithm.words) ||
+      text.find_first_not_of(digits) != std::string::npos)
+    return std::nullopt;
+  for (std::size_t i = 0; i < std::size(algorithm.words); ++i)
+    algorithm.words[i] =
+        std::strtoull(text.substr(perWord * i, perWord).c_str(), nullptr, 16);
+  return algorithm;
+}
+
+Result<AlgorithmFile> AlgorithmFile::open(std::string path,
+                                          std::string device) {
+  AlgorithmFile file(std::move(path), std::move(device));
+  std::error_code error;
+  if (!std::filesystem::exists(file.path_, error))
+    return file;
+  Result<Json> json = readJsonFile(file.path_);
+  if (!json.ok())
+    return json.status();
+  auto refuse = [&](const std::string &problem) {
+    return Status(ExitCode::BadInput,
+                  inQuotes(file.path_) +
+                      " is no file of algorithms: " + problem +
+                      "; remove it, or name another one with "
+                      "--gpu-algorithms=FILE");
+  };
+  if (!json->is_object() || json->value("format", Json()) != 1)
+    return refuse("expected \"format\": 1");
+  Json devices = json->value("devices", Json());
+  if (!devices.is_object() || devices.size() > mostDevices)
+    return refuse("expected an object \"devices\" of at most " +
+                  std::to_string(mostDevices));
+  for (auto &[name, problems] : devices.items()) {
+    if (!problems.is_object() || problems.size() > mostProblems)
+      return refuse("expected an object of at most " +
+                    std::to_string(mostProblems) + " products for " +
+                    inQuotes(name, 60));
+    for (auto &[problem, algorithm] : problems.items()) {
+      if (!algorithm.is_string() || !parse(algorithm.get<std::string>()))
+        return refuse("expected 128 hexadecimal digits for product " +
+                      inQuotes(problem, 60));
+      file.devices_[name][problem] = algorithm.get<std::string>();
+    }
+  }
+  return file;
+}
+
+std::optional<Algorithm> AlgorithmFile::find(const std::string &problem) const {
+  auto device = devices_.find(device_);
+  if (device == devices_.end())
+    return std::nullopt;
+  auto found = device->second.find(problem);
+  return found == device->second.end() ? std::nullopt : parse(found->second);
+}
+
+void AlgorithmFile::add(const std::string &problem,
+                        const Algorithm &algorithm) {
+  if (devices_.size() >= mostDevices && devices_.count(device_) == 0)
+    devices_.clear();
+  Problems &problems = devices_[device_];
+  if (problems.size() >= mostProblems)
+    problems.clear();
+  problems[problem] = textOf(algorithm);
+  isChanged_ = true;
+}
+
+Status AlgorithmFile::save() const {
+  if (!isChanged_)
+    return Status();
+  std::error_code error;
+  std::filesystem::path directory = std::filesystem::path(path_).parent_path();
+  // What cannot be made is said by the file that cannot be written there.
+  if (!directory.empty())
+    std::filesystem::create_directories(directory, error);
+  Json json = {{"format", 1}, {"devices", devices_}};
+  return writeFile(path_, json.dump(1) + "\n");
+}
+
+std::string kiln::cuda::defaultAlgorithmFile() {
+  // As the XDG specification says: what is no absolute path does not count.
+  auto folder = [](const char *variable) {
+    const char *value = std::getenv(variable);
+    return value && *value == '/' ? std::string(value) : std::string();
+  };
+  std::string cache = folder("XDG_CACHE_HOME");
+  if (cache.empty() && !folder("HOME").empty())
+    cache = folder("HOME") + "/.cache";
+  return cache.empty() ? cache : cache + "/kiln/gpu-algorithms.json";
+}

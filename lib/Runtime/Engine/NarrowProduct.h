@@ -1,0 +1,34 @@
+//===- NarrowProduct.h - Matrix products of bf16 on a cpu -------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A product whose operands are bf16, in f32 and block by block: see
+// ProductMemory.h. What is added up is rounded once, at the end.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_LIB_RUNTIME_ENGINE_NARROWPRODUCT_H
+#define KILN_LIB_RUNTIME_ENGINE_NARROWPRODUCT_H
+
+#include "Gemm.h"
+
+namespace kiln {
+
+/// Rows of bf16, `ld` elements apart, as rows of f32, `toLd` apart.
+void widenRows(const char *from, int64_t ld, int64_t rows, int64_t columns,
+               float *to, int64_t toLd);
+
+/// The reverse, rounded to nearest even; what is not a number stays so.
+void narrowRows(const float *from, int64_t fromLd, int64_t rows,
+                int64_t columns, char *to, int64_t ld);
+
+/// Computes a tile: `call.type` is bf16, and c that or f32. `scratch` has
+/// narrowProductBytes() of a product with this tile.
+void narrowProduct(const GemmCall &call, TensorType resultType, char *scratch);
+
+} // namespace kiln
+
+#endif // KILN_LIB_RUNTIME_ENGINE_NARROWPRODUCT_H

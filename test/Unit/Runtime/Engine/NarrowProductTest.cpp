@@ -1,0 +1,347 @@
+//===- NarrowProductTest.cpp - Matrix products of bf16 on a cpu -----------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Elements are small integers, so that every sum is exact in f32 and must come
+// out as plain loops have it, rounded once.
+//
+//===----------------------------------------------------------------------===//
+
+#include "NarrowProduct.h"
+
+#include "CommandTable.h"
+#include "GemmTiles.h"
+#include "kiln/Runtime/Engine/ProductMemory.h"
+
+#include <cmath>
+#include <cstring>
+#include <gtest/gtest.h>
+#include <limits>
+#include <random>
+
+using namespace kiln;
+
+namespace {
+
+uint16_t bfloat(float value) { return doubleToBfloat(double(value)); }
+
+TEST(NarrowRowsTest, WidensEveryValue) {
+  constexpr int64_t columns = 1 << 16;
+  std::vector<uint16_t> all(columns);
+  for (int64_t i = 0; i < columns; ++i)
+    all[size_t(i)] = uint16_t(i);
+  std::vector<float> wide(columns);
+  // In rows of an odd length, at an odd place.
+  const char *from = reinterpret_cast<const char *>(all.data());
+  wide[0] = bfloatToFloat(0);
+  widenRows(from + 2, 257, 255, 257, wide.data() + 1, 257);
+  for (int64_t i = 0; i < columns; ++i) {
+    float expected = bfloatToFloat(uint16_t(i));
+    ASSERT_EQ(std::memcmp(&wide[size_t(i)], &expected, 4), 0) << i;
+  }
+}
+
+TEST(NarrowRowsTest, RoundsToNearestEven) {
+  std::vector<float> values = {0.0f,
+                               -0.0f,
+                               1.0f,
+                               1.00390625f, // Half way, to even.
+                               1.01171875f,
+                               std::nextafter(1.00390625f, 2.0f),
+                               std::nextafter(1.01171875f, 1.0f),
+                               std::numeric_limits<float>::infinity(),
+                               -std::numeric_limits<float>::infinity(),
+                               std::numeric_limits<float>::max(),
+                               -std::numeric_limits<float>::max(),
+                               std::numeric_limits<float>::min(),
+                               std::numeric_limits<float>::denorm_min()};
+  std::mt19937 generator(1);
+  while (values.size() < 10'000) {
+    uint32_t bits = generator();
+    float value;
+    std::memcpy(&value, &bits, sizeof(value));
+    if (!std::isnan(value))
+      values.push_back(value);
+  }
+  // Whole and with a tail.
+  for (size_t count : {values.size() / 8 * 8, size_t(13)}) {
+    std::vector<uint16_t> narrow(count);
+    narrowRows(values.data(), int64_t(count), 1, int64_t(count),
+               reinterpret_cast<char *>(narrow.data()), int64_t(count));
+    for (size_t i = 0; i < count; ++i)
+      ASSERT_EQ(narrow[i], bfloat(values[i])) << values[i];
+  }
+}
+
+TEST(NarrowRowsTest, KeepsWhatIsNotANumber) {
+  // Such that rounding the bits would carry into the sign.
+  uint32_t bits[9] = {0x7fffffff, 0xffffffff, 0x7f800001,
+                      0xff800001, 0x7fc00000, 0x7fffffff,
+                      0xffffffff, 0x7f800001, 0xff800001};
+  float values[9];
+  std::memcpy(values, bits, sizeof(values));
+  uint16_t narrow[9];
+  narrowRows(values, 9, 1, 9, reinterpret_cast<char *>(narrow), 9);
+  for (uint16_t value : narrow)
+    EXPECT_TRUE(std::isnan(bfloatToFloat(value))) << value;
+}
+
+//===----------------------------------------------------------------------===//
+// Commands
+//===----------------------------------------------------------------------===//
+
+struct Shape {
+  int64_t m, n, k, batch;
+  int64_t gridM, gridN;
+};
+
+/// A product in an arena: a and b of bf16, c of bf16 or f32, a workspace.
+class Product {
+public:
+  Product(const Shape &shape, bool transA, bool transB, TensorType resultType,
+          GemmBeta beta);
+
+  Command command;
+  std::vector<char> arena;
+
+  float a(int64_t entry, int64_t row, int64_t column) const {
+    return get(command.a, TensorType::BF16, entry, row, column);
+  }
+  float b(int64_t entry, int64_t row, int64_t column) const {
+    return get(command.b, TensorType::BF16, entry, row, column);
+  }
+  float c(int64_t entry, int64_t row, int64_t column) const {
+    return get(command.c, command.resultType, entry, row, column);
+  }
+  /// The arena after `runs` runs of the command, on some threads.
+  std::vector<char> run(int threads, int64_t runs = 1) const;
+
+private:
+  float get(const GemmOperand &operand, TensorType type, int64_t entry,
+            int64_t row, int64_t column) const;
+  GemmOperand take(int64_t rows, int64_t columns, bool trans, TensorType type,
+                   int64_t gap);
+};
+
+constexpr int maxThreads = 3;
+
+GemmOperand Product::take(int64_t rows, int64_t columns, bool trans,
+                          TensorType type, int64_t gap) {
+  if (trans)
+    std::swap(rows, columns);
+  GemmOperand operand;
+  operand.trans = trans;
+  // Rows and matrices lie apart, at places that are hardly aligned.
+  operand.ld = columns + gap;
+  operand.batchStride = rows * operand.ld + gap;
+  int64_t bytes = int64_t(tensorTypeBits(type)) / 8;
+  operand.ref.offset = int64_t(arena.size() + 63) / 64 * 64 + bytes * gap;
+  arena.resize(
+      size_t(operand.ref.offset + bytes * operand.batchStride * command.batch));
+  return operand;
+}
+
+Product::Product(const Shape &shape, bool transA, bool transB,
+                 TensorType resultType, GemmBeta beta) {
+  command.kind = Command::Kind::Gemm;
+  command.type = TensorType::BF16;
+  command.resultType = resultType;
+  command.m = shape.m;
+  command.n = shape.n;
+  command.k = shape.k;
+  command.batch = shape.batch;
+  command.beta = beta;
+  command.gridM = shape.gridM;
+  command.gridN = shape.gridN;
+  command.a = take(shape.m, shape.k, transA, command.type, 3);
+  command.b = take(shape.k, shape.n, transB, command.type, 1);
+  command.c = take(shape.m, shape.n, false, resultType, 2);
+  std::mt19937 generator(7);
+  auto fill = [&](const GemmOperand &operand, TensorType type) {
+    char *data = arena.data() + operand.ref.offset;
+    for (int64_t i = 0; i < operand.batchStride * shape.batch; ++i) {
+      float value = float(int(generator() % 15) - 7);
+      uint16_t narrow = bfloat(value);
+      if (type == TensorType::BF16)
+        std::memcpy(data + 2 * i, &narrow, 2);
+      else
+        std::memcpy(data + 4 * i, &value, 4);
+    }
+  };
+  fill(command.a, TensorType::BF16);
+  fill(command.b, TensorType::BF16);
+  fill(command.c, resultType);
+  command.workspace.offset = int64_t(arena.size() + 63) / 64 * 64;
+  command.workspace.bytes = maxThreads * tileScratchBytes(command);
+  // What nobody may write comes behind.
+  arena.resize(size_t(command.workspace.offset + command.workspace.bytes),
+               0x77);
+  arena.resize(arena.size() + 256, 0x55);
+}
+
+float Product::get(const GemmOperand &operand, TensorType type, int64_t entry,
+                   int64_t row, int64_t column) const {
+  if (operand.trans)
+    std::swap(row, column);
+  int64_t i = entry * operand.batchStride + row * operand.ld + column;
+  const char *data = arena.data() + operand.ref.offset;
+  if (type == TensorType::BF16) {
+    uint16_t bits;
+    std::memcpy(&bits, data + 2 * i, 2);
+    return bfloatToFloat(bits);
+  }
+  float value;
+  std::memcpy(&value, data + 4 * i, 4);
+  return value;
+}
+
+std::vector<char> Product::run(int threads, int64_t runs) const {
+  Program program;
+  program.commands = {command};
+  if (runs > 1) {
+    Command begin, end;
+    begin.kind = Command::Kind::LoopBegin;
+    begin.count = runs;
+    end.kind = Command::Kind::LoopEnd;
+    program.commands = {begin, command, end};
+  }
+  // Aligned as the arena of an executable.
+  std::vector<char> memory(arena.size() + 64);
+  char *base =
+      memory.data() + (64 - reinterpret_cast<uintptr_t>(memory.data()) % 64);
+  std::memcpy(base, arena.data(), arena.size());
+  ThreadTeam team(threads);
+  prepareBlas(team);
+  CommandTable table(program, {base}, team, nullptr);
+  table.run(nullptr);
+  return {base, base + arena.size()};
+}
+
+/// The bytes outside of the workspace.
+std::vector<char> results(const Product &product, std::vector<char> arena) {
+  auto begin = arena.begin() + product.command.workspace.offset;
+  arena.erase(begin, begin + product.command.workspace.bytes);
+  return arena;
+}
+
+void check(const Shape &shape, bool transA, bool transB, TensorType resultType,
+           GemmBeta beta) {
+  Product product(shape, transA, transB, resultType, beta);
+  Product expected = product;
+  for (int64_t entry = 0; entry < shape.batch; ++entry)
+    for (int64_t row = 0; row < shape.m; ++row)
+      for (int64_t column = 0; column < shape.n; ++column) {
+        float sum = beta == GemmBeta::Zero ? 0 : product.c(entry, row, column);
+        for (int64_t i = 0; i < shape.k; ++i)
+          sum += product.a(entry, row, i) * product.b(entry, i, column);
+        const GemmOperand &c = product.command.c;
+        int64_t place = entry * c.batchStride + row * c.ld + column;
+        char *data = expected.arena.data() + c.ref.offset;
+        uint16_t narrow = bfloat(sum);
+        if (resultType == TensorType::BF16)
+          std::memcpy(data + 2 * place, &narrow, 2);
+        else
+          std::memcpy(data + 4 * place, &sum, 4);
+      }
+  std::vector<char> wanted = results(product, expected.arena);
+  for (int threads = 1; threads <= maxThreads; ++threads)
+    EXPECT_TRUE(results(product, product.run(threads)) == wanted)
+        << threads << " threads: " << shape.m << "x" << shape.n << "x"
+        << shape.k << (transA ? " a^T" : "") << (transB ? " b^T" : "");
+}
+
+class NarrowProductTest : public testing::TestWithParam<Shape> {};
+
+TEST_P(NarrowProductTest, IsThatOfPlainLoopsOnAnyNumberOfThreads) {
+  for (TensorType resultType : {TensorType::BF16, TensorType::F32})
+    for (GemmBeta beta : {GemmBeta::Zero, GemmBeta::One})
+      for (bool transA : {false, true})
+        for (bool transB : {false, true})
+          check(GetParam(), transA, transB, resultType, beta);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Shapes, NarrowProductTest,
+    testing::Values(Shape{1, 1, 1, 1, 1, 1}, Shape{3, 5, 7, 1, 1, 1},
+                    Shape{16, 16, 16, 1, 1, 1}, Shape{17, 15, 33, 3, 1, 1},
+                    Shape{40, 40, 24, 4, 2, 2}, Shape{70, 90, 33, 1, 2, 3},
+                    // Some tiles are empty.
+                    Shape{20, 20, 8, 1, 4, 4}, Shape{1, 300, 320, 1, 1, 2},
+                    // Several blocks in each direction.
+                    Shape{blockRows + 5, 24, 9, 1, 1, 1},
+                    Shape{9, blockColumns + 1, 10, 1, 1, 1},
+                    Shape{31, 33, 2 * blockDepth + 1, 1, 1, 1},
+                    Shape{160, 130, blockDepth + 20, 1, 1, 2}));
+
+TEST(NarrowProductTest, TheFirstIterationStartsTheSum) {
+  Product product({20, 30, 10, 1, 1, 2}, false, false, TensorType::F32,
+                  GemmBeta::First);
+  Product after = product;
+  after.arena = product.run(2, 3);
+  for (int64_t row = 0; row < 20; ++row)
+    for (int64_t column = 0; column < 30; ++column) {
+      float sum = 0;
+      for (int64_t i = 0; i < 10; ++i)
+        sum += product.a(0, row, i) * product.b(0, i, column);
+      EXPECT_EQ(after.c(0, row, column), 3 * sum);
+    }
+}
+
+TEST(NarrowProductTest, RoundsOnce) {
+  // 1 + 2^-8 + 2^-8 in bf16 is 1 if rounded twice; the terms lie in two blocks.
+  Product product({16, 16, 2 * blockDepth, 1, 1, 1}, false, false,
+                  TensorType::BF16, GemmBeta::Zero);
+  auto fill = [&](const GemmOperand &operand, float value) {
+    uint16_t bits = bfloat(value);
+    for (int64_t i = 0; i < operand.batchStride; ++i)
+      std::memcpy(product.arena.data() + operand.ref.offset + 2 * i, &bits, 2);
+  };
+  fill(product.command.a, 0);
+  fill(product.command.b, 1);
+  const std::pair<int64_t, float> terms[] = {
+      {0, 1.0f}, {1, 0x1p-8f}, {blockDepth, 0x1p-8f}};
+  for (int64_t row = 0; row < 16; ++row)
+    for (auto [column, value] : terms) {
+      uint16_t bits = bfloat(value);
+      std::memcpy(product.arena.data() + product.command.a.ref.offset +
+                      2 * (row * product.command.a.ld + column),
+                  &bits, 2);
+    }
+  Product after = product;
+  after.arena = product.run(1);
+  EXPECT_EQ(after.c(0, 3, 4), 1.0f + 0x1p-7f);
+}
+
+TEST(ProductMemoryTest, BlocksFitTheScratchOfAnyTile) {
+  for (int64_t extent = 1; extent < 3 * blockRows; extent += 13) {
+    int64_t block = blockExtent(extent, blockRows);
+    EXPECT_LE(block, blockRows);
+    EXPECT_EQ(block % 16, 0);
+    for (int64_t tiles = 1; tiles <= std::min<int64_t>(extent, 9); ++tiles)
+      for (int64_t i = 0; i < tiles; ++i) {
+        int64_t tile =
+            tileBegin(extent, tiles, i + 1) - tileBegin(extent, tiles, i);
+        if (tile == 0)
+          continue;
+        int64_t m = blockExtent(tile, blockRows);
+        EXPECT_GE(narrowProductBytes({extent, 16, 16, 1, tiles, 1}, false),
+                  4 * (m * 16 + 16 * 16));
+      }
+  }
+}
+
+TEST(ProductMemoryTest, OfLibrariesGrowsWithTheResultUpToACap) {
+  auto bytes = [](int64_t m, int64_t n, int64_t k, int64_t batch = 1) {
+    return libraryWorkspaceBytes({m, n, k, batch, 1, 1});
+  };
+  EXPECT_EQ(bytes(4096, 4096, 511), 0);
+  EXPECT_EQ(bytes(64, 32, 512), 64 * 32 * 4 * 2);
+  EXPECT_EQ(bytes(64, 32, 1024, 3), 3 * 64 * 32 * 4 * 4);
+  EXPECT_EQ(bytes(4096, 4096, 1024), 32 << 20);
+  EXPECT_EQ(bytes(INT32_MAX, INT32_MAX, INT32_MAX, INT32_MAX), 32 << 20);
+}
+
+} // namespace

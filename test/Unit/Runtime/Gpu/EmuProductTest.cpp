@@ -1,0 +1,158 @@
+//===- EmuProductTest.cpp - Matrix products of the emulated GPU -----------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What stands in for a GPU's library gives the bits of the cpu, works in the
+// product's workspace, and reads nothing that nobody wrote.
+//
+//===----------------------------------------------------------------------===//
+
+#include "HandProgram.h"
+#include "kiln/Runtime/Engine/CommandEngine.h"
+#include "kiln/Runtime/Engine/ProductMemory.h"
+#include "kiln/Runtime/Gpu/EmuEngine.h"
+
+#include <cmath>
+#include <cstring>
+#include <gtest/gtest.h>
+
+using namespace kiln;
+using namespace kiln::testing;
+
+namespace {
+
+constexpr int64_t m = 150, n = 90, k = 300, ld = 304, maxThreads = 2;
+constexpr int64_t matrixBytes = 4 * 304 * 304;
+
+const char *nameOf(TensorType type) {
+  return type == TensorType::F32 ? "f32" : "bf16";
+}
+
+/// c = a b^T, or c + a b^T.
+Json describe(const char *kind, TensorType type, TensorType resultType,
+              bool accumulates, int64_t workspaceBytes) {
+  auto operand = [&](int64_t index, bool trans) {
+    return Json{{"ref", device(index * matrixBytes)},
+                {"ld", ld},
+                {"trans", trans},
+                {"batch_stride", 0}};
+  };
+  Json gemm = {{"op", "gemm"},
+               {"name", "product"},
+               {"dtype", nameOf(type)},
+               {"result", nameOf(resultType)},
+               {"m", m},
+               {"n", n},
+               {"k", k},
+               {"batch", 1},
+               {"a", operand(0, false)},
+               {"b", operand(1, true)},
+               {"c", operand(2, false)},
+               {"beta", accumulates ? 1 : 0},
+               {"grid", {2, 1}},
+               {"flops", 0},
+               {"workspace", {3 * matrixBytes, workspaceBytes}},
+               {"epilogue", nullptr}};
+  Json inputs = Json::array(), slots = Json::array();
+  const char *names[] = {"a", "b", "c"};
+  for (int i = 0; i < 3; ++i) {
+    bool isInput = i < 2 || accumulates;
+    slots.push_back(slot(names[i], isInput ? "input" : "output",
+                         i * matrixBytes, matrixBytes, 0, 1));
+    Json entry = value(names[i], i * matrixBytes, (i == 1 ? n : m) * ld);
+    entry["dtype"] = nameOf(i == 2 ? resultType : type);
+    if (isInput)
+      inputs.push_back(entry);
+  }
+  slots.push_back(
+      slot("w", "workspace", 3 * matrixBytes, workspaceBytes, 0, 0));
+  // Whole rows where an input holds a value, else the part that is written.
+  Json result = value("c", 2 * matrixBytes, accumulates ? m * ld : n);
+  result["dtype"] = nameOf(resultType);
+  Json description = handProgram({gemm}, slots, inputs, {result},
+                                 3 * matrixBytes + workspaceBytes);
+  description["target"]["kind"] = kind;
+  description["options"]["max_threads"] = maxThreads;
+  return description;
+}
+
+std::vector<char> run(const Json &description, int threads) {
+  bool isCpu = description["target"]["kind"] == "cpu";
+  Result<std::unique_ptr<Engine>> engine =
+      isCpu ? createCommandEngine(description.dump(), nullptr, 0)
+            : createEmuEngine(description.dump(), nullptr, 0);
+  EXPECT_TRUE(engine.ok()) << engine.status().message();
+  if (!engine.ok())
+    return {};
+  Status status = (*engine)->start(threads);
+  EXPECT_TRUE(status.ok()) << status.message();
+  const ProgramInfo &info = (*engine)->description().programs[0];
+  for (size_t i = 0; i < info.inputs.size(); ++i) {
+    std::vector<double> values;
+    for (int64_t j = 0; j < info.inputs[i].elements(); ++j)
+      values.push_back(std::sin(double(j) + 1000 * double(i)));
+    convertElements(TensorType::F64, values.data(), info.inputs[i].type,
+                    (*engine)->inputData(0, i), values.size());
+  }
+  status = (*engine)->run(0);
+  EXPECT_TRUE(status.ok()) << status.message();
+  const char *data = (*engine)->outputData(0, 0);
+  return {data, data + info.outputs[0].bytes()};
+}
+
+constexpr std::pair<TensorType, TensorType> kinds[] = {
+    {TensorType::F32, TensorType::F32},
+    {TensorType::BF16, TensorType::BF16},
+    {TensorType::BF16, TensorType::F32}};
+
+int64_t scratchOf(TensorType type, TensorType resultType) {
+  if (type != TensorType::BF16)
+    return 0;
+  int64_t bytes =
+      narrowProductBytes({m, n, k, 1, 2, 1}, resultType == TensorType::BF16);
+  return (bytes + 63) / 64 * 64;
+}
+
+TEST(EmuProductTest, HasTheBitsOfTheCpu) {
+  for (const auto &kind : kinds)
+    for (bool accumulates : {false, true}) {
+      int64_t scratch = scratchOf(kind.first, kind.second);
+      auto describeFor = [&](const char *target, int64_t workspace) {
+        return describe(target, kind.first, kind.second, accumulates,
+                        workspace);
+      };
+      std::vector<char> expected = run(describeFor("cpu", 2 * scratch), 1);
+      EXPECT_EQ(run(describeFor("cpu", 2 * scratch), 2), expected);
+      // With room for one, and for both threads.
+      for (int64_t workspace : {scratch, 3 * scratch})
+        for (int threads : {1, 2})
+          EXPECT_EQ(run(describeFor("cuda-emu", workspace), threads), expected);
+    }
+}
+
+TEST(EmuProductTest, NeedsItsWorkspace) {
+  int64_t scratch = scratchOf(TensorType::BF16, TensorType::BF16);
+  auto status = [&](const char *kind, int64_t workspace) {
+    Json description =
+        describe(kind, TensorType::BF16, TensorType::BF16, false, workspace);
+    return (std::strcmp(kind, "cpu")
+                ? createEmuEngine(description.dump(), nullptr, 0)
+                : createCommandEngine(description.dump(), nullptr, 0))
+        .status();
+  };
+  std::string expected = "bytes to multiply bf16 in, expected at least ";
+  EXPECT_NE(status("cpu", 2 * scratch - 64)
+                .message()
+                .find(expected + std::to_string(2 * scratch)),
+            std::string::npos);
+  EXPECT_NE(status("cuda-emu", scratch - 64)
+                .message()
+                .find(expected + std::to_string(scratch)),
+            std::string::npos);
+  EXPECT_TRUE(status("cuda-emu", scratch).ok());
+}
+
+} // namespace
