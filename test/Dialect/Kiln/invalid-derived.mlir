@@ -171,7 +171,7 @@ kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<forwa
 // -----
 
 kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @+1 {{'y' has element type 'f64', expected 'f32'}}
+  // expected-error @+1 {{'x' has element type 'f32', expected 'f64'}}
   %0 = kiln.reduce_combine %x : (tensor<4x8xf32>) -> tensor<8xf64>
   kiln.return
 }

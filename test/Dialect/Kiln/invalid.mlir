@@ -31,7 +31,7 @@ kiln.program @f(%a: tensor<2xf32>, %b: tensor<3xf32>) attributes {kind = #kiln.p
 // -----
 
 kiln.program @f(%a: tensor<2xi32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @+1 {{must be tensor with static positive extents of 32-bit float or 64-bit float values}}
+  // expected-error @+1 {{must be tensor with static positive extents of bfloat16 type or 32-bit float or 64-bit float values}}
   %0 = kiln.neg %a : tensor<2xi32>
   kiln.return
 }
@@ -39,7 +39,7 @@ kiln.program @f(%a: tensor<2xi32>) attributes {kind = #kiln.program_kind<forward
 // -----
 
 kiln.program @f(%a: tensor<4x0xf32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @+1 {{must be tensor with static positive extents of 32-bit float or 64-bit float values}}
+  // expected-error @+1 {{must be tensor with static positive extents of bfloat16 type or 32-bit float or 64-bit float values}}
   %0 = kiln.neg %a : tensor<4x0xf32>
   kiln.return
 }
@@ -47,7 +47,7 @@ kiln.program @f(%a: tensor<4x0xf32>) attributes {kind = #kiln.program_kind<forwa
 // -----
 
 kiln.program @f(%a: tensor<?xf32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @+1 {{must be tensor with static positive extents of 32-bit float or 64-bit float values}}
+  // expected-error @+1 {{must be tensor with static positive extents of bfloat16 type or 32-bit float or 64-bit float values}}
   %0 = kiln.neg %a : tensor<?xf32>
   kiln.return
 }
@@ -738,3 +738,24 @@ kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train
   }
   kiln.return
 }
+
+// -----
+
+kiln.program @f(%x: tensor<4x8xbf16>, %g: tensor<8xbf16>) attributes {kind = #kiln.program_kind<forward>} {
+  // expected-error @+1 {{'rstd' has element type 'bf16', expected 'f32'}}
+  %y, %rstd = kiln.rms_norm %x, %g {eps = 1.0e-06} : (tensor<4x8xbf16>, tensor<8xbf16>) -> (tensor<4x8xbf16>, tensor<4xbf16>)
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%a: tensor<4x8xbf16>, %b: tensor<8x4xbf16>) attributes {kind = #kiln.program_kind<forward>} {
+  // expected-error @+1 {{'y' has element type 'f64', expected 'bf16'}}
+  %y = kiln.matmul %a, %b : (tensor<4x8xbf16>, tensor<8x4xbf16>) -> tensor<4x4xf64>
+  kiln.return
+}
+
+// -----
+
+// expected-error @+1 {{type attribute of tensor with static positive extents of 32-bit float or 64-bit float values}}
+kiln.state @w : tensor<4xbf16> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}

@@ -11,7 +11,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "kiln/Dialect/Kiln/IR/Kiln.h"
+#include "Precision.h"
+
 #include "kiln/Dialect/Kiln/Transforms/Levels.h"
 #include "kiln/Dialect/Kiln/Transforms/Passes.h"
 
@@ -38,22 +39,31 @@ private:
     Type element = cast<RankedTensorType>(type).getElementType();
     return element == low || element == full;
   }
+  bool isFlexible(Value value) const { return flexible.contains(value); }
+  void findFlexible(Operation *op);
   Type followed(PrecisionOpInterface op) const;
   Value converted(Value value, Type element);
   void convert(PrecisionOpInterface op);
 
   ProgramOp program;
   Type low, full;
-  /// The one cast of a state or constant, behind it.
-  DenseMap<Value, Value> casts;
+  /// Values of the other type, each behind the one that it is made from.
+  DenseMap<Value, Value> conversions;
+  /// States, constants and what is computed from these alone, in f32: they have
+  /// no say in the type of their readers.
+  DenseSet<Value> flexible;
 };
 
 } // namespace
 
-/// Whether a value has no type of its own: states and constants have that of
-/// their reader.
-static bool isFlexible(Value value) {
-  return isa_and_nonnull<ReadOp, ConstantOp>(value.getDefiningOp());
+void Autocast::findFlexible(Operation *op) {
+  if (llvm::all_of(op->getOperands(), [&](Value operand) {
+        return !isMixed(operand.getType()) || isFlexible(operand);
+      }))
+    for (Value result : op->getResults())
+      if (isMixed(result.getType()) &&
+          tensorTypeOf(result).getElementType() == full)
+        flexible.insert(result);
 }
 
 /// The widest type of what an op reads; f32 if that has no say.
@@ -74,13 +84,23 @@ Value Autocast::converted(Value value, Type element) {
   auto type = tensorTypeOf(value);
   if (type.getElementType() == element)
     return value;
-  Value &known = casts[value];
-  if (known)
+  if (Value known = conversions.lookup(value))
     return known;
   OpBuilder builder(program.getContext());
   builder.setInsertionPointAfterValue(value);
-  return known = CastOp::create(builder, value.getLoc(), type.clone(element),
-                                value);
+  Value made;
+  Operation *source = value.getDefiningOp();
+  if (isFlexible(value) && movesElements(source)) {
+    // A cast of few elements instead of many.
+    IRMapping mapping;
+    for (Value operand : source->getOperands())
+      mapping.map(operand, converted(operand, element));
+    made = builder.clone(*source, mapping)->getResult(0);
+    made.setType(type.clone(element));
+  } else {
+    made = CastOp::create(builder, value.getLoc(), type.clone(element), value);
+  }
+  return conversions[value] = made;
 }
 
 void Autocast::convert(PrecisionOpInterface op) {
@@ -107,12 +127,16 @@ void Autocast::run() {
       // A cast is what its author said.
       if (!isa<CastOp>(op))
         convert(precise);
-      continue;
+    } else {
+      for (OpOperand &operand : op->getOpOperands())
+        if (isMixed(operand.get().getType()))
+          operand.set(converted(operand.get(), full));
     }
-    for (OpOperand &operand : op->getOpOperands())
-      if (isMixed(operand.get().getType()))
-        operand.set(converted(operand.get(), full));
+    findFlexible(op);
   }
+  for (Operation *op : llvm::reverse(ops))
+    if (isOpTriviallyDead(op))
+      op->erase();
 }
 
 namespace {

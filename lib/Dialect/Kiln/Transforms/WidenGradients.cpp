@@ -11,7 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "kiln/Dialect/Kiln/IR/Kiln.h"
+#include "Precision.h"
 #include "kiln/Dialect/Kiln/Transforms/Passes.h"
 
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
@@ -65,7 +65,7 @@ struct RaiseCast : OpRewritePattern<CastOp> {
     Operation *source = op.getX().getDefiningOp();
     if (!widens(op) || !source || !op.getX().hasOneUse() ||
         source->getBlock() != op->getBlock() ||
-        !isa<AddOp, ReshapeOp, TransposeOp, PadOp, ConcatOp>(source))
+        !(isa<AddOp>(source) || movesElements(source)))
       return failure();
     rewriter.setInsertionPoint(source);
     SmallVector<Value> operands;

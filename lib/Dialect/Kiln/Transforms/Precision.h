@@ -1,0 +1,24 @@
+//===- Precision.h - What the precision passes share ------------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_LIB_DIALECT_KILN_TRANSFORMS_PRECISION_H
+#define KILN_LIB_DIALECT_KILN_TRANSFORMS_PRECISION_H
+
+#include "kiln/Dialect/Kiln/IR/Kiln.h"
+
+namespace kiln {
+
+/// Whether an op copies elements and computes nothing: so it may as well copy
+/// elements that were converted before.
+inline bool movesElements(mlir::Operation *op) {
+  return mlir::isa_and_nonnull<BroadcastOp, ReshapeOp, TransposeOp, SliceOp,
+                               PadOp, ConcatOp>(op);
+}
+
+} // namespace kiln
+
+#endif // KILN_LIB_DIALECT_KILN_TRANSFORMS_PRECISION_H
