@@ -125,9 +125,9 @@ TEST(Bucket, Doubles) {
 }
 
 TEST(Bucket, Bfloats) {
-  for (int64_t bits : {1, 3, 4, 8})
-    for (int64_t count : {5, 64, 331})
-      check<Bfloat>(bits, count);
+  for (int64_t bits : {1, 3, 8})
+    check<Bfloat>(bits, 331);
+  check<Bfloat>(4, 5);
 }
 
 TEST(Bucket, MaskIsTheGradientOfRelu) {

@@ -38,7 +38,8 @@ RowSteps::RowSteps(ModuleOp module, const std::string &name,
         mapping.map(operand,
                     block.addArgument(fullPrecision(tensorTypeOf(operand)),
                                       op.getLoc()));
-    OpBuilder builder = OpBuilder::atBlockEnd(&block);
+    OpBuilder builder(module.getContext());
+    builder.setInsertionPointToEnd(&block);
     Operation *wide = builder.clone(op, mapping);
     for (Value result : wide->getResults())
       result.setType(fullPrecision(tensorTypeOf(result)));

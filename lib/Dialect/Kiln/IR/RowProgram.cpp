@@ -243,8 +243,10 @@ NodeId RowBuilder::cast(NodeId a, row::Type type) {
 
 NodeId RowBuilder::round(NodeId a, row::Type stored) {
   const Node &value = program.nodes[a];
-  bool isRounded = (value.kind == Kind::Load || value.kind == Kind::Round) &&
-                   value.stored == stored;
+  bool isElement =
+      value.kind == Kind::Load && value.access != Access::SumOfSlices;
+  bool isRounded =
+      (isElement || value.kind == Kind::Round) && value.stored == stored;
   if (computedType(stored) == stored || isRounded)
     return a;
   Node node;
