@@ -53,9 +53,9 @@ public:
   AttentionGradEmitter(GpuBuilder &k, const AttentionGradShape &shape,
                        const AttentionTiles::Sizes &sizes,
                        Alignments alignments)
-      : shape(shape), type(shape.elementType), k(k), sizes(sizes),
-        tiles(k, shape, sizes, alignments), group(shape.heads / shape.kvHeads),
-        dqArg(shape.takesRng ? 7 : 6) {}
+      : shape(shape), type(fullPrecision(shape.elementType)), k(k),
+        sizes(sizes), tiles(k, shape, sizes, alignments),
+        group(shape.heads / shape.kvHeads), dqArg(shape.takesRng ? 7 : 6) {}
   /// Returns the number of units.
   int64_t emit();
 

@@ -43,8 +43,8 @@ class AttentionEmitter {
 public:
   AttentionEmitter(GpuBuilder &k, const AttentionShape &shape,
                    const AttentionTiles::Sizes &sizes, Alignments alignments)
-      : shape(shape), type(shape.elementType), k(k), sizes(sizes),
-        tiles(k, shape, sizes, alignments) {}
+      : shape(shape), type(fullPrecision(shape.elementType)), k(k),
+        sizes(sizes), tiles(k, shape, sizes, alignments) {}
   /// Returns the number of units.
   int64_t emit();
 

@@ -35,7 +35,7 @@ int64_t AttentionTiles::Sizes::chunkElements() const {
 
 AttentionTiles::Sizes AttentionTiles::chooseSizes(const AttentionShape &shape,
                                                   int64_t keys) {
-  int64_t bytes = shape.elementType.getIntOrFloatBitWidth() / 8;
+  int64_t bytes = fullPrecision(shape.elementType).getIntOrFloatBitWidth() / 8;
   // Powers of two, and no more than there is to do.
   auto upTo = [](int64_t wanted, int64_t most) {
     return std::clamp<int64_t>(llvm::PowerOf2Ceil(wanted), kSide, most);
@@ -61,7 +61,7 @@ AttentionTiles::Sizes AttentionTiles::chooseSizes(const AttentionShape &shape,
 }
 
 bool checkAttentionType(GpuBuilder &k, const AttentionShape &shape) {
-  if (shape.elementType.isF32())
+  if (fullPrecision(shape.elementType).isF32())
     return true;
   k.callLibrary("exp", Value());
   return false;
@@ -72,8 +72,8 @@ AttentionTiles::AttentionTiles(GpuBuilder &k, const AttentionShape &shape,
     : k(k), shape(shape), sizes(sizes), alignments(alignments) {
   tx = k.bitAnd(k.thread(), k.i64Constant(kSide - 1));
   ty = k.shiftRight(k.thread(), llvm::Log2_64(kSide));
-  chunks = k.shared(shape.elementType, sizes.chunkElements());
-  tile = k.shared(shape.elementType, sizes.tileElements());
+  chunks = k.shared(type(), sizes.chunkElements());
+  tile = k.shared(type(), sizes.tileElements());
 }
 
 void AttentionTiles::setHead(Value newSequence, Value newHead) {
@@ -85,9 +85,9 @@ AttentionTiles::HeadRows AttentionTiles::rows(unsigned arg, int64_t stride,
                                               Value ofHead) const {
   Value row = times(sequence, shape.length);
   Value offset = k.add(times(row, stride), times(ofHead, shape.headDim));
-  int64_t width = accessWidth(shape.elementType, alignments[arg],
+  int64_t width = accessWidth(storedType(), alignments[arg],
                               {stride, shape.headDim}, kVector);
-  return {at(k.arg(arg), offset), stride, width};
+  return {inRows(k.arg(arg), offset), stride, width};
 }
 
 Value AttentionTiles::query(Value first, int64_t i) const {
@@ -106,7 +106,6 @@ Value AttentionTiles::existingQuery(Value first, int64_t i) const {
 void AttentionTiles::stage(const HeadRows &from, Value firstRow, int64_t count,
                            Value firstColumn, int64_t columns, Value to,
                            int64_t pitch, Value factor) {
-  Type type = shape.elementType;
   int64_t perRow = columns / from.width, pieces = count * perRow;
   // Pieces of a thread are whole rows apart, so that all of its addresses are
   // constants away from the first.
@@ -119,23 +118,23 @@ void AttentionTiles::stage(const HeadRows &from, Value firstRow, int64_t count,
     sourceColumn = atMost(sourceColumn, shape.headDim - from.width);
   }
   Value sourceRow = k.add(firstRow, row);
-  Value source = at(from.first, sourceColumn);
+  Value source = inRows(from.first, sourceColumn);
   Value place = at(to, k.add(times(row, pitch), column));
   bool isWhole = shape.length % count == 0;
   if (isWhole)
-    source = at(source, times(sourceRow, from.stride));
+    source = inRows(source, times(sourceRow, from.stride));
 
   SmallVector<Value> loaded, places;
   auto load = [&](int64_t first) {
     int64_t rows = first / perRow;
     Value address;
     if (isWhole) {
-      address = at(source, rows * from.stride);
+      address = inRows(source, rows * from.stride);
     } else {
       Value existing = atMost(plus(sourceRow, rows), shape.length - 1);
-      address = at(source, times(existing, from.stride));
+      address = inRows(source, times(existing, from.stride));
     }
-    Value x = loadWide(k, address, type, from.width);
+    Value x = k.widen(loadWide(k, address, storedType(), from.width));
     if (exists)
       x = k.select(exists, x, k.constantF(0, x.getType()));
     loaded.push_back(x);
@@ -163,20 +162,19 @@ void AttentionTiles::stage(const HeadRows &from, Value firstRow, int64_t count,
 AttentionTiles::Values AttentionTiles::products(const HeadRows &a, Value firstA,
                                                 Value factor, const HeadRows &b,
                                                 Value firstB) {
-  Type type = shape.elementType;
   int64_t rows = rowsPerThread(), keys = keysPerThread();
   int64_t columns = sizes.dotColumns, pitch = columns + kVector;
   Value other = at(chunks, sizes.queries * pitch);
   Value aRow = at(chunks, times(ty, rows * pitch));
   Value bRow = at(other, times(tx, pitch));
-  Values sums(rows * keys, k.constantF(0, type));
+  Values sums(rows * keys, k.constantF(0, type()));
   auto addChunk = [&](Value i, ValueRange carried) {
     Values a, b, next(carried);
     for (int64_t r : llvm::seq(rows))
-      a.push_back(loadWide(k, at(at(aRow, i), r * pitch), type, kVector));
+      a.push_back(loadWide(k, at(at(aRow, i), r * pitch), type(), kVector));
     for (int64_t j : llvm::seq(keys))
       b.push_back(
-          loadWide(k, at(at(bRow, i), j * kSide * pitch), type, kVector));
+          loadWide(k, at(at(bRow, i), j * kSide * pitch), type(), kVector));
     for (int64_t c : llvm::seq(kVector))
       for (int64_t r : llvm::seq(rows))
         for (int64_t j : llvm::seq(keys)) {
@@ -199,21 +197,22 @@ AttentionTiles::Values AttentionTiles::products(const HeadRows &a, Value firstA,
 
 AttentionTiles::Values AttentionTiles::rowSums(const HeadRows &x,
                                                const HeadRows &y, Value first) {
-  Type type = shape.elementType;
   Values xRows, yRows, zeros;
   for (int64_t i : llvm::seq(rowsPerThread())) {
     Value row = existingQuery(first, i);
-    xRows.push_back(at(x.first, times(row, x.stride)));
-    yRows.push_back(at(y.first, times(row, y.stride)));
-    zeros.push_back(k.constantF(0, type));
+    xRows.push_back(inRows(x.first, times(row, x.stride)));
+    yRows.push_back(inRows(y.first, times(row, y.stride)));
+    zeros.push_back(k.constantF(0, type()));
   }
+  auto load = [&](Value row, Value column) {
+    return k.widen(k.load(inRows(row, column), storedType()));
+  };
   Values sums = k.loop(
       tx, k.i64Constant(shape.headDim), kSide, zeros,
       [&](Value column, ValueRange carried) {
         Values next;
         for (auto [xRow, yRow, sum] : llvm::zip_equal(xRows, yRows, carried))
-          next.push_back(k.fma(k.load(at(xRow, column), type),
-                               k.load(at(yRow, column), type), sum));
+          next.push_back(k.fma(load(xRow, column), load(yRow, column), sum));
         return next;
       });
   for (Value &sum : sums)
@@ -312,12 +311,11 @@ int64_t AttentionTiles::chunkCount() const {
 
 AttentionTiles::Values AttentionTiles::noSums(int64_t rows) const {
   return Values(chunkCount() * rows * columnsPerThread(),
-                k.constantF(0, shape.elementType));
+                k.constantF(0, type()));
 }
 
 AttentionTiles::Values AttentionTiles::addChunk(bool transposed, int64_t count,
                                                 int64_t rows, Values sums) {
-  Type type = shape.elementType;
   int64_t width = columnsPerThread(), pitch = sizes.tilePitch();
   // So many terms at a time: the tile is read along its rows.
   int64_t step = transposed ? 2 : kVector;
@@ -333,13 +331,13 @@ AttentionTiles::Values AttentionTiles::addChunk(bool transposed, int64_t count,
         if (transposed) {
           for (int64_t n : llvm::seq(step))
             for (int64_t r = 0; r < rows; r += tileWidth) {
-              Value x = loadWide(k, at(from, n * pitch + r), type, tileWidth);
+              Value x = loadWide(k, at(from, n * pitch + r), type(), tileWidth);
               for (int64_t j : llvm::seq(tileWidth))
                 weights[n][r + j] = wideElement(k, x, j);
             }
         } else {
           for (int64_t r : llvm::seq(rows)) {
-            Value x = loadWide(k, at(from, r * pitch), type, tileWidth);
+            Value x = loadWide(k, at(from, r * pitch), type(), tileWidth);
             for (int64_t n : llvm::seq(step))
               weights[n][r] = wideElement(k, x, n);
           }
@@ -347,7 +345,7 @@ AttentionTiles::Values AttentionTiles::addChunk(bool transposed, int64_t count,
         Values next(carried);
         Value bRow = at(b, times(i, sizes.columns));
         for (int64_t n : llvm::seq(step)) {
-          Value x = loadWide(k, at(bRow, n * sizes.columns), type, width);
+          Value x = loadWide(k, at(bRow, n * sizes.columns), type(), width);
           for (int64_t r : llvm::seq(rows))
             for (int64_t c : llvm::seq(width)) {
               Value &sum = next[r * width + c];
@@ -393,7 +391,7 @@ void AttentionTiles::storeSums(const Values &sums, int64_t rows,
   int64_t columns = columnsPerThread(), width = std::min(columns, to.width);
   for (int64_t r : llvm::seq(rows)) {
     Value row = k.add(first, plus(times(ty, rows), r));
-    Value address = at(to.first, times(row, to.stride));
+    Value address = inRows(to.first, times(row, to.stride));
     k.ifThen(k.less(row, k.i64Constant(shape.length)), [&] {
       for (int64_t chunk : llvm::seq(chunkCount()))
         for (int64_t c = 0; c < columns; c += width) {
@@ -401,7 +399,8 @@ void AttentionTiles::storeSums(const Values &sums, int64_t rows,
           auto mine =
               ArrayRef(sums).slice((chunk * rows + r) * columns + c, width);
           auto store = [&] {
-            storeWide(k, wideOf(k, mine), at(address, column));
+            storeWide(k, k.roundTo(wideOf(k, mine), storedType()),
+                      inRows(address, column));
           };
           if ((chunk + 1) * sizes.columns <= shape.headDim)
             store();

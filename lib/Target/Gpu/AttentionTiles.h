@@ -22,6 +22,9 @@
 // is one chain of fma in ascending order, as on the cpu. So the results are
 // the cpu kernels', bit for bit (but for the sign of zeros, and NaN).
 //
+// Rows of bf16 are widened on their way to shared memory, which is f32 as all
+// arithmetic is.
+//
 // What does not exist: rows past the end repeat the last one, columns past the
 // head dimension are zeros, scores of keys that a query does not see are
 // masked.
@@ -113,15 +116,26 @@ public:
   double keptFactor() const { return 1 / (1 - shape.dropout); }
   Value across() const { return tx; }
 
+  /// What is computed with, and what rows have in memory.
+  mlir::Type type() const { return fullPrecision(shape.elementType); }
+  mlir::Type storedType() const { return shape.elementType; }
+
   // Short names for i64 arithmetic.
   Value plus(Value x, int64_t y) const { return k.add(x, k.i64Constant(y)); }
   Value times(Value x, int64_t y) const { return k.mul(x, k.i64Constant(y)); }
   Value atMost(Value x, int64_t y) const { return k.min(x, k.i64Constant(y)); }
+  // Places of elements that are computed with, and of a head's rows.
   Value at(Value pointer, Value offset) const {
-    return k.element(pointer, shape.elementType, offset);
+    return k.element(pointer, type(), offset);
   }
   Value at(Value pointer, int64_t offset) const {
-    return k.element(pointer, shape.elementType, offset);
+    return k.element(pointer, type(), offset);
+  }
+  Value inRows(Value pointer, Value offset) const {
+    return k.element(pointer, storedType(), offset);
+  }
+  Value inRows(Value pointer, int64_t offset) const {
+    return k.element(pointer, storedType(), offset);
   }
 
 private:

@@ -45,11 +45,14 @@ public:
   /// The codes of `count` elements, as 64 bits.
   Value loadWord(unsigned arg, Value first, int64_t count);
   void storeWord(Value word, unsigned arg, Value first, int64_t count);
+  /// Elements in the type of the arithmetic.
   SmallVector<Value> loadGroup(unsigned arg, Value first, int64_t count);
   void storeGroup(ArrayRef<Value> group, unsigned arg, Value first);
 
   /// The entry of `table` whose index has these bits (i1), lowest first.
   Value select(ArrayRef<Value> indexBits, ArrayRef<double> table);
+
+  Type computedType() const { return fullPrecision(shape.elementType); }
 
   GpuBuilder k;
 
@@ -126,7 +129,7 @@ SmallVector<Value> BucketKernel::loadGroup(unsigned arg, Value first,
   Value address = k.element(k.arg(arg), type, first);
   SmallVector<Value> group;
   for (int64_t i = 0; i < count; i += width) {
-    Value x = loadWide(k, k.element(address, type, i), type, width);
+    Value x = k.widen(loadWide(k, k.element(address, type, i), type, width));
     for (int64_t j : llvm::seq(width))
       group.push_back(wideElement(k, x, j));
   }
@@ -139,12 +142,13 @@ void BucketKernel::storeGroup(ArrayRef<Value> group, unsigned arg,
   int64_t count = group.size(), width = groupWidth(arg, count);
   Value address = k.element(k.arg(arg), type, first);
   for (int64_t i = 0; i < count; i += width)
-    storeWide(k, wideOf(k, group.slice(i, width)), k.element(address, type, i));
+    storeWide(k, k.roundTo(wideOf(k, group.slice(i, width)), type),
+              k.element(address, type, i));
 }
 
 Value BucketKernel::select(ArrayRef<Value> indexBits, ArrayRef<double> table) {
   if (table.size() == 1)
-    return k.constantF(table.front(), shape.elementType);
+    return k.constantF(table.front(), computedType());
   size_t half = table.size() / 2;
   Value low = select(indexBits.drop_back(), table.take_front(half));
   Value high = select(indexBits.drop_back(), table.drop_front(half));
@@ -187,7 +191,7 @@ FailureOr<KernelLaunch> emitBucketDecode(mlir::gpu::GPUModuleOp kernels,
   GpuBuilder &k = kernel.k;
   return kernel.run([&](Value first, int64_t count) {
     Value word = kernel.loadWord(0, first, count);
-    Value none = k.i64Constant(0), zero = k.constantF(0, shape.elementType);
+    Value none = k.i64Constant(0), zero = k.constantF(0, kernel.computedType());
     SmallVector<Value> group = kernel.loadGroup(1, first, count);
     for (auto [i, x] : llvm::enumerate(group)) {
       SmallVector<Value> indexBits;

@@ -10,8 +10,10 @@
 // dropped. Where one of them is contiguous in the destination and another in
 // the source, and both are long, a block moves a tile of 32x32 elements of
 // these two through shared memory, so that both sides are accessed along their
-// rows. Everything else is flat: a unit is a few neighbouring elements of the
-// destination, which one thread copies or reduces (in index order).
+// rows. Elements of 16 bits go in pairs, 64x64 of them, where both sides have
+// whole pairs. Everything else is flat: a unit is a few neighbouring elements
+// of the destination, which one thread copies or reduces (in index order, in
+// full precision).
 //
 // With padding the units are all of the padded tensor. The offset of an element
 // divided by the strides gives its index there; a copied element is one whose
@@ -34,10 +36,12 @@ namespace kiln::gpu {
 namespace {
 
 constexpr int64_t kThreads = 256;
-/// Side of a tile, and the elements from one of its rows to the next: columns
-/// of it lie in different banks.
+/// Side of a tile, in accesses of a thread, and the accesses from one of its
+/// rows to the next: columns of it lie in different banks.
 constexpr int64_t kTile = 32;
 constexpr int64_t kPitch = kTile + 1;
+/// Of an access to a tile: a bank is not wider.
+constexpr int64_t kTileBytes = 4;
 /// Shorter dimensions would leave most of a tile empty.
 constexpr int64_t kMinTiled = 8;
 /// Elements that a thread reads before it reduces the first.
@@ -73,7 +77,9 @@ private:
   /// Whether elements go through tiles: then `dims` ends with what is
   /// contiguous in the source and in the destination.
   bool findTiles();
-  int64_t emitTiles();
+  /// Elements of an access where tiles are used.
+  int64_t tileWidth() const;
+  int64_t emitTiles(int64_t width);
   int64_t emitFlat(int64_t width);
   int64_t emitPadded(int64_t width);
   int64_t flatWidth() const;
@@ -84,6 +90,7 @@ private:
   Value combine(Value partial, Value x);
   /// The elements at a source offset as they are in memory.
   Value read(Value src, int64_t width);
+  Value readWide(Value src, int64_t width) { return k.widen(read(src, width)); }
 
   Value number(int64_t x) { return k.i64Constant(x); }
   Value plus(Value x, Value i, int64_t stride) {
@@ -96,7 +103,7 @@ private:
 
   const PermuteShape &shape;
   Alignments alignments;
-  Type type;
+  Type type, sourceType;
   GpuBuilder k;
   SmallVector<Dim> dims;                     ///< by destination stride
   SmallVector<Dim> reductions;               ///< in index order
@@ -108,6 +115,7 @@ private:
 PermuteEmitter::PermuteEmitter(mlir::gpu::GPUModuleOp kernels, StringRef name,
                                const PermuteShape &shape, Alignments alignments)
     : shape(shape), alignments(alignments), type(shape.elementType),
+      sourceType(shape.sourceType),
       k(kernels, name, /*numArgs=*/2, /*numImmediates=*/0, kThreads) {
   SmallVector<Dim> all, inside;
   for (auto [size, src, dst] :
@@ -161,7 +169,8 @@ int64_t PermuteEmitter::flatWidth() const {
   if (shape.zeroRows > 0)
     dst.append({zeroColumns, zeroStride});
   int64_t width = accessWidth(type, alignments[1], dst);
-  return inner.src == 0 ? width : accessWidth(type, alignments[0], src, width);
+  return inner.src == 0 ? width
+                        : accessWidth(sourceType, alignments[0], src, width);
 }
 
 FailureOr<KernelLaunch> PermuteEmitter::emit() {
@@ -169,7 +178,7 @@ FailureOr<KernelLaunch> PermuteEmitter::emit() {
   if (shape.zeroRows > 0) {
     units = emitPadded(flatWidth());
   } else if (findTiles()) {
-    units = emitTiles();
+    units = emitTiles(tileWidth());
     unitsPerBlock = 1;
   } else {
     units = emitFlat(flatWidth());
@@ -183,14 +192,29 @@ FailureOr<KernelLaunch> PermuteEmitter::emit() {
 // Units
 //===----------------------------------------------------------------------===//
 
-int64_t PermuteEmitter::emitTiles() {
+int64_t PermuteEmitter::tileWidth() const {
+  const Dim &along = dims[dims.size() - 2], &across = dims.back();
+  SmallVector<int64_t> src = {shape.srcOffset, along.size, across.src},
+                       dst = {shape.dstOffset, across.size, along.dst};
+  for (const Dim &dim : ArrayRef(dims).drop_back(2)) {
+    src.push_back(dim.src);
+    dst.push_back(dim.dst);
+  }
+  int64_t most =
+      std::max<int64_t>(1, 8 * kTileBytes / type.getIntOrFloatBitWidth());
+  return accessWidth(type, alignments[1], dst,
+                     accessWidth(type, alignments[0], src, most));
+}
+
+int64_t PermuteEmitter::emitTiles(int64_t width) {
   Dim along = dims[dims.size() - 2], across = dims.back();
   ArrayRef<Dim> outer = ArrayRef(dims).drop_back(2);
+  int64_t side = kTile * width, pitch = kPitch * width;
   SmallVector<int64_t> sizes;
   for (const Dim &dim : outer)
     sizes.push_back(dim.size);
-  sizes.push_back(llvm::divideCeil(across.size, kTile));
-  sizes.push_back(llvm::divideCeil(along.size, kTile));
+  sizes.push_back(llvm::divideCeil(across.size, side));
+  sizes.push_back(llvm::divideCeil(along.size, side));
 
   SmallVector<Value> index = splitIndex(k, k.block(), sizes);
   Value src = number(shape.srcOffset), dst = number(shape.dstOffset);
@@ -198,39 +222,57 @@ int64_t PermuteEmitter::emitTiles() {
     src = plus(src, i, dim.src);
     dst = plus(dst, i, dim.dst);
   }
-  Value firstAcross = k.mul(index[outer.size()], number(kTile));
-  Value firstAlong = k.mul(index[outer.size() + 1], number(kTile));
+  Value firstAcross = k.mul(index[outer.size()], number(side));
+  Value firstAlong = k.mul(index[outer.size() + 1], number(side));
   Value column = k.bitAnd(k.thread(), number(kTile - 1));
   Value row = k.shiftRight(k.thread(), llvm::Log2_64(kTile));
-  Value tile = k.shared(type, kTile * kPitch);
+  if (width > 1)
+    column = k.mul(column, number(width));
+  Value tile = k.shared(type, side * pitch);
 
-  // Each thread moves one element of every eighth row, both ways.
-  auto forRows = [&](const Dim &rows, Value firstRow, const Dim &columns,
-                     Value firstColumn,
+  // Each thread moves one access of every eighth row, or of `together`
+  // neighbouring rows, both ways.
+  auto forRows = [&](int64_t together, const Dim &rows, Value firstRow,
+                     const Dim &columns, Value firstColumn,
                      function_ref<void(Value i, Value r, Value c)> body) {
     Value c = k.add(firstColumn, column);
     Value hasColumn = k.less(c, number(columns.size));
-    for (int64_t i = 0; i < kTile; i += kThreads / kTile) {
-      Value tileRow = k.add(row, number(i));
+    Value first = together > 1 ? k.mul(row, number(together)) : row;
+    for (int64_t i = 0; i < side; i += together * kThreads / kTile) {
+      Value tileRow = k.add(first, number(i));
       Value r = k.add(firstRow, tileRow);
       k.ifThen(k.bitAnd(hasColumn, k.less(r, number(rows.size))),
                [&] { body(tileRow, r, c); });
     }
   };
-  forRows(across, firstAcross, along, firstAlong,
+  forRows(1, across, firstAcross, along, firstAlong,
           [&](Value i, Value r, Value c) {
             Value from = plus(plus(src, r, across.src), c, along.src);
-            Value place = plus(column, i, kPitch);
-            k.store(k.load(k.element(k.arg(0), type, from), type),
-                    k.element(tile, type, place));
+            Value place = plus(column, i, pitch);
+            storeWide(k,
+                      loadWide(k, k.element(k.arg(0), type, from), type, width),
+                      k.element(tile, type, place));
           });
   k.barrier();
-  forRows(
-      along, firstAlong, across, firstAcross, [&](Value i, Value r, Value c) {
-        Value to = plus(plus(dst, r, along.dst), c, across.dst);
-        Value place = plus(i, column, kPitch);
-        k.store(k.load(k.element(tile, type, place), type), destination(to));
-      });
+  // What is a row of the destination is a column of the tile: as many of both
+  // as an access has elements.
+  forRows(width, along, firstAlong, across, firstAcross,
+          [&](Value i, Value r, Value c) {
+            Value to = plus(plus(dst, r, along.dst), c, across.dst);
+            Value place = plus(i, column, pitch);
+            SmallVector<Value> pieces;
+            for (int64_t n : llvm::seq(width))
+              pieces.push_back(loadWide(
+                  k, k.element(k.element(tile, type, place), type, n * pitch),
+                  type, width));
+            for (int64_t m : llvm::seq(width)) {
+              SmallVector<Value> elements;
+              for (Value piece : pieces)
+                elements.push_back(wideElement(k, piece, m));
+              storeWide(k, wideOf(k, elements),
+                        k.element(destination(to), type, m * along.dst));
+            }
+          });
   int64_t units = 1;
   for (int64_t size : sizes)
     units *= size;
@@ -292,10 +334,10 @@ int64_t PermuteEmitter::emitPadded(int64_t width) {
 //===----------------------------------------------------------------------===//
 
 Value PermuteEmitter::read(Value src, int64_t width) {
-  Value from = k.element(k.arg(0), type, src);
+  Value from = k.element(k.arg(0), sourceType, src);
   if (dims.back().src == 1)
-    return loadWide(k, from, type, width);
-  return wideOf(k, SmallVector<Value>(width, k.load(from, type)));
+    return loadWide(k, from, sourceType, width);
+  return wideOf(k, SmallVector<Value>(width, k.load(from, sourceType)));
 }
 
 Value PermuteEmitter::combine(Value partial, Value x) {
@@ -309,7 +351,7 @@ Value PermuteEmitter::combine(Value partial, Value x) {
 Value PermuteEmitter::reduced(ArrayRef<Dim> inside, Value src, Value initial,
                               int64_t width) {
   if (inside.empty())
-    return combine(initial, read(src, width));
+    return combine(initial, readWide(src, width));
   Dim dim = inside.front();
   auto reduceFrom = [&](Value low, Value high, int64_t step, Value initial) {
     return k
@@ -321,7 +363,8 @@ Value PermuteEmitter::reduced(ArrayRef<Dim> inside, Value src, Value initial,
                       reduced(inside.drop_front(), from, carried[0], width)};
                 SmallVector<Value> terms;
                 for (int64_t j : llvm::seq(step))
-                  terms.push_back(read(plus(from, number(j), dim.src), width));
+                  terms.push_back(
+                      readWide(plus(from, number(j), dim.src), width));
                 Value next = carried[0];
                 for (Value term : terms)
                   next = combine(next, term);
@@ -339,10 +382,10 @@ Value PermuteEmitter::reduced(ArrayRef<Dim> inside, Value src, Value initial,
 Value PermuteEmitter::value(Value src, int64_t width) {
   if (shape.reduceShape.empty())
     return read(src, width);
-  Type of = wideType(type, width);
+  Type of = wideType(fullPrecision(sourceType), width);
   double least = -std::numeric_limits<double>::infinity();
   Value initial = shape.reduceMax ? k.constantF(least, of) : zeros(of);
-  return reduced(reductions, src, initial, width);
+  return k.roundTo(reduced(reductions, src, initial, width), type);
 }
 
 FailureOr<KernelLaunch> emitPermute(mlir::gpu::GPUModuleOp kernels,

@@ -7,7 +7,7 @@
 //
 // Loads and stores of the consecutive columns that a thread works on:
 // whole vectors where the addresses allow it, else element by element, and only
-// those that exist.
+// those that exist. Elements are as they are in memory.
 //
 //===----------------------------------------------------------------------===//
 

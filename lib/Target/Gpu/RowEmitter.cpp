@@ -24,36 +24,21 @@ using row::StoreKind;
 /// Blocks of columns that are on their way at a time.
 constexpr int64_t kUnrolled = 4;
 
-bool isPerColumn(const row::Node &node) {
-  return node.kind == Kind::Load && node.access == Access::PerColumn;
-}
-
-bool hasLoad(const RowProgram &program, Access access) {
-  return llvm::any_of(program.nodes, [&](const row::Node &node) {
-    return node.kind == Kind::Load && node.access == access;
-  });
-}
-
-bool hasStore(const RowProgram &program, StoreKind kind) {
-  return llvm::any_of(program.stores, [&](const row::Store &store) {
-    return store.kind == kind;
-  });
-}
-
 RowEmitter::RowEmitter(GpuBuilder &k, const RowShape &shape,
-                       Alignments alignments, const row::SweepPlan &plan)
+                       Alignments alignments, const row::SweepPlan &sweeps)
     : program(shape.program), layouts(shape.layouts), alignments(alignments),
       numOperands(shape.layouts.size() - shape.program.stores.size()),
-      plan(plan), k(k), values(program.nodes.size()),
+      sweeps(sweeps), k(k), values(program.nodes.size()),
       splats(program.nodes.size()), columnValues(program.nodes.size()),
       stagedColumns(program.nodes.size()), bases(program.nodes.size()) {
   for (auto [id, node] : llvm::enumerate(program.nodes)) {
     if (node.kind == Kind::Random)
       randoms[id] = startRandom(node);
     if (node.space == Space::Scalar)
-      values[id] = node.kind == Kind::Load
-                       ? k.load(k.arg(node.operand), typeOf(node))
-                       : emitNode(k, node, inputsOf(node, values));
+      values[id] =
+          node.kind == Kind::Load
+              ? k.widen(k.load(k.arg(node.operand), storedTypeOf(node)))
+              : emitNode(k, node, inputsOf(node, values));
   }
 }
 
@@ -85,14 +70,14 @@ void RowEmitter::startRow(Value r, Mask rowMask) {
   targets.assign(program.stores.size(), Base());
   for (auto [i, store] : llvm::enumerate(program.stores))
     if (store.kind == StoreKind::Full)
-      targets[i] = rowOf(argOf(store), typeOf(store), row,
+      targets[i] = rowOf(argOf(store), storedTypeOf(store), row,
                          layouts[argOf(store)].rowStride);
 }
 
 void RowEmitter::emitRowValues(int32_t level) {
   bool looksAtRow = false;
   for (auto [id, node] : llvm::enumerate(program.nodes)) {
-    if (node.space != Space::Row || plan.level[id] != level)
+    if (node.space != Space::Row || sweeps.level[id] != level)
       continue;
     switch (node.kind) {
     case Kind::ReduceSum:
@@ -102,16 +87,16 @@ void RowEmitter::emitRowValues(int32_t level) {
       values[id] = arith::TruncIOp::create(k.b, k.i32(), row);
       break;
     case Kind::Load: {
+      Type type = storedTypeOf(node);
       Value base = k.arg(node.operand), offset = row;
       if (node.access == Access::RowElement) {
-        base = rowOf(node.operand, typeOf(node), row,
-                     layouts[node.operand].rowStride)
+        base = rowOf(node.operand, type, row, layouts[node.operand].rowStride)
                    .pointer;
         offset = toI64(values[node.inputs[0]]);
         looksAtRow = true;
       }
-      values[id] = loadScalar(k, k.element(base, typeOf(node), offset),
-                              typeOf(node), active.all);
+      values[id] = k.widen(
+          loadScalar(k, k.element(base, type, offset), type, active.all));
       break;
     }
     default:
@@ -129,8 +114,8 @@ void RowEmitter::emitRowStores(Value condition) {
   k.ifThen(condition, [&] {
     for (const Store &store : program.stores)
       if (store.kind == StoreKind::Row)
-        k.store(values[store.value],
-                k.element(k.arg(argOf(store)), typeOf(store), row));
+        k.store(k.roundTo(values[store.value], storedTypeOf(store)),
+                k.element(k.arg(argOf(store)), storedTypeOf(store), row));
   });
 }
 
@@ -140,11 +125,11 @@ void RowEmitter::emitRowStores(Value condition) {
 
 RowEmitter::Base RowEmitter::baseOf(NodeId id) {
   const Node &node = program.nodes[id];
-  if (plan.isReadBack(id, sweep))
-    return targets[plan.savedBy[id]];
+  if (sweeps.isReadBack(id, sweep))
+    return targets[sweeps.savedBy[id]];
   if (node.kind != Kind::Load)
     return {};
-  Type type = typeOf(node);
+  Type type = storedTypeOf(node);
   switch (node.access) {
   case Access::Identity:
     return rowOf(node.operand, type, row, layouts[node.operand].rowStride);
@@ -171,8 +156,8 @@ RowEmitter::Base RowEmitter::baseOf(NodeId id) {
 /// Prepares what all blocks of sweep `s` share.
 void RowEmitter::startSweep(int32_t s) {
   sweep = s;
-  reductions = plan.reductionsOf(program, s);
-  elementNodes = plan.nodesOf(program, s);
+  reductions = sweeps.reductionsOf(program, s);
+  elementNodes = sweeps.nodesOf(program, s);
   splats.assign(program.nodes.size(), Value());
   auto spread = [&](NodeId id) {
     Space space = program.nodes[id].space;
@@ -181,13 +166,13 @@ void RowEmitter::startSweep(int32_t s) {
   };
   for (NodeId id : elementNodes) {
     bases[id] = baseOf(id);
-    if (!plan.isReadBack(id, s) && program.nodes[id].kind != Kind::Load)
+    if (!sweeps.isReadBack(id, s) && program.nodes[id].kind != Kind::Load)
       llvm::for_each(program.nodes[id].inputs, spread);
   }
   for (NodeId id : reductions)
     spread(program.nodes[id].inputs[0]);
   for (auto [i, store] : llvm::enumerate(program.stores))
-    if (store.kind != StoreKind::Row && plan.storeSweep[i] == s)
+    if (store.kind != StoreKind::Row && sweeps.storeSweep[i] == s)
       spread(store.value);
 }
 
@@ -210,15 +195,15 @@ Value RowEmitter::emitRandom(NodeId id, Value column) {
 
 Value RowEmitter::emitSlices(NodeId id, const Position &position) {
   const Node &node = program.nodes[id];
-  Type type = typeOf(node);
+  Type type = storedTypeOf(node);
   int64_t elements = program.rows * program.cols;
   bool aligned = bases[id].aligned &&
                  isVectorAligned(k, type, alignments[node.operand], elements);
   auto loadSlice = [&](Value slice) {
     Value offset =
         k.add(k.mul(slice, k.i64Constant(elements)), position.column);
-    return loadColumns(k, k.element(bases[id].pointer, type, offset), type,
-                       aligned, position.mask);
+    return k.widen(loadColumns(k, k.element(bases[id].pointer, type, offset),
+                               type, aligned, position.mask));
   };
   return k.loop(k.i64Constant(1), k.i64Constant(node.period), 1,
                 {loadSlice(k.i64Constant(0))},
@@ -239,10 +224,13 @@ Value RowEmitter::emitElement(NodeId id, const Position &position,
     return emitRandom(id, position.column);
   if (node.kind == Kind::Load && node.access == Access::SumOfSlices)
     return emitSlices(id, position);
-  if (plan.isReadBack(id, sweep) || node.kind == Kind::Load) {
-    Type type = typeOf(node);
-    return loadColumns(k, k.element(bases[id].pointer, type, position.column),
-                       type, bases[id].aligned, position.mask);
+  bool isReadBack = sweeps.isReadBack(id, sweep);
+  if (isReadBack || node.kind == Kind::Load) {
+    Type type = isReadBack ? storedTypeOf(program.stores[sweeps.savedBy[id]])
+                           : storedTypeOf(node);
+    return k.widen(
+        loadColumns(k, k.element(bases[id].pointer, type, position.column),
+                    type, bases[id].aligned, position.mask));
   }
   if (node.kind == Kind::ColumnIndex)
     return k.add(
@@ -261,8 +249,9 @@ void RowEmitter::emitStore(size_t i, const Position &position,
       splats[store.value] ? splats[store.value] : current[store.value];
   if (store.kind == StoreKind::ColumnPartial)
     return addToPartial(i, position, value);
-  storeColumns(k, value,
-               k.element(targets[i].pointer, typeOf(store), position.column),
+  Type type = storedTypeOf(store);
+  storeColumns(k, k.roundTo(value, type),
+               k.element(targets[i].pointer, type, position.column),
                targets[i].aligned, position.mask);
   if (position.block >= 0 && cached[store.value])
     cache[{store.value, position.block}] = value;
@@ -276,10 +265,10 @@ void RowEmitter::chooseCached() {
   if (program.cols > kCachedColumns)
     return;
   SmallVector<int64_t> reads(program.nodes.size(), 0);
-  for (int32_t s = 0; s < plan.sweeps; ++s)
-    for (NodeId id : plan.nodesOf(program, s))
+  for (int32_t s = 0; s < sweeps.sweeps; ++s)
+    for (NodeId id : sweeps.nodesOf(program, s))
       reads[id] +=
-          program.nodes[id].kind == Kind::Load || plan.savedBy[id] >= 0;
+          program.nodes[id].kind == Kind::Load || sweeps.savedBy[id] >= 0;
   for (auto [id, node] : llvm::enumerate(program.nodes)) {
     int64_t words = llvm::divideCeil(typeOf(node).getIntOrFloatBitWidth(), 32);
     if (reads[id] < 2 || stagedColumns[id] ||
@@ -290,13 +279,14 @@ void RowEmitter::chooseCached() {
   }
 }
 
-/// Brings values per column to shared memory, once for all rows of the block.
-void RowEmitter::stageColumns() {
-  int64_t padded = llvm::alignTo(program.cols, k.width()), bytes = 0;
+/// Brings values of `count` columns to shared memory, once for all rows of the
+/// block. `first` may be null: 0.
+void RowEmitter::stageColumns(Value first, int64_t count) {
+  int64_t padded = llvm::alignTo(count, k.width()), bytes = 0;
   for (auto [id, node] : llvm::enumerate(program.nodes)) {
     if (!isPerColumn(node))
       continue;
-    Type type = typeOf(node);
+    Type type = storedTypeOf(node);
     int64_t size = padded * type.getIntOrFloatBitWidth() / 8;
     if (bytes + size > kStagedBytes)
       continue;
@@ -304,14 +294,15 @@ void RowEmitter::stageColumns() {
     Base from = rowOf(node.operand, type, k.i64Constant(0), 0);
     Value to = k.shared(type, padded);
     int64_t step = k.threads() * k.width();
-    k.loop(k.mul(k.thread(), k.i64Constant(k.width())),
-           k.i64Constant(program.cols), step, [&](Value column) {
-             Position position =
-                 positionAt(column, program.cols % k.width() == 0);
+    k.loop(k.mul(k.thread(), k.i64Constant(k.width())), k.i64Constant(count),
+           step, [&](Value i) {
+             Value column = first ? k.add(first, i) : i;
+             Position position = positionAt(
+                 column, program.cols % (first ? count : k.width()) == 0);
              Value vector =
                  loadColumns(k, k.element(from.pointer, type, column), type,
                              from.aligned, position.mask);
-             storeColumns(k, vector, k.element(to, type, column),
+             storeColumns(k, vector, k.element(to, type, i),
                           /*aligned=*/true, {});
            });
     stagedColumns[id] = to;
@@ -326,7 +317,7 @@ void RowEmitter::preload(ArrayRef<Position> positions) {
   for (const Position &position : positions)
     for (NodeId id : elementNodes) {
       const Node &node = program.nodes[id];
-      bool reads = node.kind == Kind::Load || plan.isReadBack(id, sweep);
+      bool reads = node.kind == Kind::Load || sweeps.isReadBack(id, sweep);
       if (reads && cached[id] && !cache.count({id, position.block}))
         cache[{id, position.block}] = emitElement(id, position, {});
     }
@@ -349,7 +340,7 @@ void RowEmitter::emitPositions(ArrayRef<Position> positions,
       partial = selectColumns(k, position.mask, next, partial);
     }
     for (auto [i, store] : llvm::enumerate(program.stores))
-      if (store.kind != StoreKind::Row && plan.storeSweep[i] == sweep)
+      if (store.kind != StoreKind::Row && sweeps.storeSweep[i] == sweep)
         emitStore(i, position, here);
   }
 }

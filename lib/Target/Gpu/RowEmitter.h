@@ -15,6 +15,7 @@
 #define KILN_LIB_TARGET_GPU_ROWEMITTER_H
 
 #include "RowAccess.h"
+#include "RowPlan.h"
 
 #include "kiln/Target/Common/RowNodes.h"
 
@@ -22,21 +23,6 @@
 #include "llvm/ADT/MapVector.h"
 
 namespace kiln::gpu {
-
-/// Columns of a block, and partial results of a row reduction.
-constexpr int64_t kBlock = 64;
-/// Of a row that is held in registers: 16 vectors per operand.
-constexpr int64_t kCachedColumns = 1024;
-/// For that, of the 255 that a thread has at most.
-constexpr int64_t kCacheRegisters = 96;
-/// Shared memory for sums down columns, and for values per column: more would
-/// leave few threads.
-constexpr int64_t kPartialBytes = 24 * 1024, kStagedBytes = 16 * 1024;
-
-/// Whether a node is read once per column, whatever the row.
-bool isPerColumn(const row::Node &node);
-bool hasLoad(const row::RowProgram &program, row::Access access);
-bool hasStore(const row::RowProgram &program, row::StoreKind kind);
 
 class RowEmitter {
   using Value = mlir::Value;
@@ -47,13 +33,12 @@ class RowEmitter {
 
 public:
   RowEmitter(GpuBuilder &k, const RowShape &shape, Alignments alignments,
-             const row::SweepPlan &plan);
+             const row::SweepPlan &sweeps);
 
   void emitFlat();
   void emitScalar();
-  /// `rowsPerUnit`: of a group, where the program has no chunks.
-  void emitSplit(int64_t rowsPerUnit);
-  void emitRows(int64_t groups, int64_t rowsPerGroup);
+  void emitSplit(const RowPlan &plan);
+  void emitRows(const RowPlan &plan);
 
 private:
   /// Columns of one thread in one block.
@@ -72,8 +57,13 @@ private:
     Value rowInSequence, sequence;
   };
 
+  /// Of a node's value.
   Type typeOf(const Node &node) { return elementTypeOf(k, node.type); }
-  Type typeOf(const Store &store) { return typeOf(program.nodes[store.value]); }
+  /// Of the elements in memory that are loaded or stored.
+  Type storedTypeOf(const Node &load) { return elementTypeOf(k, load.stored); }
+  Type storedTypeOf(const Store &store) {
+    return elementTypeOf(k, store.stored);
+  }
   llvm::SmallVector<Value, 3> inputsOf(const Node &node,
                                        llvm::ArrayRef<Value> from) {
     return llvm::map_to_vector<3>(node.inputs,
@@ -85,7 +75,8 @@ private:
       return integer;
     return mlir::arith::ExtSIOp::create(k.b, k.i64(), integer);
   }
-  /// Row `r` of argument `arg`, whose rows are `stride` elements apart.
+  /// Row `r` of argument `arg`, whose rows are `stride` elements of `type`
+  /// apart.
   Base rowOf(unsigned arg, Type type, Value r, int64_t stride) {
     return {k.element(k.arg(arg), type, k.mul(r, k.i64Constant(stride))),
             isVectorAligned(k, type, alignments[arg], isFlat ? 0 : stride)};
@@ -109,8 +100,10 @@ private:
   void emitStore(size_t i, const Position &position,
                  llvm::ArrayRef<Value> current);
   void chooseCached();
-  void stageColumns();
+  void stageColumns(Value first, int64_t count);
   void preload(llvm::ArrayRef<Position> positions);
+  void emitChunk(const RowPlan &plan, Value chunk, Value column);
+  void emitRowsFrom(Value first, int64_t count, const Position &position);
   Position positionAt(Value column, bool whole, int64_t block = -1);
   void finishReductions(llvm::ArrayRef<Value> partials);
   void emitSweep(int32_t s);
@@ -132,7 +125,7 @@ private:
   llvm::ArrayRef<Layout> layouts;
   Alignments alignments;
   unsigned numOperands;
-  const row::SweepPlan &plan;
+  const row::SweepPlan &sweeps;
   GpuBuilder &k;
 
   /// By node: scalars of Scalar and Row nodes.
@@ -146,7 +139,8 @@ private:
   llvm::SmallVector<Base> bases, targets;
   /// By node: whether its vectors of a row are in `cache`, by block.
   llvm::SmallVector<bool> cached;
-  llvm::DenseMap<std::pair<NodeId, int64_t>, Value> cache;
+  using Cache = llvm::DenseMap<std::pair<NodeId, int64_t>, Value>;
+  Cache cache;
   llvm::MapVector<NodeId, RandomSource> randoms;
   /// By store: a sum down the columns of a split kernel.
   llvm::SmallVector<Value> columnSums;

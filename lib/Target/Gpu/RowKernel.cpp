@@ -7,12 +7,14 @@
 //
 // Every thread works on four consecutive columns at a time; 16 threads, a
 // *group*, cover a block of 64. (Where rows have to be kept in registers and do
-// not fit, a thread works on two, and a group has 32.) Four shapes:
+// not fit, a thread works on two, and a group has 32. Where nothing depends on
+// it and all elements are bf16, a thread works on eight.) Four shapes:
 //
 //   flat     a thread per four elements of one long vector
 //   scalar   a thread per row, where rows have single values only
 //   split    a group per block of 64 columns and chunk of rows, where no row is
-//            reduced
+//            reduced; with rows of bf16 and values per column, all groups of a
+//            block work on the same columns
 //   rows     a group per chunk of rows, which follows the program's SweepPlan
 //            as on the cpu: one pass over a row's blocks per level of
 //            reductions
@@ -34,6 +36,7 @@
 
 #include "RowEmitter.h"
 
+#include "llvm/ADT/Sequence.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -41,15 +44,7 @@ using namespace mlir;
 namespace kiln::gpu {
 
 using row::Access;
-using row::Kind;
-using row::RowProgram;
-using row::Space;
 using row::StoreKind;
-
-constexpr int64_t kThreads = 256;
-/// That keep a large gpu busy.
-constexpr int64_t kWantedGroups = 4096;
-constexpr int64_t kMostRows = 24;
 
 void RowEmitter::emitFlat() {
   isFlat = true;
@@ -80,64 +75,128 @@ void RowEmitter::emitScalar() {
   });
 }
 
-void RowEmitter::emitSplit(int64_t rowsPerUnit) {
+void RowEmitter::emitSplit(const RowPlan &plan) {
   int64_t blocks = llvm::divideCeil(program.cols, kBlock);
-  Value unit = k.add(k.mul(k.block(), k.i64Constant(k.threads() / group())),
-                     k.divUnsigned(k.thread(), k.i64Constant(group())));
-  k.ifThen(k.less(unit, k.units()), [&] {
-    Value chunk = k.divUnsigned(unit, k.i64Constant(blocks));
-    Value column = k.add(k.mul(k.remUnsigned(unit, k.i64Constant(blocks)),
-                               k.i64Constant(kBlock)),
-                         k.mul(laneInGroup(), k.i64Constant(k.width())));
-    Position position = positionAt(column, program.cols % kBlock == 0);
-    auto emitRow = [&](Value r) {
-      startRow(r, {});
-      emitRowValues(0);
-      startSweep(0);
-      emitPositions(position, {});
-    };
-    for (auto [id, node] : llvm::enumerate(program.nodes))
-      if (isPerColumn(node)) {
-        Base base = rowOf(node.operand, typeOf(node), k.i64Constant(0), 0);
-        columnValues[id] =
-            loadColumns(k, k.element(base.pointer, typeOf(node), column),
-                        typeOf(node), base.aligned, position.mask);
-      }
-    SmallVector<Value> zeros;
-    SmallVector<size_t> sums;
-    for (auto [i, store] : llvm::enumerate(program.stores))
-      if (store.kind == StoreKind::ColumnPartial) {
-        zeros.push_back(k.constantF(0, k.vectorOf(typeOf(store))));
-        sums.push_back(i);
-      }
-    Value first = k.mul(chunk, k.i64Constant(rowsPerUnit));
-    Value last = k.min(k.add(first, k.i64Constant(rowsPerUnit)),
-                       k.i64Constant(program.rows));
-    SmallVector<Value> results =
-        k.loop(first, last, 1, zeros, [&](Value r, ValueRange carried) {
-          columnSums.assign(program.stores.size(), Value());
-          for (auto [i, sum] : llvm::zip(sums, carried))
-            columnSums[i] = sum;
-          emitRow(r);
-          return llvm::map_to_vector(sums,
-                                     [&](size_t i) { return columnSums[i]; });
-        });
-    for (auto [i, sum] : llvm::zip(sums, results)) {
-      const Store &store = program.stores[i];
-      Base base = rowOf(argOf(store), typeOf(store), chunk, program.cols);
-      storeColumns(k, sum, k.element(base.pointer, typeOf(store), column),
-                   base.aligned, position.mask);
+  // The number of this thread's group behind `i` blocks of groups.
+  auto groupOf = [&](Value i) {
+    return k.add(k.mul(i, k.i64Constant(plan.groups)),
+                 k.divUnsigned(k.thread(), k.i64Constant(group())));
+  };
+  auto firstColumn = [&](Value unit) {
+    return k.mul(k.remUnsigned(unit, k.i64Constant(blocks)),
+                 k.i64Constant(kBlock));
+  };
+  auto own = [&] { return k.mul(laneInGroup(), k.i64Constant(k.width())); };
+  cached.assign(program.nodes.size(), plan.rowsAtOnce > 1);
+  if (!plan.sharesColumns) {
+    Value unit = groupOf(k.block());
+    k.ifThen(k.less(unit, k.units()), [&] {
+      Value chunk = k.divUnsigned(unit, k.i64Constant(blocks));
+      emitChunk(plan, chunk, k.add(firstColumn(unit), own()));
+    });
+    return;
+  }
+  Value column = firstColumn(k.block()), lane = own();
+  stageColumns(column, kBlock);
+  for (auto [id, staged] : llvm::enumerate(stagedColumns))
+    if (staged) {
+      Type type = storedTypeOf(program.nodes[id]);
+      columnValues[id] = k.widen(
+          loadColumns(k, k.element(staged, type, lane), type, true, {}));
     }
-  });
+  Value chunk = groupOf(k.divUnsigned(k.block(), k.i64Constant(blocks)));
+  Value row = k.mul(chunk, k.i64Constant(plan.rowsPerGroup));
+  k.ifThen(k.less(row, k.i64Constant(program.rows)),
+           [&] { emitChunk(plan, chunk, k.add(column, lane)); });
+}
+
+/// The columns from `column` on in the rows of `chunk`.
+void RowEmitter::emitChunk(const RowPlan &plan, Value chunk, Value column) {
+  Position position = positionAt(column, program.cols % kBlock == 0);
+  for (auto [id, node] : llvm::enumerate(program.nodes))
+    if (isPerColumn(node) && !columnValues[id]) {
+      Type type = storedTypeOf(node);
+      Base base = rowOf(node.operand, type, k.i64Constant(0), 0);
+      columnValues[id] =
+          k.widen(loadColumns(k, k.element(base.pointer, type, column), type,
+                              base.aligned, position.mask));
+    }
+  SmallVector<Value> sums;
+  SmallVector<size_t> sumStores;
+  for (auto [i, store] : llvm::enumerate(program.stores))
+    if (store.kind == StoreKind::ColumnPartial) {
+      sums.push_back(k.constantF(0, k.vectorOf(storedTypeOf(store))));
+      sumStores.push_back(i);
+    }
+  Value first = k.mul(chunk, k.i64Constant(plan.rowsPerGroup));
+  Value last = k.min(k.add(first, k.i64Constant(plan.rowsPerGroup)),
+                     k.i64Constant(program.rows));
+  auto addRows = [&](Value low, Value high, int64_t step) {
+    sums = k.loop(low, high, step, sums, [&](Value r, ValueRange carried) {
+      columnSums.assign(program.stores.size(), Value());
+      for (auto [i, sum] : llvm::zip(sumStores, carried))
+        columnSums[i] = sum;
+      emitRowsFrom(r, step, position);
+      return llvm::map_to_vector(sumStores,
+                                 [&](size_t i) { return columnSums[i]; });
+    });
+  };
+  int64_t step = plan.rowsAtOnce;
+  if (plan.rowsPerGroup % step == 0 && program.rows % step == 0) {
+    addRows(first, last, step);
+  } else {
+    Value whole =
+        k.add(first, k.bitAnd(k.sub(last, first), k.i64Constant(-step)));
+    addRows(first, whole, step);
+    addRows(whole, last, 1);
+  }
+  for (auto [i, sum] : llvm::zip(sumStores, sums)) {
+    const Store &store = program.stores[i];
+    Type type = storedTypeOf(store);
+    Base base = rowOf(argOf(store), type, chunk, program.cols);
+    storeColumns(k, sum, k.element(base.pointer, type, column), base.aligned,
+                 position.mask);
+  }
+}
+
+/// Of `count` rows: all loads come before all stores. A thread stores where it
+/// alone has loaded.
+void RowEmitter::emitRowsFrom(Value first, int64_t count,
+                              const Position &position) {
+  struct Loaded {
+    SmallVector<Value> values;
+    Cache cache;
+  };
+  SmallVector<Loaded> loaded;
+  auto rowAt = [&](int64_t i) {
+    return i == 0 ? first : k.add(first, k.i64Constant(i));
+  };
+  for (int64_t i : llvm::seq(count)) {
+    startRow(rowAt(i), {});
+    emitRowValues(0);
+    startSweep(0);
+    if (count > 1)
+      preload(position);
+    loaded.push_back({values, cache});
+  }
+  for (int64_t i : llvm::seq(count)) {
+    if (count > 1) {
+      startRow(rowAt(i), {});
+      values = loaded[i].values;
+      cache = loaded[i].cache;
+      startSweep(0);
+    }
+    emitPositions(position, {});
+  }
 }
 
 void RowEmitter::emitRowOf(Value unit, Value r, Value exists) {
   startRow(r, {exists, {}});
   for (auto [i, store] : llvm::enumerate(program.stores))
     if (store.kind == StoreKind::ColumnPartial)
-      targets[i] = rowOf(argOf(store), typeOf(store), unit, program.cols);
+      targets[i] = rowOf(argOf(store), storedTypeOf(store), unit, program.cols);
   emitRowValues(0);
-  for (int32_t s = 0; s < plan.sweeps; ++s) {
+  for (int32_t s = 0; s < sweeps.sweeps; ++s) {
     emitSweep(s);
     emitRowValues(s + 1);
   }
@@ -147,10 +206,10 @@ void RowEmitter::emitRowOf(Value unit, Value r, Value exists) {
   emitRowStores(exists ? k.bitAnd(exists, isFirst) : isFirst);
 }
 
-void RowEmitter::emitRows(int64_t groups, int64_t rowsPerGroup) {
-  stageColumns();
+void RowEmitter::emitRows(const RowPlan &plan) {
+  stageColumns({}, program.cols);
   chooseCached();
-  int64_t rows = chunks() ? program.rowsPerUnit : rowsPerGroup;
+  int64_t rows = plan.rowsPerGroup, groups = plan.groups;
   Value number = k.divUnsigned(k.thread(), k.i64Constant(group()));
   Value unit = k.add(k.mul(k.block(), k.i64Constant(groups)), number);
   bool fills = program.rows % (rows * groups) == 0;
@@ -176,106 +235,30 @@ void RowEmitter::emitRows(int64_t groups, int64_t rowsPerGroup) {
     storeSums(unit, isUnit);
 }
 
-namespace {
-
-enum class Shape { Flat, Scalar, Split, Rows };
-
-Shape shapeOf(const RowShape &shape, const row::SweepPlan &plan) {
-  const RowProgram &program = shape.program;
-  if (program.flat && shape.isDense())
-    return Shape::Flat;
-  if (plan.sweeps == 0)
-    return Shape::Scalar;
-  bool reduces = llvm::any_of(program.nodes, [](const row::Node &node) {
-    return node.kind == Kind::ReduceSum || node.kind == Kind::ReduceMax;
-  });
-  bool looksAtRow =
-      hasLoad(program, Access::RowElement) || hasStore(program, StoreKind::Row);
-  return reduces || looksAtRow ? Shape::Rows : Shape::Split;
-}
-
-/// Vectors that a row has in registers from sweep to sweep: of how many nodes.
-/// What is computed of a load may stay, too, so it counts twice.
-int64_t countKept(const RowProgram &program, const row::SweepPlan &plan) {
-  SmallVector<int64_t> reads(program.nodes.size(), 0);
-  for (int32_t s = 0; s < plan.sweeps; ++s)
-    for (row::NodeId id : plan.nodesOf(program, s))
-      reads[id] += program.nodes[id].space == Space::Full;
-  return 2 * llvm::count_if(reads, [](int64_t count) { return count > 1; });
-}
-
-/// Rows that a group works on, one by one, where any number will do: more of
-/// them read values per column less often, but leave fewer blocks.
-int64_t rowsFor(const RowProgram &program, int64_t groupsOfOneRow) {
-  if (hasStore(program, StoreKind::ColumnPartial))
-    return program.rowsPerUnit;
-  if (llvm::none_of(program.nodes, isPerColumn))
-    return 1;
-  return std::clamp<int64_t>(groupsOfOneRow / kWantedGroups, 1, kMostRows);
-}
-
-/// Groups of a block: as many as leave enough shared memory for their sums.
-int64_t groupsOf(const RowProgram &program, int64_t group) {
-  int64_t sums = llvm::count_if(program.stores, [](const row::Store &store) {
-    return store.kind == StoreKind::ColumnPartial;
-  });
-  int64_t most = kThreads / group, groups = most,
-          least = std::max<int64_t>(1, kWarp / group);
-  auto fits = [&] { return groups * sums * program.cols * 4 <= kPartialBytes; };
-  while (groups > least && !fits())
-    groups /= 2;
-  // Sums in the result itself take no shared memory.
-  return fits() ? groups : most;
-}
-
-} // namespace
-
 FailureOr<KernelLaunch> emitRowKernel(mlir::gpu::GPUModuleOp kernels,
                                       StringRef name, const RowShape &shape,
                                       Alignments alignments) {
-  const RowProgram &program = shape.program;
-  row::SweepPlan plan = row::planSweeps(program);
-  Shape kind = shapeOf(shape, plan);
-  // A warp per row where half a warp has too few registers.
-  int64_t width = kLanes;
-  if (kind == Shape::Rows && program.cols <= kCachedColumns &&
-      countKept(program, plan) * program.cols * kLanes / kBlock >
-          kCacheRegisters)
-    width = kBlock / kWarp;
-  int64_t group = kBlock / width;
-  int64_t groups =
-      kind == Shape::Rows ? groupsOf(program, group) : kThreads / group;
-  KernelLaunch launch;
-  launch.threads = kind == Shape::Rows ? groups * group : kThreads;
-  GpuBuilder k(kernels, name, shape.layouts.size(), program.immediates.size(),
-               launch.threads, width);
-  RowEmitter emitter(k, shape, alignments, plan);
-  int64_t blocks = llvm::divideCeil(program.cols, kBlock);
-  int64_t rows =
-      rowsFor(program, program.rows * (kind == Shape::Split ? blocks : 1));
-  int64_t chunks = llvm::divideCeil(program.rows, rows);
-  switch (kind) {
-  case Shape::Flat:
+  row::SweepPlan sweeps = row::planSweeps(shape.program);
+  RowPlan plan = planRows(shape, alignments, sweeps);
+  GpuBuilder k(kernels, name, shape.layouts.size(),
+               shape.program.immediates.size(), plan.launch.threads,
+               plan.width);
+  RowEmitter emitter(k, shape, alignments, sweeps);
+  switch (plan.form) {
+  case RowPlan::Flat:
     emitter.emitFlat();
-    launch.units = program.rows * program.cols;
-    launch.unitsPerBlock = kThreads * kLanes;
     break;
-  case Shape::Scalar:
+  case RowPlan::Scalar:
     emitter.emitScalar();
-    launch.units = program.rows;
-    launch.unitsPerBlock = kThreads;
     break;
-  case Shape::Split:
-    emitter.emitSplit(rows);
-    launch.units = chunks * blocks;
-    launch.unitsPerBlock = groups;
+  case RowPlan::Split:
+    emitter.emitSplit(plan);
     break;
-  case Shape::Rows:
-    emitter.emitRows(groups, rows);
-    launch.units = chunks;
-    launch.unitsPerBlock = groups;
+  case RowPlan::Rows:
+    emitter.emitRows(plan);
     break;
   }
+  KernelLaunch launch = plan.launch;
   launch.sharedBytes = k.sharedBytes();
   if (failed(k.finish()))
     return failure();

@@ -6,8 +6,9 @@
 //===----------------------------------------------------------------------===//
 //
 // A group adds up the rows of a chunk in their order. Every thread has the sums
-// of its own columns: in registers where it has four columns only (split), else
-// in shared memory where they fit, else in the result itself.
+// of its own columns: in registers where it has one block only (split), else in
+// shared memory where they fit, else in the result itself. Everywhere they have
+// the result's type: reduce_partial leaves sums of bf16 in f32.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,7 +29,7 @@ void RowEmitter::addToPartial(size_t i, const Position &position, Value value) {
     return;
   }
   // The thread's own elements, of shared memory or of the result.
-  Type type = typeOf(program.stores[i]);
+  Type type = storedTypeOf(program.stores[i]);
   bool isShared = !sharedSums.empty();
   bool aligned = isShared || targets[i].aligned;
   Value address = k.element(isShared ? sharedSums[i] : targets[i].pointer, type,
@@ -42,15 +43,16 @@ void RowEmitter::startSums(int64_t groups, Value number) {
   int64_t padded = llvm::alignTo(program.cols, k.width()), bytes = 0;
   for (const Store &store : program.stores)
     if (store.kind == StoreKind::ColumnPartial)
-      bytes += groups * padded * typeOf(store).getIntOrFloatBitWidth() / 8;
+      bytes +=
+          groups * padded * storedTypeOf(store).getIntOrFloatBitWidth() / 8;
   if (bytes > kPartialBytes)
     return;
   sharedSums.assign(program.stores.size(), Value());
   for (auto [i, store] : llvm::enumerate(program.stores))
     if (store.kind == StoreKind::ColumnPartial)
       sharedSums[i] =
-          k.element(k.shared(typeOf(store), groups * padded), typeOf(store),
-                    k.mul(number, k.i64Constant(padded)));
+          k.element(k.shared(storedTypeOf(store), groups * padded),
+                    storedTypeOf(store), k.mul(number, k.i64Constant(padded)));
 }
 
 /// Calls `body` for all of the thread's sums, where they are collected, with
@@ -64,7 +66,7 @@ void RowEmitter::forEachSum(
   for (auto [i, store] : llvm::enumerate(program.stores)) {
     if (store.kind != StoreKind::ColumnPartial)
       continue;
-    Type type = typeOf(store);
+    Type type = storedTypeOf(store);
     Base result = rowOf(argOf(store), type, unit, program.cols);
     Value sums = sharedSums.empty() ? result.pointer : sharedSums[i];
     k.loop(k.i64Constant(0), k.i64Constant(program.cols), kBlock,
@@ -80,7 +82,7 @@ void RowEmitter::zeroSums(Value unit, Value isUnit) {
   forEachSum(unit, isUnit,
              [&](const Store &store, const Base &result,
                  const Position &position, Value sum) {
-               Value zero = k.constantF(0, k.vectorOf(typeOf(store)));
+               Value zero = k.constantF(0, k.vectorOf(storedTypeOf(store)));
                storeColumns(k, zero, sum, !sharedSums.empty() || result.aligned,
                             position.mask);
              });
@@ -92,7 +94,7 @@ void RowEmitter::storeSums(Value unit, Value isUnit) {
   forEachSum(unit, isUnit,
              [&](const Store &store, const Base &result,
                  const Position &position, Value sum) {
-               Type type = typeOf(store);
+               Type type = storedTypeOf(store);
                Value value = loadColumns(k, sum, type, true, position.mask);
                storeColumns(k, value,
                             k.element(result.pointer, type, position.column),

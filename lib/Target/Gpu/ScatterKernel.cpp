@@ -14,7 +14,8 @@
 // each and add dy at these positions, row by row, in registers. So equal tokens
 // add up in token order, without atomics, and every row is written by the
 // threads of one block alone. The first flush writes also rows without tokens,
-// which must become zero.
+// which must become zero. The table adds up in memory, from flush to flush, so
+// it has the type of the sums, whatever dy's is.
 //
 // All blocks together read the tokens G times, from the second-level cache.
 // The rows per block bound this, and the list's flushes bound the rows.
@@ -75,7 +76,7 @@ private:
   }
 
   const ScatterShape &shape;
-  Type type;
+  Type type; ///< of the table, and of sums
   int64_t rowsPerBlock, blocks;
   int64_t tokenWidth, width;
   GpuBuilder k;
@@ -97,8 +98,9 @@ ScatterEmitter::ScatterEmitter(mlir::gpu::GPUModuleOp kernels, StringRef name,
       blocks(llvm::divideCeil(shape.vocabulary, rowsPerBlock)),
       k(kernels, name, /*numArgs=*/3, /*numImmediates=*/1, kThreads) {
   tokenWidth = accessWidth(k.i32(), alignments[0], {shape.tokens}, 4);
-  width = accessWidth(type, std::min(alignments[1], alignments[2]),
-                      {shape.cols, shape.dyStride});
+  width = accessWidth(type, alignments[2], {shape.cols});
+  width = accessWidth(shape.dyType, alignments[1], {shape.cols, shape.dyStride},
+                      width);
   thread = narrow(k.thread());
   for (Value *array : {&positions, &rows, &sorted})
     *array = k.shared(k.i32(), kChunk);
@@ -277,8 +279,9 @@ Value ScatterEmitter::sumOfPositions(Value begin, Value end, Value column,
                   Value position = wide(k.load(place, k.i32()));
                   Value offset = k.add(
                       k.mul(position, k.i64Constant(shape.dyStride)), column);
-                  terms.push_back(loadWide(k, k.element(k.arg(1), type, offset),
-                                           type, width));
+                  Value term = k.element(k.arg(1), shape.dyType, offset);
+                  terms.push_back(
+                      k.widen(loadWide(k, term, shape.dyType, width)));
                 }
                 Value next = carried[0];
                 for (Value term : terms)

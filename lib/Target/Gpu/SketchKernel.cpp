@@ -26,7 +26,7 @@ FailureOr<KernelLaunch> emitSketch(mlir::gpu::GPUModuleOp kernels,
                                    StringRef name, const SketchShape &shape,
                                    Alignments alignments) {
   GpuBuilder k(kernels, name, /*numArgs=*/3, /*numImmediates=*/1, kThreads);
-  Type type = shape.elementType;
+  Type type = shape.elementType, computed = fullPrecision(type);
   int64_t width = accessWidth(type, std::min(alignments[0], alignments[2]),
                               {shape.columns, shape.xStride});
   int64_t rows = shape.sequences * shape.kept, pieces = shape.columns / width;
@@ -50,10 +50,11 @@ FailureOr<KernelLaunch> emitSketch(mlir::gpu::GPUModuleOp kernels,
     auto term = [&](Value t) {
       Value bits = emitRandomWord(k, key, t, globalSequence, step);
       Value isMinus = k.less(bits, k.constantI(0, k.i32()));
-      Value sign =
-          k.select(isMinus, k.constantF(-1, type), k.constantF(1, type));
+      Value sign = k.select(isMinus, k.constantF(-1, computed),
+                            k.constantF(1, computed));
       Value from = k.add(times(k.add(firstRow, t), shape.xStride), column);
-      Value x = loadWide(k, k.element(k.arg(0), type, from), type, width);
+      Value x =
+          k.widen(loadWide(k, k.element(k.arg(0), type, from), type, width));
       return k.mul(wideOf(k, SmallVector<Value>(width, sign)), x);
     };
     Value sum =
@@ -65,7 +66,7 @@ FailureOr<KernelLaunch> emitSketch(mlir::gpu::GPUModuleOp kernels,
             .front();
     Value row = k.add(times(sequence, shape.kept), first);
     Value to = k.add(times(row, shape.columns), column);
-    storeWide(k, sum, k.element(k.arg(2), type, to));
+    storeWide(k, k.roundTo(sum, type), k.element(k.arg(2), type, to));
   });
   if (failed(k.finish()))
     return failure();

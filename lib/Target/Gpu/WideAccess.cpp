@@ -9,6 +9,7 @@
 
 #include "llvm/ADT/STLExtras.h"
 
+#include <algorithm>
 #include <limits>
 
 using namespace mlir;
@@ -19,6 +20,11 @@ constexpr int64_t kMostBytes = 16;
 
 static int64_t bytesOf(Type element) {
   return element.getIntOrFloatBitWidth() / 8;
+}
+
+/// Of `width` elements: more than one access has the alignment of one.
+static int64_t wideAlignment(Type element, int64_t width) {
+  return std::min(width * bytesOf(element), kMostBytes);
 }
 
 int64_t accessWidth(Type element, int64_t alignment, ArrayRef<int64_t> strides,
@@ -38,7 +44,8 @@ Type wideType(Type element, int64_t width) {
 }
 
 Value loadWide(GpuBuilder &k, Value pointer, Type element, int64_t width) {
-  return k.load(pointer, wideType(element, width), width * bytesOf(element));
+  return k.load(pointer, wideType(element, width),
+                wideAlignment(element, width));
 }
 
 Value loadWideIf(GpuBuilder &k, Value condition, Value pointer, Type element,
@@ -64,7 +71,7 @@ void storeWide(GpuBuilder &k, Value value, Value pointer) {
   if (auto vector = dyn_cast<VectorType>(value.getType()))
     width = vector.getNumElements();
   k.store(value, pointer,
-          width * bytesOf(getElementTypeOrSelf(value.getType())));
+          wideAlignment(getElementTypeOrSelf(value.getType()), width));
 }
 
 Value wideElement(GpuBuilder &k, Value value, int64_t i) {

@@ -27,7 +27,8 @@ int64_t accessWidth(mlir::Type element, int64_t alignment,
 /// What `width` elements are as one value: a vector, or for 1 the element.
 mlir::Type wideType(mlir::Type element, int64_t width);
 
-/// Accesses with the alignment that accessWidth ensures.
+/// Accesses with the alignment that accessWidth ensures, and of elements as
+/// they are in memory. Longer than 16 bytes, they are several.
 mlir::Value loadWide(GpuBuilder &k, mlir::Value pointer, mlir::Type element,
                      int64_t width);
 /// Zeros unless `condition` holds.

@@ -12,6 +12,8 @@
 
 #include "KernelPair.h"
 
+#include "../KernelCalls.h"
+
 #include <gtest/gtest.h>
 
 using namespace kiln;
@@ -28,7 +30,7 @@ struct Case {
   int64_t skip = 0;    ///< bytes in front of everything
 };
 
-class AttentionCase {
+template <typename T> class AttentionCase {
 public:
   explicit AttentionCase(const Case &c);
   void checkForward();
@@ -41,7 +43,7 @@ private:
   Place q, k, v, rng, o, lse, dout, dq, dk, dv;
 };
 
-AttentionCase::AttentionCase(const Case &c) {
+template <typename T> AttentionCase<T>::AttentionCase(const Case &c) {
   int64_t columns = (c.heads + 2 * c.kvHeads) * c.headDim + c.padding;
   int64_t oColumns = c.heads * c.headDim, rows = c.sequences * c.length;
   shape.sequences = c.sequences;
@@ -57,29 +59,29 @@ AttentionCase::AttentionCase(const Case &c) {
   shape.dqStride = shape.dkStride = shape.dvStride = columns;
   shape.oStride = shape.doutStride = oColumns;
 
-  Place qkv = memory.add(someFloats(rows * columns, 1), c.skip);
+  Place qkv = memory.add(someValues<T>(rows * columns, 1), c.skip);
   q = qkv;
-  k = from<float>(qkv, c.heads * c.headDim);
-  v = from<float>(qkv, (c.heads + c.kvHeads) * c.headDim);
+  k = from<T>(qkv, c.heads * c.headDim);
+  v = from<T>(qkv, (c.heads + c.kvHeads) * c.headDim);
   rng = memory.add(std::vector<int64_t>{42, 7, 5});
-  o = memory.add(someFloats(rows * oColumns, 2), c.skip);
+  o = memory.add(someValues<T>(rows * oColumns, 2), c.skip);
   // About what it is: probabilities do not exceed 1 by much.
   std::vector<float> sums = someFloats(c.sequences * c.heads * c.length, 3);
   for (float &x : sums)
     x += 8;
   lse = memory.add(sums, c.skip);
-  dout = memory.add(someFloats(rows * oColumns, 4), c.skip);
-  Place gradients = memory.add(someFloats(rows * columns, 5), c.skip);
+  dout = memory.add(someValues<T>(rows * oColumns, 4), c.skip);
+  Place gradients = memory.add(someValues<T>(rows * columns, 5), c.skip);
   dq = gradients;
-  dk = from<float>(gradients, c.heads * c.headDim);
-  dv = from<float>(gradients, (c.heads + c.kvHeads) * c.headDim);
+  dk = from<T>(gradients, c.heads * c.headDim);
+  dv = from<T>(gradients, (c.heads + c.kvHeads) * c.headDim);
   double scale = 1.1 / std::sqrt(c.headDim);
   int64_t bits;
   std::memcpy(&bits, &scale, sizeof(bits));
   immediates = {3, bits};
 }
 
-void AttentionCase::checkForward() {
+template <typename T> void AttentionCase<T>::checkForward() {
   std::vector<Place> args = {q, k, v};
   if (shape.takesRng)
     args.push_back(rng);
@@ -87,15 +89,16 @@ void AttentionCase::checkForward() {
   expectSameBits(
       memory, args, immediates,
       [&](auto module, auto name, auto b) {
-        shape.elementType = b.getF32Type();
+        shape.elementType = elementType<T>(b);
         return cpu::emitAttention(module, name, shape);
       },
       [&](auto kernels, auto name, auto b, auto alignments) {
+        shape.elementType = elementType<T>(b);
         return gpu::emitAttention(kernels, name, shape, alignments);
       });
 }
 
-void AttentionCase::checkBackward() {
+template <typename T> void AttentionCase<T>::checkBackward() {
   std::vector<Place> args = {q, k, v, o, lse, dout};
   if (shape.takesRng)
     args.push_back(rng);
@@ -103,22 +106,23 @@ void AttentionCase::checkBackward() {
   expectSameBits(
       memory, args, immediates,
       [&](auto module, auto name, auto b) {
-        shape.elementType = b.getF32Type();
+        shape.elementType = elementType<T>(b);
         return cpu::emitAttentionGrad(module, name, shape);
       },
       [&](auto kernels, auto name, auto b, auto alignments) {
+        shape.elementType = elementType<T>(b);
         return gpu::emitAttentionGrad(kernels, name, shape, alignments);
       });
 }
 
-void check(const Case &c) {
+template <typename T = float> void check(const Case &c) {
   SCOPED_TRACE(testing::Message()
                << "sequences " << c.sequences << " length " << c.length
                << " heads " << c.heads << "/" << c.kvHeads << " head dim "
                << c.headDim << " causal " << c.causal << " dropout "
                << c.dropout << " tile " << c.kvTile << " padding " << c.padding
                << " skip " << c.skip);
-  AttentionCase problem(c);
+  AttentionCase<T> problem(c);
   {
     SCOPED_TRACE("forward");
     problem.checkForward();
@@ -164,6 +168,17 @@ TEST(GpuAttention, Dropout) {
 TEST(GpuAttention, OtherKeyTiles) {
   check({1, 140, 1, 1, 24, true, 0.2, 128});
   check({1, 70, 1, 1, 64, false, 0, 256});
+}
+
+TEST(GpuAttention, BfloatsAreRoundedOnce) {
+  check<Bfloat>({1, 130, 1, 1, 64, true});
+  check<Bfloat>({2, 65, 4, 2, 24, true});
+  check<Bfloat>({1, 65, 1, 1, 96, false});
+  check<Bfloat>({1, 30, 2, 1, 7, true});
+  check<Bfloat>({1, 33, 2, 2, 32, true, 0, 64, /*padding=*/3});
+  check<Bfloat>({1, 33, 2, 2, 32, true, 0, 64, 0, /*skip=*/8});
+  check<Bfloat>({1, 100, 1, 1, 24, false, 0.3});
+  check<Bfloat>({1, 140, 1, 1, 24, true, 0.2, 128});
 }
 
 /// What emitting both kernels says.

@@ -7,6 +7,8 @@
 
 #include "KernelPair.h"
 
+#include "../KernelCalls.h"
+
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -32,8 +34,9 @@ std::vector<double> levelsOf(int64_t bits) {
 }
 
 /// Values on both sides of the borders, on them, and at the ends.
-std::vector<float> values(int64_t count, const std::vector<double> &borders) {
-  std::vector<float> x = someFloats(count, 1);
+template <typename T>
+std::vector<T> values(int64_t count, const std::vector<double> &borders) {
+  std::vector<T> x = someValues<T>(count, 1);
   float infinity = std::numeric_limits<float>::infinity();
   const float special[] = {float(borders.front()),
                            float(borders.back()),
@@ -47,6 +50,7 @@ std::vector<float> values(int64_t count, const std::vector<double> &borders) {
   return x;
 }
 
+template <typename T = float>
 void check(int64_t bits, int64_t count, int64_t skip = 0) {
   SCOPED_TRACE(testing::Message()
                << bits << " bits of " << count << " skip " << skip);
@@ -57,30 +61,30 @@ void check(int64_t bits, int64_t count, int64_t skip = 0) {
     codes[i] = i * i * 37 + 11 * i;
 
   Memory memory;
-  Place x = memory.add(values(count, borders), skip);
+  Place x = memory.add(values<T>(count, borders), skip);
   Place code = memory.add(codes, skip);
-  Place dy = memory.add(someFloats(count, 2), skip);
-  Place dx = memory.add(someFloats(count, 3), skip);
+  Place dy = memory.add(someValues<T>(count, 2), skip);
+  Place dx = memory.add(someValues<T>(count, 3), skip);
   memory.add(someFloats(4, 4));
   expectSameBits(
       memory, {x, written(code)}, {},
       [&](auto module, auto name, auto b) {
-        BucketShape shape = {count, b.getF32Type(), borders};
+        BucketShape shape = {count, elementType<T>(b), borders};
         return cpu::emitBucketEncode(module, name, shape);
       },
       [&](auto kernels, auto name, auto b, auto alignments) {
-        BucketEncodeShape shape = {{count, b.getF32Type(), borders}};
+        BucketEncodeShape shape = {{count, elementType<T>(b), borders}};
         return gpu::emitBucketEncode(kernels, name, shape, alignments);
       });
   for (bool inPlace : {false, true})
     expectSameBits(
         memory, {code, dy, inPlace ? updated(dy) : written(dx)}, {},
         [&](auto module, auto name, auto b) {
-          BucketShape shape = {count, b.getF32Type(), levels};
+          BucketShape shape = {count, elementType<T>(b), levels};
           return cpu::emitBucketDecode(module, name, shape);
         },
         [&](auto kernels, auto name, auto b, auto alignments) {
-          BucketDecodeShape shape = {{count, b.getF32Type(), levels}};
+          BucketDecodeShape shape = {{count, elementType<T>(b), levels}};
           return gpu::emitBucketDecode(kernels, name, shape, alignments);
         });
 }
@@ -88,6 +92,13 @@ void check(int64_t bits, int64_t count, int64_t skip = 0) {
 TEST(GpuBucket, CodesAllWidths) {
   for (int64_t bits : {1, 2, 3, 4, 8})
     check(bits, 331);
+}
+
+TEST(GpuBucket, Bfloats) {
+  for (int64_t bits : {1, 2, 3, 8})
+    check<Bfloat>(bits, 331);
+  check<Bfloat>(4, 2064, /*skip=*/4);
+  check<Bfloat>(3, 61, 2);
 }
 
 TEST(GpuBucket, OddPlaces) {

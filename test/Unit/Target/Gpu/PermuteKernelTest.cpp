@@ -7,6 +7,8 @@
 
 #include "KernelPair.h"
 
+#include "../KernelCalls.h"
+
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -25,7 +27,7 @@ int64_t lastOffset(const Sizes &shape, const Sizes &strides) {
   return offset;
 }
 
-template <typename T = float>
+template <typename T = float, typename To = T>
 void check(PermuteShape shape, int64_t skip = 0, int64_t nanAt = -1) {
   SCOPED_TRACE(testing::Message()
                << "shape "
@@ -41,24 +43,23 @@ void check(PermuteShape shape, int64_t skip = 0, int64_t nanAt = -1) {
     results = std::max(results, lastOffset({shape.zeroRows, shape.zeroColumns},
                                            {shape.zeroStride, 1}) +
                                     1);
-  auto values = [](int64_t count, double seed) {
-    std::vector<float> floats = someFloats(count, seed);
-    return std::vector<T>(floats.begin(), floats.end());
-  };
-  std::vector<T> source = values(sources, 1);
+  std::vector<T> source = someValues<T>(sources, 1);
   if (nanAt >= 0)
-    source[nanAt] = std::numeric_limits<T>::quiet_NaN();
+    source[nanAt] = std::numeric_limits<Full<T>>::quiet_NaN();
   Memory memory;
   Place src = memory.add(source, skip);
-  Place dst = memory.add(values(results, 2), skip);
-  memory.add(values(5, 3));
+  Place dst = memory.add(someValues<To>(results, 2), skip);
+  memory.add(someValues<To>(5, 3));
   expectSameBits(
       memory, {src, written(dst)}, {},
       [&](auto module, auto name, auto b) {
-        shape.elementType = sizeof(T) == 4 ? b.getF32Type() : b.getF64Type();
+        shape.elementType = elementType<To>(b);
+        shape.sourceType = elementType<T>(b);
         return cpu::emitPermute(module, name, shape);
       },
       [&](auto kernels, auto name, auto b, auto alignments) {
+        shape.elementType = elementType<To>(b);
+        shape.sourceType = elementType<T>(b);
         return gpu::emitPermute(kernels, name, shape, alignments);
       });
 }
@@ -141,6 +142,41 @@ TEST(GpuPermute, Reductions) {
 TEST(GpuPermute, MaximumKeepsNaN) {
   check(reduce({20}, {1}, {1}, {9}, {20}, true), 0, 4 * 20 + 3);
   check(reduce({6}, {9}, {1}, {9}, {1}, true), 0, 9 * 2 + 4);
+}
+
+TEST(GpuPermute, BfloatsKeepTheirBits) {
+  for (int64_t skip : {0, 2, 4, 8}) {
+    check<Bfloat>(copy({3000}, {1}, {1}), skip, /*nanAt=*/7);
+    check<Bfloat>(copy({3, 5, 4, 8}, {160, 32, 8, 1}, {160, 8, 40, 1}), skip);
+    check<Bfloat>(copy({40, 50}, {1, 44}, {54, 1}, 2, 6), skip);
+    check<Bfloat>(pad({9, 80}, {80, 1}, {152, 1}, 312, 13, 100, 152), skip);
+  }
+  check<Bfloat>(copy({4, 20}, {25, 1}, {22, 1}, 13, 3));
+  check<Bfloat>(copy({6, 50}, {0, 1}, {50, 1}));
+  check<Bfloat>(copy({300}, {0}, {1}));
+  check<Bfloat>(copy({9, 11}, {3, 27}, {11, 1}));
+}
+
+/// Tiles of pairs of elements, and where one side has no whole pairs.
+TEST(GpuPermute, TransposesOfBfloats) {
+  check<Bfloat>(copy({128, 64}, {1, 128}, {64, 1}), 0, /*nanAt=*/9);
+  check<Bfloat>(copy({38, 70}, {1, 38}, {70, 1}));
+  check<Bfloat>(copy({3, 20, 36}, {720, 1, 20}, {720, 36, 1})); // batches
+  check<Bfloat>(copy({37, 70}, {1, 38}, {70, 1}));
+  check<Bfloat>(copy({38, 71}, {1, 38}, {72, 1}));
+  check<Bfloat>(copy({38, 70}, {1, 39}, {70, 1}));
+  check<Bfloat>(copy({38, 70}, {1, 38}, {71, 1}));
+  check<Bfloat>(copy({38, 70}, {1, 38}, {70, 1}, 1));
+  check<Bfloat>(copy({38, 70}, {1, 38}, {70, 1}, 0, 3));
+  check<Bfloat>(copy({38, 70}, {1, 38}, {70, 1}), /*skip=*/2);
+}
+
+TEST(GpuPermute, BfloatsAddUpInF32) {
+  check<Bfloat>(reduce({56}, {1}, {1}, {300}, {56}));
+  check<Bfloat>(reduce({50}, {30}, {1}, {30}, {1}));
+  check<Bfloat>(reduce({6}, {60}, {1}, {5, 4}, {4, 1}, true), 0, 60 * 2 + 4);
+  check<Bfloat, float>(reduce({56}, {1}, {1}, {300}, {56}));
+  check<Bfloat, float>(reduce({50}, {30}, {1}, {30}, {1}), /*skip=*/4);
 }
 
 TEST(GpuPermute, Pads) {

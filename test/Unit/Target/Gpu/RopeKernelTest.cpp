@@ -7,6 +7,8 @@
 
 #include "KernelPair.h"
 
+#include "../KernelCalls.h"
+
 #include <gtest/gtest.h>
 
 using namespace kiln;
@@ -21,7 +23,7 @@ struct Case {
   int64_t skip = 0;    ///< bytes in front of everything
 };
 
-void check(const Case &c) {
+template <typename T = float> void check(const Case &c) {
   SCOPED_TRACE(testing::Message()
                << c.headDim << " inverse " << c.inverse << " in place "
                << c.inPlace << " padding " << c.padding << " skip " << c.skip);
@@ -37,20 +39,21 @@ void check(const Case &c) {
   shape.yStride = c.inPlace ? stride : columns;
 
   Memory memory;
-  Place x = memory.add(someFloats(rows * stride, 1), c.skip);
+  Place x = memory.add(someValues<T>(rows * stride, 1), c.skip);
   // More positions than rows of a sequence.
   Place cosine = memory.add(someFloats((c.period + 3) * half, 2), c.skip);
   Place sine = memory.add(someFloats((c.period + 3) * half, 3), c.skip);
   Place y = c.inPlace
                 ? updated(x)
-                : written(memory.add(someFloats(rows * columns, 4), c.skip));
+                : written(memory.add(someValues<T>(rows * columns, 4), c.skip));
   expectSameBits(
       memory, {x, cosine, sine, y}, {},
       [&](auto module, auto name, auto b) {
-        shape.elementType = b.getF32Type();
+        shape.elementType = elementType<T>(b);
         return cpu::emitRope(module, name, shape);
       },
       [&](auto kernels, auto name, auto b, auto alignments) {
+        shape.elementType = elementType<T>(b);
         return gpu::emitRope(kernels, name, shape, alignments);
       });
 }
@@ -59,6 +62,15 @@ TEST(GpuRope, MovesWholeVectors) {
   check({2, 7, 3, 64});
   check({1, 5, 2, 24, /*inverse=*/true});
   check({2, 3, 5, 128, true, /*inPlace=*/true});
+}
+
+TEST(GpuRope, Bfloats) {
+  check<Bfloat>({2, 7, 3, 64});
+  check<Bfloat>({1, 5, 2, 24, /*inverse=*/true});
+  check<Bfloat>({2, 70, 5, 128, true, /*inPlace=*/true});
+  check<Bfloat>({2, 7, 3, 18, true, true, /*padding=*/5});
+  check<Bfloat>({2, 7, 3, 64, false, true, 4, /*skip=*/4});
+  check<Bfloat>({1, 7, 1, 2, false, false, 0, 8});
 }
 
 TEST(GpuRope, OddPlaces) {

@@ -7,6 +7,8 @@
 
 #include "KernelPair.h"
 
+#include "../KernelCalls.h"
+
 #include <gtest/gtest.h>
 
 using namespace kiln;
@@ -15,6 +17,7 @@ using namespace kiln::test;
 namespace {
 
 /// `distinct`: tokens that occur at all.
+template <typename Dy = float>
 void check(int64_t tokens, int64_t vocabulary, int64_t columns,
            int64_t distinct, int64_t padding = 0, int64_t skip = 0) {
   ScatterShape shape;
@@ -32,16 +35,19 @@ void check(int64_t tokens, int64_t vocabulary, int64_t columns,
                  << " skip " << skip << " accumulate " << accumulate);
     Memory memory;
     Place tokensPlace = memory.add(token, skip);
-    Place dy = memory.add(someFloats(tokens * shape.dyStride, 1), skip);
+    Place dy = memory.add(someValues<Dy>(tokens * shape.dyStride, 1), skip);
     Place table = memory.add(someFloats(vocabulary * columns, 2), skip);
     expectSameBits(
         memory, {tokensPlace, dy, accumulate ? updated(table) : written(table)},
         {accumulate},
         [&](auto module, auto name, auto b) {
           shape.elementType = b.getF32Type();
+          shape.dyType = elementType<Dy>(b);
           return cpu::emitScatter(module, name, shape);
         },
         [&](auto kernels, auto name, auto b, auto alignments) {
+          shape.elementType = b.getF32Type();
+          shape.dyType = elementType<Dy>(b);
           return gpu::emitScatter(kernels, name, shape, alignments);
         });
   }
@@ -51,6 +57,15 @@ TEST(GpuScatter, AddsInTokenOrder) {
   check(100, 13, 64, 13);
   check(100, 13, 17, 5);
   check(64, 40, 8, 40, /*padding=*/4);
+}
+
+TEST(GpuScatter, AddsBfloatsInF32) {
+  check<Bfloat>(100, 13, 64, 13);
+  check<Bfloat>(100, 13, 17, 5);
+  check<Bfloat>(64, 40, 8, 40, /*padding=*/2);
+  check<Bfloat>(5000, 3, 4, 1);
+  check<Bfloat>(103, 13, 66, 13, 2, /*skip=*/8);
+  check<Bfloat>(33, 3, 1100, 3, 0, 4);
 }
 
 TEST(GpuScatter, ManyRowsPerBlock) { check(500, 3001, 8, 2000); }

@@ -1,0 +1,220 @@
+//===- RowPlan.cpp - How a gpu's threads share a row program --------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// No choice made here changes a bit of any result.
+//
+//===----------------------------------------------------------------------===//
+
+#include "RowPlan.h"
+
+#include "GpuBuilder.h"
+
+#include "llvm/ADT/bit.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+
+namespace kiln::gpu {
+
+using row::Access;
+using row::Kind;
+using row::RowProgram;
+using row::Space;
+using row::StoreKind;
+
+bool isPerColumn(const row::Node &node) {
+  return node.kind == Kind::Load && node.access == Access::PerColumn;
+}
+
+bool hasLoad(const RowProgram &program, Access access) {
+  return llvm::any_of(program.nodes, [&](const row::Node &node) {
+    return node.kind == Kind::Load && node.access == access;
+  });
+}
+
+bool hasStore(const RowProgram &program, StoreKind kind) {
+  return llvm::any_of(program.stores, [&](const row::Store &store) {
+    return store.kind == kind;
+  });
+}
+
+namespace {
+
+constexpr int64_t kThreads = 256;
+/// That keep a large gpu busy.
+constexpr int64_t kWantedGroups = 4096;
+constexpr int64_t kMostRows = 24;
+/// Rows of a group where the block's groups share values per column.
+constexpr int64_t kSharingRows = 4;
+/// Accesses of a thread that are on their way together.
+constexpr int64_t kLoadsAtOnce = 8;
+/// Bytes of the longest access, and of an element of bf16.
+constexpr int64_t kAccessBytes = 16, kNarrowBytes = 2;
+
+RowPlan::Form formOf(const RowShape &shape, const row::SweepPlan &sweeps) {
+  const RowProgram &program = shape.program;
+  if (program.flat && shape.isDense())
+    return RowPlan::Flat;
+  if (sweeps.sweeps == 0)
+    return RowPlan::Scalar;
+  bool reduces = llvm::any_of(program.nodes, [](const row::Node &node) {
+    return node.kind == Kind::ReduceSum || node.kind == Kind::ReduceMax;
+  });
+  bool looksAtRow =
+      hasLoad(program, Access::RowElement) || hasStore(program, StoreKind::Row);
+  return reduces || looksAtRow ? RowPlan::Rows : RowPlan::Split;
+}
+
+/// Calls `body` for all that is accessed element by element: the argument, the
+/// element type in memory, and elements from one row to the next.
+void forEachElement(
+    const RowShape &shape,
+    function_ref<void(unsigned arg, row::Type type, int64_t stride)> body) {
+  const RowProgram &program = shape.program;
+  size_t numOperands = shape.layouts.size() - program.stores.size();
+  for (const row::Node &node : program.nodes)
+    if (node.kind == Kind::Load && node.space == Space::Full)
+      body(node.operand, node.stored,
+           node.access == Access::Identity
+               ? shape.layouts[node.operand].rowStride
+               : program.cols);
+  for (const row::Store &store : program.stores)
+    if (store.kind == StoreKind::Full)
+      body(numOperands + store.result, store.stored,
+           shape.layouts[numOperands + store.result].rowStride);
+}
+
+/// Whether there are rows of bf16: values per column, which are f32, weigh
+/// twice as much beside them, and an access has half the bytes.
+bool hasNarrowRows(const RowShape &shape) {
+  bool isNarrow = false;
+  forEachElement(shape, [&](unsigned, row::Type type, int64_t) {
+    isNarrow |= type == row::Type::BF16;
+  });
+  return isNarrow;
+}
+
+/// Columns of a thread where any number will do. More than four would be more
+/// than one access of what is not bf16.
+int64_t freeWidth(const RowShape &shape, Alignments alignments, bool isFlat) {
+  bool isNarrow = true;
+  forEachElement(shape, [&](unsigned arg, row::Type type, int64_t stride) {
+    isNarrow &= type == row::Type::BF16 &&
+                alignments[arg] % kAccessBytes == 0 &&
+                (isFlat || stride * kNarrowBytes % kAccessBytes == 0);
+  });
+  return isNarrow ? kAccessBytes / kNarrowBytes : kLanes;
+}
+
+/// Vectors that a row has in registers from sweep to sweep: of how many nodes.
+/// What is computed of a load may stay, too, so it counts twice.
+int64_t countKept(const RowProgram &program, const row::SweepPlan &sweeps) {
+  SmallVector<int64_t> reads(program.nodes.size(), 0);
+  for (int32_t s = 0; s < sweeps.sweeps; ++s)
+    for (row::NodeId id : sweeps.nodesOf(program, s))
+      reads[id] += program.nodes[id].space == Space::Full;
+  return 2 * llvm::count_if(reads, [](int64_t count) { return count > 1; });
+}
+
+/// Rows that a group works on, one by one, where any number will do: more of
+/// them read values per column less often, but leave fewer blocks.
+int64_t rowsFor(const RowShape &shape, int64_t groupsOfOneRow) {
+  const RowProgram &program = shape.program;
+  if (hasStore(program, StoreKind::ColumnPartial))
+    return program.rowsPerUnit;
+  if (llvm::none_of(program.nodes, isPerColumn))
+    return 1;
+  int64_t factor = hasNarrowRows(shape) ? 2 : 1;
+  return std::clamp<int64_t>(factor * groupsOfOneRow / kWantedGroups, 1,
+                             factor * kMostRows);
+}
+
+/// Groups of a block: as many as leave enough shared memory for their sums.
+int64_t groupsOf(const RowProgram &program, int64_t group) {
+  int64_t sums = llvm::count_if(program.stores, [](const row::Store &store) {
+    return store.kind == StoreKind::ColumnPartial;
+  });
+  int64_t most = kThreads / group, groups = most,
+          least = std::max<int64_t>(1, kWarp / group);
+  auto fits = [&] { return groups * sums * program.cols * 4 <= kPartialBytes; };
+  while (groups > least && !fits())
+    groups /= 2;
+  // Sums in the result itself take no shared memory.
+  return fits() ? groups : most;
+}
+
+void planFlat(RowPlan &plan, const RowShape &shape, Alignments alignments) {
+  plan.width = freeWidth(shape, alignments, /*isFlat=*/true);
+  plan.launch = {shape.program.rows * shape.program.cols, kThreads * plan.width,
+                 kThreads};
+}
+
+void planSplit(RowPlan &plan, const RowShape &shape, Alignments alignments) {
+  const RowProgram &program = shape.program;
+  int64_t blocks = llvm::divideCeil(program.cols, kBlock);
+  plan.width = freeWidth(shape, alignments, /*isFlat=*/false);
+  plan.groups = kThreads * plan.width / kBlock;
+  plan.rowsPerGroup = rowsFor(shape, program.rows * blocks);
+  if (hasNarrowRows(shape)) {
+    plan.sharesColumns = llvm::any_of(program.nodes, isPerColumn);
+    if (plan.sharesColumns && !hasStore(program, StoreKind::ColumnPartial))
+      plan.rowsPerGroup = kSharingRows;
+    int64_t loads = llvm::count_if(program.nodes, [](const row::Node &node) {
+      return node.kind == Kind::Load && node.space == Space::Full;
+    });
+    uint64_t rows = kLoadsAtOnce / std::max<int64_t>(loads, 1);
+    plan.rowsAtOnce = std::clamp<int64_t>(
+        llvm::bit_floor(rows), 1, llvm::bit_floor(uint64_t(plan.rowsPerGroup)));
+  }
+  int64_t chunks = llvm::divideCeil(program.rows, plan.rowsPerGroup);
+  plan.launch.threads = kThreads;
+  plan.launch.unitsPerBlock = plan.sharesColumns ? 1 : plan.groups;
+  plan.launch.units =
+      llvm::divideCeil(chunks, plan.sharesColumns ? plan.groups : 1) * blocks;
+}
+
+void planWholeRows(RowPlan &plan, const RowShape &shape,
+                   const row::SweepPlan &sweeps) {
+  const RowProgram &program = shape.program;
+  plan.width = kLanes;
+  // A warp per row where half a warp has too few registers.
+  if (program.cols <= kCachedColumns &&
+      countKept(program, sweeps) * program.cols * kLanes / kBlock >
+          kCacheRegisters)
+    plan.width = kBlock / kWarp;
+  int64_t group = kBlock / plan.width;
+  plan.groups = groupsOf(program, group);
+  plan.rowsPerGroup = rowsFor(shape, program.rows);
+  plan.launch = {int64_t(llvm::divideCeil(program.rows, plan.rowsPerGroup)),
+                 plan.groups, plan.groups * group};
+}
+
+} // namespace
+
+RowPlan planRows(const RowShape &shape, Alignments alignments,
+                 const row::SweepPlan &sweeps) {
+  RowPlan plan;
+  plan.form = formOf(shape, sweeps);
+  switch (plan.form) {
+  case RowPlan::Flat:
+    planFlat(plan, shape, alignments);
+    break;
+  case RowPlan::Scalar:
+    plan.width = kLanes;
+    plan.launch = {shape.program.rows, kThreads, kThreads};
+    break;
+  case RowPlan::Split:
+    planSplit(plan, shape, alignments);
+    break;
+  case RowPlan::Rows:
+    planWholeRows(plan, shape, sweeps);
+    break;
+  }
+  return plan;
+}
+
+} // namespace kiln::gpu

@@ -1,0 +1,53 @@
+//===- RowPlan.h - How a gpu's threads share a row program ------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// RowKernel.cpp says what the forms of a kernel are; here one is chosen, by the
+// program and by where its arguments lie.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_LIB_TARGET_GPU_ROWPLAN_H
+#define KILN_LIB_TARGET_GPU_ROWPLAN_H
+
+#include "kiln/Target/Gpu/Kernels.h"
+
+namespace kiln::gpu {
+
+/// Columns of a block, and partial results of a row reduction.
+constexpr int64_t kBlock = 64;
+/// Of a row that is held in registers: 16 vectors per operand.
+constexpr int64_t kCachedColumns = 1024;
+/// For that, of the 255 that a thread has at most.
+constexpr int64_t kCacheRegisters = 96;
+/// Shared memory for sums down columns, and for values per column: more would
+/// leave few threads.
+constexpr int64_t kPartialBytes = 24 * 1024, kStagedBytes = 16 * 1024;
+
+/// Whether a node is read once per column, whatever the row.
+bool isPerColumn(const row::Node &node);
+bool hasLoad(const row::RowProgram &program, row::Access access);
+bool hasStore(const row::RowProgram &program, row::StoreKind kind);
+
+struct RowPlan {
+  enum Form { Flat, Scalar, Split, Rows } form;
+  int64_t width = 1;        ///< columns of a thread
+  int64_t groups = 1;       ///< of a block
+  int64_t rowsPerGroup = 1; ///< Split, Rows: that a group works on in turn
+  /// Split: rows of which a thread loads everything before it stores one.
+  int64_t rowsAtOnce = 1;
+  /// Split: all groups of a block work on the same columns, and get values per
+  /// column by shared memory.
+  bool sharesColumns = false;
+  KernelLaunch launch; ///< all but the shared memory
+};
+
+RowPlan planRows(const RowShape &shape, Alignments alignments,
+                 const row::SweepPlan &sweeps);
+
+} // namespace kiln::gpu
+
+#endif // KILN_LIB_TARGET_GPU_ROWPLAN_H
