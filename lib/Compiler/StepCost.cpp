@@ -30,7 +30,7 @@ static std::optional<double> computeSeconds(Operation *op,
                                     shape[1] / heads, causal, backward);
   };
   if (auto matmul = dyn_cast<MatmulOp>(op))
-    return machine.gemmSeconds(numberTypeOf(matmul.getResult().getType()),
+    return machine.gemmSeconds(numberTypeOf(matmul.getA().getType()),
                                matmul.getBatch(), matmul.getM(), matmul.getN(),
                                matmul.getK());
   if (auto forward = dyn_cast<AttentionOp>(op))

@@ -71,14 +71,14 @@ private:
 
 } // namespace
 
-static constexpr int64_t kUnit = 4; ///< Bytes per entry of the shadow.
-
 /// In the shadow: what a copy may write at any time until its wait.
 static constexpr int32_t kUnderWay = -1;
 
 /// The entry behind the last one that bytes up to `end` touch. A tensor that
 /// ends within one has it for itself: slots are aligned.
-static int64_t unitsUpTo(int64_t end) { return (end + kUnit - 1) / kUnit; }
+static int64_t unitsUpTo(int64_t end) {
+  return (end + arenaUnit - 1) / arenaUnit;
+}
 
 /// Slots that live at the same time share no byte.
 LogicalResult Machine::checkDisjoint() {
@@ -145,7 +145,7 @@ LogicalResult Machine::checkRead(Operation *op, const SlotTensor &tensor) {
   int32_t expected = static_cast<int32_t>(tensor.slot) + 1;
   LogicalResult result = success();
   forRows(tensor, [&](int64_t begin, int64_t end) {
-    for (int64_t unit = begin / kUnit; unit < unitsUpTo(end); ++unit) {
+    for (int64_t unit = begin / arenaUnit; unit < unitsUpTo(end); ++unit) {
       int32_t writer = arena.writers[unit];
       if (writer == expected)
         continue;
@@ -153,7 +153,7 @@ LogicalResult Machine::checkRead(Operation *op, const SlotTensor &tensor) {
       InFlightDiagnostic diagnostic =
           op->emitOpError("is command ")
           << index << " and reads slot '" << slot.getName() << "' at byte "
-          << unit * kUnit - program.addressOf(slot) << ", ";
+          << unit * arenaUnit - program.addressOf(slot) << ", ";
       if (writer == 0) {
         diagnostic << "which nothing has written";
       } else if (writer == kUnderWay) {
@@ -172,7 +172,7 @@ LogicalResult Machine::checkRead(Operation *op, const SlotTensor &tensor) {
 }
 
 void Machine::mark(int64_t begin, int64_t end, int32_t writer) {
-  std::fill(arena.writers.begin() + begin / kUnit,
+  std::fill(arena.writers.begin() + begin / arenaUnit,
             arena.writers.begin() + unitsUpTo(end), writer);
 }
 
@@ -191,7 +191,7 @@ void Machine::forgetIteration(size_t begin, size_t end) {
       continue;
     int64_t begin = program.addressOf(slot),
             last = unitsUpTo(begin + static_cast<int64_t>(slot.getBytes()));
-    for (int64_t unit = begin / kUnit; unit < last; ++unit)
+    for (int64_t unit = begin / arenaUnit; unit < last; ++unit)
       if (arena.writers[unit] == static_cast<int32_t>(i) + 1)
         arena.writers[unit] = 0;
   }
@@ -222,7 +222,7 @@ LogicalResult Machine::endCopy(rt::WaitOp wait) {
            << rt::SlotOp(program.slots[from.slot]).getName()
            << "' changed while it was under way";
   auto units = llvm::ArrayRef(arena.writers)
-                   .slice(startOf(to) / kUnit, unitsUpTo(to.extent()));
+                   .slice(startOf(to) / arenaUnit, unitsUpTo(to.extent()));
   if (llvm::any_of(units, [](int32_t writer) { return writer != kUnderWay; }))
     return wait.emitOpError("waits for a copy whose destination '")
            << rt::SlotOp(program.slots[to.slot]).getName()
@@ -319,9 +319,9 @@ LogicalResult Machine::run() {
     rt::SlotOp slot = program.slots[i];
     if (!slot.getState())
       continue;
-    int64_t units = slot.getBytes() / kUnit;
-    auto type =
-        RankedTensorType::get({units}, IntegerType::get(slot.getContext(), 32));
+    int64_t units = slot.getBytes() / arenaUnit;
+    auto type = RankedTensorType::get(
+        {units}, IntegerType::get(slot.getContext(), 8 * arenaUnit));
     if (failed(checkRead(program.op,
                          {static_cast<unsigned>(i), 0, 0, units, type})))
       return failure();

@@ -74,7 +74,7 @@ Status ScheduledEngine::prepare() {
   }
   int64_t bytes = llvm::alignTo(height, 64) + host;
   arena.bytes.resize(bytes);
-  arena.writers.resize(bytes / 4 + 1);
+  arena.writers.resize(bytes / arenaUnit + 1);
   return {};
 }
 

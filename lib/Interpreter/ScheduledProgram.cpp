@@ -105,7 +105,8 @@ LogicalResult ScheduledProgramBuilder::checkBounds(Operation *op,
   int64_t bytes = slot.getBytes(), rows = getRowCount(tensor.type);
   bool sane = tensor.offset >= 0 && tensor.offset <= bytes &&
               tensor.loopStride >= 0 && tensor.rowStride >= 0 &&
-              tensor.offset % 4 == 0 && tensor.loopStride % 4 == 0;
+              tensor.offset % arenaUnit == 0 &&
+              tensor.loopStride % arenaUnit == 0;
   bool overflows =
       !sane ||
       (iterations > 1 && tensor.loopStride > bytes / (iterations - 1)) ||
@@ -216,8 +217,11 @@ LogicalResult ScheduledProgramBuilder::addGemm(rt::GemmOp gemm) {
       !isa<FloatType>(gemm.getElement()))
     return gemm.emitOpError("is malformed");
   ScheduledCommand &command = append(ScheduledCommand::Kind::Gemm, gemm);
+  if (gemm.getScratch())
+    command.scratch = slotIndex.lookup(gemm.getScratch());
   auto add = [&](unsigned i, Value slot, int64_t rows, int64_t columns,
                  SmallVectorImpl<SlotTensor> &list) -> LogicalResult {
+    Type element = i == 2 ? gemm.getResultElement() : gemm.getElement();
     SmallVector<int64_t> shape = {rows, columns};
     if (batch > 1) {
       shape.insert(shape.begin(), batch);
@@ -226,7 +230,7 @@ LogicalResult ScheduledProgramBuilder::addGemm(rt::GemmOp gemm) {
     }
     list.push_back(tensorAt(slot, gemm.getOffsets()[i], gemm.getStrides()[i],
                             gemm.getLead()[i],
-                            RankedTensorType::get(shape, gemm.getElement())));
+                            RankedTensorType::get(shape, element)));
     return checkBounds(gemm, list.back());
   };
   bool transA = gemm.getTransA(), transB = gemm.getTransB();
@@ -339,11 +343,11 @@ Block *ScheduledProgramBuilder::matmulBody(rt::GemmOp gemm,
 LogicalResult ScheduledProgramBuilder::addFill(rt::FillOp fill) {
   ScheduledCommand &command = append(ScheduledCommand::Kind::Fill, fill);
   int64_t bytes = fill.getBytes();
-  if (bytes < 0 || bytes % 4)
+  if (bytes < 0)
     return fill.emitOpError("has ") << bytes << " bytes";
-  command.results.push_back(tensorAt(fill.getSlot(), fill.getOffset(), 0,
-                                     bytes / 4,
-                                     bytesType(fill.getContext(), bytes)));
+  RankedTensorType type = bytesType(fill.getContext(), bytes);
+  command.results.push_back(
+      tensorAt(fill.getSlot(), fill.getOffset(), 0, type.getDimSize(0), type));
   return checkBounds(fill, command.results.back());
 }
 

@@ -31,7 +31,7 @@ namespace kiln {
 /// The bytes that all programs share: the device's arena, then the host's.
 struct InterpretedArena {
   std::vector<char> bytes;
-  /// Per four bytes: 1 + the slot of the running program that wrote them, or 0.
+  /// Per arenaUnit: 1 + the slot of the running program that wrote them, or 0.
   std::vector<int32_t> writers;
 };
 

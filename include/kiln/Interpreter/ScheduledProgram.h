@@ -23,6 +23,9 @@
 
 namespace kiln {
 
+/// Bytes of the finest places that commands refer to: of a bf16 element.
+inline constexpr int64_t arenaUnit = 2;
+
 /// Where a tensor is. Matrix products leave gaps between matrices, too.
 struct SlotTensor {
   unsigned slot = 0;                  ///< Index in ScheduledProgram::slots.

@@ -219,10 +219,15 @@ LogicalResult PlanBuilder::visitWork(Operation *op) {
       command.places.push_back(places.lookup(operand));
     for (Value result : op->getResults())
       command.places.push_back(places.lookup(result));
-    if (int64_t bytes = scratchBytes(dispatch, command.places))
+    if (int64_t bytes = scratchBytes.ofDispatch(dispatch, command.places))
       command.scratch = newBuffer(describeOp(op), "workspace", bytes,
                                   "scratch of every thread");
   }
+  if (command.kind == Command::Kind::Gemm)
+    if (int64_t bytes = scratchBytes.ofProduct(dispatch ? dispatch.getProduct()
+                                                        : cast<MatmulOp>(op)))
+      command.scratch = newBuffer(describeOp(op), "workspace", bytes,
+                                  "workspace of the product");
   plan.commands.push_back(std::move(command));
   return success();
 }

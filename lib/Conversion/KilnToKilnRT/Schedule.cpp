@@ -10,9 +10,10 @@
 #include "KernelTable.h"
 #include "kiln/Conversion/KilnToKilnRT/BufferPlan.h"
 
+#include "kiln/Dialect/Kiln/IR/Target.h"
 #include "kiln/Dialect/Kiln/Transforms/Levels.h"
 #include "kiln/Planner/Arena.h"
-#include "kiln/Dialect/Kiln/IR/Target.h"
+#include "kiln/Runtime/Engine/ProductMemory.h"
 #include "kiln/Target/Cpu/EmitKernel.h"
 
 #include "llvm/Support/MathExtras.h"
@@ -128,7 +129,7 @@ void Scheduler::emitLaunch(const Command &command) {
 void Scheduler::emitGemm(const Command &command) {
   auto dispatch = dyn_cast<DispatchOp>(command.op);
   auto matmul = dispatch ? dispatch.getProduct() : cast<MatmulOp>(command.op);
-  auto element = tensorTypeOf(matmul.getResult()).getElementType();
+  Type element = tensorTypeOf(matmul.getA()).getElementType();
   SmallVector<int64_t> offsets, strides, rowStrides, lead, batchStrides;
   SmallVector<Value> epilogueSlots;
   for (auto [i, place] : llvm::enumerate(command.places)) {
@@ -150,11 +151,13 @@ void Scheduler::emitGemm(const Command &command) {
   }
   auto gemm = rt::GemmOp::create(
       builder, command.op->getLoc(), slotOf(command.places[0]),
-      slotOf(command.places[1]), slotOf(command.places[2]), epilogueSlots,
+      slotOf(command.places[1]), slotOf(command.places[2]),
+      command.scratch >= 0 ? slots[command.scratch] : Value(), epilogueSlots,
       offsets, strides, matmul.getM(), matmul.getN(), matmul.getK(),
       matmul.getBatch(), lead, batchStrides, matmul.getTransA(),
       matmul.getTransB(), command.beta, *matmul.getGrid(), element,
-      FlatSymbolRefAttr(), DenseI64ArrayAttr());
+      element != matmul.getType().getElementType(), FlatSymbolRefAttr(),
+      DenseI64ArrayAttr());
   if (!dispatch)
     return;
   gemm.setEpilogue(kernels.get(dispatch, rowStrides).getSymName());
@@ -238,13 +241,32 @@ void Scheduler::emit(ProgramPlan &plan) {
   emitCommands(plan);
 }
 
+/// Memory that a product works in: of every thread on a cpu. A gpu's library
+/// has one for all, which has to do for what stands in for it on the emulated
+/// one.
+static int64_t productBytes(MatmulOp matmul, bool onGpu, int64_t maxThreads) {
+  ProductShape shape = {matmul.getM(),          matmul.getN(),
+                        matmul.getK(),          matmul.getBatch(),
+                        (*matmul.getGrid())[0], (*matmul.getGrid())[1]};
+  int64_t bytes = 0;
+  if (tensorTypeOf(matmul.getA()).getElementType().isBF16())
+    bytes = llvm::alignTo(
+        narrowProductBytes(shape, matmul.getType().getElementType().isBF16()),
+        kSlotAlignment);
+  return onGpu ? std::max(bytes, libraryWorkspaceBytes(shape))
+               : bytes * maxThreads;
+}
+
 static FailureOr<std::vector<ProgramPlan>>
 planPrograms(ModuleOp module, ArrayRef<StateOp> states, int64_t maxThreads,
              KernelTable &kernels) {
   llvm::StringMap<int64_t> scratchOfKernel;
   bool onGpu = isGpu(targetOf(module)); // whose kernels use no scratch memory
-  auto scratchBytes = [&](DispatchOp dispatch,
-                          ArrayRef<Place> places) -> int64_t {
+  auto ofProduct = [&](MatmulOp matmul) {
+    return productBytes(matmul, onGpu, maxThreads);
+  };
+  auto ofDispatch = [&](DispatchOp dispatch,
+                        ArrayRef<Place> places) -> int64_t {
     SmallVector<int64_t> rowStrides;
     for (const Place &place : places)
       rowStrides.push_back(place.rowStride);
@@ -256,7 +278,7 @@ planPrograms(ModuleOp module, ArrayRef<StateOp> states, int64_t maxThreads,
   };
   std::vector<ProgramPlan> plans;
   for (ProgramOp program : module.getOps<ProgramOp>()) {
-    auto plan = planBuffers(program, states, scratchBytes);
+    auto plan = planBuffers(program, states, {ofDispatch, ofProduct});
     if (failed(plan))
       return failure();
     plans.push_back(std::move(*plan));

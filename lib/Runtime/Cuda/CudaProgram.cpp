@@ -139,7 +139,8 @@ ProductPlaces CudaProgram::placesOf(const StreamAction &action) const {
   const Command &command = commandOf(action);
   return {device(command.a.ref.at(action.iteration)),
           device(command.b.ref.at(action.iteration)),
-          device(command.c.ref.at(action.iteration))};
+          device(command.c.ref.at(action.iteration)),
+          device({command.workspace.offset})};
 }
 
 Status CudaProgram::prepare(const CudaResources &resources, char *staging) {
@@ -153,7 +154,8 @@ Status CudaProgram::prepare(const CudaResources &resources, char *staging) {
     if (command.kind != Command::Kind::Gemm)
       continue;
     Result<std::size_t> choice =
-        resources.products->choose(command, placesOf(action));
+        resources.products->choose(command, placesOf(action), resources.search,
+                                   resources.stream(Stream::Compute));
     if (!choice.ok())
       return inAction(choice.status(), i);
     prepared_[i].choice = *choice;
@@ -247,7 +249,7 @@ Status CudaProgram::queueProduct(std::size_t index) const {
   const StreamAction &action = streams_.actions[index];
   return resources_->products->run(
       prepared_[index].choice, placesOf(action),
-      accumulates(commandOf(action), action.iteration), resources_->workspace,
+      accumulates(commandOf(action), action.iteration),
       resources_->stream(Stream::Compute));
 }
 

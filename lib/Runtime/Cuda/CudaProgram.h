@@ -34,9 +34,9 @@ namespace kiln::cuda {
 struct CudaResources {
   const Gpu *gpu = nullptr;
   DevicePointer arena = 0;
-  char *hostArena = nullptr;    ///< May be null when nothing lives there.
-  Products *products = nullptr; ///< Null: no program has one.
-  DevicePointer workspace = 0;
+  char *hostArena = nullptr;         ///< May be null when nothing lives there.
+  Products *products = nullptr;      ///< Null: no program has one.
+  AlgorithmSearch *search = nullptr; ///< Null: the library chooses.
   ThreadTeam *team = nullptr;
   const void *const *kernels = nullptr;
   std::vector<Function> functions; ///< As `kernels`; null: of the host.

@@ -8,6 +8,7 @@
 #include "Products.h"
 
 #include <algorithm>
+#include <cstdio>
 
 using namespace kiln;
 using namespace kiln::cuda;
@@ -26,8 +27,7 @@ Status Products::failure(int code, const char *function) const {
       "supports");
 }
 
-Result<Products> Products::open(const std::vector<std::string> &libraries,
-                                int64_t workspaceBytes) {
+Result<Products> Products::open(const std::vector<std::string> &libraries) {
   Result<Library> library = Library::open(libraries);
   if (!library.ok())
     return Status::error(
@@ -37,7 +37,6 @@ Result<Products> Products::open(const std::vector<std::string> &libraries,
         "; install the cuBLAS library of CUDA 12 or 13, or add its folder to "
         "LD_LIBRARY_PATH");
   Products products;
-  products.workspaceBytes_ = workspaceBytes;
   const char *missing = nullptr;
   auto find = [&](auto &entry) {
     if (!library->find(entry) && !missing)
@@ -61,14 +60,25 @@ Result<Products> Products::open(const std::vector<std::string> &libraries,
   return products;
 }
 
+static int libraryType(TensorType type) {
+  switch (type) {
+  case TensorType::F64:
+    return typeF64;
+  case TensorType::BF16:
+    return typeBF16;
+  default:
+    return typeF32;
+  }
+}
+
 /// Of an operand with `rows` rows in memory. The library sees it transposed.
 Status Products::makeLayout(Owned<LayoutHandle> &layout, const Command &command,
-                            const GemmOperand &operand, int64_t rows,
-                            int64_t columns) {
+                            const GemmOperand &operand, TensorType type,
+                            int64_t rows, int64_t columns) {
   LayoutHandle handle = nullptr;
-  int type = command.type == TensorType::F64 ? typeF64 : typeF32;
-  Status status = call(api_.cublasLtMatrixLayoutCreate, &handle, type,
-                       uint64_t(columns), uint64_t(rows), operand.ld);
+  Status status =
+      call(api_.cublasLtMatrixLayoutCreate, &handle, libraryType(type),
+           uint64_t(columns), uint64_t(rows), operand.ld);
   if (!status.ok())
     return status;
   layout = {handle, api_.cublasLtMatrixLayoutDestroy};
@@ -86,6 +96,7 @@ Status Products::makeLayout(Owned<LayoutHandle> &layout, const Command &command,
 
 Status Products::describe(const Command &command, Choice &choice) {
   choice.isF64 = command.type == TensorType::F64;
+  choice.workspaceBytes = command.workspace.bytes;
   ProductDescHandle desc = nullptr;
   Status status = call(api_.cublasLtMatmulDescCreate, &desc,
                        choice.isF64 ? computeF64 : computeF32,
@@ -101,19 +112,22 @@ Status Products::describe(const Command &command, Choice &choice) {
       status = call(api_.cublasLtMatmulDescSetAttribute, desc, attribute, value,
                     sizeof(*value));
   auto layout = [&](Owned<LayoutHandle> &to, const GemmOperand &operand,
-                    int64_t rows, int64_t columns) {
+                    TensorType type, int64_t rows, int64_t columns) {
     if (operand.trans)
       std::swap(rows, columns);
     if (status.ok())
-      status = makeLayout(to, command, operand, rows, columns);
+      status = makeLayout(to, command, operand, type, rows, columns);
   };
-  layout(choice.a, command.b, command.k, command.n);
-  layout(choice.b, command.a, command.m, command.k);
-  layout(choice.c, command.c, command.m, command.n);
+  layout(choice.a, command.b, command.type, command.k, command.n);
+  layout(choice.b, command.a, command.type, command.m, command.k);
+  layout(choice.c, command.c, command.resultType, command.m, command.n);
   return status;
 }
 
-Status Products::propose(const Problem &problem, Choice &choice) {
+/// The ways that fit, the first one being the library's choice.
+Result<std::vector<Algorithm>> Products::propose(const Problem &problem,
+                                                 const Choice &choice,
+                                                 int most) const {
   PreferenceHandle preference = nullptr;
   Status status = call(api_.cublasLtMatmulPreferenceCreate, &preference);
   if (!status.ok())
@@ -125,40 +139,55 @@ Status Products::propose(const Problem &problem, Choice &choice) {
       status = call(api_.cublasLtMatmulPreferenceSetAttribute, preference,
                     attribute, &value, sizeof(value));
   };
-  prefer(preferWorkspaceBytes, uint64_t(workspaceBytes_));
-  prefer(preferReductionSchemes, uint32_t(0));
+  prefer(preferWorkspaceBytes, uint64_t(choice.workspaceBytes));
+  prefer(preferReductionSchemes, reduceInComputeType);
   // The library's a, b, c and the result, which takes the place of c.
   const int64_t *alignments = problem.data() + problem.size() - 3;
   const int64_t ofOperands[] = {alignments[1], alignments[0], alignments[2],
                                 alignments[2]};
   for (int i = 0; i < 4; ++i)
     prefer(preferAlignmentA + i, uint32_t(ofOperands[i]));
-  Proposal proposal = {};
+  std::vector<Proposal> proposals(std::size_t(most), Proposal{});
   int found = 0;
   if (status.ok())
     status =
         call(api_.cublasLtMatmulAlgoGetHeuristic, handle_.get(),
              choice.desc.get(), choice.a.get(), choice.b.get(), choice.c.get(),
-             choice.c.get(), preference, 1, &proposal, &found);
+             choice.c.get(), preference, most, proposals.data(), &found);
   if (!status.ok())
     return status;
-  if (found < 1 || proposal.status != 0)
+  std::vector<Algorithm> algorithms;
+  for (int i = 0; i < std::min(found, most); ++i)
+    if (proposals[std::size_t(i)].status == 0)
+      algorithms.push_back(proposals[std::size_t(i)].algorithm);
+  if (algorithms.empty())
     return Status::error(name_ +
                          " knows no way to compute this product within "
                          "its workspace of " +
-                         std::to_string(workspaceBytes_) +
+                         std::to_string(choice.workspaceBytes) +
                          " bytes; install a newer cuBLAS library");
-  choice.algorithm = proposal.algorithm;
-  return Status();
+  return algorithms;
 }
 
 static int64_t alignmentOf(DevicePointer pointer) {
   return std::min(int64_t(pointer & (~pointer + 1)), largestAlignment);
 }
 
+/// How a file of algorithms names a problem.
+std::string Products::textOf(const Problem &problem) {
+  std::string text;
+  for (int64_t number : problem)
+    text += (text.empty() ? "" : " ") + std::to_string(number);
+  return text;
+}
+
 Result<std::size_t> Products::choose(const Command &command,
-                                     const ProductPlaces &places) {
+                                     const ProductPlaces &places,
+                                     AlgorithmSearch *search,
+                                     StreamHandle stream) {
   Problem problem = {int64_t(command.type),
+                     int64_t(command.resultType),
+                     command.workspace.bytes,
                      command.m,
                      command.n,
                      command.k,
@@ -174,23 +203,48 @@ Result<std::size_t> Products::choose(const Command &command,
                      alignmentOf(places.a),
                      alignmentOf(places.b),
                      alignmentOf(places.c)};
-  auto [entry, isNew] = chosen_.try_emplace(problem, choices_.size());
-  if (!isNew)
-    return entry->second;
+  auto known = chosen_.find(problem);
+  if (known != chosen_.end())
+    return known->second;
   Choice choice;
   Status status = describe(command, choice);
-  if (status.ok())
-    status = propose(problem, choice);
   if (!status.ok())
     return status;
+  Result<std::vector<Algorithm>> proposals =
+      propose(problem, choice, search ? AlgorithmSearch::mostProposals : 1);
+  if (!proposals.ok())
+    return proposals.status();
+  std::size_t best = 0;
+  if (search) {
+    Result<std::size_t> found =
+        search->choose(textOf(problem), *proposals, [&](std::size_t i) {
+          return run(choice, (*proposals)[i], places, /*accumulate=*/false,
+                     stream);
+        });
+    if (!found.ok())
+      return found.status();
+    best = *found;
+  }
+  choice.algorithm = (*proposals)[best];
   choices_.push_back(std::move(choice));
-  return entry->second;
+  chosen_[problem] = choices_.size() - 1;
+  return choices_.size() - 1;
 }
 
-Status Products::run(std::size_t index, const ProductPlaces &places,
-                     bool accumulate, DevicePointer workspace,
+std::string Products::hash() const {
+  // FNV-1a over the words.
+  uint64_t hash = 0xcbf29ce484222325;
+  for (const Choice &choice : choices_)
+    for (uint64_t word : choice.algorithm.words)
+      hash = (hash ^ word) * 0x100000001b3;
+  char text[9];
+  std::snprintf(text, sizeof(text), "%08x", unsigned(hash ^ hash >> 32));
+  return text;
+}
+
+Status Products::run(const Choice &choice, const Algorithm &algorithm,
+                     const ProductPlaces &places, bool accumulate,
                      StreamHandle stream) const {
-  const Choice &choice = choices_[index];
   const float ones[] = {0, 1};
   const double wideOnes[] = {0, 1};
   auto scalar = [&](bool one) {
@@ -200,6 +254,7 @@ Status Products::run(std::size_t index, const ProductPlaces &places,
   return call(api_.cublasLtMatmul, handle_.get(), choice.desc.get(),
               scalar(true), places.b, choice.a.get(), places.a, choice.b.get(),
               scalar(accumulate), places.c, choice.c.get(), places.c,
-              choice.c.get(), &choice.algorithm, workspace,
-              std::size_t(workspaceBytes_), stream);
+              choice.c.get(), &algorithm,
+              choice.workspaceBytes > 0 ? places.workspace : 0,
+              std::size_t(choice.workspaceBytes), stream);
 }

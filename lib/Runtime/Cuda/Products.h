@@ -9,14 +9,16 @@
 // C = A B is the library's C^T = B^T A^T on the same bytes, without a copy.
 //
 // How a product is computed is chosen once for each distinct problem, before
-// any run, among the ways that need no more than the workspace and add up in
-// one pass, so that equal runs give equal bits.
+// any run, among the ways that need no more than the product's workspace and
+// add up in a fixed order, in the type of the arithmetic: so equal runs give
+// equal bits, and a result is rounded once.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef KILN_LIB_RUNTIME_CUDA_PRODUCTS_H
 #define KILN_LIB_RUNTIME_CUDA_PRODUCTS_H
 
+#include "AlgorithmSearch.h"
 #include "Gpu.h"
 #include "ProductsApi.h"
 #include "kiln/Runtime/Engine/Program.h"
@@ -28,35 +30,42 @@
 
 namespace kiln::cuda {
 
-/// Where the operands of a gemm command begin.
+/// Where the operands of a gemm command and its workspace begin.
 struct ProductPlaces {
-  DevicePointer a = 0, b = 0, c = 0;
+  DevicePointer a = 0, b = 0, c = 0, workspace = 0;
 };
 
 class Products {
 public:
-  /// Opens the first of `libraries`. Products use `workspaceBytes` of memory of
-  /// their own.
-  static Result<Products> open(const std::vector<std::string> &libraries,
-                               int64_t workspaceBytes);
+  /// Opens the first of `libraries`.
+  static Result<Products> open(const std::vector<std::string> &libraries);
 
   /// "cuBLASLt 13.1.0".
   const std::string &name() const { return name_; }
+  /// Of the algorithms chosen so far, as 8 hexadecimal digits.
+  std::string hash() const;
 
-  /// Chooses how a command is computed at these places; the index is for run().
+  /// Chooses how a command is computed at these places, by trials there, or,
+  /// without a search, as the library proposes. The index is for run().
   Result<std::size_t> choose(const Command &command,
-                             const ProductPlaces &places);
+                             const ProductPlaces &places,
+                             AlgorithmSearch *search, StreamHandle stream);
   Status run(std::size_t choice, const ProductPlaces &places, bool accumulate,
-             DevicePointer workspace, StreamHandle stream) const;
+             StreamHandle stream) const {
+    return run(choices_[choice], choices_[choice].algorithm, places, accumulate,
+               stream);
+  }
 
 private:
   /// What decides the choice.
-  using Problem = std::array<int64_t, 16>;
+  using Problem = std::array<int64_t, 18>;
+  static std::string textOf(const Problem &problem);
   struct Choice {
     Owned<ProductDescHandle> desc;
     Owned<LayoutHandle> a, b, c; ///< The library's own a and b.
     Algorithm algorithm;
     bool isF64 = false;
+    int64_t workspaceBytes = 0;
   };
 
   Products() = default;
@@ -68,13 +77,17 @@ private:
   }
   Status failure(int code, const char *function) const;
   Status makeLayout(Owned<LayoutHandle> &layout, const Command &command,
-                    const GemmOperand &operand, int64_t rows, int64_t columns);
+                    const GemmOperand &operand, TensorType type, int64_t rows,
+                    int64_t columns);
   Status describe(const Command &command, Choice &choice);
-  Status propose(const Problem &problem, Choice &choice);
+  Result<std::vector<Algorithm>> propose(const Problem &problem,
+                                         const Choice &choice, int most) const;
+  Status run(const Choice &choice, const Algorithm &algorithm,
+             const ProductPlaces &places, bool accumulate,
+             StreamHandle stream) const;
 
   ProductsApi api_;
   std::string name_;
-  int64_t workspaceBytes_ = 0;
   Owned<ProductsHandle> handle_;
   std::vector<Choice> choices_;
   std::map<Problem, std::size_t> chosen_;

@@ -40,7 +40,9 @@ static_assert(sizeof(Proposal) == 96);
 // cudaDataType_t.
 inline constexpr int typeF32 = 0;
 inline constexpr int typeF64 = 1;
-// cublasComputeType_t. That of f32 does not round operands to TF32.
+inline constexpr int typeBF16 = 14;
+// cublasComputeType_t. That of f32 does not round operands of f32 to TF32, and
+// adds up products of bf16 in f32.
 inline constexpr int computeF32 = 68;
 inline constexpr int computeF64 = 70;
 // cublasLtMatmulDescAttributes_t, int32_t each; 1 is a transposed operand.
@@ -49,6 +51,9 @@ inline constexpr int descTransB = 4;
 // cublasLtMatrixLayoutAttribute_t: int32_t, int64_t.
 inline constexpr int layoutBatchCount = 5;
 inline constexpr int layoutBatchStride = 6;
+// cublasLtReductionScheme_t, a mask: parts of a sum are kept in f32 (or f64) in
+// the workspace, and added up when all are there, always in the same order.
+inline constexpr uint32_t reduceInComputeType = 2;
 // cublasLtMatmulPreferenceAttributes_t: uint64_t, then uint32_t.
 inline constexpr int preferWorkspaceBytes = 1;
 inline constexpr int preferReductionSchemes = 3;

@@ -7,6 +7,7 @@
 
 #include "CommandReader.h"
 
+#include "GemmTiles.h"
 #include "kiln/Runtime/Files/CheckedMath.h"
 #include "kiln/Runtime/Files/Messages.h"
 
@@ -210,8 +211,8 @@ void CommandReader::readKernel(const Node &node, Command &command) {
     scratch->fail("is not a multiple of 64 bytes");
 }
 
-GemmOperand CommandReader::readOperand(const Node &node, int64_t rows,
-                                       int64_t columns,
+GemmOperand CommandReader::readOperand(const Node &node, TensorType type,
+                                       int64_t rows, int64_t columns,
                                        const Command &command) {
   GemmOperand operand;
   if (std::optional<Node> trans = node.find("trans"))
@@ -227,7 +228,7 @@ GemmOperand CommandReader::readOperand(const Node &node, int64_t rows,
   if (std::optional<Node> stride = node.find("batch_stride"))
     operand.batchStride = stride->integer(0);
   // Elements from the first to the last one, in all batches.
-  int64_t elementBytes = tensorTypeBits(command.type) / 8;
+  int64_t elementBytes = tensorTypeBits(type) / 8;
   std::optional<int64_t> batches =
       checkedMul<int64_t>(operand.batchStride, command.batch - 1);
   std::optional<int64_t> elements =
@@ -246,13 +247,55 @@ GemmOperand CommandReader::readOperand(const Node &node, int64_t rows,
   return operand;
 }
 
-void CommandReader::readGemm(const Node &node, Command &command) {
+/// Of a and b, and of c: the same, or f32 where they are bf16.
+void CommandReader::readTypes(const Node &node, Command &command) {
   Node dtype = node.at("dtype");
-  std::string typeName = dtype.text();
-  if (typeName == "f64")
+  std::string name = dtype.text();
+  if (name == "f64")
     command.type = TensorType::F64;
-  else if (typeName != "f32")
-    dtype.fail("is " + inQuotes(typeName) + ", expected f32 or f64");
+  else if (name == "bf16")
+    command.type = TensorType::BF16;
+  else if (name != "f32")
+    dtype.fail("is " + inQuotes(name) + ", expected bf16, f32 or f64");
+  command.resultType = command.type;
+  std::optional<Node> result = node.find("result");
+  if (!result || node.failed() || result->text() == name)
+    return;
+  command.resultType = TensorType::F32;
+  if (command.type != TensorType::BF16 || result->text() != "f32")
+    result->fail("is " + inQuotes(result->text()) + ", expected " + name +
+                 (command.type == TensorType::BF16 ? " or f32" : ""));
+}
+
+void CommandReader::readWorkspace(const Node &node, Command &command) {
+  Node place = node;
+  if (std::optional<Node> workspace = node.find("workspace")) {
+    place = *workspace;
+    if (place.size() != 2)
+      return place.fail("is not [offset, bytes]");
+    command.workspace.bytes = place.element(1).integer(0);
+    command.workspace.offset = readOffset(
+        place.element(0), command.workspace.bytes, file_, ArenaKind::Device);
+    if (command.workspace.offset % 64)
+      place.fail("does not begin at a multiple of 64 bytes");
+  }
+  if (node.failed())
+    return;
+  // The true library of a GPU multiplies bf16 without any.
+  int64_t threads = file_.description.build.maxThreads;
+  if (file_.description.target.kind == TargetKind::Cuda)
+    threads = 0;
+  else if (file_.description.target.kind == TargetKind::CudaEmu)
+    threads = 1;
+  int64_t needed = tileScratchBytes(command) * threads;
+  if (command.workspace.bytes < needed)
+    place.fail("has " + std::to_string(command.workspace.bytes) +
+               " bytes to multiply bf16 in, expected at least " +
+               std::to_string(needed));
+}
+
+void CommandReader::readGemm(const Node &node, Command &command) {
+  readTypes(node, command);
   auto extent = [&](const char *key) {
     Node field = node.at(key);
     int64_t value = field.integer(1);
@@ -276,13 +319,16 @@ void CommandReader::readGemm(const Node &node, Command &command) {
     grid.fail("has more tiles than rows or columns");
     return;
   }
-  command.a = readOperand(node.at("a"), command.m, command.k, command);
-  command.b = readOperand(node.at("b"), command.k, command.n, command);
+  readWorkspace(node, command);
+  command.a =
+      readOperand(node.at("a"), command.type, command.m, command.k, command);
+  command.b =
+      readOperand(node.at("b"), command.type, command.k, command.n, command);
   Node c = node.at("c");
   if (std::optional<Node> trans = c.find("trans"))
     if (trans->boolean())
       trans->fail("is true, but a result is never transposed");
-  command.c = readOperand(c, command.m, command.n, command);
+  command.c = readOperand(c, command.resultType, command.m, command.n, command);
   if (command.batch > 1 && command.c.batchStride == 0)
     c.fail("is the same for all products of the batch");
   Node beta = node.at("beta");

@@ -47,8 +47,10 @@ private:
                     const Command &command) const;
   void readGemm(const Node &node, Command &command);
   void readTransfer(const Node &node, Command &command);
-  GemmOperand readOperand(const Node &node, int64_t rows, int64_t columns,
-                          const Command &command);
+  void readTypes(const Node &node, Command &command);
+  void readWorkspace(const Node &node, Command &command);
+  GemmOperand readOperand(const Node &node, TensorType type, int64_t rows,
+                          int64_t columns, const Command &command);
   Ref readRef(const Node &node, int64_t bytes);
 
   bool hasGpu() const {

@@ -174,12 +174,15 @@ void CommandTable::gemm(const Step &step, int64_t iteration) {
                        at(command.b.ref, iteration),
                        at(command.c.ref, iteration)};
   bool accumulate = accumulates(command, iteration);
+  char *workspace = arenas_.device + command.workspace.offset;
+  int64_t scratchBytes = tileScratchBytes(command);
 
   auto runTile = [&](int64_t index, int thread) {
     GemmTile tile = gemmTile(command, index);
     if (tile.empty())
       return;
-    computeTile(command, tile, places, accumulate);
+    computeTile(command, tile, places, accumulate,
+                workspace + scratchBytes * thread);
     if (!command.epilogue)
       return;
     const Item &item = items_[step.firstItem];

@@ -39,11 +39,6 @@ struct GemmCall {
 
 void gemm(const GemmCall &call);
 
-/// First row or column of tile `index` when `extent` is cut into `tiles`.
-inline int64_t tileBegin(int64_t extent, int64_t tiles, int64_t index) {
-  return index >= tiles ? extent : index * extent / tiles / 16 * 16;
-}
-
 /// Makes the library single-threaded and lets it take its buffers now, one per
 /// thread of the team, so that no step has to.
 void prepareBlas(ThreadTeam &team);

@@ -7,7 +7,8 @@
 
 #include "GemmTiles.h"
 
-#include "Gemm.h"
+#include "NarrowProduct.h"
+#include "kiln/Runtime/Engine/ProductMemory.h"
 
 namespace kiln {
 
@@ -21,9 +22,20 @@ GemmTile gemmTile(const Command &command, int64_t index) {
           tileBegin(command.n, command.gridN, column + 1)};
 }
 
+int64_t tileScratchBytes(const Command &command) {
+  if (command.type != TensorType::BF16)
+    return 0;
+  int64_t bytes =
+      narrowProductBytes({command.m, command.n, command.k, command.batch,
+                          command.gridM, command.gridN},
+                         command.resultType == TensorType::BF16);
+  return (bytes + 63) / 64 * 64;
+}
+
 void computeTile(const Command &command, const GemmTile &tile,
-                 const GemmPlaces &places, bool accumulate) {
+                 const GemmPlaces &places, bool accumulate, char *scratch) {
   int64_t elementBytes = tensorTypeBits(command.type) / 8;
+  int64_t resultBytes = tensorTypeBits(command.resultType) / 8;
   const GemmOperand &a = command.a, &b = command.b, &c = command.c;
   GemmCall call;
   call.type = command.type;
@@ -39,10 +51,13 @@ void computeTile(const Command &command, const GemmTile &tile,
                                       tile.rowBegin * (a.trans ? 1 : a.ld));
   call.b = places.b + elementBytes * (tile.product * b.batchStride +
                                       tile.columnBegin * (b.trans ? b.ld : 1));
-  call.c = places.c + elementBytes * (tile.product * c.batchStride +
-                                      tile.rowBegin * c.ld + tile.columnBegin);
+  call.c = places.c + resultBytes * (tile.product * c.batchStride +
+                                     tile.rowBegin * c.ld + tile.columnBegin);
   call.accumulate = accumulate;
-  gemm(call);
+  if (command.type == TensorType::BF16)
+    narrowProduct(call, command.resultType, scratch);
+  else
+    gemm(call);
 }
 
 } // namespace kiln

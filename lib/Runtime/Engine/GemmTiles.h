@@ -43,9 +43,12 @@ inline int64_t gemmTiles(const Command &command) {
 /// Tile `index` of gemmTiles(command).
 GemmTile gemmTile(const Command &command, int64_t index);
 
-/// Computes a tile that is not empty.
+/// Bytes of a command's workspace that one thread works in.
+int64_t tileScratchBytes(const Command &command);
+
+/// Computes a tile that is not empty; `scratch` has tileScratchBytes().
 void computeTile(const Command &command, const GemmTile &tile,
-                 const GemmPlaces &places, bool accumulate);
+                 const GemmPlaces &places, bool accumulate, char *scratch);
 
 /// Whether the command adds to what c holds.
 inline bool accumulates(const Command &command, int64_t iteration) {

@@ -86,6 +86,9 @@ WriteWatch::allowedWrites(size_t index, int64_t iteration) const {
         {ArenaKind::Device, command.scratch.offset,
          command.scratch.offset + command.scratch.bytesPerThread *
                                       file_.description.build.maxThreads});
+  if (command.workspace.bytes > 0)
+    allowed.push_back({ArenaKind::Device, command.workspace.offset,
+                       command.workspace.offset + command.workspace.bytes});
   if (command.kind == Command::Kind::Gemm)
     allow(command.c.ref);
   if (command.kind == Command::Kind::Fill ||

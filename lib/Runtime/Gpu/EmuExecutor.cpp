@@ -7,7 +7,6 @@
 
 #include "EmuExecutor.h"
 
-#include "GemmTiles.h"
 #include "kiln/Runtime/Engine/CommandEngine.h"
 #include "kiln/Runtime/Files/Messages.h"
 
@@ -173,10 +172,11 @@ Status EmuExecutor::launchOnHost(const Work &work, const LaunchItem &item) {
 /// it fails.
 template <typename Visitor>
 static Status forEachRow(const Command &command, const GemmOperand &operand,
-                         int64_t rows, int64_t columns, Visitor &&visit) {
+                         TensorType type, int64_t rows, int64_t columns,
+                         Visitor &&visit) {
   if (operand.trans)
     std::swap(rows, columns);
-  int64_t elementBytes = tensorTypeBits(command.type) / 8;
+  int64_t elementBytes = tensorTypeBits(type) / 8;
   for (int64_t entry = 0; entry < command.batch; ++entry) {
     for (int64_t row = 0; row < rows; ++row) {
       int64_t element = entry * operand.batchStride + row * operand.ld;
@@ -188,37 +188,53 @@ static Status forEachRow(const Command &command, const GemmOperand &operand,
   return Status();
 }
 
+/// What works beside each other shares the workspace of a GPU's library, which
+/// has room for one at least.
+void EmuExecutor::multiply(const Work &work, const GemmPlaces &places,
+                           bool accumulate) {
+  const Command &command = work.command;
+  char *workspace = arenas_.at({command.workspace.offset});
+  int64_t bytes = tileScratchBytes(command), tiles = gemmTiles(command);
+  int64_t parts =
+      bytes > 0 ? std::min(tiles, command.workspace.bytes / bytes) : tiles;
+  team_.forEachPart(parts, [&](int64_t begin, int64_t end, int) {
+    for (int64_t part = begin; part < end; ++part)
+      for (int64_t i = part * tiles / parts; i < (part + 1) * tiles / parts;
+           ++i) {
+        GemmTile tile = gemmTile(command, i);
+        if (!tile.empty())
+          computeTile(command, tile, places, accumulate,
+                      workspace + bytes * part);
+      }
+  });
+}
+
 Status EmuExecutor::gemm(const Work &work) {
   const Command &command = work.command;
   bool accumulate = accumulates(command, work.iteration);
-  auto check = [&](const GemmOperand &operand, int64_t rows, int64_t columns) {
-    return forEachRow(command, operand, rows, columns,
+  auto check = [&](const GemmOperand &operand, TensorType type, int64_t rows,
+                   int64_t columns) {
+    return forEachRow(command, operand, type, rows, columns,
                       [&](int64_t offset, int64_t bytes) {
                         Ref row = operand.ref;
                         row.offset += offset;
                         return checkRead(work, row, bytes);
                       });
   };
-  Status status = check(command.a, command.m, command.k);
+  Status status = check(command.a, command.type, command.m, command.k);
   if (status.ok())
-    status = check(command.b, command.k, command.n);
+    status = check(command.b, command.type, command.k, command.n);
   if (status.ok() && accumulate)
-    status = check(command.c, command.m, command.n);
+    status = check(command.c, command.resultType, command.m, command.n);
   if (!status.ok())
     return status;
 
   GemmPlaces places = {at(command.a.ref, work.iteration),
                        at(command.b.ref, work.iteration),
                        at(command.c.ref, work.iteration)};
-  team_.forEachPart(gemmTiles(command), [&](int64_t begin, int64_t end, int) {
-    for (int64_t i = begin; i < end; ++i) {
-      GemmTile tile = gemmTile(command, i);
-      if (!tile.empty())
-        computeTile(command, tile, places, accumulate);
-    }
-  });
-  return forEachRow(command, command.c, command.m, command.n,
-                    [&](int64_t offset, int64_t bytes) {
+  multiply(work, places, accumulate);
+  return forEachRow(command, command.c, command.resultType, command.m,
+                    command.n, [&](int64_t offset, int64_t bytes) {
                       return device_.markInitialised(places.c + offset, bytes);
                     });
 }

@@ -18,6 +18,7 @@
 
 #include "Arena.h"
 #include "BufferNames.h"
+#include "GemmTiles.h"
 #include "StreamProgram.h"
 #include "ThreadTeam.h"
 #include "kiln/Runtime/Emu/EmuDevice.h"
@@ -66,6 +67,7 @@ private:
   Status launch(const Work &work, const LaunchItem &item);
   Status launchOnHost(const Work &work, const LaunchItem &item);
   Status gemm(const Work &work);
+  void multiply(const Work &work, const GemmPlaces &places, bool accumulate);
   Status fill(const Work &work);
   Status copy(const Work &work);
   Status checkRead(const Work &work, const Ref &ref, int64_t bytes) const;

@@ -8,6 +8,7 @@
 #include "ProductRates.h"
 
 #include "kiln/Planner/ProductGrid.h"
+#include "kiln/Runtime/Engine/ProductMemory.h"
 
 #include <algorithm>
 #include <array>

@@ -67,12 +67,12 @@ struct Command {
   /// Launch: dispatch; Gemm: matmul, or dispatch of family gemm; CopyStart,
   /// CopyWait: the copy's beginning.
   mlir::Operation *op = nullptr;
-  /// Operands, results; copies: from, to; Gemm: a, b, c, the epilogue's operands
-  /// but the product, its results.
+  /// Operands, results; copies: from, to; Gemm: a, b, c, the epilogue's
+  /// operands but the product, its results.
   llvm::SmallVector<Place, 6> places;
-  int32_t scratch = -1;               ///< buffer
-  int64_t bytes = 0;                  ///< Fill, Copy, CopyStart
-  int64_t count = 0;                  ///< LoopBegin
+  int32_t scratch = -1; ///< buffer; Gemm: its workspace
+  int64_t bytes = 0;    ///< Fill, Copy, CopyStart
+  int64_t count = 0;    ///< LoopBegin
   /// Gemm: 0, 1, or 2 = by iteration. Launch of a scatter: likewise.
   int64_t beta = 0;
 };
@@ -91,10 +91,14 @@ struct ProgramPlan {
   llvm::DenseMap<mlir::Value, Place> places;
 };
 
-/// Scratch of a dispatch, given the places of its operands and results, for all
-/// threads together.
-using ScratchBytes =
-    llvm::function_ref<int64_t(DispatchOp, llvm::ArrayRef<Place>)>;
+/// What commands need to work in.
+struct ScratchBytes {
+  /// Scratch of a dispatch, given the places of its operands and results, for
+  /// all threads together.
+  llvm::function_ref<int64_t(DispatchOp, llvm::ArrayRef<Place>)> ofDispatch;
+  /// The workspace of a product, with an epilogue or without.
+  llvm::function_ref<int64_t(MatmulOp)> ofProduct;
+};
 
 /// Builds the plan of a dispatched program. `states`: the program-independent
 /// order of states; buffer i of the plan is state i's.

@@ -38,7 +38,7 @@ inline int64_t tileBegin(int64_t extent, int64_t tiles, int64_t index) {
 }
 
 /// Largest extents of a block of a bf16 product, multiples of 16.
-inline constexpr int64_t blockRows = 512, blockColumns = 512, blockDepth = 256;
+inline constexpr int64_t blockRows = 256, blockColumns = 768, blockDepth = 128;
 
 /// Rows, columns or depth of a block when `extent` is cut into blocks of about
 /// the same size, at most `largest`; the last one may be smaller.

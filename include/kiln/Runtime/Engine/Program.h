@@ -80,6 +80,13 @@ struct GemmOperand {
 
 enum class GemmBeta { Zero, One, First };
 
+/// Memory of the device in which a product works: of all threads on a cpu, of
+/// the library on a GPU.
+struct Workspace {
+  int64_t offset = 0;
+  int64_t bytes = 0; ///< 0: none.
+};
+
 struct Command {
   enum class Kind {
     Launch,
@@ -107,11 +114,13 @@ struct Command {
   int64_t sharedBytes = 0; ///< Of a block.
 
   // Gemm.
-  TensorType type = TensorType::F32;
+  TensorType type = TensorType::F32;       ///< Of a and b.
+  TensorType resultType = TensorType::F32; ///< Of c.
   int64_t m = 0, n = 0, k = 0, batch = 1;
   GemmOperand a, b, c;
   GemmBeta beta = GemmBeta::Zero;
   int64_t gridM = 1, gridN = 1;
+  Workspace workspace;
   bool epilogue = false;
 
   int64_t count = 0; ///< LoopBegin: iterations.

@@ -33,12 +33,20 @@ void KilnRTDialect::initialize() {
       >();
 }
 
+Type GemmOp::getResultElement() {
+  return getWide() ? Float32Type::get(getContext()) : getElement();
+}
+
 LogicalResult GemmOp::verify() {
   size_t count = 3 + getEpilogueSlots().size();
   if (getOffsets().size() != count || getStrides().size() != count)
     return emitOpError("has ")
            << count << " slots, " << getOffsets().size() << " offsets and "
            << getStrides().size() << " strides";
+  if (getWide() && !getElement().isBF16()) // C3
+    return emitOpError("has a wide result, which needs operands of bf16, but "
+                       "they are ")
+           << getElement();
   if (!getEpilogue())
     return success();
   if (getBatch() != 1 || getBeta() != 0) // C2
@@ -63,7 +71,7 @@ LogicalResult GemmOp::verify() {
   int64_t shape[] = {static_cast<int64_t>(getM()),
                      static_cast<int64_t>(getN())};
   if (!product || product.getShape() != ArrayRef(shape) ||
-      product.getElementType() != getElement()) // C1
+      product.getElementType() != getResultElement()) // C1
     return reject("has an epilogue whose first operand is not the product");
   size_t expected =
       body.getNumArguments() + body.getTerminator()->getNumOperands() - 1;

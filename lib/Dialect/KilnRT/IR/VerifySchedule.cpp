@@ -125,6 +125,8 @@ static SmallVector<Value> writtenBy(Operation *command, SymbolTable &symbols) {
   }
   if (auto gemm = dyn_cast<GemmOp>(command)) {
     SmallVector<Value> written{gemm.getC()};
+    if (gemm.getScratch())
+      written.push_back(gemm.getScratch());
     if (gemm.getEpilogue()) {
       // Its operands but the product, then its results.
       auto kernel = symbols.lookup<KernelOp>(*gemm.getEpilogue());

@@ -76,6 +76,7 @@ static_assert(offsetof(Proposal, workspaceBytes) ==
 static_assert(offsetof(Proposal, status) ==
               offsetof(cublasLtMatmulHeuristicResult_t, state));
 static_assert(typeF32 == CUDA_R_32F && typeF64 == CUDA_R_64F);
+static_assert(typeBF16 == CUDA_R_16BF);
 static_assert(computeF32 == CUBLAS_COMPUTE_32F);
 static_assert(computeF64 == CUBLAS_COMPUTE_64F);
 static_assert(descTransA == CUBLASLT_MATMUL_DESC_TRANSA);
@@ -88,6 +89,7 @@ static_assert(preferReductionSchemes ==
 static_assert(preferAlignmentA == CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES);
 static_assert(preferAlignmentA + 3 ==
               CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES);
-static_assert(CUBLASLT_REDUCTION_SCHEME_NONE == 0 && CUBLAS_OP_T == 1);
+static_assert(reduceInComputeType == CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE);
+static_assert(CUBLAS_OP_T == 1);
 
 } // namespace

@@ -51,23 +51,38 @@ constexpr uint64_t cookie = 0x6b696c6e;
 
 } // namespace
 
-template <typename T> static double element(const char *data, int64_t index) {
+// cudaDataType_t.
+static constexpr int f32 = 0, f64 = 1, bf16 = 14;
+
+static int64_t bytesOf(int type) {
+  return type == f64 ? 8 : type == bf16 ? 2 : 4;
+}
+
+template <typename T> static T element(const char *data, int64_t index) {
   T value;
   std::memcpy(&value, data + index * int64_t(sizeof(T)), sizeof(T));
-  return double(value);
+  return value;
 }
 
-static double at(const Product &product, const char *data, int64_t index) {
-  return product.isF64 ? element<double>(data, index)
-                       : element<float>(data, index);
+static double at(int type, const char *data, int64_t index) {
+  if (type == f64)
+    return element<double>(data, index);
+  if (type == f32)
+    return double(element<float>(data, index));
+  uint32_t bits = uint32_t(element<uint16_t>(data, index)) << 16;
+  return double(element<float>(reinterpret_cast<const char *>(&bits), 0));
 }
 
-static void put(const Product &product, int64_t index, double value) {
-  auto narrow = float(value);
-  if (product.isF64)
-    std::memcpy(product.c + index * 8, &value, 8);
-  else
-    std::memcpy(product.c + index * 4, &narrow, 4);
+static void put(int type, char *data, int64_t index, double value) {
+  auto single = float(value);
+  auto bits = element<uint32_t>(reinterpret_cast<const char *>(&single), 0);
+  auto narrow = uint16_t((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+  const void *from = &value;
+  if (type == f32)
+    from = &single;
+  else if (type == bf16)
+    from = &narrow;
+  std::memcpy(data + index * bytesOf(type), from, std::size_t(bytesOf(type)));
 }
 
 /// Columns first, as the library's manual defines it.
@@ -75,10 +90,11 @@ static std::vector<double> naive(const Product &p) {
   std::vector<double> result;
   for (int64_t j = 0; j < p.n; ++j)
     for (int64_t i = 0; i < p.m; ++i) {
-      double sum = p.beta == 0 ? 0 : p.beta * at(p, p.c, i + j * p.ldc);
+      double sum =
+          p.beta == 0 ? 0 : p.beta * at(p.resultType, p.c, i + j * p.ldc);
       for (int64_t l = 0; l < p.k; ++l)
-        sum += at(p, p.a, p.transA ? l + i * p.lda : i + l * p.lda) *
-               at(p, p.b, p.transB ? j + l * p.ldb : l + j * p.ldb);
+        sum += at(p.type, p.a, p.transA ? l + i * p.lda : i + l * p.lda) *
+               at(p.type, p.b, p.transB ? j + l * p.ldb : l + j * p.ldb);
       result.push_back(sum);
     }
   return result;
@@ -91,10 +107,11 @@ static int compute(const Product &p) {
   for (int64_t j = 0; j < p.n; ++j)
     for (int64_t i = 0; i < p.m; ++i) {
       double value = expected[std::size_t(i + j * p.m)];
+      bool isNumber = std::isfinite(value); // Trials have any operands.
       if (!state().settings.product)
-        put(p, i + j * p.ldc, value);
-      else if (!(std::abs(at(p, p.c, i + j * p.ldc) - value) <=
-                 1e-4 * (1 + std::abs(value))))
+        put(p.resultType, p.c, i + j * p.ldc, value);
+      else if (isNumber && !(std::abs(at(p.resultType, p.c, i + j * p.ldc) -
+                                      value) <= 1e-4 * (1 + std::abs(value))))
         return violate("a product is wrong");
     }
   return 0;
@@ -217,14 +234,18 @@ int cublasLtMatmulAlgoGetHeuristic(void *library, void *desc, void *a, void *b,
       !exists("layout", d) || !exists("preference", preference) || wanted < 1)
     return 7;
   const auto *wish = static_cast<Preference *>(preference);
-  if (wish->reductions != 0)
-    return violate("a product may be added up in several passes");
-  *found = state().settings.knowsProducts ? 1 : 0;
-  proposals[0] = {};
-  proposals[0].algorithm.words[0] = cookie;
-  for (int i = 0; i < 4; ++i)
-    proposals[0].algorithm.words[i + 1] = wish->alignments[i];
-  proposals[0].algorithm.words[5] = wish->workspace;
+  if (wish->reductions != 2)
+    return violate("sums of a product may be rounded more than once");
+  std::size_t known = state().settings.productTimes.size();
+  *found = int(std::min(std::size_t(wanted), known));
+  for (int i = 0; i < *found; ++i) {
+    proposals[i] = {};
+    uint64_t *words = proposals[i].algorithm.words;
+    words[0] = cookie;
+    std::copy_n(wish->alignments, 4, words + 1);
+    words[5] = wish->workspace;
+    words[6] = uint64_t(i);
+  }
   return 0;
 }
 
@@ -243,18 +264,24 @@ int cublasLtMatmul(void *library, void *descHandle, const void *alpha,
   const auto &la = *static_cast<Layout *>(aHandle);
   const auto &lb = *static_cast<Layout *>(bHandle);
   const auto &lc = *static_cast<Layout *>(cHandle);
-  if (algorithm->words[0] != cookie || algorithm->words[5] != workspaceBytes ||
-      !resolve(workspace, int64_t(workspaceBytes)))
+  if (algorithm->words[0] != cookie || algorithm->words[5] != workspaceBytes)
     return violate("an algorithm of another product");
+  // The library may leave anything in its workspace.
+  char *space = nullptr;
+  if (workspaceBytes > 0 &&
+      !(space = resolve(workspace, int64_t(workspaceBytes))))
+    return 7;
   uint64_t places[] = {a, b, c, d};
   for (int i = 0; i < 4; ++i)
     if (places[i] % algorithm->words[i + 1] != 0)
       return violate("an algorithm for better aligned matrices");
   Product p;
-  p.isF64 = desc.compute == 70;
-  int64_t bytes = p.isF64 ? 8 : 4;
-  if (desc.compute != (p.isF64 ? 70 : 68) || desc.scale != (p.isF64 ? 1 : 0) ||
-      la.type != desc.scale || lb.type != desc.scale || lc.type != desc.scale)
+  p.type = la.type;
+  p.resultType = lc.type;
+  bool isF64 = p.type == f64;
+  if (desc.compute != (isF64 ? 70 : 68) || desc.scale != (isF64 ? f64 : f32) ||
+      lb.type != p.type ||
+      (p.resultType != p.type && (p.type != bf16 || p.resultType != f32)))
     return violate("types of a product that do not fit");
   p.transA = desc.trans[0] == 1;
   p.transB = desc.trans[1] == 1;
@@ -269,33 +296,39 @@ int cublasLtMatmul(void *library, void *descHandle, const void *alpha,
   p.lda = la.ld;
   p.ldb = lb.ld;
   p.ldc = lc.ld;
-  double one = p.isF64 ? *static_cast<const double *>(alpha)
-                       : double(*static_cast<const float *>(alpha));
-  p.beta = p.isF64 ? *static_cast<const double *>(beta)
-                   : double(*static_cast<const float *>(beta));
+  double one = isF64 ? *static_cast<const double *>(alpha)
+                     : double(*static_cast<const float *>(alpha));
+  p.beta = isF64 ? *static_cast<const double *>(beta)
+                 : double(*static_cast<const float *>(beta));
   if (one != 1)
     return violate("a product is scaled");
   auto place = [&](const Layout &layout, uint64_t pointer) {
     return resolve(pointer,
-                   bytes * ((layout.batch - 1) * layout.stride +
-                            (layout.columns - 1) * layout.ld + layout.rows));
+                   bytesOf(layout.type) *
+                       ((layout.batch - 1) * layout.stride +
+                        (layout.columns - 1) * layout.ld + layout.rows));
   };
   char *first[] = {place(la, a), place(lb, b), place(lc, c)};
   if (!first[0] || !first[1] || !first[2])
     return 7;
   std::vector<Product> products;
   for (int64_t i = 0; i < lc.batch; ++i) {
-    p.a = first[0] + i * la.stride * bytes;
-    p.b = first[1] + i * lb.stride * bytes;
-    p.c = first[2] + i * lc.stride * bytes;
+    p.a = first[0] + i * la.stride * bytesOf(la.type);
+    p.b = first[1] + i * lb.stride * bytesOf(lb.type);
+    p.c = first[2] + i * lc.stride * bytesOf(lc.type);
     products.push_back(p);
   }
-  return enqueue(static_cast<StreamObject *>(stream), [products] {
-    for (const Product &product : products)
-      if (int code = compute(product))
-        return code;
-    return 0;
-  });
+  std::size_t way = algorithm->words[6];
+  ++state().products[way];
+  return enqueue(static_cast<StreamObject *>(stream),
+                 [products, space, workspaceBytes, way] {
+                   state().clock += state().settings.productTimes[way];
+                   std::fill_n(space, space ? workspaceBytes : 0, '\x7b');
+                   for (const Product &product : products)
+                     if (int code = compute(product))
+                       return code;
+                   return 0;
+                 });
 }
 
 } // extern "C"

@@ -19,83 +19,122 @@ namespace {
 
 constexpr int64_t m = 3, n = 5, k = 4, batch = 2;
 
+// Rows are longer than they need to be.
+constexpr int64_t ld = 7, stride = 64, elements = 128;
+
 struct Case {
-  bool transA, transB, isF64;
+  TensorType type, resultType;
+  bool transA, transB;
   int64_t batch;
   bool accumulates;
+  int64_t workspace;
 };
 
-Json operand(int64_t offset, int64_t ld, bool trans, int64_t stride) {
+const char *nameOf(TensorType type) {
+  return type == TensorType::F64   ? "f64"
+         : type == TensorType::F32 ? "f32"
+                                   : "bf16";
+}
+
+Json operand(int64_t offset, bool trans) {
   return {{"ref", device(offset)},
           {"ld", ld},
           {"trans", trans},
           {"batch_stride", stride}};
 }
 
-template <typename T> void check(const Case &test) {
-  // Rows are longer than they need to be.
-  constexpr int64_t ld = 7, stride = 64;
+/// A product of inputs; its result is an input and the output. What `shift` is
+/// for lies an element behind its place.
+Json describe(const Case &test, int64_t shift = 0) {
   constexpr int64_t bytes = 1024;
+  int64_t elementBytes = tensorTypeBits(test.type) / 8;
   Json gemm = {{"op", "gemm"},
                {"name", "product"},
-               {"dtype", test.isF64 ? "f64" : "f32"},
+               {"dtype", nameOf(test.type)},
+               {"result", nameOf(test.resultType)},
                {"m", m},
                {"n", n},
                {"k", k},
                {"batch", test.batch},
-               {"a", operand(0, ld, test.transA, stride)},
-               {"b", operand(bytes, ld, test.transB, stride)},
-               {"c", operand(2 * bytes, ld, false, stride)},
+               {"a", operand(shift * elementBytes, test.transA)},
+               {"b", operand(bytes, test.transB)},
+               {"c", operand(2 * bytes, false)},
                {"beta", test.accumulates ? 1 : 0},
                {"grid", {1, 1}},
                {"flops", 0},
+               {"workspace", {3 * bytes, test.workspace}},
                {"epilogue", nullptr}};
-  auto elements = bytes / int64_t(sizeof(T));
   Json inputs = Json::array(), slots = Json::array();
   const char *names[] = {"a", "b", "c"};
   for (int i = 0; i < 3; ++i) {
     inputs.push_back(value(names[i], i * bytes, elements));
-    inputs.back()["dtype"] = test.isF64 ? "f64" : "f32";
+    inputs.back()["dtype"] = nameOf(i == 2 ? test.resultType : test.type);
     slots.push_back(
         slot(names[i], i == 2 ? "output" : "input", i * bytes, bytes, 0, 1));
   }
-  Json description = handProgram({gemm}, slots, inputs, {inputs[2]}, 3 * bytes);
+  slots.push_back(slot("w", "workspace", 3 * bytes, test.workspace, 0, 0));
+  Json description = handProgram({gemm}, slots, inputs, {inputs[2]},
+                                 3 * bytes + test.workspace);
   description["target"]["kind"] = "cuda";
+  return description;
+}
 
+Result<std::unique_ptr<Engine>> start(const Json &description) {
   fakecuda::reset();
   Result<std::unique_ptr<Engine>> engine = cuda::createCudaEngine(
       description.dump(), nullptr, 0, toy::toyImages(), toy::fakeLibraries());
+  if (engine.ok())
+    if (Status status = (*engine)->start(1); !status.ok())
+      return status;
+  return engine;
+}
+
+void convert(TensorType from, const void *source, TensorType to, void *target) {
+  convertElements(from, source, to, target, elements);
+}
+
+void check(const Case &test, int64_t shift = 0) {
+  Result<std::unique_ptr<Engine>> engine = start(describe(test, shift));
   ASSERT_TRUE(engine.ok()) << engine.status().message();
-  Status status = (*engine)->start(1);
-  ASSERT_TRUE(status.ok()) << status.message();
-  std::vector<T> operands[3];
-  for (int i = 0; i < 3; ++i)
+  // As the operands have them, rounded to their types.
+  std::vector<double> operands[3];
+  std::vector<char> bytes[3];
+  for (int i = 0; i < 3; ++i) {
+    TensorType type = i == 2 ? test.resultType : test.type;
     for (int64_t j = 0; j < elements; ++j)
-      operands[i].push_back(T(std::sin(double(100 * i + j))));
+      operands[i].push_back(std::sin(double(100 * i + j)));
+    bytes[i].resize(elements * tensorTypeBits(type) / 8);
+    convert(TensorType::F64, operands[i].data(), type, bytes[i].data());
+    convert(type, bytes[i].data(), TensorType::F64, operands[i].data());
+  }
   auto at = [&](int i, int64_t entry, int64_t row, int64_t column, bool trans) {
     if (trans)
       std::swap(row, column);
-    return operands[i][std::size_t(entry * stride + row * ld + column)];
+    return operands[i][std::size_t(entry * stride + row * ld + column +
+                                   (i == 0 ? shift : 0))];
   };
+  double tolerance = test.resultType == TensorType::BF16 ? 0x1.1p-6 : 1e-5;
   // The second and third run are those of the graph.
   for (int run = 0; run < 3; ++run) {
     for (int i = 0; i < 3; ++i)
-      std::memcpy((*engine)->inputData(0, std::size_t(i)), operands[i].data(),
-                  bytes);
-    status = (*engine)->run(0);
+      std::memcpy((*engine)->inputData(0, std::size_t(i)), bytes[i].data(),
+                  bytes[i].size());
+    Status status = (*engine)->run(0);
     ASSERT_TRUE(status.ok()) << status.message();
-    const auto *result = reinterpret_cast<T *>((*engine)->outputData(0, 0));
+    std::vector<double> result(elements);
+    convert(test.resultType, (*engine)->outputData(0, 0), TensorType::F64,
+            result.data());
     for (int64_t entry = 0; entry < test.batch; ++entry)
       for (int64_t row = 0; row < m; ++row)
         for (int64_t column = 0; column < ld; ++column) {
           double expected = test.accumulates || column >= n
-                                ? double(at(2, entry, row, column, false))
+                                ? at(2, entry, row, column, false)
                                 : 0;
           for (int64_t i = 0; i < k && column < n; ++i)
-            expected += double(at(0, entry, row, i, test.transA)) *
-                        double(at(1, entry, i, column, test.transB));
-          EXPECT_NEAR(result[entry * stride + row * ld + column], expected,
-                      1e-5);
+            expected += at(0, entry, row, i, test.transA) *
+                        at(1, entry, i, column, test.transB);
+          EXPECT_NEAR(result[std::size_t(entry * stride + row * ld + column)],
+                      expected, tolerance);
         }
   }
   engine->reset();
@@ -103,14 +142,29 @@ template <typename T> void check(const Case &test) {
   EXPECT_TRUE(fakecuda::live().empty());
 }
 
+constexpr std::pair<TensorType, TensorType> kinds[] = {
+    {TensorType::F32, TensorType::F32},
+    {TensorType::F64, TensorType::F64},
+    {TensorType::BF16, TensorType::BF16},
+    {TensorType::BF16, TensorType::F32}};
+
 TEST(ProductsTest, OfAllKinds) {
-  for (bool transA : {false, true})
-    for (bool transB : {false, true})
-      for (int64_t count : {int64_t(1), batch})
-        for (bool accumulates : {false, true}) {
-          check<float>({transA, transB, false, count, accumulates});
-          check<double>({transA, transB, true, count, accumulates});
-        }
+  for (auto [type, resultType] : kinds)
+    for (bool transA : {false, true})
+      for (bool transB : {false, true})
+        for (int64_t count : {int64_t(1), batch})
+          for (bool accumulates : {false, true})
+            check({type, resultType, transA, transB, count, accumulates, 4096});
+}
+
+TEST(ProductsTest, WithoutAWorkspace) {
+  for (auto [type, resultType] : kinds)
+    check({type, resultType, false, true, 1, false, 0});
+}
+
+TEST(ProductsTest, OfHardlyAlignedMatrices) {
+  for (auto [type, resultType] : kinds)
+    check({type, resultType, true, false, 1, true, 4096}, 1);
 }
 
 } // namespace

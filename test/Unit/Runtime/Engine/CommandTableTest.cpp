@@ -198,6 +198,7 @@ template <typename T> Command gemmCommand(const GemmShape &shape) {
   Command command;
   command.kind = Command::Kind::Gemm;
   command.type = sizeof(T) == 8 ? TensorType::F64 : TensorType::F32;
+  command.resultType = command.type;
   command.m = shape.m;
   command.n = shape.n;
   command.k = shape.k;

@@ -274,7 +274,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Shape{blockRows + 5, 24, 9, 1, 1, 1},
                     Shape{9, blockColumns + 1, 10, 1, 1, 1},
                     Shape{31, 33, 2 * blockDepth + 1, 1, 1, 1},
-                    Shape{160, 130, blockDepth + 20, 1, 1, 2}));
+                    Shape{160, 150, 2 * blockDepth + 50, 1, 1, 2}));
 
 TEST(NarrowProductTest, TheFirstIterationStartsTheSum) {
   Product product({20, 30, 10, 1, 1, 2}, false, false, TensorType::F32,
