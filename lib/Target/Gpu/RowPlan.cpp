@@ -48,8 +48,9 @@ constexpr int64_t kThreads = 256;
 /// That keep a large gpu busy.
 constexpr int64_t kWantedGroups = 4096;
 constexpr int64_t kMostRows = 24;
-/// Rows of a group where the block's groups share values per column.
-constexpr int64_t kSharingRows = 4;
+/// Of bf16, that a group works on where more than its elements is read: values
+/// per column, which groups share, or what random numbers depend on.
+constexpr int64_t kNarrowRows = 4;
 /// Accesses of a thread that are on their way together.
 constexpr int64_t kLoadsAtOnce = 8;
 /// Bytes of the longest access, and of an element of bf16.
@@ -161,8 +162,12 @@ void planSplit(RowPlan &plan, const RowShape &shape, Alignments alignments) {
   plan.rowsPerGroup = rowsFor(shape, program.rows * blocks);
   if (hasNarrowRows(shape)) {
     plan.sharesColumns = llvm::any_of(program.nodes, isPerColumn);
-    if (plan.sharesColumns && !hasStore(program, StoreKind::ColumnPartial))
-      plan.rowsPerGroup = kSharingRows;
+    bool isRandom = llvm::any_of(program.nodes, [](const row::Node &node) {
+      return node.kind == Kind::Random;
+    });
+    if ((plan.sharesColumns || isRandom) &&
+        !hasStore(program, StoreKind::ColumnPartial))
+      plan.rowsPerGroup = kNarrowRows;
     int64_t loads = llvm::count_if(program.nodes, [](const row::Node &node) {
       return node.kind == Kind::Load && node.space == Space::Full;
     });

@@ -390,7 +390,7 @@ void RowRunner::add(const RowCase &rowCase,
                        std::to_string(columns) + " " + type.str();
       compiled.launch =
           cpu::emitRowKernel(*module, compiled.name, compiled.shape);
-      compiled.hasGpu = type == "f32";
+      compiled.hasGpu = type != "f64";
       if (type == "bf16")
         compiled.steps = std::make_unique<RowSteps>(*module, compiled.name,
                                                     compiled.instance);
@@ -401,8 +401,8 @@ void RowRunner::add(const RowCase &rowCase,
 }
 
 double RowRunner::sectorRatio(const RowCase &rowCase, int64_t rows,
-                              int64_t columns) {
-  std::optional<RowInstance> instance = build(rowCase, rows, columns, "f32");
+                              int64_t columns, const char *type) {
+  std::optional<RowInstance> instance = build(rowCase, rows, columns, type);
   if (!instance)
     return 0;
   Compiled compiled = describe(rowCase, std::move(*instance));

@@ -10,8 +10,8 @@
 // in one call per unit, and with every result in the slot of every operand that
 // mayShareSlot allows. The first is compared with the ops' naive evaluation, or
 // in bf16 with kernels of single ops on f32 elements (RowSteps). Nothing may be
-// written outside the results. In f32 the gpu's kernel has to give the same
-// bits on the emulated device.
+// written outside the results. In f32 and bf16 the gpu's kernel has to give the
+// same bits on the emulated device.
 //
 //===----------------------------------------------------------------------===//
 
@@ -93,9 +93,10 @@ public:
            mlir::ArrayRef<std::pair<int64_t, int64_t>> sizes);
   void runAll();
 
-  /// Of a case in f32 on the gpu: the sectors of 32 bytes that it moves, by the
-  /// least that it has to move, every byte of its arguments once.
-  double sectorRatio(const RowCase &rowCase, int64_t rows, int64_t columns);
+  /// Of a case in `type` on the gpu: the sectors of 32 bytes that it moves, by
+  /// the least that it has to move, every byte of its arguments once.
+  double sectorRatio(const RowCase &rowCase, int64_t rows, int64_t columns,
+                     const char *type);
 
   mlir::MLIRContext context;
 
