@@ -173,6 +173,10 @@ Value ArithBuilder::widen(Value stored) {
 Value ArithBuilder::roundTo(Value x, Type stored) {
   if (!stored.isBF16())
     return x;
+  // What was rounded, or came from memory, is stored as it is.
+  if (auto widened = x.getDefiningOp<arith::ExtFOp>())
+    if (getElementTypeOrSelf(widened.getIn()) == stored)
+      return widened.getIn();
   return arith::TruncFOp::create(b, like(x.getType(), stored), x);
 }
 

@@ -96,19 +96,6 @@ Type elementTypeOf(ArithBuilder &k, row::Type type) {
   llvm_unreachable("all types are listed");
 }
 
-Value emitWidened(ArithBuilder &k, Value stored, row::Type type) {
-  Type wide = ArithBuilder::like(stored.getType(), elementTypeOf(k, type));
-  return wide == stored.getType() ? stored
-                                  : arith::ExtFOp::create(k.b, wide, stored);
-}
-
-Value emitStored(ArithBuilder &k, Value value, row::Type stored) {
-  Type narrow = ArithBuilder::like(value.getType(), elementTypeOf(k, stored));
-  return narrow == value.getType()
-             ? value
-             : arith::TruncFOp::create(k.b, narrow, value);
-}
-
 Value emitNode(ArithBuilder &k, const Node &node, ArrayRef<Value> inputs) {
   switch (node.kind) {
   case Kind::Constant: {
@@ -120,7 +107,7 @@ Value emitNode(ArithBuilder &k, const Node &node, ArrayRef<Value> inputs) {
   case Kind::Cast:
     return emitCast(k, inputs[0], node.type);
   case Kind::Round:
-    return emitWidened(k, emitStored(k, inputs[0], node.stored), node.type);
+    return k.widen(k.roundTo(inputs[0], elementTypeOf(k, node.stored)));
   case Kind::Neg:
     return k.neg(inputs[0]);
   case Kind::Exp:

@@ -21,14 +21,6 @@ namespace kiln {
 
 mlir::Type elementTypeOf(ArithBuilder &k, row::Type type);
 
-/// What came out of memory as the node type `type`, in which it is computed
-/// with: bf16 becomes f32, any other type is `type`.
-mlir::Value emitWidened(ArithBuilder &k, mlir::Value stored, row::Type type);
-
-/// A value as it goes into memory of elements `stored`: bf16 is rounded to
-/// nearest even.
-mlir::Value emitStored(ArithBuilder &k, mlir::Value value, row::Type stored);
-
 /// The value of a constant or of an operation on `inputs`, which are all
 /// scalars or all vectors.
 mlir::Value emitNode(ArithBuilder &k, const row::Node &node,
