@@ -69,7 +69,7 @@ static Status readValue(const File &file, const TensorInfo &tensor,
     return Status::badInput(file.path() + ": tensor " + inQuotes(tensor.name) +
                             " has shape " + shapeText(tensor.shape) +
                             ", expected " + shapeText(value.shape));
-  if (value.type == TensorType::F32 || value.type == TensorType::F64)
+  if (spacingAtOne(value.type) > 0)
     return file.read(tensor.name, value.type, data, value.bytes());
   return readIntegers(file, tensor, value, data);
 }
@@ -164,6 +164,14 @@ static void printOutput(const ValueInfo &output, const char *data,
       break;
     case TensorType::F32:
       out << llvm::format("%.9g", reinterpret_cast<const float *>(data)[i]);
+      break;
+    case TensorType::BF16:
+      out << llvm::format(
+          "%.9g",
+          double(bfloatToFloat(reinterpret_cast<const uint16_t *>(data)[i])));
+      break;
+    case TensorType::I8:
+      out << int(reinterpret_cast<const int8_t *>(data)[i]);
       break;
     case TensorType::I64:
       out << reinterpret_cast<const int64_t *>(data)[i];
