@@ -93,9 +93,7 @@ std::string OffloadSet::print() const {
 void kiln::buildPlanPipeline(OpPassManager &passes,
                              const PlanOptions &options) {
   // The chunks' products exist before grids are chosen for all products.
-  ExpandLossOptions loss;
-  loss.logits = options.logits;
-  passes.addPass(createExpandLoss(loss));
+  passes.addPass(createExpandLoss());
   SetNumericsOptions numerics;
   numerics.maxThreads = options.maxThreads;
   passes.addPass(createSetNumerics(numerics));

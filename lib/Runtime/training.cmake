@@ -46,6 +46,7 @@ add_library(KilnEngine OBJECT
   Engine/DescriptionReader.cpp
   Engine/Gemm.cpp
   Engine/GemmTiles.cpp
+  Engine/NarrowProduct.cpp
   Engine/OpTrace.cpp
   Engine/PlanCheck.cpp
   Engine/Program.cpp

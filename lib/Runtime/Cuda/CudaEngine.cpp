@@ -22,10 +22,6 @@
 using namespace kiln;
 using namespace kiln::cuda;
 
-/// What cuBLASLt's fastest ways need, as its manual says; more brings nothing.
-static constexpr int64_t workspaceBytesOfHopper = int64_t(32) << 20;
-static constexpr int64_t workspaceBytesBefore = int64_t(8) << 20;
-
 /// By which the driver gives out memory.
 static constexpr int64_t allocationGranularity = int64_t(2) << 20;
 
@@ -37,9 +33,11 @@ namespace {
 class CudaEngine final : public Engine {
 public:
   CudaEngine(ProgramFile file, const void *const *kernels,
-             const GpuImages &images, Libraries libraries)
+             const GpuImages &images, Libraries libraries,
+             std::string algorithmFile)
       : file_(std::move(file)), images_(images),
-        libraries_(std::move(libraries)) {
+        libraries_(std::move(libraries)),
+        algorithmFile_(std::move(algorithmFile)) {
     resources_.kernels = kernels;
   }
   ~CudaEngine() override;
@@ -51,8 +49,13 @@ public:
   }
   Status start(int threads) override;
   int threads() const override { return team_ ? team_->size() : 0; }
+  Status keepAlgorithms(const std::string &path) override {
+    algorithmFile_ = path;
+    return Status();
+  }
   std::string libraryName() const override;
 
+  std::optional<std::string> notice() const override { return notice_; }
   char *stateData(size_t state) override {
     const Place &place = file_.statePlaces[state];
     return place.arena == ArenaKind::Host ? resources_.hostArena + place.offset
@@ -104,6 +107,8 @@ private:
                            std::vector<MemoryCheckLine> &lines);
   Status accessDevice(int64_t offset, int64_t bytes, HostAccess access,
                       const std::function<Status(char *)> &body);
+  Status beginSearch();
+  void endSearch();
   Status runOnce(size_t program);
   Status inProgram(const Status &status, size_t program,
                    const char *advice = "") const;
@@ -118,11 +123,13 @@ private:
   std::optional<Gpu> gpu_;
   LoadedModule module_;
   std::optional<Products> products_;
-  DeviceMemory arena_, workspace_;
+  std::optional<AlgorithmSearch> search_; ///< While the engine starts.
+  DeviceMemory arena_;
   PinnedMemory hostArena_, staging_;
   CudaResources resources_;
   std::vector<CudaProgram> programs_;
-  int64_t workspaceBytes_ = 0;
+  std::string algorithmFile_; ///< Empty: the library chooses.
+  std::optional<std::string> notice_;
   int64_t freeBytes_ = 0;
   std::vector<MemoryUse> memoryUses_;
 };
@@ -155,8 +162,12 @@ CudaEngine::~CudaEngine() {
 std::string CudaEngine::libraryName() const {
   if (!gpu_)
     return "";
-  return (products_ ? products_->name() + " on " : std::string()) +
-         gpu_->name();
+  if (!products_)
+    return gpu_->name();
+  std::string algorithms = algorithmFile_.empty()
+                               ? std::string()
+                               : " (algorithms " + products_->hash() + ")";
+  return products_->name() + algorithms + " on " + gpu_->name();
 }
 
 //===----------------------------------------------------------------------===//
@@ -207,10 +218,7 @@ Status CudaEngine::openDevice() {
       [](const CudaProgram &program) { return program.usesProducts(); });
   if (!status.ok() || !usesProducts)
     return status;
-  workspaceBytes_ = gpu_->architecture() >= 90 ? workspaceBytesOfHopper
-                                               : workspaceBytesBefore;
-  Result<Products> products =
-      Products::open(libraries_.products, workspaceBytes_);
+  Result<Products> products = Products::open(libraries_.products);
   if (!products.ok())
     return products.status();
   products_.emplace(std::move(*products));
@@ -224,21 +232,19 @@ static int64_t roundedUp(int64_t bytes) {
 }
 
 Status CudaEngine::checkFreeMemory(const Gpu::Memory &memory) const {
-  int64_t needed = roundedUp(file_.arenaBytes) + roundedUp(workspaceBytes_);
+  int64_t needed = roundedUp(file_.arenaBytes);
   if (needed <= memory.free)
     return Status();
   return Status(
       ExitCode::OverBudget,
       "the plan needs " + std::to_string(needed) + " bytes of GPU memory (" +
-          std::to_string(file_.arenaBytes) + " for the arena, " +
-          std::to_string(workspaceBytes_) + " for matrix products), but only " +
+          std::to_string(file_.arenaBytes) + " for the arena), but only " +
           std::to_string(memory.free) + " of " + std::to_string(memory.total) +
           " are free on " + inQuotes(gpu_->name()) +
           "; end other programs that use the GPU, or compile with a "
           "smaller --batch, more --microbatches, or "
           "--memory-budget=" +
-          std::to_string(
-              std::max<int64_t>(memory.free - roundedUp(workspaceBytes_), 0)));
+          std::to_string(memory.free));
 }
 
 Status CudaEngine::takeMemory() {
@@ -254,15 +260,6 @@ Status CudaEngine::takeMemory() {
   arena_ = std::move(*arena);
   resources_.arena = arena_.get();
   status = countMemory("arena");
-  if (status.ok() && products_) {
-    Result<DeviceMemory> workspace =
-        gpu_->allocate(workspaceBytes_, "the workspace of matrix products");
-    if (!workspace.ok())
-      return workspace.status();
-    workspace_ = std::move(*workspace);
-    resources_.workspace = workspace_.get();
-    status = countMemory("workspace of matrix products");
-  }
   if (status.ok() && file_.hostArenaBytes > 0) {
     Result<PinnedMemory> host =
         gpu_->allocatePinned(file_.hostArenaBytes, "the host arena");
@@ -360,6 +357,35 @@ Status CudaEngine::start(int threads) {
   if (status.ok())
     status = takeMemory();
   if (status.ok())
+Status CudaEngine::beginSearch() {
+  if (algorithmFile_.empty() || !products_)
+    return Status();
+  Result<AlgorithmFile> file = AlgorithmFile::open(
+      algorithmFile_,
+      gpu_->name() + ", CUDA " + driver_->version() + ", " + products_->name());
+  if (!file.ok())
+    return file.status();
+  Result<AlgorithmSearch> search = AlgorithmSearch::begin(
+      *driver_, resources_.stream(Stream::Compute), std::move(*file));
+  if (!search.ok())
+    return search.status();
+  search_.emplace(std::move(*search));
+  resources_.search = &*search_;
+  return Status();
+}
+
+void CudaEngine::endSearch() {
+  if (!search_)
+    return;
+  Status status = search_->save();
+  if (!status.ok())
+    notice_ = "the fastest algorithms of matrix products are not kept, so that "
+              "every start searches for them: " +
+              status.message();
+  resources_.search = nullptr;
+  search_.reset();
+}
+
     status = makeStreams();
   if (status.ok())
     status = findFunctions();
@@ -369,8 +395,13 @@ Status CudaEngine::start(int threads) {
     threads = std::min(description.build.maxThreads, availableProcessors());
   team_.emplace(threads);
   resources_.team = &*team_;
-  status = preparePrograms();
-  return status.ok() ? countMemory("streams, and choices of cuBLASLt") : status;
+  status = beginSearch();
+  if (status.ok())
+    status = preparePrograms();
+  if (!status.ok())
+    return status;
+  endSearch();
+  return countMemory("streams, and choices of cuBLASLt");
 }
 
 //===----------------------------------------------------------------------===//
@@ -490,8 +521,6 @@ MemoryFacts CudaEngine::memory() const {
   facts.hostArenaBytes = file_.hostArenaBytes;
   if (arena_)
     facts.touchedArenaBytes = file_.arenaBytes + file_.hostArenaBytes;
-  if (workspace_)
-    facts.libraryBytes = workspaceBytes_;
   return facts;
 }
 
@@ -575,7 +604,8 @@ Status CudaEngine::traceOps(const std::function<Status(size_t)> &,
 Result<std::unique_ptr<Engine>>
 kiln::cuda::createCudaEngine(std::string_view json, const void *const *kernels,
                              uint64_t kernelCount, const GpuImages &images,
-                             const Libraries &libraries) {
+                             const Libraries &libraries,
+                             const std::string &algorithmFile) {
   Result<ProgramFile> file = parseProgramFile(json, int64_t(kernelCount));
   if (!file.ok())
     return file.status();
@@ -583,6 +613,6 @@ kiln::cuda::createCudaEngine(std::string_view json, const void *const *kernels,
     return Status::error("the program description is not for a GPU, but this "
                          "executable was linked for one");
   std::unique_ptr<Engine> engine = std::make_unique<CudaEngine>(
-      std::move(*file), kernels, images, libraries);
+      std::move(*file), kernels, images, libraries, algorithmFile);
   return Result<std::unique_ptr<Engine>>(std::move(engine));
 }

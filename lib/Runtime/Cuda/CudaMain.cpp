@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "AlgorithmFile.h"
 #include "Executable.h"
 #include "kiln/Runtime/Cuda/CudaEngine.h"
 
@@ -18,7 +19,8 @@ createEngine(std::string_view json, const void *const *kernels,
              uint64_t kernelCount) {
   return kiln::cuda::createCudaEngine(
       json, kernels, kernelCount,
-      {kiln_gpu_images, int64_t(kiln_gpu_image_count)});
+      {kiln_gpu_images, int64_t(kiln_gpu_image_count)}, {},
+      kiln::cuda::defaultAlgorithmFile());
 }
 
 int main(int argc, char **argv) {

@@ -185,6 +185,8 @@ Status Driver::startEngine() {
     status = engine_.syncOps();
   if (status.ok())
     status = engine_.start(options_.threads);
+  if (status.ok() && options_.gpuAlgorithms)
+    status = engine_.keepAlgorithms(*options_.gpuAlgorithms);
   if (!status.ok())
     return status;
   if (std::optional<std::string> notice = engine_.notice())

@@ -44,6 +44,12 @@ Status Engine::syncOps() {
                 "--target=cuda leaves its commands to a GPU");
 }
 
+Status Engine::keepAlgorithms(const std::string &) {
+  return Status(ExitCode::Usage,
+                "--gpu-algorithms: only an executable that was compiled with "
+                "--target=cuda has products of a GPU's library");
+}
+
 Status Engine::checkPlan(const std::function<Status(size_t)> &,
                          std::vector<MemoryCheckLine> &) {
   return Status(ExitCode::Usage,

@@ -39,6 +39,7 @@ private:
   uint64_t shuffleSeed_ = 0;
   uint64_t stressSeed_ = 0;
   uint64_t emuSeed_ = 0;
+  std::string gpuAlgorithms_;
 };
 
 } // namespace
@@ -182,6 +183,10 @@ void FlagParser::addRecordFlags() {
   // Not for people: docs/kiln-diff.md.
   app_.add_option("--lockstep", options_.lockstep)->group("");
   app_.add_option("--generate", options_.generate,
+  app_.add_option("--gpu-algorithms", gpuAlgorithms_,
+                  "On a GPU: keep the fastest algorithms of matrix products, "
+                  "which the first start searches for, in this file (default: "
+                  "in the user's cache); none: do not search");
                   "Generate N tokens (after training, if any)")
       ->check(atLeast(1));
   app_.add_option("--prompt", options_.prompt, "Text to continue");
@@ -307,6 +312,8 @@ Result<ParsedOptions> FlagParser::parse(int argc, const char *const *argv) {
   options_.seedGiven = given("--seed");
   options_.gradClipGiven = given("--grad-clip");
   Status status = check();
+  if (given("--gpu-algorithms"))
+    options_.gpuAlgorithms = gpuAlgorithms_ == "none" ? "" : gpuAlgorithms_;
   if (!status.ok())
     return status;
   return ParsedOptions{options_, std::nullopt};

@@ -54,10 +54,12 @@ struct Libraries {
 };
 
 /// Parses the description. `kernels` and the images must outlive the engine.
+/// `algorithmFile` is what Engine::keepAlgorithms() is given by default.
 Result<std::unique_ptr<Engine>>
 createCudaEngine(std::string_view json, const void *const *kernels,
                  uint64_t kernelCount, const GpuImages &images,
-                 const Libraries &libraries = {});
+                 const Libraries &libraries = {},
+                 const std::string &algorithmFile = {});
 
 } // namespace kiln::cuda
 

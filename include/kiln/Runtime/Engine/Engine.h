@@ -142,6 +142,11 @@ public:
   /// no GPU.
   virtual Status syncOps();
 
+  /// From now on, the ways in which a GPU's library multiplies are chosen by
+  /// trials at the first start, and kept in a file; without a path, the library
+  /// chooses. Called before start(). The default says that there is no GPU.
+  virtual Status keepAlgorithms(const std::string &path);
+
   /// Indexes are those of description().states. Null: the state is not in the
   /// host's memory. Whatever works on states of any engine uses accessState().
   virtual char *stateData(size_t state) = 0;

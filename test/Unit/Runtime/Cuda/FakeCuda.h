@@ -39,9 +39,11 @@ struct Kernel {
   std::function<void(const Launch &)> run;
 };
 
-/// C = alpha op(A) op(B) + beta C of f32 or f64, along columns first.
+/// C = alpha op(A) op(B) + beta C, along columns first. A and B are of `type`,
+/// C of `resultType`, as the library numbers them: 0 f32, 1 f64, 14 bf16.
 struct Product {
-  bool isF64, transA, transB;
+  int type, resultType;
+  bool transA, transB;
   int64_t m, n, k, lda, ldb, ldc;
   const char *a, *b;
   char *c;
@@ -64,8 +66,9 @@ struct Settings {
   /// A kernel that accesses what it may not, at its launch with this number.
   std::string faultyKernel;
   int64_t faultyLaunch = 0;
-  /// Whether the library finds a way to compute products.
-  bool knowsProducts = true;
+  /// How long the ways take that the library knows for any product, in
+  /// milliseconds, in the order of its proposals.
+  std::vector<double> productTimes = {1};
   /// Instead of the naive product, which is then compared with it.
   std::function<void(const Product &)> product;
 };
@@ -91,4 +94,6 @@ char *hostPointer(uint64_t device);
 
 } // namespace kiln::fakecuda
 
+/// Products that were computed in each of the ways.
+std::vector<int64_t> productsByWay();
 #endif // KILN_TEST_UNIT_RUNTIME_CUDA_FAKECUDA_H

@@ -22,6 +22,7 @@ static std::map<std::string, Kernel> &kernels() {
 void reset(const Settings &settings) {
   state() = State();
   state().settings = settings;
+  state().products.resize(settings.productTimes.size());
   state().random.seed(settings.seed);
 }
 
@@ -58,6 +59,7 @@ std::map<std::string, int64_t> live() {
   return counts;
 }
 
+std::vector<int64_t> productsByWay() { return state().products; }
 int violate(const std::string &text) {
   state().violations.push_back(text);
   return 1;

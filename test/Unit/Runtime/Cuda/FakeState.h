@@ -102,6 +102,7 @@ struct State {
 State &state();
 
 int violate(const std::string &text);
+  std::vector<int64_t> products;           ///< By way.
 
 /// The beginning of every function that can fail.
 class Call {
