@@ -120,7 +120,7 @@ static cl::opt<std::string> optimizer(
         "adamw:beta1=0.9,beta2=0.999,eps=1e-8,weight_decay=0.1,decay=all"));
 static cl::opt<std::string>
     precision("precision", cl::cat(category),
-              cl::desc("fp32 (default) or fp64; a .mlir file has its own"));
+              cl::desc("fp32 (default), fp64, or bf16: bf16 tensors, fp32 states"));
 static cl::opt<std::string> target("target", cl::cat(category), cl::init("cpu"),
                                    cl::desc("cpu, cuda (an NVIDIA GPU), or "
                                             "cuda-emu, which runs and checks "

@@ -121,7 +121,7 @@ LogicalResult EmbeddingGradOp::verify() {
                         {getTokens().getType().getNumElements(),
                          getDtable().getType().getDimSize(1)},
                         Value())) ||
-      failed(checkWide(*this, "dtable", getDtable(),
+      failed(checkFull(*this, "dtable", getDtable(),
                        getDtable().getType().getShape(), getDy())))
     return failure();
   if (!getAccumulate())

@@ -315,9 +315,11 @@ LogicalResult LinearCrossEntropyOp::buildGradient(OpBuilder &builder,
 LogicalResult EmbeddingOp::buildGradient(OpBuilder &builder,
                                          ValueRange cotangents, Wanted,
                                          Gradients gradients) {
-  gradients[1] = EmbeddingGradOp::create(
-      builder, getLoc(), getTable().getType(), getTokens(), cotangents[0],
-      /*accumulate=*/Value());
+  auto type = getTable().getType();
+  Value sum = EmbeddingGradOp::create(builder, getLoc(), fullPrecision(type),
+                                      getTokens(), cotangents[0],
+                                      /*accumulate=*/Value());
+  gradients[1] = builder.createOrFold<CastOp>(getLoc(), type, sum);
   return success();
 }
 
