@@ -229,6 +229,13 @@ Status Compilation::runPasses(llvm::function_ref<void(OpPassManager &)> build) {
                                 "': " + diagnostics);
 }
 
+/// Every chunk reads and writes the gradient of the whole classifier, and a
+/// product of few rows does not fill a gpu: a 512th of its memory for a chunk
+/// in bf16. It fixes an order of sums, so no budget has a say.
+static int64_t logitsPerChunk(const Machine &machine) {
+  return machine.deviceBytes / 512 / 2;
+}
+
 Status Compilation::runToPlanned() {
   StepOptions step;
   step.precision = precision == "bf16" ? "bf16" : "fp32";
@@ -241,6 +248,8 @@ Status Compilation::runToPlanned() {
   step.keepGradients = options.emitGradients;
   PlanOptions plan;
   plan.maxThreads = options.maxThreads;
+  if (isGpu(options.target))
+    plan.logits = std::max<int64_t>(plan.logits, logitsPerChunk(*machine));
   if (!options.memoryBudget && !options.recompute.empty())
     plan.recompute = options.recompute;
   // With a budget the planner says which activations go and when.

@@ -93,7 +93,9 @@ std::string OffloadSet::print() const {
 void kiln::buildPlanPipeline(OpPassManager &passes,
                              const PlanOptions &options) {
   // The chunks' products exist before grids are chosen for all products.
-  passes.addPass(createExpandLoss());
+  ExpandLossOptions loss;
+  loss.logits = options.logits;
+  passes.addPass(createExpandLoss(loss));
   SetNumericsOptions numerics;
   numerics.maxThreads = options.maxThreads;
   passes.addPass(createSetNumerics(numerics));

@@ -68,6 +68,9 @@ struct PlanOptions : mlir::PassPipelineOptions<PlanOptions> {
   Option<int64_t> maxThreads{*this, "max-threads",
                              llvm::cl::desc("threads of the executable"),
                              llvm::cl::init(2)};
+  Option<int64_t> logits{*this, "logits",
+                         llvm::cl::desc("elements of a chunk of logits"),
+                         llvm::cl::init(16 << 20)};
   Option<std::string> recompute{*this, "recompute",
                                 llvm::cl::desc("as in kilnc --recompute"),
                                 llvm::cl::init("none")};

@@ -71,13 +71,11 @@ struct Expansion {
 
 } // namespace
 
-/// Elements of a chunk of logits: about 64 MiB in f32, half of it in bf16.
-static constexpr int64_t kLogitsPerChunk = 16 << 20;
-
 /// Rows per chunk, in chunks of equal size as far as possible. Part of the
 /// loss's formula: it fixes the order in which the weight gradient is summed.
-static int64_t chooseRows(int64_t rows, int64_t vocabulary) {
-  int64_t most = std::max<int64_t>(kLogitsPerChunk / vocabulary / 64 * 64, 64);
+static int64_t chooseRows(int64_t rows, int64_t vocabulary,
+                          int64_t logitsPerChunk) {
+  int64_t most = std::max<int64_t>(logitsPerChunk / vocabulary / 64 * 64, 64);
   int64_t chunks = (rows + most - 1) / most;
   return (rows + chunks - 1) / chunks;
 }
@@ -135,6 +133,8 @@ static void expandLinearCrossEntropy(Operation *op, int64_t rowsPerChunk,
 namespace {
 
 struct ExpandLossPass : kiln::impl::ExpandLossBase<ExpandLossPass> {
+  using ExpandLossBase::ExpandLossBase;
+
   void runOnOperation() override {
     SmallVector<Operation *> losses;
     getOperation().walk([&](Operation *op) {
@@ -147,8 +147,9 @@ struct ExpandLossPass : kiln::impl::ExpandLossBase<ExpandLossPass> {
         expandCrossEntropy(op, isa<CrossEntropyGradOp>(op));
         continue;
       }
-      int64_t rows = chooseRows(tensorTypeOf(op->getOperand(0)).getDimSize(0),
-                                tensorTypeOf(op->getOperand(1)).getDimSize(0));
+      int64_t rows =
+          chooseRows(tensorTypeOf(op->getOperand(0)).getDimSize(0),
+                     tensorTypeOf(op->getOperand(1)).getDimSize(0), logits);
       if (auto attr = op->getAttrOfType<IntegerAttr>("rows"))
         rows = attr.getInt();
       expandLinearCrossEntropy(op, rows, isa<LinearCrossEntropyGradOp>(op));

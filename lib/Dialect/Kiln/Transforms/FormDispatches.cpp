@@ -18,6 +18,7 @@
 
 #include "DenseCopies.h"
 #include "Epilogues.h"
+#include "Precision.h"
 #include "kiln/Dialect/Kiln/IR/Target.h"
 #include "kiln/Dialect/Kiln/Transforms/Fusion.h"
 
@@ -399,6 +400,8 @@ struct FormDispatchesPass : kiln::impl::FormDispatchesBase<FormDispatchesPass> {
     for (Block *block : blocks) {
       auto phases = block->getOps<PhaseOp>();
       flattenConcats(*block);
+      if (fuse)
+        sinkCasts(*block);
       Operation *phase =
           phases.empty() ? nullptr : (*phases.begin()).getOperation();
       if (failed(DispatchFormer(*block, phase, fuse).run()))

@@ -19,6 +19,10 @@ inline bool movesElements(mlir::Operation *op) {
                                PadOp, ConcatOp>(op);
 }
 
+/// Moves casts behind the broadcasts that are their only readers, where these
+/// can be part of a row dispatch.
+void sinkCasts(mlir::Block &block);
+
 } // namespace kiln
 
 #endif // KILN_LIB_DIALECT_KILN_TRANSFORMS_PRECISION_H

@@ -70,3 +70,25 @@ kiln.program @chunks(%x: tensor<8x4xf32> {kiln.name = "x"}) -> (tensor<8x4xf32>,
   %b = kiln.reduce_partial %x chunk 8 : tensor<8x4xf32> to tensor<1x4xf32>
   kiln.return %a, %b : tensor<8x4xf32>, tensor<1x4xf32>
 }
+
+// -----
+
+// The cast of a bias is part of the kernel that adds it to every row; one that
+// a product reads is a kernel.
+// CHECK-LABEL: kiln.program @casts
+// CHECK: [[LOW:%.+]] = kiln.dispatch row(%{{.+}}) space [8, 8]
+// CHECK-NEXT: ^bb0
+// CHECK-NEXT: kiln.cast
+// CHECK: kiln.dispatch gemm(%{{.+}}, [[LOW]], %{{.+}}) space [4, 8] : (tensor<4x8xbf16>, tensor<8x8xbf16>, tensor<8xf32>) -> tensor<4x8xbf16>
+// CHECK: kiln.matmul
+// CHECK: kiln.broadcast {{.*}} : tensor<8xf32> to tensor<4x8xf32>
+// CHECK: kiln.cast {{.*}} : tensor<4x8xf32> to tensor<4x8xbf16>
+// CHECK: kiln.add
+kiln.program @casts(%x: tensor<4x8xbf16>, %w: tensor<8x8xf32>, %b: tensor<8xf32>) -> tensor<4x8xbf16> attributes {kind = #kiln.program_kind<evaluate>} {
+  %lw = kiln.cast %w : tensor<8x8xf32> to tensor<8x8xbf16>
+  %lb = kiln.cast %b : tensor<8xf32> to tensor<8xbf16>
+  %y = kiln.matmul %x, %lw {grid = array<i64: 1, 1>} : (tensor<4x8xbf16>, tensor<8x8xbf16>) -> tensor<4x8xbf16>
+  %rows = kiln.broadcast %lb dims [1] : tensor<8xbf16> to tensor<4x8xbf16>
+  %z = kiln.add %y, %rows : tensor<4x8xbf16>
+  kiln.return %z : tensor<4x8xbf16>
+}

@@ -145,8 +145,12 @@ def ExpandLoss : Pass<"kiln-expand-loss", "::mlir::ModuleOp"> {
   let description = [{
     `linear_cross_entropy` works on `rows` rows at a time, so that the logits
     never exist as a whole; weight gradients accumulate over the chunks. An op
-    without `rows` gets as many as make chunks of equal size below 64 MiB (f32).
+    without `rows` gets as many as make chunks of equal size with at most `logits`
+    elements, but 64 rows at least.
   }];
+  let options = [
+    Option<"logits", "logits", "int64_t", "16777216", "elements of a chunk of logits: 64 MiB of f32">,
+  ];
   let dependentDialects = ["::kiln::KilnDialect"];
 }
 
