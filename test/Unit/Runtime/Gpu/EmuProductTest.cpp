@@ -13,6 +13,7 @@
 #include "HandProgram.h"
 #include "kiln/Runtime/Engine/CommandEngine.h"
 #include "kiln/Runtime/Engine/ProductMemory.h"
+#include "kiln/Runtime/Engine/Program.h"
 #include "kiln/Runtime/Gpu/EmuEngine.h"
 
 #include <cmath>
@@ -153,6 +154,24 @@ TEST(EmuProductTest, NeedsItsWorkspace) {
                 .find(expected + std::to_string(scratch)),
             std::string::npos);
   EXPECT_TRUE(status("cuda-emu", scratch).ok());
+}
+
+TEST(EmuProductTest, AnyReplacedValueIsHandled) {
+  const Json replacements[] = {nullptr,       -1, INT64_MAX, "bf16",
+                               Json::array(), 0,  1e300,     Json::object()};
+  for (const char *kind : {"cpu", "cuda-emu"}) {
+    Json json = describe(kind, TensorType::BF16, TensorType::F32, true,
+                         2 * scratchOf(TensorType::BF16, TensorType::F32));
+    Json flat = json["programs"].flatten();
+    for (auto &[path, unused] : flat.items()) {
+      for (const Json &replacement : replacements) {
+        Json damaged = json;
+        damaged["programs"][Json::json_pointer(path)] = replacement;
+        Result<ProgramFile> file = parseProgramFile(damaged.dump(), 0);
+        EXPECT_TRUE(file.ok() || !file.status().message().empty());
+      }
+    }
+  }
 }
 
 } // namespace
