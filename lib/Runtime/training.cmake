@@ -47,9 +47,11 @@ add_library(KilnEngine OBJECT
   Engine/Gemm.cpp
   Engine/GemmTiles.cpp
   Engine/NarrowProduct.cpp
+  Engine/OpRepeat.cpp
   Engine/OpTrace.cpp
   Engine/PlanCheck.cpp
   Engine/Program.cpp
+  Engine/ResultDistance.cpp
   Engine/ThreadTeam.cpp
   Engine/WriteWatch.cpp)
 target_include_directories(KilnEngine SYSTEM PRIVATE ${KILN_CBLAS_INCLUDE})

@@ -11,11 +11,14 @@
 #include "CpuFeatures.h"
 #include "CudaProgram.h"
 #include "Images.h"
+#include "OpTrace.h"
 #include "StreamOrder.h"
+#include "WatchedRun.h"
 #include "kiln/Runtime/Engine/Program.h"
 #include "kiln/Runtime/Files/Messages.h"
 
 #include <algorithm>
+#include <cassert>
 #include <new>
 #include <sched.h>
 
@@ -30,7 +33,7 @@ static constexpr int64_t checkedRuns = 20, firstRuns = 2;
 
 namespace {
 
-class CudaEngine final : public Engine {
+class CudaEngine final : public Engine, private ProgramRunner {
 public:
   CudaEngine(ProgramFile file, const void *const *kernels,
              const GpuImages &images, Libraries libraries,
@@ -47,15 +50,15 @@ public:
     syncOps_ = true;
     return Status();
   }
-  Status start(int threads) override;
-  int threads() const override { return team_ ? team_->size() : 0; }
   Status keepAlgorithms(const std::string &path) override {
     algorithmFile_ = path;
     return Status();
   }
+  Status start(int threads) override;
+  int threads() const override { return team_ ? team_->size() : 0; }
+  std::optional<std::string> notice() const override { return notice_; }
   std::string libraryName() const override;
 
-  std::optional<std::string> notice() const override { return notice_; }
   char *stateData(size_t state) override {
     const Place &place = file_.statePlaces[state];
     return place.arena == ArenaKind::Host ? resources_.hostArena + place.offset
@@ -74,6 +77,11 @@ public:
 
   Status run(size_t program) override;
   Status runTraced(size_t program, std::vector<TraceEvent> &events) override;
+  Status
+  runObserved(size_t program,
+              const std::function<void(const OpResult &)> &observe) override;
+  const char *observedState(size_t state) override;
+  const char *observedOutput(size_t program, size_t output) override;
   void forEachPart(
       int64_t count,
       const std::function<void(int64_t begin, int64_t end)> &body) override {
@@ -84,8 +92,8 @@ public:
   std::optional<CopyCounts> copies(size_t program) const override;
   Status checkPlan(const std::function<Status(size_t)> &prepare,
                    std::vector<MemoryCheckLine> &lines) override;
-  Status traceOps(const std::function<Status(size_t)> &,
-                  const std::string &) override;
+  Status traceOps(const std::function<Status(size_t)> &prepare,
+                  const std::string &path) override;
 
 private:
   /// What a part of the start took of the device's memory.
@@ -100,6 +108,8 @@ private:
   Status makeStreams();
   Status findFunctions();
   Status preparePrograms();
+  Status beginSearch();
+  void endSearch();
   /// Adds what the free memory has fallen by since the last call.
   Status countMemory(const char *what);
   Status checkMemoryOfRuns(size_t program,
@@ -107,15 +117,19 @@ private:
                            std::vector<MemoryCheckLine> &lines);
   Status accessDevice(int64_t offset, int64_t bytes, HostAccess access,
                       const std::function<Status(char *)> &body);
-  Status beginSearch();
-  void endSearch();
   Status runOnce(size_t program);
+  /// Memory of the host for copies of the arenas; only what is copied is taken.
+  Result<const Arenas *> hostCopies();
+  Status runInOrder(size_t program, CommandObserver *observer,
+                    SerialCopier::When copies) override;
   Status inProgram(const Status &status, size_t program,
                    const char *advice = "") const;
 
   ProgramFile file_;
   GpuImages images_;
   Libraries libraries_;
+  std::string algorithmFile_; ///< Empty: the library chooses.
+  std::optional<std::string> notice_;
   bool syncOps_ = false;
   std::optional<ThreadTeam> team_;
   // Given back from the last one to the first one.
@@ -128,8 +142,7 @@ private:
   PinnedMemory hostArena_, staging_;
   CudaResources resources_;
   std::vector<CudaProgram> programs_;
-  std::string algorithmFile_; ///< Empty: the library chooses.
-  std::optional<std::string> notice_;
+  std::unique_ptr<Arenas> copies_;
   int64_t freeBytes_ = 0;
   std::vector<MemoryUse> memoryUses_;
 };
@@ -345,18 +358,6 @@ Status CudaEngine::preparePrograms() {
   return Status();
 }
 
-Status CudaEngine::start(int threads) {
-  const Description &description = file_.description;
-  Status status = checkCpuFeatures(description.target, readCpuInfo());
-  if (!status.ok())
-    return status;
-  programs_.reserve(file_.programs.size());
-  for (std::size_t i = 0; i < file_.programs.size(); ++i)
-    programs_.emplace_back(file_, i);
-  status = openDevice();
-  if (status.ok())
-    status = takeMemory();
-  if (status.ok())
 Status CudaEngine::beginSearch() {
   if (algorithmFile_.empty() || !products_)
     return Status();
@@ -386,6 +387,18 @@ void CudaEngine::endSearch() {
   search_.reset();
 }
 
+Status CudaEngine::start(int threads) {
+  const Description &description = file_.description;
+  Status status = checkCpuFeatures(description.target, readCpuInfo());
+  if (!status.ok())
+    return status;
+  programs_.reserve(file_.programs.size());
+  for (std::size_t i = 0; i < file_.programs.size(); ++i)
+    programs_.emplace_back(file_, i);
+  status = openDevice();
+  if (status.ok())
+    status = takeMemory();
+  if (status.ok())
     status = makeStreams();
   if (status.ok())
     status = findFunctions();
@@ -512,6 +525,79 @@ CudaEngine::readGradient(size_t program, size_t output,
 }
 
 //===----------------------------------------------------------------------===//
+// Watched runs
+//===----------------------------------------------------------------------===//
+
+Result<const Arenas *> CudaEngine::hostCopies() {
+  if (!copies_) {
+    auto arenas = std::make_unique<Arenas>();
+    Status status = arenas->device.map(file_.arenaBytes);
+    if (status.ok() && file_.hostArenaBytes > 0)
+      status = arenas->host.map(file_.hostArenaBytes);
+    if (!status.ok())
+      return status;
+    copies_ = std::move(arenas);
+  }
+  return static_cast<const Arenas *>(copies_.get());
+}
+
+const char *CudaEngine::observedState(size_t state) {
+  Result<const Arenas *> arenas = hostCopies();
+  return arenas.ok() ? (*arenas)->at(file_.statePlaces[state]) : nullptr;
+}
+
+const char *CudaEngine::observedOutput(size_t program, size_t output) {
+  Result<const Arenas *> arenas = hostCopies();
+  return arenas.ok()
+             ? (*arenas)->at({file_.programs[program].outputOffsets[output]})
+             : nullptr;
+}
+
+/// Every action ends before the next begins, copies at their starts as well.
+Status CudaEngine::runInOrder(size_t index, CommandObserver *observer,
+                              SerialCopier::When) {
+  const CudaProgram &program = programs_[index];
+  assert(observer && copies_ && "runs are in order only to be watched");
+  observer->begin();
+  WatchedRun watched(program, resources_, *copies_, *observer);
+  Status status = inProgram(program.copyInputs(), index);
+  if (status.ok())
+    status = program.queue(&watched);
+  if (status.ok())
+    status = inProgram(program.copyOutputs(), index);
+  return status.ok() ? inProgram(program.finish(), index) : status;
+}
+
+Status
+CudaEngine::runObserved(size_t index,
+                        const std::function<void(const OpResult &)> &observe) {
+  Result<const Arenas *> arenas = hostCopies();
+  if (!arenas.ok())
+    return arenas.status();
+  return observeOps(file_, **arenas, *this, index, observe);
+}
+
+Status CudaEngine::traceOps(const std::function<Status(size_t)> &prepare,
+                            const std::string &path) {
+  Result<const Arenas *> arenas = hostCopies();
+  if (!arenas.ok())
+    return arenas.status();
+  // A trace begins with the arenas, inputs in their places.
+  auto prepareCopies = [&](size_t program) {
+    Status status = prepare(program);
+    if (status.ok())
+      status = programs_[program].copyInputs();
+    if (status.ok())
+      status = copyToHost(resources_, **arenas, {0}, file_.arenaBytes);
+    if (status.ok())
+      status = copyToHost(resources_, **arenas, {0, ArenaKind::Host},
+                          file_.hostArenaBytes);
+    return status;
+  };
+  return kiln::traceOps(file_, **arenas, *this, prepareCopies, path);
+}
+
+//===----------------------------------------------------------------------===//
 // Facts
 //===----------------------------------------------------------------------===//
 
@@ -592,13 +678,6 @@ Status CudaEngine::checkPlan(const std::function<Status(size_t)> &prepare,
          !isArena || ok});
   }
   return Status();
-}
-
-Status CudaEngine::traceOps(const std::function<Status(size_t)> &,
-                            const std::string &) {
-  return Status(ExitCode::Usage,
-                "--check-ops: the kernels of a GPU are checked on an emulated "
-                "one; compile with --target=cuda-emu");
 }
 
 Result<std::unique_ptr<Engine>>

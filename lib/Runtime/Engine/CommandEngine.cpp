@@ -14,6 +14,7 @@
 #include "CopyStress.h"
 #include "CpuFeatures.h"
 #include "Gemm.h"
+#include "OpRepeat.h"
 #include "OpTrace.h"
 #include "PlanCheck.h"
 #include "ThreadTeam.h"
@@ -79,6 +80,10 @@ public:
   Status traceOps(const std::function<Status(size_t)> &prepare,
                   const std::string &path) override {
     return kiln::traceOps(file_, arenas_, *this, prepare, path);
+  }
+  Status repeatOps(const std::string &path,
+                   std::vector<MemoryCheckLine> &lines) override {
+    return kiln::repeatOps(file_, arenas_, *this, path, lines);
   }
 
 private:

@@ -24,7 +24,8 @@ namespace kiln {
 
 /// Called at the start of a run and around every command of it; `iteration` is
 /// that of the enclosing loop, or 0. A loop_end is reported once, after the
-/// last iteration; a loop_begin not at all.
+/// last iteration; a loop_begin not at all, and on a GPU nothing that is no
+/// action of a stream (loop_end, copy_wait).
 class CommandObserver {
 public:
   virtual ~CommandObserver() = default;

@@ -16,8 +16,7 @@ namespace kiln {
 /// Beyond this a trace helps nobody.
 static constexpr int64_t largestTrace = int64_t(256) << 20;
 
-/// Of what writes nothing itself.
-static bool hasNoRecord(const Command &command) {
+bool hasNoRecord(const Command &command) {
   return command.kind == Command::Kind::LoopEnd ||
          command.kind == Command::Kind::CopyWait;
 }
@@ -58,8 +57,7 @@ static bool liesIn(const Slot &slot, const Ref &ref, size_t index) {
          ref.offset < slot.offset + slot.bytes;
 }
 
-/// The slots of a program that one command writes.
-static std::vector<size_t> writtenSlots(const Program &program, size_t index) {
+std::vector<size_t> writtenSlots(const Program &program, size_t index) {
   std::vector<Ref> refs = writtenRefs(program.commands[index]);
   std::vector<size_t> slots;
   for (size_t i = 0; i < program.slots.size(); ++i)
@@ -70,15 +68,14 @@ static std::vector<size_t> writtenSlots(const Program &program, size_t index) {
   return slots;
 }
 
-/// Where the host arena begins in a trace: behind the device arena, aligned.
-static int64_t hostBegin(const ProgramFile &file) {
+int64_t traceHostBegin(const ProgramFile &file) {
   return file.hostArenaBytes > 0 ? (file.arenaBytes + 63) / 64 * 64
                                  : file.arenaBytes;
 }
 
 /// Bytes of the trace of one program, about.
 static int64_t traceBytes(const ProgramFile &file, const Program &program) {
-  int64_t bytes = hostBegin(file) + file.hostArenaBytes, iterations = 1;
+  int64_t bytes = traceHostBegin(file) + file.hostArenaBytes, iterations = 1;
   for (size_t i = 0; i < program.commands.size(); ++i) {
     if (program.commands[i].kind == Command::Kind::LoopBegin)
       iterations = program.commands[i].count;
@@ -199,7 +196,7 @@ Status traceOps(const ProgramFile &file, const Arenas &arenas,
   Result<OutputFile> out = OutputFile::create(path);
   if (!out.ok())
     return out.status();
-  Status status = out->write("KILNOPS1", 8);
+  Status status = out->write(opTraceMagic, 8);
   const char padding[64] = {};
   for (size_t i = 0; i < file.programs.size() && status.ok(); ++i) {
     status = prepare(i);
@@ -209,14 +206,14 @@ Status traceOps(const ProgramFile &file, const Arenas &arenas,
     const std::string &name = file.description.programs[i].name;
     writer.number(name.size());
     writer.bytes(name.data(), int64_t(name.size()));
-    writer.number(uint64_t(hostBegin(file) + file.hostArenaBytes));
+    writer.number(uint64_t(traceHostBegin(file) + file.hostArenaBytes));
     writer.bytes(arenas.device.data(), file.arenaBytes);
-    writer.bytes(padding, hostBegin(file) - file.arenaBytes);
+    writer.bytes(padding, traceHostBegin(file) - file.arenaBytes);
     writer.bytes(arenas.host.data(), file.hostArenaBytes);
     status = runner.runInOrder(i, &writer, SerialCopier::When::Start);
     if (!status.ok())
       return status;
-    writer.number(UINT64_MAX);
+    writer.number(opTraceEnd);
     status = writer.status();
   }
   return status.ok() ? out->commit() : status;

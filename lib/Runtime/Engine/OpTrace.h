@@ -26,6 +26,21 @@
 
 namespace kiln {
 
+/// The first bytes of a trace.
+inline constexpr char opTraceMagic[] = "KILNOPS1";
+
+/// Ends the records of a program.
+inline constexpr uint64_t opTraceEnd = UINT64_MAX;
+
+/// Whether a command has no record: it writes nothing itself.
+bool hasNoRecord(const Command &command);
+
+/// The slots of a program that one command writes.
+std::vector<size_t> writtenSlots(const Program &program, size_t command);
+
+/// Where the host arena begins in a trace: behind the device arena, aligned.
+int64_t traceHostBegin(const ProgramFile &file);
+
 /// Traces every program of `file` to `path`; `prepare(p)` restores the states
 /// and writes the inputs of program p.
 Status traceOps(const ProgramFile &file, const Arenas &arenas,

@@ -46,9 +46,11 @@ private:
   Status withHooks(const std::function<Status(const MemoryCheckHooks &)> &body);
   Status checkMemoryUse();
   Status traceOps();
+  Status repeatOps();
   /// Whether the run proves something instead of training.
   bool onlyChecks() const {
-    return options_.checkMemory || !options_.checkOps.empty();
+    return options_.checkMemory || !options_.checkOps.empty() ||
+           !options_.checkTrace.empty();
   }
   void logStart();
   void logEnd(const Status &status, int64_t steps);
@@ -183,10 +185,10 @@ Status Driver::startEngine() {
     status = engine_.shuffle(*options_.emuSeed);
   if (status.ok() && options_.syncOps)
     status = engine_.syncOps();
-  if (status.ok())
-    status = engine_.start(options_.threads);
   if (status.ok() && options_.gpuAlgorithms)
     status = engine_.keepAlgorithms(*options_.gpuAlgorithms);
+  if (status.ok())
+    status = engine_.start(options_.threads);
   if (!status.ok())
     return status;
   if (std::optional<std::string> notice = engine_.notice())
@@ -336,21 +338,33 @@ Status Driver::traceOps() {
   });
 }
 
-Status Driver::checkMemoryUse() {
-  std::vector<MemoryCheckLine> lines;
-  Status status = withHooks([&](const MemoryCheckHooks &hooks) {
-    return checkMemory(engine_, hooks, lines);
-  });
+/// Prints the lines of a check, which `status` ended; fails when one does.
+static Status report(const char *check, const Status &status,
+                     const std::vector<MemoryCheckLine> &lines) {
   std::fputs(memoryCheckTable(lines).c_str(), stdout);
   if (!status.ok())
     return status;
   auto failed = std::count_if(lines.begin(), lines.end(),
                               [](auto &line) { return !line.ok; });
-  if (failed > 0)
-    return Status::error("--check-memory: " + std::to_string(failed) + " of " +
-                         std::to_string(lines.size()) +
-                         " checks failed; please report this as a bug of kiln");
-  return Status();
+  if (failed == 0)
+    return Status();
+  return Status::error(std::string(check) + ": " + std::to_string(failed) +
+                       " of " + std::to_string(lines.size()) +
+                       " checks failed; please report this as a bug of kiln");
+}
+
+Status Driver::repeatOps() {
+  std::vector<MemoryCheckLine> lines;
+  Status status = engine_.repeatOps(options_.checkTrace, lines);
+  return report("--check-trace", status, lines);
+}
+
+Status Driver::checkMemoryUse() {
+  std::vector<MemoryCheckLine> lines;
+  Status status = withHooks([&](const MemoryCheckHooks &hooks) {
+    return checkMemory(engine_, hooks, lines);
+  });
+  return report("--check-memory", status, lines);
 }
 
 Status Driver::drive() {
@@ -369,6 +383,8 @@ Status Driver::drive() {
     return status;
   if (!options_.checkOps.empty())
     return traceOps();
+  if (!options_.checkTrace.empty())
+    return repeatOps();
   return options_.checkMemory ? checkMemoryUse() : trainAndGenerate();
 }
 

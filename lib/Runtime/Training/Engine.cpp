@@ -62,6 +62,12 @@ Status Engine::traceOps(const std::function<Status(size_t)> &,
                 "--check-ops: only a compiled executable has ops to check");
 }
 
+Status Engine::repeatOps(const std::string &, std::vector<MemoryCheckLine> &) {
+  return Status(ExitCode::Usage,
+                "--check-trace: ops are repeated by an executable that was "
+                "compiled with --target=cpu or --target=cuda-emu");
+}
+
 Status copyMirrors(Engine &engine) {
   const std::vector<StateInfo> &states = engine.description().states;
   for (size_t i = 0; i < states.size(); ++i) {

@@ -170,7 +170,10 @@ void FlagParser::addRecordFlags() {
                 "Prove that memory is used as planned, and leave");
   app_.add_option("--check-ops", options_.checkOps,
                   "Run every program once and write what each op computed "
-                  "here, for kiln-run --check-trace; then leave");
+                  "here, for --check-trace; then leave");
+  app_.add_option("--check-trace", options_.checkTrace,
+                  "Repeat every op that another executable of the same plan "
+                  "wrote with --check-ops, compare, and leave");
   app_.add_option("--stress-copies", stressSeed_,
                   "Copy to and from host memory at random points of this seed, "
                   "to see that results stay the same");
@@ -180,13 +183,13 @@ void FlagParser::addRecordFlags() {
   app_.add_flag("--sync-ops", options_.syncOps,
                 "On a GPU: wait for every command before the next; slow, but "
                 "what fails is named");
-  // Not for people: docs/kiln-diff.md.
-  app_.add_option("--lockstep", options_.lockstep)->group("");
-  app_.add_option("--generate", options_.generate,
   app_.add_option("--gpu-algorithms", gpuAlgorithms_,
                   "On a GPU: keep the fastest algorithms of matrix products, "
                   "which the first start searches for, in this file (default: "
                   "in the user's cache); none: do not search");
+  // Not for people: docs/kiln-diff.md.
+  app_.add_option("--lockstep", options_.lockstep)->group("");
+  app_.add_option("--generate", options_.generate,
                   "Generate N tokens (after training, if any)")
       ->check(atLeast(1));
   app_.add_option("--prompt", options_.prompt, "Text to continue");
@@ -245,9 +248,10 @@ Status FlagParser::checkLockstep() const {
     return usage("--lockstep is not a file descriptor");
   if (options_.steps == 0)
     return usage("--lockstep needs --steps of at least 1");
-  for (const char *flag : {"--save", "--log", "--tensorboard", "--trace",
-                           "--dump-gradients", "--val-data", "--describe",
-                           "--check-memory", "--check-ops", "--generate"})
+  for (const char *flag :
+       {"--save", "--log", "--tensorboard", "--trace", "--dump-gradients",
+        "--val-data", "--describe", "--check-memory", "--check-ops",
+        "--check-trace", "--generate"})
     if (given(flag))
       return usage(std::string(flag) + " cannot be compared step by step");
   return Status();
@@ -282,7 +286,7 @@ Status FlagParser::check() const {
     return usage("--steps=0 leaves nothing to do without --val-data, "
                  "--generate or --save");
   if (!given("--steps") && !options_.describe && !options_.checkMemory &&
-      options_.checkOps.empty() && !generate)
+      options_.checkOps.empty() && options_.checkTrace.empty() && !generate)
     return usage("--steps is required");
   if (given("--lockstep")) {
     Status status = checkLockstep();
@@ -308,12 +312,12 @@ Result<ParsedOptions> FlagParser::parse(int argc, const char *const *argv) {
     options_.stressCopies = stressSeed_;
   if (given("--emu-seed"))
     options_.emuSeed = emuSeed_;
+  if (given("--gpu-algorithms"))
+    options_.gpuAlgorithms = gpuAlgorithms_ == "none" ? "" : gpuAlgorithms_;
   options_.stepsGiven = given("--steps");
   options_.seedGiven = given("--seed");
   options_.gradClipGiven = given("--grad-clip");
   Status status = check();
-  if (given("--gpu-algorithms"))
-    options_.gpuAlgorithms = gpuAlgorithms_ == "none" ? "" : gpuAlgorithms_;
   if (!status.ok())
     return status;
   return ParsedOptions{options_, std::nullopt};

@@ -49,11 +49,11 @@ StepTensors::StepTensors(Engine &engine, size_t program)
   for (size_t i = 0; i < description.states.size(); ++i)
     if (description.states[i].role != StateRole::Mirror)
       add(description.states[i], roleName(description.states[i].role),
-          engine.stateData(i), i);
+          engine.observedState(i), i);
   const std::vector<ValueInfo> &outputs = description.programs[program].outputs;
   for (size_t i = 0; i < outputs.size(); ++i)
     if (isGradient(outputs[i]))
-      add(outputs[i], "gradient", engine.outputData(program, i), i);
+      add(outputs[i], "gradient", engine.observedOutput(program, i), i);
 }
 
 Status

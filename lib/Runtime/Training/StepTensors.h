@@ -30,7 +30,7 @@ namespace kiln {
 
 struct StepTensor : ValueInfo {
   const char *role = "gradient"; ///< Or that of a state, such as "parameter".
-  const char *data = nullptr;    ///< Null: not in the host's memory.
+  const char *data = nullptr;    ///< Where a watched run shows it, or null.
   std::size_t index = 0;         ///< Of the state, or of the program's output.
   bool isState() const { return std::string_view(role) != "gradient"; }
 };

@@ -92,7 +92,7 @@ struct OpResult {
   bool whole = false;
 };
 
-/// One line of the --check-memory table.
+/// One line of the tables of --check-memory and --check-trace.
 struct MemoryCheckLine {
   std::string check; ///< "train: highest byte written".
   std::string expected;
@@ -184,6 +184,13 @@ public:
     return run(program);
   }
 
+  /// OpResult::data of a command that writes the state, or the gradient. Where
+  /// they are not in the host's memory, a place that is kept for copies.
+  virtual const char *observedState(size_t state) { return stateData(state); }
+  virtual const char *observedOutput(size_t program, size_t output) {
+    return outputData(program, output);
+  }
+
   /// Calls body(begin, end) for parts of [0, count), perhaps at the same time.
   virtual void
   forEachPart(int64_t count,
@@ -218,6 +225,12 @@ public:
   /// kiln-run --check-trace. The default says that there is nothing compiled.
   virtual Status traceOps(const std::function<Status(size_t)> &prepare,
                           const std::string &path);
+
+  /// Repeats every op of a file that traceOps() of another executable of the
+  /// same plan wrote, and compares. Appends one line per kind of op and one per
+  /// op that differs. The default says that ops are repeated elsewhere.
+  virtual Status repeatOps(const std::string &path,
+                           std::vector<MemoryCheckLine> &lines);
 };
 
 /// Gives every mirror the bytes of its parameter. To be called when parameters

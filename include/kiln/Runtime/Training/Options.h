@@ -64,8 +64,9 @@ struct Options {
   std::optional<uint64_t> emuSeed;      ///< Of what an emulated GPU shuffles.
   bool syncOps = false;                 ///< Wait for every command of a GPU.
   std::optional<std::string> gpuAlgorithms; ///< A file; empty: none.
-  std::string checkOps; ///< File for the trace; empty: no check.
-  int lockstep = -1;    ///< File descriptor that kiln-diff reads; -1: none.
+  std::string checkOps;   ///< File for the trace; empty: no check.
+  std::string checkTrace; ///< File with a trace to repeat; empty: none.
+  int lockstep = -1;      ///< File descriptor that kiln-diff reads; -1: none.
   int64_t generate = 0;
   std::string prompt;
   double temperature = 1.0;

@@ -9,6 +9,8 @@
 #include "RunToy.h"
 #include "StepTensors.h"
 
+#include <cstring>
+
 using namespace kiln;
 using namespace kiln::toy;
 using Json = nlohmann::json;
@@ -169,6 +171,85 @@ TEST_F(CudaToyTest, TensorsOfAStep) {
   }
 }
 
+TEST_F(CudaToyTest, ItsOpsAreRepeatedByTheEmulatedGpu) {
+  Json descriptions[] = {plain_, offloaded_};
+  for (Json &description : descriptions) {
+    Outcome outcome =
+        runCuda(description, {data(), "--check-ops=" + path("ops")});
+    ASSERT_EQ(outcome.exitCode, 0) << outcome.err;
+    description["target"]["kind"] = description["options"]["target"] =
+        "cuda-emu";
+    outcome =
+        runToy(description, {"--check-trace=" + path("ops")}, makeEmuEngine);
+    EXPECT_EQ(outcome.exitCode, 0) << outcome.out << outcome.err;
+    EXPECT_NE(outcome.out.find("ok    train: launch, "), std::string::npos);
+    EXPECT_EQ(outcome.out.find("worst"), std::string::npos) << outcome.out;
+  }
+}
+
+/// Command, iteration, buffer, tensor, and a hash of the bytes; without the
+/// kernels' scratch, of which they write a part.
+std::vector<std::string> observed(Result<std::unique_ptr<Engine>> made) {
+  std::vector<std::string> found;
+  Engine &engine = **made;
+  EXPECT_TRUE(engine.start(1).ok());
+  const Description &description = engine.description();
+  for (size_t i = 0; i < description.states.size(); ++i) {
+    const StateInfo &state = description.states[i];
+    Status status = engine.accessState(i, HostAccess::Write, [&](char *data) {
+      return fillInitialValue(state.init, 7, state.name, state.shape,
+                              state.type, 0, state.elements(), data);
+    });
+    EXPECT_TRUE(status.ok()) << status.message();
+  }
+  auto train =
+      size_t(description.findProgram("train") - description.programs.data());
+  const std::vector<ValueInfo> &inputs = description.programs[train].inputs;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const double rate = 0.5;
+    std::memset(engine.inputData(train, i), 0, size_t(inputs[i].bytes()));
+    if (inputs[i].type == TensorType::F64)
+      std::memcpy(engine.inputData(train, i), &rate, sizeof(rate));
+  }
+  StepTensors tensors(engine, train);
+  Status status = engine.runObserved(train, [&](const OpResult &result) {
+    if (result.buffer == "probabilities")
+      return;
+    size_t tensor = tensors.at(result.data);
+    found.push_back(
+        std::to_string(result.command) + " " +
+        std::to_string(result.iteration) + " " + result.buffer + " " +
+        (tensor < tensors.list().size() ? tensors.list()[tensor].name : "") +
+        " " +
+        std::to_string(std::hash<std::string_view>()(
+            {result.data, size_t(result.bytes)})));
+  });
+  EXPECT_TRUE(status.ok()) << status.message();
+  return found;
+}
+
+TEST_F(CudaToyTest, WatchedRunsShowWhatTheEmulatedGpuShows) {
+  toy::Options keepGradients;
+  keepGradients.gradients = true;
+  for (Json description :
+       {plain_, offloaded_, onCuda(describe(keepGradients))}) {
+    fakecuda::reset(toySettings());
+    std::vector<std::string> onGpu = observed(makeCudaEngine(description));
+    description["target"]["kind"] = description["options"]["target"] =
+        "cuda-emu";
+    EXPECT_EQ(onGpu, observed(makeEmuEngine(description)));
+    EXPECT_GT(onGpu.size(), 10u);
+    EXPECT_TRUE(fakecuda::violations().empty());
+  }
+  // Gradients are known by their places, although they are on the device.
+  std::vector<std::string> onGpu =
+      observed(makeCudaEngine(onCuda(describe(keepGradients))));
+  EXPECT_TRUE(
+      std::any_of(onGpu.begin(), onGpu.end(), [](const std::string &line) {
+        return line.find(" gradient:E ") != std::string::npos;
+      }));
+}
+
 TEST_F(CudaToyTest, TracesWhatTheGpuDid) {
   Outcome outcome = runCuda(
       offloaded_, {data(), "--steps=2", "--trace=" + path("trace.json")});
@@ -190,7 +271,7 @@ TEST_F(CudaToyTest, ChecksItsMemory) {
 
 TEST_F(CudaToyTest, RefusesFlagsOfOthers) {
   for (const char *flag :
-       {"--check-ops=x", "--emu-seed=1", "--stress-copies=1"}) {
+       {"--check-trace=x", "--emu-seed=1", "--stress-copies=1"}) {
     Outcome outcome = runCuda(plain_, {data(), "--steps=1", flag});
     EXPECT_EQ(outcome.exitCode, 2) << flag;
   }

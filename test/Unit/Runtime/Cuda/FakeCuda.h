@@ -22,6 +22,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -63,6 +64,8 @@ struct Settings {
   int failingCode = 999;
   /// Images that cannot be loaded, and why.
   std::map<const void *, int> refusedImages;
+  /// Whether images that are no text cannot be loaded either.
+  bool onlyPtx = false;
   /// A kernel that accesses what it may not, at its launch with this number.
   std::string faultyKernel;
   int64_t faultyLaunch = 0;
@@ -77,6 +80,10 @@ struct Settings {
 void reset(const Settings &settings = {});
 /// A kernel of every image.
 void addKernel(const std::string &name, Kernel kernel);
+/// Asked for a kernel that was not added, with the image that was loaded last.
+void setKernelFinder(std::function<std::optional<Kernel>(
+                         const std::string &name, const void *image)>
+                         finder);
 
 /// Of the driver and the library since reset().
 int64_t calls();
@@ -87,6 +94,8 @@ int64_t callsOf(const std::string &function);
 /// Handles that exist, by kind.
 std::map<std::string, int64_t> live();
 std::vector<std::string> violations();
+/// Products that were computed in each of the ways.
+std::vector<int64_t> productsByWay();
 /// The image that was loaded last.
 const void *loadedImage();
 /// Host memory of a device pointer.
@@ -94,6 +103,4 @@ char *hostPointer(uint64_t device);
 
 } // namespace kiln::fakecuda
 
-/// Products that were computed in each of the ways.
-std::vector<int64_t> productsByWay();
 #endif // KILN_TEST_UNIT_RUNTIME_CUDA_FAKECUDA_H

@@ -191,6 +191,8 @@ int cuModuleLoadDataEx(void **module, const void *image, unsigned count,
         std::strcpy(static_cast<char *>(values[i]), "ptxas says\nno");
     return refused->second;
   }
+  if (state().settings.onlyPtx && std::memcmp(image, "\177ELF", 4) == 0)
+    return 209;
   state().loadedImage = image;
   *module = create("module", new ModuleObject);
   return 0;
@@ -242,8 +244,15 @@ int cuMemAlloc_v2(uint64_t *pointer, std::size_t bytes) {
     return violate("no bytes are allocated");
   if (int64_t(bytes) > freeBytes())
     return 2;
-  Allocation block = {std::make_unique<char[]>(bytes), state().nextAddress,
-                      int64_t(bytes)};
+  std::size_t whole = (bytes + allocationAlignment - 1) / allocationAlignment *
+                      allocationAlignment;
+  Allocation block;
+  block.memory.reset(
+      static_cast<char *>(std::aligned_alloc(allocationAlignment, whole)));
+  if (!block.memory)
+    return 2;
+  block.begin = state().nextAddress;
+  block.bytes = int64_t(bytes);
   std::memset(block.memory.get(), 0xff, bytes); // NaN.
   *pointer = block.begin;
   state().nextAddress += (bytes + 4096) / 4096 * 4096;
@@ -469,8 +478,9 @@ static int runKernel(const FunctionObject &function, const Launch &launch) {
   if (now.launches[function.name]++ == now.settings.faultyLaunch &&
       function.name == now.settings.faultyKernel)
     return 700;
+  // It may fail the context.
   function.kernel->run(launch);
-  return 0;
+  return now.sticky;
 }
 
 int cuLaunchKernel(void *handle, unsigned x, unsigned y, unsigned z,

@@ -30,9 +30,27 @@ void addKernel(const std::string &name, Kernel kernel) {
   kernels()[name] = std::move(kernel);
 }
 
+static std::function<std::optional<Kernel>(const std::string &, const void *)> &
+kernelFinder() {
+  static std::function<std::optional<Kernel>(const std::string &, const void *)>
+      instance;
+  return instance;
+}
+
+void setKernelFinder(std::function<std::optional<Kernel>(
+                         const std::string &name, const void *image)>
+                         finder) {
+  kernelFinder() = std::move(finder);
+}
+
 const Kernel *findKernel(const std::string &name) {
   auto found = kernels().find(name);
-  return found == kernels().end() ? nullptr : &found->second;
+  if (found != kernels().end())
+    return &found->second;
+  std::optional<Kernel> kernel;
+  if (kernelFinder())
+    kernel = kernelFinder()(name, state().loadedImage);
+  return kernel ? &(kernels()[name] = std::move(*kernel)) : nullptr;
 }
 
 int64_t calls() { return state().calls; }
@@ -41,6 +59,7 @@ int64_t callsOf(const std::string &function) {
   return state().callsOf[function];
 }
 std::vector<std::string> violations() { return state().violations; }
+std::vector<int64_t> productsByWay() { return state().products; }
 const void *loadedImage() { return state().loadedImage; }
 
 std::map<std::string, int64_t> live() {
@@ -59,7 +78,6 @@ std::map<std::string, int64_t> live() {
   return counts;
 }
 
-std::vector<int64_t> productsByWay() { return state().products; }
 int violate(const std::string &text) {
   state().violations.push_back(text);
   return 1;

@@ -10,6 +10,7 @@
 
 #include "FakeCuda.h"
 
+#include <cstdlib>
 #include <deque>
 #include <memory>
 #include <random>
@@ -68,8 +69,14 @@ struct ModuleObject {
   std::vector<std::unique_ptr<FunctionObject>> functions;
 };
 
+/// As drivers align memory of a device.
+inline constexpr std::size_t allocationAlignment = 256;
+
 struct Allocation {
-  std::unique_ptr<char[]> memory;
+  struct Free {
+    void operator()(char *memory) const { std::free(memory); }
+  };
+  std::unique_ptr<char, Free> memory;
   uint64_t begin;
   int64_t bytes;
 };
@@ -95,6 +102,7 @@ struct State {
   std::map<void *, Pinned> pinned;
   std::unique_ptr<Capture> capture;
   std::map<std::string, int64_t> launches; ///< By kernel.
+  std::vector<int64_t> products;           ///< By way.
   const void *loadedImage = nullptr;
   uint64_t nextAddress = uint64_t(0x7fcd) << 48; ///< Of no host.
 };
@@ -102,7 +110,6 @@ struct State {
 State &state();
 
 int violate(const std::string &text);
-  std::vector<int64_t> products;           ///< By way.
 
 /// The beginning of every function that can fail.
 class Call {

@@ -1,0 +1,272 @@
+//===- OpRepeat.cpp - The same commands on the same bytes -----------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "OpRepeat.h"
+
+#include "OpTrace.h"
+#include "ResultDistance.h"
+#include "kiln/Runtime/Files/InputFile.h"
+#include "kiln/Runtime/Files/Messages.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <map>
+
+namespace kiln {
+
+/// Results that are named before only their number is said.
+static constexpr int64_t namedResults = 20;
+
+namespace {
+
+/// Reads the numbers and bytes of a trace one after the other. What a trace
+/// says about sizes is compared with the program; nothing is taken for it.
+class TraceReader {
+public:
+  explicit TraceReader(InputFile file) : file_(std::move(file)) {}
+
+  Status bytes(void *data, int64_t size) {
+    Status status = file_.read(offset_, data, uint64_t(size));
+    offset_ += uint64_t(size);
+    return status;
+  }
+  /// Reads a number, which must be `expected`; `what` it is.
+  Status expect(uint64_t expected, const std::string &what) {
+    uint64_t value = 0;
+    Status status = bytes(&value, sizeof(value));
+    if (status.ok() && value != expected)
+      return Status::badInput(
+          file_.path() + ": " + what + " is " + std::to_string(value) +
+          ", but " + std::to_string(expected) +
+          " here; --check-trace needs a trace by an executable of the same "
+          "plan: compile both with the same flags, for cuda and cuda-emu");
+    return status;
+  }
+  Status begin();
+  Status end() const;
+
+private:
+  InputFile file_;
+  uint64_t offset_ = 0;
+};
+
+/// Compares the results of one program, command by command.
+class OpRepeater final : public CommandObserver {
+public:
+  OpRepeater(const ProgramFile &file, const ProgramInfo &info,
+             const Program &program, const Arenas &arenas, TraceReader &trace,
+             std::vector<MemoryCheckLine> &lines)
+      : info_(info), program_(program), arenas_(arenas), trace_(trace),
+        lines_(lines), types_(typesOf(file.description.build)) {}
+
+  void after(size_t command, int64_t iteration) override {
+    if (status_.ok() && !hasNoRecord(program_.commands[command]))
+      status_ = repeat(command, iteration);
+  }
+  /// Adds the lines of the kinds.
+  Status finish();
+
+private:
+  /// Of all results of a kind of command.
+  struct Tally {
+    int64_t results = 0, same = 0, flushed = 0, wrong = 0;
+    ResultDistance worst;
+    std::string worstAt;
+  };
+
+  static std::vector<TensorType> typesOf(const BuildInfo &build);
+  Status repeat(size_t command, int64_t iteration);
+  ResultDistance compare(const Command &command, int64_t iteration,
+                         const Slot &slot) const;
+  void count(size_t command, int64_t iteration, const Slot &slot,
+             const ResultDistance &distance);
+
+  const ProgramInfo &info_;
+  const Program &program_;
+  const Arenas &arenas_;
+  TraceReader &trace_;
+  std::vector<MemoryCheckLine> &lines_;
+  std::vector<TensorType> types_;
+  std::vector<char> other_; ///< A slot of the trace.
+  std::map<std::string, Tally> tallies_;
+  int64_t named_ = 0;
+  Status status_;
+};
+
+} // namespace
+
+Status TraceReader::begin() {
+  char magic[sizeof(opTraceMagic)] = "";
+  Status status = file_.size() < 8 ? Status() : bytes(magic, 8);
+  if (status.ok() && std::memcmp(magic, opTraceMagic, 8) != 0)
+    return Status::badInput(file_.path() +
+                            ": not a trace that --check-ops has written");
+  return status;
+}
+
+Status TraceReader::end() const {
+  if (offset_ == file_.size())
+    return Status();
+  return Status::badInput(file_.path() + ": " +
+                          std::to_string(file_.size() - offset_) +
+                          " bytes behind the last program of this executable");
+}
+
+/// What a buffer may hold: slots have no type.
+std::vector<TensorType> OpRepeater::typesOf(const BuildInfo &build) {
+  if (build.precision == "fp64")
+    return {TensorType::F64};
+  std::vector<TensorType> types = {TensorType::F32, TensorType::F64};
+  if (build.precision == "bf16")
+    types.push_back(TensorType::BF16);
+  if (build.precision == "fp16")
+    types.push_back(TensorType::F16);
+  return types;
+}
+
+ResultDistance OpRepeater::compare(const Command &command, int64_t iteration,
+                                   const Slot &slot) const {
+  const char *own = arenas_.at({slot.offset, slot.arena});
+  if (std::memcmp(own, other_.data(), size_t(slot.bytes)) == 0)
+    return {};
+  if (command.kind == Command::Kind::Gemm && !command.epilogue)
+    return productDistance(command, iteration, arenas_, slot, other_.data());
+  double longestSum =
+      command.kind == Command::Kind::Gemm ? double(command.k) : 64;
+  ResultDistance best;
+  for (TensorType type : types_) {
+    ResultDistance distance =
+        tensorDistance(type, own, other_.data(), slot.bytes, longestSum);
+    if (type == types_.front() || distance.share() < best.share())
+      best = distance;
+  }
+  return best;
+}
+
+static std::string shareText(const ResultDistance &distance) {
+  char text[96];
+  std::snprintf(text, sizeof(text), "%.2g of %.2g allowed", distance.error,
+                distance.allowed);
+  return text;
+}
+
+void OpRepeater::count(size_t index, int64_t iteration, const Slot &slot,
+                       const ResultDistance &distance) {
+  const Command &command = program_.commands[index];
+  Tally &tally = tallies_[commandKindName(command.kind)];
+  ++tally.results;
+  tally.same += distance.same;
+  tally.flushed += distance.sameButSubnormals();
+  std::string at =
+      std::string(commandKindName(command.kind)) + " " +
+      inQuotes(command.name) + " (commands[" + std::to_string(index) + "])" +
+      (iteration ? ", iteration " + std::to_string(iteration) : std::string()) +
+      ", result " + inQuotes(slot.name);
+  if (!distance.same && distance.share() >= tally.worst.share()) {
+    tally.worst = distance;
+    tally.worstAt = at;
+  }
+  if (distance.share() <= 1)
+    return;
+  ++tally.wrong;
+  if (named_++ < namedResults)
+    lines_.push_back({info_.name + ": " + at, "within rounding",
+                      shareText(distance), false});
+}
+
+Status OpRepeater::repeat(size_t index, int64_t iteration) {
+  auto what = [&](const char *number) {
+    return "in program " + inQuotes(info_.name) + ", the " + number +
+           " of what should be commands[" + std::to_string(index) + "]";
+  };
+  std::vector<size_t> slots = writtenSlots(program_, index);
+  Status status = trace_.expect(index, what("index"));
+  if (status.ok())
+    status = trace_.expect(uint64_t(iteration), what("iteration"));
+  if (status.ok())
+    status = trace_.expect(slots.size(), what("number of buffers"));
+  for (size_t slotIndex : slots) {
+    const Slot &slot = program_.slots[slotIndex];
+    if (status.ok())
+      status = trace_.expect(slotIndex, what("buffer"));
+    other_.resize(size_t(slot.bytes));
+    if (status.ok())
+      status = trace_.bytes(other_.data(), slot.bytes);
+    if (!status.ok())
+      return status;
+    count(index, iteration, slot,
+          compare(program_.commands[index], iteration, slot));
+    std::memcpy(arenas_.at({slot.offset, slot.arena}), other_.data(),
+                other_.size());
+  }
+  return status;
+}
+
+Status OpRepeater::finish() {
+  if (!status_.ok())
+    return status_;
+  Status status =
+      trace_.expect(opTraceEnd, "the end of program " + inQuotes(info_.name));
+  if (!status.ok())
+    return status;
+  for (const auto &[kind, tally] : tallies_) {
+    std::string found = std::to_string(tally.same) + " the same bits";
+    if (tally.flushed > 0)
+      found += ", " + std::to_string(tally.flushed) +
+               " but for numbers below the smallest normal one";
+    if (tally.worst.error > 0)
+      found += "; worst " + shareText(tally.worst) + ": " + tally.worstAt;
+    if (tally.wrong > 0)
+      found += "; " + std::to_string(tally.wrong) + " wrong";
+    lines_.push_back({info_.name + ": " + kind + ", " +
+                          std::to_string(tally.results) + " results",
+                      "within rounding", found, tally.wrong == 0});
+  }
+  return Status();
+}
+
+Status repeatOps(const ProgramFile &file, const Arenas &arenas,
+                 ProgramRunner &runner, const std::string &path,
+                 std::vector<MemoryCheckLine> &lines) {
+  Result<InputFile> opened = InputFile::open(path);
+  if (!opened.ok())
+    return opened.status();
+  TraceReader trace(std::move(*opened));
+  Status status = trace.begin();
+  for (size_t i = 0; i < file.programs.size() && status.ok(); ++i) {
+    const ProgramInfo &info = file.description.programs[i];
+    status = trace.expect(info.name.size(), "the length of a program's name");
+    std::string name(info.name.size(), ' ');
+    if (status.ok())
+      status = trace.bytes(name.data(), int64_t(name.size()));
+    if (status.ok() && name != info.name)
+      return Status::badInput(path + ": program " + inQuotes(name) +
+                              " where this executable has " +
+                              inQuotes(info.name));
+    int64_t hostBegin = traceHostBegin(file);
+    if (status.ok())
+      status = trace.expect(uint64_t(hostBegin + file.hostArenaBytes),
+                            "the number of bytes of the arenas");
+    if (status.ok())
+      status = trace.bytes(arenas.device.data(), file.arenaBytes);
+    char padding[64];
+    if (status.ok())
+      status = trace.bytes(padding, hostBegin - file.arenaBytes);
+    if (status.ok() && file.hostArenaBytes > 0)
+      status = trace.bytes(arenas.host.data(), file.hostArenaBytes);
+    if (!status.ok())
+      return status;
+    OpRepeater repeater(file, info, file.programs[i], arenas, trace, lines);
+    status = runner.runInOrder(i, &repeater, SerialCopier::When::Start);
+    if (status.ok())
+      status = repeater.finish();
+  }
+  return status.ok() ? trace.end() : status;
+}
+
+} // namespace kiln

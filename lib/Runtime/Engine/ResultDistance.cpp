@@ -1,0 +1,143 @@
+//===- ResultDistance.cpp - How far two results are apart -----------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "ResultDistance.h"
+
+#include <algorithm>
+#include <cfloat>
+#include <cstring>
+#include <limits>
+#include <vector>
+
+namespace kiln {
+
+/// What sums may be off by, in units of sqrt(L) eps |x|.
+static constexpr double roundings = 8;
+
+static double smallestNormal(TensorType type) {
+  if (type == TensorType::F64)
+    return DBL_MIN;
+  return type == TensorType::F16 ? std::ldexp(1.0, -14) : double(FLT_MIN);
+}
+
+namespace {
+
+/// Sums of squares over elements of one type.
+class Squares {
+public:
+  explicit Squares(TensorType type)
+      : type_(type), smallest_(smallestNormal(type)) {}
+
+  void add(const char *own, const char *other) {
+    double a = read(own), b = read(other);
+    // A NaN of the same bits is no difference.
+    if (std::memcmp(own, other, bytes()) != 0)
+      difference_ += (a - b) * (a - b);
+    size_ += b * b;
+  }
+  void add(const char *element) {
+    double value = read(element);
+    size_ += value * value;
+  }
+  double difference() const { return std::sqrt(difference_); }
+  double size() const { return std::sqrt(size_); }
+  std::size_t bytes() const { return tensorTypeBits(type_) / 8; }
+
+private:
+  double read(const char *element) const {
+    double value;
+    convertElements(type_, element, TensorType::F64, &value, 1);
+    return std::fabs(value) < smallest_ ? 0 : value;
+  }
+
+  TensorType type_;
+  double smallest_;
+  double difference_ = 0, size_ = 0;
+};
+
+} // namespace
+
+/// For a result of a type and norm, whose sums are as large as `sums` in norm.
+static double allowedError(TensorType type, double longestSum, double norm,
+                           double sums) {
+  double eps = spacingAtOne(type), single = spacingAtOne(TensorType::F32);
+  double ofSums = roundings * std::sqrt(longestSum) * std::min(eps, single);
+  return ofSums * std::max(norm, sums) + (eps > single ? eps * norm : 0);
+}
+
+ResultDistance tensorDistance(TensorType type, const char *own,
+                              const char *other, int64_t bytes,
+                              double longestSum) {
+  Squares squares(type);
+  auto width = int64_t(squares.bytes()), whole = bytes / width * width;
+  for (int64_t i = 0; i < whole; i += width)
+    squares.add(own + i, other + i);
+  ResultDistance distance;
+  distance.same = std::memcmp(own, other, std::size_t(bytes)) == 0;
+  distance.error = squares.difference();
+  distance.allowed = allowedError(type, longestSum, squares.size(), 0);
+  if (std::memcmp(own + whole, other + whole, std::size_t(bytes - whole)) != 0)
+    distance.error = INFINITY;
+  return distance;
+}
+
+/// Calls visit(offset) for the byte offset of every element of a matrix.
+template <typename Visitor>
+static void forEachElement(const GemmOperand &operand, int64_t batch,
+                           int64_t rows, int64_t columns, int64_t width,
+                           Visitor &&visit) {
+  for (int64_t entry = 0; entry < batch; ++entry)
+    for (int64_t row = 0; row < rows; ++row)
+      for (int64_t column = 0; column < columns; ++column)
+        visit((entry * operand.batchStride + row * operand.ld + column) *
+              width);
+}
+
+static double normOf(const GemmOperand &operand, const Command &command,
+                     int64_t iteration, const Arenas &arenas, int64_t rows,
+                     int64_t columns) {
+  if (operand.trans)
+    std::swap(rows, columns);
+  Squares squares(command.type);
+  const char *begin = arenas.at(operand.ref.at(iteration));
+  forEachElement(operand, command.batch, rows, columns,
+                 int64_t(squares.bytes()),
+                 [&](int64_t offset) { squares.add(begin + offset); });
+  return squares.size();
+}
+
+ResultDistance productDistance(const Command &command, int64_t iteration,
+                               const Arenas &arenas, const Slot &slot,
+                               const char *other) {
+  const char *own = arenas.at({slot.offset, slot.arena});
+  int64_t begin = command.c.ref.at(iteration).offset - slot.offset;
+  Squares squares(command.resultType);
+  auto width = int64_t(squares.bytes());
+  // What is left of the slot when the result is taken out.
+  std::vector<char> around(own, own + slot.bytes);
+  forEachElement(command.c, command.batch, command.m, command.n, width,
+                 [&](int64_t offset) {
+                   squares.add(own + begin + offset, other + begin + offset);
+                   std::memcpy(around.data() + begin + offset,
+                               other + begin + offset, std::size_t(width));
+                 });
+  double inner = double(std::max<int64_t>(command.k, 1));
+  double terms =
+      normOf(command.a, command, iteration, arenas, command.m, command.k) *
+      normOf(command.b, command, iteration, arenas, command.k, command.n) /
+      std::sqrt(inner);
+  ResultDistance distance;
+  distance.same = false;
+  distance.error = squares.difference();
+  distance.allowed =
+      allowedError(command.resultType, inner, squares.size(), terms);
+  if (std::memcmp(around.data(), other, around.size()) != 0)
+    distance.error = INFINITY;
+  return distance;
+}
+
+} // namespace kiln

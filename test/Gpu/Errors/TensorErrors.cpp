@@ -1,0 +1,138 @@
+//===- TensorErrors.cpp - How far tensors are from a reference --*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// kiln-tensor-errors REFERENCE FILE...: for each tensor of one safetensors file
+// a line of JSON with its name, elements and norm, and, for each other file,
+// the norm of the difference and whether all bits are the same. Sums are in
+// f64, whatever the types. Names are compared without "gradient:" and
+// "transformer.", which writers put before them.
+//
+//===----------------------------------------------------------------------===//
+
+#include "kiln/Runtime/Files/Json.h"
+#include "kiln/Runtime/Files/Messages.h"
+#include "kiln/Runtime/Files/SafeTensors.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+
+using namespace kiln;
+using Json = nlohmann::json;
+
+static std::string plainName(std::string name) {
+  for (std::string prefix : {"gradient:", "transformer."})
+    if (name.rfind(prefix, 0) == 0)
+      name.erase(0, prefix.size());
+  return name;
+}
+
+static const TensorInfo *find(const SafeTensorsFile &file,
+                              const std::string &plain) {
+  for (const TensorInfo &tensor : file.tensors())
+    if (plainName(tensor.name) == plain)
+      return &tensor;
+  return nullptr;
+}
+
+namespace {
+
+/// A tensor of one file beside that of the reference.
+struct Difference {
+  double squares = 0;
+  bool same = true;
+};
+
+} // namespace
+
+static constexpr int64_t blockElements = 1 << 16;
+
+static Status compare(const SafeTensorsFile &reference,
+                      const TensorInfo &tensor, const SafeTensorsFile &file,
+                      double &squares, Difference &difference) {
+  const TensorInfo *other = find(file, plainName(tensor.name));
+  if (!other || other->elements != tensor.elements)
+    return Status::badInput(
+        file.path() + ": " +
+        (other ? std::to_string(other->elements) + " elements" : "nothing") +
+        " for tensor " + inQuotes(tensor.name) + ", which has " +
+        std::to_string(tensor.elements) + " in " + reference.path());
+  std::vector<double> a(blockElements), b(blockElements);
+  squares = 0;
+  for (int64_t first = 0; first < tensor.elements; first += blockElements) {
+    int64_t count = std::min(blockElements, tensor.elements - first);
+    Status status =
+        reference.readElements(tensor, first, count, TensorType::F64, a.data());
+    if (status.ok())
+      status =
+          file.readElements(*other, first, count, TensorType::F64, b.data());
+    if (!status.ok())
+      return status;
+    for (std::size_t i = 0; i < std::size_t(count); ++i) {
+      double error = b[i] - a[i];
+      difference.squares += error * error;
+      squares += a[i] * a[i];
+    }
+    difference.same &= other->type == tensor.type &&
+                       std::memcmp(a.data(), b.data(),
+                                   std::size_t(count) * sizeof(double)) == 0;
+  }
+  return Status();
+}
+
+/// JSON has no word for what is not finite.
+static Json number(double value) {
+  return std::isfinite(value) ? Json(value) : Json(nullptr);
+}
+
+static Status compareAll(int argc, char **argv) {
+  Result<SafeTensorsFile> reference = SafeTensorsFile::open(argv[1]);
+  if (!reference.ok())
+    return reference.status();
+  std::vector<SafeTensorsFile> files;
+  for (int i = 2; i < argc; ++i) {
+    Result<SafeTensorsFile> file = SafeTensorsFile::open(argv[i]);
+    if (!file.ok())
+      return file.status();
+    files.push_back(std::move(*file));
+  }
+  for (const TensorInfo &tensor : reference->tensors()) {
+    double squares = 0;
+    Json errors = Json::array(), same = Json::array();
+    for (const SafeTensorsFile &file : files) {
+      Difference difference;
+      Status status = compare(*reference, tensor, file, squares, difference);
+      if (!status.ok())
+        return status;
+      errors.push_back(number(std::sqrt(difference.squares)));
+      same.push_back(difference.same);
+    }
+    Json line = {{"tensor", plainName(tensor.name)},
+                 {"elements", tensor.elements},
+                 {"norm", number(std::sqrt(squares))},
+                 {"errors", errors},
+                 {"same", same}};
+    std::printf(
+        "%s\n",
+        line.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
+  }
+  return Status();
+}
+
+int main(int argc, char **argv) {
+  if (argc < 3) {
+    std::fputs("kiln-tensor-errors REFERENCE.safetensors FILE.safetensors...\n",
+               stderr);
+    return int(ExitCode::Usage);
+  }
+  Status status = compareAll(argc, argv);
+  if (status.ok())
+    return 0;
+  std::fprintf(stderr, "error: %s\n", status.message().c_str());
+  return int(status.code());
+}

@@ -1,0 +1,43 @@
+//===- GpuClock.h - Times of work on a stream -------------------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_TEST_GPU_RATES_GPUCLOCK_H
+#define KILN_TEST_GPU_RATES_GPUCLOCK_H
+
+#include "Gpu.h"
+
+#include <functional>
+#include <vector>
+
+namespace kiln::rates {
+
+/// Two events around what is queued on a stream.
+class GpuClock {
+public:
+  static Result<GpuClock> create(const cuda::Driver &driver,
+                                 cuda::StreamHandle stream);
+
+  /// Seconds of one call of `queue`, which adds work to the stream: the median
+  /// of `samples`, each of as many calls as take a few milliseconds, after a
+  /// first one that nobody times.
+  Result<double> secondsOf(const std::function<Status()> &queue,
+                           int64_t samples) const;
+
+private:
+  GpuClock(const cuda::Driver &driver, cuda::StreamHandle stream)
+      : driver_(&driver), stream_(stream) {}
+  Result<double> once(const std::function<Status()> &queue,
+                      int64_t calls) const;
+
+  const cuda::Driver *driver_;
+  cuda::StreamHandle stream_;
+  cuda::Event begin_, end_;
+};
+
+} // namespace kiln::rates
+
+#endif // KILN_TEST_GPU_RATES_GPUCLOCK_H

@@ -1,0 +1,44 @@
+//===- Measurements.h - What a GPU can do at best ---------------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_TEST_GPU_RATES_MEASUREMENTS_H
+#define KILN_TEST_GPU_RATES_MEASUREMENTS_H
+
+#include "kiln/Runtime/Files/TensorType.h"
+#include "kiln/Runtime/Status.h"
+
+#include <cstdint>
+#include <functional>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+namespace kiln::rates {
+
+/// C = op(A) op(B), row-major.
+struct MeasuredProduct {
+  TensorType type = TensorType::F32;
+  int64_t m = 0, n = 0, k = 0;
+  bool transA = false, transB = false;
+  std::string text; ///< As it was asked for.
+};
+
+struct Request {
+  int64_t copyBytes = int64_t(1) << 31; ///< Of a copy on the device.
+  int64_t linkBytes = int64_t(1) << 28; ///< Of a copy to or from the host.
+  int64_t samples = 9;
+  std::vector<MeasuredProduct> products;
+};
+
+/// Measures on the first GPU and gives `print` an object for the device and one
+/// for each rate.
+Status measure(const Request &request,
+               const std::function<void(const nlohmann::json &)> &print);
+
+} // namespace kiln::rates
+
+#endif // KILN_TEST_GPU_RATES_MEASUREMENTS_H

@@ -1,0 +1,147 @@
+//===- EmulatedKernels.cpp - A driver whose kernels are emulated ----------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// With the driver without a GPU of the unit tests this makes a libcuda.so.1 on
+// which executables for --target=cuda run, so that what is meant for a GPU can
+// be tried before there is one: the engine with its graphs, streams and host
+// functions on real models, and the GPU suite.
+//
+// The kernels are those of --target=cuda-emu, on the emulated device with all
+// its checks but those of bounds and of bytes that nobody wrote. They come from
+// a shared library beside the executable, EXECUTABLE.kernels.so, made of what
+//
+//     kilnc MODEL [the same flags] --target=cuda-emu --emit=obj
+//
+// writes; how many parameters one has is read from the executable's PTX. As on
+// a GPU, numbers below the smallest normal one are kept.
+//
+//===----------------------------------------------------------------------===//
+
+#include "FakeState.h"
+#include "kiln/Runtime/Emu/EmuDevice.h"
+
+#include <cstdio>
+#include <cstring>
+#include <dlfcn.h>
+#include <filesystem>
+#include <string_view>
+
+using namespace kiln;
+
+/// CUDA_ERROR_LAUNCH_FAILED.
+static constexpr int launchFailed = 719;
+
+/// The device, made anew when memory was allocated or given back since.
+static EmuDevice &deviceOf(const fakecuda::State &state) {
+  static std::vector<const char *> known;
+  static std::unique_ptr<EmuDevice> device;
+  std::vector<const char *> blocks;
+  for (const fakecuda::Allocation &block : state.allocations)
+    blocks.push_back(block.memory.get());
+  if (device && blocks == known)
+    return *device;
+  device = std::make_unique<EmuDevice>(/*seed=*/1);
+  for (const fakecuda::Allocation &block : state.allocations) {
+    Status status = device->addMemory(block.memory.get(), block.bytes);
+    if (status.ok())
+      status = device->markInitialised(block.memory.get(), block.bytes);
+    if (!status.ok())
+      fakecuda::violate(status.message());
+  }
+  known = std::move(blocks);
+  return *device;
+}
+
+/// The block that a parameter points into, or null: it is a number.
+static const fakecuda::Allocation *blockOf(const fakecuda::State &state,
+                                           uint64_t value) {
+  for (const fakecuda::Allocation &block : state.allocations)
+    if (block.begin <= value && value < block.begin + uint64_t(block.bytes))
+      return &block;
+  return nullptr;
+}
+
+static void launchEmulated(EmuKernel kernel, const std::string &name,
+                           std::size_t parameters,
+                           const fakecuda::Launch &launch) {
+  fakecuda::State &state = fakecuda::state();
+  EmuLaunch call;
+  call.kernel = kernel;
+  call.name = name;
+  std::size_t i = 0;
+  for (; i + 1 < parameters; ++i) {
+    const fakecuda::Allocation *block = blockOf(state, launch.parameters[i]);
+    if (!block)
+      break;
+    char *memory = block->memory.get();
+    call.arguments.push_back({memory + (launch.parameters[i] - block->begin),
+                              memory + block->bytes, /*isWritten=*/true, ""});
+  }
+  for (; i + 1 < parameters; ++i)
+    call.immediates.push_back(int64_t(launch.parameters[i]));
+  call.units = int64_t(launch.parameters[parameters - 1]);
+  // As many blocks as were launched.
+  call.unitsPerBlock =
+      std::max<int64_t>((call.units + launch.blocks - 1) / launch.blocks, 1);
+  call.threads = launch.threads;
+  call.sharedBytes = EmuDevice::maxSharedBytes;
+  Result<EmuCounts> counts = deviceOf(state).launch(call);
+  if (counts.ok())
+    return;
+  std::fprintf(stderr, "stand-in: %s\n", counts.status().message().c_str());
+  state.sticky = launchFailed;
+}
+
+/// Of ".visible .entry NAME(.param ..., .param ...)" in PTX; 0: not there.
+static std::size_t parametersOf(std::string_view ptx, const std::string &name) {
+  std::size_t begin = ptx.find(".entry " + name + "(");
+  if (begin == std::string_view::npos)
+    return 0;
+  std::string_view list = ptx.substr(begin, ptx.find(')', begin) - begin);
+  std::size_t count = 0;
+  for (std::size_t at = list.find(".param"); at != std::string_view::npos;
+       at = list.find(".param", at + 1))
+    ++count;
+  return count;
+}
+
+static void *kernelLibrary() {
+  static void *handle = [] {
+    std::error_code ignored;
+    std::string path =
+        std::filesystem::read_symlink("/proc/self/exe", ignored).string() +
+        ".kernels.so";
+    void *library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (!library)
+      std::fprintf(stderr, "stand-in: %s\n", ::dlerror());
+    return library;
+  }();
+  return handle;
+}
+
+static std::optional<fakecuda::Kernel> findEmulated(const std::string &name,
+                                                    const void *image) {
+  if (!image || !kernelLibrary())
+    return std::nullopt;
+  std::size_t parameters = parametersOf(static_cast<const char *>(image), name);
+  auto kernel =
+      reinterpret_cast<EmuKernel>(::dlsym(kernelLibrary(), name.c_str()));
+  if (parameters == 0 || !kernel)
+    return std::nullopt;
+  return fakecuda::Kernel{parameters, [=](const fakecuda::Launch &launch) {
+                            launchEmulated(kernel, name, parameters, launch);
+                          }};
+}
+
+static const bool isReady = [] {
+  fakecuda::Settings settings;
+  settings.onlyPtx = true;
+  settings.totalBytes = int64_t(8) << 30;
+  fakecuda::reset(settings);
+  fakecuda::setKernelFinder(findEmulated);
+  return true;
+}();

@@ -1,0 +1,193 @@
+#!/usr/bin/env python3
+# ===- gpu_suite.py - Everything that needs a GPU, in one command ------------=== #
+#
+# Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+# ===-----------------------------------------------------------------------=== #
+"""Runs the GPU suite from its bundle: docs/gpu-suite.md.
+
+    gpu_suite.py [--results=DIR] [--limit=SECONDS] [--only=PART,...] [--match=TEXT]
+                 [--again] [--quick] [--dry-run=emu] [--list]
+
+Writes results.jsonl and results.md into the results folder as it goes. A run that is
+stopped, by --limit or otherwise, is continued by the same command. A part that fails
+is a row that says so. Exit code 0: every row is ok or could not be run here; 1: not.
+"""
+
+import argparse
+import datetime
+import importlib
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+sys.dont_write_bytecode = True
+
+from suite import machine, process  # noqa: E402
+from suite.bundle import Bundle  # noqa: E402
+from suite.context import Context, Outcome, Row  # noqa: E402
+from suite.results import Results  # noqa: E402
+
+# In the order in which they are run: what others need, then what is worth most.
+PARTS = (
+    "machine",
+    "tests",
+    "rates",
+    "correctness",
+    "kernels",
+    "memory",
+    "bench",
+    "trace",
+    "offload",
+    "sanitizer",
+)
+
+
+def machine_rows(context):
+    def facts():
+        values = machine.facts()
+        values["commit"] = context.bundle.commit
+        values["bundle built"] = context.bundle.built
+        values["PyTorch"] = context.torch or "none"
+        if context.dry:
+            values["gpu"] = "none: a dry run with emulated kernels"
+        elif "gpu" not in values:
+            lines = context.run([context.bundle.tool("kiln-gpu-rates"), "--copy-bytes=0", "--link-bytes=0"]).out
+            values.update(json.loads(lines.splitlines()[0]))
+        return Outcome(values)
+
+    yield Row("machine", facts, 60.0, 0.0)
+
+
+def rows_of(context, part):
+    if part == "machine":
+        return list(machine_rows(context))
+    return list(importlib.import_module(f"suite.part_{part}").rows(context))
+
+
+def run_row(context, row, end):
+    """(status, outcome) of a row, whatever happens in it."""
+    context.deadline = min(time.monotonic() + row.limit, end)
+    try:
+        outcome = row.function()
+        return ("ok" if outcome.ok else "wrong"), outcome
+    except process.TimedOut as reason:
+        return "timeout", Outcome({}, False, note=str(reason))
+    except process.NotRun as reason:
+        return "not run", Outcome({}, True, note=str(reason))
+    except process.Failed as reason:
+        return "error", Outcome({}, False, note=str(reason))
+    except subprocess.SubprocessError as reason:
+        return "error", Outcome({}, False, note=str(reason))
+    except Exception as reason:  # A fault of the suite itself must not end it.
+        return "error", Outcome({}, False, note=f"{type(reason).__name__}: {reason}")
+
+
+def run_part(context, part, options, end):
+    """Runs the rows that are missing; returns how many had no time left."""
+    left = 0
+    for row in rows_of(context, part):
+        if options.match and options.match not in row.name:
+            continue
+        if context.results.has(part, row.name):
+            continue
+        if end - time.monotonic() < row.least:
+            left += 1
+            continue
+        before, begin = machine.clocks(), time.monotonic()
+        status, outcome = run_row(context, row, end)
+        seconds = time.monotonic() - begin
+        # A row that the whole run's end has cut is for the next one.
+        if status == "timeout" and seconds < row.limit - 1:
+            left += 1
+            continue
+        facts = context.results.of("machine")
+        known = facts[0]["values"] if facts else {}
+        context.results.add(
+            {
+                "part": part,
+                "row": row.name,
+                "status": status,
+                "values": outcome.values,
+                "wanted": outcome.wanted,
+                "note": outcome.note,
+                "command": context.portable(outcome.command),
+                "seconds": round(seconds, 3),
+                "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+                "commit": context.bundle.commit,
+                "gpu": known.get("gpu", ""),
+                "driver": known.get("driver", ""),
+                "clocks_before": before,
+                "clocks_after": machine.clocks(),
+            }
+        )
+        mark = "" if status == "ok" else f": {outcome.note}"
+        print(f"{status:8} {seconds:6.1f} s  {part}  {row.name}{mark}", flush=True)
+    return left
+
+
+def parse():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--results", type=pathlib.Path, default=pathlib.Path("results"))
+    parser.add_argument("--limit", type=float, help="seconds after which nothing new is begun")
+    parser.add_argument("--only", help=f"some of: {', '.join(PARTS)}")
+    parser.add_argument("--match", help="only rows whose name has this text")
+    parser.add_argument("--again", action="store_true", help="repeat rows that failed or were not run")
+    parser.add_argument("--dry-run", choices=["emu"], help="the emulated GPU, without PyTorch")
+    parser.add_argument("--quick", action="store_true", help="as little as shows that the suite works")
+    parser.add_argument("--work", type=pathlib.Path, help="for large files; default: a temporary folder")
+    parser.add_argument("--torch-device", choices=["cpu", "cuda"], help="to try the scripts of PyTorch")
+    parser.add_argument("--bundle", type=pathlib.Path, default=HERE)
+    parser.add_argument("--list", action="store_true", help="name the rows, run nothing")
+    options = parser.parse_args()
+    parts = options.only.split(",") if options.only else list(PARTS)
+    for part in parts:
+        if part not in PARTS:
+            parser.error(f"--only: there is no part '{part}'; there are {', '.join(PARTS)}")
+    # The facts of the machine belong to every row.
+    options.parts = [part for part in PARTS if part in parts or part == "machine"]
+    return options
+
+
+def main():
+    options = parse()
+    begin = time.monotonic()
+    end = begin + options.limit if options.limit else float("inf")
+    dry = options.dry_run == "emu"
+    try:
+        bundle = Bundle(options.bundle, device="emu" if dry else "cuda")
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        print(f"error: {options.bundle} is no bundle of the GPU suite: {error}", file=sys.stderr)
+        return 2
+    with tempfile.TemporaryDirectory(prefix="gpu-suite-") as temporary:
+        work = options.work or temporary
+        context = Context(bundle, None, work, dry=dry, quick=options.quick)
+        if options.list:
+            for part in options.parts:
+                for row in rows_of(context, part):
+                    print(f"{part}  {row.name}")
+            return 0
+        context.results = Results(options.results, options.again)
+        # The ways of products that were found fastest stay with the results, so that
+        # every run has the same bits.
+        bundle.environment["XDG_CACHE_HOME"] = str((options.results / "cache").resolve())
+        if not dry:
+            context.torch, sees_gpu = machine.pytorch()
+            context.torch_device = options.torch_device or ("cuda" if sees_gpu else "")
+        left = sum(run_part(context, part, options, end) for part in options.parts)
+    counts = context.results.counts()
+    print(", ".join(f"{number} {status}" for status, number in sorted(counts.items())))
+    print(f"{context.results.folder / 'results.md'}, {time.monotonic() - begin:.0f} s")
+    if left:
+        print(f"{left} rows are left: run the same command again")
+    return 1 if any(counts.get(status) for status in ("wrong", "error", "timeout")) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

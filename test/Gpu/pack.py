@@ -1,0 +1,193 @@
+#!/usr/bin/env python3
+# ===- pack.py - Build the bundle of the GPU suite ---------------------------=== #
+#
+# Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+# ===-----------------------------------------------------------------------=== #
+"""Compiles the models of suite/cases.py and packs them with the scripts, tools and
+libraries that a machine without kiln needs: `ninja gpu-suite`, docs/gpu-suite.md.
+
+    pack.py --build=BUILD --out=DIR [--small] [--match=TEXT] [--jobs=N]
+            [--archive=FILE.tar.gz] [--stand-in]
+
+A model that kilnc refuses is noted in the manifest, and is a row of the suite that
+says so. --small: the few models of the suite's own tests. --stand-in: what executables
+for a GPU need to run on the driver without one (StandIn/EmulatedKernels.cpp).
+"""
+
+import argparse
+import concurrent.futures
+import dataclasses
+import datetime
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+sys.path.insert(0, str(HERE))
+sys.dont_write_bytecode = True
+
+from suite import cases  # noqa: E402
+
+TOOLS = ("KilnDeviceTests", "kiln-gpu-rates", "kiln-tensor-errors", "kiln-diff")
+EXPECTATIONS = ("reference.py", "make_weights.py")
+# What executables need beside the C library: always, and where it is missing.
+LIBRARIES = ("libopenblas", "libgomp", "libgfortran", "libquadmath")
+FALLBACKS = ("libstdc++", "libgcc_s")
+LARGEST = 60 << 20
+
+
+def run(command):
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True)
+    return done.returncode, (done.stderr or done.stdout).strip()
+
+
+def strip(path):
+    tool = shutil.which("llvm-strip-22") or shutil.which("llvm-strip") or shutil.which("strip")
+    if tool:
+        run([tool, path])
+
+
+def commit():
+    def git(*arguments):
+        command = ["git", "-C", str(ROOT), *arguments]
+        done = subprocess.run(command, capture_output=True, text=True)
+        return done.stdout.strip() if done.returncode == 0 else ""
+
+    changed = git("status", "--porcelain", "--untracked-files=no")
+    return (git("rev-parse", "--short=12", "HEAD") or "unknown") + (" with changes" if changed else "")
+
+
+class Packer:
+    def __init__(self, options):
+        self.options = options
+        self.out = options.out
+        self.kilnc = options.build / "bin" / "kilnc"
+        self.executables = {}
+
+    def compile(self, case, target):
+        """(name, entry of the manifest)"""
+        name = f"{case.name}-{target}"
+        path = self.out / "exe" / name
+        model = ROOT / "test/Integration/models" / case.model
+        flags = case.compiler_flags(target)
+        code, message = run([self.kilnc, model, *flags, "-o", path])
+        if code != 0:
+            lines = [line for line in message.splitlines() if "error" in line] or [f"exit code {code}"]
+            return name, {"flags": flags, "error": lines[0]}
+        strip(path)
+        if self.options.stand_in and target == "cuda":
+            self.compile_kernels(case, path)
+        return name, {"flags": flags, "file": name}
+
+    def compile_kernels(self, case, path):
+        """The kernels of the emulated GPU, for the driver without one."""
+        model = ROOT / "test/Integration/models" / case.model
+        whole = path.with_name(path.name + ".o")
+        flags = [*case.compiler_flags("emu"), "--emit=obj"]
+        code, message = run([self.kilnc, model, *flags, "-o", whole])
+        driver = self.options.build / "lib" / "stand-in-gpu"
+        if code == 0:
+            link = ["clang-22", "-shared", whole, f"-L{driver}", "-l:libcuda.so.1"]
+            code, message = run([*link, "-o", path.with_name(path.name + ".kernels.so")])
+        whole.unlink(missing_ok=True)
+        if code != 0:
+            raise SystemExit(f"pack.py: {path.name}: {message}")
+
+    def compile_all(self, chosen):
+        (self.out / "exe").mkdir()
+        wanted = [(case, target) for case in chosen for target in case.targets]
+        with concurrent.futures.ThreadPoolExecutor(self.options.jobs) as pool:
+            done = [pool.submit(self.compile, *each) for each in wanted]
+            for number, future in enumerate(concurrent.futures.as_completed(done), 1):
+                name, entry = future.result()
+                self.executables[name] = entry
+                if "error" in entry:
+                    print(f"pack.py: {name}: {entry['error']}", flush=True)
+                if number % 10 == 0 or number == len(wanted):
+                    print(f"pack.py: {number} of {len(wanted)} executables", flush=True)
+
+    def copy_tools(self):
+        (self.out / "bin").mkdir()
+        for name in TOOLS:
+            shutil.copy2(self.options.build / "bin" / name, self.out / "bin" / name)
+            strip(self.out / "bin" / name)
+
+    def copy_scripts(self, chosen):
+        shutil.copy2(HERE / "gpu_suite.py", self.out)
+        shutil.copytree(HERE / "suite", self.out / "suite", ignore=shutil.ignore_patterns("__pycache__"))
+        (self.out / "expectations").mkdir()
+        for name in EXPECTATIONS:
+            shutil.copy2(ROOT / "test/Integration/expectations" / name, self.out / "expectations")
+        for model in sorted({case.model for case in chosen}):
+            folder = self.out / "models" / model
+            folder.mkdir(parents=True)
+            shutil.copy2(ROOT / "test/Integration/models" / model / "config.json", folder)
+
+    def copy_libraries(self):
+        """Those that the device tests name, which have all of an executable's."""
+        done = subprocess.run(
+            ["ldd", self.out / "bin/KilnDeviceTests"], capture_output=True, text=True, check=True
+        )
+        for folder, names in {"lib": LIBRARIES, "lib-fallback": FALLBACKS}.items():
+            (self.out / folder).mkdir()
+            for name, path in re.findall(r"(\S+) => (/\S+)", done.stdout):
+                if name.startswith(names):
+                    shutil.copy(path, self.out / folder / name)
+
+    def write_manifest(self, chosen):
+        manifest = {
+            "commit": commit(),
+            "built": datetime.date.today().isoformat(),
+            "cases": [dataclasses.asdict(case) for case in chosen],
+            "executables": dict(sorted(self.executables.items())),
+        }
+        (self.out / "manifest.json").write_text(json.dumps(manifest, indent=1))
+
+    def archive(self):
+        path = self.options.archive
+        with tarfile.open(path, "w:gz", compresslevel=9) as file:
+            file.add(self.out, arcname=self.out.name)
+        size = path.stat().st_size
+        print(f"pack.py: {path}, {size / 2**20:.1f} MiB", flush=True)
+        if size > LARGEST:
+            raise SystemExit(f"pack.py: {path} has {size} bytes, at most {LARGEST} are wanted")
+
+    def pack(self):
+        chosen = cases.cases_of("small" if self.options.small else "full")
+        if self.options.match:
+            chosen = [case for case in chosen if re.search(self.options.match, case.name)]
+        shutil.rmtree(self.out, ignore_errors=True)
+        self.out.mkdir(parents=True)
+        self.compile_all(chosen)
+        self.copy_tools()
+        self.copy_scripts(chosen)
+        self.copy_libraries()
+        self.write_manifest(chosen)
+        if self.options.archive:
+            self.archive()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--build", type=pathlib.Path, required=True, help="kiln's build folder")
+    parser.add_argument("--out", type=pathlib.Path, required=True, help="the folder; emptied first")
+    parser.add_argument("--archive", type=pathlib.Path)
+    parser.add_argument("--small", action="store_true")
+    parser.add_argument("--match", help="only models whose name this finds")
+    parser.add_argument("--stand-in", action="store_true")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    options = parser.parse_args()
+    options.build, options.out = options.build.resolve(), options.out.resolve()
+    Packer(options).pack()
+
+
+if __name__ == "__main__":
+    main()

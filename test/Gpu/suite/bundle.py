@@ -1,0 +1,105 @@
+# ===- bundle.py - What the bundle holds -------------------------------------=== #
+#
+# Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+# ===-----------------------------------------------------------------------=== #
+"""The folder that pack.py writes, and the environment that its programs need."""
+
+import glob
+import importlib.util
+import json
+import os
+import pathlib
+import subprocess
+
+from . import cases, process
+
+# Where a driver, a toolkit or PyTorch's own packages put their libraries.
+LIBRARY_FOLDERS = (
+    "/usr/local/nvidia/lib64",
+    "/usr/local/cuda/lib64",
+    "/usr/local/cuda/targets/x86_64-linux/lib",
+    "/usr/local/cuda-*/lib64",
+    "/usr/lib/x86_64-linux-gnu",
+    "/usr/lib64",
+)
+
+
+def folders_with(library):
+    """Folders that hold a file like `library`, those of Python packages too."""
+    patterns = [f"{folder}/{library}" for folder in LIBRARY_FOLDERS]
+    spec = importlib.util.find_spec("nvidia")
+    for root in (spec.submodule_search_locations or []) if spec else []:
+        patterns.append(f"{root}/*/lib/{library}")
+    found = [path for pattern in patterns for path in sorted(glob.glob(pattern), reverse=True)]
+    return list(dict.fromkeys(os.path.dirname(path) for path in found))
+
+
+class Bundle:
+    def __init__(self, folder, device="cuda"):
+        """`device`: the target that stands for the GPU, cuda or emu."""
+        self.folder = pathlib.Path(folder)
+        manifest = json.loads((self.folder / "manifest.json").read_text())
+        self.commit = manifest["commit"]
+        self.built = manifest["built"]
+        self.executables = manifest["executables"]
+        self.cases = [self.read_case(each) for each in manifest["cases"]]
+        self.device = device
+        self.environment = self.make_environment()
+
+    @staticmethod
+    def read_case(fields):
+        fields = {k: tuple(v) if isinstance(v, list) else v for k, v in fields.items()}
+        return cases.Case(**fields)
+
+    def make_environment(self):
+        folders = [str(self.folder / "lib")]
+        folders += filter(None, os.environ.get("LD_LIBRARY_PATH", "").split(":"))
+        for library in ("libcublasLt.so.1[23]", "libcuda.so.1"):
+            folders += folders_with(library)
+        environment = dict(os.environ, LD_LIBRARY_PATH=":".join(dict.fromkeys(folders)))
+        # Ours stands behind the machine's own, which may be newer.
+        if not self.starts(environment):
+            environment["LD_LIBRARY_PATH"] += f":{self.folder / 'lib-fallback'}"
+        environment.setdefault("GOMP_SPINCOUNT", "10000")
+        return environment
+
+    def starts(self, environment):
+        tool = self.tool("kiln-tensor-errors")
+        done = subprocess.run(
+            [tool], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        return done.returncode == 2
+
+    def tool(self, name):
+        return self.folder / "bin" / name
+
+    def model(self, case):
+        return self.folder / "models" / case.model
+
+    def config(self, case):
+        return json.loads((self.model(case) / "config.json").read_text())
+
+    def named(self, name):
+        return next((case for case in self.cases if case.name == name), None)
+
+    def using(self, part):
+        return [case for case in self.cases if part in case.uses]
+
+    def target_of(self, target):
+        """`device` as cuda, or what stands for it."""
+        return self.device if target == "device" else target
+
+    def executable(self, case, target):
+        """The path of a case's executable; NotRun when the compiler refused it."""
+        entry = self.executables.get(f"{case.name}-{self.target_of(target)}")
+        if not entry:
+            raise process.NotRun(f"the bundle has no {case.name} for {self.target_of(target)}")
+        if "error" in entry:
+            raise process.NotRun(f"kilnc: {entry['error']}")
+        return self.folder / "exe" / entry["file"]
+
+    def has(self, case, target):
+        entry = self.executables.get(f"{case.name}-{self.target_of(target)}", {})
+        return "file" in entry

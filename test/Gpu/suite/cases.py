@@ -1,0 +1,212 @@
+# ===- cases.py - The models of the GPU suite --------------------------------=== #
+#
+# Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+# ===-----------------------------------------------------------------------=== #
+"""What is compiled for the suite, and which parts use it. pack.py compiles it; the
+suite reads it again from the bundle's manifest."""
+
+import dataclasses
+
+# Of every executable: for the machines of today, and as many threads as they have.
+COMMON_FLAGS = ("--mcpu=x86-64-v3", "--max-threads=16")
+EVERY_OFFLOAD = "--offload=activations,optimizer,parameters"
+SMALL_PARTS = ("correctness", "kernels", "memory")
+CHECKED_PARTS = (*SMALL_PARTS, "sanitizer")
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """A model with flags, compiled for several targets.
+
+    targets     cpu, cpu64 (cpu with --precision=fp64), emu (cuda-emu), cuda
+    uses        the parts of the suite that run it
+    tolerance   a name in tolerances.py
+    twin        PyTorch computes the same (no dropout, nothing lossy)
+    exact       the case whose run in fp64 is the reference, if not its own
+    bundles     full, or small: that of the suite's own tests
+    """
+
+    name: str
+    model: str
+    flags: tuple
+    targets: tuple = ("cpu", "emu", "cuda")
+    uses: tuple = SMALL_PARTS
+    steps: int = 20
+    batch: int = 4
+    length: int = 40
+    optimizer: str = "adamw:eps=1e-6,weight_decay=0.1"
+    rate: float = 1e-3
+    clip: float = 1.0
+    precision: str = "fp32"
+    tolerance: str = "fp32"
+    twin: bool = False
+    exact: str = ""
+    bundles: tuple = ("full",)
+    # Weights by closed formulas are slow to make for large models; those are
+    # initialised by the executable of the cpu.
+    large: bool = False
+
+    def compiler_flags(self, target):
+        """All flags of kilnc but the model and the output."""
+        targets = {"cpu": "cpu", "cpu64": "cpu", "emu": "cuda-emu", "cuda": "cuda"}
+        precision = "fp64" if target == "cpu64" else self.precision
+        flags = [*COMMON_FLAGS, f"--target={targets[target]}"]
+        flags += [f"--batch={self.batch}", f"--seq={self.length}"]
+        flags += [f"--precision={precision}", f"--optimizer={self.optimizer}"]
+        flags += ["--clip=on" if self.clip >= 0 else "--clip=off"]
+        if "correctness" in self.uses:
+            flags.append("--emit-gradients")
+        if target == "cpu64":
+            return flags  # The meaning of the program, without techniques.
+        return [*flags, *self.flags]
+
+    def run_flags(self, steps=None):
+        flags = [f"--steps={steps or self.steps}", f"--lr={self.rate!r}", "--seed=5"]
+        return flags + ([f"--grad-clip={self.clip!r}"] if self.clip > 0 else [])
+
+
+def plain(name, model, **options):
+    """A model without techniques, compared with f64 and with PyTorch as well."""
+    targets = ("cpu", "cpu64", "emu", "cuda")
+    return Case(name, model, (), targets=targets, twin=True, **options)
+
+
+def small_cases():
+    """Awkward shapes of both families, and every technique among them."""
+    yield plain("gpt2-awkward", "gpt2-awkward")
+    yield plain(
+        "gpt2-erf-inner",
+        "gpt2-erf-inner",
+        optimizer="sgd:weight_decay=0.01",
+        rate=0.1,
+        clip=-1.0,
+    )
+    yield plain("gpt2-narrow", "gpt2-narrow", length=29, optimizer="momentum:momentum=0.9", rate=0.02)
+    yield plain("llama-gqa", "llama-gqa")
+    yield plain(
+        "llama-narrow",
+        "llama-narrow",
+        length=32,
+        optimizer="nesterov:momentum=0.9,weight_decay=0.01",
+        rate=0.02,
+        clip=0.1,
+    )
+    yield plain("llama-rope3", "llama-rope3", batch=3, length=37)
+    yield plain("llama-tied-bias", "llama-tied-bias", optimizer="adam:eps=1e-6,weight_decay=0.01")
+    yield Case(
+        "gpt2-everything",
+        "gpt2-awkward",
+        ("--dropout=0.1", "--microbatches=2", "--recompute=full", EVERY_OFFLOAD),
+        clip=0.5,
+        uses=CHECKED_PARTS,
+    )
+    yield Case("gpt2-unfused", "gpt2-narrow", ("--fuse=off", "--offload=optimizer"), length=29, batch=2)
+    yield Case(
+        "llama-activations",
+        "llama-narrow",
+        ("--microbatches=4", "--recompute=sqrt", "--offload=activations"),
+        length=32,
+        clip=-1.0,
+        uses=CHECKED_PARTS,
+    )
+    yield Case(
+        "llama-states",
+        "llama-tied-bias",
+        ("--dropout=0.2", "--offload=optimizer,parameters", "--microbatches=2"),
+        optimizer="sgd",
+        rate=0.1,
+    )
+    yield Case(
+        "llama-lossy",
+        "llama-narrow",
+        ("--lossy=fewbit:3,rmm:0.5", "--rebuild=off"),
+        length=32,
+        tolerance="lossy",
+        uses=CHECKED_PARTS,
+    )
+    yield Case(
+        "gpt2-fewbit",
+        "gpt2-awkward",
+        ("--lossy=fewbit:3", "--rebuild=off", "--offload=activations"),
+        tolerance="lossy",
+    )
+    for model in ("gpt2-awkward", "llama-gqa"):
+        yield Case(
+            f"{model}-bf16",
+            model,
+            (),
+            precision="bf16",
+            tolerance="bf16",
+            twin=True,
+            exact=model,
+            uses=CHECKED_PARTS,
+        )
+
+
+def large_cases():
+    """GPT-2 124M: correctness at full length, and what is timed."""
+    model = "gpt2-124m"
+    fixed = {"model": model, "length": 1024, "large": True}
+    for precision in ("fp32", "bf16"):
+        yield Case(
+            f"124m-{precision}",
+            flags=("--eval=off",),
+            targets=("cpu", "cpu64", "cuda") if precision == "fp32" else ("cpu", "cuda"),
+            uses=("correctness", "memory"),
+            batch=2,
+            steps=4,
+            precision=precision,
+            tolerance=f"{precision}-large",
+            twin=True,
+            exact="124m-fp32",
+            **fixed,
+        )
+        timed = {
+            "targets": ("cuda",),
+            "optimizer": "adamw:weight_decay=0.1",
+            "clip": -1.0,
+            "precision": precision,
+            "tolerance": precision,
+            **fixed,
+        }
+        flags = ("--eval=off", "--dropout=0")
+        for batch in (4, 16, 64):
+            uses = ("bench", "trace") if batch > 4 else ("bench",)
+            yield Case(f"124m-{precision}-b{batch}", flags=flags, uses=uses, batch=batch, **timed)
+        for what in ("activations", "optimizer", "parameters"):
+            if precision == "fp32" and what == "parameters":
+                continue
+            yield Case(
+                f"124m-{precision}-{what}",
+                flags=(*flags, f"--offload={what}"),
+                uses=("offload",),
+                batch=16,
+                **timed,
+            )
+
+
+def tiny_cases():
+    """As little as goes through every part of the suite, for its own tests."""
+    fixed = {"model": "gpt2-erf-inner", "batch": 2, "length": 8, "clip": -1.0, "bundles": ("small",)}
+    yield Case(
+        "tiny",
+        flags=(),
+        targets=("cpu", "cpu64", "emu", "cuda"),
+        twin=True,
+        uses=(*CHECKED_PARTS, "bench", "trace"),
+        **fixed,
+    )
+    yield Case(
+        "tiny-offloaded",
+        flags=("--microbatches=2", "--dropout=0.1", EVERY_OFFLOAD),
+        uses=("correctness", "kernels", "offload"),
+        **fixed,
+    )
+
+
+def cases_of(bundle):
+    """The cases of the full or the small bundle."""
+    every = [*small_cases(), *large_cases(), *tiny_cases()]
+    return [case for case in every if bundle in case.bundles]

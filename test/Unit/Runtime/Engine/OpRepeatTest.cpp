@@ -1,0 +1,185 @@
+//===- OpRepeatTest.cpp - The same commands on the same bytes -------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "ResultDistance.h"
+#include "RunToy.h"
+#include "ToyOffload.h"
+
+#include <cfloat>
+#include <cstring>
+#include <limits>
+
+using namespace kiln;
+using namespace kiln::toy;
+
+namespace {
+
+class OpRepeatTest : public ToyTest {
+protected:
+  std::string trace() const { return path("ops.trace"); }
+  void SetUp() override {
+    ToyTest::SetUp();
+    Outcome outcome = runToy({data(), "--check-ops=" + trace()});
+    ASSERT_EQ(outcome.exitCode, 0) << outcome.err;
+    bytes_ = readFile(trace());
+  }
+  Outcome repeat() { return runToy({"--check-trace=" + trace()}); }
+  Outcome repeat(const std::string &bytes) {
+    std::ofstream(trace(), std::ios::binary) << bytes;
+    return repeat();
+  }
+  std::string bytes_;
+};
+
+TEST_F(OpRepeatTest, GivesItsOwnBits) {
+  Outcome outcome = repeat();
+  EXPECT_EQ(outcome.exitCode, 0) << outcome.out << outcome.err;
+  for (const char *program : {"train", "evaluate", "generate"})
+    EXPECT_NE(outcome.out.find("ok    " + std::string(program) + ": launch, "),
+              std::string::npos)
+        << outcome.out;
+  EXPECT_NE(outcome.out.find("train: gemm, "), std::string::npos);
+  EXPECT_EQ(outcome.out.find("worst"), std::string::npos) << outcome.out;
+  // Another batch, other seed: the trace says what the commands read.
+  outcome = runToy({"--check-trace=" + trace(), "--seed=7", "--threads=3"});
+  EXPECT_EQ(outcome.exitCode, 0) << outcome.out << outcome.err;
+}
+
+TEST_F(OpRepeatTest, WithAHostArena) {
+  Outcome outcome =
+      runToy(describeOffloaded(), {data(), "--check-ops=" + trace()});
+  ASSERT_EQ(outcome.exitCode, 0) << outcome.err;
+  outcome = runToy(describeOffloaded(), {"--check-trace=" + trace()});
+  EXPECT_EQ(outcome.exitCode, 0) << outcome.out << outcome.err;
+  EXPECT_NE(outcome.out.find("train: copy_start, "), std::string::npos);
+  // The plan without one has other arenas.
+  outcome = repeat();
+  EXPECT_EQ(outcome.exitCode, 3) << outcome.out;
+  EXPECT_NE(outcome.err.find("the same plan"), std::string::npos);
+}
+
+/// Behind the arenas of the first program comes the record of its first
+/// command that writes.
+TEST_F(OpRepeatTest, NamesTheResultThatDiffers) {
+  auto number = [&](std::size_t offset) {
+    uint64_t value;
+    std::memcpy(&value, bytes_.data() + offset, sizeof(value));
+    return value;
+  };
+  std::size_t arenas = 8 + 8 + number(8);
+  std::size_t record = arenas + 8 + number(arenas);
+  ASSERT_GE(number(record + 16), 1u); // Slots.
+  std::string wrong = bytes_;
+  float value = 1e30f;
+  std::memcpy(wrong.data() + record + 32, &value, sizeof(value));
+  Outcome outcome = repeat(wrong);
+  EXPECT_EQ(outcome.exitCode, 1) << outcome.out;
+  std::string program = bytes_.substr(16, number(8));
+  EXPECT_NE(outcome.out.find("FAIL  " + program + ": "), std::string::npos)
+      << outcome.out;
+  EXPECT_NE(outcome.out.find("(commands[" + std::to_string(number(record)) +
+                             "]), result '"),
+            std::string::npos)
+      << outcome.out;
+  EXPECT_NE(outcome.err.find("--check-trace: 2 of "), std::string::npos)
+      << outcome.err;
+}
+
+TEST_F(OpRepeatTest, RefusesWhatIsNoTraceOfThisPlan) {
+  for (const std::string &bytes :
+       {std::string(), std::string("KILN"), "KILNOPS2" + bytes_.substr(8),
+        bytes_.substr(0, 8), bytes_.substr(0, bytes_.size() / 2),
+        bytes_.substr(0, bytes_.size() - 8), bytes_ + "more"}) {
+    Outcome outcome = repeat(bytes);
+    EXPECT_EQ(outcome.exitCode, 3) << bytes.size() << outcome.err;
+    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1);
+  }
+  // Every number of the format is looked at.
+  for (std::size_t byte : {8, 16, 16 + 5}) {
+    std::string wrong = bytes_;
+    wrong[byte] = char(wrong[byte] + 1);
+    EXPECT_EQ(repeat(wrong).exitCode, 3) << byte;
+  }
+  EXPECT_EQ(runToy({"--check-trace=" + path("nothing")}).exitCode, 3);
+  EXPECT_EQ(
+      runToy({"--check-trace=" + trace(), "--lockstep=1", data(), "--steps=1"})
+          .exitCode,
+      2);
+}
+
+//===----------------------------------------------------------------------===//
+// Distances
+//===----------------------------------------------------------------------===//
+
+ResultDistance between(const std::vector<float> &a,
+                       const std::vector<float> &b) {
+  return tensorDistance(
+      TensorType::F32, reinterpret_cast<const char *>(a.data()),
+      reinterpret_cast<const char *>(b.data()), int64_t(4 * a.size()), 64);
+}
+
+TEST(ResultDistanceTest, OfTensors) {
+  EXPECT_TRUE(between({1, -2}, {1, -2}).same);
+  EXPECT_EQ(between({1, -2}, {1, -2}).share(), 0);
+  ResultDistance last = between({1, 1}, {1, 1 + FLT_EPSILON});
+  EXPECT_FALSE(last.same);
+  EXPECT_NEAR(last.share(), 1 / (64 * std::sqrt(2)), 1e-4);
+  EXPECT_GT(between({1, 1}, {1, 1.001f}).share(), 1);
+  // A cpu flushes what a GPU keeps.
+  EXPECT_TRUE(between({1, 0}, {1, FLT_MIN / 2}).sameButSubnormals());
+  EXPECT_TRUE(between({0, 0}, {-0.0f, 0}).sameButSubnormals());
+  float nan = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_EQ(between({nan, 1}, {nan, 1}).share(), 0);
+  EXPECT_EQ(between({nan, 1}, {1, 1}).share(), INFINITY);
+  EXPECT_EQ(between({0, 0}, {0, 1}).share(), 1 / (64 * double(FLT_EPSILON)));
+  // Something behind the last element.
+  double a[] = {1, 2}, b[] = {1, 2};
+  reinterpret_cast<char *>(b)[12] = 1;
+  EXPECT_EQ(tensorDistance(TensorType::F64, reinterpret_cast<char *>(a),
+                           reinterpret_cast<char *>(b), 13, 1)
+                .share(),
+            INFINITY);
+}
+
+/// [1 1] [1 -1]^T, whose terms cancel.
+TEST(ResultDistanceTest, OfProducts) {
+  Arenas arenas;
+  ASSERT_TRUE(arenas.device.map(256).ok());
+  auto *memory = reinterpret_cast<float *>(arenas.device.data());
+  float *a = memory, *b = memory + 16, *c = memory + 32;
+  a[0] = a[1] = b[0] = 1;
+  b[1] = -1;
+  Command command;
+  command.kind = Command::Kind::Gemm;
+  command.m = command.n = 1;
+  command.k = 2;
+  command.a.ld = command.b.ld = 2;
+  command.b.trans = true;
+  command.b.ref.offset = 64;
+  command.c.ref.offset = 132;
+  command.c.ld = 1;
+  Slot slot;
+  slot.offset = 128;
+  slot.bytes = 12;
+  float other[3] = {0, FLT_EPSILON, 0};
+  auto distance = [&] {
+    return productDistance(command, 0, arenas, slot,
+                           reinterpret_cast<const char *>(other));
+  };
+  c[0] = c[1] = c[2] = 0;
+  EXPECT_FALSE(distance().same);
+  EXPECT_GT(distance().error, 0);
+  EXPECT_LT(distance().share(), 1);
+  other[1] = 1e-3f;
+  EXPECT_GT(distance().share(), 1);
+  // Around the result nothing may change.
+  other[1] = 0;
+  other[2] = 1e-30f;
+  EXPECT_EQ(distance().share(), INFINITY);
+}
+
+} // namespace
