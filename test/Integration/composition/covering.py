@@ -18,7 +18,10 @@ from techniques import LEARNING_RATES, LOSSY, NAMED, PLANNED, POLICIES, Program
 # need few references.
 MEANING = {
     "update": [(name,) for name in LEARNING_RATES],
-    **{name: [(), (name,)] for name in ("micro-batches", "few-bit", "rmm", "dropout", "clipping")},
+    **{
+        name: [(), (name,)]
+        for name in ("bf16", "micro-batches", "few-bit", "rmm", "dropout", "clipping")
+    },
     "precision": ["fp32", "fp64"],
 }
 PLAN = {
@@ -107,7 +110,7 @@ def covering_programs(seed, more):
     return [
         Program(
             frozenset(names(row)),
-            row["precision"],
+            "fp32" if "bf16" in names(row) else row["precision"],
             next(policies) if "recompute" in names(row) else "full",
         )
         for row in rows

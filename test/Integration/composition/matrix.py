@@ -23,7 +23,7 @@ techniques, `pairs` and `triples` have a program for each.
 there.
 
 With --target=cuda-emu every program is also compiled for the emulated GPU, in fp32
-and for short sequences, and has the bits of the cpu's without exact techniques,
+or bf16 and for short sequences, and has the bits of the cpu's without exact techniques,
 with every one of N seeds of what the GPU shuffles. What the cpu's programs are, its
 own run says."""
 
@@ -49,9 +49,9 @@ STEPS, INTERPRETED_STEPS, EMULATED_STEPS = 6, 4, 2
 # Tokens of a sequence.
 LENGTH, EMULATED_LENGTH = 40, 13
 # Of the covering programs: this seed needs few meanings.
-SEED, MORE = 75, 6
+SEED, MORE = 7, 6
 # What rounding does to a loss in that many steps.
-ROUNDING = {"fp32": 2e-6, "fp64": 1e-12}
+ROUNDING = {"bf16": 4e-3, "fp32": 2e-6, "fp64": 1e-12}
 
 
 class Matrix:
@@ -177,9 +177,12 @@ class Matrix:
         path, other = directory / "planned.mlir", directory / "interpreted.jsonl"
         flags = [*self.flags(meaning, "cpu"), "--emit=planned", "-o", path]
         harness.run([self.kilnc, self.model, *flags])
+        # In f64 nothing would be rounded to bf16.
+        evaluation = "f32" if meaning.precision == "bf16" else "f64"
         harness.run(
             [self.tools / "kiln-run", path, f"--data={self.work / 'train.bin'}"]
-            + ["--eval-type=f64", f"--log={other}", *meaning.run_flags(INTERPRETED_STEPS)]
+            + [f"--eval-type={evaluation}", f"--log={other}"]
+            + meaning.run_flags(INTERPRETED_STEPS)
         )
         self.compare_losses(ROUNDING[meaning.precision], other, log)
 
@@ -251,7 +254,7 @@ def main():
     seeds = 3 if args.programs == "pairs" else 1
     if args.target != "cpu":
         seeds = args.seeds
-        programs = [dataclasses.replace(each, precision="fp32") for each in programs]
+        programs = [dataclasses.replace(each, full_precision="fp32") for each in programs]
     matrix = Matrix(args.kilnc, args.model, args.work, args.target)
     passed, failed = [], []
     for number, program in enumerate(programs[args.first :], args.first):

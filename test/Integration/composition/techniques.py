@@ -10,7 +10,8 @@ exact       the same program without it, to the last bit
 reordering  the same program without it, within rounding
 lossy       nothing: its gradients are estimates. With exact techniques beside it
             it is still the same lossy program
-program     nothing: another optimizer, dropout and clipping learn something else
+program     nothing: another optimizer, dropout and clipping learn something else,
+            bf16 the same with other rounding
 
 So a program without its exact techniques is its *meaning*; programs of one meaning
 have the same bits. Meanings are compared with the reference interpreter."""
@@ -47,6 +48,7 @@ ALL = [
         "recompute", "activations", "optimizer", "parameters",
     ),
     technique("unfused", "exact", "`--fuse=off`"),
+    technique("bf16", "program", "`--precision=bf16`"),
     technique("micro-batches", "reordering", "`--microbatches=4`"),
     technique("few-bit", "lossy", "`--lossy=fewbit:3`"),
     technique("rmm", "lossy", "`--lossy=rmm:0.5`"),
@@ -78,7 +80,7 @@ class Program:
     """A choice of techniques, one of them an optimizer."""
 
     techniques: frozenset
-    precision: str = "fp32"
+    full_precision: str = "fp32"  # or fp64; of what is not bf16
     policy: str = "full"
 
     def __post_init__(self):
@@ -93,6 +95,10 @@ class Program:
     @property
     def meaning(self):
         return self.without(kind="exact")
+
+    @property
+    def precision(self):
+        return "bf16" if "bf16" in self.techniques else self.full_precision
 
     @property
     def optimizer(self):
