@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "RowEmitter.h"
+#include "WideAccess.h"
 
 #include "kiln/Target/Common/VectorMath.h"
 
@@ -29,8 +30,8 @@ RowEmitter::RowEmitter(GpuBuilder &k, const RowShape &shape,
     : program(shape.program), layouts(shape.layouts), alignments(alignments),
       numOperands(shape.layouts.size() - shape.program.stores.size()),
       sweeps(sweeps), k(k), values(program.nodes.size()),
-      splats(program.nodes.size()), columnValues(program.nodes.size()),
-      stagedColumns(program.nodes.size()), bases(program.nodes.size()) {
+      splats(program.nodes.size()), stagedColumns(program.nodes.size()),
+      bases(program.nodes.size()) {
   for (auto [id, node] : llvm::enumerate(program.nodes)) {
     if (node.kind == Kind::Random)
       randoms[id] = startRandom(node);
@@ -62,6 +63,7 @@ void RowEmitter::startRow(Value r, Mask rowMask) {
   row = r;
   active = rowMask;
   cache.clear();
+  nextRandom.clear();
   for (auto &[id, source] : randoms) {
     Value period = k.i64Constant(program.nodes[id].period);
     source.rowInSequence = k.remUnsigned(row, period);
@@ -178,19 +180,75 @@ void RowEmitter::startSweep(int32_t s) {
 
 /// Of the columns from c on: words c / 16 % 4 of as many counters.
 Value RowEmitter::emitRandom(NodeId id, Value column) {
-  const RandomSource &source = randoms[id];
-  Value counter = k.add(k.shiftLeft(k.shiftRight(column, 6), 4),
-                        k.bitAnd(column, k.i64Constant(15)));
-  std::array<Value, 4> words =
-      emitPhilox(k, source.key,
-                 {k.add(k.broadcast(counter), k.lanes(k.i64())),
-                  k.broadcast(source.rowInSequence),
-                  k.broadcast(source.sequence), k.broadcast(source.step)});
+  std::array<Value, 4> words = emitRandomWords(id, column);
   Value word = k.bitAnd(k.shiftRight(column, 4), k.i64Constant(3));
   Value result = words[3];
   for (int64_t i = 2; i >= 0; --i)
     result = k.select(k.equal(word, k.i64Constant(i)), words[i], result);
   return result;
+}
+
+/// All four words of the counters of the columns from `column` on.
+std::array<Value, 4> RowEmitter::emitRandomWords(NodeId id, Value column) {
+  const RandomSource &source = randoms[id];
+  Value counter = k.add(k.shiftLeft(k.shiftRight(column, 6), 4),
+                        k.bitAnd(column, k.i64Constant(15)));
+  return emitPhilox(k, source.key,
+                    {k.add(k.broadcast(counter), k.lanes(k.i64())),
+                     k.broadcast(source.rowInSequence),
+                     k.broadcast(source.sequence), k.broadcast(source.step)});
+}
+
+/// Of a thread whose positions are the four that share counters.
+Value RowEmitter::emitSpreadRandom(NodeId id, const Position &position) {
+  std::array<Value, 4> words = emitRandomWords(id, position.column);
+  for (int64_t i = 1; i < spread; ++i)
+    nextRandom[{id, i}] = words[i];
+  return words[0];
+}
+
+/// Of as many counters as a thread has columns it needs one word of four, and
+/// the three threads 16, 32 and 48 columns away the others. So each of the four
+/// takes one counter, with two columns also of the next block, and gives away
+/// what is not its own: by a transposition in two steps.
+Value RowEmitter::emitSharedRandom(NodeId id, const Position &position) {
+  constexpr int64_t count = 4;
+  int64_t width = k.width(), distance = 16 / width;
+  if (width != count && position.block < 0)
+    return emitRandom(id, position.column);
+  const RandomSource &source = randoms[id];
+  Value column = position.column;
+  Value number = k.bitAnd(k.shiftRight(laneInGroup(), llvm::Log2_64(distance)),
+                          k.i64Constant(count - 1));
+  auto bit = [&](int64_t i) {
+    return k.equal(k.bitAnd(number, k.i64Constant(i)), k.i64Constant(i));
+  };
+  Value block = k.add(k.shiftRight(column, 6),
+                      k.shiftRight(number, llvm::Log2_64(width)));
+  Value counter =
+      k.add(k.add(k.shiftLeft(block, 4), k.bitAnd(column, k.i64Constant(15))),
+            k.bitAnd(number, k.i64Constant(width - 1)));
+  std::array<Value, count> words =
+      emitPhilox(k, source.key,
+                 {counter, source.rowInSequence, source.sequence, source.step});
+  // Word i of thread j becomes word j of thread i.
+  for (int64_t step = 1; step < count; step *= 2) {
+    Value isUpper = bit(step);
+    for (int64_t i = 0; i < count; ++i) {
+      if (i & step)
+        continue;
+      Value &low = words[i], &high = words[i | step];
+      Value other = k.shuffleXor(k.select(isUpper, low, high), step * distance);
+      low = k.select(isUpper, other, low);
+      high = k.select(isUpper, high, other);
+    }
+  }
+  SmallVector<Value> results;
+  for (int64_t i = 0; i < count; i += width)
+    results.push_back(wideOf(k, ArrayRef(words).slice(i, width)));
+  for (size_t i = 1; i < results.size(); ++i)
+    nextRandom[{id, position.block + i}] = results[i];
+  return results.front();
 }
 
 Value RowEmitter::emitSlices(NodeId id, const Position &position) {
@@ -216,12 +274,21 @@ Value RowEmitter::emitSlices(NodeId id, const Position &position) {
 Value RowEmitter::emitElement(NodeId id, const Position &position,
                               ArrayRef<Value> current) {
   const Node &node = program.nodes[id];
-  if (columnValues[id])
-    return columnValues[id];
+  if (auto found = columnValues.find({id, position.block});
+      found != columnValues.end())
+    return found->second;
   if (auto found = cache.find({id, position.block}); found != cache.end())
     return found->second;
+  if (auto found = nextRandom.find({id, position.block});
+      found != nextRandom.end()) {
+    Value result = found->second;
+    nextRandom.erase(found);
+    return result;
+  }
   if (node.kind == Kind::Random)
-    return emitRandom(id, position.column);
+    return sharesRandom ? emitSharedRandom(id, position)
+           : spread > 1 ? emitSpreadRandom(id, position)
+                        : emitRandom(id, position.column);
   if (node.kind == Kind::Load && node.access == Access::SumOfSlices)
     return emitSlices(id, position);
   bool isReadBack = sweeps.isReadBack(id, sweep);
@@ -353,11 +420,13 @@ RowEmitter::Position RowEmitter::positionAt(Value column, bool whole,
     return position;
   Value end = k.i64Constant(program.cols);
   auto exists = [&](int64_t lane) {
-    Value inside = k.less(k.add(column, k.i64Constant(lane)), end);
+    Value here = k.add(column, k.i64Constant(lane));
+    // Columns before the first are far behind the last, as unsigned numbers.
+    Value inside = blockShift ? k.lessUnsigned(here, end) : k.less(here, end);
     return active.all ? k.bitAnd(active.all, inside) : inside;
   };
   // All four exist or none, if they come in fours.
-  if (program.cols % k.width() == 0)
+  if (program.cols % k.width() == 0 && !blockShift)
     position.mask = {exists(0), {}};
   else
     for (int64_t lane = 0; lane < k.width(); ++lane)
@@ -367,23 +436,53 @@ RowEmitter::Position RowEmitter::positionAt(Value column, bool whole,
   return position;
 }
 
-/// Combines the partial results of a group, by halving. Maxima are no
-/// commutative function of NaN: the lower partial comes first.
+/// Combines the partial maxima of a group, by halving. Maxima are no
+/// commutative function of NaN and of zeros: the lower partial comes first.
+Value RowEmitter::combineMaxima(const Node &node, Value partials) {
+  auto combine = [&](Value isUpper, Value x, Value other) {
+    return emitCombine(k, node, k.select(isUpper, other, x),
+                       k.select(isUpper, x, other));
+  };
+  if (!blockShift) {
+    for (int64_t half = group() / 2; half >= 1; half /= 2) {
+      Value other = k.shuffleXor(partials, half);
+      Value isUpper = k.equal(k.bitAnd(k.thread(), k.i64Constant(half)),
+                              k.i64Constant(half));
+      partials = combine(isUpper, partials, other);
+    }
+    return k.reduceLanes(
+        partials, [&](Value x, Value y) { return emitCombine(k, node, x, y); });
+  }
+  // A lane's partial has another number in each row.
+  Value first =
+      k.sub(k.mul(laneInGroup(), k.i64Constant(k.width())), blockShift);
+  SmallVector<Value> lanes;
+  for (int64_t i = 0; i < k.width(); ++i)
+    lanes.push_back(k.lane(partials, i));
+  auto isUpper = [&](int64_t lane, int64_t half) {
+    Value number = k.add(first, k.i64Constant(lane));
+    return k.equal(k.bitAnd(number, k.i64Constant(half)), k.i64Constant(half));
+  };
+  for (int64_t half = kBlock / 2; half >= 1; half /= 2)
+    for (int64_t i = 0, e = std::min(half, k.width()); i < e; ++i) {
+      Value other = half < k.width() ? lanes[i + half]
+                                     : k.shuffleXor(lanes[i], half / k.width());
+      lanes[i] = combine(isUpper(i, half), lanes[i], other);
+    }
+  return lanes[0];
+}
+
+/// Combines the partial results of a group, by halving.
 void RowEmitter::finishReductions(ArrayRef<Value> partials) {
   for (auto [id, partial] : llvm::zip(reductions, partials)) {
     const Node &node = program.nodes[id];
-    Value result = partial;
-    for (int64_t half = group() / 2; half >= 1; half /= 2) {
-      Value other = k.shuffleXor(result, half);
-      if (node.kind != Kind::ReduceMax) {
-        result = emitCombine(k, node, result, other);
-        continue;
-      }
-      Value isUpper = k.equal(k.bitAnd(k.thread(), k.i64Constant(half)),
-                              k.i64Constant(half));
-      result = emitCombine(k, node, k.select(isUpper, other, result),
-                           k.select(isUpper, result, other));
+    if (node.kind == Kind::ReduceMax) {
+      values[id] = combineMaxima(node, partial);
+      continue;
     }
+    Value result = partial;
+    for (int64_t half = group() / 2; half >= 1; half /= 2)
+      result = emitCombine(k, node, result, k.shuffleXor(result, half));
     values[id] = k.reduceLanes(
         result, [&](Value x, Value y) { return emitCombine(k, node, x, y); });
   }
@@ -395,6 +494,8 @@ void RowEmitter::emitSweep(int32_t s) {
   for (NodeId id : reductions)
     partials.push_back(emitNeutral(k, program.nodes[id]));
   Value first = k.mul(laneInGroup(), k.i64Constant(k.width()));
+  if (blockShift)
+    first = k.sub(first, blockShift);
   int64_t whole = program.cols / kBlock, tail = program.cols % kBlock;
   auto at = [&](Value block) {
     return k.add(first, k.mul(block, k.i64Constant(kBlock)));
@@ -423,11 +524,21 @@ void RowEmitter::emitSweep(int32_t s) {
                           return next;
                         });
     };
-    int64_t unrolled = whole / kUnrolled * kUnrolled;
-    run(0, unrolled, kUnrolled);
+    auto runPart = [&](int64_t block) {
+      emitPositions(positionAt(at(k.i64Constant(block)), false), partials);
+    };
+    // Shifted blocks are one more, and what is whole is not known of the first
+    // and the last two.
+    int64_t begin = blockShift ? 1 : 0;
+    if (blockShift)
+      runPart(0);
+    int64_t unrolled = begin + (whole - begin) / kUnrolled * kUnrolled;
+    run(begin, unrolled, kUnrolled);
     run(unrolled, whole, 1);
-    if (tail > 0)
-      emitPositions(positionAt(at(k.i64Constant(whole)), false), partials);
+    if (tail > 0 || blockShift)
+      runPart(whole);
+    if (blockShift)
+      runPart(whole + 1);
   }
   finishReductions(partials);
 }

@@ -45,7 +45,9 @@ private:
   struct Position {
     Value column;
     Mask mask;
-    int64_t block = -1; ///< Its number, where it is known.
+    /// Its number, where it is known; in a split kernel that of the position
+    /// among those of the thread.
+    int64_t block = -1;
   };
   /// Where the elements of a row begin; `aligned` for vectors.
   struct Base {
@@ -79,10 +81,11 @@ private:
   /// apart.
   Base rowOf(unsigned arg, Type type, Value r, int64_t stride) {
     return {k.element(k.arg(arg), type, k.mul(r, k.i64Constant(stride))),
-            isVectorAligned(k, type, alignments[arg], isFlat ? 0 : stride)};
+            isVectorAligned(k, type, alignments[arg],
+                            isFlat || blockShift ? 0 : stride)};
   }
   /// Threads that work on a row.
-  int64_t group() const { return kBlock / k.width(); }
+  int64_t group() const { return kBlock / (k.width() * spread); }
   bool chunks() { return hasStore(program, row::StoreKind::ColumnPartial); }
 
   RandomSource startRandom(const Node &node);
@@ -91,7 +94,10 @@ private:
   void emitRowStores(Value condition);
   Base baseOf(NodeId id);
   void startSweep(int32_t s);
+  std::array<Value, 4> emitRandomWords(NodeId id, Value column);
   Value emitRandom(NodeId id, Value column);
+  Value emitSpreadRandom(NodeId id, const Position &position);
+  Value emitSharedRandom(NodeId id, const Position &position);
   Value emitSlices(NodeId id, const Position &position);
   Value emitElement(NodeId id, const Position &position,
                     llvm::ArrayRef<Value> current);
@@ -103,8 +109,10 @@ private:
   void stageColumns(Value first, int64_t count);
   void preload(llvm::ArrayRef<Position> positions);
   void emitChunk(const RowPlan &plan, Value chunk, Value column);
-  void emitRowsFrom(Value first, int64_t count, const Position &position);
+  void emitRowsFrom(Value first, int64_t count,
+                    llvm::ArrayRef<Position> positions);
   Position positionAt(Value column, bool whole, int64_t block = -1);
+  Value combineMaxima(const Node &node, Value partials);
   void finishReductions(llvm::ArrayRef<Value> partials);
   void emitSweep(int32_t s);
   void addToPartial(size_t store, const Position &position, Value value);
@@ -116,10 +124,12 @@ private:
                  body);
   void zeroSums(Value unit, Value isUnit);
   void storeSums(Value unit, Value isUnit);
-  void emitRowOf(Value unit, Value r, Value exists);
+  void emitRowOf(const RowPlan &plan, Value unit, Value r, Value exists);
   Value laneInGroup() {
-    return k.bitAnd(k.thread(), k.i64Constant(group() - 1));
+    return k.bitAnd(rowThread ? rowThread : k.thread(),
+                    k.i64Constant(group() - 1));
   }
+  Value hiddenThread();
 
   const row::RowProgram &program;
   llvm::ArrayRef<Layout> layouts;
@@ -132,24 +142,31 @@ private:
   llvm::SmallVector<Value> values;
   /// By node, in a sweep: those in every lane.
   llvm::SmallVector<Value> splats;
-  /// By node: values per column, of a split kernel's thread, and in the shared
-  /// memory of a kernel whose groups have whole rows; or null.
-  llvm::SmallVector<Value> columnValues, stagedColumns;
+  /// By node: values per column in shared memory, or null.
+  llvm::SmallVector<Value> stagedColumns;
   /// By node, in a sweep, and by store, in a row.
   llvm::SmallVector<Base> bases, targets;
   /// By node: whether its vectors of a row are in `cache`, by block.
   llvm::SmallVector<bool> cached;
   using Cache = llvm::DenseMap<std::pair<NodeId, int64_t>, Value>;
   Cache cache;
+  /// Of a split kernel's thread, which keeps them for all rows.
+  Cache columnValues;
   llvm::MapVector<NodeId, RandomSource> randoms;
-  /// By store: a sum down the columns of a split kernel.
-  llvm::SmallVector<Value> columnSums;
+  int64_t spread = 1;
+  bool sharesRandom = false;
+  /// By node and block: what came with the random numbers of a block before.
+  Cache nextRandom;
+  /// By store and position: a sum down the columns of a split kernel.
+  Cache columnSums;
   /// By store: a thread's sums in shared memory; null: in the result.
   llvm::SmallVector<Value> sharedSums;
 
   bool isFlat = false; ///< One row only, whatever the program's.
   Value row;
-  Mask active; ///< Of the row: whether there is one.
+  Value blockShift; ///< Columns that its first block begins before it, or null.
+  Value rowThread;  ///< The thread's number, as hiddenThread() has it, or null.
+  Mask active;      ///< Of the row: whether there is one.
   int32_t sweep = 0;
   llvm::SmallVector<NodeId> reductions, elementNodes;
 };

@@ -26,6 +26,11 @@
 // columns stay in registers from sweep to sweep as far as there are registers,
 // so memory is read once.
 //
+// Long rows of bf16 that do not begin where memory does can have their blocks
+// *shifted* to where it does: the first block then begins up to 63 columns
+// before the row. A thread has other partials in each row, but what halving
+// combines is a distance apart that does not change, so the same values meet.
+//
 // Threads touch no element of each other's columns, so nothing has to wait but
 // where whole rows are looked at: single elements of a row (RowElement) that a
 // store may replace, and values per row that all threads of a group read and
@@ -45,6 +50,9 @@ namespace kiln::gpu {
 
 using row::Access;
 using row::StoreKind;
+
+/// Columns from one position of a split kernel's thread to the next.
+constexpr int64_t kApart = 16;
 
 void RowEmitter::emitFlat() {
   isFlat = true;
@@ -87,6 +95,7 @@ void RowEmitter::emitSplit(const RowPlan &plan) {
                  k.i64Constant(kBlock));
   };
   auto own = [&] { return k.mul(laneInGroup(), k.i64Constant(k.width())); };
+  spread = plan.spread;
   cached.assign(program.nodes.size(), plan.rowsAtOnce > 1);
   if (!plan.sharesColumns) {
     Value unit = groupOf(k.block());
@@ -99,10 +108,10 @@ void RowEmitter::emitSplit(const RowPlan &plan) {
   Value column = firstColumn(k.block()), lane = own();
   stageColumns(column, kBlock);
   for (auto [id, staged] : llvm::enumerate(stagedColumns))
-    if (staged) {
+    for (int64_t i = 0; staged && i < spread; ++i) {
       Type type = storedTypeOf(program.nodes[id]);
-      columnValues[id] = k.widen(
-          loadColumns(k, k.element(staged, type, lane), type, true, {}));
+      Value place = k.element(k.element(staged, type, lane), type, i * kApart);
+      columnValues[{id, i}] = k.widen(loadColumns(k, place, type, true, {}));
     }
   Value chunk = groupOf(k.divUnsigned(k.block(), k.i64Constant(blocks)));
   Value row = k.mul(chunk, k.i64Constant(plan.rowsPerGroup));
@@ -112,33 +121,39 @@ void RowEmitter::emitSplit(const RowPlan &plan) {
 
 /// The columns from `column` on in the rows of `chunk`.
 void RowEmitter::emitChunk(const RowPlan &plan, Value chunk, Value column) {
-  Position position = positionAt(column, program.cols % kBlock == 0);
-  for (auto [id, node] : llvm::enumerate(program.nodes))
-    if (isPerColumn(node) && !columnValues[id]) {
-      Type type = storedTypeOf(node);
-      Base base = rowOf(node.operand, type, k.i64Constant(0), 0);
-      columnValues[id] =
-          k.widen(loadColumns(k, k.element(base.pointer, type, column), type,
-                              base.aligned, position.mask));
-    }
+  SmallVector<Position> positions;
+  for (int64_t i = 0; i < spread; ++i)
+    positions.push_back(
+        positionAt(i == 0 ? column : k.add(column, k.i64Constant(i * kApart)),
+                   program.cols % kBlock == 0, i));
+  for (auto [id, node] : llvm::enumerate(program.nodes)) {
+    if (!isPerColumn(node) || columnValues.count({id, 0}))
+      continue;
+    Type type = storedTypeOf(node);
+    Base base = rowOf(node.operand, type, k.i64Constant(0), 0);
+    for (const Position &position : positions)
+      columnValues[{id, position.block}] =
+          k.widen(loadColumns(k, k.element(base.pointer, type, position.column),
+                              type, base.aligned, position.mask));
+  }
   SmallVector<Value> sums;
-  SmallVector<size_t> sumStores;
+  SmallVector<std::pair<NodeId, int64_t>> sumsOf; // store and position
   for (auto [i, store] : llvm::enumerate(program.stores))
-    if (store.kind == StoreKind::ColumnPartial) {
-      sums.push_back(k.constantF(0, k.vectorOf(storedTypeOf(store))));
-      sumStores.push_back(i);
-    }
+    for (const Position &position : positions)
+      if (store.kind == StoreKind::ColumnPartial) {
+        sums.push_back(k.constantF(0, k.vectorOf(storedTypeOf(store))));
+        sumsOf.push_back({i, position.block});
+      }
   Value first = k.mul(chunk, k.i64Constant(plan.rowsPerGroup));
   Value last = k.min(k.add(first, k.i64Constant(plan.rowsPerGroup)),
                      k.i64Constant(program.rows));
   auto addRows = [&](Value low, Value high, int64_t step) {
     sums = k.loop(low, high, step, sums, [&](Value r, ValueRange carried) {
-      columnSums.assign(program.stores.size(), Value());
-      for (auto [i, sum] : llvm::zip(sumStores, carried))
-        columnSums[i] = sum;
-      emitRowsFrom(r, step, position);
-      return llvm::map_to_vector(sumStores,
-                                 [&](size_t i) { return columnSums[i]; });
+      for (auto [of, sum] : llvm::zip(sumsOf, carried))
+        columnSums[of] = sum;
+      emitRowsFrom(r, step, positions);
+      return llvm::map_to_vector(sumsOf,
+                                 [&](auto of) { return columnSums[of]; });
     });
   };
   int64_t step = plan.rowsAtOnce;
@@ -150,19 +165,20 @@ void RowEmitter::emitChunk(const RowPlan &plan, Value chunk, Value column) {
     addRows(first, whole, step);
     addRows(whole, last, 1);
   }
-  for (auto [i, sum] : llvm::zip(sumStores, sums)) {
-    const Store &store = program.stores[i];
+  for (auto [of, sum] : llvm::zip(sumsOf, sums)) {
+    const Store &store = program.stores[of.first];
+    const Position &position = positions[of.second];
     Type type = storedTypeOf(store);
     Base base = rowOf(argOf(store), type, chunk, program.cols);
-    storeColumns(k, sum, k.element(base.pointer, type, column), base.aligned,
-                 position.mask);
+    storeColumns(k, sum, k.element(base.pointer, type, position.column),
+                 base.aligned, position.mask);
   }
 }
 
 /// Of `count` rows: all loads come before all stores. A thread stores where it
 /// alone has loaded.
 void RowEmitter::emitRowsFrom(Value first, int64_t count,
-                              const Position &position) {
+                              ArrayRef<Position> positions) {
   struct Loaded {
     SmallVector<Value> values;
     Cache cache;
@@ -176,7 +192,7 @@ void RowEmitter::emitRowsFrom(Value first, int64_t count,
     emitRowValues(0);
     startSweep(0);
     if (count > 1)
-      preload(position);
+      preload(positions);
     loaded.push_back({values, cache});
   }
   for (int64_t i : llvm::seq(count)) {
@@ -186,11 +202,15 @@ void RowEmitter::emitRowsFrom(Value first, int64_t count,
       cache = loaded[i].cache;
       startSweep(0);
     }
-    emitPositions(position, {});
+    emitPositions(positions, {});
   }
 }
 
-void RowEmitter::emitRowOf(Value unit, Value r, Value exists) {
+void RowEmitter::emitRowOf(const RowPlan &plan, Value unit, Value r,
+                           Value exists) {
+  if (plan.blockAlignment > 1)
+    blockShift = k.bitAnd(k.mul(r, k.i64Constant(plan.rowStride)),
+                          k.i64Constant(plan.blockAlignment - 1));
   startRow(r, {exists, {}});
   for (auto [i, store] : llvm::enumerate(program.stores))
     if (store.kind == StoreKind::ColumnPartial)
@@ -206,9 +226,18 @@ void RowEmitter::emitRowOf(Value unit, Value r, Value exists) {
   emitRowStores(exists ? k.bitAnd(exists, isFirst) : isFirst);
 }
 
+/// The thread's number as something that a warp's threads tell each other: what
+/// depends on it is computed anew for every row.
+Value RowEmitter::hiddenThread() {
+  Value thread = arith::TruncIOp::create(k.b, k.i32(), k.thread());
+  Value lane = k.bitAnd(thread, k.constantI(kWarp - 1, k.i32()));
+  return arith::ExtUIOp::create(k.b, k.i64(), k.shuffleIdx(thread, lane));
+}
+
 void RowEmitter::emitRows(const RowPlan &plan) {
   stageColumns({}, program.cols);
   chooseCached();
+  sharesRandom = plan.sharesRandom;
   int64_t rows = plan.rowsPerGroup, groups = plan.groups;
   Value number = k.divUnsigned(k.thread(), k.i64Constant(group()));
   Value unit = k.add(k.mul(k.block(), k.i64Constant(groups)), number);
@@ -224,8 +253,11 @@ void RowEmitter::emitRows(const RowPlan &plan) {
   }
   // All groups of a block do as many rows: they meet at shuffles and barriers.
   auto emitRow = [&](Value i) {
+    if (plan.hidesColumns)
+      rowThread = hiddenThread();
     Value r = k.add(first, i);
-    emitRowOf(unit, r, existsAt(r));
+    emitRowOf(plan, unit, r, existsAt(r));
+    rowThread = blockShift = {};
   };
   if (rows == 1)
     emitRow(k.i64Constant(0));

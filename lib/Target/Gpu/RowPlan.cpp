@@ -48,13 +48,16 @@ constexpr int64_t kThreads = 256;
 /// That keep a large gpu busy.
 constexpr int64_t kWantedGroups = 4096;
 constexpr int64_t kMostRows = 24;
-/// Of bf16, that a group works on where more than its elements is read: values
-/// per column, which groups share, or what random numbers depend on.
+/// Of bf16, that a group works on where groups share values per column.
 constexpr int64_t kNarrowRows = 4;
+/// Columns, 16 apart, that one random number has words for.
+constexpr int64_t kRandomWords = 4;
 /// Accesses of a thread that are on their way together.
 constexpr int64_t kLoadsAtOnce = 8;
-/// Bytes of the longest access, and of an element of bf16.
-constexpr int64_t kAccessBytes = 16, kNarrowBytes = 2;
+/// Of the longest access.
+constexpr int64_t kAccessBytes = 16;
+/// Elements of bf16 that memory moves at once.
+constexpr int64_t kSectorElements = 16;
 
 RowPlan::Form formOf(const RowShape &shape, const row::SweepPlan &sweeps) {
   const RowProgram &program = shape.program;
@@ -89,6 +92,22 @@ void forEachElement(
            shape.layouts[numOperands + store.result].rowStride);
 }
 
+int64_t bytesOf(row::Type type) {
+  switch (type) {
+  case row::Type::Bool:
+    return 1;
+  case row::Type::BF16:
+    return 2;
+  case row::Type::F32:
+  case row::Type::I32:
+    return 4;
+  case row::Type::F64:
+  case row::Type::I64:
+    return 8;
+  }
+  llvm_unreachable("all types are listed");
+}
+
 /// Whether there are rows of bf16: values per column, which are f32, weigh
 /// twice as much beside them, and an access has half the bytes.
 bool hasNarrowRows(const RowShape &shape) {
@@ -106,9 +125,9 @@ int64_t freeWidth(const RowShape &shape, Alignments alignments, bool isFlat) {
   forEachElement(shape, [&](unsigned arg, row::Type type, int64_t stride) {
     isNarrow &= type == row::Type::BF16 &&
                 alignments[arg] % kAccessBytes == 0 &&
-                (isFlat || stride * kNarrowBytes % kAccessBytes == 0);
+                (isFlat || stride * bytesOf(type) % kAccessBytes == 0);
   });
-  return isNarrow ? kAccessBytes / kNarrowBytes : kLanes;
+  return isNarrow ? kAccessBytes / bytesOf(row::Type::BF16) : kLanes;
 }
 
 /// Vectors that a row has in registers from sweep to sweep: of how many nodes.
@@ -158,23 +177,23 @@ void planSplit(RowPlan &plan, const RowShape &shape, Alignments alignments) {
   const RowProgram &program = shape.program;
   int64_t blocks = llvm::divideCeil(program.cols, kBlock);
   plan.width = freeWidth(shape, alignments, /*isFlat=*/false);
-  plan.groups = kThreads * plan.width / kBlock;
   plan.rowsPerGroup = rowsFor(shape, program.rows * blocks);
   if (hasNarrowRows(shape)) {
-    plan.sharesColumns = llvm::any_of(program.nodes, isPerColumn);
     bool isRandom = llvm::any_of(program.nodes, [](const row::Node &node) {
       return node.kind == Kind::Random;
     });
-    if ((plan.sharesColumns || isRandom) &&
-        !hasStore(program, StoreKind::ColumnPartial))
-      plan.rowsPerGroup = kNarrowRows;
+    plan.spread = isRandom ? kRandomWords : 1;
+    plan.sharesColumns = llvm::any_of(program.nodes, isPerColumn);
+    if (plan.sharesColumns && !hasStore(program, StoreKind::ColumnPartial))
+      plan.rowsPerGroup = kNarrowRows / plan.spread;
     int64_t loads = llvm::count_if(program.nodes, [](const row::Node &node) {
       return node.kind == Kind::Load && node.space == Space::Full;
     });
-    uint64_t rows = kLoadsAtOnce / std::max<int64_t>(loads, 1);
+    uint64_t rows = kLoadsAtOnce / (plan.spread * std::max<int64_t>(loads, 1));
     plan.rowsAtOnce = std::clamp<int64_t>(
         llvm::bit_floor(rows), 1, llvm::bit_floor(uint64_t(plan.rowsPerGroup)));
   }
+  plan.groups = kThreads * plan.width * plan.spread / kBlock;
   int64_t chunks = llvm::divideCeil(program.rows, plan.rowsPerGroup);
   plan.launch.threads = kThreads;
   plan.launch.unitsPerBlock = plan.sharesColumns ? 1 : plan.groups;
@@ -182,7 +201,30 @@ void planSplit(RowPlan &plan, const RowShape &shape, Alignments alignments) {
       llvm::divideCeil(chunks, plan.sharesColumns ? plan.groups : 1) * blocks;
 }
 
-void planWholeRows(RowPlan &plan, const RowShape &shape,
+/// Chooses RowPlan::blockAlignment for long rows of bf16 that begin anywhere:
+/// what a thread accesses has to be at the same place of a vector everywhere.
+void alignBlocks(RowPlan &plan, const RowShape &shape, Alignments alignments) {
+  const RowProgram &program = shape.program;
+  bool depends = llvm::any_of(program.nodes, [](const row::Node &node) {
+    return node.kind == Kind::Random ||
+           (node.kind == Kind::Load && node.access != Access::Identity &&
+            (node.space == Space::Full || node.space == Space::Column));
+  });
+  if (!hasNarrowRows(shape) || program.cols <= kCachedColumns || depends ||
+      hasStore(program, StoreKind::ColumnPartial))
+    return;
+  int64_t alignment = kBlock;
+  forEachElement(shape, [&](unsigned arg, row::Type type, int64_t stride) {
+    alignment = std::min(alignment, alignments[arg] / bytesOf(type));
+    if (plan.rowStride && plan.rowStride != stride)
+      alignment = 1;
+    plan.rowStride = stride;
+  });
+  if (alignment >= kLanes && plan.rowStride % kSectorElements != 0)
+    plan.blockAlignment = llvm::bit_floor(uint64_t(alignment));
+}
+
+void planWholeRows(RowPlan &plan, const RowShape &shape, Alignments alignments,
                    const row::SweepPlan &sweeps) {
   const RowProgram &program = shape.program;
   plan.width = kLanes;
@@ -194,6 +236,9 @@ void planWholeRows(RowPlan &plan, const RowShape &shape,
   int64_t group = kBlock / plan.width;
   plan.groups = groupsOf(program, group);
   plan.rowsPerGroup = rowsFor(shape, program.rows);
+  plan.sharesRandom = hasNarrowRows(shape);
+  alignBlocks(plan, shape, alignments);
+  plan.hidesColumns = plan.rowsPerGroup > 1 && hasNarrowRows(shape);
   plan.launch = {int64_t(llvm::divideCeil(program.rows, plan.rowsPerGroup)),
                  plan.groups, plan.groups * group};
 }
@@ -216,7 +261,7 @@ RowPlan planRows(const RowShape &shape, Alignments alignments,
     planSplit(plan, shape, alignments);
     break;
   case RowPlan::Rows:
-    planWholeRows(plan, shape, sweeps);
+    planWholeRows(plan, shape, alignments, sweeps);
     break;
   }
   return plan;

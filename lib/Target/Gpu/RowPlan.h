@@ -34,15 +34,26 @@ bool hasStore(const row::RowProgram &program, row::StoreKind kind);
 
 struct RowPlan {
   enum Form { Flat, Scalar, Split, Rows } form;
-  int64_t width = 1;        ///< columns of a thread
-  int64_t groups = 1;       ///< of a block
+  int64_t width = 1;  ///< neighbouring columns of a thread
+  int64_t spread = 1; ///< Split: of which it has so many, 16 columns apart
+  int64_t groups = 1; ///< of a block
   int64_t rowsPerGroup = 1; ///< Split, Rows: that a group works on in turn
   /// Split: rows of which a thread loads everything before it stores one.
   int64_t rowsAtOnce = 1;
   /// Split: all groups of a block work on the same columns, and get values per
   /// column by shared memory.
   bool sharesColumns = false;
-  KernelLaunch launch; ///< all but the shared memory
+  /// Rows: what depends on columns alone is not kept from row to row, which
+  /// would take the registers that a row needs.
+  bool hidesColumns = false;
+  /// Rows: threads that need words of the same random numbers compute a part of
+  /// them each.
+  bool sharesRandom = false;
+  /// Rows: a group's first block begins where the number of the element in
+  /// memory is a multiple of this, at or before the row; 1: with the row.
+  int64_t blockAlignment = 1;
+  int64_t rowStride = 0; ///< of all that is accessed so
+  KernelLaunch launch;   ///< all but the shared memory
 };
 
 RowPlan planRows(const RowShape &shape, Alignments alignments,

@@ -23,9 +23,10 @@ namespace kiln::gpu {
 using row::StoreKind;
 
 void RowEmitter::addToPartial(size_t i, const Position &position, Value value) {
-  if (!columnSums.empty()) {
-    columnSums[i] = selectColumns(k, position.mask, k.add(columnSums[i], value),
-                                  columnSums[i]);
+  if (auto sum = columnSums.find({i, position.block});
+      sum != columnSums.end()) {
+    sum->second =
+        selectColumns(k, position.mask, k.add(sum->second, value), sum->second);
     return;
   }
   // The thread's own elements, of shared memory or of the result.

@@ -374,6 +374,14 @@ RowRunner::Compiled RowRunner::describe(const RowCase &rowCase,
   return compiled;
 }
 
+std::optional<RowShape> RowRunner::shapeOf(const RowCase &rowCase, int64_t rows,
+                                           int64_t columns, const char *type) {
+  std::optional<RowInstance> instance = build(rowCase, rows, columns, type);
+  if (!instance)
+    return std::nullopt;
+  return describe(rowCase, std::move(*instance)).shape;
+}
+
 void RowRunner::add(const RowCase &rowCase,
                     ArrayRef<std::pair<int64_t, int64_t>> sizes) {
   for (auto [rows, columns] : sizes)

@@ -88,6 +88,9 @@ public:
   /// Builds the row program; a failure is one of the test.
   std::optional<RowInstance> build(const RowCase &rowCase, int64_t rows,
                                    int64_t columns, const char *type);
+  /// What the kernel of a case is made for.
+  std::optional<RowShape> shapeOf(const RowCase &rowCase, int64_t rows,
+                                  int64_t columns, const char *type);
   /// The kernels of a case in all element types, for all sizes.
   void add(const RowCase &rowCase,
            mlir::ArrayRef<std::pair<int64_t, int64_t>> sizes);
