@@ -18,6 +18,7 @@
 #include "mlir/Conversion/Passes.h"
 #include "mlir/Dialect/Arith/Transforms/Passes.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/IR/AttrTypeSubElements.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
@@ -62,13 +63,33 @@ llvm::Triple hostTriple() {
   return llvm::Triple(llvm::sys::getProcessTriple());
 }
 
-/// Conversions from and to bf16 as operations on integers. LLVM would call a
-/// function of a library that is not linked or, on a processor that has one,
-/// take an instruction that flushes denormals.
+/// Conversions from and to bf16 as operations on integers, and what then still
+/// is bf16 as integers. LLVM would call a function of a library that is not
+/// linked or, on a processor that has one, take an instruction that flushes
+/// denormals: to convert, and to take an element out of a vector as well.
 void expandBFloat16(ModuleOp module) {
-  RewritePatternSet patterns(module.getContext());
+  MLIRContext *context = module.getContext();
+  RewritePatternSet patterns(context);
   arith::populateExpandBFloat16Patterns(patterns);
   walkAndApplyPatterns(module, std::move(patterns));
+
+  auto bits = IntegerType::get(context, 16);
+  AttrTypeReplacer replacer;
+  replacer.addReplacement([&](BFloat16Type) -> Type { return bits; });
+  replacer.addReplacement([&](FloatAttr value) -> std::optional<Attribute> {
+    if (!value.getType().isBF16())
+      return std::nullopt;
+    return IntegerAttr::get(bits, value.getValue().bitcastToAPInt());
+  });
+  replacer.addReplacement(
+      [&](DenseElementsAttr values) -> std::optional<Attribute> {
+        if (!values.getElementType().isBF16())
+          return std::nullopt;
+        return values.bitcast(bits);
+      });
+  replacer.recursivelyReplaceElementsIn(module, /*replaceAttrs=*/true,
+                                        /*replaceLocs=*/false,
+                                        /*replaceTypes=*/true);
 }
 
 LogicalResult lowerToLLVMDialect(ModuleOp module) {

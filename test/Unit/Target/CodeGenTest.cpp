@@ -15,6 +15,8 @@
 
 #include "kiln/Target/Cpu/CodeGen.h"
 
+#include "mlir/Parser/Parser.h"
+
 #include <gtest/gtest.h>
 
 #include <thread>
@@ -55,6 +57,41 @@ TEST(CodeGen, CompilesInParallelToTheSameBytes) {
   EXPECT_EQ(objects[0].substr(0, 4), "\177ELF");
   for (const std::string &object : objects)
     EXPECT_EQ(object, objects[0]);
+}
+
+/// Rounds to bf16 and stores the elements one by one, and a constant.
+const char *narrowKernel = R"(
+  llvm.func @narrow_kernel(%from: !llvm.ptr, %to: !llvm.ptr) {
+    %wide = llvm.load %from {alignment = 4 : i64} : !llvm.ptr -> vector<4xf32>
+    %narrow = arith.truncf %wide : vector<4xf32> to vector<4xbf16>
+    %zeros = arith.constant dense<0.0> : vector<4xbf16>
+    %one = arith.constant 1.0 : bf16
+    %i = arith.constant 1 : index
+    %kept = vector.insert %one, %narrow[0] : bf16 into vector<4xbf16>
+    %last = vector.extract %kept[3] : bf16 from vector<4xbf16>
+    llvm.store %last, %to {alignment = 2 : i64} : bf16, !llvm.ptr
+    %first = vector.extract %kept[%i] : bf16 from vector<4xbf16>
+    %next = llvm.getelementptr %to[1] : (!llvm.ptr) -> !llvm.ptr, bf16
+    llvm.store %first, %next {alignment = 2 : i64} : bf16, !llvm.ptr
+    llvm.store %zeros, %from {alignment = 2 : i64} : vector<4xbf16>, !llvm.ptr
+    llvm.return
+  })";
+
+TEST(CodeGen, NothingOfBFloat16IsLeftToTheBackEnd) {
+  for (const char *name : {"x86-64-v3", "x86-64-v4", "sapphirerapids"}) {
+    mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
+    loadKernelDialects(context);
+    auto module =
+        mlir::parseSourceString<mlir::ModuleOp>(narrowKernel, &context);
+    ASSERT_TRUE(module);
+    llvm::Expected<Processor> processor = getProcessor(name);
+    ASSERT_TRUE(bool(processor)) << llvm::toString(processor.takeError());
+    auto object = compileToObject(*module, *processor);
+    ASSERT_TRUE(bool(object)) << llvm::toString(object.takeError());
+    EXPECT_EQ(std::string(object->begin(), object->end()).find("bf2"),
+              std::string::npos)
+        << name;
+  }
 }
 
 TEST(CodeGen, ProcessorsByName) {
