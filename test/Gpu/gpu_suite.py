@@ -22,6 +22,7 @@ import json
 import pathlib
 import subprocess
 import sys
+import tarfile
 import tempfile
 import time
 
@@ -162,7 +163,7 @@ def main():
     dry = options.dry_run == "emu"
     try:
         bundle = Bundle(options.bundle, device="emu" if dry else "cuda")
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, tarfile.TarError) as error:
         print(f"error: {options.bundle} is no bundle of the GPU suite: {error}", file=sys.stderr)
         return 2
     with tempfile.TemporaryDirectory(prefix="gpu-suite-") as temporary:

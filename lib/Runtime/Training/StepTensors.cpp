@@ -176,8 +176,18 @@ static void perturbNarrow(char *data, const ValueInfo &tensor, double eps) {
   }
 }
 
-static void perturbTensor(char *data, const ValueInfo &tensor) {
-  double eps = spacingAtOne(tensor.type);
+/// What rounding does to a weight: in its own type, or when it is cast to the
+/// narrower one that a program of mixed precision computes in.
+static double roundingOf(TensorType type, const std::string &precision) {
+  double eps = spacingAtOne(type);
+  if (eps > 0 && precision == "bf16")
+    eps = std::max(eps, spacingAtOne(TensorType::BF16));
+  if (eps > 0 && precision == "fp16")
+    eps = std::max(eps, spacingAtOne(TensorType::F16));
+  return eps;
+}
+
+static void perturbTensor(char *data, const ValueInfo &tensor, double eps) {
   if (tensor.type == TensorType::F32)
     perturbElements<float>(data, tensor.elements(), float(eps));
   else if (tensor.type == TensorType::F64)
@@ -187,13 +197,15 @@ static void perturbTensor(char *data, const ValueInfo &tensor) {
 }
 
 Status StepTensors::perturb() {
-  const std::vector<StateInfo> &states = engine_.description().states;
+  const Description &description = engine_.description();
+  const std::vector<StateInfo> &states = description.states;
   for (const StepTensor &tensor : tensors_) {
     if (!tensor.isState() || !isWeight(states[tensor.index]))
       continue;
+    double eps = roundingOf(tensor.type, description.build.precision);
     Status status =
         engine_.accessState(tensor.index, HostAccess::Update, [&](char *data) {
-          perturbTensor(data, tensor);
+          perturbTensor(data, tensor, eps);
           return Status();
         });
     if (!status.ok())

@@ -11,7 +11,9 @@ import importlib.util
 import json
 import os
 import pathlib
+import shutil
 import subprocess
+import tarfile
 
 from . import cases, process
 
@@ -24,6 +26,24 @@ LIBRARY_FOLDERS = (
     "/usr/lib/x86_64-linux-gnu",
     "/usr/lib64",
 )
+
+
+# What an archive of the bundle holds packed.
+PAYLOAD, PAYLOAD_FOLDERS = "payload.tar.xz", ("bin", "exe", "lib", "lib-fallback")
+
+
+def unpack(folder):
+    """Once, what an archive holds packed."""
+    payload = folder / PAYLOAD
+    if (folder / "exe").exists() or not payload.exists():
+        return
+    partial = folder / "unpacking"
+    shutil.rmtree(partial, ignore_errors=True)
+    with tarfile.open(payload, "r:xz") as file:
+        file.extractall(partial)
+    for name in sorted(PAYLOAD_FOLDERS, key=lambda name: name == "exe"):
+        (partial / name).rename(folder / name)
+    partial.rmdir()
 
 
 def folders_with(library):
@@ -40,6 +60,7 @@ class Bundle:
     def __init__(self, folder, device="cuda"):
         """`device`: the target that stands for the GPU, cuda or emu."""
         self.folder = pathlib.Path(folder)
+        unpack(self.folder)
         manifest = json.loads((self.folder / "manifest.json").read_text())
         self.commit = manifest["commit"]
         self.built = manifest["built"]
