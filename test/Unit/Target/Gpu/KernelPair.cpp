@@ -50,17 +50,17 @@ Bytes runCpu(ModuleOp module, const cpu::KernelLaunch &launch,
   return bytes;
 }
 
-/// Runs `kernel` on a new device.
-void runGpu(EmuKernel kernel, const gpu::KernelLaunch &launch, uint64_t seed,
-            char *bytes, int64_t size, ArrayRef<Place> args,
-            ArrayRef<int64_t> immediates) {
+/// Runs `kernel` on a new device; what it moved.
+EmuCounts runGpu(EmuKernel kernel, const gpu::KernelLaunch &launch,
+                 uint64_t seed, char *bytes, int64_t size, ArrayRef<Place> args,
+                 ArrayRef<int64_t> immediates) {
   EmuDevice device(seed);
-  ASSERT_TRUE(device.addMemory(bytes, size).ok());
+  EXPECT_TRUE(device.addMemory(bytes, size).ok());
   EmuLaunch command;
   for (const Place &place : args) {
     char *begin = bytes + place.offset;
     if (place.isRead) {
-      ASSERT_TRUE(device.markInitialised(begin, place.bytes).ok());
+      EXPECT_TRUE(device.markInitialised(begin, place.bytes).ok());
     }
     command.arguments.push_back(
         {begin, begin + place.bytes, place.isWritten, ""});
@@ -73,7 +73,10 @@ void runGpu(EmuKernel kernel, const gpu::KernelLaunch &launch, uint64_t seed,
   command.threads = launch.threads;
   command.sharedBytes = launch.sharedBytes;
   auto counts = device.launch(command);
-  ASSERT_TRUE(counts.ok()) << counts.status().message();
+  if (counts.ok())
+    return *counts;
+  ADD_FAILURE() << counts.status().message();
+  return {};
 }
 
 /// The largest power of two that divides the offset, as far as the device's own
@@ -88,8 +91,13 @@ int64_t alignmentOf(int64_t offset) {
 
 } // namespace
 
-std::vector<char> runOnGpu(const Memory &memory, ArrayRef<Place> args,
-                           ArrayRef<int64_t> immediates, EmitGpu emitGpu) {
+/// Runs the kernel under the schedules `seeds`; calls `body` after each with
+/// the memory and what was moved.
+static void
+runSchedules(const Memory &memory, ArrayRef<Place> args,
+             ArrayRef<int64_t> immediates, EmitGpu emitGpu,
+             ArrayRef<uint64_t> seeds,
+             llvm::function_ref<void(std::vector<char>, EmuCounts)> body) {
   MLIRContext context(MLIRContext::Threading::DISABLED);
   context.loadDialect<mlir::gpu::GPUDialect>();
   OpBuilder builder(&context);
@@ -106,21 +114,42 @@ std::vector<char> runOnGpu(const Memory &memory, ArrayRef<Place> args,
   EmulatedKernels loaded(*device);
   EmuKernel kernel = loaded.find("kernel");
   EXPECT_NE(kernel, nullptr);
-  std::vector<char> first;
   if (failed(launch) || !kernel)
-    return first;
+    return;
   int64_t size = memory.bytes.size();
-  for (uint64_t seed : {1, 2, 3}) {
+  for (uint64_t seed : seeds) {
     SCOPED_TRACE(testing::Message() << "schedule " << seed);
     Bytes bytes = aligned(size, memory.bytes);
-    runGpu(kernel, *launch, seed, bytes.get(), size, args, immediates);
-    std::vector<char> got(bytes.get(), bytes.get() + size);
+    EmuCounts counts =
+        runGpu(kernel, *launch, seed, bytes.get(), size, args, immediates);
+    body(std::vector<char>(bytes.get(), bytes.get() + size), counts);
+  }
+}
+
+std::vector<char> runOnGpu(const Memory &memory, ArrayRef<Place> args,
+                           ArrayRef<int64_t> immediates, EmitGpu emitGpu) {
+  std::vector<char> first;
+  auto check = [&](std::vector<char> got, EmuCounts) {
     if (first.empty())
       first = std::move(got);
     else
       EXPECT_TRUE(got == first) << "results differ from those of schedule 1";
-  }
+  };
+  runSchedules(memory, args, immediates, emitGpu, {1, 2, 3}, check);
   return first;
+}
+
+double sectorRatio(const Memory &memory, ArrayRef<Place> args,
+                   ArrayRef<int64_t> immediates, EmitGpu emitGpu) {
+  int64_t least = 0, moved = 0;
+  for (const Place &place : args)
+    least += (place.isRead + place.isWritten) *
+             llvm::divideCeil(place.bytes, EmuDevice::sectorBytes);
+  runSchedules(memory, args, immediates, emitGpu, {1},
+               [&](std::vector<char>, EmuCounts counts) {
+                 moved = counts.readSectors + counts.writeSectors;
+               });
+  return double(moved) / double(least);
 }
 
 void expectSameBits(const Memory &memory, ArrayRef<Place> args,

@@ -85,6 +85,11 @@ void expectSameBits(const Memory &memory, llvm::ArrayRef<Place> args,
 std::vector<char> runOnGpu(const Memory &memory, llvm::ArrayRef<Place> args,
                            llvm::ArrayRef<int64_t> immediates, EmitGpu emitGpu);
 
+/// The sectors of 32 bytes that the kernel of the cuda target moves, by the
+/// least that it has to move: all of what it reads and writes once.
+double sectorRatio(const Memory &memory, llvm::ArrayRef<Place> args,
+                   llvm::ArrayRef<int64_t> immediates, EmitGpu emitGpu);
+
 /// Values in about [-2, 2], without order.
 inline std::vector<float> someFloats(size_t count, double seed) {
   std::vector<float> values(count);
