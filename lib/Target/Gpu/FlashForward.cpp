@@ -45,25 +45,29 @@ namespace {
 constexpr double kLog2E = 1.4426950408889634;
 /// Below all scores, and finite, so that differences are no NaN.
 constexpr double kNoMaximum = -1e30;
+constexpr double kLeastFactor = 1e-20;
 
 using Values = FlashTiles::Values;
 using HeadRows = FlashTiles::HeadRows;
 
 /// What a block owns, and what it streams.
 struct Sizes {
-  int64_t groups; ///< of 16 queries, of a warp
-  int64_t keys;   ///< of a tile
-  int64_t queries() const {
-    return groups * FlashTiles::kWarps * FlashTiles::kGroupRows;
-  }
+  int64_t groups;     ///< of 16 queries, of a warp
+  int64_t keys;       ///< of a tile
+  int64_t keysAtOnce; ///< of a tile, in registers
+  int64_t queries() const { return groups * FlashTiles::kBlockRows; }
 };
 
 /// Two groups halve the traffic of shared memory for each product, as long as
 /// their sums and scores leave room in registers.
 Sizes chooseSizes(const AttentionShape &shape) {
-  bool isShort = shape.length <= FlashTiles::kWarps * FlashTiles::kGroupRows;
-  return {!isShort && shape.headDim <= 96 ? 2 : 1,
-          shape.headDim <= 80 ? 64 : 32};
+  bool isShort = shape.length <= FlashTiles::kBlockRows;
+  int64_t dim = shape.headDim;
+  Sizes sizes;
+  sizes.groups = !isShort && dim <= 96 ? 2 : 1;
+  sizes.keys = dim <= 80 ? 64 : 32;
+  sizes.keysAtOnce = dim <= (shape.dropout > 0 ? 48 : 64) ? 64 : 32;
+  return sizes;
 }
 
 class FlashForward {
@@ -83,7 +87,9 @@ private:
     Values all() const;
   };
   State split(ValueRange values) const;
-  State addTile(const State &before, Value tile, Value stage, bool isMasked);
+  /// `first`: of the keys in the tile.
+  State addKeys(const State &before, Value tile, Value first, Value stage,
+                bool isMasked);
   void fetch(const HeadRows &keys, const HeadRows &values, Value tile,
              Value stage);
   void finish(const State &state);
@@ -111,7 +117,7 @@ private:
   Value shared;
   Value scale, factor; ///< |scale| and |c|
   Value firstQuery;
-  Values q;
+  OwnRows q;
 };
 
 } // namespace
@@ -138,12 +144,15 @@ int64_t FlashForward::emit() {
   Value given =
       arith::TruncFOp::create(k.b, k.f32(), k.bitcast(k.immediate(1), k.f64()));
   scale = k.abs(given);
-  factor = k.mul(scale, k.constantF(kLog2E, k.f32()));
+  // A scale next to 0 has no effect on scores that exist, but hidden ones must
+  // stay far below them.
+  factor = larger(k, k.mul(scale, k.constantF(kLog2E, k.f32())),
+                  k.constantF(kLeastFactor, k.f32()));
   Value signs = k.select(k.less(given, k.constantF(0, k.f32())),
                          k.constantI(int32_t(0x80008000), k.i32()),
                          k.constantI(0, k.i32()));
   if (shape.dropout > 0)
-    tiles.prepareDropout(k.arg(3), k.immediate(0));
+    tiles.setRandom(k.arg(3), k.immediate(0));
 
   int64_t blocks = llvm::divideCeil(shape.length, sizes.queries());
   SmallVector<Value> index =
@@ -160,7 +169,7 @@ int64_t FlashForward::emit() {
 
   q = tiles.loadOwn(tiles.rows(0, shape.qStride, head), firstQuery,
                     sizes.groups);
-  for (Value &word : q)
+  for (Value &word : q.words)
     word = k.bitXor(word, signs);
   State start = {Values(ownRows(), k.constantF(kNoMaximum, k.f32())),
                  Values(ownRows(), k.constantF(0, k.f32())),
@@ -171,8 +180,14 @@ int64_t FlashForward::emit() {
       k.i64Constant(0), range.masked, range.end, start.all(),
       [&](Value tile, Value stage) { fetch(keys, values, tile, stage); },
       [&](Value tile, Value stage, bool isMasked, ValueRange carried) {
-        return addTile(split(carried), tile, stage, isMasked).all();
-      });
+        return k.loop(
+            k.i64Constant(0), k.i64Constant(sizes.keys), sizes.keysAtOnce,
+            carried, [&](Value first, ValueRange carried) {
+              return addKeys(split(carried), tile, first, stage, isMasked)
+                  .all();
+            });
+      },
+      /*savesRegisters=*/shape.dropout > 0);
   finish(split(last));
   return blocks * shape.sequences * shape.heads;
 }
@@ -186,11 +201,14 @@ void FlashForward::fetch(const HeadRows &keys, const HeadRows &values,
     tiles.makeMask(firstQuery, sizes.queries(), first, mask(stage));
 }
 
-FlashForward::State FlashForward::addTile(const State &before, Value tile,
-                                          Value stage, bool isMasked) {
+FlashForward::State FlashForward::addKeys(const State &before, Value tile,
+                                          Value first, Value stage,
+                                          bool isMasked) {
   auto max = [&](Value x, Value y) { return larger(k, x, y); };
-  Value firstKey = tiles.times(tile, sizes.keys);
-  WarpSums s = tiles.scores(q, sizes.groups, keyTile(stage), 0, sizes.keys);
+  Value firstKey = k.add(tiles.times(tile, sizes.keys), first);
+  Value rowBytes = tiles.times(first, tiles.pitch() * 2);
+  WarpSums s = tiles.scores(q, tiles.bytesAt(keyTile(stage), rowBytes),
+                            sizes.keysAtOnce);
   Value hidden = k.constantF(kNoMaximum, k.f32());
   Value zero = k.constantF(0, k.f32());
   auto forEach = [&](function_ref<void(int64_t, int64_t)> body) {
@@ -200,9 +218,6 @@ FlashForward::State FlashForward::addTile(const State &before, Value tile,
   };
 
   State after;
-  Values words;
-  if (shape.dropout > 0)
-    words = tiles.maskOfQueries(mask(stage), sizes.groups, firstKey);
   Values alphas;
   for (int64_t row : llvm::seq(ownRows())) {
     Values seen;
@@ -217,18 +232,19 @@ FlashForward::State FlashForward::addTile(const State &before, Value tile,
       maximum = maximum ? max(maximum, x) : x;
     });
     maximum = max(before.maxima[row], tiles.acrossRow(maximum, max));
+    Values dropped;
+    if (shape.dropout > 0)
+      dropped = tiles.droppedBy(mask(stage), row, sizes.groups, firstKey,
+                                sizes.keysAtOnce);
     Value offset = k.neg(k.mul(maximum, factor));
     Value alpha = exp2(k, k.fma(before.maxima[row], factor, offset));
     Value sum = k.mul(before.sums[row], alpha);
     forEach([&](int64_t tile, int64_t i) {
       Value &x = s.at(row, tile, i);
       x = exp2(k, k.fma(x, factor, offset));
-      // Where all scores are multiplied with 0, too.
-      if (isMasked)
-        x = k.select(seen[2 * tile + i], x, zero);
       sum = k.add(sum, x);
       if (shape.dropout > 0)
-        x = k.select(tiles.isDropped(words, row, tile, i), zero, x);
+        x = k.select(dropped[2 * tile + i], zero, x);
     });
     after.maxima.push_back(maximum);
     after.sums.push_back(sum);
@@ -241,7 +257,7 @@ FlashForward::State FlashForward::addTile(const State &before, Value tile,
         Value &x = after.output.at(row, tile, i);
         x = k.mul(x, alphas[row]);
       }
-  tiles.addProduct(after.output, s, valueTile(stage), 0);
+  tiles.addProduct(after.output, s, tiles.bytesAt(valueTile(stage), rowBytes));
   return after;
 }
 
@@ -268,6 +284,12 @@ void FlashForward::finish(const State &state) {
     k.ifThen(k.bitAnd(isFirst, exists),
              [&] { k.store(result, k.element(lse, k.f32(), query)); });
   }
+}
+
+bool suitsTensorCores(const AttentionShape &shape) {
+  constexpr int64_t most = 128;
+  return shape.elementType.isBF16() && shape.headDim <= most &&
+         shape.headDim % FlashTiles::kGroupRows == 0;
 }
 
 FailureOr<KernelLaunch> emitFlashAttention(mlir::gpu::GPUModuleOp kernels,

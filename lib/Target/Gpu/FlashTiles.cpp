@@ -22,6 +22,10 @@ namespace {
 /// Elements of a word, and of the widest access.
 constexpr int64_t kPair = 2, kVector = 8;
 
+Value lowBits(GpuBuilder &k, Value x, int64_t count) {
+  return k.bitAnd(x, k.i64Constant((int64_t{1} << count) - 1));
+}
+
 } // namespace
 
 FourValues WarpSums::get(int64_t group, int64_t tile) const {
@@ -38,23 +42,31 @@ void WarpSums::set(int64_t group, int64_t tile, const FourValues &four) {
 FlashTiles::FlashTiles(GpuBuilder &k, const AttentionShape &shape,
                        Alignments alignments)
     : k(k), shape(shape), alignments(alignments) {
-  auto bits = [&](Value x, int64_t count) {
-    return k.bitAnd(x, k.i64Constant((int64_t{1} << count) - 1));
-  };
-  warp = k.shiftRight(k.thread(), 5);
-  lane = bits(k.thread(), 5);
-  g = k.shiftRight(lane, 2);
-  t = bits(lane, 2);
+  setNumbers(k.thread());
   // The four matrices of 16 columns of b, which are rows of the tile, come
   // column by column of b, those of 16 rows of b row by row.
-  Value row = bits(lane, 3);
-  Value odd = times(bits(k.shiftRight(lane, 3), 1), kColumns);
+  Value row = lowBits(k, lane, 3);
+  Value odd = times(lowBits(k, k.shiftRight(lane, 3), 1), kColumns);
   Value upper = times(k.shiftRight(lane, 4), kColumns);
   auto offset = [&](Value row, Value column) {
     return times(k.add(times(row, pitch()), column), 2);
   };
   columnsOffset = offset(k.add(row, upper), odd);
   rowsOffset = offset(k.add(row, odd), upper);
+}
+
+void FlashTiles::setNumbers(Value newThread) {
+  thread = newThread;
+  warp = k.shiftRight(thread, 5);
+  lane = lowBits(k, thread, 5);
+  g = k.shiftRight(lane, 2);
+  t = lowBits(k, lane, 2);
+}
+
+Value FlashTiles::renewedThread() {
+  // From the thread's own lane.
+  return arith::ExtUIOp::create(k.b, k.i64(),
+                                k.shuffleIdx(narrow(thread), narrow(lane)));
 }
 
 void FlashTiles::setHead(Value sequence, Value head) {
@@ -104,10 +116,11 @@ Value FlashTiles::existing(Value row) const {
   return k.min(row, k.i64Constant(shape.length - 1));
 }
 
-FlashTiles::Values FlashTiles::loadOwn(const HeadRows &from, Value first,
-                                       int64_t groups) {
+OwnRows FlashTiles::loadOwn(const HeadRows &from, Value first, int64_t groups) {
   int64_t steps = shape.headDim / kGroupRows;
-  Values words(groups * steps * 4);
+  OwnRows own = {groups, Values(groups * steps * 4)};
+  ThreadNumbers before = *this;
+  setNumbers(renewedThread());
   for (int64_t row : llvm::seq(2 * groups)) {
     Value index = existing(ownRow(first, row, groups));
     Value address = k.element(
@@ -116,7 +129,8 @@ FlashTiles::Values FlashTiles::loadOwn(const HeadRows &from, Value first,
       for (int64_t half : {0, 1}) {
         Value place =
             k.element(address, bf16(), step * kGroupRows + half * kColumns);
-        Value &word = words[(row / 2 * steps + step) * 4 + half * 2 + row % 2];
+        Value &word =
+            own.words[(row / 2 * steps + step) * 4 + half * 2 + row % 2];
         if (from.width >= kPair) {
           word = k.load(place, k.i32());
           continue;
@@ -126,11 +140,14 @@ FlashTiles::Values FlashTiles::loadOwn(const HeadRows &from, Value first,
         word = k.bitcast(wideOf(k, pair), k.i32());
       }
   }
-  return words;
+  static_cast<ThreadNumbers &>(*this) = before;
+  return own;
 }
 
 void FlashTiles::storeOwn(WarpSums sums, const Values &factors,
                           const HeadRows &to, Value first) {
+  ThreadNumbers before = *this;
+  setNumbers(renewedThread());
   for (int64_t row : llvm::seq(2 * sums.groups)) {
     Value index = ownRow(first, row, sums.groups);
     auto store = [&] {
@@ -154,6 +171,7 @@ void FlashTiles::storeOwn(WarpSums sums, const Values &factors,
     else
       store();
   }
+  static_cast<ThreadNumbers &>(*this) = before;
 }
 
 Value FlashTiles::acrossRow(Value x,
@@ -175,12 +193,13 @@ void FlashTiles::fetch(const HeadRows &from, Value first, int64_t count,
   int64_t across = std::min(perRow & -perRow, kThreads);
   int64_t rowsAtOnce = kThreads / across;
   int64_t bytes = from.width * 2;
-  Value row = k.shiftRight(k.thread(), llvm::Log2_64(across));
-  Value column =
-      times(k.bitAnd(k.thread(), k.i64Constant(across - 1)), from.width);
+  Value row = k.shiftRight(thread, llvm::Log2_64(across));
+  Value column = times(k.bitAnd(thread, k.i64Constant(across - 1)), from.width);
+  // What is the same for all threads stays apart from what is not.
   Value sourceRow = k.add(first, row);
-  Value source = k.element(from.first, bf16(),
-                           k.add(times(sourceRow, from.stride), column));
+  Value tile = k.element(from.first, bf16(), times(first, from.stride));
+  Value source =
+      k.element(tile, bf16(), k.add(times(row, from.stride), column));
   Value place = k.element(to, bf16(), k.add(times(row, pitch()), column));
   bool isWhole = shape.length % count == 0;
   Value length = k.i64Constant(shape.length);
@@ -214,19 +233,31 @@ void FlashTiles::fetch(const HeadRows &from, Value first, int64_t count,
 }
 
 FlashTiles::Values FlashTiles::stream(Value first, Value middle, Value last,
-                                      Values initial, Fetch fetch, Work work) {
+                                      Values initial, Fetch fetch, Work work,
+                                      bool savesRegisters) {
   Value one = k.i64Constant(1);
   auto stageOf = [&](Value tile) { return k.bitAnd(tile, one); };
-  fetch(first, stageOf(first));
+  auto renewed = [&](llvm::function_ref<void()> body) {
+    ThreadNumbers outside = *this;
+    if (savesRegisters)
+      thread = renewedThread();
+    body();
+    static_cast<ThreadNumbers &>(*this) = outside;
+  };
+  renewed([&] { fetch(first, stageOf(first)); });
   auto walk = [&](Value low, Value high, bool isSecondKind, Values carried) {
     return k.loop(low, high, 1, carried, [&](Value tile, ValueRange carried) {
       // Behind the barrier all of the tile is there, and nobody works on the
       // one before it.
       waitCopies(k);
       k.barrier();
-      Value next = k.add(tile, one);
-      k.ifThen(k.less(next, last), [&] { fetch(next, stageOf(next)); });
-      return work(tile, stageOf(tile), isSecondKind, carried);
+      Values values;
+      renewed([&] {
+        Value next = k.add(tile, one);
+        k.ifThen(k.less(next, last), [&] { fetch(next, stageOf(next)); });
+        values = work(tile, stageOf(tile), isSecondKind, carried);
+      });
+      return values;
     });
   };
   Values between =
@@ -244,17 +275,16 @@ WarpSums FlashTiles::zeros(int64_t groups, int64_t columns) const {
   return {groups, tiles, Values(groups * tiles * 4, zero)};
 }
 
-WarpSums FlashTiles::scores(const Values &own, int64_t groups, Value tile,
-                            int64_t first, int64_t count) {
-  WarpSums sums = zeros(groups, count);
+WarpSums FlashTiles::scores(const OwnRows &own, Value rows, int64_t count) {
+  WarpSums sums = zeros(own.groups, count);
   int64_t steps = shape.headDim / kGroupRows;
-  Value mine = bytesAt(tile, columnsOffset);
+  Value mine = bytesAt(rows, columnsOffset);
   for (int64_t step : llvm::seq(steps))
     for (int64_t row = 0; row < count; row += kGroupRows) {
-      int64_t place = (first + row) * pitch() + step * kGroupRows;
+      int64_t place = row * pitch() + step * kGroupRows;
       FourValues words = loadMatrices(k, bytesAt(mine, 2 * place), false);
-      for (int64_t group : llvm::seq(groups)) {
-        auto a = ArrayRef(own).slice((group * steps + step) * 4, 4);
+      for (int64_t group : llvm::seq(own.groups)) {
+        auto a = ArrayRef(own.words).slice((group * steps + step) * 4, 4);
         for (int64_t half : {0, 1}) {
           int64_t column = row / kColumns + half;
           sums.set(group, column,
@@ -266,9 +296,9 @@ WarpSums FlashTiles::scores(const Values &own, int64_t groups, Value tile,
   return sums;
 }
 
-void FlashTiles::addProduct(WarpSums &sums, const WarpSums &weights, Value tile,
-                            int64_t first) {
-  Value mine = bytesAt(tile, rowsOffset);
+void FlashTiles::addProduct(WarpSums &sums, const WarpSums &weights,
+                            Value rows) {
+  Value mine = bytesAt(rows, rowsOffset);
   for (int64_t row = 0; row < weights.tiles * kColumns; row += kGroupRows) {
     SmallVector<Values> own;
     for (int64_t group : llvm::seq(weights.groups)) {
@@ -279,7 +309,7 @@ void FlashTiles::addProduct(WarpSums &sums, const WarpSums &weights, Value tile,
            packWord(k, right[0], right[1]), packWord(k, right[2], right[3])});
     }
     for (int64_t column = 0; column < sums.tiles; column += 2) {
-      int64_t place = (first + row) * pitch() + column * kColumns;
+      int64_t place = row * pitch() + column * kColumns;
       FourValues words = loadMatrices(k, bytesAt(mine, 2 * place), true);
       for (int64_t group : llvm::seq(weights.groups))
         for (int64_t half : {0, 1})
@@ -333,77 +363,106 @@ FlashTiles::Values FlashTiles::seesKey(Value key, Value firstQuery,
 // Dropout
 //===----------------------------------------------------------------------===//
 
-void FlashTiles::prepareDropout(Value rng, Value key) {
-  auto word = [&](int64_t i) {
-    return k.load(k.element(rng, k.i64(), i), k.i64());
-  };
-  randomKey = emitRandomKey(k, word(0), key);
-  randomStep = word(1);
-  firstSequence = word(2);
+void FlashTiles::setRandom(Value rng, Value key) {
+  rngState = rng;
+  opKey = key;
 }
 
 void FlashTiles::makeMask(Value firstQuery, int64_t count, Value firstKey,
                           Value to) {
   auto threshold = static_cast<uint32_t>(shape.dropout * 0x1p32);
   Value limit = k.constantI(static_cast<int32_t>(threshold), k.i32());
-  Value globalSequence = k.add(firstSequence, currentSequence);
-  constexpr int64_t half = 8, words = 4;
-  // Key 64 b + 16 w + i: counter 16 b + i, word w.
+  constexpr int64_t keys = 8, words = 4;
+  // Read every time: with the key known before the loop, compilers would keep
+  // those of all rounds in registers.
+  auto state = [&](int64_t i) {
+    return k.load(k.element(rngState, k.i64(), i), k.i64());
+  };
+  Value randomKey = emitRandomKey(k, state(0), opKey), step = state(1);
+  Value globalSequence = k.add(state(2), currentSequence);
+  // Key 64 b + 16 w + j: counter 16 b + j, word w. A thread makes those of
+  // eight j, which are four bytes of the mask.
   Value block = times(k.shiftRight(firstKey, llvm::Log2_64(kRandomKeys)),
                       kRandomKeys / words);
   auto make = [&](int64_t firstItem) {
-    Value item = plus(k.thread(), firstItem);
-    Value query = existing(k.add(firstQuery, k.shiftRight(item, 1)));
+    Value item = plus(thread, firstItem), half = lowBits(k, item, 1);
+    Value index = k.shiftRight(item, 1);
+    Value query = existing(k.add(firstQuery, index));
     Value counter = k.add(times(currentHead, shape.length), query);
-    Value column = k.add(block, times(k.bitAnd(item, k.i64Constant(1)), half));
-    Value bits = k.constantI(0, k.i32()), none = bits;
-    for (int64_t i : llvm::seq(half)) {
-      auto random = emitPhilox(
-          k, randomKey, {plus(column, i), counter, globalSequence, randomStep});
-      for (int64_t word : llvm::seq(words)) {
-        uint32_t bit = uint32_t{1} << (word * half + i);
-        Value dropped = k.lessUnsigned(random[word], limit);
-        bits = k.bitOr(
-            bits, k.select(dropped, k.constantI(int32_t(bit), k.i32()), none));
-      }
-    }
-    k.store(bits, k.element(to, k.i32(), item));
+    Value column = k.add(block, times(half, keys));
+    Value none = k.constantI(0, k.i32());
+    // Two at a time, which keeps code and registers small.
+    constexpr int64_t atOnce = 2;
+    Values bytes = k.loop(
+        k.i64Constant(0), k.i64Constant(keys), atOnce, Values(words, none),
+        [&](Value first, ValueRange carried) {
+          Values next(carried);
+          for (int64_t i : llvm::seq(atOnce)) {
+            Value j = plus(first, i);
+            auto random =
+                emitPhilox(k, randomKey,
+                           {k.add(column, j), counter, globalSequence, step});
+            Value bit =
+                arith::ShLIOp::create(k.b, k.constantI(1, k.i32()), narrow(j));
+            for (auto [word, bits] : llvm::zip_equal(random, next))
+              bits = k.bitOr(bits,
+                             k.select(k.lessUnsigned(word, limit), bit, none));
+          }
+          return next;
+        });
+    Value mine = bytesAt(to, k.add(times(index, 8), half));
+    for (auto [word, bits] : llvm::enumerate(bytes))
+      k.store(arith::TruncIOp::create(k.b, k.b.getI8Type(), bits),
+              bytesAt(mine, 2 * int64_t(word)));
   };
   if (2 * count < kThreads) {
-    k.ifThen(k.less(k.thread(), k.i64Constant(2 * count)), [&] { make(0); });
+    k.ifThen(k.less(thread, k.i64Constant(2 * count)), [&] { make(0); });
     return;
   }
   for (int64_t item = 0; item < 2 * count; item += kThreads)
     make(item);
 }
 
-FlashTiles::Values FlashTiles::maskOfQueries(Value mask, int64_t groups,
-                                             Value firstKey) {
-  // A lane's first key is 2 t; 16 keys are 8 bits of a word.
+FlashTiles::Values FlashTiles::droppedBy(Value mask, int64_t row,
+                                         int64_t groups, Value firstKey,
+                                         int64_t count) {
+  constexpr int64_t inWord = 32;
+  Value own = times(ownRow(k.i64Constant(0), row, groups), 8);
   Value inBlock = k.bitAnd(firstKey, k.i64Constant(kRandomKeys - 1));
-  Value shift = narrow(k.add(times(t, kPair), k.shiftRight(inBlock, 1)));
+  Value mine = bytesAt(mask, k.add(own, k.shiftRight(inBlock, 3)));
+  Value shift = narrow(times(t, kPair));
   Values words;
-  for (int64_t row : llvm::seq(2 * groups)) {
-    Value own = ownRow(k.i64Constant(0), row, groups);
-    Value both = loadWide(k, bytesAt(mask, times(own, 8)), k.i32(), 2);
-    for (int64_t h : {0, 1})
-      words.push_back(
-          arith::ShRUIOp::create(k.b, wideElement(k, both, h), shift));
-  }
-  return words;
+  if (count < inWord)
+    words.push_back(arith::ExtUIOp::create(
+        k.b, k.i32(), k.load(mine, k.b.getIntegerType(count))));
+  for (int64_t first = 0; first + inWord <= count; first += inWord)
+    words.push_back(k.load(bytesAt(mine, first / 8), k.i32()));
+  for (Value &word : words)
+    word = arith::ShRUIOp::create(k.b, word, shift);
+  Values dropped;
+  for (int64_t first = 0; first < count; first += kColumns)
+    for (int64_t i : {0, 1})
+      dropped.push_back(isBitSet(words[first / inWord], first % inWord + i));
+  return dropped;
 }
 
-FlashTiles::Values FlashTiles::droppedKeys(Value mask, int64_t tile) {
-  // Keys 16 w + g and 16 w + 8 + g, of warp w.
-  Value shift = narrow(k.add(times(warp, kColumns), g));
-  Value first = plus(times(t, kPair), tile * kColumns);
-  Value four = loadWide(k, bytesAt(mask, times(first, 8)), k.i32(), 4);
-  Values dropped;
-  for (int64_t row : {0, 1})
-    for (int64_t i : {0, 1}) {
-      Value word = wideElement(k, four, 2 * i + row);
-      dropped.push_back(isBitSet(arith::ShRUIOp::create(k.b, word, shift), 0));
-    }
+FlashTiles::Values FlashTiles::droppedKeys(Value masks, int64_t groups,
+                                           int64_t count, Value query) {
+  // A warp's keys are 16 or 32 that lie in one word of a block.
+  Value firstKey = times(warp, groups * kGroupRows);
+  Value block = k.shiftRight(firstKey, llvm::Log2_64(kRandomKeys));
+  Value word = k.bitAnd(k.shiftRight(firstKey, 5), k.i64Constant(1));
+  Value mine =
+      bytesAt(masks, k.add(times(block, maskBytes(count)), times(word, 4)));
+  Value shift = narrow(k.add(lowBits(k, firstKey, 5), g));
+  Value first = bytesAt(mine, times(k.add(query, times(t, kPair)), 8));
+  Values dropped(4 * groups);
+  for (int64_t i : {0, 1}) {
+    Value bits = arith::ShRUIOp::create(
+        k.b, k.load(bytesAt(first, 8 * i), k.i32()), shift);
+    for (int64_t row : llvm::seq(2 * groups))
+      dropped[2 * row + i] = isBitSet(bits, row * kColumns);
+  }
   return dropped;
 }
 

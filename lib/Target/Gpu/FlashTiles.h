@@ -47,7 +47,19 @@ struct WarpSums {
   }
 };
 
-class FlashTiles {
+/// Rows that a warp owns, as `a` of products.
+struct OwnRows {
+  int64_t groups = 0;
+  llvm::SmallVector<mlir::Value> words; ///< (group * steps + step) * 4 + i
+};
+
+/// Of a thread, all i64.
+struct ThreadNumbers {
+  mlir::Value thread, warp, lane;
+  mlir::Value g, t; ///< lane / 4, lane % 4
+};
+
+class FlashTiles : public ThreadNumbers {
 public:
   using Value = mlir::Value;
   using Values = llvm::SmallVector<Value>;
@@ -55,15 +67,13 @@ public:
   static constexpr int64_t kWarps = 4;
   static constexpr int64_t kThreads = kWarps * kWarp;
   static constexpr int64_t kGroupRows = 16; ///< of an `a`
-  static constexpr int64_t kColumns = 8;    ///< of a product
+  /// Own rows of a block, with one group for each warp.
+  static constexpr int64_t kBlockRows = kWarps * kGroupRows;
+  static constexpr int64_t kColumns = 8; ///< of a product
   /// Keys of one block of random words.
   static constexpr int64_t kRandomKeys = 64;
 
   FlashTiles(GpuBuilder &k, const AttentionShape &shape, Alignments alignments);
-
-  // Of the thread, all i64.
-  Value warp, lane;
-  Value g, t; ///< lane / 4, lane % 4
 
   void setHead(Value sequence, Value head);
   Value sequence() const { return currentSequence; }
@@ -86,8 +96,7 @@ public:
   /// The same, or the last one that exists.
   Value existing(Value row) const;
 
-  /// Words of own rows, (group * headDim / 16 + column / 16) * 4 + i.
-  Values loadOwn(const HeadRows &from, Value first, int64_t groups);
+  OwnRows loadOwn(const HeadRows &from, Value first, int64_t groups);
   /// Stores own rows, those that exist, each times its factor.
   void storeOwn(WarpSums sums, const Values &factors, const HeadRows &to,
                 Value first);
@@ -106,25 +115,23 @@ public:
 
   /// Walks the tiles [first, last), of which those from `middle` on are the
   /// second kind. `fetch` begins the copies of a tile to a stage (0 or 1, i64),
-  /// `work` does the rest.
+  /// `work` does the rest. With `savesRegisters`, what both make of `thread` is
+  /// computed anew for every tile.
   using Fetch = llvm::function_ref<void(Value tile, Value stage)>;
   using Work = llvm::function_ref<Values(
       Value tile, Value stage, bool isSecondKind, mlir::ValueRange carried)>;
   Values stream(Value first, Value middle, Value last, Values initial,
-                Fetch fetch, Work work);
+                Fetch fetch, Work work, bool savesRegisters = false);
 
   //===--------------------------------------------------------------------===//
   // Products
   //===--------------------------------------------------------------------===//
 
   WarpSums zeros(int64_t groups, int64_t columns) const;
-  /// own tile^T, for `count` rows of the tile from `first` on.
-  WarpSums scores(const Values &own, int64_t groups, Value tile, int64_t first,
-                  int64_t count);
-  /// sums + weights * (rows of the tile from `first` on). Weights are rounded
-  /// to bf16.
-  void addProduct(WarpSums &sums, const WarpSums &weights, Value tile,
-                  int64_t first);
+  /// own rows^T, for `count` rows of a tile from the address `rows` on.
+  WarpSums scores(const OwnRows &own, Value rows, int64_t count);
+  /// sums + weights * rows. Weights are rounded to bf16.
+  void addProduct(WarpSums &sums, const WarpSums &weights, Value rows);
 
   //===--------------------------------------------------------------------===//
   // Masks
@@ -147,23 +154,21 @@ public:
   // Dropout
   //===--------------------------------------------------------------------===//
 
-  /// Reads what random numbers depend on; once, before they are needed.
-  void prepareDropout(Value rng, Value key);
-  /// Two words for each of `count` queries, at `to` in shared memory, about a
-  /// block of 64 keys: bit 8 w + j of word h says that key 16 w + 8 h + j is
-  /// dropped. The block is that of `firstKey`.
+  /// What random numbers depend on: the op's key, and what `rng` points to.
+  void setRandom(Value rng, Value key);
+  /// 64 bits for each of `count` queries, at `to` in shared memory: which keys
+  /// are dropped, of a block of 64 that starts at `firstKey` or before.
   void makeMask(Value firstQuery, int64_t count, Value firstKey, Value to);
   static int64_t maskBytes(int64_t queries) { return queries * 8; }
-  /// The mask of own queries, whose first is the mask's: (row * 2 + h) is the
-  /// word h of a row, shifted for the keys that start at `firstKey`.
-  Values maskOfQueries(Value mask, int64_t groups, Value firstKey);
-  /// Whether a key of that is dropped: element `i` of tile `tile`.
-  Value isDropped(const Values &words, int64_t row, int64_t tile, int64_t i) {
-    return isBitSet(words[row * 2 + tile % 2], tile / 2 * kColumns + i);
-  }
-  /// Where own keys are a group of a block of 64: whether they are dropped for
-  /// element i of tile `tile` of the queries, (row * 2 + i).
-  Values droppedKeys(Value mask, int64_t tile);
+  /// Whether the lane's columns of scores with `count` keys (16, 32, 64) from
+  /// `firstKey` on are dropped (i1), (tile * 2 + i), by its own row `row` of
+  /// the queries that `mask` is about.
+  Values droppedBy(Value mask, int64_t row, int64_t groups, Value firstKey,
+                   int64_t count);
+  /// Whether the lane's own keys are dropped by its two queries from the
+  /// `query`-th on, (row * 2 + i). `masks`: those of `count` queries, block of
+  /// 64 own keys by block.
+  Values droppedKeys(Value masks, int64_t groups, int64_t count, Value query);
   /// What kept probabilities are multiplied with.
   double keptFactor() const { return 1 / (1 - shape.dropout); }
 
@@ -176,6 +181,10 @@ public:
   Value isBitSet(Value word, int64_t bit) const;
 
 private:
+  void setNumbers(Value newThread);
+  /// The thread's number in a way that compilers do not see through: what
+  /// follows from it is computed anew, instead of staying in registers.
+  Value renewedThread();
   mlir::Type bf16() const { return k.b.getBF16Type(); }
 
   GpuBuilder &k;
@@ -185,7 +194,7 @@ private:
   /// Of this lane, in bytes from a tile's first: its row of four matrices that
   /// are 16 rows by 16 columns, as columns of b and as rows of it.
   Value columnsOffset, rowsOffset;
-  Value randomKey, randomStep, firstSequence;
+  Value rngState, opKey;
 };
 
 } // namespace kiln::gpu

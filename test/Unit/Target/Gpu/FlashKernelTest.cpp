@@ -369,6 +369,7 @@ TEST(FlashKernel, ShortSequences) {
 
 TEST(FlashKernel, Dropout) {
   check({2, 70, 2, 1, 32, true, 0.1});
+  check({1, 50, 1, 1, 32, true, 0.2});
   check({1, 100, 1, 1, 128, false, 0.3});
   check({1, 20, 1, 1, 16, true, 0, 0, 0, 0, /*takesRng=*/true});
 }
@@ -376,6 +377,7 @@ TEST(FlashKernel, Dropout) {
 TEST(FlashKernel, Scales) {
   check({1, 33, 1, 1, 16, true, 0, /*scale=*/-0.3});
   check({1, 33, 1, 1, 16, true, 0, /*scale=*/1e-30});
+  check({1, 70, 1, 1, 16, false, 0, /*scale=*/-1e-20});
   // One probability is 1 and the others are next to 0.
   check({1, 33, 1, 1, 16, false, 0, /*scale=*/20});
 }
