@@ -37,12 +37,17 @@ sys.dont_write_bytecode = True
 
 from suite import bundle, cases  # noqa: E402
 
+MODELS = (ROOT / "test/Integration/models", HERE / "models")
 TOOLS = ("KilnDeviceTests", "kiln-gpu-rates", "kiln-tensor-errors", "kiln-diff")
 EXPECTATIONS = ("reference.py", "make_weights.py")
 # What executables need beside the C library: always, and where it is missing.
 LIBRARIES = ("libopenblas", "libgomp", "libgfortran", "libquadmath")
 FALLBACKS = ("libstdc++", "libgcc_s")
 LARGEST = 60 << 20
+
+
+def model_folder(name):
+    return next(path / name for path in MODELS if (path / name).exists())
 
 
 def run(command):
@@ -77,7 +82,7 @@ class Packer:
         """(name, entry of the manifest)"""
         name = f"{case.name}-{target}"
         path = self.out / "exe" / name
-        model = ROOT / "test/Integration/models" / case.model
+        model = model_folder(case.model)
         flags = case.compiler_flags(target)
         code, message = run([self.kilnc, model, *flags, "-o", path])
         if code != 0:
@@ -90,7 +95,7 @@ class Packer:
 
     def compile_kernels(self, case, path):
         """The kernels of the emulated GPU, for the driver without one."""
-        model = ROOT / "test/Integration/models" / case.model
+        model = model_folder(case.model)
         whole = path.with_name(path.name + ".o")
         flags = [*case.compiler_flags("emu"), "--emit=obj"]
         code, message = run([self.kilnc, model, *flags, "-o", whole])
@@ -130,7 +135,7 @@ class Packer:
         for model in sorted({case.model for case in chosen}):
             folder = self.out / "models" / model
             folder.mkdir(parents=True)
-            shutil.copy2(ROOT / "test/Integration/models" / model / "config.json", folder)
+            shutil.copy2(model_folder(model) / "config.json", folder)
 
     def copy_libraries(self):
         """Those that the device tests name, which have all of an executable's."""

@@ -7,6 +7,7 @@
 
 #include "Measurements.h"
 
+#include "AlgorithmSearch.h"
 #include "GpuClock.h"
 #include "Products.h"
 #include "kiln/Runtime/Cuda/CudaEngine.h"
@@ -57,6 +58,7 @@ private:
   QueueStream stream_, other_;
   std::optional<GpuClock> clock_;
   std::optional<Products> products_;
+  std::optional<AlgorithmSearch> search_;
   DeviceMemory workspace_;
   PinnedMemory pattern_;
 };
@@ -105,6 +107,17 @@ Status Measurements::open() {
     if (!products.ok())
       return products.status();
     products_.emplace(std::move(*products));
+    // Found and kept as executables do.
+    Result<AlgorithmFile> file = AlgorithmFile::open(
+        defaultAlgorithmFile(), gpu_->name() + ", CUDA " + driver_->version() +
+                                    ", " + products_->name());
+    if (!file.ok())
+      return file.status();
+    Result<AlgorithmSearch> search =
+        AlgorithmSearch::begin(*driver_, stream_.get(), std::move(*file));
+    if (!search.ok())
+      return search.status();
+    search_.emplace(std::move(*search));
     Result<DeviceMemory> workspace =
         gpu_->allocate(workspaceBytes, "the workspace of products");
     if (!workspace.ok())
@@ -279,7 +292,7 @@ Status Measurements::measureProduct(const MeasuredProduct &shape) {
       return memory->status();
   ProductPlaces places = {a->get(), b->get(), c->get(), workspace_.get()};
   Result<std::size_t> choice =
-      products_->choose(command, places, /*search=*/nullptr, stream_.get());
+      products_->choose(command, places, &*search_, stream_.get());
   if (!choice.ok())
     return choice.status();
   Result<double> seconds = clock_->secondsOf(
@@ -307,6 +320,9 @@ Status Measurements::run() {
   for (const MeasuredProduct &shape : request_.products)
     if (status.ok())
       status = measureProduct(shape);
+  // Without a place to keep them, they are searched for the next time.
+  if (status.ok() && search_)
+    (void)search_->save();
   return status;
 }
 

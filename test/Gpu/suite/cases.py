@@ -132,6 +132,22 @@ def small_cases():
         ("--lossy=fewbit:3", "--rebuild=off", "--offload=activations"),
         tolerance="lossy",
     )
+    # One layer as wide as the 124M model, with few words: kernels at their true widths,
+    # and a trace of them that is not too large.
+    for precision in ("fp32", "bf16"):
+        yield Case(
+            f"gpt2-slice-{precision}",
+            "gpt2-slice",
+            ("--eval=off",),
+            batch=2,
+            length=128,
+            optimizer="sgd",
+            rate=0.05,
+            precision=precision,
+            tolerance=precision,
+            uses=("kernels",),
+            large=True,
+        )
     for model in ("gpt2-awkward", "llama-gqa"):
         yield Case(
             f"{model}-bf16",

@@ -142,6 +142,8 @@ INSTANTIATE_TEST_SUITE_P(
         BadFlags{{"--generate=1", "--lockstep=3"}, "--steps"},
         BadFlags{{"--steps=1", "--data=d", "--lockstep=3", "--save=s"},
                  "--save cannot be compared"},
+        BadFlags{{"--steps=1", "--data=d", "--lockstep=3", "--check-trace=t"},
+                 "--check-trace cannot be compared"},
         BadFlags{{"--steps=1", "--data=d", "--threads=0"}, "--threads"}));
 
 } // namespace
