@@ -90,8 +90,8 @@ Value Autocast::converted(Value value, Type element) {
   builder.setInsertionPointAfterValue(value);
   Value made;
   Operation *source = value.getDefiningOp();
-  if (isFlexible(value) && movesElements(source)) {
-    // A cast of few elements instead of many.
+  if (isFlexible(value) && movesElements(source) && !isa<SliceOp>(source)) {
+    // A cast of few elements instead of many; a slice has the fewest itself.
     IRMapping mapping;
     for (Value operand : source->getOperands())
       mapping.map(operand, converted(operand, element));

@@ -58,3 +58,28 @@ kiln.program @forward(%x: tensor<5x4xf32> {kiln.name = "x"}, %targets: tensor<5x
   %loss = kiln.cross_entropy %l, %targets, %scale : (tensor<5x4xf32>, tensor<5xi32>, tensor<f64>) -> tensor<f64>
   kiln.return %loss : tensor<f64>
 }
+
+// -----
+
+kiln.state @positions : tensor<32x8xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
+kiln.state @table : tensor<16x8xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
+
+// Of a table of which the model needs a few rows, only these are cast, before
+// they are repeated.
+// CHECK-LABEL: kiln.program @forward
+// CHECK: [[P:%.+]] = kiln.read @positions
+// CHECK-NOT: kiln.cast
+// CHECK: [[ROWS:%.+]] = kiln.slice [[P]] [0, 0] : tensor<32x8xf32> to tensor<4x8xf32>
+// CHECK-NEXT: [[LOW:%.+]] = kiln.cast [[ROWS]] : tensor<4x8xf32> to tensor<4x8xbf16>
+// CHECK-NEXT: kiln.broadcast [[LOW]] dims [1, 2] : tensor<4x8xbf16> to tensor<2x4x8xbf16>
+kiln.program @forward(%tokens: tensor<2x4xi32> {kiln.name = "tokens"}, %targets: tensor<2x4xi32> {kiln.name = "targets"}, %scale: tensor<f64> {kiln.name = "loss_scale"}) -> (tensor<f64> {kiln.name = "loss"}) attributes {kind = #kiln.program_kind<forward>} {
+  %table = kiln.read @table : tensor<16x8xf32>
+  %x = kiln.embedding %tokens, %table : (tensor<2x4xi32>, tensor<16x8xf32>) -> tensor<8x8xf32>
+  %positions = kiln.read @positions : tensor<32x8xf32>
+  %rows = kiln.slice %positions [0, 0] : tensor<32x8xf32> to tensor<4x8xf32>
+  %repeated = kiln.broadcast %rows dims [1, 2] : tensor<4x8xf32> to tensor<2x4x8xf32>
+  %places = kiln.reshape %repeated : tensor<2x4x8xf32> to tensor<8x8xf32>
+  %h = kiln.add %x, %places : tensor<8x8xf32>
+  %loss = kiln.linear_cross_entropy %h, %table, %targets, %scale : (tensor<8x8xf32>, tensor<16x8xf32>, tensor<2x4xi32>, tensor<f64>) -> tensor<f64>
+  kiln.return %loss : tensor<f64>
+}
