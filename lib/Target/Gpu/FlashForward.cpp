@@ -46,6 +46,8 @@ constexpr double kLog2E = 1.4426950408889634;
 /// Below all scores, and finite, so that differences are no NaN.
 constexpr double kNoMaximum = -1e30;
 constexpr double kLeastFactor = 1e-20;
+/// At once, of tiles that are not seen whole.
+constexpr int64_t kMaskedKeys = 32;
 
 using Values = FlashTiles::Values;
 using HeadRows = FlashTiles::HeadRows;
@@ -87,9 +89,9 @@ private:
     Values all() const;
   };
   State split(ValueRange values) const;
-  /// `first`: of the keys in the tile.
-  State addKeys(const State &before, Value tile, Value first, Value stage,
-                bool isMasked);
+  /// `count` keys of a tile from its `first` on.
+  State addKeys(const State &before, Value tile, Value first, int64_t count,
+                Value stage, bool isMasked);
   void fetch(const HeadRows &keys, const HeadRows &values, Value tile,
              Value stage);
   void finish(const State &state);
@@ -180,12 +182,20 @@ int64_t FlashForward::emit() {
       k.i64Constant(0), range.masked, range.end, start.all(),
       [&](Value tile, Value stage) { fetch(keys, values, tile, stage); },
       [&](Value tile, Value stage, bool isMasked, ValueRange carried) {
-        return k.loop(
-            k.i64Constant(0), k.i64Constant(sizes.keys), sizes.keysAtOnce,
-            carried, [&](Value first, ValueRange carried) {
-              return addKeys(split(carried), tile, first, stage, isMasked)
-                  .all();
-            });
+        int64_t perStep = sizes.keysAtOnce;
+        Value end = k.i64Constant(sizes.keys);
+        if (isMasked) {
+          // What no query of a warp sees is left out, step by step.
+          perStep = std::min(perStep, kMaskedKeys);
+          end = tiles.seenByWarp(firstQuery, sizes.groups,
+                                 tiles.times(tile, sizes.keys), sizes.keys);
+        }
+        return k.loop(k.i64Constant(0), end, perStep, carried,
+                      [&](Value first, ValueRange carried) {
+                        return addKeys(split(carried), tile, first, perStep,
+                                       stage, isMasked)
+                            .all();
+                      });
       },
       /*savesRegisters=*/shape.dropout > 0);
   finish(split(last));
@@ -202,13 +212,12 @@ void FlashForward::fetch(const HeadRows &keys, const HeadRows &values,
 }
 
 FlashForward::State FlashForward::addKeys(const State &before, Value tile,
-                                          Value first, Value stage,
-                                          bool isMasked) {
+                                          Value first, int64_t count,
+                                          Value stage, bool isMasked) {
   auto max = [&](Value x, Value y) { return larger(k, x, y); };
   Value firstKey = k.add(tiles.times(tile, sizes.keys), first);
   Value rowBytes = tiles.times(first, tiles.pitch() * 2);
-  WarpSums s = tiles.scores(q, tiles.bytesAt(keyTile(stage), rowBytes),
-                            sizes.keysAtOnce);
+  WarpSums s = tiles.scores(q, tiles.bytesAt(keyTile(stage), rowBytes), count);
   Value hidden = k.constantF(kNoMaximum, k.f32());
   Value zero = k.constantF(0, k.f32());
   auto forEach = [&](function_ref<void(int64_t, int64_t)> body) {
@@ -234,8 +243,8 @@ FlashForward::State FlashForward::addKeys(const State &before, Value tile,
     maximum = max(before.maxima[row], tiles.acrossRow(maximum, max));
     Values dropped;
     if (shape.dropout > 0)
-      dropped = tiles.droppedBy(mask(stage), row, sizes.groups, firstKey,
-                                sizes.keysAtOnce);
+      dropped =
+          tiles.droppedBy(mask(stage), row, sizes.groups, firstKey, count);
     Value offset = k.neg(k.mul(maximum, factor));
     Value alpha = exp2(k, k.fma(before.maxima[row], factor, offset));
     Value sum = k.mul(before.sums[row], alpha);

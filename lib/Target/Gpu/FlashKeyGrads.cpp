@@ -234,8 +234,11 @@ FlashBackward::Values FlashBackward::addQueries(const OwnRows &keys,
     llvm::append_range(dv.values, dk.values);
     return dv.values;
   };
-  return k.loop(k.i64Constant(0), k.i64Constant(count), sizes.queriesAtOnce,
-                carried, addStep);
+  Value begin = k.i64Constant(0);
+  if (isMasked)
+    begin = tiles.blindToWarp(firstKey, groups, firstQuery, count);
+  return k.loop(begin, k.i64Constant(count), sizes.queriesAtOnce, carried,
+                addStep);
 }
 
 } // namespace kiln::gpu

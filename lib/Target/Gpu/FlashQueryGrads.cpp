@@ -131,8 +131,10 @@ FlashBackward::addKeys(const OwnRows &q, const OwnRows &dout,
     tiles.addProduct(dq, ds, keys);
     return dq.values;
   };
-  return k.loop(k.i64Constant(0), k.i64Constant(sizes.streamedKeys), perStep,
-                carried, addStep);
+  Value end = k.i64Constant(sizes.streamedKeys);
+  if (isMasked)
+    end = tiles.seenByWarp(firstQuery, groups, firstKey, sizes.streamedKeys);
+  return k.loop(k.i64Constant(0), end, perStep, carried, addStep);
 }
 
 } // namespace kiln::gpu

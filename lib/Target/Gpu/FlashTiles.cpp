@@ -337,6 +337,22 @@ FlashTiles::TileRange FlashTiles::seenKeys(Value firstQuery, int64_t queries,
           k.min(k.divUnsigned(behind, size), end)};
 }
 
+Value FlashTiles::seenByWarp(Value firstQuery, int64_t groups, Value firstKey,
+                             int64_t keys) const {
+  Value behind = k.i64Constant(shape.length);
+  if (shape.causal)
+    behind = k.add(firstQuery, times(plus(warp, 1), groups * kGroupRows));
+  Value count = k.min(k.sub(behind, firstKey), k.i64Constant(keys));
+  return k.max(count, k.i64Constant(0));
+}
+
+Value FlashTiles::blindToWarp(Value firstKey, int64_t groups, Value firstQuery,
+                              int64_t queries) const {
+  Value first = k.add(firstKey, times(warp, groups * kGroupRows));
+  Value count = k.min(k.sub(first, firstQuery), k.i64Constant(queries));
+  return k.max(count, k.i64Constant(0));
+}
+
 FlashTiles::Values FlashTiles::seenBy(Value query, Value firstKey,
                                       int64_t tiles) const {
   Value keys = shape.causal ? plus(query, 1) : k.i64Constant(shape.length);

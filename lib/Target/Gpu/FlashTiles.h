@@ -143,6 +143,14 @@ public:
     Value masked, end;
   };
   TileRange seenKeys(Value firstQuery, int64_t queries, int64_t keys) const;
+  /// Of the `keys` keys from `firstKey` on, how many the warp's own queries
+  /// see: none of them sees those behind.
+  Value seenByWarp(Value firstQuery, int64_t groups, Value firstKey,
+                   int64_t keys) const;
+  /// Of the `queries` queries from `firstQuery` on, how many come before the
+  /// first that sees one of the warp's own keys.
+  Value blindToWarp(Value firstKey, int64_t groups, Value firstQuery,
+                    int64_t queries) const;
   /// Whether `query` sees the lane's columns of `tiles` tiles of scores with
   /// keys from `firstKey` on (i1), (tile * 2 + i).
   Values seenBy(Value query, Value firstKey, int64_t tiles) const;
