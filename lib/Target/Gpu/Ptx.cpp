@@ -17,6 +17,7 @@
 
 #include "LowerKernels.h"
 #include "PerChip.h"
+#include "RoundInPairs.h"
 
 #include "mlir/Conversion/Passes.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -176,6 +177,7 @@ llvm::Expected<llvm::SmallVector<char, 0>> translate(ModuleOp module) {
   llvm::Expected<OwningOpRef<ModuleOp>> plain = extractKernels(module);
   if (!plain)
     return plain.takeError();
+  roundInPairs(**plain);
   if (failed(lowerToLLVMDialect(**plain)))
     return diagnostics.error("kernels do not lower to the llvm dialect");
   DialectRegistry registry;

@@ -76,7 +76,16 @@ TEST_F(RowPtx, WideAccessesAndRoundingInPairs) {
   add("sums", biasGradientCase(kRows));
   add("random", dropoutAndAddCase());
   add("weights", castCase());
+  add("residual", residualCase());
+  add("classifier", classifierCase(50257), 50257, 304);
   for (const std::string &ptx : compile()) {
+    // Arithmetic is f32, on all elements.
+    for (const char *narrowed :
+         {"add.rn.bf16", "sub.rn.bf16", "mul.rn.bf16", "fma.rn.bf16"})
+      EXPECT_EQ(count(ptx, narrowed), 0u) << narrowed;
+    for (const char *name : {"residual", "classifier"})
+      EXPECT_NE(count(bodyOf(ptx, name), "cvt.rn.bf16x2.f32"), 0u);
+    EXPECT_EQ(count(ptx, "cvt.rn.bf16.f32"), 0u);
     for (const char *name : {"gelu", "affine", "random", "weights"}) {
       SCOPED_TRACE(name);
       std::string body = bodyOf(ptx, name);
@@ -90,7 +99,6 @@ TEST_F(RowPtx, WideAccessesAndRoundingInPairs) {
       std::string body = bodyOf(ptx, name);
       EXPECT_NE(count(body, "st.global.v4.b32"), 0u);
       EXPECT_EQ(count(body, "global.b16"), 0u);
-      EXPECT_EQ(count(body, "cvt.rn.bf16.f32"), 0u);
     }
     // Sums are f32: nothing is rounded.
     std::string sums = bodyOf(ptx, "sums");
