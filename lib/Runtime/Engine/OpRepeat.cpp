@@ -230,6 +230,45 @@ Status OpRepeater::finish() {
   return Status();
 }
 
+/// Kernels take tokens and positions as they are: whoever writes inputs checks
+/// them. A target that does not count is -100.
+static Status checkIndices(const ProgramFile &file, size_t program,
+                           const Arenas &arenas, const std::string &path) {
+  const ProgramInfo &info = file.description.programs[program];
+  int64_t rows = 0;
+  for (const ValueInfo &input : info.inputs)
+    if (input.name == "tokens")
+      rows = input.elements();
+  for (size_t i = 0; i < info.inputs.size(); ++i) {
+    const ValueInfo &input = info.inputs[i];
+    bool isToken = input.type == TensorType::I32;
+    if (!isToken && (input.type != TensorType::I64 || input.name != "position"))
+      continue;
+    int64_t end = isToken ? file.description.model.vocabSize : rows;
+    const char *data =
+        arenas.at({file.programs[program].inputOffsets[i], ArenaKind::Device});
+    for (int64_t k = 0; k < input.elements(); ++k) {
+      int32_t token = 0;
+      int64_t value = 0;
+      if (isToken)
+        std::memcpy(&token, data + 4 * k, sizeof(token));
+      else
+        std::memcpy(&value, data + 8 * k, sizeof(value));
+      value += token;
+      if ((value >= 0 && value < end) ||
+          (value == -100 && input.name == "targets"))
+        continue;
+      return Status::badInput(
+          path + ": in program " + inQuotes(info.name) + ", element " +
+          std::to_string(k) + " of " + inQuotes(input.name) + " is " +
+          std::to_string(value) + ", expected less than " +
+          std::to_string(end) +
+          "; the trace is damaged: write it again with --check-ops");
+    }
+  }
+  return Status();
+}
+
 Status repeatOps(const ProgramFile &file, const Arenas &arenas,
                  ProgramRunner &runner, const std::string &path,
                  std::vector<MemoryCheckLine> &lines) {
@@ -259,6 +298,8 @@ Status repeatOps(const ProgramFile &file, const Arenas &arenas,
       status = trace.bytes(padding, hostBegin - file.arenaBytes);
     if (status.ok() && file.hostArenaBytes > 0)
       status = trace.bytes(arenas.host.data(), file.hostArenaBytes);
+    if (status.ok())
+      status = checkIndices(file, i, arenas, path);
     if (!status.ok())
       return status;
     OpRepeater repeater(file, info, file.programs[i], arenas, trace, lines);

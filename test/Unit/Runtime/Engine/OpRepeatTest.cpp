@@ -111,6 +111,22 @@ TEST_F(OpRepeatTest, RefusesWhatIsNoTraceOfThisPlan) {
       2);
 }
 
+/// Kernels would read where it points to.
+TEST_F(OpRepeatTest, RefusesTokensOutsideOfTheVocabulary) {
+  uint64_t name, arenas;
+  std::memcpy(&name, bytes_.data() + 8, sizeof(name));
+  std::size_t place = 16 + name;
+  std::memcpy(&arenas, bytes_.data() + place, sizeof(arenas));
+  std::string wrong = bytes_;
+  std::fill_n(wrong.begin() + long(place + 8), arenas, char(0x3f));
+  Outcome outcome = repeat(wrong);
+  EXPECT_EQ(outcome.exitCode, 3) << outcome.out;
+  EXPECT_NE(outcome.err.find("element 0 of 'tokens' is 1061109567, expected "
+                             "less than "),
+            std::string::npos)
+      << outcome.err;
+}
+
 //===----------------------------------------------------------------------===//
 // Distances
 //===----------------------------------------------------------------------===//
