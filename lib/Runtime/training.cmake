@@ -46,6 +46,7 @@ add_library(KilnEngine OBJECT
   Engine/DescriptionReader.cpp
   Engine/Gemm.cpp
   Engine/GemmTiles.cpp
+  Engine/LaunchGroups.cpp
   Engine/NarrowProduct.cpp
   Engine/OpRepeat.cpp
   Engine/OpTrace.cpp

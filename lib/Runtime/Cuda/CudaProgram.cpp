@@ -205,28 +205,42 @@ Status CudaProgram::record(std::size_t event, Stream stream) const {
                        resources_->stream(stream));
 }
 
+/// `members`: of the group that the action's command begins, or 1.
 Status CudaProgram::queueLaunch(const StreamAction &action,
-                                const LaunchItem &item) const {
+                                const LaunchItem &item, int64_t members) const {
   // The driver refuses a grid of no blocks.
   if (item.units == 0)
     return Status();
   const Command &command = commandOf(action);
+  // The driver copies the whole table, filled or not.
+  std::size_t args = item.args.size();
+  std::vector<uint64_t> addresses(
+      args * std::size_t(std::max<int64_t>(command.tableMembers, 1)));
+  for (std::size_t i = 0; i < std::size_t(members); ++i) {
+    const Command &member = program_.commands[action.command + i];
+    const LaunchItem &own = i == 0 ? item : member.items.front();
+    for (std::size_t j = 0; j < args; ++j)
+      addresses[i * args + j] = device(own.args[j].at(action.iteration));
+  }
   std::vector<uint64_t> values;
-  for (const Ref &ref : item.args)
-    values.push_back(device(ref.at(action.iteration)));
   for (const Immediate &immediate : item.immediates)
     values.push_back(
         uint64_t(immediate.value + immediate.stride * action.iteration));
   values.push_back(uint64_t(item.units));
   std::vector<void *> parameters;
+  if (command.tableMembers > 0)
+    parameters.push_back(addresses.data());
+  else
+    for (uint64_t &address : addresses)
+      parameters.push_back(&address);
   for (uint64_t &value : values)
     parameters.push_back(&value);
   auto blocks = unsigned((item.units - 1) / command.grain + 1);
   return driver().call(api().cuLaunchKernel,
                        resources_->functions[std::size_t(command.kernel)],
-                       blocks, 1u, 1u, unsigned(command.threads), 1u, 1u, 0u,
-                       resources_->stream(Stream::Compute), parameters.data(),
-                       static_cast<void **>(nullptr));
+                       blocks, unsigned(members), 1u, unsigned(command.threads),
+                       1u, 1u, 0u, resources_->stream(Stream::Compute),
+                       parameters.data(), static_cast<void **>(nullptr));
 }
 
 Status CudaProgram::queueHost(std::size_t index) const {
@@ -269,7 +283,7 @@ Status CudaProgram::queueCopy(const StreamAction &action) const {
                        bytes, stream);
 }
 
-Status CudaProgram::queueAction(std::size_t index) const {
+Status CudaProgram::queueAction(std::size_t index, bool splitsGroups) const {
   const StreamAction &action = streams_.actions[index];
   const Command &command = commandOf(action);
   if (action.stream == Stream::Host)
@@ -278,9 +292,11 @@ Status CudaProgram::queueAction(std::size_t index) const {
   switch (command.kind) {
   case Command::Kind::Launch:
   case Command::Kind::MultiLaunch:
+    if (command.member > 0 && !splitsGroups)
+      return status;
     for (const LaunchItem &item : command.items)
       if (status.ok())
-        status = queueLaunch(action, item);
+        status = queueLaunch(action, item, splitsGroups ? 1 : command.group);
     return status;
   case Command::Kind::Gemm:
     return queueProduct(index);
@@ -306,6 +322,7 @@ Status CudaProgram::queue(ActionObserver *observer) const {
   // Behind the events of the program: the start, and the ends of streams.
   auto start = std::size_t(streams_.events);
   auto end = [&](Stream stream) { return start + std::size_t(stream); };
+  bool splitsGroups = observer && observer->splitsGroups();
   Status status = record(start, Stream::Compute);
   for (Stream stream : sideStreams)
     if (uses(stream) && status.ok())
@@ -319,7 +336,7 @@ Status CudaProgram::queue(ActionObserver *observer) const {
     if (status.ok() && observer)
       status = observer->before(i);
     if (status.ok())
-      status = queueAction(i);
+      status = queueAction(i, splitsGroups);
     if (status.ok() && observer)
       status = observer->after(i);
     if (status.ok() && action.event >= 0)

@@ -8,6 +8,7 @@
 #include "CommandReader.h"
 
 #include "GemmTiles.h"
+#include "kiln/Runtime/Engine/MemberTable.h"
 #include "kiln/Runtime/Files/CheckedMath.h"
 #include "kiln/Runtime/Files/Messages.h"
 
@@ -104,6 +105,35 @@ void CommandReader::readGrid(const Node &node, Command &command) {
       command.scratch.bytesPerThread > 0)
     node.at("scratch").fail("lies on the device, where a kernel of the host "
                             "has none");
+}
+
+/// "members" and "group", of a launch whose kernel takes a table.
+void CommandReader::readGroup(const Node &node, Command &command) {
+  std::optional<Node> members = node.find("members"),
+                      group = node.find("group");
+  if (!members) {
+    if (group)
+      group->fail("is given without 'members'");
+    return;
+  }
+  command.tableMembers = members->integer(1);
+  if (!isDeviceLaunch(command))
+    return members->fail("is given without 'threads'");
+  const LaunchItem &item = command.items.front();
+  int64_t most = maxTableMembers(int64_t(item.args.size()),
+                                 int64_t(item.immediates.size()));
+  if (command.tableMembers > most)
+    members->fail("is " + std::to_string(command.tableMembers) +
+                  ", but the parameters of a kernel have room for " +
+                  std::to_string(most) + " members of " +
+                  std::to_string(item.args.size()) + " args");
+  if (!group)
+    return;
+  command.group = group->integer(2);
+  if (command.group > command.tableMembers)
+    group->fail("is " + std::to_string(command.group) +
+                ", but the kernel's table has room for " +
+                std::to_string(command.tableMembers));
 }
 
 void CommandReader::readExtents(const Node &node, LaunchItem &item) {
@@ -391,6 +421,8 @@ Command CommandReader::read(const Node &node) {
     command.items.emplace_back();
     readLaunchItem(node, command.items.back(), command);
     readUnits(node, command.items.back(), command);
+    if (!node.failed())
+      readGroup(node, command);
   } else if (kind == "multi_launch") {
     command.kind = Command::Kind::MultiLaunch;
     readKernel(node, command);

@@ -39,6 +39,7 @@ public:
 private:
   void readKernel(const Node &node, Command &command);
   void readGrid(const Node &node, Command &command);
+  void readGroup(const Node &node, Command &command);
   void readLaunchItem(const Node &node, LaunchItem &item,
                       const Command &command);
   void readExtents(const Node &node, LaunchItem &item);

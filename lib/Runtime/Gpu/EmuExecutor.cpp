@@ -63,23 +63,37 @@ Status EmuExecutor::end(const EmuProgram &program) const {
   return status;
 }
 
-Status EmuExecutor::execute(const EmuProgram &program, std::size_t index) {
-  for (const ByteRange &range : program.firstTouches[index]) {
-    Status status = device_.invalidate(arenas_.at({range.begin, range.arena}),
-                                       range.end - range.begin);
-    if (!status.ok())
-      return status;
+Status EmuExecutor::executeActions(const EmuProgram &program, std::size_t index,
+                                   int64_t count) {
+  const std::vector<StreamAction> &actions = program.streams.actions;
+  for (std::size_t i = index; i < index + std::size_t(count); ++i) {
+    for (const ByteRange &range : program.firstTouches[i]) {
+      Status status = device_.invalidate(arenas_.at({range.begin, range.arena}),
+                                         range.end - range.begin);
+      if (!status.ok())
+        return status;
+    }
   }
-  const StreamAction &action = program.streams.actions[index];
+  const StreamAction &action = actions[index];
   Work work = {program, action.command,
                program.program.commands[action.command], action.iteration};
-  Status status = execute(work);
+  Status status = count > 1 ? launch(work, work.command.items.front(), count)
+                            : execute(work);
   if (status.ok())
     return status;
-  return Status(status.code(),
-                status.message() + "; in program " +
-                    inQuotes(program.info.name) + ", " +
-                    program.names.title(action.command, action.iteration));
+  std::string others =
+      count > 1 ? " and " + std::to_string(count - 1) + " behind it" : "";
+  return Status(
+      status.code(),
+      status.message() + "; in program " + inQuotes(program.info.name) + ", " +
+          program.names.title(action.command, action.iteration) + others);
+}
+
+Status EmuExecutor::executeGroup(const EmuProgram &program, std::size_t index) {
+  const StreamAction &action = program.streams.actions[index];
+  const Command &command = program.program.commands[action.command];
+  return command.member > 0 ? Status()
+                            : executeActions(program, index, command.group);
 }
 
 Status EmuExecutor::execute(const Work &work) {
@@ -87,7 +101,7 @@ Status EmuExecutor::execute(const Work &work) {
   case Command::Kind::Launch:
   case Command::Kind::MultiLaunch:
     for (const LaunchItem &item : work.command.items) {
-      Status status = isDeviceLaunch(work.command) ? launch(work, item)
+      Status status = isDeviceLaunch(work.command) ? launch(work, item, 1)
                                                    : launchOnHost(work, item);
       if (!status.ok())
         return status;
@@ -108,12 +122,8 @@ Status EmuExecutor::execute(const Work &work) {
   return Status();
 }
 
-Status EmuExecutor::launch(const Work &work, const LaunchItem &item) {
-  const Command &command = work.command;
-  EmuLaunch launch;
-  launch.kernel =
-      reinterpret_cast<EmuKernel>(const_cast<void *>(kernels_[command.kernel]));
-  launch.name = command.name;
+void EmuExecutor::addArguments(const Work &work, const LaunchItem &item,
+                               EmuLaunch &launch) const {
   for (std::size_t i = 0; i < item.args.size(); ++i) {
     EmuArgument argument;
     argument.begin = at(item.args[i], work.iteration);
@@ -122,6 +132,25 @@ Status EmuExecutor::launch(const Work &work, const LaunchItem &item) {
     argument.name = work.program.names.nameAt(
         work.index, item.args[i].at(work.iteration), argument.isWritten);
     launch.arguments.push_back(argument);
+  }
+}
+
+Status EmuExecutor::launch(const Work &work, const LaunchItem &item,
+                           int64_t members) {
+  const Command &command = work.command;
+  EmuLaunch launch;
+  launch.kernel =
+      reinterpret_cast<EmuKernel>(const_cast<void *>(kernels_[command.kernel]));
+  launch.name = command.name;
+  addArguments(work, item, launch);
+  if (members > 1)
+    launch.members.push_back(command.name);
+  for (int64_t i = 1; i < members; ++i) {
+    std::size_t index = work.index + std::size_t(i);
+    const Command &member = work.program.program.commands[index];
+    addArguments({work.program, index, member, work.iteration},
+                 member.items.front(), launch);
+    launch.members.push_back(member.name);
   }
   launch.immediates = immediatesOf(item, work.iteration);
   launch.units = item.units;

@@ -225,6 +225,14 @@ void Builder::issue(std::size_t index, int64_t iteration) {
   action.stream = streamOf(command);
   action.accesses = accessesOf(command, iteration);
   orderScalars(action, issued(action.stream) + 1);
+  // Its first member may run the whole group, so that it waits for what any of
+  // them must wait for.
+  for (int64_t i = 1; i < command.group; ++i) {
+    StreamAction member;
+    member.accesses =
+        accessesOf(program_.commands[index + std::size_t(i)], iteration);
+    orderScalars(member, issued(action.stream) + 1 + i);
+  }
   if (command.kind == Command::Kind::CopyStart)
     for (Stream other : {Stream::Compute, Stream::Host})
       requireAll(action.stream, other);

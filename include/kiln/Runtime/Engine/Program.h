@@ -112,6 +112,10 @@ struct Command {
   ScratchRef scratch;
   int64_t threads = 0;     ///< Of a block of a GPU kernel; 0: not one.
   int64_t sharedBytes = 0; ///< Of a block.
+  /// Room in the table that the kernel gets its arguments in; 0: it has none.
+  int64_t tableMembers = 0;
+  int64_t group = 1;  ///< So many launches from this one on may be one.
+  int64_t member = 0; ///< Of the group that the launch is in.
 
   // Gemm.
   TensorType type = TensorType::F32;       ///< Of a and b.

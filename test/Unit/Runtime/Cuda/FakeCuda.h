@@ -28,16 +28,19 @@
 
 namespace kiln::fakecuda {
 
-/// A launch of a kernel. Parameters have 8 bytes each.
+/// A launch of a kernel. Parameters have 8 bytes each, those of a table one
+/// after the other.
 struct Launch {
   unsigned blocks;
   unsigned threads;
   const uint64_t *parameters;
+  unsigned members = 1; ///< The grid's second dimension.
 };
 
 struct Kernel {
   std::size_t parameters;
   std::function<void(const Launch &)> run;
+  std::size_t tableWords = 0; ///< Of the first parameter; 0: it is no table.
 };
 
 /// C = alpha op(A) op(B) + beta C, along columns first. A and B are of `type`,
