@@ -19,6 +19,7 @@
 #include "kiln/Dialect/Kiln/Transforms/Optimizer.h"
 #include "kiln/Import/HuggingFace.h"
 #include "kiln/Report/PlanReport.h"
+#include "kiln/Target/Common/LaunchGroups.h"
 
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
@@ -406,6 +407,9 @@ Status Compilation::finish(llvm::ArrayRef<PlanTrial> trials,
   });
   if (status.ok() && options.stage >= EmitStage::Schedule)
     status = checkPrediction();
+  if (status.ok() && options.stage >= EmitStage::Schedule &&
+      isGpu(options.target) && failed(groupLaunches(*module)))
+    status = Status::error("internal error: " + diagnostics);
   if (status.ok() && !options.remarks.empty()) {
     remarkTrials(*module, trials, chosen);
     remarkStates(*module);

@@ -9,6 +9,7 @@
 
 #include "kiln/Dialect/Kiln/IR/Target.h"
 #include "kiln/Target/Common/KernelShapes.h"
+#include "kiln/Target/Common/LaunchGroups.h"
 
 #include "llvm/Support/Base64.h"
 #include "llvm/Support/MathExtras.h"
@@ -84,26 +85,27 @@ static std::pair<int64_t, int64_t> costOf(rt::KernelOp kernel) {
   return {flops, bytes};
 }
 
-/// Bytes from the first to behind the last element of a tensor whose rows are
-/// `rowStride` elements apart.
-static int64_t extentOf(RankedTensorType type, int64_t rowStride) {
+int64_t kiln::getExtent(rt::KernelOp kernel, unsigned i) {
+  Block &body = kernel.getBody().front();
+  unsigned operands = body.getNumArguments();
+  mlir::Value value = i < operands
+                          ? mlir::Value(body.getArgument(i))
+                          : body.getTerminator()->getOperand(i - operands);
+  RankedTensorType type = tensorTypeOf(value);
   int64_t columns = getColumnCount(type), rows = getRowCount(type);
+  int64_t rowStride = kernel.getRowStrides()[i];
   return ((rows - 1) * rowStride + columns) * type.getElementTypeBitWidth() / 8;
 }
 
 Object ProgramWriter::writeLaunch(rt::LaunchOp launch) {
   const TableEntry &entry = kernels.of(launch);
   auto kernel = module.lookupSymbol<rt::KernelOp>(launch.getKernel());
-  Block &body = kernel.getBody().front();
-  unsigned operands = body.getNumArguments();
-  SmallVector<mlir::Value> values(body.getArguments());
-  llvm::append_range(values, body.getTerminator()->getOperands());
+  unsigned operands = kernel.getBody().front().getNumArguments();
   Array args, writes, extents, immediates;
   for (auto [position, i] : llvm::enumerate(argumentOrder(kernel))) {
     args.push_back(ref(launch.getSlots()[i], launch.getOffsets()[i],
                        launch.getStrides()[i]));
-    extents.push_back(
-        extentOf(tensorTypeOf(values[i]), kernel.getRowStrides()[i]));
+    extents.push_back(getExtent(kernel, i));
     if (i >= operands)
       writes.push_back(static_cast<int64_t>(position));
   }
@@ -124,6 +126,10 @@ Object ProgramWriter::writeLaunch(rt::LaunchOp launch) {
   if (entry.threads > 0) {
     command["threads"] = entry.threads;
     command["shared"] = entry.sharedBytes;
+    if (entry.tableMembers > 0)
+      command["members"] = entry.tableMembers;
+    if (int64_t group = getGroupSize(launch); group > 1)
+      command["group"] = group;
   }
   // The streams of a gpu run beside each other: what a launch touches matters.
   if (isGpu(targetOf(module)))
