@@ -22,6 +22,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 # Page: arguments of mlir-tblgen, and what to run it on.
 PAGES = {
     "kiln-dialect.md": (["-gen-dialect-doc", "-dialect=kiln"], ["Dialect/Kiln/IR/KilnOps.td"]),
+    "kiln-library-ops.md": (["-gen-op-doc"], ["Dialect/Kiln/IR/KilnLibraryOps.td"]),
     "kilnrt-dialect.md": (["-gen-dialect-doc", "-dialect=kilnrt"], ["Dialect/KilnRT/IR/KilnRTOps.td"]),
     "interfaces.md": (["-gen-op-interface-docs"], ["Dialect/Kiln/IR/KilnInterfaces.td"]),
     "passes.md": (

@@ -14,6 +14,7 @@
 
 #include "kiln/Compiler/Pipelines.h"
 #include "kiln/Compiler/Registration.h"
+#include "kiln/Dialect/Kiln/IR/KilnLibrary.h"
 #include "kiln/Dialect/Kiln/Transforms/Levels.h"
 #include "kiln/Dialect/Kiln/Transforms/Lossy.h"
 #include "kiln/Dialect/Kiln/Transforms/Optimizer.h"
@@ -148,6 +149,7 @@ Status Compilation::readModelFile() {
   (*module)->removeAttr("kiln.plan");
   (*module)->removeAttr("kiln.compressed");
   (*module)->removeAttr(kTargetAttr);
+  (*module)->removeAttr(kLibraryEpiloguesAttr);
   // The shapes below are those of the program that passes the level's check.
   if (failed(verifyLevel(*module, Level::Forward)))
     return Status::badInput("model '" + options.model + "': " + diagnostics);
@@ -378,6 +380,8 @@ Status Compilation::plan() {
     (*module)->setAttr(
         kTargetAttr,
         StringAttr::get(&context, stringifyTarget(options.target)));
+  if (isGpu(options.target) && options.libraryEpilogues)
+    (*module)->setAttr(kLibraryEpiloguesAttr, UnitAttr::get(&context));
   module->walk([&](Operation *op) {
     if (auto random = dyn_cast<DropoutOp>(op))
       dropout = std::max(dropout, random.getP().convertToDouble());

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "StepCost.h"
+#include "kiln/Dialect/Kiln/IR/KilnLibrary.h"
 
 using namespace mlir;
 using namespace kiln;
@@ -22,6 +23,11 @@ static NumberType numberTypeOf(Type type) {
 /// Seconds of the ops that no traffic explains, or nothing.
 static std::optional<double> computeSeconds(Operation *op,
                                             const Machine &machine) {
+  auto product = [&](auto gemm) {
+    return machine.gemmSeconds(numberTypeOf(gemm.getA().getType()),
+                               gemm.getBatch(), gemm.getM(), gemm.getN(),
+                               gemm.getK());
+  };
   auto attention = [&](Value q, int64_t heads, int64_t sequences, bool causal,
                        bool backward) {
     auto shape = tensorTypeOf(q).getShape();
@@ -30,9 +36,10 @@ static std::optional<double> computeSeconds(Operation *op,
                                     shape[1] / heads, causal, backward);
   };
   if (auto matmul = dyn_cast<MatmulOp>(op))
-    return machine.gemmSeconds(numberTypeOf(matmul.getA().getType()),
-                               matmul.getBatch(), matmul.getM(), matmul.getN(),
-                               matmul.getK());
+    return product(matmul);
+  // The library adds a bias where the sums are.
+  if (auto linear = dyn_cast<LinearOp>(op))
+    return product(linear);
   if (auto forward = dyn_cast<AttentionOp>(op))
     return attention(forward.getQ(), forward.getHeads(), forward.getSequences(),
                      forward.getCausal(), false);

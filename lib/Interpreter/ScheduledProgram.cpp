@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "kiln/Interpreter/ScheduledProgram.h"
+#include "kiln/Dialect/Kiln/IR/KilnLibrary.h"
 
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -207,7 +208,7 @@ LogicalResult ScheduledProgramBuilder::bindImmediates(
 }
 
 LogicalResult ScheduledProgramBuilder::addGemm(rt::GemmOp gemm) {
-  // Those of an epilogue's operands and results follow.
+  // That of a bias follows, or those of an epilogue's operands and results.
   auto three = [](ArrayRef<int64_t> list) { return list.size() >= 3; };
   int64_t m = gemm.getM(), n = gemm.getN(), k = gemm.getK();
   int64_t batch = gemm.getBatch(), beta = gemm.getBeta();
@@ -243,6 +244,15 @@ LogicalResult ScheduledProgramBuilder::addGemm(rt::GemmOp gemm) {
   if (beta != 0) {
     command.operands.push_back(command.results.front());
     command.accumulated = 2;
+  }
+  if (gemm.getBias()) {
+    command.operands.push_back(
+        tensorAt(gemm.getBias(), gemm.getOffsets()[3], gemm.getStrides()[3], n,
+                 RankedTensorType::get({n}, gemm.getResultElement())));
+    if (failed(checkBounds(gemm, command.operands.back())))
+      return failure();
+    if (command.operands.back().overlaps(command.results.front()))
+      return gemm.emitOpError("writes its result over its bias");
   }
   command.body =
       matmulBody(gemm, command.operands, command.results.front().type);
@@ -331,11 +341,17 @@ Block *ScheduledProgramBuilder::matmulBody(rt::GemmOp gemm,
     values.push_back(block->addArgument(operand.type, gemm.getLoc()));
   OpBuilder builder(gemm.getContext());
   builder.setInsertionPointToStart(block);
-  Value sum = values.size() > 2 ? values[2] : Value();
-  auto matmul = MatmulOp::create(builder, gemm.getLoc(), result, values[0],
-                                 values[1], sum, gemm.getTransA(),
-                                 gemm.getTransB(), DenseI64ArrayAttr());
-  YieldOp::create(builder, gemm.getLoc(), ValueRange(matmul.getResult()));
+  Value last = values.size() > 2 ? values[2] : Value();
+  Value product;
+  if (gemm.getBias())
+    product = LinearOp::create(builder, gemm.getLoc(), result, values[0],
+                               values[1], last, gemm.getTransA(),
+                               gemm.getTransB(), DenseI64ArrayAttr());
+  else
+    product = MatmulOp::create(builder, gemm.getLoc(), result, values[0],
+                               values[1], last, gemm.getTransA(),
+                               gemm.getTransB(), DenseI64ArrayAttr());
+  YieldOp::create(builder, gemm.getLoc(), product);
   program.bodies.push_back(std::move(region));
   return block;
 }

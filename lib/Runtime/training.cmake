@@ -51,6 +51,7 @@ add_library(KilnEngine OBJECT
   Engine/OpRepeat.cpp
   Engine/OpTrace.cpp
   Engine/PlanCheck.cpp
+  Engine/ProductBias.cpp
   Engine/Program.cpp
   Engine/ResultDistance.cpp
   Engine/ThreadTeam.cpp

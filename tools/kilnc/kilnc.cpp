@@ -160,6 +160,11 @@ static cl::opt<Switch, false, NamedValues<Switch>>
     rebuild("rebuild", cl::cat(category), cl::init(Switch::On), switchValues(),
             cl::desc("repeat cheap forward ops in the backward pass (off: keep "
                      "all that it reads)"));
+static cl::opt<Switch, false, NamedValues<Switch>> libraryEpilogues(
+    "library-epilogues", cl::cat(category), cl::init(Switch::On),
+    switchValues(),
+    cl::desc("let a GPU's library add biases to products, which rounds once "
+             "(off: kernels of their own, which round as the cpu does)"));
 static cl::opt<int64_t> maxThreads(
     "max-threads", cl::cat(category), cl::init(0),
     cl::desc(
@@ -313,6 +318,7 @@ int main(int argc, char **argv) {
   options.evaluation = evaluation == Switch::On;
   options.fuse = fuse == Switch::On;
   options.rebuild = rebuild == Switch::On;
+  options.libraryEpilogues = libraryEpilogues == Switch::On;
   options.emitGradients = emitGradients;
   options.maxThreads = threads;
   if (dropout.getNumOccurrences())

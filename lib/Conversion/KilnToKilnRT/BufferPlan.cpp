@@ -6,6 +6,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "PlanBuilder.h"
+#include "kiln/Dialect/Kiln/IR/KilnLibrary.h"
+#include "kiln/Dialect/Kiln/IR/Target.h"
 
 #include "llvm/ADT/STLExtras.h"
 
@@ -204,6 +206,14 @@ LogicalResult PlanBuilder::visitWork(Operation *op) {
     command.places = {places.lookup(matmul.getA()),
                       places.lookup(matmul.getB()),
                       places.lookup(matmul.getResult())};
+  } else if (auto linear = dyn_cast<LinearOp>(op)) {
+    if (!isGpu(targetOf(op->getParentOfType<ModuleOp>())))
+      return op->emitOpError("is a call of a gpu's library, but the module is "
+                             "for a cpu");
+    command.kind = Command::Kind::Gemm;
+    command.places = {
+        places.lookup(linear.getA()), places.lookup(linear.getB()),
+        places.lookup(linear.getResult()), places.lookup(linear.getBias())};
   } else if (hasEpilogue) {
     command.kind = Command::Kind::Gemm;
     for (Value operand : op->getOperands())
@@ -224,8 +234,8 @@ LogicalResult PlanBuilder::visitWork(Operation *op) {
                                   "scratch of every thread");
   }
   if (command.kind == Command::Kind::Gemm)
-    if (int64_t bytes = scratchBytes.ofProduct(dispatch ? dispatch.getProduct()
-                                                        : cast<MatmulOp>(op)))
+    if (int64_t bytes =
+            scratchBytes.ofProduct(dispatch ? dispatch.getProduct() : op))
       command.scratch = newBuffer(describeOp(op), "workspace", bytes,
                                   "workspace of the product");
   plan.commands.push_back(std::move(command));
@@ -410,7 +420,7 @@ LogicalResult PlanBuilder::visit(Operation *op) {
     setPlace(op->getResult(0), *place);
     return success();
   }
-  if (isa<DispatchOp, MatmulOp>(op))
+  if (isa<DispatchOp, MatmulOp, LinearOp>(op))
     return visitWork(op);
   if (isa<CopyOutOp, CopyInOp>(op))
     return visitCopy(op);

@@ -10,6 +10,7 @@
 #include "KernelTable.h"
 #include "kiln/Conversion/KilnToKilnRT/BufferPlan.h"
 
+#include "kiln/Dialect/Kiln/IR/KilnLibrary.h"
 #include "kiln/Dialect/Kiln/IR/Target.h"
 #include "kiln/Dialect/Kiln/Transforms/Levels.h"
 #include "kiln/Planner/Arena.h"
@@ -53,6 +54,7 @@ private:
   void emitCommands(ProgramPlan &plan);
   void emitLaunch(const Command &command);
   void emitGemm(const Command &command);
+  void emitLinear(const Command &command, LinearOp linear);
   Value slotOf(const Place &place) { return slots[place.buffer]; }
 
   ModuleOp module;
@@ -126,7 +128,31 @@ void Scheduler::emitLaunch(const Command &command) {
                        offsets, strides, immediates, command.beta == 2);
 }
 
+/// A product to which the library of a gpu adds a bias.
+void Scheduler::emitLinear(const Command &command, LinearOp linear) {
+  Type element = tensorTypeOf(linear.getA()).getElementType();
+  SmallVector<int64_t> offsets, strides, lead;
+  for (auto [i, place] : llvm::enumerate(command.places)) {
+    offsets.push_back(place.offset);
+    strides.push_back(place.loopStride);
+    if (i < 3)
+      lead.push_back(place.rowStride);
+  }
+  rt::GemmOp::create(builder, linear.getLoc(), slotOf(command.places[0]),
+                     slotOf(command.places[1]), slotOf(command.places[2]),
+                     command.scratch >= 0 ? slots[command.scratch] : Value(),
+                     slotOf(command.places[3]), /*epilogue_slots=*/ValueRange(),
+                     offsets, strides, linear.getM(), linear.getN(),
+                     linear.getK(), /*batch=*/1, lead,
+                     ArrayRef<int64_t>{0, 0, 0}, linear.getTransA(),
+                     linear.getTransB(), command.beta, *linear.getGrid(),
+                     element, element != linear.getType().getElementType(),
+                     FlatSymbolRefAttr(), DenseI64ArrayAttr());
+}
+
 void Scheduler::emitGemm(const Command &command) {
+  if (auto linear = dyn_cast<LinearOp>(command.op))
+    return emitLinear(command, linear);
   auto dispatch = dyn_cast<DispatchOp>(command.op);
   auto matmul = dispatch ? dispatch.getProduct() : cast<MatmulOp>(command.op);
   Type element = tensorTypeOf(matmul.getA()).getElementType();
@@ -152,9 +178,9 @@ void Scheduler::emitGemm(const Command &command) {
   auto gemm = rt::GemmOp::create(
       builder, command.op->getLoc(), slotOf(command.places[0]),
       slotOf(command.places[1]), slotOf(command.places[2]),
-      command.scratch >= 0 ? slots[command.scratch] : Value(), epilogueSlots,
-      offsets, strides, matmul.getM(), matmul.getN(), matmul.getK(),
-      matmul.getBatch(), lead, batchStrides, matmul.getTransA(),
+      command.scratch >= 0 ? slots[command.scratch] : Value(), /*bias=*/Value(),
+      epilogueSlots, offsets, strides, matmul.getM(), matmul.getN(),
+      matmul.getK(), matmul.getBatch(), lead, batchStrides, matmul.getTransA(),
       matmul.getTransB(), command.beta, *matmul.getGrid(), element,
       element != matmul.getType().getElementType(), FlatSymbolRefAttr(),
       DenseI64ArrayAttr());
@@ -244,14 +270,15 @@ void Scheduler::emit(ProgramPlan &plan) {
 /// Memory that a product works in: of every thread on a cpu. A gpu's library
 /// has one for all, which has to do for what stands in for it on the emulated
 /// one.
-static int64_t productBytes(MatmulOp matmul, bool onGpu, int64_t maxThreads) {
-  ProductShape shape = {matmul.getM(),          matmul.getN(),
-                        matmul.getK(),          matmul.getBatch(),
-                        (*matmul.getGrid())[0], (*matmul.getGrid())[1]};
+template <typename Op>
+static int64_t productBytes(Op product, bool onGpu, int64_t maxThreads) {
+  ProductShape shape = {product.getM(),          product.getN(),
+                        product.getK(),          product.getBatch(),
+                        (*product.getGrid())[0], (*product.getGrid())[1]};
   int64_t bytes = 0;
-  if (tensorTypeOf(matmul.getA()).getElementType().isBF16())
+  if (tensorTypeOf(product.getA()).getElementType().isBF16())
     bytes = llvm::alignTo(
-        narrowProductBytes(shape, matmul.getType().getElementType().isBF16()),
+        narrowProductBytes(shape, product.getType().getElementType().isBF16()),
         kSlotAlignment);
   return onGpu ? std::max(bytes, libraryWorkspaceBytes(shape))
                : bytes * maxThreads;
@@ -261,9 +288,11 @@ static FailureOr<std::vector<ProgramPlan>>
 planPrograms(ModuleOp module, ArrayRef<StateOp> states, int64_t maxThreads,
              KernelTable &kernels) {
   llvm::StringMap<int64_t> scratchOfKernel;
-  bool onGpu = isGpu(targetOf(module)); // whose kernels use no scratch memory
-  auto ofProduct = [&](MatmulOp matmul) {
-    return productBytes(matmul, onGpu, maxThreads);
+  bool onGpu = isGpu(targetOf(module)); // Its libraries use memory, no kernel.
+  auto ofProduct = [&](Operation *product) {
+    if (auto linear = dyn_cast<LinearOp>(product))
+      return productBytes(linear, onGpu, maxThreads);
+    return productBytes(cast<MatmulOp>(product), onGpu, maxThreads);
   };
   auto ofDispatch = [&](DispatchOp dispatch,
                         ArrayRef<Place> places) -> int64_t {

@@ -140,7 +140,9 @@ ProductPlaces CudaProgram::placesOf(const StreamAction &action) const {
   return {device(command.a.ref.at(action.iteration)),
           device(command.b.ref.at(action.iteration)),
           device(command.c.ref.at(action.iteration)),
-          device({command.workspace.offset})};
+          device({command.workspace.offset}),
+          command.bias.bytes > 0 ? device(command.bias.ref.at(action.iteration))
+                                 : 0};
 }
 
 Status CudaProgram::prepare(const CudaResources &resources, char *staging) {

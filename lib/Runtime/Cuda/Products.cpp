@@ -111,6 +111,10 @@ Status Products::describe(const Command &command, Choice &choice) {
     if (status.ok())
       status = call(api_.cublasLtMatmulDescSetAttribute, desc, attribute, value,
                     sizeof(*value));
+  choice.hasBias = command.bias.bytes > 0;
+  if (status.ok() && choice.hasBias)
+    status = call(api_.cublasLtMatmulDescSetAttribute, desc, descEpilogue,
+                  &epilogueBias, sizeof(epilogueBias));
   auto layout = [&](Owned<LayoutHandle> &to, const GemmOperand &operand,
                     TensorType type, int64_t rows, int64_t columns) {
     if (operand.trans)
@@ -122,6 +126,15 @@ Status Products::describe(const Command &command, Choice &choice) {
   layout(choice.b, command.a, command.type, command.m, command.k);
   layout(choice.c, command.c, command.resultType, command.m, command.n);
   return status;
+}
+
+/// A choice serves products with biases in many places.
+Status Products::setBias(const Choice &choice,
+                         const ProductPlaces &places) const {
+  if (!choice.hasBias)
+    return Status();
+  return call(api_.cublasLtMatmulDescSetAttribute, choice.desc.get(),
+              descBiasPointer, &places.bias, sizeof(places.bias));
 }
 
 /// The ways that fit, the first one being the library's choice.
@@ -185,29 +198,23 @@ Result<std::size_t> Products::choose(const Command &command,
                                      const ProductPlaces &places,
                                      AlgorithmSearch *search,
                                      StreamHandle stream) {
-  Problem problem = {int64_t(command.type),
-                     int64_t(command.resultType),
-                     command.workspace.bytes,
-                     command.m,
-                     command.n,
-                     command.k,
-                     command.batch,
-                     command.a.trans,
-                     command.b.trans,
-                     command.a.ld,
-                     command.b.ld,
-                     command.c.ld,
-                     command.a.batchStride,
-                     command.b.batchStride,
-                     command.c.batchStride,
-                     alignmentOf(places.a),
-                     alignmentOf(places.b),
-                     alignmentOf(places.c)};
+  Problem problem = {
+      int64_t(command.type), int64_t(command.resultType),
+      command.workspace.bytes, command.m, command.n, command.k, command.batch,
+      command.a.trans, command.b.trans, command.a.ld, command.b.ld,
+      command.c.ld, command.a.batchStride, command.b.batchStride,
+      command.c.batchStride,
+      // Of no bias: as if the epilogue were another.
+      command.bias.bytes > 0 ? alignmentOf(places.bias) : 0,
+      alignmentOf(places.a), alignmentOf(places.b), alignmentOf(places.c)};
   auto known = chosen_.find(problem);
   if (known != chosen_.end())
     return known->second;
   Choice choice;
   Status status = describe(command, choice);
+  // The library derives the alignment of a bias from its place.
+  if (status.ok())
+    status = setBias(choice, places);
   if (!status.ok())
     return status;
   Result<std::vector<Algorithm>> proposals =
@@ -245,6 +252,9 @@ std::string Products::hash() const {
 Status Products::run(const Choice &choice, const Algorithm &algorithm,
                      const ProductPlaces &places, bool accumulate,
                      StreamHandle stream) const {
+  Status status = setBias(choice, places);
+  if (!status.ok())
+    return status;
   const float ones[] = {0, 1};
   const double wideOnes[] = {0, 1};
   auto scalar = [&](bool one) {

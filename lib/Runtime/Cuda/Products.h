@@ -30,9 +30,10 @@
 
 namespace kiln::cuda {
 
-/// Where the operands of a gemm command and its workspace begin.
+/// Where the operands of a gemm command and its workspace begin, and its bias,
+/// if it has one.
 struct ProductPlaces {
-  DevicePointer a = 0, b = 0, c = 0, workspace = 0;
+  DevicePointer a = 0, b = 0, c = 0, workspace = 0, bias = 0;
 };
 
 class Products {
@@ -58,13 +59,13 @@ public:
 
 private:
   /// What decides the choice.
-  using Problem = std::array<int64_t, 18>;
+  using Problem = std::array<int64_t, 19>;
   static std::string textOf(const Problem &problem);
   struct Choice {
     Owned<ProductDescHandle> desc;
     Owned<LayoutHandle> a, b, c; ///< The library's own a and b.
     Algorithm algorithm;
-    bool isF64 = false;
+    bool isF64 = false, hasBias = false;
     int64_t workspaceBytes = 0;
   };
 
@@ -80,6 +81,7 @@ private:
                     const GemmOperand &operand, TensorType type, int64_t rows,
                     int64_t columns);
   Status describe(const Command &command, Choice &choice);
+  Status setBias(const Choice &choice, const ProductPlaces &places) const;
   Result<std::vector<Algorithm>> propose(const Problem &problem,
                                          const Choice &choice, int most) const;
   Status run(const Choice &choice, const Algorithm &algorithm,

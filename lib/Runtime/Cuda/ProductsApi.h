@@ -48,6 +48,11 @@ inline constexpr int computeF64 = 70;
 // cublasLtMatmulDescAttributes_t, int32_t each; 1 is a transposed operand.
 inline constexpr int descTransA = 3;
 inline constexpr int descTransB = 4;
+// uint32_t: cublasLtEpilogue_t, where a bias is a column of the library's own
+// result, which is a row of kiln's, and of its type; void *.
+inline constexpr int descEpilogue = 7;
+inline constexpr int descBiasPointer = 8;
+inline constexpr uint32_t epilogueBias = 4;
 // cublasLtMatrixLayoutAttribute_t: int32_t, int64_t.
 inline constexpr int layoutBatchCount = 5;
 inline constexpr int layoutBatchStride = 6;

@@ -324,6 +324,24 @@ void CommandReader::readWorkspace(const Node &node, Command &command) {
                std::to_string(needed));
 }
 
+/// "library": what the library of a GPU does with the sums of a product.
+void CommandReader::readLibrary(const Node &node, Command &command) {
+  std::optional<Node> library = node.find("library");
+  if (!library)
+    return;
+  if (!hasGpu())
+    return library->fail("is given, but the target has no GPU");
+  Node bias = library->at("bias");
+  if (command.batch != 1 || command.beta != GemmBeta::Zero)
+    return library->fail("needs a batch of 1 and a beta of 0");
+  if (command.type == TensorType::F64)
+    return library->fail("needs operands of bf16 or f32, not f64");
+  command.bias.bytes = command.n * (tensorTypeBits(command.resultType) / 8);
+  command.bias.ref = readRef(bias, command.bias.bytes);
+  if (command.bias.ref.arena == ArenaKind::Host)
+    bias.fail("is in the host arena, out of reach of a GPU's product");
+}
+
 void CommandReader::readGemm(const Node &node, Command &command) {
   readTypes(node, command);
   auto extent = [&](const char *key) {
@@ -370,6 +388,7 @@ void CommandReader::readGemm(const Node &node, Command &command) {
     beta.fail("is not 0, 1 or \"first\"");
   if (command.beta == GemmBeta::First && !inLoop_)
     beta.fail("is \"first\" outside of a loop");
+  readLibrary(node, command);
   if (std::optional<Node> epilogue = node.find("epilogue")) {
     if (hasGpu())
       return epilogue->fail("is given, but the target is a GPU");

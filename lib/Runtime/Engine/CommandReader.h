@@ -50,6 +50,7 @@ private:
   void readTransfer(const Node &node, Command &command);
   void readTypes(const Node &node, Command &command);
   void readWorkspace(const Node &node, Command &command);
+  void readLibrary(const Node &node, Command &command);
   GemmOperand readOperand(const Node &node, TensorType type, int64_t rows,
                           int64_t columns, const Command &command);
   Ref readRef(const Node &node, int64_t bytes);

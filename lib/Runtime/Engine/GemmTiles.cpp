@@ -8,6 +8,7 @@
 #include "GemmTiles.h"
 
 #include "NarrowProduct.h"
+#include "ProductBias.h"
 #include "kiln/Runtime/Engine/ProductMemory.h"
 
 namespace kiln {
@@ -54,10 +55,15 @@ void computeTile(const Command &command, const GemmTile &tile,
   call.c = places.c + resultBytes * (tile.product * c.batchStride +
                                      tile.rowBegin * c.ld + tile.columnBegin);
   call.accumulate = accumulate;
+  const char *bias =
+      places.bias ? places.bias + resultBytes * tile.columnBegin : nullptr;
+  bool isNarrow = command.resultType == TensorType::BF16;
   if (command.type == TensorType::BF16)
-    narrowProduct(call, command.resultType, scratch);
+    narrowProduct(call, command.resultType, scratch, isNarrow ? bias : nullptr);
   else
     gemm(call);
+  if (bias && !isNarrow)
+    addBias(bias, TensorType::F32, call.m, call.n, call.c, call.ldc);
 }
 
 } // namespace kiln

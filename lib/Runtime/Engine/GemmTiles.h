@@ -33,6 +33,7 @@ struct GemmPlaces {
   const char *a;
   const char *b;
   char *c;
+  const char *bias = nullptr; ///< Null: none.
 };
 
 /// Number of tiles of all products.

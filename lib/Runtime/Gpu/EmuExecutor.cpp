@@ -255,12 +255,17 @@ Status EmuExecutor::gemm(const Work &work) {
     status = check(command.b, command.type, command.k, command.n);
   if (status.ok() && accumulate)
     status = check(command.c, command.resultType, command.m, command.n);
+  if (status.ok() && command.bias.bytes > 0)
+    status = checkRead(work, command.bias.ref, command.bias.bytes);
   if (!status.ok())
     return status;
 
   GemmPlaces places = {at(command.a.ref, work.iteration),
                        at(command.b.ref, work.iteration),
-                       at(command.c.ref, work.iteration)};
+                       at(command.c.ref, work.iteration),
+                       command.bias.bytes > 0
+                           ? at(command.bias.ref, work.iteration)
+                           : nullptr};
   multiply(work, places, accumulate);
   return forEachRow(command, command.c, command.resultType, command.m,
                     command.n, [&](int64_t offset, int64_t bytes) {

@@ -182,6 +182,10 @@ Object ProgramWriter::writeGemm(rt::GemmOp gemm) {
     rt::SlotOp slot = slotOf(gemm.getScratch());
     workspace = Array{slot.getOffset(), slot.getBytes()};
   }
+  JsonValue library = nullptr;
+  if (gemm.getBias())
+    library = Object{{"bias", ref(gemm.getBias(), gemm.getOffsets()[3],
+                                  gemm.getStrides()[3])}};
   return Object{{"op", "gemm"},
                 {"name", rt::nameOf(gemm)},
                 {"dtype", typeName(gemm.getElement())},
@@ -199,7 +203,8 @@ Object ProgramWriter::writeGemm(rt::GemmOp gemm) {
                 {"grid", Array{gemm.getGrid()[0], gemm.getGrid()[1]}},
                 {"flops", 2 * m * n * k * batch},
                 {"workspace", std::move(workspace)},
-                {"epilogue", std::move(epilogue)}};
+                {"epilogue", std::move(epilogue)},
+                {"library", std::move(library)}};
 }
 
 template <typename Op>

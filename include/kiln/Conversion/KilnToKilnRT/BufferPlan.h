@@ -64,11 +64,11 @@ struct Command {
     LoopEnd
   };
   Kind kind;
-  /// Launch: dispatch; Gemm: matmul, or dispatch of family gemm; CopyStart,
-  /// CopyWait: the copy's beginning.
+  /// Launch: dispatch; Gemm: matmul, linear, or dispatch of family gemm;
+  /// CopyStart, CopyWait: the copy's beginning.
   mlir::Operation *op = nullptr;
-  /// Operands, results; copies: from, to; Gemm: a, b, c, the epilogue's
-  /// operands but the product, its results.
+  /// Operands, results; copies: from, to; Gemm: a, b, c, then a
+  /// linear's bias, or the epilogue's operands but the product, its results.
   llvm::SmallVector<Place, 6> places;
   int32_t scratch = -1; ///< buffer; Gemm: its workspace
   int64_t bytes = 0;    ///< Fill, Copy, CopyStart
@@ -97,7 +97,7 @@ struct ScratchBytes {
   /// all threads together.
   llvm::function_ref<int64_t(DispatchOp, llvm::ArrayRef<Place>)> ofDispatch;
   /// The workspace of a product, with an epilogue or without.
-  llvm::function_ref<int64_t(MatmulOp)> ofProduct;
+  llvm::function_ref<int64_t(mlir::Operation *)> ofProduct;
 };
 
 /// Builds the plan of a dispatched program. `states`: the program-independent

@@ -78,6 +78,13 @@ struct GemmOperand {
   int64_t bytes = 0;       ///< From the first to the last one, in all batches.
 };
 
+/// A row that the library of a GPU adds to every row of a product, of the
+/// result's type.
+struct BiasRow {
+  Ref ref;
+  int64_t bytes = 0; ///< 0: none.
+};
+
 enum class GemmBeta { Zero, One, First };
 
 /// Memory of the device in which a product works: of all threads on a cpu, of
@@ -126,6 +133,7 @@ struct Command {
   int64_t gridM = 1, gridN = 1;
   Workspace workspace;
   bool epilogue = false;
+  BiasRow bias;
 
   int64_t count = 0; ///< LoopBegin: iterations.
 

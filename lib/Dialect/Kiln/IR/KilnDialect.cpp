@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "kiln/Dialect/Kiln/IR/Kiln.h"
+#include "kiln/Dialect/Kiln/IR/KilnLibrary.h"
 
 #include "kiln/Dialect/Kiln/IR/Target.h"
 
@@ -39,6 +39,10 @@ void KilnDialect::initialize() {
   addOperations<
 #define GET_OP_LIST
 #include "kiln/Dialect/Kiln/IR/KilnOps.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "kiln/Dialect/Kiln/IR/KilnLibraryOps.cpp.inc"
       >();
 }
 
@@ -140,6 +144,13 @@ LogicalResult KilnDialect::verifyOperationAttribute(Operation *op,
     return op->emitOpError("has a '")
            << kTargetAttr << "' of " << attribute.getValue()
            << ", expected \"cpu\", \"cuda\" or \"cuda-emu\" on the module";
+  }
+  if (attribute.getName() == kLibraryEpiloguesAttr) {
+    if (isa<ModuleOp>(op) && isa<UnitAttr>(attribute.getValue()))
+      return success();
+    return op->emitOpError("has a '")
+           << kLibraryEpiloguesAttr << "' of " << attribute.getValue()
+           << ", expected a unit attribute on the module";
   }
   return op->emitOpError("has an unknown attribute '")
          << attribute.getName().getValue() << "'";

@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "DenseCopies.h"
+#include "kiln/Dialect/Kiln/IR/KilnLibrary.h"
 
 #include <numeric>
 
@@ -81,7 +82,7 @@ static bool canWriteInto(Value value, bool apart) {
   auto result = dyn_cast<OpResult>(value);
   if (!result || getTiedOperand(result))
     return false;
-  if (isa<MatmulOp>(result.getOwner()))
+  if (isa<MatmulOp, LinearOp>(result.getOwner()))
     return true;
   auto dispatch = dyn_cast<DispatchOp>(result.getOwner());
   if (!dispatch)
@@ -165,6 +166,8 @@ static bool readsStrided(OpOperand &use) {
            getColumnCount(tensorTypeOf(reshape.getResult()));
   if (auto matmul = dyn_cast<MatmulOp>(user))
     return use.get() != matmul.getAccumulate();
+  if (isa<LinearOp>(user)) // the bias is dense
+    return use.getOperandNumber() < 2;
   auto dispatch = dyn_cast<DispatchOp>(user);
   if (!dispatch)
     return false;

@@ -20,6 +20,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "kiln/Dialect/Kiln/IR/KilnLibrary.h"
 #include "kiln/Dialect/Kiln/Transforms/Offload.h"
 #include "kiln/Dialect/Kiln/Transforms/Passes.h"
 
@@ -39,7 +40,7 @@ static constexpr int64_t kReach = 8;
 
 CommandOrder::CommandOrder(Block &block) : end(block.getTerminator()) {
   for (Operation &op : block)
-    if (isa<DispatchOp, MatmulOp, AccumulateOp>(op)) {
+    if (isa<DispatchOp, MatmulOp, LinearOp, AccumulateOp>(op)) {
       positions[&op] = size();
       commands.push_back(&op);
     }
@@ -118,7 +119,7 @@ std::optional<OffloadGap> kiln::findGap(Value value,
 void kiln::forEachMemoryValue(Block &block,
                               function_ref<void(Value, OpResult)> visit) {
   for (Operation &op : block) {
-    if (isa<MatmulOp>(op))
+    if (isa<MatmulOp, LinearOp>(op))
       visit(op.getResult(0), op.getResult(0));
     auto dispatch = dyn_cast<DispatchOp>(op);
     if (!dispatch)

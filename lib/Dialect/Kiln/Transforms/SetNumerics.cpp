@@ -10,6 +10,9 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "LibraryEpilogues.h"
+
+#include "kiln/Dialect/Kiln/IR/KilnLibrary.h"
 #include "kiln/Dialect/Kiln/Transforms/Passes.h"
 #include "kiln/Planner/ProductGrid.h"
 
@@ -145,12 +148,20 @@ struct SetNumericsPass : kiln::impl::SetNumericsBase<SetNumericsPass> {
     for (AddOp op : sums)
       accumulateInProducer(op);
 
+    if (module->hasAttr(kLibraryEpiloguesAttr))
+      fuseLibraryEpilogues(module);
+
+    auto setGrid = [&](auto product) {
+      auto [gm, gn] =
+          chooseProductGrid(product.getM(), product.getN(), product.getK(),
+                            product.getTransA(), maxThreads);
+      product.setGrid(ArrayRef<int64_t>{gm, gn});
+    };
     module.walk([&](Operation *op) {
       if (auto matmul = dyn_cast<MatmulOp>(op)) {
-        auto [gm, gn] =
-            chooseProductGrid(matmul.getM(), matmul.getN(), matmul.getK(),
-                              matmul.getTransA(), maxThreads);
-        matmul.setGrid(ArrayRef<int64_t>{gm, gn});
+        setGrid(matmul);
+      } else if (auto linear = dyn_cast<LinearOp>(op)) {
+        setGrid(linear);
       } else if (isa<AttentionOp, AttentionGradOp>(op)) {
         op->setAttr("kv_tile", builder.getI64IntegerAttr(kAttentionKeyTile));
       }

@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "ForwardLevel.h"
+#include "kiln/Dialect/Kiln/IR/KilnLibrary.h"
 #include "kiln/Dialect/Kiln/Transforms/Levels.h"
 #include "kiln/Dialect/Kiln/Transforms/Passes.h"
 
@@ -96,6 +97,9 @@ LogicalResult LevelVerifier::checkPlanned(ProgramOp program) {
       return reject(op, "is not expanded", "kiln-expand-loss");
     if (auto matmul = dyn_cast<MatmulOp>(op))
       if (!matmul.getGrid())
+        return reject(op, "has no grid", "kiln-set-numerics");
+    if (auto linear = dyn_cast<LinearOp>(op))
+      if (!linear.getGrid())
         return reject(op, "has no grid", "kiln-set-numerics");
     if (auto reduce = dyn_cast<ReduceOp>(op))
       if (reduce.getKind() == Reduction::Mean)

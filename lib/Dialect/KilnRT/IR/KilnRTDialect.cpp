@@ -38,7 +38,7 @@ Type GemmOp::getResultElement() {
 }
 
 LogicalResult GemmOp::verify() {
-  size_t count = 3 + getEpilogueSlots().size();
+  size_t count = 3 + (getBias() ? 1 : 0) + getEpilogueSlots().size();
   if (getOffsets().size() != count || getStrides().size() != count)
     return emitOpError("has ")
            << count << " slots, " << getOffsets().size() << " offsets and "
@@ -47,6 +47,10 @@ LogicalResult GemmOp::verify() {
     return emitOpError("has a wide result, which needs operands of bf16, but "
                        "they are ")
            << getElement();
+  if (getBias() && (getBatch() != 1 || getBeta() != 0 || getEpilogue() ||
+                    getElement().isF64())) // C4
+    return emitOpError("has a bias, which needs batch 1, beta 0, no epilogue, "
+                       "and operands of bf16 or f32");
   if (!getEpilogue())
     return success();
   if (getBatch() != 1 || getBeta() != 0) // C2

@@ -49,7 +49,7 @@ struct Product {
   int type, resultType;
   bool transA, transB;
   int64_t m, n, k, lda, ldb, ldc;
-  const char *a, *b;
+  const char *a, *b, *bias = nullptr;
   char *c;
   double beta;
 };

@@ -20,6 +20,8 @@ struct Handle {};
 struct Desc {
   int compute, scale;
   int32_t trans[2] = {0, 0};
+  uint32_t epilogue = 1; ///< 1: none, 4: a bias.
+  uint64_t bias = 0;
 };
 
 struct Layout {
@@ -95,6 +97,9 @@ static std::vector<double> naive(const Product &p) {
       for (int64_t l = 0; l < p.k; ++l)
         sum += at(p.type, p.a, p.transA ? l + i * p.lda : i + l * p.lda) *
                at(p.type, p.b, p.transB ? j + l * p.ldb : l + j * p.ldb);
+      // One for each row of the library's result.
+      if (p.bias)
+        sum += at(p.resultType, p.bias, i);
       result.push_back(sum);
     }
   return result;
@@ -151,7 +156,7 @@ int cublasLtDestroy(void *handle) {
 
 int cublasLtMatmulDescCreate(void **desc, int computeType, int scale) {
   BEGIN();
-  *desc = create("product", new Desc{computeType, scale, {0, 0}});
+  *desc = create("product", new Desc{computeType, scale});
   return 0;
 }
 
@@ -163,9 +168,16 @@ int cublasLtMatmulDescDestroy(void *desc) {
 int cublasLtMatmulDescSetAttribute(void *desc, int attribute, const void *value,
                                    std::size_t bytes) {
   BEGIN();
-  if (!exists("product", desc) || (attribute != 3 && attribute != 4))
-    return violate("an attribute of products that is not known");
-  return take(&static_cast<Desc *>(desc)->trans[attribute - 3], value, bytes);
+  if (!exists("product", desc))
+    return 7;
+  auto *product = static_cast<Desc *>(desc);
+  if (attribute == 3 || attribute == 4)
+    return take(&product->trans[attribute - 3], value, bytes);
+  if (attribute == 7)
+    return take(&product->epilogue, value, bytes);
+  if (attribute == 8)
+    return take(&product->bias, value, bytes);
+  return violate("an attribute of products that is not known");
 }
 
 int cublasLtMatrixLayoutCreate(void **layout, int type, uint64_t rows,
@@ -245,6 +257,11 @@ int cublasLtMatmulAlgoGetHeuristic(void *library, void *desc, void *a, void *b,
     std::copy_n(wish->alignments, 4, words + 1);
     words[5] = wish->workspace;
     words[6] = uint64_t(i);
+    // Of no bias it would be 0.
+    const auto *product = static_cast<Desc *>(desc);
+    if (product->epilogue == 4 && product->bias == 0)
+      return violate("an algorithm is wanted before the bias has a place");
+    words[7] = product->bias & (~product->bias + 1);
   }
   return 0;
 }
@@ -312,6 +329,18 @@ int cublasLtMatmul(void *library, void *descHandle, const void *alpha,
   if (!first[0] || !first[1] || !first[2])
     return 7;
   std::vector<Product> products;
+  if (desc.epilogue != 1 && desc.epilogue != 4)
+    return violate("an epilogue that is not known");
+  if ((desc.epilogue == 4) != (algorithm->words[7] != 0))
+    return violate("an algorithm of another epilogue");
+  if (desc.epilogue == 4) {
+    if (lc.batch != 1 || isF64 || p.beta != 0)
+      return violate("a bias of a product that has none");
+    if (desc.bias % std::min<uint64_t>(algorithm->words[7], 256) != 0)
+      return violate("an algorithm for a better aligned bias");
+    if (!(p.bias = resolve(desc.bias, bytesOf(p.resultType) * p.m)))
+      return 7;
+  }
   for (int64_t i = 0; i < lc.batch; ++i) {
     p.a = first[0] + i * la.stride * bytesOf(la.type);
     p.b = first[1] + i * lb.stride * bytesOf(lb.type);

@@ -32,9 +32,10 @@ const char *nameOf(TensorType type) {
   return type == TensorType::F32 ? "f32" : "bf16";
 }
 
-/// c = a b^T, or c + a b^T.
+/// c = a b^T, or c + a b^T, or a b^T + the first row of b, which then has the
+/// type of c.
 Json describe(const char *kind, TensorType type, TensorType resultType,
-              bool accumulates, int64_t workspaceBytes) {
+              bool accumulates, int64_t workspaceBytes, bool hasBias = false) {
   auto operand = [&](int64_t index, bool trans) {
     return Json{{"ref", device(index * matrixBytes)},
                 {"ld", ld},
@@ -57,6 +58,8 @@ Json describe(const char *kind, TensorType type, TensorType resultType,
                {"flops", 0},
                {"workspace", {3 * matrixBytes, workspaceBytes}},
                {"epilogue", nullptr}};
+  if (hasBias)
+    gemm["library"] = {{"bias", device(matrixBytes)}};
   Json inputs = Json::array(), slots = Json::array();
   const char *names[] = {"a", "b", "c"};
   for (int i = 0; i < 3; ++i) {
@@ -134,6 +137,40 @@ TEST(EmuProductTest, HasTheBitsOfTheCpu) {
     }
 }
 
+/// The bias is added to sums of f32: there is one rounding, of the result of
+/// the product of f32 and the bias.
+TEST(EmuProductTest, AddsABiasBeforeItRounds) {
+  int64_t scratch = scratchOf(TensorType::BF16, TensorType::BF16);
+  auto elementsOf = [](const std::vector<char> &bytes, TensorType type) {
+    std::vector<float> values(bytes.size() * 8 / tensorTypeBits(type));
+    convertElements(type, bytes.data(), TensorType::F32, values.data(),
+                    int64_t(values.size()));
+    return values;
+  };
+  auto product = [&](TensorType resultType, bool hasBias, int threads) {
+    return elementsOf(run(describe("cuda-emu", TensorType::BF16, resultType,
+                                   false, 2 * scratch, hasBias),
+                          threads),
+                      resultType);
+  };
+  std::vector<float> sums = product(TensorType::F32, false, 1);
+  std::vector<float> rounded = product(TensorType::BF16, true, 1);
+  EXPECT_EQ(product(TensorType::BF16, true, 2), rounded);
+  ASSERT_EQ(rounded.size(), std::size_t(n));
+  for (int64_t i = 0; i < n; ++i) {
+    // The bias is the first row of b, as bf16 has it.
+    double value = std::sin(double(i) + 1000);
+    uint16_t bias, expected;
+    convertElements(TensorType::F64, &value, TensorType::BF16, &bias, 1);
+    float wide;
+    convertElements(TensorType::BF16, &bias, TensorType::F32, &wide, 1);
+    float sum = sums[std::size_t(i)] + wide;
+    convertElements(TensorType::F32, &sum, TensorType::BF16, &expected, 1);
+    convertElements(TensorType::BF16, &expected, TensorType::F32, &wide, 1);
+    EXPECT_EQ(rounded[std::size_t(i)], wide) << i;
+  }
+}
+
 TEST(EmuProductTest, NeedsItsWorkspace) {
   int64_t scratch = scratchOf(TensorType::BF16, TensorType::BF16);
   auto status = [&](const char *kind, int64_t workspace) {
@@ -162,6 +199,9 @@ TEST(EmuProductTest, AnyReplacedValueIsHandled) {
   for (const char *kind : {"cpu", "cuda-emu"}) {
     Json json = describe(kind, TensorType::BF16, TensorType::F32, true,
                          2 * scratchOf(TensorType::BF16, TensorType::F32));
+    if (!std::strcmp(kind, "cuda-emu"))
+      json = describe(kind, TensorType::BF16, TensorType::F32, false,
+                      2 * scratchOf(TensorType::BF16, TensorType::F32), true);
     Json flat = json["programs"].flatten();
     for (auto &[path, unused] : flat.items()) {
       for (const Json &replacement : replacements) {

@@ -136,14 +136,18 @@ def KilnRT_GemmOp : KilnRT_Op<"gemm", [AttrSizedOperandSegments]> {
     `epilogue_slots`, whose `offsets` and `strides` follow those of a, b and c.
     It needs a batch of 1 and beta 0 (C2).
 
+    With `bias`, a row as long as those of c and of its type, the library of a gpu
+    adds it to every row before it rounds. Its offset and stride are the fourth. It
+    needs a batch of 1, beta 0, no `epilogue`, and operands of bf16 or f32 (C4).
+
     Example: `kilnrt.gemm(%a, %b, %c) offsets [0, 0, 0] strides [0, 0, 0] {m = 4, n = 4, k = 4, batch = 1, lead = array<i64: 4, 4, 4>, batch_strides = array<i64: 0, 0, 0>, beta = 0, grid = array<i64: 1, 1>, element = f32}`
   }];
   let arguments = (ins KilnRT_Slot:$a, KilnRT_Slot:$b, KilnRT_Slot:$c, Optional<KilnRT_Slot>:$scratch,
-    Variadic<KilnRT_Slot>:$epilogue_slots, DenseI64ArrayAttr:$offsets, DenseI64ArrayAttr:$strides,
+    Optional<KilnRT_Slot>:$bias, Variadic<KilnRT_Slot>:$epilogue_slots, DenseI64ArrayAttr:$offsets, DenseI64ArrayAttr:$strides,
     I64Attr:$m, I64Attr:$n, I64Attr:$k, I64Attr:$batch, DenseI64ArrayAttr:$lead, DenseI64ArrayAttr:$batch_strides, UnitAttr:$trans_a, UnitAttr:$trans_b,
     I64Attr:$beta, DenseI64ArrayAttr:$grid, TypeAttr:$element, UnitAttr:$wide,
     OptionalAttr<FlatSymbolRefAttr>:$epilogue, OptionalAttr<DenseI64ArrayAttr>:$immediates);
-  let assemblyFormat = "`(` $a `,` $b `,` $c `)` (`scratch` `(` $scratch^ `)`)? (`epilogue` $epilogue^ `(` $epilogue_slots `)` `immediates` $immediates)? `offsets` $offsets `strides` $strides attr-dict";
+  let assemblyFormat = "`(` $a `,` $b `,` $c `)` (`scratch` `(` $scratch^ `)`)? (`bias` `(` $bias^ `)`)? (`epilogue` $epilogue^ `(` $epilogue_slots `)` `immediates` $immediates)? `offsets` $offsets `strides` $strides attr-dict";
   let hasVerifier = 1;
   let extraClassDeclaration = [{
     /// The element type of c.

@@ -1,0 +1,58 @@
+// A product and its bias, rounded once by the library of a gpu, on every level.
+
+// RUN: kiln-run %s --entry=f | FileCheck %s --check-prefix=TWICE
+// RUN: kiln-opt %s --kiln-set-numerics -o %t.planned.mlir
+// RUN: FileCheck %s --check-prefix=PLANNED < %t.planned.mlir
+// RUN: kiln-run %t.planned.mlir --entry=f > %t.once
+// RUN: FileCheck %s --check-prefix=ONCE < %t.once
+// RUN: kiln-opt %t.planned.mlir --kiln-form-dispatches -o %t.dispatched.mlir
+// RUN: kiln-run %t.dispatched.mlir --entry=f | diff %t.once -
+// RUN: kiln-opt %t.dispatched.mlir --kiln-schedule -o %t.scheduled.mlir
+// RUN: FileCheck %s --check-prefix=SCHEDULED < %t.scheduled.mlir
+// RUN: kiln-run %t.scheduled.mlir --entry=f | diff %t.once -
+
+// A cpu's library has no epilogues.
+// RUN: sed 's/, kiln.target = "cuda-emu"//' %t.dispatched.mlir > %t.cpu.mlir
+// RUN: not kiln-opt %t.cpu.mlir --kiln-schedule 2>&1 | FileCheck %s --check-prefix=CPU
+// CPU: 'kiln.linear' op is a call of a gpu's library, but the module is for a cpu
+
+// 16 * 16 + 1 * 1 = 257, which bf16 rounds to 256, and so does it 256 + 1; the
+// bias of the sum of 257 makes it 258.
+// TWICE: y [3, 5] = 256, 256
+// TWICE-NEXT: wide [3, 5] = 258, 258
+// ONCE: y [3, 5] = 258, 258
+// ONCE-NEXT: wide [3, 5] = 258, 258
+
+// PLANNED-NOT: kiln.matmul
+// PLANNED: kiln.linear %{{.*}}, %{{.*}}, %{{.*}} trans_a {grid = array<i64: 1, 1>} : (tensor<2x3xbf16>, tensor<2x5xbf16>, tensor<5xbf16>) -> tensor<3x5xbf16>
+// PLANNED: kiln.linear %{{.*}}, %{{.*}}, %{{.*}} trans_a {grid = array<i64: 1, 1>} : (tensor<2x3xbf16>, tensor<2x5xbf16>, tensor<5xf32>) -> tensor<3x5xf32>
+// SCHEDULED: kilnrt.gemm({{.*}}) scratch({{.*}}) bias({{.*}}) offsets [0, 0, 0, 0]
+// SCHEDULED: kilnrt.gemm({{.*}}) scratch({{.*}}) bias({{.*}}) offsets [0, 0, 0, 0]
+
+module attributes {kiln.library_epilogues, kiln.target = "cuda-emu"} {
+kiln.state @a : tensor<1x3xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 16.0>}
+kiln.state @b : tensor<1x3xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 1.0>}
+kiln.state @c : tensor<1x5xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 16.0>}
+kiln.state @d : tensor<1x5xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 1.0>}
+kiln.state @bias : tensor<5xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 1.0>}
+
+kiln.program @f() -> (tensor<3x5xbf16> {kiln.name = "y"}, tensor<3x5xf32> {kiln.name = "wide"}) attributes {kind = #kiln.program_kind<evaluate>} {
+  %a = kiln.read @a : tensor<1x3xf32>
+  %b = kiln.read @b : tensor<1x3xf32>
+  %c = kiln.read @c : tensor<1x5xf32>
+  %d = kiln.read @d : tensor<1x5xf32>
+  %left = kiln.concat %a, %b dim 0 : (tensor<1x3xf32>, tensor<1x3xf32>) -> tensor<2x3xf32>
+  %right = kiln.concat %c, %d dim 0 : (tensor<1x5xf32>, tensor<1x5xf32>) -> tensor<2x5xf32>
+  %x = kiln.cast %left : tensor<2x3xf32> to tensor<2x3xbf16>
+  %w = kiln.cast %right : tensor<2x5xf32> to tensor<2x5xbf16>
+  %bias = kiln.read @bias : tensor<5xf32>
+  %narrow = kiln.cast %bias : tensor<5xf32> to tensor<5xbf16>
+  %p = kiln.matmul %x, %w trans_a : (tensor<2x3xbf16>, tensor<2x5xbf16>) -> tensor<3x5xbf16>
+  %rows = kiln.broadcast %narrow dims [1] : tensor<5xbf16> to tensor<3x5xbf16>
+  %y = kiln.add %p, %rows : tensor<3x5xbf16>
+  %q = kiln.matmul %x, %w trans_a : (tensor<2x3xbf16>, tensor<2x5xbf16>) -> tensor<3x5xf32>
+  %wideRows = kiln.broadcast %bias dims [1] : tensor<5xf32> to tensor<3x5xf32>
+  %wide = kiln.add %wideRows, %q : tensor<3x5xf32>
+  kiln.return %y, %wide : tensor<3x5xbf16>, tensor<3x5xf32>
+}
+}
