@@ -54,6 +54,7 @@ LogicalResult KernelCode::emitForDevice(rt::KernelOp kernel) {
   entry.grain = launch->unitsPerBlock;
   entry.threads = launch->threads;
   entry.sharedBytes = launch->sharedBytes;
+  entry.tableMembers = launch->tableMembers;
   table.push_back({kernel.getSymName().str(), target == TargetKind::Cuda});
   return success();
 }

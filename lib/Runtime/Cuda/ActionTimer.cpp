@@ -59,25 +59,37 @@ static TraceEvent::Track trackOf(Stream stream) {
                                     : TraceEvent::Track::Commands;
 }
 
+/// What the driver was given for an action: a command, or a group of them.
+TraceEvent ActionTimer::describe(const StreamAction &action) const {
+  const std::vector<Command> &commands = program_.program().commands;
+  const Command &command = commands[action.command];
+  TraceEvent event;
+  event.track = trackOf(action.stream);
+  event.name = command.name;
+  if (command.group > 1)
+    event.name += " and " + std::to_string(command.group - 1) + " more";
+  event.category =
+      action.stream == Stream::Host ? "host" : commandKindName(command.kind);
+  for (int64_t i = 0; i < command.group; ++i) {
+    event.flops += commands[action.command + std::size_t(i)].flops;
+    event.bytes += commands[action.command + std::size_t(i)].bytes;
+  }
+  return event;
+}
+
 Status ActionTimer::addBars(std::vector<TraceEvent> &events) const {
   const std::vector<StreamAction> &actions = program_.streams().actions;
   for (std::size_t i = 0; i < actions.size(); ++i) {
+    if (program_.program().commands[actions[i].command].member > 0)
+      continue;
     Result<double> begin = timeOf(begins_[i]), end = timeOf(ends_[i]);
     if (!begin.ok())
       return begin.status();
     if (!end.ok())
       return end.status();
-    const Command &command = program_.program().commands[actions[i].command];
-    TraceEvent event;
-    event.track = trackOf(actions[i].stream);
-    event.name = command.name;
-    event.category = actions[i].stream == Stream::Host
-                         ? "host"
-                         : commandKindName(command.kind);
+    TraceEvent event = describe(actions[i]);
     event.startUs = *begin;
     event.durationUs = *end - *begin;
-    event.flops = command.flops;
-    event.bytes = command.bytes;
     events.push_back(std::move(event));
   }
   return Status();

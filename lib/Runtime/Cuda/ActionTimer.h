@@ -27,14 +27,17 @@ public:
 
   /// Makes the events; the run is to begin right after.
   Status start();
+  bool splitsGroups() const override { return false; }
   Status before(std::size_t action) override;
   Status after(std::size_t action) override;
-  /// Adds a bar for every action. All streams must have been waited for.
+  /// Adds a bar for every action; launches that are one have one, with the name
+  /// of the first. All streams must have been waited for.
   Status addBars(std::vector<TraceEvent> &events) const;
 
 private:
   const Driver &driver() const { return resources_.gpu->driver(); }
   Status record(const Event &event, Stream stream);
+  TraceEvent describe(const StreamAction &action) const;
   /// Microseconds since start().
   Result<double> timeOf(const Event &event) const;
 

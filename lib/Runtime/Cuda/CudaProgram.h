@@ -52,6 +52,9 @@ struct CudaResources {
 class ActionObserver {
 public:
   virtual ~ActionObserver() = default;
+  /// Whether launches that could be one stay apart, each with its own calls;
+  /// else the first of them is all of them.
+  virtual bool splitsGroups() const { return true; }
   virtual Status before(std::size_t action) { return Status(); }
   virtual Status after(std::size_t action) { return Status(); }
 };
@@ -114,8 +117,9 @@ private:
   std::optional<std::size_t> inputAt(std::size_t action,
                                      const ByteRange &range) const;
   void prepareHost(std::size_t action);
-  Status queueAction(std::size_t action) const;
-  Status queueLaunch(const StreamAction &action, const LaunchItem &item) const;
+  Status queueAction(std::size_t action, bool splitsGroups) const;
+  Status queueLaunch(const StreamAction &action, const LaunchItem &item,
+                     int64_t members) const;
   Status queueHost(std::size_t action) const;
   Status queueProduct(std::size_t action) const;
   Status queueCopy(const StreamAction &action) const;

@@ -41,6 +41,11 @@ private:
   std::vector<Range> ranges_;
 };
 
+/// What a launch, or a member of one, may read and write.
+struct Bounds {
+  ArgumentTable readable, writable;
+};
+
 } // namespace kiln::emu
 
 #endif // KILN_LIB_RUNTIME_EMU_ARGUMENTTABLE_H

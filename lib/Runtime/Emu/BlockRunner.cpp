@@ -46,6 +46,7 @@ void BlockRunner::begin(const EmuLaunch &launch, Random random) {
   args_.clear();
   for (const EmuArgument &argument : launch.arguments)
     args_.push_back(argument.begin);
+  blocks_ = blocksOf(launch);
   threads_.resize(launch.threads);
   sectors_.clear();
   fault_ = Fault();
@@ -53,6 +54,7 @@ void BlockRunner::begin(const EmuLaunch &launch, Random random) {
 
 void BlockRunner::beginBlock(int64_t block) {
   block_ = block;
+  member_ = block / blocks_;
   epoch_ = 0;
   ended_ = 0;
   for (int64_t i = 0; i < launch_->threads; ++i) {
@@ -328,11 +330,14 @@ void BlockRunner::loadMatrices(const char *row, int32_t count,
 //===----------------------------------------------------------------------===//
 
 MemoryShadow &BlockRunner::globalShadow(const Access &access) {
-  const ArgumentTable &allowed = access.isWrite ? writable_ : readable_;
+  const Bounds &bounds = bounds_[std::size_t(member_)];
+  const ArgumentTable &allowed =
+      access.isWrite ? bounds.writable : bounds.readable;
   if (MemoryShadow *shadow = allowed.find(access.address, access.bytes))
     return *shadow;
-  stop(readable_.find(access.address, access.bytes) ? Fault::Kind::ReadOnly
-                                                    : Fault::Kind::OutOfBounds,
+  stop(bounds.readable.find(access.address, access.bytes)
+           ? Fault::Kind::ReadOnly
+           : Fault::Kind::OutOfBounds,
        access);
 }
 

@@ -42,16 +42,17 @@ public:
   /// Makes the stacks, once.
   Status prepare();
 
-  /// The tables hold what the launch may touch and write.
+  /// The bounds hold what each member of the launch may touch.
   void begin(const EmuLaunch &launch, Random random);
-  ArgumentTable &readable() { return readable_; }
-  ArgumentTable &writable() { return writable_; }
+  std::vector<Bounds> &bounds() { return bounds_; }
+  /// Blocks of all members are counted one after the other.
   Status runBlock(int64_t block);
   const EmuCounts &counts() const { return sectors_.counts(); }
 
   /// The calls of kernels.
   int64_t thread() const { return thread_; }
-  int64_t block() const { return block_; }
+  int64_t block() const { return block_ - member_ * blocks_; }
+  int64_t member() const { return member_; }
   char *shared(int64_t offset) { return shared_ + offset; }
   void barrier(const void *frame);
   uint64_t shuffle(uint64_t bits, int32_t operand, bool isXor,
@@ -111,12 +112,13 @@ private:
   const EmuLaunch *launch_ = nullptr;
   std::vector<char *> args_;
   Random random_{0};
-  ArgumentTable readable_, writable_;
+  std::vector<Bounds> bounds_; ///< By member.
+  int64_t blocks_ = 0;         ///< Of a member.
   SectorCounter sectors_;
   FiberPool fibers_;
   bool hasFibers_ = false;
 
-  int64_t block_ = 0, epoch_ = 0, thread_ = 0;
+  int64_t block_ = 0, member_ = 0, epoch_ = 0, thread_ = 0;
   int64_t ended_ = 0;       ///< Threads of the block.
   int64_t warpWaiting_ = 0; ///< Lanes, for the warp that is being advanced.
   std::vector<Thread> threads_;

@@ -20,6 +20,8 @@ int64_t kiln_emu_thread_id(void) { return BlockRunner::current->thread(); }
 
 int64_t kiln_emu_block_id(void) { return BlockRunner::current->block(); }
 
+int64_t kiln_emu_member_id(void) { return BlockRunner::current->member(); }
+
 void kiln_emu_barrier(void) {
   BlockRunner::current->barrier(__builtin_frame_address(0));
 }

@@ -9,6 +9,7 @@
 #include "BlockRunner.h"
 #include "kiln/Runtime/Files/Messages.h"
 
+#include <algorithm>
 #include <numeric>
 
 using namespace kiln;
@@ -30,6 +31,8 @@ struct EmuDevice::State {
   Result<MemoryShadow *> require(const void *begin, int64_t bytes,
                                  std::string_view what) const;
   Status declareArguments(const EmuLaunch &launch);
+  Status declareArgument(const EmuLaunch &launch, std::size_t index,
+                         Bounds &bounds);
 };
 
 MemoryShadow *EmuDevice::State::find(const void *begin, int64_t bytes) const {
@@ -49,24 +52,39 @@ Result<MemoryShadow *> EmuDevice::State::require(const void *begin,
                        " bytes that are no memory of the device");
 }
 
-Status EmuDevice::State::declareArguments(const EmuLaunch &launch) {
-  runner.readable().clear();
-  runner.writable().clear();
-  for (const EmuArgument &argument : launch.arguments) {
-    int64_t bytes = argument.end - argument.begin;
-    Result<MemoryShadow *> memory =
-        require(argument.begin, bytes,
-                "kernel " + inQuotes(launch.name) + ", argument " +
-                    std::to_string(&argument - launch.arguments.data()));
-    if (!memory.ok())
-      return memory.status();
-    runner.readable().add(argument.begin, argument.end, *memory);
-    if (argument.isWritten)
-      runner.writable().add(argument.begin, argument.end, *memory);
-  }
-  runner.readable().sort();
-  runner.writable().sort();
+Status EmuDevice::State::declareArgument(const EmuLaunch &launch,
+                                         std::size_t index, Bounds &bounds) {
+  const EmuArgument &argument = launch.arguments[index];
+  Result<MemoryShadow *> memory =
+      require(argument.begin, argument.end - argument.begin,
+              "kernel " + inQuotes(launch.name) + ", argument " +
+                  std::to_string(index));
+  if (!memory.ok())
+    return memory.status();
+  bounds.readable.add(argument.begin, argument.end, *memory);
+  if (argument.isWritten)
+    bounds.writable.add(argument.begin, argument.end, *memory);
   return Status();
+}
+
+Status EmuDevice::State::declareArguments(const EmuLaunch &launch) {
+  std::size_t members = std::max<std::size_t>(launch.members.size(), 1);
+  std::size_t args = launch.arguments.size() / members;
+  if (args * members != launch.arguments.size())
+    return Status::error("cuda-emu: kernel " + inQuotes(launch.name) + ": " +
+                         std::to_string(launch.arguments.size()) +
+                         " arguments are not the same number for each of " +
+                         std::to_string(members) + " members");
+  std::vector<Bounds> &bounds = runner.bounds();
+  bounds.assign(members, Bounds());
+  Status status;
+  for (std::size_t i = 0; i < launch.arguments.size() && status.ok(); ++i)
+    status = declareArgument(launch, i, bounds[i / args]);
+  for (Bounds &member : bounds) {
+    member.readable.sort();
+    member.writable.sort();
+  }
+  return status;
 }
 
 EmuDevice::EmuDevice(uint64_t seed) : state_(new State(seed)) {}
@@ -155,8 +173,8 @@ static Status checkSizes(const EmuLaunch &launch) {
   if (status.ok())
     status = refuse("units per block", launch.unitsPerBlock, 1, INT64_MAX);
   if (status.ok() && launch.units > 0)
-    status = refuse("blocks", (launch.units - 1) / launch.unitsPerBlock + 1, 1,
-                    maxBlocks);
+    status =
+        refuse("blocks", blocksOf(launch), 1, maxBlocks / memberCount(launch));
   return status;
 }
 
@@ -173,8 +191,7 @@ Result<EmuCounts> EmuDevice::launch(const EmuLaunch &launch) {
 
   Random random(state_->seed ^ splitmix64(state_->launches++));
   std::vector<int64_t> &order = state_->blockOrder;
-  order.resize(launch.units ? (launch.units - 1) / launch.unitsPerBlock + 1
-                            : 0);
+  order.resize(std::size_t(blocksOf(launch) * memberCount(launch)));
   std::iota(order.begin(), order.end(), int64_t{0});
   random.shuffle(order);
 

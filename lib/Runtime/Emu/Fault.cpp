@@ -19,6 +19,21 @@ namespace {
 
 std::string number(int64_t value) { return std::to_string(value); }
 
+/// The launch that a block works for.
+std::string_view launchName(int64_t block, const EmuLaunch &launch) {
+  return launch.members.empty()
+             ? launch.name
+             : launch.members[std::size_t(block / blocksOf(launch))];
+}
+
+/// "block 3", and which member's.
+std::string blockName(int64_t block, const EmuLaunch &launch) {
+  std::string text = "block " + number(block % blocksOf(launch));
+  return launch.members.empty()
+             ? text
+             : text + " of " + inQuotes(launchName(block, launch));
+}
+
 /// How many bytes of [begin, begin + bytes) or between it and the argument are
 /// outside of the argument.
 int64_t distance(const EmuArgument &argument, const char *begin,
@@ -38,6 +53,13 @@ public:
 
 private:
   const EmuArgument *nearestArgument() const;
+  /// Of those that the faulty block has, its member's.
+  int64_t firstArgument() const {
+    return fault_.block / blocksOf(launch_) * argumentCount();
+  }
+  int64_t argumentCount() const {
+    return int64_t(launch_.arguments.size()) / memberCount(launch_);
+  }
   std::string access() const;
   std::string space() const {
     return fault_.access.isShared ? "shared" : "global";
@@ -64,9 +86,10 @@ const EmuArgument *Describer::nearestArgument() const {
         distance(argument, fault_.access.address, fault_.access.bytes),
         fault_.access.isWrite && !argument.isWritten);
   };
-  for (const EmuArgument &argument : launch_.arguments)
-    if (!nearest || rank(argument) < rank(*nearest))
-      nearest = &argument;
+  const EmuArgument *own = launch_.arguments.data() + firstArgument();
+  for (int64_t i = 0; i < argumentCount(); ++i)
+    if (!nearest || rank(own[i]) < rank(*nearest))
+      nearest = &own[i];
   return nearest;
 }
 
@@ -82,7 +105,8 @@ std::string Describer::place(const char *address) const {
   if (!nearest_)
     return "some address";
   int64_t offset = address - nearest_->begin;
-  std::string text = "argument " + number(nearest_ - launch_.arguments.data());
+  std::string text = "argument " + number(nearest_ - launch_.arguments.data() -
+                                          firstArgument());
   if (!nearest_->name.empty())
     text += " (" + inQuotes(nearest_->name) + ")";
   return text + (offset < 0 ? " - " : " + ") + number(std::abs(offset));
@@ -104,7 +128,7 @@ std::string Describer::raceText() const {
   if (other.block() == fault_.block)
     return text + "thread " + number(other.thread()) + " " + did + " " +
            place(fault_.firstByte) + " with no barrier between";
-  return text + "block " + number(other.block()) + ", thread " +
+  return text + blockName(other.block(), launch_) + ", thread " +
          number(other.thread()) + " " + did + " " + place(fault_.firstByte) +
          " in the same launch";
 }
@@ -162,8 +186,9 @@ std::string Describer::text() const {
 
 Status emu::faultStatus(const Fault &fault, const EmuLaunch &launch,
                         const char *sharedBase) {
-  return Status::error("cuda-emu: kernel " + inQuotes(launch.name) +
-                       ", block " + number(fault.block) + ", thread " +
+  return Status::error("cuda-emu: kernel " +
+                       inQuotes(launchName(fault.block, launch)) + ", block " +
+                       number(fault.block % blocksOf(launch)) + ", thread " +
                        number(fault.thread) + ": " +
                        Describer(fault, launch, sharedBase).text());
 }

@@ -65,6 +65,15 @@ struct Fault {
   const char *operation = "", *otherOperation = ""; ///< Of the warp.
 };
 
+/// Of an emulated launch: the launches that it is, at least 1, and the blocks
+/// of each of them.
+inline int64_t memberCount(const EmuLaunch &launch) {
+  return launch.members.empty() ? 1 : int64_t(launch.members.size());
+}
+inline int64_t blocksOf(const EmuLaunch &launch) {
+  return launch.units > 0 ? (launch.units - 1) / launch.unitsPerBlock + 1 : 0;
+}
+
 /// The one line that says what happened. `sharedBase`: where the block's shared
 /// memory lies.
 Status faultStatus(const Fault &fault, const EmuLaunch &launch,

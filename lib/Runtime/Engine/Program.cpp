@@ -10,6 +10,7 @@
 #include "CommandReader.h"
 #include "CopyOrder.h"
 #include "DescriptionParser.h"
+#include "LaunchGroups.h"
 #include "kiln/Runtime/Files/Json.h"
 #include "kiln/Runtime/Files/Messages.h"
 
@@ -112,6 +113,8 @@ static Program readProgram(const Node &node, const ProgramFile &file,
   if (std::optional<Node> slots = node.find("slots"))
     for (std::size_t i = 0; i < slots->size() && !node.failed(); ++i)
       program.slots.push_back(readSlot(slots->element(i), file));
+  if (!node.failed())
+    checkGroups(commands, file, program);
   if (!node.failed())
     checkCopies(commands, file, program);
   return program;

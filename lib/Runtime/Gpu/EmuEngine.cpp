@@ -300,7 +300,7 @@ Status EmuEngine::run(size_t index) {
       break;
     }
     std::size_t action = ready[random.below(ready.size())];
-    status = executor_->execute(program, action);
+    status = executor_->executeGroup(program, action);
     queues.finish(action);
   }
   sectors_[index] = executor_->sectors();

@@ -48,7 +48,12 @@ public:
 
   /// A run begins: states and inputs hold values, and nothing else does.
   Status begin(const EmuProgram &program);
-  Status execute(const EmuProgram &program, std::size_t action);
+  Status execute(const EmuProgram &program, std::size_t action) {
+    return executeActions(program, action, 1);
+  }
+  /// The same, but the first member of a group runs it as one launch, so that
+  /// nothing is left to do for the others.
+  Status executeGroup(const EmuProgram &program, std::size_t action);
   /// A run ends: outputs and states must hold values.
   Status end(const EmuProgram &program) const;
 
@@ -63,8 +68,14 @@ private:
     const Command &command;
     int64_t iteration;
   };
+  /// `count` actions from one on, of a group if there are several.
+  Status executeActions(const EmuProgram &program, std::size_t action,
+                        int64_t count);
   Status execute(const Work &work);
-  Status launch(const Work &work, const LaunchItem &item);
+  /// `members`: of the group that the command begins, or 1.
+  Status launch(const Work &work, const LaunchItem &item, int64_t members);
+  void addArguments(const Work &work, const LaunchItem &item,
+                    EmuLaunch &launch) const;
   Status launchOnHost(const Work &work, const LaunchItem &item);
   Status gemm(const Work &work);
   void multiply(const Work &work, const GemmPlaces &places, bool accumulate);

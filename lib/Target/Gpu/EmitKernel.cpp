@@ -8,6 +8,8 @@
 #include "kiln/Target/Gpu/EmitKernel.h"
 
 #include "Flash.h"
+#include "MemberTable.h"
+#include "kiln/Target/Common/LaunchGroups.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 
@@ -97,5 +99,13 @@ FailureOr<KernelLaunch> kiln::gpu::emitKernel(mlir::gpu::GPUModuleOp kernels,
   if (failed(shape))
     return failure();
   SmallVector<int64_t> alignments = argumentAlignments(kernel);
-  return std::visit(Emitter{kernels, kernel.getSymName(), alignments}, *shape);
+  FailureOr<KernelLaunch> launch =
+      std::visit(Emitter{kernels, kernel.getSymName(), alignments}, *shape);
+  int64_t members = getLargestGroup(kernel);
+  if (failed(launch) || members == 0)
+    return launch;
+  addMemberTable(
+      kernels.lookupSymbol<mlir::gpu::GPUFuncOp>(kernel.getSymName()), members);
+  launch->tableMembers = members;
+  return launch;
 }

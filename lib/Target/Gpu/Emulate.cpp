@@ -101,6 +101,9 @@ public:
   Value blockId(OpBuilder &b, Location loc) override {
     return call(b, loc, "kiln_emu_block_id", b.getI64Type(), {});
   }
+  Value memberId(OpBuilder &b, Location loc) override {
+    return call(b, loc, "kiln_emu_member_id", b.getI64Type(), {});
+  }
   void barrier(OpBuilder &b, Location loc) override {
     call(b, loc, "kiln_emu_barrier", {}, {});
   }
@@ -183,12 +186,11 @@ private:
 class KernelEmulation {
 public:
   KernelEmulation(LLVM::LLVMFuncOp function, const SharedLayout &shared,
-                  EmulatedDevice &device)
-      : function(function), shared(shared), device(device),
+                  PointerParameters pointers, EmulatedDevice &device)
+      : function(function), shared(shared), pointers(pointers), device(device),
         tensorCore(function) {}
 
-  /// The first `numPointers` parameters of the clone are pointers.
-  llvm::Error run(unsigned numPointers) {
+  llvm::Error run() {
     if (llvm::Error error = replaceGpuOps(function, device))
       return error;
     SmallVector<Operation *> ops;
@@ -196,7 +198,7 @@ public:
     for (Operation *op : ops)
       if (llvm::Error error = lower(op))
         return error;
-    loadParameters(numPointers);
+    loadParameters();
     dropAddressSpaces();
     return llvm::Error::success();
   }
@@ -208,6 +210,9 @@ private:
   }
 
   llvm::Error lower(Operation *op) {
+    if (auto load = dyn_cast<LLVM::LoadOp>(op);
+        load && isOfTable(load.getAddr()))
+      return llvm::Error::success();
     if (auto load = dyn_cast<LLVM::LoadOp>(op))
       return announce(load, load.getAddr(), load.getType(), false);
     if (auto store = dyn_cast<LLVM::StoreOp>(op))
@@ -246,6 +251,14 @@ private:
     return llvm::Error::success();
   }
 
+  /// Whether an address is one in the table of members, which is a parameter:
+  /// what is read there lies in no memory of the device.
+  bool isOfTable(Value address) {
+    auto element = address.getDefiningOp<LLVM::GEPOp>();
+    return pointers.isTable && element &&
+           element.getBase() == function.getBody().front().getArgument(0);
+  }
+
   /// Puts the device's check before a load or a store.
   template <typename OpTy>
   llvm::Error announce(OpTy op, Value address, Type type, bool isWrite) {
@@ -268,7 +281,7 @@ private:
   }
 
   /// The parameters of the kernel come through two arrays and a number.
-  void loadParameters(unsigned numPointers) {
+  void loadParameters() {
     Block &entry = function.getBody().front();
     OpBuilder b = OpBuilder::atBlockBegin(&entry);
     Location loc = function.getLoc();
@@ -283,10 +296,12 @@ private:
     };
     for (unsigned i = 0; i < numKernel; ++i) {
       Value value = host[2];
-      if (i < numPointers)
+      if (pointers.isTable && i == 0)
+        value = host[0];
+      else if (i < pointers.count)
         value = element(host[0], host[0].getType(), i);
       else if (i + 1 < numKernel)
-        value = element(host[1], b.getI64Type(), i - numPointers);
+        value = element(host[1], b.getI64Type(), i - pointers.count);
       entry.getArgument(i).replaceAllUsesWith(value);
     }
     entry.eraseArguments(0, numKernel);
@@ -309,6 +324,7 @@ private:
 
   LLVM::LLVMFuncOp function;
   const SharedLayout &shared;
+  PointerParameters pointers;
   EmulatedDevice &device;
   TensorCoreEmulation tensorCore;
 };
@@ -316,9 +332,9 @@ private:
 llvm::Error emulateKernel(mlir::gpu::GPUFuncOp kernel, ModuleOp into,
                           EmulatedDevice &device,
                           SmallVectorImpl<LLVM::LLVMFuncOp> &functions) {
-  llvm::Expected<unsigned> numPointers = checkSignature(kernel);
-  if (!numPointers)
-    return numPointers.takeError();
+  llvm::Expected<PointerParameters> pointers = checkSignature(kernel);
+  if (!pointers)
+    return pointers.takeError();
   llvm::Expected<SharedLayout> shared = layOutShared(kernel);
   if (!shared)
     return shared.takeError();
@@ -334,7 +350,7 @@ llvm::Error emulateKernel(mlir::gpu::GPUFuncOp kernel, ModuleOp into,
       LLVM::LLVMFuncOp::create(b, kernel.getLoc(), kernel.getName(), type));
   IRMapping mapping;
   kernel.getBody().cloneInto(&functions.back().getBody(), mapping);
-  return KernelEmulation(functions.back(), *shared, device).run(*numPointers);
+  return KernelEmulation(functions.back(), *shared, *pointers, device).run();
 }
 
 } // namespace

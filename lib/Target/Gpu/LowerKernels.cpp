@@ -93,9 +93,12 @@ llvm::Error replaceGpuOp(Operation *op, DeviceOps &device) {
       return refuse(op, "is not along x; blocks have one dimension");
     replaceId(op, device.threadId(b, op->getLoc()));
   } else if (auto block = dyn_cast<mlir::gpu::BlockIdOp>(op)) {
-    if (block.getDimension() != mlir::gpu::Dimension::x)
-      return refuse(op, "is not along x; grids have one dimension");
-    replaceId(op, device.blockId(b, op->getLoc()));
+    if (block.getDimension() == mlir::gpu::Dimension::z)
+      return refuse(op, "is along z; grids have blocks along x, and members "
+                        "along y");
+    replaceId(op, block.getDimension() == mlir::gpu::Dimension::x
+                      ? device.blockId(b, op->getLoc())
+                      : device.memberId(b, op->getLoc()));
   } else if (isa<mlir::gpu::BarrierOp>(op)) {
     device.barrier(b, op->getLoc());
     op->erase();
@@ -121,7 +124,7 @@ llvm::Expected<mlir::gpu::GPUModuleOp> findKernelModule(ModuleOp module) {
   return *kernels.begin();
 }
 
-llvm::Expected<unsigned> checkSignature(mlir::gpu::GPUFuncOp kernel) {
+llvm::Expected<PointerParameters> checkSignature(mlir::gpu::GPUFuncOp kernel) {
   auto refuseKernel = [&](const llvm::Twine &why) {
     return llvm::createStringError("kernel '" + kernel.getName() + "' " + why);
   };
@@ -136,13 +139,20 @@ llvm::Expected<unsigned> checkSignature(mlir::gpu::GPUFuncOp kernel) {
     auto pointer = dyn_cast<LLVM::LLVMPointerType>(type);
     return pointer && pointer.getAddressSpace() == kGlobalSpace;
   };
-  unsigned numPointers = llvm::find_if_not(types, isPointer) - types.begin();
-  ArrayRef<Type> rest = types.drop_front(numPointers);
+  PointerParameters pointers;
+  pointers.isTable =
+      !types.empty() &&
+      kernel.getArgAttr(0, LLVM::LLVMDialect::getByValAttrName());
+  pointers.count = pointers.isTable
+                       ? 1
+                       : llvm::find_if_not(types, isPointer) - types.begin();
+  ArrayRef<Type> rest = types.drop_front(pointers.count);
   if (rest.empty() ||
       !llvm::all_of(rest, [](Type type) { return type.isInteger(64); }))
-    return refuseKernel("has parameters other than pointers to global memory "
-                        "followed by i64 immediates and the units");
-  return numPointers;
+    return refuseKernel(
+        "has parameters other than a table or pointers to "
+        "global memory followed by i64 immediates and the units");
+  return pointers;
 }
 
 llvm::Error replaceGpuOps(LLVM::LLVMFuncOp function, DeviceOps &device) {

@@ -33,6 +33,8 @@ public:
   virtual ~DeviceOps() = default;
   virtual mlir::Value threadId(mlir::OpBuilder &b, mlir::Location loc) = 0;
   virtual mlir::Value blockId(mlir::OpBuilder &b, mlir::Location loc) = 0;
+  /// The block's number in the second dimension of the grid.
+  virtual mlir::Value memberId(mlir::OpBuilder &b, mlir::Location loc) = 0;
   virtual void barrier(mlir::OpBuilder &b, mlir::Location loc) = 0;
   /// `bits` (i32 or i64) of the lane `mode` and `offset` (i32) say.
   virtual mlir::Value shuffle(mlir::OpBuilder &b, mlir::Location loc,
@@ -43,9 +45,15 @@ public:
 /// The module's only gpu.module.
 llvm::Expected<mlir::gpu::GPUModuleOp> findKernelModule(mlir::ModuleOp module);
 
-/// Checks the parameters: pointers to global memory, then i64 immediates of
-/// which the last is the number of units; returns how many pointers there are.
-llvm::Expected<unsigned> checkSignature(mlir::gpu::GPUFuncOp kernel);
+/// The parameters of a kernel up to the immediates.
+struct PointerParameters {
+  unsigned count = 0;   ///< The table, or the pointers to global memory.
+  bool isTable = false; ///< See MemberTable.h.
+};
+
+/// Checks the parameters: a table of members or pointers to global memory, then
+/// i64 immediates of which the last is the number of units.
+llvm::Expected<PointerParameters> checkSignature(mlir::gpu::GPUFuncOp kernel);
 
 /// Replaces the gpu operations below `function`, whose body was cloned from a
 /// gpu.func. Ids are 64 bit; shuffles are exactly the full warp's, by xor or

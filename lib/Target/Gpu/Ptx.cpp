@@ -91,6 +91,9 @@ public:
   Value blockId(OpBuilder &b, Location loc) override {
     return NVVM::BlockIdXOp::create(b, loc, b.getI32Type());
   }
+  Value memberId(OpBuilder &b, Location loc) override {
+    return NVVM::BlockIdYOp::create(b, loc, b.getI32Type());
+  }
   void barrier(OpBuilder &b, Location loc) override {
     NVVM::Barrier0Op::create(b, loc);
   }
@@ -122,9 +125,9 @@ public:
 };
 
 llvm::Error addKernel(mlir::gpu::GPUFuncOp kernel, ModuleOp plain) {
-  llvm::Expected<unsigned> numPointers = checkSignature(kernel);
-  if (!numPointers)
-    return numPointers.takeError();
+  llvm::Expected<PointerParameters> pointers = checkSignature(kernel);
+  if (!pointers)
+    return pointers.takeError();
   OpBuilder b = OpBuilder::atBlockEnd(plain.getBody());
   auto type = LLVM::LLVMFunctionType::get(
       LLVM::LLVMVoidType::get(b.getContext()), kernel.getArgumentTypes());
@@ -137,6 +140,10 @@ llvm::Error addKernel(mlir::gpu::GPUFuncOp kernel, ModuleOp plain) {
       function->setAttr(attr.getName(), attr.getValue());
   if (ArrayAttr attrs = kernel.getAllArgAttrs())
     function.setAllArgAttrs(attrs);
+  // Otherwise every thread would copy the table to where it can index it.
+  if (pointers->isTable)
+    function.setArgAttr(0, NVVM::NVVMDialect::getGridConstantAttrName(),
+                        b.getUnitAttr());
   IRMapping mapping;
   kernel.getBody().cloneInto(&function.getBody(), mapping);
   NvvmDevice device;

@@ -30,6 +30,9 @@ typedef void (*EmuKernel)(char *const *args, const int64_t *immediates,
 /// Of the block, and of the grid.
 int64_t kiln_emu_thread_id(void);
 int64_t kiln_emu_block_id(void);
+/// Of the launches that are one, which the block works on: its number in the
+/// second dimension of the grid. The arguments are those of all members.
+int64_t kiln_emu_member_id(void);
 
 /// Waits for all threads of the block, and orders their accesses.
 void kiln_emu_barrier(void);

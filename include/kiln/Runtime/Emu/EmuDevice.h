@@ -52,9 +52,14 @@ struct EmuArgument {
 struct EmuLaunch {
   EmuKernel kernel = nullptr;
   std::string_view name; ///< Of the kernel and its op, for messages.
+  /// Of all members, one after the other.
   std::vector<EmuArgument> arguments;
   std::vector<int64_t> immediates;
-  int64_t units = 0; ///< Blocks: units / unitsPerBlock, rounded up.
+  /// Names of the launches that are one, each with blocks and an equal number
+  /// of arguments of its own, which it alone may touch. Empty: just one launch.
+  std::vector<std::string_view> members;
+  int64_t units =
+      0; ///< Of a member. Blocks: units / unitsPerBlock, rounded up.
   int64_t unitsPerBlock = 1;
   int64_t threads = 1;     ///< Of a block.
   int64_t sharedBytes = 0; ///< Of a block.

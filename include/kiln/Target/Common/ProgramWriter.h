@@ -27,6 +27,7 @@ struct TableEntry {
   int64_t scratchBytes = 0; ///< per thread
   int64_t threads = 0;      ///< of a gpu's block; 0: a kernel of the cpu
   int64_t sharedBytes = 0;  ///< of a gpu's block
+  int64_t tableMembers = 0; ///< room in a gpu kernel's table; 0: it has none
 };
 
 /// What the launches of a module call: a kernel may run on the device and, with
@@ -63,6 +64,10 @@ struct BuildRecord {
   /// Small files of the model directory: name and contents.
   std::vector<std::pair<std::string, std::string>> files;
 };
+
+/// Bytes from the first to behind the last element of the operand, or behind
+/// all operands result, `i` of a kernel.
+int64_t getExtent(rt::KernelOp kernel, unsigned i);
 
 /// A slot with its name, class, place and lifetime.
 llvm::json::Object slotObject(rt::SlotOp slot);

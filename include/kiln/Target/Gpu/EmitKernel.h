@@ -16,7 +16,8 @@ namespace kiln::gpu {
 mlir::gpu::GPUModuleOp getKernelModule(mlir::ModuleOp module);
 
 /// Appends the function of a kernel, under the kernel's name. It may rely on
-/// where the launches of the kernel in its module have their arguments.
+/// where the launches of the kernel in its module have their arguments, and has
+/// a table of members where some of them are a group.
 llvm::FailureOr<KernelLaunch> emitKernel(mlir::gpu::GPUModuleOp kernels,
                                          rt::KernelOp kernel);
 

@@ -15,6 +15,7 @@
 // has on a GPU:
 //
 //   gpu.thread_id x, gpu.block_id x  i64 kiln_emu_thread_id, .._block_id
+//   gpu.block_id y                   i64 kiln_emu_member_id()
 //   gpu.barrier                      kiln_emu_barrier()
 //   gpu.shuffle xor | idx            i64 kiln_emu_shuffle_xor | _idx(i64, i32)
 //   address of a shared global       ptr kiln_emu_shared(i64 offset)
@@ -26,6 +27,9 @@
 //   nvvm.cp.async ..                 kiln_emu_copy_async(..), .._commit(),
 //                                      .._wait(..)
 //   llvm.nvvm.ex2.approx.ftz.f32     f32 kiln_emu_exp2(f32)
+//
+// Where the kernel has a table of members (llvm.byval), `args` is the table:
+// the arguments of one member after the other.
 //
 // An access call names what one memory instruction of a GPU touches: at most 16
 // bytes, and at most the alignment that the kernel promises, so that the device

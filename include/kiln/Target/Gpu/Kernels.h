@@ -28,6 +28,7 @@ struct KernelLaunch {
   int64_t unitsPerBlock = 1; ///< of them for a block
   int64_t threads = 1;       ///< of a block
   int64_t sharedBytes = 0;   ///< of a block
+  int64_t tableMembers = 0;  ///< room in the table of arguments; 0: none
 };
 
 /// What is known of where every operand, then every result lies, in all

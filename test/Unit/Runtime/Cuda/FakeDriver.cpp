@@ -488,15 +488,21 @@ int cuLaunchKernel(void *handle, unsigned x, unsigned y, unsigned z,
                    unsigned shared, void *stream, void **parameters,
                    void **extra) {
   BEGIN();
-  if (x == 0 || y != 1 || z != 1 || threads == 0 || threads > 1024 ||
-      threadsY != 1 || threadsZ != 1 || shared != 0 || extra)
+  if (x == 0 || y == 0 || y > 65535 || z != 1 || threads == 0 ||
+      threads > 1024 || threadsY != 1 || threadsZ != 1 || shared != 0 || extra)
     return violate("a launch of an impossible shape");
   const auto *function = static_cast<FunctionObject *>(handle);
+  const Kernel &kernel = *function->kernel;
+  if (y != 1 && kernel.tableWords == 0)
+    return violate("a second dimension for a kernel without a table");
   std::vector<uint64_t> values;
-  for (std::size_t i = 0; i < function->kernel->parameters; ++i)
-    values.push_back(*static_cast<const uint64_t *>(parameters[i]));
+  for (std::size_t i = 0; i < kernel.parameters; ++i) {
+    const auto *words = static_cast<const uint64_t *>(parameters[i]);
+    std::size_t count = i == 0 && kernel.tableWords ? kernel.tableWords : 1;
+    values.insert(values.end(), words, words + count);
+  }
   return enqueue(static_cast<StreamObject *>(stream), [=] {
-    return runKernel(*function, {x, threads, values.data()});
+    return runKernel(*function, {x, threads, values.data(), y});
   });
 }
 

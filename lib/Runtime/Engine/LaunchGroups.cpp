@@ -1,0 +1,168 @@
+//===- LaunchGroups.cpp - Checks launches that may be one -----------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A table holds at most some hundred addresses, so that comparing every pair of
+// arguments in a group takes no time.
+//
+//===----------------------------------------------------------------------===//
+
+#include "LaunchGroups.h"
+
+#include "kiln/Runtime/Files/Messages.h"
+
+#include <algorithm>
+#include <map>
+
+namespace kiln {
+
+namespace {
+
+class GroupCheck {
+public:
+  GroupCheck(const Node &commands, Program &program)
+      : node_(commands), commands_(program.commands) {}
+  void run();
+
+private:
+  void checkGroup(std::size_t first);
+  const char *differsFrom(const Command &first, const Command &member) const;
+  bool disturbs(const Command &one, const Command &other) const;
+
+  const Node &node_;
+  std::vector<Command> &commands_;
+  int64_t iterations_ = 1; ///< Of the loop around.
+};
+
+/// What all launches of a kernel agree in: its parameters.
+struct Parameters {
+  int64_t tableMembers;
+  std::size_t args, immediates;
+
+  bool operator==(const Parameters &other) const {
+    return tableMembers == other.tableMembers &&
+           (tableMembers == 0 ||
+            (args == other.args && immediates == other.immediates));
+  }
+};
+
+} // namespace
+
+/// Whether a and b share bytes, in any two iterations. They lie in their arena,
+/// so that no sum overflows.
+static bool overlap(const Ref &a, int64_t aBytes, const Ref &b, int64_t bBytes,
+                    int64_t iterations) {
+  auto begin = [&](const Ref &ref) {
+    return std::min(ref.offset, ref.at(iterations - 1).offset);
+  };
+  auto end = [&](const Ref &ref, int64_t bytes) {
+    return std::max(ref.offset, ref.at(iterations - 1).offset) + bytes;
+  };
+  return a.arena == b.arena && aBytes > 0 && bBytes > 0 &&
+         begin(a) < end(b, bBytes) && begin(b) < end(a, aBytes);
+}
+
+/// Whether a launch writes what another one touches.
+bool GroupCheck::disturbs(const Command &one, const Command &other) const {
+  const LaunchItem &a = one.items.front(), &b = other.items.front();
+  for (int64_t write : a.writes)
+    for (std::size_t i = 0; i < b.args.size(); ++i)
+      if (overlap(a.args[std::size_t(write)], a.extents[std::size_t(write)],
+                  b.args[i], b.extents[i], iterations_))
+        return true;
+  return false;
+}
+
+/// Null: in nothing that a group shares.
+const char *GroupCheck::differsFrom(const Command &first,
+                                    const Command &member) const {
+  if (member.kind != Command::Kind::Launch || member.kernel != first.kernel ||
+      !isDeviceLaunch(member))
+    return "is no launch of its kernel";
+  if (member.group > 1)
+    return "begins a group itself";
+  const LaunchItem &a = first.items.front(), &b = member.items.front();
+  if (a.units != b.units || first.grain != member.grain ||
+      first.threads != member.threads ||
+      first.sharedBytes != member.sharedBytes)
+    return "has another size";
+  auto same = [](const Immediate &x, const Immediate &y) {
+    return x.value == y.value && x.stride == y.stride;
+  };
+  if (a.args.size() != b.args.size() ||
+      !std::equal(a.immediates.begin(), a.immediates.end(),
+                  b.immediates.begin(), b.immediates.end(), same))
+    return "has other args or immediates";
+  return nullptr;
+}
+
+void GroupCheck::checkGroup(std::size_t first) {
+  const Command &head = commands_[first];
+  auto count = std::size_t(head.group);
+  Node group = node_.element(first);
+  if (count > commands_.size() - first)
+    return group.at("group").fail(
+        "is " + std::to_string(count) + ", but only " +
+        std::to_string(commands_.size() - first) + " commands are left");
+  for (std::size_t i = 1; i < count; ++i) {
+    Command &member = commands_[first + i];
+    auto refuse = [&](const std::string &why) {
+      node_.element(first + i).fail("is in the group of launch " +
+                                    inQuotes(head.name) + " but " + why);
+    };
+    if (const char *why = differsFrom(head, member))
+      return refuse(why);
+    for (std::size_t j = 0; j < i; ++j) {
+      const Command &other = commands_[first + j];
+      if (disturbs(member, other) || disturbs(other, member))
+        return refuse("shares bytes that one of them writes with launch " +
+                      inQuotes(other.name));
+    }
+    member.member = int64_t(i);
+  }
+}
+
+void GroupCheck::run() {
+  for (std::size_t i = 0; i < commands_.size() && !node_.failed(); ++i) {
+    if (commands_[i].kind == Command::Kind::LoopBegin)
+      iterations_ = commands_[i].count;
+    else if (commands_[i].kind == Command::Kind::LoopEnd)
+      iterations_ = 1;
+    else if (commands_[i].group > 1)
+      checkGroup(i);
+  }
+}
+
+static void checkParameters(const Node &commands, const ProgramFile &file,
+                            const Program &program) {
+  std::map<int64_t, Parameters> known;
+  auto agrees = [&](const Command &command) {
+    if (!isDeviceLaunch(command) || command.items.empty())
+      return true;
+    const LaunchItem &item = command.items.front();
+    Parameters own = {command.tableMembers, item.args.size(),
+                      item.immediates.size()};
+    return known.emplace(command.kernel, own).first->second == own;
+  };
+  // These have been checked.
+  for (const Program &earlier : file.programs)
+    for (const Command &command : earlier.commands)
+      (void)agrees(command);
+  for (std::size_t i = 0; i < program.commands.size(); ++i)
+    if (!agrees(program.commands[i]))
+      return commands.element(i).fail("differs in 'members', or in the number "
+                                      "of args or immediates, from an earlier "
+                                      "launch of its kernel");
+}
+
+void checkGroups(const Node &commands, const ProgramFile &file,
+                 Program &program) {
+  checkParameters(commands, file, program);
+  if (!commands.failed())
+    GroupCheck(commands, program).run();
+}
+
+} // namespace kiln

@@ -1,0 +1,218 @@
+//===- LaunchGroups.cpp - Launches that a gpu runs as one -----------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Launches change places only within a run: launches one after the other, none
+// of which writes what another one of them touches, and which touch no slots
+// that take turns on the same bytes. In a run every order computes the same,
+// in any place of the arena that the plan has chosen.
+//
+//===----------------------------------------------------------------------===//
+
+#include "kiln/Target/Common/LaunchGroups.h"
+
+#include "kiln/Runtime/Engine/MemberTable.h"
+#include "kiln/Target/Common/ProgramWriter.h"
+
+#include "llvm/ADT/MapVector.h"
+
+using namespace mlir;
+using namespace kiln;
+
+/// On the first launch of a group: its size.
+constexpr llvm::StringLiteral kGroupAttr = "kilnrt.group";
+
+/// Every launch is compared with all of its run before it.
+constexpr size_t kLongestRun = 1024;
+
+namespace {
+
+/// What a launch does to a part of a slot, in all iterations.
+struct SlotAccess {
+  rt::SlotOp slot;
+  int64_t begin, end; ///< In the arena.
+  bool writes;
+};
+
+/// Launches that may stand in any order.
+struct Run {
+  SmallVector<rt::LaunchOp> launches;
+  SmallVector<SlotAccess> accesses;
+};
+
+class Grouping {
+public:
+  explicit Grouping(rt::ProgramOp program)
+      : program(program), symbols(program->getParentOfType<ModuleOp>()) {}
+  void run();
+
+private:
+  void findRuns(Block &block, int64_t iterations);
+  SmallVector<SlotAccess> accessesOf(rt::LaunchOp launch, int64_t iterations);
+  void finish(Run &run);
+  void markGroups(ArrayRef<rt::LaunchOp> equal);
+  void moveLives(ArrayRef<rt::LaunchOp> launches, int64_t first);
+
+  rt::ProgramOp program;
+  SymbolTable symbols;
+  DenseMap<Operation *, int64_t> indexes; ///< Of commands.
+};
+
+} // namespace
+
+SmallVector<SlotAccess> Grouping::accessesOf(rt::LaunchOp launch,
+                                             int64_t iterations) {
+  auto kernel = symbols.lookup<rt::KernelOp>(launch.getKernel());
+  unsigned operands = kernel.getBody().front().getNumArguments();
+  SmallVector<SlotAccess> accesses;
+  for (auto [i, place] : llvm::enumerate(launch.getSlots())) {
+    auto slot = place.getDefiningOp<rt::SlotOp>();
+    int64_t first = slot.getOffset() + launch.getOffsets()[i];
+    int64_t last = first + launch.getStrides()[i] * (iterations - 1);
+    int64_t bytes = getExtent(kernel, i);
+    accesses.push_back({slot, std::min(first, last),
+                        std::max(first, last) + bytes, i >= operands});
+  }
+  return accesses;
+}
+
+/// Whether two launches with these accesses must keep their order.
+static bool conflict(const SlotAccess &a, const SlotAccess &b) {
+  rt::SlotOp slot = a.slot, other = b.slot;
+  if (slot != other)
+    return slot.getHost() == other.getHost() &&
+           slot.getOffset() < other.getOffset() + other.getBytes() &&
+           other.getOffset() < slot.getOffset() + slot.getBytes();
+  return (a.writes || b.writes) && a.begin < b.end && b.begin < a.end;
+}
+
+/// A run's slots live as long as before, counted in the run's new order.
+void Grouping::moveLives(ArrayRef<rt::LaunchOp> launches, int64_t first) {
+  auto last = first + static_cast<int64_t>(launches.size()) - 1;
+  auto inRun = [&](int64_t index) { return first <= index && index <= last; };
+  llvm::MapVector<rt::SlotOp, std::pair<int64_t, int64_t>> uses;
+  int64_t index = first;
+  for (rt::LaunchOp launch : launches) {
+    for (mlir::Value place : launch.getSlots()) {
+      auto &[begin, end] =
+          uses.try_emplace(place.getDefiningOp<rt::SlotOp>(), index, index)
+              .first->second;
+      begin = std::min(begin, index);
+      end = std::max(end, index);
+    }
+    ++index;
+  }
+  for (auto &[slot, use] : uses) {
+    rt::SlotOp place = slot;
+    // The caller holds inputs from the first command, outputs to the last.
+    auto boundary = [&](auto isBoundary) {
+      return llvm::any_of(place->getUsers(), isBoundary);
+    };
+    bool isInput = boundary([](Operation *op) { return isa<rt::InputOp>(op); });
+    bool isOutput =
+        boundary([](Operation *op) { return isa<rt::OutputOp>(op); });
+    if (place.getState())
+      continue;
+    if (!isInput && inRun(place.getFirst()))
+      place.setFirst(use.first);
+    if (!isOutput && inRun(place.getLast()))
+      place.setLast(use.second);
+  }
+}
+
+void Grouping::markGroups(ArrayRef<rt::LaunchOp> equal) {
+  rt::LaunchOp first = equal.front();
+  // The micro-batch is an immediate too.
+  auto immediates = static_cast<int64_t>(first.getImmediates().size()) +
+                    (first.getAccumulates() ? 1 : 0);
+  auto args = static_cast<int64_t>(first.getSlots().size());
+  auto most = static_cast<size_t>(maxTableMembers(args, immediates));
+  Builder builder(program.getContext());
+  while (most > 1 && equal.size() > 1) {
+    size_t size = std::min(most, equal.size());
+    equal.front()->setAttr(kGroupAttr, builder.getI64IntegerAttr(size));
+    equal = equal.drop_front(size);
+  }
+}
+
+void Grouping::finish(Run &run) {
+  // Kernel, immediates, whether the micro-batch is one: by first appearance.
+  using Key = std::pair<std::pair<Attribute, Attribute>, Attribute>;
+  llvm::MapVector<Key, SmallVector<rt::LaunchOp>> kinds;
+  for (rt::LaunchOp launch : run.launches)
+    kinds[{{launch.getKernelAttr(), launch.getImmediatesAttr()},
+           launch.getAccumulatesAttr()}]
+        .push_back(launch);
+  if (kinds.size() < run.launches.size()) {
+    int64_t first = indexes.at(run.launches.front());
+    Operation *behind = run.launches.back()->getNextNode();
+    SmallVector<rt::LaunchOp> order;
+    for (auto &[key, equal] : kinds) {
+      markGroups(equal);
+      order.append(equal.begin(), equal.end());
+    }
+    for (rt::LaunchOp launch : order)
+      if (behind)
+        launch->moveBefore(behind);
+      else
+        launch->moveBefore(launch->getBlock(), launch->getBlock()->end());
+    moveLives(order, first);
+  }
+  run = Run();
+}
+
+void Grouping::findRuns(Block &block, int64_t iterations) {
+  Run run;
+  for (Operation &op : llvm::make_early_inc_range(block)) {
+    auto launch = dyn_cast<rt::LaunchOp>(op);
+    if (!launch || rt::isOnHost(launch) || launch.getScratch()) {
+      finish(run);
+      if (auto loop = dyn_cast<rt::LoopOp>(op))
+        findRuns(loop.getBody().front(), loop.getCount());
+      continue;
+    }
+    SmallVector<SlotAccess> own = accessesOf(launch, iterations);
+    bool stays = llvm::any_of(own, [&](const SlotAccess &access) {
+      return llvm::any_of(run.accesses, [&](const SlotAccess &other) {
+        return conflict(access, other);
+      });
+    });
+    if (stays || run.launches.size() == kLongestRun)
+      finish(run);
+    run.launches.push_back(launch);
+    run.accesses.append(own);
+  }
+  finish(run);
+}
+
+void Grouping::run() {
+  for (auto [i, command] : llvm::enumerate(rt::commandsOf(program)))
+    indexes.try_emplace(command, i);
+  findRuns(program.getBody().front(), 1);
+}
+
+LogicalResult kiln::groupLaunches(ModuleOp scheduled) {
+  for (rt::ProgramOp program : scheduled.getOps<rt::ProgramOp>()) {
+    Grouping(program).run();
+    if (failed(rt::verifySchedule(program)))
+      return failure();
+  }
+  return success();
+}
+
+int64_t kiln::getGroupSize(rt::LaunchOp launch) {
+  auto size = launch->getAttrOfType<IntegerAttr>(kGroupAttr);
+  return size ? size.getInt() : 1;
+}
+
+int64_t kiln::getLargestGroup(rt::KernelOp kernel) {
+  int64_t largest = 0;
+  kernel->getParentOfType<ModuleOp>().walk([&](rt::LaunchOp launch) {
+    if (launch.getKernel() == kernel.getSymName() && !rt::isOnHost(launch))
+      largest = std::max(largest, getGroupSize(launch));
+  });
+  return largest > 1 ? largest : 0;
+}

@@ -1,0 +1,30 @@
+//===- MemberTable.h - A kernel that many launches share --------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Emitters write kernels of one launch. Where several launches are to be one,
+// the finished kernel gets its arguments from a table instead:
+//
+//   gpu.func @name(%table: !llvm.ptr {llvm.byval = array<members x
+//                      array<args x ptr<1>>>}, %imm0: i64, ..., %units: i64)
+//
+// Block (x, y) of the grid is block x of member y.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_LIB_TARGET_GPU_MEMBERTABLE_H
+#define KILN_LIB_TARGET_GPU_MEMBERTABLE_H
+
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+
+namespace kiln::gpu {
+
+/// Replaces the pointers that `kernel` is passed by a table of so many members.
+void addMemberTable(mlir::gpu::GPUFuncOp kernel, int64_t members);
+
+} // namespace kiln::gpu
+
+#endif // KILN_LIB_TARGET_GPU_MEMBERTABLE_H

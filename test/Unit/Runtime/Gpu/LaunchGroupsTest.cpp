@@ -1,0 +1,155 @@
+//===- LaunchGroupsTest.cpp - Groups of launches, run and refused ---------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "EmuTesting.h"
+#include "GroupedProgram.h"
+#include "StreamProgram.h"
+#include "kiln/Runtime/Gpu/EmuEngine.h"
+
+#include <gtest/gtest.h>
+
+using namespace kiln;
+using namespace kiln::testing;
+
+namespace {
+
+std::vector<int64_t> memberIds;
+
+void add(char *const *table, const int64_t *immediates, int64_t units) {
+  memberIds.push_back(kiln_emu_member_id());
+  char *const *own = table + 2 * kiln_emu_member_id();
+  int64_t i = blockId() * 32 + threadId();
+  if (i < units)
+    store(own[1], i, load<float>(own[0], i) + float(immediates[0]));
+}
+
+Result<std::unique_ptr<Engine>> makeEngine(const Json &program) {
+  static const void *const kernels[] = {reinterpret_cast<const void *>(add)};
+  return createEmuEngine(program.dump(), kernels, 1);
+}
+
+TEST(LaunchGroupsTest, AreOneLaunch) {
+  Result<std::unique_ptr<Engine>> engine =
+      makeEngine(groupedProgram("cuda-emu"));
+  ASSERT_TRUE(engine.ok()) << engine.status().message();
+  ASSERT_TRUE((*engine)->start(1).ok());
+  auto *x = reinterpret_cast<float *>((*engine)->inputData(0, 0));
+  auto *y = reinterpret_cast<float *>((*engine)->outputData(0, 0));
+  for (int64_t i = 0; i < groupedLaunches * groupedUnits; ++i)
+    x[i] = float(i);
+  memberIds.clear();
+  Status status = (*engine)->run(0);
+  ASSERT_TRUE(status.ok()) << status.message();
+  for (int64_t i = 0; i < groupedLaunches * groupedUnits; ++i)
+    EXPECT_EQ(y[i], float(i + 2));
+  // Of two blocks of 32 threads each, and the launch that is alone.
+  for (int64_t member = 0; member < groupMembers; ++member)
+    EXPECT_EQ(std::count(memberIds.begin(), memberIds.end(), member),
+              member == 0 ? 128 : 64);
+}
+
+TEST(LaunchGroupsTest, FaultsNameTheMember) {
+  Json program = groupedProgram("cuda-emu");
+  Json &extents = program["programs"]["run"]["commands"][1]["extents"];
+  extents[0] = groupedBytes - 4;
+  Result<std::unique_ptr<Engine>> engine = makeEngine(program);
+  ASSERT_TRUE(engine.ok()) << engine.status().message();
+  ASSERT_TRUE((*engine)->start(1).ok());
+  EXPECT_EQ((*engine)->run(0).message(),
+            "cuda-emu: kernel 'add1', block 1, thread 7: out of bounds: read "
+            "of 4 bytes at argument 0 ('x') + 156, but the argument has 156 "
+            "bytes; in program 'run', launch 'add0' (commands[0]) and 2 behind "
+            "it");
+}
+
+/// What a kernel of the host has to read, or has read, on the device.
+TEST(LaunchGroupsTest, TheFirstMemberWaitsForAll) {
+  Json program = groupedProgram("cuda-emu");
+  Json &run = program["programs"]["run"];
+  // The third member writes what the host reads before.
+  int64_t scalar = (groupedLaunches + 2) * groupedBytes;
+  Json reader = kernelLaunch("reader", 1, {device(scalar), host(0)}, 4, {1},
+                             Json::array(), 1);
+  run["commands"].insert(run["commands"].begin(), reader);
+  Result<ProgramFile> file = parseProgramFile(program.dump(), 2);
+  ASSERT_TRUE(file.ok()) << file.status().message();
+  StreamProgram streams = buildStreamProgram(file->programs[0]);
+  ASSERT_EQ(streams.actions.size(), 5u);
+  EXPECT_EQ(streams.actions[1].waits.size(), 1u);
+  EXPECT_TRUE(streams.actions[2].waits.empty());
+  EXPECT_TRUE(streams.actions[3].waits.empty());
+}
+
+//===----------------------------------------------------------------------===//
+// Damage
+//===----------------------------------------------------------------------===//
+
+struct Damage {
+  const char *pointer; ///< Below programs.run.commands.
+  Json value;
+  const char *message;
+};
+
+class DamagedGroupTest : public ::testing::TestWithParam<Damage> {};
+
+TEST_P(DamagedGroupTest, IsRefused) {
+  Json program = groupedProgram("cuda-emu");
+  Json::json_pointer place(std::string("/programs/run/commands") +
+                           GetParam().pointer);
+  program[place] = GetParam().value;
+  Result<ProgramFile> file = parseProgramFile(program.dump(), 2);
+  ASSERT_FALSE(file.ok());
+  EXPECT_NE(file.status().message().find(GetParam().message), std::string::npos)
+      << file.status().message();
+}
+
+constexpr int64_t outputs = groupedLaunches * groupedBytes;
+
+INSTANTIATE_TEST_SUITE_P(
+    All, DamagedGroupTest,
+    ::testing::Values(
+        Damage{"/0/group", 1, "commands[0].group' is 1"},
+        Damage{"/0/group", 6,
+               "commands[0].group' is 6, but the kernel's table "
+               "has room for 5"},
+        Damage{"/0/group", 5,
+               "commands[0].group' is 5, but only 4 commands are left"},
+        Damage{"/0/group", INT64_MAX, "but the kernel's table has room for 5"},
+        Damage{"/1/group", 2,
+               "commands[1]' is in the group of launch 'add0' "
+               "but begins a group itself"},
+        Damage{"/0/members", nullptr,
+               "commands[0].group' is given without 'members'"},
+        Damage{"/0/members", 256,
+               "but the parameters of a kernel have room "
+               "for 255 members of 2 args"},
+        Damage{"/3/members", 4, "commands[3]' differs in 'members'"},
+        Damage{"/3/members", nullptr, "commands[3]' differs in 'members'"},
+        Damage{"/3/imm", Json::array(), "commands[3]' differs in 'members'"},
+        Damage{"/1/kernel", 1, "is no launch of its kernel"},
+        Damage{"/2/units", 39, "has another size"},
+        Damage{"/2/grain", 31, "has another size"},
+        Damage{"/2/threads", 64, "has another size"},
+        Damage{"/1/imm", Json::array({{3, 0}}), "has other args or immediates"},
+        Damage{"/1/imm", Json::array({{2, 1}}), "has other args or immediates"},
+        Damage{"/2/args/1", Json::array({outputs + groupedBytes - 4, 0}),
+               "commands[2]' is in the group of launch 'add0' but shares bytes "
+               "that one of them writes with launch 'add0'"},
+        Damage{"/2/args/0", Json::array({outputs + groupedBytes, 0}),
+               "but shares bytes that one of them writes with launch "
+               "'add1'"}));
+
+TEST(LaunchGroupsTest, AreForGpusAlone) {
+  Json program = groupedProgram("cuda-emu");
+  Json &launch = program["programs"]["run"]["commands"][0];
+  launch.erase("threads");
+  launch.erase("shared");
+  Result<ProgramFile> file = parseProgramFile(program.dump(), 2);
+  ASSERT_FALSE(file.ok());
+}
+
+} // namespace
