@@ -42,6 +42,8 @@ private:
   bool isFlexible(Value value) const { return flexible.contains(value); }
   void findFlexible(Operation *op);
   Type followed(PrecisionOpInterface op) const;
+  /// `value` with these elements, if there is such a value.
+  Value lookup(Value value, Type element) const;
   Value converted(Value value, Type element);
   void convert(PrecisionOpInterface op);
 
@@ -80,27 +82,43 @@ Type Autocast::followed(PrecisionOpInterface op) const {
   return hasLow ? low : full;
 }
 
+Value Autocast::lookup(Value value, Type element) const {
+  return tensorTypeOf(value).getElementType() == element
+             ? value
+             : conversions.lookup(value);
+}
+
 Value Autocast::converted(Value value, Type element) {
-  auto type = tensorTypeOf(value);
-  if (type.getElementType() == element)
-    return value;
-  if (Value known = conversions.lookup(value))
-    return known;
-  OpBuilder builder(program.getContext());
-  builder.setInsertionPointAfterValue(value);
-  Value made;
-  Operation *source = value.getDefiningOp();
-  if (isFlexible(value) && movesElements(source) && !isa<SliceOp>(source)) {
+  // A model may move a parameter as often as it likes: no recursion.
+  SmallVector<Value> pending = {value};
+  while (!pending.empty()) {
+    Value next = pending.back();
+    if (lookup(next, element)) {
+      pending.pop_back();
+      continue;
+    }
+    Operation *source = next.getDefiningOp();
+    OpBuilder builder(program.getContext());
+    builder.setInsertionPointAfterValue(next);
+    auto type = tensorTypeOf(next).clone(element);
+    if (!isFlexible(next) || !movesElements(source) || isa<SliceOp>(source)) {
+      conversions[next] = CastOp::create(builder, next.getLoc(), type, next);
+      continue;
+    }
     // A cast of few elements instead of many; a slice has the fewest itself.
     IRMapping mapping;
     for (Value operand : source->getOperands())
-      mapping.map(operand, converted(operand, element));
-    made = builder.clone(*source, mapping)->getResult(0);
-    made.setType(type.clone(element));
-  } else {
-    made = CastOp::create(builder, value.getLoc(), type.clone(element), value);
+      if (Value made = lookup(operand, element))
+        mapping.map(operand, made);
+      else
+        pending.push_back(operand);
+    if (pending.back() != next)
+      continue;
+    Value made = builder.clone(*source, mapping)->getResult(0);
+    made.setType(type);
+    conversions[next] = made;
   }
-  return conversions[value] = made;
+  return lookup(value, element);
 }
 
 void Autocast::convert(PrecisionOpInterface op) {
