@@ -344,10 +344,11 @@ TEST_F(Emulate, RefusesWhatTheDeviceCannotCheck) {
                      "%w = arith.constant 16 : i32\n"
                      "%v, %p = gpu.shuffle xor %o, %o, %w : i32\n"),
             "kernel 'k': 'gpu.shuffle' has a width other than 32");
-  EXPECT_EQ(refusal("gpu.func @k(%x: !llvm.ptr<1>, %n: i32) kernel {\n"
-                    "gpu.return\n}\n"),
-            "kernel 'k' has parameters other than pointers to global memory "
-            "followed by i64 immediates and the units");
+  EXPECT_EQ(
+      refusal("gpu.func @k(%x: !llvm.ptr<1>, %n: i32) kernel {\n"
+              "gpu.return\n}\n"),
+      "kernel 'k' has parameters other than a table or pointers to global "
+      "memory followed by i64 immediates and the units");
 }
 
 } // namespace

@@ -44,6 +44,7 @@ static Expected<std::unique_ptr<orc::LLJIT>> load(mlir::ModuleOp module) {
   };
   define("kiln_emu_thread_id", kiln_emu_thread_id);
   define("kiln_emu_block_id", kiln_emu_block_id);
+  define("kiln_emu_member_id", kiln_emu_member_id);
   define("kiln_emu_barrier", kiln_emu_barrier);
   define("kiln_emu_shuffle_xor", kiln_emu_shuffle_xor);
   define("kiln_emu_shuffle_idx", kiln_emu_shuffle_idx);
