@@ -14,6 +14,7 @@
 
 #include "kiln/Compiler/Pipelines.h"
 #include "kiln/Compiler/Registration.h"
+#include "kiln/Dialect/Kiln/IR/AttentionLibrary.h"
 #include "kiln/Dialect/Kiln/IR/KilnLibrary.h"
 #include "kiln/Dialect/Kiln/Transforms/Levels.h"
 #include "kiln/Dialect/Kiln/Transforms/Lossy.h"
@@ -149,6 +150,7 @@ Status Compilation::readModelFile() {
   (*module)->removeAttr("kiln.plan");
   (*module)->removeAttr("kiln.compressed");
   (*module)->removeAttr(kTargetAttr);
+  (*module)->removeAttr(kAttentionAttr);
   (*module)->removeAttr(kLibraryEpiloguesAttr);
   // The shapes below are those of the program that passes the level's check.
   if (failed(verifyLevel(*module, Level::Forward)))
@@ -380,6 +382,8 @@ Status Compilation::plan() {
     (*module)->setAttr(
         kTargetAttr,
         StringAttr::get(&context, stringifyTarget(options.target)));
+  if (options.libraryAttention)
+    (*module)->setAttr(kAttentionAttr, StringAttr::get(&context, "cudnn"));
   if (isGpu(options.target) && options.libraryEpilogues)
     (*module)->setAttr(kLibraryEpiloguesAttr, UnitAttr::get(&context));
   module->walk([&](Operation *op) {

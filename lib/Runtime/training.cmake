@@ -35,6 +35,7 @@ add_library(KilnEngine OBJECT
   Engine/AllocationCounter.cpp
   Engine/Arena.cpp
   Engine/CommandEngine.cpp
+  Engine/AttentionReader.cpp
   Engine/CommandReader.cpp
   Engine/CommandTable.cpp
   Engine/Copier.cpp

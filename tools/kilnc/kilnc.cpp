@@ -129,6 +129,10 @@ static cl::list<std::string> gpuArchitectures(
     "gpu-arch", cl::cat(category), cl::CommaSeparated, cl::value_desc("LIST"),
     cl::desc("GPUs, such as sm_100, that --target=cuda makes machine code for "
              "beside sm_80 and sm_90; others start from PTX"));
+static cl::opt<std::string> attention(
+    "attention", cl::cat(category), cl::init("generated"),
+    cl::desc("what computes attention of bf16 with --target=cuda: generated "
+             "(kernels of kiln), or cudnn where that library can and agrees"));
 static cl::opt<std::string>
     mcpu("mcpu", cl::cat(category),
          cl::desc("processor to compile for (default: this one)"));
@@ -240,6 +244,14 @@ int main(int argc, char **argv) {
   CompileOptions options;
   options.model = model;
   options.target = *targetKind;
+  if (attention != "generated" && attention != "cudnn")
+    return static_cast<int>(
+        fail(Status(ExitCode::Usage, "--attention is '" + attention +
+                                         "', expected generated or cudnn")));
+  options.libraryAttention = attention == "cudnn";
+  if (options.libraryAttention && *targetKind != TargetKind::Cuda)
+    return static_cast<int>(
+        fail(Status(ExitCode::Usage, "--attention=cudnn needs --target=cuda")));
   // PTX is for one architecture.
   bool isPtx = emitStage == EmitStage::Ptx;
   if (!gpuArchitectures.empty() && *targetKind != TargetKind::Cuda && !isPtx)

@@ -41,6 +41,8 @@ struct CompileOptions {
   TargetKind target = TargetKind::Cpu;
   /// Of cuda: those that the executable has machine code for, such as "sm_90".
   std::vector<std::string> gpuArchitectures = {"sm_80", "sm_90"};
+  /// Of cuda: whether cuDNN may compute attention.
+  bool libraryAttention = false;
   /// Sequences per step; default: one per micro-batch, or what the shapes in a
   /// .mlir file say.
   std::optional<int64_t> batch;

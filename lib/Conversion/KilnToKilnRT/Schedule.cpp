@@ -15,6 +15,7 @@
 #include "kiln/Dialect/Kiln/Transforms/Levels.h"
 #include "kiln/Planner/Arena.h"
 #include "kiln/Runtime/Engine/ProductMemory.h"
+#include "kiln/Target/Common/AttentionLibrary.h"
 #include "kiln/Target/Cpu/EmitKernel.h"
 
 #include "llvm/Support/MathExtras.h"
@@ -303,7 +304,11 @@ planPrograms(ModuleOp module, ArrayRef<StateOp> states, int64_t maxThreads,
     auto [it, inserted] = scratchOfKernel.insert({kernel.getSymName(), 0});
     if (inserted && !onGpu)
       it->second = cpu::scratchBytes(kernel);
-    return it->second * maxThreads;
+    if (inserted)
+      if (std::optional<LibraryAttention> attention =
+              libraryAttentionOf(kernel))
+        it->second = attentionWorkspaceBytes(*attention);
+    return onGpu ? it->second : it->second * maxThreads;
   };
   std::vector<ProgramPlan> plans;
   for (ProgramOp program : module.getOps<ProgramOp>()) {

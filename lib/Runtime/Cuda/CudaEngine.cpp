@@ -110,6 +110,8 @@ private:
   Status preparePrograms();
   Status beginSearch();
   void endSearch();
+  Status openAttention();
+  void note(const std::string &text);
   /// Adds what the free memory has fallen by since the last call.
   Status countMemory(const char *what);
   Status checkMemoryOfRuns(size_t program,
@@ -138,6 +140,7 @@ private:
   LoadedModule module_;
   std::optional<Products> products_;
   std::optional<AlgorithmSearch> search_; ///< While the engine starts.
+  std::optional<AttentionLibrary> attention_;
   DeviceMemory arena_;
   PinnedMemory hostArena_, staging_;
   CudaResources resources_;
@@ -175,12 +178,13 @@ CudaEngine::~CudaEngine() {
 std::string CudaEngine::libraryName() const {
   if (!gpu_)
     return "";
-  if (!products_)
-    return gpu_->name();
-  std::string algorithms = algorithmFile_.empty()
-                               ? std::string()
-                               : " (algorithms " + products_->hash() + ")";
-  return products_->name() + algorithms + " on " + gpu_->name();
+  std::string name = products_ ? products_->name() : "";
+  if (products_ && !algorithmFile_.empty())
+    name += " (algorithms " + products_->hash() + ")";
+  if (std::string attention = attention_ ? attention_->name() : "";
+      !attention.empty())
+    name += (name.empty() ? "" : ", ") + attention;
+  return name + (name.empty() ? "" : " on ") + gpu_->name();
 }
 
 //===----------------------------------------------------------------------===//
@@ -380,11 +384,28 @@ void CudaEngine::endSearch() {
     return;
   Status status = search_->save();
   if (!status.ok())
-    notice_ = "the fastest algorithms of matrix products are not kept, so that "
-              "every start searches for them: " +
-              status.message();
+    note("the fastest algorithms of matrix products are not kept, so that "
+         "every start searches for them: " +
+         status.message());
   resources_.search = nullptr;
   search_.reset();
+}
+
+/// All that is said at the start is one line.
+void CudaEngine::note(const std::string &text) {
+  notice_ = notice_ ? *notice_ + "; " + text : text;
+}
+
+Status CudaEngine::openAttention() {
+  bool isAsked = std::any_of(
+      programs_.begin(), programs_.end(),
+      [](const CudaProgram &program) { return program.mayUseAttention(); });
+  if (!isAsked)
+    return Status();
+  attention_.emplace(*driver_, libraries_.attention,
+                     resources_.stream(Stream::Compute));
+  resources_.attention = &*attention_;
+  return countMemory("handle of cuDNN");
 }
 
 Status CudaEngine::start(int threads) {
@@ -408,13 +429,18 @@ Status CudaEngine::start(int threads) {
     threads = std::min(description.build.maxThreads, availableProcessors());
   team_.emplace(threads);
   resources_.team = &*team_;
-  status = beginSearch();
+  status = openAttention();
+  if (status.ok())
+    status = beginSearch();
   if (status.ok())
     status = preparePrograms();
   if (!status.ok())
     return status;
   endSearch();
-  return countMemory("streams, and choices of cuBLASLt");
+  if (std::optional<std::string> text =
+          attention_ ? attention_->notice() : std::nullopt)
+    note(*text);
+  return countMemory("streams, and choices of the libraries");
 }
 
 //===----------------------------------------------------------------------===//

@@ -34,6 +34,12 @@ bool CudaProgram::usesProducts() const {
                      });
 }
 
+bool CudaProgram::mayUseAttention() const {
+  return std::any_of(
+      program_.commands.begin(), program_.commands.end(),
+      [](const Command &command) { return command.attention.has_value(); });
+}
+
 /// Calls visit(action, item, argument) for what kernels of the host have on the
 /// device.
 template <typename Visitor>
@@ -145,6 +151,29 @@ ProductPlaces CudaProgram::placesOf(const StreamAction &action) const {
                                  : 0};
 }
 
+/// Addresses of what a launch of one item works on.
+std::vector<DevicePointer>
+CudaProgram::argumentsOf(const StreamAction &action) const {
+  std::vector<DevicePointer> places;
+  for (const Ref &ref : commandOf(action).items.front().args)
+    places.push_back(device(ref.at(action.iteration)));
+  return places;
+}
+
+Status CudaProgram::prepareAttention(std::size_t index) {
+  const StreamAction &action = streams_.actions[index];
+  const Command &command = commandOf(action);
+  double scale = scaleOfBits(command.items.front().immediates[1].value);
+  Result<const DnnAttention *> chosen = resources_->attention->choose(
+      *command.attention, scale, argumentsOf(action),
+      device({command.workspace.offset}),
+      [&] { return queueAction(index, /*splitsGroups=*/true); });
+  if (!chosen.ok())
+    return inAction(chosen.status(), index);
+  prepared_[index].attention = *chosen;
+  return Status();
+}
+
 Status CudaProgram::prepare(const CudaResources &resources, char *staging) {
   resources_ = &resources;
   staging_ = staging;
@@ -153,6 +182,10 @@ Status CudaProgram::prepare(const CudaResources &resources, char *staging) {
     const Command &command = commandOf(action);
     if (action.stream == Stream::Host)
       prepareHost(i);
+    // One launch may be a whole group, whose members stay together.
+    if (command.attention && command.group == 1 && command.member == 0)
+      if (Status status = prepareAttention(i); !status.ok())
+        return status;
     if (command.kind != Command::Kind::Gemm)
       continue;
     Result<std::size_t> choice =
@@ -291,6 +324,9 @@ Status CudaProgram::queueAction(std::size_t index, bool splitsGroups) const {
   if (action.stream == Stream::Host)
     return queueHost(index);
   Status status;
+  if (const DnnAttention *attention = prepared_[index].attention)
+    return attention->run(argumentsOf(action),
+                          device({command.workspace.offset}));
   switch (command.kind) {
   case Command::Kind::Launch:
   case Command::Kind::MultiLaunch:

@@ -17,6 +17,7 @@
 #ifndef KILN_LIB_RUNTIME_CUDA_CUDAPROGRAM_H
 #define KILN_LIB_RUNTIME_CUDA_CUDAPROGRAM_H
 
+#include "AttentionLibrary.h"
 #include "BufferNames.h"
 #include "Gpu.h"
 #include "HostWork.h"
@@ -37,6 +38,7 @@ struct CudaResources {
   char *hostArena = nullptr;         ///< May be null when nothing lives there.
   Products *products = nullptr;      ///< Null: no program has one.
   AlgorithmSearch *search = nullptr; ///< Null: the library chooses.
+  AttentionLibrary *attention = nullptr; ///< Null: no launch may be its.
   ThreadTeam *team = nullptr;
   const void *const *kernels = nullptr;
   std::vector<Function> functions; ///< As `kernels`; null: of the host.
@@ -69,6 +71,8 @@ public:
   const Program &program() const { return program_; }
   const ProgramInfo &info() const { return info_; }
   bool usesProducts() const;
+  /// Whether cuDNN may compute any of it.
+  bool mayUseAttention() const;
   /// Number of events to queue it.
   std::size_t events() const {
     return std::size_t(streams_.events) + streamCount;
@@ -108,7 +112,8 @@ private:
   };
   /// What an action needs beside its command.
   struct Prepared {
-    std::size_t choice = 0; ///< Of a product.
+    std::size_t choice = 0;                  ///< Of a product.
+    const DnnAttention *attention = nullptr; ///< Null: the kernel.
     HostWork host;
     std::vector<HostRead> reads;
   };
@@ -117,6 +122,8 @@ private:
   std::optional<std::size_t> inputAt(std::size_t action,
                                      const ByteRange &range) const;
   void prepareHost(std::size_t action);
+  Status prepareAttention(std::size_t action);
+  std::vector<DevicePointer> argumentsOf(const StreamAction &action) const;
   Status queueAction(std::size_t action, bool splitsGroups) const;
   Status queueLaunch(const StreamAction &action, const LaunchItem &item,
                      int64_t members) const;

@@ -440,6 +440,7 @@ Command CommandReader::read(const Node &node) {
     command.items.emplace_back();
     readLaunchItem(node, command.items.back(), command);
     readUnits(node, command.items.back(), command);
+    readAttention(node, command);
     if (!node.failed())
       readGroup(node, command);
   } else if (kind == "multi_launch") {

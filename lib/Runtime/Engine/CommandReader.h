@@ -48,6 +48,7 @@ private:
                     const Command &command) const;
   void readGemm(const Node &node, Command &command);
   void readTransfer(const Node &node, Command &command);
+  void readAttention(const Node &node, Command &command);
   void readTypes(const Node &node, Command &command);
   void readWorkspace(const Node &node, Command &command);
   void readLibrary(const Node &node, Command &command);

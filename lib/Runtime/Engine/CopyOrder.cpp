@@ -133,6 +133,10 @@ std::vector<Access> CopyOrder::accesses(const Command &command) const {
         {{command.scratch.offset, 0, ArenaKind::Device},
          command.scratch.bytesPerThread * file_.description.build.maxThreads,
          true});
+  if (command.attention)
+    list.push_back({{command.workspace.offset, 0, ArenaKind::Device},
+                    command.workspace.bytes,
+                    true});
   switch (command.kind) {
   case Command::Kind::Gemm:
     list.push_back({command.a.ref, command.a.bytes, false});

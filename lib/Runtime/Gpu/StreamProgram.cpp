@@ -65,6 +65,8 @@ static std::vector<ByteAccess> accessesOf(const Command &command,
       add(item.args[i], item.extents[i],
           std::find(item.writes.begin(), item.writes.end(), int64_t(i)) !=
               item.writes.end());
+  if (command.attention)
+    add({command.workspace.offset}, command.workspace.bytes, true);
   switch (command.kind) {
   case Command::Kind::Gemm:
     add(command.a.ref, command.a.bytes, false);

@@ -8,6 +8,7 @@
 #include "kiln/Target/Common/ProgramWriter.h"
 
 #include "kiln/Dialect/Kiln/IR/Target.h"
+#include "kiln/Target/Common/AttentionLibrary.h"
 #include "kiln/Target/Common/KernelShapes.h"
 #include "kiln/Target/Common/LaunchGroups.h"
 
@@ -97,6 +98,23 @@ int64_t kiln::getExtent(rt::KernelOp kernel, unsigned i) {
   return ((rows - 1) * rowStride + columns) * type.getElementTypeBitWidth() / 8;
 }
 
+static Object writeAttention(const LibraryAttention &attention,
+                             rt::SlotOp workspace) {
+  Array strides;
+  for (std::size_t i = 0; i < attention.matrices(); ++i)
+    strides.push_back(attention.strides[i]);
+  return Object{
+      {"op", attention.isGradient ? "attention_grad" : "attention"},
+      {"causal", attention.causal},
+      {"sequences", attention.sequences},
+      {"length", attention.length},
+      {"heads", attention.heads},
+      {"kv_heads", attention.kvHeads},
+      {"head_dim", attention.headDim},
+      {"strides", std::move(strides)},
+      {"workspace", Array{workspace.getOffset(), workspace.getBytes()}}};
+}
+
 Object ProgramWriter::writeLaunch(rt::LaunchOp launch) {
   const TableEntry &entry = kernels.of(launch);
   auto kernel = module.lookupSymbol<rt::KernelOp>(launch.getKernel());
@@ -134,7 +152,10 @@ Object ProgramWriter::writeLaunch(rt::LaunchOp launch) {
   // The streams of a gpu run beside each other: what a launch touches matters.
   if (isGpu(targetOf(module)))
     command["extents"] = std::move(extents);
-  if (launch.getScratch())
+  if (std::optional<LibraryAttention> attention = libraryAttentionOf(kernel))
+    command["library"] =
+        writeAttention(*attention, slotOf(launch.getScratch()));
+  else if (launch.getScratch())
     command["scratch"] =
         Array{slotOf(launch.getScratch()).getOffset(),
               static_cast<int64_t>(llvm::alignTo(entry.scratchBytes, 64))};

@@ -51,6 +51,7 @@ struct Libraries {
   std::vector<std::string> driver = {"libcuda.so.1"};
   std::vector<std::string> products = {"libcublasLt.so.13",
                                        "libcublasLt.so.12"};
+  std::vector<std::string> attention = {"libcudnn.so.9"};
 };
 
 /// Parses the description. `kernels` and the images must outlive the engine.

@@ -18,9 +18,11 @@
 #define KILN_RUNTIME_ENGINE_PROGRAM_H
 
 #include "kiln/Runtime/Engine/Description.h"
+#include "kiln/Runtime/Engine/LibraryAttention.h"
 #include "kiln/Runtime/Status.h"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -119,6 +121,8 @@ struct Command {
   ScratchRef scratch;
   int64_t threads = 0;     ///< Of a block of a GPU kernel; 0: not one.
   int64_t sharedBytes = 0; ///< Of a block.
+  /// What a library of the GPU may do in the kernel's place, in `workspace`.
+  std::optional<LibraryAttention> attention;
   /// Room in the table that the kernel gets its arguments in; 0: it has none.
   int64_t tableMembers = 0;
   int64_t group = 1;  ///< So many launches from this one on may be one.

@@ -7,6 +7,7 @@
 
 #include "kiln/Dialect/Kiln/IR/KilnLibrary.h"
 
+#include "kiln/Dialect/Kiln/IR/AttentionLibrary.h"
 #include "kiln/Dialect/Kiln/IR/Target.h"
 
 #include "mlir/IR/DialectImplementation.h"
@@ -151,6 +152,14 @@ LogicalResult KilnDialect::verifyOperationAttribute(Operation *op,
     return op->emitOpError("has a '")
            << kLibraryEpiloguesAttr << "' of " << attribute.getValue()
            << ", expected a unit attribute on the module";
+  }
+  if (attribute.getName() == kAttentionAttr) {
+    auto name = dyn_cast<StringAttr>(attribute.getValue());
+    if (isa<ModuleOp>(op) && name && name.getValue() == "cudnn")
+      return success();
+    return op->emitOpError("has a '")
+           << kAttentionAttr << "' of " << attribute.getValue()
+           << ", expected \"cudnn\" on the module";
   }
   return op->emitOpError("has an unknown attribute '")
          << attribute.getName().getValue() << "'";

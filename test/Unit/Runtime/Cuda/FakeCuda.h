@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A shared library with the functions of the driver and of cuBLASLt that kiln
-// calls, on memory of the host. What is queued waits until somebody waits for
-// it, and is then carried out in an order that a seed chooses among those that
-// streams and events allow. Device pointers cannot be read by the host.
+// A shared library with the functions of the driver, cuBLASLt and cuDNN that
+// kiln calls, on memory of the host. What is queued waits until somebody waits
+// for it, and is then carried out in an order that a seed chooses among those
+// that streams and events allow. Device pointers cannot be read by the host.
 //
 // Misuse is written down (violations) and refused: handles that are no more,
 // copies beyond an allocation, calls that a capture forbids, streams that do
@@ -75,6 +75,13 @@ struct Settings {
   /// How long the ways take that the library knows for any product, in
   /// milliseconds, in the order of its proposals.
   std::vector<double> productTimes = {1};
+  /// cuDNN: its version, whether it has an engine for a graph, what that needs
+  /// and says of itself, and how far its results are off, of themselves.
+  std::size_t dnnVersion = 91900;
+  bool dnnKnows = true;
+  int64_t dnnWorkspace = 4096;
+  bool dnnIsDeterministic = true;
+  double dnnError = 0;
   /// Instead of the naive product, which is then compared with it.
   std::function<void(const Product &)> product;
 };

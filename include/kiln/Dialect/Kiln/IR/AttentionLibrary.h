@@ -1,0 +1,20 @@
+//===- AttentionLibrary.h - What computes attention -------------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_DIALECT_KILN_IR_ATTENTIONLIBRARY_H
+#define KILN_DIALECT_KILN_IR_ATTENTIONLIBRARY_H
+
+#include "llvm/ADT/StringRef.h"
+
+namespace kiln {
+
+/// Of a module for `cuda` whose attention a library may compute: "cudnn".
+inline constexpr llvm::StringLiteral kAttentionAttr = "kiln.attention";
+
+} // namespace kiln
+
+#endif // KILN_DIALECT_KILN_IR_ATTENTIONLIBRARY_H

@@ -1,0 +1,114 @@
+//===- AttentionReader.cpp - Reads what a library may compute -------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "CommandReader.h"
+#include "kiln/Runtime/Files/CheckedMath.h"
+#include "kiln/Runtime/Files/Messages.h"
+
+using namespace kiln;
+
+/// Bytes from the first to the last element of an argument; nothing: too many.
+static std::optional<int64_t> extentOf(const LibraryAttention &attention,
+                                       std::size_t argument) {
+  auto product = [](std::optional<int64_t> a, int64_t b) {
+    return a ? checkedMul<int64_t>(*a, b) : std::nullopt;
+  };
+  std::optional<int64_t> rows =
+      checkedMul<int64_t>(attention.sequences, attention.length);
+  if (argument == 4) // lse
+    return product(product(rows, attention.heads), 4);
+  std::size_t matrix = argument < 4 ? argument : argument - 1;
+  std::optional<int64_t> before =
+      rows ? product(*rows - 1, attention.strides[matrix]) : std::nullopt;
+  std::optional<int64_t> all =
+      before ? checkedAdd<int64_t>(*before, attention.columns(matrix))
+             : std::nullopt;
+  return product(all, 2);
+}
+
+/// "library": attention that cuDNN may compute instead of the kernel.
+void CommandReader::readAttention(const Node &node, Command &command) {
+  std::optional<Node> library = node.find("library");
+  if (!library || node.failed())
+    return;
+  if (file_.description.target.kind != TargetKind::Cuda ||
+      !isDeviceLaunch(command))
+    return library->fail("is given, but the launch is none of a kernel of "
+                         "--target=cuda");
+  LibraryAttention attention;
+  Node op = library->at("op");
+  attention.isGradient = op.text() == "attention_grad";
+  if (!attention.isGradient && op.text() != "attention")
+    return op.fail("is " + inQuotes(op.text()) +
+                   ", expected attention or attention_grad");
+  attention.causal = library->at("causal").boolean();
+  auto extent = [&](const char *key) {
+    Node field = library->at(key);
+    int64_t value = field.integer(1);
+    if (value > INT32_MAX)
+      field.fail("is more than 2^31 - 1");
+    return value > INT32_MAX || value < 1 ? 1 : value;
+  };
+  attention.sequences = extent("sequences");
+  attention.length = extent("length");
+  attention.heads = extent("heads");
+  attention.kvHeads = extent("kv_heads");
+  attention.headDim = extent("head_dim");
+  Node strides = library->at("strides");
+  if (node.failed())
+    return;
+  if (strides.size() != attention.matrices())
+    return strides.fail("has " + std::to_string(strides.size()) +
+                        " elements, expected " +
+                        std::to_string(attention.matrices()));
+  for (std::size_t i = 0; i < attention.matrices(); ++i) {
+    int64_t columns = attention.kvHeads <= attention.heads &&
+                              attention.heads <= INT32_MAX / attention.headDim
+                          ? attention.columns(i)
+                          : INT32_MAX;
+    attention.strides[i] = strides.element(i).integer(columns);
+    if (attention.strides[i] > INT32_MAX)
+      strides.element(i).fail("is more than 2^31 - 1");
+  }
+  if (node.failed())
+    return;
+  if (!suitsLibrary(attention))
+    return library->fail("is of heads or rows that it cannot compute");
+
+  const LaunchItem &item = command.items.front();
+  if (item.extents.size() != attention.arguments() ||
+      item.immediates.size() != 2)
+    return library->fail(
+        "does not suit a launch of " + std::to_string(item.extents.size()) +
+        " args and " + std::to_string(item.immediates.size()) + " immediates");
+  for (std::size_t i = 0; i < attention.arguments(); ++i)
+    if (extentOf(attention, i) != item.extents[i])
+      return node.at("extents").element(i).fail(
+          "is not what attention of these sizes has");
+  std::vector<int64_t> results = {3, 4};
+  if (attention.isGradient)
+    results = {6, 7, 8};
+  if (item.writes != results)
+    return node.at("writes").fail("are not the results of attention");
+  double scale = scaleOfBits(item.immediates[1].value);
+  if (item.immediates[1].stride != 0 || !(scale > 0 && scale < 1e6))
+    return node.at("imm").element(1).fail("is not the bits of a scale");
+
+  Node workspace = library->at("workspace");
+  if (workspace.size() != 2)
+    return workspace.fail("is not [offset, bytes]");
+  int64_t needed = attentionWorkspaceBytes(attention);
+  command.workspace.bytes = workspace.element(1).integer(0);
+  command.workspace.offset = readOffset(
+      workspace.element(0), command.workspace.bytes, file_, ArenaKind::Device);
+  if (command.workspace.bytes != needed)
+    workspace.fail("has " + std::to_string(command.workspace.bytes) +
+                   " bytes, expected " + std::to_string(needed));
+  else if (command.workspace.offset % 64)
+    workspace.fail("does not begin at a multiple of 64 bytes");
+  command.attention = attention;
+}

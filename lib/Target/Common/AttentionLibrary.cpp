@@ -1,0 +1,51 @@
+//===- AttentionLibrary.cpp - Attention that a library may do -------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "kiln/Target/Common/AttentionLibrary.h"
+
+#include "kiln/Dialect/Kiln/IR/AttentionLibrary.h"
+#include "kiln/Dialect/Kiln/IR/Target.h"
+#include "kiln/Target/Common/KernelShapes.h"
+
+using namespace mlir;
+using namespace kiln;
+
+static std::optional<LibraryAttention>
+describe(const AttentionShape &shape, bool isGradient,
+         std::array<int64_t, 8> strides) {
+  if (!shape.elementType.isBF16() || shape.takesRng || shape.dropout != 0)
+    return std::nullopt;
+  LibraryAttention attention;
+  attention.isGradient = isGradient;
+  attention.causal = shape.causal;
+  attention.sequences = shape.sequences;
+  attention.length = shape.length;
+  attention.heads = shape.heads;
+  attention.kvHeads = shape.kvHeads;
+  attention.headDim = shape.headDim;
+  attention.strides = strides;
+  return suitsLibrary(attention) ? std::optional(attention) : std::nullopt;
+}
+
+std::optional<LibraryAttention> kiln::libraryAttentionOf(rt::KernelOp kernel) {
+  auto module = kernel->getParentOfType<ModuleOp>();
+  if (kernel.getFamily() != Family::Attention ||
+      !module->hasAttr(kAttentionAttr) || targetOf(module) != TargetKind::Cuda)
+    return std::nullopt;
+  FailureOr<KernelShape> shape = readKernelShape(kernel);
+  if (failed(shape))
+    return std::nullopt;
+  if (const auto *of = std::get_if<AttentionShape>(&*shape))
+    return describe(*of, /*isGradient=*/false,
+                    {of->qStride, of->kStride, of->vStride, of->oStride});
+  const auto *of = std::get_if<AttentionGradShape>(&*shape);
+  if (!of)
+    return std::nullopt;
+  return describe(*of, /*isGradient=*/true,
+                  {of->qStride, of->kStride, of->vStride, of->oStride,
+                   of->doutStride, of->dqStride, of->dkStride, of->dvStride});
+}
