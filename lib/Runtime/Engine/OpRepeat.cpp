@@ -64,6 +64,7 @@ public:
       : info_(info), program_(program), arenas_(arenas), trace_(trace),
         lines_(lines), types_(typesOf(file.description.build)) {}
 
+  void before(size_t command, int64_t iteration) override;
   void after(size_t command, int64_t iteration) override {
     if (status_.ok() && !hasNoRecord(program_.commands[command]))
       status_ = repeat(command, iteration);
@@ -82,7 +83,8 @@ private:
   static std::vector<TensorType> typesOf(const BuildInfo &build);
   Status repeat(size_t command, int64_t iteration);
   ResultDistance compare(const Command &command, int64_t iteration,
-                         const Slot &slot) const;
+                         const Slot &slot,
+                         const std::vector<char> &before) const;
   void count(size_t command, int64_t iteration, const Slot &slot,
              const ResultDistance &distance);
 
@@ -92,7 +94,8 @@ private:
   TraceReader &trace_;
   std::vector<MemoryCheckLine> &lines_;
   std::vector<TensorType> types_;
-  std::vector<char> other_; ///< A slot of the trace.
+  std::vector<std::vector<char>> before_; ///< What the slots held, in order.
+  std::vector<char> other_;               ///< A slot of the trace.
   std::map<std::string, Tally> tallies_;
   int64_t named_ = 0;
   Status status_;
@@ -129,23 +132,62 @@ std::vector<TensorType> OpRepeater::typesOf(const BuildInfo &build) {
   return types;
 }
 
+void OpRepeater::before(size_t command, int64_t) {
+  before_.clear();
+  for (size_t index : writtenSlots(program_, command)) {
+    const Slot &slot = program_.slots[index];
+    const char *bytes = arenas_.at({slot.offset, slot.arena});
+    before_.emplace_back(bytes, bytes + slot.bytes);
+  }
+}
+
+/// Where a command writes in a slot, in bytes of the slot. Nothing: that is not
+/// known, as of kernels of a cpu.
+static std::vector<std::pair<int64_t, int64_t>>
+writtenRanges(const Command &command, int64_t iteration, const Slot &slot) {
+  std::vector<std::pair<int64_t, int64_t>> ranges;
+  auto add = [&](const Ref &ref, int64_t bytes) {
+    Place place = ref.at(iteration);
+    int64_t begin = place.offset - slot.offset;
+    if (place.arena == slot.arena && begin >= 0 && begin < slot.bytes)
+      ranges.push_back({begin, std::min(begin + bytes, slot.bytes)});
+  };
+  for (const LaunchItem &item : command.items)
+    for (int64_t argument : item.writes)
+      if (!item.extents.empty())
+        add(item.args[size_t(argument)], item.extents[size_t(argument)]);
+  if (command.size > 0)
+    add(command.to, command.size);
+  return ranges;
+}
+
 ResultDistance OpRepeater::compare(const Command &command, int64_t iteration,
-                                   const Slot &slot) const {
+                                   const Slot &slot,
+                                   const std::vector<char> &before) const {
   const char *own = arenas_.at({slot.offset, slot.arena});
   if (std::memcmp(own, other_.data(), size_t(slot.bytes)) == 0)
     return {};
-  if (command.kind == Command::Kind::Gemm && !command.epilogue)
+  bool isProduct = command.kind == Command::Kind::Gemm;
+  if (isProduct && !command.epilogue)
     return productDistance(command, iteration, arenas_, slot, other_.data());
-  double longestSum =
-      command.kind == Command::Kind::Gemm ? double(command.k) : 64;
-  ResultDistance best;
-  for (TensorType type : types_) {
-    ResultDistance distance =
-        tensorDistance(type, own, other_.data(), slot.bytes, longestSum);
-    if (type == types_.front() || distance.share() < best.share())
-      best = distance;
+  auto ranges = writtenRanges(command, iteration, slot);
+  if (ranges.empty())
+    ranges.push_back({0, slot.bytes});
+  double longestSum = isProduct ? double(command.k) : 64;
+  ResultDistance worst;
+  for (auto [begin, end] : ranges) {
+    ResultDistance closest;
+    for (TensorType type : types_) {
+      ResultDistance distance =
+          tensorDistance(type, before.data() + begin, own + begin,
+                         other_.data() + begin, end - begin, longestSum);
+      if (type == types_.front() || distance.share() < closest.share())
+        closest = distance;
+    }
+    if (!closest.same && closest.share() >= worst.share())
+      worst = closest;
   }
-  return best;
+  return worst;
 }
 
 static std::string shareText(const ResultDistance &distance) {
@@ -190,17 +232,17 @@ Status OpRepeater::repeat(size_t index, int64_t iteration) {
     status = trace_.expect(uint64_t(iteration), what("iteration"));
   if (status.ok())
     status = trace_.expect(slots.size(), what("number of buffers"));
-  for (size_t slotIndex : slots) {
-    const Slot &slot = program_.slots[slotIndex];
+  for (size_t i = 0; i < slots.size(); ++i) {
+    const Slot &slot = program_.slots[slots[i]];
     if (status.ok())
-      status = trace_.expect(slotIndex, what("buffer"));
+      status = trace_.expect(slots[i], what("buffer"));
     other_.resize(size_t(slot.bytes));
     if (status.ok())
       status = trace_.bytes(other_.data(), slot.bytes);
     if (!status.ok())
       return status;
     count(index, iteration, slot,
-          compare(program_.commands[index], iteration, slot));
+          compare(program_.commands[index], iteration, slot, before_[i]));
     std::memcpy(arenas_.at({slot.offset, slot.arena}), other_.data(),
                 other_.size());
   }

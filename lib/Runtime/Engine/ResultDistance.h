@@ -43,15 +43,16 @@ struct ResultDistance {
   }
 };
 
-/// Of `bytes` bytes of elements of a type of floating point. What is left
-/// behind the last whole element must be the same.
-ResultDistance tensorDistance(TensorType type, const char *own,
-                              const char *other, int64_t bytes,
+/// Of `bytes` bytes of elements of a type of floating point. Elements that both
+/// have left as they were `before` do not count: they are no result. What is
+/// left behind the last whole element must be the same.
+ResultDistance tensorDistance(TensorType type, const char *before,
+                              const char *own, const char *other, int64_t bytes,
                               double longestSum);
 
 /// Of the result of a product, whose operands are still in their places.
-/// `other` is the slot of its result; what lies around the result in there
-/// must be the same.
+/// `other` is the slot of its result; what lies around the result in there does
+/// not count.
 ResultDistance productDistance(const Command &command, int64_t iteration,
                                const Arenas &arenas, const Slot &slot,
                                const char *other);

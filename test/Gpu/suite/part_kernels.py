@@ -67,7 +67,9 @@ def side_by_side(context, case):
     command += [context.bundle.executable(case, "cpu"), context.bundle.executable(case, "device")]
     command += [f"--data={tokens}", f"--init={weights}", "--tolerance=rounding"]
     done = context.run([*command, *case.run_flags(steps)], expect=(0, 1))
-    lines = done.out.splitlines() or [done.err.strip()]
+    lines = done.out.splitlines() or [""]
+    if "error: " in done.err:
+        raise process.Failed(process.first_line(done.err))
     found = [line for line in lines if line.startswith("first op to differ")]
     return Outcome({}, done.code == 0, "alike", "; ".join([lines[-1], *found]), done.command)
 
