@@ -24,8 +24,9 @@
 #include "FakeState.h"
 #include "kiln/Runtime/Emu/EmuDevice.h"
 
+#include <algorithm>
 #include <cstdio>
-#include <cstring>
+#include <cstdlib>
 #include <dlfcn.h>
 #include <filesystem>
 #include <string_view>
@@ -65,25 +66,37 @@ static const fakecuda::Allocation *blockOf(const fakecuda::State &state,
   return nullptr;
 }
 
+/// What PTX says about the parameters of a kernel.
+struct Signature {
+  std::size_t count = 0;      ///< Of parameters; 0: there is no such kernel.
+  std::size_t tableWords = 0; ///< Of the first one, or 0: it is no table.
+};
+
 static void launchEmulated(EmuKernel kernel, const std::string &name,
-                           std::size_t parameters,
+                           const Signature &signature,
                            const fakecuda::Launch &launch) {
   fakecuda::State &state = fakecuda::state();
   EmuLaunch call;
   call.kernel = kernel;
   call.name = name;
+  const uint64_t *values = launch.parameters;
+  std::size_t end = signature.count - 1 + // The units are last.
+                    (signature.tableWords ? signature.tableWords - 1 : 0);
   std::size_t i = 0;
-  for (; i + 1 < parameters; ++i) {
-    const fakecuda::Allocation *block = blockOf(state, launch.parameters[i]);
+  for (; i < end; ++i) {
+    const fakecuda::Allocation *block = blockOf(state, values[i]);
     if (!block)
       break;
     char *memory = block->memory.get();
-    call.arguments.push_back({memory + (launch.parameters[i] - block->begin),
+    call.arguments.push_back({memory + (values[i] - block->begin),
                               memory + block->bytes, /*isWritten=*/true, ""});
   }
-  for (; i + 1 < parameters; ++i)
-    call.immediates.push_back(int64_t(launch.parameters[i]));
-  call.units = int64_t(launch.parameters[parameters - 1]);
+  // A table has room for more members than there are.
+  for (i = std::max(i, signature.tableWords); i < end; ++i)
+    call.immediates.push_back(int64_t(values[i]));
+  if (launch.members > 1)
+    call.members.assign(launch.members, name);
+  call.units = int64_t(values[end]);
   // As many blocks as were launched.
   call.unitsPerBlock =
       std::max<int64_t>((call.units + launch.blocks - 1) / launch.blocks, 1);
@@ -96,17 +109,21 @@ static void launchEmulated(EmuKernel kernel, const std::string &name,
   state.sticky = launchFailed;
 }
 
-/// Of ".visible .entry NAME(.param ..., .param ...)" in PTX; 0: not there.
-static std::size_t parametersOf(std::string_view ptx, const std::string &name) {
+/// Of ".visible .entry NAME(.param ..., .param ...)" in PTX.
+static Signature signatureOf(std::string_view ptx, const std::string &name) {
+  Signature signature;
   std::size_t begin = ptx.find(".entry " + name + "(");
   if (begin == std::string_view::npos)
-    return 0;
+    return signature;
   std::string_view list = ptx.substr(begin, ptx.find(')', begin) - begin);
-  std::size_t count = 0;
   for (std::size_t at = list.find(".param"); at != std::string_view::npos;
        at = list.find(".param", at + 1))
-    ++count;
-  return count;
+    ++signature.count;
+  // ".param .align 8 .b8 NAME_param_0[1120]"
+  if (std::size_t size = list.find('['); size != std::string_view::npos)
+    signature.tableWords =
+        std::size_t(std::atoll(list.data() + size + 1)) / sizeof(uint64_t);
+  return signature;
 }
 
 static void *kernelLibrary() {
@@ -127,14 +144,16 @@ static std::optional<fakecuda::Kernel> findEmulated(const std::string &name,
                                                     const void *image) {
   if (!image || !kernelLibrary())
     return std::nullopt;
-  std::size_t parameters = parametersOf(static_cast<const char *>(image), name);
+  Signature signature = signatureOf(static_cast<const char *>(image), name);
   auto kernel =
       reinterpret_cast<EmuKernel>(::dlsym(kernelLibrary(), name.c_str()));
-  if (parameters == 0 || !kernel)
+  if (signature.count == 0 || !kernel)
     return std::nullopt;
-  return fakecuda::Kernel{parameters, [=](const fakecuda::Launch &launch) {
-                            launchEmulated(kernel, name, parameters, launch);
-                          }};
+  return fakecuda::Kernel{signature.count,
+                          [=](const fakecuda::Launch &launch) {
+                            launchEmulated(kernel, name, signature, launch);
+                          },
+                          signature.tableWords};
 }
 
 static const bool isReady = [] {
