@@ -70,6 +70,7 @@ public:
   /// Own rows of a block, with one group for each warp.
   static constexpr int64_t kBlockRows = kWarps * kGroupRows;
   static constexpr int64_t kColumns = 8; ///< of a product
+  static constexpr int64_t kPair = 2;    ///< elements of a word
   /// Keys of one block of random words.
   static constexpr int64_t kRandomKeys = 64;
 
@@ -186,9 +187,10 @@ public:
   Value bytesAt(Value pointer, Value offset) const;
   Value bytesAt(Value pointer, int64_t offset) const;
   Value narrow(Value x) const; ///< i64 to i32
-  Value isBitSet(Value word, int64_t bit) const;
 
 private:
+  Value lowBits(Value x, int64_t count) const;
+  Value isBitSet(Value word, int64_t bit) const;
   void setNumbers(Value newThread);
   /// The thread's number in a way that compilers do not see through: what
   /// follows from it is computed anew, instead of staying in registers.

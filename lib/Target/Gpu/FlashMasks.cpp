@@ -1,0 +1,194 @@
+//===- FlashMasks.cpp - What scores count for, on tensor cores ------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Which keys a query sees, and which of them are dropped. Dropped keys are bits
+// in shared memory, made with the tile that they are about by all threads of a
+// block: a random block has 64 keys of one query, 16 of them apart in what one
+// counter gives, which no lane's part of the scores has together.
+//
+//===----------------------------------------------------------------------===//
+
+#include "FlashTiles.h"
+
+#include "kiln/Target/Common/VectorMath.h"
+
+#include "llvm/ADT/Sequence.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+
+namespace kiln::gpu {
+
+//===----------------------------------------------------------------------===//
+// Keys that are seen
+//===----------------------------------------------------------------------===//
+
+FlashTiles::TileRange FlashTiles::seenKeys(Value firstQuery, int64_t queries,
+                                           int64_t keys) const {
+  int64_t all = llvm::divideCeil(shape.length, keys);
+  Value end = k.i64Constant(all);
+  if (!shape.causal)
+    return {shape.length % keys ? k.i64Constant(all - 1) : end, end};
+  Value size = k.i64Constant(keys);
+  Value behind = plus(firstQuery, queries + keys - 1);
+  return {k.divUnsigned(firstQuery, size),
+          k.min(k.divUnsigned(behind, size), end)};
+}
+
+Value FlashTiles::seenByWarp(Value firstQuery, int64_t groups, Value firstKey,
+                             int64_t keys) const {
+  Value behind = k.i64Constant(shape.length);
+  if (shape.causal)
+    behind = k.add(firstQuery, times(plus(warp, 1), groups * kGroupRows));
+  Value count = k.min(k.sub(behind, firstKey), k.i64Constant(keys));
+  return k.max(count, k.i64Constant(0));
+}
+
+Value FlashTiles::blindToWarp(Value firstKey, int64_t groups, Value firstQuery,
+                              int64_t queries) const {
+  Value first = k.add(firstKey, times(warp, groups * kGroupRows));
+  Value count = k.min(k.sub(first, firstQuery), k.i64Constant(queries));
+  return k.max(count, k.i64Constant(0));
+}
+
+FlashTiles::Values FlashTiles::seenBy(Value query, Value firstKey,
+                                      int64_t tiles) const {
+  Value keys = shape.causal ? plus(query, 1) : k.i64Constant(shape.length);
+  Value ahead = narrow(k.sub(k.sub(keys, firstKey), times(t, kPair)));
+  Values seen;
+  for (int64_t tile : llvm::seq(tiles))
+    for (int64_t i : {0, 1})
+      seen.push_back(k.less(k.constantI(tile * kColumns + i, k.i32()), ahead));
+  return seen;
+}
+
+FlashTiles::Values FlashTiles::seesKey(Value key, Value firstQuery,
+                                       int64_t tiles) const {
+  Value before = narrow(k.sub(k.sub(key, firstQuery), times(t, kPair)));
+  Values sees;
+  for (int64_t tile : llvm::seq(tiles))
+    for (int64_t i : {0, 1})
+      sees.push_back(
+          k.less(before, k.constantI(tile * kColumns + i + 1, k.i32())));
+  return sees;
+}
+
+//===----------------------------------------------------------------------===//
+// Dropout
+//===----------------------------------------------------------------------===//
+
+void FlashTiles::setRandom(Value rng, Value key) {
+  rngState = rng;
+  opKey = key;
+}
+
+void FlashTiles::makeMask(Value firstQuery, int64_t count, Value firstKey,
+                          Value to) {
+  auto threshold = static_cast<uint32_t>(shape.dropout * 0x1p32);
+  Value limit = k.constantI(static_cast<int32_t>(threshold), k.i32());
+  constexpr int64_t keys = 8, words = 4;
+  // Read every time: with the key known before the loop, compilers would keep
+  // those of all rounds in registers.
+  auto state = [&](int64_t i) {
+    return k.load(k.element(rngState, k.i64(), i), k.i64());
+  };
+  Value randomKey = emitRandomKey(k, state(0), opKey), step = state(1);
+  Value globalSequence = k.add(state(2), currentSequence);
+  // Key 64 b + 16 w + j: counter 16 b + j, word w. A thread makes those of
+  // eight j, which are four bytes of the mask.
+  Value block = times(k.shiftRight(firstKey, llvm::Log2_64(kRandomKeys)),
+                      kRandomKeys / words);
+  auto make = [&](int64_t firstItem) {
+    Value item = plus(thread, firstItem), half = lowBits(item, 1);
+    Value index = k.shiftRight(item, 1);
+    Value query = existing(k.add(firstQuery, index));
+    Value counter = k.add(times(currentHead, shape.length), query);
+    Value column = k.add(block, times(half, keys));
+    Value none = k.constantI(0, k.i32());
+    // Two at a time, which keeps code and registers small.
+    constexpr int64_t atOnce = 2;
+    Values bytes = k.loop(
+        k.i64Constant(0), k.i64Constant(keys), atOnce, Values(words, none),
+        [&](Value first, ValueRange carried) {
+          Values next(carried);
+          for (int64_t i : llvm::seq(atOnce)) {
+            Value j = plus(first, i);
+            auto random =
+                emitPhilox(k, randomKey,
+                           {k.add(column, j), counter, globalSequence, step});
+            Value bit =
+                arith::ShLIOp::create(k.b, k.constantI(1, k.i32()), narrow(j));
+            for (auto [word, bits] : llvm::zip_equal(random, next))
+              bits = k.bitOr(bits,
+                             k.select(k.lessUnsigned(word, limit), bit, none));
+          }
+          return next;
+        });
+    Value mine = bytesAt(to, k.add(times(index, 8), half));
+    for (auto [word, bits] : llvm::enumerate(bytes))
+      k.store(arith::TruncIOp::create(k.b, k.b.getI8Type(), bits),
+              bytesAt(mine, 2 * int64_t(word)));
+  };
+  if (2 * count < kThreads) {
+    k.ifThen(k.less(thread, k.i64Constant(2 * count)), [&] { make(0); });
+    return;
+  }
+  for (int64_t item = 0; item < 2 * count; item += kThreads)
+    make(item);
+}
+
+Value FlashTiles::isBitSet(Value word, int64_t bit) const {
+  Value one = k.constantI(int32_t(uint32_t{1} << bit), k.i32());
+  Value none = k.constantI(0, k.i32());
+  return arith::CmpIOp::create(k.b, arith::CmpIPredicate::ne,
+                               k.bitAnd(word, one), none);
+}
+
+FlashTiles::Values FlashTiles::droppedBy(Value mask, int64_t row,
+                                         int64_t groups, Value firstKey,
+                                         int64_t count) {
+  constexpr int64_t inWord = 32;
+  Value own = times(ownRow(k.i64Constant(0), row, groups), 8);
+  Value inBlock = k.bitAnd(firstKey, k.i64Constant(kRandomKeys - 1));
+  Value mine = bytesAt(mask, k.add(own, k.shiftRight(inBlock, 3)));
+  Value shift = narrow(times(t, kPair));
+  Values words;
+  if (count < inWord)
+    words.push_back(arith::ExtUIOp::create(
+        k.b, k.i32(), k.load(mine, k.b.getIntegerType(count))));
+  for (int64_t first = 0; first + inWord <= count; first += inWord)
+    words.push_back(k.load(bytesAt(mine, first / 8), k.i32()));
+  for (Value &word : words)
+    word = arith::ShRUIOp::create(k.b, word, shift);
+  Values dropped;
+  for (int64_t first = 0; first < count; first += kColumns)
+    for (int64_t i : {0, 1})
+      dropped.push_back(isBitSet(words[first / inWord], first % inWord + i));
+  return dropped;
+}
+
+FlashTiles::Values FlashTiles::droppedKeys(Value masks, int64_t groups,
+                                           int64_t count, Value query) {
+  // A warp's keys are 16 or 32 that lie in one word of a block.
+  Value firstKey = times(warp, groups * kGroupRows);
+  Value block = k.shiftRight(firstKey, llvm::Log2_64(kRandomKeys));
+  Value word = k.bitAnd(k.shiftRight(firstKey, 5), k.i64Constant(1));
+  Value mine =
+      bytesAt(masks, k.add(times(block, maskBytes(count)), times(word, 4)));
+  Value shift = narrow(k.add(lowBits(firstKey, 5), g));
+  Value first = bytesAt(mine, times(k.add(query, times(t, kPair)), 8));
+  Values dropped(4 * groups);
+  for (int64_t i : {0, 1}) {
+    Value bits = arith::ShRUIOp::create(
+        k.b, k.load(bytesAt(first, 8 * i), k.i32()), shift);
+    for (int64_t row : llvm::seq(2 * groups))
+      dropped[2 * row + i] = isBitSet(bits, row * kColumns);
+  }
+  return dropped;
+}
+
+} // namespace kiln::gpu
