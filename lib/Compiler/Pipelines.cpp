@@ -37,8 +37,7 @@ void kiln::buildStepPipeline(OpPassManager &passes,
   passes.addPass(createCSEPass());
   passes.addPass(createSetPrecision(precision));
   passes.addPass(createAutodiff());
-  if (options.precision == "bf16")
-    passes.addPass(createWidenGradients());
+  passes.addPass(createWidenGradients());
   // Before the step, while weight gradients have no user that pins them; first
   // what then need not be rebuilt.
   CompressResidualsOptions compress;

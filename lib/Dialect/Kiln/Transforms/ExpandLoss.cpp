@@ -114,8 +114,8 @@ static void expandLinearCrossEntropy(Operation *op, int64_t rowsPerChunk,
         e.builder, e.loc, chunk.getDlogits(), weight, false, false));
     auto product = MatmulOp::create(e.builder, e.loc, chunk.getDlogits(), part,
                                     true, false);
-    product.getResult().setType(
-        cast<RankedTensorType>(op->getResult(2).getType()));
+    // Chunks add up in f32.
+    product.getResult().setType(fullPrecision(product.getType()));
     if (weightGradient)
       product.getAccumulateMutable().assign(weightGradient);
     weightGradient = product;
@@ -125,7 +125,8 @@ static void expandLinearCrossEntropy(Operation *op, int64_t rowsPerChunk,
   if (gradient) {
     op->getResult(1).replaceAllUsesWith(
         e.join(hiddenGradients, hidden.getType()));
-    op->getResult(2).replaceAllUsesWith(weightGradient);
+    op->getResult(2).replaceAllUsesWith(e.builder.createOrFold<CastOp>(
+        e.loc, op->getResult(2).getType(), weightGradient));
   }
   op->erase();
 }

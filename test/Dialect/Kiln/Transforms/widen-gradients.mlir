@@ -1,4 +1,4 @@
-// RUN: kiln-opt %s --kiln-set-precision=precision=bf16 --kiln-autodiff --kiln-widen-gradients | FileCheck %s
+// RUN: kiln-opt %s --kiln-set-precision=precision=bf16 --kiln-autodiff --kiln-widen-gradients -split-input-file | FileCheck %s
 
 kiln.state @w : tensor<8x8xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
 kiln.state @b : tensor<8xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
@@ -29,5 +29,29 @@ kiln.program @forward(%tokens: tensor<6xi32> {kiln.name = "tokens"}, %targets: t
   %h = kiln.add %z, %rows : tensor<6x8xf32>
   %i = kiln.add %h, %more : tensor<6x8xf32>
   %loss = kiln.cross_entropy %i, %targets, %scale : (tensor<6x8xf32>, tensor<6xi32>, tensor<f64>) -> tensor<f64>
+  kiln.return %loss : tensor<f64>
+}
+
+// -----
+
+kiln.state @w : tensor<8x8xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
+
+// What the forward pass computes in bf16 and reads in f32 stays so; a table in
+// bf16 has a gradient that was never rounded.
+// CHECK-LABEL: kiln.program @train
+// CHECK: [[Y:%.+]] = kiln.matmul {{.*}} -> tensor<6x8xbf16>
+// CHECK: kiln.cast [[Y]] : tensor<6x8xbf16> to tensor<6x8xf32>
+// CHECK: kiln.exp {{.*}} : tensor<6x8xf32>
+// CHECK: kiln.phase backward
+// CHECK: [[SCATTERED:%.+]] = kiln.embedding_grad {{.*}} -> tensor<8x8xf32>
+// CHECK-NOT: kiln.cast [[SCATTERED]]
+kiln.program @forward(%tokens: tensor<6xi32> {kiln.name = "tokens"}, %targets: tensor<6xi32> {kiln.name = "targets"}, %scale: tensor<f64> {kiln.name = "loss_scale"}) -> (tensor<f64> {kiln.name = "loss"}) attributes {kind = #kiln.program_kind<forward>} {
+  %w = kiln.read @w : tensor<8x8xf32>
+  %low = kiln.cast %w : tensor<8x8xf32> to tensor<8x8xbf16>
+  %x = kiln.embedding %tokens, %low : (tensor<6xi32>, tensor<8x8xbf16>) -> tensor<6x8xbf16>
+  %y = kiln.matmul %x, %low : (tensor<6x8xbf16>, tensor<8x8xbf16>) -> tensor<6x8xbf16>
+  %wide = kiln.cast %y : tensor<6x8xbf16> to tensor<6x8xf32>
+  %e = kiln.exp %wide : tensor<6x8xf32>
+  %loss = kiln.cross_entropy %e, %targets, %scale : (tensor<6x8xf32>, tensor<6xi32>, tensor<f64>) -> tensor<f64>
   kiln.return %loss : tensor<f64>
 }
