@@ -45,8 +45,8 @@ struct Group {
 
 class DispatchFormer {
 public:
-  DispatchFormer(Block &block, Operation *phase, bool fuse)
-      : block(block), phase(phase), fuse(fuse) {}
+  DispatchFormer(Block &block, Operation *phase, bool fuse, bool onGpu)
+      : block(block), phase(phase), fuse(fuse), onGpu(onGpu) {}
   LogicalResult run();
 
 private:
@@ -73,7 +73,7 @@ private:
 
   Block &block;
   Operation *phase;
-  bool fuse;
+  bool fuse, onGpu;
   SmallVector<Operation *> ops; ///< in program order
   DenseMap<Operation *, int64_t> order;
   DenseMap<Operation *, Group *> groupOf;
@@ -150,6 +150,22 @@ std::optional<int64_t> DispatchFormer::placeOf(const Group &group,
   return std::nullopt;
 }
 
+/// Whether the one row of a program is summed up while its elements are still
+/// sums of many. A gpu gives a row to few threads: each of them would add up
+/// the slices of many columns, one after the other.
+static bool sumsSlicesOfOneRow(const row::RowProgram &program) {
+  auto isReduction = [](const row::Node &node) {
+    return node.kind == row::Kind::ReduceSum ||
+           node.kind == row::Kind::ReduceMax;
+  };
+  auto isSumOfSlices = [](const row::Node &node) {
+    return node.kind == row::Kind::Load &&
+           node.access == row::Access::SumOfSlices;
+  };
+  return program.rows == 1 && llvm::any_of(program.nodes, isReduction) &&
+         llvm::any_of(program.nodes, isSumOfSlices);
+}
+
 bool DispatchFormer::isOneKernel(const Group &group) {
   RowBuilder rows(group.space.rows, group.space.cols);
   SmallVector<ConstantOp> constants;
@@ -166,7 +182,9 @@ bool DispatchFormer::isOneKernel(const Group &group) {
   }
   llvm::SetVector<Value> inputs = inputsOf(group);
   SmallVector<Value> outputs = outputsOf(group);
-  return succeeded(rows.finish(inputs.getArrayRef(), outputs));
+  auto program = rows.finish(inputs.getArrayRef(), outputs);
+  return succeeded(program) &&
+         !(onGpu && group.members.size() > 1 && sumsSlicesOfOneRow(*program));
 }
 
 bool DispatchFormer::tryJoin(Group *group, Operation *op) {
@@ -404,10 +422,11 @@ struct FormDispatchesPass : kiln::impl::FormDispatchesBase<FormDispatchesPass> {
         sinkCasts(*block);
       Operation *phase =
           phases.empty() ? nullptr : (*phases.begin()).getOperation();
-      if (failed(DispatchFormer(*block, phase, fuse).run()))
+      bool onGpu = isGpu(targetOf(getOperation()));
+      if (failed(DispatchFormer(*block, phase, fuse, onGpu).run()))
         return signalPassFailure();
       // A gpu's products are computed whole by its library.
-      if (fuse && epilogues && !isGpu(targetOf(getOperation())))
+      if (fuse && epilogues && !onGpu)
         formEpilogues(*block, phase);
       if (phase)
         phase->erase();
