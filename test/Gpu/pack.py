@@ -162,12 +162,13 @@ class Packer:
         back that far, gzip does not. The suite unpacks them when it starts."""
         path = self.options.archive
         payload = self.out.with_name(self.out.name + ".payload")
-        filters = [{"id": lzma.FILTER_LZMA2, "preset": 3, "dict_size": 256 << 20}]
+        preset = 0 if self.options.small else 3
+        filters = [{"id": lzma.FILTER_LZMA2, "preset": preset, "dict_size": 256 << 20}]
         with lzma.open(payload, "w", format=lzma.FORMAT_XZ, filters=filters) as stream:
             with tarfile.open(fileobj=stream, mode="w") as file:
                 for name in bundle.PAYLOAD_FOLDERS:
                     file.add(self.out / name, arcname=name)
-        with tarfile.open(path, "w:gz", compresslevel=9) as file:
+        with tarfile.open(path, "w:gz", compresslevel=1) as file:
             for entry in sorted(self.out.iterdir()):
                 if entry.name not in bundle.PAYLOAD_FOLDERS:
                     file.add(entry, arcname=f"{self.out.name}/{entry.name}")

@@ -208,7 +208,7 @@ def tiny_cases():
     fixed = {"model": "gpt2-erf-inner", "batch": 2, "length": 8, "clip": -1.0, "bundles": ("small",)}
     yield Case(
         "tiny",
-        flags=(),
+        flags=("--eval=off",),
         targets=("cpu", "cpu64", "emu", "cuda"),
         twin=True,
         uses=(*CHECKED_PARTS, "bench", "trace"),
@@ -216,7 +216,7 @@ def tiny_cases():
     )
     yield Case(
         "tiny-offloaded",
-        flags=("--microbatches=2", "--dropout=0.1", EVERY_OFFLOAD),
+        flags=("--eval=off", "--microbatches=2", "--dropout=0.1", EVERY_OFFLOAD),
         uses=("correctness", "kernels", "offload"),
         **fixed,
     )

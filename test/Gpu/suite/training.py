@@ -42,7 +42,7 @@ class Trained:
 
 
 def steps_of(context, case):
-    return min(case.steps, 5) if context.quick else case.steps
+    return min(case.steps, 3) if context.quick else case.steps
 
 
 def run_folder(context, case, name):
