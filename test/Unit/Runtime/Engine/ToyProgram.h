@@ -36,7 +36,7 @@ struct Options {
   bool eval = true;
   bool gradients = false; ///< Outputs "gradient:...".
   /// Slot of "train" that is planned one byte too small; empty: none.
-  std::string shortSlot;
+  std::string shortSlot = {};
   /// Slot of "train" whose last use is planned one command too early.
   std::string shortLife;
 };
