@@ -38,7 +38,7 @@ struct Options {
   /// Slot of "train" that is planned one byte too small; empty: none.
   std::string shortSlot = {};
   /// Slot of "train" whose last use is planned one command too early.
-  std::string shortLife;
+  std::string shortLife = {};
 };
 
 /// The program description.
