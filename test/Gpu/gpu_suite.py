@@ -59,8 +59,8 @@ def machine_rows(context):
         if context.dry:
             values["gpu"] = "none: a dry run with emulated kernels"
         elif "gpu" not in values:
-            lines = context.run([context.bundle.tool("kiln-gpu-rates"), "--copy-bytes=0", "--link-bytes=0"]).out
-            values.update(json.loads(lines.splitlines()[0]))
+            command = [context.bundle.tool("kiln-gpu-rates"), "--copy-bytes=0", "--link-bytes=0"]
+            values.update(json.loads(context.run(command).out.splitlines()[0]))
         return Outcome(values)
 
     yield Row("machine", facts, 60.0, 0.0)
@@ -139,11 +139,12 @@ def parse():
     parser.add_argument("--limit", type=float, help="seconds after which nothing new is begun")
     parser.add_argument("--only", help=f"some of: {', '.join(PARTS)}")
     parser.add_argument("--match", help="only rows whose name has this text")
-    parser.add_argument("--again", action="store_true", help="repeat rows that failed or were not run")
+    flag = {"action": "store_true"}
+    parser.add_argument("--again", **flag, help="repeat rows that failed or were not run")
     parser.add_argument("--dry-run", choices=["emu"], help="the emulated GPU, without PyTorch")
-    parser.add_argument("--quick", action="store_true", help="as little as shows that the suite works")
-    parser.add_argument("--work", type=pathlib.Path, help="for large files; default: a temporary folder")
-    parser.add_argument("--torch-device", choices=["cpu", "cuda"], help="to try the scripts of PyTorch")
+    parser.add_argument("--quick", **flag, help="as little as shows that the suite works")
+    parser.add_argument("--work", type=pathlib.Path, help="for large files; default: temporary")
+    parser.add_argument("--torch-device", choices=["cpu", "cuda"], help="to try its scripts")
     parser.add_argument("--bundle", type=pathlib.Path, default=HERE)
     parser.add_argument("--list", action="store_true", help="name the rows, run nothing")
     options = parser.parse_args()

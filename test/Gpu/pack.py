@@ -68,7 +68,8 @@ def commit():
         return done.stdout.strip() if done.returncode == 0 else ""
 
     changed = git("status", "--porcelain", "--untracked-files=no")
-    return (git("rev-parse", "--short=12", "HEAD") or "unknown") + (" with changes" if changed else "")
+    name = git("rev-parse", "--short=12", "HEAD") or "unknown"
+    return name + (" with changes" if changed else "")
 
 
 class Packer:
@@ -86,8 +87,8 @@ class Packer:
         flags = case.compiler_flags(target)
         code, message = run([self.kilnc, model, *flags, "-o", path])
         if code != 0:
-            lines = [line for line in message.splitlines() if "error" in line] or [f"exit code {code}"]
-            return name, {"flags": flags, "error": lines[0]}
+            lines = [line for line in message.splitlines() if "kilnc:" in line]
+            return name, {"flags": flags, "error": (lines or [f"exit code {code}"])[0]}
         strip(path)
         if self.options.stand_in and target == "cuda":
             self.compile_kernels(case, path)
@@ -128,7 +129,8 @@ class Packer:
 
     def copy_scripts(self, chosen):
         shutil.copy2(HERE / "gpu_suite.py", self.out)
-        shutil.copytree(HERE / "suite", self.out / "suite", ignore=shutil.ignore_patterns("__pycache__"))
+        ignored = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(HERE / "suite", self.out / "suite", ignore=ignored)
         (self.out / "expectations").mkdir()
         for name in EXPECTATIONS:
             shutil.copy2(ROOT / "test/Integration/expectations" / name, self.out / "expectations")

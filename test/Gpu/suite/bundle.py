@@ -77,7 +77,7 @@ class Bundle:
     def make_environment(self):
         folders = [str(self.folder / "lib")]
         folders += filter(None, os.environ.get("LD_LIBRARY_PATH", "").split(":"))
-        for library in ("libcublasLt.so.1[23]", "libcuda.so.1"):
+        for library in ("libcublasLt.so.1[23]", "libcudnn.so.9", "libcuda.so.1"):
             folders += folders_with(library)
         environment = dict(os.environ, LD_LIBRARY_PATH=":".join(dict.fromkeys(folders)))
         # Ours stands behind the machine's own, which may be newer.

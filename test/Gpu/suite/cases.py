@@ -25,6 +25,7 @@ class Case:
     tolerance   a name in tolerances.py
     twin        PyTorch computes the same (no dropout, nothing lossy)
     exact       the case whose run in fp64 is the reference, if not its own
+    cudnn       attention by cuDNN, whose sums have no fixed order on some GPUs
     bundles     full, or small: that of the suite's own tests
     """
 
@@ -43,6 +44,7 @@ class Case:
     tolerance: str = "fp32"
     twin: bool = False
     exact: str = ""
+    cudnn: bool = False
     bundles: tuple = ("full",)
     # Weights by closed formulas are slow to make for large models; those are
     # initialised by the executable of the cpu.
@@ -60,6 +62,8 @@ class Case:
             flags.append("--emit-gradients")
         if target == "cpu64":
             return flags  # The meaning of the program, without techniques.
+        if target == "cuda" and self.cudnn:
+            flags.append("--attention=cudnn")
         return [*flags, *self.flags]
 
     def run_flags(self, steps=None):
@@ -83,7 +87,9 @@ def small_cases():
         rate=0.1,
         clip=-1.0,
     )
-    yield plain("gpt2-narrow", "gpt2-narrow", length=29, optimizer="momentum:momentum=0.9", rate=0.02)
+    yield plain(
+        "gpt2-narrow", "gpt2-narrow", length=29, optimizer="momentum:momentum=0.9", rate=0.02
+    )
     yield plain("llama-gqa", "llama-gqa")
     yield plain(
         "llama-narrow",
@@ -94,7 +100,9 @@ def small_cases():
         clip=0.1,
     )
     yield plain("llama-rope3", "llama-rope3", batch=3, length=37)
-    yield plain("llama-tied-bias", "llama-tied-bias", optimizer="adam:eps=1e-6,weight_decay=0.01")
+    yield plain(
+        "llama-tied-bias", "llama-tied-bias", optimizer="adam:eps=1e-6,weight_decay=0.01"
+    )
     yield Case(
         "gpt2-everything",
         "gpt2-awkward",
@@ -102,7 +110,9 @@ def small_cases():
         clip=0.5,
         uses=CHECKED_PARTS,
     )
-    yield Case("gpt2-unfused", "gpt2-narrow", ("--fuse=off", "--offload=optimizer"), length=29, batch=2)
+    yield Case(
+        "gpt2-unfused", "gpt2-narrow", ("--fuse=off", "--offload=optimizer"), length=29, batch=2
+    )
     yield Case(
         "llama-activations",
         "llama-narrow",
@@ -161,6 +171,20 @@ def small_cases():
         )
 
 
+    yield Case(
+        "gpt2-cudnn-bf16",
+        "gpt2-awkward",
+        (),
+        targets=("cpu", "cuda"),
+        precision="bf16",
+        tolerance="bf16",
+        twin=True,
+        exact="gpt2-awkward",
+        cudnn=True,
+        uses=("correctness", "memory"),
+    )
+
+
 def large_cases():
     """GPT-2 124M: correctness at full length, and what is timed."""
     model = "gpt2-124m"
@@ -170,7 +194,7 @@ def large_cases():
             f"124m-{precision}",
             flags=("--eval=off",),
             targets=("cpu", "cpu64", "cuda") if precision == "fp32" else ("cpu", "cuda"),
-            uses=("correctness", "memory"),
+            uses=("correctness", "memory") if precision == "bf16" else ("correctness",),
             batch=2,
             steps=4,
             precision=precision,
@@ -191,6 +215,15 @@ def large_cases():
         for batch in (4, 16, 64):
             uses = ("bench", "trace") if batch > 4 else ("bench",)
             yield Case(f"124m-{precision}-b{batch}", flags=flags, uses=uses, batch=batch, **timed)
+            if precision == "bf16" and batch > 4:
+                yield Case(
+                    f"124m-bf16-b{batch}-cudnn",
+                    flags=flags,
+                    uses=("bench",),
+                    batch=batch,
+                    cudnn=True,
+                    **timed,
+                )
         for what in ("activations", "optimizer", "parameters"):
             if precision == "fp32" and what == "parameters":
                 continue
@@ -205,7 +238,8 @@ def large_cases():
 
 def tiny_cases():
     """As little as goes through every part of the suite, for its own tests."""
-    fixed = {"model": "gpt2-erf-inner", "batch": 2, "length": 8, "clip": -1.0, "bundles": ("small",)}
+    shape = {"model": "gpt2-erf-inner", "batch": 2, "length": 8}
+    fixed = {**shape, "clip": -1.0, "bundles": ("small",)}
     yield Case(
         "tiny",
         flags=("--eval=off",),

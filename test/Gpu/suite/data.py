@@ -58,9 +58,8 @@ def weights_for(context, case):
         make_weights.write_safetensors(path, tensors)
         return path
     saved = context.folder("initial", case.model)
-    context.run(
-        [context.bundle.executable(case, "cpu"), "--steps=0", "--from-scratch", "--seed=5", f"--save={saved}"]
-    )
+    command = [context.bundle.executable(case, "cpu"), "--steps=0", "--from-scratch"]
+    context.run([*command, "--seed=5", f"--save={saved}"])
     newest_model(saved).rename(path)
     return path
 

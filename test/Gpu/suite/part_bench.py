@@ -90,7 +90,8 @@ def alone(context, case):
         kiln.close()
     values = describe(context, case, kiln.milliseconds())
     missed, wanted = judge(values)
-    return Outcome(values, context.quick or not missed, wanted, "; ".join(missed), kiln.command)
+    note = "; ".join([*missed, kiln.library])
+    return Outcome(values, context.quick or not missed, wanted, note, kiln.command)
 
 
 def beside(context, case, title, flags):
@@ -111,18 +112,20 @@ def beside(context, case, title, flags):
     values["times PyTorch's rate"] = times
     values["PyTorch's peak, GiB"] = peer.about["peak_bytes"] / 2**30
     missed, wanted = judge(values, times) if title == JUDGED else ([], "")
-    note = "; ".join([*missed, f"PyTorch {peer.about['torch']}, {peer.about['attention']}"])
+    about = f"PyTorch {peer.about['torch']}, {peer.about['attention']}"
+    note = "; ".join([*missed, kiln.library, about])
     command = f"{kiln.command} beside {peer.command}"
     return Outcome(values, context.quick or not missed, wanted, note, command)
 
 
 def rows(context):
     """What is judged first, then other peers and, where PyTorch is not, kiln alone."""
-    cases = context.bundle.using("bench")
+    cases = sorted(context.bundle.using("bench"), key=lambda case: case.precision != "bf16")
     for number in range(3):
         for case in cases:
             title, flags = PEERS[case.precision][number]
-            if (case.batch < 16 or case.batch > 16 and number == 2) and title != JUDGED:
+            seldom = case.batch < 16 or case.cudnn or (case.batch > 16 and number == 2)
+            if seldom and title != JUDGED:
                 continue
             yield Row(
                 f"{case.name} beside {title}",

@@ -14,8 +14,11 @@ import re
 from . import data, process, training
 from .context import Outcome, Row
 
-LINE = re.compile(r"^(ok|FAIL) +(\w+): (\w+), (\d+) results +within rounding +(\d+) the same bits(.*)$")
-WORST = re.compile(r"worst ([0-9.e+-]+|inf|nan) of ([0-9.e+-]+|inf|nan) allowed: (.*?)(?:; \d+ wrong)?$")
+LINE = re.compile(
+    r"^(ok|FAIL) +(\w+): (\w+), (\d+) results +within rounding +(\d+) the same bits(.*)$"
+)
+NUMBER = r"([0-9.e+-]+|inf|-?nan)"
+WORST = re.compile(rf"worst {NUMBER} of {NUMBER} allowed: (.*?)(?:; \d+ wrong)?$")
 
 
 def parse(table):

@@ -18,8 +18,10 @@ from .context import Outcome, Row
 def base_of(context, case):
     """The case without offloading that is timed at the same batch."""
     for other in context.bundle.using("bench"):
-        same = (other.model, other.batch, other.precision) == (case.model, case.batch, case.precision)
-        if same and context.bundle.has(other, "device"):
+        same = all(
+            getattr(other, key) == getattr(case, key) for key in ("model", "batch", "precision")
+        )
+        if same and not other.cudnn and context.bundle.has(other, "device"):
             return other
     raise process.NotRun("the bundle has no such model without copies")
 
@@ -64,7 +66,8 @@ def overlap(context, case):
     }
     wanted = f"within {100 * tolerances.OFFLOAD_TIMES - 100:.0f} % of max(compute, bytes / link)"
     if not both:
-        return Outcome(values, context.quick, wanted, "the rates part has not run", offloaded.command)
+        note = "the rates part has not run"
+        return Outcome(values, context.quick, wanted, note, offloaded.command)
     # Each direction alone, and both sharing what they get together.
     link = max(
         out / one_way["out"] * 1e-6, back / one_way["in"] * 1e-6, (out + back) / both * 1e-6

@@ -13,9 +13,8 @@ from .context import Outcome, Row
 
 def names(context):
     """"Suite.Test" of every test."""
-    done = process.run(
-        [context.bundle.tool("KilnDeviceTests"), "--gtest_list_tests"], 60, context.bundle.environment
-    )
+    command = [context.bundle.tool("KilnDeviceTests"), "--gtest_list_tests"]
+    done = process.run(command, 60, context.bundle.environment)
     suite, found = "", []
     for line in done.out.splitlines():
         if line.startswith("  "):

@@ -64,6 +64,7 @@ class Kiln(Side):
         self.log = context.work / f"timed-{id(self)}.jsonl"
         self.log.touch()
         self.reader = self.log.open()
+        self.library = ""  # Of products, with the GPU.
         command = [executable, f"--data={tokens}", "--steps=1000000", "--from-scratch"]
         command += [*flags, f"--log={self.log}"]
         super().__init__(
@@ -83,6 +84,7 @@ class Kiln(Side):
             line += self.reader.readline()
             if line.endswith("\n"):
                 entry, line = json.loads(line), ""
+                self.library = entry.get("library", self.library)
                 if "step_ms" in entry:
                     return entry["step_ms"]
             elif self.process.poll() is not None:

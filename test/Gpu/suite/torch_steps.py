@@ -131,8 +131,7 @@ def main():
         targets = torch.randint(0, words, shape, device=options.device)
         synchronize()
         start = time.perf_counter()
-        precision = torch.autocast(options.device, torch.bfloat16) if low else contextlib.nullcontext()
-        with precision:
+        with torch.autocast(options.device, torch.bfloat16) if low else contextlib.nullcontext():
             loss = run(tokens, targets)
         loss.backward()
         optimizer.step()
