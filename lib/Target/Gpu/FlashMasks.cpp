@@ -6,9 +6,9 @@
 //===----------------------------------------------------------------------===//
 //
 // Which keys a query sees, and which of them are dropped. Dropped keys are bits
-// in shared memory, made with the tile that they are about by all threads of a
-// block: a random block has 64 keys of one query, 16 of them apart in what one
-// counter gives, which no lane's part of the scores has together.
+// in shared memory, made by all threads of a block while the tile that they are
+// about is on its way: one counter gives random words for four keys of a query,
+// 16 apart, and no lane of a block that owns keys has two of them.
 //
 //===----------------------------------------------------------------------===//
 

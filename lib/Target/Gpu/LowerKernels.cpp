@@ -5,15 +5,19 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The kernel ABI has four gpu operations besides the return. What is outside of
-// it is refused here by name: a kernel that the emulated device could not run
-// must not become PTX either, or it would run untested.
+// The kernel ABI has four gpu operations besides the return, and the nvvm
+// operations of TensorCore.h. What is outside of it is refused here by name: a
+// kernel that the emulated device could not run must not become PTX either, or
+// it would run untested.
 //
 //===----------------------------------------------------------------------===//
 
 #include "LowerKernels.h"
 
+#include "EmulateTensorCore.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/IR/Matchers.h"
 
 using namespace mlir;
@@ -157,10 +161,16 @@ llvm::Expected<PointerParameters> checkSignature(mlir::gpu::GPUFuncOp kernel) {
 
 llvm::Error replaceGpuOps(LLVM::LLVMFuncOp function, DeviceOps &device) {
   SmallVector<Operation *> ops;
+  Operation *foreign = nullptr;
   function.walk([&](Operation *op) {
     if (isa_and_present<mlir::gpu::GPUDialect>(op->getDialect()))
       ops.push_back(op);
+    else if (isa_and_present<NVVM::NVVMDialect>(op->getDialect()) &&
+             !TensorCoreEmulation::handles(op) && !foreign)
+      foreign = op;
   });
+  if (foreign)
+    return refuse(foreign, "has no emulation");
   for (Operation *op : ops)
     if (llvm::Error error = replaceGpuOp(op, device))
       return error;

@@ -142,6 +142,12 @@ TEST_F(Ptx, RefusesLibraryFunctions) {
             "for");
 }
 
+TEST_F(Ptx, RefusesWhatIsNotEmulated) {
+  EXPECT_EQ(compile(kernel("k", "%x: !llvm.ptr<1>", 32,
+                           "nvvm.cp.async.bulk.commit.group\n")),
+            "kernel 'k': 'nvvm.cp.async.bulk.commit.group' has no emulation");
+}
+
 TEST_F(Ptx, Chips) {
   EXPECT_FALSE(checkChip("sm_80"));
   EXPECT_FALSE(checkChip("sm_90a"));
