@@ -15,7 +15,8 @@ Every side stays resident: a round lets each run --steps steps while the others
 are stopped, so a drift of the machine hits all alike. A step during which other
 processes used more than --quiet CPUs is dropped. EXE must have been compiled for
 the same --batch and --seq from --model. The peers train in f32, with neither
-dropout nor clipping, so compare an EXE compiled with --clip=off --dropout=0.
+dropout nor clipping (but see +clip), so compare an EXE compiled with --clip=off
+--dropout=0.
 
   eager            default AdamW and scaled_dot_product_attention
   eager-matmul     the same with attention written out
@@ -24,6 +25,7 @@ dropout nor clipping, so compare an EXE compiled with --clip=off --dropout=0.
   checkpoint       eager, keeping the input of each block only
   selective        eager, keeping what products and attention compute, too
   budget=X         compiled, with an activation_memory_budget from 0 to 1
+  NAME+clip        any of these, clipping the norm of all gradients to 1
 
 Ratios are against the first --kiln; a second one is a side like the others.
 Without --kiln only the peers are timed.
@@ -125,6 +127,9 @@ class Peer(Side):
         command += [f"--config={options.model / 'config.json'}"]
         command += [f"--{k}={getattr(options, k)}" for k in ("batch", "seq", "threads")]
         environment = dict(os.environ, OMP_NUM_THREADS=str(options.threads))
+        title, name = name, name.removesuffix("+clip")
+        if title != name:
+            command.append("--clip=1")
         if name == "eager-matmul":
             command.append("--attention=matmul")
         elif name == "compiled":
@@ -140,9 +145,9 @@ class Peer(Side):
         elif name != "eager":
             raise SystemExit(f"peer_step.py: no peer '{name}'")
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-        super().__init__(name, command, options, env=environment, **pipes)
+        super().__init__(title, command, options, env=environment, **pipes)
         about = self.read()
-        self.title = f"PyTorch {about['torch']} {name} ({about['blas']})"
+        self.title = f"PyTorch {about['torch']} {title} ({about['blas']})"
 
     def read(self):
         line = self.process.stdout.readline()

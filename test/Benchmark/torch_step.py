@@ -9,12 +9,12 @@
 
     torch_step.py --config=DIR/config.json --batch=4 --seq=64 --threads=2
                   [--compile] [--fused] [--attention=sdpa|matmul]
-                  [--memory=all|checkpoint|selective|BUDGET]
+                  [--memory=all|checkpoint|selective|BUDGET] [--clip=NORM]
 
 Prints one JSON line that describes itself, then for every line read from
 standard input one line with the milliseconds of one step: forward, backward,
-AdamW, zero_grad. f32, no dropout, no clipping. It runs on PyTorch 1.13 too,
-where Debian's package calls the system's BLAS.
+AdamW, zero_grad. f32, no dropout, clipping with --clip only. It runs on PyTorch
+1.13 too, where Debian's package calls the system's BLAS.
 
 --memory says what the backward pass finds in memory: everything; the input of
 each block (checkpoint); that and what products and attention computed
@@ -40,6 +40,7 @@ parser.add_argument("--compile", action="store_true")
 parser.add_argument("--fused", action="store_true", help="AdamW in one kernel")
 parser.add_argument("--attention", choices=["sdpa", "matmul"], default="sdpa")
 parser.add_argument("--memory", default="all")
+parser.add_argument("--clip", type=float, help="largest norm of all gradients")
 options = parser.parse_args()
 # PyTorch's OpenMP runtime reads it when it is loaded.
 os.environ["OMP_NUM_THREADS"] = str(options.threads)
@@ -150,6 +151,8 @@ def main():
         forward = time.perf_counter()
         loss.backward()
         backward = time.perf_counter()
+        if options.clip:
+            nn.utils.clip_grad_norm_(model.parameters(), options.clip)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
         loss = loss.item()
