@@ -73,9 +73,12 @@ static void readBuild(const Node &node, BuildInfo &build) {
   build.clip = node.at("clip").boolean();
   build.eval = node.at("eval").boolean();
   Node maxThreads = node.at("max_threads");
-  build.maxThreads = int(maxThreads.integer(1));
-  if (build.maxThreads > 4096)
-    maxThreads.fail("is more than 4096");
+  int64_t threads = maxThreads.integer(1);
+  if (threads > 4096)
+    maxThreads.fail("is " + std::to_string(threads) +
+                    ", expected at most 4096");
+  else
+    build.maxThreads = int(threads);
   if (std::optional<Node> dropout = node.find("dropout"))
     build.dropout = dropout->real();
   build.target = node.at("target").text();

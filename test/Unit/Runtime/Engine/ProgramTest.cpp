@@ -68,6 +68,8 @@ INSTANTIATE_TEST_SUITE_P(
         Damage{"Threads", "/options/max_threads", 0,
                "'options.max_threads' is 0, expected at least 1"},
         Damage{"ManyThreads", "/options/max_threads", 1 << 20, "4096"},
+        Damage{"ThreadsBeyondInt", "/options/max_threads", (1ll << 32) + 1,
+               "'options.max_threads' is 4294967297, expected at most 4096"},
         Damage{"Clip", "/options/clip", 1, "'options.clip' is not a boolean"},
         Damage{"Base64", "/model/files/1/base64", "A", "not base64"},
         Damage{"HostArena", "/arena/host_bytes", -1, "'arena.host_bytes'"},
