@@ -10,7 +10,7 @@
 #include "ActionTimer.h"
 #include "CpuFeatures.h"
 #include "CudaProgram.h"
-#include "Images.h"
+#include "CudaSetup.h"
 #include "OpTrace.h"
 #include "StreamOrder.h"
 #include "WatchedRun.h"
@@ -20,13 +20,9 @@
 #include <algorithm>
 #include <cassert>
 #include <new>
-#include <sched.h>
 
 using namespace kiln;
 using namespace kiln::cuda;
-
-/// By which the driver gives out memory.
-static constexpr int64_t allocationGranularity = int64_t(2) << 20;
 
 /// Runs of --check-memory, of which the first ones may still allocate.
 static constexpr int64_t checkedRuns = 20, firstRuns = 2;
@@ -38,12 +34,10 @@ public:
   CudaEngine(ProgramFile file, const void *const *kernels,
              const GpuImages &images, Libraries libraries,
              std::string algorithmFile)
-      : file_(std::move(file)), images_(images),
-        libraries_(std::move(libraries)),
-        algorithmFile_(std::move(algorithmFile)) {
-    resources_.kernels = kernels;
-  }
-  ~CudaEngine() override;
+      : file_(std::move(file)),
+        setup_(file_, kernels, images, std::move(libraries),
+               std::move(algorithmFile)) {}
+  ~CudaEngine() override { setup_.waitForAll(); }
 
   const Description &description() const override { return file_.description; }
   Status syncOps() override {
@@ -51,17 +45,17 @@ public:
     return Status();
   }
   Status keepAlgorithms(const std::string &path) override {
-    algorithmFile_ = path;
+    setup_.keepAlgorithms(path);
     return Status();
   }
   Status start(int threads) override;
-  int threads() const override { return team_ ? team_->size() : 0; }
-  std::optional<std::string> notice() const override { return notice_; }
-  std::string libraryName() const override;
+  int threads() const override { return setup_.threads(); }
+  std::optional<std::string> notice() const override { return setup_.notice(); }
+  std::string libraryName() const override { return setup_.libraryName(); }
 
   char *stateData(size_t state) override {
     const Place &place = file_.statePlaces[state];
-    return place.arena == ArenaKind::Host ? resources_.hostArena + place.offset
+    return place.arena == ArenaKind::Host ? resources().hostArena + place.offset
                                           : nullptr;
   }
   Status accessState(size_t state, HostAccess access,
@@ -85,7 +79,7 @@ public:
   void forEachPart(
       int64_t count,
       const std::function<void(int64_t begin, int64_t end)> &body) override {
-    team_->forEachPart(
+    resources().team->forEachPart(
         count, [&](int64_t begin, int64_t end, int) { body(begin, end); });
   }
   MemoryFacts memory() const override;
@@ -96,24 +90,7 @@ public:
                   const std::string &path) override;
 
 private:
-  /// What a part of the start took of the device's memory.
-  struct MemoryUse {
-    const char *what;
-    int64_t bytes;
-  };
-
-  Status openDevice();
-  Status takeMemory();
-  Status checkFreeMemory(const Gpu::Memory &memory) const;
-  Status makeStreams();
-  Status findFunctions();
-  Status preparePrograms();
-  Status beginSearch();
-  void endSearch();
-  Status openAttention();
-  void note(const std::string &text);
-  /// Adds what the free memory has fallen by since the last call.
-  Status countMemory(const char *what);
+  const CudaResources &resources() const { return setup_.resources(); }
   Status checkMemoryOfRuns(size_t program,
                            const std::function<Status(size_t)> &prepare,
                            std::vector<MemoryCheckLine> &lines);
@@ -128,26 +105,10 @@ private:
                    const char *advice = "") const;
 
   ProgramFile file_;
-  GpuImages images_;
-  Libraries libraries_;
-  std::string algorithmFile_; ///< Empty: the library chooses.
-  std::optional<std::string> notice_;
   bool syncOps_ = false;
-  std::optional<ThreadTeam> team_;
-  // Given back from the last one to the first one.
-  std::optional<Driver> driver_;
-  std::optional<Gpu> gpu_;
-  LoadedModule module_;
-  std::optional<Products> products_;
-  std::optional<AlgorithmSearch> search_; ///< While the engine starts.
-  std::optional<AttentionLibrary> attention_;
-  DeviceMemory arena_;
-  PinnedMemory hostArena_, staging_;
-  CudaResources resources_;
+  CudaSetup setup_;
   std::vector<CudaProgram> programs_;
   std::unique_ptr<Arenas> copies_;
-  int64_t freeBytes_ = 0;
-  std::vector<MemoryUse> memoryUses_;
 };
 
 /// Waits for every action.
@@ -169,278 +130,14 @@ private:
 
 } // namespace
 
-CudaEngine::~CudaEngine() {
-  // Nothing that is still under way may lose its memory.
-  if (gpu_)
-    (void)driver_->api().cuCtxSynchronize.function();
-}
-
-std::string CudaEngine::libraryName() const {
-  if (!gpu_)
-    return "";
-  std::string name = products_ ? products_->name() : "";
-  if (products_ && !algorithmFile_.empty())
-    name += " (algorithms " + products_->hash() + ")";
-  if (std::string attention = attention_ ? attention_->name() : "";
-      !attention.empty())
-    name += (name.empty() ? "" : ", ") + attention;
-  return name + (name.empty() ? "" : " on ") + gpu_->name();
-}
-
-//===----------------------------------------------------------------------===//
-// Start
-//===----------------------------------------------------------------------===//
-
-static int availableProcessors() {
-  cpu_set_t set;
-  if (sched_getaffinity(0, sizeof(set), &set) != 0)
-    return 1;
-  return std::max(CPU_COUNT(&set), 1);
-}
-
-Status CudaEngine::countMemory(const char *what) {
-  Result<Gpu::Memory> memory = gpu_->memory();
-  if (!memory.ok())
-    return memory.status();
-  memoryUses_.push_back({what, freeBytes_ - memory->free});
-  freeBytes_ = memory->free;
-  return Status();
-}
-
-/// The device with the kernels and the library, which take memory too.
-Status CudaEngine::openDevice() {
-  Result<Driver> driver = Driver::open(libraries_.driver);
-  if (!driver.ok())
-    return driver.status();
-  driver_.emplace(std::move(*driver));
-  Result<Gpu> gpu = Gpu::open(*driver_);
-  if (!gpu.ok())
-    return gpu.status();
-  gpu_.emplace(std::move(*gpu));
-  resources_.gpu = &*gpu_;
-  Result<Gpu::Memory> memory = gpu_->memory();
-  if (!memory.ok())
-    return memory.status();
-  memoryUses_.push_back(
-      {"context, and other programs", memory->total - memory->free});
-  freeBytes_ = memory->free;
-
-  Result<LoadedModule> module = loadImage(*gpu_, images_);
-  if (!module.ok())
-    return module.status();
-  module_ = std::move(*module);
-  Status status = countMemory("kernels");
-  bool usesProducts = std::any_of(
-      programs_.begin(), programs_.end(),
-      [](const CudaProgram &program) { return program.usesProducts(); });
-  if (!status.ok() || !usesProducts)
-    return status;
-  Result<Products> products = Products::open(libraries_.products);
-  if (!products.ok())
-    return products.status();
-  products_.emplace(std::move(*products));
-  resources_.products = &*products_;
-  return countMemory("handle of cuBLASLt");
-}
-
-static int64_t roundedUp(int64_t bytes) {
-  return (bytes + allocationGranularity - 1) / allocationGranularity *
-         allocationGranularity;
-}
-
-Status CudaEngine::checkFreeMemory(const Gpu::Memory &memory) const {
-  int64_t needed = roundedUp(file_.arenaBytes);
-  if (needed <= memory.free)
-    return Status();
-  return Status(
-      ExitCode::OverBudget,
-      "the plan needs " + std::to_string(needed) + " bytes of GPU memory (" +
-          std::to_string(file_.arenaBytes) + " for the arena), but only " +
-          std::to_string(memory.free) + " of " + std::to_string(memory.total) +
-          " are free on " + inQuotes(gpu_->name()) +
-          "; end other programs that use the GPU, or compile with a "
-          "smaller --batch, more --microbatches, or "
-          "--memory-budget=" +
-          std::to_string(memory.free));
-}
-
-Status CudaEngine::takeMemory() {
-  Result<Gpu::Memory> memory = gpu_->memory();
-  if (!memory.ok())
-    return memory.status();
-  Status status = checkFreeMemory(*memory);
-  if (!status.ok())
-    return status;
-  Result<DeviceMemory> arena = gpu_->allocate(file_.arenaBytes, "the arena");
-  if (!arena.ok())
-    return arena.status();
-  arena_ = std::move(*arena);
-  resources_.arena = arena_.get();
-  status = countMemory("arena");
-  if (status.ok() && file_.hostArenaBytes > 0) {
-    Result<PinnedMemory> host =
-        gpu_->allocatePinned(file_.hostArenaBytes, "the host arena");
-    if (!host.ok())
-      return host.status();
-    hostArena_ = std::move(*host);
-    resources_.hostArena = static_cast<char *>(hostArena_.get());
-  }
-  return status;
-}
-
-Status CudaEngine::makeStreams() {
-  const Driver &driver = *driver_;
-  std::size_t events = 0;
-  for (const CudaProgram &program : programs_)
-    events = std::max(events, program.events());
-  for (std::size_t i = 0; i < streamCount; ++i) {
-    bool used = Stream(i) == Stream::Compute ||
-                std::any_of(programs_.begin(), programs_.end(),
-                            [&](const CudaProgram &program) {
-                              return program.uses(Stream(i));
-                            });
-    if (!used)
-      continue;
-    StreamHandle handle = nullptr;
-    Status status =
-        driver.call(driver.api().cuStreamCreate, &handle, streamNonBlocking);
-    if (!status.ok())
-      return status;
-    resources_.streams[i] = {handle, driver.api().cuStreamDestroy_v2};
-  }
-  for (std::size_t i = 0; i < events; ++i) {
-    EventHandle handle = nullptr;
-    Status status =
-        driver.call(driver.api().cuEventCreate, &handle, eventDisableTiming);
-    if (!status.ok())
-      return status;
-    resources_.events.emplace_back(handle, driver.api().cuEventDestroy_v2);
-  }
-  return Status();
-}
-
-/// The kernels that are launched on the device, by their names in the table.
-Status CudaEngine::findFunctions() {
-  for (const Program &program : file_.programs) {
-    for (const Command &command : program.commands) {
-      if (!isDeviceLaunch(command))
-        continue;
-      auto index = std::size_t(command.kernel);
-      resources_.functions.resize(
-          std::max(resources_.functions.size(), index + 1));
-      Function &function = resources_.functions[index];
-      if (function)
-        continue;
-      auto name = static_cast<const char *>(resources_.kernels[index]);
-      Status status = driver_->call(driver_->api().cuModuleGetFunction,
-                                    &function, module_.get(), name);
-      if (!status.ok())
-        return Status(status.code(),
-                      "kernel " + inQuotes(name) + " of launch " +
-                          inQuotes(command.name) + ": " + status.message());
-    }
-  }
-  return Status();
-}
-
-Status CudaEngine::preparePrograms() {
-  int64_t bytes = 0;
-  for (const CudaProgram &program : programs_)
-    bytes += program.stagingBytes();
-  Result<PinnedMemory> staging =
-      gpu_->allocatePinned(bytes, "inputs and outputs");
-  if (!staging.ok())
-    return staging.status();
-  staging_ = std::move(*staging);
-  auto place = static_cast<char *>(staging_.get());
-  for (CudaProgram &program : programs_) {
-    Status status = program.prepare(resources_, place);
-    if (!status.ok())
-      return status;
-    place += program.stagingBytes();
-  }
-  return Status();
-}
-
-Status CudaEngine::beginSearch() {
-  if (algorithmFile_.empty() || !products_)
-    return Status();
-  Result<AlgorithmFile> file = AlgorithmFile::open(
-      algorithmFile_,
-      gpu_->name() + ", CUDA " + driver_->version() + ", " + products_->name());
-  if (!file.ok())
-    return file.status();
-  Result<AlgorithmSearch> search = AlgorithmSearch::begin(
-      *driver_, resources_.stream(Stream::Compute), std::move(*file));
-  if (!search.ok())
-    return search.status();
-  search_.emplace(std::move(*search));
-  resources_.search = &*search_;
-  return Status();
-}
-
-void CudaEngine::endSearch() {
-  if (!search_)
-    return;
-  Status status = search_->save();
-  if (!status.ok())
-    note("the fastest algorithms of matrix products are not kept, so that "
-         "every start searches for them: " +
-         status.message());
-  resources_.search = nullptr;
-  search_.reset();
-}
-
-/// All that is said at the start is one line.
-void CudaEngine::note(const std::string &text) {
-  notice_ = notice_ ? *notice_ + "; " + text : text;
-}
-
-Status CudaEngine::openAttention() {
-  bool isAsked = std::any_of(
-      programs_.begin(), programs_.end(),
-      [](const CudaProgram &program) { return program.mayUseAttention(); });
-  if (!isAsked)
-    return Status();
-  attention_.emplace(*driver_, libraries_.attention,
-                     resources_.stream(Stream::Compute));
-  resources_.attention = &*attention_;
-  return countMemory("handle of cuDNN");
-}
-
 Status CudaEngine::start(int threads) {
-  const Description &description = file_.description;
-  Status status = checkCpuFeatures(description.target, readCpuInfo());
+  Status status = checkCpuFeatures(file_.description.target, readCpuInfo());
   if (!status.ok())
     return status;
   programs_.reserve(file_.programs.size());
   for (std::size_t i = 0; i < file_.programs.size(); ++i)
     programs_.emplace_back(file_, i);
-  status = openDevice();
-  if (status.ok())
-    status = takeMemory();
-  if (status.ok())
-    status = makeStreams();
-  if (status.ok())
-    status = findFunctions();
-  if (!status.ok())
-    return status;
-  if (threads == 0)
-    threads = std::min(description.build.maxThreads, availableProcessors());
-  team_.emplace(threads);
-  resources_.team = &*team_;
-  status = openAttention();
-  if (status.ok())
-    status = beginSearch();
-  if (status.ok())
-    status = preparePrograms();
-  if (!status.ok())
-    return status;
-  endSearch();
-  if (std::optional<std::string> text =
-          attention_ ? attention_->notice() : std::nullopt)
-    note(*text);
-  return countMemory("streams, and choices of the libraries");
+  return setup_.start(programs_, threads);
 }
 
 //===----------------------------------------------------------------------===//
@@ -461,7 +158,7 @@ Status CudaEngine::runOnce(size_t index) {
   CudaProgram &program = programs_[index];
   if (program.isCaptured())
     return inProgram(program.launchGraph(), index);
-  SyncedActions synced(program, resources_);
+  SyncedActions synced(program, resources());
   Status status = program.queue(&synced);
   if (!status.ok() || syncOps_)
     return status;
@@ -487,7 +184,7 @@ Status CudaEngine::run(size_t index) {
 
 Status CudaEngine::runTraced(size_t index, std::vector<TraceEvent> &events) {
   CudaProgram &program = programs_[index];
-  ActionTimer timer(program, resources_);
+  ActionTimer timer(program, resources());
   Status status = program.copyInputs();
   if (status.ok())
     status = timer.start();
@@ -512,25 +209,25 @@ Status CudaEngine::accessDevice(int64_t offset, int64_t bytes,
                   "cannot take " + std::to_string(bytes) +
                       " bytes of host memory for the copy of a tensor of the "
                       "GPU; free some memory");
-  DevicePointer place = arena_.get() + DevicePointer(offset);
+  DevicePointer place = resources().arena + DevicePointer(offset);
   // On the stream of the kernels: copies on another one could be overtaken.
-  StreamHandle stream = resources_.stream(Stream::Compute);
-  const DriverApi &api = driver_->api();
+  StreamHandle stream = resources().stream(Stream::Compute);
+  const Driver &driver = resources().gpu->driver();
+  const DriverApi &api = driver.api();
   auto finish = [&](const Status &queued) {
-    return queued.ok() ? driver_->call(api.cuStreamSynchronize, stream)
-                       : queued;
+    return queued.ok() ? driver.call(api.cuStreamSynchronize, stream) : queued;
   };
   Status status;
   if (access != HostAccess::Write && size > 0)
-    status = finish(driver_->call(api.cuMemcpyDtoHAsync_v2,
-                                  static_cast<void *>(copy.get()), place, size,
-                                  stream));
+    status = finish(driver.call(api.cuMemcpyDtoHAsync_v2,
+                                static_cast<void *>(copy.get()), place, size,
+                                stream));
   if (status.ok())
     status = body(copy.get());
   if (status.ok() && access != HostAccess::Read && size > 0)
-    status = finish(driver_->call(api.cuMemcpyHtoDAsync_v2, place,
-                                  static_cast<const void *>(copy.get()), size,
-                                  stream));
+    status = finish(driver.call(api.cuMemcpyHtoDAsync_v2, place,
+                                static_cast<const void *>(copy.get()), size,
+                                stream));
   return status;
 }
 
@@ -585,7 +282,7 @@ Status CudaEngine::runInOrder(size_t index, CommandObserver *observer,
   const CudaProgram &program = programs_[index];
   assert(observer && copies_ && "runs are in order only to be watched");
   observer->begin();
-  WatchedRun watched(program, resources_, *copies_, *observer);
+  WatchedRun watched(program, resources(), *copies_, *observer);
   Status status = inProgram(program.copyInputs(), index);
   if (status.ok())
     status = program.queue(&watched);
@@ -614,9 +311,9 @@ Status CudaEngine::traceOps(const std::function<Status(size_t)> &prepare,
     if (status.ok())
       status = programs_[program].copyInputs();
     if (status.ok())
-      status = copyToHost(resources_, **arenas, {0}, file_.arenaBytes);
+      status = copyToHost(resources(), **arenas, {0}, file_.arenaBytes);
     if (status.ok())
-      status = copyToHost(resources_, **arenas, {0, ArenaKind::Host},
+      status = copyToHost(resources(), **arenas, {0, ArenaKind::Host},
                           file_.hostArenaBytes);
     return status;
   };
@@ -631,7 +328,7 @@ MemoryFacts CudaEngine::memory() const {
   MemoryFacts facts;
   facts.arenaBytes = file_.arenaBytes;
   facts.hostArenaBytes = file_.hostArenaBytes;
-  if (arena_)
+  if (resources().arena)
     facts.touchedArenaBytes = file_.arenaBytes + file_.hostArenaBytes;
   return facts;
 }
@@ -663,7 +360,7 @@ CudaEngine::checkMemoryOfRuns(size_t index,
       status = run(index);
     if (!status.ok())
       return status;
-    Result<Gpu::Memory> memory = gpu_->memory();
+    Result<Gpu::Memory> memory = resources().gpu->memory();
     if (!memory.ok())
       return memory.status();
     lowest = i <= firstRuns ? memory->free : std::min(lowest, memory->free);
@@ -689,21 +386,7 @@ Status CudaEngine::checkPlan(const std::function<Status(size_t)> &prepare,
     if (!status.ok())
       return status;
   }
-  Status status = countMemory("graphs, and kernels at their first launch");
-  if (!status.ok())
-    return status;
-  for (const MemoryUse &use : memoryUses_) {
-    bool isArena = use.what == std::string_view("arena");
-    int64_t expected = roundedUp(file_.arenaBytes);
-    // A little may fit into what the driver already had.
-    bool ok = use.bytes == expected ||
-              (use.bytes == 0 && expected == allocationGranularity);
-    lines.push_back(
-        {"free memory of the GPU taken by: " + std::string(use.what),
-         isArena ? std::to_string(expected) : "", std::to_string(use.bytes),
-         !isArena || ok});
-  }
-  return Status();
+  return setup_.checkMemory(lines);
 }
 
 Result<std::unique_ptr<Engine>>
