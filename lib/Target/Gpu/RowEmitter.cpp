@@ -500,6 +500,13 @@ void RowEmitter::emitSweep(int32_t s) {
   auto at = [&](Value block) {
     return k.add(first, k.mul(block, k.i64Constant(kBlock)));
   };
+  int64_t step = startTiles() ? chunk.tileBlocks : kUnrolled;
+  auto emitTile = [&](Value block, ArrayRef<Position> positions,
+                      MutableArrayRef<Value> partials) {
+    startTile(block);
+    emitPositions(positions, partials);
+    finishTile(positions.size());
+  };
   // What stays in registers has to be known by block.
   if (llvm::is_contained(cached, true)) {
     SmallVector<Position> positions;
@@ -509,8 +516,9 @@ void RowEmitter::emitSweep(int32_t s) {
     preload(positions);
     ArrayRef<Position> rest(positions);
     for (; !rest.empty();
-         rest = rest.drop_front(std::min<size_t>(kUnrolled, rest.size())))
-      emitPositions(rest.take_front(kUnrolled), partials);
+         rest = rest.drop_front(std::min<size_t>(step, rest.size())))
+      emitTile(k.i64Constant(rest.front().block), rest.take_front(step),
+               partials);
   } else {
     auto run = [&](int64_t begin, int64_t end, int64_t step) {
       partials = k.loop(k.i64Constant(begin), k.i64Constant(end), step,
@@ -520,20 +528,21 @@ void RowEmitter::emitSweep(int32_t s) {
                           for (int64_t i = 0; i < step; ++i)
                             positions.push_back(positionAt(
                                 at(k.add(block, k.i64Constant(i))), true));
-                          emitPositions(positions, next);
+                          emitTile(block, positions, next);
                           return next;
                         });
     };
     auto runPart = [&](int64_t block) {
-      emitPositions(positionAt(at(k.i64Constant(block)), false), partials);
+      Value number = k.i64Constant(block);
+      emitTile(number, positionAt(at(number), false), partials);
     };
     // Shifted blocks are one more, and what is whole is not known of the first
     // and the last two.
     int64_t begin = blockShift ? 1 : 0;
     if (blockShift)
       runPart(0);
-    int64_t unrolled = begin + (whole - begin) / kUnrolled * kUnrolled;
-    run(begin, unrolled, kUnrolled);
+    int64_t unrolled = begin + (whole - begin) / step * step;
+    run(begin, unrolled, step);
     run(unrolled, whole, 1);
     if (tail > 0 || blockShift)
       runPart(whole);

@@ -124,6 +124,12 @@ private:
                  body);
   void zeroSums(Value unit, Value isUnit);
   void storeSums(Value unit, Value isUnit);
+  void startChunk(const RowPlan &plan, Value number);
+  bool startTiles();
+  void startTile(Value block);
+  void addToTile(size_t store, const Position &position, Value value);
+  void finishTile(int64_t blocks);
+  void storeChunk(Value unit);
   void emitRowOf(const RowPlan &plan, Value unit, Value r, Value exists);
   Value laneInGroup() {
     return k.bitAnd(rowThread ? rowThread : k.thread(),
@@ -161,6 +167,20 @@ private:
   Cache columnSums;
   /// By store: a thread's sums in shared memory; null: in the result.
   llvm::SmallVector<Value> sharedSums;
+
+  /// Sums of a chunk on which all groups of a block work.
+  struct Chunk {
+    int64_t groups = 0, tileBlocks = 0; ///< 0: there is none
+    int64_t columns = 0;                ///< of a row of `sums`
+    /// By store: the row of `sums`; stores of one sweep are neighbours.
+    llvm::SmallVector<int64_t> slots;
+    Value sums, tile; ///< in shared memory
+    Value number;     ///< of the group
+    // In a sweep.
+    int64_t firstSlot = 0, numSlots = 0;
+    Value firstColumn;
+    bool isEmpty = true; ///< Whether nothing is in the tile yet.
+  } chunk;
 
   bool isFlat = false; ///< One row only, whatever the program's.
   Value row;

@@ -17,7 +17,8 @@
 //            block work on the same columns
 //   rows     a group per chunk of rows, which follows the program's SweepPlan
 //            as on the cpu: one pass over a row's blocks per level of
-//            reductions
+//            reductions; with sums down columns, all groups of a block share
+//            one chunk (RowSums.cpp)
 //
 // A group's partial results of a row reduction are those of the numerics
 // contract: thread l has partials 4*l to 4*l+3, so halving 32, 16, 8 and 4 is
@@ -239,15 +240,20 @@ void RowEmitter::emitRows(const RowPlan &plan) {
   chooseCached();
   sharesRandom = plan.sharesRandom;
   int64_t rows = plan.rowsPerGroup, groups = plan.groups;
+  bool isTogether = plan.tileBlocks > 0;
   Value number = k.divUnsigned(k.thread(), k.i64Constant(group()));
-  Value unit = k.add(k.mul(k.block(), k.i64Constant(groups)), number);
+  Value unit = isTogether
+                   ? k.block()
+                   : k.add(k.mul(k.block(), k.i64Constant(groups)), number);
   bool fills = program.rows % (rows * groups) == 0;
   auto existsAt = [&](Value r) {
     return fills ? Value() : k.less(r, k.i64Constant(program.rows));
   };
-  Value first = k.mul(unit, k.i64Constant(rows));
+  Value first = k.mul(unit, k.i64Constant(isTogether ? rows * groups : rows));
   Value isUnit = existsAt(first);
-  if (chunks()) {
+  if (isTogether)
+    startChunk(plan, number);
+  else if (chunks()) {
     startSums(groups, number);
     zeroSums(unit, isUnit);
   }
@@ -255,7 +261,9 @@ void RowEmitter::emitRows(const RowPlan &plan) {
   auto emitRow = [&](Value i) {
     if (plan.hidesColumns)
       rowThread = hiddenThread();
-    Value r = k.add(first, i);
+    Value r = isTogether
+                  ? k.add(k.add(first, k.mul(i, k.i64Constant(groups))), number)
+                  : k.add(first, i);
     emitRowOf(plan, unit, r, existsAt(r));
     rowThread = blockShift = {};
   };
@@ -263,7 +271,9 @@ void RowEmitter::emitRows(const RowPlan &plan) {
     emitRow(k.i64Constant(0));
   else
     k.loop(k.i64Constant(0), k.i64Constant(rows), 1, emitRow);
-  if (chunks())
+  if (isTogether)
+    storeChunk(unit);
+  else if (chunks())
     storeSums(unit, isUnit);
 }
 

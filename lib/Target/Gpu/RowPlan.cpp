@@ -56,6 +56,8 @@ constexpr int64_t kRandomWords = 4;
 constexpr int64_t kLoadsAtOnce = 8;
 /// Of the longest access.
 constexpr int64_t kAccessBytes = 16;
+/// A tile of so many has a column for each thread.
+constexpr int64_t kMostTileBlocks = kThreads / kBlock;
 /// Elements of bf16 that memory moves at once.
 constexpr int64_t kSectorElements = 16;
 
@@ -167,6 +169,33 @@ int64_t groupsOf(const RowProgram &program, int64_t group) {
   return fits() ? groups : most;
 }
 
+/// Chooses RowPlan::tileBlocks: the more, the fewer barriers. Shared memory has
+/// the sums of the chunk, and what each group adds to a tile of them.
+void shareChunks(RowPlan &plan, const RowProgram &program) {
+  int64_t columns = llvm::alignTo(program.cols, kBlock), staged = 0, sums = 0;
+  for (const row::Node &node : program.nodes)
+    if (isPerColumn(node))
+      staged += columns * bytesOf(node.stored);
+  for (const row::Store &store : program.stores) {
+    if (store.kind != StoreKind::ColumnPartial)
+      continue;
+    if (store.stored != row::Type::F32)
+      return;
+    ++sums;
+  }
+  int64_t group = kBlock / plan.width, groups = kThreads / group;
+  if (sums == 0 || program.rowsPerUnit % groups != 0)
+    return;
+  int64_t most = kSharedBytes - std::min(staged, kStagedBytes);
+  for (int64_t blocks = kMostTileBlocks; blocks >= 1; blocks /= 2)
+    if (sums * (columns + groups * blocks * kBlock) * 4 <= most) {
+      plan.tileBlocks = blocks;
+      plan.groups = groups;
+      plan.rowsPerGroup = program.rowsPerUnit / groups;
+      return;
+    }
+}
+
 void planFlat(RowPlan &plan, const RowShape &shape, Alignments alignments) {
   plan.width = freeWidth(shape, alignments, /*isFlat=*/true);
   plan.launch = {shape.program.rows * shape.program.cols, kThreads * plan.width,
@@ -186,6 +215,8 @@ void planSplit(RowPlan &plan, const RowShape &shape, Alignments alignments) {
     plan.sharesColumns = llvm::any_of(program.nodes, isPerColumn);
     if (plan.sharesColumns && !hasStore(program, StoreKind::ColumnPartial))
       plan.rowsPerGroup = kNarrowRows / plan.spread;
+  }
+  if (hasNarrowRows(shape) || hasStore(program, StoreKind::ColumnPartial)) {
     int64_t loads = llvm::count_if(program.nodes, [](const row::Node &node) {
       return node.kind == Kind::Load && node.space == Space::Full;
     });
@@ -236,11 +267,16 @@ void planWholeRows(RowPlan &plan, const RowShape &shape, Alignments alignments,
   int64_t group = kBlock / plan.width;
   plan.groups = groupsOf(program, group);
   plan.rowsPerGroup = rowsFor(shape, program.rows);
+  shareChunks(plan, program);
   plan.sharesRandom = hasNarrowRows(shape);
   alignBlocks(plan, shape, alignments);
   plan.hidesColumns = plan.rowsPerGroup > 1 && hasNarrowRows(shape);
-  plan.launch = {int64_t(llvm::divideCeil(program.rows, plan.rowsPerGroup)),
-                 plan.groups, plan.groups * group};
+  if (plan.tileBlocks)
+    plan.launch = {int64_t(llvm::divideCeil(program.rows, program.rowsPerUnit)),
+                   1, plan.groups * group};
+  else
+    plan.launch = {int64_t(llvm::divideCeil(program.rows, plan.rowsPerGroup)),
+                   plan.groups, plan.groups * group};
 }
 
 } // namespace

@@ -43,6 +43,10 @@ struct RowPlan {
   /// Split: all groups of a block work on the same columns, and get values per
   /// column by shared memory.
   bool sharesColumns = false;
+  /// Rows: so many blocks of columns after which all groups of a block, which
+  /// work on rows of one chunk, meet and add up what they have, in the rows'
+  /// order; 0: each group has a chunk of its own.
+  int64_t tileBlocks = 0;
   /// Rows: what depends on columns alone is not kept from row to row, which
   /// would take the registers that a row needs.
   bool hidesColumns = false;

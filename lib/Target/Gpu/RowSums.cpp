@@ -5,10 +5,20 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A group adds up the rows of a chunk in their order. Every thread has the sums
-// of its own columns: in registers where it has one block only (split), else in
-// shared memory where they fit, else in the result itself. Everywhere they have
-// the result's type: reduce_partial leaves sums of bf16 in f32.
+// The rows of a chunk are added up in their order, by one of two schemes.
+//
+// Together: the groups of a thread block work on as many rows of one chunk at a
+// time. A few blocks of columns, a *tile*, are put into shared memory by all
+// groups; behind a barrier each thread adds the rows of a column to its sum,
+// which is in shared memory, too. A row that there is not adds -0, which
+// changes no sum.
+//
+// Alone: a group does all rows of a chunk. Every thread has the sums of its own
+// columns: in registers where it has one block only (split), else in shared
+// memory where they fit, else in the result itself.
+//
+// Everywhere sums have the result's type: reduce_partial leaves sums of bf16 in
+// f32.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,6 +39,8 @@ void RowEmitter::addToPartial(size_t i, const Position &position, Value value) {
         selectColumns(k, position.mask, k.add(sum->second, value), sum->second);
     return;
   }
+  if (chunk.groups > 0)
+    return addToTile(i, position, value);
   // The thread's own elements, of shared memory or of the result.
   Type type = storedTypeOf(program.stores[i]);
   bool isShared = !sharedSums.empty();
@@ -101,6 +113,133 @@ void RowEmitter::storeSums(Value unit, Value isUnit) {
                             k.element(result.pointer, type, position.column),
                             result.aligned, position.mask);
              });
+}
+
+//===----------------------------------------------------------------------===//
+// Chunks of all groups of a block
+//===----------------------------------------------------------------------===//
+
+void RowEmitter::startChunk(const RowPlan &plan, Value number) {
+  chunk.groups = plan.groups;
+  chunk.tileBlocks = plan.tileBlocks;
+  chunk.columns = llvm::alignTo(program.cols, kBlock);
+  chunk.number = number;
+  chunk.slots.assign(program.stores.size(), 0);
+  int64_t slots = 0;
+  for (int32_t s = 0; s < sweeps.sweeps; ++s)
+    for (auto [i, store] : llvm::enumerate(program.stores))
+      if (store.kind == StoreKind::ColumnPartial && sweeps.storeSweep[i] == s)
+        chunk.slots[i] = slots++;
+  int64_t count = slots * chunk.columns;
+  chunk.sums = k.shared(k.f32(), count);
+  chunk.tile =
+      k.shared(k.f32(), slots * chunk.groups * chunk.tileBlocks * kBlock);
+  // The barrier in front of the first tile's values is behind this.
+  k.loop(k.mul(k.thread(), k.i64Constant(k.width())), k.i64Constant(count),
+         k.threads() * k.width(), [&](Value i) {
+           storeColumns(k, k.constantF(0, k.vectorOf(k.f32())),
+                        k.element(chunk.sums, k.f32(), i), /*aligned=*/true,
+                        {});
+         });
+}
+
+/// Whether the sweep that begins adds to sums of a chunk of all groups.
+bool RowEmitter::startTiles() {
+  chunk.numSlots = 0;
+  if (chunk.groups == 0)
+    return false;
+  for (auto [i, store] : llvm::enumerate(program.stores))
+    if (store.kind == StoreKind::ColumnPartial &&
+        sweeps.storeSweep[i] == sweep && chunk.numSlots++ == 0)
+      chunk.firstSlot = chunk.slots[i];
+  return chunk.numSlots > 0;
+}
+
+/// Begins a tile whose first block is `block`.
+void RowEmitter::startTile(Value block) {
+  if (chunk.numSlots == 0)
+    return;
+  chunk.firstColumn = k.mul(block, k.i64Constant(kBlock));
+  chunk.isEmpty = true;
+}
+
+/// Columns that do not exist get values, too, which nobody looks at.
+void RowEmitter::addToTile(size_t i, const Position &position, Value value) {
+  // Sums of the tile before have been made.
+  if (std::exchange(chunk.isEmpty, false))
+    k.barrier();
+  int64_t columns = chunk.tileBlocks * kBlock;
+  Value row =
+      k.add(k.i64Constant((chunk.slots[i] - chunk.firstSlot) * chunk.groups),
+            chunk.number);
+  Value place = k.add(k.mul(row, k.i64Constant(columns)),
+                      k.sub(position.column, chunk.firstColumn));
+  if (active.all)
+    value = k.select(active.all, value, k.constantF(-0.0, value.getType()));
+  storeColumns(k, value, k.element(chunk.tile, k.f32(), place),
+               /*aligned=*/true, {});
+}
+
+/// Adds up what the groups have put into a tile of `blocks` blocks.
+void RowEmitter::finishTile(int64_t blocks) {
+  if (chunk.numSlots == 0)
+    return;
+  k.barrier();
+  int64_t columns = chunk.tileBlocks * kBlock;
+  int64_t count = chunk.numSlots * columns;
+  for (int64_t begin = 0; begin < count; begin += k.threads()) {
+    Value place = k.add(k.thread(), k.i64Constant(begin));
+    Value slot = k.shiftRight(place, llvm::Log2_64(columns));
+    Value column = k.bitAnd(place, k.i64Constant(columns - 1));
+    auto addRows = [&] {
+      Value address =
+          k.element(chunk.sums, k.f32(),
+                    k.add(k.mul(k.add(slot, k.i64Constant(chunk.firstSlot)),
+                                k.i64Constant(chunk.columns)),
+                          k.add(chunk.firstColumn, column)));
+      Value rows = k.element(
+          chunk.tile, k.f32(),
+          k.add(k.mul(slot, k.i64Constant(chunk.groups * columns)), column));
+      Value sum = k.load(address, k.f32());
+      for (int64_t row = 0; row < chunk.groups; ++row)
+        sum = k.add(sum,
+                    k.load(k.element(rows, k.f32(), row * columns), k.f32()));
+      k.store(sum, address);
+    };
+    Value exists;
+    if (count - begin < k.threads())
+      exists = k.less(place, k.i64Constant(count));
+    if (blocks < chunk.tileBlocks) {
+      Value inside = k.less(column, k.i64Constant(blocks * kBlock));
+      exists = exists ? k.bitAnd(exists, inside) : inside;
+    }
+    if (exists)
+      k.ifThen(exists, addRows);
+    else
+      addRows();
+  }
+}
+
+void RowEmitter::storeChunk(Value unit) {
+  k.barrier();
+  active = {};
+  for (auto [i, store] : llvm::enumerate(program.stores)) {
+    if (store.kind != StoreKind::ColumnPartial)
+      continue;
+    Base result = rowOf(argOf(store), k.f32(), unit, program.cols);
+    int64_t first = chunk.slots[i] * chunk.columns;
+    k.loop(k.mul(k.thread(), k.i64Constant(k.width())),
+           k.i64Constant(program.cols), k.threads() * k.width(),
+           [&](Value column) {
+             Position position =
+                 positionAt(column, program.cols % k.width() == 0);
+             Value place = k.add(column, k.i64Constant(first));
+             Value sums = loadColumns(k, k.element(chunk.sums, k.f32(), place),
+                                      k.f32(), /*aligned=*/true, {});
+             storeColumns(k, sums, k.element(result.pointer, k.f32(), column),
+                          result.aligned, position.mask);
+           });
+  }
 }
 
 } // namespace kiln::gpu
