@@ -19,8 +19,6 @@ using namespace mlir;
 
 namespace kiln::gpu {
 
-constexpr double kLog2E = 1.4426950408889634;
-
 /// Two groups of own rows halve the traffic of shared memory for each product,
 /// as long as what is owned and the scores leave room in registers.
 FlashBackward::Sizes FlashBackward::chooseSizes(const AttentionShape &shape) {
@@ -48,8 +46,8 @@ int64_t FlashBackward::emit() {
                                               2 * keyStageBytes()));
   scale =
       arith::TruncFOp::create(k.b, k.f32(), k.bitcast(k.immediate(1), k.f64()));
-  factor = k.mul(scale, k.constantF(kLog2E, k.f32()));
-  minusLog2E = k.constantF(-kLog2E, k.f32());
+  factor = k.mul(scale, k.constantF(llvm::numbers::log2e, k.f32()));
+  minusLog2E = k.constantF(-llvm::numbers::log2e, k.f32());
   if (drops())
     tiles.setRandom(k.arg(6), k.immediate(0));
   int64_t keyUnits =

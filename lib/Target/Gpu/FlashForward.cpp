@@ -42,7 +42,6 @@ namespace kiln::gpu {
 
 namespace {
 
-constexpr double kLog2E = 1.4426950408889634;
 /// Below all scores, and finite, so that differences are no NaN.
 constexpr double kNoMaximum = -1e30;
 constexpr double kLeastFactor = 1e-20;
@@ -148,7 +147,7 @@ int64_t FlashForward::emit() {
   scale = k.abs(given);
   // A scale next to 0 has no effect on scores that exist, but hidden ones must
   // stay far below them.
-  factor = larger(k, k.mul(scale, k.constantF(kLog2E, k.f32())),
+  factor = larger(k, k.mul(scale, k.constantF(llvm::numbers::log2e, k.f32())),
                   k.constantF(kLeastFactor, k.f32()));
   Value signs = k.select(k.less(given, k.constantF(0, k.f32())),
                          k.constantI(int32_t(0x80008000), k.i32()),

@@ -15,10 +15,6 @@ using namespace mlir;
 
 namespace kiln::gpu {
 
-/// Address spaces of NVPTX.
-constexpr unsigned kGlobal = 1, kShared = 3;
-constexpr int64_t kSharedAlignment = 16;
-
 void loadKernelDialects(MLIRContext &context) {
   context.loadDialect<arith::ArithDialect, mlir::gpu::GPUDialect,
                       LLVM::LLVMDialect, NVVM::NVVMDialect, scf::SCFDialect,
@@ -32,8 +28,8 @@ GpuBuilder::GpuBuilder(mlir::gpu::GPUModuleOp kernels, StringRef name,
       threadCount(threads) {
   loadKernelDialects(*kernels.getContext());
   b.setInsertionPointToEnd(kernels.getBody());
-  SmallVector<Type> types(numArgs,
-                          LLVM::LLVMPointerType::get(b.getContext(), kGlobal));
+  SmallVector<Type> types(
+      numArgs, LLVM::LLVMPointerType::get(b.getContext(), kGlobalSpace));
   types.append(numImmediates + 1, i64());
   function =
       mlir::gpu::GPUFuncOp::create(b, name, b.getFunctionType(types, {}));
@@ -61,9 +57,11 @@ GpuBuilder::GpuBuilder(mlir::gpu::GPUModuleOp kernels, StringRef name,
 
 LogicalResult GpuBuilder::finish() {
   mlir::gpu::ReturnOp::create(b);
-  if (sharedTotal > kSharedBytes)
+  if (sharedTotal > kMostSharedBytes)
     missing = std::to_string(sharedTotal) + " bytes of shared memory, and " +
-              std::to_string(kSharedBytes) + " are the most";
+              std::to_string(kMostSharedBytes) + " are the most";
+  else if (sharedTotal > kSharedBytes)
+    shareAtLaunch();
   if (missing.empty())
     return success();
   return emitError(kernels.getLoc())
@@ -94,21 +92,44 @@ void GpuBuilder::store(Value value, Value address, int64_t alignment) {
                         alignment ? alignment : elementBytes(value.getType()));
 }
 
+LLVM::GlobalOp GpuBuilder::sharedGlobal(Type type, StringRef suffix,
+                                        LLVM::Linkage linkage) {
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPoint(function);
+  return LLVM::GlobalOp::create(b, type, /*isConstant=*/false, linkage,
+                                (function.getName() + suffix).str(),
+                                Attribute(), kWidestAccess, kSharedSpace);
+}
+
 Value GpuBuilder::shared(Type element, int64_t count) {
-  std::string name =
-      (function.getName() + "_shared" + Twine(sharedCount++)).str();
-  auto type = LLVM::LLVMArrayType::get(element, count);
-  {
+  LLVM::GlobalOp global = sharedGlobal(
+      LLVM::LLVMArrayType::get(element, count),
+      "_shared" + std::to_string(sharedPlaces.size()), LLVM::Linkage::Internal);
+  int64_t offset = llvm::alignTo(sharedTotal, kWidestAccess);
+  sharedTotal = offset + count * elementBytes(element);
+  auto pointer = LLVM::LLVMPointerType::get(b.getContext(), kSharedSpace);
+  auto address = LLVM::AddressOfOp::create(b, pointer, global.getSymName());
+  sharedPlaces.push_back({global, address, offset});
+  return address;
+}
+
+/// What is more than a kernel has by itself is one array, whose size the launch
+/// says.
+void GpuBuilder::shareAtLaunch() {
+  LLVM::GlobalOp whole =
+      sharedGlobal(LLVM::LLVMArrayType::get(b.getI8Type(), 0), "_shared",
+                   LLVM::Linkage::External);
+  for (SharedPlace &place : sharedPlaces) {
+    place.address.setGlobalName(whole.getSymName());
     OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPoint(function);
-    LLVM::GlobalOp::create(b, type, /*isConstant=*/false,
-                           LLVM::Linkage::Internal, name, Attribute(),
-                           kSharedAlignment, kShared);
+    b.setInsertionPointAfter(place.address);
+    Value part = element(place.address, b.getI8Type(), place.offset);
+    if (part != place.address.getRes())
+      place.address.getRes().replaceUsesWithIf(part, [&](OpOperand &use) {
+        return use.getOwner() != part.getDefiningOp();
+      });
+    place.global.erase();
   }
-  sharedTotal = llvm::alignTo(sharedTotal, kSharedAlignment) +
-                count * elementBytes(element);
-  auto pointer = LLVM::LLVMPointerType::get(b.getContext(), kShared);
-  return LLVM::AddressOfOp::create(b, pointer, name);
 }
 
 void GpuBuilder::barrier() { mlir::gpu::BarrierOp::create(b); }

@@ -22,6 +22,7 @@
 #ifndef KILN_LIB_TARGET_GPU_GPUBUILDER_H
 #define KILN_LIB_TARGET_GPU_GPUBUILDER_H
 
+#include "DeviceFacts.h"
 #include "kiln/Target/Common/ArithBuilder.h"
 #include "kiln/Target/Gpu/Kernels.h"
 
@@ -31,9 +32,6 @@ namespace kiln::gpu {
 
 /// Lanes of every vector, unless an emitter wants others.
 constexpr int64_t kLanes = 4;
-constexpr int64_t kWarp = 32;
-/// That every GPU kernel may have without asking for more.
-constexpr int64_t kSharedBytes = 48 * 1024;
 
 class GpuBuilder : public ArithBuilder {
 public:
@@ -77,6 +75,9 @@ public:
   Value callLibrary(llvm::StringRef name, Value x) override;
 
 private:
+  mlir::LLVM::GlobalOp sharedGlobal(Type type, llvm::StringRef suffix,
+                                    mlir::LLVM::Linkage linkage);
+  void shareAtLaunch();
   Value shuffleScalarXor(Value x, int64_t mask);
 
   mlir::gpu::GPUModuleOp kernels;
@@ -84,8 +85,13 @@ private:
   llvm::SmallVector<Value> args, immediates;
   Value unitCount, threadIndex, blockIndex;
   int64_t threadCount;
+  struct SharedPlace {
+    mlir::LLVM::GlobalOp global;
+    mlir::LLVM::AddressOfOp address;
+    int64_t offset;
+  };
+  llvm::SmallVector<SharedPlace> sharedPlaces;
   int64_t sharedTotal = 0;
-  unsigned sharedCount = 0;
   std::string missing; ///< What was asked for in vain.
 };
 

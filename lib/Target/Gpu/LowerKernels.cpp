@@ -14,6 +14,7 @@
 
 #include "LowerKernels.h"
 
+#include "DeviceFacts.h"
 #include "EmulateTensorCore.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -25,8 +26,6 @@ using namespace mlir;
 namespace kiln::gpu {
 
 namespace {
-
-constexpr int64_t kWarp = 32;
 
 llvm::Error refuse(Operation *op, const llvm::Twine &why) {
   auto function = op->getParentOfType<LLVM::LLVMFuncOp>();

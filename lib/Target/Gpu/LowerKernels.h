@@ -23,10 +23,6 @@
 
 namespace kiln::gpu {
 
-/// Address spaces of pointers, as NVPTX numbers them.
-constexpr unsigned kGlobalSpace = 1;
-constexpr unsigned kSharedSpace = 3;
-
 /// What the gpu operations of a kernel become.
 class DeviceOps {
 public:

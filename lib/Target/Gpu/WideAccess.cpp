@@ -7,6 +7,8 @@
 
 #include "WideAccess.h"
 
+#include "DeviceFacts.h"
+
 #include "llvm/ADT/STLExtras.h"
 
 #include <algorithm>
@@ -16,21 +18,19 @@ using namespace mlir;
 
 namespace kiln::gpu {
 
-constexpr int64_t kMostBytes = 16;
-
 static int64_t bytesOf(Type element) {
   return element.getIntOrFloatBitWidth() / 8;
 }
 
 /// Of `width` elements: more than one access has the alignment of one.
 static int64_t wideAlignment(Type element, int64_t width) {
-  return std::min(width * bytesOf(element), kMostBytes);
+  return std::min(width * bytesOf(element), kWidestAccess);
 }
 
 int64_t accessWidth(Type element, int64_t alignment, ArrayRef<int64_t> strides,
                     int64_t most) {
   int64_t bytes = bytesOf(element), width = 1;
-  while (2 * width <= most && 2 * width * bytes <= kMostBytes &&
+  while (2 * width <= most && 2 * width * bytes <= kWidestAccess &&
          alignment % (2 * width * bytes) == 0 &&
          llvm::all_of(strides, [&](int64_t stride) {
            return stride % (2 * width) == 0;
