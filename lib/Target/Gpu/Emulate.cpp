@@ -17,11 +17,13 @@
 
 #include "kiln/Target/Gpu/Emulate.h"
 
+#include "DeviceFacts.h"
 #include "EmulateTensorCore.h"
 #include "LowerKernels.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/IRMapping.h"
@@ -35,9 +37,6 @@ using namespace mlir;
 namespace kiln::gpu {
 
 namespace {
-
-/// The longest access of one thread by one instruction.
-constexpr int64_t kAccessBytes = 16;
 
 /// Bytes in memory of a scalar, a fixed vector or an array of them.
 std::optional<int64_t> bytesOf(Type type) {
@@ -62,9 +61,19 @@ std::optional<int64_t> bytesOf(Type type) {
   return bits / 8;
 }
 
-/// Where the shared globals of one kernel lie.
+/// What is aligned to as much as a type needs by itself.
+int64_t naturalAlignment(Type type) {
+  while (auto array = dyn_cast<LLVM::LLVMArrayType>(type))
+    type = array.getElementType();
+  return llvm::PowerOf2Ceil(bytesOf(type).value_or(1));
+}
+
+/// Where the shared globals of one kernel lie, and what they are declared with.
 struct SharedLayout {
-  llvm::MapVector<StringRef, int64_t> offsets;
+  struct Global {
+    int64_t offset, alignment;
+  };
+  llvm::MapVector<StringRef, Global> globals;
   int64_t bytes = 0;
 };
 
@@ -81,10 +90,11 @@ llvm::Expected<SharedLayout> layOutShared(mlir::gpu::GPUFuncOp kernel) {
       return llvm::createStringError("kernel '" + kernel.getName() +
                                      "': global '" + global.getSymName() +
                                      "' is no array of bytes in shared memory");
-    int64_t alignment =
-        std::max<int64_t>(16, global.getAlignment().value_or(1));
-    layout.bytes = llvm::alignTo(layout.bytes, alignment);
-    layout.offsets[global.getSymName()] = layout.bytes;
+    int64_t alignment = global.getAlignment().value_or(
+        naturalAlignment(global.getGlobalType()));
+    layout.bytes =
+        llvm::alignTo(layout.bytes, std::max(kWidestAccess, alignment));
+    layout.globals[global.getSymName()] = {layout.bytes, alignment};
     layout.bytes += *bytes;
   }
   return layout;
@@ -133,7 +143,7 @@ public:
                                            : "kiln_emu_global_access";
     Value write =
         LLVM::ConstantOp::create(b, loc, b.getI32IntegerAttr(isWrite));
-    int64_t widest = std::min(alignment, kAccessBytes);
+    int64_t widest = std::min(alignment, kWidestAccess);
     for (int64_t offset = 0; offset < bytes;) {
       int64_t size =
           std::min(widest, int64_t(llvm::bit_floor(uint64_t(bytes - offset))));
@@ -196,6 +206,9 @@ public:
     SmallVector<Operation *> ops;
     function.getBody().walk([&](Operation *op) { ops.push_back(op); });
     for (Operation *op : ops)
+      if (llvm::Error error = checkAlignment(op))
+        return error;
+    for (Operation *op : ops)
       if (llvm::Error error = lower(op))
         return error;
     loadParameters();
@@ -209,6 +222,53 @@ private:
                                    op->getName().getStringRef() + "' " + why);
   }
 
+  /// Of the global of shared memory that an address lies in. The device aligns
+  /// all globals well, so that only their declarations can tell.
+  int64_t declaredAlignment(Value address) {
+    while (auto element = address.getDefiningOp<LLVM::GEPOp>())
+      address = element.getBase();
+    int64_t least = kWidestAccess;
+    for (const auto &[name, global] : shared.globals)
+      least = std::min(least, global.alignment);
+    // What came through a choice or a region may lie in any of them.
+    auto named = address.getDefiningOp<LLVM::AddressOfOp>();
+    auto found = named ? shared.globals.find(named.getGlobalName())
+                       : shared.globals.end();
+    return found == shared.globals.end() ? least : found->second.alignment;
+  }
+
+  /// An address in shared memory that is less aligned than the access promises
+  /// is a fault on a GPU, but need not be one here.
+  llvm::Error checkAlignment(Operation *op) {
+    Value address;
+    int64_t alignment = 0;
+    auto access = [&](auto op, Type type) {
+      address = op.getAddr();
+      alignment = promisedAlignment(op, type);
+    };
+    if (auto load = dyn_cast<LLVM::LoadOp>(op)) {
+      access(load, load.getType());
+    } else if (auto store = dyn_cast<LLVM::StoreOp>(op)) {
+      access(store, store.getValue().getType());
+    } else if (auto matrices = dyn_cast<NVVM::LdMatrixOp>(op)) {
+      address = matrices.getPtr();
+      alignment = kWidestAccess;
+    } else if (auto copy = dyn_cast<NVVM::CpAsyncOp>(op)) {
+      address = copy.getDst();
+      alignment = copy.getSize();
+    }
+    bool isShared =
+        address &&
+        cast<LLVM::LLVMPointerType>(address.getType()).getAddressSpace() ==
+            kSharedSpace;
+    int64_t declared = isShared ? declaredAlignment(address) : alignment;
+    if (alignment <= declared)
+      return llvm::Error::success();
+    return refuse(op, "promises an alignment of " + llvm::Twine(alignment) +
+                          " bytes in shared memory that is declared with " +
+                          llvm::Twine(declared));
+  }
+
   llvm::Error lower(Operation *op) {
     if (auto load = dyn_cast<LLVM::LoadOp>(op);
         load && isOfTable(load.getAddr()))
@@ -218,11 +278,11 @@ private:
     if (auto store = dyn_cast<LLVM::StoreOp>(op))
       return announce(store, store.getAddr(), store.getValue().getType(), true);
     if (auto address = dyn_cast<LLVM::AddressOfOp>(op)) {
-      auto found = shared.offsets.find(address.getGlobalName());
-      if (found == shared.offsets.end())
+      auto found = shared.globals.find(address.getGlobalName());
+      if (found == shared.globals.end())
         return refuse(op, "names no global of the kernel module");
       OpBuilder b(op);
-      Value pointer = device.shared(b, op->getLoc(), found->second);
+      Value pointer = device.shared(b, op->getLoc(), found->second.offset);
       pointer.setType(address.getType());
       address.replaceAllUsesWith(pointer);
       op->erase();
@@ -259,6 +319,12 @@ private:
            element.getBase() == function.getBody().front().getArgument(0);
   }
 
+  /// Without a promise LLVM assumes the type's own alignment.
+  template <typename OpTy>
+  static int64_t promisedAlignment(OpTy op, Type type) {
+    return op.getAlignment().value_or(naturalAlignment(type));
+  }
+
   /// Puts the device's check before a load or a store.
   template <typename OpTy>
   llvm::Error announce(OpTy op, Value address, Type type, bool isWrite) {
@@ -272,8 +338,7 @@ private:
                         "whole bytes");
     if (op.getOrdering() != LLVM::AtomicOrdering::not_atomic)
       return refuse(op, "is atomic");
-    // Without a promise LLVM assumes the type's own alignment.
-    int64_t alignment = op.getAlignment().value_or(llvm::PowerOf2Ceil(*bytes));
+    int64_t alignment = promisedAlignment(op, type);
     OpBuilder b(op);
     device.access(b, op.getLoc(), space, address, *bytes, alignment, isWrite);
     op.setAlignment(1);

@@ -319,6 +319,50 @@ TEST_F(Emulate, SharedGlobalsLieOneAfterTheOther) {
   EXPECT_EQ(*bytes, 138);
 }
 
+TEST_F(Emulate, RefusesAlignmentThatSharedMemoryIsNotDeclaredWith) {
+  // The emulated device aligns every global to 16 bytes: a GPU does not.
+  auto withBody = [&](const std::string &declared, const std::string &body) {
+    return refusal("llvm.mlir.global internal @s() {addr_space = 3 : i32" +
+                   declared + "} : !llvm.array<64 x f32>\n" +
+                   kernel("k", "%x: !llvm.ptr<1>", 32,
+                          "%s = llvm.mlir.addressof @s : !llvm.ptr<3>\n"
+                          "%e = llvm.getelementptr %s[4] : (!llvm.ptr<3>) -> "
+                          "!llvm.ptr<3>, f32\n" +
+                              body));
+  };
+  std::string load = "%v = llvm.load %e {alignment = 16 : i64} : "
+                     "!llvm.ptr<3> -> vector<4xf32>\n",
+              store = "%f = arith.constant dense<1.0> : vector<4xf32>\n"
+                      "llvm.store %f, %e : vector<4xf32>, !llvm.ptr<3>\n",
+              matrices = "%m = nvvm.ldmatrix %e {num = 4 : i32, layout = "
+                         "#nvvm.mma_layout<row>, shape = #nvvm.ld_st_matrix_"
+                         "shape<m = 8, n = 8>, eltType = #nvvm.ld_st_matrix_"
+                         "elt_type<b16>} : (!llvm.ptr<3>) -> !llvm.struct<"
+                         "(i32, i32, i32, i32)>\n",
+              copy = "nvvm.cp.async.shared.global %e, %x, 16, cache = ca : "
+                     "!llvm.ptr<3>, !llvm.ptr<1>\n";
+  std::string why = " promises an alignment of 16 bytes in shared memory that "
+                    "is declared with 8";
+  for (auto [op, body] : {std::pair("llvm.load", load),
+                          {"llvm.store", store},
+                          {"nvvm.ldmatrix", matrices},
+                          {"nvvm.cp.async.shared.global", copy}}) {
+    EXPECT_EQ(withBody(", alignment = 8", body),
+              "kernel 'k': '" + std::string(op) + "'" + why);
+  }
+  // Without a word it is the alignment of an element.
+  EXPECT_EQ(withBody("", load), "kernel 'k': 'llvm.load' promises an alignment "
+                                "of 16 bytes in shared memory that is declared "
+                                "with 4");
+  // An address that went through a choice may be any.
+  EXPECT_EQ(withBody(", alignment = 8",
+                     "%c = arith.cmpi eq, %t, %b : i64\n"
+                     "%a = arith.select %c, %e, %s : !llvm.ptr<3>\n"
+                     "%v = llvm.load %a {alignment = 16 : i64} : "
+                     "!llvm.ptr<3> -> vector<4xf32>\n"),
+            "kernel 'k': 'llvm.load'" + why);
+}
+
 TEST_F(Emulate, RefusesWhatTheDeviceCannotCheck) {
   auto withBody = [&](const std::string &body) {
     return refusal(kernel("k", "%x: !llvm.ptr<1>", 32, body));
