@@ -16,8 +16,19 @@ using namespace kiln;
 
 OpFoldResult ConstantOp::fold(FoldAdaptor) { return getValue(); }
 
-OpFoldResult CastOp::fold(FoldAdaptor) {
-  return getX().getType() == getType() ? OpFoldResult(getX()) : OpFoldResult();
+OpFoldResult CastOp::fold(FoldAdaptor adaptor) {
+  if (getX().getType() == getType())
+    return getX();
+  // A constant has equal elements: one number is rounded, once.
+  auto constant = dyn_cast_if_present<SplatElementsAttr>(adaptor.getX());
+  if (!constant)
+    return {};
+  APFloat number = constant.getSplatValue<APFloat>();
+  bool losesInfo = false;
+  number.convert(
+      cast<FloatType>(getType().getElementType()).getFloatSemantics(),
+      APFloat::rmNearestTiesToEven, &losesInfo);
+  return DenseElementsAttr::get(getType(), number);
 }
 
 OpFoldResult ReshapeOp::fold(FoldAdaptor) {

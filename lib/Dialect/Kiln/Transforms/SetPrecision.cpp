@@ -58,6 +58,22 @@ private:
 
 } // namespace
 
+/// The result of a cast: a constant if it is one of a constant.
+static Value folded(CastOp op) {
+  SmallVector<OpFoldResult> results;
+  if (!op.getX().getDefiningOp<ConstantOp>() || failed(op->fold(results)))
+    return op;
+  auto value = dyn_cast<Attribute>(results.front());
+  if (!value)
+    return op;
+  OpBuilder builder(op);
+  Value constant = ConstantOp::create(builder, op.getLoc(), op.getType(),
+                                      cast<ElementsAttr>(value));
+  op.getResult().replaceAllUsesWith(constant);
+  op.erase();
+  return constant;
+}
+
 void Autocast::findFlexible(Operation *op) {
   if (llvm::all_of(op->getOperands(), [&](Value operand) {
         return !isMixed(operand.getType()) || isFlexible(operand);
@@ -102,7 +118,8 @@ Value Autocast::converted(Value value, Type element) {
     builder.setInsertionPointAfterValue(next);
     auto type = tensorTypeOf(next).clone(element);
     if (!isFlexible(next) || !movesElements(source) || isa<SliceOp>(source)) {
-      conversions[next] = CastOp::create(builder, next.getLoc(), type, next);
+      conversions[next] =
+          folded(CastOp::create(builder, next.getLoc(), type, next));
       continue;
     }
     // A cast of few elements instead of many; a slice has the fewest itself.
@@ -140,10 +157,12 @@ void Autocast::run() {
   SmallVector<Operation *> ops;
   for (Operation &op : program.getBlock().without_terminator())
     ops.push_back(&op);
-  for (Operation *op : ops) {
+  for (Operation *&op : ops) {
     if (auto precise = dyn_cast<PrecisionOpInterface>(op)) {
       // A cast is what its author said.
-      if (!isa<CastOp>(op))
+      if (auto given = dyn_cast<CastOp>(op))
+        op = folded(given).getDefiningOp();
+      else
         convert(precise);
     } else {
       for (OpOperand &operand : op->getOpOperands())

@@ -83,3 +83,37 @@ kiln.program @forward(%tokens: tensor<2x4xi32> {kiln.name = "tokens"}, %targets:
   %loss = kiln.linear_cross_entropy %h, %table, %targets, %scale : (tensor<8x8xf32>, tensor<16x8xf32>, tensor<2x4xi32>, tensor<f64>) -> tensor<f64>
   kiln.return %loss : tensor<f64>
 }
+
+// -----
+
+kiln.state @w : tensor<4x8xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
+
+// A constant takes the type of its readers by itself, also behind an op that
+// repeats it, and so does one that the author casts: 1 + 2^-8 + 2^-23 rounds
+// up, once.
+// CHECK-LABEL: kiln.program @forward
+// CHECK: [[Y:%.+]] = kiln.matmul
+// CHECK-NOT: kiln.cast
+// CHECK-DAG: [[HALF:%.+]] = kiln.constant dense<5.000000e-01> : tensor<5x8xbf16> -> tensor<5x8xbf16>
+// CHECK-DAG: [[ABOVE:%.+]] = kiln.constant dense<1.007810e+00> : tensor<8xbf16> -> tensor<8xbf16>
+// CHECK: [[ROWS:%.+]] = kiln.broadcast [[ABOVE]] dims [1] : tensor<8xbf16> to tensor<5x8xbf16>
+// CHECK: [[S:%.+]] = kiln.mul [[Y]], [[HALF]] : tensor<5x8xbf16>
+// CHECK: kiln.add [[S]], [[ROWS]] : tensor<5x8xbf16>
+// CHECK: [[C:%.+]] = kiln.constant dense<3.000000e+00> : tensor<5x8xbf16> -> tensor<5x8xbf16>
+// CHECK: kiln.add {{.*}}, [[C]] : tensor<5x8xbf16>
+// CHECK-NOT: kiln.constant {{.*}}xf64>
+// CHECK: kiln.cross_entropy
+kiln.program @forward(%x: tensor<5x4xf32> {kiln.name = "x"}, %targets: tensor<5xi32> {kiln.name = "targets"}, %scale: tensor<f64> {kiln.name = "loss_scale"}) -> (tensor<f64> {kiln.name = "loss"}) attributes {kind = #kiln.program_kind<forward>} {
+  %w = kiln.read @w : tensor<4x8xf32>
+  %y = kiln.matmul %x, %w : (tensor<5x4xf32>, tensor<4x8xf32>) -> tensor<5x8xf32>
+  %half = kiln.constant dense<0.5> : tensor<5x8xf32> -> tensor<5x8xf32>
+  %above = kiln.constant dense<1.00390637> : tensor<8xf32> -> tensor<8xf32>
+  %rows = kiln.broadcast %above dims [1] : tensor<8xf32> to tensor<5x8xf32>
+  %s = kiln.mul %y, %half : tensor<5x8xf32>
+  %a = kiln.add %s, %rows : tensor<5x8xf32>
+  %wide = kiln.constant dense<3.0> : tensor<5x8xf64> -> tensor<5x8xf64>
+  %c = kiln.cast %wide : tensor<5x8xf64> to tensor<5x8xf32>
+  %l = kiln.add %a, %c : tensor<5x8xf32>
+  %loss = kiln.cross_entropy %l, %targets, %scale : (tensor<5x8xf32>, tensor<5xi32>, tensor<f64>) -> tensor<f64>
+  kiln.return %loss : tensor<f64>
+}
