@@ -58,6 +58,25 @@ Value emitCast(ArithBuilder &k, Value x, row::Type to) {
   return arith::ExtSIOp::create(k.b, type, x);
 }
 
+/// Of f64, as f32: exact, or the neighbour whose last bit is set. A narrower
+/// type rounds that as it would have rounded `x`, which another f32 in between
+/// may move to a halfway point or across one.
+Value roundToOdd(ArithBuilder &k, Value x) {
+  Value nearest = emitCast(k, x, row::Type::F32);
+  Value size = k.abs(x), rounded = k.abs(emitCast(k, nearest, row::Type::F64));
+  Value bits =
+      k.bitcast(nearest, ArithBuilder::like(nearest.getType(), k.i32()));
+  auto number = [&](int64_t value) {
+    return k.constantI(value, bits.getType());
+  };
+  // Neither holds for a NaN, which stays.
+  Value step = k.select(k.less(rounded, size), number(1), number(0));
+  step = k.select(k.less(size, rounded), number(-1), step);
+  Value isEven = k.equal(k.bitAnd(bits, number(1)), number(0));
+  return k.bitcast(k.add(bits, k.select(isEven, step, number(0))),
+                   nearest.getType());
+}
+
 /// base^exponent by squaring, for exponents from 0 on.
 Value emitPower(ArithBuilder &k, Value base, Value exponent) {
   Value one = k.constantF(1, base.getType());
@@ -106,8 +125,12 @@ Value emitNode(ArithBuilder &k, const Node &node, ArrayRef<Value> inputs) {
   }
   case Kind::Cast:
     return emitCast(k, inputs[0], node.type);
-  case Kind::Round:
-    return k.widen(k.roundTo(inputs[0], elementTypeOf(k, node.stored)));
+  case Kind::Round: {
+    Value x = inputs[0];
+    if (getElementTypeOrSelf(x).isF64())
+      x = roundToOdd(k, x);
+    return k.widen(k.roundTo(x, elementTypeOf(k, node.stored)));
+  }
   case Kind::Neg:
     return k.neg(inputs[0]);
   case Kind::Exp:

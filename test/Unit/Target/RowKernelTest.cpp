@@ -11,6 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "RowOnGpu.h"
 #include "RowRunner.h"
 
 #include "kiln/Runtime/Files/TensorType.h"
@@ -505,6 +506,61 @@ TEST_F(RowFusion, RoundsToNearestEven) {
     ASSERT_EQ(y[i], doubleToBfloat(x[i])) << x[i];
     ASSERT_EQ(llvm::bit_cast<uint32_t>(z[i]), uint32_t(y[i]) << 16) << x[i];
   }
+}
+
+TEST_F(RowFusion, RoundsDoublesOnce) {
+  // Halfway points between neighbours, and what differs from one by less than
+  // an f32 can say: with an f32 in between these would be halfway, too.
+  HostTensor x(mlir::RankedTensorType::get(
+      {5, 0x2000}, mlir::Float64Type::get(&runner.context)));
+  std::vector<double> values;
+  for (uint32_t upper = 0; upper < 0x10000; upper += 8) {
+    // Even and odd ones.
+    uint32_t bits = (upper | (upper >> 3 & 1)) << 16 | 0x8000;
+    double half = llvm::bit_cast<float>(bits);
+    for (double value :
+         {half, std::nextafter(half, HUGE_VAL), std::nextafter(half, -HUGE_VAL),
+          half * (1 + 0x1p-30), half * (1 - 0x1p-30)})
+      values.push_back(value);
+  }
+  const double ends[] = {0.0,        -0.0,     5e-324,  -1e-310,     0x1p-134,
+                         0x1.8p-134, 0x1p-150, 1e-60,   0x1.fffp127, 0x1.ffp127,
+                         1e39,       -1e300,   HUGE_VAL};
+  std::copy(std::begin(ends), std::end(ends), values.begin());
+  values.resize(x.reals.size());
+  std::copy(values.begin(), values.end(), x.reals.begin());
+
+  RowCase rowCase;
+  rowCase.arguments = "%x: tensor<$Rx$Cxf64>";
+  rowCase.body = "%y = kiln.cast %x : tensor<$Rx$Cxf64> to tensor<$Rx$Cxbf16>";
+  rowCase.results = "%y : tensor<$Rx$Cxbf16>";
+  auto instance = runner.build(rowCase, 5, 0x2000, "f64");
+  ASSERT_TRUE(instance);
+  auto check = [&](const uint16_t *y, const char *where) {
+    for (size_t i = 0; i < values.size(); ++i) {
+      if (std::isnan(values[i])) {
+        ASSERT_TRUE(std::isnan(bfloatToFloat(y[i]))) << where;
+        continue;
+      }
+      ASSERT_EQ(y[i], doubleToBfloat(values[i])) << values[i] << where;
+    }
+  };
+
+  auto launch = emit("k", instance->rows, 2);
+  LoadedKernels library(*module);
+  EXPECT_EQ(library.undefinedSymbols(), std::vector<std::string>());
+  std::vector<uint16_t> y(values.size());
+  call(library.find("k"), 0, launch.units, values, y);
+  check(y.data(), " on the cpu");
+
+  RowOnGpu gpu(runner.context);
+  gpu.add("k", RowShape{instance->rows, {{0x2000}, {0x2000}}});
+  gpu.compile();
+  std::vector<Buffer> buffers;
+  buffers.emplace_back(x);
+  buffers.emplace_back(tensorTypeOf(instance->results[0]));
+  gpu.run("k", /*isShifted=*/false, buffers, 1, {}, {-1, -1}, /*seed=*/0);
+  check(reinterpret_cast<const uint16_t *>(buffers[1].data()), " on the gpu");
 }
 
 //===----------------------------------------------------------------------===//

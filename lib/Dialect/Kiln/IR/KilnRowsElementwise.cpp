@@ -224,6 +224,11 @@ LogicalResult ConstantOp::buildRows(RowBuilder &rows) {
 
 RowSpace CastOp::getRowSpace() { return flexibleRows(getY()); }
 LogicalResult CastOp::buildRows(RowBuilder &rows) {
-  return buildUnary(rows, getX(), getY(),
-                    [&](NodeId x) { return rows.cast(x, rowTypeOf(getY())); });
+  // From f64 to bf16 by way of f32 would be two roundings: one is made where
+  // the result is set.
+  bool isRoundedOnce = getX().getType().getElementType().isF64() &&
+                       getType().getElementType().isBF16();
+  return buildUnary(rows, getX(), getY(), [&](NodeId x) {
+    return isRoundedOnce ? x : rows.cast(x, rowTypeOf(getY()));
+  });
 }

@@ -254,7 +254,8 @@ NodeId RowBuilder::round(NodeId a, row::Type stored) {
   node.space = spaceOf(a);
   node.type = computedType(stored);
   node.stored = stored;
-  node.inputs = {cast(a, node.type)};
+  // f64 is rounded to the narrow type at once.
+  node.inputs = {typeOf(a) == row::Type::F64 ? a : cast(a, node.type)};
   return append(std::move(node));
 }
 
