@@ -82,6 +82,14 @@ kiln.program @f(%x: tensor<4x8xf32>, %t: tensor<3xi32>) attributes {kind = #kiln
 
 // -----
 
+kiln.program @f(%x: tensor<4x8xbf16>, %t: tensor<4xi32>) attributes {kind = #kiln.program_kind<forward>} {
+  // expected-error @+1 {{'dtable' has element type 'bf16', expected 'f32'}}
+  %0 = kiln.embedding_grad %t, %x : (tensor<4xi32>, tensor<4x8xbf16>) -> tensor<16x8xbf16>
+  kiln.return
+}
+
+// -----
+
 kiln.program @f(%x: tensor<4x8xf32>, %t: tensor<4xi32>) attributes {kind = #kiln.program_kind<forward>} {
   // expected-error @+1 {{'accumulate' is [4, 8], expected [16, 8]}}
   %0 = kiln.embedding_grad %t, %x, %x : (tensor<4xi32>, tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<16x8xf32>

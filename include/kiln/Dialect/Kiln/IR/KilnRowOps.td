@@ -196,7 +196,7 @@ def Kiln_EmbeddingGradOp : Kiln_RowOp<"embedding_grad", [Pure,
   let summary = "gradient of embedding with respect to its table";
   let description = [{
     dtable[v, :] = accumulate[v, :] + sum of dy[i, :] over tokens[i] = v, added in
-    order of i; without `accumulate` from zero. `dtable` may be f32 where `dy` is
+    order of i; without `accumulate` from zero. `dtable` must be f32 where `dy` is
     bf16.
 
     Example: `%dt = kiln.embedding_grad %tokens, %dy : (tensor<2x4xi32>, tensor<8x8xf32>) -> tensor<16x8xf32>`
