@@ -191,17 +191,21 @@ Result<FoundCheckpoint> openCheckpoint(const std::string &path,
   progress.shuffle.reset();
   if (!training["shuffle"].is_null())
     progress.shuffle = shuffle;
-  auto differs = [&](const char *key, const std::string &now) {
+  auto compare = [&](const char *key, const std::string &now,
+                     const char *effect) {
     std::string then = extra.value(key, nlohmann::json()).is_string()
                            ? extra[key].get<std::string>()
                            : "";
     if (then != now)
       notes.push_back("the checkpoint was made with " + std::string(key) + " " +
                       inQuotes(then) + ", this run uses " + inQuotes(now) +
-                      ": results may differ in the last bits");
+                      ": " + effect);
   };
-  differs("library", engine.libraryName());
-  differs("cpu", engine.description().target.cpu);
+  compare("precision", engine.description().build.precision,
+          "its results differ from those that the first executable would give");
+  const char *last = "results may differ in the last bits";
+  compare("library", engine.libraryName(), last);
+  compare("cpu", engine.description().target.cpu, last);
   return found;
 }
 

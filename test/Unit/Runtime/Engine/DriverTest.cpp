@@ -98,6 +98,26 @@ TEST_F(DriverTest, ResumedRunHasTheSameBits) {
         << file;
 }
 
+TEST_F(DriverTest, SaysThatACheckpointHasAnotherPrecision) {
+  ASSERT_EQ(runToy({data(), "--steps=1", "--save=" + path("save")}).exitCode,
+            0);
+  std::vector<std::string> flags = {data(), "--steps=2",
+                                    "--resume=" + path("save")};
+  Outcome same = runToy(flags);
+  ASSERT_EQ(same.exitCode, 0) << same.err;
+  EXPECT_EQ(same.err.find("precision"), std::string::npos) << same.err;
+  nlohmann::json narrow = describe();
+  narrow["options"]["precision"] = "bf16";
+  Outcome other = runToy(narrow, flags);
+  ASSERT_EQ(other.exitCode, 0) << other.err;
+  EXPECT_NE(
+      other.err.find("the checkpoint was made with precision 'fp32', this run "
+                     "uses 'bf16': its results differ from those that the "
+                     "first executable would give\n"),
+      std::string::npos)
+      << other.err;
+}
+
 TEST_F(DriverTest, CheckpointsAreModelDirectories) {
   ASSERT_EQ(runToy({data(), "--steps=6", "--save=" + path("save"),
                     "--save-every=2", "--keep=2"})
