@@ -10,9 +10,16 @@
 //===----------------------------------------------------------------------===//
 
 #include "PlanBuilder.h"
+#include "kiln/Dialect/Kiln/Transforms/PaddedRows.h"
+
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace kiln;
+
+/// Bytes that padded rows begin at a multiple of: a sector of a gpu's memory,
+/// and twice what the fast kernels of its library ask for.
+static constexpr int64_t kRowAlignment = 32;
 
 int32_t PlanBuilder::newBuffer(std::string name, StringRef slotClass,
                                int64_t bytes, std::string why) {
@@ -32,6 +39,37 @@ Place PlanBuilder::densePlace(int32_t buffer, Type type) {
   return place;
 }
 
+/// Elements from one row to the next, where a result has a buffer of its own.
+int64_t PlanBuilder::rowStrideOf(OpResult result) {
+  auto type = tensorTypeOf(result);
+  int64_t columns = getColumnCount(type),
+          width = type.getElementTypeBitWidth() / 8;
+  if (!onGpu || getRowCount(type) == 1 || width == 0 ||
+      columns * width % kRowAlignment == 0 || !mayHavePaddedRows(result))
+    return columns;
+  return llvm::alignTo(columns * width, kRowAlignment) / width;
+}
+
+/// A buffer of its own for a result.
+Place PlanBuilder::ownPlace(OpResult result, std::string name,
+                            std::string why) {
+  auto type = tensorTypeOf(result);
+  int64_t stride = rowStrideOf(result), columns = getColumnCount(type);
+  int32_t index =
+      newBuffer(std::move(name), "activation", bytesOf(type), std::move(why));
+  Buffer &buffer = plan.buffers[index];
+  buffer.host = result.getOwner()->hasAttr("host");
+  Place place = densePlace(index, type);
+  if (stride != columns) {
+    int64_t width = type.getElementTypeBitWidth() / 8;
+    place.rowStride = stride;
+    buffer.rowBytes = columns * width;
+    buffer.rowPitch = stride * width;
+    buffer.bytes = (getRowCount(type) - 1) * buffer.rowPitch + buffer.rowBytes;
+  }
+  return place;
+}
+
 void PlanBuilder::setPlace(Value value, Place place) {
   places[value] = place;
   Buffer &buffer = plan.buffers[place.buffer];
@@ -39,9 +77,14 @@ void PlanBuilder::setPlace(Value value, Place place) {
 }
 
 bool PlanBuilder::coversBuffer(const Place &place, Type type) {
-  return place.offset == 0 && place.loopStride == 0 &&
-         plan.buffers[place.buffer].bytes == bytesOf(type) &&
-         place.rowStride == getColumnCount(cast<RankedTensorType>(type));
+  const Buffer &buffer = plan.buffers[place.buffer];
+  auto tensor = cast<RankedTensorType>(type);
+  int64_t columns = getColumnCount(tensor);
+  if (place.offset != 0 || place.loopStride != 0)
+    return false;
+  if (hasPaddedRows(place))
+    return buffer.rowBytes == columns * tensor.getElementTypeBitWidth() / 8;
+  return buffer.bytes == bytesOf(type) && place.rowStride == columns;
 }
 
 /// The place of a reshape or slice, if rows of a fixed distance describe it.
@@ -269,6 +312,9 @@ void PlanBuilder::placeResults(Operation *op) {
             buffer.lastUse > order.lookup(op) ||
             !coversBuffer(place, input.getType()) ||
             bytesOf(input.getType()) != bytesOf(result.getType()) ||
+            (hasPaddedRows(place) &&
+             (input.getType() != result.getType() ||
+              rowStrideOf(result) != place.rowStride)) ||
             !mayWriteOver(dispatch, rows, isProduct ? i - 1 : i,
                           result.getResultNumber()))
           continue;
@@ -280,14 +326,12 @@ void PlanBuilder::placeResults(Operation *op) {
       }
     if (shared) {
       taken.insert(shared->buffer);
-      shared->rowStride =
-          getColumnCount(cast<RankedTensorType>(result.getType()));
+      if (!hasPaddedRows(*shared))
+        shared->rowStride =
+            getColumnCount(cast<RankedTensorType>(result.getType()));
       setPlace(result, *shared);
       continue;
     }
-    int32_t buffer = newBuffer(describeOp(op), "activation",
-                               bytesOf(result.getType()), "result");
-    plan.buffers[buffer].host = op->hasAttr("host");
-    setPlace(result, densePlace(buffer, result.getType()));
+    setPlace(result, ownPlace(result, describeOp(op), "result"));
   }
 }

@@ -14,6 +14,7 @@
 #define KILN_LIB_CONVERSION_KILNTOKILNRT_PLANBUILDER_H
 
 #include "kiln/Conversion/KilnToKilnRT/BufferPlan.h"
+#include "kiln/Dialect/Kiln/IR/Target.h"
 
 namespace kiln {
 
@@ -23,6 +24,7 @@ public:
               ScratchBytes scratchBytes)
       : states(states), scratchBytes(scratchBytes) {
     plan.program = program;
+    onGpu = isGpu(targetOf(program->getParentOfType<mlir::ModuleOp>()));
   }
   llvm::FailureOr<ProgramPlan> run();
 
@@ -36,9 +38,14 @@ private:
   int32_t newBuffer(std::string name, llvm::StringRef slotClass, int64_t bytes,
                     std::string why);
   Place densePlace(int32_t buffer, mlir::Type type);
+  int64_t rowStrideOf(mlir::OpResult result);
+  Place ownPlace(mlir::OpResult result, std::string name, std::string why);
   void setPlace(mlir::Value value, Place place);
   std::optional<Place> viewPlace(mlir::Operation *view);
   bool coversBuffer(const Place &place, mlir::Type type);
+  bool hasPaddedRows(const Place &place) {
+    return plan.buffers[place.buffer].rowPitch > 0;
+  }
   llvm::LogicalResult visit(mlir::Operation *op);
   llvm::LogicalResult visitWork(mlir::Operation *op);
   llvm::LogicalResult visitLoop(AccumulateOp loop);
@@ -57,6 +64,7 @@ private:
 
   llvm::ArrayRef<StateOp> states;
   ScratchBytes scratchBytes;
+  bool onGpu;
   ProgramPlan plan;
   llvm::DenseMap<mlir::Value, Place> &places = plan.places;
   llvm::DenseMap<mlir::StringAttr, int32_t> stateBuffers;

@@ -258,7 +258,10 @@ void Scheduler::emit(ProgramPlan &plan) {
         buffer.state ? FlatSymbolRefAttr::get(buffer.state.getSymNameAttr())
                      : FlatSymbolRefAttr(),
         builder.getStringAttr(buffer.why),
-        buffer.host ? builder.getUnitAttr() : UnitAttr()));
+        buffer.host ? builder.getUnitAttr() : UnitAttr(),
+        buffer.rowPitch
+            ? builder.getDenseI64ArrayAttr({buffer.rowBytes, buffer.rowPitch})
+            : DenseI64ArrayAttr()));
   for (const Boundary &input : plan.inputs)
     rt::InputOp::create(builder, loc, input.name, slotOf(input.place),
                         input.place.offset, input.type);

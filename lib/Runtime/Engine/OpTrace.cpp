@@ -170,7 +170,7 @@ void OpWatcher::after(size_t command, int64_t iteration) {
     const Slot &slot = program_.slots[index];
     observe_({command, commandKindName(info.kind), info.name, iteration,
               slot.name, arenas_.at({slot.offset, slot.arena}), slot.bytes,
-              whole_[index]});
+              slot.rowBytes, slot.rowPitch, whole_[index]});
   }
 }
 

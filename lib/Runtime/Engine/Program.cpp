@@ -61,6 +61,24 @@ const char *slotClassName(SlotClass slotClass) {
   return "unknown";
 }
 
+/// Slot::rowBytes and rowPitch.
+static void readRows(const Node &node, Slot &slot) {
+  if (node.size() != 2)
+    return node.fail("has " + std::to_string(node.size()) +
+                     " entries, expected the bytes of a row and those from "
+                     "one to the next");
+  slot.rowBytes = node.element(0).integer(1);
+  slot.rowPitch = node.element(1).integer(1);
+  if (node.failed())
+    return;
+  if (slot.rowPitch <= slot.rowBytes || slot.bytes < slot.rowBytes ||
+      (slot.bytes - slot.rowBytes) % slot.rowPitch != 0)
+    node.fail("are rows of " + std::to_string(slot.rowBytes) +
+              " bytes that begin " + std::to_string(slot.rowPitch) +
+              " bytes apart, which do not fill the slot's " +
+              std::to_string(slot.bytes));
+}
+
 static Slot readSlot(const Node &node, const ProgramFile &file) {
   Slot slot;
   slot.name = node.at("name").text();
@@ -80,6 +98,8 @@ static Slot readSlot(const Node &node, const ProgramFile &file) {
   slot.offset = readOffset(node.at("offset"), slot.bytes, file, slot.arena);
   slot.first = node.at("first").integer();
   slot.last = node.at("last").integer();
+  if (std::optional<Node> rows = node.find("rows"))
+    readRows(*rows, slot);
   return slot;
 }
 

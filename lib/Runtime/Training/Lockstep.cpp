@@ -92,13 +92,23 @@ void OpRecorder::operator()(const OpResult &result) {
   auto [place, isNew] =
       index_.try_emplace({result.command, result.data}, entries_.size());
   if (isNew)
-    entries_.push_back(
-        {result.kind, result.name, result.buffer, result.bytes, 0, {}, {}});
+    entries_.push_back({result.kind,
+                        result.name,
+                        result.buffer,
+                        result.valueBytes(),
+                        0,
+                        {},
+                        {}});
   Entry &entry = entries_[place->second];
-  entry.all.update(result.data, uint64_t(result.bytes));
+  auto addTo = [&](StreamHash &hash) {
+    result.forEachPart([&](const char *data, int64_t bytes) {
+      hash.update(data, uint64_t(bytes));
+    });
+  };
+  addTo(entry.all);
   if (entry.iterations++ > 0) {
     StreamHash last;
-    last.update(result.data, uint64_t(result.bytes));
+    addTo(last);
     entry.last = last.hex();
   }
 }

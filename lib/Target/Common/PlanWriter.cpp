@@ -25,6 +25,8 @@ Object kiln::slotObject(rt::SlotOp slot) {
                 {"why", slot.getWhy().value_or("")}};
   if (slot.getHost())
     object["arena"] = "host";
+  if (auto rows = slot.getRows())
+    object["rows"] = Array{(*rows)[0], (*rows)[1]};
   return object;
 }
 

@@ -17,6 +17,8 @@
 //   copy     between device and host: source and copy live from its beginning
 //            to its wait; the copy of a state's new value is the state's buffer
 //   product  with an epilogue: lies where one of the epilogue's results will
+//   rows     of a matrix that a gpu's library multiplies are padded to 32
+//            bytes, where all that write and read it can step over the gaps
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,6 +42,8 @@ struct Buffer {
   StateOp state;       ///< null unless it is a state's
   bool host = false;   ///< in host memory
   int64_t offset = -1; ///< in the arena, once assigned
+  /// Of a matrix with padded rows: bytes of a row, and from one to the next.
+  int64_t rowBytes = 0, rowPitch = 0;
   /// Program order of the last op that reads a value placed here so far.
   int64_t lastUse = -1;
 };

@@ -87,9 +87,23 @@ struct OpResult {
   const std::string &buffer; ///< Name of the buffer.
   const char *data = nullptr;
   int64_t bytes = 0;
+  /// As of a Slot.
+  int64_t rowBytes = 0, rowPitch = 0;
   /// Every write into this buffer starts at its first byte, so that its bytes
   /// are a value; otherwise some may still be those of an earlier buffer.
   bool whole = false;
+
+  /// Calls visit(data, bytes) for what is a value, in order.
+  template <typename Visitor> void forEachPart(Visitor &&visit) const {
+    int64_t pitch = rowPitch > 0 ? rowPitch : bytes;
+    for (int64_t at = 0; at < bytes; at += pitch)
+      visit(data + at, rowPitch > 0 ? rowBytes : bytes);
+  }
+  /// Without the gaps between rows.
+  int64_t valueBytes() const {
+    return rowPitch > 0 ? (bytes + rowPitch - rowBytes) / rowPitch * rowBytes
+                        : bytes;
+  }
 };
 
 /// One line of the tables of --check-memory and --check-trace.

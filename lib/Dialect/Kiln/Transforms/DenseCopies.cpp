@@ -13,6 +13,7 @@
 
 #include "DenseCopies.h"
 #include "kiln/Dialect/Kiln/IR/KilnLibrary.h"
+#include "kiln/Dialect/Kiln/Transforms/PaddedRows.h"
 
 #include <numeric>
 
@@ -184,7 +185,8 @@ static bool readsStrided(OpOperand &use) {
       return false;
     return llvm::all_of(rows->nodes, [&](const row::Node &node) {
       return node.operand != operand || node.kind != row::Kind::Load ||
-             node.access == row::Access::Identity;
+             node.access == row::Access::Identity ||
+             node.access == row::Access::RowElement;
     });
   }
   case Family::Attention: {
@@ -206,6 +208,35 @@ static bool readsStrided(OpOperand &use) {
   default:
     return false;
   }
+}
+
+bool kiln::mayHavePaddedRows(OpResult value) {
+  auto isProduct = [](Operation *op) {
+    return !isa<DispatchOp>(op) && familyOf(op) == Family::Gemm;
+  };
+  auto isKernel = [](Operation *op) {
+    auto dispatch = dyn_cast<DispatchOp>(op);
+    return dispatch && dispatch.getFamily() == Family::Row &&
+           !dispatch.getHost();
+  };
+  bool meetsProduct = isProduct(value.getOwner());
+  if ((meetsProduct && value.getResultNumber() != 0) ||
+      (!meetsProduct && !isKernel(value.getOwner())) ||
+      tensorTypeOf(value).getRank() != 2 ||
+      !canWriteInto(value, /*apart=*/true))
+    return false;
+  for (OpOperand &use : value.getUses()) {
+    Operation *user = use.getOwner();
+    bool isTied = llvm::any_of(user->getResults(), [&](OpResult result) {
+      return getTiedOperand(result) == value;
+    });
+    bool isMatrix = isProduct(user) && use.getOperandNumber() < 2;
+    if (user->getBlock() != value.getOwner()->getBlock() || isTied ||
+        !(isMatrix || isKernel(user)) || !readsStrided(use))
+      return false;
+    meetsProduct |= isProduct(user);
+  }
+  return meetsProduct;
 }
 
 void kiln::insertDenseCopies(Block &block) {

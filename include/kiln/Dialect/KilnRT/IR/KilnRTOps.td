@@ -82,11 +82,14 @@ def KilnRT_SlotOp : KilnRT_Op<"slot", [Pure]> {
     Commands are numbered in order, loops counting at their begin and end;
     `first` and `last` are the first and last command that touch the slot. A
     slot of a state (`state`) lives for ever. A `host` slot lies in the host's arena.
+    `rows`, where a matrix has gaps between its rows: the bytes of a row, and those
+    from one row to the next. What is in the gaps is no value.
 
     Example: `%s = kilnrt.slot "h.0.ln_1" class "activation" offset 64 bytes 128 lifetime [2, 5]`
   }];
   let arguments = (ins StrAttr:$name, StrAttr:$slot_class, I64Attr:$offset, I64Attr:$bytes, I64Attr:$first, I64Attr:$last,
-    OptionalAttr<FlatSymbolRefAttr>:$state, OptionalAttr<StrAttr>:$why, UnitAttr:$host);
+    OptionalAttr<FlatSymbolRefAttr>:$state, OptionalAttr<StrAttr>:$why, UnitAttr:$host,
+    OptionalAttr<ConfinedAttr<DenseI64ArrayAttr, [DenseArrayCount<2>]>>:$rows);
   let results = (outs KilnRT_Slot:$slot);
   let assemblyFormat = "$name `class` $slot_class `offset` $offset `bytes` $bytes `lifetime` `[` $first `,` $last `]` (`state` $state^)? attr-dict";
 }

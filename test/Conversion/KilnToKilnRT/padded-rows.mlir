@@ -1,0 +1,48 @@
+// Rows of what a gpu's library multiplies begin at multiples of 32 bytes, where
+// all that touch the matrix can step over the gaps. A cpu has none.
+
+// RUN: kiln-opt %s --kiln-form-dispatches --kiln-schedule=max-threads=2 | FileCheck %s
+// RUN: sed 's/"cuda"/"cpu"/' %s | kiln-opt --kiln-form-dispatches --kiln-schedule=max-threads=2 | FileCheck %s --check-prefix=CPU
+
+// CPU-NOT: rows = array
+
+module attributes {kiln.target = "cuda"} {
+
+// The result of the kernel takes the place of its operand, with the gaps; the
+// last row has none behind it. What the program returns is dense.
+// CHECK-LABEL: kilnrt.program @passed
+// CHECK: [[A:%.+]] = kilnrt.slot "matmul" {{.*}} bytes 188 lifetime[0, 2] {rows = array<i64: 28, 32>, why = "result"}
+// CHECK: kilnrt.slot "matmul" class "output" {{.*}} bytes 168
+// CHECK: kilnrt.gemm(%{{[0-9]+}}, %{{[0-9]+}}, [[A]]) {{.*}} lead = array<i64: 8, 8, 8>
+// CHECK: kilnrt.launch @[[K:.+]]([[A]], [[A]])
+// CHECK: kilnrt.gemm([[A]], %{{[0-9]+}}, %{{[0-9]+}}) {{.*}} lead = array<i64: 8, 7, 7>
+kiln.program @passed(%x: tensor<6x8xf32> {kiln.name = "x"}, %w: tensor<7x8xf32> {kiln.name = "w"}, %v: tensor<7x7xf32> {kiln.name = "v"}) -> (tensor<6x7xf32> {kiln.name = "z"}) attributes {kind = #kiln.program_kind<evaluate>} {
+  %y = kiln.matmul %x, %w trans_b {grid = array<i64: 1, 1>} : (tensor<6x8xf32>, tensor<7x8xf32>) -> tensor<6x7xf32>
+  %h = kiln.exp %y : tensor<6x7xf32>
+  %z = kiln.matmul %h, %v {grid = array<i64: 1, 1>} : (tensor<6x7xf32>, tensor<7x7xf32>) -> tensor<6x7xf32>
+  kiln.return %z : tensor<6x7xf32>
+}
+
+// Neither what is reshaped, nor what no product touches, nor a single row, nor
+// rows of 32 bytes.
+// CHECK-LABEL: kilnrt.program @others
+// CHECK-NOT: rows = array
+// CHECK: kilnrt.program @last
+kiln.program @others(%x: tensor<6x8xf32> {kiln.name = "x"}, %w: tensor<7x8xf32> {kiln.name = "w"}, %one: tensor<1x8xf32> {kiln.name = "one"}, %eight: tensor<8x8xf32> {kiln.name = "eight"}) -> (tensor<6xf32> {kiln.name = "a"}, tensor<6x7xf32> {kiln.name = "b"}, tensor<1x7xf32> {kiln.name = "c"}, tensor<6xf32> {kiln.name = "d"}) attributes {kind = #kiln.program_kind<evaluate>} {
+  %y = kiln.matmul %x, %w trans_b {grid = array<i64: 1, 1>} : (tensor<6x8xf32>, tensor<7x8xf32>) -> tensor<6x7xf32>
+  %flat = kiln.reshape %y : tensor<6x7xf32> to tensor<2x3x7xf32>
+  %e = kiln.exp %flat : tensor<2x3x7xf32>
+  %back = kiln.reshape %e : tensor<2x3x7xf32> to tensor<6x7xf32>
+  %a = kiln.reduce sum %back dims [1] : tensor<6x7xf32> to tensor<6xf32>
+  %p = kiln.matmul %one, %w trans_b {grid = array<i64: 1, 1>} : (tensor<1x8xf32>, tensor<7x8xf32>) -> tensor<1x7xf32>
+  %c = kiln.exp %p : tensor<1x7xf32>
+  %q = kiln.matmul %x, %eight trans_b {grid = array<i64: 1, 1>} : (tensor<6x8xf32>, tensor<8x8xf32>) -> tensor<6x8xf32>
+  %d = kiln.reduce sum %q dims [1] : tensor<6x8xf32> to tensor<6xf32>
+  kiln.return %a, %back, %c, %d : tensor<6xf32>, tensor<6x7xf32>, tensor<1x7xf32>, tensor<6xf32>
+}
+
+kiln.program @last() -> () attributes {kind = #kiln.program_kind<evaluate>} {
+  kiln.return
+}
+
+}
