@@ -1,0 +1,177 @@
+//===- LaunchGroupsTest.cpp - Which launches become one -------------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Dependences planted between launches of one kernel: what one reads or writes
+// and another writes must keep the two apart, and nothing else may.
+//
+//===----------------------------------------------------------------------===//
+
+#include "kiln/Target/Common/LaunchGroups.h"
+
+#include "mlir/Parser/Parser.h"
+
+#include <gtest/gtest.h>
+
+using namespace kiln;
+using namespace mlir;
+
+namespace {
+
+/// Slots of 64 bytes, one beside the other, that live all the time.
+std::string slots(const std::string &names, int64_t commands) {
+  std::string text;
+  for (size_t i = 0; i < names.size(); ++i)
+    text += std::string("%") + names[i] + " = kilnrt.slot \"" + names[i] +
+            "\" class \"activation\" offset " + std::to_string(64 * i) +
+            " bytes 64 lifetime [0, " + std::to_string(commands - 1) + "]\n";
+  return text;
+}
+
+std::string launch(const std::string &kernel, const std::string &from,
+                   const std::string &to, const std::string &offsets = "0, 0",
+                   const std::string &strides = "0, 0",
+                   const std::string &immediates = "") {
+  return "kilnrt.launch @" + kernel + "(%" + from + ", %" + to + ") offsets [" +
+         offsets + "] strides [" + strides + "] immediates [" + immediates +
+         "]\n";
+}
+
+class LaunchGroups : public testing::Test {
+protected:
+  LaunchGroups() { context.loadDialect<KilnDialect, rt::KilnRTDialect>(); }
+
+  /// The launches of a program behind groupLaunches, in order: "neg ab" reads a
+  /// and writes b. A group is in brackets.
+  std::string grouped(const std::string &program) {
+    std::string kernels;
+    for (std::string op : {"neg", "exp"})
+      for (std::string size : {"16", "4"})
+        kernels += "kilnrt.kernel @" + op + (size == "4" ? "4" : "") +
+                   " attributes {family = #kiln.family<row>, row_strides = "
+                   "array<i64: " +
+                   size + ", " + size + ">, space = array<i64: 1, " + size +
+                   ">} {\n^bb0(%x: tensor<" + size + "xf32>):\n%y = kiln." +
+                   op + " %x : tensor<" + size +
+                   "xf32>\nkiln.yield %y : tensor<" + size + "xf32>\n}\n";
+    OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(
+        kernels +
+            "kilnrt.program @train attributes {kind = "
+            "#kiln.program_kind<train>} {\n" +
+            program + "}\n",
+        &context);
+    if (!module || failed(groupLaunches(*module))) {
+      ADD_FAILURE() << program;
+      return "";
+    }
+    std::string text;
+    int64_t left = 0;
+    module->walk([&](rt::LaunchOp launch) {
+      text += text.empty() ? "" : " ";
+      if (int64_t size = kiln::getGroupSize(launch); size > 1) {
+        EXPECT_EQ(left, 0);
+        text += "[";
+        left = size;
+      }
+      text += launch.getKernel().str() + " ";
+      for (mlir::Value slot : launch.getSlots())
+        text += slot.getDefiningOp<rt::SlotOp>().getName();
+      if (left > 0 && --left == 0)
+        text += "]";
+    });
+    EXPECT_EQ(left, 0);
+    return text;
+  }
+
+  MLIRContext context;
+};
+
+TEST_F(LaunchGroups, IndependentLaunchesBecomeNeighbours) {
+  EXPECT_EQ(grouped(slots("abcdef", 3) + launch("neg", "a", "b") +
+                    launch("exp", "c", "d") + launch("neg", "e", "f")),
+            "[neg ab neg ef] exp cd");
+  // What both only read is no dependence.
+  EXPECT_EQ(grouped(slots("abc", 2) + launch("neg", "a", "b") +
+                    launch("neg", "a", "c")),
+            "[neg ab neg ac]");
+  EXPECT_EQ(grouped(slots("abcd", 2) + launch("neg", "a", "b") +
+                    launch("exp", "c", "d")),
+            "neg ab exp cd");
+}
+
+TEST_F(LaunchGroups, DependentLaunchesStayApart) {
+  // Reads what the first writes.
+  EXPECT_EQ(grouped(slots("abc", 2) + launch("neg", "a", "b") +
+                    launch("neg", "b", "c")),
+            "neg ab neg bc");
+  // Writes what the first reads.
+  EXPECT_EQ(grouped(slots("abc", 2) + launch("neg", "a", "b") +
+                    launch("neg", "c", "a")),
+            "neg ab neg ca");
+  // Both write the same.
+  EXPECT_EQ(grouped(slots("abc", 2) + launch("neg", "a", "b") +
+                    launch("neg", "c", "b")),
+            "neg ab neg cb");
+  // By way of another kernel's launch, on either side of it.
+  EXPECT_EQ(grouped(slots("abcd", 3) + launch("neg", "a", "b") +
+                    launch("exp", "b", "c") + launch("neg", "c", "d")),
+            "neg ab exp bc neg cd");
+  EXPECT_EQ(grouped(slots("abcde", 3) + launch("neg", "a", "b") +
+                    launch("exp", "c", "d") + launch("neg", "e", "c")),
+            "neg ab exp cd neg ec");
+}
+
+TEST_F(LaunchGroups, PartsOfASlotCount) {
+  auto parts = [&](const std::string &first, const std::string &second) {
+    return grouped(slots("ab", 2) + launch("neg4", "a", "b", first) +
+                   launch("neg4", "a", "b", second));
+  };
+  EXPECT_EQ(parts("0, 0", "0, 16"), "[neg4 ab neg4 ab]");
+  EXPECT_EQ(parts("0, 0", "0, 12"), "neg4 ab neg4 ab");
+  // One slot, in which one writes where the other reads.
+  EXPECT_EQ(grouped(slots("a", 2) + launch("neg4", "a", "a", "0, 16") +
+                    launch("neg4", "a", "a", "32, 48")),
+            "[neg4 aa neg4 aa]");
+  EXPECT_EQ(grouped(slots("a", 2) + launch("neg4", "a", "a", "0, 16") +
+                    launch("neg4", "a", "a", "28, 48")),
+            "neg4 aa neg4 aa");
+}
+
+TEST_F(LaunchGroups, SlotsThatTakeTurnsStayApart) {
+  // In the other order the second would write into the first's bytes.
+  EXPECT_EQ(grouped(R"(
+  %a = kilnrt.slot "a" class "activation" offset 0 bytes 64 lifetime [0, 0]
+  %b = kilnrt.slot "b" class "activation" offset 64 bytes 64 lifetime [0, 0]
+  %c = kilnrt.slot "c" class "activation" offset 128 bytes 64 lifetime [0, 1]
+  %d = kilnrt.slot "d" class "activation" offset 64 bytes 64 lifetime [1, 1]
+)" + launch("neg", "a", "b") +
+                    launch("neg", "c", "d")),
+            "neg ab neg cd");
+}
+
+TEST_F(LaunchGroups, IterationsCount) {
+  // A later iteration of the first touches what the second writes.
+  auto loop = [&](const std::string &offset) {
+    return grouped(slots("ab", 4) + "kilnrt.loop 2 {\n" +
+                   launch("neg4", "a", "b", "0, 0", "0, 16") +
+                   launch("neg4", "a", "b", "0, " + offset) + "}\n");
+  };
+  EXPECT_EQ(loop("16"), "neg4 ab neg4 ab");
+  EXPECT_EQ(loop("32"), "[neg4 ab neg4 ab]");
+}
+
+TEST_F(LaunchGroups, OtherCommandsAndImmediatesEndARun) {
+  EXPECT_EQ(grouped(slots("abcde", 3) + launch("neg", "a", "b") +
+                    "kilnrt.fill %e offset 0 bytes 64\n" +
+                    launch("neg", "c", "d")),
+            "neg ab neg cd");
+  EXPECT_EQ(grouped(slots("abcd", 2) +
+                    launch("neg", "a", "b", "0, 0", "0, 0", "1") +
+                    launch("neg", "c", "d", "0, 0", "0, 0", "2")),
+            "neg ab neg cd");
+}
+
+} // namespace
