@@ -5,9 +5,20 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A unit, and a thread, is a group of 8 elements: 8 codes of b bits are b whole
-// bytes, so that no two threads write the same byte, and one word of 64 bits in
-// which element i has its code at bit b*i. The last group may be smaller.
+// A unit is a group of 8 elements: 8 codes of b bits are b whole bytes, so that
+// no two threads write the same byte, and one word of 64 bits in which element
+// i has its code at bit b*i. The last group may be smaller.
+//
+// A warp works on 32 groups, and every access of it is to whole sectors:
+//  - Where 8 elements are two accesses, a thread's second four are those 128
+//    elements behind its first, so that the threads of an access are
+//    neighbours. Two threads then have the halves of two groups: they exchange
+//    one each, and the even thread gets the first group.
+//  - Where b is no power of two, the codes of the warp are accessed as words of
+//    32 or 64 bits, one a thread, and threads get their groups from two words,
+//    or a word from two or three groups, by shuffles.
+// Groups behind the last whole warp, and elements at addresses that are not
+// good for this, are a thread's own.
 //
 // Borders increase, so a code is found by a binary search: from its highest bit
 // on, the border in the middle of what is left, which a tree of selections by
@@ -19,6 +30,8 @@
 
 #include "llvm/ADT/Sequence.h"
 #include "llvm/Support/MathExtras.h"
+
+#include <numeric>
 
 using namespace mlir;
 
@@ -37,17 +50,27 @@ public:
       : k(kernels, name, numArgs, /*numImmediates=*/0, kThreads), shape(shape),
         bits(bits), alignments(alignments) {}
 
-  /// Calls `body` for the group of the thread: its first element and how many
-  /// there are.
-  FailureOr<KernelLaunch>
-  run(function_ref<void(Value first, int64_t count)> body);
+  /// Eight elements of a thread, and the group whose codes it has in memory.
+  struct Place {
+    Value first;            ///< element
+    Value group;            ///< its number
+    int64_t count = kGroup; ///< of elements
+    int64_t apart = 0;      ///< From the first four to the others; 0: none.
+    Value warpGroup;        ///< The first of a warp that shares words, or null.
+  };
 
-  /// The codes of `count` elements, as 64 bits.
-  Value loadWord(unsigned arg, Value first, int64_t count);
-  void storeWord(Value word, unsigned arg, Value first, int64_t count);
+  /// Calls `body` for the place of the thread. `elements` are the arguments
+  /// that hold elements, `codes` the one that holds codes.
+  FailureOr<KernelLaunch> run(ArrayRef<unsigned> elements, unsigned codes,
+                              function_ref<void(const Place &)> body);
+
+  /// The codes of the elements of a place, as 64 bits of which only those of
+  /// the codes mean something.
+  Value loadWord(unsigned arg, const Place &place);
+  void storeWord(Value word, unsigned arg, const Place &place);
   /// Elements in the type of the arithmetic.
-  SmallVector<Value> loadGroup(unsigned arg, Value first, int64_t count);
-  void storeGroup(ArrayRef<Value> group, unsigned arg, Value first);
+  SmallVector<Value> loadGroup(unsigned arg, const Place &place);
+  void storeGroup(ArrayRef<Value> group, unsigned arg, const Place &place);
 
   /// The entry of `table` whose index has these bits (i1), lowest first.
   Value select(ArrayRef<Value> indexBits, ArrayRef<double> table);
@@ -57,14 +80,43 @@ public:
   GpuBuilder k;
 
 private:
-  /// Calls `body` for each access to the codes of `count` elements: its
-  /// address, its type, and the bit of the word at which it starts.
+  /// Calls `body` for each access to the codes of a group: its address, its
+  /// type, and the bit of the word at which it starts.
   void forCodes(
-      unsigned arg, Value first, int64_t count,
+      unsigned arg, const Place &place,
       function_ref<void(Value address, IntegerType type, int64_t bit)> body);
+  /// The same for elements: the address, and the number of the first.
+  void forElements(unsigned arg, const Place &place,
+                   function_ref<void(Value address, int64_t first)> body);
   int64_t groupWidth(unsigned arg, int64_t count) {
     return accessWidth(shape.elementType, alignments[arg], {kGroup, count});
   }
+
+  int64_t widthAt(unsigned arg, const Place &place) {
+    return place.apart ? kGroup / 2 : groupWidth(arg, place.count);
+  }
+
+  // Codes of a warp.
+  int64_t groupBits() const { return kGroup * bits; }
+  /// Of a word that one thread accesses.
+  int64_t wordBits() const { return bits <= 4 ? 32 : 64; }
+  int64_t words() const { return kWarp * groupBits() / wordBits(); }
+  Value lane() { return k.bitAnd(k.thread(), k.i64Constant(kWarp - 1)); }
+  Value isOdd() {
+    return k.equal(k.bitAnd(k.thread(), k.i64Constant(1)), k.i64Constant(1));
+  }
+  Value shift(Value word, Value by, bool isLeft);
+  /// `word` of the lane `from` (i64).
+  Value fetch(Value word, Value from);
+  Value wordAddress(unsigned arg, const Place &place);
+  /// The lane that has a warp's group `group`, and the other way round.
+  Value laneOf(Value group, const Place &place);
+  Value groupOf(Value lane, const Place &place);
+  Value loadShared(unsigned arg, const Place &place);
+  void storeShared(Value word, unsigned arg, const Place &place);
+  /// Exchanges halves of words with the neighbour: from what the thread has of
+  /// elements to a group, and back. Either is its own inverse.
+  Value exchangeHalves(Value word);
 
   const BucketShape &shape;
   int64_t bits;
@@ -74,76 +126,231 @@ private:
 } // namespace
 
 FailureOr<KernelLaunch>
-BucketKernel::run(function_ref<void(Value first, int64_t count)> body) {
+BucketKernel::run(ArrayRef<unsigned> elements, unsigned codes,
+                  function_ref<void(const Place &)> body) {
+  int64_t width = kGroup;
+  for (unsigned arg : elements)
+    width = std::min(width, groupWidth(arg, kGroup));
+  bool sharesWords =
+      !llvm::isPowerOf2_64(bits) && alignments[codes] % (wordBits() / 8) == 0;
   int64_t whole = shape.elements / kGroup, rest = shape.elements % kGroup;
+  int64_t inWarps = 0; // groups
+  if (2 * width >= kGroup && (width < kGroup || sharesWords))
+    inWarps = whole / kWarp * kWarp;
+
   Value group = k.add(k.mul(k.block(), k.i64Constant(kThreads)), k.thread());
-  k.ifThen(k.less(group, k.i64Constant(whole)),
-           [&] { body(k.mul(group, k.i64Constant(kGroup)), kGroup); });
+  auto elementOf = [&](Value group) {
+    return k.mul(group, k.i64Constant(kGroup));
+  };
+  auto emitWarp = [&] {
+    Place place;
+    Value warp = k.sub(group, lane());
+    if (sharesWords)
+      place.warpGroup = warp;
+    if (width < kGroup) {
+      place.apart = kWarp * width;
+      place.first = k.add(elementOf(warp), k.mul(lane(), k.i64Constant(width)));
+    } else {
+      place.first = elementOf(group);
+    }
+    place.group = k.add(warp, groupOf(lane(), place));
+    body(place);
+  };
+  auto emitOwn = [&](Value group, int64_t count) {
+    Place place;
+    place.first = elementOf(group);
+    place.group = group;
+    place.count = count;
+    body(place);
+  };
+  if (inWarps > 0)
+    k.ifThen(k.less(group, k.i64Constant(inWarps)), emitWarp);
+  if (whole > inWarps) {
+    Value isOwn = k.less(group, k.i64Constant(whole));
+    if (inWarps > 0)
+      isOwn = k.bitAnd(isOwn, k.less(k.i64Constant(inWarps - 1), group));
+    k.ifThen(isOwn, [&] { emitOwn(group, kGroup); });
+  }
   if (rest)
     k.ifThen(k.equal(group, k.i64Constant(whole)),
-             [&] { body(k.i64Constant(whole * kGroup), rest); });
+             [&] { emitOwn(k.i64Constant(whole), rest); });
   if (failed(k.finish()))
     return failure();
   return KernelLaunch{whole + (rest ? 1 : 0), kThreads, kThreads, 0};
 }
 
+//===----------------------------------------------------------------------===//
+// Codes
+//===----------------------------------------------------------------------===//
+
 void BucketKernel::forCodes(
-    unsigned arg, Value first, int64_t count,
+    unsigned arg, const Place &place,
     function_ref<void(Value address, IntegerType type, int64_t bit)> body) {
   Type byte = k.b.getI8Type();
-  int64_t bytes = llvm::divideCeil(bits * count, 8);
+  int64_t bytes = llvm::divideCeil(bits * place.count, 8);
   int64_t width = accessWidth(byte, alignments[arg], {bits, bytes});
-  Value group = k.shiftRight(first, llvm::Log2_64(kGroup));
-  Value codes = k.element(k.arg(arg), byte, k.mul(group, k.i64Constant(bits)));
+  Value codes =
+      k.element(k.arg(arg), byte, k.mul(place.group, k.i64Constant(bits)));
   for (int64_t i = 0; i < bytes; i += width)
     body(k.element(codes, byte, i), k.b.getIntegerType(8 * width), 8 * i);
 }
 
-Value BucketKernel::loadWord(unsigned arg, Value first, int64_t count) {
+/// `by` (i64) may be as large as it likes: then nothing is left.
+Value BucketKernel::shift(Value word, Value by, bool isLeft) {
+  Value amount = k.bitAnd(by, k.i64Constant(63));
+  Value shifted = isLeft ? Value(arith::ShLIOp::create(k.b, word, amount))
+                         : Value(arith::ShRUIOp::create(k.b, word, amount));
+  return k.select(k.less(by, k.i64Constant(64)), shifted, k.i64Constant(0));
+}
+
+Value BucketKernel::fetch(Value word, Value from) {
+  Value lane = arith::TruncIOp::create(
+      k.b, k.i32(), k.bitAnd(from, k.i64Constant(kWarp - 1)));
+  if (wordBits() == 64 || groupBits() > 32)
+    return k.shuffleIdx(word, lane);
+  Value low = arith::TruncIOp::create(k.b, k.i32(), word);
+  return arith::ExtUIOp::create(k.b, k.i64(), k.shuffleIdx(low, lane));
+}
+
+Value BucketKernel::wordAddress(unsigned arg, const Place &place) {
+  Type byte = k.b.getI8Type();
+  Value codes =
+      k.element(k.arg(arg), byte, k.mul(place.warpGroup, k.i64Constant(bits)));
+  return k.element(codes, k.b.getIntegerType(wordBits()), lane());
+}
+
+Value BucketKernel::laneOf(Value group, const Place &place) {
+  if (!place.apart)
+    return group;
+  Value number = k.bitAnd(group, k.i64Constant(kWarp / 2 - 1));
+  Value half = k.shiftRight(group, llvm::Log2_64(kWarp / 2));
+  return k.add(k.shiftLeft(number, 1), half);
+}
+
+Value BucketKernel::groupOf(Value lane, const Place &place) {
+  if (!place.apart)
+    return lane;
+  Value half = k.bitAnd(lane, k.i64Constant(1));
+  return k.add(k.shiftRight(lane, 1), k.mul(half, k.i64Constant(kWarp / 2)));
+}
+
+/// The bits of a group are in one word or two.
+Value BucketKernel::loadShared(unsigned arg, const Place &place) {
+  Type type = k.b.getIntegerType(wordBits());
+  Value word = loadWideIf(k, k.less(lane(), k.i64Constant(words())),
+                          wordAddress(arg, place), type, 1);
+  if (type != k.i64())
+    word = arith::ExtUIOp::create(k.b, k.i64(), word);
+  Value bit =
+      k.mul(k.sub(place.group, place.warpGroup), k.i64Constant(groupBits()));
+  Value number = k.shiftRight(bit, llvm::Log2_64(wordBits()));
+  Value begin = k.bitAnd(bit, k.i64Constant(wordBits() - 1));
+  Value low = fetch(word, number);
+  Value high = fetch(word, k.add(number, k.i64Constant(1)));
+  return k.bitOr(
+      shift(low, begin, /*isLeft=*/false),
+      shift(high, k.sub(k.i64Constant(wordBits()), begin), /*isLeft=*/true));
+}
+
+/// Word j begins in group p = j * wordBits / groupBits, and ends in one of the
+/// next.
+void BucketKernel::storeShared(Value word, unsigned arg, const Place &place) {
+  Value bit = k.mul(lane(), k.i64Constant(wordBits()));
+  Value size = k.i64Constant(groupBits());
+  Value group = k.divUnsigned(bit, size), begin = k.remUnsigned(bit, size);
+  // Where a word may begin in a group, the last place is the worst.
+  int64_t step = std::gcd(groupBits(), wordBits());
+  int64_t groups =
+      llvm::divideCeil(groupBits() - step + wordBits(), groupBits());
+  Value result;
+  for (int64_t i : llvm::seq(groups)) {
+    Value part = fetch(word, laneOf(k.add(group, k.i64Constant(i)), place));
+    part = i == 0 ? shift(part, begin, /*isLeft=*/false)
+                  : shift(part, k.sub(k.i64Constant(i * groupBits()), begin),
+                          /*isLeft=*/true);
+    result = result ? k.bitOr(result, part) : part;
+  }
+  Type type = k.b.getIntegerType(wordBits());
+  if (type != k.i64())
+    result = arith::TruncIOp::create(k.b, type, result);
+  k.ifThen(k.less(lane(), k.i64Constant(words())),
+           [&] { k.store(result, wordAddress(arg, place)); });
+}
+
+Value BucketKernel::exchangeHalves(Value word) {
+  int64_t half = groupBits() / 2;
+  Value mask = k.i64Constant((int64_t(1) << half) - 1);
+  Value low = k.bitAnd(word, mask),
+        high = k.bitAnd(k.shiftRight(word, half), mask);
+  Value given = k.select(isOdd(), low, high);
+  Value got = k.shuffleXor(arith::TruncIOp::create(k.b, k.i32(), given), 1);
+  got = arith::ExtUIOp::create(k.b, k.i64(), got);
+  return k.bitOr(k.select(isOdd(), got, low),
+                 k.shiftLeft(k.select(isOdd(), high, got), half));
+}
+
+Value BucketKernel::loadWord(unsigned arg, const Place &place) {
   Value word = k.i64Constant(0);
-  forCodes(arg, first, count,
-           [&](Value address, IntegerType type, int64_t bit) {
-             Value part = k.load(address, type);
-             if (type != k.i64())
-               part = arith::ExtUIOp::create(k.b, k.i64(), part);
-             word = k.bitOr(word, k.shiftLeft(part, bit));
-           });
-  return word;
+  if (place.warpGroup)
+    word = loadShared(arg, place);
+  else
+    forCodes(arg, place, [&](Value address, IntegerType type, int64_t bit) {
+      Value part = k.load(address, type);
+      if (type != k.i64())
+        part = arith::ExtUIOp::create(k.b, k.i64(), part);
+      word = k.bitOr(word, k.shiftLeft(part, bit));
+    });
+  return place.apart ? exchangeHalves(word) : word;
 }
 
-void BucketKernel::storeWord(Value word, unsigned arg, Value first,
-                             int64_t count) {
-  forCodes(arg, first, count,
-           [&](Value address, IntegerType type, int64_t bit) {
-             Value part = k.shiftRight(word, bit);
-             if (type != k.i64())
-               part = arith::TruncIOp::create(k.b, type, part);
-             k.store(part, address);
-           });
+void BucketKernel::storeWord(Value word, unsigned arg, const Place &place) {
+  if (place.apart)
+    word = exchangeHalves(word);
+  if (place.warpGroup)
+    return storeShared(word, arg, place);
+  forCodes(arg, place, [&](Value address, IntegerType type, int64_t bit) {
+    Value part = k.shiftRight(word, bit);
+    if (type != k.i64())
+      part = arith::TruncIOp::create(k.b, type, part);
+    k.store(part, address);
+  });
 }
 
-SmallVector<Value> BucketKernel::loadGroup(unsigned arg, Value first,
-                                           int64_t count) {
+//===----------------------------------------------------------------------===//
+// Elements
+//===----------------------------------------------------------------------===//
+
+void BucketKernel::forElements(
+    unsigned arg, const Place &place,
+    function_ref<void(Value address, int64_t first)> body) {
   Type type = shape.elementType;
-  int64_t width = groupWidth(arg, count);
-  Value address = k.element(k.arg(arg), type, first);
+  int64_t width = widthAt(arg, place);
+  Value address = k.element(k.arg(arg), type, place.first);
+  for (int64_t i = 0; i < place.count; i += width)
+    body(k.element(address, type, place.apart ? i / width * place.apart : i),
+         i);
+}
+
+SmallVector<Value> BucketKernel::loadGroup(unsigned arg, const Place &place) {
+  Type type = shape.elementType;
+  int64_t width = widthAt(arg, place);
   SmallVector<Value> group;
-  for (int64_t i = 0; i < count; i += width) {
-    Value x = k.widen(loadWide(k, k.element(address, type, i), type, width));
+  forElements(arg, place, [&](Value address, int64_t) {
+    Value x = k.widen(loadWide(k, address, type, width));
     for (int64_t j : llvm::seq(width))
       group.push_back(wideElement(k, x, j));
-  }
+  });
   return group;
 }
 
 void BucketKernel::storeGroup(ArrayRef<Value> group, unsigned arg,
-                              Value first) {
+                              const Place &place) {
   Type type = shape.elementType;
-  int64_t count = group.size(), width = groupWidth(arg, count);
-  Value address = k.element(k.arg(arg), type, first);
-  for (int64_t i = 0; i < count; i += width)
-    storeWide(k, k.roundTo(wideOf(k, group.slice(i, width)), type),
-              k.element(address, type, i));
+  int64_t width = widthAt(arg, place);
+  forElements(arg, place, [&](Value address, int64_t first) {
+    storeWide(k, k.roundTo(wideOf(k, group.slice(first, width)), type),
+              address);
+  });
 }
 
 Value BucketKernel::select(ArrayRef<Value> indexBits, ArrayRef<double> table) {
@@ -162,9 +369,9 @@ FailureOr<KernelLaunch> emitBucketEncode(mlir::gpu::GPUModuleOp kernels,
   int64_t bits = llvm::Log2_64(shape.table.size() + 1);
   BucketKernel kernel(kernels, name, shape, /*numArgs=*/2, bits, alignments);
   GpuBuilder &k = kernel.k;
-  return kernel.run([&](Value first, int64_t count) {
+  return kernel.run({0}, 1, [&](const BucketKernel::Place &place) {
     Value word = k.i64Constant(0);
-    for (auto [i, x] : llvm::enumerate(kernel.loadGroup(0, first, count))) {
+    for (auto [i, x] : llvm::enumerate(kernel.loadGroup(0, place))) {
       SmallVector<Value> found; // bits, lowest first
       for (int64_t bit = bits - 1; bit >= 0; --bit) {
         // The borders in the middle of what the bits above may leave.
@@ -178,7 +385,7 @@ FailureOr<KernelLaunch> emitBucketEncode(mlir::gpu::GPUModuleOp kernels,
         word = k.bitOr(word, k.shiftLeft(one, bits * i + bit));
       }
     }
-    kernel.storeWord(word, 1, first, count);
+    kernel.storeWord(word, 1, place);
   });
 }
 
@@ -189,10 +396,10 @@ FailureOr<KernelLaunch> emitBucketDecode(mlir::gpu::GPUModuleOp kernels,
   int64_t bits = llvm::Log2_64(shape.table.size());
   BucketKernel kernel(kernels, name, shape, /*numArgs=*/3, bits, alignments);
   GpuBuilder &k = kernel.k;
-  return kernel.run([&](Value first, int64_t count) {
-    Value word = kernel.loadWord(0, first, count);
+  return kernel.run({1, 2}, 0, [&](const BucketKernel::Place &place) {
+    Value word = kernel.loadWord(0, place);
     Value none = k.i64Constant(0), zero = k.constantF(0, kernel.computedType());
-    SmallVector<Value> group = kernel.loadGroup(1, first, count);
+    SmallVector<Value> group = kernel.loadGroup(1, place);
     for (auto [i, x] : llvm::enumerate(group)) {
       SmallVector<Value> indexBits;
       for (int64_t bit : llvm::seq(bits)) {
@@ -204,7 +411,7 @@ FailureOr<KernelLaunch> emitBucketDecode(mlir::gpu::GPUModuleOp kernels,
       Value level = kernel.select(indexBits, shape.table);
       x = k.select(k.equal(level, zero), zero, k.mul(level, x));
     }
-    kernel.storeGroup(group, 2, first);
+    kernel.storeGroup(group, 2, place);
   });
 }
 

@@ -5,22 +5,47 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A unit is a few neighbouring elements of the first half of one head's row,
-// and their partners in the second half. One thread reads and writes both, so
+// Heads are turned a few neighbouring elements of the first half, and their
+// partners in the second half, at a time. One thread reads and writes both, so
 // that y may be x.
 //
-// Rows of bf16 would move fewer bytes than the tables, which are f32, if every
-// head read these anew: there a unit has the elements of all heads.
+// Elements at one place of all heads of a position, in all sequences, are
+// turned by the same angles. A unit is a share of them: a thread reads the
+// tables once, and turns the heads of its share one by one. There are as many
+// shares as read little of the tables beside what is turned.
 //
 //===----------------------------------------------------------------------===//
 
 #include "WideAccess.h"
+
+#include "llvm/ADT/Sequence.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 
 namespace kiln::gpu {
 
 constexpr int64_t kThreads = 256;
+/// Of what the heads of a position are to read and write, for its tables: a
+/// part of 32.
+constexpr int64_t kTablesPart = 32;
+/// Heads that a thread loads before it stores one.
+constexpr int64_t kHeadsAtOnce = 4;
+
+/// Units that share the heads of a position, if it takes `parts` of them to
+/// turn one head.
+static int64_t sharesOf(const RopeShape &shape, int64_t parts) {
+  int64_t heads = shape.rows / shape.period * shape.heads;
+  int64_t bytes = shape.elementType.getIntOrFloatBitWidth() / 8;
+  // Two accesses to each element, one to two tables of half as many angles.
+  int64_t angleBytes =
+      fullPrecision(shape.elementType).getIntOrFloatBitWidth() / 8;
+  int64_t warps =
+      1 + (2 * heads * bytes + angleBytes) / (angleBytes * kTablesPart);
+  // A warp reads what all its threads need once.
+  int64_t shares = warps * std::max<int64_t>(1, kWarp / parts);
+  return std::min(shares, heads);
+}
 
 FailureOr<KernelLaunch> emitRope(mlir::gpu::GPUModuleOp kernels, StringRef name,
                                  const RopeShape &shape,
@@ -32,43 +57,61 @@ FailureOr<KernelLaunch> emitRope(mlir::gpu::GPUModuleOp kernels, StringRef name,
       accessWidth(computed, std::min(alignments[1], alignments[2]), {half});
   width = accessWidth(type, std::min(alignments[0], alignments[3]),
                       {half, shape.xStride, shape.yStride}, width);
-  int64_t parts = half / width;
-  int64_t heads = type == computed ? 1 : shape.heads; // of a unit
-  int64_t units = shape.rows * (shape.heads / heads) * parts;
+  int64_t parts = half / width, shares = sharesOf(shape, parts);
+  int64_t heads = shape.rows / shape.period * shape.heads; // of a position
+  int64_t units = shape.period * shares * parts;
 
   auto times = [&](Value i, int64_t stride) {
     return k.mul(i, k.i64Constant(stride));
   };
-  auto load = [&](unsigned arg, Type of, Value offset, int64_t further = 0) {
-    Value first = k.element(k.arg(arg), of, offset);
-    return k.widen(loadWide(k, k.element(first, of, further), of, width));
+  auto load = [&](unsigned arg, Type of, Value offset) {
+    return k.widen(loadWide(k, k.element(k.arg(arg), of, offset), of, width));
   };
   Value unit = k.add(times(k.block(), kThreads), k.thread());
   k.ifThen(k.less(unit, k.units()), [&] {
     SmallVector<Value> index =
-        splitIndex(k, unit, {shape.rows, shape.heads / heads, parts});
-    Value row = index[0], j = times(index[2], width);
-    Value first = heads == 1 ? k.add(times(index[1], shape.headDim), j) : j;
-    Value position =
-        splitIndex(k, row, {shape.rows / shape.period, shape.period})[1];
+        splitIndex(k, unit, {shape.period, shares, parts});
+    Value position = index[0], share = index[1], j = times(index[2], width);
     Value angle = k.add(times(position, half), j);
     Value cosine = load(1, computed, angle), sine = load(2, computed, angle);
     if (shape.inverse)
       sine = k.neg(sine);
-    auto turn = [&](Value column) {
-      Value from = k.add(times(row, shape.xStride), column);
-      Value x1 = load(0, type, from), x2 = load(0, type, from, half);
-      Value y1 = k.fma(x1, cosine, k.neg(k.mul(x2, sine)));
-      Value y2 = k.fma(x2, cosine, k.mul(x1, sine));
-      Value to =
-          k.element(k.arg(3), type, k.add(times(row, shape.yStride), column));
+    struct Pair {
+      Value row, column, x1, x2;
+    };
+    auto loadPair = [&](Value head) {
+      Pair pair;
+      SmallVector<Value> index =
+          splitIndex(k, head, {shape.rows / shape.period, shape.heads});
+      pair.row = k.add(times(index[0], shape.period), position);
+      pair.column = k.add(times(index[1], shape.headDim), j);
+      Value from = k.add(times(pair.row, shape.xStride), pair.column);
+      pair.x1 = load(0, type, from);
+      pair.x2 = load(0, type, k.add(from, k.i64Constant(half)));
+      return pair;
+    };
+    auto turn = [&](const Pair &pair) {
+      Value y1 = k.fma(pair.x1, cosine, k.neg(k.mul(pair.x2, sine)));
+      Value y2 = k.fma(pair.x2, cosine, k.mul(pair.x1, sine));
+      Value to = k.element(k.arg(3), type,
+                           k.add(times(pair.row, shape.yStride), pair.column));
       storeWide(k, k.roundTo(y1, type), to);
       storeWide(k, k.roundTo(y2, type), k.element(to, type, half));
     };
-    if (heads == 1)
-      turn(first);
-    else
-      k.loop(first, k.i64Constant(heads * shape.headDim), shape.headDim, turn);
+    // From head `first` on, up to the last, `count` of them together.
+    auto turnHeads = [&](Value first, Value last, int64_t count) {
+      k.loop(first, last, count * shares, [&](Value head) {
+        SmallVector<Pair> pairs;
+        for (int64_t i : llvm::seq(count))
+          pairs.push_back(loadPair(k.add(head, k.i64Constant(i * shares))));
+        llvm::for_each(pairs, turn);
+      });
+    };
+    int64_t whole = llvm::alignDown(heads, kHeadsAtOnce * shares);
+    if (whole > 0)
+      turnHeads(share, k.i64Constant(whole), kHeadsAtOnce);
+    if (whole < heads)
+      turnHeads(k.add(share, k.i64Constant(whole)), k.i64Constant(heads), 1);
   });
   if (failed(k.finish()))
     return failure();

@@ -90,12 +90,13 @@ void check(int64_t bits, int64_t count, int64_t skip = 0) {
 }
 
 TEST(GpuBucket, CodesAllWidths) {
-  for (int64_t bits : {1, 2, 3, 4, 8})
+  for (int64_t bits : {1, 2, 3, 4, 5, 6, 7, 8})
     check(bits, 331);
+  check(3, 2304);
 }
 
 TEST(GpuBucket, Bfloats) {
-  for (int64_t bits : {1, 2, 3, 8})
+  for (int64_t bits : {1, 3, 5, 7, 8})
     check<Bfloat>(bits, 331);
   check<Bfloat>(4, 2064, /*skip=*/4);
   check<Bfloat>(3, 61, 2);
@@ -104,6 +105,8 @@ TEST(GpuBucket, Bfloats) {
 TEST(GpuBucket, OddPlaces) {
   check(4, 2064, /*skip=*/4);
   check(3, 61, 4);
+  check<Bfloat>(3, 331, 2);
+  check(5, 331, 4);
   check(1, 5);
   check(8, 3, 8);
 }

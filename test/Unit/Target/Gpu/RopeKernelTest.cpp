@@ -60,6 +60,7 @@ template <typename T = float> void check(const Case &c) {
 
 TEST(GpuRope, MovesWholeVectors) {
   check({2, 7, 3, 64});
+  check({9, 2, 5, 64, false, /*inPlace=*/true});
   check({1, 5, 2, 24, /*inverse=*/true});
   check({2, 3, 5, 128, true, /*inPlace=*/true});
 }
