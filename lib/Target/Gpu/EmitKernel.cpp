@@ -90,6 +90,38 @@ struct Emitter {
 
 } // namespace
 
+/// Emits a kernel. What emitters say is about a kernel's name, which no user
+/// knows: an error names the layer that launches it first.
+static FailureOr<KernelLaunch> emitShape(const Emitter &emitter,
+                                         const KernelShape &shape,
+                                         rt::KernelOp kernel) {
+  std::string why;
+  FailureOr<KernelLaunch> emitted = failure();
+  {
+    ScopedDiagnosticHandler handler(
+        kernel.getContext(), [&](Diagnostic &diagnostic) {
+          if (diagnostic.getSeverity() != DiagnosticSeverity::Error)
+            return failure();
+          why = diagnostic.str();
+          return success();
+        });
+    emitted = std::visit(emitter, shape);
+  }
+  if (succeeded(emitted))
+    return emitted;
+  rt::LaunchOp first;
+  kernel->getParentOfType<ModuleOp>().walk([&](rt::LaunchOp launch) {
+    if (launch.getKernel() != kernel.getSymName())
+      return WalkResult::advance();
+    first = launch;
+    return WalkResult::interrupt();
+  });
+  Location place = first ? first.getLoc() : kernel.getLoc();
+  StringRef name = getLocationName(place);
+  std::string layer = name.empty() ? "" : ("layer '" + name + "': ").str();
+  return emitError(place) << layer << why << "; --target=cpu computes it";
+}
+
 FailureOr<KernelLaunch> kiln::gpu::emitKernel(mlir::gpu::GPUModuleOp kernels,
                                               rt::KernelOp kernel) {
   if (kernel.getEpilogue())
@@ -99,8 +131,8 @@ FailureOr<KernelLaunch> kiln::gpu::emitKernel(mlir::gpu::GPUModuleOp kernels,
   if (failed(shape))
     return failure();
   SmallVector<int64_t> alignments = argumentAlignments(kernel);
-  FailureOr<KernelLaunch> launch =
-      std::visit(Emitter{kernels, kernel.getSymName(), alignments}, *shape);
+  FailureOr<KernelLaunch> launch = emitShape(
+      Emitter{kernels, kernel.getSymName(), alignments}, *shape, kernel);
   int64_t members = getLargestGroup(kernel);
   if (failed(launch) || members == 0)
     return launch;

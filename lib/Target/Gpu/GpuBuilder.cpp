@@ -156,7 +156,8 @@ Value GpuBuilder::shuffleIdx(Value x, Value lane) {
 }
 
 Value GpuBuilder::callLibrary(StringRef name, Value x) {
-  missing = (name + " of f64, which this target does not have").str();
+  missing =
+      (name + " of f64, which no gpu kernel has: cast to f32 before it").str();
   return x;
 }
 
