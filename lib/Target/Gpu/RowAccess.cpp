@@ -26,22 +26,29 @@ bool isVectorAligned(const GpuBuilder &k, Type element, int64_t alignment,
          stride * element.getIntOrFloatBitWidth() / 8 % wanted == 0;
 }
 
-/// The value of `body` where `condition` (may be null) holds, else 0.
-static Value onlyIf(GpuBuilder &k, Value condition, Type type,
-                    function_ref<Value()> body) {
-  if (!condition)
-    return body();
+/// The value of `body` where `condition` holds, else that of `otherwise`.
+static Value eitherOf(GpuBuilder &k, Value condition, Type type,
+                      function_ref<Value()> body,
+                      function_ref<Value()> otherwise) {
   auto branch = scf::IfOp::create(k.b, TypeRange{type}, condition,
                                   /*addThenBlock=*/true, /*addElseBlock=*/true);
   OpBuilder::InsertionGuard guard(k.b);
   k.b.setInsertionPointToEnd(branch.thenBlock());
   scf::YieldOp::create(k.b, body());
   k.b.setInsertionPointToEnd(branch.elseBlock());
-  Value zero = isa<FloatType>(getElementTypeOrSelf(type))
-                   ? k.constantF(0, type)
-                   : k.constantI(0, type);
-  scf::YieldOp::create(k.b, zero);
+  scf::YieldOp::create(k.b, otherwise());
   return branch.getResult(0);
+}
+
+/// The value of `body` where `condition` (may be null) holds, else 0.
+static Value onlyIf(GpuBuilder &k, Value condition, Type type,
+                    function_ref<Value()> body) {
+  if (!condition)
+    return body();
+  return eitherOf(k, condition, type, body, [&] {
+    return isa<FloatType>(getElementTypeOrSelf(type)) ? k.constantF(0, type)
+                                                      : k.constantI(0, type);
+  });
 }
 
 static void doIf(GpuBuilder &k, Value condition, function_ref<void()> body) {
@@ -67,12 +74,16 @@ Value loadColumns(GpuBuilder &k, Value pointer, Type element, bool aligned,
     }
     return vector;
   };
+  auto loadVector = [&]() -> Value {
+    return k.load(pointer, type, vectorAlignment(k, element));
+  };
+  if (!mask.lanes.empty() && mask.whole && aligned)
+    return eitherOf(k, mask.whole, type, loadVector,
+                    [&] { return loadLanes(mask.lanes); });
   if (!mask.lanes.empty())
     return loadLanes(mask.lanes);
   return onlyIf(k, mask.all, type, [&]() -> Value {
-    if (!aligned)
-      return loadLanes({});
-    return k.load(pointer, type, vectorAlignment(k, element));
+    return aligned ? loadVector() : loadLanes({});
   });
 }
 
@@ -84,11 +95,16 @@ void storeColumns(GpuBuilder &k, Value vector, Value pointer, bool aligned,
       doIf(k, conditions.empty() ? Value() : conditions[i],
            [&] { k.store(k.lane(vector, i), k.element(pointer, element, i)); });
   };
+  auto storeVector = [&] {
+    k.store(vector, pointer, vectorAlignment(k, element));
+  };
+  if (!mask.lanes.empty() && mask.whole && aligned)
+    return k.ifThen(mask.whole, storeVector, [&] { storeLanes(mask.lanes); });
   if (!mask.lanes.empty())
     return storeLanes(mask.lanes);
   doIf(k, mask.all, [&] {
     if (aligned)
-      k.store(vector, pointer, vectorAlignment(k, element));
+      storeVector();
     else
       storeLanes({});
   });

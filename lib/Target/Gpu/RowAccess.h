@@ -19,10 +19,12 @@
 namespace kiln::gpu {
 
 /// Which of the columns exist: those of `lanes` (i1 each), or all if `all` (i1)
-/// holds; without either, all do.
+/// holds; without either, all do. `whole` (i1, may be null) tells of `lanes`
+/// whether they all do, for one access.
 struct Mask {
   mlir::Value all;
   llvm::SmallVector<mlir::Value, kLanes> lanes;
+  mlir::Value whole = {};
 };
 
 /// Whether addresses that are multiples of `alignment` bytes, plus multiples of

@@ -10,6 +10,7 @@
 
 #include "kiln/Target/Common/VectorMath.h"
 
+#include "llvm/ADT/Sequence.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -24,6 +25,8 @@ using row::StoreKind;
 
 /// Blocks of columns that are on their way at a time.
 constexpr int64_t kUnrolled = 4;
+/// Registers for slices that are on their way.
+constexpr int64_t kSliceWords = 32;
 
 RowEmitter::RowEmitter(GpuBuilder &k, const RowShape &shape,
                        Alignments alignments, const row::SweepPlan &sweeps)
@@ -31,7 +34,7 @@ RowEmitter::RowEmitter(GpuBuilder &k, const RowShape &shape,
       numOperands(shape.layouts.size() - shape.program.stores.size()),
       sweeps(sweeps), k(k), values(program.nodes.size()),
       splats(program.nodes.size()), stagedColumns(program.nodes.size()),
-      bases(program.nodes.size()) {
+      bases(program.nodes.size()), keptRows(program.nodes.size()) {
   for (auto [id, node] : llvm::enumerate(program.nodes)) {
     if (node.kind == Kind::Random)
       randoms[id] = startRandom(node);
@@ -139,7 +142,7 @@ RowEmitter::Base RowEmitter::baseOf(NodeId id) {
     return rowOf(node.operand, type, row, program.cols);
   case Access::PerColumn:
     if (stagedColumns[id])
-      return {stagedColumns[id], true};
+      return {stagedColumns[id], !blockShift};
     return rowOf(node.operand, type, k.i64Constant(0), 0);
   case Access::Modulo:
     return rowOf(node.operand, type,
@@ -263,11 +266,31 @@ Value RowEmitter::emitSlices(NodeId id, const Position &position) {
     return k.widen(loadColumns(k, k.element(bases[id].pointer, type, offset),
                                type, aligned, position.mask));
   };
-  return k.loop(k.i64Constant(1), k.i64Constant(node.period), 1,
-                {loadSlice(k.i64Constant(0))},
-                [&](Value slice, ValueRange carried) -> SmallVector<Value> {
-                  return {k.add(carried[0], loadSlice(slice))};
-                })[0];
+  // They are added in their order, but loaded some at a time.
+  int64_t words =
+      k.width() * llvm::divideCeil(type.getIntOrFloatBitWidth(), 32);
+  int64_t atOnce = std::max<int64_t>(kSliceWords / words, 1);
+  auto addFrom = [&](Value first, int64_t count, Value sum) {
+    SmallVector<Value> slices;
+    for (int64_t i : llvm::seq(count))
+      slices.push_back(loadSlice(k.add(first, k.i64Constant(i))));
+    for (Value slice : slices)
+      sum = sum ? k.add(sum, slice) : slice;
+    return sum;
+  };
+  int64_t inLoop = llvm::alignDown(node.period, atOnce);
+  int64_t rest = node.period - inLoop;
+  // The first of all begins the sum.
+  int64_t begin = inLoop > 0 ? atOnce : rest;
+  Value sum = addFrom(k.i64Constant(0), begin, {});
+  if (begin < inLoop)
+    sum = k.loop(k.i64Constant(begin), k.i64Constant(inLoop), atOnce, {sum},
+                 [&](Value slice, ValueRange carried) -> SmallVector<Value> {
+                   return {addFrom(slice, atOnce, carried[0])};
+                 })[0];
+  if (inLoop > 0 && rest > 0)
+    sum = addFrom(k.i64Constant(inLoop), rest, sum);
+  return sum;
 }
 
 /// The vector of a Full or Column node; `current` has those it depends on.
@@ -292,6 +315,8 @@ Value RowEmitter::emitElement(NodeId id, const Position &position,
   if (node.kind == Kind::Load && node.access == Access::SumOfSlices)
     return emitSlices(id, position);
   bool isReadBack = sweeps.isReadBack(id, sweep);
+  if (keptRows[id] && (isReadBack || node.kind == Kind::Load))
+    return emitKept(id, position);
   if (isReadBack || node.kind == Kind::Load) {
     Type type = isReadBack ? storedTypeOf(program.stores[sweeps.savedBy[id]])
                            : storedTypeOf(node);
@@ -317,9 +342,11 @@ void RowEmitter::emitStore(size_t i, const Position &position,
   if (store.kind == StoreKind::ColumnPartial)
     return addToPartial(i, position, value);
   Type type = storedTypeOf(store);
-  storeColumns(k, k.roundTo(value, type),
-               k.element(targets[i].pointer, type, position.column),
+  Value stored = k.roundTo(value, type);
+  storeColumns(k, stored, k.element(targets[i].pointer, type, position.column),
                targets[i].aligned, position.mask);
+  if (keptRows[store.value] && sweeps.savedBy[store.value] == int32_t(i))
+    keep(store.value, position, stored);
   if (position.block >= 0 && cached[store.value])
     cache[{store.value, position.block}] = value;
 }
@@ -348,14 +375,14 @@ void RowEmitter::chooseCached() {
 
 /// Brings values of `count` columns to shared memory, once for all rows of the
 /// block. `first` may be null: 0.
-void RowEmitter::stageColumns(Value first, int64_t count) {
+void RowEmitter::stageColumns(Value first, int64_t count, int64_t mostBytes) {
   int64_t padded = llvm::alignTo(count, k.width()), bytes = 0;
   for (auto [id, node] : llvm::enumerate(program.nodes)) {
     if (!isPerColumn(node))
       continue;
     Type type = storedTypeOf(node);
     int64_t size = padded * type.getIntOrFloatBitWidth() / 8;
-    if (bytes + size > kStagedBytes)
+    if (bytes + size > mostBytes)
       continue;
     bytes += size;
     Base from = rowOf(node.operand, type, k.i64Constant(0), 0);
@@ -400,6 +427,14 @@ void RowEmitter::emitPositions(ArrayRef<Position> positions,
     for (auto [position, here] : llvm::zip(positions, current))
       here[id] = emitElement(id, position, here);
   for (auto [position, here] : llvm::zip(positions, current)) {
+    for (NodeId id : reductions) {
+      if (!terms)
+        break;
+      NodeId input = program.nodes[id].inputs[0];
+      terms->push_back(selectColumns(
+          k, position.mask, splats[input] ? splats[input] : here[input],
+          emitNeutral(k, program.nodes[id])));
+    }
     for (auto [id, partial] : llvm::zip(reductions, partials)) {
       NodeId input = program.nodes[id].inputs[0];
       Value next = emitCombine(k, program.nodes[id], partial,
@@ -433,6 +468,12 @@ RowEmitter::Position RowEmitter::positionAt(Value column, bool whole,
       position.mask.lanes.push_back(exists(lane));
   if (!position.mask.lanes.empty())
     position.mask.all = {};
+  // Shifted rows have few vectors of which only a part exists.
+  if (blockShift) {
+    Value isWhole =
+        k.lessUnsigned(column, k.sub(end, k.i64Constant(k.width() - 1)));
+    position.mask.whole = active.all ? k.bitAnd(active.all, isWhole) : isWhole;
+  }
   return position;
 }
 
@@ -445,7 +486,7 @@ Value RowEmitter::combineMaxima(const Node &node, Value partials) {
   };
   if (!blockShift) {
     for (int64_t half = group() / 2; half >= 1; half /= 2) {
-      Value other = k.shuffleXor(partials, half);
+      Value other = exchange(partials, half);
       Value isUpper = k.equal(k.bitAnd(k.thread(), k.i64Constant(half)),
                               k.i64Constant(half));
       partials = combine(isUpper, partials, other);
@@ -482,7 +523,7 @@ void RowEmitter::finishReductions(ArrayRef<Value> partials) {
     }
     Value result = partial;
     for (int64_t half = group() / 2; half >= 1; half /= 2)
-      result = emitCombine(k, node, result, k.shuffleXor(result, half));
+      result = emitCombine(k, node, result, exchange(result, half));
     values[id] = k.reduceLanes(
         result, [&](Value x, Value y) { return emitCombine(k, node, x, y); });
   }
@@ -519,6 +560,8 @@ void RowEmitter::emitSweep(int32_t s) {
          rest = rest.drop_front(std::min<size_t>(step, rest.size())))
       emitTile(k.i64Constant(rest.front().block), rest.take_front(step),
                partials);
+  } else if (blocksAtOnce > kUnrolled) {
+    emitManyBlocks(first, partials);
   } else {
     auto run = [&](int64_t begin, int64_t end, int64_t step) {
       partials = k.loop(k.i64Constant(begin), k.i64Constant(end), step,

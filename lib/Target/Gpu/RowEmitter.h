@@ -39,6 +39,7 @@ public:
   void emitScalar();
   void emitSplit(const RowPlan &plan);
   void emitRows(const RowPlan &plan);
+  void emitKeptRows(const RowPlan &plan);
 
 private:
   /// Columns of one thread in one block.
@@ -106,7 +107,8 @@ private:
   void emitStore(size_t i, const Position &position,
                  llvm::ArrayRef<Value> current);
   void chooseCached();
-  void stageColumns(Value first, int64_t count);
+  void stageColumns(Value first, int64_t count,
+                    int64_t mostBytes = kStagedBytes);
   void preload(llvm::ArrayRef<Position> positions);
   void emitChunk(const RowPlan &plan, Value chunk, Value column);
   void emitRowsFrom(Value first, int64_t count,
@@ -115,6 +117,12 @@ private:
   Value combineMaxima(const Node &node, Value partials);
   void finishReductions(llvm::ArrayRef<Value> partials);
   void emitSweep(int32_t s);
+  /// Combines all blocks of a row, from the thread's column `first` on, with
+  /// `partials`.
+  void emitManyBlocks(Value first, llvm::MutableArrayRef<Value> partials);
+  /// The value of the thread of the row whose number differs in the bits of
+  /// `distance`.
+  Value exchange(Value x, int64_t distance);
   void addToPartial(size_t store, const Position &position, Value value);
   void startSums(int64_t groups, Value number);
   void
@@ -124,6 +132,34 @@ private:
                  body);
   void zeroSums(Value unit, Value isUnit);
   void storeSums(Value unit, Value isUnit);
+  Value emitKept(NodeId id, const Position &position);
+  void keep(NodeId id, const Position &position, Value stored);
+  llvm::SmallVector<Value>
+  forEachTile(int64_t atOnce, mlir::ValueRange initial,
+              llvm::function_ref<llvm::SmallVector<Value>(
+                  Value tile, llvm::ArrayRef<Position> positions,
+                  mlir::ValueRange carried)>
+                  body,
+              bool inRegisters = false);
+  void loadKept();
+  Value inAdders(size_t i, Value otherwise,
+                 llvm::function_ref<Value(Value partial)> body);
+  Value combineTile(const Node &node, Value tile, Value partial, Value initial);
+  Value halvePartials(const Node &node, Value partials);
+  void finishKept(llvm::ArrayRef<Value> partials);
+  llvm::SmallVector<Value> combineInOrder(llvm::ArrayRef<Value> partials,
+                                          bool inRegisters);
+  void emitOrderedSweep();
+  void emitMaximaSweep();
+  void emitKeptSweep(int32_t s);
+  void emitKeptRow(const RowPlan &plan, Value r, Value exists);
+  int64_t tileColumns() const { return keptThreads * k.width(); }
+  /// Of the thread in its tile, and in shared memory.
+  Value placeInTile() { return k.mul(rowThread, k.i64Constant(k.width())); }
+  /// Of a position's values in a row that is kept.
+  Value keptPlaceOf(const Position &position) {
+    return blockShift ? k.add(position.column, blockShift) : position.column;
+  }
   void startChunk(const RowPlan &plan, Value number);
   bool startTiles();
   void startTile(Value block);
@@ -160,6 +196,7 @@ private:
   Cache columnValues;
   llvm::MapVector<NodeId, RandomSource> randoms;
   int64_t spread = 1;
+  int64_t blocksAtOnce = 1;
   bool sharesRandom = false;
   /// By node and block: what came with the random numbers of a block before.
   Cache nextRandom;
@@ -182,11 +219,25 @@ private:
     bool isEmpty = true; ///< Whether nothing is in the tile yet.
   } chunk;
 
+  /// By node: its values of a row in shared memory, or null.
+  llvm::SmallVector<Value> keptRows;
+  /// Of a row, and of those the ones in shared memory.
+  int64_t keptTiles = 0, sharedTiles = 0;
+  int64_t keptThreads = 0; ///< that work on a row
+  /// In shared memory, for each reduction of a sweep: two tiles, and 64 partial
+  /// results.
+  Value keptTerms, keptPartials;
+  /// Where emitPositions leaves what a sweep's reductions combine, instead of
+  /// combining it; or null.
+  llvm::SmallVector<Value> *terms = nullptr;
+
   bool isFlat = false; ///< One row only, whatever the program's.
   Value row;
   Value blockShift; ///< Columns that its first block begins before it, or null.
-  Value rowThread;  ///< The thread's number, as hiddenThread() has it, or null.
-  Mask active;      ///< Of the row: whether there is one.
+  /// The thread's number, as hiddenThread() has it or among those of a kept
+  /// row, or null.
+  Value rowThread;
+  Mask active; ///< Of the row: whether there is one.
   int32_t sweep = 0;
   llvm::SmallVector<NodeId> reductions, elementNodes;
 };

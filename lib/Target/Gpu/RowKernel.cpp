@@ -8,7 +8,7 @@
 // Every thread works on four consecutive columns at a time; 16 threads, a
 // *group*, cover a block of 64. (Where rows have to be kept in registers and do
 // not fit, a thread works on two, and a group has 32. Where nothing depends on
-// it and all elements are bf16, a thread works on eight.) Four shapes:
+// it and all elements are bf16, a thread works on eight.) Five shapes:
 //
 //   flat     a thread per four elements of one long vector
 //   scalar   a thread per row, where rows have single values only
@@ -19,15 +19,18 @@
 //            as on the cpu: one pass over a row's blocks per level of
 //            reductions; with sums down columns, all groups of a block share
 //            one chunk (RowSums.cpp)
+//   kept     a block per row, or per some in turn, which it keeps in shared
+//            memory: KeptRows.cpp
 //
 // A group's partial results of a row reduction are those of the numerics
 // contract: thread l has partials 4*l to 4*l+3, so halving 32, 16, 8 and 4 is
 // between threads whose numbers differ in bit 8, 4, 2 and 1, and 2 and 1 within
-// a thread (with two columns: 16 to 1, and 1). Rows of up to kCachedColumns
-// columns stay in registers from sweep to sweep as far as there are registers,
-// so memory is read once.
+// a thread (with two columns: 16 to 1, and 1). Of few rows a thread has one
+// partial or two, and loads as much as it can at a time: FewRows.cpp. Rows of
+// up to kCachedColumns columns stay in registers from sweep to sweep as far as
+// there are registers, so memory is read once.
 //
-// Long rows of bf16 that do not begin where memory does can have their blocks
+// Long rows that do not begin where memory does can have their blocks
 // *shifted* to where it does: the first block then begins up to 63 columns
 // before the row. A thread has other partials in each row, but what halving
 // combines is a distance apart that does not change, so the same values meet.
@@ -236,9 +239,10 @@ Value RowEmitter::hiddenThread() {
 }
 
 void RowEmitter::emitRows(const RowPlan &plan) {
-  stageColumns({}, program.cols);
+  stageColumns({}, program.cols, plan.stagedBytes);
   chooseCached();
   sharesRandom = plan.sharesRandom;
+  blocksAtOnce = plan.blocksAtOnce;
   int64_t rows = plan.rowsPerGroup, groups = plan.groups;
   bool isTogether = plan.tileBlocks > 0;
   Value number = k.divUnsigned(k.thread(), k.i64Constant(group()));
@@ -298,6 +302,9 @@ FailureOr<KernelLaunch> emitRowKernel(mlir::gpu::GPUModuleOp kernels,
     break;
   case RowPlan::Rows:
     emitter.emitRows(plan);
+    break;
+  case RowPlan::Kept:
+    emitter.emitKeptRows(plan);
     break;
   }
   KernelLaunch launch = plan.launch;

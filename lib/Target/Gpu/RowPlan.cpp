@@ -42,12 +42,30 @@ bool hasStore(const RowProgram &program, StoreKind kind) {
   });
 }
 
+int64_t bytesOf(row::Type type) {
+  switch (type) {
+  case row::Type::Bool:
+    return 1;
+  case row::Type::BF16:
+    return 2;
+  case row::Type::F32:
+  case row::Type::I32:
+    return 4;
+  case row::Type::F64:
+  case row::Type::I64:
+    return 8;
+  }
+  llvm_unreachable("all types are listed");
+}
+
 namespace {
 
 constexpr int64_t kThreads = 256;
 /// That keep a large gpu busy.
 constexpr int64_t kWantedGroups = 4096;
 constexpr int64_t kMostRows = 24;
+/// Fewer threads than that do not: what they do is spread over more of them.
+constexpr int64_t kFewThreads = 1 << 15, kSmallBlock = 64;
 /// Of bf16, that a group works on where groups share values per column.
 constexpr int64_t kNarrowRows = 4;
 /// Columns, 16 apart, that one random number has words for.
@@ -56,10 +74,10 @@ constexpr int64_t kRandomWords = 4;
 constexpr int64_t kLoadsAtOnce = 8;
 /// Of the longest access.
 constexpr int64_t kAccessBytes = 16;
+/// That memory moves at once.
+constexpr int64_t kSectorBytes = 32;
 /// A tile of so many has a column for each thread.
 constexpr int64_t kMostTileBlocks = kThreads / kBlock;
-/// Elements of bf16 that memory moves at once.
-constexpr int64_t kSectorElements = 16;
 
 RowPlan::Form formOf(const RowShape &shape, const row::SweepPlan &sweeps) {
   const RowProgram &program = shape.program;
@@ -94,21 +112,7 @@ void forEachElement(
            shape.layouts[numOperands + store.result].rowStride);
 }
 
-int64_t bytesOf(row::Type type) {
-  switch (type) {
-  case row::Type::Bool:
-    return 1;
-  case row::Type::BF16:
-    return 2;
-  case row::Type::F32:
-  case row::Type::I32:
-    return 4;
-  case row::Type::F64:
-  case row::Type::I64:
-    return 8;
-  }
-  llvm_unreachable("all types are listed");
-}
+} // namespace
 
 /// Whether there are rows of bf16: values per column, which are f32, weigh
 /// twice as much beside them, and an access has half the bytes.
@@ -119,6 +123,8 @@ bool hasNarrowRows(const RowShape &shape) {
   });
   return isNarrow;
 }
+
+namespace {
 
 /// Columns of a thread where any number will do. More than four would be more
 /// than one access of what is not bf16.
@@ -186,10 +192,14 @@ void shareChunks(RowPlan &plan, const RowProgram &program) {
   int64_t group = kBlock / plan.width, groups = kThreads / group;
   if (sums == 0 || program.rowsPerUnit % groups != 0)
     return;
-  int64_t most = kSharedBytes - std::min(staged, kStagedBytes);
-  for (int64_t blocks = kMostTileBlocks; blocks >= 1; blocks /= 2)
-    if (sums * (columns + groups * blocks * kBlock) * 4 <= most) {
+  // Values per column come second.
+  for (int64_t mostStaged : {kStagedBytes, int64_t(0)})
+    for (int64_t blocks = kMostTileBlocks; blocks >= 1; blocks /= 2) {
+      int64_t own = sums * (columns + groups * blocks * kBlock) * 4;
+      if (own + std::min(staged, mostStaged) > kSharedBytes)
+        continue;
       plan.tileBlocks = blocks;
+      plan.stagedBytes = mostStaged;
       plan.groups = groups;
       plan.rowsPerGroup = program.rowsPerUnit / groups;
       return;
@@ -197,9 +207,16 @@ void shareChunks(RowPlan &plan, const RowProgram &program) {
 }
 
 void planFlat(RowPlan &plan, const RowShape &shape, Alignments alignments) {
+  const RowProgram &program = shape.program;
+  int64_t elements = program.rows * program.cols, threads = kThreads;
   plan.width = freeWidth(shape, alignments, /*isFlat=*/true);
-  plan.launch = {shape.program.rows * shape.program.cols, kThreads * plan.width,
-                 kThreads};
+  if (hasLoad(program, Access::SumOfSlices) &&
+      elements < kFewThreads * plan.width) {
+    // Elements of bf16 are rounded in pairs.
+    plan.width = hasNarrowRows(shape) ? 2 : 1;
+    threads = kSmallBlock;
+  }
+  plan.launch = {elements, threads * plan.width, threads};
 }
 
 void planSplit(RowPlan &plan, const RowShape &shape, Alignments alignments) {
@@ -207,11 +224,13 @@ void planSplit(RowPlan &plan, const RowShape &shape, Alignments alignments) {
   int64_t blocks = llvm::divideCeil(program.cols, kBlock);
   plan.width = freeWidth(shape, alignments, /*isFlat=*/false);
   plan.rowsPerGroup = rowsFor(shape, program.rows * blocks);
-  if (hasNarrowRows(shape)) {
-    bool isRandom = llvm::any_of(program.nodes, [](const row::Node &node) {
-      return node.kind == Kind::Random;
-    });
-    plan.spread = isRandom ? kRandomWords : 1;
+  bool isNarrow = hasNarrowRows(shape);
+  bool isRandom = llvm::any_of(program.nodes, [](const row::Node &node) {
+    return node.kind == Kind::Random;
+  });
+  if (isRandom && (isNarrow || !hasStore(program, StoreKind::ColumnPartial)))
+    plan.spread = kRandomWords;
+  if (isNarrow) {
     plan.sharesColumns = llvm::any_of(program.nodes, isPerColumn);
     if (plan.sharesColumns && !hasStore(program, StoreKind::ColumnPartial))
       plan.rowsPerGroup = kNarrowRows / plan.spread;
@@ -220,7 +239,9 @@ void planSplit(RowPlan &plan, const RowShape &shape, Alignments alignments) {
     int64_t loads = llvm::count_if(program.nodes, [](const row::Node &node) {
       return node.kind == Kind::Load && node.space == Space::Full;
     });
-    uint64_t rows = kLoadsAtOnce / (plan.spread * std::max<int64_t>(loads, 1));
+    // Each column has the registers of a random number's words.
+    int64_t words = isRandom ? kRandomWords : 1;
+    uint64_t rows = kLoadsAtOnce / (words * std::max<int64_t>(loads, 1));
     plan.rowsAtOnce = std::clamp<int64_t>(
         llvm::bit_floor(rows), 1, llvm::bit_floor(uint64_t(plan.rowsPerGroup)));
   }
@@ -232,28 +253,34 @@ void planSplit(RowPlan &plan, const RowShape &shape, Alignments alignments) {
       llvm::divideCeil(chunks, plan.sharesColumns ? plan.groups : 1) * blocks;
 }
 
-/// Chooses RowPlan::blockAlignment for long rows of bf16 that begin anywhere:
-/// what a thread accesses has to be at the same place of a vector everywhere.
-void alignBlocks(RowPlan &plan, const RowShape &shape, Alignments alignments) {
+} // namespace
+
+void alignBlocks(RowPlan &plan, const RowShape &shape, Alignments alignments,
+                 bool staysByColumn) {
   const RowProgram &program = shape.program;
-  bool depends = llvm::any_of(program.nodes, [](const row::Node &node) {
+  bool depends = llvm::any_of(program.nodes, [&](const row::Node &node) {
     return node.kind == Kind::Random ||
            (node.kind == Kind::Load && node.access != Access::Identity &&
-            (node.space == Space::Full || node.space == Space::Column));
+            (node.space == Space::Full ||
+             (node.space == Space::Column && !staysByColumn)));
   });
-  if (!hasNarrowRows(shape) || program.cols <= kCachedColumns || depends ||
+  if (program.cols <= kCachedColumns || depends ||
       hasStore(program, StoreKind::ColumnPartial))
     return;
   int64_t alignment = kBlock;
+  bool beginsAnywhere = false;
   forEachElement(shape, [&](unsigned arg, row::Type type, int64_t stride) {
     alignment = std::min(alignment, alignments[arg] / bytesOf(type));
     if (plan.rowStride && plan.rowStride != stride)
       alignment = 1;
     plan.rowStride = stride;
+    beginsAnywhere |= stride * bytesOf(type) % kSectorBytes != 0;
   });
-  if (alignment >= kLanes && plan.rowStride % kSectorElements != 0)
+  if (alignment >= kLanes && beginsAnywhere)
     plan.blockAlignment = llvm::bit_floor(uint64_t(alignment));
 }
+
+namespace {
 
 void planWholeRows(RowPlan &plan, const RowShape &shape, Alignments alignments,
                    const row::SweepPlan &sweeps) {
@@ -268,9 +295,9 @@ void planWholeRows(RowPlan &plan, const RowShape &shape, Alignments alignments,
   plan.groups = groupsOf(program, group);
   plan.rowsPerGroup = rowsFor(shape, program.rows);
   shareChunks(plan, program);
-  plan.sharesRandom = hasNarrowRows(shape);
-  alignBlocks(plan, shape, alignments);
-  plan.hidesColumns = plan.rowsPerGroup > 1 && hasNarrowRows(shape);
+  plan.sharesRandom = true;
+  alignBlocks(plan, shape, alignments, /*staysByColumn=*/false);
+  plan.hidesColumns = plan.rowsPerGroup > 1;
   if (plan.tileBlocks)
     plan.launch = {int64_t(llvm::divideCeil(program.rows, program.rowsPerUnit)),
                    1, plan.groups * group};
@@ -297,8 +324,12 @@ RowPlan planRows(const RowShape &shape, Alignments alignments,
     planSplit(plan, shape, alignments);
     break;
   case RowPlan::Rows:
-    planWholeRows(plan, shape, alignments, sweeps);
+    if (!planKeptRows(plan, shape, alignments, sweeps) &&
+        !planFewRows(plan, shape, sweeps))
+      planWholeRows(plan, shape, alignments, sweeps);
     break;
+  case RowPlan::Kept:
+    llvm_unreachable("is one way to work on rows");
   }
   return plan;
 }

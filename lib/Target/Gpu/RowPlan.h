@@ -33,10 +33,10 @@ bool hasLoad(const row::RowProgram &program, row::Access access);
 bool hasStore(const row::RowProgram &program, row::StoreKind kind);
 
 struct RowPlan {
-  enum Form { Flat, Scalar, Split, Rows } form;
+  enum Form { Flat, Scalar, Split, Rows, Kept } form;
   int64_t width = 1;  ///< neighbouring columns of a thread
   int64_t spread = 1; ///< Split: of which it has so many, 16 columns apart
-  int64_t groups = 1; ///< of a block
+  int64_t groups = 1; ///< of a block; Kept: rows at a time
   int64_t rowsPerGroup = 1; ///< Split, Rows: that a group works on in turn
   /// Split: rows of which a thread loads everything before it stores one.
   int64_t rowsAtOnce = 1;
@@ -47,6 +47,9 @@ struct RowPlan {
   /// work on rows of one chunk, meet and add up what they have, in the rows'
   /// order; 0: each group has a chunk of its own.
   int64_t tileBlocks = 0;
+  /// Rows: blocks of columns of which a thread loads everything before it
+  /// combines anything.
+  int64_t blocksAtOnce = 4;
   /// Rows: what depends on columns alone is not kept from row to row, which
   /// would take the registers that a row needs.
   bool hidesColumns = false;
@@ -57,11 +60,35 @@ struct RowPlan {
   /// memory is a multiple of this, at or before the row; 1: with the row.
   int64_t blockAlignment = 1;
   int64_t rowStride = 0; ///< of all that is accessed so
-  KernelLaunch launch;   ///< all but the shared memory
+  /// Kept: the nodes whose values of a row are in shared memory.
+  llvm::SmallVector<row::NodeId> kept;
+  int64_t registerTiles = 0; ///< Kept: of a row, at its end, in registers
+  /// Of shared memory, at most, for values per column.
+  int64_t stagedBytes = kStagedBytes;
+  KernelLaunch launch; ///< all but the shared memory
 };
 
 RowPlan planRows(const RowShape &shape, Alignments alignments,
                  const row::SweepPlan &sweeps);
+
+/// Whether there are few rows, of many columns that are all read once, and how
+/// to work on them.
+bool planFewRows(RowPlan &plan, const RowShape &shape,
+                 const row::SweepPlan &sweeps);
+/// Whether long rows can be kept in shared memory, and how.
+bool planKeptRows(RowPlan &plan, const RowShape &shape, Alignments alignments,
+                  const row::SweepPlan &sweeps);
+/// Of the values of node `id` in shared memory.
+row::Type keptTypeOf(const row::RowProgram &program,
+                     const row::SweepPlan &sweeps, row::NodeId id);
+
+/// Chooses RowPlan::blockAlignment for long rows that begin anywhere: what a
+/// thread accesses has to be at the same place of a vector everywhere, but for
+/// values per column if `staysByColumn`: those are in shared memory.
+void alignBlocks(RowPlan &plan, const RowShape &shape, Alignments alignments,
+                 bool staysByColumn);
+bool hasNarrowRows(const RowShape &shape);
+int64_t bytesOf(row::Type type);
 
 } // namespace kiln::gpu
 

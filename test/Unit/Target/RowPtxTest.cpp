@@ -36,11 +36,13 @@ protected:
       : module(mlir::ModuleOp::create(mlir::UnknownLoc::get(&runner.context))) {
   }
 
-  /// The kernel of a case in bf16, whose arguments lie as in an arena.
+  /// The kernel of a case, in bf16 unless it says, whose arguments lie as in an
+  /// arena.
   void add(const std::string &name, const RowCase &rowCase,
-           int64_t columns = kColumns, int64_t rows = kRows) {
+           int64_t columns = kColumns, int64_t rows = kRows,
+           const char *type = "bf16") {
     std::optional<RowShape> shape =
-        runner.shapeOf(rowCase, rows, columns, "bf16");
+        runner.shapeOf(rowCase, rows, columns, type);
     ASSERT_TRUE(shape);
     std::vector<int64_t> alignments(shape->layouts.size(), 256);
     ASSERT_TRUE(succeeded(gpu::emitRowKernel(gpu::getKernelModule(*module),
@@ -121,13 +123,15 @@ TEST_F(RowPtx, NoRegisterSpills) {
   add("classifier", classifierCase(50257), 50257, 304);
   add("odd", residualCase(), 70);
   add("long", residualCase(), 2048);
+  add("long_norm", layerNormCase(), 4096);
+  add("classifier_f32", classifierCase(50257), 50257, 304, "f32");
   std::vector<std::string> ptx = compile();
   ASSERT_EQ(ptx.size(), kChips.size());
   for (size_t i = 0; i < ptx.size(); ++i) {
     auto cubin = gpu::assemble(ptx[i], kChips[i]);
     if (!cubin)
       GTEST_SKIP() << llvm::toString(cubin.takeError());
-    ASSERT_EQ(cubin->kernels.size(), 12u);
+    ASSERT_EQ(cubin->kernels.size(), 14u);
     for (const gpu::KernelResources &kernel : cubin->kernels) {
       std::printf("%s %-24s %3ld registers\n", kChips[i].c_str(),
                   kernel.kernel.c_str(), long(kernel.registers));

@@ -65,16 +65,25 @@ TEST(RowSectors, BiasGradient) {
 }
 
 TEST(RowSectors, AddAndDropout) {
-  expectFewSectors("dropout and add", dropoutAndAddCase(),
-                   {{"f32", kFewRows, 1.07}, {"bf16"}});
+  expectFewSectors("dropout and add", dropoutAndAddCase());
 }
 
-/// Read by each of three sweeps, and written once: the sums have an order, and
-/// a row of 50,257 does not fit into what a block may have. Rows of f32 begin
-/// anywhere, and are accessed by elements.
+/// Three sweeps read rows that begin anywhere from shared memory, of f32 also
+/// from registers.
 TEST(RowSectors, Classifier) {
   expectFewSectors("softmax_cross_entropy", classifierCase(50257),
-                   {{"f32", 96, 8.6}, {"bf16", 96, 2.05}}, 50257);
+                   {{"f32", 32}, {"bf16", 32}}, 50257);
+}
+
+/// So long that each of three sweeps reads them from memory.
+TEST(RowSectors, LongestRows) {
+  expectFewSectors("softmax_cross_entropy", classifierCase(131001),
+                   {{"f32", 16, 2.6}, {"bf16", 16, 2.1}}, 131001);
+}
+
+TEST(RowSectors, LongNorm) {
+  expectFewSectors("layer_norm", layerNormCase(),
+                   {{"f32", kRows / 2}, {"bf16", kRows}}, 1088);
 }
 
 TEST(RowSectors, Optimizer) {

@@ -78,7 +78,8 @@ class EmuDevice {
 public:
   static constexpr int64_t warpLanes = 32;
   static constexpr int64_t maxThreads = 1024;
-  static constexpr int64_t maxSharedBytes = 48 * 1024;
+  /// As much as an A100 has for a block that asks for it.
+  static constexpr int64_t maxSharedBytes = 163 * 1024;
   static constexpr int64_t sectorBytes = 32;
   /// Of the memory of a device, as drivers allocate it.
   static constexpr int64_t memoryAlignment = 256;

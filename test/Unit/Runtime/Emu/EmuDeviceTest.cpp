@@ -271,9 +271,9 @@ TEST(EmuDeviceTest, RefusesLaunchesThatNoGpuTakes) {
   EXPECT_EQ(device.run(launch),
             "cuda-emu: kernel 'k': expected 1 to 1024 threads, got 1025");
   launch.threads = 32;
-  launch.sharedBytes = 49153;
-  EXPECT_EQ(device.run(launch), "cuda-emu: kernel 'k': expected 0 to 49152 "
-                                "bytes of shared memory, got 49153");
+  launch.sharedBytes = 166913;
+  EXPECT_EQ(device.run(launch), "cuda-emu: kernel 'k': expected 0 to 166912 "
+                                "bytes of shared memory, got 166913");
   launch.sharedBytes = 0;
   launch.units = int64_t{1} << 40;
   EXPECT_EQ(device.run(launch), "cuda-emu: kernel 'k': expected 1 to "

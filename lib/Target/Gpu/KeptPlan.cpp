@@ -1,0 +1,169 @@
+//===- KeptPlan.cpp - Which long rows a gpu keeps in shared memory --------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// KeptRows.cpp says how a block works on such a row. Shared memory has what the
+// sweeps read, the tiles of terms on their way into sums, and values per
+// column, in this order of importance.
+//
+//===----------------------------------------------------------------------===//
+
+#include "RowPlan.h"
+
+#include "GpuBuilder.h"
+
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+
+namespace kiln::gpu {
+
+using row::Kind;
+using row::NodeId;
+using row::RowProgram;
+using row::Space;
+using row::StoreKind;
+
+namespace {
+
+/// Of long rows a block has as many threads as leave room for two blocks on a
+/// processor of 228 KiB that keeps 50257 elements of bf16: of their tiles of
+/// 2 * 1536 terms, and of registers.
+constexpr int64_t kMostThreads = 384, kManyThreads = 256, kFewThreads = 128;
+/// Blocks of columns up to which there are few, or many.
+constexpr int64_t kShortRow = 32, kMiddleRow = 256;
+/// Values per column that leave room for a few blocks.
+constexpr int64_t kKeptColumnBytes = 64 * 1024;
+/// Of a row, up to which what is read once comes with what is read again.
+constexpr int64_t kReadOnceBytes = 32 * 1024;
+/// Of a thread, for what shared memory has no room for.
+constexpr int64_t kTailRegisters = 48;
+/// Blocks of which each reads values per column once, for at most so many rows.
+constexpr int64_t kBlocksWanted = 340, kMostRows = 48;
+/// Of a block that works on several rows at a time.
+constexpr int64_t kThreadsTogether = 512, kBytesTogether = 112 * 1024;
+
+bool isRowLoad(const row::Node &node) {
+  return node.kind == Kind::Load && node.space == Space::Full;
+}
+
+/// By node: the sweeps that read it from memory.
+SmallVector<int64_t> countReads(const RowProgram &program,
+                                const row::SweepPlan &sweeps) {
+  SmallVector<int64_t> reads(program.nodes.size(), 0);
+  for (int32_t s = 0; s < sweeps.sweeps; ++s)
+    for (NodeId id : sweeps.nodesOf(program, s))
+      reads[id] += isRowLoad(program.nodes[id]) || sweeps.isReadBack(id, s);
+  return reads;
+}
+
+/// Or -1: there are sums in another type than f32.
+int64_t mostReductions(const RowProgram &program,
+                       const row::SweepPlan &sweeps) {
+  size_t most = 0;
+  for (int32_t s = 0; s < sweeps.sweeps; ++s) {
+    SmallVector<NodeId> reductions = sweeps.reductionsOf(program, s);
+    most = std::max(most, reductions.size());
+    for (NodeId id : reductions)
+      if (program.nodes[id].type != row::Type::F32)
+        return -1;
+  }
+  return most;
+}
+
+} // namespace
+
+row::Type keptTypeOf(const RowProgram &program, const row::SweepPlan &sweeps,
+                     NodeId id) {
+  const row::Node &node = program.nodes[id];
+  if (node.kind != Kind::Load)
+    return program.stores[sweeps.savedBy[id]].stored;
+  return node.access == row::Access::SumOfSlices ? node.type : node.stored;
+}
+
+bool planKeptRows(RowPlan &plan, const RowShape &shape, Alignments alignments,
+                  const row::SweepPlan &sweeps) {
+  const RowProgram &program = shape.program;
+  int64_t reductions = mostReductions(program, sweeps);
+  if (program.cols <= kCachedColumns || reductions < 0 ||
+      hasStore(program, StoreKind::ColumnPartial))
+    return false;
+  RowPlan kept;
+  kept.form = RowPlan::Kept;
+  kept.width = kLanes;
+  kept.stagedBytes = kKeptColumnBytes;
+  alignBlocks(kept, shape, alignments, /*staysByColumn=*/true);
+
+  int64_t blocks =
+      llvm::divideCeil(program.cols + kept.blockAlignment - 1, kBlock);
+  int64_t threads = blocks <= kShortRow    ? kFewThreads
+                    : blocks <= kMiddleRow ? kManyThreads
+                                           : kMostThreads;
+  int64_t columns = llvm::alignTo(program.cols + kept.blockAlignment - 1,
+                                  threads * kept.width);
+  int64_t bytes = reductions * (2 * threads * kept.width + kBlock) * 4;
+  int64_t free = kMostSharedBytes - bytes, tileBytes = 0;
+  bool isLoaded = true;
+  SmallVector<int64_t> reads = countReads(program, sweeps);
+  auto keep = [&](NodeId id) {
+    bytes += llvm::alignTo(columns * bytesOf(keptTypeOf(program, sweeps, id)),
+                           kWidestAccess);
+    kept.kept.push_back(id);
+    tileBytes +=
+        threads * kept.width * bytesOf(keptTypeOf(program, sweeps, id));
+    isLoaded &= isRowLoad(program.nodes[id]);
+  };
+  for (auto [id, count] : llvm::enumerate(reads))
+    if (count > 1 || (count == 1 && sweeps.savedBy[id] >= 0))
+      keep(id);
+  if (kept.kept.empty())
+    return false;
+  if (bytes > kMostSharedBytes) {
+    int64_t tiles = columns / (threads * kept.width), shared = free / tileBytes;
+    kept.registerTiles = tiles - shared;
+    if (!isLoaded || shared == 0 ||
+        kept.registerTiles * kept.width * int64_t(kept.kept.size()) >
+            kTailRegisters)
+      return false;
+    bytes = kMostSharedBytes;
+  }
+
+  int64_t staged = 0;
+  for (const row::Node &node : program.nodes)
+    if (isPerColumn(node))
+      staged +=
+          llvm::alignTo(program.cols * bytesOf(node.stored), kWidestAccess);
+  bool stagesAll =
+      staged <= kKeptColumnBytes && bytes + staged <= kMostSharedBytes;
+  if (!stagesAll) {
+    // Values per column lie where they are aligned as rows would be.
+    if (kept.blockAlignment > 1)
+      return false;
+    kept.stagedBytes = 0;
+    staged = 0;
+  }
+  for (auto [id, count] : llvm::enumerate(reads))
+    if (count == 1 && isRowLoad(program.nodes[id]) &&
+        bytes + columns * bytesOf(keptTypeOf(program, sweeps, id)) <=
+            kReadOnceBytes)
+      keep(id);
+  int64_t together = 1;
+  if (staged > 0) {
+    while (2 * together * threads <= kThreadsTogether &&
+           2 * together * bytes + staged <= kBytesTogether)
+      together *= 2;
+    kept.rowsPerGroup = std::clamp<int64_t>(
+        program.rows / (kBlocksWanted * together), 1, kMostRows / together);
+  }
+  kept.groups = together;
+  kept.launch = {
+      int64_t(llvm::divideCeil(program.rows, kept.rowsPerGroup * together)), 1,
+      threads * together};
+  plan = std::move(kept);
+  return true;
+}
+
+} // namespace kiln::gpu
