@@ -1,0 +1,176 @@
+//===- ChunkRowsTest.cpp - Rows that a gpu adds up together ---------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Gradients of norms, with sums down the columns of chunks of 64 rows: all
+// groups of a thread block work on one chunk. The sums' bits are those of one
+// row after the other, and registers and threads are enough to keep a large gpu
+// busy.
+//
+//===----------------------------------------------------------------------===//
+
+#include "ModelRows.h"
+
+#include "kiln/Target/Gpu/Cubin.h"
+#include "kiln/Target/Gpu/EmitKernel.h"
+#include "kiln/Target/Gpu/Ptx.h"
+
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+using namespace kiln;
+using namespace kiln::test;
+
+namespace {
+
+class ChunkRows : public testing::Test {
+protected:
+  void TearDown() override { runner.runAll(); }
+  RowRunner runner;
+};
+
+/// Of a norm without means: one sum.
+RowCase rmsNormBackwardCase(int64_t rows) {
+  std::string partial = partialSums(rows);
+  return {"%x: tensor<$Rx$Cx$T>, %g: tensor<$Cx$F>, %s: tensor<$Rx$F>, "
+          "%dy: tensor<$Rx$Cx$T>",
+          "%dx = kiln.rms_norm_grad %x, %g, %s, %dy : (tensor<$Rx$Cx$T>, "
+          "tensor<$Cx$F>, tensor<$Rx$F>, tensor<$Rx$Cx$T>) -> "
+          "tensor<$Rx$Cx$T>\n"
+          "%h = kiln.normalize %x, %s : (tensor<$Rx$Cx$T>, tensor<$Rx$F>) -> "
+          "tensor<$Rx$Cx$F>\n"
+          "%w = kiln.cast %dy : tensor<$Rx$Cx$T> to tensor<$Rx$Cx$F>\n"
+          "%t = kiln.mul %w, %h : tensor<$Rx$Cx$F>\n"
+          "%dg = kiln.reduce_partial %t chunk 64 : tensor<$Rx$Cx$F> to " +
+              partial,
+          "%dx : tensor<$Rx$Cx$T>, %dg : " + partial};
+}
+
+/// The last chunk has 1, 63, 1 and 2 rows; blocks of columns are whole or not,
+/// a tile of them, too.
+TEST_F(ChunkRows, Sizes) {
+  runner.add(layerNormBackwardCase(1), {{1, 72}, {1, 1}});
+  runner.add(layerNormBackwardCase(63), {{63, 71}});
+  runner.add(layerNormBackwardCase(65), {{65, 66}, {65, 200}});
+  runner.add(rmsNormBackwardCase(130), {{130, 128}, {130, 321}});
+}
+
+TEST_F(ChunkRows, Dropout) {
+  runner.add(layerNormBackwardCase(2, true), {{2, 70}});
+  runner.add(layerNormBackwardCase(66, true), {{66, 330}});
+}
+
+/// Too long for registers, for gains to be in shared memory beside the sums,
+/// and for the sums.
+TEST_F(ChunkRows, LongRows) {
+  runner.add(rmsNormBackwardCase(65), {{65, 1601}});
+  runner.add(layerNormBackwardCase(3), {{3, 1100}, {3, 3998}, {3, 6200}});
+}
+
+/// One sum is complete before the row's statistics are known.
+TEST_F(ChunkRows, SumsOfTwoSweeps) {
+  std::string partial = partialSums(70);
+  RowCase rowCase = layerNormCase();
+  rowCase.arguments += ", %w: tensor<$Rx$Cx$T>";
+  rowCase.body += "\n%p = kiln.reduce_partial %w chunk 64 : tensor<$Rx$Cx$T> "
+                  "to " +
+                  partial +
+                  "\n%q = kiln.reduce_partial %y chunk 64 : tensor<$Rx$Cx$T> "
+                  "to " +
+                  partial;
+  rowCase.results += ", %q : " + partial + ", %p : " + partial;
+  runner.add(rowCase, {{70, 72}, {70, 330}});
+}
+
+/// Rows that do not exist must not make 0 of -0, nor a sum of -0 stay one.
+TEST_F(ChunkRows, SignsOfZeros) {
+  RowCase rowCase = layerNormBackwardCase(67);
+  rowCase.fill = [](unsigned argument, HostTensor &tensor) {
+    for (auto [i, x] : llvm::enumerate(tensor.reals))
+      if (argument == 4)
+        x = i % 3 ? -0.0 : i % 2 ? 1e-38 : -1e-38;
+  };
+  runner.add(rowCase, {{67, 65}});
+}
+
+/// Rows are read once, values per column once for each chunk.
+TEST(ChunkRowsOnGpu, Sectors) {
+  constexpr int64_t rows = 1024, columns = 768;
+  for (const char *type : {"f32", "bf16"}) {
+    RowRunner runner;
+    double norm = runner.sectorRatio(rmsNormBackwardCase(rows), rows, columns,
+                                     type),
+           dropout = runner.sectorRatio(layerNormBackwardCase(rows, true), rows,
+                                        columns, type);
+    std::printf("%-4s rms_norm_grad with sums: %.3f of the least sectors, "
+                "layer_norm_grad and dropout: %.3f\n",
+                type, norm, dropout);
+    EXPECT_LE(norm, 1.05) << type;
+    EXPECT_LE(dropout, 1.05) << type;
+  }
+}
+
+struct Kernel {
+  const char *name;
+  RowCase rowCase;
+  int64_t columns;
+};
+
+/// Batches of sixteen sequences of 1,024 tokens have 256 chunks: a group for
+/// each would be 4,096 threads, for more than 100 processors.
+TEST(ChunkRowsOnGpu, ThreadsAndRegisters) {
+  constexpr int64_t rows = 16384;
+  const std::vector<Kernel> cases = {
+      {"norm", layerNormBackwardCase(rows), 768},
+      {"norm_dropout", layerNormBackwardCase(rows, true), 768},
+      {"norm_medium", layerNormBackwardCase(rows), 1024},
+      {"norm_medium_dropout", layerNormBackwardCase(rows, true), 1024},
+      {"norm_long", layerNormBackwardCase(rows), 1600},
+      {"norm_long_dropout", layerNormBackwardCase(rows, true), 1600},
+      {"norm_longer", layerNormBackwardCase(rows), 4096},
+      {"rms_norm", rmsNormBackwardCase(rows), 4096},
+      {"bias", biasGradientCase(rows), 768},
+      {"gelu", geluBackwardCase(rows), 3072}};
+  const std::vector<std::string> chips = {"sm_80", "sm_90"};
+  RowRunner runner;
+  mlir::OwningOpRef<mlir::ModuleOp> module =
+      mlir::ModuleOp::create(mlir::UnknownLoc::get(&runner.context));
+  for (const Kernel &kernel : cases)
+    for (const char *type : {"f32", "bf16"}) {
+      std::string name = std::string(kernel.name) + "_" + type;
+      auto shape = runner.shapeOf(kernel.rowCase, rows, kernel.columns, type);
+      ASSERT_TRUE(shape);
+      std::vector<int64_t> alignments(shape->layouts.size(), 256);
+      auto launch = gpu::emitRowKernel(gpu::getKernelModule(*module), name,
+                                       *shape, alignments);
+      ASSERT_TRUE(succeeded(launch));
+      int64_t threads = llvm::divideCeil(launch->units, launch->unitsPerBlock) *
+                        launch->threads;
+      std::printf("%-28s %7ld threads, %5ld bytes of shared memory\n",
+                  name.c_str(), long(threads), long(launch->sharedBytes));
+      if (name.find("norm") != std::string::npos)
+        EXPECT_EQ(threads, 65536) << name;
+    }
+  auto ptx = gpu::compileToPtx(*module, chips);
+  ASSERT_TRUE(bool(ptx)) << llvm::toString(ptx.takeError());
+  for (size_t i = 0; i < chips.size(); ++i) {
+    auto cubin = gpu::assemble((*ptx)[i], chips[i]);
+    if (!cubin)
+      GTEST_SKIP() << llvm::toString(cubin.takeError());
+    ASSERT_EQ(cubin->kernels.size(), 2 * cases.size());
+    for (const gpu::KernelResources &kernel : cubin->kernels) {
+      std::printf("%s %-28s %3ld registers\n", chips[i].c_str(),
+                  kernel.kernel.c_str(), long(kernel.registers));
+      EXPECT_EQ(kernel.spillStores, 0) << kernel.kernel;
+      EXPECT_EQ(kernel.spillLoads, 0) << kernel.kernel;
+    }
+  }
+}
+
+} // namespace
