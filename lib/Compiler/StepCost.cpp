@@ -23,11 +23,6 @@ static NumberType numberTypeOf(Type type) {
 /// Seconds of the ops that no traffic explains, or nothing.
 static std::optional<double> computeSeconds(Operation *op,
                                             const Machine &machine) {
-  auto product = [&](auto gemm) {
-    return machine.gemmSeconds(numberTypeOf(gemm.getA().getType()),
-                               gemm.getBatch(), gemm.getM(), gemm.getN(),
-                               gemm.getK());
-  };
   auto attention = [&](Value q, int64_t heads, int64_t sequences, bool causal,
                        bool backward) {
     auto shape = tensorTypeOf(q).getShape();
@@ -36,10 +31,17 @@ static std::optional<double> computeSeconds(Operation *op,
                                     shape[1] / heads, causal, backward);
   };
   if (auto matmul = dyn_cast<MatmulOp>(op))
-    return product(matmul);
-  // The library adds a bias where the sums are.
-  if (auto linear = dyn_cast<LinearOp>(op))
-    return product(linear);
+    return machine.gemmSeconds(numberTypeOf(matmul.getA().getType()),
+                               matmul.getBatch(), matmul.getM(), matmul.getN(),
+                               matmul.getK());
+  // The library works where the sums are, but an aux goes to memory.
+  if (auto product = dyn_cast<LibraryProductOpInterface>(op))
+    return machine.gemmSeconds(numberTypeOf(product.getLeft().getType()),
+                               /*batch=*/1, product.getM(), product.getN(),
+                               product.getK()) +
+           (product.getAux() ? machine.memorySeconds(
+                                   double(bytesOf(product.getAux().getType())))
+                             : 0);
   if (auto forward = dyn_cast<AttentionOp>(op))
     return attention(forward.getQ(), forward.getHeads(), forward.getSequences(),
                      forward.getCausal(), false);
@@ -150,6 +152,10 @@ double kiln::commandSeconds(Operation *command, const Machine &machine,
     double seconds =
         machine.gemmSeconds(numberTypeOf(gemm.getElement()), gemm.getBatch(),
                             gemm.getM(), gemm.getN(), gemm.getK());
+    if (gemm.getAux())
+      seconds +=
+          machine.memorySeconds(double(gemm.getM() * gemm.getN()) *
+                                gemm.getElement().getIntOrFloatBitWidth() / 8);
     if (gemm.getEpilogue())
       seconds += epilogueSeconds(
           gemm,

@@ -68,8 +68,8 @@ private:
   LogicalResult bindImmediates(rt::LaunchOp launch, rt::KernelOp kernel,
                                ScheduledCommand &command);
   LogicalResult addEpilogue(rt::GemmOp gemm, ScheduledCommand &command);
-  Block *matmulBody(rt::GemmOp gemm, ArrayRef<SlotTensor> operands,
-                    RankedTensorType result);
+  LogicalResult addBesideProduct(rt::GemmOp gemm, ScheduledCommand &command);
+  Block *matmulBody(rt::GemmOp gemm, const ScheduledCommand &command);
 
   ScheduledProgram program;
   DenseMap<Value, unsigned> slotIndex;
@@ -245,18 +245,42 @@ LogicalResult ScheduledProgramBuilder::addGemm(rt::GemmOp gemm) {
     command.operands.push_back(command.results.front());
     command.accumulated = 2;
   }
-  if (gemm.getBias()) {
-    command.operands.push_back(
-        tensorAt(gemm.getBias(), gemm.getOffsets()[3], gemm.getStrides()[3], n,
-                 RankedTensorType::get({n}, gemm.getResultElement())));
-    if (failed(checkBounds(gemm, command.operands.back())))
-      return failure();
-    if (command.operands.back().overlaps(command.results.front()))
-      return gemm.emitOpError("writes its result over its bias");
-  }
-  command.body =
-      matmulBody(gemm, command.operands, command.results.front().type);
+  if (failed(addBesideProduct(gemm, command)))
+    return failure();
+  command.body = matmulBody(gemm, command);
   return gemm.getEpilogue() ? addEpilogue(gemm, command) : success();
+}
+
+/// What the library of a gpu reads and writes beside the product.
+LogicalResult
+ScheduledProgramBuilder::addBesideProduct(rt::GemmOp gemm,
+                                          ScheduledCommand &command) {
+  ProductEpilogue epilogue = gemm.getLibraryEpilogue();
+  Type element = gemm.getResultElement();
+  int64_t m = gemm.getM(), n = gemm.getN();
+  int64_t length = biasLength(epilogue, m, n);
+  unsigned place = 3;
+  auto add = [&](Value slot, RankedTensorType type, bool isWritten) {
+    if (!slot)
+      return success();
+    SlotTensor tensor =
+        tensorAt(slot, gemm.getOffsets()[place], gemm.getStrides()[place],
+                 type.getShape().back(), type);
+    ++place;
+    if (failed(checkBounds(gemm, tensor)))
+      return failure();
+    if (tensor.overlaps(command.results.front()))
+      return LogicalResult(
+          gemm.emitOpError("writes its result over what its library epilogue "
+                           "reads or writes"));
+    (isWritten ? command.results : command.operands).push_back(tensor);
+    return success();
+  };
+  return failure(
+      failed(add(gemm.getBias(), RankedTensorType::get({length}, element),
+                 writesBias(epilogue))) ||
+      failed(add(gemm.getAux(), RankedTensorType::get({m, n}, element),
+                 writesAux(epilogue))));
 }
 
 /// Appends the epilogue to the body of a product. The product stays a result,
@@ -332,26 +356,49 @@ LogicalResult ScheduledProgramBuilder::addEpilogue(rt::GemmOp gemm,
 }
 
 Block *ScheduledProgramBuilder::matmulBody(rt::GemmOp gemm,
-                                           ArrayRef<SlotTensor> operands,
-                                           RankedTensorType result) {
+                                           const ScheduledCommand &command) {
   auto region = std::make_unique<Region>();
   Block *block = &region->emplaceBlock();
   SmallVector<Value, 3> values;
-  for (const SlotTensor &operand : operands)
+  for (const SlotTensor &operand : command.operands)
     values.push_back(block->addArgument(operand.type, gemm.getLoc()));
+  SmallVector<Type, 2> types;
+  for (const SlotTensor &result : command.results)
+    types.push_back(result.type);
   OpBuilder builder(gemm.getContext());
   builder.setInsertionPointToStart(block);
   Value last = values.size() > 2 ? values[2] : Value();
-  Value product;
-  if (gemm.getBias())
-    product = LinearOp::create(builder, gemm.getLoc(), result, values[0],
-                               values[1], last, gemm.getTransA(),
-                               gemm.getTransB(), DenseI64ArrayAttr());
-  else
-    product = MatmulOp::create(builder, gemm.getLoc(), result, values[0],
-                               values[1], last, gemm.getTransA(),
-                               gemm.getTransB(), DenseI64ArrayAttr());
-  YieldOp::create(builder, gemm.getLoc(), product);
+  Location loc = gemm.getLoc();
+  bool transA = gemm.getTransA(), transB = gemm.getTransB();
+  Operation *product;
+  switch (ProductEpilogue epilogue = gemm.getLibraryEpilogue()) {
+  case ProductEpilogue::None:
+    product = MatmulOp::create(builder, loc, types[0], values[0], values[1],
+                               last, transA, transB, DenseI64ArrayAttr());
+    break;
+  case ProductEpilogue::Bias:
+    product = LinearOp::create(builder, loc, types[0], values[0], values[1],
+                               last, transA, transB, DenseI64ArrayAttr());
+    break;
+  case ProductEpilogue::GeluBias:
+  case ProductEpilogue::GeluAuxBias:
+    product = LinearGeluOp::create(
+        builder, loc, types[0], types.size() > 1 ? types[1] : Type(), values[0],
+        values[1], last, transA, transB, DenseI64ArrayAttr());
+    break;
+  case ProductEpilogue::GeluGrad:
+    product =
+        MatmulGeluGradOp::create(builder, loc, types[0], values[0], values[1],
+                                 last, transA, transB, DenseI64ArrayAttr());
+    break;
+  case ProductEpilogue::BiasGradA:
+  case ProductEpilogue::BiasGradB:
+    product = MatmulBiasGradOp::create(
+        builder, loc, types[0], types[1], values[0], values[1], transA, transB,
+        epilogue == ProductEpilogue::BiasGradA, DenseI64ArrayAttr());
+    break;
+  }
+  YieldOp::create(builder, loc, product->getResults());
   program.bodies.push_back(std::move(region));
   return block;
 }

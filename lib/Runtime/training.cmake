@@ -52,10 +52,10 @@ add_library(KilnEngine OBJECT
   Engine/OpRepeat.cpp
   Engine/OpTrace.cpp
   Engine/PlanCheck.cpp
-  Engine/ProductBias.cpp
   Engine/Program.cpp
   Engine/ResultDistance.cpp
   Engine/ThreadTeam.cpp
+  Engine/TileEpilogue.cpp
   Engine/WriteWatch.cpp)
 target_include_directories(KilnEngine SYSTEM PRIVATE ${KILN_CBLAS_INCLUDE})
 target_link_libraries(KilnEngine PUBLIC KilnTraining ${KILN_OPENBLAS} ${KILN_GOMP})

@@ -26,8 +26,8 @@
 // PLANNED-NOT: kiln.matmul
 // PLANNED: kiln.linear %{{.*}}, %{{.*}}, %{{.*}} trans_a {grid = array<i64: 1, 1>} : (tensor<2x3xbf16>, tensor<2x5xbf16>, tensor<5xbf16>) -> tensor<3x5xbf16>
 // PLANNED: kiln.linear %{{.*}}, %{{.*}}, %{{.*}} trans_a {grid = array<i64: 1, 1>} : (tensor<2x3xbf16>, tensor<2x5xbf16>, tensor<5xf32>) -> tensor<3x5xf32>
-// SCHEDULED: kilnrt.gemm({{.*}}) scratch({{.*}}) bias({{.*}}) offsets [0, 0, 0, 0]
-// SCHEDULED: kilnrt.gemm({{.*}}) scratch({{.*}}) bias({{.*}}) offsets [0, 0, 0, 0]
+// SCHEDULED: kilnrt.gemm({{.*}}) scratch({{.*}}) library "bias" bias({{.*}}) offsets [0, 0, 0, 0]
+// SCHEDULED: kilnrt.gemm({{.*}}) scratch({{.*}}) library "bias" bias({{.*}}) offsets [0, 0, 0, 0]
 
 module attributes {kiln.library_epilogues, kiln.target = "cuda-emu"} {
 kiln.state @a : tensor<1x3xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 16.0>}

@@ -206,14 +206,15 @@ LogicalResult PlanBuilder::visitWork(Operation *op) {
     command.places = {places.lookup(matmul.getA()),
                       places.lookup(matmul.getB()),
                       places.lookup(matmul.getResult())};
-  } else if (auto linear = dyn_cast<LinearOp>(op)) {
+  } else if (auto call = dyn_cast<LibraryProductOpInterface>(op)) {
     if (!isGpu(targetOf(op->getParentOfType<ModuleOp>())))
       return op->emitOpError("is a call of a gpu's library, but the module is "
                              "for a cpu");
     command.kind = Command::Kind::Gemm;
-    command.places = {
-        places.lookup(linear.getA()), places.lookup(linear.getB()),
-        places.lookup(linear.getResult()), places.lookup(linear.getBias())};
+    for (Value value : {call.getLeft(), call.getRight(), call.getMatrix(),
+                        call.getBiasRow(), call.getAux()})
+      if (value)
+        command.places.push_back(places.lookup(value));
   } else if (hasEpilogue) {
     command.kind = Command::Kind::Gemm;
     for (Value operand : op->getOperands())
@@ -420,7 +421,7 @@ LogicalResult PlanBuilder::visit(Operation *op) {
     setPlace(op->getResult(0), *place);
     return success();
   }
-  if (isa<DispatchOp, MatmulOp, LinearOp>(op))
+  if (isa<DispatchOp, MatmulOp, LibraryProductOpInterface>(op))
     return visitWork(op);
   if (isa<CopyOutOp, CopyInOp>(op))
     return visitCopy(op);

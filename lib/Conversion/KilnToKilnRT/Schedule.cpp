@@ -55,7 +55,8 @@ private:
   void emitCommands(ProgramPlan &plan);
   void emitLaunch(const Command &command);
   void emitGemm(const Command &command);
-  void emitLinear(const Command &command, LinearOp linear);
+  void emitLibraryProduct(const Command &command,
+                          LibraryProductOpInterface product);
   Value slotOf(const Place &place) { return slots[place.buffer]; }
 
   ModuleOp module;
@@ -129,9 +130,12 @@ void Scheduler::emitLaunch(const Command &command) {
                        offsets, strides, immediates, command.beta == 2);
 }
 
-/// A product to which the library of a gpu adds a bias.
-void Scheduler::emitLinear(const Command &command, LinearOp linear) {
-  Type element = tensorTypeOf(linear.getA()).getElementType();
+/// A product and what the library of a gpu does with its sums.
+void Scheduler::emitLibraryProduct(const Command &command,
+                                   LibraryProductOpInterface product) {
+  Type element = tensorTypeOf(product.getLeft()).getElementType();
+  Type resultElement = tensorTypeOf(product.getMatrix()).getElementType();
+  ProductEpilogue epilogue = product.getLibraryEpilogue();
   SmallVector<int64_t> offsets, strides, lead;
   for (auto [i, place] : llvm::enumerate(command.places)) {
     offsets.push_back(place.offset);
@@ -139,21 +143,31 @@ void Scheduler::emitLinear(const Command &command, LinearOp linear) {
     if (i < 3)
       lead.push_back(place.rowStride);
   }
-  rt::GemmOp::create(builder, linear.getLoc(), slotOf(command.places[0]),
-                     slotOf(command.places[1]), slotOf(command.places[2]),
-                     command.scratch >= 0 ? slots[command.scratch] : Value(),
-                     slotOf(command.places[3]), /*epilogue_slots=*/ValueRange(),
-                     offsets, strides, linear.getM(), linear.getN(),
-                     linear.getK(), /*batch=*/1, lead,
-                     ArrayRef<int64_t>{0, 0, 0}, linear.getTransA(),
-                     linear.getTransB(), command.beta, *linear.getGrid(),
-                     element, element != linear.getType().getElementType(),
-                     FlatSymbolRefAttr(), DenseI64ArrayAttr());
+  ArrayRef<Place> beside = ArrayRef(command.places).drop_front(3);
+  auto next = [&](bool exists) -> Value {
+    if (!exists)
+      return {};
+    Value slot = slotOf(beside.front());
+    beside = beside.drop_front();
+    return slot;
+  };
+  Value bias = next(hasBias(epilogue)), aux = next(hasAux(epilogue));
+  rt::GemmOp::create(
+      builder, product.getLoc(), slotOf(command.places[0]),
+      slotOf(command.places[1]), slotOf(command.places[2]),
+      command.scratch >= 0 ? slots[command.scratch] : Value(), bias, aux,
+      /*epilogue_slots=*/ValueRange(), offsets, strides, product.getM(),
+      product.getN(), product.getK(), /*batch=*/1, lead,
+      ArrayRef<int64_t>{0, 0, 0}, product.getTransA(), product.getTransB(),
+      command.beta, product.getGridAttr().asArrayRef(), element,
+      element != resultElement,
+      builder.getStringAttr(StringRef(nameOf(epilogue))), FlatSymbolRefAttr(),
+      DenseI64ArrayAttr());
 }
 
 void Scheduler::emitGemm(const Command &command) {
-  if (auto linear = dyn_cast<LinearOp>(command.op))
-    return emitLinear(command, linear);
+  if (auto product = dyn_cast<LibraryProductOpInterface>(command.op))
+    return emitLibraryProduct(command, product);
   auto dispatch = dyn_cast<DispatchOp>(command.op);
   auto matmul = dispatch ? dispatch.getProduct() : cast<MatmulOp>(command.op);
   Type element = tensorTypeOf(matmul.getA()).getElementType();
@@ -180,11 +194,11 @@ void Scheduler::emitGemm(const Command &command) {
       builder, command.op->getLoc(), slotOf(command.places[0]),
       slotOf(command.places[1]), slotOf(command.places[2]),
       command.scratch >= 0 ? slots[command.scratch] : Value(), /*bias=*/Value(),
-      epilogueSlots, offsets, strides, matmul.getM(), matmul.getN(),
-      matmul.getK(), matmul.getBatch(), lead, batchStrides, matmul.getTransA(),
-      matmul.getTransB(), command.beta, *matmul.getGrid(), element,
-      element != matmul.getType().getElementType(), FlatSymbolRefAttr(),
-      DenseI64ArrayAttr());
+      /*aux=*/Value(), epilogueSlots, offsets, strides, matmul.getM(),
+      matmul.getN(), matmul.getK(), matmul.getBatch(), lead, batchStrides,
+      matmul.getTransA(), matmul.getTransB(), command.beta, *matmul.getGrid(),
+      element, element != matmul.getType().getElementType(),
+      /*library=*/StringAttr(), FlatSymbolRefAttr(), DenseI64ArrayAttr());
   if (!dispatch)
     return;
   gemm.setEpilogue(kernels.get(dispatch, rowStrides).getSymName());
@@ -274,15 +288,13 @@ void Scheduler::emit(ProgramPlan &plan) {
 /// Memory that a product works in: of every thread on a cpu. A gpu's library
 /// has one for all, which has to do for what stands in for it on the emulated
 /// one.
-template <typename Op>
-static int64_t productBytes(Op product, bool onGpu, int64_t maxThreads) {
-  ProductShape shape = {product.getM(),          product.getN(),
-                        product.getK(),          product.getBatch(),
-                        (*product.getGrid())[0], (*product.getGrid())[1]};
+static int64_t productBytes(const ProductShape &shape, Value a, Value result,
+                            bool onGpu, int64_t maxThreads) {
   int64_t bytes = 0;
-  if (tensorTypeOf(product.getA()).getElementType().isBF16())
+  if (tensorTypeOf(a).getElementType().isBF16())
     bytes = llvm::alignTo(
-        narrowProductBytes(shape, product.getType().getElementType().isBF16()),
+        narrowProductBytes(shape,
+                           tensorTypeOf(result).getElementType().isBF16()),
         kSlotAlignment);
   return onGpu ? std::max(bytes, libraryWorkspaceBytes(shape))
                : bytes * maxThreads;
@@ -294,9 +306,17 @@ planPrograms(ModuleOp module, ArrayRef<StateOp> states, int64_t maxThreads,
   llvm::StringMap<int64_t> scratchOfKernel;
   bool onGpu = isGpu(targetOf(module)); // Its libraries use memory, no kernel.
   auto ofProduct = [&](Operation *product) {
-    if (auto linear = dyn_cast<LinearOp>(product))
-      return productBytes(linear, onGpu, maxThreads);
-    return productBytes(cast<MatmulOp>(product), onGpu, maxThreads);
+    if (auto op = dyn_cast<LibraryProductOpInterface>(product)) {
+      ArrayRef<int64_t> grid = op.getGridAttr().asArrayRef();
+      return productBytes(
+          {op.getM(), op.getN(), op.getK(), /*batch=*/1, grid[0], grid[1]},
+          op.getLeft(), op.getMatrix(), onGpu, maxThreads);
+    }
+    auto op = cast<MatmulOp>(product);
+    ArrayRef<int64_t> grid = *op.getGrid();
+    return productBytes(
+        {op.getM(), op.getN(), op.getK(), op.getBatch(), grid[0], grid[1]},
+        op.getA(), op.getResult(), onGpu, maxThreads);
   };
   auto ofDispatch = [&](DispatchOp dispatch,
                         ArrayRef<Place> places) -> int64_t {

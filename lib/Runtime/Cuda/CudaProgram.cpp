@@ -143,12 +143,16 @@ void CudaProgram::prepareHost(std::size_t index) {
 
 ProductPlaces CudaProgram::placesOf(const StreamAction &action) const {
   const Command &command = commandOf(action);
+  auto beside = [&](const BesideProduct &place) {
+    return place.bytes > 0 ? device(place.ref.at(action.iteration))
+                           : DevicePointer(0);
+  };
   return {device(command.a.ref.at(action.iteration)),
           device(command.b.ref.at(action.iteration)),
           device(command.c.ref.at(action.iteration)),
           device({command.workspace.offset}),
-          command.bias.bytes > 0 ? device(command.bias.ref.at(action.iteration))
-                                 : 0};
+          beside(command.bias),
+          beside(command.aux)};
 }
 
 /// Addresses of what a launch of one item works on.

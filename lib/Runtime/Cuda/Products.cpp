@@ -94,6 +94,43 @@ Status Products::makeLayout(Owned<LayoutHandle> &layout, const Command &command,
   return status;
 }
 
+/// As the library numbers them, whose a and b have changed their places.
+static uint32_t numberOf(ProductEpilogue epilogue) {
+  switch (epilogue) {
+  case ProductEpilogue::None:
+    break;
+  case ProductEpilogue::Bias:
+    return epilogueBias;
+  case ProductEpilogue::GeluBias:
+    return epilogueGeluBias;
+  case ProductEpilogue::GeluAuxBias:
+    return epilogueGeluAuxBias;
+  case ProductEpilogue::GeluGrad:
+    return epilogueGeluGrad;
+  case ProductEpilogue::BiasGradA:
+    return epilogueSumsOfB;
+  case ProductEpilogue::BiasGradB:
+    return epilogueSumsOfA;
+  }
+  return 1;
+}
+
+Status Products::describeEpilogue(const Command &command,
+                                  Choice &choice) const {
+  choice.epilogue = command.library;
+  if (choice.epilogue == ProductEpilogue::None)
+    return Status();
+  ProductDescHandle desc = choice.desc.get();
+  uint32_t number = numberOf(choice.epilogue);
+  Status status = call(api_.cublasLtMatmulDescSetAttribute, desc, descEpilogue,
+                       &number, sizeof(number));
+  int64_t ld = command.n;
+  if (status.ok() && hasAux(choice.epilogue))
+    status = call(api_.cublasLtMatmulDescSetAttribute, desc, descAuxLd, &ld,
+                  sizeof(ld));
+  return status;
+}
+
 Status Products::describe(const Command &command, Choice &choice) {
   choice.isF64 = command.type == TensorType::F64;
   choice.workspaceBytes = command.workspace.bytes;
@@ -111,10 +148,8 @@ Status Products::describe(const Command &command, Choice &choice) {
     if (status.ok())
       status = call(api_.cublasLtMatmulDescSetAttribute, desc, attribute, value,
                     sizeof(*value));
-  choice.hasBias = command.bias.bytes > 0;
-  if (status.ok() && choice.hasBias)
-    status = call(api_.cublasLtMatmulDescSetAttribute, desc, descEpilogue,
-                  &epilogueBias, sizeof(epilogueBias));
+  if (status.ok())
+    status = describeEpilogue(command, choice);
   auto layout = [&](Owned<LayoutHandle> &to, const GemmOperand &operand,
                     TensorType type, int64_t rows, int64_t columns) {
     if (operand.trans)
@@ -129,12 +164,17 @@ Status Products::describe(const Command &command, Choice &choice) {
 }
 
 /// A choice serves products with biases in many places.
-Status Products::setBias(const Choice &choice,
-                         const ProductPlaces &places) const {
-  if (!choice.hasBias)
-    return Status();
-  return call(api_.cublasLtMatmulDescSetAttribute, choice.desc.get(),
-              descBiasPointer, &places.bias, sizeof(places.bias));
+Status Products::setPlaces(const Choice &choice,
+                           const ProductPlaces &places) const {
+  Status status;
+  auto set = [&](bool exists, int attribute, const DevicePointer &place) {
+    if (status.ok() && exists)
+      status = call(api_.cublasLtMatmulDescSetAttribute, choice.desc.get(),
+                    attribute, &place, sizeof(place));
+  };
+  set(hasBias(choice.epilogue), descBiasPointer, places.bias);
+  set(hasAux(choice.epilogue), descAuxPointer, places.aux);
+  return status;
 }
 
 /// The ways that fit, the first one being the library's choice.
@@ -173,12 +213,16 @@ Result<std::vector<Algorithm>> Products::propose(const Problem &problem,
   for (int i = 0; i < std::min(found, most); ++i)
     if (proposals[std::size_t(i)].status == 0)
       algorithms.push_back(proposals[std::size_t(i)].algorithm);
+  bool hasEpilogue = choice.epilogue != ProductEpilogue::None;
   if (algorithms.empty())
-    return Status::error(name_ +
-                         " knows no way to compute this product within "
-                         "its workspace of " +
-                         std::to_string(choice.workspaceBytes) +
-                         " bytes; install a newer cuBLAS library");
+    return Status::error(
+        name_ + " knows no way to compute this product" +
+        (hasEpilogue ? " with the epilogue '" +
+                           std::string(nameOf(choice.epilogue)) + "'"
+                     : std::string()) +
+        " within its workspace of " + std::to_string(choice.workspaceBytes) +
+        " bytes; install a newer cuBLAS library" +
+        (hasEpilogue ? ", or compile with --library-epilogues=off" : ""));
   return algorithms;
 }
 
@@ -198,23 +242,35 @@ Result<std::size_t> Products::choose(const Command &command,
                                      const ProductPlaces &places,
                                      AlgorithmSearch *search,
                                      StreamHandle stream) {
-  Problem problem = {
-      int64_t(command.type), int64_t(command.resultType),
-      command.workspace.bytes, command.m, command.n, command.k, command.batch,
-      command.a.trans, command.b.trans, command.a.ld, command.b.ld,
-      command.c.ld, command.a.batchStride, command.b.batchStride,
-      command.c.batchStride,
-      // Of no bias: as if the epilogue were another.
-      command.bias.bytes > 0 ? alignmentOf(places.bias) : 0,
-      alignmentOf(places.a), alignmentOf(places.b), alignmentOf(places.c)};
+  Problem problem = {int64_t(command.type),
+                     int64_t(command.resultType),
+                     command.workspace.bytes,
+                     command.m,
+                     command.n,
+                     command.k,
+                     command.batch,
+                     command.a.trans,
+                     command.b.trans,
+                     command.a.ld,
+                     command.b.ld,
+                     command.c.ld,
+                     command.a.batchStride,
+                     command.b.batchStride,
+                     command.c.batchStride,
+                     int64_t(command.library),
+                     command.bias.bytes > 0 ? alignmentOf(places.bias) : 0,
+                     command.aux.bytes > 0 ? alignmentOf(places.aux) : 0,
+                     alignmentOf(places.a),
+                     alignmentOf(places.b),
+                     alignmentOf(places.c)};
   auto known = chosen_.find(problem);
   if (known != chosen_.end())
     return known->second;
   Choice choice;
   Status status = describe(command, choice);
-  // The library derives the alignment of a bias from its place.
+  // The library derives alignments from these places.
   if (status.ok())
-    status = setBias(choice, places);
+    status = setPlaces(choice, places);
   if (!status.ok())
     return status;
   Result<std::vector<Algorithm>> proposals =
@@ -252,7 +308,7 @@ std::string Products::hash() const {
 Status Products::run(const Choice &choice, const Algorithm &algorithm,
                      const ProductPlaces &places, bool accumulate,
                      StreamHandle stream) const {
-  Status status = setBias(choice, places);
+  Status status = setPlaces(choice, places);
   if (!status.ok())
     return status;
   const float ones[] = {0, 1};

@@ -30,10 +30,10 @@
 
 namespace kiln::cuda {
 
-/// Where the operands of a gemm command and its workspace begin, and its bias,
-/// if it has one.
+/// Where the operands of a gemm command and its workspace begin, and its bias
+/// and aux, if it has them.
 struct ProductPlaces {
-  DevicePointer a = 0, b = 0, c = 0, workspace = 0, bias = 0;
+  DevicePointer a = 0, b = 0, c = 0, workspace = 0, bias = 0, aux = 0;
 };
 
 class Products {
@@ -59,13 +59,14 @@ public:
 
 private:
   /// What decides the choice.
-  using Problem = std::array<int64_t, 19>;
+  using Problem = std::array<int64_t, 21>;
   static std::string textOf(const Problem &problem);
   struct Choice {
     Owned<ProductDescHandle> desc;
     Owned<LayoutHandle> a, b, c; ///< The library's own a and b.
     Algorithm algorithm;
-    bool isF64 = false, hasBias = false;
+    bool isF64 = false;
+    ProductEpilogue epilogue = ProductEpilogue::None;
     int64_t workspaceBytes = 0;
   };
 
@@ -81,7 +82,8 @@ private:
                     const GemmOperand &operand, TensorType type, int64_t rows,
                     int64_t columns);
   Status describe(const Command &command, Choice &choice);
-  Status setBias(const Choice &choice, const ProductPlaces &places) const;
+  Status describeEpilogue(const Command &command, Choice &choice) const;
+  Status setPlaces(const Choice &choice, const ProductPlaces &places) const;
   Result<std::vector<Algorithm>> propose(const Problem &problem,
                                          const Choice &choice, int most) const;
   Status run(const Choice &choice, const Algorithm &algorithm,

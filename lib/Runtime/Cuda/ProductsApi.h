@@ -52,7 +52,16 @@ inline constexpr int descTransB = 4;
 // result, which is a row of kiln's, and of its type; void *.
 inline constexpr int descEpilogue = 7;
 inline constexpr int descBiasPointer = 8;
+// void *; int64_t: the elements between columns, a multiple of 8. Its type is
+// the result's. The library's own a is kiln's b.
+inline constexpr int descAuxPointer = 11;
+inline constexpr int descAuxLd = 12;
 inline constexpr uint32_t epilogueBias = 4;
+inline constexpr uint32_t epilogueGeluBias = 32 | epilogueBias;
+inline constexpr uint32_t epilogueGeluAuxBias = 128 | epilogueGeluBias;
+inline constexpr uint32_t epilogueGeluGrad = 64 | 128;
+inline constexpr uint32_t epilogueSumsOfA = 256;
+inline constexpr uint32_t epilogueSumsOfB = 512;
 // cublasLtMatrixLayoutAttribute_t: int32_t, int64_t.
 inline constexpr int layoutBatchCount = 5;
 inline constexpr int layoutBatchStride = 6;

@@ -331,15 +331,48 @@ void CommandReader::readLibrary(const Node &node, Command &command) {
     return;
   if (!hasGpu())
     return library->fail("is given, but the target has no GPU");
-  Node bias = library->at("bias");
+  Node name = library->at("epilogue");
+  std::optional<ProductEpilogue> epilogue = productEpilogueOf(name.text());
+  if (!epilogue) {
+    if (!node.failed())
+      name.fail("is " + inQuotes(name.text()) + ", which is not known");
+    return;
+  }
   if (command.batch != 1 || command.beta != GemmBeta::Zero)
     return library->fail("needs a batch of 1 and a beta of 0");
   if (command.type == TensorType::F64)
     return library->fail("needs operands of bf16 or f32, not f64");
-  command.bias.bytes = command.n * (tensorTypeBits(command.resultType) / 8);
-  command.bias.ref = readRef(bias, command.bias.bytes);
-  if (command.bias.ref.arena == ArenaKind::Host)
-    bias.fail("is in the host arena, out of reach of a GPU's product");
+  if (takesGelu(*epilogue) && command.resultType != command.type)
+    return library->fail("takes gelu of a result of another type than its "
+                         "operands");
+  if (kiln::hasAux(*epilogue) && command.n % auxRowMultiple != 0)
+    return library->fail(
+        "has an aux with rows of " + std::to_string(command.n) +
+        " elements, expected a multiple of " + std::to_string(auxRowMultiple));
+  int64_t elementBytes = tensorTypeBits(command.resultType) / 8;
+  auto read = [&](const char *key, int64_t bytes, BesideProduct &to) {
+    Node place = library->at(key);
+    to.bytes = bytes;
+    to.ref = readRef(place, bytes);
+    if (to.ref.arena == ArenaKind::Host)
+      place.fail("is in the host arena, out of reach of a GPU's product");
+    return place;
+  };
+  if (kiln::hasBias(*epilogue))
+    read("bias", elementBytes * biasLength(*epilogue, command.m, command.n),
+         command.bias);
+  if (kiln::hasAux(*epilogue)) {
+    std::optional<int64_t> bytes =
+        checkedMul<int64_t>(command.m * command.n, elementBytes);
+    if (!bytes)
+      return library->fail("has an aux that is too large");
+    Node aux = read("aux", *bytes, command.aux);
+    if (command.aux.ref.offset % auxAlignment ||
+        command.aux.ref.stride % auxAlignment)
+      aux.fail("does not begin at a multiple of " +
+               std::to_string(auxAlignment) + " bytes");
+  }
+  command.library = *epilogue;
 }
 
 void CommandReader::readGemm(const Node &node, Command &command) {

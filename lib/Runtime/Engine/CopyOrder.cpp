@@ -143,7 +143,11 @@ std::vector<Access> CopyOrder::accesses(const Command &command) const {
     list.push_back({command.b.ref, command.b.bytes, false});
     list.push_back({command.c.ref, command.c.bytes, true});
     if (command.bias.bytes > 0)
-      list.push_back({command.bias.ref, command.bias.bytes, false});
+      list.push_back(
+          {command.bias.ref, command.bias.bytes, writesBias(command.library)});
+    if (command.aux.bytes > 0)
+      list.push_back(
+          {command.aux.ref, command.aux.bytes, writesAux(command.library)});
     list.push_back({{command.workspace.offset, 0, ArenaKind::Device},
                     command.workspace.bytes,
                     true});

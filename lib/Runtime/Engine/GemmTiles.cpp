@@ -8,7 +8,7 @@
 #include "GemmTiles.h"
 
 #include "NarrowProduct.h"
-#include "ProductBias.h"
+#include "TileEpilogue.h"
 #include "kiln/Runtime/Engine/ProductMemory.h"
 
 namespace kiln {
@@ -55,15 +55,33 @@ void computeTile(const Command &command, const GemmTile &tile,
   call.c = places.c + resultBytes * (tile.product * c.batchStride +
                                      tile.rowBegin * c.ld + tile.columnBegin);
   call.accumulate = accumulate;
-  const char *bias =
-      places.bias ? places.bias + resultBytes * tile.columnBegin : nullptr;
+  TileEpilogue epilogue{command.library, command.resultType, places.bias,
+                        places.aux, command.n};
+  epilogue = epilogue.at(tile.rowBegin, tile.columnBegin);
   bool isNarrow = command.resultType == TensorType::BF16;
   if (command.type == TensorType::BF16)
-    narrowProduct(call, command.resultType, scratch, isNarrow ? bias : nullptr);
+    narrowProduct(call, command.resultType, scratch,
+                  isNarrow ? epilogue : TileEpilogue());
   else
     gemm(call);
-  if (bias && !isNarrow)
-    addBias(bias, TensorType::F32, call.m, call.n, call.c, call.ldc);
+  if (!isNarrow)
+    finishTile(epilogue, call.m, call.n, call.c, call.ldc);
+}
+
+void computeBiasGrad(const Command &command, const GemmPlaces &places) {
+  bool ofA = command.library == ProductEpilogue::BiasGradA;
+  const GemmOperand &operand = ofA ? command.a : command.b;
+  const char *begin = ofA ? places.a : places.b;
+  // Elements of one sum lie one after the other, or a row apart.
+  bool inRow = ofA != operand.trans;
+  int64_t step = inRow ? 1 : operand.ld, next = inRow ? operand.ld : 1;
+  int64_t length = biasLength(command.library, command.m, command.n);
+  for (int64_t i = 0; i < length; ++i) {
+    double sum = 0;
+    for (int64_t l = 0; l < command.k; ++l)
+      sum += readElement(begin, command.type, i * next + l * step);
+    writeElement(places.bias, command.resultType, i, float(sum));
+  }
 }
 
 } // namespace kiln

@@ -33,7 +33,8 @@ struct GemmPlaces {
   const char *a;
   const char *b;
   char *c;
-  const char *bias = nullptr; ///< Null: none.
+  char *bias = nullptr; ///< Null: none.
+  char *aux = nullptr;  ///< Null: none.
 };
 
 /// Number of tiles of all products.
@@ -50,6 +51,9 @@ int64_t tileScratchBytes(const Command &command);
 /// Computes a tile that is not empty; `scratch` has tileScratchBytes().
 void computeTile(const Command &command, const GemmTile &tile,
                  const GemmPlaces &places, bool accumulate, char *scratch);
+
+/// Writes the sums of an operand that the library adds up beside the product.
+void computeBiasGrad(const Command &command, const GemmPlaces &places);
 
 /// Whether the command adds to what c holds.
 inline bool accumulates(const Command &command, int64_t iteration) {

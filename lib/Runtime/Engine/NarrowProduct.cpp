@@ -12,7 +12,6 @@
 
 #include "NarrowProduct.h"
 
-#include "ProductBias.h"
 #include "kiln/Runtime/Engine/ProductMemory.h"
 
 #include <cstring>
@@ -105,7 +104,7 @@ static int64_t widenPart(const char *x, int64_t ld, bool isTransposed,
 }
 
 void narrowProduct(const GemmCall &call, TensorType resultType, char *scratch,
-                   const char *bias) {
+                   const TileEpilogue &epilogue) {
   const int64_t m = blockExtent(call.m, blockRows),
                 n = blockExtent(call.n, blockColumns),
                 k = blockExtent(call.k, blockDepth);
@@ -139,9 +138,8 @@ void narrowProduct(const GemmCall &call, TensorType resultType, char *scratch,
       gemm(block);
       block.accumulate = true;
     }
-    if (isNarrow && bias)
-      addBias(bias + 2 * column, resultType, block.m, block.n, block.c,
-              block.n);
+    if (isNarrow)
+      finishTile(epilogue.at(row, column), block.m, block.n, block.c, block.n);
     if (isNarrow)
       narrowRows(c, block.n, block.m, block.n, call.c + 2 * place, call.ldc);
   };

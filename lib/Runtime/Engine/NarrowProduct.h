@@ -14,6 +14,7 @@
 #define KILN_LIB_RUNTIME_ENGINE_NARROWPRODUCT_H
 
 #include "Gemm.h"
+#include "TileEpilogue.h"
 
 namespace kiln {
 
@@ -26,10 +27,10 @@ void narrowRows(const float *from, int64_t fromLd, int64_t rows,
                 int64_t columns, char *to, int64_t ld);
 
 /// Computes a tile: `call.type` is bf16, and c that or f32. `scratch` has
-/// narrowProductBytes() of a product with this tile. What `bias` has for the
-/// tile's columns, if anything, is added to a result of bf16 before it is rounded.
+/// narrowProductBytes() of a product with this tile. The tile's `epilogue`, if
+/// it has one, is that of sums whose result of bf16 is not yet rounded.
 void narrowProduct(const GemmCall &call, TensorType resultType, char *scratch,
-                   const char *bias = nullptr);
+                   const TileEpilogue &epilogue = TileEpilogue());
 
 } // namespace kiln
 

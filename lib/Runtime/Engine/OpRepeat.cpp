@@ -156,6 +156,10 @@ writtenRanges(const Command &command, int64_t iteration, const Slot &slot) {
     for (int64_t argument : item.writes)
       if (!item.extents.empty())
         add(item.args[size_t(argument)], item.extents[size_t(argument)]);
+  if (writesBias(command.library))
+    add(command.bias.ref, command.bias.bytes);
+  if (writesAux(command.library))
+    add(command.aux.ref, command.aux.bytes);
   if (command.size > 0)
     add(command.to, command.size);
   return ranges;
@@ -168,9 +172,10 @@ ResultDistance OpRepeater::compare(const Command &command, int64_t iteration,
   if (std::memcmp(own, other_.data(), size_t(slot.bytes)) == 0)
     return {};
   bool isProduct = command.kind == Command::Kind::Gemm;
-  if (isProduct && !command.epilogue)
-    return productDistance(command, iteration, arenas_, slot, other_.data());
   auto ranges = writtenRanges(command, iteration, slot);
+  // What lies beside a product is elsewhere than that.
+  if (isProduct && !command.epilogue && ranges.empty())
+    return productDistance(command, iteration, arenas_, slot, other_.data());
   if (ranges.empty())
     ranges.push_back({0, slot.bytes});
   double longestSum = isProduct ? double(command.k) : 64;

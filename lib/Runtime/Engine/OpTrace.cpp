@@ -33,6 +33,10 @@ static std::vector<Ref> writtenRefs(const Command &command) {
     break;
   case Command::Kind::Gemm:
     refs.push_back(command.c.ref);
+    if (writesBias(command.library))
+      refs.push_back(command.bias.ref);
+    if (writesAux(command.library))
+      refs.push_back(command.aux.ref);
     for (const LaunchItem &item : command.items)
       for (int64_t argument : item.writes)
         refs.push_back(item.args[size_t(argument)]);

@@ -91,6 +91,10 @@ WriteWatch::allowedWrites(size_t index, int64_t iteration) const {
                        command.workspace.offset + command.workspace.bytes});
   if (command.kind == Command::Kind::Gemm)
     allow(command.c.ref);
+  if (writesBias(command.library))
+    allow(command.bias.ref);
+  if (writesAux(command.library))
+    allow(command.aux.ref);
   if (command.kind == Command::Kind::Fill ||
       command.kind == Command::Kind::Copy ||
       command.kind == Command::Kind::CopyStart)

@@ -255,18 +255,29 @@ Status EmuExecutor::gemm(const Work &work) {
     status = check(command.b, command.type, command.k, command.n);
   if (status.ok() && accumulate)
     status = check(command.c, command.resultType, command.m, command.n);
-  if (status.ok() && command.bias.bytes > 0)
+  if (status.ok() && command.bias.bytes > 0 && !writesBias(command.library))
     status = checkRead(work, command.bias.ref, command.bias.bytes);
+  if (status.ok() && command.aux.bytes > 0 && !writesAux(command.library))
+    status = checkRead(work, command.aux.ref, command.aux.bytes);
   if (!status.ok())
     return status;
 
+  auto beside = [&](const BesideProduct &place) {
+    return place.bytes > 0 ? at(place.ref, work.iteration) : nullptr;
+  };
   GemmPlaces places = {at(command.a.ref, work.iteration),
                        at(command.b.ref, work.iteration),
-                       at(command.c.ref, work.iteration),
-                       command.bias.bytes > 0
-                           ? at(command.bias.ref, work.iteration)
-                           : nullptr};
+                       at(command.c.ref, work.iteration), beside(command.bias),
+                       beside(command.aux)};
   multiply(work, places, accumulate);
+  if (writesBias(command.library)) {
+    computeBiasGrad(command, places);
+    status = device_.markInitialised(places.bias, command.bias.bytes);
+  }
+  if (status.ok() && writesAux(command.library))
+    status = device_.markInitialised(places.aux, command.aux.bytes);
+  if (!status.ok())
+    return status;
   return forEachRow(command, command.c, command.resultType, command.m,
                     command.n, [&](int64_t offset, int64_t bytes) {
                       return device_.markInitialised(places.c + offset, bytes);

@@ -72,7 +72,8 @@ static std::vector<ByteAccess> accessesOf(const Command &command,
     add(command.a.ref, command.a.bytes, false);
     add(command.b.ref, command.b.bytes, false);
     add(command.c.ref, command.c.bytes, true);
-    add(command.bias.ref, command.bias.bytes, false);
+    add(command.bias.ref, command.bias.bytes, writesBias(command.library));
+    add(command.aux.ref, command.aux.bytes, writesAux(command.library));
     add({command.workspace.offset}, command.workspace.bytes, true);
     break;
   case Command::Kind::Copy:

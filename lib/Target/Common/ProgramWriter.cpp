@@ -204,9 +204,18 @@ Object ProgramWriter::writeGemm(rt::GemmOp gemm) {
     workspace = Array{slot.getOffset(), slot.getBytes()};
   }
   JsonValue library = nullptr;
-  if (gemm.getBias())
-    library = Object{{"bias", ref(gemm.getBias(), gemm.getOffsets()[3],
-                                  gemm.getStrides()[3])}};
+  if (gemm.getLibrary()) {
+    Object object{{"epilogue", *gemm.getLibrary()}};
+    unsigned place = 3;
+    for (auto [key, slot] :
+         {std::pair("bias", gemm.getBias()), {"aux", gemm.getAux()}})
+      if (slot) {
+        object[key] =
+            ref(slot, gemm.getOffsets()[place], gemm.getStrides()[place]);
+        ++place;
+      }
+    library = std::move(object);
+  }
   return Object{{"op", "gemm"},
                 {"name", rt::nameOf(gemm)},
                 {"dtype", typeName(gemm.getElement())},

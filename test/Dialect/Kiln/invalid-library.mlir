@@ -1,4 +1,4 @@
-// What a product with a bias may be, and what of it may be in a schedule.
+// What a product with an epilogue may be, and what of it may be in a schedule.
 
 // RUN: kiln-opt %s -split-input-file -verify-diagnostics
 
@@ -75,13 +75,117 @@ module attributes {kiln.library_epilogues = true} {
 kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
   %a = kilnrt.slot "a" class "activation" offset 0 bytes 16 lifetime [0, 0]
   // expected-error @below {{has 4 slots, 3 offsets and 3 strides}}
-  kilnrt.gemm(%a, %a, %a) bias(%a) offsets [0, 0, 0] strides [0, 0, 0] {m = 2, n = 2, k = 2, batch = 1, lead = array<i64: 2, 2, 2>, batch_strides = array<i64: 0, 0, 0>, beta = 0, grid = array<i64: 1, 1>, element = f32}
+  kilnrt.gemm(%a, %a, %a) library "bias" bias(%a) offsets [0, 0, 0] strides [0, 0, 0] {m = 2, n = 2, k = 2, batch = 1, lead = array<i64: 2, 2, 2>, batch_strides = array<i64: 0, 0, 0>, beta = 0, grid = array<i64: 1, 1>, element = f32}
 }
 
 // -----
 
 kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
   %a = kilnrt.slot "a" class "activation" offset 0 bytes 16 lifetime [0, 0]
-  // expected-error @below {{has a bias, which needs batch 1, beta 0, no epilogue, and operands of bf16 or f32}}
-  kilnrt.gemm(%a, %a, %a) bias(%a) offsets [0, 0, 0, 0] strides [0, 0, 0, 0] {m = 2, n = 2, k = 2, batch = 1, lead = array<i64: 2, 2, 2>, batch_strides = array<i64: 0, 0, 0>, beta = 1, grid = array<i64: 1, 1>, element = f32}
+  // expected-error @below {{has a library epilogue, which needs batch 1, beta 0, no epilogue, and operands of bf16 or f32}}
+  kilnrt.gemm(%a, %a, %a) library "bias" bias(%a) offsets [0, 0, 0, 0] strides [0, 0, 0, 0] {m = 2, n = 2, k = 2, batch = 1, lead = array<i64: 2, 2, 2>, batch_strides = array<i64: 0, 0, 0>, beta = 1, grid = array<i64: 1, 1>, element = f32}
+}
+
+// -----
+
+kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
+  %a = kilnrt.slot "a" class "activation" offset 0 bytes 64 lifetime [0, 0]
+  // expected-error @below {{has a library epilogue "relu", which is not known}}
+  kilnrt.gemm(%a, %a, %a) library "relu" offsets [0, 0, 0] strides [0, 0, 0] {m = 2, n = 2, k = 2, batch = 1, lead = array<i64: 2, 2, 2>, batch_strides = array<i64: 0, 0, 0>, beta = 0, grid = array<i64: 1, 1>, element = f32}
+}
+
+// -----
+
+kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
+  %a = kilnrt.slot "a" class "activation" offset 0 bytes 64 lifetime [0, 0]
+  // expected-error @below {{has a bias or aux that its library epilogue does not have, or the reverse}}
+  kilnrt.gemm(%a, %a, %a) library "dgelu" bias(%a) offsets [0, 0, 0, 0] strides [0, 0, 0, 0] {m = 2, n = 8, k = 2, batch = 1, lead = array<i64: 2, 2, 2>, batch_strides = array<i64: 0, 0, 0>, beta = 0, grid = array<i64: 1, 1>, element = f32}
+}
+
+// -----
+
+kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
+  %a = kilnrt.slot "a" class "activation" offset 0 bytes 64 lifetime [0, 0]
+  // expected-error @below {{has a bias or aux that its library epilogue does not have, or the reverse}}
+  kilnrt.gemm(%a, %a, %a) bias(%a) offsets [0, 0, 0, 0] strides [0, 0, 0, 0] {m = 2, n = 2, k = 2, batch = 1, lead = array<i64: 2, 2, 2>, batch_strides = array<i64: 0, 0, 0>, beta = 0, grid = array<i64: 1, 1>, element = f32}
+}
+
+// -----
+
+kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
+  %a = kilnrt.slot "a" class "activation" offset 0 bytes 64 lifetime [0, 0]
+  // expected-error @below {{takes gelu of a wide result, expected one of the type of its operands}}
+  kilnrt.gemm(%a, %a, %a) library "gelu_bias" bias(%a) offsets [0, 0, 0, 0] strides [0, 0, 0, 0] {m = 2, n = 2, k = 2, batch = 1, lead = array<i64: 2, 2, 2>, batch_strides = array<i64: 0, 0, 0>, beta = 0, grid = array<i64: 1, 1>, element = bf16, wide}
+}
+
+// -----
+
+kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
+  %a = kilnrt.slot "a" class "activation" offset 0 bytes 64 lifetime [0, 0]
+  // expected-error @below {{has an aux with rows of 2 elements, expected a multiple of 8}}
+  kilnrt.gemm(%a, %a, %a) library "dgelu" aux(%a) offsets [0, 0, 0, 0] strides [0, 0, 0, 0] {m = 2, n = 2, k = 2, batch = 1, lead = array<i64: 2, 2, 2>, batch_strides = array<i64: 0, 0, 0>, beta = 0, grid = array<i64: 1, 1>, element = f32}
+}
+
+// -----
+
+kiln.program @f(%a: tensor<8x8xf32>, %b: tensor<8xf32>, %w: tensor<8x6xf32>, %c: tensor<6xf32>, %n: tensor<8x8xbf16>) attributes {kind = #kiln.program_kind<train>} {
+  // expected-error @+1 {{'y' has element type 'f32', expected 'bf16'}}
+  %0 = kiln.linear_gelu %n, %n, %b : (tensor<8x8xbf16>, tensor<8x8xbf16>, tensor<8xf32>) -> tensor<8x8xf32>
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%a: tensor<8x8xf32>, %b: tensor<8xf32>, %w: tensor<8x6xf32>, %c: tensor<6xf32>, %n: tensor<8x8xbf16>) attributes {kind = #kiln.program_kind<train>} {
+  // expected-error @+1 {{'bias' is}}
+  %0 = kiln.linear_gelu %a, %a, %c : (tensor<8x8xf32>, tensor<8x8xf32>, tensor<6xf32>) -> tensor<8x8xf32>
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%a: tensor<8x8xf32>, %b: tensor<8xf32>, %w: tensor<8x6xf32>, %c: tensor<6xf32>, %n: tensor<8x8xbf16>) attributes {kind = #kiln.program_kind<train>} {
+  // expected-error @+1 {{'u' is}}
+  %0, %1 = kiln.linear_gelu %a, %a, %b : (tensor<8x8xf32>, tensor<8x8xf32>, tensor<8xf32>) -> (tensor<8x8xf32>, tensor<8x6xf32>)
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%a: tensor<8x8xf32>, %b: tensor<8xf32>, %w: tensor<8x6xf32>, %c: tensor<6xf32>, %n: tensor<8x8xbf16>) attributes {kind = #kiln.program_kind<train>} {
+  // expected-error @+1 {{has rows of 6 elements beside its result, expected a multiple of 8}}
+  %0, %1 = kiln.linear_gelu %a, %w, %c : (tensor<8x8xf32>, tensor<8x6xf32>, tensor<6xf32>) -> (tensor<8x6xf32>, tensor<8x6xf32>)
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%a: tensor<8x8xf32>, %b: tensor<8xf32>, %w: tensor<8x6xf32>, %c: tensor<6xf32>, %n: tensor<8x8xbf16>) attributes {kind = #kiln.program_kind<train>} {
+  // expected-error @+1 {{'u' is}}
+  %0 = kiln.matmul_gelu_grad %a, %a, %w : (tensor<8x8xf32>, tensor<8x8xf32>, tensor<8x6xf32>) -> tensor<8x8xf32>
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%a: tensor<8x8xf32>, %b: tensor<8xf32>, %w: tensor<8x6xf32>, %c: tensor<6xf32>, %n: tensor<8x8xbf16>) attributes {kind = #kiln.program_kind<train>} {
+  // expected-error @+1 {{has rows of 6 elements beside its result, expected a multiple of 8}}
+  %0 = kiln.matmul_gelu_grad %a, %w, %w : (tensor<8x8xf32>, tensor<8x6xf32>, tensor<8x6xf32>) -> tensor<8x6xf32>
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%a: tensor<8x8xf32>, %b: tensor<8xf32>, %w: tensor<8x6xf32>, %c: tensor<6xf32>, %n: tensor<8x8xbf16>) attributes {kind = #kiln.program_kind<train>} {
+  // expected-error @+1 {{'db' is}}
+  %0, %1 = kiln.matmul_bias_grad %a, %w of_a : (tensor<8x8xf32>, tensor<8x6xf32>) -> (tensor<8x6xf32>, tensor<6xf32>)
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%a: tensor<8x8xf32>, %b: tensor<8xf32>, %w: tensor<8x6xf32>, %c: tensor<6xf32>, %n: tensor<8x8xbf16>) attributes {kind = #kiln.program_kind<train>} {
+  // expected-error @+1 {{'db' is}}
+  %0, %1 = kiln.matmul_bias_grad %a, %w : (tensor<8x8xf32>, tensor<8x6xf32>) -> (tensor<8x6xf32>, tensor<8xf32>)
+  kiln.return
 }

@@ -19,6 +19,7 @@
 
 #include "kiln/Runtime/Engine/Description.h"
 #include "kiln/Runtime/Engine/LibraryAttention.h"
+#include "kiln/Runtime/Engine/ProductEpilogue.h"
 #include "kiln/Runtime/Status.h"
 
 #include <cstdint>
@@ -80,9 +81,9 @@ struct GemmOperand {
   int64_t bytes = 0;       ///< From the first to the last one, in all batches.
 };
 
-/// A row that the library of a GPU adds to every row of a product, of the
+/// What the library of a GPU reads or writes beside a product: dense, and of the
 /// result's type.
-struct BiasRow {
+struct BesideProduct {
   Ref ref;
   int64_t bytes = 0; ///< 0: none.
 };
@@ -137,7 +138,8 @@ struct Command {
   int64_t gridM = 1, gridN = 1;
   Workspace workspace;
   bool epilogue = false;
-  BiasRow bias;
+  ProductEpilogue library = ProductEpilogue::None;
+  BesideProduct bias, aux;
 
   int64_t count = 0; ///< LoopBegin: iterations.
 

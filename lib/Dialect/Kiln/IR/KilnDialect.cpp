@@ -19,6 +19,7 @@ using namespace kiln;
 #include "kiln/Dialect/Kiln/IR/KilnDialect.cpp.inc"
 #include "kiln/Dialect/Kiln/IR/KilnEnums.cpp.inc"
 #include "kiln/Dialect/Kiln/IR/KilnInterfaces.cpp.inc"
+#include "kiln/Dialect/Kiln/IR/KilnLibraryInterfaces.cpp.inc"
 
 static ParseResult parseExactReals(AsmParser &parser,
                                    DenseF64ArrayAttr &values) {

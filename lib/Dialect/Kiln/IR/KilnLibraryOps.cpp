@@ -13,6 +13,7 @@
 #include "kiln/Dialect/Kiln/IR/KilnLibrary.h"
 
 #include "OpChecks.h"
+#include "kiln/Runtime/Engine/TanhGelu.h"
 
 using namespace mlir;
 using namespace kiln;
@@ -21,60 +22,182 @@ using namespace kiln::checks;
 #define GET_OP_CLASSES
 #include "kiln/Dialect/Kiln/IR/KilnLibraryOps.cpp.inc"
 
-int64_t LinearOp::getM() {
-  return tensorTypeOf(getA()).getDimSize(getTransA() ? 1 : 0);
-}
-int64_t LinearOp::getK() {
-  return tensorTypeOf(getA()).getDimSize(getTransA() ? 0 : 1);
-}
-int64_t LinearOp::getN() {
-  return tensorTypeOf(getB()).getDimSize(getTransB() ? 0 : 1);
-}
-
-LogicalResult LinearOp::verify() {
-  if (failed(checkRank(*this, "a", getA(), 2)) || // C1
-      failed(checkRank(*this, "b", getB(), 2)))
+/// What all such products have in common: ranks, types, extents, the grid.
+static LogicalResult verifyProduct(LibraryProductOpInterface op) {
+  if (failed(checkRank(op, "a", op.getLeft(), 2)) || // C1
+      failed(checkRank(op, "b", op.getRight(), 2)))
     return failure();
-  auto typeA = tensorTypeOf(getA()), typeB = tensorTypeOf(getB());
+  auto typeA = tensorTypeOf(op.getLeft()), typeB = tensorTypeOf(op.getRight());
   if (typeA.getElementType().isF64()) // C2
-    return emitOpError("'a' has element type f64, expected bf16 or f32, which "
-                       "the library has epilogues for");
+    return op->emitOpError("'a' has element type f64, expected bf16 or f32, "
+                           "which the library has epilogues for");
   if (typeA.getElementType() != typeB.getElementType())
-    return emitOpError("'b' has element type ")
+    return op->emitOpError("'b' has element type ")
            << typeB.getElementType() << ", expected " << typeA.getElementType();
-  int64_t innerB = typeB.getDimSize(getTransB() ? 1 : 0);
-  if (getK() != innerB)
-    return emitOpError("inner extents differ: 'a' has ")
-           << getK() << ", 'b' has " << innerB;
-  if (failed(checkWide(*this, "y", getY(), {getM(), getN()}, getA())) ||
-      failed(checkShape(*this, "bias", getBias(), {getN()}, getY()))) // C3
-    return failure();
-  if (auto grid = getGrid())
-    if (grid->size() != 2 || (*grid)[0] < 1 || (*grid)[1] < 1 ||
-        (*grid)[0] > getM() || (*grid)[1] > getN())
-      return emitOpError("grid is ")
-             << toString(*grid) << ", expected tiles over " << getM()
-             << " rows and " << getN() << " columns";
+  int64_t innerB = typeB.getDimSize(op.getTransB() ? 1 : 0);
+  if (op.getK() != innerB)
+    return op->emitOpError("inner extents differ: 'a' has ")
+           << op.getK() << ", 'b' has " << innerB;
+  if (DenseI64ArrayAttr grid = op.getGridAttr())
+    if (grid.size() != 2 || grid[0] < 1 || grid[1] < 1 || grid[0] > op.getM() ||
+        grid[1] > op.getN())
+      return op->emitOpError("grid is ")
+             << toString(grid.asArrayRef()) << ", expected tiles over "
+             << op.getM() << " rows and " << op.getN() << " columns";
   return success();
 }
 
-Family LinearOp::getFamily() { return Family::Gemm; }
+/// Rows of what lies beside the result.
+static LogicalResult verifyAux(LibraryProductOpInterface op) {
+  if (op.getN() % auxRowMultiple == 0)
+    return success();
+  return op->emitOpError("has rows of ")
+         << op.getN() << " elements beside its result, expected a multiple of "
+         << auxRowMultiple;
+}
 
-int64_t LinearOp::getFlops() { return 2 * getM() * getN() * getK(); }
-
-LogicalResult LinearOp::evaluate(ArrayRef<const HostTensor *> operands,
-                                 MutableArrayRef<HostTensor> results) {
-  const HostTensor &a = *operands[0], &b = *operands[1], &bias = *operands[2];
-  HostTensor &y = results[0];
-  int64_t m = y.shape()[0], n = y.shape()[1];
-  int64_t k = a.shape()[getTransA() ? 0 : 1];
+/// Calls visit(i, j, sum) for the elements of the product, row by row.
+static void forEachSum(LibraryProductOpInterface op,
+                       ArrayRef<const HostTensor *> operands,
+                       function_ref<void(int64_t, int64_t, double)> visit) {
+  const HostTensor &a = *operands[0], &b = *operands[1];
+  int64_t m = op.getM(), n = op.getN(), k = op.getK();
   for (int64_t i = 0; i < m; ++i)
     for (int64_t j = 0; j < n; ++j) {
       double sum = 0;
       for (int64_t l = 0; l < k; ++l)
-        sum += a.reals[getTransA() ? l * m + i : i * k + l] *
-               b.reals[getTransB() ? j * k + l : l * n + j];
-      y.reals[i * n + j] = sum + bias.reals[j];
+        sum += a.reals[op.getTransA() ? l * m + i : i * k + l] *
+               b.reals[op.getTransB() ? j * k + l : l * n + j];
+      visit(i, j, sum);
     }
+}
+
+#define KILN_LIBRARY_PRODUCT(Op)                                               \
+  Family Op::getFamily() { return Family::Gemm; }                              \
+  int64_t Op::getFlops() { return 2 * getM() * getN() * getK(); }
+KILN_LIBRARY_PRODUCT(LinearOp)
+KILN_LIBRARY_PRODUCT(LinearGeluOp)
+KILN_LIBRARY_PRODUCT(MatmulGeluGradOp)
+KILN_LIBRARY_PRODUCT(MatmulBiasGradOp)
+#undef KILN_LIBRARY_PRODUCT
+
+//===----------------------------------------------------------------------===//
+// kiln.linear
+//===----------------------------------------------------------------------===//
+
+ProductEpilogue LinearOp::getLibraryEpilogue() { return ProductEpilogue::Bias; }
+Value LinearOp::getBiasRow() { return getBias(); }
+Value LinearOp::getAux() { return {}; }
+
+LogicalResult LinearOp::verify() {
+  return failure(
+      failed(verifyProduct(*this)) ||
+      failed(checkWide(*this, "y", getY(), {getM(), getN()}, getA())) ||
+      failed(checkShape(*this, "bias", getBias(), {getN()}, getY()))); // C3
+}
+
+LogicalResult LinearOp::evaluate(ArrayRef<const HostTensor *> operands,
+                                 MutableArrayRef<HostTensor> results) {
+  forEachSum(*this, operands, [&](int64_t i, int64_t j, double sum) {
+    results[0].reals[i * getN() + j] = sum + operands[2]->reals[j];
+  });
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// kiln.linear_gelu
+//===----------------------------------------------------------------------===//
+
+ProductEpilogue LinearGeluOp::getLibraryEpilogue() {
+  return getU() ? ProductEpilogue::GeluAuxBias : ProductEpilogue::GeluBias;
+}
+Value LinearGeluOp::getBiasRow() { return getBias(); }
+Value LinearGeluOp::getAux() { return getU(); }
+
+LogicalResult LinearGeluOp::verify() {
+  int64_t shape[] = {getM(), getN()};
+  if (failed(verifyProduct(*this)) ||
+      failed(checkShape(*this, "y", getY(), shape, getA())) ||        // C2
+      failed(checkShape(*this, "bias", getBias(), {getN()}, getY()))) // C3
+    return failure();
+  if (!getU())
+    return success();
+  return failure(failed(checkShape(*this, "u", getU(), shape, getY())) ||
+                 failed(verifyAux(*this))); // C4
+}
+
+LogicalResult LinearGeluOp::evaluate(ArrayRef<const HostTensor *> operands,
+                                     MutableArrayRef<HostTensor> results) {
+  forEachSum(*this, operands, [&](int64_t i, int64_t j, double sum) {
+    double u = sum + operands[2]->reals[j];
+    results[0].reals[i * getN() + j] = tanhGelu(u);
+    if (getU())
+      results[1].reals[i * getN() + j] = u;
+  });
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// kiln.matmul_gelu_grad
+//===----------------------------------------------------------------------===//
+
+ProductEpilogue MatmulGeluGradOp::getLibraryEpilogue() {
+  return ProductEpilogue::GeluGrad;
+}
+Value MatmulGeluGradOp::getBiasRow() { return {}; }
+Value MatmulGeluGradOp::getAux() { return getU(); }
+
+LogicalResult MatmulGeluGradOp::verify() {
+  int64_t shape[] = {getM(), getN()};
+  return failure(
+      failed(verifyProduct(*this)) ||
+      failed(checkShape(*this, "du", getDu(), shape, getA())) || // C2
+      failed(checkShape(*this, "u", getU(), shape, getDu())) ||  // C3
+      failed(verifyAux(*this)));                                 // C4
+}
+
+LogicalResult MatmulGeluGradOp::evaluate(ArrayRef<const HostTensor *> operands,
+                                         MutableArrayRef<HostTensor> results) {
+  forEachSum(*this, operands, [&](int64_t i, int64_t j, double sum) {
+    int64_t place = i * getN() + j;
+    results[0].reals[place] =
+        sum * tanhGeluDerivative(operands[2]->reals[place]);
+  });
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// kiln.matmul_bias_grad
+//===----------------------------------------------------------------------===//
+
+ProductEpilogue MatmulBiasGradOp::getLibraryEpilogue() {
+  return getOfA() ? ProductEpilogue::BiasGradA : ProductEpilogue::BiasGradB;
+}
+Value MatmulBiasGradOp::getBiasRow() { return getDb(); }
+Value MatmulBiasGradOp::getAux() { return {}; }
+
+LogicalResult MatmulBiasGradOp::verify() {
+  int64_t length = biasLength(getLibraryEpilogue(), getM(), getN());
+  return failure(
+      failed(verifyProduct(*this)) ||
+      failed(checkWide(*this, "c", getC(), {getM(), getN()}, getA())) ||
+      failed(checkShape(*this, "db", getDb(), {length}, getC()))); // C3
+}
+
+LogicalResult MatmulBiasGradOp::evaluate(ArrayRef<const HostTensor *> operands,
+                                         MutableArrayRef<HostTensor> results) {
+  forEachSum(*this, operands, [&](int64_t i, int64_t j, double sum) {
+    results[0].reals[i * getN() + j] = sum;
+  });
+  int64_t k = getK(), length = results[1].shape()[0];
+  const HostTensor &summed = *operands[getOfA() ? 0 : 1];
+  // Along the rows of op(a), or the columns of op(b), as they lie in memory.
+  bool alongRows = getOfA() ? !getTransA() : getTransB();
+  for (int64_t i = 0; i < length; ++i) {
+    double sum = 0;
+    for (int64_t l = 0; l < k; ++l)
+      sum += summed.reals[alongRows ? i * k + l : l * length + i];
+    results[1].reals[i] = sum;
+  }
   return success();
 }

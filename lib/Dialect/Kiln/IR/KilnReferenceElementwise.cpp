@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "kiln/Dialect/Kiln/IR/Kiln.h"
+#include "kiln/Runtime/Engine/TanhGelu.h"
 
 #include <cmath>
 
@@ -47,22 +48,15 @@ static double siluDerivative(double x) {
   return s * (1 + x * (1 - s));
 }
 
-static const double sqrt2OverPi = std::sqrt(2 / M_PI);
-
 static double gelu(double x, bool tanhForm) {
-  if (!tanhForm)
-    return 0.5 * x * (1 + std::erf(x / std::sqrt(2.0)));
-  return x * sigmoid(2 * sqrt2OverPi * (x + 0.044715 * x * x * x));
+  return tanhForm ? tanhGelu(x) : 0.5 * x * (1 + std::erf(x / std::sqrt(2.0)));
 }
 
 static double geluDerivative(double x, bool tanhForm) {
-  if (!tanhForm)
-    return 0.5 * (1 + std::erf(x / std::sqrt(2.0))) +
-           x * std::exp(-0.5 * x * x) / std::sqrt(2 * M_PI);
-  double u = sqrt2OverPi * (x + 0.044715 * x * x * x);
-  double du = sqrt2OverPi * (1 + 3 * 0.044715 * x * x);
-  // s(1-s) with 1-s = sigmoid(-2u): no overflow, no cancellation.
-  return sigmoid(2 * u) + x * 2 * du * sigmoid(2 * u) * sigmoid(-2 * u);
+  if (tanhForm)
+    return tanhGeluDerivative(x);
+  return 0.5 * (1 + std::erf(x / std::sqrt(2.0))) +
+         x * std::exp(-0.5 * x * x) / std::sqrt(2 * M_PI);
 }
 
 LogicalResult NegOp::evaluate(Operands operands, Results results) {

@@ -83,8 +83,8 @@ static bool canWriteInto(Value value, bool apart) {
   auto result = dyn_cast<OpResult>(value);
   if (!result || getTiedOperand(result))
     return false;
-  if (isa<MatmulOp, LinearOp>(result.getOwner()))
-    return true;
+  if (isa<MatmulOp, LibraryProductOpInterface>(result.getOwner()))
+    return !apart || result.getResultNumber() == 0;
   auto dispatch = dyn_cast<DispatchOp>(result.getOwner());
   if (!dispatch)
     return false;
@@ -167,7 +167,7 @@ static bool readsStrided(OpOperand &use) {
            getColumnCount(tensorTypeOf(reshape.getResult()));
   if (auto matmul = dyn_cast<MatmulOp>(user))
     return use.get() != matmul.getAccumulate();
-  if (isa<LinearOp>(user)) // the bias is dense
+  if (isa<LibraryProductOpInterface>(user)) // the others are dense
     return use.getOperandNumber() < 2;
   auto dispatch = dyn_cast<DispatchOp>(user);
   if (!dispatch)

@@ -5,9 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A product whose only reader adds a row to all of its rows becomes one op with
-// that sum. It depends on nothing but the graph, so that every plan of a module
-// has the same bits.
+// A product becomes one op with what the library can do while it has the sums:
+// add a bias, take gelu of that, multiply by gelu's derivative, or add up an
+// operand that it reads anyway. It depends on nothing but the graph, so that
+// every plan of a module has the same bits.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,8 +16,29 @@
 
 #include "kiln/Dialect/Kiln/IR/KilnLibrary.h"
 
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "llvm/ADT/SetVector.h"
+
 using namespace mlir;
 using namespace kiln;
+
+/// Whether the library has epilogues for a product at all.
+static bool hasEpilogues(MatmulOp product) {
+  return product && !product.getAccumulate() &&
+         product.getType().getRank() == 2 &&
+         !product.getType().getElementType().isF64();
+}
+
+/// Whether the library takes gelu of a result of this type, of operands like a,
+/// and the matrix that goes with it, if there is one.
+static bool takesGelu(RankedTensorType type, Value a, bool hasMatrix) {
+  return type.getElementType() == tensorTypeOf(a).getElementType() &&
+         (!hasMatrix || type.getDimSize(1) % auxRowMultiple == 0);
+}
+
+//===----------------------------------------------------------------------===//
+// Biases
+//===----------------------------------------------------------------------===//
 
 /// The vector that a broadcast repeats in every row, or nothing.
 static Value biasOf(Value rows) {
@@ -28,18 +50,16 @@ static Value biasOf(Value rows) {
   return broadcast.getX();
 }
 
-/// The product that the library can add a bias to, or nothing.
-static MatmulOp productOf(Value value, AddOp sum) {
+/// The product that only `reader` reads, or nothing.
+static MatmulOp productOf(Value value, Operation *reader) {
   auto product = value.getDefiningOp<MatmulOp>();
-  if (!product || !product->hasOneUse() || product.getAccumulate() ||
-      product.getType().getRank() != 2 ||
-      product.getType().getElementType().isF64() ||
-      product->getBlock() != sum->getBlock())
+  if (!hasEpilogues(product) || !product->hasOneUse() ||
+      product->getBlock() != reader->getBlock())
     return {};
   return product;
 }
 
-static bool addInLibrary(AddOp sum) {
+static void addInLibrary(AddOp sum) {
   for (auto [term, rows] : {std::pair<Value, Value>(sum.getA(), sum.getB()),
                             {sum.getB(), sum.getA()}}) {
     MatmulOp product = productOf(term, sum);
@@ -57,14 +77,161 @@ static bool addInLibrary(AddOp sum) {
     product.erase();
     if (broadcast->use_empty())
       broadcast->erase();
-    return true;
+    return;
   }
-  return false;
+}
+
+//===----------------------------------------------------------------------===//
+// Gelu and its gradient
+//===----------------------------------------------------------------------===//
+
+/// Gelu of a linear layer. What it is taken of may be wanted by the backward
+/// pass, which reads it from memory; another reader wants it in a kernel.
+static void takeGeluInLibrary(GeluOp gelu) {
+  auto linear = gelu.getX().getDefiningOp<LinearOp>();
+  if (!gelu.getTanh() || !linear || linear->getBlock() != gelu->getBlock())
+    return;
+  bool isKept = false;
+  for (OpOperand &use : linear.getY().getUses()) {
+    Operation *user = use.getOwner();
+    if (user == gelu)
+      continue;
+    bool isGradient =
+        isa<GeluGradOp>(user) && cast<GeluGradOp>(user).getB() != linear.getY();
+    if (!isGradient && !isa<RecomputeOp>(user))
+      return;
+    isKept = true;
+  }
+  RankedTensorType type = tensorTypeOf(linear.getY());
+  if (!takesGelu(type, linear.getA(), isKept))
+    return;
+  OpBuilder builder(linear);
+  auto fused = LinearGeluOp::create(
+      builder, linear.getLoc(), type, isKept ? type : Type(), linear.getA(),
+      linear.getB(), linear.getBias(), linear.getTransA(), linear.getTransB(),
+      /*grid=*/DenseI64ArrayAttr());
+  gelu.replaceAllUsesWith(fused.getY());
+  gelu.erase();
+  if (isKept)
+    linear.getY().replaceAllUsesWith(fused.getU());
+  linear.erase();
+}
+
+/// The gradient of a gelu that the library took.
+static void multiplyInLibrary(GeluGradOp gradient) {
+  MatmulOp product = productOf(gradient.getB(), gradient);
+  auto forward = gradient.getA().getDefiningOp<LinearGeluOp>();
+  if (!gradient.getTanh() || !product || !forward ||
+      !takesGelu(product.getType(), product.getA(), /*hasMatrix=*/true))
+    return;
+  OpBuilder builder(gradient);
+  auto fused = MatmulGeluGradOp::create(
+      builder, product.getLoc(), product.getType(), product.getA(),
+      product.getB(), gradient.getA(), product.getTransA(), product.getTransB(),
+      /*grid=*/DenseI64ArrayAttr());
+  gradient.replaceAllUsesWith(fused.getDu());
+  gradient.erase();
+  product.erase();
+}
+
+//===----------------------------------------------------------------------===//
+// Gradients of biases
+//===----------------------------------------------------------------------===//
+
+/// Whether a row kernel makes the value, which then adds up its columns without
+/// reading anything again.
+static bool isMadeInRows(Value value) {
+  auto op = value.getDefiningOp<DispatchableOpInterface>();
+  return !op || op.getFamily() == Family::Row;
+}
+
+/// The first product of one block that sums over the rows of `dy`, or nothing.
+static MatmulOp weightGradientOf(Value dy, Operation *sum) {
+  MatmulOp first;
+  for (OpOperand &use : dy.getUses()) {
+    auto product = dyn_cast<MatmulOp>(use.getOwner());
+    if (!hasEpilogues(product) || product->getBlock() != sum->getBlock())
+      continue;
+    bool sumsRows = use.getOperandNumber() == 0 ? product.getTransA()
+                                                : !product.getTransB();
+    if (sumsRows && (!first || product->isBeforeInBlock(first)))
+      first = product;
+  }
+  return first;
+}
+
+/// Ops between `sum` and `product` that need the sum, in their order; nothing
+/// if one of them cannot move behind the product.
+static std::optional<SmallVector<Operation *>> readersBetween(Operation *sum,
+                                                              Operation *end) {
+  llvm::SetVector<Operation *> readers;
+  if (!sum->isBeforeInBlock(end))
+    return SmallVector<Operation *>();
+  for (Operation *op = sum->getNextNode(); op != end; op = op->getNextNode()) {
+    bool reads = false;
+    op->walk([&](Operation *inner) {
+      for (Value operand : inner->getOperands())
+        if (Operation *def = operand.getDefiningOp())
+          reads |= def == sum || readers.contains(def);
+    });
+    if (!reads)
+      continue;
+    if (!isMemoryEffectFree(op))
+      return std::nullopt;
+    readers.insert(op);
+  }
+  for (Value operand : end->getOperands())
+    if (Operation *def = operand.getDefiningOp())
+      if (def == sum || readers.contains(def))
+        return std::nullopt;
+  return readers.takeVector();
+}
+
+/// The gradient of a bias: the sum of the rows that a product reads, too.
+static void addRowsInLibrary(ReduceCombineOp sum) {
+  auto partial = sum.getX().getDefiningOp<ReducePartialOp>();
+  if (!partial || !partial->hasOneUse() || sum.getAccumulate() ||
+      tensorTypeOf(partial.getX()).getRank() != 2 ||
+      isMadeInRows(partial.getX()))
+    return;
+  Value dy = partial.getX();
+  MatmulOp product = weightGradientOf(dy, sum);
+  if (!product || tensorTypeOf(sum.getResult()).getElementType() !=
+                      product.getType().getElementType())
+    return;
+  auto readers = readersBetween(sum, product);
+  if (!readers)
+    return;
+  bool ofA = product.getA() == dy && product.getTransA();
+  OpBuilder builder(product);
+  auto fused = MatmulBiasGradOp::create(
+      builder, product.getLoc(), product.getType(), sum.getType(),
+      product.getA(), product.getB(), product.getTransA(), product.getTransB(),
+      ofA, /*grid=*/DenseI64ArrayAttr());
+  Operation *last = fused;
+  for (Operation *reader : *readers) {
+    reader->moveAfter(last);
+    last = reader;
+  }
+  // Where the sum stood behind the product, its readers do so too.
+  sum.replaceAllUsesWith(fused.getDb());
+  product.replaceAllUsesWith(fused.getC());
+  sum.erase();
+  partial.erase();
+  product.erase();
+}
+
+template <typename Op>
+static void forEachOp(ModuleOp module, void (*fuse)(Op)) {
+  SmallVector<Op> ops;
+  module.walk([&](Op op) { ops.push_back(op); });
+  for (Op op : ops)
+    fuse(op);
 }
 
 void kiln::fuseLibraryEpilogues(ModuleOp module) {
-  SmallVector<AddOp> sums;
-  module.walk([&](AddOp op) { sums.push_back(op); });
-  for (AddOp op : sums)
-    addInLibrary(op);
+  forEachOp<AddOp>(module, addInLibrary);
+  forEachOp<GeluOp>(module, takeGeluInLibrary);
+  forEachOp<GeluGradOp>(module, multiplyInLibrary);
+  forEachOp<ReduceCombineOp>(module, addRowsInLibrary);
 }

@@ -40,7 +40,8 @@ static constexpr int64_t kReach = 8;
 
 CommandOrder::CommandOrder(Block &block) : end(block.getTerminator()) {
   for (Operation &op : block)
-    if (isa<DispatchOp, MatmulOp, LinearOp, AccumulateOp>(op)) {
+    if (isa<DispatchOp, MatmulOp, LibraryProductOpInterface, AccumulateOp>(
+            op)) {
       positions[&op] = size();
       commands.push_back(&op);
     }
@@ -119,8 +120,9 @@ std::optional<OffloadGap> kiln::findGap(Value value,
 void kiln::forEachMemoryValue(Block &block,
                               function_ref<void(Value, OpResult)> visit) {
   for (Operation &op : block) {
-    if (isa<MatmulOp, LinearOp>(op))
-      visit(op.getResult(0), op.getResult(0));
+    if (isa<MatmulOp, LibraryProductOpInterface>(op))
+      for (OpResult result : op.getResults())
+        visit(result, result);
     auto dispatch = dyn_cast<DispatchOp>(op);
     if (!dispatch)
       continue;

@@ -155,13 +155,13 @@ struct SetNumericsPass : kiln::impl::SetNumericsBase<SetNumericsPass> {
       auto [gm, gn] =
           chooseProductGrid(product.getM(), product.getN(), product.getK(),
                             product.getTransA(), maxThreads);
-      product.setGrid(ArrayRef<int64_t>{gm, gn});
+      product.setGridAttr(builder.getDenseI64ArrayAttr({gm, gn}));
     };
     module.walk([&](Operation *op) {
       if (auto matmul = dyn_cast<MatmulOp>(op)) {
         setGrid(matmul);
-      } else if (auto linear = dyn_cast<LinearOp>(op)) {
-        setGrid(linear);
+      } else if (auto product = dyn_cast<LibraryProductOpInterface>(op)) {
+        setGrid(product);
       } else if (isa<AttentionOp, AttentionGradOp>(op)) {
         op->setAttr("kv_tile", builder.getI64IntegerAttr(kAttentionKeyTile));
       }

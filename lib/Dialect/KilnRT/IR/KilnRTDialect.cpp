@@ -37,8 +37,39 @@ Type GemmOp::getResultElement() {
   return getWide() ? Float32Type::get(getContext()) : getElement();
 }
 
+ProductEpilogue GemmOp::getLibraryEpilogue() {
+  if (std::optional<StringRef> name = getLibrary())
+    return productEpilogueOf(*name).value_or(ProductEpilogue::None);
+  return ProductEpilogue::None;
+}
+
+static LogicalResult verifyLibrary(GemmOp op) {
+  ProductEpilogue library = op.getLibraryEpilogue();
+  if (op.getLibrary() && library == ProductEpilogue::None)
+    return op.emitOpError("has a library epilogue ")
+           << op.getLibraryAttr() << ", which is not known";
+  if (!!op.getBias() != hasBias(library) || !!op.getAux() != hasAux(library))
+    return op.emitOpError("has a bias or aux that its library epilogue does "
+                          "not have, or the reverse");
+  if (library == ProductEpilogue::None)
+    return success();
+  if (op.getBatch() != 1 || op.getBeta() != 0 || op.getEpilogue() ||
+      op.getElement().isF64()) // C4
+    return op.emitOpError("has a library epilogue, which needs batch 1, beta "
+                          "0, no epilogue, and operands of bf16 or f32");
+  if (takesGelu(library) && op.getWide()) // C4
+    return op.emitOpError("takes gelu of a wide result, expected one of the "
+                          "type of its operands");
+  if (hasAux(library) && op.getN() % auxRowMultiple != 0)
+    return op.emitOpError("has an aux with rows of ")
+           << op.getN() << " elements, expected a multiple of "
+           << auxRowMultiple;
+  return success();
+}
+
 LogicalResult GemmOp::verify() {
-  size_t count = 3 + (getBias() ? 1 : 0) + getEpilogueSlots().size();
+  size_t count =
+      3 + (getBias() ? 1 : 0) + (getAux() ? 1 : 0) + getEpilogueSlots().size();
   if (getOffsets().size() != count || getStrides().size() != count)
     return emitOpError("has ")
            << count << " slots, " << getOffsets().size() << " offsets and "
@@ -47,10 +78,8 @@ LogicalResult GemmOp::verify() {
     return emitOpError("has a wide result, which needs operands of bf16, but "
                        "they are ")
            << getElement();
-  if (getBias() && (getBatch() != 1 || getBeta() != 0 || getEpilogue() ||
-                    getElement().isF64())) // C4
-    return emitOpError("has a bias, which needs batch 1, beta 0, no epilogue, "
-                       "and operands of bf16 or f32");
+  if (failed(verifyLibrary(*this)))
+    return failure();
   if (!getEpilogue())
     return success();
   if (getBatch() != 1 || getBeta() != 0) // C2

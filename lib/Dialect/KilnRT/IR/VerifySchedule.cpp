@@ -127,6 +127,10 @@ static SmallVector<Value> writtenBy(Operation *command, SymbolTable &symbols) {
     SmallVector<Value> written{gemm.getC()};
     if (gemm.getScratch())
       written.push_back(gemm.getScratch());
+    if (writesBias(gemm.getLibraryEpilogue()))
+      written.push_back(gemm.getBias());
+    if (writesAux(gemm.getLibraryEpilogue()))
+      written.push_back(gemm.getAux());
     if (gemm.getEpilogue()) {
       // Its operands but the product, then its results.
       auto kernel = symbols.lookup<KernelOp>(*gemm.getEpilogue());

@@ -49,8 +49,12 @@ struct Product {
   int type, resultType;
   bool transA, transB;
   int64_t m, n, k, lda, ldb, ldc;
-  const char *a, *b, *bias = nullptr;
+  const char *a, *b;
   char *c;
+  /// As the library numbers it: 1 is none.
+  uint32_t epilogue = 1;
+  char *bias = nullptr, *aux = nullptr;
+  int64_t auxLd = 0;
   double beta;
 };
 

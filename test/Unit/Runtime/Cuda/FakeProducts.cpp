@@ -20,8 +20,23 @@ struct Handle {};
 struct Desc {
   int compute, scale;
   int32_t trans[2] = {0, 0};
-  uint32_t epilogue = 1; ///< 1: none, 4: a bias.
-  uint64_t bias = 0;
+  uint32_t epilogue = 1; ///< 1: none.
+  uint64_t bias = 0, aux = 0;
+  int64_t auxLd = 0;
+};
+
+/// What the library's numbers stand for.
+struct Epilogue {
+  bool known, readsBias, gelu, writesAux, geluGrad, sumsA, sumsB;
+
+  explicit Epilogue(uint32_t n)
+      : known(n == 1 || n == 4 || n == 36 || n == 164 || n == 192 || n == 256 ||
+              n == 512),
+        readsBias(n == 4 || n == 36 || n == 164), gelu(n == 36 || n == 164),
+        writesAux(n == 164), geluGrad(n == 192), sumsA(n == 256),
+        sumsB(n == 512) {}
+  bool hasBias() const { return readsBias || sumsA || sumsB; }
+  bool hasAux() const { return writesAux || geluGrad; }
 };
 
 struct Layout {
@@ -87,9 +102,28 @@ static void put(int type, char *data, int64_t index, double value) {
   std::memcpy(data + index * bytesOf(type), from, std::size_t(bytesOf(type)));
 }
 
+static double gelu(double x) {
+  return 0.5 * x *
+         (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+}
+
+/// By differences, so that nothing of kiln's formula is repeated.
+static double geluGradient(double x) {
+  return (gelu(x + 1e-5) - gelu(x - 1e-5)) / 2e-5;
+}
+
+namespace {
+
+struct Results {
+  std::vector<double> c, aux, bias;
+};
+
+} // namespace
+
 /// Columns first, as the library's manual defines it.
-static std::vector<double> naive(const Product &p) {
-  std::vector<double> result;
+static Results naive(const Product &p) {
+  Results result;
+  Epilogue epilogue(p.epilogue);
   for (int64_t j = 0; j < p.n; ++j)
     for (int64_t i = 0; i < p.m; ++i) {
       double sum =
@@ -98,28 +132,54 @@ static std::vector<double> naive(const Product &p) {
         sum += at(p.type, p.a, p.transA ? l + i * p.lda : i + l * p.lda) *
                at(p.type, p.b, p.transB ? j + l * p.ldb : l + j * p.ldb);
       // One for each row of the library's result.
-      if (p.bias)
+      if (epilogue.readsBias)
         sum += at(p.resultType, p.bias, i);
-      result.push_back(sum);
+      result.aux.push_back(sum);
+      if (epilogue.gelu)
+        sum = gelu(sum);
+      if (epilogue.geluGrad)
+        sum *= geluGradient(at(p.resultType, p.aux, i + j * p.auxLd));
+      result.c.push_back(sum);
     }
+  for (int64_t i = 0; i < (epilogue.sumsA ? p.m : 0); ++i) {
+    result.bias.push_back(0);
+    for (int64_t l = 0; l < p.k; ++l)
+      result.bias.back() +=
+          at(p.type, p.a, p.transA ? l + i * p.lda : i + l * p.lda);
+  }
+  for (int64_t j = 0; j < (epilogue.sumsB ? p.n : 0); ++j) {
+    result.bias.push_back(0);
+    for (int64_t l = 0; l < p.k; ++l)
+      result.bias.back() +=
+          at(p.type, p.b, p.transB ? j + l * p.ldb : l + j * p.ldb);
+  }
   return result;
 }
 
 static int compute(const Product &p) {
-  std::vector<double> expected = naive(p);
+  Results expected = naive(p);
   if (state().settings.product)
     state().settings.product(p);
+  // Writes a result, or compares it with what somebody else wrote.
+  bool isWrong = false;
+  double tolerance = p.resultType == bf16 ? 1e-2 : 1e-4;
+  auto finish = [&](char *to, int64_t index, double value) {
+    bool isNumber = std::isfinite(value); // Trials have any operands.
+    if (!state().settings.product)
+      put(p.resultType, to, index, value);
+    else
+      isWrong |= isNumber && !(std::abs(at(p.resultType, to, index) - value) <=
+                               tolerance * (1 + std::abs(value)));
+  };
   for (int64_t j = 0; j < p.n; ++j)
     for (int64_t i = 0; i < p.m; ++i) {
-      double value = expected[std::size_t(i + j * p.m)];
-      bool isNumber = std::isfinite(value); // Trials have any operands.
-      if (!state().settings.product)
-        put(p.resultType, p.c, i + j * p.ldc, value);
-      else if (isNumber && !(std::abs(at(p.resultType, p.c, i + j * p.ldc) -
-                                      value) <= 1e-4 * (1 + std::abs(value))))
-        return violate("a product is wrong");
+      finish(p.c, i + j * p.ldc, expected.c[std::size_t(i + j * p.m)]);
+      if (Epilogue(p.epilogue).writesAux)
+        finish(p.aux, i + j * p.auxLd, expected.aux[std::size_t(i + j * p.m)]);
     }
-  return 0;
+  for (std::size_t i = 0; i < expected.bias.size(); ++i)
+    finish(p.bias, int64_t(i), expected.bias[i]);
+  return isWrong ? violate("a product is wrong") : 0;
 }
 
 #define BEGIN(...)                                                             \
@@ -177,6 +237,10 @@ int cublasLtMatmulDescSetAttribute(void *desc, int attribute, const void *value,
     return take(&product->epilogue, value, bytes);
   if (attribute == 8)
     return take(&product->bias, value, bytes);
+  if (attribute == 11)
+    return take(&product->aux, value, bytes);
+  if (attribute == 12)
+    return take(&product->auxLd, value, bytes);
   return violate("an attribute of products that is not known");
 }
 
@@ -257,11 +321,16 @@ int cublasLtMatmulAlgoGetHeuristic(void *library, void *desc, void *a, void *b,
     std::copy_n(wish->alignments, 4, words + 1);
     words[5] = wish->workspace;
     words[6] = uint64_t(i);
-    // Of no bias it would be 0.
+    // Without a bias or an aux they would be 0.
     const auto *product = static_cast<Desc *>(desc);
-    if (product->epilogue == 4 && product->bias == 0)
-      return violate("an algorithm is wanted before the bias has a place");
-    words[7] = product->bias & (~product->bias + 1);
+    Epilogue epilogue(product->epilogue);
+    if ((epilogue.hasBias() && product->bias == 0) ||
+        (epilogue.hasAux() && product->aux == 0))
+      return violate("an algorithm is wanted before a bias has a place");
+    uint64_t places[] = {product->bias, product->aux};
+    for (uint64_t &place : places)
+      place = std::min<uint64_t>(place & (~place + 1), 256);
+    words[7] = product->epilogue | places[0] << 16 | places[1] << 32;
   }
   return 0;
 }
@@ -329,16 +398,30 @@ int cublasLtMatmul(void *library, void *descHandle, const void *alpha,
   if (!first[0] || !first[1] || !first[2])
     return 7;
   std::vector<Product> products;
-  if (desc.epilogue != 1 && desc.epilogue != 4)
+  Epilogue epilogue(desc.epilogue);
+  if (!epilogue.known)
     return violate("an epilogue that is not known");
-  if ((desc.epilogue == 4) != (algorithm->words[7] != 0))
+  if (desc.epilogue != (algorithm->words[7] & 0xffff))
     return violate("an algorithm of another epilogue");
-  if (desc.epilogue == 4) {
-    if (lc.batch != 1 || isF64 || p.beta != 0)
-      return violate("a bias of a product that has none");
-    if (desc.bias % std::min<uint64_t>(algorithm->words[7], 256) != 0)
+  p.epilogue = desc.epilogue;
+  p.auxLd = desc.auxLd;
+  if (desc.epilogue != 1 && (lc.batch != 1 || isF64 || p.beta != 0))
+    return violate("an epilogue of a product that has none");
+  if (epilogue.hasBias()) {
+    if (desc.bias % (algorithm->words[7] >> 16 & 0xffff) != 0)
       return violate("an algorithm for a better aligned bias");
-    if (!(p.bias = resolve(desc.bias, bytesOf(p.resultType) * p.m)))
+    if (!(p.bias = resolve(desc.bias, bytesOf(p.resultType) *
+                                          (epilogue.sumsB ? p.n : p.m))))
+      return 7;
+  }
+  if (epilogue.hasAux()) {
+    if (desc.aux % (algorithm->words[7] >> 32) != 0)
+      return violate("an algorithm for a better aligned aux");
+    // The library's manual demands these.
+    if (desc.auxLd % 8 != 0 || desc.auxLd < p.m || desc.aux % 16 != 0)
+      return violate("an aux whose columns do not fit");
+    if (!(p.aux = resolve(desc.aux, bytesOf(p.resultType) *
+                                        ((p.n - 1) * desc.auxLd + p.m))))
       return 7;
   }
   for (int64_t i = 0; i < lc.batch; ++i) {

@@ -21,7 +21,7 @@ namespace {
 constexpr int64_t m = 3, n = 5, k = 4, batch = 2;
 
 // Rows are longer than they need to be.
-constexpr int64_t ld = 7, stride = 64, elements = 128;
+constexpr int64_t ld = 9, stride = 64, elements = 128;
 
 struct Case {
   TensorType type, resultType;
@@ -29,7 +29,8 @@ struct Case {
   int64_t batch;
   bool accumulates;
   int64_t workspace;
-  bool hasBias = false;
+  ProductEpilogue epilogue = ProductEpilogue::None;
+  int64_t columns = n;
 };
 
 const char *nameOf(TensorType type) {
@@ -45,8 +46,8 @@ Json operand(int64_t offset, bool trans) {
           {"batch_stride", stride}};
 }
 
-/// A product of inputs; its result is an input and the output. What `shift` is
-/// for lies an element behind its place, and so does its bias.
+/// A product of inputs; its result, bias and aux are inputs and outputs. What
+/// `shift` is for lies an element behind its place, and so does its bias.
 Json describe(const Case &test, int64_t shift = 0) {
   constexpr int64_t bytes = 1024;
   int64_t elementBytes = tensorTypeBits(test.type) / 8;
@@ -55,7 +56,7 @@ Json describe(const Case &test, int64_t shift = 0) {
                {"dtype", nameOf(test.type)},
                {"result", nameOf(test.resultType)},
                {"m", m},
-               {"n", n},
+               {"n", test.columns},
                {"k", k},
                {"batch", test.batch},
                {"a", operand(shift * elementBytes, test.transA)},
@@ -64,23 +65,27 @@ Json describe(const Case &test, int64_t shift = 0) {
                {"beta", test.accumulates ? 1 : 0},
                {"grid", {1, 1}},
                {"flops", 0},
-               {"workspace", {4 * bytes, test.workspace}},
+               {"workspace", {5 * bytes, test.workspace}},
                {"epilogue", nullptr}};
-  if (test.hasBias)
-    gemm["library"] = {
-        {"bias",
-         device(3 * bytes + shift * tensorTypeBits(test.resultType) / 8)}};
+  if (test.epilogue != ProductEpilogue::None)
+    gemm["library"] = {{"epilogue", nameOf(test.epilogue)}};
+  if (hasBias(test.epilogue))
+    gemm["library"]["bias"] =
+        device(3 * bytes + shift * tensorTypeBits(test.resultType) / 8);
+  if (hasAux(test.epilogue))
+    gemm["library"]["aux"] = device(4 * bytes);
   Json inputs = Json::array(), slots = Json::array();
-  const char *names[] = {"a", "b", "c", "bias"};
-  for (int i = 0; i < 4; ++i) {
+  const char *names[] = {"a", "b", "c", "bias", "aux"};
+  for (int i = 0; i < 5; ++i) {
     inputs.push_back(value(names[i], i * bytes, elements));
     inputs.back()["dtype"] = nameOf(i >= 2 ? test.resultType : test.type);
     slots.push_back(
-        slot(names[i], i == 2 ? "output" : "input", i * bytes, bytes, 0, 1));
+        slot(names[i], i >= 2 ? "output" : "input", i * bytes, bytes, 0, 1));
   }
-  slots.push_back(slot("w", "workspace", 4 * bytes, test.workspace, 0, 0));
-  Json description = handProgram({gemm}, slots, inputs, {inputs[2]},
-                                 4 * bytes + test.workspace);
+  slots.push_back(slot("w", "workspace", 5 * bytes, test.workspace, 0, 0));
+  Json description =
+      handProgram({gemm}, slots, inputs, {inputs[2], inputs[3], inputs[4]},
+                  5 * bytes + test.workspace);
   description["target"]["kind"] = "cuda";
   return description;
 }
@@ -99,13 +104,71 @@ void convert(TensorType from, const void *source, TensorType to, void *target) {
   convertElements(from, source, to, target, elements);
 }
 
+double gelu(double x) {
+  return 0.5 * x *
+         (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+}
+
+/// What the operands of a case, by their names, make of each other.
+struct Expected {
+  const Case &test;
+  const std::vector<double> (&operands)[5];
+  int64_t shift;
+
+  double at(int i, int64_t entry, int64_t row, int64_t column,
+            bool trans) const {
+    if (trans)
+      std::swap(row, column);
+    return operands[i][std::size_t(entry * stride + row * ld + column +
+                                   (i == 0 ? shift : 0))];
+  }
+  double bias(int64_t i) const { return operands[3][std::size_t(i + shift)]; }
+  /// In front of gelu.
+  double sum(int64_t entry, int64_t row, int64_t column) const {
+    double sum = test.accumulates ? at(2, entry, row, column, false) : 0;
+    for (int64_t i = 0; i < k; ++i)
+      sum += at(0, entry, row, i, test.transA) *
+             at(1, entry, i, column, test.transB);
+    return hasBias(test.epilogue) && !writesBias(test.epilogue)
+               ? sum + bias(column)
+               : sum;
+  }
+  double result(int64_t entry, int64_t row, int64_t column) const {
+    if (column >= test.columns)
+      return at(2, entry, row, column, false);
+    double value = sum(entry, row, column);
+    if (test.epilogue == ProductEpilogue::GeluGrad) {
+      double u = operands[4][std::size_t(row * test.columns + column)];
+      return value * (gelu(u + 1e-5) - gelu(u - 1e-5)) / 2e-5;
+    }
+    return takesGelu(test.epilogue) ? gelu(value) : value;
+  }
+  double biasGrad(int64_t place) const {
+    int64_t index = place - shift;
+    bool ofA = test.epilogue == ProductEpilogue::BiasGradA;
+    if (!writesBias(test.epilogue) || index < 0 ||
+        index >= biasLength(test.epilogue, m, test.columns))
+      return operands[3][std::size_t(place)];
+    double sum = 0;
+    for (int64_t i = 0; i < k; ++i)
+      sum += ofA ? at(0, 0, index, i, test.transA)
+                 : at(1, 0, i, index, test.transB);
+    return sum;
+  }
+  double aux(int64_t place) const {
+    if (!writesAux(test.epilogue) || place >= m * test.columns)
+      return operands[4][std::size_t(place)];
+    return sum(0, place / test.columns, place % test.columns);
+  }
+};
+
 void check(const Case &test, int64_t shift = 0) {
   Result<std::unique_ptr<Engine>> engine = start(describe(test, shift));
   ASSERT_TRUE(engine.ok()) << engine.status().message();
   // As the operands have them, rounded to their types.
-  std::vector<double> operands[4];
-  std::vector<char> bytes[4];
-  for (int i = 0; i < 4; ++i) {
+  std::vector<double> operands[5];
+  std::vector<char> bytes[5];
+  for (int i = 0; i < 5; ++i) {
     TensorType type = i >= 2 ? test.resultType : test.type;
     for (int64_t j = 0; j < elements; ++j)
       operands[i].push_back(std::sin(double(100 * i + j)));
@@ -113,37 +176,31 @@ void check(const Case &test, int64_t shift = 0) {
     convert(TensorType::F64, operands[i].data(), type, bytes[i].data());
     convert(type, bytes[i].data(), TensorType::F64, operands[i].data());
   }
-  auto at = [&](int i, int64_t entry, int64_t row, int64_t column, bool trans) {
-    if (trans)
-      std::swap(row, column);
-    return operands[i][std::size_t(entry * stride + row * ld + column +
-                                   (i == 0 ? shift : 0))];
-  };
+  Expected expected = {test, operands, shift};
   double tolerance = test.resultType == TensorType::BF16 ? 0x1.1p-6 : 1e-5;
   // The second and third run are those of the graph.
   for (int run = 0; run < 3; ++run) {
-    for (int i = 0; i < 4; ++i)
+    for (int i = 0; i < 5; ++i)
       std::memcpy((*engine)->inputData(0, std::size_t(i)), bytes[i].data(),
                   bytes[i].size());
     Status status = (*engine)->run(0);
     ASSERT_TRUE(status.ok()) << status.message();
-    std::vector<double> result(elements);
-    convert(test.resultType, (*engine)->outputData(0, 0), TensorType::F64,
-            result.data());
+    std::vector<double> outputs[3];
+    for (std::size_t i = 0; i < 3; ++i) {
+      outputs[i].resize(elements);
+      convert(test.resultType, (*engine)->outputData(0, i), TensorType::F64,
+              outputs[i].data());
+    }
     for (int64_t entry = 0; entry < test.batch; ++entry)
       for (int64_t row = 0; row < m; ++row)
-        for (int64_t column = 0; column < ld; ++column) {
-          double expected = test.accumulates || column >= n
-                                ? at(2, entry, row, column, false)
-                                : 0;
-          for (int64_t i = 0; i < k && column < n; ++i)
-            expected += at(0, entry, row, i, test.transA) *
-                        at(1, entry, i, column, test.transB);
-          if (test.hasBias && column < n)
-            expected += operands[3][std::size_t(column + shift)];
-          EXPECT_NEAR(result[std::size_t(entry * stride + row * ld + column)],
-                      expected, tolerance);
-        }
+        for (int64_t column = 0; column < ld; ++column)
+          EXPECT_NEAR(
+              outputs[0][std::size_t(entry * stride + row * ld + column)],
+              expected.result(entry, row, column), tolerance);
+    for (int64_t i = 0; i < elements; ++i) {
+      EXPECT_NEAR(outputs[1][std::size_t(i)], expected.biasGrad(i), tolerance);
+      EXPECT_NEAR(outputs[2][std::size_t(i)], expected.aux(i), tolerance);
+    }
   }
   engine->reset();
   EXPECT_TRUE(fakecuda::violations().empty()) << fakecuda::violations().front();
@@ -165,21 +222,30 @@ TEST(ProductsTest, OfAllKinds) {
             check({type, resultType, transA, transB, count, accumulates, 4096});
 }
 
-TEST(ProductsTest, WithABias) {
+/// All that the library does with sums, with operands of both orders. Rows of
+/// an aux are multiples of 8 elements.
+TEST(ProductsTest, WithEpilogues) {
   for (auto [type, resultType] : kinds)
-    for (bool transA : {false, true})
-      for (bool transB : {false, true})
-        for (int64_t shift : {0, 1})
-          if (type != TensorType::F64)
-            check({type, resultType, transA, transB, 1, false, 4096, true},
+    for (int e = 1; e <= int(ProductEpilogue::BiasGradB); ++e)
+      for (bool transA : {false, true})
+        for (bool transB : {false, true})
+          for (int64_t shift : {0, 1}) {
+            auto epilogue = ProductEpilogue(e);
+            if (type == TensorType::F64 ||
+                (takesGelu(epilogue) && type != resultType))
+              continue;
+            SCOPED_TRACE(nameOf(epilogue));
+            check({type, resultType, transA, transB, 1, false, 4096, epilogue,
+                   hasAux(epilogue) ? 8 : n},
                   shift);
+          }
 }
 
 /// A choice is of one epilogue, and serves biases in several places.
 TEST(ProductsTest, WithSeveralBiases) {
   Case test = {TensorType::F32, TensorType::F32, false, false, 1, false, 4096};
   Json description = describe(test);
-  test.hasBias = true;
+  test.epilogue = ProductEpilogue::Bias;
   Json first = describe(test)["programs"]["run"]["commands"][0];
   Json second = first;
   second["library"]["bias"] = device(3 * 1024 + 256);
@@ -191,7 +257,7 @@ TEST(ProductsTest, WithSeveralBiases) {
   std::vector<float> zeros(elements, 0), bias(elements, 3);
   for (std::size_t i = 64; i < 64 + n; ++i)
     bias[i] = 5;
-  for (std::size_t i = 0; i < 4; ++i)
+  for (std::size_t i = 0; i < 5; ++i)
     std::memcpy((*engine)->inputData(0, i), (i == 3 ? bias : zeros).data(),
                 4 * elements);
   ASSERT_TRUE((*engine)->run(0).ok());
@@ -202,29 +268,68 @@ TEST(ProductsTest, WithSeveralBiases) {
   EXPECT_TRUE(fakecuda::violations().empty()) << fakecuda::violations().front();
 }
 
-TEST(ProductsTest, RefusesABiasElsewhere) {
+TEST(ProductsTest, RefusesEpiloguesElsewhere) {
   auto expect = [](Case test, Json library, const char *expected) {
     Json description = describe(test);
     for (auto &[name, program] : description["programs"].items())
       program["commands"][0]["library"] = library;
     Result<ProgramFile> file = parseProgramFile(description.dump(), 0);
-    ASSERT_FALSE(file.ok());
+    ASSERT_FALSE(file.ok()) << expected;
     EXPECT_NE(file.status().message().find(expected), std::string::npos)
         << file.status().message();
   };
   Case good = {TensorType::F32, TensorType::F32, false, false, 1, false, 4096};
-  Case batched = good, adding = good, wide = good;
+  Case batched = good, adding = good, f64 = good, even = good, wide = good;
   batched.batch = 2;
   adding.accumulates = true;
-  wide.type = wide.resultType = TensorType::F64;
-  Json bias = {{"bias", device(3 * 1024)}};
+  f64.type = f64.resultType = TensorType::F64;
+  even.columns = 8;
+  wide.type = TensorType::BF16;
+  Json bias = {{"epilogue", "bias"}, {"bias", device(3 * 1024)}};
+  auto with = [&](const char *key, const Json &value) {
+    Json changed = bias;
+    changed[key] = value;
+    return changed;
+  };
   expect(batched, bias, "needs a batch of 1 and a beta of 0");
   expect(adding, bias, "needs a batch of 1 and a beta of 0");
-  expect(wide, bias, "needs operands of bf16 or f32");
-  expect(good, {{"bias", device(8 * 1024)}}, "beyond the arena");
-  expect(good, {{"bias", {0, 0, "host"}}}, "");
-  expect(good, Json::object(), "bias");
+  expect(f64, bias, "needs operands of bf16 or f32");
+  expect(good, with("bias", device(16 * 1024)), "beyond the arena");
+  expect(good, with("bias", {0, 0, "host"}), "");
+  expect(good, with("epilogue", "relu"), "'relu', which is not known");
+  expect(good, {{"epilogue", "bias"}}, "bias");
+  expect(good, Json::object(), "epilogue");
   expect(good, 3, "");
+  expect(good, {{"epilogue", "dgelu"}, {"aux", device(0)}},
+         "rows of 5 elements, expected a multiple of 8");
+  expect(even, {{"epilogue", "dgelu"}, {"aux", device(8)}},
+         "does not begin at a multiple of 16 bytes");
+  expect(even, {{"epilogue", "dgelu"}, {"aux", device(16 * 1024)}},
+         "beyond the arena");
+  expect(even, {{"epilogue", "dgelu"}}, "aux");
+  expect(wide, with("epilogue", "gelu_bias"), "another type");
+}
+
+/// A library that has no way to carry out an epilogue.
+TEST(ProductsTest, NamesAnEpilogueThatIsNotKnown) {
+  fakecuda::Settings settings;
+  settings.productTimes = {};
+  Case test = {
+      TensorType::F32,          TensorType::F32, false, false, 1, false, 4096,
+      ProductEpilogue::GeluBias};
+  fakecuda::reset(settings);
+  Result<std::unique_ptr<Engine>> engine =
+      cuda::createCudaEngine(describe(test).dump(), nullptr, 0,
+                             toy::toyImages(), toy::fakeLibraries());
+  ASSERT_TRUE(engine.ok()) << engine.status().message();
+  std::string message = (*engine)->start(1).message();
+  EXPECT_NE(message.find("product"), std::string::npos) << message;
+  EXPECT_NE(message.find("with the epilogue 'gelu_bias' within"),
+            std::string::npos)
+      << message;
+  EXPECT_NE(message.find("or compile with --library-epilogues=off"),
+            std::string::npos)
+      << message;
 }
 
 TEST(ProductsTest, WithoutAWorkspace) {

@@ -59,7 +59,7 @@ Json describe(const char *kind, TensorType type, TensorType resultType,
                {"workspace", {3 * matrixBytes, workspaceBytes}},
                {"epilogue", nullptr}};
   if (hasBias)
-    gemm["library"] = {{"bias", device(matrixBytes)}};
+    gemm["library"] = {{"epilogue", "bias"}, {"bias", device(matrixBytes)}};
   Json inputs = Json::array(), slots = Json::array();
   const char *names[] = {"a", "b", "c"};
   for (int i = 0; i < 3; ++i) {

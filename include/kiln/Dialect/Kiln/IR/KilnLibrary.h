@@ -15,6 +15,9 @@
 #define KILN_DIALECT_KILN_IR_KILNLIBRARY_H
 
 #include "kiln/Dialect/Kiln/IR/Kiln.h"
+#include "kiln/Runtime/Engine/ProductEpilogue.h"
+
+#include "kiln/Dialect/Kiln/IR/KilnLibraryInterfaces.h.inc"
 
 #define GET_OP_CLASSES
 #include "kiln/Dialect/Kiln/IR/KilnLibraryOps.h.inc"

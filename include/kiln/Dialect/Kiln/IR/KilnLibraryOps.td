@@ -18,9 +18,49 @@ include "kiln/Dialect/Kiln/IR/KilnBase.td"
 include "kiln/Dialect/Kiln/IR/KilnAttrs.td"
 include "kiln/Dialect/Kiln/IR/KilnInterfaces.td"
 
-def Kiln_LinearOp : Kiln_Op<"linear", [Pure,
+def LibraryProductOpInterface : OpInterface<"LibraryProductOpInterface"> {
+  let cppNamespace = "::kiln";
+  let description = [{
+    A product of two matrices, with what the library does where its sums are. As
+    a command it has the places of a, b, the result, and then those of bias and
+    aux, where it has them.
+  }];
+  let methods = [
+    InterfaceMethod<"What the library does with the sums.",
+      "::kiln::ProductEpilogue", "getLibraryEpilogue">,
+    InterfaceMethod<"The first operand.", "::mlir::Value", "getLeft", (ins), [{}],
+      [{ return $_op.getA(); }]>,
+    InterfaceMethod<"The second operand.", "::mlir::Value", "getRight", (ins),
+      [{}], [{ return $_op.getB(); }]>,
+    InterfaceMethod<"What has the shape of the product.", "::mlir::Value",
+      "getMatrix", (ins), [{}], [{ return $_op->getResult(0); }]>,
+    InterfaceMethod<"The row that is added, or the sums of one, or null.",
+      "::mlir::Value", "getBiasRow">,
+    InterfaceMethod<"The input of gelu, or null.", "::mlir::Value", "getAux">,
+    InterfaceMethod<"Whether a is transposed.", "bool", "getTransA">,
+    InterfaceMethod<"Whether b is transposed.", "bool", "getTransB">,
+    InterfaceMethod<"The tiles of the result, or null: not yet chosen.",
+      "::mlir::DenseI64ArrayAttr", "getGridAttr">,
+    InterfaceMethod<"Chooses the tiles.", "void", "setGridAttr",
+      (ins "::mlir::DenseI64ArrayAttr":$grid)>,
+    InterfaceMethod<"Rows of the product.", "int64_t", "getM", (ins), [{}],
+      [{ return tensorTypeOf($_op.getA()).getDimSize($_op.getTransA() ? 1 : 0); }]>,
+    InterfaceMethod<"Its columns.", "int64_t", "getN", (ins), [{}],
+      [{ return tensorTypeOf($_op.getB()).getDimSize($_op.getTransB() ? 0 : 1); }]>,
+    InterfaceMethod<"Its inner extent.", "int64_t", "getK", (ins), [{}],
+      [{ return tensorTypeOf($_op.getA()).getDimSize($_op.getTransA() ? 0 : 1); }]>,
+  ];
+}
+
+class Kiln_LibraryOp<string mnemonic> : Kiln_Op<mnemonic, [Pure,
     DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily", "getFlops"]>,
+    DeclareOpInterfaceMethods<LibraryProductOpInterface,
+      ["getLibraryEpilogue", "getBiasRow", "getAux"]>,
     DeclareOpInterfaceMethods<ReferenceOpInterface>]> {
+  let hasVerifier = 1;
+}
+
+def Kiln_LinearOp : Kiln_LibraryOp<"linear"> {
   let summary = "matrix product and bias, rounded once";
   let description = [{
     y[i, j] = round(sum over l of op(a)[i, l] op(b)[l, j] + bias[j]). Sum and bias
@@ -39,11 +79,67 @@ def Kiln_LinearOp : Kiln_Op<"linear", [Pure,
     $a `,` $b `,` $bias (`trans_a` $trans_a^)? (`trans_b` $trans_b^)?
     attr-dict `:` functional-type(operands, results)
   }];
-  let hasVerifier = 1;
-  let extraClassDeclaration = [{
-    /// Rows, columns and inner extent of the product.
-    int64_t getM(); int64_t getN(); int64_t getK();
-    int64_t getBatch() { return 1; }
+}
+
+def Kiln_LinearGeluOp : Kiln_LibraryOp<"linear_gelu"> {
+  let summary = "gelu of a matrix product and bias";
+  let description = [{
+    u[i, j] = sum over l of op(a)[i, l] op(b)[l, j] + bias[j] in f32, and
+    y = round(gelu(u)), of the tanh form, of a u that is not rounded. With two
+    results u is one, rounded to the type of y, for the backward pass: cuBLASLt's
+    epilogues GELU_BIAS and GELU_AUX_BIAS. Operands have rank 2 (C1); elements of a
+    and b are bf16 or f32, and y has their type (C2); bias has the type of y (C3); a
+    second result needs rows of a multiple of 8 elements (C4). Otherwise like
+    `kiln.linear`.
+
+    Example: `%y, %u = kiln.linear_gelu %x, %w, %b : (tensor<8x4xf32>, tensor<4x16xf32>, tensor<16xf32>) -> (tensor<8x16xf32>, tensor<8x16xf32>)`
+  }];
+  let arguments = (ins Kiln_Tensor:$a, Kiln_Tensor:$b, Kiln_Tensor:$bias,
+    UnitAttr:$trans_a, UnitAttr:$trans_b, OptionalAttr<DenseI64ArrayAttr>:$grid);
+  let results = (outs Kiln_Tensor:$y, Optional<Kiln_Tensor>:$u);
+  let assemblyFormat = [{
+    $a `,` $b `,` $bias (`trans_a` $trans_a^)? (`trans_b` $trans_b^)?
+    attr-dict `:` functional-type(operands, results)
+  }];
+}
+
+def Kiln_MatmulGeluGradOp : Kiln_LibraryOp<"matmul_gelu_grad"> {
+  let summary = "gradient of gelu, of a cotangent that is a matrix product";
+  let description = [{
+    du[i, j] = round(gelu'(u[i, j]) * sum over l of op(a)[i, l] op(b)[l, j]), of
+    gelu's tanh form, rounded once: cuBLASLt's epilogue DGELU. Operands have rank 2
+    (C1); elements of a and b are bf16 or f32, and du has their type (C2); u has the
+    type of du (C3), and its rows a multiple of 8 elements (C4). Otherwise like
+    `kiln.linear`.
+
+    Example: `%du = kiln.matmul_gelu_grad %dy, %w, %u trans_b : (tensor<8x4xf32>, tensor<16x4xf32>, tensor<8x16xf32>) -> tensor<8x16xf32>`
+  }];
+  let arguments = (ins Kiln_Tensor:$a, Kiln_Tensor:$b, Kiln_Tensor:$u,
+    UnitAttr:$trans_a, UnitAttr:$trans_b, OptionalAttr<DenseI64ArrayAttr>:$grid);
+  let results = (outs Kiln_Tensor:$du);
+  let assemblyFormat = [{
+    $a `,` $b `,` $u (`trans_a` $trans_a^)? (`trans_b` $trans_b^)?
+    attr-dict `:` functional-type(operands, results)
+  }];
+}
+
+def Kiln_MatmulBiasGradOp : Kiln_LibraryOp<"matmul_bias_grad"> {
+  let summary = "matrix product and the sums of one operand: gradients of a linear layer";
+  let description = [{
+    c = round(op(a) op(b)), and db[j] = round(sum over l of op(b)[l, j]), or with
+    `of_a` db[i] = round(sum over l of op(a)[i, l]). Both are summed in f32:
+    cuBLASLt's epilogues BGRADA and BGRADB, for which a and b change their places.
+    Operands have rank 2 (C1); elements of a and b are bf16 or f32 (C2); db has the
+    type of c (C3). Otherwise like `kiln.linear`.
+
+    Example: `%dw, %db = kiln.matmul_bias_grad %x, %dy trans_a : (tensor<8x4xf32>, tensor<8x16xf32>) -> (tensor<4x16xf32>, tensor<16xf32>)`
+  }];
+  let arguments = (ins Kiln_Tensor:$a, Kiln_Tensor:$b, UnitAttr:$trans_a,
+    UnitAttr:$trans_b, UnitAttr:$of_a, OptionalAttr<DenseI64ArrayAttr>:$grid);
+  let results = (outs Kiln_Tensor:$c, Kiln_Tensor:$db);
+  let assemblyFormat = [{
+    $a `,` $b (`trans_a` $trans_a^)? (`trans_b` $trans_b^)? (`of_a` $of_a^)?
+    attr-dict `:` functional-type(operands, results)
   }];
 }
 

@@ -9,6 +9,7 @@
 #define KILN_DIALECT_KILNRT_IR_KILNRT_H
 
 #include "kiln/Dialect/Kiln/IR/Kiln.h"
+#include "kiln/Runtime/Engine/ProductEpilogue.h"
 
 namespace kiln::rt {
 class CopyStartOp;

@@ -139,22 +139,29 @@ def KilnRT_GemmOp : KilnRT_Op<"gemm", [AttrSizedOperandSegments]> {
     `epilogue_slots`, whose `offsets` and `strides` follow those of a, b and c.
     It needs a batch of 1 and beta 0 (C2).
 
-    With `bias`, a row as long as those of c and of its type, the library of a gpu
-    adds it to every row before it rounds. Its offset and stride are the fourth. It
-    needs a batch of 1, beta 0, no `epilogue`, and operands of bf16 or f32 (C4).
+    `library` names what the library of a gpu does with the sums before it rounds
+    them: `bias` adds a row `bias` to each, `gelu_bias` takes gelu's tanh form of
+    that, `gelu_aux_bias` also writes what it takes it of to `aux`, `dgelu`
+    multiplies by gelu's derivative at `aux`, `bgrad_a` and `bgrad_b` write the sums
+    of a's rows or b's columns to `bias`. Both have the type of c and are dense; aux
+    has its shape. Their offsets and strides follow those of c. It needs a batch of
+    1, beta 0, no `epilogue`, operands of bf16 or f32, and c of their type where gelu
+    is taken (C4).
 
     Example: `kilnrt.gemm(%a, %b, %c) offsets [0, 0, 0] strides [0, 0, 0] {m = 4, n = 4, k = 4, batch = 1, lead = array<i64: 4, 4, 4>, batch_strides = array<i64: 0, 0, 0>, beta = 0, grid = array<i64: 1, 1>, element = f32}`
   }];
   let arguments = (ins KilnRT_Slot:$a, KilnRT_Slot:$b, KilnRT_Slot:$c, Optional<KilnRT_Slot>:$scratch,
-    Optional<KilnRT_Slot>:$bias, Variadic<KilnRT_Slot>:$epilogue_slots, DenseI64ArrayAttr:$offsets, DenseI64ArrayAttr:$strides,
+    Optional<KilnRT_Slot>:$bias, Optional<KilnRT_Slot>:$aux, Variadic<KilnRT_Slot>:$epilogue_slots, DenseI64ArrayAttr:$offsets, DenseI64ArrayAttr:$strides,
     I64Attr:$m, I64Attr:$n, I64Attr:$k, I64Attr:$batch, DenseI64ArrayAttr:$lead, DenseI64ArrayAttr:$batch_strides, UnitAttr:$trans_a, UnitAttr:$trans_b,
     I64Attr:$beta, DenseI64ArrayAttr:$grid, TypeAttr:$element, UnitAttr:$wide,
-    OptionalAttr<FlatSymbolRefAttr>:$epilogue, OptionalAttr<DenseI64ArrayAttr>:$immediates);
-  let assemblyFormat = "`(` $a `,` $b `,` $c `)` (`scratch` `(` $scratch^ `)`)? (`bias` `(` $bias^ `)`)? (`epilogue` $epilogue^ `(` $epilogue_slots `)` `immediates` $immediates)? `offsets` $offsets `strides` $strides attr-dict";
+    OptionalAttr<StrAttr>:$library, OptionalAttr<FlatSymbolRefAttr>:$epilogue, OptionalAttr<DenseI64ArrayAttr>:$immediates);
+  let assemblyFormat = "`(` $a `,` $b `,` $c `)` (`scratch` `(` $scratch^ `)`)? (`library` $library^)? (`bias` `(` $bias^ `)`)? (`aux` `(` $aux^ `)`)? (`epilogue` $epilogue^ `(` $epilogue_slots `)` `immediates` $immediates)? `offsets` $offsets `strides` $strides attr-dict";
   let hasVerifier = 1;
   let extraClassDeclaration = [{
     /// The element type of c.
     ::mlir::Type getResultElement();
+    /// What `library` names; an unknown name counts as none.
+    ::kiln::ProductEpilogue getLibraryEpilogue();
   }];
 }
 

@@ -1,0 +1,40 @@
+//===- TanhGelu.h - Gelu by tanh and its derivative -------------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What ops mean that take gelu, and what stands in for a GPU's library
+// computes: in f64, which the caller rounds.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_RUNTIME_ENGINE_TANHGELU_H
+#define KILN_RUNTIME_ENGINE_TANHGELU_H
+
+#include <cmath>
+
+namespace kiln {
+
+inline double tanhGeluSigmoid(double x) { return 1 / (1 + std::exp(-x)); }
+
+/// sqrt(2 / pi).
+inline constexpr double tanhGeluFactor = 0.79788456080286535588;
+
+/// x sigmoid(2u) is 0.5 x (1 + tanh(u)), u = sqrt(2/pi) (x + 0.044715 x^3).
+inline double tanhGelu(double x) {
+  return x * tanhGeluSigmoid(2 * tanhGeluFactor * (x + 0.044715 * x * x * x));
+}
+
+inline double tanhGeluDerivative(double x) {
+  double u = tanhGeluFactor * (x + 0.044715 * x * x * x);
+  double du = tanhGeluFactor * (1 + 3 * 0.044715 * x * x);
+  // s(1-s) with 1-s = sigmoid(-2u): no overflow, no cancellation.
+  return tanhGeluSigmoid(2 * u) +
+         x * 2 * du * tanhGeluSigmoid(2 * u) * tanhGeluSigmoid(-2 * u);
+}
+
+} // namespace kiln
+
+#endif // KILN_RUNTIME_ENGINE_TANHGELU_H

@@ -1,0 +1,66 @@
+//===- TileEpilogue.cpp - What is done with the sums of a tile ------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "TileEpilogue.h"
+
+#include "NarrowProduct.h"
+#include "kiln/Runtime/Engine/TanhGelu.h"
+
+#include <cstring>
+
+namespace kiln {
+
+float readElement(const char *begin, TensorType type, int64_t index) {
+  float value;
+  if (type == TensorType::BF16)
+    widenRows(begin + 2 * index, 1, 1, 1, &value, 1);
+  else
+    std::memcpy(&value, begin + 4 * index, sizeof(value));
+  return value;
+}
+
+void writeElement(char *begin, TensorType type, int64_t index, float value) {
+  if (type == TensorType::BF16)
+    narrowRows(&value, 1, 1, 1, begin + 2 * index, 1);
+  else
+    std::memcpy(begin + 4 * index, &value, sizeof(value));
+}
+
+TileEpilogue TileEpilogue::at(int64_t row, int64_t column) const {
+  TileEpilogue moved = *this;
+  int64_t bytes = tensorTypeBits(type) / 8;
+  if (bias)
+    moved.bias += bytes * column;
+  if (aux)
+    moved.aux += bytes * (row * auxLd + column);
+  return moved;
+}
+
+void finishTile(const TileEpilogue &epilogue, int64_t rows, int64_t columns,
+                char *sums, int64_t ld) {
+  ProductEpilogue kind = epilogue.kind;
+  if (kind == ProductEpilogue::None || writesBias(kind))
+    return;
+  for (int64_t row = 0; row < rows; ++row)
+    for (int64_t column = 0; column < columns; ++column) {
+      int64_t place = row * ld + column, beside = row * epilogue.auxLd + column;
+      float sum = readElement(sums, TensorType::F32, place);
+      if (kind == ProductEpilogue::GeluGrad) {
+        float u = readElement(epilogue.aux, epilogue.type, beside);
+        sum *= float(tanhGeluDerivative(double(u)));
+      } else {
+        sum += readElement(epilogue.bias, epilogue.type, column);
+      }
+      if (writesAux(kind))
+        writeElement(epilogue.aux, epilogue.type, beside, sum);
+      if (kind == ProductEpilogue::GeluBias || writesAux(kind))
+        sum = float(tanhGelu(double(sum)));
+      writeElement(sums, TensorType::F32, place, sum);
+    }
+}
+
+} // namespace kiln
