@@ -278,8 +278,9 @@ Status CudaProgram::queueLaunch(const StreamAction &action,
   return driver().call(api().cuLaunchKernel,
                        resources_->functions[std::size_t(command.kernel)],
                        blocks, unsigned(members), 1u, unsigned(command.threads),
-                       1u, 1u, 0u, resources_->stream(Stream::Compute),
-                       parameters.data(), static_cast<void **>(nullptr));
+                       1u, 1u, unsigned(dynamicSharedBytes(command)),
+                       resources_->stream(Stream::Compute), parameters.data(),
+                       static_cast<void **>(nullptr));
 }
 
 Status CudaProgram::queueHost(std::size_t index) const {

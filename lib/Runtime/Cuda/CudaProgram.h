@@ -50,6 +50,13 @@ struct CudaResources {
   }
 };
 
+/// Of a launch, which has to ask for it: a kernel with more than what every one
+/// may have gets all of it so.
+inline int64_t dynamicSharedBytes(const Command &command) {
+  constexpr int64_t mostStatic = 48 * 1024;
+  return command.sharedBytes > mostStatic ? command.sharedBytes : 0;
+}
+
 /// Called around every action while a program is queued.
 class ActionObserver {
 public:

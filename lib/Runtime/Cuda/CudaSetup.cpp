@@ -148,19 +148,35 @@ Status CudaSetup::makeStreams(const Programs &programs) {
 
 /// The kernels that are launched on the device, by their names in the table.
 Status CudaSetup::findFunctions() {
+  std::vector<int64_t> shared; // What launches of each may ask for.
   for (const Program &program : file_.programs) {
     for (const Command &command : program.commands) {
       if (!isDeviceLaunch(command))
         continue;
       auto index = std::size_t(command.kernel);
-      resources_.functions.resize(
-          std::max(resources_.functions.size(), index + 1));
+      std::size_t count = std::max(resources_.functions.size(), index + 1);
+      resources_.functions.resize(count);
+      shared.resize(count);
       Function &function = resources_.functions[index];
-      if (function)
+      int64_t bytes = dynamicSharedBytes(command);
+      if (function && bytes <= shared[index])
         continue;
       auto name = static_cast<const char *>(resources_.kernels[index]);
-      Status status = driver_->call(driver_->api().cuModuleGetFunction,
-                                    &function, module_.get(), name);
+      Status status;
+      if (!function)
+        status = driver_->call(driver_->api().cuModuleGetFunction, &function,
+                               module_.get(), name);
+      if (status.ok() && bytes > 0) {
+        shared[index] = bytes;
+        status = driver_->call(driver_->api().cuFuncSetAttribute, function,
+                               mostDynamicShared, int(bytes));
+        if (!status.ok())
+          status = Status(status.code(), status.message() + " (it needs " +
+                                             std::to_string(bytes) +
+                                             " bytes of shared memory per "
+                                             "block, which GPUs of compute "
+                                             "capability 8.0 and 9.0 have)");
+      }
       if (!status.ok())
         return Status(status.code(),
                       "kernel " + inQuotes(name) + " of launch " +

@@ -63,6 +63,9 @@ inline constexpr unsigned eventDefault = 0;
 inline constexpr unsigned eventDisableTiming = 2;
 inline constexpr int captureThreadLocal = 1;
 
+/// Of functions: the most shared memory that launches may ask for.
+inline constexpr int mostDynamicShared = 8;
+
 #define KILN_CUDA_FUNCTIONS(FUNCTION)                                          \
   FUNCTION(cuGetErrorName, int(int, const char **))                            \
   FUNCTION(cuGetErrorString, int(int, const char **))                          \
@@ -80,6 +83,7 @@ inline constexpr int captureThreadLocal = 1;
            int(Module *, const void *, unsigned, int *, void **))              \
   FUNCTION(cuModuleUnload, int(Module))                                        \
   FUNCTION(cuModuleGetFunction, int(Function *, Module, const char *))         \
+  FUNCTION(cuFuncSetAttribute, int(Function, int, int))                        \
   FUNCTION(cuMemGetInfo_v2, int(std::size_t *, std::size_t *))                 \
   FUNCTION(cuMemAlloc_v2, int(DevicePointer *, std::size_t))                   \
   FUNCTION(cuMemFree_v2, int(DevicePointer))                                   \

@@ -78,7 +78,7 @@ Ref CommandReader::readRef(const Node &node, int64_t bytes) {
 static constexpr int64_t maxUnrolled = 65536;
 
 /// Largest block and its memory, and largest grid, of any GPU.
-static constexpr int64_t maxThreads = 1024, maxSharedBytes = 48 * 1024,
+static constexpr int64_t maxThreads = 1024, maxSharedBytes = 163 * 1024,
                          maxBlocks = INT32_MAX;
 
 /// "threads" and "shared", which make a launch one of a GPU kernel.

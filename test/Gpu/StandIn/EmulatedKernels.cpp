@@ -101,7 +101,8 @@ static void launchEmulated(EmuKernel kernel, const std::string &name,
   call.unitsPerBlock =
       std::max<int64_t>((call.units + launch.blocks - 1) / launch.blocks, 1);
   call.threads = launch.threads;
-  call.sharedBytes = EmuDevice::maxSharedBytes;
+  // What a kernel has by itself is not known.
+  call.sharedBytes = launch.sharedBytes ? launch.sharedBytes : 48 * 1024;
   Result<EmuCounts> counts = deviceOf(state).launch(call);
   if (counts.ok())
     return;

@@ -102,6 +102,9 @@ TEST_F(RowPtx, WideAccessesAndRoundingInPairs) {
       EXPECT_NE(count(body, "st.global.v4.b32"), 0u);
       EXPECT_EQ(count(body, "global.b16"), 0u);
     }
+    // More than 48 KiB of shared memory is what the launch says.
+    EXPECT_EQ(count(ptx, ".extern .shared .align 16 .b8 classifier_shared[]"),
+              1u);
     // Sums are f32: nothing is rounded.
     std::string sums = bodyOf(ptx, "sums");
     EXPECT_EQ(count(sums, "cvt.rn.bf16"), 0u);

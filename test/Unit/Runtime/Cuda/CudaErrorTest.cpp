@@ -179,6 +179,29 @@ TEST_F(CudaErrorTest, UnknownKernel) {
       << status.message();
 }
 
+/// More than a kernel has by itself is asked for, once, and at each launch.
+TEST_F(CudaErrorTest, SharedMemory) {
+  Json description = plain_;
+  std::function<void(Json &)> share = [&](Json &node) {
+    if (node.is_object() && node.contains("shared"))
+      node["shared"] = 163 * 1024;
+    for (Json &child : node)
+      if (child.is_structured())
+        share(child);
+  };
+  share(description);
+  ASSERT_EQ(run(description, settings_).exitCode, 0);
+  EXPECT_EQ(fakecuda::sharedBytesOfLaunches(), 163 * 1024);
+  EXPECT_LE(fakecuda::callsOf("cuFuncSetAttribute"), emuKernelCount);
+  settings_.mostSharedBytes = 99 * 1024;
+  fails(run(description, settings_),
+        {"kernel '", "of launch '", "cuFuncSetAttribute",
+         "needs 166912 bytes of shared memory per block"});
+  run(plain_, settings_);
+  EXPECT_EQ(fakecuda::sharedBytesOfLaunches(), 0);
+  EXPECT_EQ(fakecuda::callsOf("cuFuncSetAttribute"), 0);
+}
+
 TEST_F(CudaErrorTest, KernelThatFaults) {
   settings_.faultyKernel = "scatter";
   std::string fault = "CUDA_ERROR_ILLEGAL_ADDRESS (an illegal memory access "

@@ -34,7 +34,8 @@ struct Launch {
   unsigned blocks;
   unsigned threads;
   const uint64_t *parameters;
-  unsigned members = 1; ///< The grid's second dimension.
+  unsigned members = 1;     ///< The grid's second dimension.
+  unsigned sharedBytes = 0; ///< Beside what the kernel has by itself.
 };
 
 struct Kernel {
@@ -73,6 +74,8 @@ struct Settings {
   std::map<const void *, int> refusedImages;
   /// Whether images that are no text cannot be loaded either.
   bool onlyPtx = false;
+  /// Of a block, that launches may ask for.
+  int mostSharedBytes = 163 * 1024;
   /// A kernel that accesses what it may not, at its launch with this number.
   std::string faultyKernel;
   int64_t faultyLaunch = 0;
@@ -110,6 +113,8 @@ std::map<std::string, int64_t> live();
 std::vector<std::string> violations();
 /// Products that were computed in each of the ways.
 std::vector<int64_t> productsByWay();
+/// The most shared memory that a launch has asked for.
+int64_t sharedBytesOfLaunches();
 /// The image that was loaded last.
 const void *loadedImage();
 /// Host memory of a device pointer.

@@ -219,6 +219,17 @@ int cuModuleGetFunction(void **function, void *module, const char *name) {
   return 0;
 }
 
+int cuFuncSetAttribute(void *function, int attribute, int value) {
+  BEGIN();
+  constexpr int mostDynamicShared = 8;
+  if (attribute != mostDynamicShared || value < 0)
+    return violate("an attribute of a function that nobody needs");
+  if (value > state().settings.mostSharedBytes)
+    return 1;
+  static_cast<FunctionObject *>(function)->mostShared = unsigned(value);
+  return 0;
+}
+
 //===----------------------------------------------------------------------===//
 // Memory
 //===----------------------------------------------------------------------===//
@@ -489,9 +500,12 @@ int cuLaunchKernel(void *handle, unsigned x, unsigned y, unsigned z,
                    void **extra) {
   BEGIN();
   if (x == 0 || y == 0 || y > 65535 || z != 1 || threads == 0 ||
-      threads > 1024 || threadsY != 1 || threadsZ != 1 || shared != 0 || extra)
+      threads > 1024 || threadsY != 1 || threadsZ != 1 || extra)
     return violate("a launch of an impossible shape");
   const auto *function = static_cast<FunctionObject *>(handle);
+  if (shared > function->mostShared)
+    return violate("a launch asks for more shared memory than it may");
+  state().mostShared = std::max(state().mostShared, int64_t(shared));
   const Kernel &kernel = *function->kernel;
   if (y != 1 && kernel.tableWords == 0)
     return violate("a second dimension for a kernel without a table");
@@ -502,7 +516,7 @@ int cuLaunchKernel(void *handle, unsigned x, unsigned y, unsigned z,
     values.insert(values.end(), words, words + count);
   }
   return enqueue(static_cast<StreamObject *>(stream), [=] {
-    return runKernel(*function, {x, threads, values.data(), y});
+    return runKernel(*function, {x, threads, values.data(), y, shared});
   });
 }
 

@@ -61,6 +61,7 @@ int64_t callsOf(const std::string &function) {
 std::vector<std::string> violations() { return state().violations; }
 std::vector<int64_t> productsByWay() { return state().products; }
 const void *loadedImage() { return state().loadedImage; }
+int64_t sharedBytesOfLaunches() { return state().mostShared; }
 
 std::map<std::string, int64_t> live() {
   std::map<std::string, int64_t> counts;

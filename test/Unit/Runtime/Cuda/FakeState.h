@@ -63,6 +63,7 @@ struct EventObject {
 struct FunctionObject {
   std::string name;
   const Kernel *kernel = nullptr;
+  unsigned mostShared = 48 * 1024; ///< That a launch may ask for.
 };
 
 struct ModuleObject {
@@ -104,6 +105,7 @@ struct State {
   std::map<std::string, int64_t> launches; ///< By kernel.
   std::vector<int64_t> products;           ///< By way.
   const void *loadedImage = nullptr;
+  int64_t mostShared = 0; ///< That a launch has asked for.
   uint64_t nextAddress = uint64_t(0x7fcd) << 48; ///< Of no host.
 };
 

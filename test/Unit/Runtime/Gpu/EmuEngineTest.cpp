@@ -281,7 +281,7 @@ INSTANTIATE_TEST_SUITE_P(
         Damage{"Cpu", "/target/kind", "cpu", "the target has no GPU"},
         Damage{"Threads", COMMANDS "0/threads", 1025, "expected at most 1024"},
         Damage{"NoThreads", COMMANDS "0/threads", 0, "expected at least 1"},
-        Damage{"Shared", COMMANDS "0/shared", 49153, "at most 49152"},
+        Damage{"Shared", COMMANDS "0/shared", 166913, "at most 166912"},
         Damage{"SharedOnHost", COMMANDS "6/shared", 64, "without 'threads'"},
         Damage{"Blocks", COMMANDS "0/units", INT64_MAX, "2^31 - 1 blocks"},
         Damage{"NoExtents", COMMANDS "0/extents", nullptr, "not an array"},
