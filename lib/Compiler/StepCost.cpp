@@ -15,9 +15,7 @@ static NumberType numberTypeOf(Type type) {
   Type element = getElementTypeOrSelf(type);
   if (element.isF64())
     return NumberType::F64;
-  if (element.isBF16())
-    return NumberType::BF16;
-  return element.isF16() ? NumberType::F16 : NumberType::F32;
+  return element.isBF16() ? NumberType::BF16 : NumberType::F32;
 }
 
 /// Seconds of the ops that no traffic explains, or nothing.

@@ -58,11 +58,11 @@ private:
 /// Compares the results of one program, command by command.
 class OpRepeater final : public CommandObserver {
 public:
-  OpRepeater(const ProgramFile &file, const ProgramInfo &info,
-             const Program &program, const Arenas &arenas, TraceReader &trace,
+  OpRepeater(const ProgramInfo &info, const Program &program,
+             const Arenas &arenas, TraceReader &trace,
              std::vector<MemoryCheckLine> &lines)
       : info_(info), program_(program), arenas_(arenas), trace_(trace),
-        lines_(lines), types_(typesOf(file.description.build)) {}
+        lines_(lines) {}
 
   void before(size_t command, int64_t iteration) override;
   void after(size_t command, int64_t iteration) override {
@@ -80,7 +80,6 @@ private:
     std::string worstAt;
   };
 
-  static std::vector<TensorType> typesOf(const BuildInfo &build);
   Status repeat(size_t command, int64_t iteration);
   ResultDistance compare(const Command &command, int64_t iteration,
                          const Slot &slot,
@@ -93,7 +92,6 @@ private:
   const Arenas &arenas_;
   TraceReader &trace_;
   std::vector<MemoryCheckLine> &lines_;
-  std::vector<TensorType> types_;
   std::vector<std::vector<char>> before_; ///< What the slots held, in order.
   std::vector<char> other_;               ///< A slot of the trace.
   std::map<std::string, Tally> tallies_;
@@ -118,18 +116,6 @@ Status TraceReader::end() const {
   return Status::badInput(file_.path() + ": " +
                           std::to_string(file_.size() - offset_) +
                           " bytes behind the last program of this executable");
-}
-
-/// What a buffer may hold: slots have no type.
-std::vector<TensorType> OpRepeater::typesOf(const BuildInfo &build) {
-  if (build.precision == "fp64")
-    return {TensorType::F64};
-  std::vector<TensorType> types = {TensorType::F32, TensorType::F64};
-  if (build.precision == "bf16")
-    types.push_back(TensorType::BF16);
-  if (build.precision == "fp16")
-    types.push_back(TensorType::F16);
-  return types;
 }
 
 void OpRepeater::before(size_t command, int64_t) {
@@ -181,16 +167,13 @@ ResultDistance OpRepeater::compare(const Command &command, int64_t iteration,
   double longestSum = isProduct ? double(command.k) : 64;
   ResultDistance worst;
   for (auto [begin, end] : ranges) {
-    ResultDistance closest;
-    for (TensorType type : types_) {
-      ResultDistance distance =
-          tensorDistance(type, before.data() + begin, own + begin,
-                         other_.data() + begin, end - begin, longestSum);
-      if (type == types_.front() || distance.share() < closest.share())
-        closest = distance;
-    }
-    if (!closest.same && closest.share() >= worst.share())
-      worst = closest;
+    ResultDistance distance =
+        slot.type
+            ? tensorDistance(*slot.type, before.data() + begin, own + begin,
+                             other_.data() + begin, end - begin, longestSum)
+            : rawDistance(own + begin, other_.data() + begin, end - begin);
+    if (!distance.same && distance.share() >= worst.share())
+      worst = distance;
   }
   return worst;
 }
@@ -213,7 +196,8 @@ void OpRepeater::count(size_t index, int64_t iteration, const Slot &slot,
       std::string(commandKindName(command.kind)) + " " +
       inQuotes(command.name) + " (commands[" + std::to_string(index) + "])" +
       (iteration ? ", iteration " + std::to_string(iteration) : std::string()) +
-      ", result " + inQuotes(slot.name);
+      ", result " + inQuotes(slot.name) +
+      (distance.raw ? " of no known type, whose bits must be the same" : "");
   if (!distance.same && distance.share() >= tally.worst.share()) {
     tally.worst = distance;
     tally.worstAt = at;
@@ -349,7 +333,7 @@ Status repeatOps(const ProgramFile &file, const Arenas &arenas,
       status = checkIndices(file, i, arenas, path);
     if (!status.ok())
       return status;
-    OpRepeater repeater(file, info, file.programs[i], arenas, trace, lines);
+    OpRepeater repeater(info, file.programs[i], arenas, trace, lines);
     status = runner.runInOrder(i, &repeater, SerialCopier::When::Start);
     if (status.ok())
       status = repeater.finish();

@@ -79,6 +79,20 @@ static void readRows(const Node &node, Slot &slot) {
               std::to_string(slot.bytes));
 }
 
+/// Slot::type.
+static void readSlotType(const Node &node, Slot &slot) {
+  std::string name = node.text();
+  slot.type = parseProgramType(name);
+  if (node.failed())
+    return;
+  if (!slot.type)
+    return node.fail("is " + inQuotes(name) + ", not a type");
+  int64_t width = tensorTypeBits(*slot.type) / 8;
+  if (slot.bytes % width != 0)
+    node.fail("is " + name + ", of which " + std::to_string(slot.bytes) +
+              " bytes are no whole number of elements");
+}
+
 static Slot readSlot(const Node &node, const ProgramFile &file) {
   Slot slot;
   slot.name = node.at("name").text();
@@ -98,6 +112,8 @@ static Slot readSlot(const Node &node, const ProgramFile &file) {
   slot.offset = readOffset(node.at("offset"), slot.bytes, file, slot.arena);
   slot.first = node.at("first").integer();
   slot.last = node.at("last").integer();
+  if (std::optional<Node> dtype = node.find("dtype"))
+    readSlotType(*dtype, slot);
   if (std::optional<Node> rows = node.find("rows"))
     readRows(*rows, slot);
   return slot;

@@ -88,6 +88,14 @@ ResultDistance tensorDistance(TensorType type, const char *before,
   return distance;
 }
 
+ResultDistance rawDistance(const char *own, const char *other, int64_t bytes) {
+  ResultDistance distance;
+  distance.raw = true;
+  distance.same = std::memcmp(own, other, std::size_t(bytes)) == 0;
+  distance.error = distance.same ? 0 : INFINITY;
+  return distance;
+}
+
 /// Calls visit(offset) for the byte offset of every element of a matrix.
 template <typename Visitor>
 static void forEachElement(const GemmOperand &operand, int64_t batch,

@@ -30,6 +30,7 @@ namespace kiln {
 
 struct ResultDistance {
   bool same = true; ///< All bits.
+  bool raw = false; ///< Of bytes of no known type.
   double error = 0;
   double allowed = 0;
 
@@ -49,6 +50,9 @@ struct ResultDistance {
 ResultDistance tensorDistance(TensorType type, const char *before,
                               const char *own, const char *other, int64_t bytes,
                               double longestSum);
+
+/// Of bytes of no known type: rounding cannot be told from a fault.
+ResultDistance rawDistance(const char *own, const char *other, int64_t bytes);
 
 /// Of the result of a product, whose operands are still in their places.
 /// `other` is the slot of its result; what lies around the result in there does

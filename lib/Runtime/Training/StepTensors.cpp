@@ -182,8 +182,6 @@ static double roundingOf(TensorType type, const std::string &precision) {
   double eps = spacingAtOne(type);
   if (eps > 0 && precision == "bf16")
     eps = std::max(eps, spacingAtOne(TensorType::BF16));
-  if (eps > 0 && precision == "fp16")
-    eps = std::max(eps, spacingAtOne(TensorType::F16));
   return eps;
 }
 

@@ -11,6 +11,7 @@
 #include "kiln/Target/Common/AttentionLibrary.h"
 #include "kiln/Target/Common/KernelShapes.h"
 #include "kiln/Target/Common/LaunchGroups.h"
+#include "kiln/Target/Common/SlotTypes.h"
 
 #include "llvm/Support/Base64.h"
 #include "llvm/Support/MathExtras.h"
@@ -96,6 +97,13 @@ int64_t kiln::getExtent(rt::KernelOp kernel, unsigned i) {
   int64_t columns = getColumnCount(type), rows = getRowCount(type);
   int64_t rowStride = kernel.getRowStrides()[i];
   return ((rows - 1) * rowStride + columns) * type.getElementTypeBitWidth() / 8;
+}
+
+static Object writeSlot(rt::SlotOp slot, Type element) {
+  Object object = slotObject(slot);
+  if (element)
+    object["dtype"] = typeName(element);
+  return object;
 }
 
 static Object writeAttention(const LibraryAttention &attention,
@@ -283,6 +291,7 @@ void ProgramWriter::writeCommands(Block &block, Array &commands) {
 
 Object ProgramWriter::write(rt::ProgramOp program) {
   Array inputs, outputs, slots, commands;
+  SlotTypes types(program);
   tokens.clear();
   Block &block = program.getBody().front();
   auto boundary = [&](auto op) {
@@ -300,7 +309,7 @@ Object ProgramWriter::write(rt::ProgramOp program) {
     else if (auto output = dyn_cast<rt::OutputOp>(op))
       outputs.push_back(boundary(output));
     else if (auto slot = dyn_cast<rt::SlotOp>(op))
-      slots.push_back(slotObject(slot));
+      slots.push_back(writeSlot(slot, types.of(slot)));
   }
   writeCommands(block, commands);
   return Object{{"inputs", std::move(inputs)},

@@ -18,6 +18,22 @@ using namespace kiln::toy;
 
 namespace {
 
+/// The toy whose slots say what they hold.
+nlohmann::json describeTyped() {
+  nlohmann::json description = describe();
+  for (nlohmann::json &program : description["programs"])
+    for (nlohmann::json &slot : program["slots"]) {
+      if (slot["class"] == "workspace")
+        continue;
+      slot["dtype"] = slot["name"] == "row_loss" ? "f64" : "f32";
+      for (const char *boundary : {"inputs", "outputs"})
+        for (const nlohmann::json &value : program[boundary])
+          if (value["name"] == slot["name"])
+            slot["dtype"] = value["dtype"];
+    }
+  return description;
+}
+
 class OpRepeatTest : public ToyTest {
 protected:
   std::string trace() const { return path("ops.trace"); }
@@ -27,7 +43,19 @@ protected:
     ASSERT_EQ(outcome.exitCode, 0) << outcome.err;
     bytes_ = readFile(trace());
   }
-  Outcome repeat() { return runToy({"--check-trace=" + trace()}); }
+  uint64_t number(std::size_t offset) const {
+    uint64_t value;
+    std::memcpy(&value, bytes_.data() + offset, sizeof(value));
+    return value;
+  }
+  /// Of the first command that writes, behind the arenas of the first program.
+  std::size_t firstRecord() const {
+    std::size_t arenas = 8 + 8 + number(8);
+    return arenas + 8 + number(arenas);
+  }
+  Outcome repeat() {
+    return runToy(describeTyped(), {"--check-trace=" + trace()});
+  }
   Outcome repeat(const std::string &bytes) {
     std::ofstream(trace(), std::ios::binary) << bytes;
     return repeat();
@@ -62,16 +90,8 @@ TEST_F(OpRepeatTest, WithAHostArena) {
   EXPECT_NE(outcome.err.find("the same plan"), std::string::npos);
 }
 
-/// Behind the arenas of the first program comes the record of its first
-/// command that writes.
 TEST_F(OpRepeatTest, NamesTheResultThatDiffers) {
-  auto number = [&](std::size_t offset) {
-    uint64_t value;
-    std::memcpy(&value, bytes_.data() + offset, sizeof(value));
-    return value;
-  };
-  std::size_t arenas = 8 + 8 + number(8);
-  std::size_t record = arenas + 8 + number(arenas);
+  std::size_t record = firstRecord();
   ASSERT_GE(number(record + 16), 1u); // Slots.
   std::string wrong = bytes_;
   float value = 1e30f;
@@ -85,8 +105,24 @@ TEST_F(OpRepeatTest, NamesTheResultThatDiffers) {
                              "]), result '"),
             std::string::npos)
       << outcome.out;
-  EXPECT_NE(outcome.err.find("--check-trace: 2 of "), std::string::npos)
+  EXPECT_NE(outcome.err.find("--check-trace: 4 of "), std::string::npos)
       << outcome.err;
+}
+
+/// One bit of a result is rounding where it is one of numbers.
+TEST_F(OpRepeatTest, SlotsSayWhatTheyHold) {
+  std::size_t last = firstRecord() + 32;
+  std::string wrong = bytes_;
+  wrong[last] = char(wrong[last] ^ 1);
+  Outcome outcome = repeat(wrong);
+  EXPECT_EQ(outcome.exitCode, 0) << outcome.out << outcome.err;
+  EXPECT_EQ(outcome.out.find("of no known type"), std::string::npos);
+  EXPECT_NE(outcome.out.find("; worst "), std::string::npos) << outcome.out;
+  outcome = runToy({"--check-trace=" + trace()});
+  EXPECT_EQ(outcome.exitCode, 1) << outcome.out;
+  EXPECT_NE(outcome.out.find(" of no known type, whose bits must be the same"),
+            std::string::npos)
+      << outcome.out;
 }
 
 TEST_F(OpRepeatTest, RefusesWhatIsNoTraceOfThisPlan) {
