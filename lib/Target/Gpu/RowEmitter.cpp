@@ -468,8 +468,8 @@ RowEmitter::Position RowEmitter::positionAt(Value column, bool whole,
       position.mask.lanes.push_back(exists(lane));
   if (!position.mask.lanes.empty())
     position.mask.all = {};
-  // Shifted rows have few vectors of which only a part exists.
-  if (blockShift) {
+  // Long rows have few vectors of which only a part exists.
+  if ((blockShift || keptTiles > 0) && !position.mask.lanes.empty()) {
     Value isWhole =
         k.lessUnsigned(column, k.sub(end, k.i64Constant(k.width() - 1)));
     position.mask.whole = active.all ? k.bitAnd(active.all, isWhole) : isWhole;

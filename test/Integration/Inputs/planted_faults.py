@@ -25,7 +25,7 @@ executable = pathlib.Path(executable).resolve()
 work = harness.fresh_directory(work)
 content = pathlib.Path(executable).read_bytes()
 slot_pattern = re.compile(
-    rb'\{"alignment":\d+,"bytes":(\d+),"class":"(\w+)","first":(\d+),"last":(\d+),"name":"([^"]*)"'
+    rb'\{"alignment":\d+,"bytes":(\d+),"class":"(\w+)",(?:"dtype":"\w+",)?"first":(\d+),"last":(\d+),"name":"([^"]*)"'
 )
 # States live for the whole run: nothing can take their memory.
 STATES = (b"parameter", b"optimizer", b"constant")

@@ -61,6 +61,9 @@ TEST_F(KeptRows, ReadBack) {
 TEST_F(KeptRows, Classifier) {
   for (int64_t classes : {1025, 4096, 16500})
     runner.add(classifierCase(classes), {{4, classes}});
+  RowCase padded = classifierCase(2001);
+  padded.padding = 15;
+  runner.add(padded, {{3, 2001}});
 }
 
 TEST_F(KeptRows, LongClassifier) {
