@@ -13,6 +13,7 @@
 #include "kiln/Runtime/Files/TensorType.h"
 #include <cassert>
 #include <cstring>
+#include <type_traits>
 
 using namespace kiln;
 
@@ -125,6 +126,20 @@ template <> struct Source<Truth> {
   static float get(const unsigned char *p) { return *p != 0 ? 1.0f : 0.0f; }
 };
 
+/// As a double that a narrow float rounds as it would have rounded `value`.
+template <typename T> double forNarrow(T value) {
+  if constexpr (std::is_integral_v<T> && sizeof(T) == 8) {
+    // What a double has no bits for counts only as more than nothing.
+    constexpr uint64_t lost = 0xfff;
+    bool isNegative = value < 0;
+    uint64_t size = isNegative ? 0 - uint64_t(value) : uint64_t(value);
+    if (size >> 53 && size & lost)
+      size = (size & ~lost) | (lost + 1) / 2;
+    return isNegative ? -double(size) : double(size);
+  }
+  return double(value);
+}
+
 template <typename S>
 void convertFrom(const unsigned char *source, TensorType to,
                  unsigned char *destination, std::size_t count) {
@@ -141,9 +156,9 @@ void convertFrom(const unsigned char *source, TensorType to,
   case TensorType::F32:
     return each([](auto value) { return static_cast<float>(value); });
   case TensorType::F16:
-    return each([](auto value) { return doubleToHalf(double(value)); });
+    return each([](auto value) { return doubleToHalf(forNarrow(value)); });
   case TensorType::BF16:
-    return each([](auto value) { return doubleToBfloat(double(value)); });
+    return each([](auto value) { return doubleToBfloat(forNarrow(value)); });
   default:
     assert(false && "isConvertible holds");
   }

@@ -52,6 +52,24 @@ TEST(TensorType, HalfValuesRoundTrip) {
   EXPECT_EQ(bfloatToFloat(0x3f80), 1.0f);
 }
 
+// Just above and below a midpoint, by less than a double can say.
+TEST(TensorType, RoundsIntegersOnce) {
+  constexpr int64_t one = int64_t(1) << 60, half = one >> 8;
+  const int64_t values[] = {one + half + 1,  one + half, one + 3 * half - 1,
+                            -one - half - 1, INT64_MIN,  INT64_MAX};
+  const double expected[] = {0x1.02p60,  0x1p60,  0x1.02p60,
+                             -0x1.02p60, -0x1p63, 0x1p63};
+  for (int i = 0; i < 6; ++i) {
+    uint16_t bits = 0;
+    convertElements(TensorType::I64, values + i, TensorType::BF16, &bits, 1);
+    EXPECT_EQ(double(bfloatToFloat(bits)), expected[i]) << values[i];
+  }
+  uint64_t large = (uint64_t(1) << 63) + (uint64_t(1) << 55) + 1;
+  uint16_t bits = 0;
+  convertElements(TensorType::U64, &large, TensorType::BF16, &bits, 1);
+  EXPECT_EQ(double(bfloatToFloat(bits)), 0x1.02p63);
+}
+
 // Midpoints between neighbours go to the even one; anything off the midpoint to
 // the nearer one, however little.
 TEST(TensorType, RoundsToNearestEven) {
