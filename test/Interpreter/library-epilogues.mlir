@@ -3,13 +3,36 @@
 // RUN: kiln-run %s --entry=f | FileCheck %s --check-prefix=TWICE
 // RUN: kiln-opt %s --kiln-set-numerics -o %t.planned.mlir
 // RUN: FileCheck %s --check-prefix=PLANNED < %t.planned.mlir
+// RUN: FileCheck %s --check-prefix=FUSED < %t.planned.mlir
 // RUN: kiln-run %t.planned.mlir --entry=f > %t.once
 // RUN: FileCheck %s --check-prefix=ONCE < %t.once
 // RUN: kiln-opt %t.planned.mlir --kiln-form-dispatches -o %t.dispatched.mlir
 // RUN: kiln-run %t.dispatched.mlir --entry=f | diff %t.once -
 // RUN: kiln-opt %t.dispatched.mlir --kiln-schedule -o %t.scheduled.mlir
 // RUN: FileCheck %s --check-prefix=SCHEDULED < %t.scheduled.mlir
+// RUN: FileCheck %s --check-prefix=GEMMS < %t.scheduled.mlir
 // RUN: kiln-run %t.scheduled.mlir --entry=f | diff %t.once -
+
+// Gelu, its gradient and a bias's gradient: in f32 the one rounding less is in no
+// printed digit.
+// RUN: kiln-run %s --entry=g > %t.apart
+// RUN: FileCheck %s --check-prefix=GELU < %t.apart
+// RUN: kiln-run %t.planned.mlir --entry=g > %t.fused
+// RUN: FileCheck %s --check-prefix=GELU < %t.fused
+// RUN: kiln-run %t.dispatched.mlir --entry=g | diff %t.fused -
+// RUN: kiln-run %t.scheduled.mlir --entry=g | diff %t.fused -
+// GELU: y [4, 8] = 0.97822481
+// GELU-NEXT: du [4, 8] = 2.1672995
+// GELU-NEXT: dw [8, 8] = 4.3345990
+// GELU-NEXT: db [8] = 8.6691980
+// FUSED-LABEL: kiln.program @g
+// FUSED: [[Y:%.+]], [[U:%.+]] = kiln.linear_gelu
+// FUSED: [[DU:%.+]] = kiln.matmul_gelu_grad [[Y]], {{%.+}}, [[U]] trans_b
+// FUSED: kiln.matmul_bias_grad {{%.+}}, [[DU]] trans_a
+// GEMMS-LABEL: kilnrt.program @g
+// GEMMS: kilnrt.gemm({{.*}}) library "gelu_aux_bias" bias({{.*}}) aux({{.*}}) offsets
+// GEMMS: kilnrt.gemm({{.*}}) library "dgelu" aux({{.*}}) offsets
+// GEMMS: kilnrt.gemm({{.*}}) library "bgrad_b" bias({{.*}}) offsets
 
 // A cpu's library has no epilogues.
 // RUN: sed 's/, kiln.target = "cuda-emu"//' %t.dispatched.mlir > %t.cpu.mlir
@@ -54,5 +77,25 @@ kiln.program @f() -> (tensor<3x5xbf16> {kiln.name = "y"}, tensor<3x5xf32> {kiln.
   %wideRows = kiln.broadcast %bias dims [1] : tensor<5xf32> to tensor<3x5xf32>
   %wide = kiln.add %wideRows, %q : tensor<3x5xf32>
   kiln.return %y, %wide : tensor<3x5xbf16>, tensor<3x5xf32>
+}
+
+kiln.state @x : tensor<4x8xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.5>}
+kiln.state @w : tensor<8x8xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.25>}
+kiln.state @row : tensor<8xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.125>}
+
+// u = 8 * 0.5 * 0.25 + 0.125; a cotangent of 8 * 0.25 gelu(u).
+kiln.program @g() -> (tensor<4x8xf32> {kiln.name = "y"}, tensor<4x8xf32> {kiln.name = "du"}, tensor<8x8xf32> {kiln.name = "dw"}, tensor<8xf32> {kiln.name = "db"}) attributes {kind = #kiln.program_kind<evaluate>} {
+  %x = kiln.read @x : tensor<4x8xf32>
+  %w = kiln.read @w : tensor<8x8xf32>
+  %row = kiln.read @row : tensor<8xf32>
+  %p = kiln.matmul %x, %w : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
+  %rows = kiln.broadcast %row dims [1] : tensor<8xf32> to tensor<4x8xf32>
+  %u = kiln.add %p, %rows : tensor<4x8xf32>
+  %y = kiln.gelu %u tanh : tensor<4x8xf32>
+  %dy = kiln.matmul %y, %w trans_b : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
+  %du = kiln.gelu_grad %u, %dy tanh : tensor<4x8xf32>
+  %dw = kiln.matmul %x, %du trans_a : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<8x8xf32>
+  %db = kiln.reduce sum %du dims [0] : tensor<4x8xf32> to tensor<8xf32>
+  kiln.return %y, %du, %dw, %db : tensor<4x8xf32>, tensor<4x8xf32>, tensor<8x8xf32>, tensor<8xf32>
 }
 }

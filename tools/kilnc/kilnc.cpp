@@ -167,8 +167,9 @@ static cl::opt<Switch, false, NamedValues<Switch>>
 static cl::opt<Switch, false, NamedValues<Switch>> libraryEpilogues(
     "library-epilogues", cl::cat(category), cl::init(Switch::On),
     switchValues(),
-    cl::desc("let a GPU's library add biases to products, which rounds once "
-             "(off: kernels of their own, which round as the cpu does)"));
+    cl::desc("let a GPU's library add biases to products, take gelu and sum "
+             "up gradients of biases, which rounds less often (off: kernels "
+             "of their own, which round as the cpu does)"));
 static cl::opt<int64_t> maxThreads(
     "max-threads", cl::cat(category), cl::init(0),
     cl::desc(

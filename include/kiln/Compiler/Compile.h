@@ -69,7 +69,8 @@ struct CompileOptions {
   std::optional<std::string> precision;
   bool clip = true, evaluation = true, emitGradients = false, fuse = true,
        rebuild = true;
-  /// Whether the library of a gpu adds biases to products, rounding less often.
+  /// Whether the library of a gpu does with sums of products what it can do,
+  /// rounding less often.
   bool libraryEpilogues = true;
   int64_t maxThreads = 1;
   std::optional<double> dropout;
