@@ -122,8 +122,8 @@ struct Kernel {
   int64_t columns;
 };
 
-/// Batches of sixteen sequences of 1,024 tokens have 256 chunks: a group for
-/// each would be 4,096 threads, for more than 100 processors.
+/// Batches of sixteen sequences of 1,024 tokens have 256 chunks: a warp for
+/// each would be 8,192 threads, for more than 100 processors.
 TEST(ChunkRowsOnGpu, ThreadsAndRegisters) {
   constexpr int64_t rows = 16384;
   const std::vector<Kernel> cases = {
