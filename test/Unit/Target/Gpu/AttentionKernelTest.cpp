@@ -205,8 +205,8 @@ std::string refusal(AttentionGradShape shape, bool isDouble) {
 TEST(GpuAttention, RefusesWhatDoesNotFit) {
   AttentionGradShape shape;
   EXPECT_EQ(refusal(shape, /*isDouble=*/true),
-            "kernel 'kernel' needs exp of f64, which this target does not "
-            "have");
+            "kernel 'kernel' needs exp of f64, which no gpu kernel has: cast "
+            "to f32 before it");
   shape.kvTile = 1024;
   EXPECT_EQ(refusal(shape, /*isDouble=*/false),
             "kernel 'kernel': tiles of 1024 keys do not fit into shared "
