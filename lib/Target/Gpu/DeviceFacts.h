@@ -22,8 +22,9 @@ constexpr int64_t kWarp = 32;
 constexpr unsigned kGlobalSpace = 1, kSharedSpace = 3;
 /// Of shared memory, that every kernel may have without asking for more.
 constexpr int64_t kSharedBytes = 48 * 1024;
-/// That a kernel of sm_80 may ask for, and every later one of a data center.
-constexpr int64_t kMostSharedBytes = 163 * 1024;
+/// That a kernel may ask for on every GPU since sm_80: sm_86, sm_89 and sm_120
+/// have no more, those of data centers have 163 KiB and 227.
+constexpr int64_t kMostSharedBytes = 99 * 1024;
 /// The longest access of one thread by one instruction, which is aligned.
 constexpr int64_t kWidestAccess = 16;
 

@@ -39,12 +39,13 @@ constexpr int64_t kShortRow = 32, kMiddleRow = 256;
 constexpr int64_t kKeptColumnBytes = 64 * 1024;
 /// Of a row, up to which what is read once comes with what is read again.
 constexpr int64_t kReadOnceBytes = 32 * 1024;
-/// Of a thread, for what shared memory has no room for.
-constexpr int64_t kTailRegisters = 48;
+/// Of a thread, for what shared memory has no room for: of kMostThreads, and of
+/// kManyThreads, which have more registers each.
+constexpr int64_t kTailRegisters = 48, kLongTailRegisters = 112;
 /// Blocks of which each reads values per column once, for at most so many rows.
 constexpr int64_t kBlocksWanted = 340, kMostRows = 48;
 /// Of a block that works on several rows at a time.
-constexpr int64_t kThreadsTogether = 512, kBytesTogether = 112 * 1024;
+constexpr int64_t kThreadsTogether = 512, kBytesTogether = 96 * 1024;
 
 bool isRowLoad(const row::Node &node) {
   return node.kind == Kind::Load && node.space == Space::Full;
@@ -97,23 +98,12 @@ bool planKeptRows(RowPlan &plan, const RowShape &shape, Alignments alignments,
   kept.stagedBytes = kKeptColumnBytes;
   alignBlocks(kept, shape, alignments, /*staysByColumn=*/true);
 
-  int64_t blocks =
-      llvm::divideCeil(program.cols + kept.blockAlignment - 1, kBlock);
-  int64_t threads = blocks <= kShortRow    ? kFewThreads
-                    : blocks <= kMiddleRow ? kManyThreads
-                                           : kMostThreads;
-  int64_t columns = llvm::alignTo(program.cols + kept.blockAlignment - 1,
-                                  threads * kept.width);
-  int64_t bytes = reductions * (2 * threads * kept.width + kBlock) * 4;
-  int64_t free = kMostSharedBytes - bytes, tileBytes = 0;
-  bool isLoaded = true;
   SmallVector<int64_t> reads = countReads(program, sweeps);
+  bool isLoaded = true;
+  int64_t elementBytes = 0; // of a column, in all that is kept
   auto keep = [&](NodeId id) {
-    bytes += llvm::alignTo(columns * bytesOf(keptTypeOf(program, sweeps, id)),
-                           kWidestAccess);
     kept.kept.push_back(id);
-    tileBytes +=
-        threads * kept.width * bytesOf(keptTypeOf(program, sweeps, id));
+    elementBytes += bytesOf(keptTypeOf(program, sweeps, id));
     isLoaded &= isRowLoad(program.nodes[id]);
   };
   for (auto [id, count] : llvm::enumerate(reads))
@@ -121,14 +111,35 @@ bool planKeptRows(RowPlan &plan, const RowShape &shape, Alignments alignments,
       keep(id);
   if (kept.kept.empty())
     return false;
-  if (bytes > kMostSharedBytes) {
-    int64_t tiles = columns / (threads * kept.width), shared = free / tileBytes;
+
+  int64_t reach = program.cols + kept.blockAlignment - 1;
+  int64_t blocks = llvm::divideCeil(reach, kBlock), threads = 0, columns = 0,
+          bytes = 0;
+  // Whether all of a row has a place, with so many threads: its end is in
+  // registers where shared memory is too small.
+  auto fits = [&](int64_t count, int64_t tailRegisters) {
+    threads = count;
+    columns = llvm::alignTo(reach, threads * kept.width);
+    int64_t sums = reductions * (2 * threads * kept.width + kBlock) * 4;
+    int64_t tiles = columns / (threads * kept.width),
+            tileBytes = threads * kept.width * elementBytes,
+            shared = std::min(tiles, (kMostSharedBytes - sums) / tileBytes);
     kept.registerTiles = tiles - shared;
-    if (!isLoaded || shared == 0 ||
-        kept.registerTiles * kept.width * int64_t(kept.kept.size()) >
-            kTailRegisters)
+    bytes = sums + shared * tileBytes;
+    return kept.registerTiles == 0 ||
+           (isLoaded && shared > 0 &&
+            kept.registerTiles * kept.width * int64_t(kept.kept.size()) <=
+                tailRegisters);
+  };
+  if (blocks <= kShortRow) {
+    if (!fits(kFewThreads, kTailRegisters))
       return false;
-    bytes = kMostSharedBytes;
+  } else if (blocks <= kMiddleRow) {
+    if (!fits(kManyThreads, kTailRegisters))
+      return false;
+  } else if (!fits(kMostThreads, kTailRegisters) &&
+             !fits(kManyThreads, kLongTailRegisters)) {
+    return false;
   }
 
   int64_t staged = 0;
@@ -148,8 +159,10 @@ bool planKeptRows(RowPlan &plan, const RowShape &shape, Alignments alignments,
   for (auto [id, count] : llvm::enumerate(reads))
     if (count == 1 && isRowLoad(program.nodes[id]) &&
         bytes + columns * bytesOf(keptTypeOf(program, sweeps, id)) <=
-            kReadOnceBytes)
+            kReadOnceBytes) {
       keep(id);
+      bytes += columns * bytesOf(keptTypeOf(program, sweeps, id));
+    }
   int64_t together = 1;
   if (staged > 0) {
     while (2 * together * threads <= kThreadsTogether &&
