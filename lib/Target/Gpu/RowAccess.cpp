@@ -7,15 +7,14 @@
 
 #include "RowAccess.h"
 
+#include "DeviceFacts.h"
+
 using namespace mlir;
 
 namespace kiln::gpu {
 
-/// Bytes of the longest access.
-constexpr int64_t kAccessBytes = 16;
-
 static int64_t vectorAlignment(const GpuBuilder &k, Type element) {
-  return std::min<int64_t>(kAccessBytes,
+  return std::min<int64_t>(kWidestAccess,
                            k.width() * element.getIntOrFloatBitWidth() / 8);
 }
 

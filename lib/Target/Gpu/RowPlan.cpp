@@ -11,6 +11,7 @@
 
 #include "RowPlan.h"
 
+#include "DeviceFacts.h"
 #include "GpuBuilder.h"
 
 #include "llvm/ADT/bit.h"
@@ -72,8 +73,6 @@ constexpr int64_t kNarrowRows = 4;
 constexpr int64_t kRandomWords = 4;
 /// Accesses of a thread that are on their way together.
 constexpr int64_t kLoadsAtOnce = 8;
-/// Of the longest access.
-constexpr int64_t kAccessBytes = 16;
 /// That memory moves at once.
 constexpr int64_t kSectorBytes = 32;
 /// A tile of so many has a column for each thread.
@@ -132,10 +131,10 @@ int64_t freeWidth(const RowShape &shape, Alignments alignments, bool isFlat) {
   bool isNarrow = true;
   forEachElement(shape, [&](unsigned arg, row::Type type, int64_t stride) {
     isNarrow &= type == row::Type::BF16 &&
-                alignments[arg] % kAccessBytes == 0 &&
-                (isFlat || stride * bytesOf(type) % kAccessBytes == 0);
+                alignments[arg] % kWidestAccess == 0 &&
+                (isFlat || stride * bytesOf(type) % kWidestAccess == 0);
   });
-  return isNarrow ? kAccessBytes / bytesOf(row::Type::BF16) : kLanes;
+  return isNarrow ? kWidestAccess / bytesOf(row::Type::BF16) : kLanes;
 }
 
 /// Vectors that a row has in registers from sweep to sweep: of how many nodes.
