@@ -29,7 +29,7 @@ constexpr int64_t m = 48, n = 72, k = 136, workspaceBytes = 1 << 20;
 struct Case {
   ProductEpilogue epilogue;
   TensorType type, resultType;
-  bool transA, transB;
+  bool transA = false, transB = false;
 };
 
 const char *nameOf(TensorType type) {
@@ -234,7 +234,7 @@ std::vector<Case> allCases() {
     for (auto [type, resultType] : types)
       // Of gelu, results have the operands' type.
       if (!takesGelu(ProductEpilogue(i)) || type == resultType)
-        cases.push_back({ProductEpilogue(i), type, resultType, false, false});
+        cases.push_back({ProductEpilogue(i), type, resultType});
   return cases;
 }
 
