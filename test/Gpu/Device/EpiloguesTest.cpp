@@ -257,9 +257,7 @@ INSTANTIATE_TEST_SUITE_P(All, EpiloguesTest, ::testing::ValuesIn(allCases()),
                            const Case &test = info.param;
                            return std::string(kiln::nameOf(test.epilogue)) +
                                   "_" + nameOf(test.type) + "_" +
-                                  nameOf(test.resultType) + "_" +
-                                  (test.transA ? "T" : "N") +
-                                  (test.transB ? "T" : "N");
+                                  nameOf(test.resultType);
                          });
 
 } // namespace
