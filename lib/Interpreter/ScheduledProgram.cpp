@@ -208,7 +208,7 @@ LogicalResult ScheduledProgramBuilder::bindImmediates(
 }
 
 LogicalResult ScheduledProgramBuilder::addGemm(rt::GemmOp gemm) {
-  // That of a bias follows, or those of an epilogue's operands and results.
+  // Those of a bias and aux follow, or of an epilogue's operands and results.
   auto three = [](ArrayRef<int64_t> list) { return list.size() >= 3; };
   int64_t m = gemm.getM(), n = gemm.getN(), k = gemm.getK();
   int64_t batch = gemm.getBatch(), beta = gemm.getBeta();
@@ -273,6 +273,12 @@ ScheduledProgramBuilder::addBesideProduct(rt::GemmOp gemm,
       return LogicalResult(
           gemm.emitOpError("writes its result over what its library epilogue "
                            "reads or writes"));
+    if (isWritten &&
+        llvm::any_of(command.operands, [&](const SlotTensor &read) {
+          return tensor.overlaps(read);
+        }))
+      return LogicalResult(gemm.emitOpError(
+          "writes what its library epilogue makes over an operand"));
     (isWritten ? command.results : command.operands).push_back(tensor);
     return success();
   };

@@ -174,8 +174,7 @@ Status CudaSetup::findFunctions() {
           status = Status(status.code(), status.message() + " (it needs " +
                                              std::to_string(bytes) +
                                              " bytes of shared memory per "
-                                             "block, which GPUs of compute "
-                                             "capability 8.0 and 9.0 have)");
+                                             "block)");
       }
       if (!status.ok())
         return Status(status.code(),

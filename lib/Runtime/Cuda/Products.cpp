@@ -163,7 +163,7 @@ Status Products::describe(const Command &command, Choice &choice) {
   return status;
 }
 
-/// A choice serves products with biases in many places.
+/// A choice serves products in many places, and what lies beside them.
 Status Products::setPlaces(const Choice &choice,
                            const ProductPlaces &places) const {
   Status status;

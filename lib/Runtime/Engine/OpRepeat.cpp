@@ -151,6 +151,16 @@ writtenRanges(const Command &command, int64_t iteration, const Slot &slot) {
   return ranges;
 }
 
+/// There is no value between rows, so it is no difference: `to` gets what
+/// `from` has there.
+static void copyGaps(const Slot &slot, const char *from, char *to) {
+  if (slot.rowPitch == 0)
+    return;
+  for (int64_t at = 0; at + slot.rowPitch < slot.bytes; at += slot.rowPitch)
+    std::memcpy(to + at + slot.rowBytes, from + at + slot.rowBytes,
+                size_t(slot.rowPitch - slot.rowBytes));
+}
+
 ResultDistance OpRepeater::compare(const Command &command, int64_t iteration,
                                    const Slot &slot,
                                    const std::vector<char> &before) const {
@@ -230,6 +240,7 @@ Status OpRepeater::repeat(size_t index, int64_t iteration) {
       status = trace_.bytes(other_.data(), slot.bytes);
     if (!status.ok())
       return status;
+    copyGaps(slot, arenas_.at({slot.offset, slot.arena}), other_.data());
     count(index, iteration, slot,
           compare(program_.commands[index], iteration, slot, before_[i]));
     std::memcpy(arenas_.at({slot.offset, slot.arena}), other_.data(),

@@ -48,6 +48,10 @@ static Value rounded(ImplicitLocOpBuilder &b, Value x) {
   auto type = dyn_cast<VectorType>(x.getType());
   if (!type)
     return roundOne(b, x);
+  if (type.getNumElements() == 1)
+    return vector::BroadcastOp::create(
+        b, type.clone(b.getBF16Type()),
+        roundOne(b, vector::ExtractOp::create(b, x, 0)));
   SmallVector<Value> pairs;
   for (int64_t i = 0; i < type.getNumElements(); i += 2)
     pairs.push_back(roundTwo(b, vector::ExtractOp::create(b, x, i),

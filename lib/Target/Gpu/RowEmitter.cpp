@@ -312,11 +312,11 @@ Value RowEmitter::emitElement(NodeId id, const Position &position,
     return sharesRandom ? emitSharedRandom(id, position)
            : spread > 1 ? emitSpreadRandom(id, position)
                         : emitRandom(id, position.column);
-  if (node.kind == Kind::Load && node.access == Access::SumOfSlices)
-    return emitSlices(id, position);
   bool isReadBack = sweeps.isReadBack(id, sweep);
   if (keptRows[id] && (isReadBack || node.kind == Kind::Load))
     return emitKept(id, position);
+  if (node.kind == Kind::Load && node.access == Access::SumOfSlices)
+    return emitSlices(id, position);
   if (isReadBack || node.kind == Kind::Load) {
     Type type = isReadBack ? storedTypeOf(program.stores[sweeps.savedBy[id]])
                            : storedTypeOf(node);

@@ -35,7 +35,8 @@
 // before the row. A thread has other partials in each row, but what halving
 // combines is a distance apart that does not change, so the same values meet.
 //
-// Threads touch no element of each other's columns, so nothing has to wait but
+// Threads touch no element of each other's columns (but in shared memory, of
+// which the files of the forms speak), so nothing has to wait but
 // where whole rows are looked at: single elements of a row (RowElement) that a
 // store may replace, and values per row that all threads of a group read and
 // one writes. There all threads of a block meet at a barrier; hence all do the

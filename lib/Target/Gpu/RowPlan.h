@@ -71,7 +71,7 @@ struct RowPlan {
 RowPlan planRows(const RowShape &shape, Alignments alignments,
                  const row::SweepPlan &sweeps);
 
-/// Whether there are few rows, of many columns that are all read once, and how
+/// Whether there are few rows, of many columns of which none is kept, and how
 /// to work on them.
 bool planFewRows(RowPlan &plan, const RowShape &shape,
                  const row::SweepPlan &sweeps);

@@ -27,7 +27,7 @@ kiln.program @passed(%x: tensor<6x8xf32> {kiln.name = "x"}, %w: tensor<7x8xf32> 
 // rows of 32 bytes.
 // CHECK-LABEL: kilnrt.program @others
 // CHECK-NOT: rows = array
-// CHECK: kilnrt.program @last
+// CHECK: kilnrt.program @of_rows
 kiln.program @others(%x: tensor<6x8xf32> {kiln.name = "x"}, %w: tensor<7x8xf32> {kiln.name = "w"}, %one: tensor<1x8xf32> {kiln.name = "one"}, %eight: tensor<8x8xf32> {kiln.name = "eight"}) -> (tensor<6xf32> {kiln.name = "a"}, tensor<6x7xf32> {kiln.name = "b"}, tensor<1x7xf32> {kiln.name = "c"}, tensor<6xf32> {kiln.name = "d"}) attributes {kind = #kiln.program_kind<evaluate>} {
   %y = kiln.matmul %x, %w trans_b {grid = array<i64: 1, 1>} : (tensor<6x8xf32>, tensor<7x8xf32>) -> tensor<6x7xf32>
   %flat = kiln.reshape %y : tensor<6x7xf32> to tensor<2x3x7xf32>
@@ -39,6 +39,16 @@ kiln.program @others(%x: tensor<6x8xf32> {kiln.name = "x"}, %w: tensor<7x8xf32> 
   %q = kiln.matmul %x, %eight trans_b {grid = array<i64: 1, 1>} : (tensor<6x8xf32>, tensor<8x8xf32>) -> tensor<6x8xf32>
   %d = kiln.reduce sum %q dims [1] : tensor<6x8xf32> to tensor<6xf32>
   kiln.return %a, %back, %c, %d : tensor<6xf32>, tensor<6x7xf32>, tensor<1x7xf32>, tensor<6xf32>
+}
+
+// Values of rows are stored side by side, whoever reads them.
+// CHECK-NOT: rows = array
+// CHECK: kilnrt.program @last
+kiln.program @of_rows(%x: tensor<6x1xf32> {kiln.name = "x"}, %w: tensor<1x7xf32> {kiln.name = "w"}) -> (tensor<6x7xf32> {kiln.name = "z"}) attributes {kind = #kiln.program_kind<evaluate>} {
+  %s = kiln.reduce sum %x dims [1] : tensor<6x1xf32> to tensor<6xf32>
+  %h = kiln.broadcast %s dims [0] : tensor<6xf32> to tensor<6x1xf32>
+  %z = kiln.matmul %h, %w {grid = array<i64: 1, 1>} : (tensor<6x1xf32>, tensor<1x7xf32>) -> tensor<6x7xf32>
+  kiln.return %z : tensor<6x7xf32>
 }
 
 kiln.program @last() -> () attributes {kind = #kiln.program_kind<evaluate>} {

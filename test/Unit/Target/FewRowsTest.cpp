@@ -128,4 +128,25 @@ TEST(FewRows, LoadsComeFirst) {
   }
 }
 
+/// Values between f32 that are rounded to bf16 on their way: a thread that has
+/// one column has no pair to round.
+TEST(FewRows, SingleElementsAreRounded) {
+  RowRunner runner;
+  std::optional<RowShape> shape = runner.shapeOf(
+      {"%x: tensor<$Rx$Cxf32>",
+       "%n = kiln.cast %x : tensor<$Rx$Cxf32> to tensor<$Rx$Cxbf16> "
+       "%w = kiln.cast %n : tensor<$Rx$Cxbf16> to tensor<$Rx$Cxf32> "
+       "%l = kiln.sum_squares %w : (tensor<$Rx$Cxf32>) -> tensor<$Rxf64>",
+       "%l : tensor<$Rxf64>"},
+      4, 3072, "f32");
+  ASSERT_TRUE(shape);
+  mlir::OwningOpRef<mlir::ModuleOp> module =
+      mlir::ModuleOp::create(mlir::UnknownLoc::get(&runner.context));
+  ASSERT_TRUE(succeeded(gpu::emitRowKernel(gpu::getKernelModule(*module),
+                                           "rounded", *shape, {256, 256})));
+  auto ptx = gpu::compileToPtx(*module, llvm::StringRef("sm_80"));
+  ASSERT_TRUE(bool(ptx)) << llvm::toString(ptx.takeError());
+  EXPECT_NE(ptx->find("cvt.rn.bf16.f32"), std::string::npos);
+}
+
 } // namespace

@@ -101,7 +101,7 @@ struct OpResult {
   }
   /// Without the gaps between rows.
   int64_t valueBytes() const {
-    return rowPitch > 0 ? (bytes + rowPitch - rowBytes) / rowPitch * rowBytes
+    return rowPitch > 0 ? ((bytes - rowBytes) / rowPitch + 1) * rowBytes
                         : bytes;
   }
 };

@@ -7,7 +7,8 @@
 //
 // The schedule describes a value's place by an offset and a distance between
 // rows. Slices of columns and operands of a concat along the last dimension
-// have rows that lie apart ("strided"); everything else is dense.
+// have rows that lie apart ("strided"), and on a gpu matrices of products may;
+// everything else is dense.
 //
 //===----------------------------------------------------------------------===//
 
@@ -95,8 +96,19 @@ static bool canWriteInto(Value value, bool apart) {
   case Family::Gemm:
   case Family::Row: {
     auto space = *dispatch.getSpace();
-    return type.getNumElements() == space[0] * space[1] &&
-           getColumnCount(type) == space[1];
+    if (type.getNumElements() != space[0] * space[1] ||
+        getColumnCount(type) != space[1])
+      return false;
+    auto number = static_cast<int32_t>(result.getResultNumber());
+    if (dispatch.keepsProduct() && number + 1 == dispatch.getNumResults())
+      return true;
+    // Values per row, or per column, are side by side.
+    auto rows = buildRowProgram(dispatch);
+    return succeeded(rows) &&
+           llvm::all_of(rows->stores, [&](const row::Store &store) {
+             return store.result != number ||
+                    store.kind == row::StoreKind::Full;
+           });
   }
   case Family::Attention: {
     // All but the statistics take a row stride.

@@ -31,7 +31,7 @@ static bool hasEpilogues(MatmulOp product) {
 
 /// Whether the library takes gelu of a result of this type, of operands like a,
 /// and the matrix that goes with it, if there is one.
-static bool takesGelu(RankedTensorType type, Value a, bool hasMatrix) {
+static bool mayTakeGelu(RankedTensorType type, Value a, bool hasMatrix) {
   return type.getElementType() == tensorTypeOf(a).getElementType() &&
          (!hasMatrix || type.getDimSize(1) % auxRowMultiple == 0);
 }
@@ -103,7 +103,7 @@ static void takeGeluInLibrary(GeluOp gelu) {
     isKept = true;
   }
   RankedTensorType type = tensorTypeOf(linear.getY());
-  if (!takesGelu(type, linear.getA(), isKept))
+  if (!mayTakeGelu(type, linear.getA(), isKept))
     return;
   OpBuilder builder(linear);
   auto fused = LinearGeluOp::create(
@@ -122,7 +122,7 @@ static void multiplyInLibrary(GeluGradOp gradient) {
   MatmulOp product = productOf(gradient.getB(), gradient);
   auto forward = gradient.getA().getDefiningOp<LinearGeluOp>();
   if (!gradient.getTanh() || !product || !forward ||
-      !takesGelu(product.getType(), product.getA(), /*hasMatrix=*/true))
+      !mayTakeGelu(product.getType(), product.getA(), /*hasMatrix=*/true))
     return;
   OpBuilder builder(gradient);
   auto fused = MatmulGeluGradOp::create(
@@ -192,6 +192,7 @@ static void addRowsInLibrary(ReduceCombineOp sum) {
   auto partial = sum.getX().getDefiningOp<ReducePartialOp>();
   if (!partial || !partial->hasOneUse() || sum.getAccumulate() ||
       tensorTypeOf(partial.getX()).getRank() != 2 ||
+      tensorTypeOf(sum.getResult()).getRank() != 1 ||
       isMadeInRows(partial.getX()))
     return;
   Value dy = partial.getX();

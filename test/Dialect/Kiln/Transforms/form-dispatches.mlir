@@ -62,6 +62,21 @@ kiln.program @concat(%x: tensor<4x4xf32> {kiln.name = "x"}) -> tensor<4x8xf32> a
 
 // -----
 
+// Values of rows are stored side by side, so as a column of the result they are
+// a copy.
+// CHECK-LABEL: kiln.program @concat_values_of_rows
+// CHECK: [[S:%.+]] = kiln.dispatch row
+// CHECK: [[C:%.+]] = kiln.dispatch permute([[S]])
+// CHECK: kiln.concat [[C]], %{{.+}} dim 1
+kiln.program @concat_values_of_rows(%x: tensor<4x1xf32> {kiln.name = "x"}) -> tensor<4x2xf32> attributes {kind = #kiln.program_kind<train>} {
+  %s = kiln.reduce sum %x dims [1] : tensor<4x1xf32> to tensor<4xf32>
+  %h = kiln.broadcast %s dims [0] : tensor<4xf32> to tensor<4x1xf32>
+  %c = kiln.concat %h, %x dim 1 : (tensor<4x1xf32>, tensor<4x1xf32>) -> tensor<4x2xf32>
+  kiln.return %c : tensor<4x2xf32>
+}
+
+// -----
+
 // A kernel's column sums have chunks of one size, one row included.
 // CHECK-LABEL: kiln.program @chunks
 // CHECK-COUNT-2: kiln.dispatch row

@@ -125,6 +125,23 @@ TEST_F(OpRepeatTest, SlotsSayWhatTheyHold) {
       << outcome.out;
 }
 
+/// Two rows of four bytes, at the beginning and the end of the slot.
+TEST_F(OpRepeatTest, GapsBetweenRowsAreNoValue) {
+  std::size_t record = firstRecord();
+  std::string wrong = bytes_;
+  float value = 1e30f;
+  std::memcpy(wrong.data() + record + 36, &value, sizeof(value));
+  EXPECT_EQ(repeat(wrong).exitCode, 1);
+  nlohmann::json description = describeTyped();
+  nlohmann::json &slot = description["programs"][bytes_.substr(16, number(8))]
+                                    ["slots"][number(record + 24)];
+  int64_t bytes = slot["bytes"];
+  ASSERT_GT(bytes, 12);
+  slot["rows"] = {4, bytes - 4};
+  Outcome outcome = runToy(description, {"--check-trace=" + trace()});
+  EXPECT_EQ(outcome.exitCode, 0) << outcome.out << outcome.err;
+}
+
 TEST_F(OpRepeatTest, RefusesWhatIsNoTraceOfThisPlan) {
   for (const std::string &bytes :
        {std::string(), std::string("KILN"), "KILNOPS2" + bytes_.substr(8),
