@@ -36,6 +36,13 @@ const char *nameOf(TensorType type) {
   return type == TensorType::F32 ? "f32" : "bf16";
 }
 
+std::string nameOf(const Case &test) {
+  return std::string(kiln::nameOf(test.epilogue)) + "_" + nameOf(test.type) +
+         "_" + nameOf(test.resultType);
+}
+
+void PrintTo(const Case &test, std::ostream *out) { *out << nameOf(test); }
+
 /// A matrix or row of the program, in f64: its values, or what it should be.
 struct Tensor {
   const char *name;
@@ -254,10 +261,7 @@ TEST_P(EpiloguesTest, IsThatOfF64) {
 
 INSTANTIATE_TEST_SUITE_P(All, EpiloguesTest, ::testing::ValuesIn(allCases()),
                          [](const ::testing::TestParamInfo<Case> &info) {
-                           const Case &test = info.param;
-                           return std::string(kiln::nameOf(test.epilogue)) +
-                                  "_" + nameOf(test.type) + "_" +
-                                  nameOf(test.resultType);
+                           return nameOf(info.param);
                          });
 
 } // namespace
