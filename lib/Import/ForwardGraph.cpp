@@ -124,11 +124,14 @@ Value ForwardGraph::addToRows(Value x, Value shift, Location loc) {
 }
 
 Value ForwardGraph::embedding(StringRef name, int64_t rows, int64_t width,
-                              double stddev) {
-  Value table =
-      parameter((name + ".weight").str(), {rows, width}, normal(stddev));
-  return EmbeddingOp::create(builder, locate(name),
-                             tensor({batch * length, width}), tokens, table);
+                              double stddev,
+                              std::optional<int64_t> paddingIndex) {
+  auto init =
+      NormalAttr::get(builder.getContext(), /*mean=*/0.0, stddev, paddingIndex);
+  Value table = parameter((name + ".weight").str(), {rows, width}, init);
+  return EmbeddingOp::create(
+      builder, locate(name), tensor({batch * length, width}), tokens, table,
+      paddingIndex ? integer(*paddingIndex) : IntegerAttr());
 }
 
 Value ForwardGraph::positionEmbedding(StringRef name, int64_t rows,

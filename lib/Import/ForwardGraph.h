@@ -55,8 +55,11 @@ public:
   int64_t getBatch() const { return batch; }
   int64_t getSequenceLength() const { return length; }
 
+  /// The row `paddingIndex` of the table starts at zero and receives no
+  /// gradient from the lookup.
   mlir::Value embedding(llvm::StringRef name, int64_t rows, int64_t width,
-                        double stddev);
+                        double stddev,
+                        std::optional<int64_t> paddingIndex = std::nullopt);
   /// Rows 0 to sequence length of a table with `rows` rows, for each sequence.
   mlir::Value positionEmbedding(llvm::StringRef name, int64_t rows,
                                 int64_t width, double stddev);

@@ -30,6 +30,7 @@ struct LlamaConfig {
   Activation activation;
   bool inputBias, outputBias, mlpBias; ///< of q, k, v; of o; of the MLP
   bool tied;
+  std::optional<int64_t> paddingIndex;
 };
 } // namespace
 
@@ -66,6 +67,12 @@ static LlamaConfig readConfig(ConfigReader &config, StringRef type,
   if (dropout)
     c.attentionDropout = *dropout;
   c.tied = config.getBool("tie_word_embeddings", false);
+  // A negative index counts from the last row of the embedding.
+  if (config.has("pad_token_id")) {
+    int64_t index =
+        config.requireInteger("pad_token_id", -c.vocabulary, c.vocabulary - 1);
+    c.paddingIndex = index < 0 ? index + c.vocabulary : index;
+  }
   std::optional<Activation> activation =
       parseActivation(config.getString("hidden_act", "silu"));
   if (!activation)
@@ -166,7 +173,7 @@ llvm::Expected<ImportedModel> kiln::importLlama(const ImportRequest &request) {
   ForwardGraph graph(request.context, "model.", request.options.batch, *length,
                      request.options.elementType);
   Value x = graph.embedding("embed_tokens", c.vocabulary, c.width,
-                            c.initializerRange);
+                            c.initializerRange, c.paddingIndex);
   for (int64_t i = 0; i < c.layers; ++i) {
     std::string layer = "layers." + std::to_string(i);
     Value y = graph.rmsNorm(x, layer + ".input_layernorm", c.eps);

@@ -25,6 +25,7 @@ InitialValue initialValueOf(StateOp state) {
     init.kind = InitialValue::Kind::Normal;
     init.mean = normal.getMean().getValueAsDouble();
     init.stddev = normal.getStddev().getValueAsDouble();
+    init.zeroRow = normal.getZeroRow();
   } else if (auto uniform = dyn_cast<UniformAttr>(attribute)) {
     init.kind = InitialValue::Kind::Uniform;
     init.low = uniform.getLow().getValueAsDouble();

@@ -27,9 +27,19 @@ namespace {
 /// share it.
 class Elements {
 public:
-  Elements(const InitialValue &init, uint64_t key) : init_(init), key_(key) {}
+  Elements(const InitialValue &init, const std::vector<int64_t> &shape,
+           uint64_t key)
+      : init_(init), key_(key) {
+    if (!init.zeroRow)
+      return;
+    int64_t rowElements = *checkedElements(shape) / shape.front();
+    zeroBegin_ = *init.zeroRow * rowElements;
+    zeroEnd_ = zeroBegin_ + rowElements;
+  }
 
   double at(int64_t element) {
+    if (element >= zeroBegin_ && element < zeroEnd_)
+      return 0.0;
     switch (init_.kind) {
     case InitialValue::Kind::Constant:
       return init_.value;
@@ -72,6 +82,7 @@ private:
 
   const InitialValue &init_;
   uint64_t key_;
+  int64_t zeroBegin_ = 0, zeroEnd_ = 0;
   int64_t block_ = -1;
   double first_ = 0.0, second_ = 0.0;
 };
@@ -115,6 +126,12 @@ Result<InitialValue> kiln::parseInitialValue(const nlohmann::json &init,
   }
   if (name == "normal") {
     result.kind = InitialValue::Kind::Normal;
+    if (auto row = init.find("zero_row"); row != init.end()) {
+      if (!row->is_number_integer() || row->get<int64_t>() < 0)
+        return Status::badInput(
+            where + ": init 'zero_row' is not a non-negative integer");
+      result.zeroRow = row->get<int64_t>();
+    }
     return numbers({{"mean", &result.mean}, {"stddev", &result.stddev}});
   }
   if (name == "uniform") {
@@ -157,6 +174,11 @@ Status kiln::fillInitialValue(const InitialValue &init, uint64_t seed,
     return Status::error(
         where + ": shape " + shapeText(shape) + " does not fit a table of " +
         std::to_string(init.inverseFrequencies.size()) + " rotary frequencies");
+  if (init.zeroRow &&
+      (shape.empty() || *init.zeroRow < 0 || *init.zeroRow >= shape.front()))
+    return Status::error(where + ": shape " + shapeText(shape) +
+                         " has no row " + std::to_string(*init.zeroRow) +
+                         ", which the initial values set to zero");
   if (init.kind == InitialValue::Kind::Constant && init.value == 0.0 &&
       !std::signbit(init.value) && tensorTypeBits(type) % 8 == 0) {
     std::memset(destination, 0, (end - begin) * (tensorTypeBits(type) / 8));
@@ -166,7 +188,7 @@ Status kiln::fillInitialValue(const InitialValue &init, uint64_t seed,
     return Status::error(where + ": an initial value cannot be stored as " +
                          std::string(tensorTypeName(type)));
 
-  Elements values(init, keyedHash(stateName, seed));
+  Elements values(init, shape, keyedHash(stateName, seed));
   auto *out = static_cast<char *>(destination);
   uint64_t bytes = tensorTypeBits(type) / 8;
   double chunk[512];

@@ -85,6 +85,8 @@ static KernelShape readScatter(SingleOp k) {
   shape.tokens = op.getTokens().getType().getNumElements();
   shape.vocabulary = table.getDimSize(0);
   shape.cols = table.getDimSize(1);
+  if (IntegerAttr padding = op.getPaddingIndexAttr())
+    shape.paddingIndex = padding.getInt();
   shape.elementType = table.getElementType();
   shape.dyType = op.getDy().getType().getElementType();
   shape.dyStride = k.strideOf(op.getDy());

@@ -319,10 +319,14 @@ Object ProgramWriter::write(rt::ProgramOp program) {
 }
 
 static Object writeInit(Attribute init) {
-  if (auto normal = dyn_cast<NormalAttr>(init))
-    return Object{{"kind", "normal"},
+  if (auto normal = dyn_cast<NormalAttr>(init)) {
+    Object object{{"kind", "normal"},
                   {"mean", normal.getMean().getValueAsDouble()},
                   {"stddev", normal.getStddev().getValueAsDouble()}};
+    if (std::optional<int64_t> row = normal.getZeroRow())
+      object["zero_row"] = *row;
+    return object;
+  }
   if (auto uniform = dyn_cast<UniformAttr>(init))
     return Object{{"kind", "uniform"},
                   {"low", uniform.getLow().getValueAsDouble()},

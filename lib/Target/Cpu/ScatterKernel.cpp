@@ -63,15 +63,22 @@ KernelLaunch emitScatter(ModuleOp module, StringRef name,
   });
   k.loop(zero, k.i64Constant(shape.tokens), 1, [&](Value i) {
     Value token = k.load(k.element(k.arg(0), k.i32(), i), k.i32());
-    Value to = tableRow(arith::ExtUIOp::create(k.b, k.i64(), token));
-    Value from = k.element(k.arg(1), shape.dyType,
-                           k.mul(i, k.i64Constant(shape.dyStride)));
-    forColumns([&](Value column, Value mask) {
-      Value sum = k.add(k.loadVector(at(to, column), type, mask),
-                        k.loadWide(k.element(from, shape.dyType, column),
-                                   shape.dyType, mask));
-      k.storeVector(sum, at(to, column), mask);
-    });
+    auto addRow = [&] {
+      Value to = tableRow(arith::ExtUIOp::create(k.b, k.i64(), token));
+      Value from = k.element(k.arg(1), shape.dyType,
+                             k.mul(i, k.i64Constant(shape.dyStride)));
+      forColumns([&](Value column, Value mask) {
+        Value sum = k.add(k.loadVector(at(to, column), type, mask),
+                          k.loadWide(k.element(from, shape.dyType, column),
+                                     shape.dyType, mask));
+        k.storeVector(sum, at(to, column), mask);
+      });
+    };
+    if (!shape.paddingIndex)
+      return addRow();
+    Value padding = k.constantI(*shape.paddingIndex, k.i32());
+    Value isPadding = k.equal(token, padding);
+    k.ifThen(k.bitXor(isPadding, k.constantI(1, k.i1())), addRow);
   });
   k.finish();
   return {static_cast<int64_t>(llvm::divideCeil(shape.cols, kPanelColumns)), 1,

@@ -147,6 +147,11 @@ ScatterEmitter::Found ScatterEmitter::readChunk(Value first) {
       Value token = wideElement(k, tokens, j);
       Value owner = k.remUnsigned(token, grid);
       Value isListed = k.bitAnd(exists, k.equal(owner, block));
+      if (shape.paddingIndex) {
+        Value isPadding = k.equal(token, i32Constant(*shape.paddingIndex));
+        isListed =
+            k.bitAnd(isListed, k.bitXor(isPadding, k.constantI(1, k.i1())));
+      }
       found.isListed.push_back(isListed);
       found.rows.push_back(k.divUnsigned(token, grid));
       count = k.add(count, arith::ExtUIOp::create(k.b, k.i32(), isListed));

@@ -98,6 +98,14 @@ kiln.program @f(%x: tensor<4x8xf32>, %t: tensor<4xi32>) attributes {kind = #kiln
 
 // -----
 
+kiln.program @f(%x: tensor<4x8xf32>, %t: tensor<4xi32>) attributes {kind = #kiln.program_kind<forward>} {
+  // expected-error @+1 {{padding_index is 16, expected a row of a table of 16}}
+  %0 = kiln.embedding_grad %t, %x {padding_index = 16} : (tensor<4xi32>, tensor<4x8xf32>) -> tensor<16x8xf32>
+  kiln.return
+}
+
+// -----
+
 kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<forward>} {
   // expected-error @+1 {{'y' has 8 elements for 4 rows}}
   %0 = kiln.sum_squares %x : (tensor<4x8xf32>) -> tensor<8xf64>

@@ -23,6 +23,11 @@ kiln.program @f(%a: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward
 
 // -----
 
+// expected-error @below {{zero_row of the initial values is 4, expected a row of the state, which has 4}}
+kiln.state @w : tensor<4x8xf32> {role = #kiln.role<parameter>, init = #kiln.normal<mean = 0.0, stddev = 1.0, zero_row = 4>}
+
+// -----
+
 // expected-error @below {{type attribute of tensor with static positive extents}}
 kiln.state @w : tensor<0x4xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
 

@@ -170,6 +170,22 @@ kiln.program @f(%x: tensor<4x8xf32>, %t: tensor<2x3xi32>) attributes {kind = #ki
 
 // -----
 
+kiln.program @f(%x: tensor<4x8xf32>, %t: tensor<2x3xi32>) attributes {kind = #kiln.program_kind<forward>} {
+  // expected-error @+1 {{padding_index is 4, expected a row of a table of 4}}
+  %0 = kiln.embedding %t, %x {padding_index = 4} : (tensor<2x3xi32>, tensor<4x8xf32>) -> tensor<6x8xf32>
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%x: tensor<4x8xf32>, %t: tensor<2x3xi32>) attributes {kind = #kiln.program_kind<forward>} {
+  // expected-error @+1 {{padding_index is -1, expected a row of a table of 4}}
+  %0 = kiln.embedding %t, %x {padding_index = -1} : (tensor<2x3xi32>, tensor<4x8xf32>) -> tensor<6x8xf32>
+  kiln.return
+}
+
+// -----
+
 kiln.program @f(%x: tensor<4x8xf32>, %r: tensor<1x3xi64>) attributes {kind = #kiln.program_kind<forward>} {
   // expected-error @+1 {{p is 1.000000e+00, expected at least 0 and below 1}}
   %0 = kiln.dropout %x, %r {p = 1.0, key = 0, sequences = 2} : (tensor<4x8xf32>, tensor<1x3xi64>) -> tensor<4x8xf32>

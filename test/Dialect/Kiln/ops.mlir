@@ -72,6 +72,10 @@ kiln.program @optional_operands(%x: tensor<4x8xf32>, %c: tensor<8xf32>, %r: tens
   %3 = kiln.linear_cross_entropy %x, %x, %t, %s {rows = 2 : i64} : (tensor<4x8xf32>, tensor<4x8xf32>, tensor<4xi32>, tensor<f64>) -> tensor<f64>
   // CHECK: kiln.embedding_grad %{{.*}}, %{{.*}}, %{{.*}} : (tensor<4xi32>, tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
   %4 = kiln.embedding_grad %t, %x, %x : (tensor<4xi32>, tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+  // CHECK: kiln.embedding %{{.*}}, %{{.*}} {padding_index = 3 : i64} : (tensor<4xi32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+  %padded = kiln.embedding %t, %x {padding_index = 3} : (tensor<4xi32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+  // CHECK: kiln.embedding_grad %{{.*}}, %{{.*}} {padding_index = 0 : i64} : (tensor<4xi32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+  %dpadded = kiln.embedding_grad %t, %x {padding_index = 0} : (tensor<4xi32>, tensor<4x8xf32>) -> tensor<4x8xf32>
   // CHECK: kiln.reduce_combine %{{.*}} accumulate %{{.*}} : (tensor<4x8xf32>, tensor<8xf32>) -> tensor<8xf32>
   %5 = kiln.reduce_combine %x accumulate %c : (tensor<4x8xf32>, tensor<8xf32>) -> tensor<8xf32>
   // CHECK: kiln.attention {{.*}} rng %{{.*}} {causal, heads = 2 : i64, key = 3 : i64, kv_heads = 2 : i64, kv_tile = 64 : i64, p = 1.000000e-01 : f64

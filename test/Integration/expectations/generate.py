@@ -78,6 +78,8 @@ CASES = {
     "llama-gqa-sgd": Case("llama-gqa", optimizer="sgd", lr=0.1),
     "llama-tied-bias": Case("llama-tied-bias", microbatches=(1, 2), bf16=True),
     "llama-rope3": Case("llama-rope3", bf16=True),
+    "llama-padding": Case("llama-padding", microbatches=(1, 4)),
+    "llama-padding-tied": Case("llama-padding-tied", microbatches=(1, 2), bf16=True),
 }
 
 

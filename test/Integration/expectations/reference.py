@@ -115,7 +115,7 @@ def llama_loss(c, w, tokens, targets):
     positions = torch.arange(tokens.shape[1], dtype=embedding.dtype)
     frequencies = torch.tensor(rope_frequencies(c, head), dtype=embedding.dtype)
     angles = torch.outer(positions, frequencies)
-    x = embedding[tokens]
+    x = F.embedding(tokens, embedding, padding_idx=c.get("pad_token_id"))
     for i in range(c["num_hidden_layers"]):
         h = f"model.layers.{i}."
         y = norm(x, h + "input_layernorm.weight")

@@ -264,6 +264,35 @@ TEST_F(ImportGraph, LlamaVariants) {
   EXPECT_EQ(all<AttentionOp>()[0].getKvHeads(), 6);
 }
 
+TEST_F(ImportGraph, PadTokenIsThePaddingIndexOfLlamasEmbedding) {
+  struct Case {
+    json id;
+    std::optional<int64_t> row;
+  };
+  for (const char *type : {"llama", "mistral", "qwen2"})
+    for (Case c : {Case{nullptr, std::nullopt}, Case{0, 0}, Case{7, 7},
+                   Case{49, 49}, Case{-1, 49}, Case{-50, 0}}) {
+      json config = llamaConfig();
+      config["model_type"] = type;
+      config["num_key_value_heads"] = 2;
+      config["sliding_window"] = nullptr;
+      config["pad_token_id"] = c.id;
+      load(config);
+      IntegerAttr index = all<EmbeddingOp>()[0].getPaddingIndexAttr();
+      ASSERT_EQ(index != nullptr, c.row.has_value()) << type << " " << c.id;
+      if (index) {
+        EXPECT_EQ(index.getInt(), *c.row) << type << " " << c.id;
+      }
+      EXPECT_EQ(
+          cast<NormalAttr>(state("embed_tokens.weight").getInit()).getZeroRow(),
+          c.row);
+    }
+  json config = gpt2Config();
+  config["pad_token_id"] = 3;
+  load(config);
+  EXPECT_FALSE(all<EmbeddingOp>()[0].getPaddingIndexAttr());
+}
+
 TEST_F(ImportGraph, BothSpellingsOfRopeAgree) {
   json old = llamaConfig();
   old["rope_theta"] = 500.0;

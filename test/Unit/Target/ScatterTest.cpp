@@ -18,8 +18,10 @@ using namespace kiln::test;
 namespace {
 
 template <typename T, typename Dy = T>
-void check(int64_t tokens, int64_t vocabulary, int64_t cols) {
-  SCOPED_TRACE(testing::Message() << cols << " columns");
+void check(int64_t tokens, int64_t vocabulary, int64_t cols,
+           std::optional<int64_t> paddingIndex = std::nullopt) {
+  SCOPED_TRACE(testing::Message()
+               << cols << " columns, padding " << paddingIndex.value_or(-1));
   int64_t dyStride = cols + 7;
   std::vector<int32_t> token(tokens);
   for (int64_t i = 0; i < tokens; ++i)
@@ -30,6 +32,7 @@ void check(int64_t tokens, int64_t vocabulary, int64_t cols) {
     shape.tokens = tokens;
     shape.vocabulary = vocabulary;
     shape.cols = cols;
+    shape.paddingIndex = paddingIndex;
     shape.elementType = elementType<T>(b);
     shape.dyType = elementType<Dy>(b);
     shape.dyStride = dyStride;
@@ -43,7 +46,7 @@ void check(int64_t tokens, int64_t vocabulary, int64_t cols) {
     if (!accumulate)
       std::fill_n(want.begin(), vocabulary * cols, T(0));
     for (int64_t i = 0; i < tokens; ++i)
-      for (int64_t c = 0; c < cols; ++c)
+      for (int64_t c = 0; c < cols && token[i] != paddingIndex; ++c)
         want[token[i] * cols + c] += dy[i * dyStride + c];
     for (int calls : {1, 2, 3}) {
       std::vector<T> got = table;
@@ -57,6 +60,14 @@ TEST(Scatter, AddsInTokenOrder) {
   for (int64_t cols : {1, 8, 16, 50, 64, 65, 200, 256})
     check<float>(100, 13, cols);
   check<double>(100, 13, 70);
+}
+
+TEST(Scatter, SkipsThePaddingIndex) {
+  for (int64_t cols : {1, 16, 50, 200})
+    for (int64_t index : {0, 2, 12})
+      check<float>(100, 13, cols, index);
+  check<double>(100, 13, 70, 7);
+  check<float, Bfloat>(100, 13, 65, 7);
 }
 
 TEST(Scatter, AddsBfloatsInF32) {

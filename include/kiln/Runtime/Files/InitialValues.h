@@ -18,6 +18,7 @@
 #include "kiln/Runtime/Status.h"
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,6 +30,7 @@ struct InitialValue {
   Kind kind = Kind::Constant;
   double value = 0.0;              ///< Constant
   double mean = 0.0, stddev = 1.0; ///< Normal
+  std::optional<int64_t> zeroRow;  ///< Normal: this row, of dimension 0, is 0.
   double low = 0.0, high = 1.0;    ///< Uniform, [low, high)
   double scale = 1.0;              ///< RopeCos, RopeSin
   /// RopeCos, RopeSin: element [t, i] = scale * cos(t * inverseFrequency[i]).

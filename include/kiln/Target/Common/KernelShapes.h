@@ -75,9 +75,10 @@ struct RopeShape {
 
 /// args: tokens (i32), dy [tokens, cols], table gradient [vocabulary, cols].
 /// imm[0] = 0: the table gradient starts from zero; else it is added to, in
-/// memory: it is in full precision.
+/// memory: it is in full precision. Tokens equal to `paddingIndex` add nothing.
 struct ScatterShape {
   int64_t tokens = 0, vocabulary = 0, cols = 0;
+  std::optional<int64_t> paddingIndex;
   mlir::Type elementType; ///< of the table gradient
   mlir::Type dyType;
   int64_t dyStride = 0;

@@ -121,6 +121,8 @@ LogicalResult EmbeddingGradOp::verify() {
                         {getTokens().getType().getNumElements(),
                          getDtable().getType().getDimSize(1)},
                         Value())) ||
+      failed(checkPaddingIndex(*this, getPaddingIndexAttr(),
+                               getDtable())) || // C1
       failed(checkFull(*this, "dtable", getDtable(),
                        getDtable().getType().getShape(), getDy())))
     return failure();

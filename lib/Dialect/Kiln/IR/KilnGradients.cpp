@@ -316,9 +316,9 @@ LogicalResult EmbeddingOp::buildGradient(OpBuilder &builder,
                                          ValueRange cotangents, Wanted,
                                          Gradients gradients) {
   auto type = getTable().getType();
-  Value sum = EmbeddingGradOp::create(builder, getLoc(), fullPrecision(type),
-                                      getTokens(), cotangents[0],
-                                      /*accumulate=*/Value());
+  Value sum = EmbeddingGradOp::create(
+      builder, getLoc(), fullPrecision(type), getTokens(), cotangents[0],
+      /*accumulate=*/Value(), getPaddingIndexAttr());
   gradients[1] = builder.createOrFold<CastOp>(getLoc(), type, sum);
   return success();
 }

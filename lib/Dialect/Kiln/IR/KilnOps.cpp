@@ -138,7 +138,8 @@ LogicalResult EmbeddingOp::verify() {
     return failure();
   SmallVector<int64_t> shape = {getTokens().getType().getNumElements(),
                                 getTable().getType().getDimSize(1)};
-  if (failed(checkShape(*this, "y", getY(), shape, Value()))) // C1
+  if (failed(checkShape(*this, "y", getY(), shape, Value())) ||            // C1
+      failed(checkPaddingIndex(*this, getPaddingIndexAttr(), getTable()))) // C2
     return failure();
   return checkWide(*this, "table", getTable(), getTable().getType().getShape(),
                    getY());

@@ -52,10 +52,14 @@ LogicalResult EmbeddingGradOp::evaluate(Operands operands, Results results) {
     return failure();
   if (operands.size() == 3)
     dtable.reals = operands[2]->reals;
-  for (int64_t i = 0, e = tokens.size(); i < e; ++i)
+  IntegerAttr padding = getPaddingIndexAttr();
+  for (int64_t i = 0, e = tokens.size(); i < e; ++i) {
+    if (padding && tokens.integers[i] == padding.getInt())
+      continue;
     for (int64_t c = 0; c < columns; ++c)
       dtable.reals[tokens.integers[i] * columns + c] +=
           dy.reals[i * columns + c];
+  }
   return success();
 }
 

@@ -28,6 +28,14 @@ LogicalResult StateOp::verify() {
     return emitOpError("init is ")
            << getInit()
            << ", expected #kiln.normal, uniform, splat or rope_table";
+  if (auto normal = dyn_cast<NormalAttr>(getInit()))
+    if (std::optional<int64_t> row = normal.getZeroRow()) {
+      ArrayRef<int64_t> shape = getTensorType().getShape();
+      int64_t rows = shape.empty() ? 0 : shape.front();
+      if (*row < 0 || *row >= rows)
+        return emitOpError("zero_row of the initial values is ")
+               << *row << ", expected a row of the state, which has " << rows;
+    }
   bool belongs = getRole() == Role::Optimizer || getRole() == Role::Mirror;
   if (belongs != getOf().has_value()) // C1
     return emitOpError("has role ")

@@ -122,6 +122,15 @@ LogicalResult checks::checkChunkRows(Operation *op,
   return success();
 }
 
+LogicalResult checks::checkPaddingIndex(Operation *op, IntegerAttr index,
+                                        Value table) {
+  int64_t rows = tensorTypeOf(table).getDimSize(0);
+  if (index && (index.getInt() < 0 || index.getInt() >= rows))
+    return op->emitOpError("padding_index is ")
+           << index.getInt() << ", expected a row of a table of " << rows;
+  return success();
+}
+
 LogicalResult checks::checkTargets(Operation *op, Value rows, Value targets) {
   if (failed(checkRank(op, "rows of the loss", rows, 2)))
     return failure();

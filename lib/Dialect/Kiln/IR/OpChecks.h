@@ -55,6 +55,10 @@ mlir::LogicalResult checkKeyTile(mlir::Operation *op,
 /// Rows of a chunk of head and loss; null: not yet chosen.
 mlir::LogicalResult checkChunkRows(mlir::Operation *op,
                                    std::optional<uint64_t> rows);
+/// A padding index, unless null, must be a row of the table.
+mlir::LogicalResult checkPaddingIndex(mlir::Operation *op,
+                                      mlir::IntegerAttr index,
+                                      mlir::Value table);
 /// One target per row of a rank-2 value.
 mlir::LogicalResult checkTargets(mlir::Operation *op, mlir::Value rows,
                                  mlir::Value targets);

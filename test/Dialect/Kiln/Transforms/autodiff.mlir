@@ -43,3 +43,18 @@ kiln.program @forward() -> (tensor<f32> {kiln.name = "loss"}) attributes {kind =
   %loss = kiln.add %e, %f : tensor<f32>
   kiln.return %loss : tensor<f32>
 }
+
+// -----
+
+kiln.state @w : tensor<4x6xf32> {role = #kiln.role<parameter>, init = #kiln.normal<mean = 0.0, stddev = 1.0, zero_row = 1>}
+
+// The lookup gives the row of its padding index no gradient.
+// CHECK: kiln.state @w {{.*}}init = #kiln.normal<mean = 0.000000e+00 : f64, stddev = 1.000000e+00 : f64, zero_row = 1>
+// CHECK-LABEL: kiln.program @train
+// CHECK: kiln.embedding_grad {{.*}} {padding_index = 1 : i64}
+kiln.program @forward(%tokens: tensor<3xi32> {kiln.name = "tokens"}) -> (tensor<f32> {kiln.name = "loss"}) attributes {kind = #kiln.program_kind<forward>} {
+  %w = kiln.read @w : tensor<4x6xf32>
+  %x = kiln.embedding %tokens, %w {padding_index = 1} : (tensor<3xi32>, tensor<4x6xf32>) -> tensor<3x6xf32>
+  %loss = kiln.reduce sum %x dims [0, 1] : tensor<3x6xf32> to tensor<f32>
+  kiln.return %loss : tensor<f32>
+}

@@ -202,6 +202,21 @@ TEST(Reference, EmbeddingGradAddsRepeatedTokens) {
             (Doubles{13, 24, 36, 48}));
 }
 
+TEST(Reference, EmbeddingGradSkipsThePaddingIndex) {
+  EXPECT_EQ(evaluate("kiln.embedding_grad", "padding_index = 1 : i64",
+                     {"3xi32", "3x2xf32"}, {"2x2xf32"},
+                     {{1, 0, 1}, {1, 2, 3, 4, 5, 6}})[0],
+            (Doubles{3, 4, 0, 0}));
+  EXPECT_EQ(evaluate("kiln.embedding_grad", "padding_index = 1 : i64",
+                     {"3xi32", "3x2xf32", "2x2xf32"}, {"2x2xf32"},
+                     {{1, 0, 1}, {1, 2, 3, 4, 5, 6}, {10, 20, 30, 40}})[0],
+            (Doubles{13, 24, 30, 40}));
+  EXPECT_EQ(evaluate("kiln.embedding", "padding_index = 1 : i64",
+                     {"2xi32", "2x2xf32"}, {"2x2xf32"},
+                     {{1, 0}, {1, 2, 3, 4}})[0],
+            (Doubles{3, 4, 1, 2}));
+}
+
 TEST(Reference, ReductionsInParts) {
   Doubles x = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10};
   Doubles parts = evaluate("kiln.reduce_partial", "chunk = 2 : i64",

@@ -54,6 +54,31 @@ TEST(InitialValues, SlicesAgreeWithTheWhole) {
   }
 }
 
+TEST(InitialValues, ZeroRowLeavesTheOthers) {
+  json init = {{"kind", "normal"}, {"mean", 0.5}, {"stddev", 2.0}};
+  std::vector<double> expected = fill(parse(init), 7, "w", {20, 7}, 0, 140);
+  std::fill_n(expected.begin() + 3 * 7, 7, 0.0);
+  init["zero_row"] = 3;
+  EXPECT_EQ(fill(parse(init), 7, "w", {20, 7}, 0, 140), expected);
+  for (int64_t begin : {0, 20, 21, 24, 28, 29})
+    EXPECT_EQ(fill(parse(init), 7, "w", {20, 7}, begin, 140),
+              std::vector<double>(expected.begin() + begin, expected.end()));
+}
+
+TEST(InitialValues, ZeroRowMustExist) {
+  json init = {{"kind", "normal"}, {"mean", 0.0}, {"stddev", 1.0}};
+  for (json row : {json(-1), json(0.5), json("0"), json(nullptr)}) {
+    init["zero_row"] = row;
+    EXPECT_FALSE(parseInitialValue(init, "state 'x'").ok()) << row;
+  }
+  init["zero_row"] = 3;
+  double values[6];
+  for (std::vector<int64_t> shape : {std::vector<int64_t>{3, 2}, {}})
+    EXPECT_FALSE(fillInitialValue(parse(init), 1, "w", shape, TensorType::F64,
+                                  0, 1, values)
+                     .ok());
+}
+
 TEST(InitialValues, DependOnSeedAndName) {
   InitialValue normal =
       parse({{"kind", "normal"}, {"mean", 0.0}, {"stddev", 1.0}});

@@ -19,12 +19,14 @@ namespace {
 /// `distinct`: tokens that occur at all.
 template <typename Dy = float>
 void check(int64_t tokens, int64_t vocabulary, int64_t columns,
-           int64_t distinct, int64_t padding = 0, int64_t skip = 0) {
+           int64_t distinct, int64_t padding = 0, int64_t skip = 0,
+           std::optional<int64_t> paddingIndex = std::nullopt) {
   ScatterShape shape;
   shape.tokens = tokens;
   shape.vocabulary = vocabulary;
   shape.cols = columns;
   shape.dyStride = columns + padding;
+  shape.paddingIndex = paddingIndex;
   std::vector<int32_t> token(tokens);
   for (int64_t i = 0; i < tokens; ++i)
     token[i] = i * i * 7 % distinct * 31 % vocabulary;
@@ -32,7 +34,8 @@ void check(int64_t tokens, int64_t vocabulary, int64_t columns,
     SCOPED_TRACE(testing::Message()
                  << tokens << " tokens, " << vocabulary << "x" << columns
                  << " distinct " << distinct << " padding " << padding
-                 << " skip " << skip << " accumulate " << accumulate);
+                 << " skip " << skip << " accumulate " << accumulate
+                 << " padding index " << paddingIndex.value_or(-1));
     Memory memory;
     Place tokensPlace = memory.add(token, skip);
     Place dy = memory.add(someValues<Dy>(tokens * shape.dyStride, 1), skip);
@@ -66,6 +69,14 @@ TEST(GpuScatter, AddsBfloatsInF32) {
   check<Bfloat>(5000, 3, 4, 1);
   check<Bfloat>(103, 13, 66, 13, 2, /*skip=*/8);
   check<Bfloat>(33, 3, 1100, 3, 0, 4);
+}
+
+TEST(GpuScatter, SkipsThePaddingIndex) {
+  check(100, 13, 64, 13, 0, 0, /*paddingIndex=*/7);
+  check(100, 13, 17, 5, 0, 0, 0);
+  check(5000, 3, 4, 1, 0, 0, 0);
+  check(500, 3001, 8, 2000, 0, 0, 31);
+  check<Bfloat>(100, 13, 17, 5, 0, 0, 12);
 }
 
 TEST(GpuScatter, ManyRowsPerBlock) { check(500, 3001, 8, 2000); }

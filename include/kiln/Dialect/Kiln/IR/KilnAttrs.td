@@ -64,10 +64,18 @@ class Kiln_Attr<string name, string attrMnemonic> : AttrDef<Kiln_Dialect, name> 
 
 def Kiln_NormalAttr : Kiln_Attr<"Normal", "normal"> {
   let summary = "initial values drawn from a normal distribution";
-  let parameters = (ins "::mlir::FloatAttr":$mean, "::mlir::FloatAttr":$stddev);
-  let builders = [AttrBuilder<(ins "double":$mean, "double":$stddev), [{
+  let description = [{
+    With `zero_row`, an index along dimension 0, all elements of that row are 0.
+    The values of the other rows do not depend on it.
+
+    Example: `#kiln.normal<mean = 0.0, stddev = 2.0e-02, zero_row = 3>`
+  }];
+  let parameters = (ins "::mlir::FloatAttr":$mean, "::mlir::FloatAttr":$stddev,
+                        OptionalParameter<"::std::optional<int64_t>">:$zero_row);
+  let builders = [AttrBuilder<(ins "double":$mean, "double":$stddev,
+                                   CArg<"::std::optional<int64_t>", "::std::nullopt">:$zeroRow), [{
     ::mlir::Builder builder($_ctxt);
-    return $_get($_ctxt, builder.getF64FloatAttr(mean), builder.getF64FloatAttr(stddev));
+    return $_get($_ctxt, builder.getF64FloatAttr(mean), builder.getF64FloatAttr(stddev), zeroRow);
   }]>];
 }
 def Kiln_UniformAttr : Kiln_Attr<"Uniform", "uniform"> {

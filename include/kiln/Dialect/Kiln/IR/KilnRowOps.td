@@ -182,11 +182,12 @@ def Kiln_EmbeddingOp : Kiln_RowOp<"embedding", [Pure,
   let description = [{
     y[i, :] = table[tokens[i], :] for the flattened tokens; `y` is
     [tokens.size, C] (C1), bf16 or the table's type. A token outside the table is undefined here; the
-    runtime checks tokens when it reads them.
+    runtime checks tokens when it reads them. Row `padding_index` of the table (C2)
+    is looked up like any other, but receives no gradient from the lookup.
 
     Example: `%y = kiln.embedding %tokens, %table : (tensor<2x4xi32>, tensor<16x8xf32>) -> tensor<8x8xf32>`
   }];
-  let arguments = (ins Kiln_IndexTensor:$tokens, Kiln_Tensor:$table);
+  let arguments = (ins Kiln_IndexTensor:$tokens, Kiln_Tensor:$table, OptionalAttr<I64Attr>:$padding_index);
   let results = (outs Kiln_Tensor:$y);
   let hasVerifier = 1;
 }
@@ -197,11 +198,11 @@ def Kiln_EmbeddingGradOp : Kiln_RowOp<"embedding_grad", [Pure,
   let description = [{
     dtable[v, :] = accumulate[v, :] + sum of dy[i, :] over tokens[i] = v, added in
     order of i; without `accumulate` from zero. `dtable` must be f32 where `dy` is
-    bf16.
+    bf16. Tokens equal to `padding_index`, a row of the table (C1), add nothing.
 
     Example: `%dt = kiln.embedding_grad %tokens, %dy : (tensor<2x4xi32>, tensor<8x8xf32>) -> tensor<16x8xf32>`
   }];
-  let arguments = (ins Kiln_IndexTensor:$tokens, Kiln_Tensor:$dy, Optional<Kiln_Tensor>:$accumulate);
+  let arguments = (ins Kiln_IndexTensor:$tokens, Kiln_Tensor:$dy, Optional<Kiln_Tensor>:$accumulate, OptionalAttr<I64Attr>:$padding_index);
   let results = (outs Kiln_Tensor:$dtable);
   let hasVerifier = 1;
 }
