@@ -14,6 +14,8 @@
 #include "kiln/Interpreter/InterpreterEngine.h"
 #include "kiln/Interpreter/TensorBytes.h"
 
+#include "llvm/ADT/StringSet.h"
+
 using namespace mlir;
 
 namespace kiln {
@@ -145,11 +147,28 @@ static ModelInfo describeModel(ModuleOp module) {
   return model;
 }
 
+/// The states that some program writes, at every level.
+static llvm::StringSet<> writtenStates(ModuleOp module) {
+  llvm::StringSet<> names;
+  module.walk([&](WriteOp write) { names.insert(write.getState()); });
+  SymbolTable symbols(module);
+  for (rt::ProgramOp program : module.getOps<rt::ProgramOp>())
+    for (Operation *command : rt::commandsOf(program))
+      for (Value value : rt::writtenSlots(command, symbols))
+        if (auto slot = value.getDefiningOp<rt::SlotOp>())
+          if (slot.getState())
+            names.insert(*slot.getState());
+  return names;
+}
+
 Description describeModule(ModuleOp module, const Interpreter &interpreter) {
   Description description;
   description.model = describeModel(module);
-  for (StateOp state : module.getOps<StateOp>())
-    description.states.push_back(describeState(state));
+  llvm::StringSet<> written = writtenStates(module);
+  for (StateOp state : module.getOps<StateOp>()) {
+    StateInfo &info = description.states.emplace_back(describeState(state));
+    info.written = written.contains(info.name);
+  }
   for (ProgramOp program : module.getOps<ProgramOp>())
     description.programs.push_back(describeProgram(program, interpreter));
   for (rt::ProgramOp program : module.getOps<rt::ProgramOp>())

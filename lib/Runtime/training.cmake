@@ -56,7 +56,8 @@ add_library(KilnEngine OBJECT
   Engine/ResultDistance.cpp
   Engine/ThreadTeam.cpp
   Engine/TileEpilogue.cpp
-  Engine/WriteWatch.cpp)
+  Engine/WriteWatch.cpp
+  Engine/WrittenStates.cpp)
 target_include_directories(KilnEngine SYSTEM PRIVATE ${KILN_CBLAS_INCLUDE})
 target_link_libraries(KilnEngine PUBLIC KilnTraining ${KILN_OPENBLAS} ${KILN_GOMP})
 

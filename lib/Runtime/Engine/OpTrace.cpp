@@ -21,39 +21,6 @@ bool hasNoRecord(const Command &command) {
          command.kind == Command::Kind::CopyWait;
 }
 
-/// Where one command writes.
-static std::vector<Ref> writtenRefs(const Command &command) {
-  std::vector<Ref> refs;
-  switch (command.kind) {
-  case Command::Kind::Launch:
-  case Command::Kind::MultiLaunch:
-    for (const LaunchItem &item : command.items)
-      for (int64_t argument : item.writes)
-        refs.push_back(item.args[size_t(argument)]);
-    break;
-  case Command::Kind::Gemm:
-    refs.push_back(command.c.ref);
-    if (writesBias(command.library))
-      refs.push_back(command.bias.ref);
-    if (writesAux(command.library))
-      refs.push_back(command.aux.ref);
-    for (const LaunchItem &item : command.items)
-      for (int64_t argument : item.writes)
-        refs.push_back(item.args[size_t(argument)]);
-    break;
-  case Command::Kind::Fill:
-  case Command::Kind::Copy:
-  case Command::Kind::CopyStart:
-    refs.push_back(command.to);
-    break;
-  case Command::Kind::CopyWait:
-  case Command::Kind::LoopBegin:
-  case Command::Kind::LoopEnd:
-    break;
-  }
-  return refs;
-}
-
 /// Whether a reference of command `index` lies in `slot`.
 static bool liesIn(const Slot &slot, const Ref &ref, size_t index) {
   return slot.arena == ref.arena && slot.first <= int64_t(index) &&

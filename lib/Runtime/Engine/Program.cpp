@@ -11,6 +11,7 @@
 #include "CopyOrder.h"
 #include "DescriptionParser.h"
 #include "LaunchGroups.h"
+#include "WrittenStates.h"
 #include "kiln/Runtime/Files/Json.h"
 #include "kiln/Runtime/Files/Messages.h"
 
@@ -254,6 +255,7 @@ Result<ProgramFile> parseProgramFile(std::string_view json,
   }
   if (failure.failed())
     return failure.status();
+  markWrittenStates(file);
   return file;
 }
 

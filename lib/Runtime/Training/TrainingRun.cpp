@@ -257,7 +257,10 @@ Status TrainingRun::checkStatesFinite() const {
   const std::vector<StateInfo> &states = engine_.description().states;
   for (size_t i = 0; i < states.size(); ++i) {
     const StateInfo &state = states[i];
-    if (state.role == StateRole::Constant || state.role == StateRole::Mirror)
+    // What no program writes is what the model came with, such as the -inf of
+    // an additive mask.
+    if (!state.written || state.role == StateRole::Constant ||
+        state.role == StateRole::Mirror)
       continue;
     bool bad = false;
     Status status =

@@ -51,6 +51,8 @@ struct StateInfo : ValueInfo {
   std::string of;   ///< Optimizer states, mirrors: the parameter's state name.
   std::string slot; ///< Optimizer states: "m", "v", ...
   bool trainable = true;
+  bool written =
+      true; ///< By a program; otherwise it keeps what it starts with.
   InitialValue init;
 };
 

@@ -113,8 +113,8 @@ static LogicalResult checkLives(rt::ProgramOp program,
   return checkLoops(program, commands);
 }
 
-/// Slots that a command writes.
-static SmallVector<Value> writtenBy(Operation *command, SymbolTable &symbols) {
+SmallVector<Value> kiln::rt::writtenSlots(Operation *command,
+                                          SymbolTable &symbols) {
   if (auto launch = dyn_cast<LaunchOp>(command)) {
     auto kernel = symbols.lookup<KernelOp>(launch.getKernel());
     SmallVector<Value> written(launch.getSlots().drop_front(
@@ -170,7 +170,7 @@ static LogicalResult checkCopies(rt::ProgramOp program,
     }
     if (auto wait = dyn_cast<WaitOp>(command))
       llvm::erase(underWay, wait.getStart());
-    SmallVector<Value> written = writtenBy(command, symbols);
+    SmallVector<Value> written = writtenSlots(command, symbols);
     for (CopyStartOp copy : underWay) {
       if (llvm::is_contained(written, copy.getFrom()))
         return reportRace(command, "writes the source of", copy);

@@ -37,6 +37,11 @@ std::string nameOf(mlir::Operation *command);
 /// writes a slot there.
 bool isOnHost(LaunchOp launch);
 
+/// The slots that a command writes, its scratch included. `symbols` is the
+/// table of the module.
+llvm::SmallVector<mlir::Value> writtenSlots(mlir::Operation *command,
+                                            mlir::SymbolTable &symbols);
+
 /// Bytes alive at every command, without states: slots of the device (or of the
 /// host) as they lie in the arena, that is, in whole lines of 64 bytes.
 std::vector<int64_t> liveBytes(ProgramOp program, bool host = false);

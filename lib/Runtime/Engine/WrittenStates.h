@@ -1,0 +1,20 @@
+//===- WrittenStates.h - Which states the programs write --------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_LIB_RUNTIME_ENGINE_WRITTENSTATES_H
+#define KILN_LIB_RUNTIME_ENGINE_WRITTENSTATES_H
+
+#include "kiln/Runtime/Engine/Program.h"
+
+namespace kiln {
+
+/// Sets StateInfo::written of every state from the commands of all programs.
+void markWrittenStates(ProgramFile &file);
+
+} // namespace kiln
+
+#endif // KILN_LIB_RUNTIME_ENGINE_WRITTENSTATES_H
