@@ -14,7 +14,6 @@ add_library(KilnTraining STATIC
   Training/ProgramInputs.cpp
   Training/Records.cpp
   Training/Schedule.cpp
-  Training/Signals.cpp
   Training/States.cpp
   Training/StepTensors.cpp
   Training/Trace.cpp

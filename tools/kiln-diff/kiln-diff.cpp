@@ -6,37 +6,28 @@
 //===----------------------------------------------------------------------===//
 
 #include "kiln/Runtime/Diff/Diff.h"
-#include "kiln/Runtime/Files/OutputFile.h"
+#include "kiln/Runtime/Process.h"
 
-#include <csignal>
 #include <cstdio>
 
-static void onSignal(int) {}
-
-/// A signal ends the wait for an answer, so that the temporary files go away.
-static void interruptOnSignals() {
-  struct sigaction action = {};
-  action.sa_handler = onSignal;
-  sigemptyset(&action.sa_mask);
-  sigaction(SIGINT, &action, nullptr);
-  sigaction(SIGTERM, &action, nullptr);
-}
-
 int main(int argc, char **argv) {
-  kiln::ignoreFileSignals();
-  interruptOnSignals();
+  kiln::prepareProcess();
+  // A signal ends the wait for an answer, so that the temporary files go away.
+  kiln::installStopSignals(/*restart=*/false);
   kiln::Result<kiln::DiffArguments> arguments =
       kiln::parseDiffArguments(argc, argv);
-  if (arguments.ok() && arguments->help) {
-    std::fputs(kiln::diffHelp().c_str(), stdout);
-    return 0;
-  }
   kiln::Result<kiln::ExitCode> outcome =
-      arguments.ok() ? kiln::diffExecutables(arguments->options)
-                     : kiln::Result<kiln::ExitCode>(arguments.status());
-  std::fflush(stdout);
+      !arguments.ok()   ? kiln::Result<kiln::ExitCode>(arguments.status())
+      : arguments->help ? kiln::ExitCode::Done
+                        : kiln::diffExecutables(arguments->options);
+  kiln::Status printed = kiln::printResult(
+      arguments.ok() && arguments->help ? kiln::diffHelp() : std::string());
+  if (outcome.ok() && !printed.ok())
+    outcome = printed;
   if (outcome.ok())
     return int(*outcome);
-  std::fprintf(stderr, "error: %s\n", outcome.status().message().c_str());
+  bool stopped = outcome.status().code() == kiln::ExitCode::Stopped;
+  std::fprintf(stderr, "%s: %s\n", stopped ? "note" : "error",
+               outcome.status().message().c_str());
   return int(outcome.status().code());
 }

@@ -13,7 +13,8 @@
 #include "kiln/Interpreter/RunOnce.h"
 #include "kiln/Interpreter/ScheduledEngine.h"
 #include "kiln/Interpreter/TraceCheck.h"
-#include "kiln/Runtime/Files/OutputFile.h"
+#include "kiln/Runtime/Files/OutputPath.h"
+#include "kiln/Runtime/Process.h"
 #include "kiln/Runtime/Training/Driver.h"
 
 #include "mlir/IR/Diagnostics.h"
@@ -173,6 +174,9 @@ static Status run(int argc, char **argv, int &exitCode) {
     llvm::outs() << kUsage;
     return {};
   }
+  if (!line->dump.empty())
+    if (Status status = tryOutputFile(line->dump); !status.ok())
+      return status;
   mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
   context.loadDialect<KilnDialect, rt::KilnRTDialect>();
   auto module = loadModule(context, line->file);
@@ -208,9 +212,18 @@ static Status run(int argc, char **argv, int &exitCode) {
 }
 
 int main(int argc, char **argv) {
-  ignoreFileSignals();
+  prepareProcess();
   int exitCode = 0;
   Status status = run(argc, argv, exitCode);
+  // An error that nobody has looked at would end the program in raw_ostream's
+  // own words.
+  llvm::outs().flush();
+  if (std::error_code failure = llvm::outs().error()) {
+    llvm::outs().clear_error();
+    if (status.ok())
+      status = Status::error("cannot write to standard output: " +
+                             failure.message());
+  }
   if (status.ok())
     return exitCode;
   llvm::errs() << "error: " << status.message() << "\n";

@@ -9,6 +9,7 @@
 
 #include "kiln/Runtime/Files/Json.h"
 #include "kiln/Runtime/Files/Messages.h"
+#include "kiln/Runtime/Process.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -205,6 +206,8 @@ Status Trainee::died() {
                          std::to_string(WTERMSIG(status)) + " (" +
                          ::strsignal(WTERMSIG(status)) + ")");
   int code = WEXITSTATUS(status);
+  if (code == int(ExitCode::Stopped))
+    return Status(ExitCode::Stopped, title() + " was stopped by a signal");
   std::vector<std::string> lines = linesWith(errorText(), "error: ");
   if (lines.empty())
     return Status::error(title() + " ended with exit code " +
@@ -219,16 +222,19 @@ Status Trainee::died() {
 }
 
 Result<Json> Trainee::readAnswer() {
+  // A signal that comes between this check and the wait is seen after the next
+  // answer.
+  if (Status status = checkStop(); !status.ok())
+    return status;
   char *line = nullptr;
   size_t capacity = 0;
   errno = 0;
   ssize_t length = ::getline(&line, &capacity, answers_);
-  int error = errno;
   std::string text(line && length > 0 ? line : "",
                    length > 0 ? size_t(length) : 0);
   std::free(line);
-  if (error == EINTR)
-    return Status(ExitCode::Stopped, "stopped by a signal");
+  if (stopRequested())
+    return checkStop();
   if (length <= 0)
     return died();
   JsonLimits limits;

@@ -11,6 +11,7 @@
 #include "ResultDistance.h"
 #include "kiln/Runtime/Files/InputFile.h"
 #include "kiln/Runtime/Files/Messages.h"
+#include "kiln/Runtime/Process.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -320,6 +321,8 @@ Status repeatOps(const ProgramFile &file, const Arenas &arenas,
   TraceReader trace(std::move(*opened));
   Status status = trace.begin();
   for (size_t i = 0; i < file.programs.size() && status.ok(); ++i) {
+    if (Status stop = checkStop(); !stop.ok())
+      return stop;
     const ProgramInfo &info = file.description.programs[i];
     status = trace.expect(info.name.size(), "the length of a program's name");
     std::string name(info.name.size(), ' ');

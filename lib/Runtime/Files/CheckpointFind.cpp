@@ -14,6 +14,7 @@
 #include "Hash.h"
 #include "Posix.h"
 #include "kiln/Runtime/Files/Messages.h"
+#include "kiln/Runtime/Process.h"
 #include <algorithm>
 #include <sys/stat.h>
 
@@ -33,6 +34,8 @@ static Status verifyFile(const std::string &directory,
   StreamHash hash;
   std::vector<char> buffer(std::min<uint64_t>(expected.bytes, 1 << 20));
   for (uint64_t position = 0; position < expected.bytes;) {
+    if (Status status = checkStop(); !status.ok())
+      return status;
     uint64_t count =
         std::min<uint64_t>(buffer.size(), expected.bytes - position);
     if (Status status = file->read(position, buffer.data(), count);

@@ -15,7 +15,6 @@
 #include "kiln/Runtime/Files/Messages.h"
 #include <cerrno>
 #include <climits>
-#include <csignal>
 #include <cstdlib>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -42,11 +41,6 @@ struct OutputFile::State {
       ::unlink(temporary.c_str());
   }
 };
-
-void kiln::ignoreFileSignals() {
-  std::signal(SIGPIPE, SIG_IGN);
-  std::signal(SIGXFSZ, SIG_IGN);
-}
 
 OutputFile::OutputFile(std::unique_ptr<State> state)
     : state_(std::move(state)) {}

@@ -11,6 +11,7 @@
 #include "kiln/Runtime/Files/CheckedMath.h"
 #include "kiln/Runtime/Files/Messages.h"
 #include "kiln/Runtime/Files/ModelWeights.h"
+#include "kiln/Runtime/Process.h"
 
 #include <algorithm>
 
@@ -226,11 +227,13 @@ static Status loadFile(const std::string &path, Engine &engine,
     return found.status();
   for (size_t i = 0; i < indexes.size(); ++i) {
     const StateInfo &state = description.states[indexes[i]];
-    Status status =
-        engine.accessState(indexes[i], HostAccess::Write, [&](char *data) {
-          return weights->read((*found)[i]->name, state.type, data,
-                               uint64_t(state.bytes()));
-        });
+    Status status = checkStop();
+    if (status.ok())
+      status =
+          engine.accessState(indexes[i], HostAccess::Write, [&](char *data) {
+            return weights->read((*found)[i]->name, state.type, data,
+                                 uint64_t(state.bytes()));
+          });
     if (!status.ok())
       return status;
   }

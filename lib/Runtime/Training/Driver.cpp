@@ -12,12 +12,12 @@
 #include "Lockstep.h"
 #include "MemoryCheck.h"
 #include "ProcessMemory.h"
-#include "Signals.h"
 #include "States.h"
 #include "TrainingRun.h"
 #include "kiln/Runtime/Files/OutputFile.h"
 #include "kiln/Runtime/Files/Rng.h"
 #include "kiln/Runtime/Training/Options.h"
+#include "kiln/Runtime/Process.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -254,14 +254,10 @@ Status Driver::generate() {
       ProgramInputs::bind(engine_, *findProgram(description_, "generate"));
   if (!inputs.ok())
     return inputs.status();
-  Status status = generateText(
-      engine_, *inputs, options_, progress_.seed, [](const std::string &text) {
-        std::fwrite(text.data(), 1, text.size(), stdout);
-        std::fflush(stdout);
-      });
-  std::printf("\n");
-  std::fflush(stdout);
-  return status;
+  Status status =
+      generateText(engine_, *inputs, options_, progress_.seed, printResult);
+  Status ended = printResult("\n");
+  return status.ok() ? ended : status;
 }
 
 Status Driver::trainAndGenerate() {
@@ -341,9 +337,9 @@ Status Driver::traceOps() {
 /// Prints the lines of a check, which `status` ended; fails when one does.
 static Status report(const char *check, const Status &status,
                      const std::vector<MemoryCheckLine> &lines) {
-  std::fputs(memoryCheckTable(lines).c_str(), stdout);
-  if (!status.ok())
-    return status;
+  Status printed = printResult(memoryCheckTable(lines));
+  if (!status.ok() || !printed.ok())
+    return status.ok() ? printed : status;
   auto failed = std::count_if(lines.begin(), lines.end(),
                               [](auto &line) { return !line.ok; });
   if (failed == 0)
@@ -364,6 +360,8 @@ Status Driver::checkMemoryUse() {
   Status status = withHooks([&](const MemoryCheckHooks &hooks) {
     return checkMemory(engine_, hooks, lines);
   });
+    if (Status status = checkStop(); !status.ok())
+      return status;
   return report("--check-memory", status, lines);
 }
 
@@ -389,12 +387,12 @@ Status Driver::drive() {
 }
 
 int runTraining(Engine &engine, int argc, char **argv) {
-  ignoreFileSignals();
+  prepareProcess();
   installStopSignals();
   Result<ParsedOptions> parsed = parseOptions(argc, argv);
   Status status = parsed.ok() ? Status() : parsed.status();
   if (parsed.ok() && parsed->help)
-    std::fputs(parsed->help->c_str(), stdout);
+    status = printResult(*parsed->help);
   else if (parsed.ok())
     status = Driver(engine, parsed->options).drive();
   std::fflush(stdout);

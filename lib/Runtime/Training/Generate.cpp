@@ -7,8 +7,8 @@
 
 #include "Generate.h"
 
-#include "Signals.h"
 #include "kiln/Runtime/Files/Rng.h"
+#include "kiln/Runtime/Process.h"
 
 #include <algorithm>
 #include <cmath>
@@ -48,7 +48,7 @@ static std::string tokenText(int32_t token) {
 
 Status generateText(Engine &engine, ProgramInputs &inputs,
                     const Options &options, uint64_t seed,
-                    const std::function<void(const std::string &)> &emit) {
+                    const std::function<Status(const std::string &)> &emit) {
   int64_t vocabulary = inputs.vocabulary();
   // Without a prompt the text starts as a new line does.
   std::string prompt = options.prompt.empty() ? "\n" : options.prompt;
@@ -60,12 +60,17 @@ Status generateText(Engine &engine, ProgramInputs &inputs,
                               std::to_string(vocabulary) + " tokens");
     tokens.push_back(byte);
   }
-  emit(options.prompt);
+  Status status = emit(options.prompt);
   std::vector<std::pair<double, int64_t>> logits;
-  for (int64_t i = 0; i < options.generate && !stopRequested(); ++i) {
+  for (int64_t i = 0; status.ok() && i < options.generate; ++i) {
+    if (stopRequested())
+      return Status(ExitCode::Stopped, "stopped by a signal after " +
+                                           std::to_string(i) + " of " +
+                                           std::to_string(options.generate) +
+                                           " tokens of --generate");
     int64_t count = std::min(int64_t(tokens.size()), inputs.length());
     inputs.writePrompt(tokens.data() + int64_t(tokens.size()) - count, count);
-    Status status = engine.run(inputs.program());
+    status = engine.run(inputs.program());
     if (!status.ok())
       return status;
     logits.clear();
@@ -82,9 +87,9 @@ Status generateText(Engine &engine, ProgramInputs &inputs,
     tokens.push_back(
         int32_t(sampleToken(logits, options.temperature, options.topK,
                             uniformFromBits(random[0], random[1]))));
-    emit(tokenText(tokens.back()));
+    status = emit(tokenText(tokens.back()));
   }
-  return Status();
+  return status;
 }
 
 } // namespace kiln

@@ -26,10 +26,11 @@ int64_t sampleToken(std::vector<std::pair<double, int64_t>> &logits,
 
 /// Continues options.prompt by options.generate tokens, byte by byte, and hands
 /// each piece of text to `emit`. Token ids above 255, which are no bytes, come
-/// as <|id|>. The same seed gives the same text.
+/// as <|id|>. The same seed gives the same text. Ends with ExitCode::Stopped
+/// after a signal, and when `emit` fails.
 Status generateText(Engine &engine, ProgramInputs &inputs,
                     const Options &options, uint64_t seed,
-                    const std::function<void(const std::string &)> &emit);
+                    const std::function<Status(const std::string &)> &emit);
 
 } // namespace kiln
 

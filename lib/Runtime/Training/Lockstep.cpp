@@ -11,6 +11,7 @@
 #include "StepTensors.h"
 #include "kiln/Runtime/Files/Json.h"
 #include "kiln/Runtime/Files/Messages.h"
+#include "kiln/Runtime/Process.h"
 
 #include <cerrno>
 #include <cstdio>
@@ -304,6 +305,8 @@ Status Server::serve() {
           Status(ExitCode::Usage, "--lockstep: a command is not a JSON object");
     else
       status = answer(*command);
+    if (stopRequested())
+      status = checkStop();
   }
   std::free(line);
   return status;

@@ -9,6 +9,7 @@
 
 #include "kiln/Runtime/Files/Messages.h"
 #include "kiln/Runtime/Files/ModelWeights.h"
+#include "kiln/Runtime/Process.h"
 
 #include <algorithm>
 
@@ -41,9 +42,11 @@ Status initialiseStates(Engine &engine, uint64_t seed) {
   for (size_t i = 0; i < states.size(); ++i) {
     if (states[i].role == StateRole::Mirror)
       continue;
-    Status status = engine.accessState(i, HostAccess::Write, [&](char *data) {
-      return initialiseState(engine, states[i], data, seed);
-    });
+    Status status = checkStop();
+    if (status.ok())
+      status = engine.accessState(i, HostAccess::Write, [&](char *data) {
+        return initialiseState(engine, states[i], data, seed);
+      });
     if (!status.ok())
       return status;
   }
@@ -75,11 +78,13 @@ Status loadWeights(Engine &engine, const std::string &path,
     return found.status();
   for (size_t i = 0; i < indexes.size(); ++i) {
     const StateInfo &state = states[indexes[i]];
-    Status status =
-        engine.accessState(indexes[i], HostAccess::Write, [&](char *data) {
-          return weights->read((*found)[i]->name, state.type, data,
-                               uint64_t(state.bytes()));
-        });
+    Status status = checkStop();
+    if (status.ok())
+      status =
+          engine.accessState(indexes[i], HostAccess::Write, [&](char *data) {
+            return weights->read((*found)[i]->name, state.type, data,
+                                 uint64_t(state.bytes()));
+          });
     if (!status.ok())
       return status;
   }

@@ -7,11 +7,11 @@
 
 #include "TrainingRun.h"
 
-#include "Signals.h"
 #include "Trace.h"
 #include "kiln/Runtime/Files/Messages.h"
 #include "kiln/Runtime/Files/OutputFile.h"
 #include "kiln/Runtime/Files/SafeTensors.h"
+#include "kiln/Runtime/Process.h"
 
 #include <algorithm>
 #include <chrono>
@@ -317,6 +317,9 @@ Status TrainingRun::run() {
         return status;
       // Training is worth more than one checkpoint: older ones are intact.
       if (!status.ok())
+  // Before the first step there is nothing new to save.
+  if (Status status = checkStop(); !status.ok())
+    return status;
         warn("checkpoint of step " + std::to_string(progress_.step) +
              " was not saved: " + status.message());
     }

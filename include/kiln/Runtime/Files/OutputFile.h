@@ -24,10 +24,6 @@
 
 namespace kiln {
 
-/// Writing to a closed pipe or beyond a file size limit then returns an error
-/// instead of killing the process. Call once at start.
-void ignoreFileSignals();
-
 class OutputFile {
 public:
   static Result<OutputFile> create(const std::string &path);

@@ -15,6 +15,7 @@
 #include "kiln/Runtime/Files/InputFile.h"
 #include "kiln/Runtime/Files/Messages.h"
 #include "kiln/Runtime/Files/OutputFile.h"
+#include "kiln/Runtime/Process.h"
 #include <cerrno>
 #include <csignal>
 #include <fcntl.h>
@@ -182,7 +183,7 @@ TEST(OutputFile, EveryFaultLeavesOldOrNew) {
 }
 
 TEST(OutputFile, FileSizeLimitIsAnError) {
-  ignoreFileSignals();
+  prepareProcess();
   TestDirectory directory;
   rlimit old;
   ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &old), 0);

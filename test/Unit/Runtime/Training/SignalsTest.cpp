@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Signals.h"
+#include "kiln/Runtime/Process.h"
 
 #include <csignal>
 #include <cstdlib>
