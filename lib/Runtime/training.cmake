@@ -10,6 +10,7 @@ add_library(KilnTraining STATIC
   Training/Lockstep.cpp
   Training/MemoryCheck.cpp
   Training/Options.cpp
+  Training/OutputPaths.cpp
   Training/ProcessMemory.cpp
   Training/ProgramInputs.cpp
   Training/Records.cpp

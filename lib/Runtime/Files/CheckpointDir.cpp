@@ -13,14 +13,15 @@
 
 #include "kiln/Runtime/Files/CheckpointDir.h"
 #include "CheckpointFormat.h"
+#include "LockedFile.h"
 #include "Posix.h"
 #include "kiln/Runtime/Files/Messages.h"
+#include "kiln/Runtime/Files/OutputPath.h"
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <fcntl.h>
 #include <filesystem>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -119,35 +120,27 @@ Status CheckpointStage::addTensors(
 }
 
 Result<CheckpointDir> CheckpointDir::open(const std::string &path) {
-  std::error_code error;
-  std::filesystem::create_directories(path, error);
-  if (error)
-    return Status::error("cannot create the directory '" + path +
-                         "': " + error.message());
+  Result<bool> created = makeDirectory(path);
+  if (!created.ok())
+    return created.status();
   CheckpointDir result;
   result.path_ = path;
+  result.created_ = *created;
   std::string lock = path + "/.lock";
-  result.lock_ = ::open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-  if (result.lock_ < 0)
+  if (int error = result.lock_->open(lock, O_RDWR))
     return Status::error("cannot write into '" + path +
-                         "': " + errnoText(errno) +
+                         "': " + errnoText(error) +
                          "; choose another directory to save in");
-  if (::flock(result.lock_, LOCK_EX | LOCK_NB) != 0)
+  if (int error = result.lock_->lockError())
     return Status::error(
-        errno == EWOULDBLOCK
+        error == EWOULDBLOCK
             ? "'" + path +
                   "' is in use by another run; choose another directory to "
                   "save in, or wait for that run to end"
-            : "cannot lock '" + lock + "': " + errnoText(errno));
+            : "cannot lock '" + lock + "': " + errnoText(error));
   if (Status status = removeLeftovers(path); !status.ok())
     return status;
-
-  // Creating a file can work where writing does not (full disk, quota).
-  Result<OutputFile> probe = OutputFile::create(path + "/latest");
-  if (!probe.ok())
-    return probe.status();
-  char page[4096] = {};
-  if (Status status = probe->write(page, sizeof page); !status.ok())
+  if (Status status = tryOutputFile(path + "/latest"); !status.ok())
     return status;
 
   Result<std::vector<ListedCheckpoint>> existing = listCheckpoints(path);
@@ -157,6 +150,8 @@ Result<CheckpointDir> CheckpointDir::open(const std::string &path) {
   return result;
 }
 
+CheckpointDir::CheckpointDir() : lock_(std::make_unique<LockedFile>()) {}
+
 CheckpointDir::CheckpointDir(CheckpointDir &&other) noexcept {
   *this = std::move(other);
 }
@@ -164,13 +159,19 @@ CheckpointDir::CheckpointDir(CheckpointDir &&other) noexcept {
 CheckpointDir &CheckpointDir::operator=(CheckpointDir &&other) noexcept {
   std::swap(path_, other.path_);
   std::swap(lock_, other.lock_);
+  std::swap(created_, other.created_);
+  std::swap(used_, other.used_);
   std::swap(lastSequence_, other.lastSequence_);
   return *this;
 }
 
 CheckpointDir::~CheckpointDir() {
-  if (lock_ >= 0)
-    ::close(lock_);
+  if (used_ || !lock_)
+    return;
+  lock_->removeIfCreated();
+  // Another run's lock may be in it by now; then it stays.
+  if (created_)
+    (void)::rmdir(path_.c_str());
 }
 
 std::vector<int64_t> CheckpointDir::steps() const {
@@ -202,6 +203,7 @@ Status CheckpointDir::save(int64_t step,
                            const std::function<Status(CheckpointStage &)> &fill,
                            const nlohmann::json &extra, int keep,
                            std::vector<std::string> &notes) {
+  used_ = true;
   Result<std::vector<ListedCheckpoint>> existing = listCheckpoints(path_);
   if (!existing.ok())
     return Status::error(existing.status().message());

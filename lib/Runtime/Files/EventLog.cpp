@@ -10,15 +10,17 @@
 //===----------------------------------------------------------------------===//
 
 #include "kiln/Runtime/Files/EventLog.h"
-#include "Posix.h"
+#include "LockedFile.h"
 #include "kiln/Runtime/Files/InputFile.h"
 #include "kiln/Runtime/Files/Json.h"
 #include "kiln/Runtime/Files/Messages.h"
+#include "kiln/Runtime/Process.h"
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cmath>
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <vector>
@@ -129,60 +131,108 @@ std::optional<int64_t> kiln::stepOfLine(std::string_view line) {
   return std::nullopt;
 }
 
-Result<EventLog> EventLog::open(const std::string &path,
-                                std::optional<int64_t> resumedStep, Warn warn) {
-  EventLog log;
-  log.path_ = path;
-  log.warn_ = std::move(warn);
-  log.fd_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
-  if (log.fd_ < 0)
-    return Status::error("cannot open the log '" + path +
-                         "': " + errnoText(errno));
-  struct stat info;
-  log.seekable_ = ::fstat(log.fd_, &info) == 0 && S_ISREG(info.st_mode);
-  if (!log.seekable_)
-    return log;
-  if (resumedStep) {
-    Result<int64_t> kept = keptBytes(path, *resumedStep);
-    if (!kept.ok())
-      return kept.status();
-    log.end_ = *kept;
-  }
-  if (::ftruncate(log.fd_, log.end_) != 0)
-    return Status::error("cannot truncate the log '" + path +
-                         "': " + errnoText(errno));
-  return log;
-}
-
+EventLog::EventLog() : file_(std::make_unique<LockedFile>()) {}
 EventLog::EventLog(EventLog &&other) noexcept { *this = std::move(other); }
 
 EventLog &EventLog::operator=(EventLog &&other) noexcept {
   std::swap(path_, other.path_);
   std::swap(warn_, other.warn_);
-  std::swap(fd_, other.fd_);
-  std::swap(seekable_, other.seekable_);
+  std::swap(file_, other.file_);
+  std::swap(begun_, other.begun_);
   std::swap(end_, other.end_);
   std::swap(linesLost_, other.linesLost_);
+  std::swap(firstError_, other.firstError_);
   return *this;
 }
 
 EventLog::~EventLog() {
-  if (fd_ >= 0)
-    ::close(fd_);
+  if (file_ && !begun_)
+    file_->removeIfCreated();
+}
+
+Result<EventLog> EventLog::open(const std::string &path, Warn warn) {
+  EventLog log;
+  log.path_ = path;
+  log.warn_ = std::move(warn);
+  // O_NONBLOCK, which regular files ignore: a reader that stands still must not
+  // keep the run from stopping. A FIFO that has no reader yet is ENXIO.
+  struct stat info;
+  bool isFifo = ::stat(path.c_str(), &info) == 0 && S_ISFIFO(info.st_mode);
+  int error;
+  while ((error = log.file_->open(path, O_WRONLY | O_NONBLOCK)) == ENXIO &&
+         isFifo) {
+    if (Status status = checkStop(); !status.ok())
+      return status;
+    (void)::poll(nullptr, 0, 50);
+  }
+  if (error != 0)
+    return Status::error("cannot open the log '" + path +
+                         "': " + errnoText(error));
+  // A file system without locks keeps no run from its log.
+  if (log.file_->lockError() == EWOULDBLOCK)
+    return Status::error("the log '" + path +
+                         "' is in use by another run; choose another file, or "
+                         "wait for that run to end");
+  return log;
+}
+
+Status EventLog::begin(std::optional<int64_t> resumedStep) {
+  begun_ = true;
+  if (!file_->isRegular())
+    return Status();
+  if (resumedStep) {
+    Result<int64_t> kept = keptBytes(path_, *resumedStep);
+    if (!kept.ok())
+      return kept.status();
+    end_ = *kept;
+  }
+  if (::ftruncate(file_->get(), end_) != 0)
+    return Status::error("cannot truncate the log '" + path_ +
+                         "': " + errnoText(errno));
+  return Status();
+}
+
+/// As writeAll, but gives up once a stop is requested while nobody reads.
+static int writeWhileRead(int fd, std::string_view text) {
+  while (!text.empty()) {
+    ssize_t written = ::write(fd, text.data(), text.size());
+    if (written < 0 && errno == EAGAIN) {
+      if (!waitForWriting(fd))
+        return EAGAIN;
+    } else if (written < 0 && errno != EINTR) {
+      return errno;
+    } else if (written > 0) {
+      text.remove_prefix(std::size_t(written));
+    }
+  }
+  return 0;
 }
 
 void EventLog::write(const LogLine &line) {
   std::string text = line.finish();
-  int error = seekable_ ? writeAllAt(fd_, text.data(), text.size(), end_)
-                        : writeAll(fd_, text.data(), text.size());
+  int error = file_->isRegular()
+                  ? writeAllAt(file_->get(), text.data(), text.size(), end_)
+                  : writeWhileRead(file_->get(), text);
   if (error == 0) {
     end_ += text.size();
     return;
   }
   // A later line overwrites what this one left, even if cutting it off fails.
-  if (seekable_)
-    (void)!::ftruncate(fd_, end_);
-  if (linesLost_++ == 0 && warn_)
+  if (file_->isRegular())
+    (void)!::ftruncate(file_->get(), end_);
+  if (linesLost_++ > 0)
+    return;
+  firstError_ = error;
+  if (warn_)
     warn_("cannot write the log '" + path_ + "': " + errnoText(error) +
           "; training continues, lines are lost until it can be written");
+}
+
+Status EventLog::outcome() const {
+  if (linesLost_ == 0)
+    return Status();
+  return Status::error(std::to_string(linesLost_) +
+                       (linesLost_ == 1 ? " line" : " lines") +
+                       " of the log '" + path_ +
+                       "' could not be written: " + errnoText(firstError_));
 }

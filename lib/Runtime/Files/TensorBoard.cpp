@@ -13,13 +13,13 @@
 #include "kiln/Runtime/Files/TensorBoard.h"
 #include "Posix.h"
 #include "kiln/Runtime/Files/Messages.h"
+#include "kiln/Runtime/Files/OutputPath.h"
 #include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <fcntl.h>
-#include <filesystem>
 #include <unistd.h>
 
 using namespace kiln;
@@ -120,11 +120,9 @@ std::string kiln::tensorBoardScalarRecord(double wallTime, int64_t step,
 
 Result<TensorBoardLog> TensorBoardLog::open(const std::string &directory,
                                             Warn warn) {
-  std::error_code error;
-  std::filesystem::create_directories(directory, error);
-  if (error)
-    return Status::error("cannot create the TensorBoard directory '" +
-                         directory + "': " + error.message());
+  Result<bool> created = makeDirectory(directory);
+  if (!created.ok())
+    return created.status();
   char host[256] = "localhost";
   if (::gethostname(host, sizeof host - 1) != 0)
     std::strcpy(host, "localhost");
@@ -133,6 +131,8 @@ Result<TensorBoardLog> TensorBoardLog::open(const std::string &directory,
   std::snprintf(seconds, sizeof seconds, "%010lld", (long long)time);
 
   TensorBoardLog log;
+  if (*created)
+    log.directory_ = directory;
   log.warn_ = std::move(warn);
   std::string stem = directory + "/events.out.tfevents." + seconds + "." +
                      host + "." + std::to_string(::getpid()) + ".";
@@ -157,17 +157,26 @@ TensorBoardLog::TensorBoardLog(TensorBoardLog &&other) noexcept {
 }
 
 TensorBoardLog &TensorBoardLog::operator=(TensorBoardLog &&other) noexcept {
+  std::swap(directory_, other.directory_);
   std::swap(path_, other.path_);
   std::swap(warn_, other.warn_);
   std::swap(fd_, other.fd_);
+  std::swap(used_, other.used_);
   std::swap(end_, other.end_);
-  std::swap(warned_, other.warned_);
+  std::swap(lost_, other.lost_);
+  std::swap(firstError_, other.firstError_);
   return *this;
 }
 
 TensorBoardLog::~TensorBoardLog() {
   if (fd_ >= 0)
     ::close(fd_);
+  if (used_)
+    return;
+  if (fd_ >= 0)
+    ::unlink(path_.c_str());
+  if (!directory_.empty())
+    ::rmdir(directory_.c_str());
 }
 
 void TensorBoardLog::scalar(std::string_view tag, int64_t step, double value) {
@@ -175,6 +184,7 @@ void TensorBoardLog::scalar(std::string_view tag, int64_t step, double value) {
 }
 
 void TensorBoardLog::append(const std::string &record) {
+  used_ = true;
   int error = writeAllAt(fd_, record.data(), record.size(), end_);
   if (error == 0) {
     end_ += record.size();
@@ -183,8 +193,18 @@ void TensorBoardLog::append(const std::string &record) {
   // The next record overwrites what this one left; readers stop at a broken
   // record, so a failed cut does no further harm.
   (void)!::ftruncate(fd_, end_);
-  if (!warned_ && warn_)
+  if (lost_++ > 0)
+    return;
+  firstError_ = error;
+  if (warn_)
     warn_("cannot write '" + path_ + "': " + errnoText(error) +
           "; training continues");
-  warned_ = true;
+}
+
+Status TensorBoardLog::outcome() const {
+  if (lost_ == 0)
+    return Status();
+  return Status::error(std::to_string(lost_) +
+                       (lost_ == 1 ? " value" : " values") + " of '" + path_ +
+                       "' could not be written: " + errnoText(firstError_));
 }

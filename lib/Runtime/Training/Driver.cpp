@@ -11,13 +11,13 @@
 #include "Generate.h"
 #include "Lockstep.h"
 #include "MemoryCheck.h"
+#include "OutputPaths.h"
 #include "ProcessMemory.h"
 #include "States.h"
 #include "TrainingRun.h"
-#include "kiln/Runtime/Files/OutputFile.h"
 #include "kiln/Runtime/Files/Rng.h"
-#include "kiln/Runtime/Training/Options.h"
 #include "kiln/Runtime/Process.h"
+#include "kiln/Runtime/Training/Options.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -36,7 +36,7 @@ public:
   Status drive();
 
 private:
-  Status checkOptions() const;
+  Status checkOptions();
   Status openInputs();
   Status openOutputs();
   Status startEngine();
@@ -52,7 +52,7 @@ private:
     return options_.checkMemory || !options_.checkOps.empty() ||
            !options_.checkTrace.empty();
   }
-  void logStart();
+  Status logStart();
   void logEnd(const Status &status, int64_t steps);
 
   Engine &engine_;
@@ -67,8 +67,14 @@ private:
 
 } // namespace
 
+static bool hasGradients(const Description &description) {
+  const ProgramInfo *train = description.findProgram("train");
+  return train &&
+         std::any_of(train->outputs.begin(), train->outputs.end(), isGradient);
+}
+
 /// Flags that only this executable's description can refuse.
-Status Driver::checkOptions() const {
+Status Driver::checkOptions() {
   auto usage = [](const std::string &message) {
     return Status(ExitCode::Usage, message);
   };
@@ -84,6 +90,9 @@ Status Driver::checkOptions() const {
     return usage("--val-data: this executable was compiled with --eval=off");
   if (options_.generate > 0 && !findProgram(description_, "generate"))
     return usage("--generate: this executable was compiled with --eval=off");
+  if (!options_.dumpGradients.empty() && !hasGradients(description_))
+    return usage("--dump-gradients: the executable keeps no gradients; compile "
+                 "it with --emit-gradients");
   if (description_.model.hasWeights && options_.init.empty() &&
       !options_.fromScratch && options_.resume.empty() && !onlyChecks())
     return usage("the model directory holds trained weights: choose --init=" +
@@ -146,8 +155,13 @@ Status Driver::openInputs() {
   return Status();
 }
 
-/// Opens what the run writes.
+/// Opens what the run writes, before the first long operation. What is there
+/// stays as it is until training starts, and what is created goes away again
+/// with a run that fails before that.
 Status Driver::openOutputs() {
+  Status possible = tryOutputs(options_);
+  if (!possible.ok() || onlyChecks())
+    return possible;
   if (!options_.save.empty()) {
     Result<CheckpointDir> save = CheckpointDir::open(options_.save);
     if (!save.ok())
@@ -169,8 +183,7 @@ Status Driver::openOutputs() {
     if (!space.ok())
       return space;
   }
-  Result<Records> records = Records::open(
-      options_, resumed_ ? std::optional(progress_.step) : std::nullopt);
+  Result<Records> records = Records::open(options_);
   if (!records.ok())
     return records.status();
   records_.emplace(std::move(*records));
@@ -210,7 +223,7 @@ Status Driver::initialiseWeights() {
   return status;
 }
 
-void Driver::logStart() {
+Status Driver::logStart() {
   LogLine line;
   line.text("event", "start");
   addDescription(line, description_);
@@ -219,7 +232,8 @@ void Driver::logStart() {
       .integer("first_step", progress_.step + 1)
       .integer("threads", engine_.threads())
       .text("library", engine_.libraryName());
-  records_->start(line);
+  return records_->start(line, resumed_ ? std::optional(progress_.step)
+                                        : std::nullopt);
 }
 
 void Driver::logEnd(const Status &status, int64_t steps) {
@@ -269,13 +283,17 @@ Status Driver::trainAndGenerate() {
     return status;
   if (options_.lockstep >= 0)
     return serveLockstep(engine_, run, options_);
-  logStart();
+  status = logStart();
+  if (!status.ok())
+    return status;
   status = run.run();
   progress_ = run.progress();
   if (status.ok() && options_.generate > 0)
     status = generate();
+  if (status.ok())
+    status = run.diagnostics();
   logEnd(status, progress_.step);
-  return status;
+  return status.ok() ? records_->outcome() : status;
 }
 
 /// Pseudo-random tokens, for checks that need no data.
@@ -312,6 +330,8 @@ Driver::withHooks(const std::function<Status(const MemoryCheckHooks &)> &body) {
   MemoryCheckHooks hooks;
   hooks.restore = [&] { return initialiseWeights(); };
   hooks.load = [&](size_t program, int64_t step) -> Status {
+    if (Status status = checkStop(); !status.ok())
+      return status;
     ProgramInputs &target = inputs[program];
     Result<int64_t> counted = target.writeBatch(
         reader, step * target.batch(), target.batch(), progress_.seed, step);
@@ -360,25 +380,22 @@ Status Driver::checkMemoryUse() {
   Status status = withHooks([&](const MemoryCheckHooks &hooks) {
     return checkMemory(engine_, hooks, lines);
   });
-    if (Status status = checkStop(); !status.ok())
-      return status;
   return report("--check-memory", status, lines);
 }
 
 Status Driver::drive() {
-  if (options_.describe) {
-    std::fputs(describeText(description_).c_str(), stdout);
-    return Status();
+  if (options_.describe)
+    return printResult(describeText(description_));
+  for (Status (Driver::*phase)() :
+       {&Driver::checkOptions, &Driver::openOutputs, &Driver::openInputs,
+        &Driver::startEngine}) {
+    Status status = (this->*phase)();
+    // A stop may have made it fail.
+    if (stopRequested())
+      return checkStop();
+    if (!status.ok())
+      return status;
   }
-  Status status = checkOptions();
-  if (status.ok())
-    status = openInputs();
-  if (status.ok())
-    status = startEngine();
-  if (status.ok() && !onlyChecks())
-    status = openOutputs();
-  if (!status.ok())
-    return status;
   if (!options_.checkOps.empty())
     return traceOps();
   if (!options_.checkTrace.empty())

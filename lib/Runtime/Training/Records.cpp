@@ -7,6 +7,8 @@
 
 #include "Records.h"
 
+#include "kiln/Runtime/Process.h"
+
 #include <algorithm>
 #include <cstdio>
 #include <unistd.h>
@@ -15,17 +17,18 @@ namespace kiln {
 
 void warn(const std::string &message) {
   std::fflush(stdout);
+  if (!waitForWriting(STDERR_FILENO))
+    return;
   std::fprintf(stderr, "%swarning: %s\n",
                isatty(STDERR_FILENO) ? "\r\x1b[K" : "", message.c_str());
 }
 
-Result<Records> Records::open(const Options &options,
-                              std::optional<int64_t> resumedStep) {
+Result<Records> Records::open(const Options &options) {
   Records records;
   records.totalSteps_ = options.steps;
   records.terminal_ = isatty(STDOUT_FILENO) != 0;
   if (!options.log.empty()) {
-    Result<EventLog> log = EventLog::open(options.log, resumedStep, warn);
+    Result<EventLog> log = EventLog::open(options.log, warn);
     if (!log.ok())
       return log.status();
     records.log_.emplace(std::move(*log));
@@ -40,26 +43,35 @@ Result<Records> Records::open(const Options &options,
   return records;
 }
 
-void Records::clearBar() {
-  if (barDrawn_)
-    std::fputs("\r\x1b[K", stdout);
+/// Progress is worth less than the run: where nobody reads it, it does not keep
+/// the run from stopping, and it may be lost.
+void Records::show(const std::string &text) {
+  std::string all = (barDrawn_ ? "\r\x1b[K" : "") + text;
   barDrawn_ = false;
-}
-
-void Records::say(const std::string &line) {
-  clearBar();
-  std::printf("%s\n", line.c_str());
+  if (all.empty() || !waitForWriting(STDOUT_FILENO))
+    return;
+  std::fwrite(all.data(), 1, all.size(), stdout);
   std::fflush(stdout);
 }
 
-void Records::start(const LogLine &line) {
-  if (log_)
+void Records::say(const std::string &line) { show(line + "\n"); }
+
+Status Records::start(const LogLine &line, std::optional<int64_t> resumedStep) {
+  if (!log_)
+    return Status();
+  Status status = log_->begin(resumedStep);
+  if (status.ok())
     log_->write(line);
+  return status;
+}
+
+Status Records::outcome() const {
+  Status status = log_ ? log_->outcome() : Status();
+  return status.ok() && tensorBoard_ ? tensorBoard_->outcome() : status;
 }
 
 void Records::end(const LogLine &line) {
-  clearBar();
-  std::fflush(stdout);
+  show("");
   if (log_)
     log_->write(line);
 }
@@ -78,16 +90,17 @@ void Records::drawBar(const StepRecord &record) {
                     std::string(size_t(width - filled), ' ');
   int64_t seconds = int64_t(double(std::max<int64_t>(total - record.step, 0)) *
                             averageMilliseconds_ / 1e3);
-  std::printf("\r\x1b[K[%s] %lld/%lld  loss %.4f  %.0f tok/s  ETA "
-              "%lld:%02lld:%02lld",
-              bar.c_str(), (long long)record.step, (long long)totalSteps_,
-              record.loss, record.tokensPerSecond, (long long)(seconds / 3600),
-              (long long)(seconds / 60 % 60), (long long)(seconds % 60));
+  char text[256];
+  std::snprintf(text, sizeof(text),
+                "\r\x1b[K[%s] %lld/%lld  loss %.4f  %.0f tok/s  ETA "
+                "%lld:%02lld:%02lld%s",
+                bar.c_str(), (long long)record.step, (long long)totalSteps_,
+                record.loss, record.tokensPerSecond,
+                (long long)(seconds / 3600), (long long)(seconds / 60 % 60),
+                (long long)(seconds % 60), last ? "\n" : "");
+  show(text);
   // The last state of the bar stays on the screen.
   barDrawn_ = !last;
-  if (last)
-    std::fputc('\n', stdout);
-  std::fflush(stdout);
 }
 
 void Records::step(const StepRecord &record) {
@@ -121,11 +134,13 @@ void Records::step(const StepRecord &record) {
   if (record.gradNorm)
     std::snprintf(gradNorm, sizeof(gradNorm), "  grad norm %.4f",
                   *record.gradNorm);
-  std::printf("step %lld/%lld  loss %.6f%s  lr %.3e  %.1f ms  %.0f tok/s\n",
-              (long long)record.step, (long long)totalSteps_, record.loss,
-              gradNorm, record.rate, record.milliseconds,
-              record.tokensPerSecond);
-  std::fflush(stdout);
+  char text[256];
+  std::snprintf(text, sizeof(text),
+                "step %lld/%lld  loss %.6f%s  lr %.3e  %.1f ms  %.0f tok/s\n",
+                (long long)record.step, (long long)totalSteps_, record.loss,
+                gradNorm, record.rate, record.milliseconds,
+                record.tokensPerSecond);
+  show(text);
 }
 
 void Records::evaluation(int64_t step, double loss, int64_t targets) {

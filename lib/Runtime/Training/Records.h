@@ -41,20 +41,23 @@ struct StepRecord {
 
 class Records {
 public:
-  /// `resumedStep`: the log continues after that step.
-  static Result<Records> open(const Options &options,
-                              std::optional<int64_t> resumedStep);
+  /// Opens the files and changes none: without a start(), those that open()
+  /// created go away with the object.
+  static Result<Records> open(const Options &options);
 
-  void start(const LogLine &line);
+  /// `resumedStep`: the log continues after that step.
+  Status start(const LogLine &line, std::optional<int64_t> resumedStep);
   void step(const StepRecord &record);
   void evaluation(int64_t step, double loss, int64_t targets);
   void end(const LogLine &line);
   /// A line for the reader.
   void say(const std::string &line);
+  /// Fails if a part of the log or of the TensorBoard file is lost.
+  Status outcome() const;
 
 private:
   void drawBar(const StepRecord &record);
-  void clearBar();
+  void show(const std::string &text);
 
   int64_t totalSteps_ = 0;
   bool terminal_ = false;

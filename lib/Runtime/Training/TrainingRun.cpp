@@ -86,11 +86,11 @@ Status TrainingRun::checkFinite(const StepRecord &record) const {
   std::string saved = savedStep_ ? "; the last checkpoint is that of step " +
                                        std::to_string(*savedStep_)
                                  : "; no checkpoint was written";
-  return Status(ExitCode::Diverged,
-                "the " + std::string(what) + " of step " +
-                    std::to_string(record.step) +
-                    " is not finite: training has diverged" + saved +
-                    "; lower --lr, or add --warmup-steps or --grad-clip");
+  return Status(
+      ExitCode::Diverged,
+      "the " + std::string(what) + " of step " + std::to_string(record.step) +
+          " is not finite: training has diverged" + saved +
+          "; lower --lr, or add --warmup-steps or --grad-clip");
 }
 
 Status TrainingRun::runTraced() {
@@ -98,10 +98,21 @@ Status TrainingRun::runTraced() {
   Status status = engine_.runTraced(train_->program(), events);
   if (!status.ok())
     return status;
-  return writeFile(options_.trace,
-                   traceJson(engine_.description().model.name + " step " +
-                                 std::to_string(progress_.step + 1),
-                             events));
+  Status written = writeFile(
+      options_.trace, traceJson(engine_.description().model.name + " step " +
+                                    std::to_string(progress_.step + 1),
+                                events));
+  if (!written.ok())
+    missing("--trace", written);
+  return Status();
+}
+
+void TrainingRun::missing(const char *flag, const Status &status) {
+  warn(std::string(flag) + ": " + status.message() + "; training continues");
+  if (diagnostics_.ok())
+    diagnostics_ =
+        Status(status.code(), "the run is complete but for " +
+                                  std::string(flag) + ": " + status.message());
 }
 
 Result<StepRecord>
@@ -142,11 +153,9 @@ Status TrainingRun::trainStep() {
   });
   if (!record.ok())
     return record.status();
-  if (!options_.dumpGradients.empty() && first) {
-    Status status = dumpGradients();
-    if (!status.ok())
-      return status;
-  }
+  if (!options_.dumpGradients.empty() && first)
+    if (Status status = dumpGradients(); !status.ok())
+      missing("--dump-gradients", status);
   records_.step(*record);
   return checkFinite(*record);
 }
@@ -170,10 +179,6 @@ Status TrainingRun::dumpGradients() {
     tensors.push_back({name, output.type, output.shape});
     outputs.push_back(i);
   }
-  if (tensors.empty())
-    return Status(ExitCode::Usage,
-                  "--dump-gradients: the executable keeps no gradients; "
-                  "compile it with --emit-gradients");
   Result<SafeTensorsWriter> writer =
       SafeTensorsWriter::create(options_.dumpGradients, std::move(tensors));
   if (!writer.ok())
@@ -300,6 +305,9 @@ Status TrainingRun::save() {
 }
 
 Status TrainingRun::run() {
+  // Before the first step there is nothing new to save.
+  if (Status status = checkStop(); !status.ok())
+    return status;
   while (progress_.step < options_.steps && !stopRequested()) {
     Status status = trainStep();
     if (!status.ok())
@@ -317,9 +325,6 @@ Status TrainingRun::run() {
         return status;
       // Training is worth more than one checkpoint: older ones are intact.
       if (!status.ok())
-  // Before the first step there is nothing new to save.
-  if (Status status = checkStop(); !status.ok())
-    return status;
         warn("checkpoint of step " + std::to_string(progress_.step) +
              " was not saved: " + status.message());
     }

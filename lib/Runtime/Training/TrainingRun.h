@@ -49,6 +49,10 @@ public:
   /// norm is not finite.
   Status run();
 
+  /// Fails if the trace or the gradients could not be written, which keeps no
+  /// run from its end.
+  const Status &diagnostics() const { return diagnostics_; }
+
   const Progress &progress() const { return progress_; }
 
   /// One update: writes the inputs of the step that `progress` stands before,
@@ -70,6 +74,8 @@ private:
   Status checkStatesFinite() const;
   Status dumpGradients();
   Status runTraced();
+  /// Notes that `flag` has no file.
+  void missing(const char *flag, const Status &status);
   RunFacts facts() const;
 
   Engine &engine_;
@@ -81,6 +87,7 @@ private:
   std::optional<ProgramInputs> train_;
   std::optional<ProgramInputs> evaluate_;
   int64_t firstStep_;
+  Status diagnostics_;
   std::optional<int64_t> savedStep_;
   std::optional<int64_t> validatedStep_;
 };

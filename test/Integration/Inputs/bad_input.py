@@ -176,6 +176,35 @@ else:
         "--save=read-only/saved",
     )
 
+for flag in ("--trace", "--check-ops"):
+    refuse(ERROR, "cannot create 'typo/file': No such file or directory", f"{flag}=typo/file")
+for flag in ("--save", "--tensorboard"):
+    refuse(
+        ERROR,
+        "cannot create the directory 'typo/folder': 'typo' does not exist; check the path, or create that directory first",
+        f"{flag}=typo/folder",
+    )
+
+# What a run would write stays as it was when another flag is wrong.
+write("kept.jsonl", b'{"step": 1}\n')
+for log in ("kept.jsonl", "new.jsonl"):
+    refuse(
+        BAD_INPUT,
+        "cannot open 'missing.safetensors': No such file or directory",
+        "--init=missing.safetensors",
+        f"--log={log}",
+        "--save=new",
+        "--tensorboard=new",
+        "--trace=new.json",
+    )
+if pathlib.Path("kept.jsonl").read_bytes() != b'{"step": 1}\n':
+    harness.fail("a refused run truncated its log")
+refuse(
+    USAGE,
+    "--log and --data both name 'train.bin': give them different names",
+    "--log=train.bin",
+)
+
 # A disk that fills up: no file may grow beyond the limit. A checkpoint in the
 # middle of a run is given up with a warning, the last one is an error.
 os.mkdir("full")
@@ -201,6 +230,12 @@ if lines != expected or "File too large" not in done.stderr:
 # The lock that keeps two runs from one directory stays.
 if os.listdir("full") != [".lock"]:
     harness.fail(f"left {os.listdir('full')} in the full directory")
-done = harness.run([executable, "--steps=2", "--data=train.bin", "--log=/dev/full"])
+done = harness.run(
+    [executable, "--steps=2", "--data=train.bin", "--log=/dev/full", "--save=saved"], expect=ERROR
+)
+if not os.path.exists("saved/checkpoint-2") or not done.stderr.endswith(
+    "\nerror: 4 lines of the log '/dev/full' could not be written: No space left on device\n"
+):
+    harness.fail(f"said {done.stderr}")
 if "warning: cannot write the log '/dev/full': No space left on device" not in done.stderr:
     harness.fail(f"said {done.stderr}")

@@ -24,11 +24,14 @@
 #include "kiln/Runtime/Files/SafeTensors.h"
 #include "kiln/Runtime/Status.h"
 #include <functional>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 namespace kiln {
+
+class LockedFile;
 
 struct CheckpointFile {
   std::string name;
@@ -69,7 +72,8 @@ private:
 class CheckpointDir {
 public:
   /// Creates `path` if needed, takes its lock (a second process fails), removes
-  /// what dead runs left, and proves that it can be written.
+  /// what dead runs left, and proves that it can be written. What open()
+  /// creates goes away with the object unless save() was called.
   static Result<CheckpointDir> open(const std::string &path);
 
   CheckpointDir(CheckpointDir &&other) noexcept;
@@ -93,11 +97,13 @@ public:
               std::vector<std::string> &notes);
 
 private:
-  CheckpointDir() = default;
+  CheckpointDir();
   Status commit(const std::string &staging, const std::string &name);
   void prune(int keep, std::vector<std::string> &notes) const;
   std::string path_;
-  int lock_ = -1;
+  std::unique_ptr<LockedFile> lock_;
+  bool created_ = false; ///< The directory, by open().
+  bool used_ = false;    ///< save() was called.
   /// The highest sequence number seen, so that one manifest that cannot be read
   /// for a moment does not make the next checkpoint look old.
   int64_t lastSequence_ = -1;

@@ -33,8 +33,9 @@ class TensorBoardLog {
 public:
   using Warn = std::function<void(const std::string &)>;
 
-  /// Creates `directory` if needed, and a new file in it. `warn` is told once
-  /// when writing fails later; training goes on.
+  /// Creates `directory` if needed, and a new file in it. Both go away with the
+  /// object unless scalar() was called. `warn` is told once when writing fails
+  /// later; training goes on.
   static Result<TensorBoardLog> open(const std::string &directory, Warn warn);
 
   TensorBoardLog(TensorBoardLog &&other) noexcept;
@@ -45,15 +46,20 @@ public:
   /// Tags as Hugging Face writes them: train/loss, train/learning_rate,
   /// train/grad_norm, eval/loss; perf/tokens_per_second.
   void scalar(std::string_view tag, int64_t step, double value);
+  /// A failure that counts the scalars lost and gives the first reason.
+  Status outcome() const;
 
 private:
   TensorBoardLog() = default;
   void append(const std::string &record);
+  std::string directory_; ///< Empty unless open() created it.
   std::string path_;
   Warn warn_;
   int fd_ = -1;
+  bool used_ = false;
   int64_t end_ = 0;
-  bool warned_ = false;
+  int64_t lost_ = 0;
+  int firstError_ = 0;
 };
 
 } // namespace kiln

@@ -21,7 +21,10 @@ protected:
   Outcome run(std::vector<std::string> flags = {}) {
     fakecuda::reset(settings_);
     flags.insert(flags.begin(), {data(), "--steps=2", "--log=" + log_});
-    Outcome outcome = runToy(onCuda(describe()), flags, makeCudaEngine);
+    Outcome outcome =
+        runToy(onCuda(describe()), flags, [](const Json &description) {
+          return makeCudaEngine(description, default_);
+        });
     EXPECT_TRUE(fakecuda::live().empty());
     EXPECT_TRUE(fakecuda::violations().empty())
         << fakecuda::violations().front();
@@ -36,16 +39,19 @@ protected:
     return sum;
   }
 
+  static std::string default_; ///< What the user's cache would be.
   std::string file_, log_;
   fakecuda::Settings settings_ = toySettings();
 
   void SetUp() override {
     ToyTest::SetUp();
-    // In a folder that is not there.
-    file_ = path("cache/kiln/algorithms.json");
+    default_.clear();
+    file_ = path("algorithms.json");
     log_ = path("log.jsonl");
   }
 };
+
+std::string AlgorithmsTest::default_;
 
 TEST_F(AlgorithmsTest, TheFastestIsFoundOnceAndKept) {
   settings_.productTimes = {3, 2, 1, 5};
@@ -113,7 +119,6 @@ TEST_F(AlgorithmsTest, WhatTheLibraryDoesNotProposeIsNotRun) {
 }
 
 TEST_F(AlgorithmsTest, BadFilesAreRefused) {
-  std::filesystem::create_directories(path("cache/kiln"));
   std::string digits(128, '0');
   for (std::string text :
        {std::string("{"), std::string("[]"), std::string("{\"format\": 2}"),
@@ -134,13 +139,34 @@ TEST_F(AlgorithmsTest, BadFilesAreRefused) {
   }
 }
 
-TEST_F(AlgorithmsTest, WithoutAPlaceToKeepThemARunGoesOn) {
+TEST_F(AlgorithmsTest, TheCacheIsCreated) {
+  settings_.productTimes = {2, 1};
+  default_ = path("cache/kiln/algorithms.json");
+  Outcome outcome = run();
+  EXPECT_EQ(outcome.exitCode, 0) << outcome.err;
+  EXPECT_EQ(outcome.err, "");
+  EXPECT_TRUE(std::filesystem::exists(default_));
+}
+
+TEST_F(AlgorithmsTest, WithoutACacheARunGoesOn) {
   settings_.productTimes = {2, 1};
   std::ofstream(path("cache")) << "a file where a folder should be";
-  Outcome outcome = search();
+  default_ = path("cache/kiln/algorithms.json");
+  Outcome outcome = run();
   EXPECT_EQ(outcome.exitCode, 0) << outcome.err;
   EXPECT_NE(outcome.err.find("every start searches"), std::string::npos)
       << outcome.err;
+}
+
+TEST_F(AlgorithmsTest, AFileThatCannotBeWrittenIsRefusedBeforeTheSearch) {
+  settings_.productTimes = {2, 1};
+  file_ = path("typo/algorithms.json");
+  Outcome outcome = search();
+  EXPECT_EQ(outcome.exitCode, 1);
+  EXPECT_EQ(outcome.err, "error: cannot create '" + file_ +
+                             "': No such file or directory\n");
+  EXPECT_EQ(fakecuda::calls(), 0);
+  EXPECT_FALSE(std::filesystem::exists(path("typo")));
 }
 
 TEST_F(AlgorithmsTest, EveryCallOfASearchMayFail) {

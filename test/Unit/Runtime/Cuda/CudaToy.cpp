@@ -97,6 +97,11 @@ fakecuda::Settings toySettings() {
 }
 
 Result<std::unique_ptr<Engine>> makeCudaEngine(const Json &description) {
+  return makeCudaEngine(description, "");
+}
+
+Result<std::unique_ptr<Engine>>
+makeCudaEngine(const Json &description, const std::string &algorithmFile) {
   static const void *table[emuKernelCount];
   for (std::size_t i = 0; i < std::size_t(kernelCount); ++i) {
     table[i] = names[i];
@@ -107,7 +112,7 @@ Result<std::unique_ptr<Engine>> makeCudaEngine(const Json &description) {
          [i](const fakecuda::Launch &launch) { runKernel(i, launch); }});
   }
   return cuda::createCudaEngine(description.dump(), table, emuKernelCount,
-                                toyImages(), fakeLibraries());
+                                toyImages(), fakeLibraries(), algorithmFile);
 }
 
 } // namespace kiln::toy

@@ -39,6 +39,11 @@ fakecuda::Settings toySettings();
 Result<std::unique_ptr<Engine>>
 makeCudaEngine(const nlohmann::json &description);
 
+/// The same with a default for --gpu-algorithms.
+Result<std::unique_ptr<Engine>>
+makeCudaEngine(const nlohmann::json &description,
+               const std::string &algorithmFile);
+
 } // namespace kiln::toy
 
 #endif // KILN_TEST_UNIT_RUNTIME_CUDA_CUDATOY_H

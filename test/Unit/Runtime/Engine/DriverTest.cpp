@@ -8,6 +8,9 @@
 #include "RunToy.h"
 #include "kiln/Runtime/Files/ModelWeights.h"
 
+#include <set>
+#include <tuple>
+
 using namespace kiln;
 using namespace kiln::toy;
 using Json = nlohmann::json;
@@ -283,6 +286,71 @@ TEST_F(DriverTest, BadFilesEndWithCode3) {
             3);
   EXPECT_EQ(runToy({data(), "--steps=1", "--resume=" + path("none")}).exitCode,
             3);
+}
+
+TEST_F(DriverTest, TriesEveryOutputBeforeItStarts) {
+  std::ofstream(path("log")) << "{\"step\":1}\n";
+  for (std::string flag :
+       {"--trace=", "--dump-gradients=", "--save=", "--tensorboard="}) {
+    toy::Options options;
+    options.gradients = true;
+    Outcome outcome =
+        runToy(describe(options),
+               {data(), "--steps=2", "--log=" + path("log"),
+                flag + path("nowhere/out"), "--init=" + path("missing")});
+    EXPECT_EQ(outcome.exitCode, 1) << flag;
+    EXPECT_NE(outcome.err.find("nowhere"), std::string::npos) << outcome.err;
+    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1);
+  }
+  Outcome check = runToy({"--check-ops=" + path("nowhere/out")});
+  EXPECT_EQ(check.exitCode, 1) << check.err;
+  EXPECT_FALSE(std::filesystem::exists(path("nowhere")));
+  EXPECT_EQ(readFile(path("log")), "{\"step\":1}\n");
+}
+
+TEST_F(DriverTest, ARefusedRunChangesNothing) {
+  std::ofstream(path("log")) << "{\"step\":1}\n";
+  std::ofstream(path("trace")) << "old";
+  for (std::string log : {"log", "new-log"}) {
+    Outcome outcome =
+        runToy({data(), "--steps=2", "--init=" + path("missing"),
+                "--log=" + path(log), "--save=" + path("save"),
+                "--tensorboard=" + path("events"), "--trace=" + path("trace")});
+    EXPECT_EQ(outcome.exitCode, 3) << outcome.err;
+  }
+  EXPECT_EQ(readFile(path("log")), "{\"step\":1}\n");
+  EXPECT_EQ(readFile(path("trace")), "old");
+  std::set<std::string> names;
+  for (const auto &entry : std::filesystem::directory_iterator(directory_))
+    names.insert(entry.path().filename().string());
+  EXPECT_EQ(names, (std::set<std::string>{"log", "text.txt", "trace"}));
+}
+
+TEST_F(DriverTest, FlagsThatNameOneFileAreRefused) {
+  for (auto [flag, other] :
+       {std::pair("--log=" + path("text.txt"), "--log and --data"),
+        std::pair("--trace=" + path("./text.txt"), "--trace and --data")}) {
+    Outcome outcome = runToy({data(), "--steps=2", flag});
+    EXPECT_EQ(outcome.exitCode, 2);
+    EXPECT_NE(outcome.err.find(other), std::string::npos) << outcome.err;
+  }
+  EXPECT_EQ(runToy({data(), "--steps=2", "--log=" + path("new"),
+                    "--trace=" + path("new")})
+                .exitCode,
+            2);
+  EXPECT_GT(std::filesystem::file_size(path("text.txt")), 1000u);
+}
+
+TEST_F(DriverTest, ALogThatCannotBeWrittenIsInTheExitCode) {
+  Outcome outcome = runToy({data(), "--steps=3", "--log=/dev/full",
+                            "--save=" + path("save"), "--generate=2"});
+  EXPECT_EQ(outcome.exitCode, 1);
+  EXPECT_NE(
+      outcome.err.find("\nerror: 5 lines of the log '/dev/full' could not "
+                       "be written: No space left on device\n"),
+      std::string::npos)
+      << outcome.err;
+  EXPECT_TRUE(std::filesystem::exists(path("save/checkpoint-3")));
 }
 
 TEST_F(DriverTest, RefusesToMixRuns) {

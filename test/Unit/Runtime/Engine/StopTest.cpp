@@ -9,6 +9,8 @@
 
 #include <csignal>
 #include <fcntl.h>
+#include <functional>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -20,13 +22,15 @@ namespace {
 /// The toy executable, with its stdout in a pipe.
 class ToyProcess {
 public:
-  explicit ToyProcess(std::vector<std::string> flags,
-                      const char *program = KILN_TOY) {
+  explicit ToyProcess(
+      std::vector<std::string> flags, const char *program = KILN_TOY,
+      const std::function<void()> &prepare = [] {}) {
     int ends[2];
     EXPECT_EQ(pipe2(ends, O_CLOEXEC), 0);
     child_ = fork();
     if (child_ == 0) {
       dup2(ends[1], STDOUT_FILENO);
+      prepare();
       std::vector<char *> argv = {const_cast<char *>(program)};
       for (std::string &flag : flags)
         argv.push_back(flag.data());
@@ -58,8 +62,13 @@ public:
   /// Drains stdout and returns the exit code; -signal if one killed it.
   int wait() {
     char buffer[4096];
-    while (std::fread(buffer, 1, sizeof(buffer), out_) > 0) {
-    }
+    while (size_t size = std::fread(buffer, 1, sizeof(buffer), out_))
+      rest_.append(buffer, size);
+    return waitWithoutReading();
+  }
+  /// What wait() read.
+  const std::string &rest() const { return rest_; }
+  int waitWithoutReading() {
     int status = 0;
     waitpid(child_, &status, 0);
     child_ = -1;
@@ -69,10 +78,24 @@ public:
 private:
   pid_t child_;
   std::FILE *out_ = nullptr;
+  std::string rest_;
 };
+
+/// In a child: gives it a standard output on which nothing can be written.
+void useFullDevice() { dup2(open("/dev/full", O_WRONLY), STDOUT_FILENO); }
 
 class StopTest : public ToyTest {
 protected:
+  /// Waits until a file has grown, and then no more for a while.
+  static void waitForStandstill(const std::string &file) {
+    std::error_code error;
+    for (uintmax_t last = 0, same = 0; same < 20;) {
+      usleep(10000);
+      uintmax_t size = std::filesystem::file_size(file, error);
+      same = !error && size > 1000 && size == last ? same + 1 : 0;
+      last = size;
+    }
+  }
   std::vector<std::string> flags(const std::string &steps) {
     return {data(), "--lr=0.5", "--steps=" + steps, "--threads=1"};
   }
@@ -82,6 +105,7 @@ TEST_F(StopTest, SigtermSavesAndTheResumedRunHasTheSameBits) {
   // The second program has threads that copy. What it saves, the first reads.
   for (auto [signal, program] : {std::pair{SIGTERM, KILN_TOY},
                                  {SIGINT, KILN_TOY},
+                                 {SIGHUP, KILN_TOY},
                                  {SIGTERM, KILN_OFFLOADED_TOY}}) {
     std::string save = path("save-" + std::to_string(signal) +
                             std::filesystem::path(program).stem().string());
@@ -113,27 +137,137 @@ TEST_F(StopTest, SigtermSavesAndTheResumedRunHasTheSameBits) {
   }
 }
 
-TEST_F(StopTest, ClosedOutputDoesNotStopTraining) {
+TEST_F(StopTest, WhatWasIgnoredAtTheStartStaysIgnored) {
+  std::vector<std::string> endless = flags("100000000");
+  endless.push_back("--save=" + path("save"));
+  ToyProcess process(endless, KILN_TOY, [] {
+    signal(SIGHUP, SIG_IGN);
+    signal(SIGINT, SIG_IGN);
+  });
+  ASSERT_TRUE(process.waitForLine("step 5/"));
+  process.send(SIGHUP);
+  process.send(SIGINT);
+  process.send(SIGINT);
+  // It has gone on, even behind what was in the pipe.
+  ASSERT_TRUE(process.waitForLine("step 3000/"));
+  process.send(SIGTERM);
+  EXPECT_EQ(process.wait(), 75);
+}
+
+TEST_F(StopTest, AStoppedTextEndsItsLine) {
+  ToyProcess process({"--generate=100000000", "--prompt=the ", "--threads=1"});
+  ASSERT_TRUE(process.waitForLine("the "));
+  process.send(SIGTERM);
+  EXPECT_EQ(process.wait(), 75);
+  ASSERT_FALSE(process.rest().empty());
+  EXPECT_EQ(process.rest().back(), '\n');
+}
+
+TEST_F(StopTest, AStopBeforeTheFirstStepLeavesNothing) {
+  // Nobody will read from the FIFO, and opening it waits.
+  ASSERT_EQ(mkfifo(path("fifo").c_str(), 0600), 0);
+  std::vector<std::string> all = flags("10");
+  for (std::string flag : {"--log=" + path("fifo"), "--save=" + path("save")})
+    all.push_back(flag);
+  ToyProcess process(all);
+  while (!std::filesystem::exists(path("save")))
+    usleep(1000);
+  process.send(SIGTERM);
+  EXPECT_EQ(process.wait(), 75);
+  EXPECT_FALSE(std::filesystem::exists(path("save")));
+}
+
+TEST_F(StopTest, AStandardOutputThatNobodyReadsDoesNotKeepARunFromSaving) {
+  std::vector<std::string> endless = flags("100000000");
+  endless.push_back("--save=" + path("save"));
+  endless.push_back("--log=" + path("log"));
+  ToyProcess process(endless);
+  waitForStandstill(path("log"));
+  process.send(SIGTERM);
+  EXPECT_EQ(process.waitWithoutReading(), 75);
+  EXPECT_TRUE(std::filesystem::exists(path("save/latest")));
+}
+
+TEST_F(StopTest, ALogThatNobodyReadsDoesNotKeepARunFromSaving) {
+  ASSERT_EQ(mkfifo(path("fifo").c_str(), 0600), 0);
+  int reader = open(path("fifo").c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  std::vector<std::string> endless = flags("100000000");
+  endless.push_back("--save=" + path("save"));
+  endless.push_back("--log=" + path("fifo"));
+  ToyProcess process(endless, KILN_TOY, [&] {
+    dup2(open(path("out").c_str(), O_WRONLY | O_CREAT, 0600), STDOUT_FILENO);
+  });
+  waitForStandstill(path("out"));
+  process.send(SIGTERM);
+  EXPECT_EQ(process.wait(), 75);
+  EXPECT_TRUE(std::filesystem::exists(path("save/latest")));
+  close(reader);
+}
+
+TEST_F(StopTest, ProgressThatCannotBeWrittenDoesNotStopTraining) {
   std::vector<std::string> all = flags("50");
   all.push_back("--log=" + path("log"));
-  {
-    int null = open("/dev/full", O_WRONLY);
-    pid_t child = fork();
-    if (child == 0) {
-      dup2(null, STDOUT_FILENO);
-      std::vector<char *> argv = {const_cast<char *>(KILN_TOY)};
-      for (std::string &flag : all)
-        argv.push_back(flag.data());
-      argv.push_back(nullptr);
-      execv(KILN_TOY, argv.data());
-      _exit(127);
-    }
-    close(null);
-    int status = 0;
-    waitpid(child, &status, 0);
-    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-  }
+  EXPECT_EQ(ToyProcess(all, KILN_TOY, useFullDevice).wait(), 0);
   EXPECT_EQ(lossTexts(path("log")).size(), 50u);
+}
+
+TEST_F(StopTest, ResultsThatCannotBeWrittenAreAnError) {
+  for (const char *flag :
+       {"--help", "--describe", "--generate=3", "--check-memory"})
+    EXPECT_EQ(ToyProcess({flag}, KILN_TOY, useFullDevice).wait(), 1) << flag;
+}
+
+TEST_F(StopTest, FilesNeverBecomeAStandardStream) {
+  std::vector<std::string> all = flags("20");
+  for (const char *name : {"open", "closed"}) {
+    std::vector<std::string> saving = all;
+    saving.push_back("--save=" + path(name));
+    saving.push_back("--log=" + path(std::string(name) + ".jsonl"));
+    bool closes = name == std::string("closed");
+    EXPECT_EQ(ToyProcess(saving, KILN_TOY,
+                         [closes] {
+                           for (int fd = 0; closes && fd < 3; ++fd)
+                             close(fd);
+                         })
+                  .wait(),
+              0);
+  }
+  std::string file = "/checkpoint-20/model.safetensors";
+  EXPECT_EQ(readFile(path("open") + file), readFile(path("closed") + file));
+  EXPECT_EQ(lossTexts(path("open.jsonl")), lossTexts(path("closed.jsonl")));
+}
+
+TEST_F(StopTest, ASecondRunOnOneLogIsRefused) {
+  std::vector<std::string> endless = flags("100000000");
+  endless.push_back("--log=" + path("log"));
+  ToyProcess process(endless);
+  ASSERT_TRUE(process.waitForLine("step 5/"));
+  Outcome second = runToy(
+      {data(), "--steps=2", "--log=" + path("log"), "--save=" + path("save")});
+  EXPECT_EQ(second.exitCode, 1);
+  EXPECT_EQ(second.err, "error: the log '" + path("log") +
+                            "' is in use by another run; choose another file, "
+                            "or wait for that run to end\n");
+  EXPECT_FALSE(std::filesystem::exists(path("save")));
+  process.send(SIGTERM);
+  EXPECT_EQ(process.wait(), 75);
+  std::vector<nlohmann::json> log = readLog(path("log"));
+  EXPECT_EQ(log.front()["event"], "start");
+  EXPECT_EQ(log.back()["reason"], "stopped");
+  EXPECT_EQ(int64_t(log.size()), log.back()["steps"].get<int64_t>() + 2);
+}
+
+TEST_F(StopTest, ATraceThatCannotBeWrittenInTheEndDoesNotKeepARunFromSaving) {
+  std::filesystem::create_directory(path("traces"));
+  std::vector<std::string> all = flags("3000");
+  all.push_back("--trace=" + path("traces/trace.json"));
+  all.push_back("--save=" + path("save"));
+  ToyProcess process(all);
+  // The pipe holds the run up long before its last step.
+  ASSERT_TRUE(process.waitForLine("step 5/"));
+  std::filesystem::remove(path("traces"));
+  EXPECT_EQ(process.wait(), 1);
+  EXPECT_TRUE(std::filesystem::exists(path("save/checkpoint-3000")));
 }
 
 TEST_F(StopTest, ExitCodesReachTheShell) {

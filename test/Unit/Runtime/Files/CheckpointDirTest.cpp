@@ -64,7 +64,7 @@ int64_t stepFound(const std::string &path, std::size_t notes = 0) {
 
 TEST(CheckpointDir, SavesAndFinds) {
   TestDirectory temporary;
-  std::string path = temporary / "out/deep";
+  std::string path = temporary / "out";
   CheckpointDir directory = open(path);
   EXPECT_TRUE(directory.steps().empty());
   expectOk(save(directory, 5));
@@ -260,6 +260,32 @@ TEST(CheckpointDir, RefusesWhereItCannotWrite) {
   EXPECT_FALSE(CheckpointDir::open(temporary / "file").ok());
   // A place where even root cannot create files.
   EXPECT_FALSE(CheckpointDir::open("/proc/self").ok());
+}
+
+TEST(CheckpointDir, CreatesOneDirectoryAndRemovesItUnlessItSaves) {
+  TestDirectory temporary;
+  Result<CheckpointDir> deep = CheckpointDir::open(temporary / "typo/out");
+  ASSERT_FALSE(deep.ok());
+  EXPECT_EQ(deep.status().message(),
+            "cannot create the directory '" + temporary / "typo/out" + "': '" +
+                temporary / "typo" +
+                "' does not exist; check the path, or create that directory "
+                "first");
+  EXPECT_TRUE(temporary.names().empty());
+  for (const char *name : {"out", "out/"}) {
+    open(temporary / name);
+    EXPECT_TRUE(temporary.names().empty()) << name;
+  }
+  {
+    CheckpointDir directory = open(temporary / "out");
+    expectOk(save(directory, 1));
+  }
+  open(temporary / "out");
+  EXPECT_EQ(stepFound(temporary / "out"), 1);
+  // A directory that was there stays, as it was.
+  std::filesystem::create_directory(temporary / "mine");
+  open(temporary / "mine");
+  EXPECT_TRUE(std::filesystem::is_empty(temporary / "mine"));
 }
 
 TEST(CheckpointDir, ChecksFreeSpace) {

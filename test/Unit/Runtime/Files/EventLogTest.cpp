@@ -16,6 +16,7 @@
 #include <cerrno>
 #include <cmath>
 #include <limits>
+#include <unistd.h>
 
 using namespace kiln;
 
@@ -27,9 +28,12 @@ LogLine step(int64_t number) {
 
 Result<EventLog> open(const std::string &path,
                       std::optional<int64_t> resumed = {}) {
-  return EventLog::open(path, resumed, [](const std::string &text) {
+  Result<EventLog> log = EventLog::open(path, [](const std::string &text) {
     FAIL() << "unexpected warning: " << text;
   });
+  if (log.ok())
+    EXPECT_TRUE(log->begin(resumed).ok());
+  return log;
 }
 
 TEST(EventLog, LineFormat) {
@@ -102,16 +106,63 @@ TEST(EventLog, ResumeKeepsForeignLines) {
   EXPECT_EQ(readBytes(path), text);
 }
 
+TEST(EventLog, KeepsAFileUntilItBegins) {
+  TestDirectory directory;
+  std::string old = directory.put("old.jsonl", "{\"step\":1}\n");
+  for (const std::string &path : {old, directory / "new.jsonl"})
+    ASSERT_TRUE(EventLog::open(path, nullptr).ok());
+  EXPECT_EQ(readBytes(old), "{\"step\":1}\n");
+  EXPECT_EQ(directory.names(), std::vector<std::string>{"old.jsonl"});
+  ASSERT_TRUE(open(directory / "new.jsonl").ok());
+  EXPECT_EQ(directory.names().size(), 2u);
+}
+
+TEST(EventLog, OneRunWritesAFile) {
+  TestDirectory directory;
+  std::string path = directory / "log.jsonl";
+  {
+    Result<EventLog> log = open(path);
+    ASSERT_TRUE(log.ok());
+    log->write(step(1));
+    Result<EventLog> second = EventLog::open(path, nullptr);
+    ASSERT_FALSE(second.ok());
+    EXPECT_NE(second.status().message().find("in use by another run"),
+              std::string::npos);
+    log->write(step(2));
+  }
+  EXPECT_EQ(readBytes(path), step(1).finish() + step(2).finish());
+  EXPECT_TRUE(open(path, 2).ok());
+  // Devices have no lock.
+  Result<EventLog> one = open("/dev/null"), other = open("/dev/null");
+  EXPECT_TRUE(one.ok() && other.ok());
+}
+
+TEST(EventLog, WritesThroughALinkToAFileThatDoesNotExist) {
+  TestDirectory directory;
+  ASSERT_EQ(::symlink("real.jsonl", (directory / "link").c_str()), 0);
+  {
+    Result<EventLog> log = open(directory / "link");
+    ASSERT_TRUE(log.ok()) << log.status().message();
+    log->write(step(1));
+  }
+  EXPECT_EQ(readBytes(directory / "real.jsonl"), step(1).finish());
+}
+
 TEST(EventLog, FullDeviceIsSaidOnce) {
   std::vector<std::string> said;
   Result<EventLog> log = EventLog::open(
-      "/dev/full", {}, [&](const std::string &text) { said.push_back(text); });
+      "/dev/full", [&](const std::string &text) { said.push_back(text); });
   ASSERT_TRUE(log.ok()) << log.status().message();
+  ASSERT_TRUE(log->begin({}).ok());
+  EXPECT_TRUE(log->outcome().ok());
   for (int i = 1; i <= 10; ++i)
     log->write(step(i));
   ASSERT_EQ(said.size(), 1u);
   EXPECT_NE(said[0].find("No space left"), std::string::npos);
   EXPECT_EQ(log->linesLost(), 10);
+  EXPECT_EQ(log->outcome().message(),
+            "10 lines of the log '/dev/full' could not be written: No space "
+            "left on device");
 }
 
 TEST(EventLog, NoPartialLineAfterAFailure) {
@@ -119,8 +170,8 @@ TEST(EventLog, NoPartialLineAfterAFailure) {
   std::string path = directory / "log.jsonl";
   int said = 0;
   Result<EventLog> log =
-      EventLog::open(path, {}, [&](const std::string &) { ++said; });
-  ASSERT_TRUE(log.ok());
+      EventLog::open(path, [&](const std::string &) { ++said; });
+  ASSERT_TRUE(log.ok() && log->begin({}).ok());
   log->write(step(1));
   {
     Fault fault(1, ENOSPC); // stores half of the line first
@@ -134,7 +185,7 @@ TEST(EventLog, NoPartialLineAfterAFailure) {
 }
 
 TEST(EventLog, OpenFailsWithoutDirectory) {
-  Result<EventLog> log = EventLog::open("/nonexistent/log", {}, nullptr);
+  Result<EventLog> log = EventLog::open("/nonexistent/log", nullptr);
   ASSERT_FALSE(log.ok());
   EXPECT_EQ(log.status().code(), ExitCode::Error);
 }

@@ -46,7 +46,7 @@ TEST(TensorBoard, LargeStepIsAVarint) {
 TEST(TensorBoard, WritesAFileOfRecords) {
   TestDirectory directory;
   Result<TensorBoardLog> log =
-      TensorBoardLog::open(directory / "deep/er", nullptr);
+      TensorBoardLog::open(directory / "events", nullptr);
   ASSERT_TRUE(log.ok()) << log.status().message();
   log->scalar("train/loss", 1, 2.5);
   log->scalar("train/loss", 2, 2.25);
@@ -57,7 +57,7 @@ TEST(TensorBoard, WritesAFileOfRecords) {
   EXPECT_EQ(records, 3);
   // A second log of the same second and process is another file.
   Result<TensorBoardLog> second =
-      TensorBoardLog::open(directory / "deep/er", nullptr);
+      TensorBoardLog::open(directory / "events", nullptr);
   ASSERT_TRUE(second.ok());
   EXPECT_NE(log->path(), second->path());
 }
@@ -74,9 +74,31 @@ TEST(TensorBoard, FailureIsSaidOnceAndLeavesNoPartialRecord) {
     log->scalar("train/loss", i, 1.0);
   }
   EXPECT_EQ(said.size(), 1u);
+  EXPECT_EQ(log->outcome().message(), "3 values of '" + log->path() +
+                                          "' could not be written: No space "
+                                          "left on device");
   EXPECT_EQ(readBytes(log->path()), before);
   log->scalar("train/loss", 4, 1.0);
   EXPECT_GT(readBytes(log->path()).size(), before.size());
+}
+
+TEST(TensorBoard, LeavesNothingWhenNothingWasWritten) {
+  TestDirectory directory;
+  ASSERT_TRUE(TensorBoardLog::open(directory / "events", nullptr).ok());
+  EXPECT_TRUE(directory.names().empty());
+}
+
+TEST(TensorBoard, CreatesOneDirectory) {
+  TestDirectory directory;
+  Result<TensorBoardLog> log =
+      TensorBoardLog::open(directory / "deep/er", nullptr);
+  ASSERT_FALSE(log.ok());
+  EXPECT_EQ(log.status().message(),
+            "cannot create the directory '" + directory / "deep/er" + "': '" +
+                directory / "deep" +
+                "' does not exist; check the path, or create that directory "
+                "first");
+  EXPECT_TRUE(directory.names().empty());
 }
 
 TEST(TensorBoard, OpenFailsBelowAFile) {
