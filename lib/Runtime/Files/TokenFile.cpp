@@ -158,7 +158,7 @@ Status TokenFile::checkLength(int64_t length) const {
       "'" + path() + "' has " + std::to_string(layout_.tokens) +
       " tokens; a sequence of " + std::to_string(length) +
       " with its targets needs " + std::to_string(length + 1) +
-      ": use more data or a smaller --seq");
+      ": use more data, or compile with a smaller --seq");
 }
 
 Status TokenFile::readSequence(int64_t index, int64_t length, int32_t *tokens,

@@ -85,11 +85,14 @@ Status Driver::checkOptions() {
                  std::to_string(build.maxThreads) +
                  "; compile with a larger --max-threads");
   if (options_.gradClipGiven && options_.gradClip > 0 && !build.clip)
-    return usage("--grad-clip: this executable was compiled with --clip=off");
+    return usage("--grad-clip: this executable was compiled with --clip=off; "
+                 "compile with --clip=on");
   if (!options_.valData.empty() && !findProgram(description_, "evaluate"))
-    return usage("--val-data: this executable was compiled with --eval=off");
+    return usage("--val-data: this executable was compiled with --eval=off; "
+                 "compile with --eval=on");
   if (options_.generate > 0 && !findProgram(description_, "generate"))
-    return usage("--generate: this executable was compiled with --eval=off");
+    return usage("--generate: this executable was compiled with --eval=off; "
+                 "compile with --eval=on");
   if (!options_.dumpGradients.empty() && !hasGradients(description_))
     return usage("--dump-gradients: the executable keeps no gradients; compile "
                  "it with --emit-gradients");

@@ -76,6 +76,18 @@ RunFacts TrainingRun::facts() const {
   return facts;
 }
 
+/// What may keep training from diverging: a lower rate, and what is off.
+std::string TrainingRun::advice() const {
+  std::string text = "lower --lr";
+  if (options_.schedule.warmupSteps == 0)
+    text += ", or add --warmup-steps";
+  if (!engine_.description().build.clip)
+    text += ", or compile with --clip=on";
+  else if (options_.gradClip == 0)
+    text += ", or set --grad-clip";
+  return text;
+}
+
 Status TrainingRun::checkFinite(const StepRecord &record) const {
   const char *what = !std::isfinite(record.loss) ? "loss"
                      : record.gradNorm && !std::isfinite(*record.gradNorm)
@@ -89,8 +101,7 @@ Status TrainingRun::checkFinite(const StepRecord &record) const {
   return Status(
       ExitCode::Diverged,
       "the " + std::string(what) + " of step " + std::to_string(record.step) +
-          " is not finite: training has diverged" + saved +
-          "; lower --lr, or add --warmup-steps or --grad-clip");
+          " is not finite: training has diverged" + saved + "; " + advice());
 }
 
 Status TrainingRun::runTraced() {
@@ -280,7 +291,8 @@ Status TrainingRun::checkStatesFinite() const {
                     "after step " + std::to_string(progress_.step) + " state " +
                         inQuotes(state.name) +
                         " is not finite: training has diverged, and this step "
-                        "is not saved; lower --lr");
+                        "is not saved; " +
+                        advice());
   }
   return Status();
 }

@@ -76,6 +76,7 @@ private:
   Status runTraced();
   /// Notes that `flag` has no file.
   void missing(const char *flag, const Status &status);
+  std::string advice() const;
   RunFacts facts() const;
 
   Engine &engine_;

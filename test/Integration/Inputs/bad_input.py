@@ -152,7 +152,7 @@ refuse(
 # Divergence.
 refuse(
     5,
-    "the loss of step 2 is not finite: training has diverged; no checkpoint was written; lower --lr, or add --warmup-steps or --grad-clip",
+    "the loss of step 2 is not finite: training has diverged; no checkpoint was written; lower --lr, or add --warmup-steps",
     "--lr=1e30",
 )
 

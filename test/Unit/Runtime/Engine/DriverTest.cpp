@@ -353,6 +353,23 @@ TEST_F(DriverTest, ALogThatCannotBeWrittenIsInTheExitCode) {
   EXPECT_TRUE(std::filesystem::exists(path("save/checkpoint-3")));
 }
 
+TEST_F(DriverTest, AdvisesOnlyWhatIsOff) {
+  toy::Options unclipped;
+  unclipped.clip = false;
+  for (auto [options, flags, advice] :
+       {std::tuple(toy::Options(), std::vector<std::string>{},
+                   "; lower --lr, or add --warmup-steps\n"),
+        std::tuple(toy::Options(), std::vector<std::string>{"--grad-clip=0"},
+                   "; lower --lr, or add --warmup-steps, or set --grad-clip\n"),
+        std::tuple(unclipped, std::vector<std::string>{"--warmup-steps=1"},
+                   "; lower --lr, or compile with --clip=on\n")}) {
+    flags.insert(flags.end(), {data(), "--steps=50", "--lr=1e38"});
+    Outcome outcome = runToy(describe(options), flags);
+    EXPECT_EQ(outcome.exitCode, 5);
+    EXPECT_NE(outcome.err.find(advice), std::string::npos) << outcome.err;
+  }
+}
+
 TEST_F(DriverTest, RefusesToMixRuns) {
   ASSERT_EQ(runToy({data(), "--steps=2", "--save=" + path("save")}).exitCode,
             0);
