@@ -15,6 +15,7 @@
 #include "ProcessMemory.h"
 #include "States.h"
 #include "TrainingRun.h"
+#include "kiln/Runtime/Files/Messages.h"
 #include "kiln/Runtime/Files/Rng.h"
 #include "kiln/Runtime/Process.h"
 #include "kiln/Runtime/Training/Options.h"
@@ -52,6 +53,7 @@ private:
     return options_.checkMemory || !options_.checkOps.empty() ||
            !options_.checkTrace.empty();
   }
+  void warnOfBytes() const;
   Status logStart();
   void logEnd(const Status &status, int64_t steps);
 
@@ -155,6 +157,7 @@ Status Driver::openInputs() {
     if (!status.ok())
       return status;
   }
+  warnOfBytes();
   return Status();
 }
 
@@ -224,6 +227,30 @@ Status Driver::initialiseWeights() {
     warn(note);
   notes_.clear();
   return status;
+}
+
+/// Reports what is read or written as bytes although the model's tokens are not
+/// bytes.
+void Driver::warnOfBytes() const {
+  int64_t vocabulary = description_.model.vocabSize;
+  if (vocabulary == 256)
+    return;
+  std::string what;
+  auto add = [&](const std::string &name) {
+    what += (what.empty() ? "" : ", ") + name;
+  };
+  for (const std::optional<TokenFile> *file : {&files_.data, &files_.valData})
+    if (*file && (*file)->holdsBytes())
+      add(inQuotes((*file)->path()));
+  if (!options_.prompt.empty())
+    add("--prompt");
+  if (options_.generate > 0)
+    add("the text of --generate");
+  if (!what.empty())
+    warn("the model's vocabulary has " + std::to_string(vocabulary) +
+         " tokens, but each byte of a text is taken as one token, not as its "
+         "tokenizer would: " +
+         what);
 }
 
 Status Driver::logStart() {

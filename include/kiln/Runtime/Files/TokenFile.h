@@ -49,6 +49,8 @@ public:
 
   const std::string &path() const { return file_.path(); }
   int64_t tokens() const { return layout_.tokens; }
+  /// Its tokens are the bytes of a text.
+  bool holdsBytes() const { return layout_.bytesPerToken == 1; }
   /// 0 when the file is too short for even one.
   int64_t sequencesPerEpoch(int64_t length) const;
   /// Fails, with what to do, when there is no sequence of that length.

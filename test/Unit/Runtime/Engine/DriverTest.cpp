@@ -353,6 +353,20 @@ TEST_F(DriverTest, ALogThatCannotBeWrittenIsInTheExitCode) {
   EXPECT_TRUE(std::filesystem::exists(path("save/checkpoint-3")));
 }
 
+TEST_F(DriverTest, WarnsWhenBytesAreNotTheModelsTokens) {
+  EXPECT_EQ(runToy({data(), "--steps=1", "--generate=1"}).err, "");
+  nlohmann::json wide = describe();
+  wide["model"]["vocab_size"] = 50257;
+  Outcome outcome =
+      runToy(wide, {data(), "--steps=1", "--prompt=the",
+                    "--val-data=" + path("text.txt"), "--generate=1"});
+  EXPECT_EQ(outcome.err,
+            "warning: the model's vocabulary has 50257 tokens, but each byte "
+            "of a text is taken as one token, not as its tokenizer would: '" +
+                path("text.txt") + "', '" + path("text.txt") +
+                "', --prompt, the text of --generate\n");
+}
+
 TEST_F(DriverTest, AdvisesOnlyWhatIsOff) {
   toy::Options unclipped;
   unclipped.clip = false;
