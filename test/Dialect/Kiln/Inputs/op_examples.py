@@ -1,7 +1,8 @@
 """Turns the examples in the ops' descriptions into a module that parses.
 
-Every op of the given .td files must have one. An example is a line of IR whose
-operands are not defined: they become arguments of a program around it.
+op_examples.py FOLDER: every op of the folder's .td files must have one. An example
+is a line of IR whose operands are not defined: they become arguments of a program
+around it.
 """
 
 import re
@@ -54,8 +55,8 @@ def program(index, example):
 
 def main():
     modules = [STATES]
-    for path in sys.argv[1:]:
-        text = Path(path).read_text()
+    for path in sorted(Path(sys.argv[1]).glob("*.td")):
+        text = path.read_text()
         # One block per op definition, from its name to the next definition.
         for block in re.split(r"^(?=def )", text, flags=re.MULTILINE):
             match = re.match(r'def Kiln_\w+Op\s*:\s*(\w+)<\s*"(\w+)"', block)
