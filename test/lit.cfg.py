@@ -2,6 +2,7 @@
 # tests are programs of their own and are run by ctest.
 
 import os
+import shutil
 
 import lit.formats
 
@@ -27,6 +28,14 @@ if os.path.exists("/dev/nvidia0"):
     config.available_features.add("cuda")
 if os.path.exists("/dev/nvidia1"):
     config.available_features.add("multi-gpu")
+
+# NVIDIA's assembler, where the compiler looks for it too.
+toolkits = [os.environ.get(name, "") for name in ("CUDA_HOME", "CUDA_PATH")] + ["/usr/local/cuda"]
+folders = [os.environ.get("PATH", "")] + [os.path.join(home, "bin") for home in toolkits if home]
+ptxas = shutil.which("ptxas", path=os.path.pathsep.join(folders))
+if ptxas:
+    config.available_features.add("ptxas")
+    config.substitutions.append(("%ptxas", ptxas))
 
 # tools/check.sh --long
 if "KILN_LONG" in os.environ:

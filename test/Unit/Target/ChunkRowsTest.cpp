@@ -12,6 +12,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "AssemblerTesting.h"
 #include "ModelRows.h"
 
 #include "kiln/Target/Gpu/Cubin.h"
@@ -161,8 +162,7 @@ TEST(ChunkRowsOnGpu, ThreadsAndRegisters) {
   ASSERT_TRUE(bool(ptx)) << llvm::toString(ptx.takeError());
   for (size_t i = 0; i < chips.size(); ++i) {
     auto cubin = gpu::assemble((*ptx)[i], chips[i]);
-    if (!cubin)
-      GTEST_SKIP() << llvm::toString(cubin.takeError());
+    KILN_REQUIRE_ASSEMBLED(cubin);
     ASSERT_EQ(cubin->kernels.size(), 2 * cases.size());
     for (const gpu::KernelResources &kernel : cubin->kernels) {
       std::printf("%s %-28s %3ld registers\n", chips[i].c_str(),

@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "AssemblerTesting.h"
 #include "RowRunner.h"
 
 #include "kiln/Target/Gpu/Cubin.h"
@@ -118,8 +119,7 @@ TEST(FewRows, LoadsComeFirst) {
     }
   for (auto [text, chip] : llvm::zip(*ptx, chips)) {
     auto cubin = gpu::assemble(text, chip);
-    if (!cubin)
-      GTEST_SKIP() << llvm::toString(cubin.takeError());
+    KILN_REQUIRE_ASSEMBLED(cubin);
     for (const gpu::KernelResources &kernel : cubin->kernels) {
       std::printf("%s %-16s %3ld registers\n", chip.c_str(),
                   kernel.kernel.c_str(), long(kernel.registers));

@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "AssemblerTesting.h"
 #include "ModelRows.h"
 
 #include "kiln/Target/Gpu/Cubin.h"
@@ -132,8 +133,7 @@ TEST_F(RowPtx, NoRegisterSpills) {
   ASSERT_EQ(ptx.size(), kChips.size());
   for (size_t i = 0; i < ptx.size(); ++i) {
     auto cubin = gpu::assemble(ptx[i], kChips[i]);
-    if (!cubin)
-      GTEST_SKIP() << llvm::toString(cubin.takeError());
+    KILN_REQUIRE_ASSEMBLED(cubin);
     ASSERT_EQ(cubin->kernels.size(), 14u);
     for (const gpu::KernelResources &kernel : cubin->kernels) {
       std::printf("%s %-24s %3ld registers\n", kChips[i].c_str(),

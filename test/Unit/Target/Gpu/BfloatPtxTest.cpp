@@ -11,6 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "../AssemblerTesting.h"
 #include "kiln/Target/Gpu/Cubin.h"
 #include "kiln/Target/Gpu/EmitKernel.h"
 #include "kiln/Target/Gpu/Ptx.h"
@@ -143,8 +144,7 @@ TEST_F(BfloatPtx, NoRegisterSpills) {
   ASSERT_TRUE(!!texts) << llvm::toString(texts.takeError());
   for (size_t i = 0; i < kChips.size(); ++i) {
     auto cubin = gpu::assemble((*texts)[i], kChips[i]);
-    if (!cubin)
-      GTEST_SKIP() << llvm::toString(cubin.takeError());
+    KILN_REQUIRE_ASSEMBLED(cubin);
     ASSERT_EQ(cubin->kernels.size(), 10u);
     for (const gpu::KernelResources &kernel : cubin->kernels) {
       std::printf("%s %-16s %3ld registers\n", kChips[i].c_str(),

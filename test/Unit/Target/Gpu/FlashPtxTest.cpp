@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "../AssemblerTesting.h"
 #include "Flash.h"
 #include "GpuBuilder.h"
 
@@ -88,8 +89,7 @@ TEST_P(FlashPtx, AssemblesWithoutSpills) {
     texts.push_back({chip, *ptx});
   }
   auto cubins = assemble(texts);
-  if (!cubins)
-    GTEST_SKIP() << llvm::toString(cubins.takeError());
+  KILN_REQUIRE_ASSEMBLED(cubins);
   for (const Cubin &cubin : *cubins)
     for (const KernelResources &kernel : cubin.kernels) {
       EXPECT_EQ(kernel.spillStores, 0) << kernel.kernel << " " << cubin.chip;

@@ -11,6 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "../AssemblerTesting.h"
 #include "AssemblerReport.h"
 #include "SampleKernels.h"
 
@@ -199,8 +200,7 @@ TEST_F(Cubins, ByTheLibrary) {
   AssemblerSearch search = AssemblerSearch::standard();
   search.programs.clear();
   auto cubins = assemble(texts(), search);
-  if (!cubins)
-    GTEST_SKIP() << llvm::toString(cubins.takeError());
+  KILN_REQUIRE_ASSEMBLED(cubins);
   check(*cubins);
   auto again = assemble(texts(), search);
   ASSERT_TRUE(!!again);
@@ -212,8 +212,7 @@ TEST_F(Cubins, ByTheProgram) {
   AssemblerSearch search = AssemblerSearch::standard();
   search.libraries.clear();
   auto cubins = assemble(texts(), search);
-  if (!cubins)
-    GTEST_SKIP() << llvm::toString(cubins.takeError());
+  KILN_REQUIRE_ASSEMBLED(cubins);
   check(*cubins);
 }
 
