@@ -6,6 +6,7 @@ add_library(KilnTraining STATIC
   Training/Describe.cpp
   Training/Driver.cpp
   Training/Engine.cpp
+  Training/FixedFlags.cpp
   Training/Generate.cpp
   Training/Lockstep.cpp
   Training/MemoryCheck.cpp

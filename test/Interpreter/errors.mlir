@@ -1,7 +1,7 @@
 // What kiln-run refuses, one line each, and its exit codes.
 
 // RUN: not kiln-run 2>&1 | FileCheck %s --check-prefix=NOFILE
-// NOFILE: error: needs a file
+// NOFILE: error: FILE.mlir is missing: name the module to run (see --help)
 // RUN: not kiln-run %t.none 2>&1 | FileCheck %s --check-prefix=NONE
 // NONE: error: cannot open input file '{{.*}}.none': No such file or directory
 // RUN: not kiln-run %s --entry=g 2>&1 | FileCheck %s --check-prefix=ENTRY
@@ -11,7 +11,7 @@
 // RUN: not kiln-run %s --entry=f 2>&1 | FileCheck %s --check-prefix=INPUTS
 // INPUTS: error: program 'f' has inputs: give their values with --inputs=FILE.safetensors
 // RUN: not kiln-run %s --entry=f --steps=1 2>&1 | FileCheck %s --check-prefix=FLAG
-// FLAG: error: unknown flag '--steps=1' for running a program once (training needs --data)
+// FLAG: error: --steps is a flag of training: give --data=FILE and --steps=N as well, or leave it out to run one program once
 // RUN: not kiln-run %s --entry=f --eval-type=f16 2>&1 | FileCheck %s --check-prefix=EVAL
 // EVAL: error: --eval-type is 'f16', expected f32 or f64
 // RUN: not kiln-run %s --entry=f --seed=x 2>&1 | FileCheck %s --check-prefix=SEED

@@ -13,6 +13,8 @@
 #include "kiln/Interpreter/RunOnce.h"
 #include "kiln/Interpreter/ScheduledEngine.h"
 #include "kiln/Interpreter/TraceCheck.h"
+#include "kiln/Runtime/Files/Flags.h"
+#include "kiln/Runtime/Files/Messages.h"
 #include "kiln/Runtime/Files/OutputPath.h"
 #include "kiln/Runtime/Process.h"
 #include "kiln/Runtime/Training/Driver.h"
@@ -63,16 +65,51 @@ static Status usage(const std::string &message) {
   return Status(ExitCode::Usage, message);
 }
 
+/// Checks the flags of both forms; returns the file.
+static Result<std::string> checkNames(int argc, char **argv) {
+  CommandLineRules rules;
+  rules.own = executableFlags();
+  rules.own.insert(rules.own.end(), {{"entry", "NAME"},
+                                     {"inputs", "FILE.safetensors"},
+                                     {"eval-type", "f32|f64"},
+                                     {"dump", "FILE"}});
+  rules.other = compilerFlags();
+  rules.explainOther = [](const Flag &flag) {
+    return flag.dashed() +
+           " is a flag of kilnc: the file that kilnc --emit wrote was made "
+           "with it";
+  };
+  rules.acceptsSeparateValues = false;
+  Result<std::vector<std::string>> files = checkCommandLine(argc, argv, rules);
+  if (!files.ok())
+    return files.status();
+  if (files->empty())
+    return usage("FILE.mlir is missing: name the module to run (see --help)");
+  if (files->size() > 1)
+    return usage("two files are named, " + inQuotes((*files)[0]) + " and " +
+                 inQuotes((*files)[1]) +
+                 ": expected one module; values of flags follow '=' (see "
+                 "--help)");
+  return files->front();
+}
+
 static Result<CommandLine> parseCommandLine(int argc, char **argv) {
   CommandLine line;
+  for (StringRef argument : llvm::ArrayRef(argv + 1, argc - 1))
+    if (argument == "--help" || argument == "-h") {
+      line.help = true;
+      return line;
+    }
+  Result<std::string> file = checkNames(argc, argv);
+  if (!file.ok())
+    return file.status();
+  line.file = *file;
   for (int i = 1; i < argc; ++i) {
     StringRef argument = argv[i];
     auto [name, value] = argument.split('=');
-    if (argument == "--help" || argument == "-h") {
-      line.help = true;
-    } else if (!argument.starts_with("-") && line.file.empty()) {
-      line.file = argument;
-    } else if (name == "--entry") {
+    if (!argument.starts_with("-"))
+      continue;
+    if (name == "--entry") {
       line.once.entry = value;
       line.hasEntry = true;
     } else if (name == "--inputs") {
@@ -90,8 +127,6 @@ static Result<CommandLine> parseCommandLine(int argc, char **argv) {
       line.rest.push_back(argument.str());
     }
   }
-  if (line.file.empty() && !line.help)
-    return usage("needs a file: kiln-run FILE.mlir ..., see --help");
   return line;
 }
 
@@ -116,8 +151,9 @@ static Status parseOnceFlags(CommandLine &line) {
       if (value.getAsInteger(10, line.once.seed))
         return usage("--seed is '" + value.str() + "', expected a number");
     } else {
-      return usage("unknown flag '" + flag.str() +
-                   "' for running a program once (training needs --data)");
+      return usage(name.str() +
+                   " is a flag of training: give --data=FILE and --steps=N as "
+                   "well, or leave it out to run one program once");
     }
   }
   if (!line.hasEntry)

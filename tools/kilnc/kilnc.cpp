@@ -8,8 +8,11 @@
 #include "kiln/Compiler/ByteSize.h"
 #include "kiln/Compiler/Compile.h"
 #include "kiln/Compiler/MeasureMachine.h"
+#include "kiln/Runtime/Files/Flags.h"
+#include "kiln/Runtime/Files/Messages.h"
 #include "kiln/Target/Gpu/Ptx.h"
 
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/InitLLVM.h"
@@ -66,12 +69,12 @@ static cl::opt<EmitStage, false, NamedValues<EmitStage>> emitStage(
                    "kernels of a GPU in NVIDIA's assembly language"),
         clEnumValN(EmitStage::Object, "obj", "object file of the kernels"),
         clEnumValN(EmitStage::Executable, "exe", "executable")));
-static cl::opt<int64_t>
-    batch("batch", cl::cat(category),
+static cl::opt<std::string>
+    batch("batch", cl::cat(category), cl::value_desc("N"),
           cl::desc("sequences per step (default: one per micro-batch; a .mlir "
                    "file has its own)"));
-static cl::opt<int64_t> sequence(
-    "seq", cl::cat(category), cl::init(0),
+static cl::opt<std::string> sequence(
+    "seq", cl::cat(category), cl::value_desc("N"),
     cl::desc(
         "tokens per sequence (default: as many as the model has positions)"));
 static cl::opt<std::string> microbatches(
@@ -118,9 +121,9 @@ static cl::opt<std::string> optimizer(
     cl::desc(
         "adamw, adam, sgd, momentum or nesterov, options after a colon: "
         "adamw:beta1=0.9,beta2=0.999,eps=1e-8,weight_decay=0.1,decay=all"));
-static cl::opt<std::string>
-    precision("precision", cl::cat(category),
-              cl::desc("fp32 (default), fp64, or bf16: bf16 tensors, fp32 states"));
+static cl::opt<std::string> precision(
+    "precision", cl::cat(category),
+    cl::desc("fp32 (default), fp64, or bf16: bf16 tensors, fp32 states"));
 static cl::opt<std::string> target("target", cl::cat(category), cl::init("cpu"),
                                    cl::desc("cpu, cuda (an NVIDIA GPU), or "
                                             "cuda-emu, which runs and checks "
@@ -170,12 +173,13 @@ static cl::opt<Switch, false, NamedValues<Switch>> libraryEpilogues(
     cl::desc("let a GPU's library add biases to products, take gelu and sum "
              "up gradients of biases, which rounds less often (off: kernels "
              "of their own, which round as the cpu does)"));
-static cl::opt<int64_t> maxThreads(
-    "max-threads", cl::cat(category), cl::init(0),
+static cl::opt<std::string> maxThreads(
+    "max-threads", cl::cat(category), cl::value_desc("N"),
     cl::desc(
         "most threads the executable may use (default: this machine's cores)"));
-static cl::opt<double> dropout("dropout", cl::cat(category),
-                               cl::desc("overrides the model's dropout"));
+static cl::opt<std::string> dropout("dropout", cl::cat(category),
+                                    cl::value_desc("X"),
+                                    cl::desc("overrides the model's dropout"));
 static cl::opt<bool> emitGradients(
     "emit-gradients", cl::cat(category),
     cl::desc("keep gradients for --dump-gradients of the executable"));
@@ -183,6 +187,66 @@ static cl::opt<bool> emitGradients(
 static ExitCode fail(const Status &status) {
   errs() << "kilnc: " << status.message() << "\n";
   return status.code();
+}
+
+/// Reads a number into `value` if `flag` is given.
+template <typename T>
+static Status readNumber(const cl::opt<std::string> &flag, T &value) {
+  bool isNumber;
+  if constexpr (std::is_integral_v<T>)
+    isNumber = to_integer(flag.getValue(), value, 10);
+  else
+    isNumber = to_float(flag.getValue(), value);
+  if (!flag.getNumOccurrences() || isNumber)
+    return Status();
+  return Status(ExitCode::Usage, "--" + flag.ArgStr.str() + " is " +
+                                     inQuotes(flag) + ", expected a " +
+                                     (std::is_integral_v<T> ? "whole " : "") +
+                                     "number");
+}
+
+/// Checks what is given before LLVM's parser reads values, because that one
+/// knows neither the nearest flag nor the flags of executables.
+static Status checkWords(int argc, char **argv) {
+  CommandLineRules rules;
+  rules.own = compilerFlags();
+  for (const char *name :
+       {"h", "help", "help-hidden", "help-list", "help-list-hidden", "version"})
+    rules.own.push_back({name, ""});
+  rules.other = executableFlags();
+  rules.explainOther = [](const Flag &flag) {
+    return flag.dashed() +
+           " is a flag of the executable that kilnc writes: "
+           "compile without it, then run EXECUTABLE " +
+           flag.spelling();
+  };
+  rules.acceptsSingleDash = true;
+  rules.acceptsEmptyValues = true;
+  Result<std::vector<std::string>> models = checkCommandLine(argc, argv, rules);
+  if (models.ok() && models->size() > 1)
+    return Status(ExitCode::Usage,
+                  "two models are named, " + inQuotes((*models)[0]) + " and " +
+                      inQuotes((*models)[1]) +
+                      ": expected one, and -o FILE for what to write (see "
+                      "--help)");
+  return models.status();
+}
+
+/// The command line as a shell would read it.
+static std::string joinWords(int argc, char **argv) {
+  std::string line = sys::path::filename(argv[0]).str();
+  for (StringRef word : ArrayRef(argv + 1, argc - 1)) {
+    line += ' ';
+    if (!word.empty() && word.find_first_of(" '\\") == StringRef::npos) {
+      line += word;
+      continue;
+    }
+    line += '\'';
+    for (char c : word)
+      line += c == '\'' ? std::string("'\\''") : std::string(1, c);
+    line += '\'';
+  }
+  return line;
 }
 
 /// --measure-machine, which needs no model.
@@ -205,6 +269,8 @@ int main(int argc, char **argv) {
   cl::HideUnrelatedOptions(category);
   cl::SetVersionPrinter(
       [](raw_ostream &os) { os << "kilnc " KILN_VERSION "\n"; });
+  if (Status status = checkWords(argc, argv); !status.ok())
+    return static_cast<int>(fail(status));
   std::string complaints;
   raw_string_ostream complaintStream(complaints);
   if (!cl::ParseCommandLineOptions(
@@ -216,9 +282,9 @@ int main(int argc, char **argv) {
       errs() << text.split('\n').first << "\n";
     return static_cast<int>(ExitCode::Usage);
   }
-  int64_t threads = maxThreads.getNumOccurrences()
-                        ? maxThreads
-                        : std::max(1u, std::thread::hardware_concurrency());
+  int64_t threads = std::max(1u, std::thread::hardware_concurrency());
+  if (Status status = readNumber(maxThreads, threads); !status.ok())
+    return static_cast<int>(fail(status));
   SmallString<128> programs(sys::path::parent_path(
       sys::fs::getMainExecutable(argv[0], reinterpret_cast<void *>(&main))));
   SmallString<128> library(sys::path::parent_path(programs));
@@ -281,9 +347,14 @@ int main(int argc, char **argv) {
     }
     options.output = "-";
   }
+  int64_t sequences = 0;
+  if (Status status = readNumber(batch, sequences); !status.ok())
+    return static_cast<int>(fail(status));
   if (batch.getNumOccurrences())
-    options.batch = batch;
-  options.sequenceLength = sequence;
+    options.batch = sequences;
+  if (Status status = readNumber(sequence, options.sequenceLength);
+      !status.ok())
+    return static_cast<int>(fail(status));
   options.autoMicrobatches = microbatches == "auto";
   if (!options.autoMicrobatches &&
       StringRef(microbatches).getAsInteger(10, options.microbatches))
@@ -334,13 +405,13 @@ int main(int argc, char **argv) {
   options.libraryEpilogues = libraryEpilogues == Switch::On;
   options.emitGradients = emitGradients;
   options.maxThreads = threads;
+  double probability = 0;
+  if (Status status = readNumber(dropout, probability); !status.ok())
+    return static_cast<int>(fail(status));
   if (dropout.getNumOccurrences())
-    options.dropout = dropout;
+    options.dropout = probability;
   options.mcpu = mcpu;
-  for (int i = 0; i < argc; ++i)
-    options.commandLine +=
-        (i ? " " : "") +
-        std::string(i ? argv[i] : sys::path::filename(argv[0]).str());
+  options.commandLine = joinWords(argc, argv);
   // A gpu's plan needs a gpu's figures, if only because its memory is its own.
   if (!machineName.getNumOccurrences() && targetKind == TargetKind::Cuda)
     machineName = "h100";

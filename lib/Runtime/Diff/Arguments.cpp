@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "kiln/Runtime/Diff/Diff.h"
+#include "kiln/Runtime/Files/Flags.h"
 #include "kiln/Runtime/Files/Messages.h"
 
 namespace kiln {
@@ -41,6 +42,27 @@ static Status usage(const std::string &message) {
   return Status(ExitCode::Usage, message + " (see --help)");
 }
 
+/// Checks the flags of kiln-diff and those that it passes on.
+static Status checkNames(const std::vector<std::string> &flags) {
+  CommandLineRules rules;
+  rules.own = executableFlags();
+  rules.own.insert(rules.own.end(), {{"tolerance", "exact|rounding"},
+                                     {"only-a", "FLAG", /*repeats=*/true},
+                                     {"only-b", "FLAG", /*repeats=*/true}});
+  rules.other = compilerFlags();
+  rules.explainOther = [](const Flag &flag) {
+    return flag.dashed() +
+           " was fixed when A and B were compiled; to change it, compile both "
+           "again with kilnc " +
+           flag.spelling();
+  };
+  Result<std::vector<std::string>> rest = checkCommandLine(flags, rules);
+  if (!rest.ok() || rest->empty())
+    return rest.status();
+  return usage("unexpected argument " + inQuotes(rest->front()) +
+               ": two executables come first, then flags");
+}
+
 Result<DiffArguments> parseDiffArguments(int argc, const char *const *argv) {
   DiffArguments arguments;
   std::vector<std::string> words(argv + 1, argv + argc);
@@ -48,20 +70,27 @@ Result<DiffArguments> parseDiffArguments(int argc, const char *const *argv) {
     arguments.help |= word == "--help" || word == "-h";
   if (arguments.help)
     return arguments;
+  for (size_t i = 0; i < 2; ++i) {
+    if (i == words.size())
+      return usage("two executables are needed, found " + std::to_string(i));
+    if (words[i].empty() || words[i][0] == '-')
+      return usage("the first two arguments must be executables, found " +
+                   inQuotes(words[i]));
+  }
+  Status names = checkNames({words.begin() + 2, words.end()});
+  if (!names.ok())
+    return names;
   DiffOptions &options = arguments.options;
+  options.pathA = words[0];
+  options.pathB = words[1];
   std::vector<std::string> own[2];
-  for (size_t i = 0; i < words.size(); ++i) {
+  for (size_t i = 2; i < words.size(); ++i) {
     const std::string &word = words[i];
     auto value = [&](const std::string &flag) {
       return word.rfind(flag, 0) == 0 ? std::optional(word.substr(flag.size()))
                                       : std::nullopt;
     };
-    if (i < 2) {
-      if (word.empty() || word[0] == '-')
-        return usage("the first two arguments must be executables, found " +
-                     inQuotes(word));
-      (i == 0 ? options.pathA : options.pathB) = word;
-    } else if (auto tolerance = value("--tolerance=")) {
+    if (auto tolerance = value("--tolerance=")) {
       if (*tolerance != "exact" && *tolerance != "rounding")
         return usage("--tolerance is " + inQuotes(*tolerance) +
                      ", expected exact or rounding");
@@ -78,9 +107,6 @@ Result<DiffArguments> parseDiffArguments(int argc, const char *const *argv) {
       options.flagsB.push_back(word);
     }
   }
-  if (words.size() < 2)
-    return usage("two executables are needed, found " +
-                 std::to_string(words.size()));
   options.flagsA.insert(options.flagsA.end(), own[0].begin(), own[0].end());
   options.flagsB.insert(options.flagsB.end(), own[1].begin(), own[1].end());
   return arguments;

@@ -40,6 +40,7 @@ private:
   Status checkOptions();
   Status openInputs();
   Status openOutputs();
+  void warnOfUnusualRuns() const;
   Status startEngine();
   Status initialiseWeights();
   Status trainAndGenerate();
@@ -159,6 +160,26 @@ Status Driver::openInputs() {
   }
   warnOfBytes();
   return Status();
+}
+
+/// Warns of a run that is possible and rarely meant.
+void Driver::warnOfUnusualRuns() const {
+  if (options_.steps == 0)
+    return;
+  const ScheduleOptions &schedule = options_.schedule;
+  if (schedule.warmupSteps > options_.steps)
+    warn("--warmup-steps=" + std::to_string(schedule.warmupSteps) +
+         " is more than --steps=" + std::to_string(options_.steps) +
+         ": the run ends before the learning rate reaches its peak");
+  const ModelInfo &model = description_.model;
+  int64_t sequences = files_.data->sequencesPerEpoch(model.sequenceLength);
+  if (sequences < model.batch)
+    warn(inQuotes(files_.data->path()) + " has " + std::to_string(sequences) +
+         (sequences == 1 ? " sequence of " : " sequences of ") +
+         std::to_string(model.sequenceLength) +
+         " tokens, fewer than the batch of " + std::to_string(model.batch) +
+         ": every batch contains sequences more than once; use more data, or "
+         "compile with a smaller --batch or --seq");
 }
 
 /// Opens what the run writes, before the first long operation. What is there
@@ -426,6 +447,8 @@ Status Driver::drive() {
     if (!status.ok())
       return status;
   }
+  if (!onlyChecks())
+    warnOfUnusualRuns();
   if (!options_.checkOps.empty())
     return traceOps();
   if (!options_.checkTrace.empty())
@@ -436,7 +459,8 @@ Status Driver::drive() {
 int runTraining(Engine &engine, int argc, char **argv) {
   prepareProcess();
   installStopSignals();
-  Result<ParsedOptions> parsed = parseOptions(argc, argv);
+  Result<ParsedOptions> parsed =
+      parseOptions(argc, argv, &engine.description());
   Status status = parsed.ok() ? Status() : parsed.status();
   if (parsed.ok() && parsed->help)
     status = printResult(*parsed->help);

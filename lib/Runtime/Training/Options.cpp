@@ -7,10 +7,15 @@
 
 #include "kiln/Runtime/Training/Options.h"
 
+#include "FixedFlags.h"
+#include "kiln/Runtime/Files/Messages.h"
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <map>
 
 namespace kiln {
@@ -21,7 +26,8 @@ namespace {
 class FlagParser {
 public:
   FlagParser();
-  Result<ParsedOptions> parse(int argc, const char *const *argv);
+  Result<ParsedOptions> parse(int argc, const char *const *argv,
+                              const Description *description);
 
 private:
   void addDataFlags();
@@ -48,14 +54,55 @@ static Status usage(const std::string &message) {
   return Status(ExitCode::Usage, message + " (see --help)");
 }
 
-/// CLI11's own check names the largest double.
-static std::function<std::string(const std::string &)> atLeast(int64_t least) {
-  return [least](const std::string &text) {
-    int64_t value = 0;
-    if (CLI::detail::lexical_cast(text, value) && value >= least)
+using Check = std::function<std::string(const std::string &)>;
+
+/// A check of CLI11: a whole number from `least` to `most`, in decimal digits.
+template <typename T> static Check wholeNumber(T least, T most) {
+  return [=](const std::string &text) {
+    T value = 0;
+    const char *end = text.data() + text.size();
+    auto [rest, error] = std::from_chars(text.data(), end, value);
+    bool isNumber = rest == end && !text.empty();
+    if (isNumber && error == std::errc() && value >= least && value <= most)
       return std::string();
-    return "'" + text + "' is not a whole number of at least " +
+    if (isNumber && (error == std::errc() ? value > most : text[0] != '-'))
+      return inQuotes(text) + " is too large, expected at most " +
+             std::to_string(most);
+    return inQuotes(text) + " is not a whole number of at least " +
            std::to_string(least);
+  };
+}
+
+static Check atLeast(int64_t least,
+                     int64_t most = std::numeric_limits<int64_t>::max()) {
+  return wholeNumber<int64_t>(least, most);
+}
+
+static Check seed() {
+  return wholeNumber<uint64_t>(0, std::numeric_limits<uint64_t>::max());
+}
+
+/// A check of CLI11: a finite number of at least 0, or above 0 and at most 1.
+static Check number(bool isShare = false) {
+  return [=](const std::string &text) {
+    double value = 0;
+    if (CLI::detail::lexical_cast(text, value) && std::isfinite(value) &&
+        (isShare ? value > 0 && value <= 1 : value >= 0))
+      return std::string();
+    return inQuotes(text) + " is not a number " +
+           (isShare ? "above 0 and at most 1" : "of at least 0");
+  };
+}
+
+/// A check of CLI11: one of the keys of `names`.
+template <typename Map> static Check oneOf(const Map &names) {
+  return [&names](const std::string &text) {
+    if (names.count(text))
+      return std::string();
+    std::string list;
+    for (auto &[name, value] : names)
+      list += (list.empty() ? "" : ", ") + name;
+    return inQuotes(text) + " is not one of " + list;
   };
 }
 
@@ -79,14 +126,16 @@ void FlagParser::addDataFlags() {
                   "Validate on N batches (default: the whole file)")
       ->check(atLeast(1));
   app_.add_option("--shuffle", shuffleSeed_,
-                  "Shuffle the sequences of every epoch with this seed");
+                  "Shuffle the sequences of every epoch with this seed")
+      ->check(seed());
   app_.add_option("--steps", options_.steps,
                   "Updates in total; 0 only evaluates")
       ->check(atLeast(0));
   app_.add_option("--seed", options_.seed,
-                  "Seed of initial values and dropout (default 0)");
+                  "Seed of initial values and dropout (default 0)")
+      ->check(seed());
   app_.add_option("--threads", options_.threads, "Threads to use")
-      ->check(atLeast(1));
+      ->check(atLeast(1, std::numeric_limits<int>::max()));
   app_.add_option("--init", options_.init,
                   "Start from these weights: .safetensors or a directory");
   app_.add_flag(
@@ -116,21 +165,24 @@ void FlagParser::addRateFlags() {
   static const std::map<std::string, RateScaling> scalings = {
       {"linear", RateScaling::Linear}, {"sqrt", RateScaling::Sqrt}};
   ScheduleOptions &schedule = options_.schedule;
-  app_.add_option("--lr", schedule.rate, "Peak learning rate (default 3e-4)");
+  app_.add_option("--lr", schedule.rate, "Peak learning rate (default 3e-4)")
+      ->check(number());
   app_.add_option_function<std::string>(
           "--lr-schedule",
           [&schedule](const std::string &name) {
             schedule.kind = schedules.at(name);
           },
           "constant (default), linear, cosine, wsd or exponential")
-      ->check(CLI::IsMember(&schedules));
+      ->check(oneOf(schedules));
   app_.add_option("--min-lr", schedule.minRate,
-                  "Smallest rate of a decay (default 0)");
+                  "Smallest rate of a decay (default 0)")
+      ->check(number());
   app_.add_option("--cooldown-steps", schedule.cooldownSteps,
                   "wsd: decay linearly over the last N steps")
       ->check(atLeast(1));
   app_.add_option("--lr-gamma", schedule.gamma,
-                  "exponential: factor of the rate per step");
+                  "exponential: factor of the rate per step")
+      ->check(number(/*isShare=*/true));
   app_.add_option("--warmup-steps", schedule.warmupSteps,
                   "Steps before the schedule starts")
       ->check(atLeast(0));
@@ -140,19 +192,20 @@ void FlagParser::addRateFlags() {
             schedule.warmup = warmups.at(name);
           },
           "gradual: ramp up to the peak (default); constant: the unscaled --lr")
-      ->check(CLI::IsMember(&warmups));
+      ->check(oneOf(warmups));
   app_.add_option_function<std::string>(
           "--lr-scaling",
           [&schedule](const std::string &name) {
             schedule.scaling = scalings.at(name);
           },
           "Scale --lr with batch / --base-batch: linear or sqrt")
-      ->check(CLI::IsMember(&scalings));
+      ->check(oneOf(scalings));
   app_.add_option("--base-batch", schedule.baseBatch,
                   "Batch that --lr was chosen for")
       ->check(atLeast(1));
   app_.add_option("--grad-clip", options_.gradClip,
-                  "Largest norm of all gradients (default 1, 0: no clipping)");
+                  "Largest norm of all gradients (default 1, 0: no clipping)")
+      ->check(number());
 }
 
 void FlagParser::addRecordFlags() {
@@ -176,10 +229,12 @@ void FlagParser::addRecordFlags() {
                   "wrote with --check-ops, compare, and leave");
   app_.add_option("--stress-copies", stressSeed_,
                   "Copy to and from host memory at random points of this seed, "
-                  "to see that results stay the same");
+                  "to see that results stay the same")
+      ->check(seed());
   app_.add_option("--emu-seed", emuSeed_,
                   "On an emulated GPU: shuffle by this seed whatever the "
-                  "program leaves unordered (default 0)");
+                  "program leaves unordered (default 0)")
+      ->check(seed());
   app_.add_flag("--sync-ops", options_.syncOps,
                 "On a GPU: wait for every command before the next; slow, but "
                 "what fails is named");
@@ -194,7 +249,8 @@ void FlagParser::addRecordFlags() {
       ->check(atLeast(1));
   app_.add_option("--prompt", options_.prompt, "Text to continue");
   app_.add_option("--temperature", options_.temperature,
-                  "Of sampling (default 1); 0 takes the most likely token");
+                  "Of sampling (default 1); 0 takes the most likely token")
+      ->check(number());
   app_.add_option("--top-k", options_.topK,
                   "Sample from the K most likely tokens (default: all)")
       ->check(atLeast(1));
@@ -209,15 +265,8 @@ Status FlagParser::needs(const char *flag, const char *other,
 
 Status FlagParser::checkRates() const {
   const ScheduleOptions &schedule = options_.schedule;
-  auto isRate = [](double value) { return std::isfinite(value) && value >= 0; };
-  if (!isRate(schedule.rate) || !isRate(schedule.minRate))
-    return usage("--lr and --min-lr must be finite and not negative");
   if (schedule.minRate > schedule.rate)
-    return usage("--min-lr is above --lr");
-  if (!isRate(options_.gradClip))
-    return usage("--grad-clip must be finite and not negative");
-  if (given("--lr-gamma") && !(schedule.gamma > 0 && schedule.gamma <= 1))
-    return usage("--lr-gamma must lie in (0, 1]");
+    return usage("--min-lr is above --lr: the rate decays from --lr to it");
   bool wsd = schedule.kind == ScheduleKind::Wsd;
   bool exponential = schedule.kind == ScheduleKind::Exponential;
   bool decays = schedule.kind != ScheduleKind::Constant;
@@ -275,10 +324,8 @@ Status FlagParser::check() const {
   if (given("--resume") && (given("--init") || options_.fromScratch))
     return usage("--resume takes the weights from the checkpoint; it "
                  "contradicts --init and --from-scratch");
-  if (!(std::isfinite(options_.temperature) && options_.temperature >= 0))
-    return usage("--temperature must be finite and not negative");
   if (options_.steps > 0 && !given("--data"))
-    return usage("--steps needs --data");
+    return usage("--steps needs --data=FILE: which tokens should it train on?");
   for (const char *flag : {"--trace", "--dump-gradients"})
     if (given(flag) && options_.steps == 0)
       return usage(std::string(flag) + " needs --steps of at least 1");
@@ -287,7 +334,12 @@ Status FlagParser::check() const {
                  "--generate or --save");
   if (!given("--steps") && !options_.describe && !options_.checkMemory &&
       options_.checkOps.empty() && options_.checkTrace.empty() && !generate)
-    return usage("--steps is required");
+    return usage(given("--data")
+                     ? "--steps=N is missing: how many updates should training "
+                       "make in total?"
+                     : "nothing to do: give --data=FILE and --steps=N to "
+                       "train, --val-data=FILE and --steps=0 to evaluate, or "
+                       "--generate=N");
   if (given("--lockstep")) {
     Status status = checkLockstep();
     if (!status.ok())
@@ -296,7 +348,29 @@ Status FlagParser::check() const {
   return checkRates();
 }
 
-Result<ParsedOptions> FlagParser::parse(int argc, const char *const *argv) {
+/// The names of all flags, before CLI11 reads their values.
+static Status checkNames(int argc, const char *const *argv,
+                         const Description *description) {
+  CommandLineRules rules;
+  rules.own = executableFlags();
+  rules.own.insert(rules.own.end(),
+                   {{"help", ""}, {"h", ""}, {"lockstep", "N"}});
+  rules.other = compilerFlags();
+  rules.explainOther = [=](const Flag &flag) {
+    return explainFixedFlag(flag, description);
+  };
+  Result<std::vector<std::string>> rest = checkCommandLine(argc, argv, rules);
+  if (!rest.ok() || rest->empty())
+    return rest.status();
+  return usage("unexpected argument " + inQuotes(rest->front()) +
+               ": everything is a flag with a value, such as --data=FILE");
+}
+
+Result<ParsedOptions> FlagParser::parse(int argc, const char *const *argv,
+                                        const Description *description) {
+  Status names = checkNames(argc, argv, description);
+  if (!names.ok())
+    return names;
   try {
     app_.parse(argc, const_cast<char **>(argv));
   } catch (const CLI::CallForHelp &) {
@@ -323,8 +397,9 @@ Result<ParsedOptions> FlagParser::parse(int argc, const char *const *argv) {
   return ParsedOptions{options_, std::nullopt};
 }
 
-Result<ParsedOptions> parseOptions(int argc, const char *const *argv) {
-  return FlagParser().parse(argc, argv);
+Result<ParsedOptions> parseOptions(int argc, const char *const *argv,
+                                   const Description *description) {
+  return FlagParser().parse(argc, argv, description);
 }
 
 } // namespace kiln

@@ -131,7 +131,7 @@ refuse(BAD_INPUT, "cannot list 'nowhere': No such file or directory", "--resume=
 # Flags.
 refuse(USAGE, "--steps: '-1' is not a whole number of at least 0 (see --help)", "--steps=-1")
 refuse(USAGE, "--steps: 'many' is not a whole number of at least 0 (see --help)", "--steps=many")
-refuse(USAGE, "The following argument was not expected: --step=2 (see --help)", "--step=2")
+refuse(USAGE, "unknown flag '--step=2': did you mean --steps=N? (see --help)", "--step=2")
 refuse(
     USAGE,
     "--threads=77 is more than this executable was compiled for, 2; compile with a larger --max-threads",

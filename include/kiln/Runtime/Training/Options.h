@@ -23,6 +23,8 @@
 
 namespace kiln {
 
+struct Description;
+
 struct Options {
   // Data.
   std::string data;
@@ -79,8 +81,10 @@ struct ParsedOptions {
   std::optional<std::string> help;
 };
 
-/// Parses argv[1..argc). A failure has ExitCode::Usage.
-Result<ParsedOptions> parseOptions(int argc, const char *const *argv);
+/// Parses argv[1..argc). A failure has ExitCode::Usage. A flag of kilnc is
+/// answered with its value in `description`, if there is one.
+Result<ParsedOptions> parseOptions(int argc, const char *const *argv,
+                                   const Description *description = nullptr);
 
 } // namespace kiln
 

@@ -168,13 +168,13 @@ TEST_F(DiffTest, FailuresAreOneLineWithTheRightCode) {
   };
   for (const Case &c : {
            Case{"--data=/nowhere.bin --steps=1", 3, "cannot open"},
-           Case{"--data=" + path("text.txt"), 2, "--steps is required"},
+           Case{"--data=" + path("text.txt"), 2, "--steps=N is missing"},
            Case{"--data=" + path("text.txt") + " --steps=0 --save=x", 2,
                 "--lockstep needs --steps"},
            Case{"--data=" + path("text.txt") + " --steps=1 --log=x", 2,
                 "--log cannot be compared"},
-           Case{"--data=" + path("text.txt") + " --steps=1 --nonsense", 2,
-                "--nonsense"},
+           Case{"--data=" + path("text.txt") + " --steps=1 --only-a=--nonsense",
+                2, "--nonsense"},
        }) {
     Outcome outcome = diff(KILN_TOY, KILN_TOY, c.flags);
     EXPECT_EQ(outcome.exitCode, c.exitCode) << outcome.text;

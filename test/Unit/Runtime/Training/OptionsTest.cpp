@@ -6,6 +6,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "kiln/Runtime/Training/Options.h"
+#include "kiln/Runtime/Engine/Description.h"
+#include "kiln/Runtime/Files/Flags.h"
 
 #include <gtest/gtest.h>
 #include <vector>
@@ -81,6 +83,48 @@ TEST(OptionsTest, LockstepIsForOtherProgramsAndNotInTheHelp) {
   EXPECT_EQ(parse({"--help"})->help->find("--lockstep"), std::string::npos);
 }
 
+TEST(OptionsTest, EveryFlagOfTheHelpIsInTheTable) {
+  std::string help = *parse({"--help"})->help;
+  for (const Flag &flag : executableFlags())
+    EXPECT_NE(help.find(" " + flag.dashed() + " "), std::string::npos)
+        << flag.dashed();
+  for (size_t at = 0; (at = help.find("\n  --", at)) != std::string::npos;) {
+    at += 5;
+    std::string name = help.substr(at, help.find(' ', at) - at);
+    EXPECT_TRUE(findFlag(executableFlags(), name)) << name;
+  }
+}
+
+TEST(OptionsTest, FlagsOfTheCompilerAreAnsweredWithTheirValues) {
+  Description description;
+  description.model.batch = 8;
+  description.model.sequenceLength = 128;
+  description.build.optimizer = "sgd";
+  description.build.commandLine =
+      "kilnc 'a model' --memory-budget=8GiB --offload optimizer -o train";
+  auto answer = [&](const char *flag) {
+    const char *argv[] = {"train", "--steps=1", "--data=d", flag};
+    return parseOptions(4, argv, &description).status().message();
+  };
+  EXPECT_EQ(answer("--batch=4"),
+            "--batch was fixed at 8 when the model was compiled; to change it, "
+            "compile again with kilnc --batch=N (see --help)");
+  EXPECT_NE(answer("--seq=4").find("at 128 when"), std::string::npos);
+  EXPECT_NE(answer("--optimizer=adam").find("at sgd when"), std::string::npos);
+  EXPECT_NE(answer("--memory-budget=1").find("at 8GiB when"),
+            std::string::npos);
+  EXPECT_NE(answer("--offload=none").find("at optimizer when"),
+            std::string::npos);
+  EXPECT_NE(answer("--fuse=off").find("at its default when"),
+            std::string::npos);
+  EXPECT_NE(answer("--report=r.html").find("is a flag of kilnc and says what"),
+            std::string::npos);
+  for (const Flag &flag : compilerFlags())
+    EXPECT_EQ(answer(("--" + std::string(flag.name) + "=1").c_str())
+                  .find(flag.dashed() + " "),
+              0u);
+}
+
 struct BadFlags {
   std::vector<const char *> flags;
   const char *message; ///< What the one line must say.
@@ -101,12 +145,20 @@ TEST_P(BadOptionsTest, AreUsageErrorsOfOneLine) {
 INSTANTIATE_TEST_SUITE_P(
     Flags, BadOptionsTest,
     testing::Values(
-        BadFlags{{}, "--steps is required"},
+        BadFlags{{}, "nothing to do"},
+        BadFlags{{"--data=d"}, "--steps=N is missing"},
         BadFlags{{"--nonsense"}, "--nonsense"},
         BadFlags{{"stray", "--describe"}, "stray"},
-        BadFlags{{"--steps=5"}, "--steps needs --data"},
+        BadFlags{{"--steps=5"}, "--steps needs --data=FILE"},
         BadFlags{{"--steps=x", "--data=d"}, "--steps"},
         BadFlags{{"--steps=-1", "--data=d"}, "--steps"},
+        BadFlags{{"--steps=99999999999999999999", "--data=d"}, "too large"},
+        BadFlags{{"--steps=1", "--data=d", "--threads=3000000000"},
+                 "'3000000000' is too large, expected at most 2147483647"},
+        BadFlags{{"--steps=1", "--data=d", "--seed=-1"},
+                 "--seed: '-1' is not a whole number of at least 0"},
+        BadFlags{{"--steps=1", "--data=d", "--lr-gamma=2"},
+                 "--lr-gamma: '2' is not a number above 0 and at most 1"},
         BadFlags{{"--steps=0"}, "nothing to do"},
         BadFlags{{"--steps=1", "--steps=2", "--data=d"}, "--steps"},
         BadFlags{{"--steps=1", "--data=d", "--lr=-1"}, "--lr"},

@@ -1,0 +1,83 @@
+//===- Flags.h - Flags of kiln's programs and their slips -------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A model is compiled by one program and trained by another, so a flag is often
+// given to the wrong one. This file has one table of flags for each of the two,
+// and checkCommandLine, with which every program looks at its command line
+// before it parses any value: it names the nearest flag for an unknown one, and
+// explains a flag that belongs to another program.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_RUNTIME_FILES_FLAGS_H
+#define KILN_RUNTIME_FILES_FLAGS_H
+
+#include "kiln/Runtime/Status.h"
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace kiln {
+
+struct Flag {
+  std::string_view name;  ///< Without dashes.
+  std::string_view value; ///< Placeholder of its value; empty: a switch.
+  bool repeats = false;   ///< May be given more than once.
+
+  /// "--steps" or "-o".
+  std::string dashed() const;
+  /// "--steps=N", "-o FILE" or "--describe".
+  std::string spelling() const;
+};
+
+using FlagTable = std::vector<Flag>;
+
+/// The flags of kilnc, which are fixed once a model is compiled.
+const FlagTable &compilerFlags();
+
+/// The flags of a training executable that its --help lists.
+const FlagTable &executableFlags();
+
+const Flag *findFlag(const FlagTable &table, std::string_view name);
+
+/// What one program accepts.
+struct CommandLineRules {
+  FlagTable own;
+  /// Flags of another program, and what to answer when one of them is given: a
+  /// sentence that starts with the flag. Both may be empty.
+  FlagTable other;
+  std::function<std::string(const Flag &)> explainOther;
+  /// True if "-name" is "--name", if "--name value" is "--name=value", and if
+  /// "--name=" is for the parser to judge.
+  bool acceptsSingleDash = false;
+  bool acceptsSeparateValues = true;
+  bool acceptsEmptyValues = false;
+};
+
+/// Checks the names of all flags in `words` (argv without the program), that
+/// each flag that needs a value has one, and that none is given twice. Returns
+/// the words that are no flags. With --help among them, nothing is checked. A
+/// failure has ExitCode::Usage.
+Result<std::vector<std::string>>
+checkCommandLine(const std::vector<std::string> &words,
+                 const CommandLineRules &rules);
+
+/// The same for argv[1..argc).
+Result<std::vector<std::string>>
+checkCommandLine(int argc, const char *const *argv,
+                 const CommandLineRules &rules);
+
+/// The flag whose name was probably meant by `name`: one with few edits, one
+/// that `name` abbreviates or continues with another word, or one that other
+/// trainers call `name`. Null if there is none.
+const Flag *nearestFlag(const FlagTable &table, std::string_view name);
+
+} // namespace kiln
+
+#endif // KILN_RUNTIME_FILES_FLAGS_H

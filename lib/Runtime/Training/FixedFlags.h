@@ -1,0 +1,31 @@
+//===- FixedFlags.h - Flags that were fixed when compiling ------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_RUNTIME_TRAINING_FIXEDFLAGS_H
+#define KILN_RUNTIME_TRAINING_FIXEDFLAGS_H
+
+#include "kiln/Runtime/Files/Flags.h"
+
+#include <optional>
+#include <string>
+
+namespace kiln {
+
+struct Description;
+
+/// The value that a flag of kilnc had when the model was compiled, for people
+/// to read; nothing when the description does not tell.
+std::optional<std::string> fixedValue(const Flag &flag,
+                                      const Description &description);
+
+/// Answers a flag of kilnc on the command line of an executable: a sentence
+/// that starts with the flag. `description` may be null.
+std::string explainFixedFlag(const Flag &flag, const Description *description);
+
+} // namespace kiln
+
+#endif // KILN_RUNTIME_TRAINING_FIXEDFLAGS_H
