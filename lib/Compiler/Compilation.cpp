@@ -144,6 +144,13 @@ Status Compilation::readModelFile() {
         "model '" + options.model +
         "' does not exist: expected a Hugging Face directory or a .mlir file");
   module = parseSourceFile<ModuleOp>(options.model, &context);
+  StringRef extension = llvm::sys::path::extension(options.model);
+  if (!module && extension != ".mlir" && extension != ".mlirbc")
+    return Status::badInput(
+        "model '" + options.model +
+        "' is neither a Hugging Face directory nor a program in the kiln "
+        "dialect: " +
+        diagnostics);
   if (!module)
     return Status::badInput("model '" + options.model + "': " + diagnostics);
   // Only kilnc makes plans.

@@ -129,7 +129,8 @@ static Status readInputs(ReferenceEngine &engine, size_t program,
   if (options.inputs.empty())
     return Status(ExitCode::Usage, "program " + inQuotes(options.entry) +
                                        " has inputs: give their values with "
-                                       "--inputs=FILE.safetensors");
+                                       "--inputs=FILE.safetensors, or train "
+                                       "with --data=FILE and --steps=N");
   auto file = SafeTensorsFile::open(options.inputs);
   if (!file.ok())
     return file.status();

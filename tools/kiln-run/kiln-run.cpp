@@ -176,14 +176,28 @@ loadModule(mlir::MLIRContext &context, const std::string &path) {
   std::string message;
   auto file = mlir::openInputFile(path, &message);
   if (!file)
-    return Status::badInput(message);
-  auto sources = std::make_shared<llvm::SourceMgr>();
-  sources->AddNewSourceBuffer(std::move(file), llvm::SMLoc());
-  mlir::SourceMgrDiagnosticHandler handler(*sources, &context, llvm::errs());
+    return Status::badInput(
+        message + "; expected a program in the kiln dialect, such as kilnc "
+                  "--emit=step writes");
+  llvm::SourceMgr sources;
+  sources.AddNewSourceBuffer(std::move(file), llvm::SMLoc());
+  // The first error is the one line that users see.
+  std::string first;
+  mlir::ScopedDiagnosticHandler handler(
+      &context, [&](mlir::Diagnostic &diagnostic) {
+        if (diagnostic.getSeverity() != mlir::DiagnosticSeverity::Error ||
+            !first.empty())
+          return;
+        llvm::raw_string_ostream stream(first);
+        if (auto place = diagnostic.getLocation()
+                             ->findInstanceOf<mlir::FileLineColLoc>())
+          stream << "line " << place.getLine() << ": ";
+        stream << diagnostic;
+      });
   auto module = mlir::parseSourceFile<mlir::ModuleOp>(
       sources, mlir::ParserConfig(&context));
   if (!module)
-    return Status::badInput(path + ": is not a valid module");
+    return Status::badInput(path + ": is not a valid module: " + first);
   return module;
 }
 

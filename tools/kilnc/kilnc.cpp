@@ -189,9 +189,10 @@ static ExitCode fail(const Status &status) {
   return status.code();
 }
 
-/// Reads a number into `value` if `flag` is given.
+/// Reads a number into `value` if `flag` is given; `expected` describes it.
 template <typename T>
-static Status readNumber(const cl::opt<std::string> &flag, T &value) {
+static Status readNumber(const cl::opt<std::string> &flag, T &value,
+                         const char *expected) {
   bool isNumber;
   if constexpr (std::is_integral_v<T>)
     isNumber = to_integer(flag.getValue(), value, 10);
@@ -200,9 +201,7 @@ static Status readNumber(const cl::opt<std::string> &flag, T &value) {
   if (!flag.getNumOccurrences() || isNumber)
     return Status();
   return Status(ExitCode::Usage, "--" + flag.ArgStr.str() + " is " +
-                                     inQuotes(flag) + ", expected a " +
-                                     (std::is_integral_v<T> ? "whole " : "") +
-                                     "number");
+                                     inQuotes(flag) + ", expected " + expected);
 }
 
 /// Checks what is given before LLVM's parser reads values, because that one
@@ -283,7 +282,8 @@ int main(int argc, char **argv) {
     return static_cast<int>(ExitCode::Usage);
   }
   int64_t threads = std::max(1u, std::thread::hardware_concurrency());
-  if (Status status = readNumber(maxThreads, threads); !status.ok())
+  if (Status status = readNumber(maxThreads, threads, "1 to 1024");
+      !status.ok())
     return static_cast<int>(fail(status));
   SmallString<128> programs(sys::path::parent_path(
       sys::fs::getMainExecutable(argv[0], reinterpret_cast<void *>(&main))));
@@ -348,11 +348,13 @@ int main(int argc, char **argv) {
     options.output = "-";
   }
   int64_t sequences = 0;
-  if (Status status = readNumber(batch, sequences); !status.ok())
+  if (Status status = readNumber(batch, sequences, "a positive number");
+      !status.ok())
     return static_cast<int>(fail(status));
   if (batch.getNumOccurrences())
     options.batch = sequences;
-  if (Status status = readNumber(sequence, options.sequenceLength);
+  if (Status status =
+          readNumber(sequence, options.sequenceLength, "a positive number");
       !status.ok())
     return static_cast<int>(fail(status));
   options.autoMicrobatches = microbatches == "auto";
@@ -406,7 +408,9 @@ int main(int argc, char **argv) {
   options.emitGradients = emitGradients;
   options.maxThreads = threads;
   double probability = 0;
-  if (Status status = readNumber(dropout, probability); !status.ok())
+  if (Status status =
+          readNumber(dropout, probability, "at least 0 and below 1");
+      !status.ok())
     return static_cast<int>(fail(status));
   if (dropout.getNumOccurrences())
     options.dropout = probability;

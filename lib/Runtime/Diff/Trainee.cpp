@@ -18,6 +18,7 @@
 #include <cstring>
 #include <fcntl.h>
 #include <stdexcept>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <utility>
@@ -107,8 +108,13 @@ static TraineeStep readStep(const Json &json) {
 
 Status Trainee::start() {
   stop();
-  if (::access(command_.path.c_str(), X_OK) != 0)
-    return Status::badInput("cannot run " + title() + ": " + errnoText(errno) +
+  struct stat info;
+  int fault = ::access(command_.path.c_str(), X_OK) != 0 ? errno : 0;
+  if (!fault && ::stat(command_.path.c_str(), &info) == 0 &&
+      S_ISDIR(info.st_mode))
+    fault = EISDIR;
+  if (fault)
+    return Status::badInput("cannot run " + title() + ": " + errnoText(fault) +
                             "; name an executable that kilnc made");
   int commands[2], answers[2];
   errors_ = std::tmpfile();

@@ -10,6 +10,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "kiln/Runtime/Files/Messages.h"
+#include <cerrno>
 #include <system_error>
 
 using namespace kiln;
@@ -43,4 +44,19 @@ std::string kiln::shapeText(const std::vector<int64_t> &shape) {
 
 std::string kiln::errnoText(int error) {
   return std::generic_category().message(error);
+}
+
+std::string kiln::writeFault(int error) {
+  switch (error) {
+  case ENOENT:
+    return errnoText(error) + "; create its directory first";
+  case EACCES:
+  case EPERM:
+  case EROFS:
+    return errnoText(error) + "; choose a place where you may write";
+  case ENOSPC:
+    return errnoText(error) + "; free space or choose another place";
+  default:
+    return errnoText(error);
+  }
 }

@@ -34,7 +34,7 @@ struct OutputFile::State {
   Status fail(const std::string &what, int error) {
     failed = true;
     return Status::error("cannot " + what + " '" + path +
-                         "': " + errnoText(error));
+                         "': " + writeFault(error));
   }
   ~State() {
     if (!temporary.empty())

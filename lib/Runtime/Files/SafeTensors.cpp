@@ -14,6 +14,7 @@
 #include "kiln/Runtime/Files/Messages.h"
 #include <algorithm>
 #include <cassert>
+#include <cstring>
 
 using namespace kiln;
 
@@ -53,6 +54,13 @@ Result<SafeTensorsFile> SafeTensorsFile::open(InputFile file,
   std::string length = "header length " + std::to_string(headerBytes);
   if (headerBytes < 2)
     return fail(length + " is too small, expected at least 2");
+  // A zip archive, or a bare pickle.
+  if (headerBytes > limits.maxHeaderBytes &&
+      (std::memcmp(raw, "PK\3\4", 4) == 0 ||
+       std::memcmp(raw, "\x80\2", 2) == 0))
+    return Status::badInput(source + " was written by torch.save, expected a "
+                                     "safetensors file: convert it, as with "
+                                     "safetensors.torch.save_file");
   if (headerBytes > limits.maxHeaderBytes)
     return fail(length + " is above the limit of " +
                 std::to_string(limits.maxHeaderBytes));

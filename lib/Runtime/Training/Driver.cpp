@@ -89,13 +89,13 @@ Status Driver::checkOptions() {
                  "; compile with a larger --max-threads");
   if (options_.gradClipGiven && options_.gradClip > 0 && !build.clip)
     return usage("--grad-clip: this executable was compiled with --clip=off; "
-                 "compile with --clip=on");
+                 "compile it with --clip=on");
   if (!options_.valData.empty() && !findProgram(description_, "evaluate"))
     return usage("--val-data: this executable was compiled with --eval=off; "
-                 "compile with --eval=on");
+                 "compile it with --eval=on");
   if (options_.generate > 0 && !findProgram(description_, "generate"))
     return usage("--generate: this executable was compiled with --eval=off; "
-                 "compile with --eval=on");
+                 "compile it with --eval=on");
   if (!options_.dumpGradients.empty() && !hasGradients(description_))
     return usage("--dump-gradients: the executable keeps no gradients; compile "
                  "it with --emit-gradients");

@@ -258,9 +258,12 @@ void FlagParser::addRecordFlags() {
 
 Status FlagParser::needs(const char *flag, const char *other,
                          bool present) const {
-  if (given(flag) && !present)
-    return usage(std::string(flag) + " needs " + other);
-  return Status();
+  if (!given(flag) || present)
+    return Status();
+  std::string_view name = std::string_view(other).substr(2);
+  const Flag *known = findFlag(executableFlags(), name);
+  return usage(std::string(flag) + " needs " +
+               (known ? known->spelling() : other));
 }
 
 Status FlagParser::checkRates() const {
@@ -280,9 +283,9 @@ Status FlagParser::checkRates() const {
     if (!status.ok())
       return status;
   if (wsd && !given("--cooldown-steps"))
-    return usage("--lr-schedule=wsd needs --cooldown-steps");
+    return usage("--lr-schedule=wsd needs --cooldown-steps=N");
   if (exponential && !given("--lr-gamma"))
-    return usage("--lr-schedule=exponential needs --lr-gamma");
+    return usage("--lr-schedule=exponential needs --lr-gamma=X");
   if (schedule.warmup == WarmupKind::Constant && !given("--lr-scaling"))
     return usage("--warmup=constant holds the rate at the unscaled --lr, so it "
                  "needs --lr-scaling");

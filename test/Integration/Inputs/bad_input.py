@@ -159,20 +159,20 @@ refuse(
 # Places that cannot be written. Root may write anywhere but in /sys.
 refuse(
     ERROR,
-    "cannot open the log '/sys/kiln.jsonl': Permission denied",
+    "cannot open the log '/sys/kiln.jsonl': Permission denied; choose a place where you may write",
     "--log=/sys/kiln.jsonl",
 )
 if os.geteuid() == 0:
     refuse(
         ERROR,
-        "cannot create the directory '/sys/kiln': Operation not permitted",
+        "cannot create the directory '/sys/kiln': Operation not permitted; choose another directory to save in",
         "--save=/sys/kiln",
     )
 else:
     os.mkdir("read-only", 0o555)
     refuse(
         ERROR,
-        "cannot create the directory 'read-only/saved': Permission denied",
+        "cannot create the directory 'read-only/saved': Permission denied; choose another directory to save in",
         "--save=read-only/saved",
     )
 

@@ -33,6 +33,10 @@ std::string shapeText(const std::vector<int64_t> &shape);
 /// What errno value `error` means, e.g. "No space left on device".
 std::string errnoText(int error);
 
+/// The same for a file or directory that could not be written, with what to do
+/// about it where that is clear.
+std::string writeFault(int error);
+
 } // namespace kiln
 
 #endif // KILN_RUNTIME_FILES_MESSAGES_H
