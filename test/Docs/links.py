@@ -1,0 +1,118 @@
+# ===- links.py - Files that the documentation names exist --------------------=== #
+#
+# Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+# ===-----------------------------------------------------------------------=== #
+"""links.py ROOT [FILE...]: checks these Markdown files, or all of the repository.
+
+- The target of a link exists, and so does the heading that its fragment names.
+- A path in backticks or in a block of code that starts with a folder of the repository
+  exists, as does a file of the repository's kinds, such as `Options.cpp`, by its name or
+  the end of its path. `*`, `{a,b}` and capital letters such as NAME stand for anything."""
+
+import fnmatch
+import os
+import pathlib
+import re
+import sys
+
+SKIPPED = {".git", "build"}
+SOURCE_KINDS = (".cpp", ".h", ".td", ".test", ".cmake")
+FENCE = re.compile(r"^\s*```")
+LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
+WORD = re.compile(r"[\w./*{},<>+-]+")
+
+
+def repository_files(root):
+    found = []
+    for folder, names, files in os.walk(root):
+        names[:] = [name for name in names if name not in SKIPPED]
+        relative = pathlib.Path(folder).relative_to(root)
+        found += [str(relative / name) for name in files + names]
+    return found
+
+
+def split(text):
+    """Prose without code, the inline code, and the words of blocks, each with its line."""
+    prose, code, fenced = [], [], False
+    for number, line in enumerate(text.splitlines(), 1):
+        if FENCE.match(line):
+            fenced = not fenced
+        elif fenced:
+            code.append((number, line))
+        else:
+            code += [(number, part) for part in re.findall(r"`([^`]+)`", line)]
+            prose.append((number, re.sub(r"`[^`]*`", "", line)))
+    return prose, code
+
+
+def anchors(path):
+    """The fragments of the headings of a page, as GitHub makes them."""
+    found, fenced = set(), False
+    for line in path.read_text().splitlines():
+        fenced ^= bool(FENCE.match(line))
+        heading = re.match(r"#+\s+(.*)", line)
+        if heading and not fenced:
+            title = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading[1]).lower()
+            slug = re.sub(r"[^\w\- ]", "", title).strip().replace(" ", "-")
+            number = sum(other == slug or re.fullmatch(re.escape(slug) + r"-\d+", other) is not None for other in found)
+            found.add(f"{slug}-{number}" if number else slug)
+    return found
+
+
+def check_link(page, target, problems, place):
+    if re.match(r"[a-z]+:", target):
+        return
+    path, _, fragment = target.partition("#")
+    linked = (page.parent / path).resolve() if path else page
+    if not linked.exists():
+        problems.append(f"{place}: the link to '{target}' leads nowhere")
+    elif fragment and linked.suffix in (".md", ".txt") and fragment not in anchors(linked):
+        problems.append(f"{place}: '{path or page.name}' has no heading '#{fragment}'")
+
+
+def alternatives(word):
+    braces = re.search(r"\{([^{}]*)\}", word)
+    if not braces:
+        return [word]
+    before, after = word[: braces.start()], word[braces.end() :]
+    return [other for part in braces[1].split(",") for other in alternatives(before + part + after)]
+
+
+def check_path(word, files, folders, problems, place):
+    word = word.strip(".,").removeprefix("./").rstrip("/")
+    if "<" in word or re.search(r"(^|[/.])[A-Z][A-Z_]+([/.-]|$)", word):
+        return
+    is_path = "/" in word and word.split("/")[0] in folders
+    if not is_path and not word.endswith(SOURCE_KINDS):
+        return
+    for path in alternatives(word):
+        exact = any(fnmatch.fnmatchcase(file, path) for file in files)
+        ends = not is_path and any(fnmatch.fnmatchcase("/" + file, "*/" + path) for file in files)
+        if not exact and not ends:
+            problems.append(f"{place}: the repository has no '{path}'")
+
+
+def main():
+    root = pathlib.Path(sys.argv[1]).resolve()
+    files = repository_files(root)
+    folders = {file for file in files if "/" not in file and (root / file).is_dir()}
+    pages = [pathlib.Path(page).resolve() for page in sys.argv[2:]]
+    pages = pages or [root / file for file in sorted(files) if file.endswith(".md")]
+    problems = []
+    for page in pages:
+        prose, code = split(page.read_text())
+        name = os.path.relpath(page, root)
+        for number, line in prose:
+            for target in LINK.findall(line):
+                check_link(page, target, problems, f"{name}:{number}")
+        for number, text in code:
+            for word in WORD.findall(text):
+                check_path(word, files, folders, problems, f"{name}:{number}")
+    print(*problems, sep="\n" if problems else "")
+    print(f"{len(pages)} pages, {len(problems)} broken references")
+    return bool(problems)
+
+
+sys.exit(main())
