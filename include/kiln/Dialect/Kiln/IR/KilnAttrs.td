@@ -96,9 +96,9 @@ def Kiln_SplatAttr : Kiln_Attr<"Splat", "splat"> {
 }
 def Kiln_RopeTableAttr : Kiln_Attr<"RopeTable", "rope_table"> {
   let summary = "element [t, i] = scale * cos(t * inv_freq[i]), or sin";
-  let parameters = (ins "bool":$sine, "::mlir::FloatAttr":$scale, "::mlir::DenseF64ArrayAttr":$invFreq);
+  let parameters = (ins "bool":$sine, "::mlir::FloatAttr":$scale, "::mlir::DenseF64ArrayAttr":$inv_freq);
   // An array in full precision: printed as a bare list it would lose digits.
-  let assemblyFormat = "`<` `sine` `=` $sine `,` `scale` `=` $scale `,` `inv_freq` `=` custom<ExactReals>($invFreq) `>`";
+  let assemblyFormat = "`<` `sine` `=` $sine `,` `scale` `=` $scale `,` `inv_freq` `=` custom<ExactReals>($inv_freq) `>`";
   let builders = [AttrBuilder<(ins "bool":$sine, "double":$scale, "::llvm::ArrayRef<double>":$invFreq), [{
     ::mlir::Builder builder($_ctxt);
     return $_get($_ctxt, sine, builder.getF64FloatAttr(scale), builder.getDenseF64ArrayAttr(invFreq));
