@@ -167,7 +167,7 @@ Result<EventLog> EventLog::open(const std::string &path, Warn warn) {
   }
   if (error != 0)
     return Status::error("cannot open the log '" + path +
-                         "': " + errnoText(error));
+                         "': " + writeFault(error));
   // A file system without locks keeps no run from its log.
   if (log.file_->lockError() == EWOULDBLOCK)
     return Status::error("the log '" + path +

@@ -165,14 +165,14 @@ refuse(
 if os.geteuid() == 0:
     refuse(
         ERROR,
-        "cannot create the directory '/sys/kiln': Operation not permitted; choose another directory to save in",
+        "cannot create the directory '/sys/kiln': Operation not permitted; choose another directory",
         "--save=/sys/kiln",
     )
 else:
     os.mkdir("read-only", 0o555)
     refuse(
         ERROR,
-        "cannot create the directory 'read-only/saved': Permission denied; choose another directory to save in",
+        "cannot create the directory 'read-only/saved': Permission denied; choose another directory",
         "--save=read-only/saved",
     )
 
