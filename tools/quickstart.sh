@@ -123,7 +123,7 @@ The executable is $work/train; what it learned is in $work/checkpoints, as safet
   $work/train --describe                      what it was built with
   $work/train --check-memory                  proof that it uses memory as planned
   $work/train --data=$text/train.txt --resume=$work/checkpoints --save=$work/checkpoints --steps=2000
-                                                        more training, from where it stopped
+                                                        more training; what is not given is as it was
   build/bin/kilnc examples/tiny-llama -o llama          another model
   build/bin/kilnc examples/tiny-gpt2 --emit=forward     the model as the compiler sees it
 

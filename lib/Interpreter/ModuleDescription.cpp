@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "kiln/Dialect/Kiln/IR/TrainingFacts.h"
 #include "kiln/Dialect/KilnRT/IR/KilnRT.h"
 #include "kiln/Interpreter/InterpreterEngine.h"
 #include "kiln/Interpreter/TensorBytes.h"
@@ -164,6 +165,7 @@ static llvm::StringSet<> writtenStates(ModuleOp module) {
 Description describeModule(ModuleOp module, const Interpreter &interpreter) {
   Description description;
   description.model = describeModel(module);
+  description.training = deriveTrainingInfo(module);
   llvm::StringSet<> written = writtenStates(module);
   for (StateOp state : module.getOps<StateOp>()) {
     StateInfo &info = description.states.emplace_back(describeState(state));

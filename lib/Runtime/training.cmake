@@ -14,12 +14,16 @@ add_library(KilnTraining STATIC
   Training/OutputPaths.cpp
   Training/ProcessMemory.cpp
   Training/ProgramInputs.cpp
+  Training/RateFlags.cpp
   Training/Records.cpp
+  Training/Resume.cpp
   Training/Schedule.cpp
   Training/States.cpp
   Training/StepTensors.cpp
   Training/Trace.cpp
-  Training/TrainingRun.cpp)
+  Training/TrainingInfo.cpp
+  Training/TrainingRun.cpp
+  Training/Trajectory.cpp)
 target_include_directories(KilnTraining SYSTEM PRIVATE ${KILN_CLI11_INCLUDE})
 target_link_libraries(KilnTraining PUBLIC KilnFiles)
 
@@ -45,7 +49,6 @@ add_library(KilnEngine OBJECT
   Engine/CopyStress.cpp
   Engine/CpuFeatures.cpp
   Engine/DescriptionParser.cpp
-  Engine/DescriptionReader.cpp
   Engine/Gemm.cpp
   Engine/GemmTiles.cpp
   Engine/LaunchGroups.cpp

@@ -21,7 +21,7 @@
 #ifndef KILN_LIB_RUNTIME_ENGINE_COPYORDER_H
 #define KILN_LIB_RUNTIME_ENGINE_COPYORDER_H
 
-#include "DescriptionReader.h"
+#include "../Files/JsonReader.h"
 #include "kiln/Runtime/Engine/Program.h"
 
 namespace kiln {

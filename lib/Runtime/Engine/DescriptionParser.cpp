@@ -7,6 +7,7 @@
 
 #include "DescriptionParser.h"
 
+#include "../Training/TrainingInfo.h"
 #include "kiln/Runtime/Files/CheckedMath.h"
 #include "kiln/Runtime/Files/Messages.h"
 
@@ -131,6 +132,7 @@ void readDescription(const Node &root, Description &description) {
   description.build.version = root.at("kiln").text();
   readModel(root.at("model"), description.model);
   readBuild(root.at("options"), description.build);
+  description.training = readTrainingInfo(root.at("training"));
   readTarget(root.at("target"), description.target);
   if (std::optional<Node> link = root.find("link"))
     readLink(*link, description.link);

@@ -8,7 +8,7 @@
 #ifndef KILN_LIB_RUNTIME_ENGINE_DESCRIPTIONPARSER_H
 #define KILN_LIB_RUNTIME_ENGINE_DESCRIPTIONPARSER_H
 
-#include "DescriptionReader.h"
+#include "../Files/JsonReader.h"
 #include "kiln/Runtime/Engine/Description.h"
 
 namespace kiln {

@@ -14,7 +14,7 @@
 #ifndef KILN_LIB_RUNTIME_ENGINE_LAUNCHGROUPS_H
 #define KILN_LIB_RUNTIME_ENGINE_LAUNCHGROUPS_H
 
-#include "DescriptionReader.h"
+#include "../Files/JsonReader.h"
 #include "kiln/Runtime/Engine/Program.h"
 
 namespace kiln {

@@ -229,7 +229,10 @@ Result<ProgramFile> parseProgramFile(std::string_view json,
   if (!parsed.ok())
     return Status::error(parsed.status().message());
 
-  ReadFailure failure;
+  ReadFailure failure(
+      ExitCode::Error, "program description",
+      "the executable is damaged or was made by another version of kiln: "
+      "compile it again");
   Node root(*parsed, failure);
   ProgramFile file;
   readDescription(root, file.description);

@@ -8,6 +8,12 @@
 // A checkpoint counts only when its manifest is intact and every file has the
 // size and the hash that the manifest gives.
 //
+// The run that saves here may go on meanwhile, and prune or replace what is
+// being read. All files are opened before the first is hashed: from then on
+// the checkpoint stays readable. Before that, a checkpoint that is no longer
+// what was listed makes the whole search start again, since there is a newer
+// one now.
+//
 //===----------------------------------------------------------------------===//
 
 #include "CheckpointFormat.h"
@@ -20,14 +26,14 @@
 
 using namespace kiln;
 
-static Status verifyFile(const std::string &directory,
-                         const CheckpointFile &expected, VerifyLevel level) {
-  Result<InputFile> file = InputFile::openSibling(directory, expected.name);
-  if (!file.ok())
-    return file.status();
-  if (file->size() != expected.bytes)
+/// How often a search is repeated because a checkpoint went away meanwhile.
+static constexpr int kSearches = 20;
+
+static Status verifyFile(const InputFile &file, const CheckpointFile &expected,
+                         VerifyLevel level) {
+  if (file.size() != expected.bytes)
     return Status::badInput(
-        "'" + file->path() + "' has " + std::to_string(file->size()) +
+        "'" + file.path() + "' has " + std::to_string(file.size()) +
         " bytes, the manifest says " + std::to_string(expected.bytes));
   if (level == VerifyLevel::Sizes)
     return Status();
@@ -38,63 +44,116 @@ static Status verifyFile(const std::string &directory,
       return status;
     uint64_t count =
         std::min<uint64_t>(buffer.size(), expected.bytes - position);
-    if (Status status = file->read(position, buffer.data(), count);
-        !status.ok())
+    if (Status status = file.read(position, buffer.data(), count); !status.ok())
       return status;
     hash.update(buffer.data(), count);
     position += count;
   }
   if (hash.hex() != expected.hash)
-    return Status::badInput("'" + file->path() +
+    return Status::badInput("'" + file.path() +
                             "' is damaged: its content does not match the "
                             "hash in the manifest");
   return Status();
 }
 
-static Status verifyFiles(const std::string &path,
-                          const CheckpointManifest &manifest,
-                          VerifyLevel level) {
-  for (const CheckpointFile &file : manifest.files)
-    if (Status status = verifyFile(path, file, level); !status.ok())
+/// Opens all files of a checkpoint, then checks them.
+static Result<FoundCheckpoint> openFiles(const std::string &path,
+                                         CheckpointManifest manifest,
+                                         VerifyLevel level) {
+  FoundCheckpoint found{path, std::move(manifest), {}, {}};
+  for (const CheckpointFile &expected : found.manifest.files) {
+    Result<InputFile> file = InputFile::openSibling(path, expected.name);
+    if (!file.ok())
+      return file.status();
+    found.files.emplace(expected.name, std::move(*file));
+  }
+  for (const CheckpointFile &expected : found.manifest.files)
+    if (Status status =
+            verifyFile(found.files.at(expected.name), expected, level);
+        !status.ok())
       return status;
-  return Status();
+  return found;
 }
 
-Result<FoundCheckpoint> kiln::findCheckpoint(const std::string &path,
-                                             VerifyLevel level) {
+/// True if the checkpoint at `path` is no longer the one with this manifest.
+static bool hasChanged(const std::string &path,
+                       const Result<CheckpointManifest> &manifest) {
+  struct stat info;
+  if (::stat(path.c_str(), &info) != 0)
+    return true;
+  Result<CheckpointManifest> now = readManifest(path);
+  return now.ok() && !(manifest.ok() && manifest->sequence == now->sequence);
+}
+
+/// One search. `stale` is set if a checkpoint went away during it; unless this
+/// is the last search, it then ends at once.
+static Result<FoundCheckpoint>
+search(const std::string &path, VerifyLevel level, bool isLast, bool &stale) {
   struct stat info;
   bool isOne = ::stat((path + "/" + kManifestName).c_str(), &info) == 0 ||
                parseCheckpointName(baseName(path));
   if (isOne) {
     Result<CheckpointManifest> manifest = readManifest(path);
-    if (!manifest.ok())
+    if (!manifest.ok()) {
+      stale = hasChanged(path, manifest);
       return manifest.status();
-    if (Status status = verifyFiles(path, *manifest, level); !status.ok())
-      return status;
-    return FoundCheckpoint{path, std::move(*manifest), {}};
+    }
+    Result<FoundCheckpoint> found = openFiles(path, *manifest, level);
+    stale = !found.ok() && hasChanged(path, manifest);
+    return found;
   }
 
   Result<std::vector<ListedCheckpoint>> list = listCheckpoints(path);
   if (!list.ok())
     return list.status();
-  if (list->empty())
+  if (list->empty()) {
+    // Listing while another process saves may miss the old and the new one.
+    stale = true;
     return Status::badInput("'" + path +
                             "' holds no checkpoint (checkpoint-<step>)");
+  }
   std::vector<std::string> notes;
+  auto passOver = [&](const ListedCheckpoint &entry, const Status &status) {
+    notes.push_back("passing over '" + entry.path + "': " + status.message());
+    stale = stale || hasChanged(entry.path, entry.manifest);
+  };
   // Those without a manifest may have been the newest: they are always noted.
   for (const ListedCheckpoint &entry : *list)
     if (!entry.manifest.ok())
-      notes.push_back("passing over '" + entry.path +
-                      "': " + entry.manifest.status().message());
+      passOver(entry, entry.manifest.status());
   for (auto entry = list->rbegin(); entry != list->rend(); ++entry) {
+    if (stale && !isLast)
+      break;
     if (!entry->manifest.ok())
       continue;
-    Status status = verifyFiles(entry->path, *entry->manifest, level);
-    if (status.ok())
-      return FoundCheckpoint{entry->path, std::move(*entry->manifest),
-                             std::move(notes)};
-    notes.push_back("passing over '" + entry->path + "': " + status.message());
+    Result<FoundCheckpoint> found =
+        openFiles(entry->path, *entry->manifest, level);
+    if (found.ok()) {
+      found->notes = std::move(notes);
+      return found;
+    }
+    passOver(*entry, found.status());
   }
-  return Status::badInput("'" + path +
-                          "' holds no valid checkpoint: " + notes.back());
+  return Status::badInput(
+      "'" + path + "' holds no valid checkpoint" +
+      (notes.empty() ? std::string() : ": " + notes.back()));
+}
+
+Result<FoundCheckpoint> kiln::findCheckpoint(const std::string &path,
+                                             VerifyLevel level) {
+  for (int searches = 1;; ++searches) {
+    bool stale = false;
+    bool isLast = searches == kSearches;
+    Result<FoundCheckpoint> found = search(path, level, isLast, stale);
+    if (!stale || isLast)
+      return found;
+  }
+}
+
+Result<InputFile> FoundCheckpoint::open(const std::string &name) const {
+  auto file = files.find(name);
+  if (file == files.end())
+    return Status::badInput("checkpoint '" + path + "' holds no file " +
+                            inQuotes(name));
+  return file->second.duplicate();
 }

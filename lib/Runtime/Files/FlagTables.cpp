@@ -74,6 +74,7 @@ const FlagTable &executableFlags() {
       {"min-lr", "X"},
       {"prompt", "TEXT"},
       {"resume", "DIR"},
+      {"resume-changing", "LIST"},
       {"save", "DIR"},
       {"save-every", "N"},
       {"seed", "N"},

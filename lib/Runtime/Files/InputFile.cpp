@@ -93,6 +93,19 @@ Result<InputFile> InputFile::openSibling(const std::string &directory,
   return adopt(fd, errno, path);
 }
 
+Result<InputFile> InputFile::duplicate() const {
+  InputFile copy;
+  copy.fd_ = ::fcntl(fd_, F_DUPFD_CLOEXEC, 0);
+  if (copy.fd_ < 0)
+    return Status::error("cannot open '" + path_ +
+                         "' again: " + errnoText(errno));
+  copy.path_ = path_;
+  copy.size_ = size_;
+  copy.modifiedSeconds_ = modifiedSeconds_;
+  copy.modifiedNanoseconds_ = modifiedNanoseconds_;
+  return copy;
+}
+
 InputFile::InputFile(InputFile &&other) noexcept { *this = std::move(other); }
 
 InputFile &InputFile::operator=(InputFile &&other) noexcept {

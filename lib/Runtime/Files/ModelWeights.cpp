@@ -91,6 +91,19 @@ Status ModelWeights::addFile(SafeTensorsFile file) {
   return Status();
 }
 
+Result<ModelWeights> ModelWeights::open(InputFile input,
+                                        const SafeTensorsLimits &limits) {
+  ModelWeights weights;
+  weights.path_ = input.path();
+  Result<SafeTensorsFile> file =
+      SafeTensorsFile::open(std::move(input), limits);
+  if (!file.ok())
+    return file.status();
+  if (Status status = weights.addFile(std::move(*file)); !status.ok())
+    return status;
+  return weights;
+}
+
 Result<ModelWeights> ModelWeights::open(const std::string &path,
                                         const SafeTensorsLimits &limits) {
   ModelWeights weights;

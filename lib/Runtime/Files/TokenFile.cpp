@@ -10,6 +10,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "kiln/Runtime/Files/TokenFile.h"
+#include "Hash.h"
 #include "kiln/Runtime/Files/CheckedMath.h"
 #include "kiln/Runtime/Files/Messages.h"
 #include "kiln/Runtime/Files/Rng.h"
@@ -22,6 +23,8 @@ namespace {
 
 constexpr std::size_t kHeaderBytes = 1024;
 constexpr std::size_t kBufferBytes = 64 << 10;
+constexpr uint64_t kSamples = 64;
+constexpr uint64_t kSampleBytes = 4096;
 
 uint32_t littleEndian(const unsigned char *bytes, unsigned count) {
   uint32_t value = 0;
@@ -144,6 +147,32 @@ Result<TokenFile> TokenFile::open(const std::string &path, int64_t vocabulary,
                             "at least 256; the model has " +
                             std::to_string(vocabulary));
   return TokenFile(std::move(*file), *layout, vocabulary, shuffleSeed);
+}
+
+Result<DataIdentity> TokenFile::identity() const {
+  uint64_t bytes = uint64_t(layout_.tokens) * layout_.bytesPerToken;
+  StreamHash hash;
+  char sample[kSampleBytes];
+  auto add = [&](uint64_t first, uint64_t count) {
+    Status status = file_.read(layout_.dataStart + first, sample, count);
+    if (status.ok())
+      hash.update(sample, count);
+    return status;
+  };
+  Status status;
+  if (bytes <= kSamples * kSampleBytes) {
+    for (uint64_t at = 0; status.ok() && at < bytes; at += kSampleBytes)
+      status = add(at, std::min(kSampleBytes, bytes - at));
+  } else {
+    uint64_t last = bytes - kSampleBytes, step = last / (kSamples - 1);
+    for (uint64_t i = 0; status.ok() && i + 1 < kSamples; ++i)
+      status = add(i * step, kSampleBytes);
+    if (status.ok())
+      status = add(last, kSampleBytes);
+  }
+  if (!status.ok())
+    return status;
+  return DataIdentity{layout_.tokens, layout_.bytesPerToken, hash.hex()};
 }
 
 int64_t TokenFile::sequencesPerEpoch(int64_t length) const {

@@ -8,6 +8,7 @@
 #include "Checkpoint.h"
 
 #include "States.h"
+#include "TrainingInfo.h"
 #include "kiln/Runtime/Files/CheckedMath.h"
 #include "kiln/Runtime/Files/Messages.h"
 #include "kiln/Runtime/Files/ModelWeights.h"
@@ -111,14 +112,16 @@ static std::string trainerState(const Description &description,
 }
 
 Status saveCheckpoint(CheckpointDir &directory, Engine &engine,
-                      const Progress &progress, const RunFacts &facts,
-                      int64_t keep, std::vector<std::string> &notes) {
+                      const Progress &progress, const TrajectoryRecord &record,
+                      const RunFacts &facts, int64_t keep,
+                      std::vector<std::string> &notes) {
   const Description &description = engine.description();
   nlohmann::json training = {{"step", progress.step},
                              {"sequence", progress.sequence},
                              {"tokens", progress.tokens},
                              {"seed", progress.seed},
-                             {"shuffle", nullptr}};
+                             {"shuffle", nullptr},
+                             {"optimizer_start", progress.optimizerStart}};
   if (progress.shuffle)
     training["shuffle"] = *progress.shuffle;
   nlohmann::json extra = {{"training", training},
@@ -127,6 +130,9 @@ Status saveCheckpoint(CheckpointDir &directory, Engine &engine,
                           {"kiln", description.build.version},
                           {"cpu", description.target.cpu},
                           {"library", engine.libraryName()}};
+  if (record.isKnown)
+    extra["trajectory"] = record.trajectory ? trajectoryJson(*record.trajectory)
+                                            : nlohmann::json();
   auto fill = [&](CheckpointStage &stage) {
     for (const EmbeddedFile &file : description.model.files) {
       Status status = stage.addText(file.name, file.bytes);
@@ -146,12 +152,12 @@ Status saveCheckpoint(CheckpointDir &directory, Engine &engine,
                         int(std::min<int64_t>(keep, INT32_MAX)), notes);
 }
 
-/// Reads a non-negative integer of the manifest.
+/// Reads a count of the manifest.
 static bool readCount(const nlohmann::json &object, const char *key,
                       int64_t &value) {
   auto found = object.find(key);
   if (found == object.end() || !found->is_number_unsigned() ||
-      found->get<uint64_t>() > uint64_t(INT64_MAX))
+      found->get<uint64_t>() > uint64_t(mostCount))
     return false;
   value = found->get<int64_t>();
   return true;
@@ -166,54 +172,108 @@ static bool readSeed(const nlohmann::json &object, const char *key,
   return true;
 }
 
-Result<FoundCheckpoint> openCheckpoint(const std::string &path,
-                                       const Engine &engine, Progress &progress,
-                                       std::vector<std::string> &notes) {
+std::optional<Progress> readProgress(const CheckpointManifest &manifest) {
+  const nlohmann::json &extra = manifest.extra;
+  auto training = extra.is_object() ? extra.find("training") : extra.end();
+  if (training == extra.end() || !training->is_object())
+    return std::nullopt;
+  Progress progress;
+  if (!readCount(*training, "step", progress.step) ||
+      !readCount(*training, "sequence", progress.sequence) ||
+      !readCount(*training, "tokens", progress.tokens) ||
+      !readSeed(*training, "seed", progress.seed) ||
+      progress.step != manifest.step)
+    return std::nullopt;
+  auto shuffle = training->find("shuffle");
+  if (shuffle == training->end())
+    return std::nullopt;
+  if (!shuffle->is_null() &&
+      !readSeed(*training, "shuffle", progress.shuffle.emplace()))
+    return std::nullopt;
+  // Earlier formats have no such member.
+  if (training->contains("optimizer_start") &&
+      (!readCount(*training, "optimizer_start", progress.optimizerStart) ||
+       progress.optimizerStart > progress.step))
+    return std::nullopt;
+  return progress;
+}
+
+/// A text of the manifest; empty if there is none.
+static std::string textOf(const nlohmann::json &extra, const char *key) {
+  auto found = extra.find(key);
+  return found != extra.end() && found->is_string() ? found->get<std::string>()
+                                                    : "";
+}
+
+/// Reads how the checkpoint was trained, and decides whether the states of its
+/// optimizer are of use.
+static Status readRecord(const TrainingInfo &now, ResumePoint &point) {
+  const nlohmann::json &extra = point.found.manifest.extra;
+  std::string optimizer = textOf(extra, "optimizer");
+  point.optimizerName = optimizer.substr(0, optimizer.find(':'));
+  auto json = extra.find("trajectory");
+  point.record.isKnown = json != extra.end();
+  if (!point.record.isKnown) {
+    TrainingInfo then;
+    then.updates = {{point.optimizerName, {}, "matrices"}};
+    point.loadsStates =
+        point.optimizerName.empty() || haveSameStates(then, now);
+    return Status();
+  }
+  if (json->is_null())
+    return Status();
+  Result<Trajectory> trajectory =
+      parseTrajectory(*json, "checkpoint " + inQuotes(point.found.path));
+  if (!trajectory.ok())
+    return trajectory.status();
+  point.loadsStates = haveSameStates(trajectory->built.training, now);
+  point.record.trajectory = std::move(*trajectory);
+  return Status();
+}
+
+Result<ResumePoint> openCheckpoint(const std::string &path,
+                                   const Engine &engine,
+                                   std::vector<std::string> &notes) {
   Result<FoundCheckpoint> found = findCheckpoint(path);
   if (!found.ok())
     return found.status();
   notes.insert(notes.end(), found->notes.begin(), found->notes.end());
-  const nlohmann::json &extra = found->manifest.extra;
-  const nlohmann::json training =
-      extra.is_object() && extra.contains("training") ? extra["training"]
-                                                      : nlohmann::json();
-  uint64_t shuffle = 0;
-  bool ok =
-      training.is_object() && readCount(training, "step", progress.step) &&
-      readCount(training, "sequence", progress.sequence) &&
-      readCount(training, "tokens", progress.tokens) &&
-      readSeed(training, "seed", progress.seed) &&
-      training.contains("shuffle") &&
-      (training["shuffle"].is_null() || readSeed(training, "shuffle", shuffle));
-  if (!ok)
+  std::optional<Progress> progress = readProgress(found->manifest);
+  if (!progress)
     return Status::badInput("checkpoint " + inQuotes(found->path) +
                             " does not say where its training stood; choose a "
                             "checkpoint that this program saved");
-  progress.shuffle.reset();
-  if (!training["shuffle"].is_null())
-    progress.shuffle = shuffle;
+  ResumePoint point;
+  point.found = std::move(*found);
+  point.progress = *progress;
+  const Description &description = engine.description();
+  Status status = readRecord(description.training, point);
+  if (!status.ok())
+    return status;
   auto compare = [&](const char *key, const std::string &now,
                      const char *effect) {
-    std::string then = extra.value(key, nlohmann::json()).is_string()
-                           ? extra[key].get<std::string>()
-                           : "";
+    std::string then = textOf(point.found.manifest.extra, key);
     if (then != now)
       notes.push_back("the checkpoint was made with " + std::string(key) + " " +
                       inQuotes(then) + ", this run uses " + inQuotes(now) +
                       ": " + effect);
   };
-  compare("precision", engine.description().build.precision,
+  compare("precision", description.build.precision,
           "its results differ from those that the first executable would give");
   const char *last = "results may differ in the last bits";
   compare("library", engine.libraryName(), last);
-  compare("cpu", engine.description().target.cpu, last);
-  return found;
+  compare("cpu", description.target.cpu, last);
+  return point;
 }
 
-static Status loadFile(const std::string &path, Engine &engine,
+static Status loadFile(const FoundCheckpoint &checkpoint,
+                       const std::string &name, Engine &engine,
                        const std::vector<size_t> &indexes,
                        std::vector<std::string> &notes) {
-  Result<ModelWeights> weights = ModelWeights::open(path);
+  Result<InputFile> file = checkpoint.open(name);
+  if (!file.ok())
+    return file.status();
+  Result<ModelWeights> weights = ModelWeights::open(std::move(*file));
   if (!weights.ok())
     return weights.status();
   notes.insert(notes.end(), weights->warnings().begin(),
@@ -240,15 +300,14 @@ static Status loadFile(const std::string &path, Engine &engine,
   return Status();
 }
 
-Status loadCheckpoint(const FoundCheckpoint &checkpoint, Engine &engine,
+Status loadCheckpoint(const ResumePoint &point, Engine &engine,
                       std::vector<std::string> &notes) {
   const Description &description = engine.description();
-  Status status = loadFile(checkpoint.path + "/" + modelFile, engine,
+  Status status = loadFile(point.found, modelFile, engine,
                            weightStates(description), notes);
   std::vector<size_t> moments = optimizerStates(description);
-  if (status.ok() && !moments.empty())
-    status =
-        loadFile(checkpoint.path + "/" + optimizerFile, engine, moments, notes);
+  if (status.ok() && point.loadsStates && !moments.empty())
+    status = loadFile(point.found, optimizerFile, engine, moments, notes);
   return status;
 }
 

@@ -15,6 +15,7 @@
 #ifndef KILN_LIB_RUNTIME_TRAINING_CHECKPOINT_H
 #define KILN_LIB_RUNTIME_TRAINING_CHECKPOINT_H
 
+#include "Trajectory.h"
 #include "kiln/Runtime/Engine/Engine.h"
 #include "kiln/Runtime/Files/CheckpointDir.h"
 #include "kiln/Runtime/Status.h"
@@ -26,6 +27,10 @@
 
 namespace kiln {
 
+/// No step, sequence or number of tokens of a manifest is larger, so that
+/// arithmetic with them cannot overflow.
+inline constexpr int64_t mostCount = int64_t(1) << 53;
+
 /// Where training stands, apart from the states. Dropout and data order are
 /// functions of it: there is no generator to save.
 struct Progress {
@@ -34,6 +39,17 @@ struct Progress {
   int64_t tokens = 0;   ///< Targets seen.
   uint64_t seed = 0;
   std::optional<uint64_t> shuffle;
+  /// Updates that were done before the states of the optimizer started; not 0
+  /// after a resume that changed the optimizer. Bias corrections count from it.
+  int64_t optimizerStart = 0;
+};
+
+/// The trajectory as the manifest has it.
+struct TrajectoryRecord {
+  /// False: a checkpoint of an earlier format, which does not tell.
+  bool isKnown = true;
+  /// Empty, if known: nothing has been trained yet.
+  std::optional<Trajectory> trajectory;
 };
 
 /// What is only written down for readers.
@@ -42,20 +58,37 @@ struct RunFacts {
   double epoch = 0;
 };
 
+/// A checkpoint that was found: where training stood, and how it got there.
+struct ResumePoint {
+  FoundCheckpoint found;
+  Progress progress;
+  TrajectoryRecord record;
+  /// The optimizer's name, which earlier formats have, too.
+  std::string optimizerName;
+  /// True if the states of the optimizer mean the same to this executable.
+  bool loadsStates = false;
+};
+
 /// Bytes that a checkpoint will take, about.
 Result<uint64_t> checkpointBytes(const Description &description);
 
 Status saveCheckpoint(CheckpointDir &directory, Engine &engine,
-                      const Progress &progress, const RunFacts &facts,
-                      int64_t keep, std::vector<std::string> &notes);
+                      const Progress &progress, const TrajectoryRecord &record,
+                      const RunFacts &facts, int64_t keep,
+                      std::vector<std::string> &notes);
+
+/// Reads where training stood; empty if the manifest does not say so properly.
+/// Entry for fuzzers: touches nothing but its input.
+std::optional<Progress> readProgress(const CheckpointManifest &manifest);
 
 /// Finds the checkpoint and reads where it stands, but no states.
-Result<FoundCheckpoint> openCheckpoint(const std::string &path,
-                                       const Engine &engine, Progress &progress,
-                                       std::vector<std::string> &notes);
+Result<ResumePoint> openCheckpoint(const std::string &path,
+                                   const Engine &engine,
+                                   std::vector<std::string> &notes);
 
-/// Reads all states that a checkpoint holds.
-Status loadCheckpoint(const FoundCheckpoint &checkpoint, Engine &engine,
+/// Reads the weights and, if point.loadsStates, the states of the optimizer;
+/// otherwise these keep their initial values.
+Status loadCheckpoint(const ResumePoint &point, Engine &engine,
                       std::vector<std::string> &notes);
 
 } // namespace kiln

@@ -13,6 +13,7 @@
 #include "MemoryCheck.h"
 #include "OutputPaths.h"
 #include "ProcessMemory.h"
+#include "Resume.h"
 #include "States.h"
 #include "TrainingRun.h"
 #include "kiln/Runtime/Files/Messages.h"
@@ -38,7 +39,9 @@ public:
 
 private:
   Status checkOptions();
+  Status openResumed();
   Status openInputs();
+  Status settleTrajectory();
   Status openOutputs();
   void warnOfUnusualRuns() const;
   Status startEngine();
@@ -49,10 +52,9 @@ private:
   Status checkMemoryUse();
   Status traceOps();
   Status repeatOps();
-  /// Whether the run proves something instead of training.
-  bool onlyChecks() const {
-    return options_.checkMemory || !options_.checkOps.empty() ||
-           !options_.checkTrace.empty();
+  /// True if the run does updates, or is a finished one that could.
+  bool trains() const {
+    return !options_.onlyChecks() && files_.data && options_.steps > 0;
   }
   void warnOfBytes() const;
   Status logStart();
@@ -63,7 +65,9 @@ private:
   Options options_;
   RunFiles files_;
   Progress progress_;
-  std::optional<FoundCheckpoint> resumed_;
+  TrajectoryRecord record_;
+  std::optional<ResumePoint> resumed_;
+  std::vector<std::string> changes_; ///< Of the trajectory, to be reported.
   std::optional<Records> records_;
   std::vector<std::string> notes_;
 };
@@ -100,7 +104,8 @@ Status Driver::checkOptions() {
     return usage("--dump-gradients: the executable keeps no gradients; compile "
                  "it with --emit-gradients");
   if (description_.model.hasWeights && options_.init.empty() &&
-      !options_.fromScratch && options_.resume.empty() && !onlyChecks())
+      !options_.fromScratch && options_.resume.empty() &&
+      !options_.onlyChecks())
     return usage("the model directory holds trained weights: choose --init=" +
                  std::string("DIR to start from them, or --from-scratch"));
   return Status();
@@ -119,31 +124,74 @@ static Status openTokens(const std::string &path, int64_t vocabulary,
   return Status();
 }
 
+/// Finds the checkpoint to go on from, and completes the options from it.
+Status Driver::openResumed() {
+  Result<ResumePoint> opened = openCheckpoint(options_.resume, engine_, notes_);
+  if (!opened.ok())
+    return opened.status();
+  resumed_.emplace(std::move(*opened));
+  const Progress &found = resumed_->progress;
+  if (options_.seedGiven && options_.seed != found.seed)
+    return Status(ExitCode::Usage,
+                  "--seed=" + std::to_string(options_.seed) +
+                      " contradicts the checkpoint, which was made with " +
+                      std::to_string(found.seed));
+  if (options_.shuffle && options_.shuffle != found.shuffle)
+    return Status(ExitCode::Usage,
+                  "--shuffle=" + std::to_string(*options_.shuffle) +
+                      " contradicts the checkpoint, which was made " +
+                      (found.shuffle ? "with " + std::to_string(*found.shuffle)
+                                     : std::string("without")));
+  progress_ = found;
+  return options_.continues() ? adoptChoices(*resumed_, options_, changes_)
+                              : Status();
+}
+
+/// Decides what checkpoints say of the trajectory, and that a resumed run
+/// stays on it.
+Status Driver::settleTrajectory() {
+  if (trains()) {
+    Result<DataIdentity> data = files_.data->identity();
+    if (!data.ok())
+      return data.status();
+    record_.trajectory = {choicesOf(options_, description_.build.clip),
+                          builtFactsOf(description_), *data};
+  }
+  if (!resumed_)
+    return Status();
+  if (trains()) {
+    Status status =
+        compareTrajectories(*record_.trajectory, options_, *resumed_, changes_);
+    if (!status.ok())
+      return status;
+  } else {
+    record_ = keptRecord(builtFactsOf(description_), *resumed_, changes_);
+    // Without checkpoints of its own, nobody can miss the optimizer's states.
+    if (options_.save.empty())
+      changes_.clear();
+  }
+  progress_ = resumed_->progress;
+  printToStderr(resumeLine(*resumed_, options_));
+  for (const std::string &change : changes_)
+    printToStderr("note: " + change);
+  if (trains() && !resumed_->record.isKnown)
+    warn(unknownTrajectory(*resumed_));
+  if (trains() && progress_.step == options_.steps)
+    printToStderr("note: this run is finished: its " +
+                  std::to_string(options_.steps) +
+                  " steps are done; a larger --steps=N goes on");
+  return Status();
+}
+
 /// Opens what the run reads, before the first long operation.
 Status Driver::openInputs() {
   const ModelInfo &model = description_.model;
   progress_.seed = options_.seed;
   progress_.shuffle = options_.shuffle;
   if (!options_.resume.empty()) {
-    Progress found;
-    Result<FoundCheckpoint> checkpoint =
-        openCheckpoint(options_.resume, engine_, found, notes_);
-    if (!checkpoint.ok())
-      return checkpoint.status();
-    resumed_.emplace(std::move(*checkpoint));
-    if (options_.seedGiven && options_.seed != found.seed)
-      return Status(ExitCode::Usage,
-                    "--seed=" + std::to_string(options_.seed) +
-                        " contradicts the checkpoint, which was made with " +
-                        std::to_string(found.seed));
-    if (options_.shuffle && options_.shuffle != found.shuffle)
-      return Status(ExitCode::Usage,
-                    "--shuffle=" + std::to_string(*options_.shuffle) +
-                        " contradicts the checkpoint, which was made " +
-                        (found.shuffle
-                             ? "with " + std::to_string(*found.shuffle)
-                             : std::string("without")));
-    progress_ = found;
+    Status status = openResumed();
+    if (!status.ok())
+      return status;
   }
   if (!options_.data.empty()) {
     Status status =
@@ -158,8 +206,10 @@ Status Driver::openInputs() {
     if (!status.ok())
       return status;
   }
-  warnOfBytes();
-  return Status();
+  Status status = settleTrajectory();
+  if (status.ok())
+    warnOfBytes();
+  return status;
 }
 
 /// Warns of a run that is possible and rarely meant.
@@ -187,7 +237,7 @@ void Driver::warnOfUnusualRuns() const {
 /// with a run that fails before that.
 Status Driver::openOutputs() {
   Status possible = tryOutputs(options_);
-  if (!possible.ok() || onlyChecks())
+  if (!possible.ok() || options_.onlyChecks())
     return possible;
   if (!options_.save.empty()) {
     Result<CheckpointDir> save = CheckpointDir::open(options_.save);
@@ -283,8 +333,9 @@ Status Driver::logStart() {
       .integer("first_step", progress_.step + 1)
       .integer("threads", engine_.threads())
       .text("library", engine_.libraryName());
-  return records_->start(line, resumed_ ? std::optional(progress_.step)
-                                        : std::nullopt);
+  return records_->start(line, options_.steps,
+                         resumed_ ? std::optional(progress_.step)
+                                  : std::nullopt);
 }
 
 void Driver::logEnd(const Status &status, int64_t steps) {
@@ -326,12 +377,15 @@ Status Driver::generate() {
 }
 
 Status Driver::trainAndGenerate() {
-  TrainingRun run(engine_, options_, files_, *records_, progress_);
+  TrainingRun run(engine_, options_, files_, *records_, record_, progress_);
   Status status = run.bind();
   if (status.ok())
     status = initialiseWeights();
   if (!status.ok())
     return status;
+  // They may be those of a checkpoint that is removed meanwhile.
+  if (resumed_)
+    resumed_->found.files.clear();
   if (options_.lockstep >= 0)
     return serveLockstep(engine_, run, options_);
   status = logStart();
@@ -447,7 +501,7 @@ Status Driver::drive() {
     if (!status.ok())
       return status;
   }
-  if (!onlyChecks())
+  if (!options_.onlyChecks())
     warnOfUnusualRuns();
   if (!options_.checkOps.empty())
     return traceOps();

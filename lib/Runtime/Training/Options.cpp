@@ -8,6 +8,7 @@
 #include "kiln/Runtime/Training/Options.h"
 
 #include "FixedFlags.h"
+#include "RateFlags.h"
 #include "kiln/Runtime/Files/Messages.h"
 
 #include <CLI/CLI.hpp>
@@ -17,6 +18,7 @@
 #include <functional>
 #include <limits>
 #include <map>
+#include <sstream>
 
 namespace kiln {
 
@@ -34,7 +36,7 @@ private:
   void addRateFlags();
   void addRecordFlags();
   Status check() const;
-  Status checkRates() const;
+  Status readChanging();
   Status checkLockstep() const;
   bool given(const char *flag) const { return app_.count(flag) > 0; }
   /// An error unless `flag` comes with `other`.
@@ -42,6 +44,7 @@ private:
 
   CLI::App app_;
   Options options_;
+  std::string resumeChanging_;
   uint64_t shuffleSeed_ = 0;
   uint64_t stressSeed_ = 0;
   uint64_t emuSeed_ = 0;
@@ -150,30 +153,24 @@ void FlagParser::addDataFlags() {
                   "Keep only the newest N checkpoints (default: all)")
       ->check(atLeast(1));
   app_.add_option("--resume", options_.resume,
-                  "Continue from a checkpoint, or the newest in a directory");
+                  "Continue from a checkpoint, or the newest in a directory; "
+                  "what is not given is as it was");
+  app_.add_option("--resume-changing", resumeChanging_,
+                  "What may differ from the run that is resumed: some of "
+                  "optimizer, dropout, lossy, batch, seq, clip, frozen, data");
 }
 
 void FlagParser::addRateFlags() {
-  static const std::map<std::string, ScheduleKind> schedules = {
-      {"constant", ScheduleKind::Constant},
-      {"linear", ScheduleKind::Linear},
-      {"cosine", ScheduleKind::Cosine},
-      {"wsd", ScheduleKind::Wsd},
-      {"exponential", ScheduleKind::Exponential}};
-  static const std::map<std::string, WarmupKind> warmups = {
-      {"gradual", WarmupKind::Gradual}, {"constant", WarmupKind::Constant}};
-  static const std::map<std::string, RateScaling> scalings = {
-      {"linear", RateScaling::Linear}, {"sqrt", RateScaling::Sqrt}};
   ScheduleOptions &schedule = options_.schedule;
   app_.add_option("--lr", schedule.rate, "Peak learning rate (default 3e-4)")
       ->check(number());
   app_.add_option_function<std::string>(
           "--lr-schedule",
           [&schedule](const std::string &name) {
-            schedule.kind = schedules.at(name);
+            schedule.kind = scheduleKinds().at(name);
           },
           "constant (default), linear, cosine, wsd or exponential")
-      ->check(oneOf(schedules));
+      ->check(oneOf(scheduleKinds()));
   app_.add_option("--min-lr", schedule.minRate,
                   "Smallest rate of a decay (default 0)")
       ->check(number());
@@ -189,17 +186,18 @@ void FlagParser::addRateFlags() {
   app_.add_option_function<std::string>(
           "--warmup",
           [&schedule](const std::string &name) {
-            schedule.warmup = warmups.at(name);
+            schedule.warmup = warmupKinds().at(name);
           },
           "gradual: ramp up to the peak (default); constant: the unscaled --lr")
-      ->check(oneOf(warmups));
+      ->check(oneOf(warmupKinds()));
   app_.add_option_function<std::string>(
           "--lr-scaling",
           [&schedule](const std::string &name) {
-            schedule.scaling = scalings.at(name);
+            schedule.scaling = rateScalings().at(name);
           },
-          "Scale --lr with batch / --base-batch: linear or sqrt")
-      ->check(oneOf(scalings));
+          "Scale --lr with batch / --base-batch: none (default), linear or "
+          "sqrt")
+      ->check(oneOf(rateScalings()));
   app_.add_option("--base-batch", schedule.baseBatch,
                   "Batch that --lr was chosen for")
       ->check(atLeast(1));
@@ -266,31 +264,24 @@ Status FlagParser::needs(const char *flag, const char *other,
                (known ? known->spelling() : other));
 }
 
-Status FlagParser::checkRates() const {
-  const ScheduleOptions &schedule = options_.schedule;
-  if (schedule.minRate > schedule.rate)
-    return usage("--min-lr is above --lr: the rate decays from --lr to it");
-  bool wsd = schedule.kind == ScheduleKind::Wsd;
-  bool exponential = schedule.kind == ScheduleKind::Exponential;
-  bool decays = schedule.kind != ScheduleKind::Constant;
-  for (Status status :
-       {needs("--min-lr", "an --lr-schedule that decays", decays),
-        needs("--cooldown-steps", "--lr-schedule=wsd", wsd),
-        needs("--lr-gamma", "--lr-schedule=exponential", exponential),
-        needs("--warmup", "--warmup-steps", given("--warmup-steps")),
-        needs("--lr-scaling", "--base-batch", given("--base-batch")),
-        needs("--base-batch", "--lr-scaling", given("--lr-scaling"))})
-    if (!status.ok())
-      return status;
-  if (wsd && !given("--cooldown-steps"))
-    return usage("--lr-schedule=wsd needs --cooldown-steps=N");
-  if (exponential && !given("--lr-gamma"))
-    return usage("--lr-schedule=exponential needs --lr-gamma=X");
-  if (schedule.warmup == WarmupKind::Constant && !given("--lr-scaling"))
-    return usage("--warmup=constant holds the rate at the unscaled --lr, so it "
-                 "needs --lr-scaling");
-  if (wsd && schedule.warmupSteps + schedule.cooldownSteps > options_.steps)
-    return usage("--warmup-steps and --cooldown-steps are more than --steps");
+/// Reads the list of --resume-changing.
+Status FlagParser::readChanging() {
+  if (!given("--resume-changing"))
+    return Status();
+  if (!given("--resume"))
+    return usage("--resume-changing needs --resume");
+  const std::vector<std::string> &known = changeableFacts();
+  std::stringstream list(resumeChanging_ + ",");
+  for (std::string name; std::getline(list, name, ',');) {
+    if (std::find(known.begin(), known.end(), name) == known.end()) {
+      std::string names;
+      for (const std::string &other : known)
+        names += (names.empty() ? "" : ", ") + other;
+      return usage("--resume-changing: " + inQuotes(name) +
+                   " is unknown, expected some of " + names);
+    }
+    options_.resumeChanging.insert(name);
+  }
   return Status();
 }
 
@@ -298,7 +289,7 @@ Status FlagParser::checkRates() const {
 Status FlagParser::checkLockstep() const {
   if (options_.lockstep < 0)
     return usage("--lockstep is not a file descriptor");
-  if (options_.steps == 0)
+  if (options_.steps == 0 && !options_.continues())
     return usage("--lockstep needs --steps of at least 1");
   for (const char *flag :
        {"--save", "--log", "--tensorboard", "--trace", "--dump-gradients",
@@ -330,13 +321,13 @@ Status FlagParser::check() const {
   if (options_.steps > 0 && !given("--data"))
     return usage("--steps needs --data=FILE: which tokens should it train on?");
   for (const char *flag : {"--trace", "--dump-gradients"})
-    if (given(flag) && options_.steps == 0)
+    if (given(flag) && options_.steps == 0 && !options_.continues())
       return usage(std::string(flag) + " needs --steps of at least 1");
   if (given("--steps") && options_.steps == 0 && !valData && !save && !generate)
     return usage("--steps=0 leaves nothing to do without --val-data, "
                  "--generate or --save");
-  if (!given("--steps") && !options_.describe && !options_.checkMemory &&
-      options_.checkOps.empty() && options_.checkTrace.empty() && !generate)
+  if (!given("--steps") && !options_.onlyChecks() && !generate &&
+      !options_.continues())
     return usage(given("--data")
                      ? "--steps=N is missing: how many updates should training "
                        "make in total?"
@@ -348,7 +339,11 @@ Status FlagParser::check() const {
     if (!status.ok())
       return status;
   }
-  return checkRates();
+  // The checkpoint completes the options of a run that continues.
+  if (options_.continues())
+    return Status();
+  return checkRates(options_.schedule, options_.gradClip, options_.steps,
+                    options_.given);
 }
 
 /// The names of all flags, before CLI11 reads their values.
@@ -394,10 +389,22 @@ Result<ParsedOptions> FlagParser::parse(int argc, const char *const *argv,
   options_.stepsGiven = given("--steps");
   options_.seedGiven = given("--seed");
   options_.gradClipGiven = given("--grad-clip");
-  Status status = check();
+  for (const CLI::Option *option : app_.get_options())
+    if (option->count() > 0)
+      options_.given.insert(option->get_name());
+  Status status = readChanging();
+  if (status.ok())
+    status = check();
   if (!status.ok())
     return status;
   return ParsedOptions{options_, std::nullopt};
+}
+
+const std::vector<std::string> &changeableFacts() {
+  static const std::vector<std::string> names = {
+      "optimizer", "dropout", "lossy",  "batch",
+      "seq",       "clip",    "frozen", "data"};
+  return names;
 }
 
 Result<ParsedOptions> parseOptions(int argc, const char *const *argv,

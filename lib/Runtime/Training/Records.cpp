@@ -15,17 +15,18 @@
 
 namespace kiln {
 
-void warn(const std::string &message) {
+void printToStderr(const std::string &line) {
   std::fflush(stdout);
   if (!waitForWriting(STDERR_FILENO))
     return;
-  std::fprintf(stderr, "%swarning: %s\n",
-               isatty(STDERR_FILENO) ? "\r\x1b[K" : "", message.c_str());
+  std::fprintf(stderr, "%s%s\n", isatty(STDERR_FILENO) ? "\r\x1b[K" : "",
+               line.c_str());
 }
+
+void warn(const std::string &message) { printToStderr("warning: " + message); }
 
 Result<Records> Records::open(const Options &options) {
   Records records;
-  records.totalSteps_ = options.steps;
   records.terminal_ = isatty(STDOUT_FILENO) != 0;
   if (!options.log.empty()) {
     Result<EventLog> log = EventLog::open(options.log, warn);
@@ -56,7 +57,9 @@ void Records::show(const std::string &text) {
 
 void Records::say(const std::string &line) { show(line + "\n"); }
 
-Status Records::start(const LogLine &line, std::optional<int64_t> resumedStep) {
+Status Records::start(const LogLine &line, int64_t totalSteps,
+                      std::optional<int64_t> resumedStep) {
+  totalSteps_ = totalSteps;
   if (!log_)
     return Status();
   Status status = log_->begin(resumedStep);

@@ -24,7 +24,9 @@
 
 namespace kiln {
 
-/// Prints "warning: ..." to stderr, clearing a progress bar first.
+/// Prints a line to stderr, clearing a progress bar first.
+void printToStderr(const std::string &line);
+/// The same with "warning: " before it.
 void warn(const std::string &message);
 
 struct StepRecord {
@@ -46,7 +48,8 @@ public:
   static Result<Records> open(const Options &options);
 
   /// `resumedStep`: the log continues after that step.
-  Status start(const LogLine &line, std::optional<int64_t> resumedStep);
+  Status start(const LogLine &line, int64_t totalSteps,
+               std::optional<int64_t> resumedStep);
   void step(const StepRecord &record);
   void evaluation(int64_t step, double loss, int64_t targets);
   void end(const LogLine &line);

@@ -12,6 +12,30 @@
 
 namespace kiln {
 
+const std::map<std::string, ScheduleKind> &scheduleKinds() {
+  static const std::map<std::string, ScheduleKind> kinds = {
+      {"constant", ScheduleKind::Constant},
+      {"linear", ScheduleKind::Linear},
+      {"cosine", ScheduleKind::Cosine},
+      {"wsd", ScheduleKind::Wsd},
+      {"exponential", ScheduleKind::Exponential}};
+  return kinds;
+}
+
+const std::map<std::string, WarmupKind> &warmupKinds() {
+  static const std::map<std::string, WarmupKind> kinds = {
+      {"gradual", WarmupKind::Gradual}, {"constant", WarmupKind::Constant}};
+  return kinds;
+}
+
+const std::map<std::string, RateScaling> &rateScalings() {
+  static const std::map<std::string, RateScaling> scalings = {
+      {"none", RateScaling::None},
+      {"linear", RateScaling::Linear},
+      {"sqrt", RateScaling::Sqrt}};
+  return scalings;
+}
+
 static double scaleFactor(const ScheduleOptions &options, int64_t batch) {
   double ratio =
       double(batch) / double(std::max<int64_t>(options.baseBatch, 1));

@@ -37,10 +37,12 @@ SequenceReader readerOf(TokenFile &file) {
 
 TrainingRun::TrainingRun(Engine &engine, const Options &options,
                          RunFiles &files, Records &records,
+                         const TrajectoryRecord &record,
                          const Progress &progress)
     : engine_(engine), options_(options), files_(files), records_(records),
-      progress_(progress), schedule_(options.schedule, options.steps,
-                                     engine.description().model.batch),
+      record_(record), progress_(progress),
+      schedule_(options.schedule, options.steps,
+                engine.description().model.batch),
       firstStep_(progress.step) {}
 
 Status TrainingRun::bind() {
@@ -138,7 +140,8 @@ TrainingRun::computeStep(const std::function<Status(size_t program)> &compute) {
                          train_->batch(), progress_.seed, progress_.step);
   if (!targets.ok())
     return targets.status();
-  train_->writeUpdate(record.rate, record.step, options_.gradClip);
+  train_->writeUpdate(record.rate, record.step - progress_.optimizerStart,
+                      options_.gradClip);
   Status status = compute(train_->program());
   if (!status.ok())
     return status;
@@ -304,7 +307,7 @@ Status TrainingRun::save() {
   if (!status.ok())
     return status;
   std::vector<std::string> notes;
-  status = saveCheckpoint(*files_.save, engine_, progress_, facts(),
+  status = saveCheckpoint(*files_.save, engine_, progress_, record_, facts(),
                           options_.keep, notes);
   for (const std::string &note : notes)
     warn(note);

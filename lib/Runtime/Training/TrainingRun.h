@@ -37,9 +37,11 @@ struct RunFiles {
 
 class TrainingRun {
 public:
-  /// All references must outlive the run; `progress` is where it starts.
+  /// All references must outlive the run; `progress` is where it starts, and
+  /// `record` what its checkpoints say of the trajectory.
   TrainingRun(Engine &engine, const Options &options, RunFiles &files,
-              Records &records, const Progress &progress);
+              Records &records, const TrajectoryRecord &record,
+              const Progress &progress);
 
   /// Finds the programs that the options need.
   Status bind();
@@ -83,6 +85,7 @@ private:
   const Options &options_;
   RunFiles &files_;
   Records &records_;
+  const TrajectoryRecord &record_;
   Progress progress_;
   Schedule schedule_;
   std::optional<ProgramInputs> train_;

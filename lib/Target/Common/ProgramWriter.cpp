@@ -8,6 +8,7 @@
 #include "kiln/Target/Common/ProgramWriter.h"
 
 #include "kiln/Dialect/Kiln/IR/Target.h"
+#include "kiln/Dialect/Kiln/IR/TrainingFacts.h"
 #include "kiln/Target/Common/AttentionLibrary.h"
 #include "kiln/Target/Common/KernelShapes.h"
 #include "kiln/Target/Common/LaunchGroups.h"
@@ -381,6 +382,26 @@ static Array writeStates(ModuleOp module) {
   return states;
 }
 
+static Object writeTraining(ModuleOp module) {
+  TrainingInfo info = deriveTrainingInfo(module);
+  Array updates, lossy;
+  for (const UpdateRule &rule : info.updates) {
+    Object options;
+    for (auto &[name, value] : rule.options)
+      options[name] = value;
+    updates.push_back(Object{{"name", rule.optimizer},
+                             {"options", std::move(options)},
+                             {"decay", rule.decay}});
+  }
+  for (auto &[encoding, residuals] : info.lossy)
+    lossy.push_back(Object{{"encoding", encoding}, {"residuals", residuals}});
+  return Object{
+      {"optimizer", std::move(updates)},
+      {"dropout", Object{{"activations", Array(info.dropout)},
+                         {"attention", Array(info.attentionDropout)}}},
+      {"lossy", std::move(lossy)}};
+}
+
 Object kiln::writeProgram(ModuleOp module, const KernelIndex &kernels,
                           const BuildRecord &record) {
   auto arena = *module.getOps<rt::ArenaOp>().begin();
@@ -431,6 +452,7 @@ Object kiln::writeProgram(ModuleOp module, const KernelIndex &kernels,
                          {"dropout", record.dropout},
                          {"target", record.target},
                          {"command_line", record.commandLine}}},
+      {"training", writeTraining(module)},
       {"target", Object{{"kind", record.target},
                         {"cpu", record.processor.name},
                         {"features", std::move(features)},

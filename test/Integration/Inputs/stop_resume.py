@@ -5,8 +5,10 @@
 #
 # ===-----------------------------------------------------------------------=== #
 """stop_resume.py [--steps=300] KILNC MODEL WORK STOPS [compile flags]: one run is left
-alone, another gets SIGTERM at STOPS random steps and is resumed after each. Losses and
-all that is saved at the end must be equal to the last bit."""
+alone, another gets SIGTERM or SIGINT in turns at STOPS random steps and is resumed after
+each. A resume gives none of the flags that decide the trajectory, all of which differ
+from their defaults. Losses and all that is saved at the end must be equal to the last
+bit."""
 
 import random
 import signal
@@ -17,8 +19,8 @@ import time
 import harness
 
 
-def run_until(command, log, lines):
-    """Starts a run, stops it when its log has so many lines; the exit code."""
+def run_until(command, log, lines, stop):
+    """Starts a run, sends the signal `stop` when its log has so many lines; the exit code."""
     harness.show(command)
     process = subprocess.Popen(
         [str(c) for c in command],
@@ -28,7 +30,7 @@ def run_until(command, log, lines):
     )
     while process.poll() is None:
         if log.exists() and log.read_bytes().count(b'{"step"') >= lines:
-            process.send_signal(signal.SIGTERM)
+            process.send_signal(stop)
             break
         time.sleep(0.001)
     _, message = process.communicate(timeout=120)
@@ -39,32 +41,46 @@ def main(steps, kilnc, model, work, stops, *flags):
     work = harness.fresh_directory(work)
     harness.write_inputs(model, work)
     executable = harness.compile_model(kilnc, model, work / "train", "--max-threads=2", *flags)
+    # What a resume repeats: nothing of it changes the trajectory.
     common = [
         executable,
         f"--data={work / 'train.bin'}",
         f"--val-data={work / 'validation.bin'}",
         "--val-batches=1",
-        "--shuffle=3",
-        f"--steps={steps}",
-        "--lr=0.002",
-        "--lr-schedule=linear",
-        "--warmup-steps=7",
     ]
+    trajectory = [
+        f"--steps={steps}",
+        "--seed=5",
+        "--shuffle=3",
+        "--lr=0.002",
+        "--lr-schedule=wsd",
+        f"--cooldown-steps={steps // 2}",
+        "--min-lr=0.0001",
+        "--warmup-steps=7",
+        "--warmup=constant",
+        "--lr-scaling=sqrt",
+        "--base-batch=1",
+    ]
+    if "--clip=off" not in flags:
+        trajectory.append("--grad-clip=0.5")
     whole, parts = work / "whole.jsonl", work / "parts.jsonl"
-    harness.run([*common, f"--log={whole}", f"--save={work / 'whole'}"])
+    harness.run([*common, *trajectory, f"--log={whole}", f"--save={work / 'whole'}"])
     seed = random.SystemRandom().randrange(2**32)
     print(f"seed of the random steps: {seed}")
     chance = random.Random(seed)
     # Stops arrive a step or more late: a quarter of the steps is left for that.
     longest = steps * 3 // 4 // int(stops)
-    command = [*common, f"--log={parts}", f"--save={work / 'parts'}"]
+    command = [*common, *trajectory, f"--log={parts}", f"--save={work / 'parts'}"]
     done = 0
-    for _ in range(int(stops)):
+    for number in range(int(stops)):
         target = done + chance.randrange(1, max(longest, 2))
-        code, message = run_until(command, parts, target)
+        stop = (signal.SIGTERM, signal.SIGINT)[number % 2]
+        code, message = run_until(command, parts, target, stop)
         if code != 75:
             print(message)
-            harness.fail(f"exit code {code} after SIGTERM at step {target}, expected 75")
+            harness.fail(f"exit code {code} after {stop.name} at step {target}, expected 75")
+        if number and f"parts/checkpoint-{done} at step {done} of {steps}" not in message:
+            harness.fail(f"the first line does not name the checkpoint: {message}")
         done = int(harness.newest_checkpoint(work / "parts").name[11:])
         if f"after step {done}; continue with --resume=" not in message:
             harness.fail(f"the message does not say how to continue: {message}")
@@ -75,7 +91,10 @@ def main(steps, kilnc, model, work, stops, *flags):
             harness.fail("the run ended before it could be stopped")
         command = [*common, f"--log={parts}", f"--save={work / 'parts'}"]
         command.append(f"--resume={work / 'parts'}")
-    harness.run(command)
+    message = harness.run(command).stderr
+    expected = f"resuming from {work / 'parts'}/checkpoint-{done} at step {done} of {steps}\n"
+    if message != expected:
+        harness.fail(f"standard error is {message!r}, expected {expected!r}")
     harness.require_equal_runs("stopped", whole, work / "whole", parts, work / "parts")
     ends = [harness.events(log, "eval")[-1]["loss"] for log in (whole, parts)]
     if ends[0] != ends[1]:

@@ -15,6 +15,7 @@
 #ifndef KILN_RUNTIME_ENGINE_DESCRIPTION_H
 #define KILN_RUNTIME_ENGINE_DESCRIPTION_H
 
+#include "kiln/Runtime/Engine/TrainingInfo.h"
 #include "kiln/Runtime/Files/InitialValues.h"
 #include "kiln/Runtime/Files/TensorType.h"
 
@@ -120,6 +121,7 @@ struct LinkInfo {
 struct Description {
   ModelInfo model;
   BuildInfo build;
+  TrainingInfo training;
   TargetInfo target;
   LinkInfo link;
   int64_t hostArenaBytes = 0; ///< 0: nothing lives on the host.

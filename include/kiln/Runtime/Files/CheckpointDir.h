@@ -24,6 +24,7 @@
 #include "kiln/Runtime/Files/SafeTensors.h"
 #include "kiln/Runtime/Status.h"
 #include <functional>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -109,17 +110,26 @@ private:
   int64_t lastSequence_ = -1;
 };
 
+/// A checkpoint that was found and checked. Its files are open: they can be
+/// read even after another process has removed or replaced the directory.
 struct FoundCheckpoint {
   std::string path; ///< the checkpoint-<step> directory
   CheckpointManifest manifest;
   /// One line for each newer checkpoint that was passed over.
   std::vector<std::string> notes;
+  /// The files of the manifest by name.
+  std::map<std::string, InputFile> files = {};
+
+  /// The file `name`, as it was checked.
+  Result<InputFile> open(const std::string &name) const;
 };
 
 enum class VerifyLevel { Sizes, Hashes };
 
 /// `path` is one checkpoint, which must be valid, or a directory of them, of
-/// which the newest valid one is taken. Every file is checked.
+/// which the newest valid one is taken. Every file is checked. If another
+/// process removes or replaces a checkpoint meanwhile, the search starts again,
+/// a bounded number of times.
 Result<FoundCheckpoint> findCheckpoint(const std::string &path,
                                        VerifyLevel level = VerifyLevel::Hashes);
 

@@ -36,6 +36,9 @@ public:
   InputFile &operator=(InputFile &&other) noexcept;
   ~InputFile();
 
+  /// The same file once more, even if it has lost its name since.
+  Result<InputFile> duplicate() const;
+
   const std::string &path() const { return path_; }
   /// Bytes at the time of opening.
   uint64_t size() const { return size_; }

@@ -42,6 +42,9 @@ class ModelWeights {
 public:
   static Result<ModelWeights> open(const std::string &path,
                                    const SafeTensorsLimits &limits = {});
+  /// The tensors of one file.
+  static Result<ModelWeights> open(InputFile file,
+                                   const SafeTensorsLimits &limits = {});
 
   /// Null when there is none. Valid as long as this object.
   const TensorInfo *find(std::string_view name) const;

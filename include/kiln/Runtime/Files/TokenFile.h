@@ -35,6 +35,24 @@ struct TokenLayout {
   int64_t tokens = 0;
 };
 
+/// Tells data apart without reading all of it; where the file is stored does
+/// not matter. `hash` is the XXH3-128 of 64 samples of 4096 bytes, the first at
+/// the start of the tokens, the last at their end, the others in equal steps
+/// (rounded down to a byte) between; of all bytes if there are no more.
+struct DataIdentity {
+  int64_t tokens = 0;
+  int64_t bytesPerToken = 0;
+  std::string hash;
+
+  friend bool operator==(const DataIdentity &a, const DataIdentity &b) {
+    return a.tokens == b.tokens && a.bytesPerToken == b.bytesPerToken &&
+           a.hash == b.hash;
+  }
+  friend bool operator!=(const DataIdentity &a, const DataIdentity &b) {
+    return !(a == b);
+  }
+};
+
 /// Decides the layout from the file's name, its first bytes (up to 1024) and
 /// its size. Entry for fuzzers: touches nothing but its input.
 Result<TokenLayout> parseTokenLayout(std::string_view head, uint64_t fileBytes,
@@ -51,6 +69,7 @@ public:
   int64_t tokens() const { return layout_.tokens; }
   /// Its tokens are the bytes of a text.
   bool holdsBytes() const { return layout_.bytesPerToken == 1; }
+  Result<DataIdentity> identity() const;
   /// 0 when the file is too short for even one.
   int64_t sequencesPerEpoch(int64_t length) const;
   /// Fails, with what to do, when there is no sequence of that length.

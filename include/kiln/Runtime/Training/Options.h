@@ -19,7 +19,9 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
+#include <vector>
 
 namespace kiln {
 
@@ -52,6 +54,8 @@ struct Options {
   int64_t saveEvery = 0; ///< 0: only at the end.
   int64_t keep = 0;      ///< 0: all.
   std::string resume;
+  /// What may differ from the run that is resumed: names of changeableFacts().
+  std::set<std::string> resumeChanging;
 
   // Records.
   std::string log;
@@ -73,7 +77,26 @@ struct Options {
   std::string prompt;
   double temperature = 1.0;
   int64_t topK = 0; ///< 0: the whole vocabulary.
+
+  /// All flags that the command line has, such as "--lr".
+  std::set<std::string> given;
+
+  bool isGiven(const std::string &flag) const { return given.count(flag) > 0; }
+  /// True if the run proves something instead of training.
+  bool onlyChecks() const {
+    return describe || checkMemory || !checkOps.empty() || !checkTrace.empty();
+  }
+  /// True if the run goes on with the training of a checkpoint, which then
+  /// decides all that was not given: `steps`, the schedule and the clipping
+  /// are complete only after adoptChoices (lib/Runtime/Training/Resume.h).
+  bool continues() const {
+    return !resume.empty() && !data.empty() && !onlyChecks() &&
+           !(stepsGiven && steps == 0);
+  }
 };
+
+/// The names that --resume-changing knows, in the order of the documentation.
+const std::vector<std::string> &changeableFacts();
 
 /// What parseOptions found: options, or text to print (--help) and leave.
 struct ParsedOptions {

@@ -8,6 +8,11 @@
 // The learning rate is a closed-form function of the step index alone, so that
 // a resumed run continues with exactly the rates of an uninterrupted one.
 //
+// A decay reaches m at step N, the step after the last one. The last step, N-1,
+// still has the rate that the formula gives there: for linear
+// m + (P - m) / (N - W), for wsd m + (P - m) / C. So no step is lost to a rate
+// of 0 when m is 0.
+//
 // Step s counts from 0; W = warmup steps, N = total steps, C = cooldown steps,
 // P = the scaled peak rate, m = the smallest rate.
 //
@@ -25,12 +30,28 @@
 #define KILN_RUNTIME_TRAINING_SCHEDULE_H
 
 #include <cstdint>
+#include <map>
+#include <string>
 
 namespace kiln {
 
 enum class ScheduleKind { Constant, Linear, Cosine, Wsd, Exponential };
 enum class WarmupKind { Gradual, Constant };
 enum class RateScaling { None, Linear, Sqrt };
+
+/// The names of the values of --lr-schedule, --warmup and --lr-scaling.
+const std::map<std::string, ScheduleKind> &scheduleKinds();
+const std::map<std::string, WarmupKind> &warmupKinds();
+const std::map<std::string, RateScaling> &rateScalings();
+
+/// The name of an enumerator, from one of these maps.
+template <typename T>
+std::string nameOf(const std::map<std::string, T> &names, T value) {
+  for (auto &[name, other] : names)
+    if (other == value)
+      return name;
+  return "";
+}
 
 struct ScheduleOptions {
   double rate = 3e-4;

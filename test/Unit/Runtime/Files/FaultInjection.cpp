@@ -27,6 +27,24 @@ struct {
   bool fired = false;
 } state;
 
+struct {
+  std::string suffix;
+  std::function<void()> action;
+  bool fired = false;
+} onOpen;
+
+/// Runs the action of an OnOpen whose path this is.
+void notifyOpen(const std::string &path) {
+  if (!onOpen.action || path.size() < onOpen.suffix.size() ||
+      path.substr(path.size() - onOpen.suffix.size()) != onOpen.suffix)
+    return;
+  // The action opens files itself.
+  std::function<void()> action = std::move(onOpen.action);
+  onOpen.action = nullptr;
+  onOpen.fired = true;
+  action();
+}
+
 /// Counts one call; whether it has to fail now (errno is set then).
 bool failsNow() {
   if (!state.armed || --state.countdown != 0)
@@ -53,6 +71,12 @@ kiln::Fault::Fault(int call, int error, bool kill) {
 kiln::Fault::~Fault() { state.armed = false; }
 bool kiln::Fault::fired() const { return state.fired; }
 
+kiln::OnOpen::OnOpen(std::string suffix, std::function<void()> action) {
+  onOpen = {std::move(suffix), std::move(action), false};
+}
+kiln::OnOpen::~OnOpen() { onOpen.action = nullptr; }
+bool kiln::OnOpen::fired() const { return onOpen.fired; }
+
 extern "C" {
 int __real_open(const char *, int, ...);
 ssize_t __real_write(int, const void *, size_t);
@@ -73,6 +97,7 @@ int __wrap_open(const char *path, int flags, ...) {
     mode = va_arg(list, mode_t);
     va_end(list);
   }
+  notifyOpen(path);
   return failsNow() ? -1 : __real_open(path, flags, mode);
 }
 ssize_t __wrap_write(int fd, const void *data, size_t size) {

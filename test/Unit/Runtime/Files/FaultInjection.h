@@ -15,7 +15,19 @@
 #ifndef KILN_TEST_UNIT_RUNTIME_FILES_FAULTINJECTION_H
 #define KILN_TEST_UNIT_RUNTIME_FILES_FAULTINJECTION_H
 
+#include <functional>
+#include <string>
+
 namespace kiln {
+
+/// Calls `action` once, right before the first open of a path that ends in
+/// `suffix`: another process does something in between.
+class OnOpen {
+public:
+  OnOpen(std::string suffix, std::function<void()> action);
+  ~OnOpen();
+  bool fired() const;
+};
 
 /// Injects one fault while it lives.
 class Fault {

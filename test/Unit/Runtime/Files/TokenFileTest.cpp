@@ -237,4 +237,41 @@ TEST(TokenFile, ShuffleVisitsEverySequenceOncePerEpoch) {
   }
 }
 
+TEST(TokenFile, IdentityIsThatOfTheTokens) {
+  TestDirectory directory;
+  auto identityOf = [&](std::string_view name, std::string_view bytes) {
+    Result<TokenFile> file = TokenFile::open(directory.put(name, bytes), 50257);
+    EXPECT_TRUE(file.ok()) << file.status().message();
+    Result<DataIdentity> identity = file->identity();
+    EXPECT_TRUE(identity.ok()) << identity.status().message();
+    return *identity;
+  };
+  // Neither the name nor the header matters, but the width does.
+  std::string tokens = rawTokens(counting(1000));
+  DataIdentity raw = identityOf("a.bin", tokens);
+  EXPECT_EQ(raw.tokens, 1000);
+  EXPECT_EQ(raw.bytesPerToken, 2);
+  EXPECT_EQ(raw.hash.size(), 32u);
+  EXPECT_EQ(raw, identityOf("b.bin", llmcFile(20240520, 1, 1000, tokens)));
+  EXPECT_NE(raw, identityOf("c.txt", tokens));
+  EXPECT_NE(raw, identityOf("d.bin", rawTokens(counting(999))));
+
+  // Small data are hashed whole; of large data the ends and steps between.
+  for (std::size_t bytes :
+       {std::size_t(1), std::size_t(4096), std::size_t(64 * 4096),
+        std::size_t(64 * 4096 + 1), std::size_t(3 << 20)}) {
+    std::string text(bytes, 'a');
+    DataIdentity whole = identityOf("e.txt", text);
+    EXPECT_EQ(whole, identityOf("f.txt", text));
+    std::vector<std::size_t> places = {0, bytes - 1};
+    if (bytes > 1 << 20)
+      places.push_back((bytes - 4096) / 63 * 31 + 4095);
+    for (std::size_t place : places) {
+      std::string other = text;
+      other[place] = 'b';
+      EXPECT_NE(whole, identityOf("f.txt", other)) << bytes << " " << place;
+    }
+  }
+}
+
 } // namespace

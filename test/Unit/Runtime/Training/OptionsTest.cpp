@@ -125,6 +125,36 @@ TEST(OptionsTest, FlagsOfTheCompilerAreAnsweredWithTheirValues) {
               0u);
 }
 
+TEST(OptionsTest, TheCheckpointCompletesTheOptionsOfAResumedRun) {
+  Result<ParsedOptions> parsed =
+      parse({"--data=d.bin", "--resume=m", "--min-lr=1e-5", "--trace=t",
+             "--resume-changing=data,batch"});
+  ASSERT_TRUE(parsed.ok()) << parsed.status().message();
+  const Options &options = parsed->options;
+  EXPECT_TRUE(options.continues());
+  EXPECT_FALSE(options.stepsGiven);
+  EXPECT_TRUE(options.isGiven("--min-lr"));
+  EXPECT_FALSE(options.isGiven("--lr"));
+  EXPECT_EQ(options.resumeChanging, (std::set<std::string>{"batch", "data"}));
+  EXPECT_TRUE(parse({"--data=d.bin", "--resume=m", "--lockstep=3"}).ok());
+  for (std::vector<const char *> flags :
+       {std::vector<const char *>{"--resume=m", "--generate=1"},
+        {"--resume=m", "--data=d", "--steps=0", "--generate=1"},
+        {"--resume=m", "--data=d", "--check-memory"},
+        {"--data=d", "--steps=1"}}) {
+    parsed = parse(flags);
+    ASSERT_TRUE(parsed.ok()) << parsed.status().message();
+    EXPECT_FALSE(parsed->options.continues());
+  }
+}
+
+TEST(OptionsTest, ScalingCanBeSwitchedOff) {
+  Result<ParsedOptions> parsed =
+      parse({"--data=d.bin", "--steps=1", "--lr-scaling=none"});
+  ASSERT_TRUE(parsed.ok()) << parsed.status().message();
+  EXPECT_EQ(parsed->options.schedule.scaling, RateScaling::None);
+}
+
 struct BadFlags {
   std::vector<const char *> flags;
   const char *message; ///< What the one line must say.
@@ -181,6 +211,16 @@ INSTANTIATE_TEST_SUITE_P(
         BadFlags{
             {"--steps=1", "--data=d", "--warmup-steps=1", "--warmup=constant"},
             "--lr-scaling"},
+        BadFlags{
+            {"--steps=1", "--data=d", "--base-batch=4", "--lr-scaling=none"},
+            "--base-batch needs --lr-scaling"},
+        BadFlags{{"--resume=m"}, "--steps is required"},
+        BadFlags{{"--resume=m", "--data=d", "--steps=0"}, "nothing to do"},
+        BadFlags{{"--steps=1", "--data=d", "--resume-changing=data"},
+                 "--resume-changing needs --resume"},
+        BadFlags{{"--data=d", "--resume=m", "--resume-changing=batch,speed"},
+                 "'speed' is unknown, expected some of optimizer, dropout, "
+                 "lossy, batch, seq, clip, frozen, data"},
         BadFlags{{"--steps=1", "--data=d", "--save-every=2"}, "--save"},
         BadFlags{{"--steps=1", "--data=d", "--val-every=2"}, "--val-data"},
         BadFlags{{"--steps=1", "--data=d", "--init=m", "--from-scratch"},

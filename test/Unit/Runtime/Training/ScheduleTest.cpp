@@ -93,4 +93,24 @@ TEST(ScheduleTest, SqrtScalingTakesTheRoot) {
   EXPECT_DOUBLE_EQ(Schedule(scaled, 10, 32).rate(0), 0.2);
 }
 
+// docs/user-guide.md, "The rate of the last step".
+TEST(ScheduleTest, ADecayReachesItsEndOneStepAfterTheLast) {
+  auto rates = [](ScheduleKind kind) {
+    ScheduleOptions decay = options(kind);
+    decay.warmupSteps = 2;
+    decay.cooldownSteps = 5;
+    Schedule schedule(decay, 12, 4);
+    return std::pair(schedule.rate(11), schedule.rate(12));
+  };
+  auto [linear, linearEnd] = rates(ScheduleKind::Linear);
+  EXPECT_DOUBLE_EQ(linear, 0.01 + 0.09 / 10);
+  EXPECT_DOUBLE_EQ(linearEnd, 0.01);
+  auto [cosine, cosineEnd] = rates(ScheduleKind::Cosine);
+  EXPECT_DOUBLE_EQ(cosine, 0.01 + 0.09 * (1 - std::cos(M_PI / 10)) / 2);
+  EXPECT_DOUBLE_EQ(cosineEnd, 0.01);
+  auto [wsd, wsdEnd] = rates(ScheduleKind::Wsd);
+  EXPECT_DOUBLE_EQ(wsd, 0.01 + 0.09 / 5);
+  EXPECT_DOUBLE_EQ(wsdEnd, 0.01);
+}
+
 } // namespace

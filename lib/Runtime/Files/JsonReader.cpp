@@ -1,11 +1,11 @@
-//===- DescriptionReader.cpp - Typed access to JSON with paths ------------===//
+//===- JsonReader.cpp - Typed access to JSON with paths -------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
-#include "DescriptionReader.h"
+#include "JsonReader.h"
 
 #include "kiln/Runtime/Files/Messages.h"
 
@@ -19,13 +19,11 @@ void ReadFailure::set(std::string path, const std::string &problem) {
   if (failed_)
     return;
   failed_ = true;
-  message_ = "program description: '" + path + "' " + problem +
-             "; the executable is damaged or was made by another version of "
-             "kiln: compile it again";
+  message_ = source_ + ": '" + path + "' " + problem + "; " + advice_;
 }
 
 Status ReadFailure::status() const {
-  return failed_ ? Status::error(message_) : Status();
+  return failed_ ? Status(code_, message_) : Status();
 }
 
 std::string Node::path() const {

@@ -1,4 +1,4 @@
-//===- DescriptionReader.h - Typed access to JSON with paths ----*- C++ -*-===//
+//===- JsonReader.h - Typed access to JSON with paths -----------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -13,8 +13,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef KILN_LIB_RUNTIME_ENGINE_DESCRIPTIONREADER_H
-#define KILN_LIB_RUNTIME_ENGINE_DESCRIPTIONREADER_H
+#ifndef KILN_LIB_RUNTIME_FILES_JSONREADER_H
+#define KILN_LIB_RUNTIME_FILES_JSONREADER_H
 
 #include "kiln/Runtime/Status.h"
 
@@ -22,17 +22,25 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <utility>
 
 namespace kiln {
 
 /// The first failure of a whole reading.
 class ReadFailure {
 public:
+  /// A message reads "SOURCE: 'PATH' PROBLEM; ADVICE".
+  ReadFailure(ExitCode code, std::string source, std::string advice)
+      : code_(code), source_(std::move(source)), advice_(std::move(advice)) {}
+
   void set(std::string path, const std::string &problem);
   bool failed() const { return failed_; }
   Status status() const;
 
 private:
+  ExitCode code_;
+  std::string source_;
+  std::string advice_;
   bool failed_ = false;
   std::string message_;
 };
@@ -79,4 +87,4 @@ private:
 
 } // namespace kiln
 
-#endif // KILN_LIB_RUNTIME_ENGINE_DESCRIPTIONREADER_H
+#endif // KILN_LIB_RUNTIME_FILES_JSONREADER_H

@@ -1,0 +1,115 @@
+//===- TrainingFacts.cpp - How a module's program learns --------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A walk over all ops finds the same facts on every level: on the scheduled
+// one, the ops are the bodies of kernels.
+//
+//===----------------------------------------------------------------------===//
+
+#include "kiln/Dialect/Kiln/IR/TrainingFacts.h"
+
+#include "kiln/Dialect/Kiln/IR/Kiln.h"
+
+#include "llvm/ADT/TypeSwitch.h"
+
+#include <set>
+
+using namespace mlir;
+using namespace kiln;
+
+namespace {
+
+/// The weight decays of one rule, by the rank of the parameter.
+struct Decays {
+  std::set<double> matrices, vectors;
+};
+
+/// All rules, by what they have in common for all parameters.
+using Rules = std::map<UpdateRule, Decays>;
+
+} // namespace
+
+/// Adds one update op.
+static void addUpdate(Operation *op, Rules &rules) {
+  UpdateRule rule;
+  auto option = [&](const char *name, const APFloat &value) {
+    rule.options[name] = value.convertToDouble();
+  };
+  double decay = 0;
+  TypeSwitch<Operation *>(op)
+      .Case<AdamOp>([&](AdamOp adam) {
+        rule.optimizer = adam.getDecoupled() ? "adamw" : "adam";
+        option("beta1", adam.getBeta1());
+        option("beta2", adam.getBeta2());
+        option("eps", adam.getEps());
+        decay = adam.getWeightDecay().convertToDouble();
+      })
+      .Case<MomentumOp>([&](MomentumOp momentum) {
+        rule.optimizer = momentum.getNesterov() ? "nesterov" : "momentum";
+        option("momentum", momentum.getMu());
+        decay = momentum.getWeightDecay().convertToDouble();
+      })
+      .Case<SgdOp>([&](SgdOp sgd) {
+        rule.optimizer = "sgd";
+        decay = sgd.getWeightDecay().convertToDouble();
+      });
+  Decays &decays = rules[rule];
+  bool isMatrix = tensorTypeOf(op->getOperand(0)).getRank() >= 2;
+  (isMatrix ? decays.matrices : decays.vectors).insert(decay);
+}
+
+/// Writes decays the way users give them: one number, and what it applies to.
+static void addRules(const UpdateRule &rule, const Decays &decays,
+                     std::vector<UpdateRule> &list) {
+  auto add = [&](double decay, const char *parameters) {
+    UpdateRule whole = rule;
+    whole.options["weight_decay"] = decay;
+    whole.decay = parameters;
+    list.push_back(std::move(whole));
+  };
+  auto isWithin = [](const std::set<double> &values, double value) {
+    return values.empty() || values == std::set<double>{value};
+  };
+  double matrices = decays.matrices.empty() ? 0 : *decays.matrices.begin();
+  double vectors = decays.vectors.empty() ? 0 : *decays.vectors.begin();
+  if (isWithin(decays.matrices, matrices) && isWithin(decays.vectors, 0))
+    return add(matrices, "matrices");
+  if (isWithin(decays.matrices, vectors) && isWithin(decays.vectors, vectors))
+    return add(vectors, "all");
+  for (double decay : decays.matrices)
+    add(decay, "matrices");
+  for (double decay : decays.vectors)
+    add(decay, "vectors");
+}
+
+TrainingInfo kiln::deriveTrainingInfo(ModuleOp module) {
+  Rules rules;
+  std::set<double> dropout, attention;
+  auto insert = [](std::set<double> &values, const APFloat &p) {
+    if (!p.isZero())
+      values.insert(p.convertToDouble());
+  };
+  module.walk([&](Operation *op) {
+    if (isa<AdamOp, MomentumOp, SgdOp>(op))
+      addUpdate(op, rules);
+    else if (auto random = dyn_cast<DropoutOp>(op))
+      insert(dropout, random.getP());
+    else if (auto random = dyn_cast<AttentionOp>(op))
+      insert(attention, random.getP());
+  });
+  TrainingInfo info;
+  for (auto &[rule, decays] : rules)
+    addRules(rule, decays, info.updates);
+  std::sort(info.updates.begin(), info.updates.end());
+  info.dropout.assign(dropout.begin(), dropout.end());
+  info.attentionDropout.assign(attention.begin(), attention.end());
+  if (auto list = module->getAttrOfType<ArrayAttr>("kiln.compressed"))
+    for (auto entry : list.getAsRange<DictionaryAttr>())
+      if (entry.getAs<BoolAttr>("lossy").getValue())
+        ++info.lossy[entry.getAs<StringAttr>("as").str()];
+  return info;
+}

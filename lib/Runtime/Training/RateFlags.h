@@ -1,0 +1,27 @@
+//===- RateFlags.h - Contradictions between flags of the rate ---*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_LIB_RUNTIME_TRAINING_RATEFLAGS_H
+#define KILN_LIB_RUNTIME_TRAINING_RATEFLAGS_H
+
+#include "kiln/Runtime/Status.h"
+#include "kiln/Runtime/Training/Schedule.h"
+
+#include <set>
+#include <string>
+
+namespace kiln {
+
+/// Checks the values of the flags that decide rates and clipping, and that
+/// those in `given`, on the command line or from a checkpoint, go together. A
+/// failure has ExitCode::Usage.
+Status checkRates(const ScheduleOptions &schedule, double gradClip,
+                  int64_t steps, const std::set<std::string> &given);
+
+} // namespace kiln
+
+#endif // KILN_LIB_RUNTIME_TRAINING_RATEFLAGS_H

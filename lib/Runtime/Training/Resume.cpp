@@ -1,0 +1,344 @@
+//===- Resume.cpp - Going on with the run of a checkpoint -----------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Resume.h"
+
+#include "RateFlags.h"
+#include "TrainingInfo.h"
+#include "kiln/Runtime/Files/CheckedMath.h"
+#include "kiln/Runtime/Files/Messages.h"
+
+#include <algorithm>
+
+namespace kiln {
+
+namespace {
+
+/// A flag that decides part of the trajectory.
+struct ChoiceFlag {
+  const char *flag;
+  std::string (*text)(const RunChoices &choices);
+  void (*copy)(const RunChoices &from, RunChoices &to);
+};
+
+/// A fact of the executable or of the data that is not as it was.
+struct Difference {
+  const char *name; ///< In --resume-changing.
+  const char *what; ///< In messages.
+  std::string then;
+  std::string now;
+};
+
+} // namespace
+
+static const ChoiceFlag choiceFlags[] = {
+    {"--steps",
+     [](const RunChoices &c) { return std::to_string(c.totalSteps); },
+     [](const RunChoices &from, RunChoices &to) {
+       to.totalSteps = from.totalSteps;
+     }},
+    {"--lr", [](const RunChoices &c) { return numberText(c.schedule.rate); },
+     [](const RunChoices &from, RunChoices &to) {
+       to.schedule.rate = from.schedule.rate;
+     }},
+    {"--lr-schedule",
+     [](const RunChoices &c) {
+       return nameOf(scheduleKinds(), c.schedule.kind);
+     },
+     [](const RunChoices &from, RunChoices &to) {
+       to.schedule.kind = from.schedule.kind;
+     }},
+    {"--min-lr",
+     [](const RunChoices &c) { return numberText(c.schedule.minRate); },
+     [](const RunChoices &from, RunChoices &to) {
+       to.schedule.minRate = from.schedule.minRate;
+     }},
+    {"--cooldown-steps",
+     [](const RunChoices &c) {
+       return std::to_string(c.schedule.cooldownSteps);
+     },
+     [](const RunChoices &from, RunChoices &to) {
+       to.schedule.cooldownSteps = from.schedule.cooldownSteps;
+     }},
+    {"--lr-gamma",
+     [](const RunChoices &c) { return numberText(c.schedule.gamma); },
+     [](const RunChoices &from, RunChoices &to) {
+       to.schedule.gamma = from.schedule.gamma;
+     }},
+    {"--warmup-steps",
+     [](const RunChoices &c) { return std::to_string(c.schedule.warmupSteps); },
+     [](const RunChoices &from, RunChoices &to) {
+       to.schedule.warmupSteps = from.schedule.warmupSteps;
+     }},
+    {"--warmup",
+     [](const RunChoices &c) {
+       return nameOf(warmupKinds(), c.schedule.warmup);
+     },
+     [](const RunChoices &from, RunChoices &to) {
+       to.schedule.warmup = from.schedule.warmup;
+     }},
+    {"--lr-scaling",
+     [](const RunChoices &c) {
+       return nameOf(rateScalings(), c.schedule.scaling);
+     },
+     [](const RunChoices &from, RunChoices &to) {
+       to.schedule.scaling = from.schedule.scaling;
+     }},
+    {"--base-batch",
+     [](const RunChoices &c) { return std::to_string(c.schedule.baseBatch); },
+     [](const RunChoices &from, RunChoices &to) {
+       to.schedule.baseBatch = from.schedule.baseBatch;
+     }},
+    {"--grad-clip", [](const RunChoices &c) { return numberText(c.gradClip); },
+     [](const RunChoices &from, RunChoices &to) {
+       to.gradClip = from.gradClip;
+     }},
+};
+
+RunChoices choicesOf(const Options &options, bool clips) {
+  RunChoices choices{options.steps, options.schedule,
+                     clips ? options.gradClip : 0};
+  dropUnused(choices.schedule);
+  return choices;
+}
+
+std::string resumeLine(const ResumePoint &point, const Options &options) {
+  int64_t total = 0;
+  if (options.continues())
+    total = options.steps;
+  else if (point.record.trajectory)
+    total = point.record.trajectory->choices.totalSteps;
+  return std::string(options.continues() ? "resuming from " : "using ") +
+         printable(point.found.path, 1000) + " at step " +
+         std::to_string(point.progress.step) +
+         (total > 0 ? " of " + std::to_string(total) : "");
+}
+
+std::string unknownTrajectory(const ResumePoint &point) {
+  return "checkpoint " + inQuotes(point.found.path) +
+         " was saved by an earlier version of kiln: the schedule, clipping, "
+         "options of the optimizer, dropout, lossy encodings, batch, sequence "
+         "length and data of its run are unknown and cannot be compared; give "
+         "the same flags, executable and data as then";
+}
+
+TrajectoryRecord keptRecord(const BuiltFacts &built, ResumePoint &point,
+                            std::vector<std::string> &notes) {
+  TrajectoryRecord record = point.record;
+  // Before the first update there is nothing to keep.
+  if (point.loadsStates || point.progress.step == 0)
+    return record;
+  point.progress.optimizerStart = point.progress.step;
+  std::string then = inQuotes(point.optimizerName);
+  if (record.trajectory) {
+    TrainingInfo &training = record.trajectory->built.training;
+    then = optimizerText(training);
+    training.updates = built.training.updates;
+  }
+  notes.push_back("the states of the checkpoint's optimizer, " + then +
+                  ", are not kept: this executable has " +
+                  optimizerText(built.training));
+  return record;
+}
+
+static Status usage(const std::string &message) {
+  return Status(ExitCode::Usage, message);
+}
+
+/// What a change of --steps does to rates that depend on the total.
+static std::string effectOfSteps(const RunChoices &choices) {
+  ScheduleKind kind = choices.schedule.kind;
+  if (kind == ScheduleKind::Constant || kind == ScheduleKind::Exponential)
+    return "";
+  return "; from here on, the rates are those of a " +
+         nameOf(scheduleKinds(), kind) + " schedule over " +
+         std::to_string(choices.totalSteps) + " steps";
+}
+
+Status adoptChoices(const ResumePoint &point, Options &options,
+                    std::vector<std::string> &notes) {
+  const std::string checkpoint = inQuotes(point.found.path);
+  RunChoices given{options.steps, options.schedule, options.gradClip};
+  RunChoices merged = given;
+  if (point.record.trajectory)
+    merged = point.record.trajectory->choices;
+  else if (!options.stepsGiven)
+    return usage(std::string("--steps is required: checkpoint ") + checkpoint +
+                 (point.record.isKnown
+                      ? " is of a run that has not trained yet"
+                      : " was saved by an earlier version of kiln, which did "
+                        "not record it"));
+  std::vector<const ChoiceFlag *> changed;
+  for (const ChoiceFlag &choice : choiceFlags) {
+    if (!options.isGiven(choice.flag))
+      continue;
+    if (choice.text(merged) != choice.text(given))
+      changed.push_back(&choice);
+    choice.copy(given, merged);
+  }
+  dropUnused(merged.schedule);
+  for (const ChoiceFlag *choice : changed)
+    notes.push_back(std::string(choice->flag) + " changes from " +
+                    choice->text(point.record.trajectory->choices) + " to " +
+                    choice->text(given) +
+                    (choice == &choiceFlags[0] ? effectOfSteps(merged) : ""));
+  if (options.stepsGiven && options.steps < point.progress.step)
+    return usage("--steps=" + std::to_string(options.steps) +
+                 " is the total and less than what is done: checkpoint " +
+                 checkpoint + " is of step " +
+                 std::to_string(point.progress.step));
+  std::set<std::string> flags = flagsInUse(merged.schedule);
+  flags.insert(options.given.begin(), options.given.end());
+  options.steps = merged.totalSteps;
+  options.schedule = merged.schedule;
+  options.gradClip = merged.gradClip;
+  return checkRates(options.schedule, options.gradClip, options.steps, flags);
+}
+
+static std::string dataText(const DataIdentity &data) {
+  return std::to_string(data.tokens) + " tokens of " +
+         std::to_string(data.bytesPerToken) +
+         (data.bytesPerToken == 1 ? " byte" : " bytes") + " with hash " +
+         data.hash.substr(0, 8);
+}
+
+static std::string clipText(double clip) {
+  return clip > 0 ? "at norm " + numberText(clip) : std::string("off");
+}
+
+/// The facts of `then` that differ from those of `now`.
+static std::vector<Difference> findDifferences(const Trajectory &then,
+                                               const Trajectory &now) {
+  const BuiltFacts &a = then.built, &b = now.built;
+  const TrainingInfo &x = a.training, &y = b.training;
+  std::vector<Difference> list;
+  auto compare = [&](const char *name, const char *what, const auto &oldValue,
+                     const auto &newValue, auto text) {
+    if (!(oldValue == newValue))
+      list.push_back({name, what, text(oldValue), text(newValue)});
+  };
+  auto count = [](int64_t value) { return std::to_string(value); };
+  if (x.updates != y.updates)
+    list.push_back(
+        {"optimizer", "the optimizer", optimizerText(x), optimizerText(y)});
+  if (x.dropout != y.dropout || x.attentionDropout != y.attentionDropout)
+    list.push_back({"dropout", "dropout", dropoutText(x), dropoutText(y)});
+  if (x.lossy != y.lossy)
+    list.push_back({"lossy", "the lossy encoding", lossyText(x), lossyText(y)});
+  compare("batch", "the batch", a.sequencesPerUpdate, b.sequencesPerUpdate,
+          count);
+  compare("seq", "the sequence length", a.sequenceLength, b.sequenceLength,
+          count);
+  compare("clip", "gradient clipping", then.choices.gradClip,
+          now.choices.gradClip, clipText);
+  compare("frozen", "the number of frozen parameters", a.frozenParameters,
+          b.frozenParameters, count);
+  compare("data", "the data", then.data, now.data, dataText);
+  return list;
+}
+
+/// The sequence of the new length that begins at or after the first token of
+/// sequence `index` of the old length, in the same epoch or at the start of the
+/// next. Empty: out of range.
+static std::optional<int64_t> convertSequence(int64_t index, int64_t oldLength,
+                                              int64_t newLength,
+                                              int64_t tokens) {
+  int64_t oldCount = std::max<int64_t>((tokens - 1) / oldLength, 1);
+  int64_t newCount = std::max<int64_t>((tokens - 1) / newLength, 1);
+  std::optional<int64_t> first =
+      checkedMul<int64_t>(index % oldCount, oldLength);
+  std::optional<int64_t> epochs =
+      checkedMul<int64_t>(index / oldCount, newCount);
+  if (!first || !epochs)
+    return std::nullopt;
+  int64_t within =
+      std::min(*first / newLength + (*first % newLength != 0), newCount);
+  std::optional<int64_t> result = checkedAdd<int64_t>(*epochs, within);
+  return result && *result <= mostCount ? result : std::nullopt;
+}
+
+/// Applies an allowed difference to the run. Returns what it does, for a note.
+static Result<std::string> applyDifference(const std::string &name,
+                                           const Trajectory &then,
+                                           const Trajectory &now,
+                                           ResumePoint &point) {
+  Progress &progress = point.progress;
+  if (name == "optimizer" && point.loadsStates)
+    return std::string("; its states are kept");
+  if (name == "optimizer" || name == "frozen") {
+    point.loadsStates = false;
+    progress.optimizerStart = progress.step;
+    return std::string("; the states of the optimizer start afresh");
+  }
+  if (name == "data") {
+    progress.sequence = 0;
+    return std::string("; reading starts at its beginning");
+  }
+  if (name != "seq" || then.data != now.data)
+    return std::string();
+  std::optional<int64_t> moved =
+      convertSequence(progress.sequence, then.built.sequenceLength,
+                      now.built.sequenceLength, now.data.tokens);
+  if (!moved)
+    return Status::badInput("checkpoint " + inQuotes(point.found.path) +
+                            ": its place in the data, sequence " +
+                            std::to_string(progress.sequence) +
+                            ", is out of range");
+  progress.sequence = *moved;
+  return "; reading goes on at the same token, in sequence " +
+         std::to_string(progress.sequence);
+}
+
+/// The one line for differences that are not allowed.
+static Status refuse(const ResumePoint &point,
+                     const std::vector<Difference> &differences,
+                     const std::set<std::string> &allowed) {
+  std::string list, names;
+  for (const Difference &difference : differences) {
+    names += (names.empty() ? "" : ",") + std::string(difference.name);
+    if (!allowed.count(difference.name))
+      list += (list.empty() ? "" : "; ") + std::string(difference.what) +
+              " was " + difference.then + " and is " + difference.now;
+  }
+  return usage("checkpoint " + inQuotes(point.found.path) +
+               " belongs to another run: " + list +
+               "; use the executable and the data of that run, or allow the "
+               "change with --resume-changing=" +
+               names);
+}
+
+Status compareTrajectories(const Trajectory &now, const Options &options,
+                           ResumePoint &point,
+                           std::vector<std::string> &notes) {
+  // What a checkpoint does not know cannot differ.
+  Trajectory then = point.record.trajectory.value_or(now);
+  if (!point.record.isKnown && !point.loadsStates)
+    then.built.training.updates = {{point.optimizerName, {}, "matrices"}};
+  std::vector<Difference> differences = findDifferences(then, now);
+  // A flag that is given wins, which adoptChoices has reported.
+  if (options.gradClipGiven)
+    differences.erase(std::remove_if(differences.begin(), differences.end(),
+                                     [](const Difference &difference) {
+                                       return std::string_view(
+                                                  difference.name) == "clip";
+                                     }),
+                      differences.end());
+  for (const Difference &difference : differences)
+    if (!options.resumeChanging.count(difference.name))
+      return refuse(point, differences, options.resumeChanging);
+  for (const Difference &difference : differences) {
+    Result<std::string> effect =
+        applyDifference(difference.name, then, now, point);
+    if (!effect.ok())
+      return effect.status();
+    notes.push_back(std::string(difference.what) + " changes from " +
+                    difference.then + " to " + difference.now + *effect);
+  }
+  return Status();
+}
+
+} // namespace kiln
