@@ -228,11 +228,11 @@ double MemoryPlanner::boundOf(const Ladder &ladder) {
   return std::max(repeating(high), low > 0 ? copying(low) : 0.0);
 }
 
-/// Copies of parameters on the host can begin earlier or later. The best of a
+/// Copies of weights on the host can begin earlier or later. The best of a
 /// few distances is taken; it hardly depends on what else was chosen.
 Status MemoryPlanner::tuneLeads(const Proposal *&best) {
   if (llvm::none_of(module.getOps<StateOp>(), [](StateOp state) {
-        return state.getHost() && state.isTrainable();
+        return state.getHost() && state.getRole() != Role::Optimizer;
       }))
     return Status();
   for (int64_t lead : kLeads) {

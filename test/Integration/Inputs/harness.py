@@ -70,7 +70,13 @@ def compile_model(kilnc, model, executable, *flags):
 
 
 def write_inputs(model, directory):
-    """train.bin, validation.bin and model.safetensors for a model directory."""
+    """train.bin, validation.bin and, for a model directory, model.safetensors."""
+    if str(model).endswith(".mlir"):
+        sizes = re.search(r"vocab_size = (\d+)", pathlib.Path(model).read_text())
+        config = {"vocab_size": int(sizes[1])}
+        make_weights.write_tokens(directory / "train.bin", make_weights.train_tokens(config))
+        make_weights.write_tokens(directory / "validation.bin", make_weights.validation_tokens(config))
+        return
     if make_weights.main([str(model), str(directory)]):
         fail(f"no inputs for {model}")
 

@@ -15,6 +15,9 @@
 //                                write @w.device, %d
 //   other reads of @w        --> read @w.device
 //
+// Weights that no program writes, frozen parameters and buffers, move where
+// parameters do: their reads are all there is.
+//
 // Relies on updates being the ops whose result is the new value of the state
 // that they read at the tied operand.
 //
@@ -56,6 +59,7 @@ private:
   void moveUpdates();
   void sendBack();
   void addMirrors();
+  void moveReadOnlyWeights();
   Operation *lastReader(StringAttr state);
 
   ModuleOp module;
@@ -223,6 +227,18 @@ void StateOffloader::addMirrors() {
   }
 }
 
+void StateOffloader::moveReadOnlyWeights() {
+  llvm::DenseSet<StringAttr> written;
+  module.walk([&](WriteOp write) {
+    written.insert(write.getStateAttr().getAttr());
+  });
+  for (StateOp state : module.getOps<StateOp>())
+    if ((state.getRole() == Role::Parameter ||
+         state.getRole() == Role::Buffer) &&
+        !written.contains(state.getSymNameAttr()))
+      state.setHost(true);
+}
+
 void StateOffloader::run() {
   findUpdates();
   for (Update &update : updates)
@@ -231,7 +247,9 @@ void StateOffloader::run() {
     moveUpdates();
   else
     sendBack();
-  if (!parameters)
+  if (parameters)
+    moveReadOnlyWeights();
+  else
     addMirrors();
 }
 

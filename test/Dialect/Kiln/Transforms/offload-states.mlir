@@ -3,9 +3,10 @@
 // RUN: kiln-opt %s --kiln-offload-states="optimizer parameters" --split-input-file | FileCheck %s --check-prefixes=CHECK,BOTH
 // RUN: kiln-opt %s --kiln-offload-states --split-input-file | FileCheck %s --check-prefix=NONE
 
-// Parameters lie on the host in every case; what is frozen stays. Moments go
-// with their updates. Where parameters do not lie on the host alone, each has a
-// mirror.
+// Parameters are stored on the host in every case. What is frozen has no update:
+// it moves where parameters are stored on the host alone, as does a buffer, unless
+// a program writes it. Moments go with their updates. Where parameters are not
+// stored on the host alone, each has a mirror.
 // CHECK: kiln.state @a : {{.*}}{host, {{.*}}role<parameter>
 // OPT: kiln.state @a.device : tensor<4x4xf32> {{{.*}}of = @a, role = #kiln.role<mirror>}
 // CHECK: kiln.state @a.m
@@ -15,7 +16,9 @@
 // CHECK: kiln.state @b : {{.*}}{host,
 // CHECK: kiln.state @c : {{.*}}{host,
 // CHECK: kiln.state @d : {{.*}}{host,
-// CHECK: kiln.state @table : tensor<4x4xf32> {frozen, init
+// OPT: kiln.state @table : tensor<4x4xf32> {frozen, init
+// PAR: kiln.state @table : tensor<4x4xf32> {frozen, host, init
+// BOTH: kiln.state @table : tensor<4x4xf32> {frozen, host, init
 // CHECK-NOT: @table.device
 // NONE-NOT: host
 // NONE-NOT: kiln.copy
@@ -222,4 +225,30 @@ kiln.program @train(%x: tensor<4x4xf32> {kiln.name = "x"}, %one: tensor<f64> {ki
   %w1 = kiln.sgd %w, %g, %one, %lr {weight_decay = 0.0} : (tensor<4x4xf32>, tensor<4x4xf32>, tensor<f64>, tensor<f64>) -> tensor<4x4xf32>
   kiln.write @w, %w1 : tensor<4x4xf32>
   kiln.return %y, %z : tensor<4x4xf32>, tensor<2x2xf32>
+}
+
+// -----
+
+// A buffer moves like a frozen parameter. Constants stay, and so does what a
+// program writes.
+// OPT-NOT: kiln.state {{.*}}host
+// PAR: kiln.state @buffer : {{.*}}{host,
+// BOTH: kiln.state @buffer : {{.*}}{host,
+// CHECK: kiln.state @written : tensor<4xf32> {init
+// CHECK: kiln.state @frozen : tensor<4xf32> {frozen, init
+// CHECK: kiln.state @constant : tensor<4xf32> {init
+// CHECK-NOT: kiln.copy
+kiln.state @buffer : tensor<4xf32> {role = #kiln.role<buffer>, init = #kiln.splat<value = 0.0>}
+kiln.state @written : tensor<4xf32> {role = #kiln.role<buffer>, init = #kiln.splat<value = 0.0>}
+kiln.state @frozen : tensor<4xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>, frozen}
+kiln.state @constant : tensor<4xf32> {role = #kiln.role<constant>, init = #kiln.splat<value = 0.0>}
+kiln.program @writes(%x: tensor<4xf32> {kiln.name = "x"}) attributes {kind = #kiln.program_kind<train>} {
+  %b = kiln.read @buffer : tensor<4xf32>
+  %c = kiln.read @constant : tensor<4xf32>
+  %f = kiln.read @frozen : tensor<4xf32>
+  %y = kiln.add %b, %c : tensor<4xf32>
+  %z = kiln.add %f, %x : tensor<4xf32>
+  kiln.write @written, %y : tensor<4xf32>
+  kiln.write @frozen, %z : tensor<4xf32>
+  kiln.return
 }

@@ -192,8 +192,10 @@ def OffloadStates : Pass<"kiln-offload-states", "::mlir::ModuleOp"> {
     new parameter back. Two gradients may be under way before the first update
     waits for its own.
 
-    `parameters`: parameters lie on the host alone. Each group of readers gets a
-    copy (kiln-place-copies); an update on the device sends the result back.
+    `parameters`: parameters are stored on the host alone. Each group of readers
+    gets a copy (kiln-place-copies); an update on the device sends the result back.
+    Frozen parameters and buffers that no program writes move as well: they have no
+    update.
 
     Exact: every op computes what it did, on the same values.
   }];
