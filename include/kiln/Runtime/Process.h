@@ -38,7 +38,8 @@ bool stopRequested();
 Status checkStop();
 
 /// Waits until `fd` can be written without blocking. Returns false if a stop is
-/// requested first: whoever should read it keeps nobody from stopping.
+/// requested first, so that a reader that stands still keeps no run from
+/// saving.
 bool waitForWriting(int fd);
 
 /// Writes a result, as opposed to progress, to standard output.

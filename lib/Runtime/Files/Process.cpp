@@ -35,7 +35,8 @@ static void onSignal(int signal) {
 void kiln::prepareProcess() {
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
-  // open() returns the lowest number that is free.
+  // open() returns the lowest number that is free. The wrong direction keeps it
+  // an error to use what was closed.
   for (int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
     if (::fcntl(fd, F_GETFD) < 0 && errno == EBADF)
       (void)::open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
@@ -76,6 +77,8 @@ bool kiln::waitForWriting(int fd) {
 }
 
 Status kiln::printResult(std::string_view text) {
+  if (!waitForWriting(STDOUT_FILENO))
+    return checkStop();
   if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() &&
       std::fflush(stdout) == 0)
     return Status();

@@ -84,7 +84,7 @@ std::string TrainingRun::advice() const {
   if (options_.schedule.warmupSteps == 0)
     text += ", or add --warmup-steps";
   if (!engine_.description().build.clip)
-    text += ", or compile with --clip=on";
+    text += ", or compile it with --clip=on";
   else if (options_.gradClip == 0)
     text += ", or set --grad-clip";
   return text;

@@ -52,8 +52,8 @@ struct StateInfo : ValueInfo {
   std::string of;   ///< Optimizer states, mirrors: the parameter's state name.
   std::string slot; ///< Optimizer states: "m", "v", ...
   bool trainable = true;
-  bool written =
-      true; ///< By a program; otherwise it keeps what it starts with.
+  /// False: no program writes it, so that it keeps the values it starts with.
+  bool written = true;
   InitialValue init;
 };
 

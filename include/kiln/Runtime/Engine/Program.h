@@ -81,8 +81,8 @@ struct GemmOperand {
   int64_t bytes = 0;       ///< From the first to the last one, in all batches.
 };
 
-/// What the library of a GPU reads or writes beside a product: dense, and of
-/// the result's type.
+/// What the library of a GPU reads or writes beside a product: dense, and of the
+/// result's type.
 struct BesideProduct {
   Ref ref;
   int64_t bytes = 0; ///< 0: none.

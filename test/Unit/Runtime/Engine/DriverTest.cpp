@@ -376,7 +376,7 @@ TEST_F(DriverTest, AdvisesOnlyWhatIsOff) {
         std::tuple(toy::Options(), std::vector<std::string>{"--grad-clip=0"},
                    "; lower --lr, or add --warmup-steps, or set --grad-clip\n"),
         std::tuple(unclipped, std::vector<std::string>{"--warmup-steps=1"},
-                   "; lower --lr, or compile with --clip=on\n")}) {
+                   "; lower --lr, or compile it with --clip=on\n")}) {
     flags.insert(flags.end(), {data(), "--steps=50", "--lr=1e38"});
     Outcome outcome = runToy(describe(options), flags);
     EXPECT_EQ(outcome.exitCode, 5);
