@@ -27,8 +27,8 @@ add_library(KilnTraining STATIC
 target_include_directories(KilnTraining SYSTEM PRIVATE ${KILN_CLI11_INCLUDE})
 target_link_libraries(KilnTraining PUBLIC KilnFiles)
 
-# The OpenMP build of OpenBLAS, and libgomp, the runtime that it uses: two thread pools would fight for the cores. The runtime
-# calls libgomp by its ABI, so that no compiler flag is needed.
+# The OpenMP build of OpenBLAS, which takes its number of threads per calling thread, and libgomp, by which the runtime sets it to
+# one and reads what OMP_PROC_BIND and OMP_THREAD_LIMIT ask for. The team of threads is the runtime's own.
 find_library(KILN_OPENBLAS openblas PATH_SUFFIXES openblas-openmp REQUIRED
   HINTS /usr/lib/${CMAKE_LIBRARY_ARCHITECTURE}/openblas-openmp NO_CMAKE_SYSTEM_PATH)
 find_path(KILN_CBLAS_INCLUDE cblas.h PATH_SUFFIXES openblas-openmp REQUIRED
@@ -56,10 +56,13 @@ add_library(KilnEngine OBJECT
   Engine/OpRepeat.cpp
   Engine/OpTrace.cpp
   Engine/PlanCheck.cpp
+  Engine/ProcessorShare.cpp
+  Engine/Processors.cpp
   Engine/Program.cpp
   Engine/ResultDistance.cpp
   Engine/ThreadTeam.cpp
   Engine/TileEpilogue.cpp
+  Engine/WaitPolicy.cpp
   Engine/WriteWatch.cpp
   Engine/WrittenStates.cpp)
 target_include_directories(KilnEngine SYSTEM PRIVATE ${KILN_CBLAS_INCLUDE})

@@ -7,23 +7,16 @@
 
 #include "CudaSetup.h"
 
+#include "Processors.h"
 #include "kiln/Runtime/Files/Messages.h"
 
 #include <algorithm>
-#include <sched.h>
 
 using namespace kiln;
 using namespace kiln::cuda;
 
 /// By which the driver gives out memory.
 static constexpr int64_t allocationGranularity = int64_t(2) << 20;
-
-static int availableProcessors() {
-  cpu_set_t set;
-  if (sched_getaffinity(0, sizeof(set), &set) != 0)
-    return 1;
-  return std::max(CPU_COUNT(&set), 1);
-}
 
 Status CudaSetup::countMemory(const char *what) {
   Result<Gpu::Memory> memory = gpu_->memory();
@@ -264,6 +257,8 @@ Status CudaSetup::start(Programs &programs, int threads) {
     threads =
         std::min(file_.description.build.maxThreads, availableProcessors());
   team_.emplace(threads);
+  if (!team_->status().ok())
+    return team_->status();
   resources_.team = &*team_;
   status = openAttention(programs);
   if (status.ok())

@@ -23,7 +23,7 @@ static void launch(const HostWork &work, const HostWork::Item &item) {
 
 void kiln::cuda::runHostWork(void *data) {
   const auto &work = *static_cast<const HostWork *>(data);
-  // Threads that the team starts from here inherit it.
+  // The driver calls on a thread of its own.
   DenormalsFlushed flushed;
   for (const HostWork::Item &item : work.items)
     launch(work, item);

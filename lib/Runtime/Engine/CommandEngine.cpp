@@ -17,12 +17,12 @@
 #include "OpRepeat.h"
 #include "OpTrace.h"
 #include "PlanCheck.h"
+#include "Processors.h"
 #include "ThreadTeam.h"
 #include "kiln/Runtime/Engine/Program.h"
 
 #include <algorithm>
 #include <malloc.h>
-#include <sched.h>
 
 namespace kiln {
 
@@ -174,13 +174,6 @@ void TraceObserver::addCopies(const TimedCopier &copies) {
   }
 }
 
-static int availableProcessors() {
-  cpu_set_t set;
-  if (sched_getaffinity(0, sizeof(set), &set) != 0)
-    return 1;
-  return std::max(CPU_COUNT(&set), 1);
-}
-
 Status CommandEngine::start(int threads) {
   const Description &description = file_.description;
   Status status = checkCpuFeatures(description.target, readCpuInfo());
@@ -194,6 +187,8 @@ Status CommandEngine::start(int threads) {
   if (!status.ok())
     return status;
   team_.emplace(threads);
+  if (!team_->status().ok())
+    return team_->status();
   prepareBlas(*team_);
   tables_.reserve(file_.programs.size());
   int64_t copies = 0;

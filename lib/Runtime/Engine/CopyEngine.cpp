@@ -7,6 +7,8 @@
 
 #include "CopyEngine.h"
 
+#include "Processors.h"
+
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
@@ -15,15 +17,8 @@
 #include <immintrin.h>
 #include <optional>
 #include <pthread.h>
-#include <sched.h>
 #include <sys/prctl.h>
 #include <system_error>
-
-extern "C" {
-int omp_get_num_places(void);
-int omp_get_place_num_procs(int place);
-void omp_get_place_proc_ids(int place, int *ids);
-}
 
 namespace kiln {
 
@@ -36,12 +31,6 @@ static constexpr double longestCopy = 2.6e15;
 /// Looks at the counter before a waiting thread sleeps; some microseconds.
 static constexpr int spins = 500;
 
-int64_t monotonicNanoseconds() {
-  timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return int64_t(now.tv_sec) * 1'000'000'000 + now.tv_nsec;
-}
-
 static void sleepUntil(int64_t time) {
   timespec due;
   due.tv_sec = time / 1'000'000'000;
@@ -49,25 +38,6 @@ static void sleepUntil(int64_t time) {
   while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &due, nullptr) ==
          EINTR)
     ;
-}
-
-/// The processors of all places, if OMP_PROC_BIND made places: then the main
-/// thread, and any that it starts, is bound to one of them, and a copy would
-/// take the main thread's time.
-static std::optional<cpu_set_t> processorsOfPlaces() {
-  int places = omp_get_num_places();
-  if (places <= 0)
-    return std::nullopt;
-  cpu_set_t processors;
-  CPU_ZERO(&processors);
-  for (int place = 0; place < places; ++place) {
-    std::vector<int> ids(std::size_t(omp_get_place_num_procs(place)));
-    omp_get_place_proc_ids(place, ids.data());
-    for (int id : ids)
-      if (id < CPU_SETSIZE)
-        CPU_SET(id, &processors);
-  }
-  return processors;
 }
 
 CopyEngine::CopyEngine(const LinkInfo &link, int64_t copies)

@@ -20,6 +20,7 @@
 #define KILN_LIB_RUNTIME_ENGINE_COPYENGINE_H
 
 #include "Copier.h"
+#include "WaitPolicy.h"
 
 #include <array>
 #include <atomic>
@@ -36,9 +37,6 @@ namespace kiln {
 struct CopyTiming {
   int64_t begin = 0, end = 0;
 };
-
-/// Of the clock that CopyTiming counts.
-int64_t monotonicNanoseconds();
 
 class CopyEngine final : public Copier {
 public:

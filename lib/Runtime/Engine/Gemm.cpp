@@ -17,6 +17,7 @@ extern "C" {
 // it only takes its buffers during the first step.
 __attribute__((weak)) void *blas_memory_alloc(int position);
 __attribute__((weak)) void blas_memory_free(void *buffer);
+void omp_set_num_threads(int threads);
 }
 
 namespace kiln {
@@ -73,9 +74,10 @@ void gemm(const GemmCall &call) {
 }
 
 void prepareBlas(ThreadTeam &team) {
-  // Also reaches a team of one thread, which OpenMP does not count as parallel
-  // and in which the library would start threads.
   openblas_set_num_threads(1);
+  // The OpenMP build asks libgomp instead, whose number belongs to the thread
+  // that calls.
+  team.forEachThread([](int) { omp_set_num_threads(1); });
   if (!blas_memory_alloc || !blas_memory_free)
     return;
   std::vector<void *> buffers;

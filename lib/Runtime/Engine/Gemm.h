@@ -39,8 +39,8 @@ struct GemmCall {
 
 void gemm(const GemmCall &call);
 
-/// Makes the library single-threaded and lets it take its buffers now, one per
-/// thread of the team, so that no step has to.
+/// Makes the library single-threaded in every thread of the team and lets it
+/// take its buffers now, one per thread, so that no step has to.
 void prepareBlas(ThreadTeam &team);
 
 /// Such as "OpenBLAS 0.3.21 SkylakeX".

@@ -4,17 +4,42 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// How a loop begins and ends. The caller writes `loop_` and stores a new epoch
+// in `gate_`, with the flag `isOpen`. A worker that sees the new epoch enters:
+// it adds one to the number of workers inside, in one step with a look at the
+// flag. Who is inside may read `loop_` and takes pieces until there are none.
+// The caller does so too, then clears the flag, and waits until nobody is
+// inside; from then on nobody can enter, and `loop_` may be written again. A
+// worker that comes too late finds the flag cleared and waits for the next
+// epoch. In runOnEach() all workers are counted as inside from the beginning.
+//
+// How sleepers are woken. A worker sets `someSleep_` before it looks at `gate_`
+// for the last time, and the caller looks at `someSleep_` after it has stored
+// the epoch; both are sequentially consistent, so that at least one of them
+// sees what the other did. The same holds for `callerSleeps` in `gate_`, which
+// the last worker to leave reads as it counts itself out.
+//
+//===----------------------------------------------------------------------===//
 
 #include "ThreadTeam.h"
 
+#include "Processors.h"
+
+#include <algorithm>
+#include <csignal>
+#include <cstdlib>
+#include <optional>
+#include <pthread.h>
+#include <sched.h>
+#include <string>
+#include <sys/prctl.h>
+#include <system_error>
+#include <utility>
 #include <xmmintrin.h>
 
 extern "C" {
-void GOMP_parallel(void (*body)(void *), void *data, unsigned threads,
-                   unsigned flags);
-int omp_get_thread_num(void);
-int omp_get_num_threads(void);
-void omp_set_dynamic(int enabled);
+int omp_get_thread_limit(void);
 }
 
 namespace kiln {
@@ -28,47 +53,217 @@ DenormalsFlushed::DenormalsFlushed() : saved_(_mm_getcsr()) {
 
 DenormalsFlushed::~DenormalsFlushed() { _mm_setcsr(saved_); }
 
-namespace {
-struct Region {
-  ThreadTeam::Body body;
-  void *context;
-  int64_t count;
-};
-} // namespace
+// Below the epoch in `gate_`. The lowest bits count the workers inside.
+static constexpr uint32_t isOpen = 1u << 31;
+static constexpr uint32_t callerSleeps = 1u << 30;
+static constexpr uint32_t isForEach = 1u << 29;
+static constexpr uint32_t isLast = 1u << 28;
+static constexpr uint32_t insideMask = isLast - 1;
 
-static void runPart(void *data) {
-  auto &region = *static_cast<Region *>(data);
-  // The runtime may give fewer threads than asked for (OMP_THREAD_LIMIT).
-  int64_t threads = omp_get_num_threads();
-  int64_t thread = omp_get_thread_num();
-  int64_t begin = region.count * thread / threads;
-  int64_t end = region.count * (thread + 1) / threads;
-  if (begin < end)
-    region.body(region.context, begin, end, int(thread));
+static uint32_t epochOf(uint64_t state) { return uint32_t(state >> 32); }
+static uint32_t workersInside(uint64_t state) {
+  return uint32_t(state) & insideMask;
 }
 
-static void flushInWorker(void *) {
-  if (omp_get_thread_num() != 0)
-    _mm_setcsr(_mm_getcsr() | flushBits);
+/// Blocks of one part that its counters can count.
+static constexpr int64_t mostBlocks = 0xffff;
+
+/// The thread of a team that this one is while it runs a body.
+static thread_local struct {
+  const ThreadTeam *team = nullptr;
+  int thread = 0;
+} inside;
+
+ThreadTeam::ThreadTeam(int size)
+    : size_(std::clamp(omp_get_thread_limit(), 1, size)),
+      policy_(chooseWaitPolicy(size_, availableProcessors(),
+                               std::getenv("OMP_WAIT_POLICY"),
+                               std::getenv("GOMP_SPINCOUNT"))),
+      parts_(std::size_t(size_)) {
+  // A new thread has the signal mask of its parent.
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  workers_.reserve(std::size_t(size_));
+  try {
+    for (int thread = 1; thread < size_; ++thread) {
+      workers_.emplace_back([this, thread] { serve(thread); });
+      if (std::optional<cpu_set_t> set = processorsOfThread(thread, size_))
+        pthread_setaffinity_np(workers_.back().native_handle(), sizeof(*set),
+                               &*set);
+    }
+  } catch (const std::system_error &error) {
+    status_ = Status::error("cannot start " + std::to_string(size_) +
+                            " threads: " + error.code().message() +
+                            "; allow this process more threads or more memory "
+                            "(ulimit -u, -v), or pass a smaller --threads");
+    size_ = int(workers_.size()) + 1;
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  // What a thread allocates as it starts belongs to no loop.
+  forEachThread([](int) {});
 }
 
-ThreadTeam::ThreadTeam(int size) : size_(size) {
-  omp_set_dynamic(0);
-  // The threads live as long as the team keeps its size, so that this holds for
-  // all later regions. The calling thread has DenormalsFlushed instead.
-  if (size_ > 1)
-    GOMP_parallel(flushInWorker, nullptr, unsigned(size_), 0);
+ThreadTeam::~ThreadTeam() {
+  begin(isLast);
+  for (std::thread &worker : workers_)
+    worker.join();
+}
+
+uint32_t ThreadTeam::begin(uint32_t flags) {
+  uint32_t epoch = epochOf(gate_.load(std::memory_order_relaxed)) + 1;
+  callersProcessor_.store(sched_getcpu(), std::memory_order_relaxed);
+  gate_.store(uint64_t(epoch) << 32 | flags, std::memory_order_release);
+  called_.store(epoch);
+  if (someSleep_.load() && someSleep_.exchange(false))
+    wakeSleepers(called_);
+  return epoch;
+}
+
+void ThreadTeam::waitForWorkers() {
+  auto isAlone = [this] {
+    return workersInside(gate_.load(std::memory_order_acquire)) == 0;
+  };
+  while (!spinUntil(policy_, isAlone)) {
+    uint32_t times = finished_.load();
+    if (workersInside(gate_.fetch_or(callerSleeps)) != 0)
+      sleepWhileEqual(finished_, times);
+  }
+}
+
+void ThreadTeam::serve(int thread) {
+  prctl(PR_SET_NAME, "kiln-worker");
+  _mm_setcsr(_mm_getcsr() | flushBits);
+  inside = {this, thread};
+  ProcessorShare share;
+  share.begin();
+  uint32_t seen = 0;
+  uint64_t state = 0;
+  auto isNew = [&] {
+    state = gate_.load();
+    return epochOf(state) != seen;
+  };
+  for (;;) {
+    if (!spinUntil(policy_, isNew)) {
+      for (;;) {
+        someSleep_.store(true);
+        if (isNew())
+          break;
+        sleepWhileEqual(called_, seen);
+      }
+      share.begin();
+      leaveCallersProcessor();
+    }
+    if (state & isLast)
+      return;
+    seen = epochOf(state);
+    if (!enter(state))
+      continue;
+    if (state & isForEach)
+      loop_.body(loop_.context, thread, thread + 1, thread);
+    else
+      work(thread, seen, &share);
+    leave();
+    if (share.isSpent()) {
+      share.giveUp();
+      leaveCallersProcessor();
+      // The loop may still run; this worker can enter it again.
+      if (state & isOpen)
+        seen -= 1;
+    }
+  }
+}
+
+/// Counts this worker as inside the loop that `state` announces. Returns false
+/// if that loop is over.
+bool ThreadTeam::enter(uint64_t state) {
+  uint64_t found = state;
+  while (epochOf(found) == epochOf(state) && (found & isOpen))
+    if (gate_.compare_exchange_weak(found, found + 1))
+      return true;
+  return epochOf(found) == epochOf(state) && (found & isForEach);
+}
+
+/// The system lets some threads wake up on the processor of who woke them,
+/// where they take turns with the thread that they should help.
+void ThreadTeam::leaveCallersProcessor() const {
+  int processor = callersProcessor_.load(std::memory_order_relaxed);
+  if (sched_getcpu() == processor)
+    leaveProcessor(processor);
+}
+
+void ThreadTeam::leave() {
+  uint64_t state = gate_.fetch_sub(1);
+  if (workersInside(state) != 1 || !(state & callerSleeps))
+    return;
+  finished_.fetch_add(1);
+  wakeSleepers(finished_);
+}
+
+/// Takes half of what is left of a part.
+bool ThreadTeam::take(int owner, bool fromFront, uint32_t epoch, Piece &piece) {
+  int64_t blocks = (loop_.count + loop_.block - 1) / loop_.block;
+  int64_t first = blocks * owner / size_;
+  int64_t last = blocks * (owner + 1) / size_;
+  std::atomic<uint64_t> &taken = parts_[std::size_t(owner)].taken;
+  uint64_t before = taken.load(std::memory_order_relaxed);
+  for (;;) {
+    uint64_t now = epochOf(before) == epoch ? before : uint64_t(epoch) << 32;
+    int64_t front = int64_t(now >> 16 & mostBlocks);
+    int64_t back = int64_t(now & mostBlocks);
+    int64_t left = last - first - front - back;
+    if (left <= 0)
+      return false;
+    int64_t count = (left + 1) / 2;
+    now += fromFront ? uint64_t(count) << 16 : uint64_t(count);
+    if (!taken.compare_exchange_weak(before, now, std::memory_order_relaxed))
+      continue;
+    int64_t begin = fromFront ? first + front : last - back - count;
+    piece.begin = begin * loop_.block;
+    piece.end = std::min((begin + count) * loop_.block, loop_.count);
+    return true;
+  }
+}
+
+void ThreadTeam::work(int thread, uint32_t epoch, ProcessorShare *share) {
+  Piece piece;
+  for (int i = 0; i < size_; ++i) {
+    int owner = (thread + i) % size_;
+    while (take(owner, i == 0, epoch, piece)) {
+      loop_.body(loop_.context, piece.begin, piece.end, thread);
+      if (share && share->isSpent())
+        return;
+    }
+  }
 }
 
 void ThreadTeam::run(int64_t count, Body body, void *context) {
   if (count <= 0)
     return;
-  if (count == 1 || size_ == 1) {
-    body(context, 0, count, 0);
+  bool isNested = inside.team == this;
+  if (count == 1 || size_ == 1 || isNested) {
+    body(context, 0, count, isNested ? inside.thread : 0);
     return;
   }
-  Region region{body, context, count};
-  GOMP_parallel(runPart, &region, unsigned(size_), 0);
+  std::lock_guard<std::mutex> lock(callers_);
+  auto before = std::exchange(inside, {this, 0});
+  int64_t blockParts = mostBlocks * size_;
+  loop_ = {body, context, count, (count + blockParts - 1) / blockParts};
+  work(0, begin(isOpen), nullptr);
+  uint64_t state = gate_.fetch_and(~uint64_t(isOpen));
+  if (workersInside(state) != 0)
+    waitForWorkers();
+  inside = before;
+}
+
+void ThreadTeam::runOnEach(Body body, void *context) {
+  std::lock_guard<std::mutex> lock(callers_);
+  auto before = std::exchange(inside, {this, 0});
+  loop_ = {body, context, size_, 1};
+  begin(isForEach | uint32_t(workers_.size()));
+  body(context, 0, 1, 0);
+  waitForWorkers();
+  inside = before;
 }
 
 } // namespace kiln

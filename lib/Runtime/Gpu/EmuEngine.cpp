@@ -280,6 +280,8 @@ Status EmuEngine::start(int threads) {
     return status;
   // Only products use more than one thread.
   team_.emplace(threads == 0 ? 1 : threads);
+  if (!team_->status().ok())
+    return team_->status();
   prepareBlas(*team_);
   executor_.emplace(file_, arenas_, *device_, *team_, kernels_);
   return Status();

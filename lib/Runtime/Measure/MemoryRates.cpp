@@ -102,22 +102,21 @@ MemoryRates::MemoryRates(int64_t memoryBytes, ThreadTeam &team,
     // Many passes make up for waking the team. The parts of all threads begin
     // anew in each pass.
     bandwidth_.push_back(sampler.add([=, &team](int64_t count) {
-      team.forEachPart(team.size(), [&](int64_t begin, int64_t end, int) {
+      team.forEachThread([&](int thread) {
         for (int64_t pass = 0; pass < count; ++pass)
-          triad(data, data + part, data + 2 * part, part * begin / team.size(),
-                part * end / team.size());
+          triad(data, data + part, data + 2 * part, part * thread / team.size(),
+                part * (thread + 1) / team.size());
       });
     }));
   }
   launch_ = sampler.add([&team](int64_t count) {
     for (int64_t i = 0; i < count; ++i)
-      team.forEachPart(team.size(), [](int64_t, int64_t, int) {});
+      team.forEachThread([](int) {});
   });
   vectorOperations_ = 2.0 * degree * double(vectorElements) * team.size();
   vector_ = sampler.add([&team](int64_t count) {
-    team.forEachPart(team.size(), [&](int64_t begin, int64_t end, int) {
-      std::vector<float> values(std::size_t(vectorElements * (end - begin)),
-                                0.5f);
+    team.forEachThread([&](int) {
+      std::vector<float> values(std::size_t(vectorElements), 0.5f);
       for (int64_t pass = 0; pass < count; ++pass)
         polynomial(values.data(), int64_t(values.size()));
     });

@@ -11,7 +11,6 @@
 #include "ToyProgram.h"
 #include "kiln/Runtime/Training/Driver.h"
 
-#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <gtest/gtest.h>
@@ -37,12 +36,6 @@ inline Outcome runToy(const nlohmann::json &description,
     ADD_FAILURE() << engine.status().message();
     return {-1, "", engine.status().message()};
   }
-  // Waiting for other threads is slow when the machine is busy with other
-  // tests.
-  if (std::none_of(flags.begin(), flags.end(), [](const std::string &flag) {
-        return flag.rfind("--threads=", 0) == 0;
-      }))
-    flags.push_back("--threads=1");
   flags.insert(flags.begin(), "toy");
   std::vector<char *> argv;
   for (std::string &flag : flags)

@@ -1,0 +1,59 @@
+//===- ProcessorShare.cpp - A worker's part of a shared processor ---------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "ProcessorShare.h"
+
+#include "WaitPolicy.h"
+
+#include <ctime>
+
+namespace kiln {
+
+/// Half of Linux's shortest usual slice, which is a tick of 4 ms.
+static constexpr int64_t turnNanoseconds = 2'000'000;
+/// Reading the time that the thread has used takes about half a microsecond.
+static constexpr int64_t checkNanoseconds = 1'000'000;
+/// Tasks of the system take a thread off for less. A sleep takes longer only if
+/// somebody else uses the processor meanwhile.
+static constexpr int64_t sharedNanoseconds = 500'000;
+static constexpr int shortSleepsUntilAlone = 8;
+
+static int64_t usedNanoseconds() {
+  timespec used;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+  return int64_t(used.tv_sec) * 1'000'000'000 + used.tv_nsec;
+}
+
+void ProcessorShare::begin() {
+  begun_ = checked_ = monotonicNanoseconds();
+  used_ = usedNanoseconds();
+}
+
+bool ProcessorShare::isSpent() {
+  int64_t now = monotonicNanoseconds();
+  if (now - checked_ >= checkNanoseconds) {
+    int64_t used = usedNanoseconds();
+    if (now - checked_ - (used - used_) > sharedNanoseconds) {
+      doubts_ = shortSleepsUntilAlone;
+      begun_ = now;
+    }
+    checked_ = now;
+    used_ = used;
+  }
+  return doubts_ > 0 && now - begun_ >= turnNanoseconds;
+}
+
+void ProcessorShare::giveUp() {
+  int64_t before = monotonicNanoseconds();
+  timespec shortest = {0, 1};
+  nanosleep(&shortest, nullptr);
+  begin();
+  doubts_ =
+      begun_ - before > sharedNanoseconds ? shortSleepsUntilAlone : doubts_ - 1;
+}
+
+} // namespace kiln
