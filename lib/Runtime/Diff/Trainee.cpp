@@ -126,8 +126,6 @@ Status Trainee::start() {
     ::close(commands[1]);
     return Status::error("cannot start " + title() + ": " + errnoText(error));
   }
-  // Of two teams on the same cores, the one that waits must not spin.
-  ::setenv("GOMP_SPINCOUNT", "0", 0);
   std::vector<std::string> words = {command_.path};
   words.insert(words.end(), command_.flags.begin(), command_.flags.end());
   words.push_back("--lockstep=" + std::to_string(answers[1]));

@@ -83,7 +83,6 @@ class Bundle:
         # Ours stands behind the machine's own, which may be newer.
         if not self.starts(environment):
             environment["LD_LIBRARY_PATH"] += f":{self.folder / 'lib-fallback'}"
-        environment.setdefault("GOMP_SPINCOUNT", "10000")
         return environment
 
     def starts(self, environment):

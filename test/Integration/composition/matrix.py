@@ -31,7 +31,6 @@ import argparse
 import dataclasses
 import json
 import math
-import os
 import pathlib
 import re
 import subprocess
@@ -246,8 +245,6 @@ def parse():
 
 def main():
     args = parse()
-    # Threads that spin while they wait take the cores of others.
-    os.environ.setdefault("GOMP_SPINCOUNT", "0")
     if args.programs == "covering":
         programs = covering.covering_programs(SEED, MORE)
     else:
