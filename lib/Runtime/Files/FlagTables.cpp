@@ -66,6 +66,7 @@ const FlagTable &executableFlags() {
       {"grad-clip", "X"},
       {"init", "FILE|DIR"},
       {"keep", "K"},
+      {"lockstep", "FD", /*repeats=*/false, /*internal=*/true},
       {"log", "FILE"},
       {"lr", "X"},
       {"lr-gamma", "X"},

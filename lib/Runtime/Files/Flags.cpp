@@ -106,7 +106,7 @@ const Flag *nearestFlag(const FlagTable &table, std::string_view given) {
     std::size_t size = flag.name.size();
     std::size_t distance = editDistance(name, flag.name);
     std::size_t limit = size < 2 ? 0 : std::max<std::size_t>(1, size / 3);
-    if (distance <= limit && (!nearest || distance < least)) {
+    if (!flag.internal && distance <= limit && (!nearest || distance < least)) {
       nearest = &flag;
       least = distance;
     }
@@ -119,7 +119,7 @@ const Flag *nearestFlag(const FlagTable &table, std::string_view given) {
     if (flag.name.size() > 1 && startsWith(name, std::string(flag.name) + "-"))
       return &flag;
   for (const Flag &flag : table)
-    if (name.size() > 2 && startsWith(flag.name, name)) {
+    if (!flag.internal && name.size() > 2 && startsWith(flag.name, name)) {
       if (nearest)
         return nullptr; // An abbreviation of several.
       nearest = &flag;

@@ -351,8 +351,7 @@ static Status checkNames(int argc, const char *const *argv,
                          const Description *description) {
   CommandLineRules rules;
   rules.own = executableFlags();
-  rules.own.insert(rules.own.end(),
-                   {{"help", ""}, {"h", ""}, {"lockstep", "N"}});
+  rules.own.insert(rules.own.end(), {{"help", ""}, {"h", ""}});
   rules.other = compilerFlags();
   rules.explainOther = [=](const Flag &flag) {
     return explainFixedFlag(flag, description);

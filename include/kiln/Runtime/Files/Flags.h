@@ -29,6 +29,7 @@ struct Flag {
   std::string_view name;  ///< Without dashes.
   std::string_view value; ///< Placeholder of its value; empty: a switch.
   bool repeats = false;   ///< May be given more than once.
+  bool internal = false;  ///< For other programs, and not in --help.
 
   /// "--steps" or "-o".
   std::string dashed() const;
@@ -41,7 +42,7 @@ using FlagTable = std::vector<Flag>;
 /// The flags of kilnc, which are fixed once a model is compiled.
 const FlagTable &compilerFlags();
 
-/// The flags of a training executable that its --help lists.
+/// The flags of a training executable.
 const FlagTable &executableFlags();
 
 const Flag *findFlag(const FlagTable &table, std::string_view name);

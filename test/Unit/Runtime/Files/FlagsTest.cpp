@@ -47,6 +47,7 @@ TEST(FlagsTest, KnowsNamesOfOtherTrainers) {
 
 TEST(FlagsTest, NamesNothingForWhatIsFar) {
   EXPECT_EQ(nearest(executableFlags(), "frobnicate"), "");
+  EXPECT_EQ(nearest(executableFlags(), "locksteps"), ""); // Internal.
   EXPECT_EQ(nearest(executableFlags(), ""), "");
   EXPECT_EQ(nearest(compilerFlags(), "x"), "");
   EXPECT_EQ(nearest(executableFlags(), std::string(1 << 20, 's')), "");

@@ -86,7 +86,8 @@ TEST(OptionsTest, LockstepIsForOtherProgramsAndNotInTheHelp) {
 TEST(OptionsTest, EveryFlagOfTheHelpIsInTheTable) {
   std::string help = *parse({"--help"})->help;
   for (const Flag &flag : executableFlags())
-    EXPECT_NE(help.find(" " + flag.dashed() + " "), std::string::npos)
+    EXPECT_EQ(help.find(" " + flag.dashed() + " ") == std::string::npos,
+              flag.internal)
         << flag.dashed();
   for (size_t at = 0; (at = help.find("\n  --", at)) != std::string::npos;) {
     at += 5;
