@@ -204,8 +204,8 @@ static Status readNumber(const cl::opt<std::string> &flag, T &value,
                                      inQuotes(flag) + ", expected " + expected);
 }
 
-/// Checks what is given before LLVM's parser reads values, because that one
-/// knows neither the nearest flag nor the flags of executables.
+/// Checks the words before LLVM's parser reads their values, because that
+/// parser knows neither the nearest flag nor the flags of executables.
 static Status checkWords(int argc, char **argv) {
   CommandLineRules rules;
   rules.own = compilerFlags();
@@ -231,7 +231,7 @@ static Status checkWords(int argc, char **argv) {
   return models.status();
 }
 
-/// The command line as a shell would read it.
+/// Joins the command line into one that a shell would split again.
 static std::string joinWords(int argc, char **argv) {
   std::string line = sys::path::filename(argv[0]).str();
   for (StringRef word : ArrayRef(argv + 1, argc - 1)) {

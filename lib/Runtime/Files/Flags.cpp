@@ -1,4 +1,4 @@
-//===- Flags.cpp - Flags of kiln's programs and their slips ---------------===//
+//===- Flags.cpp - Flags of kiln's programs and mistakes in them ----------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -36,8 +36,8 @@ const Flag *findFlag(const FlagTable &table, std::string_view name) {
 // The nearest name
 //===----------------------------------------------------------------------===//
 
-/// The number of insertions, deletions, substitutions and swaps of neighbours
-/// that make `b` of `a`.
+/// Returns the least number of insertions, deletions, substitutions and swaps
+/// of neighbours that turn `a` into `b`.
 static std::size_t editDistance(std::string_view a, std::string_view b) {
   std::vector<std::vector<std::size_t>> table(
       a.size() + 1, std::vector<std::size_t>(b.size() + 1));
@@ -57,7 +57,8 @@ static std::size_t editDistance(std::string_view a, std::string_view b) {
   return table[a.size()][b.size()];
 }
 
-/// What llm.c, nanoGPT, PyTorch and the Trainer of Hugging Face call a flag.
+/// Returns kiln's name for a flag of llm.c, nanoGPT, PyTorch scripts or the
+/// Trainer of Hugging Face; empty if there is none.
 static std::string_view foreignName(std::string_view name) {
   static const std::map<std::string_view, std::string_view> names = {
       {"block-size", "seq"},
@@ -88,7 +89,7 @@ static bool startsWith(std::string_view text, std::string_view start) {
 }
 
 const Flag *nearestFlag(const FlagTable &table, std::string_view given) {
-  // Nobody slips in more characters than that, and the distance is quadratic.
+  // A longer name is no misspelling, and the distance takes quadratic time.
   constexpr std::size_t longest = 64;
   if (given.empty() || given.size() > longest)
     return nullptr;
@@ -135,6 +136,7 @@ static Status usage(const std::string &message) {
   return Status(ExitCode::Usage, message + " (see --help)");
 }
 
+/// Reports `word`, whose name `rules.own` lacks or which has the wrong dashes.
 static Status explainUnknown(const std::string &word, std::string_view name,
                              const CommandLineRules &rules) {
   if (const Flag *flag = findFlag(rules.own, name))

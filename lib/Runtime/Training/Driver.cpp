@@ -212,9 +212,9 @@ Status Driver::openInputs() {
   return status;
 }
 
-/// Warns of a run that is possible and rarely meant.
+/// Warns of a run that is possible but rarely intended.
 void Driver::warnOfUnusualRuns() const {
-  if (options_.steps == 0)
+  if (options_.steps == 0 || !files_.data)
     return;
   const ScheduleOptions &schedule = options_.schedule;
   if (schedule.warmupSteps > options_.steps)

@@ -8,6 +8,7 @@
 #include "FixedFlags.h"
 
 #include "kiln/Runtime/Engine/Description.h"
+#include "kiln/Runtime/Files/Messages.h"
 
 #include <algorithm>
 #include <map>
@@ -30,7 +31,8 @@ static bool keepsGradients(const Description &description) {
   return false;
 }
 
-/// The words of a command line that kilnc recorded, quoted as for a shell.
+/// Splits a command line that kilnc recorded, whose words are quoted as for a
+/// shell.
 static std::vector<std::string> splitWords(const std::string &line) {
   std::vector<std::string> words;
   bool isQuoted = false, isEscaped = false, isInside = false;
@@ -54,7 +56,7 @@ static std::vector<std::string> splitWords(const std::string &line) {
   return words;
 }
 
-/// The value of a flag on the command line of kilnc.
+/// Finds the value of a flag on the command line of kilnc.
 static std::optional<std::string> recordedValue(const Flag &flag,
                                                 const std::string &line) {
   std::vector<std::string> words = splitWords(line);
@@ -117,7 +119,8 @@ std::string explainFixedFlag(const Flag &flag, const Description *description) {
   std::optional<std::string> value;
   if (description)
     value = fixedValue(flag, *description);
-  return flag.dashed() + " was fixed" + (value ? " at " + *value : "") +
+  return flag.dashed() + " was fixed" +
+         (value ? " at " + printable(*value) : "") +
          " when the model was compiled; to change it, compile again with "
          "kilnc " +
          flag.spelling();

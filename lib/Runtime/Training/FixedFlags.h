@@ -17,8 +17,8 @@ namespace kiln {
 
 struct Description;
 
-/// The value that a flag of kilnc had when the model was compiled, for people
-/// to read; nothing when the description does not tell.
+/// Returns the value that a flag of kilnc had when the model was compiled, as
+/// text for people; nothing if the description does not have it.
 std::optional<std::string> fixedValue(const Flag &flag,
                                       const Description &description);
 

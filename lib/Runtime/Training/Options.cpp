@@ -346,7 +346,7 @@ Status FlagParser::check() const {
                     options_.given);
 }
 
-/// The names of all flags, before CLI11 reads their values.
+/// Checks the names of all flags before CLI11 reads their values.
 static Status checkNames(int argc, const char *const *argv,
                          const Description *description) {
   CommandLineRules rules;

@@ -1,4 +1,4 @@
-//===- Flags.h - Flags of kiln's programs and their slips -------*- C++ -*-===//
+//===- Flags.h - Flags of kiln's programs and mistakes in them --*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -47,7 +47,7 @@ const FlagTable &executableFlags();
 
 const Flag *findFlag(const FlagTable &table, std::string_view name);
 
-/// What one program accepts.
+/// Describes the flags that one program accepts.
 struct CommandLineRules {
   FlagTable own;
   /// Flags of another program, and what to answer when one of them is given: a
@@ -69,14 +69,14 @@ Result<std::vector<std::string>>
 checkCommandLine(const std::vector<std::string> &words,
                  const CommandLineRules &rules);
 
-/// The same for argv[1..argc).
+/// Does the same for argv[1..argc).
 Result<std::vector<std::string>>
 checkCommandLine(int argc, const char *const *argv,
                  const CommandLineRules &rules);
 
-/// The flag whose name was probably meant by `name`: one with few edits, one
-/// that `name` abbreviates or continues with another word, or one that other
-/// trainers call `name`. Null if there is none.
+/// Returns the flag that `name` probably stands for, or null: one whose name is
+/// a few edits away, one that `name` abbreviates or extends by another word, or
+/// one that other trainers call `name`.
 const Flag *nearestFlag(const FlagTable &table, std::string_view name);
 
 } // namespace kiln

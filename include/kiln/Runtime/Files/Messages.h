@@ -33,8 +33,8 @@ std::string shapeText(const std::vector<int64_t> &shape);
 /// What errno value `error` means, e.g. "No space left on device".
 std::string errnoText(int error);
 
-/// The same for a file or directory that could not be written, with what to do
-/// about it where that is clear.
+/// Like errnoText, for a file or directory that could not be written: adds what
+/// to do about it where that is clear.
 std::string writeFault(int error);
 
 } // namespace kiln
