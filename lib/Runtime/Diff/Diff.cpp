@@ -262,7 +262,9 @@ Status Comparison::repeat(int64_t step, TraineeStep &a, TraineeStep &b) {
       return Status::error(
           std::string(side == 0 ? "A" : "B") +
           " gave other bits when it was run again up to step " +
-          std::to_string(step) + ": it does not train deterministically");
+          std::to_string(step) +
+          ": it does not train deterministically; if it reads memory that it "
+          "has not written, --threads=1 gives the same bits every time");
   }
   return Status();
 }
