@@ -274,6 +274,7 @@ TEST_F(ImportGraph, PadTokenIsThePaddingIndexOfLlamasEmbedding) {
                    Case{49, 49}, Case{-1, 49}, Case{-50, 0}}) {
       json config = llamaConfig();
       config["model_type"] = type;
+      config.erase("architectures");
       config["num_key_value_heads"] = 2;
       config["sliding_window"] = nullptr;
       config["pad_token_id"] = c.id;

@@ -86,8 +86,11 @@ KILN_FAMILY(SketchRowsOp, Sketch)
 
 /// A broadcast fits a row program when the operand covers leading dimensions
 /// (one value per row), trailing ones (per column, or repeating every few
-/// rows), or is one element; otherwise it is a strided copy.
+/// rows), or is one element; otherwise it is a strided copy. So is one of
+/// integers, which row programs only read.
 Family BroadcastOp::getFamily() {
+  if (!isa<FloatType>(getX().getType().getElementType()))
+    return Family::Permute;
   RowSpace space = getRowSpace();
   RowBuilder probe(space.rows, space.cols);
   return succeeded(buildRows(probe)) ? Family::Row : Family::Permute;

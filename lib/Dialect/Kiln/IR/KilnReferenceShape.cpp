@@ -55,7 +55,7 @@ LogicalResult BroadcastOp::evaluate(Operands operands, Results results) {
     SmallVector<int64_t> from;
     for (auto [size, dim] : llvm::zip_equal(x.shape(), getDims()))
       from.push_back(size == 1 ? 0 : index[dim]);
-    results[0].reals[i] = x.reals[positionOf(from, x.shape())];
+    copyElement(x, positionOf(from, x.shape()), results[0], i);
   });
   return success();
 }
@@ -133,7 +133,7 @@ LogicalResult TransposeOp::evaluate(Operands operands, Results results) {
     SmallVector<int64_t> from(index.size());
     for (auto [position, dim] : llvm::zip_equal(index, getPermutation()))
       from[dim] = position;
-    results[0].reals[i] = x.reals[positionOf(from, x.shape())];
+    copyElement(x, positionOf(from, x.shape()), results[0], i);
   });
   return success();
 }
@@ -156,7 +156,7 @@ LogicalResult ConcatOp::evaluate(Operands operands, Results results) {
     forEachIndex(input->shape(), [&](ArrayRef<int64_t> index, int64_t i) {
       SmallVector<int64_t> to(index);
       to[dim] += offset;
-      y.reals[positionOf(to, y.shape())] = input->reals[i];
+      copyElement(*input, i, y, positionOf(to, y.shape()));
     });
     offset += input->shape()[dim];
   }
@@ -169,7 +169,7 @@ LogicalResult PadOp::evaluate(Operands operands, Results results) {
     SmallVector<int64_t> to;
     for (auto [position, low] : llvm::zip_equal(index, getLow()))
       to.push_back(position + low);
-    results[0].reals[positionOf(to, results[0].shape())] = x.reals[i];
+    copyElement(x, i, results[0], positionOf(to, results[0].shape()));
   });
   return success();
 }

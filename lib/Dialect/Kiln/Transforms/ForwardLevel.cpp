@@ -189,14 +189,19 @@ LogicalResult ForwardVerifier::checkKey(Operation *op, int64_t key) {
   return diagnostic;
 }
 
-/// The input that a value of indices is a part of.
-static BlockArgument indexSource(Value value) {
-  while (Operation *op = value.getDefiningOp()) {
-    if (!isa<ReshapeOp, SliceOp>(op))
-      return {};
-    value = op->getOperand(0);
+/// Whether elements of an input are among those of a tensor of indices: all ops
+/// with such results move or repeat elements of their operands.
+static bool hasElementsOf(BlockArgument input, Value indices) {
+  SmallVector<Value> values = {indices};
+  llvm::SmallDenseSet<Value> seen;
+  while (!values.empty()) {
+    Value value = values.pop_back_val();
+    if (value == input)
+      return true;
+    if (Operation *op = value.getDefiningOp(); op && seen.insert(value).second)
+      llvm::append_range(values, op->getOperands());
   }
-  return cast<BlockArgument>(value);
+  return false;
 }
 
 LogicalResult ForwardVerifier::checkOp(Operation *op) {
@@ -208,7 +213,8 @@ LogicalResult ForwardVerifier::checkOp(Operation *op) {
     if (attention.getP().convertToDouble() > 0)
       return checkKey(op, attention.getKey());
   if (auto embedding = dyn_cast<EmbeddingOp>(op))
-    if (indexSource(embedding.getTokens()) == program.getInput("targets"))
+    if (BlockArgument targets = program.getInput("targets");
+        targets && hasElementsOf(targets, embedding.getTokens()))
       return op->emitOpError("looks up 'targets', which hold ")
              << kIgnoreIndex << " where nothing counts; look up 'tokens'";
   if (auto write = dyn_cast<WriteOp>(op)) {

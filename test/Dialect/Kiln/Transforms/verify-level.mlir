@@ -300,3 +300,19 @@ kiln.program @forward(%tokens: tensor<2x4xi32> {kiln.name = "tokens"}) -> (tenso
   %l = kiln.cast %m : tensor<f32> to tensor<f64>
   kiln.return %l : tensor<f64>
 }
+
+// -----
+
+// Also where tokens and targets were joined.
+kiln.state @w : tensor<16x8xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
+kiln.program @forward(%tokens: tensor<2x4xi32> {kiln.name = "tokens"}, %targets: tensor<2x4xi32> {kiln.name = "targets"}) -> (tensor<f64> {kiln.name = "loss"}) attributes {kind = #kiln.program_kind<forward>} {
+  %w = kiln.read @w : tensor<16x8xf32>
+  %turned = kiln.transpose %targets [1, 0] : tensor<2x4xi32> to tensor<4x2xi32>
+  %back = kiln.reshape %turned : tensor<4x2xi32> to tensor<2x4xi32>
+  %ids = kiln.concat %tokens, %back dim 0 : (tensor<2x4xi32>, tensor<2x4xi32>) -> tensor<4x4xi32>
+  // expected-error @below {{looks up 'targets', which hold -100 where nothing counts; look up 'tokens'}}
+  %x = kiln.embedding %ids, %w : (tensor<4x4xi32>, tensor<16x8xf32>) -> tensor<16x8xf32>
+  %m = kiln.reduce mean %x dims [0, 1] : tensor<16x8xf32> to tensor<f32>
+  %l = kiln.cast %m : tensor<f32> to tensor<f64>
+  kiln.return %l : tensor<f64>
+}

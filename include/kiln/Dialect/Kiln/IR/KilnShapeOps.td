@@ -29,8 +29,8 @@ def Kiln_BroadcastOp : Kiln_Op<"broadcast", [Pure, PrecisionOpInterface,
 
     Example: `%y = kiln.broadcast %x dims [1] : tensor<4xf32> to tensor<8x4xf32>`
   }];
-  let arguments = (ins Kiln_Tensor:$x, DenseI64ArrayAttr:$dims);
-  let results = (outs Kiln_Tensor:$y);
+  let arguments = (ins Kiln_AnyTensor:$x, DenseI64ArrayAttr:$dims);
+  let results = (outs Kiln_AnyTensor:$y);
   let assemblyFormat = "$x `dims` $dims attr-dict `:` type($x) `to` type($y)";
   let hasVerifier = 1;
 }
@@ -103,8 +103,8 @@ def Kiln_ReshapeOp : Kiln_Op<"reshape", [Pure, PrecisionOpInterface,
 def Kiln_TransposeOp : Kiln_Op<"transpose", ShapeTraits> {
   let summary = "permutes dimensions";
   let description = "Dimension i of the result is dimension permutation[i] of `x` (C1: a permutation).\n\nExample: `%y = kiln.transpose %x [1, 0] : tensor<2x6xf32> to tensor<6x2xf32>`";
-  let arguments = (ins Kiln_Tensor:$x, DenseI64ArrayAttr:$permutation);
-  let results = (outs Kiln_Tensor:$y);
+  let arguments = (ins Kiln_AnyTensor:$x, DenseI64ArrayAttr:$permutation);
+  let results = (outs Kiln_AnyTensor:$y);
   let assemblyFormat = "$x $permutation attr-dict `:` type($x) `to` type($y)";
   let hasVerifier = 1;
 }
@@ -128,8 +128,8 @@ def Kiln_ConcatOp : Kiln_Op<"concat", [Pure, PrecisionOpInterface,
     DeclareOpInterfaceMethods<ReferenceOpInterface>]> {
   let summary = "tensors side by side along one dimension";
   let description = "Other dimensions are equal (C1).\n\nExample: `%y = kiln.concat %a, %b dim 1 : (tensor<4x2xf32>, tensor<4x3xf32>) -> tensor<4x5xf32>`";
-  let arguments = (ins Variadic<Kiln_Tensor>:$inputs, I64Attr:$dim);
-  let results = (outs Kiln_Tensor:$y);
+  let arguments = (ins Variadic<Kiln_AnyTensor>:$inputs, I64Attr:$dim);
+  let results = (outs Kiln_AnyTensor:$y);
   let assemblyFormat = "$inputs `dim` $dim attr-dict `:` functional-type(operands, results)";
   let hasVerifier = 1;
   let hasFolder = 1;
@@ -137,8 +137,8 @@ def Kiln_ConcatOp : Kiln_Op<"concat", [Pure, PrecisionOpInterface,
 def Kiln_PadOp : Kiln_Op<"pad", ShapeTraits> {
   let summary = "surrounds a tensor with zeros";
   let description = "`low[i]` zeros before dimension i; the result's shape says how many after (C1).\n\nExample: `%y = kiln.pad %x low [1, 0] : tensor<2x4xf32> to tensor<4x4xf32>`";
-  let arguments = (ins Kiln_Tensor:$x, DenseI64ArrayAttr:$low);
-  let results = (outs Kiln_Tensor:$y);
+  let arguments = (ins Kiln_AnyTensor:$x, DenseI64ArrayAttr:$low);
+  let results = (outs Kiln_AnyTensor:$y);
   let assemblyFormat = "$x `low` $low attr-dict `:` type($x) `to` type($y)";
   let hasVerifier = 1;
 }
