@@ -284,7 +284,9 @@ Status Compilation::chooseMemory() {
   request.budget = options.memoryBudget;
   if (options.recompute != "optimal")
     request.policy = options.recompute;
-  request.countIsFree = options.autoMicrobatches;
+  // The shapes in a .mlir file are those of one micro-batch.
+  request.suggestsMicrobatches =
+      !options.autoMicrobatches && isModelDirectory(options.model);
   request.offloadActivations = offloadByHand().activations;
   if (options.hostBudget)
     request.hostBudget = options.hostBudget;

@@ -39,8 +39,8 @@ struct MemoryRequest {
   int64_t hostBudget = kNoBudget;
   /// A named policy that was chosen by hand; empty: the planner chooses.
   std::string policy;
-  /// The number of micro-batches is not fixed: another one may be tried.
-  bool countIsFree = false;
+  /// Another number of micro-batches could be tried, but was not asked for.
+  bool suggestsMicrobatches = false;
   int64_t maxThreads = 2;
   bool fuse = true;
 };

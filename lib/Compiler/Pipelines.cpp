@@ -36,7 +36,9 @@ void kiln::buildStepPipeline(OpPassManager &passes,
   passes.addPass(createCanonicalizerPass());
   passes.addPass(createCSEPass());
   passes.addPass(createSetPrecision(precision));
-  passes.addPass(createAutodiff());
+  AutodiffOptions autodiff;
+  autodiff.microbatches = options.microbatches;
+  passes.addPass(createAutodiff(autodiff));
   passes.addPass(createWidenGradients());
   // Before the step, while weight gradients have no user that pins them; first
   // what then need not be rebuilt.

@@ -52,7 +52,7 @@ Status MemoryPlanner::refuse() {
     hint += "leave --recompute to the planner, ";
   }
   hint += "lower --batch or --seq";
-  if (!request.countIsFree)
+  if (request.suggestsMicrobatches)
     hint += ", or split the batch with --microbatches=auto";
   leastBytes = least;
   // What others of the allowed means would reach.

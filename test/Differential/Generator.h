@@ -16,6 +16,9 @@
 
 #include "GraphGenerator.h"
 
+#include "kiln/Dialect/Kiln/IR/SequenceAnalysis.h"
+
+#include <optional>
 #include <random>
 
 namespace kiln {
@@ -34,7 +37,7 @@ public:
       : builder(&context), random(options.seed * 2 + options.f64),
         element(options.f64 ? mlir::Type(builder.getF64Type())
                             : mlir::Type(builder.getF32Type())),
-        ops(options.ops) {}
+        ops(options.ops), splits(options.splits) {}
   mlir::OwningOpRef<mlir::ModuleOp> run();
 
 private:
@@ -90,6 +93,11 @@ private:
   Made pad();
   Made precision();
   Made lookup();
+  Made lookUp(mlir::Value ids);
+
+  // Integers.
+  void moveIds();
+  mlir::Value shuffledTargets();
 
   Entry tame(Entry entry);
   void addStep();
@@ -100,20 +108,26 @@ private:
   mlir::Value loss();
 
   template <typename Op, typename... Args> mlir::Value make(Args &&...args) {
-    return Op::create(builder, loc(), std::forward<Args>(args)...)
-        ->getResult(0);
+    auto op = Op::create(builder, loc(), std::forward<Args>(args)...);
+    sequences->visit(*op.getOperation());
+    return op->getResult(0);
   }
+  bool isUsable(mlir::Value value) const;
+  void eraseUnused();
   mlir::Location loc() { return builder.getUnknownLoc(); }
 
   mlir::OpBuilder builder;
   std::mt19937_64 random;
   mlir::Type element;
   int64_t ops;
+  bool splits;
   mlir::OwningOpRef<mlir::ModuleOp> module;
   ProgramOp program;
   int64_t batch = 1, length = 1, vocabulary = 2;
   mlir::Value tokens, targets, rng, lossScale;
+  std::optional<SequenceAnalysis> sequences;
   std::vector<Entry> pool;
+  std::vector<mlir::Value> ids; ///< what may be looked up: parts of tokens
   int64_t states = 0, key = 0;
 };
 

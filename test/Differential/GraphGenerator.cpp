@@ -12,6 +12,7 @@
 #include "Generator.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringSet.h"
 
 #include <cmath>
 
@@ -32,13 +33,13 @@ void Generator::openProgram() {
        builder.getNamedAttr("has_weights", builder.getBoolAttr(false)),
        builder.getNamedAttr("files", builder.getArrayAttr({}))});
   (*module)->setAttr("kiln.model", facts);
-  auto ids = RankedTensorType::get({batch, length}, builder.getI32Type());
+  auto idType = RankedTensorType::get({batch, length}, builder.getI32Type());
   auto scalar = RankedTensorType::get({}, builder.getF64Type());
   auto seeds = RankedTensorType::get({1, 3}, builder.getI64Type());
   builder.setInsertionPointToEnd(module->getBody());
   program = ProgramOp::create(
       builder, loc(), "forward",
-      builder.getFunctionType({ids, ids, seeds, scalar}, {scalar}),
+      builder.getFunctionType({idType, idType, seeds, scalar}, {scalar}),
       ProgramKind::Forward);
   const StringRef names[] = {"tokens", "targets", "rng", "loss_scale"};
   for (auto [i, name] : llvm::enumerate(names))
@@ -49,6 +50,8 @@ void Generator::openProgram() {
   targets = block.getArgument(1);
   rng = block.getArgument(2);
   lossScale = block.getArgument(3);
+  ids.push_back(tokens);
+  sequences.emplace(program);
   builder.setInsertionPointToEnd(&block);
 }
 
@@ -126,7 +129,10 @@ Entry Generator::positive(RankedTensorType type) {
 /// Makes something with one row per token.
 Entry Generator::rows() {
   auto found = anyWhere([&](const Entry &e) {
-    return e.type().getRank() == 2 && e.type().getDimSize(0) == batch * length;
+    const SequenceFact &fact = sequences->factOf(e.value);
+    return e.type().getRank() == 2 &&
+           e.type().getDimSize(0) == batch * length &&
+           (!splits || (fact.isPerSequence() && fact.dim == 0));
   });
   return *found; // The first value of the pool is one.
 }
@@ -186,7 +192,7 @@ void Generator::addStep() {
       {4, &Generator::broadcast}, {4, &Generator::reshape},
       {4, &Generator::transpose}, {4, &Generator::slice},
       {4, &Generator::concat},    {3, &Generator::pad},
-      {1, &Generator::precision}, {1, &Generator::lookup},
+      {1, &Generator::precision}, {2, &Generator::lookup},
   };
   int weights = 0;
   for (auto &entry : steps)
@@ -195,8 +201,30 @@ void Generator::addStep() {
   size_t chosen = 0;
   while (draw >= steps[chosen].weight)
     draw -= steps[chosen++].weight;
-  if (Made made = (this->*steps[chosen].step)())
-    pool.push_back(tame(*made));
+  Made made = (this->*steps[chosen].step)();
+  if (made)
+    made = tame(*made);
+  if (made && isUsable(made->value))
+    pool.push_back(*made);
+}
+
+/// Whether a loss that splits may depend on a value.
+bool Generator::isUsable(Value value) const {
+  const SequenceFact &fact = sequences->factOf(value);
+  return !splits || (!fact.isOpaque() && !fact.isMixed());
+}
+
+/// Erases what does not reach the loss: states, too.
+void Generator::eraseUnused() {
+  for (Operation &op :
+       llvm::make_early_inc_range(llvm::reverse(program.getBlock())))
+    if (isOpTriviallyDead(&op))
+      op.erase();
+  llvm::StringSet<> used;
+  program.walk([&](ReadOp read) { used.insert(read.getState()); });
+  for (StateOp state : llvm::make_early_inc_range(module->getOps<StateOp>()))
+    if (!used.contains(state.getSymName()))
+      state.erase();
 }
 
 /// Declares a few states of one shape and writes some of them: the entry value
@@ -226,18 +254,24 @@ void Generator::writeStates() {
     pool.push_back(entries[upTo(entries.size())]);
 }
 
-/// A rank-0 f64 summary of a value.
+/// A rank-0 f64 summary of a value: its mean or, where a loss that splits needs
+/// one, a sum times loss_scale.
 Value Generator::total(const Entry &x) {
   Value value = x.value;
   int64_t rank = x.type().getRank();
+  bool sums = splits && !sequences->factOf(value).isShared();
   if (rank > 0) {
     auto dims = llvm::to_vector(llvm::seq<int64_t>(0, rank));
-    value = make<ReduceOp>(tensor({}), Reduction::Mean, value, dims);
+    auto kind = sums ? Reduction::Sum : Reduction::Mean;
+    value = make<ReduceOp>(tensor({}), kind, value, dims);
   }
+  if (sums)
+    value = make<ScaleOp>(
+        value, real(1 / static_cast<double>(x.type().getNumElements())));
   if (!element.isF64())
     value =
         make<CastOp>(RankedTensorType::get({}, builder.getF64Type()), value);
-  return value;
+  return sums ? make<MulOp>(value, lossScale) : value;
 }
 
 Value Generator::loss() {
@@ -251,7 +285,7 @@ Value Generator::loss() {
   std::vector<Entry> apart;
   for (const Entry &entry : unused) {
     int64_t rank = entry.type().getRank();
-    if (rank == 0 || chance(60)) {
+    if (rank == 0 || splits || chance(60)) {
       apart.push_back(entry);
       continue;
     }
@@ -270,13 +304,15 @@ Value Generator::loss() {
   auto scalar = RankedTensorType::get({}, builder.getF64Type());
   if (kind < 2) {
     Entry logits = project(hidden, vocabulary);
-    result = make<CrossEntropyOp>(scalar, logits.value, targets, lossScale);
+    result = make<CrossEntropyOp>(scalar, logits.value, shuffledTargets(),
+                                  lossScale);
   } else if (kind < 4) {
     Entry weight = parameter({vocabulary, hidden.type().getDimSize(1)}, 0, 0.5);
     IntegerAttr rowsAtOnce =
         chance(60) ? integer(1 + upTo(batch * length)) : IntegerAttr();
-    result = make<LinearCrossEntropyOp>(scalar, hidden.value, weight.value,
-                                        targets, lossScale, rowsAtOnce);
+    result =
+        make<LinearCrossEntropyOp>(scalar, hidden.value, weight.value,
+                                   shuffledTargets(), lossScale, rowsAtOnce);
   } else {
     Value square = make<MulOp>(hidden.value, hidden.value);
     result = total({square, 1});
@@ -290,17 +326,19 @@ Value Generator::loss() {
 
 OwningOpRef<ModuleOp> Generator::run() {
   openProgram();
-  Entry first = *lookup();
+  Entry first = *lookUp(tokens);
   pool.push_back(first);
   if (ops == 0)
     ops = 5 + upTo(56);
   auto count = [&] { return program.getBlock().getOperations().size(); };
   while (static_cast<int64_t>(count()) < ops)
     addStep();
-  if (chance(40))
+  if (!splits && chance(40))
     writeStates();
   Value result = loss();
   ReturnOp::create(builder, loc(), ValueRange(result));
+  if (splits)
+    eraseUnused();
   return std::move(module);
 }
 

@@ -28,6 +28,9 @@ struct GraphOptions {
   bool f64 = false;
   /// Ops before the loss; 0: between 5 and 60, by the seed.
   int64_t ops = 0;
+  /// The loss is that of a batch that can be split into micro-batches: a sum
+  /// over its sequences, times loss_scale, plus terms of parameters alone.
+  bool splits = false;
 };
 
 mlir::OwningOpRef<mlir::ModuleOp> generateGraph(mlir::MLIRContext &context,

@@ -184,10 +184,21 @@ std::optional<Entry> Generator::precision() {
   return Entry{make<CastOp>(x.type(), square), x.magnitude * x.magnitude};
 }
 
-std::optional<Entry> Generator::lookup() {
+/// Looks up ids in a table of its own, perhaps one with a padding index.
+std::optional<Entry> Generator::lookUp(Value ids) {
   int64_t width = oneOf({1, 3, 4, 8, 16, 20});
+  int64_t rows = tensorTypeOf(ids).getNumElements();
+  if (rows * width > kMostElements)
+    return std::nullopt;
   Entry table = parameter({vocabulary, width}, 0, 0.5);
+  IntegerAttr padding = chance(25) ? integer(upTo(vocabulary)) : IntegerAttr();
   return Entry{
-      make<EmbeddingOp>(tensor({batch * length, width}), tokens, table.value),
+      make<EmbeddingOp>(tensor({rows, width}), ids, table.value, padding),
       table.magnitude};
+}
+
+std::optional<Entry> Generator::lookup() {
+  for (int64_t moves = upTo(3); moves > 0; --moves)
+    moveIds();
+  return lookUp(ids[upTo(ids.size())]);
 }

@@ -202,13 +202,13 @@ std::optional<Entry> Generator::attention() {
   }
   double p = chance(30) ? 0.25 : 0;
   auto lse = tensor({batch * heads, length});
-  auto op = AttentionOp::create(
-      builder, loc(), q.type(), lse, q.value, k.value, v.value,
-      p > 0 ? rng : Value(), integer(batch), integer(heads), integer(kvHeads),
-      real(1 / std::sqrt(width)),
-      chance(60) ? builder.getUnitAttr() : UnitAttr(), real(p),
-      integer(p > 0 ? ++key : 0), IntegerAttr());
-  return Entry{op.getO(), v.magnitude * (p > 0 ? 1.4 : 1)};
+  Value o =
+      make<AttentionOp>(q.type(), lse, q.value, k.value, v.value,
+                        p > 0 ? rng : Value(), integer(batch), integer(heads),
+                        integer(kvHeads), real(1 / std::sqrt(width)),
+                        chance(60) ? builder.getUnitAttr() : UnitAttr(),
+                        real(p), integer(p > 0 ? ++key : 0), IntegerAttr());
+  return Entry{o, v.magnitude * (p > 0 ? 1.4 : 1)};
 }
 
 std::optional<Entry> Generator::dropout() {

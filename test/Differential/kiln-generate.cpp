@@ -7,6 +7,7 @@
 
 #include "GraphGenerator.h"
 #include "LevelCheck.h"
+#include "SplitCheck.h"
 
 #include "kiln/Compiler/Registration.h"
 
@@ -29,6 +30,8 @@ static cl::opt<int64_t> ops("ops", cl::cat(category), cl::init(0),
                             cl::desc("of a graph (default: 5 to 60)"));
 static cl::opt<std::string> type("type", cl::cat(category), cl::init("f32"),
                                  cl::desc("f32 or f64"));
+static cl::opt<bool> splits("splits", cl::cat(category),
+                            cl::desc("losses that micro-batches add up to"));
 static cl::opt<bool> check("check", cl::cat(category),
                            cl::desc("compare all levels instead of printing"));
 
@@ -41,6 +44,8 @@ static bool checkGraph(mlir::MLIRContext &context,
     failures.push_back("is not valid");
   else
     failures = checkLevels(*module, options.seed);
+  if (failures.empty() && options.splits)
+    failures = checkSplits(*module, options.seed);
   for (const std::string &failure : failures)
     outs() << "seed " << options.seed << " " << type << ": " << failure << "\n";
   outs().flush();
@@ -65,6 +70,7 @@ int main(int argc, char **argv) {
   GraphOptions options;
   options.f64 = type == "f64";
   options.ops = ops;
+  options.splits = splits;
   options.seed = seed;
   if (!check) {
     mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);

@@ -9,7 +9,8 @@
 
     run.py --bin=DIR [--levels=N] [--executables=N] [--seed=N] [--long]
 
---levels: graphs that are interpreted after every pass (kiln-generate --check).
+--levels: graphs that are interpreted after every pass (kiln-generate --check), and
+half as many whose losses also are those of micro-batches, added up (--splits).
 --executables: graphs that are compiled, whose every op is then compared with the
 interpreted one (--check-ops and kiln-run --check-trace). A failing seed is
 printed with what reproduces it.
@@ -43,8 +44,8 @@ def run(command, **options):
     )
 
 
-def check_levels(tools, kind, seed, count):
-    result = run([tools / "kiln-generate", "--check", f"--type={kind}", f"--seed={seed}", f"--count={count}"])
+def check_levels(tools, kind, seed, count, *flags):
+    result = run([tools / "kiln-generate", "--check", f"--type={kind}", f"--seed={seed}", f"--count={count}", *flags])
     print(result.stdout, end="", flush=True)
     return result.returncode == 0
 
@@ -54,12 +55,9 @@ def check_executable(tools, kind, seed, work):
     model, module = work / "graph.mlir", work / "scheduled.mlir"
     executable, trace = work / "train", work / "ops.trace"
     flags = FLAGS[seed % len(FLAGS)] + [f"--precision={'fp64' if kind == 'f64' else 'fp32'}"]
-    graph = run([tools / "kiln-generate", f"--type={kind}", f"--seed={seed}"])
-    model.write_text(graph.stdout)
-    if "kiln.write" in graph.stdout:
-        # Each micro-batch would write the states again.
-        flags = [flag for flag in flags if not flag.startswith("--microbatches")]
     batch = "--microbatches=2" in flags
+    graph = run([tools / "kiln-generate", f"--type={kind}", f"--seed={seed}", *(["--splits"] if batch else [])])
+    model.write_text(graph.stdout)
     if batch:
         # The graph is one micro-batch.
         size = int(graph.stdout.split("batch = ")[1].split(" ")[0])
@@ -94,6 +92,7 @@ def main(argv):
     for kind in ["f32", "f64"]:
         if arguments.levels:
             good &= check_levels(arguments.bin, kind, arguments.seed, arguments.levels)
+            good &= check_levels(arguments.bin, kind, arguments.seed, arguments.levels // 2, "--splits")
         with tempfile.TemporaryDirectory() as work:
             seeds = range(arguments.seed, arguments.seed + arguments.executables)
             equal = sum(check_executable(arguments.bin, kind, seed, pathlib.Path(work)) for seed in seeds)

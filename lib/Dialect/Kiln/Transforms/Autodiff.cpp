@@ -11,6 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "SplitLoss.h"
 #include "kiln/Dialect/Kiln/Transforms/Levels.h"
 #include "kiln/Dialect/Kiln/Transforms/Passes.h"
 
@@ -268,6 +269,8 @@ LogicalResult Differentiator::run() {
 namespace {
 
 struct AutodiffPass : kiln::impl::AutodiffBase<AutodiffPass> {
+  using AutodiffBase::AutodiffBase;
+
   void runOnOperation() override {
     ModuleOp module = getOperation();
     FailureOr<ProgramOp> forward = findForward(module);
@@ -279,7 +282,8 @@ struct AutodiffPass : kiln::impl::AutodiffBase<AutodiffPass> {
     train.setSymName("train");
     train.setKind(ProgramKind::Train);
     SymbolTable symbols(module);
-    if (failed(Differentiator(train, symbols).run()))
+    if (failed(splitLoss(train, microbatches)) ||
+        failed(Differentiator(train, symbols).run()))
       signalPassFailure();
   }
 };

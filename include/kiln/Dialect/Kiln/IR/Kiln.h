@@ -10,6 +10,7 @@
 
 #include "kiln/Dialect/Kiln/IR/HostTensor.h"
 #include "kiln/Dialect/Kiln/IR/RowProgram.h"
+#include "kiln/Dialect/Kiln/IR/Sequences.h"
 
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/IR/Builders.h"

@@ -12,22 +12,27 @@ include "kiln/Dialect/Kiln/IR/KilnBase.td"
 include "kiln/Dialect/Kiln/IR/KilnAttrs.td"
 include "kiln/Dialect/Kiln/IR/KilnInterfaces.td"
 
-defvar ElementwiseTraits = [Pure, SameOperandsAndResultType, PrecisionOpInterface,
+defvar ElementwiseBaseTraits = [Pure, SameOperandsAndResultType, PrecisionOpInterface,
   DeclareOpInterfaceMethods<DifferentiableOpInterface>,
   DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily"]>,
   DeclareOpInterfaceMethods<RowOpInterface>,
   DeclareOpInterfaceMethods<ReferenceOpInterface>];
+defvar ElementwiseTraits = ElementwiseBaseTraits # [SequenceOpInterface];
+defvar LinearTraits = ElementwiseBaseTraits #
+  [DeclareOpInterfaceMethods<SequenceOpInterface, ["isLinear"]>];
+defvar ProductTraits = ElementwiseBaseTraits #
+  [DeclareOpInterfaceMethods<SequenceOpInterface, ["inferSequences"]>];
 // Small relative errors of what these take or give become large ones later.
 defvar FullPrecisionTraits = [Pure, SameOperandsAndResultType,
   DeclareOpInterfaceMethods<PrecisionOpInterface, ["getPrecision"]>,
   DeclareOpInterfaceMethods<DifferentiableOpInterface>,
   DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily"]>,
-  DeclareOpInterfaceMethods<RowOpInterface>,
+  DeclareOpInterfaceMethods<RowOpInterface>, SequenceOpInterface,
   DeclareOpInterfaceMethods<ReferenceOpInterface>];
 defvar ActivationTraits = [Pure, SameOperandsAndResultType, PrecisionOpInterface,
   DeclareOpInterfaceMethods<DifferentiableOpInterface>,
   DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily", "isCheapToRebuild"]>,
-  DeclareOpInterfaceMethods<RowOpInterface>,
+  DeclareOpInterfaceMethods<RowOpInterface>, SequenceOpInterface,
   DeclareOpInterfaceMethods<ReferenceOpInterface>];
 defvar GradientTraits = [Pure, SameOperandsAndResultType,
   DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily"]>,
@@ -51,26 +56,27 @@ class Kiln_UnaryOp<string mnemonic, string formula, list<Trait> traits = Element
   let description = "Computes `y = " # formula # "` for every element.\n\n"
     "Example: `%y = kiln." # mnemonic # " %x : tensor<4x8xf32>`";
 }
-class Kiln_BinaryOp<string mnemonic, string formula> : Kiln_BinaryBase<mnemonic, ElementwiseTraits> {
+class Kiln_BinaryOp<string mnemonic, string formula, list<Trait> traits>
+    : Kiln_BinaryBase<mnemonic, traits> {
   let summary = formula;
   let description = "Computes `y = " # formula # "` for every element. Both operands have the result's type; use "
     "`kiln.broadcast` first where shapes differ.\n\n"
     "Example: `%y = kiln." # mnemonic # " %a, %b : tensor<4x8xf32>`";
 }
 
-def Kiln_NegOp : Kiln_UnaryOp<"neg", "-x">;
+def Kiln_NegOp : Kiln_UnaryOp<"neg", "-x", LinearTraits>;
 def Kiln_ExpOp : Kiln_UnaryOp<"exp", "exp(x)", FullPrecisionTraits>;
 def Kiln_LogOp : Kiln_UnaryOp<"log", "log(x)", FullPrecisionTraits>;
 def Kiln_SqrtOp : Kiln_UnaryOp<"sqrt", "sqrt(x)">;
 def Kiln_RsqrtOp : Kiln_UnaryOp<"rsqrt", "1 / sqrt(x)", FullPrecisionTraits>;
 def Kiln_TanhOp : Kiln_UnaryOp<"tanh", "tanh(x)">;
 def Kiln_SigmoidOp : Kiln_UnaryOp<"sigmoid", "1 / (1 + exp(-x))">;
-def Kiln_AddOp : Kiln_BinaryOp<"add", "a + b">;
-def Kiln_SubOp : Kiln_BinaryOp<"sub", "a - b">;
-def Kiln_MulOp : Kiln_BinaryOp<"mul", "a * b">;
-def Kiln_DivOp : Kiln_BinaryOp<"div", "a / b">;
+def Kiln_AddOp : Kiln_BinaryOp<"add", "a + b", LinearTraits>;
+def Kiln_SubOp : Kiln_BinaryOp<"sub", "a - b", LinearTraits>;
+def Kiln_MulOp : Kiln_BinaryOp<"mul", "a * b", ProductTraits>;
+def Kiln_DivOp : Kiln_BinaryOp<"div", "a / b", ProductTraits>;
 
-def Kiln_ScaleOp : Kiln_Op<"scale", ElementwiseTraits> {
+def Kiln_ScaleOp : Kiln_Op<"scale", LinearTraits> {
   let summary = "factor * x with a constant factor";
   let description = [{
     Computes `y = factor * x`; the factor is rounded to the type of the arithmetic
@@ -144,6 +150,7 @@ def Kiln_SwigluGradOp : Kiln_Op<"swiglu_grad", GradientTraits> {
 }
 
 def Kiln_ConstantOp : Kiln_Op<"constant", [Pure, ConstantLike,
+    DeclareOpInterfaceMethods<SequenceOpInterface, ["inferSequences"]>,
     DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily"]>,
     DeclareOpInterfaceMethods<RowOpInterface>,
     DeclareOpInterfaceMethods<ReferenceOpInterface>]> {
@@ -159,6 +166,7 @@ def Kiln_ConstantOp : Kiln_Op<"constant", [Pure, ConstantLike,
 }
 
 def Kiln_CastOp : Kiln_Op<"cast", [Pure, SameOperandsAndResultShape, PrecisionOpInterface,
+    DeclareOpInterfaceMethods<SequenceOpInterface, ["isLinear"]>,
     DeclareOpInterfaceMethods<DifferentiableOpInterface>,
     DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily", "isCheapToRebuild"]>,
     DeclareOpInterfaceMethods<RowOpInterface>,

@@ -125,6 +125,31 @@ def WideResultOpInterface : OpInterface<"WideResultOpInterface"> {
   ];
 }
 
+def SequenceOpInterface : OpInterface<"SequenceOpInterface"> {
+  let cppNamespace = "::kiln";
+  let description = [{
+    How a forward op treats the sequences of a batch (see Sequences.h): from it
+    follows whether the losses of micro-batches add up to the loss of the batch.
+    The defaults are those of an op that computes every element of its results
+    from the elements at the same place of its operands.
+  }];
+  let methods = [
+    InterfaceMethod<[{
+      Infers the facts of the results from those of the operands. `batch` is the
+      number of sequences.
+    }],
+    "void", "inferSequences",
+    (ins "::llvm::ArrayRef<::kiln::SequenceFact>":$operands, "int64_t":$batch,
+         "::llvm::MutableArrayRef<::kiln::SequenceFact>":$results), [{}],
+      [{ ::kiln::inferElementwise($_op, operands, batch, results); }]>,
+    InterfaceMethod<[{
+      True when the results are a linear function of all operands together: that
+      of a sum of operands is the sum of the results.
+    }],
+    "bool", "isLinear", (ins), [{}], [{ return false; }]>,
+  ];
+}
+
 def ReferenceOpInterface : OpInterface<"ReferenceOpInterface"> {
   let cppNamespace = "::kiln";
   let description = [{

@@ -13,6 +13,7 @@ include "kiln/Dialect/Kiln/IR/KilnAttrs.td"
 include "kiln/Dialect/Kiln/IR/KilnInterfaces.td"
 
 def Kiln_MatmulOp : Kiln_Op<"matmul", [Pure, WideResultOpInterface,
+    DeclareOpInterfaceMethods<SequenceOpInterface, ["inferSequences"]>,
     DeclareOpInterfaceMethods<PrecisionOpInterface, ["getPrecision"]>,
     DeclareOpInterfaceMethods<DifferentiableOpInterface>,
     DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily", "getFlops", "getTiedOperand"]>,
@@ -43,6 +44,7 @@ def Kiln_MatmulOp : Kiln_Op<"matmul", [Pure, WideResultOpInterface,
 }
 
 def Kiln_AttentionOp : Kiln_Op<"attention", [Pure,
+    DeclareOpInterfaceMethods<SequenceOpInterface, ["inferSequences"]>,
     DeclareOpInterfaceMethods<PrecisionOpInterface, ["getPrecision", "keepsFullResult"]>,
     DeclareOpInterfaceMethods<DifferentiableOpInterface>,
     DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily", "getFlops"]>,
@@ -93,6 +95,7 @@ def Kiln_AttentionGradOp : Kiln_Op<"attention_grad", [Pure,
 }
 
 def Kiln_LinearCrossEntropyOp : Kiln_Op<"linear_cross_entropy", [Pure,
+    DeclareOpInterfaceMethods<SequenceOpInterface, ["inferSequences"]>,
     DeclareOpInterfaceMethods<PrecisionOpInterface, ["getPrecision"]>,
     DeclareOpInterfaceMethods<DifferentiableOpInterface>,
     DeclareOpInterfaceMethods<ReferenceOpInterface>]> {

@@ -13,12 +13,14 @@ include "kiln/Dialect/Kiln/IR/KilnAttrs.td"
 include "kiln/Dialect/Kiln/IR/KilnInterfaces.td"
 
 defvar RowForwardTraits = [Pure,
+  DeclareOpInterfaceMethods<SequenceOpInterface, ["inferSequences"]>,
   DeclareOpInterfaceMethods<PrecisionOpInterface, ["keepsFullOperand", "keepsFullResult"]>,
   DeclareOpInterfaceMethods<DifferentiableOpInterface>,
   DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily"]>,
   DeclareOpInterfaceMethods<RowOpInterface>,
   DeclareOpInterfaceMethods<ReferenceOpInterface>];
 defvar RowRebuildTraits = [Pure,
+  DeclareOpInterfaceMethods<SequenceOpInterface, ["inferSequences"]>,
   DeclareOpInterfaceMethods<PrecisionOpInterface, ["keepsFullOperand"]>,
   DeclareOpInterfaceMethods<DifferentiableOpInterface>,
   DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily", "isCheapToRebuild"]>,
@@ -113,6 +115,7 @@ def Kiln_RmsNormGradOp : Kiln_RowOp<"rms_norm_grad", RowGradientTraits> {
 }
 
 def Kiln_SoftmaxOp : Kiln_RowOp<"softmax", [Pure, PrecisionOpInterface,
+    DeclareOpInterfaceMethods<SequenceOpInterface, ["inferSequences"]>,
     DeclareOpInterfaceMethods<DifferentiableOpInterface>,
     DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily"]>,
     DeclareOpInterfaceMethods<RowOpInterface>,
@@ -152,6 +155,7 @@ def Kiln_ScaledTotalOp : Kiln_RowOp<"scaled_total", RowGradientTraits> {
   let results = (outs Kiln_RealScalar:$total);
 }
 def Kiln_CrossEntropyOp : Kiln_RowOp<"cross_entropy", [Pure, PrecisionOpInterface,
+    DeclareOpInterfaceMethods<SequenceOpInterface, ["inferSequences"]>,
     DeclareOpInterfaceMethods<DifferentiableOpInterface>, DeclareOpInterfaceMethods<ReferenceOpInterface>]> {
   let summary = "scale * the summed cross entropy of logits against targets";
   let description = [{
@@ -173,6 +177,7 @@ def Kiln_CrossEntropyGradOp : Kiln_RowOp<"cross_entropy_with_grad", [Pure, Decla
 }
 
 def Kiln_EmbeddingOp : Kiln_RowOp<"embedding", [Pure,
+    DeclareOpInterfaceMethods<SequenceOpInterface, ["inferSequences"]>,
     DeclareOpInterfaceMethods<PrecisionOpInterface, ["getPrecision", "keepsFullOperand"]>,
     DeclareOpInterfaceMethods<DifferentiableOpInterface>,
     DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily"]>,
@@ -208,6 +213,7 @@ def Kiln_EmbeddingGradOp : Kiln_RowOp<"embedding_grad", [Pure,
 }
 
 def Kiln_DropoutOp : Kiln_RowOp<"dropout", [Pure, PrecisionOpInterface,
+    DeclareOpInterfaceMethods<SequenceOpInterface, ["inferSequences"]>,
     DeclareOpInterfaceMethods<DifferentiableOpInterface>,
     DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily", "isCheapToRebuild"]>,
     DeclareOpInterfaceMethods<RowOpInterface>,
@@ -227,6 +233,7 @@ def Kiln_DropoutOp : Kiln_RowOp<"dropout", [Pure, PrecisionOpInterface,
 }
 
 def Kiln_RopeOp : Kiln_RowOp<"rope", [Pure,
+    DeclareOpInterfaceMethods<SequenceOpInterface, ["inferSequences"]>,
     DeclareOpInterfaceMethods<PrecisionOpInterface, ["keepsFullOperand"]>,
     DeclareOpInterfaceMethods<DifferentiableOpInterface>,
     DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily"]>,

@@ -13,11 +13,13 @@ include "kiln/Dialect/Kiln/IR/KilnAttrs.td"
 include "kiln/Dialect/Kiln/IR/KilnInterfaces.td"
 
 defvar ShapeTraits = [Pure, PrecisionOpInterface,
+  DeclareOpInterfaceMethods<SequenceOpInterface, ["inferSequences", "isLinear"]>,
   DeclareOpInterfaceMethods<DifferentiableOpInterface>,
   DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily"]>,
   DeclareOpInterfaceMethods<ReferenceOpInterface>];
 
 def Kiln_BroadcastOp : Kiln_Op<"broadcast", [Pure, PrecisionOpInterface,
+    DeclareOpInterfaceMethods<SequenceOpInterface, ["inferSequences", "isLinear"]>,
     DeclareOpInterfaceMethods<DifferentiableOpInterface>,
     DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily"]>,
     DeclareOpInterfaceMethods<RowOpInterface>,
@@ -35,6 +37,7 @@ def Kiln_BroadcastOp : Kiln_Op<"broadcast", [Pure, PrecisionOpInterface,
   let hasVerifier = 1;
 }
 def Kiln_ReduceOp : Kiln_Op<"reduce", [Pure, WideResultOpInterface,
+    DeclareOpInterfaceMethods<SequenceOpInterface, ["inferSequences", "isLinear"]>,
     DeclareOpInterfaceMethods<PrecisionOpInterface, ["getPrecision"]>,
     DeclareOpInterfaceMethods<DifferentiableOpInterface>,
     DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily"]>,
@@ -88,6 +91,7 @@ def Kiln_ReduceCombineOp : Kiln_Op<"reduce_combine", [Pure,
   let hasVerifier = 1;
 }
 def Kiln_ReshapeOp : Kiln_Op<"reshape", [Pure, PrecisionOpInterface,
+    DeclareOpInterfaceMethods<SequenceOpInterface, ["inferSequences", "isLinear"]>,
     DeclareOpInterfaceMethods<DifferentiableOpInterface>,
     DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily"]>,
     DeclareOpInterfaceMethods<RowOpInterface>,
@@ -123,6 +127,7 @@ def Kiln_SliceOp : Kiln_Op<"slice", ShapeTraits> {
   let hasFolder = 1;
 }
 def Kiln_ConcatOp : Kiln_Op<"concat", [Pure, PrecisionOpInterface,
+    DeclareOpInterfaceMethods<SequenceOpInterface, ["inferSequences", "isLinear"]>,
     DeclareOpInterfaceMethods<DifferentiableOpInterface>,
     DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily"]>,
     DeclareOpInterfaceMethods<ReferenceOpInterface>]> {

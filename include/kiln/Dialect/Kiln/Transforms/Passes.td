@@ -58,7 +58,17 @@ def Autodiff : Pass<"kiln-autodiff", "::mlir::ModuleOp"> {
 
     Gradients of a value with several uses are added in the order in which the
     backward pass produces them; pads that tile a tensor become a concat.
+
+    With `microbatches` > 1, the pass first proves that the losses of that many
+    micro-batches add up to the loss of the batch (SplitLoss.h). Each term of the
+    loss must be a sum over the sequences that is linear in `loss_scale`, or depend
+    on neither inputs nor `loss_scale`; the latter are divided by the number of
+    micro-batches in `@train`. Otherwise the pass fails and names the op that breaks
+    the proof.
   }];
+  let options = [
+    Option<"microbatches", "microbatches", "int64_t", "1", "number of micro-batches per step, as in kiln-build-step">,
+  ];
   let dependentDialects = ["::kiln::KilnDialect"];
 }
 
@@ -113,7 +123,8 @@ def BuildStep : Pass<"kiln-build-step", "::mlir::ModuleOp"> {
   let summary = "Turn gradients into state updates";
   let description = [{
     Wraps the micro-batch into `kiln.accumulate`, adds clipping and the
-    optimizer's states and updates. `@train` then returns the loss and, with
+    optimizer's states and updates. `kiln-autodiff` with the same `microbatches`
+    proves that sums over micro-batches are those of the batch. `@train` then returns the loss and, with
     clipping, the gradient norm. Without clipping and with one micro-batch each
     update directly follows its gradient.
   }];

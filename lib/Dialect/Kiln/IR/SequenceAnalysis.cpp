@@ -1,0 +1,45 @@
+//===- SequenceAnalysis.cpp - What depends on which sequences -------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "kiln/Dialect/Kiln/IR/SequenceAnalysis.h"
+
+using namespace mlir;
+using namespace kiln;
+
+SequenceAnalysis::SequenceAnalysis(ProgramOp program) {
+  for (BlockArgument argument : program.getBlock().getArguments()) {
+    StringRef name = program.getInputName(argument.getArgNumber());
+    SequenceFact &fact = facts[argument];
+    if (name == "tokens" || name == "targets") {
+      batch = tensorTypeOf(argument).getDimSize(0);
+      fact = SequenceFact::perSequence(0, 0);
+    } else if (name == "loss_scale") {
+      fact = SequenceFact::shared(1, ~uint64_t(0));
+    } else {
+      // Random ops know what the random state is for; no other op does.
+      fact = SequenceFact::opaque(program, "lets its loss depend on an input "
+                                           "other than tokens and targets");
+    }
+  }
+}
+
+void SequenceAnalysis::visit(Operation &op) {
+  SmallVector<SequenceFact> operands;
+  for (Value operand : op.getOperands())
+    operands.push_back(factOf(operand));
+  SmallVector<SequenceFact> results(op.getNumResults());
+  if (auto rule = dyn_cast<SequenceOpInterface>(op))
+    rule.inferSequences(operands, batch, results);
+  else
+    inferUnknown(&op, operands, results);
+  for (auto [value, fact] : llvm::zip_equal(op.getResults(), results)) {
+    // One sequence is one part, whatever the dimension.
+    if (batch == 1)
+      fact.repeating = ~uint64_t(0);
+    facts[value] = fact;
+  }
+}

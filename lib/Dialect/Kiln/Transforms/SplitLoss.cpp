@@ -1,0 +1,113 @@
+//===- SplitLoss.cpp - Losses of micro-batches ------------------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A dataflow analysis finds out how each value depends on the sequences of the
+// batch and on `loss_scale` (Sequences.h). The loss is then taken apart into
+// terms, along ops that are linear in all operands together:
+//
+//   Total, degree 1     a sum over the sequences that is linear in loss_scale:
+//                       the micro-batches' terms add up to that of the batch
+//   Shared, degree 0    the same in each of n micro-batches: it is divided by n
+//   anything else       breaks the proof
+//
+// A sum over the sequences without the factor loss_scale is refused although it
+// adds up: such a term is normalized by a number of rows that is written into
+// the program, and that of the batch would be another one.
+//
+//===----------------------------------------------------------------------===//
+
+#include "SplitLoss.h"
+
+#include "kiln/Dialect/Kiln/IR/SequenceAnalysis.h"
+
+#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/SmallPtrSet.h"
+
+using namespace mlir;
+using namespace kiln;
+
+namespace {
+
+class LossSplitter {
+public:
+  LossSplitter(ProgramOp program, int64_t microbatches)
+      : program(program), microbatches(microbatches), sequences(program) {}
+  LogicalResult run();
+
+private:
+  LogicalResult visitTerm(OpOperand &term);
+  LogicalResult refuse(Operation *op, StringRef reason);
+
+  ProgramOp program;
+  int64_t microbatches;
+  SequenceAnalysis sequences;
+  llvm::SmallSetVector<OpOperand *, 4> shared; ///< uses of Shared terms
+  llvm::SmallPtrSet<Operation *, 8> visited;   ///< linear ops
+};
+
+} // namespace
+
+LogicalResult LossSplitter::refuse(Operation *op, StringRef reason) {
+  return op->emitOpError(reason)
+         << ", so the losses of " << microbatches
+         << " micro-batches do not add up to that of the batch; use one "
+            "micro-batch, or a loss whose terms are sums over the sequences "
+            "times loss_scale or depend on no input";
+}
+
+LogicalResult LossSplitter::visitTerm(OpOperand &term) {
+  const SequenceFact &fact = sequences.factOf(term.get());
+  Operation *op = term.get().getDefiningOp();
+  if (!op) // the loss is an input
+    op = program;
+  switch (fact.kind) {
+  case SequenceFact::Kind::Total:
+    if (fact.degree == 1)
+      return success();
+    return refuse(op, fact.degree == 0 ? "is a sum over the sequences without "
+                                         "the factor loss_scale"
+                                       : "is not linear in loss_scale");
+  case SequenceFact::Kind::Shared:
+    if (fact.degree != 0)
+      return refuse(op, "depends on loss_scale but on no sequence");
+    shared.insert(&term);
+    return success();
+  case SequenceFact::Kind::Mixed:
+    if (!visited.insert(op).second)
+      return success();
+    for (OpOperand &operand : op->getOpOperands())
+      if (failed(visitTerm(operand)))
+        return failure();
+    return success();
+  case SequenceFact::Kind::PerSequence:
+    return refuse(op, "has a result for each sequence");
+  case SequenceFact::Kind::Opaque:
+    return refuse(fact.op, fact.reason);
+  }
+  llvm_unreachable("unknown kind of fact");
+}
+
+LogicalResult LossSplitter::run() {
+  for (Operation &op : program.getBlock().without_terminator())
+    sequences.visit(op);
+  if (failed(visitTerm(program.getReturn()->getOpOperand(0))))
+    return failure();
+  OpBuilder builder(program.getContext());
+  for (OpOperand *term : shared) {
+    builder.setInsertionPoint(term->getOwner());
+    Value value = term->get();
+    term->set(ScaleOp::create(
+        builder, value.getLoc(), value.getType(), value,
+        builder.getF64FloatAttr(1.0 / static_cast<double>(microbatches))));
+  }
+  return success();
+}
+
+LogicalResult kiln::splitLoss(ProgramOp program, int64_t microbatches) {
+  return microbatches > 1 ? LossSplitter(program, microbatches).run()
+                          : success();
+}
