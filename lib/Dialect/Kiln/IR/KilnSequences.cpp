@@ -24,7 +24,6 @@ using Results = MutableArrayRef<SequenceFact>;
 // Rules
 //===----------------------------------------------------------------------===//
 
-/// The first Opaque fact; Opaque too where an op cannot read a Mixed value.
 const SequenceFact *sequences::findOpaque(Facts facts) {
   auto found = llvm::find_if(facts, [](auto &f) { return f.isOpaque(); });
   return found == facts.end() ? nullptr : found;
@@ -131,8 +130,8 @@ void ConstantOp::inferSequences(Facts, int64_t batch, Results results) {
       SequenceFact::shared(0, dividedDims(tensorTypeOf(getY()), batch));
 }
 
-/// A product of two values of the same place, or a quotient, whose divisor has
-/// the degree `-b.degree`.
+/// An elementwise product, or a quotient, of this degree. It is linear in the
+/// first operand and, if `bMayBeTotal`, in the second.
 static SequenceFact inferProduct(Operation *op, Facts operands, int64_t degree,
                                  bool bMayBeTotal) {
   const SequenceFact &a = operands[0], &b = operands[1];

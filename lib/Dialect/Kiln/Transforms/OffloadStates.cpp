@@ -229,9 +229,8 @@ void StateOffloader::addMirrors() {
 
 void StateOffloader::moveReadOnlyWeights() {
   llvm::DenseSet<StringAttr> written;
-  module.walk([&](WriteOp write) {
-    written.insert(write.getStateAttr().getAttr());
-  });
+  module.walk(
+      [&](WriteOp write) { written.insert(write.getStateAttr().getAttr()); });
   for (StateOp state : module.getOps<StateOp>())
     if ((state.getRole() == Role::Parameter ||
          state.getRole() == Role::Buffer) &&
