@@ -3,6 +3,7 @@
 
 import os
 import shutil
+import subprocess
 
 import lit.formats
 
@@ -36,6 +37,13 @@ ptxas = shutil.which("ptxas", path=os.path.pathsep.join(folders))
 if ptxas:
     config.available_features.add("ptxas")
     config.substitutions.append(("%ptxas", ptxas))
+# A Python with the library whose models kiln imports, which no test needs but
+# those that compare with it.
+transformers_python = os.environ.get("KILN_TRANSFORMERS_PYTHON", config.python)
+probe = "import importlib.util as u; exit(not (u.find_spec('torch') and u.find_spec('transformers')))"
+if subprocess.run([transformers_python, "-c", probe], capture_output=True).returncode == 0:
+    config.available_features.add("transformers")
+config.substitutions.append(("%transformers_python", transformers_python))
 
 # tools/check.sh --long
 if "KILN_LONG" in os.environ:

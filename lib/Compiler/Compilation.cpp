@@ -103,6 +103,7 @@ Status Compilation::readModel() {
                            ? FloatType(Float64Type::get(&context))
                            : FloatType(Float32Type::get(&context));
   import.dropout = options.dropout;
+  import.ignoredKeys = options.ignoredConfigKeys;
   auto imported = importHuggingFace(context, options.model, import);
   llvm::Error error =
       imported ? checkWeights(**imported, options.model) : imported.takeError();
@@ -137,12 +138,37 @@ static void overrideDropout(ModuleOp module, double p) {
   });
 }
 
+/// A file of a Hugging Face directory is not a model without the others.
+static Status refuseFileOfDirectory(llvm::StringRef file) {
+  llvm::StringRef extension = llvm::sys::path::extension(file);
+  if (extension != ".json" && extension != ".safetensors")
+    return Status();
+  llvm::StringRef directory = llvm::sys::path::parent_path(file);
+  if (directory.empty())
+    directory = ".";
+  llvm::SmallString<256> config(directory);
+  llvm::sys::path::append(config, "config.json");
+  std::string expected =
+      llvm::sys::fs::exists(config)
+          ? "give its directory instead: kilnc " + directory.str()
+          : "expected a Hugging Face directory, which has a config.json, or a "
+            ".mlir file";
+  return Status::badInput("model '" + file.str() +
+                          "' is one file of a model: " + expected);
+}
+
 /// A program in the dialect: its shapes are in the file.
 Status Compilation::readModelFile() {
   if (!llvm::sys::fs::exists(options.model))
     return Status::badInput(
         "model '" + options.model +
         "' does not exist: expected a Hugging Face directory or a .mlir file");
+  if (Status status = refuseFileOfDirectory(options.model); !status.ok())
+    return status;
+  if (!options.ignoredConfigKeys.empty())
+    return Status(ExitCode::Usage,
+                  "--ignore-config-keys needs a Hugging Face directory: '" +
+                      options.model + "' has no config.json");
   module = parseSourceFile<ModuleOp>(options.model, &context);
   StringRef extension = llvm::sys::path::extension(options.model);
   if (!module && extension != ".mlir" && extension != ".mlirbc")

@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 //
 // One function per family of architectures: reads its configuration, builds its
-// graph. Adding a family is adding such a function and a row to the table in
-// HuggingFace.cpp.
+// graph. Adding a family is adding such a function, its table of keys
+// (ConfigKeys.h) and a row to the table in HuggingFace.cpp.
 //
 //===----------------------------------------------------------------------===//
 

@@ -12,9 +12,13 @@
 
 #include "ConfigReader.h"
 
+#include "kiln/Runtime/Files/Messages.h"
+
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <algorithm>
+#include <cassert>
 #include <cmath>
 
 using namespace kiln;
@@ -43,6 +47,45 @@ static std::string shownReal(double value) {
   return text;
 }
 
+static llvm::Error ignoredButHonoured(const std::string &name,
+                                      const json &value,
+                                      const std::string &file) {
+  return llvm::make_error<ImportError>(
+      ExitCode::Usage, "--ignore-config-keys names '" + name +
+                           "', which kiln honours (it is " + shown(value) +
+                           " in " + file + "); change the file instead");
+}
+
+llvm::Error ConfigReader::setTable(const FamilyKeys &keys) {
+  table = &keys;
+  for (const std::string &name : ignored) {
+    auto found = object.find(name);
+    if (found != object.end()) {
+      const ConfigKey *row = keys.find(name);
+      if (row && row->use == KeyUse::Honoured)
+        return ignoredButHonoured(name, *found, file);
+      continue;
+    }
+    auto [outer, inner] = StringRef(name).split('.');
+    auto object = this->object.find(outer.str());
+    if (object == this->object.end() || !object->is_object() ||
+        object->find(inner.str()) == object->end())
+      return llvm::make_error<ImportError>(
+          ExitCode::Usage, "--ignore-config-keys names '" + printable(name) +
+                               "', which " + file + " does not have");
+  }
+  return llvm::Error::success();
+}
+
+json ConfigReader::tableDefault(StringRef key) const {
+  const ConfigKey *row = table ? table->find(key) : nullptr;
+  assert(row && row->use == KeyUse::Honoured &&
+         "an importer reads a key that its table does not have as honoured");
+  if (row->libraryDefault.empty())
+    return nullptr;
+  return json::parse(row->libraryDefault.str(), nullptr, false);
+}
+
 void ConfigReader::fail(std::string message) {
   if (!failure)
     failure = file + ": " + std::move(message);
@@ -55,7 +98,7 @@ void ConfigReader::expected(StringRef key, const json *value,
 }
 
 const json *ConfigReader::find(StringRef key) {
-  understood.insert(key);
+  read.insert(key);
   for (const auto &[name, other] : spellings)
     if (name == key) {
       auto found = object.find(other);
@@ -76,7 +119,7 @@ bool ConfigReader::mentions(StringRef key) const {
 }
 
 void ConfigReader::addSpelling(StringRef key, StringRef other) {
-  understood.insert(other);
+  read.insert(other);
   if (!has(other))
     return;
   if (has(key)) {
@@ -112,6 +155,20 @@ int64_t ConfigReader::getInteger(StringRef key, int64_t absent, int64_t low,
   return find(key) ? requireInteger(key, low, high) : absent;
 }
 
+int64_t ConfigReader::getInteger(StringRef key, int64_t low, int64_t high) {
+  return getInteger(key, tableDefault(key).get<int64_t>(), low, high);
+}
+
+std::optional<int64_t>
+ConfigReader::getOptionalInteger(StringRef key, int64_t low, int64_t high) {
+  if (find(key))
+    return requireInteger(key, low, high);
+  json absent = tableDefault(key);
+  if (mentions(key) || absent.is_null())
+    return std::nullopt;
+  return absent.get<int64_t>();
+}
+
 double ConfigReader::requireReal(StringRef key, double low, double high) {
   const json *value = find(key);
   if (value && value->is_number()) {
@@ -129,10 +186,14 @@ double ConfigReader::getReal(StringRef key, double absent, double low,
   return find(key) ? requireReal(key, low, high) : absent;
 }
 
-double ConfigReader::getProbability(StringRef key, double absent) {
+double ConfigReader::getReal(StringRef key, double low, double high) {
+  return getReal(key, tableDefault(key).get<double>(), low, high);
+}
+
+double ConfigReader::getProbability(StringRef key) {
   const json *value = find(key);
   if (!value)
-    return absent;
+    return tableDefault(key).get<double>();
   if (value->is_number()) {
     double number = value->get<double>();
     if (number >= 0.0 && number < 1.0)
@@ -142,7 +203,8 @@ double ConfigReader::getProbability(StringRef key, double absent) {
   return 0.0;
 }
 
-bool ConfigReader::getBool(StringRef key, bool absent) {
+bool ConfigReader::getBool(StringRef key) {
+  bool absent = tableDefault(key).get<bool>();
   const json *value = find(key);
   if (!value)
     return absent;
@@ -150,6 +212,10 @@ bool ConfigReader::getBool(StringRef key, bool absent) {
     return value->get<bool>();
   expected(key, value, "true or false");
   return absent;
+}
+
+std::string ConfigReader::getString(StringRef key) {
+  return getString(key, tableDefault(key).get<std::string>());
 }
 
 std::string ConfigReader::getString(StringRef key, StringRef absent) {
@@ -184,11 +250,6 @@ const json *ConfigReader::getObject(StringRef key) {
   return nullptr;
 }
 
-void ConfigReader::ignore(llvm::ArrayRef<llvm::StringLiteral> keys) {
-  for (StringRef key : keys)
-    understood.insert(key);
-}
-
 void ConfigReader::refuse(StringRef key, const Twine &supported) {
   const json *value = find(key);
   std::string found = value ? "is " + shown(*value) : std::string("is missing");
@@ -196,30 +257,36 @@ void ConfigReader::refuse(StringRef key, const Twine &supported) {
        ", which kiln does not support; supported: " + supported.str());
 }
 
-/// A value that switches nothing on.
-static bool saysNothing(const json &value) {
-  if (value.is_boolean())
-    return !value.get<bool>();
-  return value.is_null() || (value.is_structured() && value.empty()) ||
-         (value.is_string() && value.get_ptr<const std::string *>()->empty());
+void ConfigReader::checkUnread(const std::string &key, const json &value,
+                               StringRef modelType) {
+  // Names that start with an underscore are notes of the library that wrote
+  // the file.
+  if (StringRef(key).starts_with("_") ||
+      llvm::is_contained(ignored, path + key))
+    return;
+  const ConfigKey *row = table ? table->find(key) : nullptr;
+  if (row && row->use == KeyUse::Fixed) {
+    json accepted = json::parse(row->accepted.str(), nullptr, false);
+    if (std::find(accepted.begin(), accepted.end(), value) == accepted.end())
+      fail("'" + path + key + "' is " + shown(value) +
+           ", which kiln does not support; supported: " + row->note.str());
+    return;
+  }
+  if (value.is_null() || (row && row->use != KeyUse::Honoured))
+    return;
+  fail(shown(json(path + key)) + " is " + shown(value) +
+       ", a key that kiln does not know for model_type '" + modelType.str() +
+       "' and that may change what the model computes; if it does not, remove "
+       "it or pass --ignore-config-keys=" +
+       printable(path + key));
 }
 
 llvm::Error ConfigReader::finish(StringRef modelType) {
-  if (!failure)
-    for (auto entry = object.begin(); entry != object.end(); ++entry) {
-      const std::string &key = entry.key();
-      // Names that start with an underscore are notes of the library that wrote
-      // the file.
-      if (understood.contains(key) || StringRef(key).starts_with("_") ||
-          saysNothing(entry.value()))
-        continue;
-      fail(shown(json(path + key)) + " is " + shown(entry.value()) +
-           ", a key that kiln does not know for model_type '" +
-           modelType.str() +
-           "' and that may change what the model computes; remove it if it "
-           "does not");
-      break;
-    }
+  for (auto entry = object.begin(); !failure && entry != object.end(); ++entry)
+    if (!read.contains(entry.key()))
+      checkUnread(entry.key(), entry.value(), modelType);
+    else if (!path.empty() && llvm::is_contained(ignored, path + entry.key()))
+      return ignoredButHonoured(path + entry.key(), entry.value(), file);
   if (!failure)
     return llvm::Error::success();
   return llvm::make_error<ImportError>(ExitCode::BadInput, *failure);

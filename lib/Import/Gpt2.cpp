@@ -7,8 +7,7 @@
 //
 // Learned positions, layer norm before each block, fused query-key-value
 // projection, weights stored [inputs, outputs], classifier tied to the token
-// embedding. `reorder_and_upcast_attn` is ignored: it chooses the precision of
-// an intermediate result, not another function.
+// embedding.
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,9 +36,6 @@ static Gpt2Config readConfig(ConfigReader &config,
   config.addSpelling("n_layer", "num_hidden_layers");
   config.addSpelling("n_head", "num_attention_heads");
   config.addSpelling("n_positions", "max_position_embeddings");
-  config.ignore({"n_ctx", "reorder_and_upcast_attn", "summary_activation",
-                 "summary_first_dropout", "summary_proj_to_labels",
-                 "summary_type", "summary_use_proj"});
 
   Gpt2Config c;
   c.vocabulary = config.requireInteger("vocab_size", 1, kMaxVocabulary);
@@ -47,22 +43,21 @@ static Gpt2Config readConfig(ConfigReader &config,
   c.width = config.requireInteger("n_embd", 1, kMaxDimension);
   c.layers = config.requireInteger("n_layer", 1, kMaxLayers);
   c.heads = config.requireInteger("n_head", 1, kMaxDimension);
-  c.inner = config.getInteger("n_inner", 4 * c.width, 1, kMaxDimension);
-  c.eps = config.getReal("layer_norm_epsilon", 1e-5, 0.0, 1.0);
-  c.initializerRange = config.getReal("initializer_range", 0.02, 0.0, 1e6);
-  c.embeddingDropout = config.getProbability("embd_pdrop", 0.1);
-  c.attentionDropout = config.getProbability("attn_pdrop", 0.1);
-  c.residualDropout = config.getProbability("resid_pdrop", 0.1);
+  c.inner = config.getOptionalInteger("n_inner", 1, kMaxDimension)
+                .value_or(4 * c.width);
+  c.eps = config.getReal("layer_norm_epsilon", 0.0, 1.0);
+  c.initializerRange = config.getReal("initializer_range", 0.0, 1e6);
+  c.embeddingDropout = config.getProbability("embd_pdrop");
+  c.attentionDropout = config.getProbability("attn_pdrop");
+  c.residualDropout = config.getProbability("resid_pdrop");
   if (dropout)
     c.embeddingDropout = c.attentionDropout = c.residualDropout = *dropout;
-  c.scaleAttention = config.getBool("scale_attn_weights", true);
-  c.scaleByLayer = config.getBool("scale_attn_by_inverse_layer_idx", false);
-  c.tied = config.getBool("tie_word_embeddings", true);
-  if (config.getBool("add_cross_attention", false))
-    config.refuse("add_cross_attention", "false");
+  c.scaleAttention = config.getBool("scale_attn_weights");
+  c.scaleByLayer = config.getBool("scale_attn_by_inverse_layer_idx");
+  c.tied = config.getBool("tie_word_embeddings");
 
   std::optional<Activation> activation =
-      parseActivation(config.getString("activation_function", "gelu_new"));
+      parseActivation(config.getString("activation_function"));
   if (!activation)
     config.refuse("activation_function", supportedActivations);
   c.activation = activation.value_or(Activation::GeluTanh);

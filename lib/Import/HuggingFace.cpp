@@ -5,8 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Finds config.json, picks the importer by its model_type, and says which keys
-// are known not to matter whatever the type.
+// Finds config.json and picks the importer by its model_type.
 //
 //===----------------------------------------------------------------------===//
 
@@ -38,6 +37,7 @@ namespace {
 struct ModelType {
   StringRef name;
   llvm::Expected<ImportedModel> (*import)(const ImportRequest &);
+  const FamilyKeys &(*keys)();
   /// Values of `architectures` that stand for the language model: with its
   /// head, or the file of its body alone.
   llvm::ArrayRef<StringRef> classes;
@@ -52,10 +52,10 @@ static constexpr StringRef kMistralClasses[] = {"MistralForCausalLM",
 static constexpr StringRef kQwen2Classes[] = {"Qwen2ForCausalLM", "Qwen2Model"};
 
 static const ModelType kModelTypes[] = {
-    {"gpt2", importGpt2, kGpt2Classes},
-    {"llama", importLlama, kLlamaClasses},
-    {"mistral", importLlama, kMistralClasses},
-    {"qwen2", importLlama, kQwen2Classes},
+    {"gpt2", importGpt2, gpt2Keys, kGpt2Classes},
+    {"llama", importLlama, llamaKeys, kLlamaClasses},
+    {"mistral", importLlama, mistralKeys, kMistralClasses},
+    {"qwen2", importLlama, qwen2Keys, kQwen2Classes},
 };
 
 static const ModelType *findModelType(StringRef name) {
@@ -64,71 +64,6 @@ static const ModelType *findModelType(StringRef name) {
       return &type;
   return nullptr;
 }
-
-/// Keys that belong to every model type and do not change its loss: names and
-/// labels, ids of special tokens, settings of text generation, of the library
-/// and of the storage type (weights are converted when they are loaded).
-static constexpr llvm::StringLiteral kHarmlessKeys[] = {
-    "adapters",
-    "attn_implementation",
-    "bad_words_ids",
-    "begin_suppress_tokens",
-    "bos_token_id",
-    "chunk_size_feed_forward",
-    "decoder_start_token_id",
-    "diversity_penalty",
-    "do_sample",
-    "dtype",
-    "early_stopping",
-    "encoder_no_repeat_ngram_size",
-    "eos_token_id",
-    "exponential_decay_length_penalty",
-    "finetuning_task",
-    "forced_bos_token_id",
-    "forced_eos_token_id",
-    "gradient_checkpointing",
-    "id2label",
-    "is_decoder",
-    "is_llama_config",
-    "keys_to_ignore_at_inference",
-    "label2id",
-    "length_penalty",
-    "max_length",
-    "max_new_tokens",
-    "min_length",
-    "name_or_path",
-    "no_repeat_ngram_size",
-    "num_beam_groups",
-    "num_beams",
-    "num_return_sequences",
-    "output_attentions",
-    "output_hidden_states",
-    "output_scores",
-    "pad_token_id",
-    "prefix",
-    "problem_type",
-    "remove_invalid_values",
-    "repetition_penalty",
-    "return_dict",
-    "return_dict_in_generate",
-    "sep_token_id",
-    "suppress_tokens",
-    "task_specific_params",
-    "temperature",
-    "tie_encoder_decoder",
-    "tokenizer_class",
-    "top_k",
-    "top_p",
-    "torch_dtype",
-    "torchscript",
-    "transformers.js_config",
-    "transformers_version",
-    "typical_p",
-    "unk_token_id",
-    "unsloth_fixed",
-    "unsloth_version",
-    "use_bfloat16",
-    "use_cache"};
 
 /// Small files that a saved model needs to be a model directory again.
 static constexpr StringRef kCompanionFiles[] = {"added_tokens.json",
@@ -201,20 +136,11 @@ static llvm::Error checkOptions(const ImportOptions &options) {
   return llvm::Error::success();
 }
 
-/// Keys that every type shares and that must have one value.
-static void checkCommonKeys(ConfigReader &config, const ModelType &type) {
+static void checkArchitectures(ConfigReader &config, const ModelType &type) {
   std::vector<std::string> classes = config.getStrings("architectures");
   for (const std::string &name : classes)
     if (!llvm::is_contained(type.classes, StringRef(name)))
       config.refuse("architectures", llvm::join(type.classes, ", "));
-  if (config.has("auto_map"))
-    config.refuse("auto_map", "none, since code of a model directory is never "
-                              "run");
-  if (config.has("quantization_config"))
-    config.refuse("quantization_config", "weights that are not quantized");
-  if (config.getBool("is_encoder_decoder", false))
-    config.refuse("is_encoder_decoder", "false");
-  config.ignore(kHarmlessKeys);
 }
 
 static void describe(ModuleOp module, const ImportedModel &model,
@@ -266,8 +192,8 @@ kiln::importHuggingFace(MLIRContext &context, StringRef directory,
   if (!json->is_object())
     return badInput(file + ": expected a JSON object");
 
-  ConfigReader config(*json, file);
-  std::string name = config.getString("model_type", "");
+  ConfigReader config(*json, file, options.ignoredKeys);
+  std::string name = config.getString("model_type", /*absent=*/"");
   const ModelType *type = findModelType(name);
   if (!type) {
     std::string supported;
@@ -276,7 +202,9 @@ kiln::importHuggingFace(MLIRContext &context, StringRef directory,
     config.refuse("model_type", supported);
     return config.finish(name);
   }
-  checkCommonKeys(config, *type);
+  if (llvm::Error error = config.setTable(type->keys()))
+    return std::move(error);
+  checkArchitectures(config, *type);
 
   context.loadDialect<KilnDialect>();
   llvm::Expected<ImportedModel> model =

@@ -7,8 +7,8 @@
 //
 // Rotary positions, RMS norm before each block, grouped-query attention, gated
 // MLP, weights stored [outputs, inputs]. Mistral is the same graph; Qwen2 has a
-// bias on the query, key and value projections and nowhere else. Both know a
-// sliding window, which is refused unless it covers the whole sequence.
+// bias on the query, key and value projections and nowhere else. Both may have
+// a sliding window, which is refused unless it covers the whole sequence.
 //
 //===----------------------------------------------------------------------===//
 
@@ -44,8 +44,12 @@ static LlamaConfig readConfig(ConfigReader &config, StringRef type,
   c.inner = config.requireInteger("intermediate_size", 1, kMaxDimension);
   c.layers = config.requireInteger("num_hidden_layers", 1, kMaxLayers);
   c.heads = config.requireInteger("num_attention_heads", 1, kMaxDimension);
+  // A missing key has another default in each version of the library.
+  if (type != "llama" && !config.mentions("num_key_value_heads"))
+    config.requireInteger("num_key_value_heads", 1, kMaxDimension);
   c.keyHeads =
-      config.getInteger("num_key_value_heads", c.heads, 1, kMaxDimension);
+      config.getOptionalInteger("num_key_value_heads", 1, kMaxDimension)
+          .value_or(c.heads);
   if (c.heads % c.keyHeads != 0)
     config.refuse("num_key_value_heads",
                   "a divisor of num_attention_heads, which is " +
@@ -54,60 +58,74 @@ static LlamaConfig readConfig(ConfigReader &config, StringRef type,
     config.refuse("num_attention_heads", "a divisor of hidden_size, which is " +
                                              llvm::Twine(c.width) +
                                              ", unless head_dim is given");
-  c.headDim =
-      config.getInteger("head_dim", c.width / c.heads, 1, kMaxHeadDimension);
+  c.headDim = config.getOptionalInteger("head_dim", 1, kMaxHeadDimension)
+                  .value_or(c.width / c.heads);
   if (c.headDim % 2 != 0 || c.headDim > kMaxHeadDimension)
     config.refuse(config.has("head_dim") ? "head_dim" : "hidden_size",
                   "an even number of features per head, up to " +
                       llvm::Twine(kMaxHeadDimension));
 
-  c.eps = config.getReal("rms_norm_eps", 1e-6, 0.0, 1.0);
-  c.initializerRange = config.getReal("initializer_range", 0.02, 0.0, 1e6);
-  c.attentionDropout = config.getProbability("attention_dropout", 0.0);
+  c.eps = config.getReal("rms_norm_eps", 0.0, 1.0);
+  c.initializerRange = config.getReal("initializer_range", 0.0, 1e6);
+  c.attentionDropout = config.getProbability("attention_dropout");
   if (dropout)
     c.attentionDropout = *dropout;
-  c.tied = config.getBool("tie_word_embeddings", false);
+  c.tied = config.getBool("tie_word_embeddings");
+  c.paddingIndex = config.getOptionalInteger("pad_token_id", -c.vocabulary,
+                                             c.vocabulary - 1);
   // A negative index counts from the last row of the embedding.
-  if (config.has("pad_token_id")) {
-    int64_t index =
-        config.requireInteger("pad_token_id", -c.vocabulary, c.vocabulary - 1);
-    c.paddingIndex = index < 0 ? index + c.vocabulary : index;
-  }
+  if (c.paddingIndex && *c.paddingIndex < 0)
+    *c.paddingIndex += c.vocabulary;
   std::optional<Activation> activation =
-      parseActivation(config.getString("hidden_act", "silu"));
+      parseActivation(config.getString("hidden_act"));
   if (!activation)
     config.refuse("hidden_act", supportedActivations);
   c.activation = activation.value_or(Activation::Silu);
 
   c.inputBias = c.outputBias = c.mlpBias = false;
   if (type == "llama") {
-    c.inputBias = c.outputBias = config.getBool("attention_bias", false);
-    c.mlpBias = config.getBool("mlp_bias", false);
+    c.inputBias = c.outputBias = config.getBool("attention_bias");
+    c.mlpBias = config.getBool("mlp_bias");
   } else {
-    // The default differs between versions of the libraries.
-    if (!config.has("num_key_value_heads"))
-      config.requireInteger("num_key_value_heads", 1, kMaxDimension);
     c.inputBias = type == "qwen2";
   }
   return c;
 }
 
+/// The sliding window of the layers that have one, or none.
+static std::optional<int64_t> readWindow(ConfigReader &config, StringRef type) {
+  if (type == "llama")
+    return std::nullopt;
+  std::optional<int64_t> window =
+      config.getOptionalInteger("sliding_window", 1, INT32_MAX);
+  if (type == "qwen2" && !config.getBool("use_sliding_window"))
+    return std::nullopt;
+  return window;
+}
+
 /// Refuses attention that sees less than the whole sequence before it.
-static void checkWindow(ConfigReader &config, StringRef type, int64_t length) {
-  bool windowed = type == "mistral";
-  if (type == "qwen2")
-    windowed = config.getBool("use_sliding_window", false);
-  // From which layer on a window applies; without one, nothing.
-  config.ignore({"max_window_layers"});
-  for (const std::string &layer : config.getStrings("layer_types"))
-    if (layer != "full_attention" && !windowed)
+static void checkLayerTypes(ConfigReader &config, StringRef type,
+                            int64_t layers, int64_t length) {
+  std::optional<int64_t> window = readWindow(config, type);
+  std::vector<std::string> types = config.getStrings("layer_types");
+  bool given = config.has("layer_types");
+  if (given && static_cast<int64_t>(types.size()) != layers)
+    config.refuse("layer_types", "one entry for each of the " +
+                                     llvm::Twine(layers) + " layers");
+  bool named = false;
+  for (const std::string &layer : types) {
+    named |= layer == "sliding_attention";
+    if (layer != "full_attention" && !(layer == "sliding_attention" && window))
       config.refuse("layer_types", "full_attention in every layer");
-  // null is no window, but where the key is missing the published libraries
-  // assume 4096.
-  int64_t window = config.getInteger(
-      "sliding_window", config.mentions("sliding_window") ? INT32_MAX : 4096, 1,
-      INT32_MAX);
-  if (windowed && length > window)
+  }
+  // Mistral has the window in every layer, whatever layer_types says.
+  bool slides = type == "mistral";
+  if (type == "qwen2") {
+    int64_t first =
+        config.getInteger("max_window_layers", INT32_MIN, INT32_MAX);
+    slides = given ? named : first < layers;
+  }
+  if (window && slides && length > *window)
     config.refuse("sliding_window",
                   "null, or at least the sequence length, which is " +
                       llvm::Twine(length));
@@ -150,9 +168,6 @@ static Value buildMlp(ForwardGraph &graph, const LlamaConfig &c, Value x,
 
 llvm::Expected<ImportedModel> kiln::importLlama(const ImportRequest &request) {
   ConfigReader &config = request.config;
-  // Parts of a computation in which only the order of additions differs, and
-  // the length that older files repeat under another name.
-  config.ignore({"pretraining_tp", "max_sequence_length"});
   LlamaConfig c = readConfig(config, request.type, request.options.dropout);
   if (config.failed())
     return config.finish(request.type);
@@ -160,10 +175,9 @@ llvm::Expected<ImportedModel> kiln::importLlama(const ImportRequest &request) {
       request.chooseSequenceLength(c.positions, "max_position_embeddings");
   if (!length)
     return length.takeError();
-  if (request.type != "llama")
-    checkWindow(config, request.type, *length);
+  checkLayerTypes(config, request.type, c.layers, *length);
   llvm::Expected<RopeConfig> rope =
-      readRopeConfig(config, request.type, *length);
+      readRopeConfig(config, request.type, c.positions, *length);
   if (!rope)
     return rope.takeError();
   if (llvm::Error error = config.finish(request.type))

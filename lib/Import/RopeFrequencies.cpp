@@ -22,11 +22,10 @@ static constexpr double kLargest = 1e12;
 
 llvm::Expected<RopeConfig> kiln::readRopeConfig(ConfigReader &config,
                                                 StringRef modelType,
+                                                int64_t positions,
                                                 int64_t sequenceLength) {
   RopeConfig rope;
   rope.theta = config.getReal("rope_theta", rope.theta, 1.0, kLargest);
-  if (config.getReal("partial_rotary_factor", 1.0, 0.0, 1.0) != 1.0)
-    config.refuse("partial_rotary_factor", "1.0");
 
   // The newer spelling wins nothing: where both are given, they would have to
   // be compared key by key.
@@ -40,8 +39,8 @@ llvm::Expected<RopeConfig> kiln::readRopeConfig(ConfigReader &config,
   if (!object)
     return rope;
 
-  ConfigReader keys(*object, config.getFile(),
-                    parameters ? "rope_parameters." : "rope_scaling.");
+  ConfigReader keys(*object, config,
+                    parameters ? "rope_parameters" : "rope_scaling");
   keys.addSpelling("rope_type", "type");
   std::string type = keys.getString("rope_type", "default");
   if (keys.has("rope_theta")) {
@@ -61,8 +60,8 @@ llvm::Expected<RopeConfig> kiln::readRopeConfig(ConfigReader &config,
     rope.factor = keys.requireReal("factor", 1.0, kLargest);
     rope.lowFactor = keys.requireReal("low_freq_factor", 1e-6, kLargest);
     rope.highFactor = keys.requireReal("high_freq_factor", 1e-6, kLargest);
-    rope.originalLength =
-        keys.requireInteger("original_max_position_embeddings", 1, INT32_MAX);
+    rope.originalLength = keys.getInteger("original_max_position_embeddings",
+                                          positions, 1, INT32_MAX);
     if (rope.highFactor <= rope.lowFactor)
       keys.refuse("high_freq_factor", "more than low_freq_factor");
   } else if (type == "dynamic") {

@@ -30,10 +30,12 @@ struct RopeConfig {
   int64_t originalLength = 1; ///< Llama3
 };
 
-/// Reads the keys of `config`. `sequenceLength` decides whether a scaling that
-/// depends on the length has an effect.
+/// Reads the keys of `config`, whose model has this many `positions`.
+/// `sequenceLength` decides whether a scaling that depends on the length has an
+/// effect.
 llvm::Expected<RopeConfig> readRopeConfig(ConfigReader &config,
                                           llvm::StringRef modelType,
+                                          int64_t positions,
                                           int64_t sequenceLength);
 
 /// One angle per position for each of the headDim / 2 pairs.

@@ -8,6 +8,7 @@
 #include "kiln/Compiler/ByteSize.h"
 #include "kiln/Compiler/Compile.h"
 #include "kiln/Compiler/MeasureMachine.h"
+#include "kiln/Import/HuggingFace.h"
 #include "kiln/Runtime/Files/Flags.h"
 #include "kiln/Runtime/Files/Messages.h"
 #include "kiln/Target/Gpu/Ptx.h"
@@ -180,6 +181,14 @@ static cl::opt<std::string> maxThreads(
 static cl::opt<std::string> dropout("dropout", cl::cat(category),
                                     cl::value_desc("X"),
                                     cl::desc("overrides the model's dropout"));
+static cl::list<std::string> ignoredConfigKeys(
+    "ignore-config-keys", cl::cat(category), cl::CommaSeparated,
+    cl::value_desc("NAME,..."),
+    cl::desc("keys of config.json that kiln would refuse and that may pass, "
+             "since they do not change what the model computes"));
+static cl::opt<bool> listKeys(
+    "list-config-keys", cl::cat(category),
+    cl::desc("print what kiln does with each key of a config.json, as JSON"));
 static cl::opt<bool> emitGradients(
     "emit-gradients", cl::cat(category),
     cl::desc("keep gradients for --dump-gradients of the executable"));
@@ -296,6 +305,10 @@ int main(int argc, char **argv) {
         runMeasurement({programs.str().str(), library.str().str(), threads});
     return static_cast<int>(status.ok() ? ExitCode::Done : fail(status));
   }
+  if (listKeys) {
+    outs() << listConfigKeys();
+    return static_cast<int>(ExitCode::Done);
+  }
   if (model.empty()) {
     errs() << "kilnc: MODEL is missing: name a Hugging Face directory or a "
               ".mlir file\n";
@@ -400,6 +413,7 @@ int main(int argc, char **argv) {
   options.optimizer = optimizer;
   if (precision.getNumOccurrences())
     options.precision = precision;
+  options.ignoredConfigKeys = ignoredConfigKeys;
   options.clip = clip == Switch::On;
   options.evaluation = evaluation == Switch::On;
   options.fuse = fuse == Switch::On;

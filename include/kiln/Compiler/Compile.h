@@ -74,6 +74,9 @@ struct CompileOptions {
   bool libraryEpilogues = true;
   int64_t maxThreads = 1;
   std::optional<double> dropout;
+  /// Keys of a directory's config.json that pass although kiln does not honour
+  /// them.
+  std::vector<std::string> ignoredConfigKeys;
   std::string mcpu;               ///< empty: this machine
   std::optional<Machine> machine; ///< figures to plan with, if named
   std::string commandLine;

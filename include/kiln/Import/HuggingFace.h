@@ -24,6 +24,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace kiln {
 
@@ -54,7 +55,15 @@ struct ImportOptions {
   mlir::FloatType elementType;
   /// Replaces every dropout probability of the model.
   std::optional<double> dropout;
+  /// Keys of config.json that are not honoured and pass with any value; a key
+  /// of a nested object is "rope_parameters.KEY".
+  std::vector<std::string> ignoredKeys;
 };
+
+/// The keys that configurations of each family may have, and what kiln does
+/// with them, as JSON: {"transformers": version, "families": {"gpt2": [{"key",
+/// "use", "default", ...}, ...], ...}}.
+std::string listConfigKeys();
 
 /// True when `path` is a directory, which is how a model directory is told from
 /// a file of IR.

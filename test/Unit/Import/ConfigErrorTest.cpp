@@ -72,12 +72,17 @@ TEST(ConfigError, Common) {
           "supported: false"},
          {R"({"embedding_multiplier": 12.0})",
           "\"embedding_multiplier\" is 12.0, a key that kiln does not know for "
-          "model_type 'gpt2' and that may change what the model computes; "
-          "remove it if it does not"},
+          "model_type 'gpt2' and that may change what the model computes; if "
+          "it does not, remove it or pass "
+          "--ignore-config-keys=embedding_multiplier"},
+         {R"({"switched_off": false})",
+          "\"switched_off\" is false, a key that kiln does not know for "
+          "model_type 'gpt2' and that may change what the model computes; if "
+          "it does not, remove it or pass --ignore-config-keys=switched_off"},
          {R"({"a\nb": 1})",
           "\"a\\nb\" is 1, a key that kiln does not know for model_type 'gpt2' "
-          "and that may change what the model computes; remove it if it does "
-          "not"}});
+          "and that may change what the model computes; if it does not, remove "
+          "it or pass --ignore-config-keys=a\\x0ab"}});
 }
 
 TEST(ConfigError, TypesAndRanges) {
@@ -199,7 +204,13 @@ TEST(ConfigError, Llama) {
             "attention_factor": 1.5}})",
         "\"rope_scaling.attention_factor\" is 1.5, a key that kiln does not "
         "know for model_type 'llama' and that may change what the model "
-        "computes; remove it if it does not"},
+        "computes; if it does not, remove it or pass "
+        "--ignore-config-keys=rope_scaling.attention_factor"},
+       {R"({"rope_parameters": {"rope_type": "default", "truncate": false}})",
+        "\"rope_parameters.truncate\" is false, a key that kiln does not know "
+        "for model_type 'llama' and that may change what the model computes; "
+        "if it does not, remove it or pass "
+        "--ignore-config-keys=rope_parameters.truncate"},
        {R"({"rope_scaling": {"rope_type": "linear", "factor": 2.0},
             "rope_parameters": {"rope_type": "default"}})",
         "'rope_scaling' is {\"factor\":2.0,\"rope_type\":\"linear\"}, which "
@@ -210,8 +221,14 @@ TEST(ConfigError, Llama) {
         "supported: the same value as at the top of the file"},
        {R"({"sliding_window": 4})",
         "\"sliding_window\" is 4, a key that kiln does not know for model_type "
-        "'llama' and that may change what the model computes; remove it if it "
-        "does not"}});
+        "'llama' and that may change what the model computes; if it does not, "
+        "remove it or pass --ignore-config-keys=sliding_window"},
+       {R"({"layer_types": ["full_attention", "sliding_attention"]})",
+        "'layer_types' is [\"full_attention\",\"sliding_attention\"], which "
+        "kiln does not support; supported: full_attention in every layer"},
+       {R"({"layer_types": ["full_attention"]})",
+        "'layer_types' is [\"full_attention\"], which kiln does not support; "
+        "supported: one entry for each of the 2 layers"}});
 }
 
 TEST(ConfigError, SlidingWindows) {
@@ -227,26 +244,156 @@ TEST(ConfigError, SlidingWindows) {
           "'num_key_value_heads' is missing, expected an integer from 1 to "
           "268435456"}});
   check(qwen2Config(),
-        {{R"({"use_sliding_window": true, "sliding_window": 15})", window},
+        {{R"({"use_sliding_window": true, "sliding_window": 15,
+              "max_window_layers": 1})",
+          window},
          {R"({"layer_types": ["full_attention", "sliding_attention"]})",
           "'layer_types' is [\"full_attention\",\"sliding_attention\"], which "
           "kiln does not support; supported: full_attention in every layer"}});
 }
 
-TEST(ConfigError, HarmlessKeys) {
-  json config = gpt2Config();
-  config["torch_dtype"] = "bfloat16";
-  config["bos_token_id"] = 49;
-  config["eos_token_id"] = {1, 2};
-  config["transformers_version"] = "5.0.0";
-  config["_name_or_path"] = "somewhere";
-  config["task_specific_params"] = {{"text-generation", {{"do_sample", true}}}};
-  config["unheard_of"] = nullptr;
-  config["switched_off"] = false;
-  config["pruned_heads"] = json::object();
+TEST(ConfigError, WindowsOfNoLayer) {
+  json config = qwen2Config();
+  config["use_sliding_window"] = true;
+  config["sliding_window"] = 4;
+  for (int first : {2, 28}) {
+    config["max_window_layers"] = first;
+    EXPECT_EQ(importConfig(config).error, "") << first;
+  }
+  config["max_window_layers"] = 1;
+  EXPECT_NE(importConfig(config).error.find("'sliding_window' is 4"),
+            std::string::npos);
+  config["layer_types"] = {"full_attention", "full_attention"};
   EXPECT_EQ(importConfig(config).error, "");
-  config["pruned_heads"] = {{"0", {1}}};
-  EXPECT_NE(importConfig(config).error.find("pruned_heads"), std::string::npos);
+}
+
+/// Keys that are accepted with some values only.
+TEST(ConfigError, FixedKeys) {
+  const char *causal = ", which kiln does not support; supported: true: "
+                       "attention to later tokens is not implemented";
+  for (const json &base :
+       {gpt2Config(), llamaConfig(), mistralConfig(), qwen2Config()}) {
+    // The library reads null as false.
+    for (const char *value : {"false", "null", "0"}) {
+      std::string patch = std::string("{\"is_causal\": ") + value + "}";
+      std::string message = std::string("'is_causal' is ") + value + causal;
+      check(base, {{patch.c_str(), message.c_str()}});
+    }
+    check(base,
+          {{R"({"add_cross_attention": true})",
+            "'add_cross_attention' is true, which kiln does not support; "
+            "supported: false"},
+           {R"({"per_layer_config": {"0": {"num_attention_heads": 1}}})",
+            "'per_layer_config' is {\"0\":{\"num_attention_heads\":1}}, which "
+            "kiln does not support; supported: null: all layers have the same "
+            "settings"},
+           {R"({"pruned_heads": {"0": [1]}})",
+            "'pruned_heads' is {\"0\":[1]}, which kiln does not support; "
+            "supported: {}: every layer has all of its heads"},
+           {R"({"attn_implementation": "someone/kernel"})",
+            "'attn_implementation' is \"someone/kernel\", which kiln does not "
+            "support; supported: eager, sdpa, flash_attention_2, "
+            "flash_attention_3, flash_attention_4, flex_attention, which "
+            "compute the same"}});
+    json accepted = base;
+    accepted["is_causal"] = true;
+    accepted["add_cross_attention"] = false;
+    accepted["cross_attention_hidden_size"] = nullptr;
+    accepted["is_encoder_decoder"] = false;
+    accepted["pruned_heads"] = json::object();
+    accepted["attn_implementation"] = "eager";
+    EXPECT_EQ(importConfig(accepted).error, "");
+  }
+}
+
+/// Keys that pass with any value.
+TEST(ConfigError, KeysWithoutInfluence) {
+  json common;
+  common["torch_dtype"] = "bfloat16";
+  common["bos_token_id"] = 49;
+  common["eos_token_id"] = {1, 2};
+  common["transformers_version"] = "5.0.0";
+  common["_name_or_path"] = "somewhere";
+  common["task_specific_params"] = {{"text-generation", {{"do_sample", true}}}};
+  common["unheard_of"] = nullptr;
+  common["use_cache"] = false;
+  common["output_past"] = true;
+  common["is_decoder"] = true;
+  common["chunk_size_feed_forward"] = 2;
+  common["top_k"] = 3;
+  for (json config :
+       {gpt2Config(), llamaConfig(), mistralConfig(), qwen2Config()}) {
+    config.update(common);
+    EXPECT_EQ(importConfig(config).error, "");
+    bool gpt2 = config["model_type"] == "gpt2";
+    if (gpt2) {
+      config["hidden_act"] = "silu";
+      config["mlp_bias"] = true;
+    } else {
+      config["embd_pdrop"] = 0.0;
+      config["n_inner"] = 7;
+      config["layer_types"] = {"full_attention", "full_attention"};
+    }
+    EXPECT_EQ(importConfig(config).error, "");
+    // Biases are a choice in Llama's files alone.
+    if (!gpt2 && config["model_type"] != "llama") {
+      ModelDirectory directory(config);
+      std::string without = print(*importDirectory(directory.path()).module);
+      config["attention_bias"] = config["mlp_bias"] = true;
+      directory.write("config.json", config.dump());
+      std::string with = print(*importDirectory(directory.path()).module);
+      EXPECT_TRUE(with == without) << config["model_type"];
+    }
+  }
+}
+
+TEST(ConfigError, IgnoredKeys) {
+  json config = llamaConfig();
+  config["is_causal"] = false;
+  config["unheard_of"] = 1;
+  config["rope_scaling"] = {
+      {"rope_type", "linear"}, {"factor", 2.0}, {"strange", 3}};
+  ModelDirectory directory(config);
+  std::string file = directory.path() + "/config.json";
+  auto import = [&](std::vector<std::string> keys) {
+    ImportOptions options;
+    options.ignoredKeys = std::move(keys);
+    return importDirectory(directory.path(), options);
+  };
+  const std::vector<std::string> all = {"is_causal", "unheard_of",
+                                        "rope_scaling.strange"};
+  EXPECT_EQ(import(all).error, "");
+  for (const std::string &key : all) {
+    std::vector<std::string> others;
+    for (const std::string &other : all)
+      if (other != key)
+        others.push_back(other);
+    Imported result = import(others);
+    EXPECT_NE(
+        result.error.find(key + (key == "is_causal" ? "'" : "\"") + " is "),
+        std::string::npos)
+        << result.error;
+    EXPECT_EQ(result.code, ExitCode::BadInput);
+  }
+  auto refuse = [&](const char *key, const std::string &message) {
+    std::vector<std::string> keys = all;
+    keys.push_back(key);
+    Imported result = import(keys);
+    EXPECT_EQ(result.error, message);
+    EXPECT_EQ(result.code, ExitCode::Usage);
+  };
+  refuse("no_such", "--ignore-config-keys names 'no_such', which " + file +
+                        " does not have");
+  refuse("rope_scaling.no_such",
+         "--ignore-config-keys names 'rope_scaling.no_such', which " + file +
+             " does not have");
+  refuse("hidden_act", "--ignore-config-keys names 'hidden_act', which kiln "
+                       "honours (it is \"silu\" in " +
+                           file + "); change the file instead");
+  refuse("rope_scaling.factor",
+         "--ignore-config-keys names 'rope_scaling.factor', which kiln honours "
+         "(it is 2.0 in " +
+             file + "); change the file instead");
 }
 
 TEST(ConfigError, Options) {
