@@ -105,8 +105,9 @@ Status Compilation::readModel() {
   import.dropout = options.dropout;
   import.ignoredKeys = options.ignoredConfigKeys;
   auto imported = importHuggingFace(context, options.model, import);
-  llvm::Error error =
-      imported ? checkWeights(**imported, options.model) : imported.takeError();
+  llvm::Error error = imported
+                          ? checkWeights(**imported, options.model, warnings)
+                          : imported.takeError();
   if (error) {
     ExitCode code = ExitCode::BadInput;
     if (error.isA<ImportError>())
@@ -438,6 +439,8 @@ Status Compilation::plan() {
 
 Status Compilation::finish(llvm::ArrayRef<PlanTrial> trials,
                            const PlanTrial &chosen) {
+  for (const std::string &warning : warnings)
+    llvm::errs() << "kilnc: warning: " << warning << "\n";
   DispatchOptions dispatch;
   dispatch.fuse = options.fuse;
   PlanOptions schedule;

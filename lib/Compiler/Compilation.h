@@ -78,8 +78,9 @@ private:
   mlir::OwningOpRef<mlir::ModuleOp> module;
   std::string diagnostics;
   mlir::ScopedDiagnosticHandler handler;
-  std::optional<Machine> machine; ///< the figures that plans are priced with
-  std::string precision;          ///< fp32, fp64, or bf16 with fp32 states
+  std::optional<Machine> machine;    ///< the figures that plans are priced with
+  std::vector<std::string> warnings; ///< said once, of the chosen plan's model
+  std::string precision;             ///< fp32, fp64, or bf16 with fp32 states
   int64_t leastBudget = 0;
   double dropout = 0; ///< the largest probability in the model
 };

@@ -22,8 +22,18 @@
 using namespace mlir;
 using namespace kiln;
 
-/// The small files of the model directory that a saved model needs. A .mlir
-/// file is no directory, even if it was imported from one.
+/// The type of the tensors that a checkpoint holds, as config.json spells it.
+static StringRef storageType(ModuleOp module) {
+  for (StateOp state : module.getOps<StateOp>())
+    if (state.getRole() == Role::Parameter &&
+        state.getTensorType().getElementType().isF64())
+      return "float64";
+  return "float32";
+}
+
+/// The small files of the model directory that a saved model needs, as a
+/// checkpoint holds them. A .mlir file is no directory, even if it was imported
+/// from one.
 static Result<std::vector<std::pair<std::string, std::string>>>
 readSmallFiles(ModuleOp module, StringRef directory) {
   std::vector<std::pair<std::string, std::string>> files;
@@ -38,8 +48,11 @@ readSmallFiles(ModuleOp module, StringRef directory) {
     if (!buffer)
       return Status::badInput("cannot read '" + path.str().str() +
                               "': " + buffer.getError().message());
-    files.push_back({cast<StringAttr>(name).getValue().str(),
-                     (*buffer)->getBuffer().str()});
+    StringRef file = cast<StringAttr>(name).getValue();
+    std::string contents = (*buffer)->getBuffer().str();
+    if (file == "config.json")
+      contents = withStorageType(contents, storageType(module));
+    files.push_back({file.str(), std::move(contents)});
   }
   return files;
 }

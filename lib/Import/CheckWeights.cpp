@@ -7,14 +7,15 @@
 //
 // Reads headers only. The comparison is the one that an executable makes when
 // it loads the same files, so that a mismatch is found before anything is
-// compiled.
+// compiled. What the executable's --init-ignore can let pass is a warning here.
 //
 //===----------------------------------------------------------------------===//
 
 #include "kiln/Import/HuggingFace.h"
 
 #include "kiln/Dialect/Kiln/IR/Kiln.h"
-#include "kiln/Runtime/Files/ModelWeights.h"
+#include "kiln/Runtime/Files/Messages.h"
+#include "kiln/Runtime/Files/UnusedTensors.h"
 
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
@@ -26,7 +27,16 @@ static llvm::Error asError(const Status &status) {
   return llvm::make_error<ImportError>(status.code(), status.message());
 }
 
-llvm::Error kiln::checkWeights(ModuleOp module, llvm::StringRef directory) {
+static std::vector<std::string> namesIn(ArrayAttr attribute) {
+  std::vector<std::string> names;
+  if (attribute)
+    for (auto name : attribute.getAsRange<StringAttr>())
+      names.push_back(name.str());
+  return names;
+}
+
+llvm::Error kiln::checkWeights(ModuleOp module, llvm::StringRef directory,
+                               std::vector<std::string> &warnings) {
   auto exists = [&](llvm::StringRef name) {
     llvm::SmallString<256> path(directory);
     llvm::sys::path::append(path, name);
@@ -41,9 +51,8 @@ llvm::Error kiln::checkWeights(ModuleOp module, llvm::StringRef directory) {
       continue;
     ExpectedTensor tensor;
     tensor.name = state.getSource().value_or(state.getSymName()).str();
-    if (ArrayAttr aliases = state.getAliasesAttr())
-      for (auto alias : aliases.getAsRange<StringAttr>())
-        tensor.aliases.push_back(alias.str());
+    tensor.aliases = namesIn(state.getAliasesAttr());
+    tensor.copies = namesIn(state.getCopiesAttr());
     llvm::ArrayRef<int64_t> shape = state.getTensorType().getShape();
     tensor.shape.assign(shape.begin(), shape.end());
     expected.push_back(std::move(tensor));
@@ -55,5 +64,18 @@ llvm::Error kiln::checkWeights(ModuleOp module, llvm::StringRef directory) {
   auto found = weights->match(expected);
   if (!found.ok())
     return asError(found.status());
+  std::vector<std::string> known;
+  if (auto model = module->getAttrOfType<DictionaryAttr>("kiln.model"))
+    known = namesIn(model.getAs<ArrayAttr>("unused_tensors"));
+  std::vector<std::string> unused =
+      findUnusedTensors(*weights, expected, *found, known);
+  if (!unused.empty())
+    warnings.push_back(
+        "'" + directory.str() + "' holds tensor " + inQuotes(unused.front()) +
+        (unused.size() == 1
+             ? std::string()
+             : " and " + std::to_string(unused.size() - 1) + " others") +
+        ", which the model does not use: --init of the executable refuses "
+        "them unless --init-ignore names them");
   return llvm::Error::success();
 }

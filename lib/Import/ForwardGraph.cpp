@@ -97,8 +97,8 @@ Value ForwardGraph::parameter(StringRef symbol, ArrayRef<int64_t> shape,
       source == symbol ? ArrayAttr() : builder.getStrArrayAttr({symbol});
   StateOp::create(states, locate(symbol), symbol, tensor(shape),
                   Role::Parameter, init, /*of=*/FlatSymbolRefAttr(),
-                  /*slot=*/StringAttr(), builder.getStringAttr(source),
-                  aliases);
+                  /*slot=*/StringAttr(), builder.getStringAttr(source), aliases,
+                  /*copies=*/ArrayAttr());
   return readState(symbol, tensor(shape));
 }
 
@@ -113,7 +113,8 @@ Value ForwardGraph::ropeTable(StringRef symbol, bool sine,
                                  inverseFrequencies);
   StateOp::create(states, locate(symbol), symbol, table, Role::Constant, init,
                   /*of=*/FlatSymbolRefAttr(), /*slot=*/StringAttr(),
-                  /*source=*/StringAttr(), /*aliases=*/ArrayAttr());
+                  /*source=*/StringAttr(), /*aliases=*/ArrayAttr(),
+                  /*copies=*/ArrayAttr());
   return readState(symbol, table);
 }
 
@@ -241,7 +242,11 @@ void ForwardGraph::finishWithLoss(Value hidden, StringRef name,
                                   StringRef weight, int64_t vocabulary,
                                   double stddev) {
   Value classifier = reads.lookup(weight);
-  if (!classifier)
+  if (classifier)
+    // Files often hold a tied classifier as well as the embedding.
+    module->lookupSymbol<StateOp>(weight).setCopiesAttr(
+        builder.getStrArrayAttr({(name + ".weight").str()}));
+  else
     classifier =
         parameter(weight, {vocabulary, getColumnCount(tensorTypeOf(hidden))},
                   normal(stddev), /*prefixed=*/false);

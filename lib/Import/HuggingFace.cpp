@@ -41,6 +41,9 @@ struct ModelType {
   /// Values of `architectures` that stand for the language model: with its
   /// head, or the file of its body alone.
   llvm::ArrayRef<StringRef> classes;
+  /// Patterns of names of tensors in files of older versions of the library
+  /// that the model computes itself.
+  llvm::ArrayRef<StringRef> unusedTensors;
 };
 } // namespace
 
@@ -51,11 +54,20 @@ static constexpr StringRef kMistralClasses[] = {"MistralForCausalLM",
                                                 "MistralModel"};
 static constexpr StringRef kQwen2Classes[] = {"Qwen2ForCausalLM", "Qwen2Model"};
 
+// Masks, and the frequencies of rotary positions.
+static constexpr StringRef kGpt2Unused[] = {
+    "transformer.h.*.attn.bias", "transformer.h.*.attn.masked_bias",
+    "h.*.attn.bias", "h.*.attn.masked_bias"};
+static constexpr StringRef kLlamaUnused[] = {
+    "model.layers.*.self_attn.rotary_emb.inv_freq",
+    "layers.*.self_attn.rotary_emb.inv_freq", "model.rotary_emb.inv_freq",
+    "rotary_emb.inv_freq"};
+
 static const ModelType kModelTypes[] = {
-    {"gpt2", importGpt2, gpt2Keys, kGpt2Classes},
-    {"llama", importLlama, llamaKeys, kLlamaClasses},
-    {"mistral", importLlama, mistralKeys, kMistralClasses},
-    {"qwen2", importLlama, qwen2Keys, kQwen2Classes},
+    {"gpt2", importGpt2, gpt2Keys, kGpt2Classes, kGpt2Unused},
+    {"llama", importLlama, llamaKeys, kLlamaClasses, kLlamaUnused},
+    {"mistral", importLlama, mistralKeys, kMistralClasses, kLlamaUnused},
+    {"qwen2", importLlama, qwen2Keys, kQwen2Classes, kLlamaUnused},
 };
 
 static const ModelType *findModelType(StringRef name) {
@@ -144,7 +156,7 @@ static void checkArchitectures(ConfigReader &config, const ModelType &type) {
 }
 
 static void describe(ModuleOp module, const ImportedModel &model,
-                     StringRef type, StringRef directory) {
+                     const ModelType &type, StringRef directory) {
   Builder builder(module.getContext());
   SmallVector<StringRef> files;
   for (StringRef name : kCompanionFiles) {
@@ -163,14 +175,16 @@ static void describe(ModuleOp module, const ImportedModel &model,
   module->setAttr(
       "kiln.model",
       builder.getDictionaryAttr(
-          {entry("type", builder.getStringAttr(type)),
+          {entry("type", builder.getStringAttr(type.name)),
            entry("name", builder.getStringAttr(modelName(directory))),
            entry("vocab_size", builder.getI64IntegerAttr(model.vocabulary)),
            entry("batch", builder.getI64IntegerAttr(model.batch)),
            entry("sequence_length",
                  builder.getI64IntegerAttr(model.sequenceLength)),
            entry("has_weights", builder.getBoolAttr(hasWeights)),
-           entry("files", builder.getStrArrayAttr(files))}));
+           entry("files", builder.getStrArrayAttr(files)),
+           entry("unused_tensors",
+                 builder.getStrArrayAttr(type.unusedTensors))}));
 }
 
 llvm::Expected<OwningOpRef<ModuleOp>>
@@ -211,6 +225,6 @@ kiln::importHuggingFace(MLIRContext &context, StringRef directory,
       type->import({context, config, type->name, options});
   if (!model)
     return model.takeError();
-  describe(*model->module, *model, type->name, directory);
+  describe(*model->module, *model, *type, directory);
   return std::move(model->module);
 }

@@ -66,14 +66,21 @@ static void setType(ValueInfo &info, RankedTensorType type) {
   info.shape.assign(type.getShape().begin(), type.getShape().end());
 }
 
+static std::vector<std::string> namesIn(ArrayAttr attribute) {
+  std::vector<std::string> names;
+  if (attribute)
+    for (auto name : attribute.getAsRange<StringAttr>())
+      names.push_back(name.str());
+  return names;
+}
+
 static StateInfo describeState(StateOp state) {
   StateInfo info;
   info.name = state.getSymName();
   setType(info, state.getTensorType());
   info.sourceName = state.getSource().value_or(state.getSymName());
-  if (auto aliases = state.getAliases())
-    for (auto alias : aliases->getAsRange<StringAttr>())
-      info.aliases.push_back(alias.str());
+  info.aliases = namesIn(state.getAliasesAttr());
+  info.copies = namesIn(state.getCopiesAttr());
   info.role = roleOf(state);
   if (state.getOf()) {
     info.of = *state.getOf();
@@ -145,6 +152,7 @@ static ModelInfo describeModel(ModuleOp module) {
   number("sequence_length", model.sequenceLength);
   if (auto hasWeights = facts.getAs<BoolAttr>("has_weights"))
     model.hasWeights = hasWeights.getValue();
+  model.unusedTensors = namesIn(facts.getAs<ArrayAttr>("unused_tensors"));
   return model;
 }
 

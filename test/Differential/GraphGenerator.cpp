@@ -63,7 +63,8 @@ Entry Generator::parameter(ArrayRef<int64_t> shape, double mean,
                        ? Attribute(SplatAttr::get(builder.getContext(), mean))
                        : NormalAttr::get(builder.getContext(), mean, stddev);
   StateOp::create(outside, loc(), name, tensor(shape), Role::Parameter, init,
-                  FlatSymbolRefAttr(), StringAttr(), StringAttr(), ArrayAttr());
+                  FlatSymbolRefAttr(), StringAttr(), StringAttr(), ArrayAttr(),
+                  ArrayAttr());
   return {make<ReadOp>(tensor(shape), StringRef(name)),
           std::abs(mean) + 3 * stddev};
 }
@@ -239,7 +240,7 @@ void Generator::writeStates() {
     StateOp::create(outside, loc(), names.back(), type, Role::Buffer,
                     NormalAttr::get(builder.getContext(), 0.0, 0.3),
                     FlatSymbolRefAttr(), StringAttr(), StringAttr(),
-                    ArrayAttr());
+                    ArrayAttr(), ArrayAttr());
     entries.push_back({make<ReadOp>(type, StringRef(names.back())), 1});
   }
   for (const std::string &name : names)

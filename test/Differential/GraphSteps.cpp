@@ -167,7 +167,8 @@ Entry Generator::turn(const Entry &x, int64_t heads) {
       StateOp::create(
           outside, loc(), name, type, Role::Constant,
           RopeTableAttr::get(builder.getContext(), side == 1, 1.0, frequencies),
-          FlatSymbolRefAttr(), StringAttr(), StringAttr(), ArrayAttr());
+          FlatSymbolRefAttr(), StringAttr(), StringAttr(), ArrayAttr(),
+          ArrayAttr());
     }
     tables[side] = make<ReadOp>(type, StringRef(name));
   }

@@ -71,17 +71,27 @@ bool isModelDirectory(llvm::StringRef path);
 
 /// A module with the model's states, one program @forward and the attribute
 /// `kiln.model`: a dictionary of type, name (StringAttr), vocab_size, batch,
-/// sequence_length (i64), has_weights (BoolAttr) and files (an array of the
-/// names of small files of the directory that a saved model needs beside its
-/// weights). The kiln dialect gets loaded into the context.
+/// sequence_length (i64), has_weights (BoolAttr), files (an array of the names
+/// of small files of the directory that a saved model needs beside its weights)
+/// and unused_tensors (an array of patterns of names of tensors that old weight
+/// files hold and the model does not need). The kiln dialect gets loaded into
+/// the context.
 llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>>
 importHuggingFace(mlir::MLIRContext &context, llvm::StringRef directory,
                   const ImportOptions &options = {});
 
 /// Compares the parameters of `module` with the headers of the directory's
 /// safetensors files: the first tensor that is missing, or of another shape, is
-/// an error. Succeeds when the directory has no such file.
-llvm::Error checkWeights(mlir::ModuleOp module, llvm::StringRef directory);
+/// an error. Further tensors, which the executable refuses unless it is told to
+/// ignore them, are a warning. Succeeds when the directory has no such file.
+llvm::Error checkWeights(mlir::ModuleOp module, llvm::StringRef directory,
+                         std::vector<std::string> &warnings);
+
+/// `config`, the text of a config.json, with the value of `dtype` and of
+/// `torch_dtype` at its top replaced by `type`, such as "float32". Every other
+/// byte stays. A text without these keys, and one that is no JSON object, is
+/// returned as it is.
+std::string withStorageType(llvm::StringRef config, llvm::StringRef type);
 
 } // namespace kiln
 

@@ -41,6 +41,15 @@ static std::optional<std::string> decodeBase64(const std::string &text) {
   return bytes;
 }
 
+/// The strings of an optional array.
+static std::vector<std::string> readNames(const Node &node, const char *key) {
+  std::vector<std::string> names;
+  if (std::optional<Node> array = node.find(key))
+    for (std::size_t i = 0; i < array->size(); ++i)
+      names.push_back(array->element(i).text());
+  return names;
+}
+
 static void readModel(const Node &node, ModelInfo &model) {
   model.name = node.at("name").text();
   model.type = node.at("type").text();
@@ -48,6 +57,7 @@ static void readModel(const Node &node, ModelInfo &model) {
   model.batch = node.at("batch").integer(1);
   model.sequenceLength = node.at("sequence_length").integer(1);
   model.hasWeights = node.at("has_weights").boolean();
+  model.unusedTensors = readNames(node, "unused_tensors");
   std::optional<Node> files = node.find("files");
   for (std::size_t i = 0; files && i < files->size(); ++i) {
     Node entry = files->element(i);
@@ -184,9 +194,8 @@ StateInfo readState(const Node &node) {
   state.sourceName = state.name;
   if (std::optional<Node> source = node.find("source_name"))
     state.sourceName = source->text();
-  if (std::optional<Node> aliases = node.find("aliases"))
-    for (std::size_t i = 0; i < aliases->size(); ++i)
-      state.aliases.push_back(aliases->element(i).text());
+  state.aliases = readNames(node, "aliases");
+  state.copies = readNames(node, "copies");
   if (state.role == StateRole::Optimizer || state.role == StateRole::Mirror)
     state.of = node.at("of").text();
   if (state.role == StateRole::Optimizer)

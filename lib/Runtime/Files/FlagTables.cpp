@@ -67,6 +67,7 @@ const FlagTable &executableFlags() {
       {"gpu-algorithms", "FILE"},
       {"grad-clip", "X"},
       {"init", "FILE|DIR"},
+      {"init-ignore", "NAME,..."},
       {"keep", "K"},
       {"lockstep", "FD", /*repeats=*/false, /*internal=*/true},
       {"log", "FILE"},

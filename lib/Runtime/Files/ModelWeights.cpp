@@ -10,6 +10,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "kiln/Runtime/Files/ModelWeights.h"
+#include "CheckpointFormat.h"
 #include "Posix.h"
 #include "kiln/Runtime/Files/CheckedMath.h"
 #include "kiln/Runtime/Files/Json.h"
@@ -38,6 +39,19 @@ bool isDirectory(const std::string &path) {
 bool endsWith(std::string_view text, std::string_view suffix) {
   return text.size() >= suffix.size() &&
          text.substr(text.size() - suffix.size()) == suffix;
+}
+
+/// Why the directory `path` cannot be read.
+std::string explainNoWeights(const std::string &path) {
+  if (Result<std::vector<ListedCheckpoint>> list = listCheckpoints(path);
+      list.ok() && !list->empty() && list->back().manifest.ok())
+    return "'" + path +
+           "' is a directory of checkpoints, expected the weights of one: "
+           "choose '" +
+           list->back().path + "', the newest, or another one";
+  return "'" + path +
+         "' has neither model.safetensors nor model.safetensors.index.json; "
+         "convert its weights to safetensors";
 }
 
 } // namespace
@@ -114,10 +128,7 @@ Result<ModelWeights> ModelWeights::open(const std::string &path,
     if (!exists(single)) {
       indexPath = path + "/model" + std::string(kIndexSuffix);
       if (!exists(indexPath))
-        return Status::badInput("'" + path +
-                                "' has neither model.safetensors nor "
-                                "model.safetensors.index.json; convert its "
-                                "weights to safetensors");
+        return Status::badInput(explainNoWeights(path));
     }
   } else if (endsWith(path, kIndexSuffix)) {
     indexPath = path;
@@ -197,15 +208,41 @@ Status ModelWeights::read(std::string_view name, TensorType type, void *buffer,
   return files_[it->second.file].read(name, type, buffer, bytes);
 }
 
+Status ModelWeights::readElements(std::string_view name, int64_t first,
+                                  int64_t count, TensorType type,
+                                  void *buffer) const {
+  auto it = places_.find(name);
+  if (it == places_.end())
+    return Status::badInput("'" + path_ + "' has no tensor " + inQuotes(name));
+  const auto &[file, tensor] = it->second;
+  return files_[file].readElements(*tensor, first, count, type, buffer);
+}
+
+std::vector<std::string> ModelWeights::names() const {
+  std::vector<std::string> names;
+  for (const auto &[name, place] : places_)
+    names.emplace_back(name);
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+/// The tensor under the first of its names that the file has, or null.
+static const TensorInfo *findNamed(const ModelWeights &weights,
+                                   const ExpectedTensor &want) {
+  if (const TensorInfo *tensor = weights.find(want.name))
+    return tensor;
+  for (const std::vector<std::string> *names : {&want.aliases, &want.copies})
+    for (const std::string &name : *names)
+      if (const TensorInfo *tensor = weights.find(name))
+        return tensor;
+  return nullptr;
+}
+
 Result<std::vector<const TensorInfo *>>
-ModelWeights::match(const std::vector<ExpectedTensor> &expected,
-                    std::vector<std::string> *unused) const {
+ModelWeights::match(const std::vector<ExpectedTensor> &expected) const {
   std::vector<const TensorInfo *> found;
-  std::set<std::string_view> used;
   for (const ExpectedTensor &want : expected) {
-    const TensorInfo *tensor = find(want.name);
-    for (std::size_t i = 0; !tensor && i < want.aliases.size(); ++i)
-      tensor = find(want.aliases[i]);
+    const TensorInfo *tensor = findNamed(*this, want);
     if (!tensor)
       return Status::badInput(
           "'" + path_ + "' has no tensor " + inQuotes(want.name) +
@@ -221,14 +258,6 @@ ModelWeights::match(const std::vector<ExpectedTensor> &expected,
                               std::string(tensorTypeName(tensor->type)) +
                               ", which does not convert to F32");
     found.push_back(tensor);
-    used.insert(tensor->name);
-  }
-  if (unused) {
-    unused->clear();
-    for (const auto &[name, place] : places_)
-      if (!used.count(name))
-        unused->emplace_back(name);
-    std::sort(unused->begin(), unused->end());
   }
   return found;
 }

@@ -291,7 +291,7 @@ Status Driver::initialiseWeights() {
   if (status.ok() && resumed_)
     status = loadCheckpoint(*resumed_, engine_, notes_);
   else if (status.ok() && !options_.init.empty())
-    status = loadWeights(engine_, options_.init, notes_);
+    status = loadWeights(engine_, options_.init, options_.initIgnore, notes_);
   if (status.ok())
     status = copyMirrors(engine_);
   for (const std::string &note : notes_)

@@ -141,6 +141,11 @@ void FlagParser::addDataFlags() {
       ->check(atLeast(1, std::numeric_limits<int>::max()));
   app_.add_option("--init", options_.init,
                   "Start from these weights: .safetensors or a directory");
+  app_.add_option("--init-ignore", options_.initIgnore,
+                  "Names of tensors in --init that the model may leave unused, "
+                  "with commas between")
+      ->delimiter(',')
+      ->allow_extra_args(false);
   app_.add_flag(
       "--from-scratch", options_.fromScratch,
       "Start from random weights although the model has trained ones");
@@ -306,6 +311,7 @@ Status FlagParser::check() const {
   for (Status status :
        {needs("--val-every", "--val-data", valData),
         needs("--val-batches", "--val-data", valData),
+        needs("--init-ignore", "--init", given("--init")),
         needs("--save-every", "--save", save), needs("--keep", "--save", save),
         needs("--shuffle", "--data", given("--data")),
         needs("--prompt", "--generate", generate),

@@ -9,6 +9,7 @@
 
 #include "kiln/Runtime/Files/Messages.h"
 #include "kiln/Runtime/Files/ModelWeights.h"
+#include "kiln/Runtime/Files/UnusedTensors.h"
 #include "kiln/Runtime/Process.h"
 
 #include <algorithm>
@@ -54,6 +55,7 @@ Status initialiseStates(Engine &engine, uint64_t seed) {
 }
 
 Status loadWeights(Engine &engine, const std::string &path,
+                   const std::vector<std::string> &ignored,
                    std::vector<std::string> &notes) {
   Result<ModelWeights> weights = ModelWeights::open(path);
   if (!weights.ok())
@@ -68,14 +70,17 @@ Status loadWeights(Engine &engine, const std::string &path,
     if (!isWeight(states[i]))
       continue;
     indexes.push_back(i);
-    expected.push_back(
-        {states[i].sourceName, states[i].aliases, states[i].shape});
+    expected.push_back({states[i].sourceName, states[i].aliases,
+                        states[i].shape, states[i].copies});
   }
-  std::vector<std::string> unused;
-  Result<std::vector<const TensorInfo *>> found =
-      weights->match(expected, &unused);
+  Result<std::vector<const TensorInfo *>> found = weights->match(expected);
   if (!found.ok())
     return found.status();
+  Status unused =
+      checkUnusedTensors(*weights, expected, *found,
+                         {engine.description().model.unusedTensors, ignored});
+  if (!unused.ok())
+    return unused;
   for (size_t i = 0; i < indexes.size(); ++i) {
     const StateInfo &state = states[indexes[i]];
     Status status = checkStop();
@@ -88,10 +93,6 @@ Status loadWeights(Engine &engine, const std::string &path,
     if (!status.ok())
       return status;
   }
-  if (!unused.empty())
-    notes.push_back(path + " holds " + std::to_string(unused.size()) +
-                    " tensors that the model does not use, such as " +
-                    inQuotes(unused.front()));
   return Status();
 }
 

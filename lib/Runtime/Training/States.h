@@ -21,8 +21,10 @@ Status initialiseStates(Engine &engine, uint64_t seed);
 
 /// Reads every parameter and buffer from `path`, a .safetensors file or a model
 /// directory, under the model's own names. Other states are left as they are.
-/// `notes` gets what is worth a line.
+/// Further tensors are an error, except those that UnusedTensors.h lists and
+/// those named in `ignored`. `notes` gets what is worth a line.
 Status loadWeights(Engine &engine, const std::string &path,
+                   const std::vector<std::string> &ignored,
                    std::vector<std::string> &notes);
 
 /// Whether a state is part of the saved model.

@@ -344,6 +344,13 @@ static Object writeInit(Attribute init) {
                 {"value", cast<SplatAttr>(init).getValue().getValueAsDouble()}};
 }
 
+static Array writeNames(ArrayAttr names) {
+  Array array;
+  for (Attribute name : names ? names.getValue() : ArrayRef<Attribute>())
+    array.push_back(cast<StringAttr>(name).getValue());
+  return array;
+}
+
 static Array writeStates(ModuleOp module) {
   llvm::StringMap<int64_t> offsets;
   module.walk([&](rt::SlotOp slot) {
@@ -353,14 +360,10 @@ static Array writeStates(ModuleOp module) {
   Array states;
   for (StateOp state : module.getOps<StateOp>()) {
     auto type = state.getTensorType();
-    Array aliases;
-    if (auto names = state.getAliases())
-      for (Attribute alias : *names)
-        aliases.push_back(cast<StringAttr>(alias).getValue());
     Object object{
         {"name", state.getSymName()},
         {"source_name", state.getSource().value_or(state.getSymName())},
-        {"aliases", std::move(aliases)},
+        {"aliases", writeNames(state.getAliasesAttr())},
         {"role", stringifyRole(state.getRole())},
         {"of", nullptr},
         {"dtype", typeName(type.getElementType())},
@@ -375,6 +378,8 @@ static Array writeStates(ModuleOp module) {
       object["of"] = *state.getOf();
     if (state.getSlot())
       object["slot"] = *state.getSlot();
+    if (ArrayAttr copies = state.getCopiesAttr())
+      object["copies"] = writeNames(copies);
     if (state.getHost())
       object["arena"] = "host";
     states.push_back(std::move(object));
@@ -415,6 +420,8 @@ Object kiln::writeProgram(ModuleOp module, const KernelIndex &kernels,
         model[key] = flag.getValue();
       else if (auto number = dyn_cast<IntegerAttr>(attr.getValue()))
         model[key] = number.getInt();
+      else if (key == "unused_tensors")
+        model[key] = writeNames(cast<ArrayAttr>(attr.getValue()));
     }
   model["batch"] = record.batch;
   Array files;

@@ -63,7 +63,12 @@ module attributes {kiln.model = {files = ["../config.json"]}} {}
 
 // -----
 
-// expected-error @below {{kiln.model has an unknown entry 'heads', expected type, name, vocab_size, batch, sequence_length, has_weights or files}}
+// expected-error @below {{kiln.model has unused_tensors = [3], expected an array of names of tensors}}
+module attributes {kiln.model = {unused_tensors = [3]}} {}
+
+// -----
+
+// expected-error @below {{kiln.model has an unknown entry 'heads', expected type, name, vocab_size, batch, sequence_length, has_weights, files or unused_tensors}}
 module attributes {kiln.model = {heads = 4}} {}
 
 // -----

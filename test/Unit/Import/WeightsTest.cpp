@@ -17,12 +17,19 @@ using namespace kiln::test;
 
 namespace {
 
-/// Writes the parameters of `module` under the name that `rename` gives.
+/// Writes the parameters of `module` under the name that `rename` gives, and
+/// `more` tensors.
 template <typename RenameFn>
 void writeWeights(mlir::ModuleOp module, const ModelDirectory &directory,
-                  RenameFn rename) {
-  std::vector<TensorDeclaration> tensors;
+                  RenameFn rename, const std::vector<TensorDeclaration> &more) {
+  std::vector<TensorDeclaration> tensors = more;
   uint64_t bytes = 0;
+  for (const TensorDeclaration &tensor : more) {
+    uint64_t elements = 1;
+    for (int64_t extent : tensor.shape)
+      elements *= extent;
+    bytes += 4 * elements;
+  }
   for (StateOp state : module.getOps<StateOp>()) {
     if (state.getRole() != Role::Parameter)
       continue;
@@ -46,12 +53,19 @@ void writeWeights(mlir::ModuleOp module, const ModelDirectory &directory,
 }
 
 struct Weights : testing::Test {
-  template <typename RenameFn> std::string check(RenameFn rename) {
+  std::string check(mlir::ModuleOp module) {
+    warnings.clear();
+    return takeMessage(checkWeights(module, directory.path(), warnings));
+  }
+  template <typename RenameFn>
+  std::string check(RenameFn rename,
+                    const std::vector<TensorDeclaration> &more = {}) {
     Imported imported = importDirectory(directory.path());
     EXPECT_EQ(imported.error, "");
-    writeWeights(*imported.module, directory, rename);
-    return takeMessage(checkWeights(*imported.module, directory.path()));
+    writeWeights(*imported.module, directory, rename, more);
+    return check(*imported.module);
   }
+  std::vector<std::string> warnings;
   ModelDirectory directory{gpt2Config()};
 };
 
@@ -61,7 +75,7 @@ bool isNamed(const TensorDeclaration &tensor, const char *name) {
 
 TEST_F(Weights, NoneIsFine) {
   Imported imported = importDirectory(directory.path());
-  EXPECT_EQ(takeMessage(checkWeights(*imported.module, directory.path())), "");
+  EXPECT_EQ(check(*imported.module), "");
 }
 
 TEST_F(Weights, SourceNames) {
@@ -97,11 +111,49 @@ TEST_F(Weights, WrongShape) {
   EXPECT_NE(message.find("72, 24"), std::string::npos) << message;
 }
 
+/// What the executable lets pass, and what it does not.
+TEST_F(Weights, FurtherTensors) {
+  auto all = [](TensorDeclaration &) { return true; };
+  auto f32 = [](const char *name, std::vector<int64_t> shape) {
+    return TensorDeclaration{name, TensorType::F32, std::move(shape)};
+  };
+  std::vector<TensorDeclaration> known = {
+      f32("transformer.h.0.attn.bias", {1, 1, 16, 16}),
+      f32("h.1.attn.masked_bias", {}), f32("lm_head.weight", {50, 24})};
+  EXPECT_EQ(check(all, known), "");
+  EXPECT_TRUE(warnings.empty()) << warnings.front();
+
+  EXPECT_EQ(check(all, {f32("transformer.h.2.ln_1.bias", {24})}), "");
+  ASSERT_EQ(warnings.size(), 1u);
+  EXPECT_EQ(warnings[0], "'" + directory.path() +
+                             "' holds tensor 'transformer.h.2.ln_1.bias', "
+                             "which the model does not use: --init of the "
+                             "executable refuses them unless --init-ignore "
+                             "names them");
+  EXPECT_EQ(check(all, {f32("transformer.h.a.attn.bias", {1}),
+                        f32("lm_head.weight", {51, 24})}),
+            "");
+  ASSERT_EQ(warnings.size(), 1u);
+  EXPECT_NE(warnings[0].find("'transformer.h.a.attn.bias' and 1 others"),
+            std::string::npos)
+      << warnings[0];
+}
+
+/// A file may have the classifier alone where both are tied.
+TEST_F(Weights, TiedClassifierAlone) {
+  EXPECT_EQ(check([](TensorDeclaration &tensor) {
+              if (isNamed(tensor, "transformer.wte.weight"))
+                tensor.name = "lm_head.weight";
+              return true;
+            }),
+            "");
+  EXPECT_TRUE(warnings.empty());
+}
+
 TEST_F(Weights, DamagedFile) {
   Imported imported = importDirectory(directory.path());
   directory.write("model.safetensors", "not such a file");
-  EXPECT_NE(takeMessage(checkWeights(*imported.module, directory.path()))
-                .find("model.safetensors"),
+  EXPECT_NE(check(*imported.module).find("model.safetensors"),
             std::string::npos);
 }
 

@@ -48,6 +48,8 @@ enum class StateRole { Parameter, Buffer, Constant, Optimizer, Mirror };
 struct StateInfo : ValueInfo {
   std::string sourceName;           ///< Name in the model's own files.
   std::vector<std::string> aliases; ///< Other accepted spellings.
+  /// Names under which weight files repeat the tensor, because it is tied.
+  std::vector<std::string> copies;
   StateRole role = StateRole::Parameter;
   std::string of;   ///< Optimizer states, mirrors: the parameter's state name.
   std::string slot; ///< Optimizer states: "m", "v", ...
@@ -83,6 +85,9 @@ struct ModelInfo {
   int64_t batch = 0;
   int64_t sequenceLength = 0;
   bool hasWeights = false; ///< The source directory holds weights.
+  /// Names of tensors that weight files may hold and the model does not need;
+  /// `*` stands for a number.
+  std::vector<std::string> unusedTensors;
   std::vector<EmbeddedFile> files;
 };
 

@@ -26,6 +26,9 @@ struct ExpectedTensor {
   std::string name;
   std::vector<std::string> aliases; ///< other accepted names, tried in order
   std::vector<int64_t> shape;
+  /// Names under which a file may repeat the tensor, because it is tied; one of
+  /// them is read when there is no other.
+  std::vector<std::string> copies = {};
 };
 
 /// model.safetensors.index.json: tensor name to shard.
@@ -49,6 +52,8 @@ public:
   /// Null when there is none. Valid as long as this object.
   const TensorInfo *find(std::string_view name) const;
   std::size_t size() const { return places_.size(); }
+  /// The names of all tensors, sorted.
+  std::vector<std::string> names() const;
   const std::vector<std::string> &warnings() const { return warnings_; }
   /// The file or directory that open() was given.
   const std::string &path() const { return path_; }
@@ -57,12 +62,15 @@ public:
   Status read(std::string_view name, TensorType type, void *buffer,
               uint64_t bytes) const;
 
+  /// As SafeTensorsFile::readElements.
+  Status readElements(std::string_view name, int64_t first, int64_t count,
+                      TensorType type, void *buffer) const;
+
   /// For each expected tensor the one in the file, all found and of equal
   /// shape and of a type that converts to f32; otherwise the first that is
-  /// not, by name. `unused`, if given, gets the names of all others, sorted.
+  /// not, by name.
   Result<std::vector<const TensorInfo *>>
-  match(const std::vector<ExpectedTensor> &expected,
-        std::vector<std::string> *unused = nullptr) const;
+  match(const std::vector<ExpectedTensor> &expected) const;
 
 private:
   ModelWeights() = default;

@@ -42,6 +42,7 @@ struct Options {
   bool seedGiven = false;
   int threads = 0;  ///< 0: what the executable was planned for.
   std::string init; ///< File or directory; empty: none.
+  std::vector<std::string> initIgnore; ///< Tensors there that are not used.
   bool fromScratch = false;
 
   // Learning rate and clipping.

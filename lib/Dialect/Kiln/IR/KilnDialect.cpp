@@ -80,10 +80,19 @@ static LogicalResult verifyModelEntry(Operation *op, NamedAttribute entry) {
     return expect(files && llvm::all_of(files, isName),
                   "an array of names of files without a directory");
   }
+  if (key == "unused_tensors") {
+    auto isName = [](Attribute tensor) {
+      auto name = dyn_cast<StringAttr>(tensor);
+      return name && !name.getValue().empty();
+    };
+    auto tensors = dyn_cast<ArrayAttr>(entry.getValue());
+    return expect(tensors && llvm::all_of(tensors, isName),
+                  "an array of names of tensors");
+  }
   return op->emitOpError("kiln.model has an unknown entry '")
          << key
          << "', expected type, name, vocab_size, batch, sequence_length, "
-            "has_weights or files";
+            "has_weights, files or unused_tensors";
 }
 
 /// One value that is kept as an encoding.

@@ -176,7 +176,8 @@ StateOp StepBuilder::addMoment(StateOp parameter, StringRef slot) {
       SplatAttr::get(builder.getContext(), 0.0),
       FlatSymbolRefAttr::get(parameter.getSymNameAttr()),
       builder.getStringAttr(slot),
-      /*source=*/StringAttr(), /*aliases=*/ArrayAttr(), /*frozen=*/UnitAttr());
+      /*source=*/StringAttr(), /*aliases=*/ArrayAttr(), /*copies=*/ArrayAttr(),
+      /*frozen=*/UnitAttr());
   return state;
 }
 

@@ -196,7 +196,8 @@ void StateOffloader::addMirrors() {
         RoleAttr::get(builder.getContext(), Role::Mirror), parameter.getInit(),
         FlatSymbolRefAttr::get(parameter.getSymNameAttr()),
         /*slot=*/StringAttr(), /*source=*/StringAttr(),
-        /*aliases=*/ArrayAttr(), /*frozen=*/UnitAttr(), /*host=*/UnitAttr());
+        /*aliases=*/ArrayAttr(), /*copies=*/ArrayAttr(), /*frozen=*/UnitAttr(),
+        /*host=*/UnitAttr());
     // A model may have a state of that name: then the mirror gets another.
     StringAttr name = symbols.insert(mirror);
     for (ProgramOp program : module.getOps<ProgramOp>())

@@ -11,6 +11,7 @@
 
 #include "kiln/Runtime/Files/ModelWeights.h"
 #include "TestFiles.h"
+#include "kiln/Runtime/Files/CheckpointDir.h"
 
 using namespace kiln;
 
@@ -80,16 +81,34 @@ TEST(ModelWeights, NothingThere) {
   expectBadInput(ModelWeights::open(directory / "none").status(), "No such");
 }
 
+TEST(ModelWeights, DirectoryOfCheckpoints) {
+  TestDirectory directory;
+  Result<CheckpointDir> saved = CheckpointDir::open(directory / "run");
+  ASSERT_TRUE(saved.ok());
+  std::vector<std::string> notes;
+  for (int step : {9, 100})
+    expectOk(saved->save(
+        step,
+        [](CheckpointStage &stage) { return stage.addText("a.txt", "a"); },
+        nlohmann::json::object(), 0, notes));
+  expectBadInput(ModelWeights::open(directory / "run").status(),
+                 "run' is a directory of checkpoints, expected the weights of "
+                 "one: choose '" +
+                     directory.path() +
+                     "/run/checkpoint-100', the newest, or another one");
+}
+
 TEST(ModelWeights, S41_ModelExpectsOtherTensors) {
   TestDirectory directory;
   putShards(directory);
   Result<ModelWeights> weights = ModelWeights::open(directory.path());
   ASSERT_TRUE(weights.ok());
-  std::vector<std::string> unused;
-  auto found = weights->match({{"x.b", {"y.b", "b"}, {2}}}, &unused);
+  auto found = weights->match({{"x.b", {"y.b", "b"}, {2}}});
   ASSERT_TRUE(found.ok()) << found.status().message();
   EXPECT_EQ((*found)[0]->name, "b");
-  EXPECT_EQ(unused, std::vector<std::string>{"a"});
+  auto copied = weights->match({{"x.b", {"y.b"}, {2}, {"z.b", "b"}}});
+  ASSERT_TRUE(copied.ok()) << copied.status().message();
+  EXPECT_EQ((*copied)[0]->name, "b");
   expectBadInput(weights->match({{"a", {}, {2}}, {"c", {"d"}, {3}}}).status(),
                  "has no tensor 'c' of shape [3], which the model needs");
   expectBadInput(weights->match({{"a", {}, {1, 2}}}).status(),

@@ -99,9 +99,9 @@ def Kiln_RopeTableAttr : Kiln_Attr<"RopeTable", "rope_table"> {
   let parameters = (ins "bool":$sine, "::mlir::FloatAttr":$scale, "::mlir::DenseF64ArrayAttr":$inv_freq);
   // An array in full precision: printed as a bare list it would lose digits.
   let assemblyFormat = "`<` `sine` `=` $sine `,` `scale` `=` $scale `,` `inv_freq` `=` custom<ExactReals>($inv_freq) `>`";
-  let builders = [AttrBuilder<(ins "bool":$sine, "double":$scale, "::llvm::ArrayRef<double>":$invFreq), [{
+  let builders = [AttrBuilder<(ins "bool":$sine, "double":$scale, "::llvm::ArrayRef<double>":$inv_freq), [{
     ::mlir::Builder builder($_ctxt);
-    return $_get($_ctxt, sine, builder.getF64FloatAttr(scale), builder.getDenseF64ArrayAttr(invFreq));
+    return $_get($_ctxt, sine, builder.getF64FloatAttr(scale), builder.getDenseF64ArrayAttr(inv_freq));
   }]>];
 }
 

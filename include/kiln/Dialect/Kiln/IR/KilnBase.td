@@ -30,8 +30,10 @@ def Kiln_Dialect : Dialect {
 
     A module may carry `kiln.model`, a dictionary that describes the model to
     the runtime: `type` and `name` (strings), `vocab_size`, `batch` and
-    `sequence_length` (positive i64), `has_weights` (a bool) and `files` (names
-    of files beside the model). kilnc fills in what a file leaves out; what it
+    `sequence_length` (positive i64), `has_weights` (a bool), `files` (names
+    of files beside the model) and `unused_tensors` (names of tensors that weight
+    files may hold and the model does not need, where `*` stands for a number).
+    kilnc fills in what a file leaves out; what it
     says must agree with the forward program.
   }];
   let useDefaultAttributePrinterParser = 1;

@@ -17,7 +17,8 @@ def Kiln_StateOp : Kiln_Op<"state", [Symbol, HasParent<"::mlir::ModuleOp">]> {
   let description = [{
     Parameters, optimizer moments, tables. `of` names the parameter that an
     optimizer state belongs to and `slot` which moment it is (C1). `source` is its name in the
-    model's weight files, `aliases` other spellings. A `frozen` state gets no
+    model's weight files, `aliases` other spellings, `copies` names under which
+    such files repeat the tensor because weights are tied. A `frozen` state gets no
     gradient. A `host` state lies in host memory; a state of role `mirror` is the copy
     on the device of the parameter `of`, which lies there (C2): the runtime makes
     it before the first step and programs keep it equal.
@@ -25,7 +26,8 @@ def Kiln_StateOp : Kiln_Op<"state", [Symbol, HasParent<"::mlir::ModuleOp">]> {
     Example: `kiln.state @w : tensor<4x8xf32> {role = #kiln.role<parameter>, init = #kiln.normal<mean = 0.0, stddev = 2.0e-02>}`
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, TypeAttrOf<Kiln_StateTensor>:$type, Kiln_RoleAttr:$role, AnyAttr:$init,
-    OptionalAttr<FlatSymbolRefAttr>:$of, OptionalAttr<StrAttr>:$slot, OptionalAttr<StrAttr>:$source, OptionalAttr<StrArrayAttr>:$aliases, UnitAttr:$frozen, UnitAttr:$host);
+    OptionalAttr<FlatSymbolRefAttr>:$of, OptionalAttr<StrAttr>:$slot, OptionalAttr<StrAttr>:$source, OptionalAttr<StrArrayAttr>:$aliases, OptionalAttr<StrArrayAttr>:$copies,
+    UnitAttr:$frozen, UnitAttr:$host);
   let assemblyFormat = "$sym_name `:` $type attr-dict";
   let hasVerifier = 1;
   let extraClassDeclaration = [{
