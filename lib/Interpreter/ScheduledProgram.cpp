@@ -133,10 +133,6 @@ LogicalResult ScheduledProgramBuilder::addLaunch(rt::LaunchOp launch) {
   SmallVector<Value> values(block.getArguments());
   unsigned operands = values.size();
   llvm::append_range(values, block.getTerminator()->getOperands());
-  if (kernel.getRowStrides().size() != values.size())
-    return kernel.emitOpError("has ")
-           << kernel.getRowStrides().size() << " row strides, expected "
-           << values.size();
   for (auto [i, value] : llvm::enumerate(values)) {
     auto &list = i < operands ? command.operands : command.results;
     list.push_back(tensorAt(launch.getSlots()[i], launch.getOffsets()[i],
@@ -208,15 +204,8 @@ LogicalResult ScheduledProgramBuilder::bindImmediates(
 }
 
 LogicalResult ScheduledProgramBuilder::addGemm(rt::GemmOp gemm) {
-  // Those of a bias and aux follow, or of an epilogue's operands and results.
-  auto three = [](ArrayRef<int64_t> list) { return list.size() >= 3; };
   int64_t m = gemm.getM(), n = gemm.getN(), k = gemm.getK();
   int64_t batch = gemm.getBatch(), beta = gemm.getBeta();
-  if (!three(gemm.getOffsets()) || !three(gemm.getStrides()) ||
-      !three(gemm.getLead()) || !three(gemm.getBatchStrides()) || m < 0 ||
-      n < 0 || k < 0 || batch < 1 || beta < 0 || beta > 2 ||
-      !isa<FloatType>(gemm.getElement()))
-    return gemm.emitOpError("is malformed");
   ScheduledCommand &command = append(ScheduledCommand::Kind::Gemm, gemm);
   if (gemm.getScratch())
     command.scratch = slotIndex.lookup(gemm.getScratch());
@@ -299,8 +288,7 @@ LogicalResult ScheduledProgramBuilder::addEpilogue(rt::GemmOp gemm,
   SmallVector<Value> values(epilogue.getArguments());
   unsigned operands = values.size();
   llvm::append_range(values, epilogue.getTerminator()->getOperands());
-  if (kernel.getRowStrides().size() != values.size() ||
-      kernel.getRowStrides().front() != gemm.getLead()[2])
+  if (kernel.getRowStrides().front() != gemm.getLead()[2])
     return kernel.emitOpError("has other row strides than its product");
   auto keys = countKeys(kernel);
   if (failed(keys))
@@ -425,9 +413,8 @@ LogicalResult ScheduledProgramBuilder::addCopy(Op copy,
                                                ScheduledCommand::Kind kind) {
   ScheduledCommand &command = append(kind, copy);
   int64_t bytes = copy.getBytes();
-  if (bytes < 0 || copy.getOffsets().size() != 2 ||
-      copy.getStrides().size() != 2)
-    return copy.emitOpError("is malformed");
+  if (bytes < 0)
+    return copy.emitOpError("has ") << bytes << " bytes";
   RankedTensorType type = bytesType(copy.getContext(), bytes);
   command.operands.push_back(tensorAt(copy.getFrom(), copy.getOffsets()[0],
                                       copy.getStrides()[0], type.getDimSize(0),
@@ -441,10 +428,6 @@ LogicalResult ScheduledProgramBuilder::addCopy(Op copy,
 
 LogicalResult ScheduledProgramBuilder::addLoop(rt::LoopOp loop) {
   int64_t count = loop.getCount();
-  if (count < 1)
-    return loop.emitOpError("runs ") << count << " times";
-  if (iterations != 1 || isa<rt::LoopOp>(loop->getParentOp()))
-    return loop.emitOpError("is inside of another loop");
   append(ScheduledCommand::Kind::LoopBegin, loop).count = count;
   for (Operation &op : loop.getBody().front())
     if (failed(addCommand(op, count)))
@@ -456,9 +439,7 @@ LogicalResult ScheduledProgramBuilder::addLoop(rt::LoopOp loop) {
 template <typename Op>
 LogicalResult ScheduledProgramBuilder::addBoundary(
     Op op, std::vector<ScheduledProgram::Boundary> &to) {
-  auto type = dyn_cast<RankedTensorType>(op.getType());
-  if (!type || !type.hasStaticShape())
-    return op.emitOpError("has no static tensor type");
+  auto type = cast<RankedTensorType>(op.getType());
   to.push_back({op.getName().str(), tensorAt(op.getSlot(), op.getOffset(), 0,
                                              getColumnCount(type), type)});
   return checkBounds(op, to.back().tensor);

@@ -31,7 +31,7 @@
 // CHANGED: waits for a copy whose source 'a' changed while it was under way
 // WRITTEN: waits for a copy whose destination 'b' was written while it was under way
 // AGAIN: waits for a copy whose destination 'h' was written while it was under way
-// START: waits for a copy that has not begun
+// START: waits for what no kilnrt.copy_start began
 // SOURCE: is command 0 and reads slot 'a' at byte 0, which nothing has written
 // ENDED: is command 2 and touches slot 'a', which lives from 0 to 1
 // HOST: has bytes [0, +8), expected an offset that 4 divides inside the arena of 4

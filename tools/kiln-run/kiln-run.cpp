@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "kiln/Interpreter/MemoryNeeded.h"
 #include "kiln/Interpreter/RunOnce.h"
 #include "kiln/Interpreter/ScheduledEngine.h"
 #include "kiln/Interpreter/TraceCheck.h"
@@ -25,6 +26,9 @@
 #include "mlir/Support/FileUtilities.h"
 #include "llvm/Support/SourceMgr.h"
 #include "llvm/Support/raw_ostream.h"
+
+#include <new>
+#include <unistd.h>
 
 using namespace kiln;
 using llvm::StringRef;
@@ -232,6 +236,8 @@ static Status run(int argc, char **argv, int &exitCode) {
   auto module = loadModule(context, line->file);
   if (!module.ok())
     return module.status();
+  if (Status status = checkMemoryNeeded(**module); !status.ok())
+    return status;
   if (!line->checkTrace.empty())
     return checkTrace(**module, line->checkTrace, llvm::outs());
   auto made = createEngine(**module, line->evalType);
@@ -261,8 +267,16 @@ static Status run(int argc, char **argv, int &exitCode) {
                      line->dump);
 }
 
+/// Ends the program when `new` finds no memory, which may be in use elsewhere.
+static void reportNoMemory() {
+  constexpr char message[] = "error: this machine is out of memory\n";
+  (void)!write(STDERR_FILENO, message, sizeof(message) - 1);
+  _exit(static_cast<int>(ExitCode::Error));
+}
+
 int main(int argc, char **argv) {
   prepareProcess();
+  std::set_new_handler(reportNoMemory);
   int exitCode = 0;
   Status status = run(argc, argv, exitCode);
   // An error that nobody has looked at would end the program in raw_ostream's

@@ -1,0 +1,138 @@
+//===- MemoryNeeded.cpp - Whether a module can be interpreted ---*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// See MemoryNeeded.h.
+//
+//===----------------------------------------------------------------------===//
+
+#include "kiln/Interpreter/MemoryNeeded.h"
+
+#include "llvm/Support/MathExtras.h"
+
+#include <unistd.h>
+
+using namespace mlir;
+using namespace kiln;
+
+/// As the interpreter keeps it. Extents are bounded, see hasSaneExtents.
+static uint64_t valueBytes(Type type) {
+  return 8 *
+         static_cast<uint64_t>(cast<RankedTensorType>(type).getNumElements());
+}
+
+static uint64_t valueBytes(TypeRange types) {
+  uint64_t bytes = 0;
+  for (Type type : types)
+    bytes = llvm::SaturatingAdd(bytes, valueBytes(type));
+  return bytes;
+}
+
+/// The most bytes that the results of a block's ops have at a time; each dies
+/// with its last reader.
+static uint64_t peakOf(Block &block) {
+  DenseMap<Operation *, uint64_t> dying;
+  uint64_t live = 0, peak = 0;
+  for (Operation &op : block) {
+    live = llvm::SaturatingAdd(live, valueBytes(op.getResultTypes()));
+    uint64_t inner = 0;
+    for (Region &region : op.getRegions()) {
+      Block &body = region.front();
+      inner = peakOf(body);
+      // The parts and sums of a micro-batch are copies, what isolated bodies
+      // read is not.
+      if (isa<AccumulateOp>(op))
+        inner = llvm::SaturatingAdd(inner, valueBytes(body.getArgumentTypes()));
+    }
+    peak = std::max(peak, llvm::SaturatingAdd(live, inner));
+    for (Value result : op.getResults()) {
+      Operation *last = &op;
+      for (Operation *user : result.getUsers()) {
+        Operation *inBlock = block.findAncestorOpInBlock(*user);
+        if (last->isBeforeInBlock(inBlock))
+          last = inBlock;
+      }
+      dying[last] =
+          llvm::SaturatingAdd(dying[last], valueBytes(result.getType()));
+    }
+    if (live != UINT64_MAX)
+      live -= dying.lookup(&op);
+  }
+  return peak;
+}
+
+namespace {
+
+/// Bytes, and where most of them are needed.
+struct Need {
+  uint64_t bytes = 0;
+  Operation *place = nullptr;
+
+  void atLeast(uint64_t others, Operation *at) {
+    if (!place || others > bytes) {
+      bytes = others;
+      place = at;
+    }
+  }
+};
+
+} // namespace
+
+/// Beside the arena: the operands and values of one command.
+static Need needOfKernels(ModuleOp module) {
+  Need need;
+  for (rt::KernelOp kernel : module.getOps<rt::KernelOp>()) {
+    Block &body = kernel.getBody().front();
+    need.atLeast(
+        llvm::SaturatingAdd(peakOf(body), valueBytes(body.getArgumentTypes())),
+        kernel);
+  }
+  module.walk([&](rt::GemmOp gemm) {
+    uint64_t m = gemm.getM(), n = gemm.getN(), k = gemm.getK(),
+             batch = gemm.getBatch();
+    need.atLeast(8 * batch * (m * k + k * n + m * n), gemm);
+  });
+  return need;
+}
+
+Status kiln::checkMemoryNeeded(ModuleOp module) {
+  uint64_t common = 0;
+  auto add = [&](uint64_t bytes) {
+    common = llvm::SaturatingAdd(common, bytes);
+  };
+  // Once as the driver has them, once as the interpreter does.
+  for (StateOp state : module.getOps<StateOp>())
+    add(2 * valueBytes(state.getType()));
+  Need most;
+  for (ProgramOp program : module.getOps<ProgramOp>()) {
+    add(valueBytes(program.getArgumentTypes()));
+    add(valueBytes(program.getResultTypes()));
+    most.atLeast(llvm::SaturatingAdd(peakOf(program.getBlock()),
+                                     valueBytes(program.getArgumentTypes())),
+                 program);
+  }
+  for (rt::ArenaOp arena : module.getOps<rt::ArenaOp>())
+    add(2 * (arena.getHeight() + arena.getHostHeight()));
+  module.walk([&](rt::OutputOp output) { add(valueBytes(output.getType())); });
+  if (Need kernels = needOfKernels(module); kernels.place)
+    most.atLeast(kernels.bytes, kernels.place);
+
+  uint64_t memory = static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) *
+                    static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  uint64_t needed = llvm::SaturatingAdd(common, most.bytes);
+  if (needed <= memory)
+    return Status();
+  Operation *place = most.bytes > common ? most.place : nullptr;
+  std::string what = "the module";
+  if (place)
+    if (auto name =
+            place->getAttrOfType<StringAttr>(SymbolTable::getSymbolAttrName()))
+      what = "@" + name.str();
+  return Status::error(what + " needs " + std::to_string(needed) +
+                       " bytes to be interpreted, this machine has " +
+                       std::to_string(memory) +
+                       "; interpret a smaller model, or compile it");
+}

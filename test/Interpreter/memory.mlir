@@ -1,0 +1,71 @@
+// What no machine has memory for is one line, before anything is allocated.
+
+// RUN: split-file %s %t
+// RUN: not kiln-run %t/argument.mlir 2>&1 | FileCheck %s --check-prefix=ARGUMENT
+// RUN: not kiln-run %t/argument.mlir --data=%t/argument.mlir --steps=1 2>&1 | FileCheck %s --check-prefix=ARGUMENT
+// RUN: not kiln-run %t/value.mlir 2>&1 | FileCheck %s --check-prefix=VALUE
+// RUN: not kiln-run %t/state.mlir 2>&1 | FileCheck %s --check-prefix=STATE
+// RUN: not kiln-run %t/arena.mlir 2>&1 | FileCheck %s --check-prefix=ARENA
+// RUN: not kiln-run %t/kernel.mlir 2>&1 | FileCheck %s --check-prefix=KERNEL
+// RUN: not kiln-run %t/extent.mlir 2>&1 | FileCheck %s --check-prefix=EXTENT
+// RUN: kiln-run %t/small.mlir --entry=f | FileCheck %s --check-prefix=SMALL
+
+// ARGUMENT: {{^}}error: the module needs {{[0-9]+}} bytes to be interpreted, this machine has {{[0-9]+}}; interpret a smaller model, or compile it{{$}}
+// VALUE: {{^}}error: @train needs 70368744177{{[0-9]+}} bytes to be interpreted, this machine has {{[0-9]+}}
+// STATE: {{^}}error: the module needs 140737488355{{[0-9]+}} bytes to be interpreted
+// ARENA: {{^}}error: the module needs 562949953421312 bytes to be interpreted
+// KERNEL: {{^}}error: @k needs {{[0-9]+}} bytes to be interpreted
+// EXTENT: argument 0 has type 'tensor<2147483647x2147483647xi64>', expected a tensor of {{.*}} with static positive extents (at most 2^48 elements)
+// SMALL: y [2] = 2, 2
+
+//--- argument.mlir
+module attributes {kiln.model = {vocab_size = 256 : i64}} {
+  kiln.program @train(%rng: tensor<2147483647x3000xi64> {kiln.name = "rng"}) -> (tensor<f64> {kiln.name = "loss"})
+      attributes {kind = #kiln.program_kind<train>} {
+    %0 = kiln.constant dense<0.0> : tensor<f64> -> tensor<f64>
+    kiln.return %0 : tensor<f64>
+  }
+}
+
+//--- value.mlir
+kiln.program @train() -> (tensor<f64> {kiln.name = "loss"}) attributes {kind = #kiln.program_kind<train>} {
+  %0 = kiln.constant dense<0.0> : tensor<4398046511104xf64> -> tensor<4398046511104xf64>
+  %1 = kiln.neg %0 : tensor<4398046511104xf64>
+  %2 = kiln.neg %1 : tensor<4398046511104xf64>
+  %3 = kiln.reduce sum %2 dims [0] : tensor<4398046511104xf64> to tensor<f64>
+  kiln.return %3 : tensor<f64>
+}
+
+//--- state.mlir
+kiln.state @w : tensor<8796093022208xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
+kiln.program @train() -> (tensor<f64> {kiln.name = "loss"}) attributes {kind = #kiln.program_kind<train>} {
+  %0 = kiln.constant dense<0.0> : tensor<f64> -> tensor<f64>
+  kiln.return %0 : tensor<f64>
+}
+
+//--- arena.mlir
+kilnrt.arena states 0 height 281474976710656
+kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
+}
+
+//--- kernel.mlir
+kilnrt.arena states 0 height 64
+kilnrt.kernel @k attributes {family = #kiln.family<row>, row_strides = array<i64: 4398046511104, 4398046511104>} {
+^bb0(%x: tensor<4398046511104xf32>):
+  %y = kiln.neg %x : tensor<4398046511104xf32>
+  kiln.yield %y : tensor<4398046511104xf32>
+}
+kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
+}
+
+//--- extent.mlir
+kiln.program @train(%rng: tensor<2147483647x2147483647xi64> {kiln.name = "rng"}) attributes {kind = #kiln.program_kind<train>} {
+  kiln.return
+}
+
+//--- small.mlir
+kiln.program @f() -> (tensor<2xf32> {kiln.name = "y"}) attributes {kind = #kiln.program_kind<train>} {
+  %0 = kiln.constant dense<1.0> : tensor<2xf32> -> tensor<2xf32>
+  %1 = kiln.add %0, %0 : tensor<2xf32>
+  kiln.return %1 : tensor<2xf32>
+}
