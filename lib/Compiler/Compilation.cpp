@@ -11,6 +11,7 @@
 #include "MemoryPlanner.h"
 #include "PlanRemarks.h"
 #include "StepCost.h"
+#include "WriteOutput.h"
 
 #include "kiln/Compiler/Pipelines.h"
 #include "kiln/Compiler/Registration.h"
@@ -28,7 +29,6 @@
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
-#include "llvm/Support/ToolOutputFile.h"
 
 using namespace mlir;
 using namespace kiln;
@@ -340,24 +340,8 @@ Status Compilation::checkPrediction() {
       std::to_string(height) + " + " + std::to_string(host));
 }
 
-static Status writeFile(const std::string &path, StringRef what) {
-  std::error_code failure;
-  llvm::ToolOutputFile file(path, failure, llvm::sys::fs::OF_None);
-  if (failure)
-    return Status::error("cannot write '" + path + "': " + failure.message());
-  file.os() << what;
-  file.os().flush();
-  if (file.os().has_error()) {
-    std::string message = file.os().error().message();
-    file.os().clear_error();
-    return Status::error("cannot write '" + path + "': " + message);
-  }
-  file.keep();
-  return Status();
-}
-
 Status Compilation::write(StringRef what) {
-  return writeFile(options.output, what);
+  return writeOutput(options.output, what);
 }
 
 Status Compilation::writeReport(const llvm::json::Object &plan) {
@@ -365,9 +349,9 @@ Status Compilation::writeReport(const llvm::json::Object &plan) {
   if (report.empty())
     return Status();
   if (report.ends_with(".snapshot.json"))
-    return writeFile(options.report, planSnapshot(plan));
+    return writeOutput(options.report, planSnapshot(plan));
   if (report.ends_with(".json"))
-    return writeFile(
+    return writeOutput(
         options.report,
         llvm::formatv("{0:2}\n", llvm::json::Value(llvm::json::Object(plan)))
             .str());
@@ -377,7 +361,7 @@ Status Compilation::writeReport(const llvm::json::Object &plan) {
   title.model = name ? name.getValue().str() : "a model";
   title.version = KILN_VERSION;
   title.commandLine = options.commandLine;
-  return writeFile(options.report, planPage(plan, title));
+  return writeOutput(options.report, planPage(plan, title));
 }
 
 Status Compilation::writeModule(ModuleOp written) {
@@ -460,7 +444,7 @@ Status Compilation::finish(llvm::ArrayRef<PlanTrial> trials,
     remarkTrials(*module, trials, chosen);
     remarkStates(*module);
     remarkEncodings(*module);
-    status = writeFile(options.remarks, remarks);
+    status = writeOutput(options.remarks, remarks);
   }
   if (!status.ok())
     return status;

@@ -7,6 +7,8 @@
 
 #include "Link.h"
 
+#include "WriteOutput.h"
+
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
@@ -40,9 +42,8 @@ private:
 
 } // namespace
 
-/// `name`: what the user calls the file.
-static Status writeFile(const std::string &path, StringRef contents,
-                        StringRef name) {
+/// Of what the linker reads.
+static Status writeTemporary(const std::string &path, StringRef contents) {
   std::error_code failure;
   raw_fd_ostream stream(path, failure);
   if (!failure) {
@@ -52,9 +53,21 @@ static Status writeFile(const std::string &path, StringRef contents,
     stream.clear_error();
   }
   if (failure)
-    return Status::error("cannot write '" + name.str() +
+    return Status::error("cannot write the temporary file '" + path +
                          "': " + failure.message());
   return Status();
+}
+
+/// The line in which the linker names its first error, or its first line.
+static std::string firstError(StringRef log) {
+  SmallVector<StringRef> lines;
+  log.split(lines, '\n', /*MaxSplit=*/-1, /*KeepEmpty=*/false);
+  auto found = find_if(
+      lines, [](StringRef line) { return line.contains_insensitive("error"); });
+  StringRef line = found != lines.end() ? *found
+                   : lines.empty()      ? StringRef()
+                                        : lines.front();
+  return line.trim().take_front(400).str();
 }
 
 /// What the runtime's main() expects: the kernel table, the images of a gpu,
@@ -121,7 +134,7 @@ Status kiln::linkExecutable(const LinkInput &input) {
   }
   files.push_back({assembly, assemblyOf(input, images, json)});
   for (auto &[path, contents] : files)
-    if (Status status = writeFile(path, contents, path); !status.ok())
+    if (Status status = writeTemporary(path, contents); !status.ok())
       return status;
 
   auto driver = sys::findProgramByName(KILN_LINK_DRIVER);
@@ -130,9 +143,12 @@ Status kiln::linkExecutable(const LinkInput &input) {
   if (!driver)
     return Status::error("cannot find the compiler driver '" KILN_LINK_DRIVER
                          "' to link with; install clang-22");
-  std::string partial = input.output.str() + ".partial";
-  std::vector<std::string> arguments = {*driver, "-fuse-ld=lld", "-o",
-                                        partial, object,         assembly};
+  // Not through a mapping of the file: where the disk is full, that would end
+  // the linker by a signal.
+  std::string linked = directory.file("linked");
+  std::vector<std::string> arguments = {
+      *driver, "-fuse-ld=lld", "-Wl,--no-mmap-output-file", "-o", linked,
+      object,  assembly};
   // A gpu's archive has a main() of its own, so it comes first.
   std::vector<StringRef> libraries = {"libKilnRuntime.a", "libKilnTraining.a",
                                       "libKilnFiles.a"};
@@ -156,9 +172,6 @@ Status kiln::linkExecutable(const LinkInput &input) {
   for (StringRef argument : {"-lstdc++", "-lm", "-pthread"})
     arguments.push_back(argument.str());
 
-  // The linker would say this in several lines.
-  if (Status status = writeFile(partial, "", input.output); !status.ok())
-    return status;
   std::vector<StringRef> views(arguments.begin(), arguments.end());
   std::optional<StringRef> redirects[] = {StringRef(), StringRef(log),
                                           StringRef(log)};
@@ -166,16 +179,18 @@ Status kiln::linkExecutable(const LinkInput &input) {
   int code = sys::ExecuteAndWait(*driver, views, std::nullopt, redirects, 0, 0,
                                  &error);
   if (code != 0) {
-    if (auto buffer = MemoryBuffer::getFile(log))
-      error += (*buffer)->getBuffer().take_front(2000).str();
-    (void)sys::fs::remove(partial);
-    return Status::error("linking '" + input.output.str() +
-                         "' failed: " + error);
+    auto said = MemoryBuffer::getFile(log);
+    if (error.empty() && said)
+      error = firstError((*said)->getBuffer());
+    return Status::error(
+        "linking '" + input.output.str() + "' failed: " +
+        (error.empty() ? "exit code " + std::to_string(code) : error));
   }
-  if (std::error_code failure = sys::fs::rename(partial, input.output)) {
-    (void)sys::fs::remove(partial);
-    return Status::error("cannot write '" + input.output.str() +
-                         "': " + failure.message());
-  }
-  return Status();
+  auto executable = MemoryBuffer::getFile(linked, /*IsText=*/false,
+                                          /*RequiresNullTerminator=*/false);
+  if (!executable)
+    return Status::error("cannot read what was linked: " +
+                         executable.getError().message());
+  return writeOutput(input.output.str(), (*executable)->getBuffer(),
+                     /*isExecutable=*/true);
 }

@@ -205,7 +205,7 @@ void kiln::remarkPlan(ProgramOp train, ArrayRef<StageChoice> stages,
                       const PlanFacts &facts, const MemoryRequest &request,
                       const Machine &machine) {
   Location loc = placeOf(train.getLoc());
-  StringRef program = train.getSymName();
+  StringRef program = getProgramName(train);
   {
     InFlightRemark remark = remark::analysis(loc, named("Plan", program));
     remark << text("arena of ") << Arg("ArenaBytes", facts.height)

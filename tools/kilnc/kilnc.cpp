@@ -11,6 +11,7 @@
 #include "kiln/Import/HuggingFace.h"
 #include "kiln/Runtime/Files/Flags.h"
 #include "kiln/Runtime/Files/Messages.h"
+#include "kiln/Runtime/Process.h"
 #include "kiln/Target/Gpu/Ptx.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -193,6 +194,19 @@ static cl::opt<bool> emitGradients(
     "emit-gradients", cl::cat(category),
     cl::desc("keep gradients for --dump-gradients of the executable"));
 
+/// LLVM's libraries register options of their own before main, which are no
+/// flags of kilnc: only --help, its variants and --version stay.
+static void removeLibraryOptions() {
+  SmallVector<cl::Option *> removed;
+  for (auto &option : cl::getRegisteredOptions())
+    if (!is_contained(option.second->Categories, &category) &&
+        !option.first.starts_with("help") && option.first != "h" &&
+        option.first != "version")
+      removed.push_back(option.second);
+  for (cl::Option *option : removed)
+    option->removeArgument();
+}
+
 static ExitCode fail(const Status &status) {
   errs() << "kilnc: " << status.message() << "\n";
   return status.code();
@@ -206,7 +220,7 @@ static Status readNumber(const cl::opt<std::string> &flag, T &value,
   if constexpr (std::is_integral_v<T>)
     isNumber = to_integer(flag.getValue(), value, 10);
   else
-    isNumber = to_float(flag.getValue(), value);
+    isNumber = !flag.getValue().empty() && to_float(flag.getValue(), value);
   if (!flag.getNumOccurrences() || isNumber)
     return Status();
   return Status(ExitCode::Usage, "--" + flag.ArgStr.str() + " is " +
@@ -274,7 +288,9 @@ static Status runMeasurement(const MeasureOptions &options) {
 
 int main(int argc, char **argv) {
   InitLLVM init(argc, argv);
-  cl::HideUnrelatedOptions(category);
+  // A full disk, a closed pipe or a limit is an error of a write.
+  prepareProcess();
+  removeLibraryOptions();
   cl::SetVersionPrinter(
       [](raw_ostream &os) { os << "kilnc " KILN_VERSION "\n"; });
   if (Status status = checkWords(argc, argv); !status.ok())

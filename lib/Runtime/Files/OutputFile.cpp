@@ -99,6 +99,15 @@ Status OutputFile::reserve(uint64_t bytes) {
   return Status();
 }
 
+Status OutputFile::makeExecutable() {
+  struct stat info;
+  if (::fstat(state_->file.get(), &info) != 0 ||
+      ::fchmod(state_->file.get(),
+               info.st_mode | ((info.st_mode & 0444) >> 2)) != 0)
+    return state_->fail("set the permissions of", errno);
+  return Status();
+}
+
 Status OutputFile::write(const void *data, uint64_t bytes) {
   if (state_->failed)
     return state_->fail("write", EIO);

@@ -39,6 +39,8 @@ public:
   /// shows before anything is written. Where that is not supported, does
   /// nothing.
   Status reserve(uint64_t bytes);
+  /// Lets those execute the file who may read it.
+  Status makeExecutable();
   Status write(const void *data, uint64_t bytes);
   Status commit();
 

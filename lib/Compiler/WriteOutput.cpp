@@ -1,0 +1,57 @@
+//===- WriteOutput.cpp - What kilnc leaves behind -------------------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// See WriteOutput.h.
+//
+//===----------------------------------------------------------------------===//
+
+#include "WriteOutput.h"
+
+#include "kiln/Runtime/Files/OutputFile.h"
+
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace llvm;
+using namespace kiln;
+
+/// What is there already and no file that a rename could replace.
+static Status writeStream(const std::string &path, StringRef contents) {
+  std::error_code failure;
+  raw_fd_ostream stream(path, failure);
+  if (!failure) {
+    stream << contents;
+    stream.flush();
+    failure = stream.error();
+    stream.clear_error();
+  }
+  if (failure)
+    return Status::error("cannot write " +
+                         (path == "-" ? "standard output" : "'" + path + "'") +
+                         ": " + failure.message());
+  return Status();
+}
+
+Status kiln::writeOutput(const std::string &path, StringRef contents,
+                         bool isExecutable) {
+  sys::fs::file_status info;
+  if (path == "-" || (!sys::fs::status(path, info) && sys::fs::exists(info) &&
+                      !sys::fs::is_regular_file(info)))
+    return writeStream(path, contents);
+  Result<OutputFile> file = OutputFile::create(path);
+  if (!file.ok())
+    return file.status();
+  if (isExecutable)
+    if (Status status = file->makeExecutable(); !status.ok())
+      return status;
+  if (Status status = file->reserve(contents.size()); !status.ok())
+    return status;
+  if (Status status = file->write(contents.data(), contents.size());
+      !status.ok())
+    return status;
+  return file->commit();
+}

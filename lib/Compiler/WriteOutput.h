@@ -1,0 +1,25 @@
+//===- WriteOutput.h - What kilnc leaves behind -----------------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_LIB_COMPILER_WRITEOUTPUT_H
+#define KILN_LIB_COMPILER_WRITEOUTPUT_H
+
+#include "kiln/Runtime/Status.h"
+
+#include "llvm/ADT/StringRef.h"
+
+namespace kiln {
+
+/// Writes a whole file, or nothing: a regular file appears under its name when
+/// all of it is on the disk. "-" is standard output; devices and pipes are
+/// written to as they are.
+Status writeOutput(const std::string &path, llvm::StringRef contents,
+                   bool isExecutable = false);
+
+} // namespace kiln
+
+#endif // KILN_LIB_COMPILER_WRITEOUTPUT_H
