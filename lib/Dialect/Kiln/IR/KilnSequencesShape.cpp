@@ -232,6 +232,12 @@ void MatmulOp::inferSequences(Facts operands, int64_t batch, Results results) {
   dims.innerOfB = getTransB() ? last : first;
   dims.columnsOfB = getTransB() ? first : last;
   results[0] = inferMatmul(*this, operands.take_front(2), dims);
-  if (getAccumulate())
-    results[0] = inferSum(*this, {results[0], operands[2]});
+  if (!getAccumulate())
+    return;
+  results[0] = inferSum(*this, {results[0], operands[2]});
+  // A mixed sum is taken apart along ops that are linear in all operands
+  // together, and a matmul is linear in one factor at a time.
+  if (results[0].isMixed())
+    results[0] =
+        SequenceFact::opaque(*this, "adds a matmul to a term of another kind");
 }

@@ -270,3 +270,20 @@ kiln.program @forward(%tokens: tensor<2x4xi32> {kiln.name = "tokens"}, %targets:
   %loss = kiln.linear_cross_entropy %h, %w, %targets, %scale : (tensor<8x8xf32>, tensor<16x8xf32>, tensor<2x4xi32>, tensor<f64>) -> tensor<f64>
   kiln.return %loss : tensor<f64>
 }
+
+// -----
+
+// A matmul that is added to another term is linear in one of its factors at a time.
+kiln.state @w : tensor<16x8xf64> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
+kiln.state @p : tensor<4x1xf64> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
+kiln.program @forward(%tokens: tensor<2x4xi32> {kiln.name = "tokens"}, %targets: tensor<2x4xi32> {kiln.name = "targets"}, %rng: tensor<1x3xi64> {kiln.name = "rng"}, %scale: tensor<f64> {kiln.name = "loss_scale"}) -> (tensor<f64> {kiln.name = "loss"}) attributes {kind = #kiln.program_kind<forward>} {
+  %w = kiln.read @w : tensor<16x8xf64>
+  %p = kiln.read @p : tensor<4x1xf64>
+  %x = kiln.embedding %tokens, %w : (tensor<2x4xi32>, tensor<16x8xf64>) -> tensor<8x8xf64>
+  %ce = kiln.linear_cross_entropy %x, %w, %targets, %scale : (tensor<8x8xf64>, tensor<16x8xf64>, tensor<2x4xi32>, tensor<f64>) -> tensor<f64>
+  %term = kiln.reshape %ce : tensor<f64> to tensor<1x1xf64>
+  // expected-error @below {{'kiln.matmul' op adds a matmul to a term of another kind, so the losses of 4 micro-batches do not add up to that of the batch}}
+  %sum = kiln.matmul %p, %p accumulate %term trans_a : (tensor<4x1xf64>, tensor<4x1xf64>, tensor<1x1xf64>) -> tensor<1x1xf64>
+  %loss = kiln.reshape %sum : tensor<1x1xf64> to tensor<f64>
+  kiln.return %loss : tensor<f64>
+}

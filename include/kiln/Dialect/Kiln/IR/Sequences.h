@@ -17,7 +17,8 @@
 //   Total         the value is the sum over the sequences of f(data of sequence
 //                 i), so the values of the micro-batches add up to that of the
 //                 batch
-//   Mixed         a sum of terms of which some are Total and some Shared, or of
+//   Mixed         (only of ops that are linear in all operands together)
+//                 a sum of terms of which some are Total and some Shared, or of
 //                 terms of different degrees
 //
 // Besides, it knows the degree in `loss_scale`: a value of degree d is
