@@ -229,13 +229,24 @@ void StateOffloader::addMirrors() {
 }
 
 void StateOffloader::moveReadOnlyWeights() {
-  llvm::DenseSet<StringAttr> written;
+  llvm::DenseSet<StringAttr> staying;
   module.walk(
-      [&](WriteOp write) { written.insert(write.getStateAttr().getAttr()); });
+      [&](WriteOp write) { staying.insert(write.getStateAttr().getAttr()); });
+  // Copies serve commands; what else reads a state reads it on the device.
+  module.walk([&](ReadOp read) {
+    SmallVector<Value> values{read.getResult()};
+    while (!values.empty())
+      for (Operation *user : values.pop_back_val().getUsers()) {
+        if (isa<WriteOp, ReturnOp, YieldOp>(user))
+          staying.insert(read.getStateAttr().getAttr());
+        else if (familyOf(user) == Family::View)
+          llvm::append_range(values, user->getResults());
+      }
+  });
   for (StateOp state : module.getOps<StateOp>())
     if ((state.getRole() == Role::Parameter ||
          state.getRole() == Role::Buffer) &&
-        !written.contains(state.getSymNameAttr()))
+        !staying.contains(state.getSymNameAttr()))
       state.setHost(true);
 }
 
