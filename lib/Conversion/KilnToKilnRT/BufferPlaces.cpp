@@ -176,9 +176,11 @@ void PlanBuilder::placeYields(AccumulateOp loop) {
   unsigned slices = loop.getSliced().size();
   for (auto [i, sum] : llvm::enumerate(loop.getSums())) {
     if (!places.contains(sum)) {
-      int32_t buffer = newBuffer(
-          describeOp(yield->getOperand(i).getDefiningOp()), "gradient",
-          bytesOf(sum.getType()), "sum over micro-batches");
+      // An argument that is yielded as it is has no op that makes it.
+      Operation *maker = yield->getOperand(i).getDefiningOp();
+      int32_t buffer =
+          newBuffer(describeOp(maker ? maker : loop), "gradient",
+                    bytesOf(sum.getType()), "sum over micro-batches");
       setPlace(sum, densePlace(buffer, sum.getType()));
     }
     Place place = places.lookup(sum);
