@@ -66,9 +66,12 @@ static LogicalResult reverse(Operation *op, OpBuilder &builder,
 
 FailureOr<ProgramOp> kiln::buildGradientProgram(ProgramOp program,
                                                 ArrayRef<unsigned> arguments) {
+  SymbolTable symbols(program->getParentOfType<ModuleOp>());
   OpBuilder builder(program);
   auto gradient = cast<ProgramOp>(builder.clone(*program));
   gradient.setSymName((program.getSymName() + "_gradient").str());
+  gradient->removeAttr(kNameAttr);
+  symbols.insert(gradient);
   Block &block = gradient.getBlock();
   ReturnOp terminator = gradient.getReturn();
 

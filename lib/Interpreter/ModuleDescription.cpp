@@ -82,10 +82,8 @@ static StateInfo describeState(StateOp state) {
   info.aliases = namesIn(state.getAliasesAttr());
   info.copies = namesIn(state.getCopiesAttr());
   info.role = roleOf(state);
-  if (state.getOf()) {
-    info.of = *state.getOf();
-    info.slot = *state.getSlot();
-  }
+  info.of = state.getOf().value_or("");
+  info.slot = state.getSlot().value_or("");
   info.trainable = state.isTrainable();
   info.init = initialValueOf(state);
   return info;
@@ -102,7 +100,7 @@ static std::string outputName(ProgramOp program, unsigned index) {
 static ProgramInfo describeProgram(ProgramOp program,
                                    const Interpreter &interpreter) {
   ProgramInfo info;
-  info.name = program.getSymName();
+  info.name = getProgramName(program);
   for (auto [i, type] : llvm::enumerate(program.getArgumentTypes())) {
     ValueInfo &input = info.inputs.emplace_back();
     StringRef name = program.getInputName(i);
@@ -120,7 +118,7 @@ static ProgramInfo describeProgram(ProgramOp program,
 /// The same of a scheduled program.
 static ProgramInfo describeProgram(rt::ProgramOp program) {
   ProgramInfo info;
-  info.name = program.getSymName();
+  info.name = getProgramName(program);
   auto add = [](std::vector<ValueInfo> &list, auto op) {
     ValueInfo &value = list.emplace_back();
     value.name = op.getName();

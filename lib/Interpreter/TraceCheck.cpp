@@ -122,7 +122,7 @@ static std::string kindOf(const ScheduledCommand &command) {
 static std::string nameOf(const ScheduledProgram &program,
                           const ScheduledCommand &command) {
   rt::ProgramOp op = program.op;
-  std::string name = ("@" + op.getSymName() + " command " +
+  std::string name = ("@" + getProgramName(op) + " command " +
                       llvm::Twine(&command - program.commands.data()))
                          .str();
   if (auto launch = dyn_cast<rt::LaunchOp>(command.op))
@@ -285,7 +285,7 @@ Status TraceChecker::checkProgram() {
       return status;
   rt::ProgramOp found;
   for (rt::ProgramOp op : module.getOps<rt::ProgramOp>())
-    if (op.getSymName() == name)
+    if (getProgramName(op) == name)
       found = op;
   if (!found)
     return reader.wrong("has a program that the module has not");

@@ -73,12 +73,10 @@ rt::KernelOp KernelTable::get(DispatchOp dispatch,
             .str());
     known = kernel.release();
     // Kernels stand in front of the programs, those of products too, which are
-    // made while the programs are written.
+    // made while the programs are written. A state may have their name.
     auto arenas = module.getOps<rt::ArenaOp>();
-    if (arenas.empty())
-      module.push_back(known);
-    else
-      module.insert(*arenas.begin(), known);
+    symbols.insert(known, arenas.empty() ? Block::iterator()
+                                         : Block::iterator(*arenas.begin()));
   }
   return known;
 }

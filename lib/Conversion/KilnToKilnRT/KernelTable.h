@@ -20,7 +20,8 @@ namespace kiln {
 /// epilogue, with the product as first operand.
 class KernelTable {
 public:
-  explicit KernelTable(mlir::ModuleOp module) : module(module) {}
+  explicit KernelTable(mlir::ModuleOp module)
+      : module(module), symbols(module) {}
 
   /// The kernel of a dispatch; `rowStrides` of operands, then results.
   rt::KernelOp get(DispatchOp dispatch, llvm::ArrayRef<int64_t> rowStrides);
@@ -30,6 +31,7 @@ public:
 
 private:
   mlir::ModuleOp module;
+  mlir::SymbolTable symbols;
   llvm::StringMap<rt::KernelOp> kernels;
 };
 

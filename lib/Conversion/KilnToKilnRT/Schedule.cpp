@@ -258,6 +258,8 @@ void Scheduler::emit(ProgramPlan &plan) {
   Location loc = plan.program.getLoc();
   auto program = rt::ProgramOp::create(builder, loc, plan.program.getSymName(),
                                        plan.program.getKind());
+  if (Attribute name = plan.program->getAttr(kNameAttr))
+    program->setAttr(kNameAttr, name);
   builder.createBlock(&program.getBody());
   slots.clear();
   for (Buffer &buffer : plan.buffers)
@@ -278,10 +280,11 @@ void Scheduler::emit(ProgramPlan &plan) {
             : DenseI64ArrayAttr()));
   for (const Boundary &input : plan.inputs)
     rt::InputOp::create(builder, loc, input.name, slotOf(input.place),
-                        input.place.offset, input.type);
+                        input.place.offset, cast<RankedTensorType>(input.type));
   for (const Boundary &output : plan.outputs)
     rt::OutputOp::create(builder, loc, output.name, slotOf(output.place),
-                         output.place.offset, output.type);
+                         output.place.offset,
+                         cast<RankedTensorType>(output.type));
   emitCommands(plan);
 }
 

@@ -141,15 +141,15 @@ Object kiln::writePlan(ModuleOp module, const BuildRecord &record) {
     std::vector<int64_t> live = rt::liveBytes(program);
     int64_t at = live.empty() ? 0 : llvm::max_element(live) - live.begin();
     int64_t most = live.empty() ? 0 : live[at];
-    programs[program.getSymName()] = Object{{"height", height},
-                                            {"max_live_bytes", most},
-                                            {"host_height", hostHeight},
-                                            {"peak_command", at},
-                                            {"commands", live.size()}};
+    programs[getProgramName(program)] = Object{{"height", height},
+                                               {"max_live_bytes", most},
+                                               {"host_height", hostHeight},
+                                               {"peak_command", at},
+                                               {"commands", live.size()}};
     if (height <= worst)
       continue;
     worst = height;
-    worstName = program.getSymName().str();
+    worstName = getProgramName(program).str();
     commandNames = writeCommandNames(program);
     llvm::MapVector<StringRef, std::pair<int64_t, int64_t>> classes;
     for (StringRef name : {"parameter", "gradient", "optimizer", "activation",

@@ -440,7 +440,7 @@ Object kiln::writeProgram(ModuleOp module, const KernelIndex &kernels,
   Object programs;
   ProgramWriter writer(module, kernels);
   for (rt::ProgramOp program : module.getOps<rt::ProgramOp>())
-    programs[program.getSymName()] = writer.write(program);
+    programs[getProgramName(program)] = writer.write(program);
   // The commands themselves have their names.
   Object plan = writePlan(module, record);
   plan.erase("command_names");

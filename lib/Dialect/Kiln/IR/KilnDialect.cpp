@@ -12,6 +12,7 @@
 
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace kiln;
@@ -104,13 +105,23 @@ static bool isCompressedEntry(Attribute entry) {
          fields.getAs<IntegerAttr>("encoded_bytes");
 }
 
-/// The discardable attributes of the dialect: `kiln.model`, which describes the
-/// model, `kiln.plan`, which carries the planner's prediction, and
-/// `kiln.compressed`, which lists the encodings, all on the module;
-/// `kiln.offload` on ops and `kiln.prefetch` on reads, which say where
-/// kiln-place-copies puts copies.
+/// The discardable attributes of the dialect: `kiln.name`, the name of a
+/// program whose symbol is another; `kiln.model`, which describes the model,
+/// `kiln.plan`, which carries the planner's prediction, and `kiln.compressed`,
+/// which lists the encodings, all on the module; `kiln.offload` on ops and
+/// `kiln.prefetch` on reads, which say where kiln-place-copies puts copies.
 LogicalResult KilnDialect::verifyOperationAttribute(Operation *op,
                                                     NamedAttribute attribute) {
+  if (attribute.getName() == kNameAttr) {
+    // The scheduled level is a dialect on top of this one.
+    bool isProgram =
+        isa<ProgramOp>(op) || op->getName().getStringRef() == "kilnrt.program";
+    if (isProgram && isa<StringAttr>(attribute.getValue()))
+      return success();
+    return op->emitOpError("has a '")
+           << kNameAttr << "' of " << attribute.getValue()
+           << ", expected a string on a program";
+  }
   if (attribute.getName() == "kiln.model" ||
       attribute.getName() == "kiln.plan") {
     StringRef name = attribute.getName().getValue();
@@ -202,6 +213,33 @@ LogicalResult KilnDialect::verifyRegionResultAttribute(
          << result << " has attribute '" << name
          << "' = " << attribute.getValue()
          << ", expected 'kiln.name' (a string) or 'kiln.gradient' (a symbol)";
+}
+
+StringRef kiln::getProgramName(Operation *program) {
+  if (auto name = program->getAttrOfType<StringAttr>(kNameAttr))
+    return name.getValue();
+  return SymbolTable::getSymbolName(program).getValue();
+}
+
+bool kiln::hasSaneExtents(RankedTensorType type) {
+  constexpr uint64_t kMostElements = uint64_t(1) << 48;
+  uint64_t elements = 1;
+  for (int64_t extent : type.getShape()) {
+    if (extent < 1)
+      return false;
+    elements = llvm::SaturatingMultiply(elements, uint64_t(extent));
+  }
+  return elements <= kMostElements;
+}
+
+bool kiln::isKilnTensor(Type type) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  if (!tensor || !hasSaneExtents(tensor))
+    return false;
+  Type element = tensor.getElementType();
+  return element.isBF16() || element.isF32() || element.isF64() ||
+         element.isSignlessInteger(8) || element.isSignlessInteger(32) ||
+         element.isSignlessInteger(64);
 }
 
 int64_t kiln::getRowCount(RankedTensorType type) {

@@ -30,7 +30,7 @@ void ConstantOp::build(OpBuilder &builder, OperationState &state,
 }
 
 LogicalResult ConstantOp::verify() {
-  if (!getValue().isSplat()) // C1
+  if (!isa<SplatElementsAttr>(getValue())) // C1
     return emitOpError("value must be a splat");
   if (getValue().getType() != getType())
     return emitOpError("value has type ")

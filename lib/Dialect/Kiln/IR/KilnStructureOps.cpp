@@ -15,6 +15,8 @@
 
 #include "mlir/Interfaces/FunctionImplementation.h"
 
+#include <cmath>
+
 using namespace mlir;
 using namespace kiln;
 using namespace kiln::checks;
@@ -23,19 +25,50 @@ using namespace kiln::checks;
 // States and programs
 //===----------------------------------------------------------------------===//
 
+/// C3 of a state.
+static LogicalResult checkInit(StateOp state) {
+  auto finite = [](std::initializer_list<FloatAttr> numbers) {
+    return llvm::all_of(numbers, [](FloatAttr number) {
+      return std::isfinite(number.getValueAsDouble());
+    });
+  };
+  bool isFinite = true;
+  Attribute init = state.getInit();
+  if (auto normal = dyn_cast<NormalAttr>(init)) {
+    isFinite = finite({normal.getMean(), normal.getStddev()});
+    ArrayRef<int64_t> shape = state.getTensorType().getShape();
+    int64_t rows = shape.empty() ? 0 : shape.front();
+    std::optional<int64_t> row = normal.getZeroRow();
+    if (row && (*row < 0 || *row >= rows))
+      return state.emitOpError("zero_row of the initial values is ")
+             << *row << ", expected a row of the state, which has " << rows;
+  } else if (auto uniform = dyn_cast<UniformAttr>(init)) {
+    isFinite = finite({uniform.getLow(), uniform.getHigh()});
+  } else if (auto splat = dyn_cast<SplatAttr>(init)) {
+    isFinite = finite({splat.getValue()});
+  } else if (auto table = dyn_cast<RopeTableAttr>(init)) {
+    ArrayRef<double> frequencies = table.getInvFreq().asArrayRef();
+    isFinite =
+        finite({table.getScale()}) &&
+        llvm::all_of(frequencies, [](double f) { return std::isfinite(f); });
+    ArrayRef<int64_t> shape = state.getTensorType().getShape();
+    if (shape.size() != 2 ||
+        shape[1] != static_cast<int64_t>(frequencies.size()))
+      return state.emitOpError("is ")
+             << toString(shape) << ", expected a rotary table of rank 2 with "
+             << frequencies.size() << " columns, one per frequency";
+  } else {
+    return state.emitOpError("init is ")
+           << init << ", expected #kiln.normal, uniform, splat or rope_table";
+  }
+  if (!isFinite)
+    return state.emitOpError("init is ") << init << ", expected finite numbers";
+  return success();
+}
+
 LogicalResult StateOp::verify() {
-  if (!isa<NormalAttr, UniformAttr, SplatAttr, RopeTableAttr>(getInit()))
-    return emitOpError("init is ")
-           << getInit()
-           << ", expected #kiln.normal, uniform, splat or rope_table";
-  if (auto normal = dyn_cast<NormalAttr>(getInit()))
-    if (std::optional<int64_t> row = normal.getZeroRow()) {
-      ArrayRef<int64_t> shape = getTensorType().getShape();
-      int64_t rows = shape.empty() ? 0 : shape.front();
-      if (*row < 0 || *row >= rows)
-        return emitOpError("zero_row of the initial values is ")
-               << *row << ", expected a row of the state, which has " << rows;
-    }
+  if (failed(checkInit(*this)))
+    return failure();
   bool belongs = getRole() == Role::Optimizer || getRole() == Role::Mirror;
   if (belongs != getOf().has_value()) // C1
     return emitOpError("has role ")
@@ -46,13 +79,20 @@ LogicalResult StateOp::verify() {
     return emitOpError("has role ")
            << stringifyRole(getRole()) << (getSlot() ? " and" : " without")
            << " 'slot'; exactly optimizer states have one";
-  if (getRole() != Role::Mirror)
+  return success();
+}
+
+LogicalResult StateOp::verifySymbolUses(SymbolTableCollection &tables) {
+  if (!getOf())
     return success();
-  // C2
-  auto parameter =
-      SymbolTable::lookupNearestSymbolFrom<StateOp>(*this, getOfAttr());
-  if (!parameter || parameter.getRole() != Role::Parameter ||
-      !parameter.getHost() || parameter.getType() != getType() || getHost())
+  auto parameter = tables.lookupNearestSymbolFrom<StateOp>(*this, getOfAttr());
+  bool isParameter = parameter && parameter.getRole() == Role::Parameter;
+  if (getRole() == Role::Optimizer && !isParameter) // C1
+    return emitOpError("belongs to ")
+           << getOfAttr() << ", expected a parameter";
+  if (getRole() == Role::Mirror && // C2
+      (!isParameter || parameter.getType() != getType() ||
+       !parameter.getHost() || getHost()))
     return emitOpError("mirrors ")
            << getOfAttr()
            << ", expected a parameter of the same type that lies on the host";
@@ -62,8 +102,7 @@ LogicalResult StateOp::verify() {
 /// A state of this name and type must exist.
 static LogicalResult checkState(Operation *op, FlatSymbolRefAttr name,
                                 Type type, SymbolTableCollection &tables) {
-  auto state = tables.lookupNearestSymbolFrom<StateOp>(
-      op->getParentOfType<ModuleOp>(), name);
+  auto state = tables.lookupNearestSymbolFrom<StateOp>(op, name);
   if (!state)
     return op->emitOpError("names ") << name << ", which is no kiln.state";
   if (state.getType() != type) {
@@ -128,27 +167,45 @@ BlockArgument ProgramOp::getInput(StringRef name) {
   return {};
 }
 
-/// Programs exchange tensors with their callers: what ops may compute with.
-static bool isProgramType(Type type) {
-  auto tensor = dyn_cast<RankedTensorType>(type);
-  if (!tensor || !tensor.hasStaticShape() ||
-      llvm::is_contained(tensor.getShape(), 0))
-    return false;
-  Type element = tensor.getElementType();
-  return element.isBF16() || element.isF32() || element.isF64() ||
-         element.isSignlessInteger(8) || element.isSignlessInteger(32) ||
-         element.isSignlessInteger(64);
+/// Bodies have ops of this dialect alone.
+static LogicalResult checkOps(Operation *parent) {
+  for (Operation &op : parent->getRegion(0).front())
+    if (op.getDialect() != parent->getDialect()) {
+      InFlightDiagnostic diagnostic = parent->emitOpError("contains '")
+                                      << op.getName()
+                                      << "', expected ops "
+                                         "of the kiln dialect alone";
+      diagnostic.attachNote(op.getLoc()) << "the op is here";
+      return diagnostic;
+    }
+  return success();
 }
 
 LogicalResult ProgramOp::verifyRegions() {
   for (auto [i, type] : llvm::enumerate(getArgumentTypes()))
-    if (!isProgramType(type)) // C1
+    if (!isKilnTensor(type)) // C1
       return emitOpError("argument ") << i << " has type " << type
                                       << ", expected a tensor of bf16, f32, "
                                          "f64, i8, i32 or i64 with static "
-                                         "positive extents";
+                                         "positive extents (at most 2^48 "
+                                         "elements)";
+  if (failed(checkOps(*this)))
+    return failure();
   if (getBlock().empty() || !isa<ReturnOp>(getBlock().back())) // C2
     return emitOpError("does not end in kiln.return");
+  return success();
+}
+
+LogicalResult ProgramOp::verifySymbolUses(SymbolTableCollection &tables) {
+  for (unsigned i = 0; i < getNumResults(); ++i) {
+    auto name = getResultAttrOfType<FlatSymbolRefAttr>(i, "kiln.gradient");
+    if (!name)
+      continue;
+    auto state = tables.lookupNearestSymbolFrom<StateOp>(*this, name);
+    if (!state) // C3
+      return emitOpError("result ") << i << " is the gradient of " << name
+                                    << ", which is no kiln.state";
+  }
   return success();
 }
 
@@ -176,6 +233,8 @@ LogicalResult ReturnOp::verify() {
 LogicalResult AccumulateOp::verifyRegions() {
   int64_t count = getCount();
   Block &block = getBody().front();
+  if (failed(checkOps(*this)))
+    return failure();
   if (count < 1)
     return emitOpError("count is ") << count << ", expected a positive number";
   if (block.getNumArguments() != getSliced().size() + getNumResults())
@@ -211,6 +270,8 @@ LogicalResult AccumulateOp::verifyRegions() {
 /// Arguments are the inputs, yielded values the results.
 static LogicalResult checkIsolatedRegion(Operation *op) {
   Block &block = op->getRegion(0).front();
+  if (failed(checkOps(op)))
+    return failure();
   if (block.getArgumentTypes() != op->getOperandTypes())
     return op->emitOpError(
         "body arguments do not have the types of the inputs");
@@ -227,6 +288,11 @@ LogicalResult RecomputeOp::verifyRegions() {
 /// A kernel of another family than row is one op, whose results it yields.
 static LogicalResult checkSingleOp(DispatchOp dispatch) {
   Block &body = dispatch.getBody().front();
+  if (llvm::is_contained({Family::View, Family::Concat, Family::State,
+                          Family::Structure, Family::Copy},
+                         dispatch.getFamily()))
+    return dispatch.emitOpError("is of family ")
+           << stringifyFamily(dispatch.getFamily()) << ", which has no kernels";
   auto op = dyn_cast<DispatchableOpInterface>(body.front());
   if (!op || op.getFamily() != dispatch.getFamily() ||
       op->getNextNode() != body.getTerminator() ||
@@ -325,7 +391,9 @@ static LogicalResult checkFlight(Operation *copy) {
   auto wait = copy->hasOneUse()
                   ? dyn_cast<CopyWaitOp>(*copy->getUsers().begin())
                   : CopyWaitOp();
-  if (!wait || wait.getFlight() != copy->getResult(0) ||
+  // A wait may follow that is not verified yet.
+  if (!wait || wait->getNumOperands() != 2 ||
+      wait.getFlight() != copy->getResult(0) ||
       wait.getSource() != copy->getOperand(0) ||
       wait->getBlock() != copy->getBlock())
     return copy->emitOpError(

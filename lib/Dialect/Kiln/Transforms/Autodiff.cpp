@@ -276,12 +276,11 @@ struct AutodiffPass : kiln::impl::AutodiffBase<AutodiffPass> {
     FailureOr<ProgramOp> forward = findForward(module);
     if (failed(forward))
       return signalPassFailure();
+    SymbolTable symbols(module);
     OpBuilder builder(*forward);
     builder.setInsertionPointAfter(*forward);
     auto train = cast<ProgramOp>(builder.clone(**forward));
-    train.setSymName("train");
-    train.setKind(ProgramKind::Train);
-    SymbolTable symbols(module);
+    nameByKind(train, ProgramKind::Train, symbols);
     if (failed(splitLoss(train, microbatches)) ||
         failed(Differentiator(train, symbols).run()))
       signalPassFailure();

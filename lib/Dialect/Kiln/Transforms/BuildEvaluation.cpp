@@ -90,18 +90,22 @@ struct BuildEvaluationPass
     FailureOr<ProgramOp> forward = findForward(module);
     if (failed(forward))
       return signalPassFailure();
+    if (forward->getNumResults() != 1) {
+      forward->emitOpError("returns ")
+          << forward->getNumResults() << " values, expected one loss";
+      return signalPassFailure();
+    }
     if (evaluation) {
+      SymbolTable symbols(module);
       OpBuilder builder(module.getBody(), module.getBody()->end());
       auto evaluate = cast<ProgramOp>(builder.clone(**forward));
-      evaluate.setSymName("evaluate");
-      evaluate.setKind(ProgramKind::Evaluate);
+      nameByKind(evaluate, ProgramKind::Evaluate, symbols);
       evaluate.setResultAttr(0, "kiln.name", builder.getStringAttr("loss"));
       removeTrainingEffects(evaluate);
       // A program whose loss is no cross entropy has no logits to generate
       // from.
       auto generate = cast<ProgramOp>(builder.clone(*evaluate));
-      generate.setSymName("generate");
-      generate.setKind(ProgramKind::Generate);
+      nameByKind(generate, ProgramKind::Generate, symbols);
       if (failed(returnLogits(generate)))
         generate.erase();
       else

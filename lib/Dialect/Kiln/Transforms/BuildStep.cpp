@@ -165,6 +165,8 @@ Value StepBuilder::clipFactor() {
   return factor.getFactor();
 }
 
+/// Files know a moment by its parameter and slot, so that its symbol may give
+/// way to another state's.
 StateOp StepBuilder::addMoment(StateOp parameter, StringRef slot) {
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPoint(program);
@@ -178,6 +180,7 @@ StateOp StepBuilder::addMoment(StateOp parameter, StringRef slot) {
       builder.getStringAttr(slot),
       /*source=*/StringAttr(), /*aliases=*/ArrayAttr(), /*copies=*/ArrayAttr(),
       /*frozen=*/UnitAttr());
+  symbols.insert(state);
   return state;
 }
 
@@ -277,6 +280,9 @@ void StepBuilder::dropUnusedInputs() {
 
 LogicalResult StepBuilder::run() {
   ReturnOp ret = program.getReturn();
+  if (ret.getNumOperands() == 0)
+    return program.emitOpError("returns nothing, expected a loss and "
+                               "gradients; run kiln-autodiff first");
   for (unsigned i = 1; i < ret.getNumOperands(); ++i)
     if (!program.getResultAttrOfType<FlatSymbolRefAttr>(i, "kiln.gradient"))
       return program.emitOpError("result ")

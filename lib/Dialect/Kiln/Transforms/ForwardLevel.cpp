@@ -16,6 +16,7 @@
 
 #include "kiln/Dialect/Kiln/Transforms/Levels.h"
 
+#include "llvm/Support/JSON.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -46,6 +47,18 @@ FailureOr<ProgramOp> kiln::findForward(ModuleOp module) {
     return emitError(module.getLoc(),
                      "the module has no kiln.program of kind forward");
   return forward;
+}
+
+void kiln::nameByKind(ProgramOp program, ProgramKind kind,
+                      SymbolTable &symbols) {
+  StringAttr name =
+      StringAttr::get(program.getContext(), stringifyProgramKind(kind));
+  program.setKind(kind);
+  program.setSymNameAttr(name);
+  if (symbols.insert(program) == name)
+    program->removeAttr(kNameAttr);
+  else
+    program->setAttr(kNameAttr, name);
 }
 
 std::optional<int64_t> kiln::findVocabulary(ProgramOp program) {
@@ -231,6 +244,16 @@ LogicalResult ForwardVerifier::checkOp(Operation *op) {
 LogicalResult ForwardVerifier::checkSources() {
   llvm::StringMap<StateOp> states;
   for (StateOp state : module.getOps<StateOp>()) {
+    // Names are keys of JSON objects.
+    SmallVector<StringRef> names{state.getSymName(),
+                                 state.getSource().value_or("-")};
+    if (auto aliases = state.getAliases())
+      for (auto alias : aliases->getAsRange<StringAttr>())
+        names.push_back(alias.getValue());
+    for (StringRef name : names)
+      if (name.empty() || name.contains('\0') || !llvm::json::isUTF8(name))
+        return state.emitOpError(
+            "has a name, source or alias that is empty or not UTF-8");
     StringRef name = state.getSource().value_or(state.getSymName());
     auto [it, inserted] = states.insert({name, state});
     if (inserted)
@@ -275,6 +298,11 @@ LogicalResult ForwardVerifier::checkModel() {
 LogicalResult ForwardVerifier::run() {
   if (failed(checkSizes()) || failed(checkSignature()))
     return failure();
+  for (ProgramOp other : module.getOps<ProgramOp>())
+    if (other != program)
+      return other.emitOpError("is of kind ")
+             << stringifyProgramKind(other.getKind())
+             << ", which belongs to a later level: kilnc makes it";
   for (StateOp state : module.getOps<StateOp>())
     if (state.getHost() || state.getRole() == Role::Mirror)
       return state.emitOpError("is for the host; kiln-offload-states moves "

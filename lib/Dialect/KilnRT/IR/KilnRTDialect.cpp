@@ -9,6 +9,7 @@
 
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace kiln;
@@ -36,6 +37,95 @@ void KilnRTDialect::initialize() {
 Type GemmOp::getResultElement() {
   return getWide() ? Float32Type::get(getContext()) : getElement();
 }
+
+/// Nothing in a program is larger: what is computed of places and sizes then
+/// stays within 64 bits.
+static constexpr uint64_t kMostBytes = uint64_t(1) << 48;
+
+//===----------------------------------------------------------------------===//
+// Programs, kernels, slots
+//===----------------------------------------------------------------------===//
+
+LogicalResult ArenaOp::verify() {
+  for (auto [states, height] : {std::pair(getStates(), getHeight()),
+                                std::pair(getHostStates(), getHostHeight())})
+    if (height > kMostBytes || states > height) // C1
+      return emitOpError("has states of ")
+             << static_cast<int64_t>(states) << " bytes in a height of "
+             << static_cast<int64_t>(height) << ", expected at most "
+             << kMostBytes << " bytes and states that fit";
+  return success();
+}
+
+/// The ops of a region's one block are of `dialect` alone.
+static LogicalResult checkOps(Operation *parent, StringRef dialect) {
+  for (Operation &op : parent->getRegion(0).front())
+    if (op.getName().getDialectNamespace() != dialect) {
+      InFlightDiagnostic diagnostic = parent->emitOpError("contains '")
+                                      << op.getName()
+                                      << "', expected ops of the " << dialect
+                                      << " dialect alone";
+      diagnostic.attachNote(op.getLoc()) << "the op is here";
+      return diagnostic;
+    }
+  return success();
+}
+
+LogicalResult KernelOp::verifyRegions() {
+  Block &body = getBody().front();
+  auto yield = dyn_cast<YieldOp>(body.back());
+  if (!yield || !llvm::all_of(body.getArgumentTypes(), isKilnTensor)) // C2
+    return emitOpError("needs tensors as arguments, with static positive "
+                       "extents, and a body that ends in kiln.yield");
+  if (failed(checkOps(*this, KilnDialect::getDialectNamespace())))
+    return failure();
+  size_t count = body.getNumArguments() + yield.getNumOperands();
+  if (getRowStrides().size() != count ||
+      llvm::any_of(getRowStrides(), [](int64_t n) { return n < 0; })) // C1
+    return emitOpError("has ")
+           << getRowStrides().size() << " row strides, expected " << count
+           << ", none of them negative";
+  return success();
+}
+
+/// A body of commands, which share values with nothing but slots.
+static LogicalResult checkCommands(Operation *op) {
+  if (op->getRegion(0).front().getNumArguments() != 0)
+    return op->emitOpError("has block arguments, expected none");
+  return checkOps(op, KilnRTDialect::getDialectNamespace());
+}
+
+LogicalResult rt::ProgramOp::verifyRegions() {
+  return checkCommands(*this); // C1
+}
+
+LogicalResult LoopOp::verifyRegions() {
+  if (static_cast<int64_t>(getCount()) < 1) // C1
+    return emitOpError("runs ")
+           << static_cast<int64_t>(getCount()) << " times, expected at least 1";
+  return checkCommands(*this); // C2
+}
+
+LogicalResult SlotOp::verify() {
+  if (getOffset() > kMostBytes || getBytes() > kMostBytes) // C2
+    return emitOpError("has bytes [")
+           << static_cast<int64_t>(getOffset()) << ", +"
+           << static_cast<int64_t>(getBytes()) << "), expected from 0 to "
+           << kMostBytes;
+  return success();
+}
+
+LogicalResult SlotOp::verifySymbolUses(SymbolTableCollection &tables) {
+  if (getState() && // C1
+      !tables.lookupNearestSymbolFrom<StateOp>(*this, getStateAttr()))
+    return emitOpError("names ")
+           << getStateAttr() << ", which is no kiln.state";
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Products and launches
+//===----------------------------------------------------------------------===//
 
 ProductEpilogue GemmOp::getLibraryEpilogue() {
   if (std::optional<StringRef> name = getLibrary())
@@ -67,7 +157,42 @@ static LogicalResult verifyLibrary(GemmOp op) {
   return success();
 }
 
+/// C5.
+static LogicalResult verifyExtents(GemmOp op) {
+  int64_t m = op.getM(), n = op.getN(), k = op.getK(), batch = op.getBatch();
+  auto fits = [&](int64_t rows, int64_t columns) {
+    uint64_t elements = llvm::SaturatingMultiply(
+        llvm::SaturatingMultiply<uint64_t>(rows, columns), uint64_t(batch));
+    return elements <= kMostBytes;
+  };
+  if (m < 1 || n < 1 || k < 1 || batch < 1 || !fits(m, n) || !fits(m, k) ||
+      !fits(k, n))
+    return op.emitOpError("has extents ")
+           << m << ", " << n << ", " << k << " and a batch of " << batch
+           << ", expected positive numbers and matrices of at most 2^48 "
+              "elements";
+  auto isStride = [](int64_t n) { return n >= 0 && n <= int64_t(kMostBytes); };
+  if (op.getLead().size() != 3 || op.getBatchStrides().size() != 3 ||
+      !llvm::all_of(op.getLead(), isStride) ||
+      !llvm::all_of(op.getBatchStrides(), isStride))
+    return op.emitOpError(
+               "needs three of 'lead' and of 'batch_strides', from 0 "
+               "to ")
+           << kMostBytes;
+  ArrayRef<int64_t> grid = op.getGrid();
+  if (grid.size() != 2 || grid[0] < 1 || grid[1] < 1 || grid[0] > m ||
+      grid[1] > n)
+    return op.emitOpError("needs a grid of tiles over ")
+           << m << " rows and " << n << " columns";
+  if (op.getBeta() > 2)
+    return op.emitOpError("has beta ")
+           << static_cast<int64_t>(op.getBeta()) << ", expected 0, 1 or 2";
+  return success();
+}
+
 LogicalResult GemmOp::verify() {
+  if (failed(verifyExtents(*this)))
+    return failure();
   size_t count =
       3 + (getBias() ? 1 : 0) + (getAux() ? 1 : 0) + getEpilogueSlots().size();
   if (getOffsets().size() != count || getStrides().size() != count)
@@ -80,14 +205,23 @@ LogicalResult GemmOp::verify() {
            << getElement();
   if (failed(verifyLibrary(*this)))
     return failure();
-  if (!getEpilogue())
-    return success();
-  if (getBatch() != 1 || getBeta() != 0) // C2
+  if (getEpilogue() && (getBatch() != 1 || getBeta() != 0)) // C2
     return emitOpError("has an epilogue, which needs batch 1 and beta 0, but "
                        "they are ")
            << getBatch() << " and " << getBeta();
-  auto kernel = SymbolTable::lookupNearestSymbolFrom<KernelOp>(
-      (*this)->getParentOfType<ModuleOp>(), getEpilogueAttr());
+  if (getEpilogue().has_value() != getImmediates().has_value() ||
+      (!getEpilogue() && !getEpilogueSlots().empty()))
+    return emitOpError("has an epilogue without immediates, or immediates or "
+                       "slots of an epilogue without one");
+  return success();
+}
+
+/// The kernel is an op of its own, which is verified by now.
+LogicalResult GemmOp::verifySymbolUses(SymbolTableCollection &tables) {
+  if (!getEpilogue())
+    return success();
+  auto kernel =
+      tables.lookupNearestSymbolFrom<KernelOp>(*this, getEpilogueAttr());
   if (!kernel || !kernel.getEpilogue())
     return emitOpError("names ")
            << getEpilogueAttr() << ", which is no epilogue";
@@ -120,8 +254,12 @@ LogicalResult LaunchOp::verify() {
     return emitOpError("has ")
            << count << " slots, " << getOffsets().size() << " offsets and "
            << getStrides().size() << " strides";
-  auto kernel = SymbolTable::lookupNearestSymbolFrom<KernelOp>(
-      (*this)->getParentOfType<ModuleOp>(), getKernelAttr());
+  return success();
+}
+
+LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &tables) {
+  auto kernel =
+      tables.lookupNearestSymbolFrom<KernelOp>(*this, getKernelAttr());
   if (!kernel)
     return emitOpError("names ")
            << getKernelAttr() << ", which is no kilnrt.kernel";
@@ -131,14 +269,19 @@ LogicalResult LaunchOp::verify() {
   Block &body = kernel.getBody().front();
   size_t expected =
       body.getNumArguments() + body.getTerminator()->getNumOperands();
-  if (count != expected) {
+  if (getSlots().size() != expected) {
     InFlightDiagnostic diagnostic = emitOpError("passes ")
-                                    << count << " slots, expected " << expected;
+                                    << getSlots().size() << " slots, expected "
+                                    << expected;
     diagnostic.attachNote(kernel.getLoc()) << "the kernel is declared here";
     return diagnostic;
   }
   return success();
 }
+
+//===----------------------------------------------------------------------===//
+// Boundaries and copies
+//===----------------------------------------------------------------------===//
 
 /// What the caller touches lies on the device (C1).
 template <typename Boundary> static LogicalResult verifyBoundary(Boundary op) {
@@ -190,6 +333,12 @@ LogicalResult CopyStartOp::verify() {
   if (!wait || wait->getBlock() != (*this)->getBlock())
     return emitOpError("needs exactly one kilnrt.wait, in the same block");
   return success();
+}
+
+LogicalResult WaitOp::verify() {
+  if (getStart()) // C1
+    return success();
+  return emitOpError("waits for what no kilnrt.copy_start began");
 }
 
 bool CopyStartOp::isOut() { return getTo().getDefiningOp<SlotOp>().getHost(); }

@@ -290,7 +290,7 @@ kiln.program @forward(%tokens: tensor<2x4xi32> {kiln.name = "tokens"}) -> (tenso
 
 // -----
 
-kiln.state @b : tensor<3000000000x4000000000xf32> {role = #kiln.role<buffer>, init = #kiln.splat<value = 0.0>}
+kiln.state @b : tensor<30000000x4000000xf32> {role = #kiln.role<buffer>, init = #kiln.splat<value = 0.0>}
 kiln.state @w : tensor<16x8xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
 // expected-error @below {{and its states take more than 281474976710656 bytes; make the model smaller}}
 kiln.program @forward(%tokens: tensor<2x4xi32> {kiln.name = "tokens"}) -> (tensor<f64> {kiln.name = "loss"}) attributes {kind = #kiln.program_kind<forward>} {

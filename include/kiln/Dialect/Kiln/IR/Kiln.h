@@ -60,6 +60,18 @@ inline constexpr llvm::StringLiteral kOffloadAttr = "kiln.offload";
 /// front of each group of readers; the last one is for all further groups.
 inline constexpr llvm::StringLiteral kPrefetchAttr = "kiln.prefetch";
 
+/// On a program whose symbol had to give way to another one: the name by which
+/// the runtime knows it. Arguments and results of programs have it too.
+inline constexpr llvm::StringLiteral kNameAttr = "kiln.name";
+
+/// The name by which the runtime knows a kiln.program or kilnrt.program.
+llvm::StringRef getProgramName(mlir::Operation *program);
+
+/// Extents are static and positive, and there are at most 2^48 elements.
+bool hasSaneExtents(mlir::RankedTensorType type);
+/// A tensor that ops of the dialect may compute with.
+bool isKilnTensor(mlir::Type type);
+
 /// Product of all dimensions but the last (1 for rank 0 and 1).
 int64_t getRowCount(mlir::RankedTensorType type);
 /// The last dimension (1 for rank 0).

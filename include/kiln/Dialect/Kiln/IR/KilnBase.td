@@ -45,12 +45,13 @@ def Kiln_Dialect : Dialect {
 class Kiln_Op<string mnemonic, list<Trait> traits = []>
     : Op<Kiln_Dialect, mnemonic, traits>;
 
-// A tensor without elements has no row to launch a kernel over.
-def Kiln_PositiveExtents : CPred<
-    "!::llvm::is_contained(::llvm::cast<::mlir::ShapedType>($_self).getShape(), 0)">;
+// A tensor without elements has no row to launch a kernel over. The limit keeps
+// the numbers of elements and bytes of any op within 64 bits.
+def Kiln_SaneExtents : CPred<
+    "::kiln::hasSaneExtents(::llvm::cast<::mlir::RankedTensorType>($_self))">;
 class Kiln_TensorOf<list<Type> elements>
-    : RankedTensorOf<elements, [HasStaticShapePred, Kiln_PositiveExtents],
-                     "tensor with static positive extents">;
+    : RankedTensorOf<elements, [Kiln_SaneExtents],
+                     "tensor with static positive extents (at most 2^48 elements)">;
 // bf16 is a type of elements in memory: arithmetic on them is f32.
 def Kiln_Tensor : Kiln_TensorOf<[BF16, F32, F64]>;
 // What outlives a step is kept in full precision.

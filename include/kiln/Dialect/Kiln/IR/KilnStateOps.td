@@ -12,7 +12,8 @@ include "kiln/Dialect/Kiln/IR/KilnBase.td"
 include "kiln/Dialect/Kiln/IR/KilnAttrs.td"
 include "kiln/Dialect/Kiln/IR/KilnInterfaces.td"
 
-def Kiln_StateOp : Kiln_Op<"state", [Symbol, HasParent<"::mlir::ModuleOp">]> {
+def Kiln_StateOp : Kiln_Op<"state", [Symbol, HasParent<"::mlir::ModuleOp">,
+    DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "a tensor that outlives a step";
   let description = [{
     Parameters, optimizer moments, tables. `of` names the parameter that an
@@ -21,7 +22,8 @@ def Kiln_StateOp : Kiln_Op<"state", [Symbol, HasParent<"::mlir::ModuleOp">]> {
     such files repeat the tensor because weights are tied. A `frozen` state gets no
     gradient. A `host` state lies in host memory; a state of role `mirror` is the copy
     on the device of the parameter `of`, which lies there (C2): the runtime makes
-    it before the first step and programs keep it equal.
+    it before the first step and programs keep it equal. Numbers of `init` are
+    finite, and a rotary table has a column per frequency (C3).
 
     Example: `kiln.state @w : tensor<4x8xf32> {role = #kiln.role<parameter>, init = #kiln.normal<mean = 0.0, stddev = 2.0e-02>}`
   }];
@@ -35,7 +37,10 @@ def Kiln_StateOp : Kiln_Op<"state", [Symbol, HasParent<"::mlir::ModuleOp">]> {
     bool isTrainable() { return getRole() == ::kiln::Role::Parameter && !getFrozen(); }
   }];
 }
-def Kiln_ReadOp : Kiln_Op<"read", [Pure,
+// What no kernel has in it.
+defvar Kiln_InProgram = ParentOneOf<["::kiln::ProgramOp", "::kiln::AccumulateOp"]>;
+
+def Kiln_ReadOp : Kiln_Op<"read", [Pure, Kiln_InProgram,
     DeclareOpInterfaceMethods<SymbolUserOpInterface>,
     DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily"]>]> {
   let summary = "the value of a state at entry of the program";
@@ -44,7 +49,7 @@ def Kiln_ReadOp : Kiln_Op<"read", [Pure,
   let results = (outs Kiln_StateTensor:$y);
   let assemblyFormat = "$state attr-dict `:` type($y)";
 }
-def Kiln_WriteOp : Kiln_Op<"write", [
+def Kiln_WriteOp : Kiln_Op<"write", [Kiln_InProgram,
     DeclareOpInterfaceMethods<SymbolUserOpInterface>,
     DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily"]>]> {
   let summary = "defines the value of a state at exit of the program";
@@ -52,13 +57,16 @@ def Kiln_WriteOp : Kiln_Op<"write", [
   let arguments = (ins FlatSymbolRefAttr:$state, Kiln_StateTensor:$value);
   let assemblyFormat = "$state `,` $value attr-dict `:` type($value)";
 }
-def Kiln_ProgramOp : Kiln_Op<"program", [FunctionOpInterface, IsolatedFromAbove, HasParent<"::mlir::ModuleOp">]> {
+def Kiln_ProgramOp : Kiln_Op<"program", [FunctionOpInterface, IsolatedFromAbove, HasParent<"::mlir::ModuleOp">,
+    DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "a program over the module's states";
   let description = [{
     Arguments and results carry `kiln.name` ("tokens", "targets", "rng",
     "loss_scale", "lr", "step", "clip", "position"; "loss", "grad_norm",
-    "logits"); a gradient result of `@train` carries `kiln.gradient = @state`.
-    Both are tensors (C1); the body ends in `kiln.return` (C2).
+    "logits"); a gradient result of `@train` carries `kiln.gradient = @state`,
+    the name of a state (C3). Both are tensors (C1); the body has ops of this dialect alone and ends in
+    `kiln.return` (C2). The runtime knows a program by its symbol, or by the
+    attribute `kiln.name` of a program whose symbol had to give way to another symbol.
 
     The inputs of a program of kind `forward` are what the runtime knows how to
     fill in: `tokens` and `targets`, i32 [batch, sequence length], `rng`, i64
@@ -97,7 +105,7 @@ def Kiln_ReturnOp : Kiln_Op<"return", [Pure, Terminator, HasParent<"::kiln::Prog
   let assemblyFormat = "($values^ `:` type($values))? attr-dict";
   let hasVerifier = 1;
 }
-def Kiln_AccumulateOp : Kiln_Op<"accumulate", [SingleBlock, RecursiveMemoryEffects,
+def Kiln_AccumulateOp : Kiln_Op<"accumulate", [SingleBlock, RecursiveMemoryEffects, HasParent<"::kiln::ProgramOp">,
     DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily"]>]> {
   let summary = "runs its body for every micro-batch and sums what it yields";
   let description = [{
@@ -122,7 +130,7 @@ def Kiln_YieldOp : Kiln_Op<"yield", [Pure, Terminator, ReturnLike,
   let arguments = (ins Variadic<Kiln_AnyTensor>:$values);
   let assemblyFormat = "($values^ `:` type($values))? attr-dict";
 }
-def Kiln_PhaseOp : Kiln_Op<"phase", [DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily"]>]> {
+def Kiln_PhaseOp : Kiln_Op<"phase", [Kiln_InProgram, DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily"]>]> {
   let summary = "where the backward pass begins";
   let description = [{
     Ops in front of it belong to the forward pass, ops behind it to the backward
@@ -132,7 +140,7 @@ def Kiln_PhaseOp : Kiln_Op<"phase", [DeclareOpInterfaceMethods<DispatchableOpInt
   }];
   let assemblyFormat = "`backward` attr-dict";
 }
-def Kiln_RecomputeOp : Kiln_Op<"recompute", [SingleBlock, IsolatedFromAbove,
+def Kiln_RecomputeOp : Kiln_Op<"recompute", [SingleBlock, IsolatedFromAbove, Kiln_InProgram,
     DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily"]>]> {
   let summary = "repeats forward ops for the backward pass";
   let description = [{
@@ -149,7 +157,7 @@ def Kiln_RecomputeOp : Kiln_Op<"recompute", [SingleBlock, IsolatedFromAbove,
   let hasRegionVerifier = 1;
 }
 
-class Kiln_CopyBegin<string mnemonic> : Kiln_Op<mnemonic, [SameOperandsAndResultType,
+class Kiln_CopyBegin<string mnemonic> : Kiln_Op<mnemonic, [SameOperandsAndResultType, Kiln_InProgram,
     DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily"]>,
     DeclareOpInterfaceMethods<ReferenceOpInterface>]> {
   let arguments = (ins Kiln_AnyTensor:$x);
@@ -172,7 +180,7 @@ def Kiln_CopyInOp : Kiln_CopyBegin<"copy_in"> {
   let summary = "begins to copy a tensor from the host to the device";
   let description = "As `kiln.copy_out`, in the other direction.\n\nExample: `%f = kiln.copy_in %h : tensor<4xf32>`";
 }
-def Kiln_CopyWaitOp : Kiln_Op<"copy_wait", [AllTypesMatch<["flight", "source", "y"]>,
+def Kiln_CopyWaitOp : Kiln_Op<"copy_wait", [AllTypesMatch<["flight", "source", "y"]>, Kiln_InProgram,
     DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily"]>,
     DeclareOpInterfaceMethods<ReferenceOpInterface>]> {
   let summary = "waits for the end of a copy";
@@ -234,7 +242,7 @@ def Kiln_MomentumOp : Kiln_Op<"momentum", [Pure,
   let hasVerifier = 1;
 }
 
-def Kiln_DispatchOp : Kiln_Op<"dispatch", [SingleBlock, IsolatedFromAbove]> {
+def Kiln_DispatchOp : Kiln_Op<"dispatch", [SingleBlock, IsolatedFromAbove, Kiln_InProgram]> {
   let summary = "ops that become one generated kernel";
   let description = [{
     The body holds kiln ops of one family. `rows` and `cols` are the iteration

@@ -29,6 +29,12 @@ llvm::LogicalResult verifyLevel(mlir::ModuleOp module, Level level);
 /// The one program of kind `forward`; none and a second one are errors.
 llvm::FailureOr<ProgramOp> findForward(mlir::ModuleOp module);
 
+/// Makes `program`, which has no symbol yet that counts, a program of `kind`.
+/// Its symbol is the kind's name, or gives way to another that has it. The
+/// runtime knows the program by the kind's name in any case.
+void nameByKind(ProgramOp program, ProgramKind kind,
+                mlir::SymbolTable &symbols);
+
 /// The number of tokens that every lookup and every loss of a program can take:
 /// the rows of its smallest table or the width of its narrowest logits. Nothing
 /// if it has neither.

@@ -30,6 +30,11 @@ def KilnRT_Dialect : Dialect {
 }
 
 class KilnRT_Op<string mnemonic, list<Trait> traits = []> : Op<KilnRT_Dialect, mnemonic, traits>;
+/// An op that declares what the commands of its program use.
+class KilnRT_Declaration<string mnemonic, list<Trait> traits = []>
+    : KilnRT_Op<mnemonic, [HasParent<"::kiln::rt::ProgramOp">] # traits>;
+class KilnRT_Command<string mnemonic, list<Trait> traits = []>
+    : KilnRT_Op<mnemonic, [ParentOneOf<["::kiln::rt::ProgramOp", "::kiln::rt::LoopOp"]>] # traits>;
 
 def KilnRT_Slot : TypeDef<KilnRT_Dialect, "Slot"> {
   let mnemonic = "slot";
@@ -46,13 +51,15 @@ def KilnRT_ArenaOp : KilnRT_Op<"arena", [HasParent<"::mlir::ModuleOp">]> {
   let description = [{
     `states` bytes hold the states, at the same offsets in every program; `height`
     is the largest extent over all programs: the predicted peak. `host_states`
-    and `host_height` are the same of host memory.
+    and `host_height` are the same of host memory. States fit into the height,
+    which is at most 2^48 (C1).
 
     Example: `kilnrt.arena states 1024 height 4096`
   }];
   let arguments = (ins I64Attr:$states, I64Attr:$height, DefaultValuedAttr<I64Attr, "0">:$host_states,
     DefaultValuedAttr<I64Attr, "0">:$host_height);
   let assemblyFormat = "`states` $states `height` $height attr-dict";
+  let hasVerifier = 1;
 }
 
 def KilnRT_KernelOp : KilnRT_Op<"kernel", [Symbol, IsolatedFromAbove, SingleBlock, HasParent<"::mlir::ModuleOp">]> {
@@ -60,30 +67,38 @@ def KilnRT_KernelOp : KilnRT_Op<"kernel", [Symbol, IsolatedFromAbove, SingleBloc
   let description = [{
     The body is that of the dispatches that it serves, with RNG keys replaced by
     their place among the launch's immediates. `row_strides` has, for every operand and result, the elements
-    from one row to the next. An `epilogue` works on a tile of its first operand, a product.
+    from one row to the next (C1). An `epilogue` works on a tile of its first operand, a product.
+    Ops of the kiln dialect compute on tensors, and the body ends in `kiln.yield` (C2).
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, Kiln_FamilyAttr:$family, OptionalAttr<DenseI64ArrayAttr>:$space,
     DenseI64ArrayAttr:$row_strides, UnitAttr:$epilogue);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "$sym_name attr-dict-with-keyword $body";
+  let hasRegionVerifier = 1;
 }
 
 def KilnRT_ProgramOp : KilnRT_Op<"program", [Symbol, SingleBlock, NoTerminator, HasParent<"::mlir::ModuleOp">]> {
   let summary = "commands in execution order";
-  let description = "Slots, inputs and outputs first, then commands.";
+  let description = [{
+    Slots, inputs and outputs first, then commands: ops of this dialect alone,
+    without block arguments (C1). `kiln.name` is that of `kiln.program`.
+  }];
   let arguments = (ins SymbolNameAttr:$sym_name, Kiln_ProgramKindAttr:$kind);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "$sym_name attr-dict-with-keyword $body";
+  let hasRegionVerifier = 1;
 }
 
-def KilnRT_SlotOp : KilnRT_Op<"slot", [Pure]> {
+def KilnRT_SlotOp : KilnRT_Declaration<"slot", [Pure,
+    DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "a place in the arena with a lifetime";
   let description = [{
     Commands are numbered in order, loops counting at their begin and end;
     `first` and `last` are the first and last command that touch the slot. A
-    slot of a state (`state`) lives for ever. A `host` slot lies in the host's arena.
+    slot of a state (`state`, C1) lives for ever. A `host` slot lies in the host's arena.
     `rows`, where a matrix has gaps between its rows: the bytes of a row, and those
-    from one row to the next. What is in the gaps is no value.
+    from one row to the next. What is in the gaps is no value. `offset` and `bytes`
+    are at most 2^48 (C2).
 
     Example: `%s = kilnrt.slot "h.0.ln_1" class "activation" offset 64 bytes 128 lifetime [2, 5]`
   }];
@@ -92,10 +107,11 @@ def KilnRT_SlotOp : KilnRT_Op<"slot", [Pure]> {
     OptionalAttr<ConfinedAttr<DenseI64ArrayAttr, [DenseArrayCount<2>]>>:$rows);
   let results = (outs KilnRT_Slot:$slot);
   let assemblyFormat = "$name `class` $slot_class `offset` $offset `bytes` $bytes `lifetime` `[` $first `,` $last `]` (`state` $state^)? attr-dict";
+  let hasVerifier = 1;
 }
 
-class KilnRT_Boundary<string mnemonic> : KilnRT_Op<mnemonic> {
-  let arguments = (ins StrAttr:$name, KilnRT_Slot:$slot, I64Attr:$offset, TypeAttr:$type);
+class KilnRT_Boundary<string mnemonic> : KilnRT_Declaration<mnemonic> {
+  let arguments = (ins StrAttr:$name, KilnRT_Slot:$slot, I64Attr:$offset, TypeAttrOf<Kiln_AnyTensor>:$type);
   let assemblyFormat = "$name `at` $slot `+` $offset `:` $type attr-dict";
   let hasVerifier = 1;
 }
@@ -108,7 +124,8 @@ def KilnRT_OutputOp : KilnRT_Boundary<"output"> {
   let description = "On the device (C1). Example: `kilnrt.output \"loss\" at %s + 0 : tensor<f64>`";
 }
 
-def KilnRT_LaunchOp : KilnRT_Op<"launch", [AttrSizedOperandSegments]> {
+def KilnRT_LaunchOp : KilnRT_Command<"launch", [AttrSizedOperandSegments,
+    DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "runs a kernel";
   let description = [{
     `slots`: operands, then results, with `offsets` and loop `strides` in bytes.
@@ -124,12 +141,15 @@ def KilnRT_LaunchOp : KilnRT_Op<"launch", [AttrSizedOperandSegments]> {
   let hasVerifier = 1;
 }
 
-def KilnRT_GemmOp : KilnRT_Op<"gemm", [AttrSizedOperandSegments]> {
+def KilnRT_GemmOp : KilnRT_Command<"gemm", [AttrSizedOperandSegments,
+    DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "library call: c = op(a) op(b) + beta c";
   let description = [{
     Extents, leading dimensions and batch strides in elements. `beta`: 0, 1, or 2
     for "0 in the first iteration of the enclosing loop, then 1". `element` is the
     type of all three matrices; with `wide`, c is f32 and a and b are bf16 (C3).
+    Extents are positive, a matrix of the batch has at most 2^48 elements, and no
+    stride is negative (C5).
 
     `scratch` is memory for the call: on a cpu what every thread needs to multiply
     bf16, on a gpu what the library may use.
@@ -153,7 +173,7 @@ def KilnRT_GemmOp : KilnRT_Op<"gemm", [AttrSizedOperandSegments]> {
   let arguments = (ins KilnRT_Slot:$a, KilnRT_Slot:$b, KilnRT_Slot:$c, Optional<KilnRT_Slot>:$scratch,
     Optional<KilnRT_Slot>:$bias, Optional<KilnRT_Slot>:$aux, Variadic<KilnRT_Slot>:$epilogue_slots, DenseI64ArrayAttr:$offsets, DenseI64ArrayAttr:$strides,
     I64Attr:$m, I64Attr:$n, I64Attr:$k, I64Attr:$batch, DenseI64ArrayAttr:$lead, DenseI64ArrayAttr:$batch_strides, UnitAttr:$trans_a, UnitAttr:$trans_b,
-    I64Attr:$beta, DenseI64ArrayAttr:$grid, TypeAttr:$element, UnitAttr:$wide,
+    I64Attr:$beta, DenseI64ArrayAttr:$grid, TypeAttrOf<AnyTypeOf<[BF16, F32, F64]>>:$element, UnitAttr:$wide,
     OptionalAttr<StrAttr>:$library, OptionalAttr<FlatSymbolRefAttr>:$epilogue, OptionalAttr<DenseI64ArrayAttr>:$immediates);
   let assemblyFormat = "`(` $a `,` $b `,` $c `)` (`scratch` `(` $scratch^ `)`)? (`library` $library^)? (`bias` `(` $bias^ `)`)? (`aux` `(` $aux^ `)`)? (`epilogue` $epilogue^ `(` $epilogue_slots `)` `immediates` $immediates)? `offsets` $offsets `strides` $strides attr-dict";
   let hasVerifier = 1;
@@ -165,20 +185,20 @@ def KilnRT_GemmOp : KilnRT_Op<"gemm", [AttrSizedOperandSegments]> {
   }];
 }
 
-def KilnRT_FillOp : KilnRT_Op<"fill"> {
+def KilnRT_FillOp : KilnRT_Command<"fill"> {
   let summary = "writes zeros";
   let description = "Example: `kilnrt.fill %s offset 0 bytes 64`";
   let arguments = (ins KilnRT_Slot:$slot, I64Attr:$offset, I64Attr:$bytes);
   let assemblyFormat = "$slot `offset` $offset `bytes` $bytes attr-dict";
 }
-def KilnRT_CopyOp : KilnRT_Op<"copy"> {
+def KilnRT_CopyOp : KilnRT_Command<"copy"> {
   let summary = "copies bytes";
   let description = "Within one memory (C1). Example: `kilnrt.copy %a to %b offsets [0, 0] strides [0, 0] bytes 64`";
   let arguments = (ins KilnRT_Slot:$from, KilnRT_Slot:$to, DenseI64ArrayAttr:$offsets, DenseI64ArrayAttr:$strides, I64Attr:$bytes);
   let assemblyFormat = "$from `to` $to `offsets` $offsets `strides` $strides `bytes` $bytes attr-dict";
   let hasVerifier = 1;
 }
-def KilnRT_CopyStartOp : KilnRT_Op<"copy_start"> {
+def KilnRT_CopyStartOp : KilnRT_Command<"copy_start"> {
   let summary = "begins to copy bytes between device and host";
   let description = [{
     Copies of one direction are done one by one in the order of their beginnings,
@@ -197,19 +217,25 @@ def KilnRT_CopyStartOp : KilnRT_Op<"copy_start"> {
     ::kiln::rt::WaitOp getWait();
   }];
 }
-def KilnRT_WaitOp : KilnRT_Op<"wait"> {
+def KilnRT_WaitOp : KilnRT_Command<"wait"> {
   let summary = "waits for the end of a copy";
-  let description = "Example: `kilnrt.wait %t`";
+  let description = "The token is that of a `kilnrt.copy_start` (C1). Example: `kilnrt.wait %t`";
   let arguments = (ins KilnRT_Token:$token);
   let assemblyFormat = "$token attr-dict";
+  let hasVerifier = 1;
   let extraClassDeclaration = [{ ::kiln::rt::CopyStartOp getStart(); }];
 }
-def KilnRT_LoopOp : KilnRT_Op<"loop", [SingleBlock, NoTerminator]> {
+def KilnRT_LoopOp : KilnRT_Declaration<"loop", [SingleBlock, NoTerminator]> {
   let summary = "repeats its commands";
-  let description = "Example: `kilnrt.loop 4 { }`";
+  let description = [{
+    At least once (C1). It has commands alone, and no block arguments (C2).
+
+    Example: `kilnrt.loop 4 { }`
+  }];
   let arguments = (ins I64Attr:$count);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "$count attr-dict-with-keyword $body";
+  let hasRegionVerifier = 1;
 }
 
 #endif
