@@ -129,6 +129,13 @@ std::string unknownTrajectory(const ResumePoint &point) {
 TrajectoryRecord keptRecord(const BuiltFacts &built, ResumePoint &point,
                             std::vector<std::string> &notes) {
   TrajectoryRecord record = point.record;
+  int64_t frozen = built.frozenParameters;
+  bool freezesOthers =
+      record.trajectory && record.trajectory->built.frozenParameters != frozen;
+  if (freezesOthers) {
+    record.trajectory->built.frozenParameters = frozen;
+    point.loadsStates = false;
+  }
   // Before the first update there is nothing to keep.
   if (point.loadsStates || point.progress.step == 0)
     return record;
@@ -140,8 +147,9 @@ TrajectoryRecord keptRecord(const BuiltFacts &built, ResumePoint &point,
     training.updates = built.training.updates;
   }
   notes.push_back("the states of the checkpoint's optimizer, " + then +
-                  ", are not kept: this executable has " +
-                  optimizerText(built.training));
+                  ", are not kept: this executable " +
+                  (freezesOthers ? "freezes other parameters"
+                                 : "has " + optimizerText(built.training)));
   return record;
 }
 
@@ -330,6 +338,10 @@ Status compareTrajectories(const Trajectory &now, const Options &options,
   for (const Difference &difference : differences)
     if (!options.resumeChanging.count(difference.name))
       return refuse(point, differences, options.resumeChanging);
+  // The states of the optimizer are not kept, whatever else differs.
+  for (const Difference &difference : differences)
+    if (difference.name == std::string_view("frozen"))
+      point.loadsStates = false;
   for (const Difference &difference : differences) {
     Result<std::string> effect =
         applyDifference(difference.name, then, now, point);
