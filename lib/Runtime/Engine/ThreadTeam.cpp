@@ -240,13 +240,17 @@ void ThreadTeam::work(int thread, uint32_t epoch, ProcessorShare *share) {
 void ThreadTeam::run(int64_t count, Body body, void *context) {
   if (count <= 0)
     return;
-  bool isNested = inside.team == this;
-  if (count == 1 || size_ == 1 || isNested) {
-    body(context, 0, count, isNested ? inside.thread : 0);
+  if (inside.team == this) {
+    body(context, 0, count, inside.thread);
     return;
   }
   std::lock_guard<std::mutex> lock(callers_);
   auto before = std::exchange(inside, {this, 0});
+  if (count == 1 || size_ == 1) {
+    body(context, 0, count, 0);
+    inside = before;
+    return;
+  }
   int64_t blockParts = mostBlocks * size_;
   loop_ = {body, context, count, (count + blockParts - 1) / blockParts};
   work(0, begin(isOpen), nullptr);
