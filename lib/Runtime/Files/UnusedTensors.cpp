@@ -173,12 +173,9 @@ Status kiln::checkUnusedTensors(const ModelWeights &weights,
       refused.push_back(name);
   if (refused.empty())
     return Status();
-  constexpr std::size_t limit = 8;
   std::string flag;
-  for (std::size_t i = 0; i < std::min(limit, refused.size()); ++i)
-    flag += (i ? "," : "") + printable(refused[i]);
-  if (refused.size() > limit)
-    flag += ",...";
+  for (const std::string &name : refused)
+    flag += (flag.empty() ? "" : ",") + printable(name);
   std::string others;
   if (refused.size() > 1)
     others = " and " + std::to_string(refused.size() - 1) + " others";
