@@ -13,6 +13,7 @@ import pathlib
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 
@@ -21,6 +22,11 @@ sys.path.insert(0, str(HERE.parent / "expectations"))
 sys.dont_write_bytecode = True
 
 import make_weights  # noqa: E402  (its folder is on the path only now)
+
+# A shell without job control starts what runs in the background with SIGINT ignored,
+# nohup does so with SIGHUP, and an executable leaves such a signal ignored.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def fail(message):

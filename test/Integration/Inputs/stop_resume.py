@@ -68,8 +68,8 @@ def main(steps, kilnc, model, work, stops, *flags):
     seed = random.SystemRandom().randrange(2**32)
     print(f"seed of the random steps: {seed}")
     chance = random.Random(seed)
-    # Stops arrive a step or more late: a quarter of the steps is left for that.
-    longest = steps * 3 // 4 // int(stops)
+    # Stops arrive a step or more late: half of the steps is left for that.
+    longest = steps // 2 // int(stops)
     command = [*common, *trajectory, f"--log={parts}", f"--save={work / 'parts'}"]
     done = 0
     for number in range(int(stops)):
