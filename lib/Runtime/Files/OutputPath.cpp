@@ -54,7 +54,9 @@ Result<bool> kiln::makeDirectory(const std::string &path) {
   while (plain.size() > 1 && plain.back() == '/')
     plain.pop_back();
   std::string parent = parentPath(plain);
-  std::string detail = errnoText(error) + "; choose another directory";
+  // mkdir reports a file of that name only as something that exists.
+  std::string detail = errnoText(error == EEXIST ? ENOTDIR : error) +
+                       "; choose another directory";
   if (error == ENOENT && ::stat(parent.c_str(), &info) != 0)
     detail = inQuotes(parent, 4096) +
              " does not exist; check the path, or create that directory first";

@@ -7,22 +7,16 @@
 
 #include "FixedFlags.h"
 
+#include "TrainingInfo.h"
 #include "kiln/Runtime/Engine/Description.h"
 #include "kiln/Runtime/Files/Messages.h"
 
 #include <algorithm>
 #include <map>
-#include <sstream>
 
 namespace kiln {
 
 static std::string onOff(bool value) { return value ? "on" : "off"; }
-
-static std::string numberText(double value) {
-  std::ostringstream text;
-  text << value;
-  return text.str();
-}
 
 static bool keepsGradients(const Description &description) {
   for (const ProgramInfo &program : description.programs)

@@ -121,7 +121,7 @@ Status TrainingRun::runTraced() {
 }
 
 void TrainingRun::missing(const char *flag, const Status &status) {
-  warn(std::string(flag) + ": " + status.message() + "; training continues");
+  warn(std::string(flag) + ": " + status.message() + "; the run goes on");
   if (diagnostics_.ok())
     diagnostics_ =
         Status(status.code(), "the run is complete but for " +

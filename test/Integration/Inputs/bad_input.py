@@ -177,7 +177,7 @@ else:
     )
 
 for flag in ("--trace", "--check-ops"):
-    refuse(ERROR, "cannot create 'typo/file': No such file or directory", f"{flag}=typo/file")
+    refuse(ERROR, "cannot create 'typo/file': No such file or directory; create its directory first", f"{flag}=typo/file")
 for flag in ("--save", "--tensorboard"):
     refuse(
         ERROR,

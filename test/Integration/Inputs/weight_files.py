@@ -111,7 +111,7 @@ expect(
 )
 expect(
     train("--from-scratch", "--init-ignore=lm_head.weight", expect=USAGE),
-    "error: --init-ignore needs --init (see --help)",
+    "error: --init-ignore needs --init=FILE|DIR (see --help)",
 )
 
 # The saved directory names the type of its tensors, and changes nothing else.

@@ -71,8 +71,8 @@ TEST(TrainingFactsTest, WhatNoFlagSaysIsListed) {
   EXPECT_EQ(infoOf(momentum(matrix, "0.5") + momentum(matrix, "0.25") +
                    momentum(vector, "0.0"))
                 .updates,
-            (Rules{momentumRule(0.25, "matrices"),
-                   momentumRule(0.5, "matrices"), momentumRule(0, "vectors")}));
+            (Rules{momentumRule(0, "vectors"), momentumRule(0.25, "matrices"),
+                   momentumRule(0.5, "matrices")}));
   Rules two =
       infoOf(momentum(matrix, "0.5") + momentum(matrix, "0.5", ", nesterov"))
           .updates;

@@ -164,7 +164,8 @@ TEST_F(AlgorithmsTest, AFileThatCannotBeWrittenIsRefusedBeforeTheSearch) {
   Outcome outcome = search();
   EXPECT_EQ(outcome.exitCode, 1);
   EXPECT_EQ(outcome.err, "error: cannot create '" + file_ +
-                             "': No such file or directory\n");
+                             "': No such file or directory; create its "
+                             "directory first\n");
   EXPECT_EQ(fakecuda::calls(), 0);
   EXPECT_FALSE(std::filesystem::exists(path("typo")));
 }

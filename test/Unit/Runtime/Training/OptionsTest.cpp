@@ -215,7 +215,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadFlags{
             {"--steps=1", "--data=d", "--base-batch=4", "--lr-scaling=none"},
             "--base-batch needs --lr-scaling"},
-        BadFlags{{"--resume=m"}, "--steps is required"},
+        BadFlags{{"--resume=m"}, "nothing to do"},
         BadFlags{{"--resume=m", "--data=d", "--steps=0"}, "nothing to do"},
         BadFlags{{"--steps=1", "--data=d", "--resume-changing=data"},
                  "--resume-changing needs --resume"},
