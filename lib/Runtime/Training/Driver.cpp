@@ -23,6 +23,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 
 namespace kiln {
 
@@ -42,6 +43,7 @@ private:
   Status openResumed();
   Status openInputs();
   Status settleTrajectory();
+  Status checkNothingIsReplaced() const;
   Status openOutputs();
   void warnOfUnusualRuns() const;
   Status startEngine();
@@ -147,6 +149,26 @@ Status Driver::openResumed() {
                               : Status();
 }
 
+/// Refuses a run that would save into the place of the checkpoint that it reads
+/// without the states of the optimizer, of which there may be no other copy: a
+/// run without a step saves under the same number.
+Status Driver::checkNothingIsReplaced() const {
+  const Progress &found = resumed_->progress;
+  bool doesSteps = trains() && options_.steps > found.step;
+  if (doesSteps || resumed_->loadsStates || found.step == 0 || !files_.save)
+    return Status();
+  std::filesystem::path directory =
+      std::filesystem::path(resumed_->found.path + "/..").lexically_normal();
+  std::error_code error;
+  if (!std::filesystem::equivalent(directory, options_.save, error))
+    return Status();
+  return Status(ExitCode::Usage,
+                "--save=" + options_.save + " would replace checkpoint " +
+                    inQuotes(resumed_->found.path) +
+                    " by one without the states of its optimizer, since no "
+                    "step is done; choose another directory");
+}
+
 /// Decides what checkpoints say of the trajectory, and that a resumed run
 /// stays on it.
 Status Driver::settleTrajectory() {
@@ -170,6 +192,8 @@ Status Driver::settleTrajectory() {
     if (options_.save.empty())
       changes_.clear();
   }
+  if (Status status = checkNothingIsReplaced(); !status.ok())
+    return status;
   progress_ = resumed_->progress;
   printToStderr(resumeLine(*resumed_, options_));
   for (const std::string &change : changes_)

@@ -128,6 +128,9 @@ TEST_F(ResumeTest, FlagsMustGoWithThoseOfTheCheckpoint) {
     expectSays(outcome, text);
   };
   refuse({"--min-lr=0.6"}, "--min-lr is above --lr");
+  refuse({"--min-lr=0.6"},
+         "flags that are not given are those of checkpoint '" +
+             path("save/checkpoint-4") + "'");
   refuse({"--lr-schedule=wsd"}, "--lr-schedule=wsd needs --cooldown-steps");
   refuse({"--lr-schedule=wsd", "--cooldown-steps=5"}, "more than --steps");
   refuse({"--lr-schedule=constant", "--min-lr=0.1"},
@@ -370,6 +373,16 @@ TEST_F(ResumeTest, ARunThatDoesNotTrainKeepsTheTrajectory) {
   Json trajectory = manifestOf(path("sgd/checkpoint-4"))["trajectory"];
   EXPECT_EQ(trajectory["optimizer"][0]["name"], "sgd");
   EXPECT_EQ(trajectory["schedule"]["kind"], "linear");
+  // The only copy of the states is not replaced.
+  std::string before =
+      readFile(path("save/checkpoint-4/optimizer.safetensors"));
+  for (const std::string &from : {path("save"), path("save/checkpoint-4/")}) {
+    outcome = runToy(sgd, {"--resume=" + from, "--steps=0", save()});
+    EXPECT_EQ(outcome.exitCode, 2);
+    expectSays(outcome, "--save=" + path("save") + " would replace checkpoint");
+    EXPECT_EQ(readFile(path("save/checkpoint-4/optimizer.safetensors")),
+              before);
+  }
 }
 
 TEST_F(ResumeTest, InitialWeightsHaveNoTrajectory) {
