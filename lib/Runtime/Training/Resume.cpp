@@ -204,7 +204,13 @@ Status adoptChoices(const ResumePoint &point, Options &options,
   options.steps = merged.totalSteps;
   options.schedule = merged.schedule;
   options.gradClip = merged.gradClip;
-  return checkRates(options.schedule, options.gradClip, options.steps, flags);
+  Status rates =
+      checkRates(options.schedule, options.gradClip, options.steps, flags);
+  if (rates.ok() || !point.record.trajectory)
+    return rates;
+  return usage(rates.message() +
+               "; flags that are not given are those of checkpoint " +
+               checkpoint);
 }
 
 static std::string dataText(const DataIdentity &data) {
