@@ -256,10 +256,14 @@ static Status checkWords(int argc, char **argv) {
 
 /// Joins the command line into one that a shell would split again.
 static std::string joinWords(int argc, char **argv) {
+  // What a shell reads as it is.
+  constexpr StringLiteral plain =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+      "_@%+=:,./-";
   std::string line = sys::path::filename(argv[0]).str();
   for (StringRef word : ArrayRef(argv + 1, argc - 1)) {
     line += ' ';
-    if (!word.empty() && word.find_first_of(" '\\") == StringRef::npos) {
+    if (!word.empty() && word.find_first_not_of(plain) == StringRef::npos) {
       line += word;
       continue;
     }
