@@ -30,6 +30,9 @@ public:
     child_ = fork();
     if (child_ == 0) {
       dup2(ends[1], STDOUT_FILENO);
+      // A shell or nohup may have started the tests with these ignored.
+      for (int signal : {SIGHUP, SIGINT})
+        ::signal(signal, SIG_DFL);
       prepare();
       std::vector<char *> argv = {const_cast<char *>(program)};
       for (std::string &flag : flags)
