@@ -49,6 +49,8 @@ endfunction()
 file(WRITE ${CMAKE_BINARY_DIR}/KilnPch.cpp "")
 add_library(KilnPch STATIC ${CMAKE_BINARY_DIR}/KilnPch.cpp)
 kiln_compiler_target(KilnPch)
+# The header that CMake generates is newer than a precompiled one from a compiler cache, which clang would refuse.
+target_compile_options(KilnPch PRIVATE "SHELL:-Xclang -fno-pch-timestamp")
 target_precompile_headers(KilnPch PRIVATE
   <mlir/IR/Builders.h> <mlir/IR/BuiltinAttributes.h> <mlir/IR/BuiltinOps.h> <mlir/IR/BuiltinTypes.h> <mlir/IR/Dialect.h>
   <mlir/IR/Matchers.h> <mlir/IR/OpDefinition.h> <mlir/IR/OpImplementation.h> <mlir/IR/PatternMatch.h>
