@@ -8,6 +8,7 @@
 #include "TrainingRun.h"
 
 #include "Trace.h"
+#include "kiln/Runtime/Files/CheckedMath.h"
 #include "kiln/Runtime/Files/Messages.h"
 #include "kiln/Runtime/Files/OutputFile.h"
 #include "kiln/Runtime/Files/SafeTensors.h"
@@ -213,8 +214,11 @@ Status TrainingRun::validate() {
     return Status();
   int64_t sequences = files_.valData->sequencesPerEpoch(evaluate_->length());
   if (options_.valBatches > 0)
-    sequences = std::min(sequences, options_.valBatches *
-                                        engine_.description().model.batch);
+    // A limit that does not fit is no limit.
+    sequences = std::min(
+        sequences, checkedMul<int64_t>(options_.valBatches,
+                                       engine_.description().model.batch)
+                       .value_or(sequences));
   double sum = 0;
   int64_t targets = 0;
   for (int64_t first = 0; first < sequences && !stopRequested();

@@ -178,6 +178,17 @@ TEST_F(DriverTest, ValidatesEveryNSteps) {
   EXPECT_FALSE(std::filesystem::is_empty(path("board")));
 }
 
+TEST_F(DriverTest, ALimitBeyondAllCountsIsNoLimit) {
+  ASSERT_EQ(runToy({data(), "--steps=1", "--val-data=" + path("text.txt"),
+                    "--val-batches=9223372036854775807", "--log=" + path("a")})
+                .exitCode,
+            0);
+  int64_t tokens = int64_t(std::filesystem::file_size(path("text.txt")));
+  for (const Json &line : readLog(path("a")))
+    if (line.value("event", "") == "eval")
+      EXPECT_EQ(line["targets"], (tokens - 1) / length * length);
+}
+
 TEST_F(DriverTest, DivergenceEndsTheRunAndSavesNothing) {
   Outcome outcome = runToy({data(), "--steps=50", "--lr=1e38", "--grad-clip=0",
                             "--save=" + path("save"), "--save-every=1",
