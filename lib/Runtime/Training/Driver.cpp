@@ -132,12 +132,15 @@ Status Driver::openResumed() {
   if (!opened.ok())
     return opened.status();
   resumed_.emplace(std::move(*opened));
-  const Progress &found = resumed_->progress;
+  Progress &found = resumed_->progress;
   if (options_.seedGiven && options_.seed != found.seed)
     return Status(ExitCode::Usage,
                   "--seed=" + std::to_string(options_.seed) +
                       " contradicts the checkpoint, which was made with " +
                       std::to_string(found.seed));
+  // Before the first sequence was read, no order has been followed yet.
+  if (options_.shuffle && found.sequence == 0)
+    found.shuffle = options_.shuffle;
   if (options_.shuffle && options_.shuffle != found.shuffle)
     return Status(ExitCode::Usage,
                   "--shuffle=" + std::to_string(*options_.shuffle) +

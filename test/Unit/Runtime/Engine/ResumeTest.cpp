@@ -399,6 +399,17 @@ TEST_F(ResumeTest, InitialWeightsHaveNoTrajectory) {
             "resuming from " + path("save/checkpoint-0") + " at step 0 of 3\n");
 }
 
+TEST_F(ResumeTest, AnOrderCanBeChosenUntilASequenceIsRead) {
+  ASSERT_EQ(runToy({"--steps=0", save()}).exitCode, 0);
+  Outcome outcome = runToy({data(), resume(), save(), "--steps=2", "--lr=0.5",
+                            "--shuffle=3"});
+  ASSERT_EQ(outcome.exitCode, 0) << outcome.err;
+  EXPECT_EQ(manifestOf(path("save/checkpoint-2"))["training"]["shuffle"], 3);
+  outcome = runToy({data(), resume(), "--steps=3", "--shuffle=4"});
+  EXPECT_EQ(outcome.exitCode, 2);
+  expectSays(outcome, "--shuffle=4 contradicts the checkpoint");
+}
+
 TEST_F(ResumeTest, DamagedFactsAreBadInput) {
   train("4");
   const std::pair<const char *, Json> damages[] = {
