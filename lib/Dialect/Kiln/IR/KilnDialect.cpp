@@ -108,7 +108,8 @@ static bool isCompressedEntry(Attribute entry) {
 /// The discardable attributes of the dialect: `kiln.name`, the name of a
 /// program whose symbol is another; `kiln.model`, which describes the model,
 /// `kiln.plan`, which carries the planner's prediction, and `kiln.compressed`,
-/// which lists the encodings, all on the module; `kiln.offload` on ops and
+/// which lists the encodings, all on the module; `kiln.microbatches` on a
+/// program, the number that its loss was split for; `kiln.offload` on ops and
 /// `kiln.prefetch` on reads, which say where kiln-place-copies puts copies.
 LogicalResult KilnDialect::verifyOperationAttribute(Operation *op,
                                                     NamedAttribute attribute) {
@@ -166,6 +167,15 @@ LogicalResult KilnDialect::verifyOperationAttribute(Operation *op,
     return op->emitOpError("has a '")
            << kTargetAttr << "' of " << attribute.getValue()
            << ", expected \"cpu\", \"cuda\" or \"cuda-emu\" on the module";
+  }
+  if (attribute.getName() == kMicrobatchesAttr) {
+    auto count = dyn_cast<IntegerAttr>(attribute.getValue());
+    if (isa<ProgramOp>(op) && count && count.getType().isInteger(64) &&
+        count.getInt() > 1)
+      return success();
+    return op->emitOpError("has a '")
+           << kMicrobatchesAttr << "' of " << attribute.getValue()
+           << ", expected an i64 larger than 1 on a program";
   }
   if (attribute.getName() == kLibraryEpiloguesAttr) {
     if (isa<ModuleOp>(op) && isa<UnitAttr>(attribute.getValue()))

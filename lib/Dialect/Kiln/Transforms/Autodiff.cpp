@@ -273,6 +273,11 @@ struct AutodiffPass : kiln::impl::AutodiffBase<AutodiffPass> {
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
+    if (microbatches < 1) {
+      emitError(module.getLoc(), "microbatches is ")
+          << microbatches << ", expected a positive number";
+      return signalPassFailure();
+    }
     FailureOr<ProgramOp> forward = findForward(module);
     if (failed(forward))
       return signalPassFailure();
@@ -283,7 +288,10 @@ struct AutodiffPass : kiln::impl::AutodiffBase<AutodiffPass> {
     nameByKind(train, ProgramKind::Train, symbols);
     if (failed(splitLoss(train, microbatches)) ||
         failed(Differentiator(train, symbols).run()))
-      signalPassFailure();
+      return signalPassFailure();
+    if (microbatches > 1)
+      train->setAttr(kMicrobatchesAttr,
+                     builder.getI64IntegerAttr(microbatches));
   }
 };
 

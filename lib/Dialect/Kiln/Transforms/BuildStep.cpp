@@ -74,6 +74,12 @@ Value StepBuilder::addInput(StringRef name, RankedTensorType type) {
 /// Moves forward and backward pass into a kiln.accumulate over micro-batches.
 /// Reads of states stay outside: they yield entry values.
 LogicalResult StepBuilder::wrapMicrobatches() {
+  auto split =
+      dyn_cast_or_null<IntegerAttr>(program->removeAttr(kMicrobatchesAttr));
+  if (int64_t count = split ? split.getInt() : 1; count != microbatches)
+    return program.emitOpError("has a loss that kiln-autodiff split for ")
+           << count << " micro-batches, expected " << microbatches
+           << "; give both passes the same microbatches";
   if (microbatches == 1)
     return success();
   Block &block = program.getBlock();

@@ -1,6 +1,6 @@
 // RUN: kiln-opt %s --kiln-autodiff --kiln-build-step | FileCheck %s --check-prefixes=CHECK,CLIP
 // RUN: kiln-opt %s --kiln-autodiff --kiln-build-step="clip=false optimizer=sgd" | FileCheck %s --check-prefixes=CHECK,SGD
-// RUN: kiln-opt %s --kiln-autodiff --kiln-build-step="microbatches=3 optimizer=momentum:momentum=0.5" | FileCheck %s --check-prefixes=CHECK,MICRO
+// RUN: kiln-opt %s --kiln-autodiff=microbatches=3 --kiln-build-step="microbatches=3 optimizer=momentum:momentum=0.5" | FileCheck %s --check-prefixes=CHECK,MICRO
 
 kiln.state @w : tensor<16x8xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
 

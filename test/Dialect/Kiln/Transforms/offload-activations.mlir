@@ -1,6 +1,6 @@
 // RUN: kiln-opt %s --kiln-autodiff --kiln-offload-activations="lag=3 lead=2" | FileCheck %s
 // RUN: kiln-opt %s --kiln-autodiff --kiln-offload-activations | FileCheck %s --check-prefix=DEFAULT
-// RUN: kiln-opt %s --kiln-autodiff --kiln-build-step=microbatches=2 --kiln-offload-activations | FileCheck %s --check-prefix=LOOP
+// RUN: kiln-opt %s --kiln-autodiff=microbatches=2 --kiln-build-step=microbatches=2 --kiln-offload-activations | FileCheck %s --check-prefix=LOOP
 
 // What the backward pass reads of the forward pass is marked where it is made,
 // also if it is read through a view: tensors of 32 rows of 128. The norm's

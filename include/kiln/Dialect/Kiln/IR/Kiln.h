@@ -60,6 +60,10 @@ inline constexpr llvm::StringLiteral kOffloadAttr = "kiln.offload";
 /// front of each group of readers; the last one is for all further groups.
 inline constexpr llvm::StringLiteral kPrefetchAttr = "kiln.prefetch";
 
+/// On a train program between kiln-autodiff and kiln-build-step: the number of
+/// micro-batches, larger than 1, whose losses were shown to add up.
+inline constexpr llvm::StringLiteral kMicrobatchesAttr = "kiln.microbatches";
+
 /// On a program whose symbol had to give way to another one: the name by which
 /// the runtime knows it. Arguments and results of programs have it too.
 inline constexpr llvm::StringLiteral kNameAttr = "kiln.name";

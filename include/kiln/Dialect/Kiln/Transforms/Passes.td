@@ -123,10 +123,11 @@ def BuildStep : Pass<"kiln-build-step", "::mlir::ModuleOp"> {
   let summary = "Turn gradients into state updates";
   let description = [{
     Wraps the micro-batch into `kiln.accumulate`, adds clipping and the
-    optimizer's states and updates. `kiln-autodiff` with the same `microbatches`
-    proves that sums over micro-batches are those of the batch. `@train` then returns the loss and, with
-    clipping, the gradient norm. Without clipping and with one micro-batch each
-    update directly follows its gradient.
+    optimizer's states and updates. `kiln-autodiff` must have run with the same
+    `microbatches`: it proves that the losses of micro-batches add up to the loss
+    of the batch and leaves their number on `@train` (`kiln.microbatches`). `@train`
+    then returns the loss and, with clipping, the gradient norm. Without clipping
+    and with one micro-batch each update directly follows its gradient.
   }];
   let options = [
     Option<"optimizer", "optimizer", "std::string", "\"adamw\"", "NAME[:key=value,...]: adamw, adam, sgd, momentum, nesterov">,
