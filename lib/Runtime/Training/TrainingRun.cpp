@@ -215,10 +215,10 @@ Status TrainingRun::validate() {
   int64_t sequences = files_.valData->sequencesPerEpoch(evaluate_->length());
   if (options_.valBatches > 0)
     // A limit that does not fit is no limit.
-    sequences = std::min(
-        sequences, checkedMul<int64_t>(options_.valBatches,
-                                       engine_.description().model.batch)
-                       .value_or(sequences));
+    sequences = std::min(sequences,
+                         checkedMul<int64_t>(options_.valBatches,
+                                             engine_.description().model.batch)
+                             .value_or(sequences));
   double sum = 0;
   int64_t targets = 0;
   for (int64_t first = 0; first < sequences && !stopRequested();

@@ -401,8 +401,8 @@ TEST_F(ResumeTest, InitialWeightsHaveNoTrajectory) {
 
 TEST_F(ResumeTest, AnOrderCanBeChosenUntilASequenceIsRead) {
   ASSERT_EQ(runToy({"--steps=0", save()}).exitCode, 0);
-  Outcome outcome = runToy({data(), resume(), save(), "--steps=2", "--lr=0.5",
-                            "--shuffle=3"});
+  Outcome outcome = runToy(
+      {data(), resume(), save(), "--steps=2", "--lr=0.5", "--shuffle=3"});
   ASSERT_EQ(outcome.exitCode, 0) << outcome.err;
   EXPECT_EQ(manifestOf(path("save/checkpoint-2"))["training"]["shuffle"], 3);
   outcome = runToy({data(), resume(), "--steps=3", "--shuffle=4"});
