@@ -40,7 +40,7 @@ bool CudaProgram::mayUseAttention() const {
       [](const Command &command) { return command.attention.has_value(); });
 }
 
-/// Calls visit(action, item, argument) for what kernels of the host have on the
+/// Calls visit(action, argument) for what kernels of the host have on the
 /// device.
 template <typename Visitor>
 static void forEachHostRead(const StreamProgram &streams,
@@ -49,10 +49,11 @@ static void forEachHostRead(const StreamProgram &streams,
     if (streams.actions[i].stream != Stream::Host)
       continue;
     const Command &command = program.commands[streams.actions[i].command];
-    for (std::size_t item = 0; item < command.items.size(); ++item)
-      for (std::size_t j = 0; j < command.items[item].args.size(); ++j)
-        if (command.items[item].args[j].arena == ArenaKind::Device)
-          visit(i, item, j);
+    if (!command.call)
+      continue;
+    for (std::size_t j = 0; j < command.call->args.size(); ++j)
+      if (command.call->args[j].arena == ArenaKind::Device)
+        visit(i, j);
   }
 }
 
@@ -73,15 +74,14 @@ void CudaProgram::layOutStaging() {
   // same bytes for what they read.
   prepared_.resize(streams_.actions.size());
   std::vector<int64_t> ends(streams_.actions.size(), readsBegin_);
-  forEachHostRead(
-      streams_, program_, [&](std::size_t i, std::size_t j, std::size_t arg) {
-        const StreamAction &action = streams_.actions[i];
-        const LaunchItem &item = commandOf(action).items[j];
-        int64_t begin = item.args[arg].at(action.iteration).offset;
-        int64_t bytes = item.extents[arg];
-        if (!inputAt(i, {ArenaKind::Device, begin, begin + bytes}))
-          prepared_[i].reads.push_back({begin, bytes, take(ends[i], bytes)});
-      });
+  forEachHostRead(streams_, program_, [&](std::size_t i, std::size_t arg) {
+    const StreamAction &action = streams_.actions[i];
+    const KernelCall &call = *commandOf(action).call;
+    int64_t begin = call.args[arg].at(action.iteration).offset;
+    int64_t bytes = call.extents[arg];
+    if (!inputAt(i, {ArenaKind::Device, begin, begin + bytes}))
+      prepared_[i].reads.push_back({begin, bytes, take(ends[i], bytes)});
+  });
   for (int64_t end : ends)
     stagingBytes_ = std::max(stagingBytes_, end);
 }
@@ -108,7 +108,7 @@ void CudaProgram::prepareHost(std::size_t index) {
   int64_t iteration = action.iteration;
   HostWork &work = prepared_[index].host;
   work.team = resources_->team;
-  if (command.items.empty()) {
+  if (!command.call) {
     work.to = host(command.to.at(iteration));
     if (command.kind == Command::Kind::Copy)
       work.from = host(command.from.at(iteration));
@@ -119,26 +119,23 @@ void CudaProgram::prepareHost(std::size_t index) {
       const_cast<void *>(resources_->kernels[command.kernel]));
   work.grain = command.grain;
   std::size_t nextRead = 0;
-  for (const LaunchItem &item : command.items) {
-    HostWork::Item call;
-    call.units = item.units;
-    for (std::size_t i = 0; i < item.args.size(); ++i) {
-      Place place = item.args[i].at(iteration);
-      ByteRange range = {place.arena, place.offset,
-                         place.offset + item.extents[i]};
-      if (place.arena == ArenaKind::Host)
-        call.args.push_back(host(place));
-      else if (std::optional<std::size_t> input = inputAt(index, range))
-        call.args.push_back(inputData(*input) + place.offset -
-                            program_.inputOffsets[*input]);
-      else
-        call.args.push_back(staging_ +
-                            prepared_[index].reads[nextRead++].staging);
-    }
-    for (const Immediate &immediate : item.immediates)
-      call.immediates.push_back(immediate.value + immediate.stride * iteration);
-    work.items.push_back(std::move(call));
+  const KernelCall &call = *command.call;
+  work.units = call.units;
+  for (std::size_t i = 0; i < call.args.size(); ++i) {
+    Place place = call.args[i].at(iteration);
+    ByteRange range = {place.arena, place.offset,
+                       place.offset + call.extents[i]};
+    if (place.arena == ArenaKind::Host)
+      work.args.push_back(host(place));
+    else if (std::optional<std::size_t> input = inputAt(index, range))
+      work.args.push_back(inputData(*input) + place.offset -
+                          program_.inputOffsets[*input]);
+    else
+      work.args.push_back(staging_ +
+                          prepared_[index].reads[nextRead++].staging);
   }
+  for (const Immediate &immediate : call.immediates)
+    work.immediates.push_back(immediate.value + immediate.stride * iteration);
 }
 
 ProductPlaces CudaProgram::placesOf(const StreamAction &action) const {
@@ -155,11 +152,11 @@ ProductPlaces CudaProgram::placesOf(const StreamAction &action) const {
           beside(command.aux)};
 }
 
-/// Addresses of what a launch of one item works on.
+/// Addresses of what a launch works on.
 std::vector<DevicePointer>
 CudaProgram::argumentsOf(const StreamAction &action) const {
   std::vector<DevicePointer> places;
-  for (const Ref &ref : commandOf(action).items.front().args)
+  for (const Ref &ref : commandOf(action).call->args)
     places.push_back(device(ref.at(action.iteration)));
   return places;
 }
@@ -167,7 +164,7 @@ CudaProgram::argumentsOf(const StreamAction &action) const {
 Status CudaProgram::prepareAttention(std::size_t index) {
   const StreamAction &action = streams_.actions[index];
   const Command &command = commandOf(action);
-  double scale = scaleOfBits(command.items.front().immediates[1].value);
+  double scale = scaleOfBits(command.call->immediates[1].value);
   Result<const DnnAttention *> chosen = resources_->attention->choose(
       *command.attention, scale, argumentsOf(action),
       device({command.workspace.offset}),
@@ -246,26 +243,27 @@ Status CudaProgram::record(std::size_t event, Stream stream) const {
 
 /// `members`: of the group that the action's command begins, or 1.
 Status CudaProgram::queueLaunch(const StreamAction &action,
-                                const LaunchItem &item, int64_t members) const {
-  // The driver refuses a grid of no blocks.
-  if (item.units == 0)
-    return Status();
+                                int64_t members) const {
   const Command &command = commandOf(action);
+  const KernelCall &call = *command.call;
+  // The driver refuses a grid of no blocks.
+  if (call.units == 0)
+    return Status();
   // The driver copies the whole table, filled or not.
-  std::size_t args = item.args.size();
+  std::size_t args = call.args.size();
   std::vector<uint64_t> addresses(
       args * std::size_t(std::max<int64_t>(command.tableMembers, 1)));
   for (std::size_t i = 0; i < std::size_t(members); ++i) {
     const Command &member = program_.commands[action.command + i];
-    const LaunchItem &own = i == 0 ? item : member.items.front();
     for (std::size_t j = 0; j < args; ++j)
-      addresses[i * args + j] = device(own.args[j].at(action.iteration));
+      addresses[i * args + j] =
+          device(member.call->args[j].at(action.iteration));
   }
   std::vector<uint64_t> values;
-  for (const Immediate &immediate : item.immediates)
+  for (const Immediate &immediate : call.immediates)
     values.push_back(
         uint64_t(immediate.value + immediate.stride * action.iteration));
-  values.push_back(uint64_t(item.units));
+  values.push_back(uint64_t(call.units));
   std::vector<void *> parameters;
   if (command.tableMembers > 0)
     parameters.push_back(addresses.data());
@@ -274,7 +272,7 @@ Status CudaProgram::queueLaunch(const StreamAction &action,
       parameters.push_back(&address);
   for (uint64_t &value : values)
     parameters.push_back(&value);
-  auto blocks = unsigned((item.units - 1) / command.grain + 1);
+  auto blocks = unsigned((call.units - 1) / command.grain + 1);
   return driver().call(api().cuLaunchKernel,
                        resources_->functions[std::size_t(command.kernel)],
                        blocks, unsigned(members), 1u, unsigned(command.threads),
@@ -334,13 +332,9 @@ Status CudaProgram::queueAction(std::size_t index, bool splitsGroups) const {
                           device({command.workspace.offset}));
   switch (command.kind) {
   case Command::Kind::Launch:
-  case Command::Kind::MultiLaunch:
     if (command.member > 0 && !splitsGroups)
       return status;
-    for (const LaunchItem &item : command.items)
-      if (status.ok())
-        status = queueLaunch(action, item, splitsGroups ? 1 : command.group);
-    return status;
+    return queueLaunch(action, splitsGroups ? 1 : command.group);
   case Command::Kind::Gemm:
     return queueProduct(index);
   case Command::Kind::Fill:

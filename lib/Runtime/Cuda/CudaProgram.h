@@ -132,8 +132,7 @@ private:
   Status prepareAttention(std::size_t action);
   std::vector<DevicePointer> argumentsOf(const StreamAction &action) const;
   Status queueAction(std::size_t action, bool splitsGroups) const;
-  Status queueLaunch(const StreamAction &action, const LaunchItem &item,
-                     int64_t members) const;
+  Status queueLaunch(const StreamAction &action, int64_t members) const;
   Status queueHost(std::size_t action) const;
   Status queueProduct(std::size_t action) const;
   Status queueCopy(const StreamAction &action) const;

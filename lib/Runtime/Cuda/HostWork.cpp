@@ -13,11 +13,11 @@
 using namespace kiln;
 using namespace kiln::cuda;
 
-static void launch(const HostWork &work, const HostWork::Item &item) {
-  int64_t chunks = (item.units + work.grain - 1) / work.grain;
+static void launch(const HostWork &work) {
+  int64_t chunks = (work.units + work.grain - 1) / work.grain;
   work.team->forEachPart(chunks, [&](int64_t begin, int64_t end, int) {
-    work.kernel(item.args.data(), item.immediates.data(), begin * work.grain,
-                std::min(end * work.grain, item.units), nullptr);
+    work.kernel(work.args.data(), work.immediates.data(), begin * work.grain,
+                std::min(end * work.grain, work.units), nullptr);
   });
 }
 
@@ -25,9 +25,9 @@ void kiln::cuda::runHostWork(void *data) {
   const auto &work = *static_cast<const HostWork *>(data);
   // The driver calls on a thread of its own.
   DenormalsFlushed flushed;
-  for (const HostWork::Item &item : work.items)
-    launch(work, item);
-  if (work.to && work.from)
+  if (work.kernel)
+    launch(work);
+  else if (work.to && work.from)
     std::memcpy(work.to, work.from, std::size_t(work.bytes));
   else if (work.to)
     std::memset(work.to, 0, std::size_t(work.bytes));

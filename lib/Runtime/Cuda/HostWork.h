@@ -24,17 +24,13 @@ namespace kiln::cuda {
 
 /// One command in one iteration, with all references resolved.
 struct HostWork {
-  struct Item {
-    std::vector<char *> args;
-    std::vector<int64_t> immediates;
-    int64_t units = 0;
-  };
-
   ThreadTeam *team = nullptr;
-  // A launch.
+  // A launch; without `kernel`, one of the others.
   KernelFunction kernel = nullptr;
   int64_t grain = 1;
-  std::vector<Item> items;
+  std::vector<char *> args;
+  std::vector<int64_t> immediates;
+  int64_t units = 0;
   // A copy or, without `from`, a fill with zeros.
   const char *from = nullptr;
   char *to = nullptr;

@@ -79,23 +79,23 @@ void CommandReader::readAttention(const Node &node, Command &command) {
   if (!suitsLibrary(attention))
     return library->fail("is of heads or rows that it cannot compute");
 
-  const LaunchItem &item = command.items.front();
-  if (item.extents.size() != attention.arguments() ||
-      item.immediates.size() != 2)
+  const KernelCall &call = *command.call;
+  if (call.extents.size() != attention.arguments() ||
+      call.immediates.size() != 2)
     return library->fail(
-        "does not suit a launch of " + std::to_string(item.extents.size()) +
-        " args and " + std::to_string(item.immediates.size()) + " immediates");
+        "does not suit a launch of " + std::to_string(call.extents.size()) +
+        " args and " + std::to_string(call.immediates.size()) + " immediates");
   for (std::size_t i = 0; i < attention.arguments(); ++i)
-    if (extentOf(attention, i) != item.extents[i])
+    if (extentOf(attention, i) != call.extents[i])
       return node.at("extents").element(i).fail(
           "is not what attention of these sizes has");
   std::vector<int64_t> results = {3, 4};
   if (attention.isGradient)
     results = {6, 7, 8};
-  if (item.writes != results)
+  if (call.writes != results)
     return node.at("writes").fail("are not the results of attention");
-  double scale = scaleOfBits(item.immediates[1].value);
-  if (item.immediates[1].stride != 0 || !(scale > 0 && scale < 1e6))
+  double scale = scaleOfBits(call.immediates[1].value);
+  if (call.immediates[1].stride != 0 || !(scale > 0 && scale < 1e6))
     return node.at("imm").element(1).fail("is not the bits of a scale");
 
   Node workspace = library->at("workspace");

@@ -119,14 +119,14 @@ void CommandReader::readGroup(const Node &node, Command &command) {
   command.tableMembers = members->integer(1);
   if (!isDeviceLaunch(command))
     return members->fail("is given without 'threads'");
-  const LaunchItem &item = command.items.front();
-  int64_t most = maxTableMembers(int64_t(item.args.size()),
-                                 int64_t(item.immediates.size()));
+  const KernelCall &call = *command.call;
+  int64_t most = maxTableMembers(int64_t(call.args.size()),
+                                 int64_t(call.immediates.size()));
   if (command.tableMembers > most)
     members->fail("is " + std::to_string(command.tableMembers) +
                   ", but the parameters of a kernel have room for " +
                   std::to_string(most) + " members of " +
-                  std::to_string(item.args.size()) + " args");
+                  std::to_string(call.args.size()) + " args");
   if (!group)
     return;
   command.group = group->integer(2);
@@ -136,7 +136,7 @@ void CommandReader::readGroup(const Node &node, Command &command) {
                 std::to_string(command.tableMembers));
 }
 
-void CommandReader::readExtents(const Node &node, LaunchItem &item) {
+void CommandReader::readExtents(const Node &node, KernelCall &call) {
   std::optional<Node> given = node.find("extents");
   if (!hasGpu()) {
     if (given)
@@ -150,49 +150,50 @@ void CommandReader::readExtents(const Node &node, LaunchItem &item) {
                         " elements, expected one for each of " +
                         std::to_string(args) + " args");
   for (std::size_t i = 0; i < args; ++i)
-    item.extents.push_back(extents.element(i).integer(0));
+    call.extents.push_back(extents.element(i).integer(0));
 }
 
 /// A GPU kernel reaches the device alone, a kernel of the host what is there:
 /// what it reads from the device, and writes nowhere, is brought to it.
-void CommandReader::checkGpuArgs(const Node &args, const LaunchItem &item,
+void CommandReader::checkGpuArgs(const Node &args,
                                  const Command &command) const {
+  const KernelCall &call = *command.call;
   if (isDeviceLaunch(command)) {
-    for (std::size_t i = 0; i < item.args.size(); ++i)
-      if (item.args[i].arena == ArenaKind::Host)
+    for (std::size_t i = 0; i < call.args.size(); ++i)
+      if (call.args[i].arena == ArenaKind::Host)
         args.element(i).fail("is in the host arena, out of reach of a GPU "
                              "kernel");
     return;
   }
-  for (int64_t index : item.writes)
-    if (item.args[std::size_t(index)].arena == ArenaKind::Device)
+  for (int64_t index : call.writes)
+    if (call.args[std::size_t(index)].arena == ArenaKind::Device)
       args.element(std::size_t(index))
           .fail("is written by a kernel of the host, but lies on the device");
 }
 
-void CommandReader::readLaunchItem(const Node &node, LaunchItem &item,
-                                   const Command &command) {
-  readExtents(node, item);
+void CommandReader::readCall(const Node &node, Command &command) {
+  KernelCall &call = command.call.emplace();
+  readExtents(node, call);
   if (node.failed())
     return;
   Node args = node.at("args");
   for (std::size_t i = 0; i < args.size(); ++i)
-    item.args.push_back(
-        readRef(args.element(i), hasGpu() ? item.extents[i] : 0));
+    call.args.push_back(
+        readRef(args.element(i), hasGpu() ? call.extents[i] : 0));
   if (std::optional<Node> writes = node.find("writes")) {
     for (std::size_t i = 0; i < writes->size(); ++i) {
       Node entry = writes->element(i);
       int64_t index = entry.integer(0);
-      if (index >= int64_t(item.args.size()))
+      if (index >= int64_t(call.args.size()))
         entry.fail("is not the index of an argument");
-      item.writes.push_back(index);
+      call.writes.push_back(index);
     }
   } else {
-    for (std::size_t i = 0; i < item.args.size(); ++i)
-      item.writes.push_back(int64_t(i));
+    for (std::size_t i = 0; i < call.args.size(); ++i)
+      call.writes.push_back(int64_t(i));
   }
   if (hasGpu() && !node.failed())
-    checkGpuArgs(args, item, command);
+    checkGpuArgs(args, command);
   Node immediates = node.at("imm");
   for (std::size_t i = 0; i < immediates.size(); ++i) {
     Node entry = immediates.element(i);
@@ -200,17 +201,16 @@ void CommandReader::readLaunchItem(const Node &node, LaunchItem &item,
       entry.fail("is not [value, stride]");
       return;
     }
-    item.immediates.push_back(
+    call.immediates.push_back(
         {entry.element(0).integer(), entry.element(1).integer()});
   }
 }
 
-void CommandReader::readUnits(const Node &node, LaunchItem &item,
-                              const Command &command) {
+void CommandReader::readUnits(const Node &node, Command &command) {
   Node units = node.at("units");
-  item.units = units.integer(0);
+  command.call->units = units.integer(0);
   if (isDeviceLaunch(command) && !node.failed() &&
-      (item.units - 1) / command.grain >= maxBlocks)
+      (command.call->units - 1) / command.grain >= maxBlocks)
     units.fail("makes more than 2^31 - 1 blocks of " +
                std::to_string(command.grain) + " units");
 }
@@ -426,9 +426,8 @@ void CommandReader::readGemm(const Node &node, Command &command) {
     if (hasGpu())
       return epilogue->fail("is given, but the target is a GPU");
     command.epilogue = true;
-    command.items.emplace_back();
     readKernel(*epilogue, command);
-    readLaunchItem(*epilogue, command.items.back(), command);
+    readCall(*epilogue, command);
     if (command.batch != 1)
       epilogue->fail("needs a batch of 1");
   }
@@ -470,24 +469,11 @@ Command CommandReader::read(const Node &node) {
     readKernel(node, command);
     readGrid(node, command);
     command.grain = node.at("grain").integer(1);
-    command.items.emplace_back();
-    readLaunchItem(node, command.items.back(), command);
-    readUnits(node, command.items.back(), command);
+    readCall(node, command);
+    readUnits(node, command);
     readAttention(node, command);
     if (!node.failed())
       readGroup(node, command);
-  } else if (kind == "multi_launch") {
-    command.kind = Command::Kind::MultiLaunch;
-    readKernel(node, command);
-    readGrid(node, command);
-    command.grain = node.at("grain").integer(1);
-    Node items = node.at("items");
-    for (std::size_t i = 0; i < items.size(); ++i) {
-      Node item = items.element(i);
-      command.items.emplace_back();
-      readLaunchItem(item, command.items.back(), command);
-      readUnits(item, command.items.back(), command);
-    }
   } else if (kind == "gemm") {
     command.kind = Command::Kind::Gemm;
     readGemm(node, command);

@@ -40,12 +40,10 @@ private:
   void readKernel(const Node &node, Command &command);
   void readGrid(const Node &node, Command &command);
   void readGroup(const Node &node, Command &command);
-  void readLaunchItem(const Node &node, LaunchItem &item,
-                      const Command &command);
-  void readExtents(const Node &node, LaunchItem &item);
-  void readUnits(const Node &node, LaunchItem &item, const Command &command);
-  void checkGpuArgs(const Node &args, const LaunchItem &item,
-                    const Command &command) const;
+  void readCall(const Node &node, Command &command);
+  void readExtents(const Node &node, KernelCall &call);
+  void readUnits(const Node &node, Command &command);
+  void checkGpuArgs(const Node &args, const Command &command) const;
   void readGemm(const Node &node, Command &command);
   void readTransfer(const Node &node, Command &command);
   void readAttention(const Node &node, Command &command);

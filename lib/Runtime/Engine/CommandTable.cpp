@@ -17,10 +17,10 @@ namespace kiln {
 /// Work of one thread at a time in fills and copies.
 static constexpr int64_t transferChunkBytes = 256 * 1024;
 
-static bool isStrided(const LaunchItem &item) {
-  return std::any_of(item.args.begin(), item.args.end(),
+static bool isStrided(const KernelCall &call) {
+  return std::any_of(call.args.begin(), call.args.end(),
                      [](const Ref &ref) { return ref.stride != 0; }) ||
-         std::any_of(item.immediates.begin(), item.immediates.end(),
+         std::any_of(call.immediates.begin(), call.immediates.end(),
                      [](const Immediate &imm) { return imm.stride != 0; });
 }
 
@@ -34,17 +34,17 @@ CommandTable::CommandTable(const Program &program, const Bases &arenas,
     if (command.kernel >= 0)
       step.kernel = reinterpret_cast<KernelFunction>(
           const_cast<void *>(kernels[command.kernel]));
-    step.firstItem = items_.size();
-    for (const LaunchItem &item : command.items) {
-      items_.push_back(
-          {args_.size(), immediates_.size(), item.units, step.chunks});
-      step.chunks += (item.units + command.grain - 1) / command.grain;
-      step.strided |= isStrided(item);
-      args_.resize(args_.size() + item.args.size());
-      immediates_.resize(immediates_.size() + item.immediates.size());
+    step.firstArg = args_.size();
+    step.firstImmediate = immediates_.size();
+    if (command.call) {
+      const KernelCall &call = *command.call;
+      step.chunks = (call.units + command.grain - 1) / command.grain;
+      step.strided = isStrided(call);
+      args_.resize(args_.size() + call.args.size());
+      immediates_.resize(immediates_.size() + call.immediates.size());
       if (command.epilogue)
         epilogueImmediates_ =
-            std::max(epilogueImmediates_, item.immediates.size() + 2);
+            std::max(epilogueImmediates_, call.immediates.size() + 2);
     }
     steps_.push_back(step);
     resolve(step, 0);
@@ -55,16 +55,14 @@ CommandTable::CommandTable(const Program &program, const Bases &arenas,
 }
 
 void CommandTable::resolve(const Step &step, int64_t iteration) {
-  const std::vector<LaunchItem> &items = step.command->items;
-  for (std::size_t i = 0; i < items.size(); ++i) {
-    char **args = args_.data() + items_[step.firstItem + i].firstArg;
-    int64_t *immediates =
-        immediates_.data() + items_[step.firstItem + i].firstImmediate;
-    for (const Ref &ref : items[i].args)
-      *args++ = at(ref, iteration);
-    for (const Immediate &immediate : items[i].immediates)
-      *immediates++ = immediate.value + immediate.stride * iteration;
-  }
+  if (!step.command->call)
+    return;
+  char **args = args_.data() + step.firstArg;
+  int64_t *immediates = immediates_.data() + step.firstImmediate;
+  for (const Ref &ref : step.command->call->args)
+    *args++ = at(ref, iteration);
+  for (const Immediate &immediate : step.command->call->immediates)
+    *immediates++ = immediate.value + immediate.stride * iteration;
 }
 
 void CommandTable::run(CommandObserver *observer, Copier *chosen) {
@@ -121,7 +119,6 @@ void CommandTable::execute(std::size_t index, int64_t iteration,
     resolve(step, iteration);
   switch (step.command->kind) {
   case Command::Kind::Launch:
-  case Command::Kind::MultiLaunch:
     return launch(step);
   case Command::Kind::Gemm:
     return gemm(step, iteration);
@@ -141,30 +138,13 @@ void CommandTable::execute(std::size_t index, int64_t iteration,
 
 void CommandTable::launch(const Step &step) {
   const Command &command = *step.command;
-  const Item *items = items_.data() + step.firstItem;
-  const Item *itemsEnd = items + command.items.size();
+  char *const *args = args_.data() + step.firstArg;
+  const int64_t *immediates = immediates_.data() + step.firstImmediate;
   team_.forEachPart(step.chunks, [&](int64_t begin, int64_t end, int thread) {
-    char *scratch = arenas_.device + command.scratch.offset +
-                    command.scratch.bytesPerThread * thread;
-    // The last item that begins at or before the part.
-    const Item *item =
-        std::upper_bound(items, itemsEnd, begin,
-                         [](int64_t chunk, const Item &candidate) {
-                           return chunk < candidate.firstChunk;
-                         }) -
-        1;
-    for (; begin < end; ++item) {
-      int64_t itemEnd =
-          item + 1 == itemsEnd ? end : std::min(end, (item + 1)->firstChunk);
-      int64_t first = (begin - item->firstChunk) * command.grain;
-      int64_t last =
-          std::min(item->units, (itemEnd - item->firstChunk) * command.grain);
-      if (first < last)
-        step.kernel(args_.data() + item->firstArg,
-                    immediates_.data() + item->firstImmediate, first, last,
-                    scratch);
-      begin = itemEnd;
-    }
+    step.kernel(args, immediates, begin * command.grain,
+                std::min(command.call->units, end * command.grain),
+                arenas_.device + command.scratch.offset +
+                    command.scratch.bytesPerThread * thread);
   });
 }
 
@@ -185,14 +165,13 @@ void CommandTable::gemm(const Step &step, int64_t iteration) {
                 workspace + scratchBytes * thread);
     if (!command.epilogue)
       return;
-    const Item &item = items_[step.firstItem];
     int64_t *immediates =
         threadImmediates_.data() + epilogueImmediates_ * std::size_t(thread);
     immediates[0] = tile.columnBegin;
     immediates[1] = tile.columnEnd;
-    std::copy_n(immediates_.data() + item.firstImmediate,
-                command.items.front().immediates.size(), immediates + 2);
-    step.kernel(args_.data() + item.firstArg, immediates, tile.rowBegin,
+    std::copy_n(immediates_.data() + step.firstImmediate,
+                command.call->immediates.size(), immediates + 2);
+    step.kernel(args_.data() + step.firstArg, immediates, tile.rowBegin,
                 tile.rowEnd,
                 arenas_.device + command.scratch.offset +
                     command.scratch.bytesPerThread * thread);

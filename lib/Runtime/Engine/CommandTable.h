@@ -43,16 +43,11 @@ public:
   void run(CommandObserver *observer, Copier *copier = nullptr);
 
 private:
-  struct Item {
-    std::size_t firstArg;
-    std::size_t firstImmediate;
-    int64_t units;
-    int64_t firstChunk;
-  };
   struct Step {
     const Command *command;
     KernelFunction kernel = nullptr;
-    std::size_t firstItem = 0; ///< In items_; Command::items has the count.
+    std::size_t firstArg = 0;       ///< In args_.
+    std::size_t firstImmediate = 0; ///< In immediates_.
     int64_t chunks = 0;
     bool strided = false; ///< Some reference moves with the loop.
   };
@@ -72,7 +67,6 @@ private:
   Bases arenas_;
   ThreadTeam &team_;
   std::vector<Step> steps_;
-  std::vector<Item> items_;
   std::vector<char *> args_;
   std::vector<int64_t> immediates_;
   /// Per thread: the immediates of one epilogue call.

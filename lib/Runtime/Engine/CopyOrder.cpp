@@ -119,14 +119,14 @@ std::vector<std::size_t> CopyOrder::around(const Ref &ref) const {
 
 std::vector<Access> CopyOrder::accesses(const Command &command) const {
   std::vector<Access> list;
-  for (const LaunchItem &item : command.items) {
-    std::size_t begin = list.size();
-    for (std::size_t i = 0; i < item.args.size(); ++i)
-      list.push_back({item.args[i],
-                      item.extents.empty() ? unknownBytes : item.extents[i],
+  if (command.call) {
+    const KernelCall &call = *command.call;
+    for (std::size_t i = 0; i < call.args.size(); ++i)
+      list.push_back({call.args[i],
+                      call.extents.empty() ? unknownBytes : call.extents[i],
                       false});
-    for (int64_t argument : item.writes)
-      list[begin + std::size_t(argument)].writes = true;
+    for (int64_t argument : call.writes)
+      list[std::size_t(argument)].writes = true;
   }
   if (command.scratch.bytesPerThread > 0)
     list.push_back(

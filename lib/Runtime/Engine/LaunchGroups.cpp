@@ -67,7 +67,7 @@ static bool overlap(const Ref &a, int64_t aBytes, const Ref &b, int64_t bBytes,
 
 /// Whether a launch writes what another one touches.
 bool GroupCheck::disturbs(const Command &one, const Command &other) const {
-  const LaunchItem &a = one.items.front(), &b = other.items.front();
+  const KernelCall &a = *one.call, &b = *other.call;
   for (int64_t write : a.writes)
     for (std::size_t i = 0; i < b.args.size(); ++i)
       if (overlap(a.args[std::size_t(write)], a.extents[std::size_t(write)],
@@ -84,7 +84,7 @@ const char *GroupCheck::differsFrom(const Command &first,
     return "is no launch of its kernel";
   if (member.group > 1)
     return "begins a group itself";
-  const LaunchItem &a = first.items.front(), &b = member.items.front();
+  const KernelCall &a = *first.call, &b = *member.call;
   if (a.units != b.units || first.grain != member.grain ||
       first.threads != member.threads ||
       first.sharedBytes != member.sharedBytes)
@@ -140,11 +140,10 @@ static void checkParameters(const Node &commands, const ProgramFile &file,
                             const Program &program) {
   std::map<int64_t, Parameters> known;
   auto agrees = [&](const Command &command) {
-    if (!isDeviceLaunch(command) || command.items.empty())
+    if (!isDeviceLaunch(command))
       return true;
-    const LaunchItem &item = command.items.front();
-    Parameters own = {command.tableMembers, item.args.size(),
-                      item.immediates.size()};
+    Parameters own = {command.tableMembers, command.call->args.size(),
+                      command.call->immediates.size()};
     return known.emplace(command.kernel, own).first->second == own;
   };
   // These have been checked.

@@ -139,10 +139,10 @@ writtenRanges(const Command &command, int64_t iteration, const Slot &slot) {
     if (place.arena == slot.arena && begin >= 0 && begin < slot.bytes)
       ranges.push_back({begin, std::min(begin + bytes, slot.bytes)});
   };
-  for (const LaunchItem &item : command.items)
-    for (int64_t argument : item.writes)
-      if (!item.extents.empty())
-        add(item.args[size_t(argument)], item.extents[size_t(argument)]);
+  if (command.call && !command.call->extents.empty())
+    for (int64_t argument : command.call->writes)
+      add(command.call->args[size_t(argument)],
+          command.call->extents[size_t(argument)]);
   if (writesBias(command.library))
     add(command.bias.ref, command.bias.bytes);
   if (writesAux(command.library))

@@ -35,8 +35,6 @@ const char *commandKindName(Command::Kind kind) {
   switch (kind) {
   case Command::Kind::Launch:
     return "launch";
-  case Command::Kind::MultiLaunch:
-    return "multi_launch";
   case Command::Kind::Gemm:
     return "gemm";
   case Command::Kind::LoopBegin:

@@ -78,9 +78,9 @@ WriteWatch::allowedWrites(size_t index, int64_t iteration) const {
   auto allow = [&](const Ref &ref) {
     allowAt(index, ref.at(iteration), allowed);
   };
-  for (const LaunchItem &item : command.items)
-    for (int64_t argument : item.writes)
-      allow(item.args[size_t(argument)]);
+  if (command.call)
+    for (int64_t argument : command.call->writes)
+      allow(command.call->args[size_t(argument)]);
   if (command.scratch.bytesPerThread > 0)
     allowed.push_back(
         {ArenaKind::Device, command.scratch.offset,

@@ -20,10 +20,8 @@ std::vector<Ref> writtenRefs(const Command &command) {
   std::vector<Ref> refs;
   switch (command.kind) {
   case Command::Kind::Launch:
-  case Command::Kind::MultiLaunch:
-    for (const LaunchItem &item : command.items)
-      for (int64_t argument : item.writes)
-        refs.push_back(item.args[size_t(argument)]);
+    for (int64_t argument : command.call->writes)
+      refs.push_back(command.call->args[size_t(argument)]);
     break;
   case Command::Kind::Gemm:
     refs.push_back(command.c.ref);
@@ -31,9 +29,9 @@ std::vector<Ref> writtenRefs(const Command &command) {
       refs.push_back(command.bias.ref);
     if (writesAux(command.library))
       refs.push_back(command.aux.ref);
-    for (const LaunchItem &item : command.items)
-      for (int64_t argument : item.writes)
-        refs.push_back(item.args[size_t(argument)]);
+    if (command.call)
+      for (int64_t argument : command.call->writes)
+        refs.push_back(command.call->args[size_t(argument)]);
     break;
   case Command::Kind::Fill:
   case Command::Kind::Copy:

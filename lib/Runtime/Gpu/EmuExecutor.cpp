@@ -15,15 +15,15 @@
 
 using namespace kiln;
 
-static bool isWritten(const LaunchItem &item, std::size_t argument) {
-  return std::find(item.writes.begin(), item.writes.end(), int64_t(argument)) !=
-         item.writes.end();
+static bool isWritten(const KernelCall &call, std::size_t argument) {
+  return std::find(call.writes.begin(), call.writes.end(), int64_t(argument)) !=
+         call.writes.end();
 }
 
-static std::vector<int64_t> immediatesOf(const LaunchItem &item,
+static std::vector<int64_t> immediatesOf(const KernelCall &call,
                                          int64_t iteration) {
   std::vector<int64_t> values;
-  for (const Immediate &immediate : item.immediates)
+  for (const Immediate &immediate : call.immediates)
     values.push_back(immediate.value + immediate.stride * iteration);
   return values;
 }
@@ -77,8 +77,7 @@ Status EmuExecutor::executeActions(const EmuProgram &program, std::size_t index,
   const StreamAction &action = actions[index];
   Work work = {program, action.command,
                program.program.commands[action.command], action.iteration};
-  Status status = count > 1 ? launch(work, work.command.items.front(), count)
-                            : execute(work);
+  Status status = count > 1 ? launch(work, count) : execute(work);
   if (status.ok())
     return status;
   std::string others =
@@ -99,14 +98,7 @@ Status EmuExecutor::executeGroup(const EmuProgram &program, std::size_t index) {
 Status EmuExecutor::execute(const Work &work) {
   switch (work.command.kind) {
   case Command::Kind::Launch:
-  case Command::Kind::MultiLaunch:
-    for (const LaunchItem &item : work.command.items) {
-      Status status = isDeviceLaunch(work.command) ? launch(work, item, 1)
-                                                   : launchOnHost(work, item);
-      if (!status.ok())
-        return status;
-    }
-    return Status();
+    return isDeviceLaunch(work.command) ? launch(work, 1) : launchOnHost(work);
   case Command::Kind::Gemm:
     return gemm(work);
   case Command::Kind::Fill:
@@ -122,38 +114,36 @@ Status EmuExecutor::execute(const Work &work) {
   return Status();
 }
 
-void EmuExecutor::addArguments(const Work &work, const LaunchItem &item,
-                               EmuLaunch &launch) const {
-  for (std::size_t i = 0; i < item.args.size(); ++i) {
+void EmuExecutor::addArguments(const Work &work, EmuLaunch &launch) const {
+  const KernelCall &call = *work.command.call;
+  for (std::size_t i = 0; i < call.args.size(); ++i) {
     EmuArgument argument;
-    argument.begin = at(item.args[i], work.iteration);
-    argument.end = argument.begin + item.extents[i];
-    argument.isWritten = isWritten(item, i);
+    argument.begin = at(call.args[i], work.iteration);
+    argument.end = argument.begin + call.extents[i];
+    argument.isWritten = isWritten(call, i);
     argument.name = work.program.names.nameAt(
-        work.index, item.args[i].at(work.iteration), argument.isWritten);
+        work.index, call.args[i].at(work.iteration), argument.isWritten);
     launch.arguments.push_back(argument);
   }
 }
 
-Status EmuExecutor::launch(const Work &work, const LaunchItem &item,
-                           int64_t members) {
+Status EmuExecutor::launch(const Work &work, int64_t members) {
   const Command &command = work.command;
   EmuLaunch launch;
   launch.kernel =
       reinterpret_cast<EmuKernel>(const_cast<void *>(kernels_[command.kernel]));
   launch.name = command.name;
-  addArguments(work, item, launch);
+  addArguments(work, launch);
   if (members > 1)
     launch.members.push_back(command.name);
   for (int64_t i = 1; i < members; ++i) {
     std::size_t index = work.index + std::size_t(i);
     const Command &member = work.program.program.commands[index];
-    addArguments({work.program, index, member, work.iteration},
-                 member.items.front(), launch);
+    addArguments({work.program, index, member, work.iteration}, launch);
     launch.members.push_back(member.name);
   }
-  launch.immediates = immediatesOf(item, work.iteration);
-  launch.units = item.units;
+  launch.immediates = immediatesOf(*command.call, work.iteration);
+  launch.units = command.call->units;
   launch.unitsPerBlock = command.grain;
   launch.threads = command.threads;
   launch.sharedBytes = command.sharedBytes;
@@ -174,23 +164,24 @@ Status EmuExecutor::checkRead(const Work &work, const Ref &ref,
                                       ", operand " + inQuotes(name, 60) + ",");
 }
 
-Status EmuExecutor::launchOnHost(const Work &work, const LaunchItem &item) {
+Status EmuExecutor::launchOnHost(const Work &work) {
+  const KernelCall &call = *work.command.call;
   std::vector<char *> args;
-  for (std::size_t i = 0; i < item.args.size(); ++i) {
-    args.push_back(at(item.args[i], work.iteration));
-    if (isWritten(item, i))
+  for (std::size_t i = 0; i < call.args.size(); ++i) {
+    args.push_back(at(call.args[i], work.iteration));
+    if (isWritten(call, i))
       continue;
-    Status status = checkRead(work, item.args[i], item.extents[i]);
+    Status status = checkRead(work, call.args[i], call.extents[i]);
     if (!status.ok())
       return status;
   }
   auto kernel = reinterpret_cast<KernelFunction>(
       const_cast<void *>(kernels_[work.command.kernel]));
-  std::vector<int64_t> immediates = immediatesOf(item, work.iteration);
-  kernel(args.data(), immediates.data(), 0, item.units, nullptr);
-  for (int64_t i : item.writes) {
+  std::vector<int64_t> immediates = immediatesOf(call, work.iteration);
+  kernel(args.data(), immediates.data(), 0, call.units, nullptr);
+  for (int64_t i : call.writes) {
     Status status = device_.markInitialised(args[std::size_t(i)],
-                                            item.extents[std::size_t(i)]);
+                                            call.extents[std::size_t(i)]);
     if (!status.ok())
       return status;
   }

@@ -73,10 +73,9 @@ private:
                         int64_t count);
   Status execute(const Work &work);
   /// `members`: of the group that the command begins, or 1.
-  Status launch(const Work &work, const LaunchItem &item, int64_t members);
-  void addArguments(const Work &work, const LaunchItem &item,
-                    EmuLaunch &launch) const;
-  Status launchOnHost(const Work &work, const LaunchItem &item);
+  Status launch(const Work &work, int64_t members);
+  void addArguments(const Work &work, EmuLaunch &launch) const;
+  Status launchOnHost(const Work &work);
   Status gemm(const Work &work);
   void multiply(const Work &work, const GemmPlaces &places, bool accumulate);
   Status fill(const Work &work);

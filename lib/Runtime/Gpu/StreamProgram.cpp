@@ -34,7 +34,6 @@ const char *kiln::streamName(Stream stream) {
 static Stream streamOf(const Command &command) {
   switch (command.kind) {
   case Command::Kind::Launch:
-  case Command::Kind::MultiLaunch:
     return isDeviceLaunch(command) ? Stream::Compute : Stream::Host;
   case Command::Kind::Fill:
   case Command::Kind::Copy:
@@ -60,11 +59,13 @@ static std::vector<ByteAccess> accessesOf(const Command &command,
       accesses.push_back(
           {{place.arena, place.offset, place.offset + bytes}, writes});
   };
-  for (const LaunchItem &item : command.items)
-    for (std::size_t i = 0; i < item.args.size(); ++i)
-      add(item.args[i], item.extents[i],
-          std::find(item.writes.begin(), item.writes.end(), int64_t(i)) !=
-              item.writes.end());
+  if (command.call) {
+    const KernelCall &call = *command.call;
+    for (std::size_t i = 0; i < call.args.size(); ++i)
+      add(call.args[i], call.extents[i],
+          std::find(call.writes.begin(), call.writes.end(), int64_t(i)) !=
+              call.writes.end());
+  }
   if (command.attention)
     add({command.workspace.offset}, command.workspace.bytes, true);
   switch (command.kind) {

@@ -100,7 +100,7 @@ def memory_bound(context, case):
     copy = context.results.value("rates", "copies", "copy, GB/s")
     values, slow, milliseconds = {}, [], 0.0
     for group in sorted(groups, key=lambda group: -group.us):
-        if group.kind not in ("launch", "multi_launch") or group.is_attention():
+        if group.kind != "launch" or group.is_attention():
             continue
         each = group.us / group.count
         if each < tolerances.SHORTEST_KERNEL_US and not context.quick:

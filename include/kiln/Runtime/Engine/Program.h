@@ -63,8 +63,8 @@ struct ScratchRef {
   int64_t bytesPerThread = 0; ///< 0: none.
 };
 
-/// One operand set of a kernel.
-struct LaunchItem {
+/// What a kernel is called with.
+struct KernelCall {
   std::vector<Ref> args;
   std::vector<Immediate> immediates;
   std::vector<int64_t> writes; ///< Indexes of the args that are written.
@@ -81,8 +81,8 @@ struct GemmOperand {
   int64_t bytes = 0;       ///< From the first to the last one, in all batches.
 };
 
-/// What the library of a GPU reads or writes beside a product: dense, and of the
-/// result's type.
+/// What the library of a GPU reads or writes beside a product: dense, and of
+/// the result's type.
 struct BesideProduct {
   Ref ref;
   int64_t bytes = 0; ///< 0: none.
@@ -100,7 +100,6 @@ struct Workspace {
 struct Command {
   enum class Kind {
     Launch,
-    MultiLaunch,
     Gemm,
     LoopBegin,
     LoopEnd,
@@ -115,10 +114,10 @@ struct Command {
   int64_t flops = 0; ///< For reports; 0: unknown.
   int64_t bytes = 0;
 
-  /// Launch (one item), MultiLaunch, and the epilogue of a Gemm (one item).
+  // Launch, and the epilogue of a Gemm.
   int64_t kernel = -1;
   int64_t grain = 1;
-  std::vector<LaunchItem> items;
+  std::optional<KernelCall> call;
   ScratchRef scratch;
   int64_t threads = 0;     ///< Of a block of a GPU kernel; 0: not one.
   int64_t sharedBytes = 0; ///< Of a block.

@@ -35,7 +35,7 @@ struct KernelLaunch {
 /// Units are rows, or chunks of rows with column partials. In a flat program
 /// whose accesses are all dense, a unit is one element, and the grain a
 /// multiple of 64: the kernel then knows no size (unless it adds up slices), so
-/// one kernel serves tensors of all sizes in a multi_launch.
+/// one kernel serves launches of all sizes.
 KernelLaunch emitRowKernel(mlir::ModuleOp module, llvm::StringRef name,
                            const RowShape &shape);
 

@@ -50,11 +50,11 @@ const void *const kernels[] = {reinterpret_cast<const void *>(count),
                                reinterpret_cast<const void *>(increment),
                                reinterpret_cast<const void *>(addBias)};
 
-Command launch(int64_t kernel, LaunchItem item, int64_t grain) {
+Command launch(int64_t kernel, KernelCall call, int64_t grain) {
   Command command;
   command.kernel = kernel;
   command.grain = grain;
-  command.items.push_back(std::move(item));
+  command.call = std::move(call);
   return command;
 }
 
@@ -119,19 +119,15 @@ TEST_F(CommandTableTest, TableRunsAgainFromTheFirstIteration) {
   EXPECT_EQ(as<int64_t>(arena_)[2], 0);
 }
 
-TEST_F(CommandTableTest, MultiLaunchWorksThroughAllItems) {
+TEST_F(CommandTableTest, LaunchesOfAllSizes) {
   for (int threads : {1, 2, 3}) {
     std::memset(arena_, 0, sizeof(arena_));
-    Command command;
-    command.kind = Command::Kind::MultiLaunch;
-    command.kernel = 1;
-    command.grain = 4;
-    // Sizes around the grain, and empty ones at every place.
+    // Sizes around the grain, and no units at all.
     int64_t sizes[] = {0, 10, 0, 4, 1, 0, 23, 0};
-    for (int64_t i = 0; i < 8; ++i)
-      command.items.push_back({{{i * 256, 0}}, {}, {0}, sizes[i]});
     Program program;
-    program.commands = {command};
+    for (int64_t i = 0; i < 8; ++i)
+      program.commands.push_back(
+          launch(1, {{{i * 256, 0}}, {}, {0}, sizes[i]}, 4));
     run(program, threads);
     for (int64_t i = 0; i < 8; ++i)
       for (int64_t unit = 0; unit < 32; ++unit)
@@ -334,8 +330,7 @@ TEST(GemmEpilogueTest, RunsOnEveryTile) {
   Command fused = plain;
   fused.epilogue = true;
   fused.kernel = 2;
-  fused.items.push_back(
-      {{fused.c.ref, {placeBias * 4, 0}}, {{fused.c.ld, 0}}, {0}, 0});
+  fused.call = {{fused.c.ref, {placeBias * 4, 0}}, {{fused.c.ld, 0}}, {0}, 0};
   fused.scratch = {scratchPlace * 4, 64};
   Program plainProgram, fusedProgram;
   plainProgram.commands = {plain};

@@ -46,7 +46,8 @@ TEST(HostArenaTest, ReadsTheOffloadedToy) {
   EXPECT_EQ(train.slots.back().arena, ArenaKind::Host);
   EXPECT_EQ(copyDirection(train.commands[4]), CopyDirection::Out);
   EXPECT_EQ(copyDirection(train.commands[8]), CopyDirection::In);
-  EXPECT_EQ(train.commands[19].items[1].args[0].arena, ArenaKind::Host);
+  ASSERT_TRUE(train.commands[20].call.has_value());
+  EXPECT_EQ(train.commands[20].call->args[0].arena, ArenaKind::Host);
 }
 
 struct Damage {
@@ -110,7 +111,7 @@ INSTANTIATE_TEST_SUITE_P(
         Damage{"WaitTwice", TRAIN "10/token", 0,
                "waits for copy 0, which is not in flight"},
         Damage{"NoWait",
-               TRAIN "23",
+               TRAIN "24",
                {{"op", "fill"}, {"ref", {200, 0}}, {"bytes", 0}},
                "(copy_start 'mirror') has no copy_wait"},
         Damage{"MirrorInit",
@@ -141,7 +142,7 @@ TEST(DamagedHostTest, AnyReplacedValueIsHandled) {
              path.rfind("/link", 0) == 0 || path.rfind("/states/4", 0) == 0;
     std::string place = path.substr(0, path.find('/', commands.size()));
     std::string op = json[Json::json_pointer(place)]["op"];
-    return op.rfind("copy_", 0) == 0 || path.rfind(commands + "19/", 0) == 0;
+    return op.rfind("copy_", 0) == 0 || path.rfind(commands + "20/", 0) == 0;
   };
   Json flat = json.flatten();
   const Json replacements[] = {nullptr,       -1, INT64_MAX, "host",
@@ -192,13 +193,20 @@ TEST_F(CopyOrderTest, WriteOfTheSourceByAProduct) {
 }
 
 TEST_F(CopyOrderTest, WriteOfTheSourceByAKernel) {
-  move(22, 23); // Both waits at the end, as they are.
+  move(23, 24); // Waits may come in any order.
   move(17, 18);
   EXPECT_EQ(refusal(json_), "");
   // The update of E's moment before its copy has come.
-  move(18, 19);
-  move(17, 18);
-  refuses("(multi_launch 'update')");
+  move(19, 17);
+  refuses("'programs.train.commands[17]' (launch 'update_E') writes what it "
+          "writes while copy_start 'moment_E' of commands[15] is in flight");
+}
+
+TEST_F(CopyOrderTest, ReadOfTheDestinationByAKernel) {
+  // The update of U before its gradient has come.
+  move(20, 17);
+  refuses("'programs.train.commands[17]' (launch 'update_U') reads what it "
+          "writes while copy_start 'grad_U' of commands[14] is in flight");
 }
 
 TEST_F(CopyOrderTest, ReadOfTheDestination) {
@@ -268,10 +276,10 @@ TEST_F(CopyOrderTest, StatesAreBlocksToo) {
                {"to", {place("moment_E"), 0}},
                {"bytes", 64},
                {"token", 3}});
-  move(18, 19);
+  move(18, 20);
   // It begins in front of the copied bytes, in the same state: a part of it,
   // for all that is known. But E's moment is read.
-  refuses("(multi_launch 'update') writes what it writes while copy_start "
+  refuses("(launch 'update_E') writes what it writes while copy_start "
           "'moment_U' of commands[15]");
 }
 
@@ -282,21 +290,21 @@ TEST_F(CopyOrderTest, ScratchIsWritten) {
 }
 
 TEST_F(CopyOrderTest, CopiesInFlightMayShareOnlyWhatBothRead) {
-  Json second = commands()[20]; // moment_E_back, in flight with 'mirror'.
-  second["from"] = commands()[21]["to"];
-  replace(20, second);
-  refuses("'programs.train.commands[21]' (copy_start 'mirror') writes what it "
-          "reads while copy_start 'moment_E_back' of commands[20]");
+  Json second = commands()[21]; // moment_E_back, in flight with 'mirror'.
+  second["from"] = commands()[22]["to"];
+  replace(21, second);
+  refuses("'programs.train.commands[22]' (copy_start 'mirror') writes what it "
+          "reads while copy_start 'moment_E_back' of commands[21]");
   // Two that read the same.
   json_ = describeOffloaded();
-  replace(20, {{"op", "copy_start"},
+  replace(21, {{"op", "copy_start"},
                {"name", "again"},
-               {"from", commands()[21]["from"]},
+               {"from", commands()[22]["from"]},
                {"to", {place("moment_E"), 0}},
                {"bytes", offloadedTableBytes},
                {"token", 4}});
   EXPECT_EQ(refusal(json_), "");
-  commands()[20]["to"] = commands()[21]["to"];
+  commands()[21]["to"] = commands()[22]["to"];
   refuses("(copy_start 'mirror') writes what it writes while copy_start "
           "'again'");
 }
@@ -320,19 +328,20 @@ TEST_F(CopyOrderTest, NoLoopBeginsOrEndsWhileACopyIsInFlight) {
 
 TEST_F(CopyOrderTest, StridesMatterInLoopsAlone) {
   // Behind the loop a stride says nothing of how far an argument reaches:
-  // 'update', which is given a state that begins in front of the copied bytes.
+  // 'update_E', which is given a state that begins in front of the copied
+  // bytes.
   replace(15, {{"op", "copy_start"},
                {"name", "moment_U"},
                {"from", {2 * offloadedTableBytes + 64, 0, "host"}},
                {"to", {place("moment_E"), 0}},
                {"bytes", 64},
                {"token", 3}});
-  move(18, 19);
+  move(18, 20);
   std::string message = refusal(json_);
   EXPECT_NE(message, "");
   for (int64_t stride : {int64_t(4), INT64_MIN, INT64_MAX}) {
-    for (Json &item : commands()[18]["items"])
-      for (Json &argument : item["args"])
+    for (std::size_t update : {18, 19})
+      for (Json &argument : commands()[update]["args"])
         argument[1] = stride;
     EXPECT_EQ(refusal(json_), message);
   }

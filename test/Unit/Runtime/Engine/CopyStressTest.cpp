@@ -43,14 +43,14 @@ constexpr int64_t a = 0, b = bytes, c = 2 * bytes, sum = 3 * bytes;
 Command fillWith(int64_t place, int64_t first) {
   Command command;
   command.kernel = 0;
-  command.items = {{{{place, 0}}, {{first, 0}}, {0}, values}};
+  command.call = {{{place, 0}}, {{first, 0}}, {0}, values};
   return command;
 }
 
 Command add(int64_t place) {
   Command command;
   command.kernel = 1;
-  command.items = {{{{sum, 0}, {place, 0}}, {}, {0}, values}};
+  command.call = {{{sum, 0}, {place, 0}}, {}, {0}, values};
   return command;
 }
 

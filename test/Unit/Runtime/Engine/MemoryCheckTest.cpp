@@ -172,7 +172,7 @@ TEST_F(HostMemoryCheckTest, LifetimeOneCommandShort) {
 
 TEST_F(HostMemoryCheckTest, WriteToTheHostThatNobodyDeclared) {
   // The update of U writes its moment too.
-  json_["programs"]["train"]["commands"][19]["items"][1]["writes"] = {0};
+  json_["programs"]["train"]["commands"][20]["writes"] = {0};
   std::string lines = failed();
   EXPECT_NE(lines.find("on the host of state 'U.m'"), std::string::npos)
       << lines;

@@ -136,7 +136,7 @@ TEST_F(OffloadTest, TracesCopiesOnTheirOwnTracks) {
     for (size_t i = 0; i < ends.size(); ++i)
       EXPECT_LE(ends[i], awaited[name][i]) << name;
   }
-  EXPECT_EQ(bars[0].size(), 2 * 11u + 1 + 10);
+  EXPECT_EQ(bars[0].size(), 2 * 11u + 1 + 11);
   EXPECT_EQ(bars[1], (std::vector<std::string>{"hidden", "hidden", "grad_U",
                                                "moment_E_back"}));
   EXPECT_EQ(bars[2], (std::vector<std::string>{"hidden_back", "hidden_back",
@@ -181,7 +181,7 @@ TEST_F(OffloadTest, TracesOpsOfBothArenas) {
       uint64_t slots = number();
       if (op == "copy_start") {
         // Into a slot, or a state.
-        EXPECT_EQ(slots, command == 20 || command == 21 ? 0u : 1u) << command;
+        EXPECT_EQ(slots, command == 21 || command == 22 ? 0u : 1u) << command;
       }
       for (; slots > 0; --slots)
         place += program["slots"][number()]["bytes"].get<uint64_t>();

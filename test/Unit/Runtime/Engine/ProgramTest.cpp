@@ -28,10 +28,12 @@ TEST(ProgramTest, ReadsTheToy) {
   ASSERT_EQ(description.programs.size(), 3u);
   const Program &train = file->programs[2];
   EXPECT_EQ(description.programs[2].name, "train");
-  EXPECT_EQ(train.commands.size(), 12u);
+  EXPECT_EQ(train.commands.size(), 13u);
   EXPECT_EQ(train.commands[6].beta, GemmBeta::First);
   EXPECT_TRUE(train.commands[6].a.trans);
-  EXPECT_EQ(train.commands[11].items.size(), 2u);
+  ASSERT_TRUE(train.commands[12].call.has_value());
+  EXPECT_EQ(train.commands[12].call->args.size(), 6u);
+  EXPECT_EQ(train.commands[12].call->writes, (std::vector<int64_t>{0, 2}));
   EXPECT_EQ(train.commands[4].scratch.bytesPerThread, 1024);
 }
 

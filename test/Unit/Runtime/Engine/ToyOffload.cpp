@@ -61,14 +61,14 @@ static void offloadTrain(Json &train, int64_t hiddenBack, int64_t momentE) {
   };
   int64_t hidden = place("hidden"), gradU = place("grad_U");
   // 0 fill, 1 loop, 2 gather, 3 logits, 4 loss, 5 sum, 6 d U, 7 d hidden,
-  // 8 scatter, 9 end, 10 norm, 11 update.
+  // 8 scatter, 9 end, 10 norm, 11 update E, 12 update U.
   const Json old = train["commands"];
-  Json gradientOfU = old[6], update = old[11];
+  Json gradientOfU = old[6], updateE = old[11], updateU = old[12];
   gradientOfU["a"]["ref"] = device(hiddenBack);
-  update["items"][0]["args"][2] = device(momentE);
-  update["items"][1]["args"][0] = host(hostU);
-  update["items"][1]["args"][1] = host(hostGradient);
-  update["items"][1]["args"][2] = host(hostMomentU);
+  updateE["args"][2] = device(momentE);
+  updateU["args"][0] = host(hostU);
+  updateU["args"][1] = host(hostGradient);
+  updateU["args"][2] = host(hostMomentU);
   train["commands"] = {
       old[0],
       old[1],
@@ -90,7 +90,8 @@ static void offloadTrain(Json &train, int64_t hiddenBack, int64_t momentE) {
       old[10],
       wait("grad_U", 2),
       wait("moment_E", 3),
-      update,
+      updateE,
+      updateU,
       start("moment_E_back", device(momentE), host(hostMomentE), tableBytes, 4),
       start("mirror", host(hostU), device(deviceU), tableBytes, 5),
       wait("moment_E_back", 4),
@@ -98,8 +99,8 @@ static void offloadTrain(Json &train, int64_t hiddenBack, int64_t momentE) {
   };
   const std::map<std::string, std::pair<int, int>> lives = {
       {"tokens", {0, 13}},        {"targets", {0, 13}}, {"rng", {0, 0}},
-      {"loss_scale", {0, 13}},    {"lr", {0, 19}},      {"clip", {0, 19}},
-      {"step", {0, 19}},          {"loss", {2, 24}},    {"grad_norm", {16, 24}},
+      {"loss_scale", {0, 13}},    {"lr", {0, 20}},      {"clip", {0, 20}},
+      {"step", {0, 20}},          {"loss", {2, 25}},    {"grad_norm", {16, 25}},
       {"probabilities", {0, 13}}, {"hidden", {2, 7}},   {"row_loss", {5, 6}},
       {"logits", {3, 11}},        {"grad_E", {0, 19}},  {"grad_U", {11, 17}},
       {"grad_hidden", {9, 12}}};
@@ -118,9 +119,9 @@ static void offloadTrain(Json &train, int64_t hiddenBack, int64_t momentE) {
     train["slots"].push_back(std::move(json));
   };
   slot("hidden_back", "activation", hiddenBack, partHiddenBytes, 8, 11, false);
-  slot("moment_E", "optimizer", momentE, tableBytes, 15, 22, false);
+  slot("moment_E", "optimizer", momentE, tableBytes, 15, 23, false);
   slot("host_hidden", "activation", hostHidden, partHiddenBytes, 4, 10, true);
-  slot("host_grad_U", "gradient", hostGradient, tableBytes, 14, 19, true);
+  slot("host_grad_U", "gradient", hostGradient, tableBytes, 14, 20, true);
 }
 
 Json offload(Json description) {

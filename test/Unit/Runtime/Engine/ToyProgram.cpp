@@ -235,23 +235,23 @@ static ProgramBuilder trainProgram(const Options &options) {
   ProgramBuilder p;
   constexpr int64_t part = rows / microbatches;
   // Commands: 0 fill, 1 loop, 2 gather, 3 logits, 4 loss, 5 sum, 6 d U,
-  // 7 d hidden, 8 scatter, 9 end, 10 norm, 11 update.
+  // 7 d hidden, 8 scatter, 9 end, 10 norm, 11 update E, 12 update U.
   int64_t tokens = p.input("tokens", "i32", {batch, length}, rows * 4, 9);
   int64_t targets = p.input("targets", "i32", {batch, length}, rows * 4, 9);
   int64_t rng = p.input("rng", "i64", {microbatches, 3}, microbatches * 24, 0);
   (void)rng;
   int64_t scale = p.input("loss_scale", "f64", Json::array(), 8, 9);
-  int64_t lr = p.input("lr", "f64", Json::array(), 8, 11);
-  int64_t clip = p.input("clip", "f64", Json::array(), 8, 11);
-  p.input("step", "i64", Json::array(), 8, 11);
-  int64_t loss = p.slot("loss", "output", 8, 2, 12);
-  int64_t gradNorm = p.slot("grad_norm", "output", 8, 10, 12);
+  int64_t lr = p.input("lr", "f64", Json::array(), 8, 12);
+  int64_t clip = p.input("clip", "f64", Json::array(), 8, 12);
+  p.input("step", "i64", Json::array(), 8, 12);
+  int64_t loss = p.slot("loss", "output", 8, 2, 13);
+  int64_t gradNorm = p.slot("grad_norm", "output", 8, 10, 13);
   int64_t scratch = probabilityScratch(p, 9);
   int64_t hidden = p.slot("hidden", "activation", part * width * 4, 2, 6);
   int64_t rowLoss = p.slot("row_loss", "activation", part * 8, 4, 5);
   int64_t logits = p.slot("logits", "activation", part * vocabulary * 4, 3, 7);
   int64_t gradE = p.slot("grad_E", "gradient", tableBytes, 0, 11);
-  int64_t gradU = p.slot("grad_U", "gradient", tableBytes, 6, 11);
+  int64_t gradU = p.slot("grad_U", "gradient", tableBytes, 6, 12);
   int64_t gradHidden =
       p.slot("grad_hidden", "activation", part * width * 4, 7, 8);
 
@@ -285,21 +285,16 @@ static ProgramBuilder trainProgram(const Options &options) {
       launch("norm", Norm, {ref(gradE), ref(gradU), ref(gradNorm)}, {2},
              {{vocabulary * width, 0}}, 1, 1),
   };
-  auto item = [&](int64_t parameter, int64_t gradient, int64_t moment) {
-    return Json{{"args",
-                 {ref(parameter), ref(gradient), ref(moment), ref(lr),
-                  ref(gradNorm), ref(clip)}},
-                {"writes", {0, 2}},
-                {"imm", Json::array()},
-                {"units", vocabulary * width}};
+  auto update = [&](const char *name, int64_t parameter, int64_t gradient,
+                    int64_t moment) {
+    p.commands.push_back(launch(name, Update,
+                                {ref(parameter), ref(gradient), ref(moment),
+                                 ref(lr), ref(gradNorm), ref(clip)},
+                                {0, 2}, Json::array(), vocabulary * width,
+                                1000));
   };
-  p.commands.push_back({{"op", "multi_launch"},
-                        {"name", "update"},
-                        {"kernel", int(Update)},
-                        {"grain", 1000},
-                        {"items",
-                         {item(offsetE, gradE, offsetMomentE),
-                          item(offsetU, gradU, offsetMomentU)}}});
+  update("update_E", offsetE, gradE, offsetMomentE);
+  update("update_U", offsetU, gradU, offsetMomentU);
   p.output("loss", "f64", Json::array(), loss);
   if (options.clip)
     p.output("grad_norm", "f64", Json::array(), gradNorm);

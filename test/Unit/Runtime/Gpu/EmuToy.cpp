@@ -130,36 +130,11 @@ static Json emulatedLaunch(Json launch, const Json &description,
 }
 
 static Json emulatedProgram(const Json &description, Json program) {
-  Json commands = Json::array();
-  std::vector<std::pair<int64_t, int64_t>> places; // First and last, by index.
-  for (std::size_t i = 0; i < program["commands"].size(); ++i) {
-    const Json &command = program["commands"][i];
-    auto first = int64_t(commands.size());
-    if (command["op"] == "launch") {
-      commands.push_back(
-          emulatedLaunch(command, description, program, int64_t(i)));
-    } else if (command["op"] == "multi_launch") {
-      for (const Json &item : command["items"]) {
-        Json launch = item;
-        launch["op"] = "launch";
-        for (const char *key : {"name", "kernel", "grain"})
-          launch[key] = command[key];
-        commands.push_back(
-            emulatedLaunch(launch, description, program, int64_t(i)));
-      }
-    } else {
-      commands.push_back(command);
-    }
-    places.emplace_back(first, int64_t(commands.size()) - 1);
-  }
-  program["commands"] = commands;
-  auto count = int64_t(places.size());
-  for (Json &slot : program["slots"]) {
-    int64_t first = slot["first"], last = slot["last"];
-    slot["first"] = places[std::size_t(first)].first;
-    slot["last"] = last < count ? places[std::size_t(last)].second
-                                : int64_t(commands.size());
-  }
+  Json &commands = program["commands"];
+  for (std::size_t i = 0; i < commands.size(); ++i)
+    if (commands[i]["op"] == "launch")
+      commands[i] =
+          emulatedLaunch(commands[i], description, program, int64_t(i));
   return program;
 }
 

@@ -18,8 +18,7 @@
 
 namespace kiln::toy {
 
-/// A description of the toy, for the emulated GPU. An update of many parameters
-/// becomes one launch for each.
+/// A description of the toy, for the emulated GPU.
 nlohmann::json emulated(nlohmann::json description);
 
 /// The device's kernels, and after them those of the host.
