@@ -41,8 +41,10 @@ add_library(KilnEngine OBJECT
   Engine/Arena.cpp
   Engine/CommandEngine.cpp
   Engine/AttentionReader.cpp
+  Engine/Command.cpp
   Engine/CommandReader.cpp
   Engine/CommandTable.cpp
+  Engine/CommandWalk.cpp
   Engine/Copier.cpp
   Engine/CopyEngine.cpp
   Engine/CopyOrder.cpp

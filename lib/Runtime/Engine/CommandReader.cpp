@@ -235,6 +235,7 @@ void CommandReader::readKernel(const Node &node, Command &command) {
     scratch->fail("is too large");
     return;
   }
+  command.scratch.bytes = *bytes;
   command.scratch.offset =
       readOffset(scratch->element(0), *bytes, file_, ArenaKind::Device);
   if (command.scratch.offset % 64 || command.scratch.bytesPerThread % 64)

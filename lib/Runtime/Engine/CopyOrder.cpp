@@ -7,6 +7,7 @@
 
 #include "CopyOrder.h"
 
+#include "CommandWalk.h"
 #include "kiln/Runtime/Files/Messages.h"
 
 #include <algorithm>
@@ -15,15 +16,6 @@
 namespace kiln {
 
 namespace {
-
-/// Bytes that a command reads or writes.
-struct Access {
-  Ref ref;
-  int64_t bytes; ///< unknownBytes: of a kernel's argument.
-  bool writes;
-};
-
-constexpr int64_t unknownBytes = -1;
 
 /// A copy between its start and its wait.
 struct Flight {
@@ -44,12 +36,11 @@ private:
   void start(std::size_t command);
   void wait(std::size_t command);
   void checkAccesses(std::size_t command) const;
-  void checkAccess(std::size_t command, const Access &access,
+  void checkAccess(std::size_t command, const MemoryAccess &access,
                    const Flight &flight) const;
-  bool disturbs(const Access &access, const Ref &ref, int64_t size,
-                const std::vector<std::size_t> &around) const;
+  bool disturbs(const MemoryAccess &access, int64_t iterations, const Ref &ref,
+                int64_t size, const std::vector<std::size_t> &around) const;
   std::vector<std::size_t> around(const Ref &ref) const;
-  std::vector<Access> accesses(const Command &command) const;
   void fail(std::size_t command, const std::string &problem) const {
     commands_.element(command).fail(problem);
   }
@@ -66,22 +57,21 @@ private:
   };
 
   const Node &commands_;
-  const ProgramFile &file_;
   const Program &program_;
   std::vector<Block> blocks_;      ///< By their first commands.
   std::size_t nextBlock_ = 0;      ///< The first that does not live yet.
   std::vector<std::size_t> alive_; ///< Blocks that live at this command.
   std::vector<bool> started_;      ///< By token.
   std::vector<Flight> flights_;
-  int64_t iterations_ = 1;
+  std::vector<int64_t> runs_; ///< By command: how often its loop runs it.
 };
 
 } // namespace
 
 CopyOrder::CopyOrder(const Node &commands, const ProgramFile &file,
                      const Program &program)
-    : commands_(commands), file_(file), program_(program),
-      started_(std::size_t(program.copies)) {
+    : commands_(commands), program_(program),
+      started_(std::size_t(program.copies)), runs_(runsOf(program.commands)) {
   for (std::size_t i = 0; i < file.statePlaces.size(); ++i) {
     const Place &place = file.statePlaces[i];
     blocks_.push_back({place.arena, place.offset,
@@ -117,55 +107,6 @@ std::vector<std::size_t> CopyOrder::around(const Ref &ref) const {
   return found;
 }
 
-std::vector<Access> CopyOrder::accesses(const Command &command) const {
-  std::vector<Access> list;
-  if (command.call) {
-    const KernelCall &call = *command.call;
-    for (std::size_t i = 0; i < call.args.size(); ++i)
-      list.push_back({call.args[i],
-                      call.extents.empty() ? unknownBytes : call.extents[i],
-                      false});
-    for (int64_t argument : call.writes)
-      list[std::size_t(argument)].writes = true;
-  }
-  if (command.scratch.bytesPerThread > 0)
-    list.push_back(
-        {{command.scratch.offset, 0, ArenaKind::Device},
-         command.scratch.bytesPerThread * file_.description.build.maxThreads,
-         true});
-  if (command.attention)
-    list.push_back({{command.workspace.offset, 0, ArenaKind::Device},
-                    command.workspace.bytes,
-                    true});
-  switch (command.kind) {
-  case Command::Kind::Gemm:
-    list.push_back({command.a.ref, command.a.bytes, false});
-    list.push_back({command.b.ref, command.b.bytes, false});
-    list.push_back({command.c.ref, command.c.bytes, true});
-    if (command.bias.bytes > 0)
-      list.push_back(
-          {command.bias.ref, command.bias.bytes, writesBias(command.library)});
-    if (command.aux.bytes > 0)
-      list.push_back(
-          {command.aux.ref, command.aux.bytes, writesAux(command.library)});
-    list.push_back({{command.workspace.offset, 0, ArenaKind::Device},
-                    command.workspace.bytes,
-                    true});
-    break;
-  case Command::Kind::Copy:
-  case Command::Kind::CopyStart:
-    list.push_back({command.from, command.size, false});
-    list.push_back({command.to, command.size, true});
-    break;
-  case Command::Kind::Fill:
-    list.push_back({command.to, command.size, true});
-    break;
-  default:
-    break;
-  }
-  return list;
-}
-
 /// Whether [a, +aBytes) and [b, +bBytes) share a byte in the same iteration.
 static bool overlap(const Ref &a, int64_t aBytes, const Ref &b, int64_t bBytes,
                     int64_t iterations) {
@@ -192,8 +133,10 @@ static bool overlap(const Ref &a, int64_t aBytes, const Ref &b, int64_t bBytes,
   return distance < high;
 }
 
-/// Whether an access reaches into the `size` bytes at `ref` of a copy.
-bool CopyOrder::disturbs(const Access &access, const Ref &ref, int64_t size,
+/// Whether an access reaches into the `size` bytes at `ref` of a copy, in the
+/// same of so many iterations.
+bool CopyOrder::disturbs(const MemoryAccess &access, int64_t iterations,
+                         const Ref &ref, int64_t size,
                          const std::vector<std::size_t> &around) const {
   if (access.ref.arena != ref.arena)
     return false;
@@ -208,20 +151,22 @@ bool CopyOrder::disturbs(const Access &access, const Ref &ref, int64_t size,
       bytes = std::max(bytes, blocks_[i].end - access.ref.offset);
     }
     // What one iteration has of a buffer of all.
-    if (iterations_ > 1 && access.ref.stride != 0)
+    if (iterations > 1 && access.ref.stride != 0)
       bytes = std::min(bytes, std::abs(access.ref.stride));
   }
-  return overlap(access.ref, bytes, ref, size, iterations_);
+  return overlap(access.ref, bytes, ref, size, iterations);
 }
 
-void CopyOrder::checkAccess(std::size_t command, const Access &access,
+void CopyOrder::checkAccess(std::size_t command, const MemoryAccess &access,
                             const Flight &flight) const {
   const Command &copy = program_.commands[flight.command];
-  const char *does = access.writes ? "writes" : "reads";
+  const char *does = access.writes() ? "writes" : "reads";
   const char *what = nullptr;
-  if (disturbs(access, copy.to, copy.size, flight.to))
+  int64_t iterations = runs_[command];
+  if (disturbs(access, iterations, copy.to, copy.size, flight.to))
     what = "what it writes";
-  else if (access.writes && disturbs(access, copy.from, copy.size, flight.from))
+  else if (access.writes() &&
+           disturbs(access, iterations, copy.from, copy.size, flight.from))
     what = "what it reads";
   if (what)
     fail(command, "(" + title(command) + ") " + does + " " + what + " while " +
@@ -233,7 +178,7 @@ void CopyOrder::checkAccess(std::size_t command, const Access &access,
 void CopyOrder::checkAccesses(std::size_t command) const {
   if (flights_.empty())
     return;
-  for (const Access &access : accesses(program_.commands[command]))
+  for (const MemoryAccess &access : accessesOf(program_.commands[command]))
     for (const Flight &flight : flights_)
       checkAccess(command, access, flight);
 }
@@ -269,25 +214,14 @@ void CopyOrder::check() {
     const Command &command = program_.commands[i];
     moveTo(i);
     checkAccesses(i);
-    switch (command.kind) {
-    case Command::Kind::LoopBegin:
-    case Command::Kind::LoopEnd:
-      if (!flights_.empty())
-        fail(i, "stands between " + title(flights_.front().command) +
-                    " of commands[" + std::to_string(flights_.front().command) +
-                    "] and its copy_wait");
-      iterations_ =
-          command.kind == Command::Kind::LoopBegin ? command.count : 1;
-      break;
-    case Command::Kind::CopyStart:
+    if ((beginsLoop(command) || endsLoop(command)) && !flights_.empty())
+      fail(i, "stands between " + title(flights_.front().command) +
+                  " of commands[" + std::to_string(flights_.front().command) +
+                  "] and its copy_wait");
+    if (startsCopy(command))
       start(i);
-      break;
-    case Command::Kind::CopyWait:
+    if (waitsForCopy(command))
       wait(i);
-      break;
-    default:
-      break;
-    }
   }
   if (!flights_.empty())
     fail(flights_.front().command,
@@ -296,11 +230,8 @@ void CopyOrder::check() {
 
 void checkCopies(const Node &commands, const ProgramFile &file,
                  Program &program) {
-  program.copies =
-      std::count_if(program.commands.begin(), program.commands.end(),
-                    [](const Command &command) {
-                      return command.kind == Command::Kind::CopyStart;
-                    });
+  program.copies = std::count_if(program.commands.begin(),
+                                 program.commands.end(), startsCopy);
   CopyOrder(commands, file, program).check();
 }
 

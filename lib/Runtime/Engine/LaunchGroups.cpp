@@ -12,6 +12,7 @@
 
 #include "LaunchGroups.h"
 
+#include "CommandWalk.h"
 #include "kiln/Runtime/Files/Messages.h"
 
 #include <algorithm>
@@ -21,20 +22,24 @@ namespace kiln {
 
 namespace {
 
+using Accesses = std::vector<MemoryAccess>;
+
 class GroupCheck {
 public:
   GroupCheck(const Node &commands, Program &program)
-      : node_(commands), commands_(program.commands) {}
+      : node_(commands), commands_(program.commands), runs_(runsOf(commands_)) {
+  }
   void run();
 
 private:
   void checkGroup(std::size_t first);
   const char *differsFrom(const Command &first, const Command &member) const;
-  bool disturbs(const Command &one, const Command &other) const;
+  static bool disturbs(const Accesses &one, const Accesses &other,
+                       int64_t iterations);
 
   const Node &node_;
   std::vector<Command> &commands_;
-  int64_t iterations_ = 1; ///< Of the loop around.
+  std::vector<int64_t> runs_; ///< By command: how often its loop runs it.
 };
 
 /// What all launches of a kernel agree in: its parameters.
@@ -65,13 +70,14 @@ static bool overlap(const Ref &a, int64_t aBytes, const Ref &b, int64_t bBytes,
          begin(a) < end(b, bBytes) && begin(b) < end(a, aBytes);
 }
 
-/// Whether a launch writes what another one touches.
-bool GroupCheck::disturbs(const Command &one, const Command &other) const {
-  const KernelCall &a = *one.call, &b = *other.call;
-  for (int64_t write : a.writes)
-    for (std::size_t i = 0; i < b.args.size(); ++i)
-      if (overlap(a.args[std::size_t(write)], a.extents[std::size_t(write)],
-                  b.args[i], b.extents[i], iterations_))
+/// True if an argument that `one` writes shares bytes with one of `other`. The
+/// workspaces of attention may be the same: a group runs kernels alone.
+bool GroupCheck::disturbs(const Accesses &one, const Accesses &other,
+                          int64_t iterations) {
+  for (const MemoryAccess &a : one)
+    for (const MemoryAccess &b : other)
+      if (a.writes() && !a.isTemporary() && !b.isTemporary() &&
+          overlap(a.ref, a.bytes, b.ref, b.bytes, iterations))
         return true;
   return false;
 }
@@ -79,8 +85,7 @@ bool GroupCheck::disturbs(const Command &one, const Command &other) const {
 /// Null: in nothing that a group shares.
 const char *GroupCheck::differsFrom(const Command &first,
                                     const Command &member) const {
-  if (member.kind != Command::Kind::Launch || member.kernel != first.kernel ||
-      !isDeviceLaunch(member))
+  if (member.kernel != first.kernel || !isDeviceLaunch(member))
     return "is no launch of its kernel";
   if (member.group > 1)
     return "begins a group itself";
@@ -107,6 +112,8 @@ void GroupCheck::checkGroup(std::size_t first) {
     return group.at("group").fail(
         "is " + std::to_string(count) + ", but only " +
         std::to_string(commands_.size() - first) + " commands are left");
+  int64_t iterations = runs_[first];
+  std::vector<Accesses> accesses = {accessesOf(head)};
   for (std::size_t i = 1; i < count; ++i) {
     Command &member = commands_[first + i];
     auto refuse = [&](const std::string &why) {
@@ -115,25 +122,20 @@ void GroupCheck::checkGroup(std::size_t first) {
     };
     if (const char *why = differsFrom(head, member))
       return refuse(why);
-    for (std::size_t j = 0; j < i; ++j) {
-      const Command &other = commands_[first + j];
-      if (disturbs(member, other) || disturbs(other, member))
+    accesses.push_back(accessesOf(member));
+    for (std::size_t j = 0; j < i; ++j)
+      if (disturbs(accesses[i], accesses[j], iterations) ||
+          disturbs(accesses[j], accesses[i], iterations))
         return refuse("shares bytes that one of them writes with launch " +
-                      inQuotes(other.name));
-    }
+                      inQuotes(commands_[first + j].name));
     member.member = int64_t(i);
   }
 }
 
 void GroupCheck::run() {
-  for (std::size_t i = 0; i < commands_.size() && !node_.failed(); ++i) {
-    if (commands_[i].kind == Command::Kind::LoopBegin)
-      iterations_ = commands_[i].count;
-    else if (commands_[i].kind == Command::Kind::LoopEnd)
-      iterations_ = 1;
-    else if (commands_[i].group > 1)
+  for (std::size_t i = 0; i < commands_.size() && !node_.failed(); ++i)
+    if (commands_[i].group > 1)
       checkGroup(i);
-  }
 }
 
 static void checkParameters(const Node &commands, const ProgramFile &file,

@@ -128,28 +128,29 @@ void OpRepeater::before(size_t command, int64_t) {
   }
 }
 
-/// Where a command writes in a slot, in bytes of the slot. Nothing: that is not
-/// known, as of kernels of a cpu.
+/// Finds where a command writes in a slot, in bytes of the slot. Nothing is
+/// found for the c of a gemm, whose rows may be apart, and for arguments of
+/// unknown size.
 static std::vector<std::pair<int64_t, int64_t>>
 writtenRanges(const Command &command, int64_t iteration, const Slot &slot) {
   std::vector<std::pair<int64_t, int64_t>> ranges;
-  auto add = [&](const Ref &ref, int64_t bytes) {
-    Place place = ref.at(iteration);
+  for (const MemoryAccess &result : resultsOf(command)) {
+    Place place = result.ref.at(iteration);
     int64_t begin = place.offset - slot.offset;
-    if (place.arena == slot.arena && begin >= 0 && begin < slot.bytes)
-      ranges.push_back({begin, std::min(begin + bytes, slot.bytes)});
-  };
-  if (command.call && !command.call->extents.empty())
-    for (int64_t argument : command.call->writes)
-      add(command.call->args[size_t(argument)],
-          command.call->extents[size_t(argument)]);
-  if (writesBias(command.library))
-    add(command.bias.ref, command.bias.bytes);
-  if (writesAux(command.library))
-    add(command.aux.ref, command.aux.bytes);
-  if (command.size > 0)
-    add(command.to, command.size);
+    if (result.use != AccessUse::Matrix && result.bytes != unknownBytes &&
+        place.arena == slot.arena && begin >= 0 && begin < slot.bytes)
+      ranges.push_back({begin, std::min(begin + result.bytes, slot.bytes)});
+  }
   return ranges;
+}
+
+/// True for a command that multiplies matrices.
+static bool isProduct(const Command &command) {
+  std::vector<MemoryAccess> results = resultsOf(command);
+  return std::any_of(results.begin(), results.end(),
+                     [](const MemoryAccess &result) {
+                       return result.use == AccessUse::Matrix;
+                     });
 }
 
 /// There is no value between rows, so it is no difference: `to` gets what
@@ -168,14 +169,14 @@ ResultDistance OpRepeater::compare(const Command &command, int64_t iteration,
   const char *own = arenas_.at({slot.offset, slot.arena});
   if (std::memcmp(own, other_.data(), size_t(slot.bytes)) == 0)
     return {};
-  bool isProduct = command.kind == Command::Kind::Gemm;
+  bool ofProduct = isProduct(command);
   auto ranges = writtenRanges(command, iteration, slot);
   // What lies beside a product is elsewhere than that.
-  if (isProduct && !command.epilogue && ranges.empty())
+  if (ofProduct && !command.epilogue && ranges.empty())
     return productDistance(command, iteration, arenas_, slot, other_.data());
   if (ranges.empty())
     ranges.push_back({0, slot.bytes});
-  double longestSum = isProduct ? double(command.k) : 64;
+  double longestSum = ofProduct ? double(command.k) : 64;
   ResultDistance worst;
   for (auto [begin, end] : ranges) {
     ResultDistance distance =

@@ -7,6 +7,7 @@
 
 #include "OpTrace.h"
 
+#include "CommandWalk.h"
 #include "kiln/Runtime/Files/OutputFile.h"
 
 #include <algorithm>
@@ -17,8 +18,7 @@ namespace kiln {
 static constexpr int64_t largestTrace = int64_t(256) << 20;
 
 bool hasNoRecord(const Command &command) {
-  return command.kind == Command::Kind::LoopEnd ||
-         command.kind == Command::Kind::CopyWait;
+  return endsLoop(command) || waitsForCopy(command);
 }
 
 /// Whether a reference of command `index` lies in `slot`.
@@ -29,12 +29,13 @@ static bool liesIn(const Slot &slot, const Ref &ref, size_t index) {
 }
 
 std::vector<size_t> writtenSlots(const Program &program, size_t index) {
-  std::vector<Ref> refs = writtenRefs(program.commands[index]);
+  std::vector<MemoryAccess> results = resultsOf(program.commands[index]);
   std::vector<size_t> slots;
   for (size_t i = 0; i < program.slots.size(); ++i)
-    if (std::any_of(refs.begin(), refs.end(), [&](const Ref &ref) {
-          return liesIn(program.slots[i], ref, index);
-        }))
+    if (std::any_of(results.begin(), results.end(),
+                    [&](const MemoryAccess &result) {
+                      return liesIn(program.slots[i], result.ref, index);
+                    }))
       slots.push_back(i);
   return slots;
 }
@@ -46,18 +47,15 @@ int64_t traceHostBegin(const ProgramFile &file) {
 
 /// Bytes of the trace of one program, about.
 static int64_t traceBytes(const ProgramFile &file, const Program &program) {
-  int64_t bytes = traceHostBegin(file) + file.hostArenaBytes, iterations = 1;
+  int64_t bytes = traceHostBegin(file) + file.hostArenaBytes;
+  std::vector<int64_t> runs = runsOf(program.commands);
   for (size_t i = 0; i < program.commands.size(); ++i) {
-    if (program.commands[i].kind == Command::Kind::LoopBegin)
-      iterations = program.commands[i].count;
-    if (program.commands[i].kind == Command::Kind::LoopEnd)
-      iterations = 1;
     int64_t written = 0;
     for (size_t slot : writtenSlots(program, i))
       written += program.slots[slot].bytes;
-    if (written > largestTrace / iterations)
+    if (written > largestTrace / runs[i])
       return largestTrace + 1;
-    bytes += written * iterations;
+    bytes += written * runs[i];
     if (bytes > largestTrace)
       return bytes;
   }
@@ -125,10 +123,11 @@ OpWatcher::OpWatcher(const Program &program, const Arenas &arenas,
       whole_(program.slots.size(), true) {
   for (size_t i = 0; i < program.commands.size(); ++i) {
     slots_.push_back(writtenSlots(program, i));
-    for (const Ref &ref : writtenRefs(program.commands[i]))
+    for (const MemoryAccess &result : resultsOf(program.commands[i]))
       for (size_t slot : slots_.back())
-        if (liesIn(program.slots[slot], ref, i) &&
-            (ref.offset != program.slots[slot].offset || ref.stride != 0))
+        if (liesIn(program.slots[slot], result.ref, i) &&
+            (result.ref.offset != program.slots[slot].offset ||
+             result.ref.stride != 0))
           whole_[slot] = false;
   }
 }

@@ -31,28 +31,6 @@ static constexpr std::array<std::pair<const char *, SlotClass>, 9> slotClasses =
       {"output", SlotClass::Output},
       {"constant", SlotClass::Constant}}};
 
-const char *commandKindName(Command::Kind kind) {
-  switch (kind) {
-  case Command::Kind::Launch:
-    return "launch";
-  case Command::Kind::Gemm:
-    return "gemm";
-  case Command::Kind::LoopBegin:
-    return "loop_begin";
-  case Command::Kind::LoopEnd:
-    return "loop_end";
-  case Command::Kind::Fill:
-    return "fill";
-  case Command::Kind::Copy:
-    return "copy";
-  case Command::Kind::CopyStart:
-    return "copy_start";
-  case Command::Kind::CopyWait:
-    return "copy_wait";
-  }
-  return "unknown";
-}
-
 const char *slotClassName(SlotClass slotClass) {
   for (auto &[name, value] : slotClasses)
     if (value == slotClass)

@@ -73,32 +73,15 @@ void WriteWatch::allowAt(size_t command, const Place &place,
 
 std::vector<WriteWatch::Range>
 WriteWatch::allowedWrites(size_t index, int64_t iteration) const {
-  const Command &command = program_.commands[index];
   std::vector<Range> allowed;
-  auto allow = [&](const Ref &ref) {
-    allowAt(index, ref.at(iteration), allowed);
-  };
-  if (command.call)
-    for (int64_t argument : command.call->writes)
-      allow(command.call->args[size_t(argument)]);
-  if (command.scratch.bytesPerThread > 0)
-    allowed.push_back(
-        {ArenaKind::Device, command.scratch.offset,
-         command.scratch.offset + command.scratch.bytesPerThread *
-                                      file_.description.build.maxThreads});
-  if (command.workspace.bytes > 0)
-    allowed.push_back({ArenaKind::Device, command.workspace.offset,
-                       command.workspace.offset + command.workspace.bytes});
-  if (command.kind == Command::Kind::Gemm)
-    allow(command.c.ref);
-  if (writesBias(command.library))
-    allow(command.bias.ref);
-  if (writesAux(command.library))
-    allow(command.aux.ref);
-  if (command.kind == Command::Kind::Fill ||
-      command.kind == Command::Kind::Copy ||
-      command.kind == Command::Kind::CopyStart)
-    allow(command.to);
+  for (const MemoryAccess &access : accessesOf(program_.commands[index])) {
+    Place place = access.ref.at(iteration);
+    if (access.isTemporary())
+      allowed.push_back(
+          {place.arena, place.offset, place.offset + access.bytes});
+    else if (access.writes())
+      allowAt(index, place, allowed);
+  }
   std::sort(allowed.begin(), allowed.end(), [](const Range &a, const Range &b) {
     return std::tie(a.arena, a.begin) < std::tie(b.arena, b.begin);
   });
@@ -165,7 +148,7 @@ void WriteWatch::comparePage(size_t index, size_t command, int64_t iteration,
 }
 
 void WriteWatch::after(size_t command, int64_t iteration) {
-  if (program_.commands[command].kind == Command::Kind::LoopEnd)
+  if (endsLoop(program_.commands[command]))
     return;
   std::vector<Range> allowed = allowedWrites(command, iteration);
   for (size_t page = 0; page < pages_.size(); ++page)

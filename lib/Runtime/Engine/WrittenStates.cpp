@@ -16,36 +16,6 @@
 
 namespace kiln {
 
-std::vector<Ref> writtenRefs(const Command &command) {
-  std::vector<Ref> refs;
-  switch (command.kind) {
-  case Command::Kind::Launch:
-    for (int64_t argument : command.call->writes)
-      refs.push_back(command.call->args[size_t(argument)]);
-    break;
-  case Command::Kind::Gemm:
-    refs.push_back(command.c.ref);
-    if (writesBias(command.library))
-      refs.push_back(command.bias.ref);
-    if (writesAux(command.library))
-      refs.push_back(command.aux.ref);
-    if (command.call)
-      for (int64_t argument : command.call->writes)
-        refs.push_back(command.call->args[size_t(argument)]);
-    break;
-  case Command::Kind::Fill:
-  case Command::Kind::Copy:
-  case Command::Kind::CopyStart:
-    refs.push_back(command.to);
-    break;
-  case Command::Kind::CopyWait:
-  case Command::Kind::LoopBegin:
-  case Command::Kind::LoopEnd:
-    break;
-  }
-  return refs;
-}
-
 void markWrittenStates(ProgramFile &file) {
   std::vector<StateInfo> &states = file.description.states;
   using Begin = std::tuple<ArenaKind, int64_t, size_t>;
@@ -68,8 +38,8 @@ void markWrittenStates(ProgramFile &file) {
   };
   for (const Program &program : file.programs)
     for (const Command &command : program.commands)
-      for (const Ref &ref : writtenRefs(command))
-        mark(ref.at(0));
+      for (const MemoryAccess &result : resultsOf(command))
+        mark(result.ref.at(0));
 }
 
 } // namespace kiln

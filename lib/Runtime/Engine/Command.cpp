@@ -1,0 +1,135 @@
+//===- Command.cpp - What the commands of each kind touch -----------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "kiln/Runtime/Engine/Command.h"
+
+#include <algorithm>
+
+namespace kiln {
+
+const char *commandKindName(Command::Kind kind) {
+  switch (kind) {
+  case Command::Kind::Launch:
+    return "launch";
+  case Command::Kind::Gemm:
+    return "gemm";
+  case Command::Kind::LoopBegin:
+    return "loop_begin";
+  case Command::Kind::LoopEnd:
+    return "loop_end";
+  case Command::Kind::Fill:
+    return "fill";
+  case Command::Kind::Copy:
+    return "copy";
+  case Command::Kind::CopyStart:
+    return "copy_start";
+  case Command::Kind::CopyWait:
+    return "copy_wait";
+  }
+  return "unknown";
+}
+
+bool KernelCall::isWritten(std::size_t argument) const {
+  return std::find(writes.begin(), writes.end(), int64_t(argument)) !=
+         writes.end();
+}
+
+/// The description does not say which of the written arguments a kernel updates
+/// in place, so that each of them may be read.
+static void addCall(const KernelCall &call, std::vector<MemoryAccess> &list) {
+  for (std::size_t i = 0; i < call.args.size(); ++i)
+    list.push_back(
+        {call.args[i], call.extents.empty() ? unknownBytes : call.extents[i],
+         call.isWritten(i) ? AccessMode::ReadWrite : AccessMode::Read,
+         AccessUse::Argument});
+}
+
+static void addGemm(const Command &command, std::vector<MemoryAccess> &list) {
+  auto add = [&](const Ref &ref, int64_t bytes, AccessMode mode,
+                 AccessUse use) { list.push_back({ref, bytes, mode, use}); };
+  auto writeIf = [](bool writes) {
+    return writes ? AccessMode::Write : AccessMode::Read;
+  };
+  add(command.a.ref, command.a.bytes, AccessMode::Read, AccessUse::Matrix);
+  add(command.b.ref, command.b.bytes, AccessMode::Read, AccessUse::Matrix);
+  add(command.c.ref, command.c.bytes,
+      command.beta == GemmBeta::Zero ? AccessMode::Write
+                                     : AccessMode::ReadWrite,
+      AccessUse::Matrix);
+  if (hasBias(command.library))
+    add(command.bias.ref, command.bias.bytes,
+        writeIf(writesBias(command.library)), AccessUse::Beside);
+  if (hasAux(command.library))
+    add(command.aux.ref, command.aux.bytes, writeIf(writesAux(command.library)),
+        AccessUse::Beside);
+}
+
+std::vector<MemoryAccess> accessesOf(const Command &command) {
+  std::vector<MemoryAccess> list;
+  if (command.call)
+    addCall(*command.call, list);
+  if (command.scratch.bytes > 0)
+    list.push_back({{command.scratch.offset},
+                    command.scratch.bytes,
+                    AccessMode::Write,
+                    AccessUse::Scratch});
+  switch (command.kind) {
+  case Command::Kind::Gemm:
+    addGemm(command, list);
+    break;
+  case Command::Kind::Copy:
+  case Command::Kind::CopyStart:
+    list.push_back(
+        {command.from, command.size, AccessMode::Read, AccessUse::Transfer});
+    list.push_back(
+        {command.to, command.size, AccessMode::Write, AccessUse::Transfer});
+    break;
+  case Command::Kind::Fill:
+    list.push_back(
+        {command.to, command.size, AccessMode::Write, AccessUse::Transfer});
+    break;
+  case Command::Kind::Launch:
+  case Command::Kind::CopyWait:
+  case Command::Kind::LoopBegin:
+  case Command::Kind::LoopEnd:
+    break;
+  }
+  if (command.workspace.bytes > 0)
+    list.push_back({{command.workspace.offset},
+                    command.workspace.bytes,
+                    AccessMode::Write,
+                    AccessUse::Workspace});
+  return list;
+}
+
+std::vector<MemoryAccess> resultsOf(const Command &command) {
+  std::vector<MemoryAccess> list = accessesOf(command);
+  list.erase(std::remove_if(list.begin(), list.end(),
+                            [](const MemoryAccess &access) {
+                              return !access.writes() || access.isTemporary();
+                            }),
+             list.end());
+  return list;
+}
+
+bool beginsLoop(const Command &command) {
+  return command.kind == Command::Kind::LoopBegin;
+}
+
+bool endsLoop(const Command &command) {
+  return command.kind == Command::Kind::LoopEnd;
+}
+
+bool startsCopy(const Command &command) {
+  return command.kind == Command::Kind::CopyStart;
+}
+
+bool waitsForCopy(const Command &command) {
+  return command.kind == Command::Kind::CopyWait;
+}
+
+} // namespace kiln

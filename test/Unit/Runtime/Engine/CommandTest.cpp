@@ -1,0 +1,308 @@
+//===- CommandTest.cpp - What commands touch, and in which order ----------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "kiln/Runtime/Engine/Command.h"
+
+#include "CommandWalk.h"
+#include "ToyOffload.h"
+#include "kiln/Runtime/Engine/Program.h"
+
+#include <gtest/gtest.h>
+#include <map>
+#include <ostream>
+#include <tuple>
+#include <utility>
+
+namespace kiln {
+
+static auto fieldsOf(const MemoryAccess &access) {
+  return std::tuple(access.ref.offset, access.ref.stride, access.ref.arena,
+                    access.bytes, access.mode, access.use);
+}
+
+static bool operator==(const MemoryAccess &a, const MemoryAccess &b) {
+  return fieldsOf(a) == fieldsOf(b);
+}
+
+static void PrintTo(const MemoryAccess &access, std::ostream *out) {
+  *out << "[" << access.ref.offset << ", " << access.ref.stride << ", "
+       << (access.ref.arena == ArenaKind::Host ? "host" : "device") << "] of "
+       << access.bytes << ", mode " << int(access.mode) << ", use "
+       << int(access.use);
+}
+
+} // namespace kiln
+
+using namespace kiln;
+
+namespace {
+
+using Accesses = std::vector<MemoryAccess>;
+constexpr AccessMode Read = AccessMode::Read, Write = AccessMode::Write,
+                     ReadWrite = AccessMode::ReadWrite;
+constexpr AccessUse Argument = AccessUse::Argument, Matrix = AccessUse::Matrix,
+                    Beside = AccessUse::Beside, Transfer = AccessUse::Transfer,
+                    Scratch = AccessUse::Scratch,
+                    AsWorkspace = AccessUse::Workspace;
+constexpr ArenaKind Host = ArenaKind::Host;
+
+Command ofKind(Command::Kind kind) {
+  Command command;
+  command.kind = kind;
+  return command;
+}
+
+/// A launch that reads one argument and writes the two around it.
+Command launch() {
+  Command command = ofKind(Command::Kind::Launch);
+  command.kernel = 0;
+  command.call = {{{64, 0}, {128, 32}, {256, 0, Host}}, {}, {2, 0}, 10};
+  return command;
+}
+
+Command gemm() {
+  Command command = ofKind(Command::Kind::Gemm);
+  command.m = 2;
+  command.n = 8;
+  command.k = 3;
+  command.a = {{0, 24}, 3, false, 0, 24};
+  command.b = {{1024, 0}, 8, false, 0, 96};
+  command.c = {{2048, 64}, 8, false, 0, 64};
+  return command;
+}
+
+/// What gemm() touches where it has nothing but its matrices.
+Accesses matrices(AccessMode result) {
+  return {{{0, 24}, 24, Read, Matrix},
+          {{1024, 0}, 96, Read, Matrix},
+          {{2048, 64}, 64, result, Matrix}};
+}
+
+TEST(CommandAccessTest, LaunchOnACpu) {
+  Command command = launch();
+  EXPECT_EQ(accessesOf(command),
+            (Accesses{{{64, 0}, unknownBytes, ReadWrite, Argument},
+                      {{128, 32}, unknownBytes, Read, Argument},
+                      {{256, 0, Host}, unknownBytes, ReadWrite, Argument}}));
+  command.scratch = {4096, 64, 192};
+  Accesses accesses = accessesOf(command);
+  ASSERT_EQ(accesses.size(), 4u);
+  EXPECT_EQ(accesses[3], (MemoryAccess{{4096}, 192, Write, Scratch}));
+}
+
+TEST(CommandAccessTest, LaunchOnAGpu) {
+  Command command = launch();
+  command.threads = 128;
+  command.call->extents = {40, 32, 0};
+  EXPECT_EQ(accessesOf(command),
+            (Accesses{{{64, 0}, 40, ReadWrite, Argument},
+                      {{128, 32}, 32, Read, Argument},
+                      {{256, 0, Host}, 0, ReadWrite, Argument}}));
+}
+
+TEST(CommandAccessTest, AttentionOfAVendorLibrary) {
+  Command command = launch();
+  command.threads = 128;
+  command.call->extents = {40, 32, 8};
+  command.attention.emplace();
+  command.workspace = {8192, 256};
+  Accesses accesses = accessesOf(command);
+  ASSERT_EQ(accesses.size(), 4u);
+  EXPECT_EQ(accesses[3], (MemoryAccess{{8192}, 256, Write, AsWorkspace}));
+}
+
+TEST(CommandAccessTest, GemmReadsItsResultToAddToIt) {
+  Command command = gemm();
+  EXPECT_EQ(accessesOf(command), matrices(Write));
+  for (GemmBeta beta : {GemmBeta::One, GemmBeta::First}) {
+    command.beta = beta;
+    EXPECT_EQ(accessesOf(command), matrices(ReadWrite));
+  }
+}
+
+TEST(CommandAccessTest, GemmWithAnEpilogue) {
+  Command command = gemm();
+  command.epilogue = true;
+  command.kernel = 1;
+  command.call = {{{2048, 64}, {512, 0}}, {}, {0}, 0};
+  command.scratch = {4096, 64, 128};
+  command.workspace = {8192, 64};
+  Accesses expected = {{{2048, 64}, unknownBytes, ReadWrite, Argument},
+                       {{512, 0}, unknownBytes, Read, Argument},
+                       {{4096}, 128, Write, Scratch}};
+  for (const MemoryAccess &access : matrices(Write))
+    expected.push_back(access);
+  expected.push_back({{8192}, 64, Write, AsWorkspace});
+  EXPECT_EQ(accessesOf(command), expected);
+}
+
+TEST(CommandAccessTest, GemmWithALibraryEpilogue) {
+  Command command = gemm();
+  command.bias = {{512, 4}, 32};
+  command.aux = {{768, 8}, 64};
+  MemoryAccess readBias = {{512, 4}, 32, Read, Beside},
+               writtenBias = {{512, 4}, 32, Write, Beside},
+               readAux = {{768, 8}, 64, Read, Beside},
+               writtenAux = {{768, 8}, 64, Write, Beside};
+  const std::pair<ProductEpilogue, Accesses> cases[] = {
+      {ProductEpilogue::None, {}},
+      {ProductEpilogue::Bias, {readBias}},
+      {ProductEpilogue::GeluBias, {readBias}},
+      {ProductEpilogue::GeluAuxBias, {readBias, writtenAux}},
+      {ProductEpilogue::GeluGrad, {readAux}},
+      {ProductEpilogue::BiasGradA, {writtenBias}},
+      {ProductEpilogue::BiasGradB, {writtenBias}}};
+  for (const auto &[library, beside] : cases) {
+    command.library = library;
+    Accesses expected = matrices(Write);
+    expected.insert(expected.end(), beside.begin(), beside.end());
+    EXPECT_EQ(accessesOf(command), expected) << nameOf(library);
+  }
+}
+
+TEST(CommandAccessTest, FillsAndCopies) {
+  for (Command::Kind kind :
+       {Command::Kind::Fill, Command::Kind::Copy, Command::Kind::CopyStart}) {
+    Command command = ofKind(kind);
+    command.from = {64, 16};
+    command.to = {128, 0, Host};
+    command.size = 16;
+    Accesses expected = {{{64, 16}, 16, Read, Transfer},
+                         {{128, 0, Host}, 16, Write, Transfer}};
+    if (kind == Command::Kind::Fill)
+      expected.erase(expected.begin());
+    EXPECT_EQ(accessesOf(command), expected) << commandKindName(kind);
+    // One of no bytes is there all the same: a trace has a record of it.
+    command.size = 0;
+    EXPECT_EQ(accessesOf(command).size(), expected.size());
+  }
+}
+
+TEST(CommandAccessTest, TheRestTouchesNothing) {
+  for (Command::Kind kind : {Command::Kind::CopyWait, Command::Kind::LoopBegin,
+                             Command::Kind::LoopEnd})
+    EXPECT_EQ(accessesOf(ofKind(kind)), Accesses()) << commandKindName(kind);
+}
+
+TEST(CommandAccessTest, ModesSayWhetherBytesAreReadAndWritten) {
+  auto does = [](AccessMode mode) {
+    MemoryAccess access;
+    access.mode = mode;
+    return std::pair(access.reads(), access.writes());
+  };
+  EXPECT_EQ(does(Read), std::pair(true, false));
+  EXPECT_EQ(does(Write), std::pair(false, true));
+  EXPECT_EQ(does(ReadWrite), std::pair(true, true));
+}
+
+TEST(CommandAccessTest, ResultsLeaveOutReadsAndTemporaryMemory) {
+  Command command = gemm();
+  command.library = ProductEpilogue::GeluAuxBias;
+  command.bias = {{512, 0}, 32};
+  command.aux = {{768, 0}, 64};
+  command.workspace = {8192, 64};
+  EXPECT_EQ(resultsOf(command), (Accesses{{{2048, 64}, 64, Write, Matrix},
+                                          {{768, 0}, 64, Write, Beside}}));
+  command = launch();
+  command.scratch = {4096, 64, 192};
+  EXPECT_EQ(resultsOf(command),
+            (Accesses{{{64, 0}, unknownBytes, ReadWrite, Argument},
+                      {{256, 0, Host}, unknownBytes, ReadWrite, Argument}}));
+}
+
+/// Every access of a description lies in its arena, in every iteration, and
+/// scratch has room for all threads.
+TEST(CommandAccessTest, AccessesOfADescription) {
+  Result<ProgramFile> file =
+      parseProgramFile(toy::describeOffloaded().dump(), toy::kernelCount);
+  ASSERT_TRUE(file.ok()) << file.status().message();
+  std::map<Command::Kind, std::size_t> seen;
+  for (const Program &program : file->programs) {
+    std::vector<int64_t> runs = runsOf(program.commands);
+    for (std::size_t i = 0; i < program.commands.size(); ++i) {
+      const Command &command = program.commands[i];
+      for (const MemoryAccess &access : accessesOf(command)) {
+        ++seen[command.kind];
+        for (int64_t iteration : {int64_t(0), runs[i] - 1}) {
+          Place place = access.ref.at(iteration);
+          EXPECT_GE(place.offset, 0) << command.name;
+          EXPECT_LE(place.offset + std::max<int64_t>(access.bytes, 1),
+                    file->bytesOf(place.arena))
+              << command.name;
+        }
+        if (access.use == Scratch) {
+          EXPECT_EQ(access.bytes,
+                    command.scratch.bytesPerThread * toy::maxThreads);
+        }
+      }
+    }
+  }
+  for (Command::Kind kind :
+       {Command::Kind::Launch, Command::Kind::Gemm, Command::Kind::Fill,
+        Command::Kind::Copy, Command::Kind::CopyStart})
+    EXPECT_GT(seen[kind], 0u) << commandKindName(kind);
+  EXPECT_EQ(seen.size(), 5u);
+}
+
+//===----------------------------------------------------------------------===//
+// Order
+//===----------------------------------------------------------------------===//
+
+TEST(CommandOrderTest, EachQuestionIsAboutOneKind) {
+  using Kind = Command::Kind;
+  const std::pair<bool (*)(const Command &), Kind> questions[] = {
+      {beginsLoop, Kind::LoopBegin},
+      {endsLoop, Kind::LoopEnd},
+      {startsCopy, Kind::CopyStart},
+      {waitsForCopy, Kind::CopyWait}};
+  for (auto [question, yes] : questions)
+    for (Kind kind : {Kind::Launch, Kind::Gemm, Kind::LoopBegin, Kind::LoopEnd,
+                      Kind::Fill, Kind::Copy, Kind::CopyStart, Kind::CopyWait})
+      EXPECT_EQ(question(ofKind(kind)), kind == yes) << commandKindName(kind);
+}
+
+/// fill, loop of 3 { copy, fill }, loop of 1 {}, copy
+std::vector<Command> commandsWithLoops() {
+  using Kind = Command::Kind;
+  std::vector<Command> commands;
+  for (Kind kind : {Kind::Fill, Kind::LoopBegin, Kind::Copy, Kind::Fill,
+                    Kind::LoopEnd, Kind::LoopBegin, Kind::LoopEnd, Kind::Copy})
+    commands.push_back(ofKind(kind));
+  commands[1].count = 3;
+  commands[5].count = 1;
+  return commands;
+}
+
+TEST(CommandOrderTest, Loops) {
+  std::vector<ProgramLoop> loops = loopsOf(commandsWithLoops());
+  ASSERT_EQ(loops.size(), 2u);
+  EXPECT_EQ(std::tuple(loops[0].begin, loops[0].end, loops[0].count),
+            std::tuple(1u, 4u, 3));
+  EXPECT_EQ(std::tuple(loops[1].begin, loops[1].end, loops[1].count),
+            std::tuple(5u, 6u, 1));
+  EXPECT_EQ(runsOf(commandsWithLoops()),
+            (std::vector<int64_t>{1, 1, 3, 3, 1, 1, 1, 1}));
+}
+
+TEST(CommandOrderTest, AWalkVisitsWhatRuns) {
+  std::vector<Command> commands = commandsWithLoops();
+  std::vector<std::pair<std::size_t, int64_t>> seen,
+      expected = {{0, 0}, {2, 0}, {3, 0}, {2, 1}, {3, 1},
+                  {2, 2}, {3, 2}, {4, 0}, {6, 0}, {7, 0}};
+  for (CommandWalk walk(commands); walk.next();)
+    seen.emplace_back(walk.command(), walk.iteration());
+  EXPECT_EQ(seen, expected);
+}
+
+TEST(CommandOrderTest, AWalkThroughNothing) {
+  std::vector<Command> commands;
+  CommandWalk walk(commands);
+  EXPECT_FALSE(walk.next());
+  EXPECT_FALSE(walk.next());
+}
+
+} // namespace
