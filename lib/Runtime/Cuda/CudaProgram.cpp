@@ -40,23 +40,6 @@ bool CudaProgram::mayUseAttention() const {
       [](const Command &command) { return command.attention.has_value(); });
 }
 
-/// Calls visit(action, argument) for what kernels of the host have on the
-/// device.
-template <typename Visitor>
-static void forEachHostRead(const StreamProgram &streams,
-                            const Program &program, Visitor &&visit) {
-  for (std::size_t i = 0; i < streams.actions.size(); ++i) {
-    if (streams.actions[i].stream != Stream::Host)
-      continue;
-    const Command &command = program.commands[streams.actions[i].command];
-    if (!command.call)
-      continue;
-    for (std::size_t j = 0; j < command.call->args.size(); ++j)
-      if (command.call->args[j].arena == ArenaKind::Device)
-        visit(i, j);
-  }
-}
-
 void CudaProgram::layOutStaging() {
   auto take = [](int64_t &end, int64_t bytes) {
     int64_t begin = end;
@@ -74,14 +57,18 @@ void CudaProgram::layOutStaging() {
   // same bytes for what they read.
   prepared_.resize(streams_.actions.size());
   std::vector<int64_t> ends(streams_.actions.size(), readsBegin_);
-  forEachHostRead(streams_, program_, [&](std::size_t i, std::size_t arg) {
+  for (std::size_t i = 0; i < streams_.actions.size(); ++i) {
     const StreamAction &action = streams_.actions[i];
-    const KernelCall &call = *commandOf(action).call;
-    int64_t begin = call.args[arg].at(action.iteration).offset;
-    int64_t bytes = call.extents[arg];
-    if (!inputAt(i, {ArenaKind::Device, begin, begin + bytes}))
-      prepared_[i].reads.push_back({begin, bytes, take(ends[i], bytes)});
-  });
+    if (action.stream != Stream::Host)
+      continue;
+    for (const MemoryAccess &access : accessesOf(commandOf(action))) {
+      Place place = access.ref.at(action.iteration);
+      if (place.arena == ArenaKind::Device &&
+          !inputAt(i, {place.arena, place.offset, place.offset + access.bytes}))
+        prepared_[i].reads.push_back(
+            {place.offset, access.bytes, take(ends[i], access.bytes)});
+    }
+  }
   for (int64_t end : ends)
     stagingBytes_ = std::max(stagingBytes_, end);
 }

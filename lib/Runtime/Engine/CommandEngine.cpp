@@ -134,7 +134,7 @@ private:
 
 void TraceObserver::after(size_t index, int64_t iteration) {
   const Command &command = program_.commands[index];
-  if (command.kind == Command::Kind::LoopEnd)
+  if (endsLoop(command))
     return;
   TraceEvent event;
   event.name = command.name;

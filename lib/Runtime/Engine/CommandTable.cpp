@@ -7,6 +7,7 @@
 
 #include "CommandTable.h"
 
+#include "CommandWalk.h"
 #include "GemmTiles.h"
 
 #include <algorithm>
@@ -26,7 +27,7 @@ static bool isStrided(const KernelCall &call) {
 
 CommandTable::CommandTable(const Program &program, const Bases &arenas,
                            ThreadTeam &team, const void *const *kernels)
-    : arenas_(arenas), team_(team) {
+    : program_(program), arenas_(arenas), team_(team) {
   steps_.reserve(program.commands.size());
   for (const Command &command : program.commands) {
     Step step;
@@ -71,31 +72,16 @@ void CommandTable::run(CommandObserver *observer, Copier *chosen) {
   copier.begin();
   if (observer)
     observer->begin();
-  std::size_t loopBegin = 0;
-  int64_t iteration = 0;
-  for (std::size_t i = 0; i < steps_.size(); ++i) {
-    const Step &step = steps_[i];
-    switch (step.command->kind) {
-    case Command::Kind::LoopBegin:
-      loopBegin = i;
-      iteration = 0;
-      continue;
-    case Command::Kind::LoopEnd:
-      if (++iteration < steps_[loopBegin].command->count) {
-        i = loopBegin;
-        continue;
-      }
-      iteration = 0;
-      break;
-    default:
+  for (CommandWalk walk(program_.commands); walk.next();) {
+    std::size_t command = walk.command();
+    if (!endsLoop(program_.commands[command])) {
       if (observer)
-        observer->before(i, iteration);
+        observer->before(command, walk.iteration());
       copier.between();
-      execute(i, iteration, copier);
-      break;
+      execute(command, walk.iteration(), copier);
     }
     if (observer)
-      observer->after(i, iteration);
+      observer->after(command, walk.iteration());
   }
 }
 

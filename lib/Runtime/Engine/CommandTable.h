@@ -64,6 +64,7 @@ private:
     return base + ref.offset + ref.stride * iteration;
   }
 
+  const Program &program_;
   Bases arenas_;
   ThreadTeam &team_;
   std::vector<Step> steps_;

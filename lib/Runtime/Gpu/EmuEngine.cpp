@@ -9,6 +9,7 @@
 
 #include "Arena.h"
 #include "CommandObserver.h"
+#include "CommandWalk.h"
 #include "CpuFeatures.h"
 #include "EmuExecutor.h"
 #include "EmuRandom.h"
@@ -194,13 +195,12 @@ Status OrderedRun::finishCopy(int64_t token) {
 
 Status OrderedRun::visit(std::size_t index) {
   const Command &command = program_.program.commands[index];
-  if (command.kind == Command::Kind::CopyWait)
+  if (waitsForCopy(command))
     return finishCopy(command.token);
   std::size_t action = next_++;
   assert(program_.streams.actions[action].command == index &&
          "actions are in the order of the commands");
-  if (command.kind != Command::Kind::CopyStart ||
-      copies_ == SerialCopier::When::Start)
+  if (!startsCopy(command) || copies_ == SerialCopier::When::Start)
     return executor_.execute(program_, action);
   pending_.push_back(action);
   return Status();
@@ -210,28 +210,17 @@ Status OrderedRun::run() {
   const std::vector<Command> &commands = program_.program.commands;
   if (observer_)
     observer_->begin();
-  std::size_t loopBegin = 0;
-  int64_t iteration = 0;
-  for (std::size_t i = 0; i < commands.size(); ++i) {
-    if (commands[i].kind == Command::Kind::LoopBegin) {
-      loopBegin = i;
-      continue;
-    }
-    if (commands[i].kind == Command::Kind::LoopEnd) {
-      if (++iteration < commands[loopBegin].count) {
-        i = loopBegin;
-        continue;
-      }
-      iteration = 0;
-    } else {
+  for (CommandWalk walk(commands); walk.next();) {
+    std::size_t command = walk.command();
+    if (!endsLoop(commands[command])) {
       if (observer_)
-        observer_->before(i, iteration);
-      Status status = visit(i);
+        observer_->before(command, walk.iteration());
+      Status status = visit(command);
       if (!status.ok())
         return status;
     }
     if (observer_)
-      observer_->after(i, iteration);
+      observer_->after(command, walk.iteration());
   }
   return Status();
 }

@@ -15,11 +15,6 @@
 
 using namespace kiln;
 
-static bool isWritten(const KernelCall &call, std::size_t argument) {
-  return std::find(call.writes.begin(), call.writes.end(), int64_t(argument)) !=
-         call.writes.end();
-}
-
 static std::vector<int64_t> immediatesOf(const KernelCall &call,
                                          int64_t iteration) {
   std::vector<int64_t> values;
@@ -120,7 +115,7 @@ void EmuExecutor::addArguments(const Work &work, EmuLaunch &launch) const {
     EmuArgument argument;
     argument.begin = at(call.args[i], work.iteration);
     argument.end = argument.begin + call.extents[i];
-    argument.isWritten = isWritten(call, i);
+    argument.isWritten = call.isWritten(i);
     argument.name = work.program.names.nameAt(
         work.index, call.args[i].at(work.iteration), argument.isWritten);
     launch.arguments.push_back(argument);
@@ -169,7 +164,7 @@ Status EmuExecutor::launchOnHost(const Work &work) {
   std::vector<char *> args;
   for (std::size_t i = 0; i < call.args.size(); ++i) {
     args.push_back(at(call.args[i], work.iteration));
-    if (isWritten(call, i))
+    if (call.isWritten(i))
       continue;
     Status status = checkRead(work, call.args[i], call.extents[i]);
     if (!status.ok())

@@ -7,6 +7,8 @@
 
 #include "FirstTouches.h"
 
+#include "CommandWalk.h"
+
 #include <algorithm>
 #include <iterator>
 #include <map>
@@ -100,17 +102,12 @@ FirstTouches::FirstTouches(const ProgramFile &file, const Program &program,
 }
 
 void FirstTouches::findRepeated() {
-  int64_t begin = 0;
-  for (std::size_t i = 0; i < program_.commands.size(); ++i) {
-    if (program_.commands[i].kind == Command::Kind::LoopBegin)
-      begin = int64_t(i);
-    if (program_.commands[i].kind != Command::Kind::LoopEnd)
-      continue;
+  for (const ProgramLoop &loop : loopsOf(program_.commands))
     for (std::size_t slot = 0; slot < lives_.size(); ++slot)
-      if (lives_[slot].startsWithin && program_.slots[slot].first > begin &&
-          program_.slots[slot].last < int64_t(i))
+      if (lives_[slot].startsWithin &&
+          program_.slots[slot].first > int64_t(loop.begin) &&
+          program_.slots[slot].last < int64_t(loop.end))
         lives_[slot].isRepeated = true;
-  }
 }
 
 Life &FirstTouches::lifeAt(std::size_t slot, int64_t iteration) {

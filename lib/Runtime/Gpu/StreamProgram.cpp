@@ -13,6 +13,8 @@
 
 #include "StreamProgram.h"
 
+#include "CommandWalk.h"
+
 #include <algorithm>
 
 using namespace kiln;
@@ -31,62 +33,32 @@ const char *kiln::streamName(Stream stream) {
   return "unknown";
 }
 
+/// Chooses the stream by the memory that a command works in. Only kernels of
+/// the host reach both arenas: they read scalars on the device.
 static Stream streamOf(const Command &command) {
-  switch (command.kind) {
-  case Command::Kind::Launch:
-    return isDeviceLaunch(command) ? Stream::Compute : Stream::Host;
-  case Command::Kind::Fill:
-  case Command::Kind::Copy:
-    return command.to.arena == ArenaKind::Host ? Stream::Host : Stream::Compute;
-  case Command::Kind::CopyStart:
+  if (startsCopy(command))
     return copyDirection(command) == CopyDirection::Out ? Stream::CopyOut
                                                         : Stream::CopyIn;
-  case Command::Kind::Gemm:
-  case Command::Kind::LoopBegin:
-  case Command::Kind::LoopEnd:
-  case Command::Kind::CopyWait:
-    break;
-  }
-  return Stream::Compute;
+  if (command.call)
+    return isDeviceLaunch(command) ? Stream::Compute : Stream::Host;
+  std::vector<MemoryAccess> accesses = accessesOf(command);
+  bool isOnHost = std::any_of(accesses.begin(), accesses.end(),
+                              [](const MemoryAccess &access) {
+                                return access.ref.arena == ArenaKind::Host;
+                              });
+  return isOnHost ? Stream::Host : Stream::Compute;
 }
 
-static std::vector<ByteAccess> accessesOf(const Command &command,
-                                          int64_t iteration) {
+/// The bytes of a command in an iteration, but for accesses of no bytes.
+static std::vector<ByteAccess> bytesOf(const Command &command,
+                                       int64_t iteration) {
   std::vector<ByteAccess> accesses;
-  auto add = [&](const Ref &ref, int64_t bytes, bool writes) {
-    Place place = ref.at(iteration);
-    if (bytes > 0)
+  for (const MemoryAccess &access : accessesOf(command)) {
+    Place place = access.ref.at(iteration);
+    if (access.bytes > 0)
       accesses.push_back(
-          {{place.arena, place.offset, place.offset + bytes}, writes});
-  };
-  if (command.call) {
-    const KernelCall &call = *command.call;
-    for (std::size_t i = 0; i < call.args.size(); ++i)
-      add(call.args[i], call.extents[i],
-          std::find(call.writes.begin(), call.writes.end(), int64_t(i)) !=
-              call.writes.end());
-  }
-  if (command.attention)
-    add({command.workspace.offset}, command.workspace.bytes, true);
-  switch (command.kind) {
-  case Command::Kind::Gemm:
-    add(command.a.ref, command.a.bytes, false);
-    add(command.b.ref, command.b.bytes, false);
-    add(command.c.ref, command.c.bytes, true);
-    add(command.bias.ref, command.bias.bytes, writesBias(command.library));
-    add(command.aux.ref, command.aux.bytes, writesAux(command.library));
-    add({command.workspace.offset}, command.workspace.bytes, true);
-    break;
-  case Command::Kind::Copy:
-  case Command::Kind::CopyStart:
-    add(command.from, command.size, false);
-    add(command.to, command.size, true);
-    break;
-  case Command::Kind::Fill:
-    add(command.to, command.size, true);
-    break;
-  default:
-    break;
+          {{place.arena, place.offset, place.offset + access.bytes},
+           access.writes()});
   }
   return accesses;
 }
@@ -211,7 +183,7 @@ void Builder::findScalar(std::size_t index, int64_t iteration) {
   const Command &command = program_.commands[index];
   if (streamOf(command) != Stream::Host)
     return;
-  for (const ByteAccess &access : accessesOf(command, iteration)) {
+  for (const ByteAccess &access : bytesOf(command, iteration)) {
     auto same = [&](const Scalar &scalar) {
       return scalar.range.begin == access.begin &&
              scalar.range.end == access.end;
@@ -228,17 +200,17 @@ void Builder::issue(std::size_t index, int64_t iteration) {
   action.command = index;
   action.iteration = iteration;
   action.stream = streamOf(command);
-  action.accesses = accessesOf(command, iteration);
+  action.accesses = bytesOf(command, iteration);
   orderScalars(action, issued(action.stream) + 1);
   // Its first member may run the whole group, so that it waits for what any of
   // them must wait for.
   for (int64_t i = 1; i < command.group; ++i) {
     StreamAction member;
     member.accesses =
-        accessesOf(program_.commands[index + std::size_t(i)], iteration);
+        bytesOf(program_.commands[index + std::size_t(i)], iteration);
     orderScalars(member, issued(action.stream) + 1 + i);
   }
-  if (command.kind == Command::Kind::CopyStart)
+  if (startsCopy(command))
     for (Stream other : {Stream::Compute, Stream::Host})
       requireAll(action.stream, other);
   addWaits(action);
@@ -247,7 +219,7 @@ void Builder::issue(std::size_t index, int64_t iteration) {
   own.actions.push_back(result_.actions.size());
   of(own.knows, action.stream) = issued(action.stream);
   own.clocks.push_back(own.knows);
-  if (command.kind == Command::Kind::CopyStart)
+  if (startsCopy(command))
     copies_[std::size_t(command.token)] = {action.stream,
                                            issued(action.stream)};
   result_.actions.push_back(std::move(action));
@@ -255,7 +227,7 @@ void Builder::issue(std::size_t index, int64_t iteration) {
 
 void Builder::visit(std::size_t index, int64_t iteration) {
   const Command &command = program_.commands[index];
-  if (command.kind != Command::Kind::CopyWait)
+  if (!waitsForCopy(command))
     return issue(index, iteration);
   for (Stream stream : {Stream::Compute, Stream::Host})
     require(stream, copies_[std::size_t(command.token)]);
@@ -263,24 +235,9 @@ void Builder::visit(std::size_t index, int64_t iteration) {
 
 /// Calls visit(command, iteration) in the order of a run.
 template <typename Visitor> void Builder::forEachCommand(Visitor &&visit) {
-  std::size_t loopBegin = 0;
-  int64_t iteration = 0;
-  for (std::size_t i = 0; i < program_.commands.size(); ++i) {
-    switch (program_.commands[i].kind) {
-    case Command::Kind::LoopBegin:
-      loopBegin = i;
-      break;
-    case Command::Kind::LoopEnd:
-      if (++iteration < program_.commands[loopBegin].count)
-        i = loopBegin;
-      else
-        iteration = 0;
-      break;
-    default:
-      visit(i, iteration);
-      break;
-    }
-  }
+  for (CommandWalk walk(program_.commands); walk.next();)
+    if (!endsLoop(program_.commands[walk.command()]))
+      visit(walk.command(), walk.iteration());
 }
 
 StreamProgram Builder::build() {
