@@ -127,5 +127,5 @@ The executable is $work/train; what it learned is in $work/checkpoints, as safet
   build/bin/kilnc examples/tiny-llama -o llama          another model
   build/bin/kilnc examples/tiny-gpt2 --emit=forward     the model as the compiler sees it
 
-docs/getting-started.md goes on from here.
+docs/use/getting-started.md goes on from here.
 END

@@ -7,7 +7,7 @@
 """Draws configurations for import_parity.py: a config.json as a dictionary, and
 the sequence length to compile for.
 
-A *documented* configuration has only keys and values that docs/import.md calls
+A *documented* configuration has only keys and values that docs/use/import.md calls
 honoured, or accepts; kiln must not refuse it. A *free* one also has some that
 transformers accepts and kiln may refuse. The library is the judge of what it
 accepts: the caller draws again when it raises an error."""
@@ -170,7 +170,7 @@ class Draw:
             c["rope_scaling"] = rope
             self.maybe("rope_theta", theta, probability=0.8)
 
-    # Keys that docs/import.md accepts with these values.
+    # Keys that docs/use/import.md accepts with these values.
 
     def draw_accepted(self):
         accepted = {

@@ -20,7 +20,7 @@ two good outcomes:
     refused    kilnc names a key of the file and its value
 
 Everything else is an error, and so is a refused configuration that has only keys
-and values which docs/import.md accepts; at least half of the configurations are
+and values which docs/use/import.md accepts; at least half of the configurations are
 of that kind. The exit code is 0 when there was no error."""
 
 import argparse
@@ -231,7 +231,7 @@ class Family:
         if not names_key_and_value(line, config):
             return self.error(directory, config, f"neither computed nor refused by name: {line}")
         if documented:
-            return self.error(directory, config, f"refused, but docs/import.md accepts it: {line}")
+            return self.error(directory, config, f"refused, but docs/use/import.md accepts it: {line}")
         self.counts["refused"] += 1
         self.reasons[re.search(r"config\.json: ['\"]([^'\"]+)", line)[1]] += 1
         return None

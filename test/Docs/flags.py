@@ -62,12 +62,12 @@ def compare(what, documented, helped):
         problems.append(f"{what}: {flag} is in the documentation and not in --help")
 
 
-guide = (docs / "user-guide.md").read_text()
+guide = (docs / "use/user-guide.md").read_text()
 compiler, trainer = flags_of_help(["kilnc"]), flags_of_help([executable])
 compare("kilnc", table_flags(section(guide, "kilnc")), compiler)
 compare("the executable", table_flags(section(guide, "The executable")), trainer)
 own = {}
-for tool, extra in (("kiln-run", ""), ("kiln-diff", (docs / "kiln-diff.md").read_text())):
+for tool, extra in (("kiln-run", ""), ("kiln-diff", (docs / "use/kiln-diff.md").read_text())):
     own[tool] = flags_of_help([tool])
     compare(tool, flags_in(guide + extra) & own[tool], own[tool])
 

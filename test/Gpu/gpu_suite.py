@@ -5,7 +5,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # ===-----------------------------------------------------------------------=== #
-"""Runs the GPU suite from its bundle: docs/gpu-suite.md.
+"""Runs the GPU suite from its bundle: docs/design/gpu-suite.md.
 
     gpu_suite.py [--results=DIR] [--limit=SECONDS] [--only=PART,...] [--match=TEXT]
                  [--again] [--quick] [--dry-run=emu] [--list]

@@ -6,7 +6,7 @@
 #
 # ===-----------------------------------------------------------------------=== #
 """Compiles the models of suite/cases.py and packs them with the scripts, tools and
-libraries that a machine without kiln needs: `ninja gpu-suite`, docs/gpu-suite.md.
+libraries that a machine without kiln needs: `ninja gpu-suite`, docs/design/gpu-suite.md.
 
     pack.py --build=BUILD --out=DIR [--small] [--match=TEXT] [--jobs=N]
             [--archive=FILE.tar.gz] [--stand-in]

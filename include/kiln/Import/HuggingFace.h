@@ -8,7 +8,7 @@
 // Reads the config.json of a Hugging Face model directory and builds the
 // forward graph that it describes. Nothing of the directory is trusted, run or
 // guessed at: a key that would change the computation is honoured or refused by
-// name. docs/import.md lists what is understood.
+// name. docs/use/import.md lists what is understood.
 //
 //===----------------------------------------------------------------------===//
 

@@ -11,7 +11,8 @@
 // place of its own, so that no difference reaches a second command.
 //
 // So a GPU's kernels are compared with those of the emulated GPU, and those of
-// one machine with those of another. docs/check-ops.md says what may differ.
+// one machine with those of another. docs/design/check-ops.md says what may
+// differ.
 //
 //===----------------------------------------------------------------------===//
 

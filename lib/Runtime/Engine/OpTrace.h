@@ -7,9 +7,9 @@
 //
 // --check-ops: runs every program once and writes down the arenas before it
 // and, after every command, the slots that the command wrote. An asynchronous
-// copy is done at its start. `kiln-run
-// --check-trace` repeats the commands from that. The format is in
-// docs/check-ops.md. observeOps shows the same to a caller in this process.
+// copy is done at its start. `kiln-run --check-trace` repeats the commands from
+// that. The format is in docs/design/check-ops.md. observeOps shows the same to
+// a caller in this process.
 //
 //===----------------------------------------------------------------------===//
 

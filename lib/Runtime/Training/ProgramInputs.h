@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Finds a program's inputs and outputs by the names of docs/program-format.md
-// once, checks their types and shapes, and gives typed pointers. A program has
-// only the inputs that it uses; the others are null and writing them does
-// nothing.
+// Finds a program's inputs and outputs by the names of
+// docs/reference/program-format.md once, checks their types and shapes, and
+// gives typed pointers. A program has only the inputs that it uses; the others
+// are null and writing them does nothing.
 //
 //===----------------------------------------------------------------------===//
 

@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 //
 // The program description and the manifest of a checkpoint hold the same
-// members "optimizer", "dropout" and "lossy": docs/program-format.md.
+// members "optimizer", "dropout" and "lossy": docs/reference/program-format.md.
 //
 //===----------------------------------------------------------------------===//
 

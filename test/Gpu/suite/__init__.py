@@ -4,5 +4,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # ===-----------------------------------------------------------------------=== #
-"""The parts of the GPU suite: see docs/gpu-suite.md. Standard library only; what
+"""The parts of the GPU suite: see docs/design/gpu-suite.md. Standard library only; what
 needs PyTorch is in programs of their own (torch_*.py)."""

@@ -4,7 +4,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # ===-----------------------------------------------------------------------=== #
-"""Every tolerance and target of the suite; docs/gpu-suite.md explains them.
+"""Every tolerance and target of the suite; docs/design/gpu-suite.md explains them.
 
 A loss may differ by `loss` of its size, a gradient by `gradient` of its norm and
 `floor` of the norm of all gradients together, weights likewise by `weight`.

@@ -5,7 +5,7 @@
 #
 # ===-----------------------------------------------------------------------=== #
 """description.py EXECUTABLE FILE.json: writes the program description that kilnc put
-into an executable (docs/program-format.md)."""
+into an executable (docs/reference/program-format.md)."""
 
 import json
 import pathlib

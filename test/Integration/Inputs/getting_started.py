@@ -4,8 +4,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # ===-----------------------------------------------------------------------=== #
-"""getting_started.py KILNC SOURCE WORK STOPS [TRAIN VAL]: does what docs/getting-started.md
-says, to the letter. The page's commands compile and train a model; the same training is
+"""getting_started.py KILNC SOURCE WORK STOPS [TRAIN VAL]: does what
+docs/use/getting-started.md says, to the letter. The page's commands compile and train a model; the same training is
 then stopped by SIGINT at STOPS random steps, and continued each time by the command that
 the page gives. The last checkpoint must have the bits of the run that was left alone.
 Then the run goes on beyond its end, also by the page's command. The texts default to the
@@ -70,8 +70,8 @@ def prepare(directory, work, source):
 def main(kilnc, source, work, stops, train=None, val=None):
     source = pathlib.Path(source)
     work = harness.fresh_directory(work).resolve()
-    page = (source / "docs/getting-started.md").read_text()
-    prose = "".join(p.read_text() for p in sorted((source / "docs").glob("*.md")))
+    page = (source / "docs/use/getting-started.md").read_text()
+    prose = "".join(p.read_text() for p in sorted((source / "docs").glob("*/*.md")))
     (work / "train.txt").write_text(pathlib.Path(train).read_text() if train else prose)
     (work / "val.txt").write_text(pathlib.Path(val).read_text() if val else prose[:20000])
 

@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Measures both forms of gelu over [-40, 0] in every element type against
-// 80-bit references. It prints the figures of docs/precision.md and bounds
+// 80-bit references. It prints the figures of docs/use/precision.md and bounds
 // them.
 //
 //===----------------------------------------------------------------------===//

@@ -7,7 +7,7 @@
 //
 // kiln-diff as a function: runs two executables of one model step by step on
 // the same data, and compares loss, gradient norm and the bits of every state
-// after every step. What it prints and how it judges: docs/kiln-diff.md.
+// after every step. What it prints and how it judges: docs/use/kiln-diff.md.
 //
 //===----------------------------------------------------------------------===//
 

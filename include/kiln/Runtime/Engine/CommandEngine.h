@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The Engine that walks the command table of docs/program-format.md.
+// The Engine that walks the command table of docs/reference/program-format.md.
 //
 //===----------------------------------------------------------------------===//
 

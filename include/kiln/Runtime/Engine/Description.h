@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The part of the program description (docs/program-format.md) that training
-// needs whatever computes the programs: the model, the options, the states, and
-// the inputs and outputs of every program. Commands and slots belong to the
-// Engine that walks them (Program.h).
+// The part of the program description (docs/reference/program-format.md) that
+// training needs whatever computes the programs: the model, the options, the
+// states, and the inputs and outputs of every program. Commands and slots
+// belong to the Engine that walks them (Program.h).
 //
 //===----------------------------------------------------------------------===//
 

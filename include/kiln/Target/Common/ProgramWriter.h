@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Writes docs/program-format.md from a scheduled module.
+// Writes docs/reference/program-format.md from a scheduled module.
 //
 //===----------------------------------------------------------------------===//
 

@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Every emitter appends one function with the kernel ABI of
-// docs/program-format.md to a module:
+// docs/reference/program-format.md to a module:
 //
 //   void name(char *const *args, const int64_t *imm, int64_t begin,
 //             int64_t end, char *scratch)

@@ -93,7 +93,7 @@ TEST(ScheduleTest, SqrtScalingTakesTheRoot) {
   EXPECT_DOUBLE_EQ(Schedule(scaled, 10, 32).rate(0), 0.2);
 }
 
-// docs/user-guide.md, "The rate of the last step".
+// docs/use/user-guide.md, "The rate of the last step".
 TEST(ScheduleTest, ADecayReachesItsEndOneStepAfterTheLast) {
   auto rates = [](ScheduleKind kind) {
     ScheduleOptions decay = options(kind);

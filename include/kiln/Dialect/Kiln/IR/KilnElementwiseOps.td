@@ -104,7 +104,8 @@ def Kiln_GeluOp : Kiln_Op<"gelu", ActivationTraits> {
     which equals `0.5 x (1 + tanh(u))` without its cancellation. Otherwise the
     form with the error function, `0.5 x (1 + erf(x / sqrt(2)))`, as written:
     below zero `1 + erf` cancels, so that the relative error grows with -x, while
-    the absolute error stays at rounding. `docs/precision.md` has both measured.
+    the absolute error stays at rounding. `docs/use/precision.md` has both
+    measured.
 
     Example: `%y = kiln.gelu %x tanh : tensor<4x8xf32>`
   }];

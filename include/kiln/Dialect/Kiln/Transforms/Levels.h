@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// docs/architecture.md lists what each level guarantees. A pass that relies on
-// the level it starts from asks for the check itself, so that it can also be
-// run alone.
+// docs/design/architecture.md lists what each level guarantees. A pass that
+// relies on the level it starts from asks for the check itself, so that it can
+// also be run alone.
 //
 //===----------------------------------------------------------------------===//
 
