@@ -4,12 +4,13 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # ===-----------------------------------------------------------------------=== #
-"""links.py ROOT [FILE...]: checks these Markdown files, or all of the repository.
+"""links.py ROOT [FILE...]: checks these Markdown files, or the whole repository.
 
 - The target of a link exists, and so does the heading that its fragment names.
 - A path in backticks or in a block of code that starts with a folder of the repository
   exists, as does a file of the repository's kinds, such as `Options.cpp`, by its name or
-  the end of its path. `*`, `{a,b}` and capital letters such as NAME stand for anything."""
+  the end of its path. `*`, `{a,b}` and capital letters such as NAME stand for anything.
+- Without FILE, a page of docs/ that a source, a test or a script names exists as well."""
 
 import fnmatch
 import os
@@ -19,6 +20,8 @@ import sys
 
 SKIPPED = {".git", "build"}
 SOURCE_KINDS = (".cpp", ".h", ".td", ".test", ".cmake")
+NAMING_KINDS = (*SOURCE_KINDS, ".mlir", ".py", ".sh", ".txt")
+PAGE = re.compile(r"(?<![\w/])docs/[\w/-]+\.md\b")
 FENCE = re.compile(r"^\s*```")
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
 WORD = re.compile(r"[\w./*{},<>+-]+")
@@ -94,6 +97,18 @@ def check_path(word, files, folders, problems, place):
             problems.append(f"{place}: the repository has no '{path}'")
 
 
+def check_named_pages(root, files, problems):
+    """The pages of docs/ that files other than Markdown name; test/Docs names made-up ones."""
+    known = set(files)
+    for name in files:
+        if name.endswith(NAMING_KINDS) and not name.startswith("test/Docs/"):
+            text = (root / name).read_text(errors="replace")
+            for number, line in enumerate(text.splitlines(), 1):
+                for page in PAGE.findall(line.replace("%kiln_src/", "")):
+                    if page not in known:
+                        problems.append(f"{name}:{number}: the repository has no '{page}'")
+
+
 def main():
     root = pathlib.Path(sys.argv[1]).resolve()
     files = repository_files(root)
@@ -110,9 +125,12 @@ def main():
         for number, text in code:
             for word in WORD.findall(text):
                 check_path(word, files, folders, problems, f"{name}:{number}")
+    if not sys.argv[2:]:
+        check_named_pages(root, files, problems)
     print(*problems, sep="\n" if problems else "")
     print(f"{len(pages)} pages, {len(problems)} broken references")
     return bool(problems)
 
 
-sys.exit(main())
+if __name__ == "__main__":
+    sys.exit(main())
