@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The other end of --lockstep (docs/use/kiln-diff.md): starts an executable as
-// a child process, asks, and reads its answers. A child that dies or answers
-// nonsense is one line and an exit code: its own where it names a wrong flag, a
-// bad file or divergence. The child ends with its Trainee.
+// The other end of --lockstep (docs/reference/lockstep-protocol.md): starts an
+// executable as a child process, asks, and reads its answers. A child that dies
+// or answers nonsense is one line and an exit code: its own where it names a
+// wrong flag, a bad file or divergence. The child ends with its Trainee.
 //
 //===----------------------------------------------------------------------===//
 

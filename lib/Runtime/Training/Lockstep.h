@@ -7,8 +7,8 @@
 //
 // --lockstep=FD: the executable's side of kiln-diff. It reads one JSON object
 // per line on stdin ("step", "save", ...) and answers each with one line on FD;
-// docs/use/kiln-diff.md lists them. The steps are those of training, computed
-// by the same TrainingRun.
+// docs/reference/lockstep-protocol.md lists them. The steps are those of
+// training, computed by the same TrainingRun.
 //
 //===----------------------------------------------------------------------===//
 

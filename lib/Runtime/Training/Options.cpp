@@ -245,7 +245,7 @@ void FlagParser::addRecordFlags() {
                   "On a GPU: keep the fastest algorithms of matrix products, "
                   "which the first start searches for, in this file (default: "
                   "in the user's cache); none: do not search");
-  // Not for people: docs/use/kiln-diff.md.
+  // For kiln-diff only: docs/reference/lockstep-protocol.md.
   app_.add_option("--lockstep", options_.lockstep)->group("");
   app_.add_option("--generate", options_.generate,
                   "Generate N tokens (after training, if any)")

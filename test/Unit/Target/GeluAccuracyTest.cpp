@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Measures both forms of gelu over [-40, 0] in every element type against
-// 80-bit references. It prints the figures of docs/use/precision.md and bounds
-// them.
+// 80-bit references. It prints the figures of docs/design/numerics.md and
+// bounds them.
 //
 //===----------------------------------------------------------------------===//
 

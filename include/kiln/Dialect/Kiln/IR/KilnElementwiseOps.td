@@ -104,7 +104,7 @@ def Kiln_GeluOp : Kiln_Op<"gelu", ActivationTraits> {
     which equals `0.5 x (1 + tanh(u))` without its cancellation. Otherwise the
     form with the error function, `0.5 x (1 + erf(x / sqrt(2)))`, as written:
     below zero `1 + erf` cancels, so that the relative error grows with -x, while
-    the absolute error stays at rounding. `docs/use/precision.md` has both
+    the absolute error stays at rounding. `docs/design/numerics.md` has both
     measured.
 
     Example: `%y = kiln.gelu %x tanh : tensor<4x8xf32>`
