@@ -5,12 +5,12 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The commands of docs/program-format.md as structs, and the questions that can
-// be asked of any command, whatever its kind: which bytes it reads and writes,
-// whether it begins or ends a loop, whether it starts a copy or waits for one.
-// Only code that parses or executes commands looks at their kinds. A new kind
-// of command answers these questions in Command.cpp, and every check of
-// lifetimes, races, copies and written bytes covers it.
+// The commands of docs/reference/program-format.md as structs, and the
+// questions that can be asked of any command, whatever its kind: which bytes it
+// reads and writes, whether it begins or ends a loop, whether it starts a copy
+// or waits for one. Only code that parses or executes commands looks at their
+// kinds. A new kind of command answers these questions in Command.cpp, and
+// every check of lifetimes, races, copies and written bytes covers it.
 //
 //===----------------------------------------------------------------------===//
 

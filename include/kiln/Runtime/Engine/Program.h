@@ -6,9 +6,9 @@
 //===----------------------------------------------------------------------===//
 //
 // The program description of docs/reference/program-format.md as structs; its
-// commands are in Command.h. What parseProgramFile returns has been checked: every
-// reference lies in its arena for every iteration of its loop, every kernel
-// index is in the table, loops are closed and do not nest, sizes are not
+// commands are in Command.h. What parseProgramFile returns has been checked:
+// every reference lies in its arena for every iteration of its loop, every
+// kernel index is in the table, loops are closed and do not nest, sizes are not
 // negative, every asynchronous copy is waited for once, and nothing disturbs it
 // before. The engine relies on that and checks nothing while it walks.
 //
