@@ -25,7 +25,7 @@ namespace kiln::cuda {
 /// One command in one iteration, with all references resolved.
 struct HostWork {
   ThreadTeam *team = nullptr;
-  // A launch; without `kernel`, one of the others.
+  // A launch; without `kernel`, the work is a copy or a fill.
   KernelFunction kernel = nullptr;
   int64_t grain = 1;
   std::vector<char *> args;

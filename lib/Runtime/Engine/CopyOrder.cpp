@@ -133,8 +133,8 @@ static bool overlap(const Ref &a, int64_t aBytes, const Ref &b, int64_t bBytes,
   return distance < high;
 }
 
-/// Whether an access reaches into the `size` bytes at `ref` of a copy, in the
-/// same of so many iterations.
+/// True if an access and the `size` bytes at `ref` of a copy share bytes in one
+/// of the loop's iterations.
 bool CopyOrder::disturbs(const MemoryAccess &access, int64_t iterations,
                          const Ref &ref, int64_t size,
                          const std::vector<std::size_t> &around) const {
