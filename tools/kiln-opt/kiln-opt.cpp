@@ -6,9 +6,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "kiln/Compiler/Registration.h"
+#include "kiln/Dialect/Kiln/IR/SourceCheck.h"
 
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "llvm/Support/CommandLine.h"
+#include "llvm/Support/MemoryBuffer.h"
 
 /// --help is about passes and kiln: what LLVM's libraries registered before
 /// main is shown by --help-hidden.
@@ -23,6 +25,13 @@ int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
   kiln::registerAllDialects(registry);
   kiln::registerAllPasses();
+  auto [input, output] = mlir::registerAndParseCLIOptions(
+      argc, argv, "kiln optimizer driver\n", registry);
+  if (auto buffer = llvm::MemoryBuffer::getFile(input); buffer && input != "-")
+    if (auto reason = kiln::findUnparsable((*buffer)->getBuffer())) {
+      llvm::errs() << input << ": " << *reason << "\n";
+      return EXIT_FAILURE;
+    }
   return mlir::asMainReturnCode(
-      mlir::MlirOptMain(argc, argv, "kiln optimizer driver\n", registry));
+      mlir::MlirOptMain(argc, argv, input, output, registry));
 }
