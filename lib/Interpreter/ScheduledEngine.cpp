@@ -18,7 +18,8 @@ namespace kiln {
 static constexpr int64_t kLargestArena = int64_t(1) << 40;
 
 bool ScheduledEngine::accepts(ModuleOp module) {
-  return !module.getOps<rt::ArenaOp>().empty();
+  return !module.getOps<rt::ArenaOp>().empty() ||
+         !module.getOps<rt::ProgramOp>().empty();
 }
 
 ScheduledEngine::ScheduledEngine(ModuleOp module)
@@ -34,6 +35,14 @@ ScheduledEngine::create(ModuleOp module) {
 
 Status ScheduledEngine::prepare() {
   ModuleOp module = interpreter.getModule();
+  if (!llvm::hasSingleElement(module.getOps<rt::ArenaOp>()))
+    return Status::badInput("a scheduled module has one kilnrt.arena, not " +
+                            std::to_string(llvm::range_size(
+                                module.getOps<rt::ArenaOp>())));
+  for (ProgramOp program : module.getOps<ProgramOp>())
+    return Status::badInput("the module has schedules and the kiln.program '" +
+                            program.getSymName().str() +
+                            "', which is of an earlier level; remove one");
   rt::ArenaOp arenaOp = *module.getOps<rt::ArenaOp>().begin();
   int64_t height = arenaOp.getHeight(), host = arenaOp.getHostHeight();
   Status status = withDiagnostics(module.getContext(), [&]() -> LogicalResult {
@@ -92,10 +101,8 @@ Status ScheduledEngine::run(size_t index) {
 
 TensorHandle ScheduledEngine::stateTensor(size_t state) {
   const StateInfo &info = description_.states[state];
-  Type element =
-      info.type == TensorType::F64
-          ? Type(Float64Type::get(interpreter.getModule().getContext()))
-          : Type(Float32Type::get(interpreter.getModule().getContext()));
+  Type element = irTypeOf(computeType(info.type),
+                          interpreter.getModule().getContext());
   return std::make_shared<const HostTensor>(tensorFromBytes(
       RankedTensorType::get(info.shape, element), info.type, stateData(state)));
 }

@@ -1,0 +1,18 @@
+// RUN: split-file %s %t
+// RUN: not kiln-run %t/none.mlir --entry=train 2>&1 | FileCheck %s --check-prefix=NONE
+// RUN: not kiln-run %t/mixed.mlir --entry=train 2>&1 | FileCheck %s --check-prefix=MIXED
+
+// NONE: a scheduled module has one kilnrt.arena, not 0
+// MIXED: the module has schedules and the kiln.program 'f', which is of an earlier level; remove one
+
+//--- none.mlir
+kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
+}
+
+//--- mixed.mlir
+kilnrt.arena states 0 height 64
+kiln.program @f() attributes {kind = #kiln.program_kind<train>} {
+  kiln.return
+}
+kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
+}
