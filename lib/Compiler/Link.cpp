@@ -151,7 +151,7 @@ Status kiln::linkExecutable(const LinkInput &input) {
       object,  assembly};
   // A gpu's archive has a main() of its own, so it comes first.
   std::vector<StringRef> libraries = {"libKilnRuntime.a", "libKilnTraining.a",
-                                      "libKilnFiles.a"};
+                                      "libKilnFiles.a", "libKilnSupport.a"};
   if (input.target == TargetKind::CudaEmu)
     libraries.insert(libraries.begin(),
                      {"libKilnEmuRuntime.a", "libKilnEmu.a"});

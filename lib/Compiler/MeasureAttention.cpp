@@ -143,7 +143,7 @@ static double expectedProduct(const Machine &machine, const Trial &trial) {
   double sum = 0;
   for (int i = 0; i < 4; ++i)
     sum +=
-        occurrences[i] * machine.gemmSeconds(NumberType::F32, 1, shapes[i][0],
+        occurrences[i] * machine.gemmSeconds(ElementType::F32, 1, shapes[i][0],
                                              shapes[i][1], shapes[i][2]);
   return sum / 6;
 }
@@ -173,7 +173,7 @@ Result<AttentionCurve> kiln::measureAttention(const Machine &machine,
         return status;
 
   AttentionCurve curve;
-  double peak = machine.gemmOf(NumberType::F32).peak();
+  double peak = machine.gemmOf(ElementType::F32).peak();
   for (const Trial &trial : trials) {
     double drift = median(trial.product) / expectedProduct(machine, trial);
     auto share = [&](double flops, const std::vector<double> &seconds,

@@ -334,7 +334,7 @@ LogicalResult runScheduled(const Interpreter &interpreter,
 }
 
 HostTensor loadTensor(const SlotTensor &tensor, const char *bytes) {
-  TensorType stored = storedType(tensor.type);
+  ElementType stored = storedType(tensor.type);
   if (tensor.isDense())
     return tensorFromBytes(tensor.type, stored, bytes);
   int64_t width = tensor.elementBytes();
@@ -348,7 +348,7 @@ HostTensor loadTensor(const SlotTensor &tensor, const char *bytes) {
 
 void storeTensor(const SlotTensor &tensor, const HostTensor &value,
                  char *bytes) {
-  TensorType stored = storedType(tensor.type);
+  ElementType stored = storedType(tensor.type);
   if (tensor.isDense())
     return tensorToBytes(value, stored, bytes);
   int64_t width = tensor.elementBytes();

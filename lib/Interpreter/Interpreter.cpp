@@ -12,7 +12,7 @@
 
 #include "kiln/Interpreter/Interpreter.h"
 
-#include "kiln/Runtime/Files/TensorType.h"
+#include "kiln/Support/ElementConversion.h"
 
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -232,11 +232,9 @@ Interpreter::runBlock(Block &block, ArrayRef<TensorHandle> arguments) const {
 }
 
 void kiln::roundToType(HostTensor &tensor) {
-  Type type = tensor.type.getElementType();
-  if (type.isBF16())
-    for (double &element : tensor.reals)
-      element = bfloatToFloat(doubleToBfloat(element));
-  else if (type.isF32())
-    for (double &element : tensor.reals)
-      element = static_cast<float>(element);
+  if (!isa<FloatType>(tensor.type.getElementType()))
+    return;
+  ElementType type = elementTypeOf(tensor.type);
+  for (double &element : tensor.reals)
+    element = roundTo(type, element);
 }

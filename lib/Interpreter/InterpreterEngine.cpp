@@ -73,7 +73,7 @@ RankedTensorType InterpreterEngine::stateType(size_t state) {
 
 TensorHandle InterpreterEngine::stateTensor(size_t state) {
   StringRef name = stateOps[state].getSymName();
-  TensorType stored = description_.states[state].type;
+  ElementType stored = description_.states[state].type;
   if (TensorHandle tensor = interpreter.getState(name)) {
     Bytes expected(states[state].size());
     tensorToBytes(*tensor, stored, expected.data());

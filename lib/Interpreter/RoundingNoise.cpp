@@ -21,17 +21,14 @@ using namespace mlir;
 using namespace kiln;
 
 double kiln::epsilonOf(Type element) {
-  if (element.isBF16())
-    return std::ldexp(1., -7);
-  return element.isF32() ? std::ldexp(1., -23) : std::ldexp(1., -52);
+  return infoOf(elementTypeOf(element)).spacingAtOne;
 }
 
 /// What an op rounds.
 enum class Rounding { Nothing, Results, Inside };
 
 static bool narrows(Value from, Value to) {
-  return tensorTypeOf(to).getElementTypeBitWidth() <
-         tensorTypeOf(from).getElementTypeBitWidth();
+  return elementBytes(to.getType()) < elementBytes(from.getType());
 }
 
 static Rounding roundingOf(Operation &op) {

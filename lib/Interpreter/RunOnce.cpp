@@ -11,6 +11,7 @@
 #include "kiln/Runtime/Files/InitialValues.h"
 #include "kiln/Runtime/Files/Messages.h"
 #include "kiln/Runtime/Files/ModelWeights.h"
+#include "kiln/Support/ElementConversion.h"
 
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
@@ -34,22 +35,22 @@ static std::optional<size_t> findProgram(const Description &description,
 template <typename File>
 static Status readIntegers(const File &file, const TensorInfo &tensor,
                            const ValueInfo &value, char *data) {
-  if (tensor.type != TensorType::I32 && tensor.type != TensorType::I64)
+  if (tensor.type != ElementType::I32 && tensor.type != ElementType::I64)
     return Status::badInput(
         file.path() + ": tensor " + inQuotes(tensor.name) + " has type " +
-        std::string(tensorTypeName(tensor.type)) + ", expected I32 or I64");
-  std::vector<char> bytes(tensor.elements * tensorTypeBits(tensor.type) / 8);
+        std::string(infoOf(tensor.type).fileName) + ", expected I32 or I64");
+  std::vector<char> bytes(bytesOf(tensor.type, tensor.elements));
   Status status =
       file.read(tensor.name, tensor.type, bytes.data(), bytes.size());
   if (!status.ok())
     return status;
   for (int64_t i = 0; i < tensor.elements; ++i) {
     int64_t element;
-    if (tensor.type == TensorType::I64)
+    if (tensor.type == ElementType::I64)
       element = reinterpret_cast<const int64_t *>(bytes.data())[i];
     else
       element = reinterpret_cast<const int32_t *>(bytes.data())[i];
-    if (value.type == TensorType::I64) {
+    if (value.type == ElementType::I64) {
       reinterpret_cast<int64_t *>(data)[i] = element;
     } else if (element == static_cast<int32_t>(element)) {
       reinterpret_cast<int32_t *>(data)[i] = static_cast<int32_t>(element);
@@ -69,7 +70,7 @@ static Status readValue(const File &file, const TensorInfo &tensor,
     return Status::badInput(file.path() + ": tensor " + inQuotes(tensor.name) +
                             " has shape " + shapeText(tensor.shape) +
                             ", expected " + shapeText(value.shape));
-  if (spacingAtOne(value.type) > 0)
+  if (infoOf(value.type).spacingAtOne > 0)
     return file.read(tensor.name, value.type, data, value.bytes());
   return readIntegers(file, tensor, value, data);
 }
@@ -122,7 +123,7 @@ static Status initializeStates(ReferenceEngine &engine,
 
 static Status readInputs(ReferenceEngine &engine, size_t program,
                          const RunOnceOptions &options) {
-  const std::vector<ValueInfo> &inputs =
+  const std::vector<InputInfo> &inputs =
       engine.description().programs[program].inputs;
   if (inputs.empty())
     return {};
@@ -159,22 +160,24 @@ static void printOutput(const ValueInfo &output, const char *data,
   out << " =";
   for (int64_t i = 0, e = std::min(output.elements(), kPrinted); i < e; ++i) {
     out << (i ? ", " : " ");
+    if (isNarrowFloat(output.type)) {
+      double value;
+      convertElements(output.type, data + bytesOf(output.type, i),
+                      ElementType::F64, &value, 1);
+      out << llvm::format("%.9g", value);
+      continue;
+    }
     switch (output.type) {
-    case TensorType::F64:
+    case ElementType::F64:
       out << llvm::format("%.17g", reinterpret_cast<const double *>(data)[i]);
       break;
-    case TensorType::F32:
+    case ElementType::F32:
       out << llvm::format("%.9g", reinterpret_cast<const float *>(data)[i]);
       break;
-    case TensorType::BF16:
-      out << llvm::format(
-          "%.9g",
-          double(bfloatToFloat(reinterpret_cast<const uint16_t *>(data)[i])));
-      break;
-    case TensorType::I8:
+    case ElementType::I8:
       out << int(reinterpret_cast<const int8_t *>(data)[i]);
       break;
-    case TensorType::I64:
+    case ElementType::I64:
       out << reinterpret_cast<const int64_t *>(data)[i];
       break;
     default:
@@ -230,10 +233,9 @@ Status dumpTensors(ReferenceEngine &engine, llvm::StringRef program,
   for (size_t i = 0; i < description.states.size(); ++i) {
     const StateInfo &state = description.states[i];
     TensorHandle tensor = engine.stateTensor(i);
-    TensorType type = storedType(tensor->type);
+    ElementType type = storedType(tensor->type);
     declarations.push_back({state.name, type, state.shape});
-    auto &bytes =
-        contents.emplace_back(tensor->size() * tensorTypeBits(type) / 8);
+    auto &bytes = contents.emplace_back(bytesOf(type, tensor->size()));
     tensorToBytes(*tensor, type, bytes.data());
   }
   std::set<std::string> names;

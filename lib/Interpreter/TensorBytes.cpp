@@ -6,6 +6,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "kiln/Interpreter/TensorBytes.h"
+#include "kiln/Dialect/Kiln/IR/Kiln.h"
+#include "kiln/Support/ElementConversion.h"
 
 #include <cstring>
 
@@ -13,81 +15,62 @@ using namespace mlir;
 
 namespace kiln {
 
-TensorType storedType(RankedTensorType type) {
-  Type element = type.getElementType();
-  if (element.isF64())
-    return TensorType::F64;
-  if (element.isF32())
-    return TensorType::F32;
-  if (element.isBF16())
-    return TensorType::BF16;
-  if (element.isInteger(8))
-    return TensorType::I8;
-  return element.isInteger(64) ? TensorType::I64 : TensorType::I32;
-}
+ElementType storedType(RankedTensorType type) { return elementTypeOf(type); }
 
-namespace {
-
-/// An element of type bf16 in memory.
-struct Bfloat {
-  uint16_t bits;
-  Bfloat() = default;
-  explicit Bfloat(double value) : bits(doubleToBfloat(value)) {}
-  explicit operator double() const { return bfloatToFloat(bits); }
-};
-
-} // namespace
-
-template <typename Stored, typename Element>
-static void load(std::vector<Element> &elements, const char *bytes) {
-  for (Element &element : elements) {
+template <typename Stored>
+static void load(std::vector<int64_t> &elements, const char *bytes) {
+  for (int64_t &element : elements) {
     Stored stored;
     std::memcpy(&stored, bytes, sizeof(Stored));
-    element = static_cast<Element>(stored);
+    element = stored;
     bytes += sizeof(Stored);
   }
 }
 
-template <typename Stored, typename Element>
-static void store(const std::vector<Element> &elements, char *bytes) {
-  for (Element element : elements) {
+template <typename Stored>
+static void store(const std::vector<int64_t> &elements, char *bytes) {
+  for (int64_t element : elements) {
     Stored stored = static_cast<Stored>(element);
     std::memcpy(bytes, &stored, sizeof(Stored));
     bytes += sizeof(Stored);
   }
 }
 
-HostTensor tensorFromBytes(RankedTensorType type, TensorType stored,
+HostTensor tensorFromBytes(RankedTensorType type, ElementType stored,
                            const char *bytes) {
   HostTensor tensor(type);
-  if (stored == TensorType::F64)
-    load<double>(tensor.reals, bytes);
-  else if (stored == TensorType::F32)
-    load<float>(tensor.reals, bytes);
-  else if (stored == TensorType::BF16)
-    load<Bfloat>(tensor.reals, bytes);
-  else if (stored == TensorType::I64)
+  if (isFloat(stored)) {
+    convertElements(stored, bytes, ElementType::F64, tensor.reals.data(),
+                    tensor.reals.size());
+    return tensor;
+  }
+  switch (bitsOf(stored)) {
+  case 64:
     load<int64_t>(tensor.integers, bytes);
-  else if (stored == TensorType::I8)
-    load<int8_t>(tensor.integers, bytes);
-  else
+    return tensor;
+  case 32:
     load<int32_t>(tensor.integers, bytes);
-  return tensor;
+    return tensor;
+  case 8:
+    load<int8_t>(tensor.integers, bytes);
+    return tensor;
+  }
+  llvm::report_fatal_error("no tensor has integers of this width");
 }
 
-void tensorToBytes(const HostTensor &tensor, TensorType stored, char *bytes) {
-  if (stored == TensorType::F64)
-    store<double>(tensor.reals, bytes);
-  else if (stored == TensorType::F32)
-    store<float>(tensor.reals, bytes);
-  else if (stored == TensorType::BF16)
-    store<Bfloat>(tensor.reals, bytes);
-  else if (stored == TensorType::I64)
-    store<int64_t>(tensor.integers, bytes);
-  else if (stored == TensorType::I8)
-    store<int8_t>(tensor.integers, bytes);
-  else
-    store<int32_t>(tensor.integers, bytes);
+void tensorToBytes(const HostTensor &tensor, ElementType stored, char *bytes) {
+  if (isFloat(stored))
+    return convertElements(ElementType::F64, tensor.reals.data(), stored, bytes,
+                           tensor.reals.size());
+  switch (bitsOf(stored)) {
+  case 64:
+    return store<int64_t>(tensor.integers, bytes);
+  case 32:
+    return store<int32_t>(tensor.integers, bytes);
+  case 8:
+    return store<int8_t>(tensor.integers, bytes);
+  }
+  llvm::report_fatal_error("no tensor has integers of this width");
 }
 
 } // namespace kiln

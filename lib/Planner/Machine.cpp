@@ -96,15 +96,15 @@ double GemmCurve::peak() const {
   return *std::max_element(flops.begin(), flops.end());
 }
 
-const GemmCurve &Machine::gemmOf(NumberType type) const {
+const GemmCurve &Machine::gemmOf(ElementType type) const {
   auto found = gemm.find(type);
   if (found == gemm.end())
-    found = gemm.find(NumberType::F32);
+    found = gemm.find(ElementType::F32);
   assert(found != gemm.end() && "every machine has an fp32 curve");
   return found->second;
 }
 
-double Machine::gemmSeconds(NumberType type, int64_t batch, int64_t m,
+double Machine::gemmSeconds(ElementType type, int64_t batch, int64_t m,
                             int64_t n, int64_t k) const {
   if (batch <= 0 || m <= 0 || n <= 0)
     return 0;
@@ -127,7 +127,7 @@ double Machine::kernelSeconds(double bytes, double operations) const {
          std::max(memorySeconds(bytes), operations / vectorFlops);
 }
 
-double Machine::attentionSeconds(NumberType type, int64_t heads,
+double Machine::attentionSeconds(ElementType type, int64_t heads,
                                  int64_t sequence, int64_t width, bool causal,
                                  bool backward) const {
   if (heads <= 0 || sequence <= 0)
@@ -172,18 +172,4 @@ std::optional<std::string> Machine::mismatch(const ThisMachine &here) const {
   if (differences.empty())
     return std::nullopt;
   return differences;
-}
-
-const char *kiln::numberTypeName(NumberType type) {
-  switch (type) {
-  case NumberType::F64:
-    return "fp64";
-  case NumberType::F32:
-    return "fp32";
-  case NumberType::BF16:
-    return "bf16";
-  case NumberType::F16:
-    return "fp16";
-  }
-  return "";
 }

@@ -405,12 +405,12 @@ static Machine readMachine(Section file) {
   machine.launchSeconds = file.real("launch_s", launchTimes);
   machine.vectorFlops = file.real("vector_flop_per_s", gemmRates);
   Section gemm = file.section("gemm");
-  for (NumberType type :
-       {NumberType::F64, NumberType::F32, NumberType::BF16, NumberType::F16}) {
-    const char *name = numberTypeName(type);
-    bool needed = type == NumberType::F64 || type == NumberType::F32;
-    if (needed || gemm.has(name))
-      machine.gemm[type] = readGemm(gemm.section(name));
+  for (ElementType type :
+       {ElementType::F64, ElementType::F32, ElementType::BF16, ElementType::F16}) {
+    const std::string name(infoOf(type).precision);
+    bool needed = type == ElementType::F64 || type == ElementType::F32;
+    if (needed || gemm.has(name.c_str()))
+      machine.gemm[type] = readGemm(gemm.section(name.c_str()));
   }
   gemm.finish();
   machine.bandwidth = readBandwidth(file.section("bandwidth"));

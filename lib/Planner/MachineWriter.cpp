@@ -81,7 +81,7 @@ std::string kiln::printMachine(const Machine &machine) {
   std::string gemm;
   for (const auto &[type, curve] : machine.gemm)
     gemm += (gemm.empty() ? "{\n    \"" : ",\n    \"") +
-            std::string(numberTypeName(type)) + "\": " + printCurve(curve);
+            std::string(infoOf(type).precision) + "\": " + printCurve(curve);
   add("gemm", gemm + "\n  }");
   add("bandwidth", "{\n    \"bytes\": " + list(machine.bandwidth.bytes) +
                        ",\n    \"bytes_per_s\": " +

@@ -4,3 +4,4 @@ add_library(KilnFiles STATIC ${KILN_FILES_SOURCES})
 target_include_directories(KilnFiles PUBLIC ${PROJECT_SOURCE_DIR}/include)
 # glibc declares renameat2 and O_CLOEXEC only with this.
 target_compile_definitions(KilnFiles PRIVATE _GNU_SOURCE)
+target_link_libraries(KilnFiles PUBLIC KilnSupport)

@@ -148,7 +148,7 @@ static HostTensor outputTensor(MLIRContext *context, const ValueInfo &output,
   HostTensor tensor(RankedTensorType::get({output.elements()},
                                           Type(Float64Type::get(context))));
   for (int64_t i = 0; i < output.elements(); ++i)
-    tensor.reals[i] = output.type == kiln::TensorType::F64
+    tensor.reals[i] = output.type == kiln::ElementType::F64
                           ? reinterpret_cast<const double *>(data)[i]
                           : reinterpret_cast<const float *>(data)[i];
   return tensor;

@@ -127,7 +127,7 @@ Outputs SplitChecker::evaluate(ModuleOp module, StringRef name,
       const char *data = engine.outputData(p, i);
       std::vector<double> values;
       for (int64_t j = 0; j < output.elements(); ++j)
-        values.push_back(output.type == kiln::TensorType::F64
+        values.push_back(output.type == kiln::ElementType::F64
                              ? reinterpret_cast<const double *>(data)[j]
                              : reinterpret_cast<const float *>(data)[j]);
       outputs.emplace_back(output.name, std::move(values));

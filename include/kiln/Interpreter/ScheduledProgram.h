@@ -33,7 +33,7 @@ struct SlotTensor {
   int64_t rowStride = 0;              ///< Elements.
   mlir::RankedTensorType type;
 
-  int64_t elementBytes() const { return type.getElementTypeBitWidth() / 8; }
+  int64_t elementBytes() const { return kiln::elementBytes(type); }
   bool isDense() const {
     return rowStride == getColumnCount(type) || getRowCount(type) == 1;
   }

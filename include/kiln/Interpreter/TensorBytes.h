@@ -15,20 +15,20 @@
 #define KILN_INTERPRETER_TENSORBYTES_H
 
 #include "kiln/Dialect/Kiln/IR/HostTensor.h"
-#include "kiln/Runtime/Files/TensorType.h"
+#include "kiln/Support/ElementType.h"
 
 namespace kiln {
 
 /// The stored type of elements of a tensor type.
-TensorType storedType(mlir::RankedTensorType type);
+ElementType storedType(mlir::RankedTensorType type);
 
 /// Reads a tensor of `type` whose elements are stored as `stored`, a type of
 /// the same kind (floating point or integer) as the tensor's.
-HostTensor tensorFromBytes(mlir::RankedTensorType type, TensorType stored,
+HostTensor tensorFromBytes(mlir::RankedTensorType type, ElementType stored,
                            const char *bytes);
 
 /// Writes the elements as `stored`; the inverse of tensorFromBytes.
-void tensorToBytes(const HostTensor &tensor, TensorType stored, char *bytes);
+void tensorToBytes(const HostTensor &tensor, ElementType stored, char *bytes);
 
 } // namespace kiln
 

@@ -28,6 +28,8 @@
 
 #include "kiln/Runtime/Status.h"
 
+#include "kiln/Support/ElementType.h"
+
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -37,9 +39,6 @@
 namespace kiln {
 
 enum class MachineKind { Cpu, Gpu };
-
-enum class NumberType { F64, F32, BF16, F16 };
-
 enum class LinkDirection { ToHost, ToDevice };
 
 /// Where the figures come from.
@@ -101,17 +100,17 @@ struct Machine {
   /// kernels on data in registers, per second, in fp32.
   double vectorFlops = 0;
   /// fp64 and fp32 are always there.
-  std::map<NumberType, GemmCurve> gemm;
+  std::map<ElementType, GemmCurve> gemm;
   BandwidthCurve bandwidth;
   AttentionCurve attention;
   MachineLink link;
 
   /// The curve of a type, or of fp32 where the type has none.
-  const GemmCurve &gemmOf(NumberType type) const;
+  const GemmCurve &gemmOf(ElementType type) const;
 
   /// `batch` products of [m, k] with [k, n], launch included. A CPU takes them
   /// one after the other; a GPU as one of batch * m rows.
-  double gemmSeconds(NumberType type, int64_t batch, int64_t m, int64_t n,
+  double gemmSeconds(ElementType type, int64_t batch, int64_t m, int64_t n,
                      int64_t k) const;
   /// Moves `bytes` through memory, by a kernel that touches `workingSet` bytes
   /// (0: just these).
@@ -120,7 +119,7 @@ struct Machine {
   /// operations.
   double kernelSeconds(double bytes, double operations = 0) const;
   /// One attention over `heads` heads (batch * heads) of `width` elements.
-  double attentionSeconds(NumberType type, int64_t heads, int64_t sequence,
+  double attentionSeconds(ElementType type, int64_t heads, int64_t sequence,
                           int64_t width, bool causal, bool backward) const;
   /// One copy. Copies in the other direction share the rate unless the link is
   /// duplex.
@@ -135,7 +134,6 @@ struct Machine {
 };
 
 /// As in --precision and in files: "fp64", "fp32", "bf16", "fp16".
-const char *numberTypeName(NumberType type);
 
 /// Reads a machine file: `name` is a path, or, without a slash and ".json", one
 /// of the machines that ship with kiln. Failures are one line; the exit code is

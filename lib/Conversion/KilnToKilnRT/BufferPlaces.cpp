@@ -43,7 +43,7 @@ Place PlanBuilder::densePlace(int32_t buffer, Type type) {
 int64_t PlanBuilder::rowStrideOf(OpResult result) {
   auto type = tensorTypeOf(result);
   int64_t columns = getColumnCount(type),
-          width = type.getElementTypeBitWidth() / 8;
+          width = elementBytes(type);
   if (!onGpu || getRowCount(type) == 1 || width == 0 ||
       columns * width % kRowAlignment == 0 || !mayHavePaddedRows(result))
     return columns;
@@ -61,7 +61,7 @@ Place PlanBuilder::ownPlace(OpResult result, std::string name,
   buffer.host = result.getOwner()->hasAttr("host");
   Place place = densePlace(index, type);
   if (stride != columns) {
-    int64_t width = type.getElementTypeBitWidth() / 8;
+    int64_t width = elementBytes(type);
     place.rowStride = stride;
     buffer.rowBytes = columns * width;
     buffer.rowPitch = stride * width;
@@ -83,7 +83,7 @@ bool PlanBuilder::coversBuffer(const Place &place, Type type) {
   if (place.offset != 0 || place.loopStride != 0)
     return false;
   if (hasPaddedRows(place))
-    return buffer.rowBytes == columns * tensor.getElementTypeBitWidth() / 8;
+    return buffer.rowBytes == elementBytes(tensor, columns);
   return buffer.bytes == bytesOf(type) && place.rowStride == columns;
 }
 
@@ -92,7 +92,7 @@ std::optional<Place> PlanBuilder::viewPlace(Operation *view) {
   auto from = tensorTypeOf(view->getOperand(0)),
        to = tensorTypeOf(view->getResult(0));
   Place place = places.lookup(view->getOperand(0));
-  int64_t width = from.getElementTypeBitWidth() / 8;
+  int64_t width = elementBytes(from);
   bool dense =
       place.rowStride == getColumnCount(from) || getRowCount(from) == 1;
   if (isa<ReshapeOp>(view)) {
@@ -147,7 +147,7 @@ void PlanBuilder::placeConcats(Block &block) {
       setPlace(concat.getResult(), densePlace(buffer, type));
     }
     Place whole = places.lookup(concat.getResult());
-    int64_t width = type.getElementTypeBitWidth() / 8, rank = type.getRank(),
+    int64_t width = elementBytes(type), rank = type.getRank(),
             at = 0;
     for (Value input : concat.getInputs()) {
       Place place = whole;

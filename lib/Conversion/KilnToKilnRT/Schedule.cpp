@@ -280,7 +280,8 @@ void Scheduler::emit(ProgramPlan &plan) {
             : DenseI64ArrayAttr()));
   for (const Boundary &input : plan.inputs)
     rt::InputOp::create(builder, loc, input.name, slotOf(input.place),
-                        input.place.offset, cast<RankedTensorType>(input.type));
+                        input.place.offset, cast<RankedTensorType>(input.type),
+                        input.fact);
   for (const Boundary &output : plan.outputs)
     rt::OutputOp::create(builder, loc, output.name, slotOf(output.place),
                          output.place.offset,
@@ -294,10 +295,9 @@ void Scheduler::emit(ProgramPlan &plan) {
 static int64_t productBytes(const ProductShape &shape, Value a, Value result,
                             bool onGpu, int64_t maxThreads) {
   int64_t bytes = 0;
-  if (tensorTypeOf(a).getElementType().isBF16())
+  if (isNarrowFloat(a.getType()))
     bytes = llvm::alignTo(
-        narrowProductBytes(shape,
-                           tensorTypeOf(result).getElementType().isBF16()),
+        narrowProductBytes(shape, isNarrowFloat(result.getType())),
         kSlotAlignment);
   return onGpu ? std::max(bytes, libraryWorkspaceBytes(shape))
                : bytes * maxThreads;

@@ -60,11 +60,11 @@ Result<Products> Products::open(const std::vector<std::string> &libraries) {
   return products;
 }
 
-static int libraryType(TensorType type) {
+static int libraryType(ElementType type) {
   switch (type) {
-  case TensorType::F64:
+  case ElementType::F64:
     return typeF64;
-  case TensorType::BF16:
+  case ElementType::BF16:
     return typeBF16;
   default:
     return typeF32;
@@ -73,7 +73,7 @@ static int libraryType(TensorType type) {
 
 /// Of an operand with `rows` rows in memory. The library sees it transposed.
 Status Products::makeLayout(Owned<LayoutHandle> &layout, const Command &command,
-                            const GemmOperand &operand, TensorType type,
+                            const GemmOperand &operand, ElementType type,
                             int64_t rows, int64_t columns) {
   LayoutHandle handle = nullptr;
   Status status =
@@ -132,7 +132,7 @@ Status Products::describeEpilogue(const Command &command,
 }
 
 Status Products::describe(const Command &command, Choice &choice) {
-  choice.isF64 = command.type == TensorType::F64;
+  choice.isF64 = command.type == ElementType::F64;
   choice.workspaceBytes = command.workspace.bytes;
   ProductDescHandle desc = nullptr;
   Status status = call(api_.cublasLtMatmulDescCreate, &desc,
@@ -151,7 +151,7 @@ Status Products::describe(const Command &command, Choice &choice) {
   if (status.ok())
     status = describeEpilogue(command, choice);
   auto layout = [&](Owned<LayoutHandle> &to, const GemmOperand &operand,
-                    TensorType type, int64_t rows, int64_t columns) {
+                    ElementType type, int64_t rows, int64_t columns) {
     if (operand.trans)
       std::swap(rows, columns);
     if (status.ok())

@@ -79,7 +79,7 @@ private:
   }
   Status failure(int code, const char *function) const;
   Status makeLayout(Owned<LayoutHandle> &layout, const Command &command,
-                    const GemmOperand &operand, TensorType type, int64_t rows,
+                    const GemmOperand &operand, ElementType type, int64_t rows,
                     int64_t columns);
   Status describe(const Command &command, Choice &choice);
   Status describeEpilogue(const Command &command, Choice &choice) const;

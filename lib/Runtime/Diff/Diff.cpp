@@ -111,8 +111,8 @@ static Finding numberFinding(const char *name, double a, double b, double moved,
   Finding finding;
   finding.tensor.name = name;
   finding.tensor.role = "number";
-  finding.tensor.type = TensorType::F64;
-  DifferenceMeter meter(TensorType::F64);
+  finding.tensor.type = ElementType::F64;
+  DifferenceMeter meter(ElementType::F64);
   meter.add(&a, &b, 1);
   finding.difference = meter.result();
   finding.rounding = {eps, longestSum, std::fabs(a), std::fabs(moved - a)};
@@ -121,10 +121,10 @@ static Finding numberFinding(const char *name, double a, double b, double moved,
 
 /// The spacing at 1 of the widest-spaced type of the model's parameters.
 static double modelSpacing(const TraineeModel &model) {
-  double eps = spacingAtOne(TensorType::F64);
+  double eps = infoOf(ElementType::F64).spacingAtOne;
   for (const TraineeTensor &tensor : model.tensors)
     if (tensor.role == "parameter")
-      eps = std::max(eps, spacingAtOne(tensor.type));
+      eps = std::max(eps, infoOf(tensor.type).spacingAtOne);
   return eps;
 }
 
@@ -151,7 +151,7 @@ static Result<TensorDifference> compareFiles(const SafeTensorsFile &a,
     return Status::error("an executable did not save the tensor " +
                          inQuotes(name));
   constexpr int64_t block = 1 << 16;
-  size_t bytes = tensorTypeBits(infoA->type) / 8;
+  size_t bytes = bytesOf(infoA->type);
   std::vector<char> dataA(size_t(block) * bytes), dataB(size_t(block) * bytes);
   DifferenceMeter meter(infoA->type);
   for (int64_t first = 0; first < infoA->elements; first += block) {
@@ -190,7 +190,7 @@ Status Comparison::judgeTensor(const TensorPair &pair, bool moved,
   Result<TensorDifference> sensitivity = compareFiles(*a, *other, name);
   if (!sensitivity.ok())
     return sensitivity.status();
-  finding.rounding = {spacingAtOne(finding.tensor.type),
+  finding.rounding = {infoOf(finding.tensor.type).spacingAtOne,
                       longestSumOf(a_.model()), finding.difference.normA,
                       sensitivity->norm};
   return Status();

@@ -23,7 +23,7 @@ static constexpr const char *compileAlike =
     "compile both from one model, with the same shapes and optimizer";
 
 static std::string typeText(const TraineeTensor &tensor) {
-  return std::string(tensorTypeName(tensor.type)) + " " +
+  return std::string(infoOf(tensor.type).fileName) + " " +
          shapeText(tensor.shape);
 }
 

@@ -106,7 +106,7 @@ static std::string numberText(const Finding &finding) {
 static std::string tensorText(const Finding &finding) {
   const TensorDifference &difference = finding.difference;
   const TraineeTensor &tensor = finding.tensor;
-  return titleOf(tensor) + " " + std::string(tensorTypeName(tensor.type)) +
+  return titleOf(tensor) + " " + std::string(infoOf(tensor.type).fileName) +
          " " + shapeText(tensor.shape) + "\n  first differing element " +
          std::to_string(difference.first) + " " +
          placeOf(tensor.shape, difference.first) + ": A " +

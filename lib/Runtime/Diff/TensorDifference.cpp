@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "TensorDifference.h"
+#include "kiln/Support/ElementConversion.h"
 
 #include <algorithm>
 #include <cmath>
@@ -32,14 +33,13 @@ static uint64_t distance(const void *a, const void *b) {
   return uint64_t(std::max(first, second)) - uint64_t(std::min(first, second));
 }
 
-uint64_t ulpsBetween(TensorType type, const void *a, const void *b) {
-  switch (type) {
-  case TensorType::F64:
+uint64_t ulpsBetween(ElementType type, const void *a, const void *b) {
+  switch (isFloat(type) ? bitsOf(type) : 0) {
+  case 64:
     return distance<uint64_t>(a, b);
-  case TensorType::F32:
+  case 32:
     return distance<uint32_t>(a, b);
-  case TensorType::F16:
-  case TensorType::BF16:
+  case 16:
     return distance<uint16_t>(a, b);
   default:
     return 0;
@@ -47,7 +47,7 @@ uint64_t ulpsBetween(TensorType type, const void *a, const void *b) {
 }
 
 void DifferenceMeter::add(const void *a, const void *b, int64_t count) {
-  size_t bytes = tensorTypeBits(type_) / 8;
+  size_t bytes = bytesOf(type_);
   const char *left = static_cast<const char *>(a);
   const char *right = static_cast<const char *>(b);
   constexpr int64_t block = 512;
@@ -56,8 +56,8 @@ void DifferenceMeter::add(const void *a, const void *b, int64_t count) {
     int64_t size = std::min(block, count - begin);
     const char *blockA = left + size_t(begin) * bytes;
     const char *blockB = right + size_t(begin) * bytes;
-    convertElements(type_, blockA, TensorType::F64, valuesA, size_t(size));
-    convertElements(type_, blockB, TensorType::F64, valuesB, size_t(size));
+    convertElements(type_, blockA, ElementType::F64, valuesA, size_t(size));
+    convertElements(type_, blockB, ElementType::F64, valuesB, size_t(size));
     for (int64_t i = 0; i < size; ++i) {
       double x = valuesA[i], y = valuesB[i];
       sums_.normA += x * x;

@@ -23,7 +23,7 @@
 #ifndef KILN_LIB_RUNTIME_DIFF_TENSORDIFFERENCE_H
 #define KILN_LIB_RUNTIME_DIFF_TENSORDIFFERENCE_H
 
-#include "kiln/Runtime/Files/TensorType.h"
+#include "kiln/Support/ElementType.h"
 
 #include <cstdint>
 
@@ -47,18 +47,18 @@ struct TensorDifference {
 /// Compares two tensors of one type piece by piece, in order.
 class DifferenceMeter {
 public:
-  explicit DifferenceMeter(TensorType type) : type_(type) {}
+  explicit DifferenceMeter(ElementType type) : type_(type) {}
   void add(const void *a, const void *b, int64_t count);
   TensorDifference result() const;
 
 private:
-  TensorType type_;
+  ElementType type_;
   TensorDifference sums_; ///< Norms are squared still.
 };
 
 /// Values of `type` between two values, given as their bits; 0 for types that
 /// are not of floating point. Both zeros are one value.
-uint64_t ulpsBetween(TensorType type, const void *a, const void *b);
+uint64_t ulpsBetween(ElementType type, const void *a, const void *b);
 
 /// The bound of the header.
 double roundingBound(double eps, double longestSum, double norm,

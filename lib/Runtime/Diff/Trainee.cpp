@@ -65,8 +65,8 @@ static TraineeModel readModel(const Json &json) {
     tensor.name = entry.at("name").get<std::string>();
     tensor.role = entry.at("role").get<std::string>();
     tensor.shape = entry.at("shape").get<std::vector<int64_t>>();
-    std::optional<TensorType> type =
-        parseTensorType(entry.at("dtype").get<std::string>());
+    std::optional<ElementType> type =
+        elementTypeOfFile(entry.at("dtype").get<std::string>());
     if (!type)
       throw std::runtime_error("an unknown type");
     tensor.type = *type;

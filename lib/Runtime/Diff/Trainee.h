@@ -16,7 +16,7 @@
 #define KILN_LIB_RUNTIME_DIFF_TRAINEE_H
 
 #include "OpDifference.h"
-#include "kiln/Runtime/Files/TensorType.h"
+#include "kiln/Support/ElementType.h"
 #include "kiln/Runtime/Status.h"
 
 #include <cstdio>
@@ -39,7 +39,7 @@ struct TraineeCommand {
 struct TraineeTensor {
   std::string name;
   std::string role; ///< "parameter", "optimizer", "gradient", ...
-  TensorType type = TensorType::F32;
+  ElementType type = ElementType::F32;
   std::vector<int64_t> shape;
   bool isState() const { return role != "gradient"; }
 };

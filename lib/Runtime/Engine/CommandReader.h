@@ -50,7 +50,7 @@ private:
   void readTypes(const Node &node, Command &command);
   void readWorkspace(const Node &node, Command &command);
   void readLibrary(const Node &node, Command &command);
-  GemmOperand readOperand(const Node &node, TensorType type, int64_t rows,
+  GemmOperand readOperand(const Node &node, ElementType type, int64_t rows,
                           int64_t columns, const Command &command);
   Ref readRef(const Node &node, int64_t bytes);
 

@@ -158,10 +158,10 @@ ValueInfo readValue(const Node &node) {
   value.name = node.at("name").text();
   Node dtype = node.at("dtype");
   std::string typeName = dtype.text();
-  std::optional<TensorType> type = parseProgramType(typeName);
+  std::optional<ElementType> type = elementTypeNamed(typeName);
   if (!type)
     dtype.fail("is " + inQuotes(typeName) + ", not a type");
-  value.type = type.value_or(TensorType::F32);
+  value.type = type.value_or(ElementType::F32);
   Node shape = node.at("shape");
   for (std::size_t i = 0; i < shape.size(); ++i)
     value.shape.push_back(shape.element(i).integer(0));

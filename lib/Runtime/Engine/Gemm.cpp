@@ -36,7 +36,7 @@ static void smallProductByRows(const GemmCall &call) {
   auto rows = blasint(call.transB ? call.n : call.k);
   auto cols = blasint(call.transB ? call.k : call.n);
   for (int64_t row = 0; row < call.m; ++row) {
-    if (call.type == TensorType::F64)
+    if (call.type == ElementType::F64)
       cblas_dgemv(CblasRowMajor, trans, rows, cols, 1.0,
                   reinterpret_cast<const double *>(call.b), ldb,
                   reinterpret_cast<const double *>(call.a) + row * rowStride,
@@ -59,7 +59,7 @@ void gemm(const GemmCall &call) {
   auto m = blasint(call.m), n = blasint(call.n), k = blasint(call.k);
   auto lda = blasint(call.lda), ldb = blasint(call.ldb),
        ldc = blasint(call.ldc);
-  if (call.type == TensorType::F64)
+  if (call.type == ElementType::F64)
     cblas_dgemm(CblasRowMajor, transA, transB, m, n, k, 1.0,
                 reinterpret_cast<const double *>(call.a), lda,
                 reinterpret_cast<const double *>(call.b), ldb,

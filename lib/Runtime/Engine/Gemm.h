@@ -15,7 +15,7 @@
 #define KILN_LIB_RUNTIME_ENGINE_GEMM_H
 
 #include "ThreadTeam.h"
-#include "kiln/Runtime/Files/TensorType.h"
+#include "kiln/Support/ElementType.h"
 
 #include <cstdint>
 #include <optional>
@@ -25,7 +25,7 @@ namespace kiln {
 
 /// C = op(A) op(B) + beta C, row-major.
 struct GemmCall {
-  TensorType type;
+  ElementType type;
   bool transA, transB;
   int64_t m, n, k;
   const char *a;

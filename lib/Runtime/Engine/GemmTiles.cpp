@@ -24,19 +24,19 @@ GemmTile gemmTile(const Command &command, int64_t index) {
 }
 
 int64_t tileScratchBytes(const Command &command) {
-  if (command.type != TensorType::BF16)
+  if (command.type != ElementType::BF16)
     return 0;
   int64_t bytes =
       narrowProductBytes({command.m, command.n, command.k, command.batch,
                           command.gridM, command.gridN},
-                         command.resultType == TensorType::BF16);
+                         command.resultType == ElementType::BF16);
   return (bytes + 63) / 64 * 64;
 }
 
 void computeTile(const Command &command, const GemmTile &tile,
                  const GemmPlaces &places, bool accumulate, char *scratch) {
-  int64_t elementBytes = tensorTypeBits(command.type) / 8;
-  int64_t resultBytes = tensorTypeBits(command.resultType) / 8;
+  int64_t elementBytes = bytesOf(command.type);
+  int64_t resultBytes = bytesOf(command.resultType);
   const GemmOperand &a = command.a, &b = command.b, &c = command.c;
   GemmCall call;
   call.type = command.type;
@@ -58,8 +58,8 @@ void computeTile(const Command &command, const GemmTile &tile,
   TileEpilogue epilogue{command.library, command.resultType, places.bias,
                         places.aux, command.n};
   epilogue = epilogue.at(tile.rowBegin, tile.columnBegin);
-  bool isNarrow = command.resultType == TensorType::BF16;
-  if (command.type == TensorType::BF16)
+  bool isNarrow = command.resultType == ElementType::BF16;
+  if (command.type == ElementType::BF16)
     narrowProduct(call, command.resultType, scratch,
                   isNarrow ? epilogue : TileEpilogue());
   else

@@ -37,6 +37,12 @@ struct GemmPlaces {
   char *aux = nullptr;  ///< Null: none.
 };
 
+/// True if computeTile supports operands of this type.
+inline bool isGemmType(ElementType type) {
+  return type == ElementType::F64 || type == ElementType::F32 ||
+         type == ElementType::BF16;
+}
+
 /// Number of tiles of all products.
 inline int64_t gemmTiles(const Command &command) {
   return command.batch * command.gridM * command.gridN;

@@ -103,19 +103,19 @@ static int64_t widenPart(const char *x, int64_t ld, bool isTransposed,
   return part.columns;
 }
 
-void narrowProduct(const GemmCall &call, TensorType resultType, char *scratch,
+void narrowProduct(const GemmCall &call, ElementType resultType, char *scratch,
                    const TileEpilogue &epilogue) {
   const int64_t m = blockExtent(call.m, blockRows),
                 n = blockExtent(call.n, blockColumns),
                 k = blockExtent(call.k, blockDepth);
   auto *a = reinterpret_cast<float *>(scratch);
   float *b = a + m * k, *c = b + k * n;
-  bool isNarrow = resultType == TensorType::BF16;
+  bool isNarrow = resultType == ElementType::BF16;
 
   // Adds up everything for one block of c.
   auto compute = [&](int64_t row, int64_t column) {
     GemmCall block = call;
-    block.type = TensorType::F32;
+    block.type = ElementType::F32;
     block.m = std::min(m, call.m - row);
     block.n = std::min(n, call.n - column);
     block.a = reinterpret_cast<char *>(a);

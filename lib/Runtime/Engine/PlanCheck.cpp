@@ -214,8 +214,8 @@ bool Poisoner::isIntegerInput(const Slot &slot) const {
   for (size_t i = 0; i < info.inputs.size(); ++i)
     if (slot.arena == ArenaKind::Device &&
         program_.inputOffsets[i] == slot.offset)
-      return info.inputs[i].type == TensorType::I32 ||
-             info.inputs[i].type == TensorType::I64;
+      return info.inputs[i].type == ElementType::I32 ||
+             info.inputs[i].type == ElementType::I64;
   return false;
 }
 

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "ResultDistance.h"
+#include "kiln/Support/ElementConversion.h"
 
 #include <algorithm>
 #include <cfloat>
@@ -17,10 +18,10 @@ namespace kiln {
 /// What sums may be off by, in units of sqrt(L) eps |x|.
 static constexpr double roundings = 8;
 
-static double smallestNormal(TensorType type) {
-  if (type == TensorType::F64)
+static double smallestNormal(ElementType type) {
+  if (type == ElementType::F64)
     return DBL_MIN;
-  return type == TensorType::F16 ? std::ldexp(1.0, -14) : double(FLT_MIN);
+  return type == ElementType::F16 ? std::ldexp(1.0, -14) : double(FLT_MIN);
 }
 
 namespace {
@@ -28,7 +29,7 @@ namespace {
 /// Sums of squares over elements of one type.
 class Squares {
 public:
-  explicit Squares(TensorType type)
+  explicit Squares(ElementType type)
       : type_(type), smallest_(smallestNormal(type)) {}
 
   void add(const char *own, const char *other) {
@@ -44,16 +45,16 @@ public:
   }
   double difference() const { return std::sqrt(difference_); }
   double size() const { return std::sqrt(size_); }
-  std::size_t bytes() const { return tensorTypeBits(type_) / 8; }
+  std::size_t bytes() const { return bytesOf(type_); }
 
 private:
   double read(const char *element) const {
     double value;
-    convertElements(type_, element, TensorType::F64, &value, 1);
+    convertElements(type_, element, ElementType::F64, &value, 1);
     return std::fabs(value) < smallest_ ? 0 : value;
   }
 
-  TensorType type_;
+  ElementType type_;
   double smallest_;
   double difference_ = 0, size_ = 0;
 };
@@ -61,14 +62,15 @@ private:
 } // namespace
 
 /// For a result of a type and norm, whose sums are as large as `sums` in norm.
-static double allowedError(TensorType type, double longestSum, double norm,
+static double allowedError(ElementType type, double longestSum, double norm,
                            double sums) {
-  double eps = spacingAtOne(type), single = spacingAtOne(TensorType::F32);
+  double eps = infoOf(type).spacingAtOne,
+         single = infoOf(ElementType::F32).spacingAtOne;
   double ofSums = roundings * std::sqrt(longestSum) * std::min(eps, single);
   return ofSums * std::max(norm, sums) + (eps > single ? eps * norm : 0);
 }
 
-ResultDistance tensorDistance(TensorType type, const char *before,
+ResultDistance tensorDistance(ElementType type, const char *before,
                               const char *own, const char *other, int64_t bytes,
                               double longestSum) {
   Squares squares(type);

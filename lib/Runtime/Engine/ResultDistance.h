@@ -47,7 +47,7 @@ struct ResultDistance {
 /// Of `bytes` bytes of elements of a type of floating point. Elements that both
 /// have left as they were `before` do not count: they are no result. What is
 /// left behind the last whole element must be the same.
-ResultDistance tensorDistance(TensorType type, const char *before,
+ResultDistance tensorDistance(ElementType type, const char *before,
                               const char *own, const char *other, int64_t bytes,
                               double longestSum);
 

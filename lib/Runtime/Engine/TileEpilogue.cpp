@@ -14,17 +14,17 @@
 
 namespace kiln {
 
-float readElement(const char *begin, TensorType type, int64_t index) {
+float readElement(const char *begin, ElementType type, int64_t index) {
   float value;
-  if (type == TensorType::BF16)
+  if (type == ElementType::BF16)
     widenRows(begin + 2 * index, 1, 1, 1, &value, 1);
   else
     std::memcpy(&value, begin + 4 * index, sizeof(value));
   return value;
 }
 
-void writeElement(char *begin, TensorType type, int64_t index, float value) {
-  if (type == TensorType::BF16)
+void writeElement(char *begin, ElementType type, int64_t index, float value) {
+  if (type == ElementType::BF16)
     narrowRows(&value, 1, 1, 1, begin + 2 * index, 1);
   else
     std::memcpy(begin + 4 * index, &value, sizeof(value));
@@ -32,7 +32,7 @@ void writeElement(char *begin, TensorType type, int64_t index, float value) {
 
 TileEpilogue TileEpilogue::at(int64_t row, int64_t column) const {
   TileEpilogue moved = *this;
-  int64_t bytes = tensorTypeBits(type) / 8;
+  int64_t bytes = bytesOf(type);
   if (bias)
     moved.bias += bytes * column;
   if (aux)
@@ -48,7 +48,7 @@ void finishTile(const TileEpilogue &epilogue, int64_t rows, int64_t columns,
   for (int64_t row = 0; row < rows; ++row)
     for (int64_t column = 0; column < columns; ++column) {
       int64_t place = row * ld + column, beside = row * epilogue.auxLd + column;
-      float sum = readElement(sums, TensorType::F32, place);
+      float sum = readElement(sums, ElementType::F32, place);
       if (kind == ProductEpilogue::GeluGrad) {
         float u = readElement(epilogue.aux, epilogue.type, beside);
         sum *= float(tanhGeluDerivative(double(u)));
@@ -59,7 +59,7 @@ void finishTile(const TileEpilogue &epilogue, int64_t rows, int64_t columns,
         writeElement(epilogue.aux, epilogue.type, beside, sum);
       if (kind == ProductEpilogue::GeluBias || writesAux(kind))
         sum = float(tanhGelu(double(sum)));
-      writeElement(sums, TensorType::F32, place, sum);
+      writeElement(sums, ElementType::F32, place, sum);
     }
 }
 

@@ -15,7 +15,7 @@
 #define KILN_LIB_RUNTIME_ENGINE_TILEEPILOGUE_H
 
 #include "kiln/Runtime/Engine/ProductEpilogue.h"
-#include "kiln/Runtime/Files/TensorType.h"
+#include "kiln/Support/ElementType.h"
 
 #include <cstdint>
 
@@ -23,7 +23,7 @@ namespace kiln {
 
 struct TileEpilogue {
   ProductEpilogue kind = ProductEpilogue::None;
-  TensorType type = TensorType::F32; ///< Of bias and aux: f32 or bf16.
+  ElementType type = ElementType::F32; ///< Of bias and aux: f32 or bf16.
   const char *bias = nullptr;        ///< Of the tile's first column.
   char *aux = nullptr;               ///< Of the tile's first element.
   int64_t auxLd = 0;
@@ -38,8 +38,8 @@ void finishTile(const TileEpilogue &epilogue, int64_t rows, int64_t columns,
                 char *sums, int64_t ld);
 
 /// An element of f32 or bf16.
-float readElement(const char *begin, TensorType type, int64_t index);
-void writeElement(char *begin, TensorType type, int64_t index, float value);
+float readElement(const char *begin, ElementType type, int64_t index);
+void writeElement(char *begin, ElementType type, int64_t index, float value);
 
 } // namespace kiln
 

@@ -68,6 +68,7 @@ const FlagTable &executableFlags() {
       {"grad-clip", "X"},
       {"init", "FILE|DIR"},
       {"init-ignore", "NAME,..."},
+      {"inputs", "FILE"},
       {"keep", "K"},
       {"lockstep", "FD", /*repeats=*/false, /*internal=*/true},
       {"log", "FILE"},
@@ -94,6 +95,7 @@ const FlagTable &executableFlags() {
       {"val-batches", "N"},
       {"val-data", "FILE"},
       {"val-every", "N"},
+      {"val-inputs", "FILE"},
       {"warmup", "gradual|constant"},
       {"warmup-steps", "N"},
   };

@@ -15,6 +15,7 @@
 #include "kiln/Runtime/Files/CheckedMath.h"
 #include "kiln/Runtime/Files/Json.h"
 #include "kiln/Runtime/Files/Messages.h"
+#include "kiln/Support/ElementConversion.h"
 #include <algorithm>
 #include <set>
 #include <sys/stat.h>
@@ -200,7 +201,7 @@ const TensorInfo *ModelWeights::find(std::string_view name) const {
   return it == places_.end() ? nullptr : it->second.tensor;
 }
 
-Status ModelWeights::read(std::string_view name, TensorType type, void *buffer,
+Status ModelWeights::read(std::string_view name, ElementType type, void *buffer,
                           uint64_t bytes) const {
   auto it = places_.find(name);
   if (it == places_.end())
@@ -209,7 +210,7 @@ Status ModelWeights::read(std::string_view name, TensorType type, void *buffer,
 }
 
 Status ModelWeights::readElements(std::string_view name, int64_t first,
-                                  int64_t count, TensorType type,
+                                  int64_t count, ElementType type,
                                   void *buffer) const {
   auto it = places_.find(name);
   if (it == places_.end())
@@ -252,10 +253,10 @@ ModelWeights::match(const std::vector<ExpectedTensor> &expected) const {
                               inQuotes(tensor->name) + " has shape " +
                               shapeText(tensor->shape) +
                               ", the model expects " + shapeText(want.shape));
-    if (!isConvertible(tensor->type, TensorType::F32))
+    if (!isConvertible(tensor->type, ElementType::F32))
       return Status::badInput("'" + path_ + "': tensor " +
                               inQuotes(tensor->name) + " has dtype " +
-                              std::string(tensorTypeName(tensor->type)) +
+                              std::string(infoOf(tensor->type).fileName) +
                               ", which does not convert to F32");
     found.push_back(tensor);
   }

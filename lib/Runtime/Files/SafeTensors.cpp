@@ -12,6 +12,7 @@
 #include "kiln/Runtime/Files/SafeTensors.h"
 #include "kiln/Runtime/Files/CheckedMath.h"
 #include "kiln/Runtime/Files/Messages.h"
+#include "kiln/Support/ElementConversion.h"
 #include <algorithm>
 #include <cassert>
 #include <cstring>
@@ -84,33 +85,33 @@ const TensorInfo *SafeTensorsFile::find(std::string_view name) const {
   return it == byName_.end() ? nullptr : &header_.tensors[it->second];
 }
 
-Status SafeTensorsFile::read(std::string_view name, TensorType type,
+Status SafeTensorsFile::read(std::string_view name, ElementType type,
                              void *buffer, uint64_t bytes) const {
   const TensorInfo *tensor = find(name);
   if (!tensor)
     return Status::badInput("'" + path() + "' has no tensor " + inQuotes(name));
   std::optional<uint64_t> expected =
-      checkedMul<uint64_t>(tensor->elements, tensorTypeBits(type) / 8);
+      checkedMul<uint64_t>(tensor->elements, bytesOf(type));
   if (!expected || *expected != bytes)
     return Status::badInput("'" + path() + "': tensor " + inQuotes(name) +
                             " has shape " + shapeText(tensor->shape) +
                             ", which does not fill the " +
                             std::to_string(bytes) + " bytes expected as " +
-                            std::string(tensorTypeName(type)));
+                            std::string(infoOf(type).fileName));
   return readElements(*tensor, 0, tensor->elements, type, buffer);
 }
 
 Status SafeTensorsFile::readElements(const TensorInfo &tensor, int64_t first,
-                                     int64_t count, TensorType type,
+                                     int64_t count, ElementType type,
                                      void *buffer) const {
   assert(first >= 0 && count >= 0 && first <= tensor.elements - count);
   if (!isConvertible(tensor.type, type))
     return Status::badInput(
         "'" + path() + "': tensor " + inQuotes(tensor.name) + " has dtype " +
-        std::string(tensorTypeName(tensor.type)) +
-        ", which cannot be converted to " + std::string(tensorTypeName(type)) +
+        std::string(infoOf(tensor.type).fileName) +
+        ", which cannot be converted to " + std::string(infoOf(type).fileName) +
         "; convert the file first");
-  uint64_t storedBytes = tensorTypeBits(tensor.type) / 8;
+  uint64_t storedBytes = bytesOf(tensor.type);
   uint64_t offset = header_.dataStart + tensor.begin + first * storedBytes;
   if (type == tensor.type)
     return file_.read(offset, buffer, count * storedBytes);
@@ -123,7 +124,7 @@ Status SafeTensorsFile::readElements(const TensorInfo &tensor, int64_t first,
         !status.ok())
       return status;
     convertElements(tensor.type, chunk, type, out, now);
-    out += now * (tensorTypeBits(type) / 8);
+    out += bytesOf(type, now);
     offset += now * storedBytes;
     count -= now;
   }

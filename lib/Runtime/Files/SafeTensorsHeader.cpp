@@ -78,7 +78,7 @@ public:
 
   bool string(std::string &value) override {
     if (state_ == State::Type) {
-      std::optional<TensorType> type = parseTensorType(value);
+      std::optional<ElementType> type = elementTypeOfFile(value);
       if (!type)
         return failTensor("unknown dtype " + inQuotes(value));
       tensor().type = *type;
@@ -307,12 +307,12 @@ std::string checkTensor(TensorInfo &tensor, uint64_t dataBytes) {
     return "number of elements of shape " + shapeText(tensor.shape) +
            " overflows";
   std::optional<uint64_t> bits =
-      checkedMul<uint64_t>(*elements, tensorTypeBits(tensor.type));
+      checkedMul<uint64_t>(*elements, bitsOf(tensor.type));
   if (!bits)
     return "size of shape " + shapeText(tensor.shape) + " overflows";
   if (*bits % 8 != 0)
     return std::to_string(*elements) + " elements of " +
-           std::string(tensorTypeName(tensor.type)) +
+           std::string(infoOf(tensor.type).fileName) +
            " do not fill whole bytes";
   if (tensor.begin > tensor.end)
     return "data begins at " + std::to_string(tensor.begin) +
@@ -324,7 +324,7 @@ std::string checkTensor(TensorInfo &tensor, uint64_t dataBytes) {
   if (tensor.end - tensor.begin != *bits / 8)
     return "has " + std::to_string(tensor.end - tensor.begin) +
            " bytes of data, expected " + std::to_string(*bits / 8) + " for " +
-           std::string(tensorTypeName(tensor.type)) + " " +
+           std::string(infoOf(tensor.type).fileName) + " " +
            shapeText(tensor.shape);
   tensor.elements = *elements;
   return "";

@@ -44,7 +44,7 @@ Result<Layout> layOut(const std::vector<TensorDeclaration> &tensors,
     std::optional<int64_t> elements = checkedElements(tensor.shape);
     std::optional<uint64_t> bits, end;
     if (elements)
-      bits = checkedMul<uint64_t>(*elements, tensorTypeBits(tensor.type));
+      bits = checkedMul<uint64_t>(*elements, bitsOf(tensor.type));
     if (bits)
       end = checkedAdd<uint64_t>(position, *bits / 8);
     if (!end)
@@ -52,7 +52,7 @@ Result<Layout> layOut(const std::vector<TensorDeclaration> &tensors,
                            ": size of shape " + shapeText(tensor.shape) +
                            " overflows");
     json += "," + jsonQuoted(tensor.name) + ":{\"dtype\":\"" +
-            std::string(tensorTypeName(tensor.type)) + "\",\"shape\":[";
+            std::string(infoOf(tensor.type).fileName) + "\",\"shape\":[";
     for (std::size_t i = 0; i < tensor.shape.size(); ++i)
       json += (i ? "," : "") + std::to_string(tensor.shape[i]);
     json += "],\"data_offsets\":[" + std::to_string(position) + "," +

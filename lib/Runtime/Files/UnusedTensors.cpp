@@ -7,6 +7,7 @@
 
 #include "kiln/Runtime/Files/UnusedTensors.h"
 #include "kiln/Runtime/Files/Messages.h"
+#include "kiln/Support/ElementConversion.h"
 #include <algorithm>
 #include <cstring>
 
@@ -91,7 +92,7 @@ static Result<int64_t> firstDifference(const ModelWeights &weights,
                                        const TensorInfo &b) {
   // f64 holds every value of the types that weights are stored in.
   for (const TensorInfo *tensor : {&a, &b})
-    if (!isConvertible(tensor->type, TensorType::F64))
+    if (!isConvertible(tensor->type, ElementType::F64))
       return 0;
   constexpr int64_t chunk = 1 << 16;
   std::vector<double> left(std::min(a.elements, chunk)), right(left.size());
@@ -100,7 +101,7 @@ static Result<int64_t> firstDifference(const ModelWeights &weights,
     for (auto [tensor, values] :
          {std::pair(&a, left.data()), std::pair(&b, right.data())})
       if (Status status = weights.readElements(tensor->name, first, count,
-                                               TensorType::F64, values);
+                                               ElementType::F64, values);
           !status.ok())
         return status;
     for (int64_t i = 0; i < count; ++i)

@@ -187,11 +187,11 @@ Status EmuExecutor::launchOnHost(const Work &work) {
 /// it fails.
 template <typename Visitor>
 static Status forEachRow(const Command &command, const GemmOperand &operand,
-                         TensorType type, int64_t rows, int64_t columns,
+                         ElementType type, int64_t rows, int64_t columns,
                          Visitor &&visit) {
   if (operand.trans)
     std::swap(rows, columns);
-  int64_t elementBytes = tensorTypeBits(type) / 8;
+  int64_t elementBytes = bytesOf(type);
   for (int64_t entry = 0; entry < command.batch; ++entry) {
     for (int64_t row = 0; row < rows; ++row) {
       int64_t element = entry * operand.batchStride + row * operand.ld;
@@ -227,7 +227,7 @@ void EmuExecutor::multiply(const Work &work, const GemmPlaces &places,
 Status EmuExecutor::gemm(const Work &work) {
   const Command &command = work.command;
   bool accumulate = accumulates(command, work.iteration);
-  auto check = [&](const GemmOperand &operand, TensorType type, int64_t rows,
+  auto check = [&](const GemmOperand &operand, ElementType type, int64_t rows,
                    int64_t columns) {
     return forEachRow(command, operand, type, rows, columns,
                       [&](int64_t offset, int64_t bytes) {

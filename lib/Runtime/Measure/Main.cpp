@@ -71,8 +71,8 @@ int main(int argc, char **argv) {
   ThreadTeam team(threads);
   prepareBlas(team);
   Sampler sampler;
-  ProductRates singles(TensorType::F32, team, sampler);
-  ProductRates doubles(TensorType::F64, team, sampler);
+  ProductRates singles(ElementType::F32, team, sampler);
+  ProductRates doubles(ElementType::F64, team, sampler);
   MemoryRates others(memory, team, sampler);
   sampler.run(seconds, [](double done) {
     std::fprintf(stderr, "\rmeasuring: %3.0f %%", 100 * done);

@@ -31,13 +31,13 @@ template <typename Real> static void fill(std::vector<char> &bytes) {
   }
 }
 
-ProductRates::ProductRates(TensorType type, ThreadTeam &team, Sampler &sampler)
+ProductRates::ProductRates(ElementType type, ThreadTeam &team, Sampler &sampler)
     : type_(type), team_(team), sampler_(sampler) {
-  std::size_t bytes = std::size_t(axis.back() * axis.back()) *
-                      std::size_t(tensorTypeBits(type)) / 8;
+  std::size_t bytes =
+      std::size_t(axis.back() * axis.back()) * std::size_t(bitsOf(type)) / 8;
   for (std::vector<char> *operand : {&a_, &b_, &c_}) {
     operand->resize(bytes);
-    type == TensorType::F64 ? fill<double>(*operand) : fill<float>(*operand);
+    type == ElementType::F64 ? fill<double>(*operand) : fill<float>(*operand);
   }
   for (int64_t m : axis)
     for (int64_t n : axis)
@@ -60,7 +60,7 @@ void ProductRates::multiply(std::size_t kind, int64_t m, int64_t n, int64_t k) {
   whole.ldb = whole.transB ? k : n;
   whole.ldc = n;
   auto [gridM, gridN] = chooseProductGrid(m, n, k, whole.transA, team_.size());
-  int64_t element = tensorTypeBits(type_) / 8;
+  int64_t element = bytesOf(type_);
   auto tile = [&, gridM = gridM, gridN = gridN](int64_t index) {
     GemmCall call = whole;
     int64_t row = tileBegin(m, gridM, index / gridN);

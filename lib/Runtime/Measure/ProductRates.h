@@ -22,7 +22,7 @@ namespace kiln {
 
 class ProductRates {
 public:
-  ProductRates(TensorType type, ThreadTeam &team, Sampler &sampler);
+  ProductRates(ElementType type, ThreadTeam &team, Sampler &sampler);
 
   /// {"m": [...], "n": [...], "k": [...], "flop_per_s": [[[...]]]}, after the
   /// sampler has run. Noise is taken out that would give a larger product less
@@ -32,7 +32,7 @@ public:
 private:
   void multiply(std::size_t kind, int64_t m, int64_t n, int64_t k);
 
-  TensorType type_;
+  ElementType type_;
   ThreadTeam &team_;
   Sampler &sampler_;
   std::vector<char> a_, b_, c_;

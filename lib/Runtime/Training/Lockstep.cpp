@@ -147,7 +147,7 @@ Json Server::model() const {
   for (const StepTensor &tensor : tensors_.list())
     tensors.push_back({{"name", tensor.name},
                        {"role", tensor.role},
-                       {"dtype", tensorTypeName(tensor.type)},
+                       {"dtype", infoOf(tensor.type).fileName},
                        {"shape", tensor.shape}});
   return {{"lockstep", 1},
           {"model", model.type},

@@ -35,6 +35,8 @@ Status tryOutputs(const Options &options) {
       {"--gpu-algorithms", &algorithms, true},
       {"--data", &options.data, false},
       {"--val-data", &options.valData, false},
+      {"--inputs", &options.inputs, false},
+      {"--val-inputs", &options.valInputs, false},
       {"--init", &options.init, false},
       {"--check-trace", &options.checkTrace, false},
   };

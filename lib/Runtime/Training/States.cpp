@@ -22,7 +22,7 @@ static constexpr int64_t initialChunk = 1 << 16;
 static Status initialiseState(Engine &engine, const StateInfo &state,
                               char *data, uint64_t seed) {
   int64_t elements = state.elements();
-  int64_t elementBytes = tensorTypeBits(state.type) / 8;
+  int64_t elementBytes = bytesOf(state.type);
   int64_t chunks = (elements + initialChunk - 1) / initialChunk;
   std::vector<Status> statuses(static_cast<size_t>(chunks));
   engine.forEachPart(chunks, [&](int64_t first, int64_t last) {

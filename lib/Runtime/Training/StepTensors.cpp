@@ -11,6 +11,7 @@
 #include "States.h"
 #include "kiln/Runtime/Files/Rng.h"
 #include "kiln/Runtime/Files/SafeTensors.h"
+#include "kiln/Support/ElementConversion.h"
 
 #include <algorithm>
 
@@ -170,25 +171,25 @@ static void perturbNarrow(char *data, const ValueInfo &tensor, double eps) {
   for (int64_t i = 0; i < tensor.elements(); ++i) {
     char *element = data + 2 * i;
     double value;
-    convertElements(tensor.type, element, TensorType::F64, &value, 1);
+    convertElements(tensor.type, element, ElementType::F64, &value, 1);
     value *= (splitmix64(uint64_t(i)) & 1) ? 1 + eps : 1 - eps;
-    convertElements(TensorType::F64, &value, tensor.type, element, 1);
+    convertElements(ElementType::F64, &value, tensor.type, element, 1);
   }
 }
 
 /// What rounding does to a weight: in its own type, or when it is cast to the
 /// narrower one that a program of mixed precision computes in.
-static double roundingOf(TensorType type, const std::string &precision) {
-  double eps = spacingAtOne(type);
+static double roundingOf(ElementType type, const std::string &precision) {
+  double eps = infoOf(type).spacingAtOne;
   if (eps > 0 && precision == "bf16")
-    eps = std::max(eps, spacingAtOne(TensorType::BF16));
+    eps = std::max(eps, infoOf(ElementType::BF16).spacingAtOne);
   return eps;
 }
 
 static void perturbTensor(char *data, const ValueInfo &tensor, double eps) {
-  if (tensor.type == TensorType::F32)
+  if (tensor.type == ElementType::F32)
     perturbElements<float>(data, tensor.elements(), float(eps));
-  else if (tensor.type == TensorType::F64)
+  else if (tensor.type == ElementType::F64)
     perturbElements<double>(data, tensor.elements(), eps);
   else if (eps > 0)
     perturbNarrow(data, tensor, eps);

@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "kiln/Target/Common/ArithBuilder.h"
+#include "kiln/Dialect/Kiln/IR/ElementTypes.h"
 
 #include "mlir/IR/TypeUtilities.h"
 
@@ -165,13 +166,15 @@ Value ArithBuilder::bitcast(Value x, Type type) {
 }
 
 Value ArithBuilder::widen(Value stored) {
-  if (!getElementTypeOrSelf(stored).isBF16())
+  Type element = getElementTypeOrSelf(stored);
+  if (!isNarrowFloat(element))
     return stored;
-  return arith::ExtFOp::create(b, like(stored.getType(), f32()), stored);
+  return arith::ExtFOp::create(
+      b, like(stored.getType(), fullPrecision(element)), stored);
 }
 
 Value ArithBuilder::roundTo(Value x, Type stored) {
-  if (!stored.isBF16())
+  if (!isNarrowFloat(stored))
     return x;
   // What was rounded, or came from memory, is stored as it is.
   if (auto widened = x.getDefiningOp<arith::ExtFOp>())

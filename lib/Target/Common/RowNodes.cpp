@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "kiln/Target/Common/RowNodes.h"
+#include "kiln/Dialect/Kiln/IR/ElementTypes.h"
 
 #include "kiln/Target/Common/VectorMath.h"
 
@@ -26,10 +27,6 @@ using row::Kind;
 using row::Node;
 
 namespace {
-
-bool isFloat(row::Type type) {
-  return type == row::Type::F32 || type == row::Type::F64;
-}
 
 Value emitCast(ArithBuilder &k, Value x, row::Type to) {
   Type from = getElementTypeOrSelf(x);
@@ -98,21 +95,7 @@ Value emitPower(ArithBuilder &k, Value base, Value exponent) {
 } // namespace
 
 Type elementTypeOf(ArithBuilder &k, row::Type type) {
-  switch (type) {
-  case row::Type::F32:
-    return k.f32();
-  case row::Type::F64:
-    return k.f64();
-  case row::Type::I32:
-    return k.i32();
-  case row::Type::I64:
-    return k.i64();
-  case row::Type::Bool:
-    return k.i1();
-  case row::Type::BF16:
-    return k.b.getBF16Type();
-  }
-  llvm_unreachable("all types are listed");
+  return irTypeOf(type, k.b.getContext());
 }
 
 Value emitNode(ArithBuilder &k, const Node &node, ArrayRef<Value> inputs) {

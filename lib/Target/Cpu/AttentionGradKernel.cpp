@@ -136,7 +136,7 @@ AttentionGradEmitter::AttentionGradEmitter(ModuleOp module, StringRef name,
 
   auto allocate = [&](int64_t elements) {
     return tiles.scratch(
-        layout.allocate(elements * type.getIntOrFloatBitWidth() / 8));
+        layout.allocate(elementBytes(type, elements)));
   };
   for (Value *tile : {&keys, &keysTransposed, &valuesTransposed})
     *tile = allocate(shape.kvTile * padded);

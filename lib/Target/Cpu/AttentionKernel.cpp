@@ -109,7 +109,7 @@ AttentionEmitter::AttentionEmitter(ModuleOp module, StringRef name,
 
   auto allocate = [&](int64_t elements) {
     return tiles.scratch(
-        layout.allocate(elements * type.getIntOrFloatBitWidth() / 8));
+        layout.allocate(elementBytes(type, elements)));
   };
   int64_t padded = tiles.paddedDim();
   queries = allocate(unitQueries * padded);

@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "KernelBuilder.h"
+#include "kiln/Dialect/Kiln/IR/ElementTypes.h"
 
 using namespace mlir;
 
@@ -20,7 +21,7 @@ namespace kiln::cpu {
 namespace {
 
 /// Bytes of an element; masks are never stored.
-unsigned bytesOf(Type element) { return element.getIntOrFloatBitWidth() / 8; }
+unsigned bytesOf(Type element) { return elementBytes(element); }
 
 /// What a value of `type`, a scalar or a vector, is loaded and stored as.
 Type memoryType(Type type) {

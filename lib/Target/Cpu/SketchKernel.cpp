@@ -89,7 +89,7 @@ KernelLaunch emitSketch(ModuleOp module, StringRef name,
   int64_t perUnit = shape.length / shape.kept * shape.columns;
   int64_t scratchBytes =
       inScratch ? llvm::alignTo(
-                      shape.columns * sumType.getIntOrFloatBitWidth() / 8, 64)
+                      elementBytes(sumType, shape.columns), 64)
                 : 0;
   return {shape.sequences * shape.kept,
           std::max<int64_t>(1, kGrainElements / perUnit), scratchBytes};

@@ -35,7 +35,7 @@ int64_t AttentionTiles::Sizes::chunkElements() const {
 
 AttentionTiles::Sizes AttentionTiles::chooseSizes(const AttentionShape &shape,
                                                   int64_t keys) {
-  int64_t bytes = fullPrecision(shape.elementType).getIntOrFloatBitWidth() / 8;
+  int64_t bytes = elementBytes(fullPrecision(shape.elementType));
   // Powers of two, and no more than there is to do.
   auto upTo = [](int64_t wanted, int64_t most) {
     return std::clamp<int64_t>(llvm::PowerOf2Ceil(wanted), kSide, most);

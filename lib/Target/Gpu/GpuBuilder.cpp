@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "GpuBuilder.h"
+#include "kiln/Dialect/Kiln/IR/ElementTypes.h"
 
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 
@@ -76,10 +77,6 @@ Value GpuBuilder::element(Value base, Type type, int64_t offset) {
   if (offset == 0)
     return base;
   return element(base, type, i64Constant(offset));
-}
-
-static int64_t elementBytes(Type type) {
-  return getElementTypeOrSelf(type).getIntOrFloatBitWidth() / 8;
 }
 
 Value GpuBuilder::load(Value address, Type type, int64_t alignment) {

@@ -201,7 +201,7 @@ int64_t PermuteEmitter::tileWidth() const {
     dst.push_back(dim.dst);
   }
   int64_t most =
-      std::max<int64_t>(1, 8 * kTileBytes / type.getIntOrFloatBitWidth());
+      std::max<int64_t>(1, kTileBytes / elementBytes(type));
   return accessWidth(type, alignments[1], dst,
                      accessWidth(type, alignments[0], src, most));
 }

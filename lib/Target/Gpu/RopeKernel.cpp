@@ -36,10 +36,10 @@ constexpr int64_t kHeadsAtOnce = 4;
 /// turn one head.
 static int64_t sharesOf(const RopeShape &shape, int64_t parts) {
   int64_t heads = shape.rows / shape.period * shape.heads;
-  int64_t bytes = shape.elementType.getIntOrFloatBitWidth() / 8;
+  int64_t bytes = elementBytes(shape.elementType);
   // Two accesses to each element, one to two tables of half as many angles.
   int64_t angleBytes =
-      fullPrecision(shape.elementType).getIntOrFloatBitWidth() / 8;
+      elementBytes(fullPrecision(shape.elementType));
   int64_t warps =
       1 + (2 * heads * bytes + angleBytes) / (angleBytes * kTablesPart);
   // A warp reads what all its threads need once.

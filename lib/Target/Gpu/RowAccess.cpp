@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "RowAccess.h"
+#include "kiln/Dialect/Kiln/IR/ElementTypes.h"
 
 #include "DeviceFacts.h"
 
@@ -14,15 +15,13 @@ using namespace mlir;
 namespace kiln::gpu {
 
 static int64_t vectorAlignment(const GpuBuilder &k, Type element) {
-  return std::min<int64_t>(kWidestAccess,
-                           k.width() * element.getIntOrFloatBitWidth() / 8);
+  return std::min<int64_t>(kWidestAccess, elementBytes(element, k.width()));
 }
 
 bool isVectorAligned(const GpuBuilder &k, Type element, int64_t alignment,
                      int64_t stride) {
   int64_t wanted = vectorAlignment(k, element);
-  return alignment % wanted == 0 &&
-         stride * element.getIntOrFloatBitWidth() / 8 % wanted == 0;
+  return alignment % wanted == 0 && elementBytes(element, stride) % wanted == 0;
 }
 
 /// The value of `body` where `condition` holds, else that of `otherwise`.

@@ -381,7 +381,7 @@ void RowEmitter::stageColumns(Value first, int64_t count, int64_t mostBytes) {
     if (!isPerColumn(node))
       continue;
     Type type = storedTypeOf(node);
-    int64_t size = padded * type.getIntOrFloatBitWidth() / 8;
+    int64_t size = elementBytes(type, padded);
     if (bytes + size > mostBytes)
       continue;
     bytes += size;

@@ -10,6 +10,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "RowPlan.h"
+#include "kiln/Dialect/Kiln/IR/ElementTypes.h"
 
 #include "DeviceFacts.h"
 #include "GpuBuilder.h"
@@ -41,22 +42,6 @@ bool hasStore(const RowProgram &program, StoreKind kind) {
   return llvm::any_of(program.stores, [&](const row::Store &store) {
     return store.kind == kind;
   });
-}
-
-int64_t bytesOf(row::Type type) {
-  switch (type) {
-  case row::Type::Bool:
-    return 1;
-  case row::Type::BF16:
-    return 2;
-  case row::Type::F32:
-  case row::Type::I32:
-    return 4;
-  case row::Type::F64:
-  case row::Type::I64:
-    return 8;
-  }
-  llvm_unreachable("all types are listed");
 }
 
 namespace {
@@ -118,7 +103,7 @@ void forEachElement(
 bool hasNarrowRows(const RowShape &shape) {
   bool isNarrow = false;
   forEachElement(shape, [&](unsigned, row::Type type, int64_t) {
-    isNarrow |= type == row::Type::BF16;
+    isNarrow |= isNarrowFloat(type);
   });
   return isNarrow;
 }
@@ -130,9 +115,8 @@ namespace {
 int64_t freeWidth(const RowShape &shape, Alignments alignments, bool isFlat) {
   bool isNarrow = true;
   forEachElement(shape, [&](unsigned arg, row::Type type, int64_t stride) {
-    isNarrow &= type == row::Type::BF16 &&
-                alignments[arg] % kWidestAccess == 0 &&
-                (isFlat || stride * bytesOf(type) % kWidestAccess == 0);
+    isNarrow &= isNarrowFloat(type) && alignments[arg] % kWidestAccess == 0 &&
+                (isFlat || bytesOf(type, stride) % kWidestAccess == 0);
   });
   return isNarrow ? kWidestAccess / bytesOf(row::Type::BF16) : kLanes;
 }
@@ -273,7 +257,7 @@ void alignBlocks(RowPlan &plan, const RowShape &shape, Alignments alignments,
     if (plan.rowStride && plan.rowStride != stride)
       alignment = 1;
     plan.rowStride = stride;
-    beginsAnywhere |= stride * bytesOf(type) % kSectorBytes != 0;
+    beginsAnywhere |= bytesOf(type, stride) % kSectorBytes != 0;
   });
   if (alignment >= kLanes && beginsAnywhere)
     plan.blockAlignment = llvm::bit_floor(uint64_t(alignment));

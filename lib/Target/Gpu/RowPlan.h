@@ -88,7 +88,6 @@ row::Type keptTypeOf(const row::RowProgram &program,
 void alignBlocks(RowPlan &plan, const RowShape &shape, Alignments alignments,
                  bool staysByColumn);
 bool hasNarrowRows(const RowShape &shape);
-int64_t bytesOf(row::Type type);
 
 } // namespace kiln::gpu
 

@@ -57,7 +57,7 @@ void RowEmitter::startSums(int64_t groups, Value number) {
   for (const Store &store : program.stores)
     if (store.kind == StoreKind::ColumnPartial)
       bytes +=
-          groups * padded * storedTypeOf(store).getIntOrFloatBitWidth() / 8;
+          elementBytes(storedTypeOf(store), groups * padded);
   if (bytes > kPartialBytes)
     return;
   sharedSums.assign(program.stores.size(), Value());

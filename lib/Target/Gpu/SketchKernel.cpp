@@ -45,7 +45,7 @@ FailureOr<KernelLaunch> emitSketch(mlir::gpu::GPUModuleOp kernels,
                               {shape.columns, shape.xStride});
   int64_t rows = shape.sequences * shape.kept, pieces = shape.columns / width;
   int64_t accesses =
-      accessesOf(pieces, width * type.getIntOrFloatBitWidth() / 8);
+      accessesOf(pieces, elementBytes(type, width));
   int64_t units = pieces / accesses; // of a row
   auto times = [&](Value i, int64_t stride) {
     return k.mul(i, k.i64Constant(stride));

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "WideAccess.h"
+#include "kiln/Dialect/Kiln/IR/ElementTypes.h"
 
 #include "DeviceFacts.h"
 
@@ -18,18 +19,14 @@ using namespace mlir;
 
 namespace kiln::gpu {
 
-static int64_t bytesOf(Type element) {
-  return element.getIntOrFloatBitWidth() / 8;
-}
-
 /// Of `width` elements: more than one access has the alignment of one.
 static int64_t wideAlignment(Type element, int64_t width) {
-  return std::min(width * bytesOf(element), kWidestAccess);
+  return std::min(width * elementBytes(element), kWidestAccess);
 }
 
 int64_t accessWidth(Type element, int64_t alignment, ArrayRef<int64_t> strides,
                     int64_t most) {
-  int64_t bytes = bytesOf(element), width = 1;
+  int64_t bytes = elementBytes(element), width = 1;
   while (2 * width <= most && 2 * width * bytes <= kWidestAccess &&
          alignment % (2 * width * bytes) == 0 &&
          llvm::all_of(strides, [&](int64_t stride) {

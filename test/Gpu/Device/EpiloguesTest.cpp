@@ -15,6 +15,7 @@
 #include "DeviceUnderTest.h"
 #include "kiln/Runtime/Engine/ProductEpilogue.h"
 #include "kiln/Runtime/Engine/TanhGelu.h"
+#include "kiln/Support/ElementConversion.h"
 
 #include <cmath>
 
@@ -28,12 +29,12 @@ constexpr int64_t m = 48, n = 72, k = 136, workspaceBytes = 1 << 20;
 
 struct Case {
   ProductEpilogue epilogue;
-  TensorType type, resultType;
+  ElementType type, resultType;
   bool transA = false, transB = false;
 };
 
-const char *nameOf(TensorType type) {
-  return type == TensorType::F32 ? "f32" : "bf16";
+const char *nameOf(ElementType type) {
+  return type == ElementType::F32 ? "f32" : "bf16";
 }
 
 std::string nameOf(const Case &test) {
@@ -46,14 +47,14 @@ void PrintTo(const Case &test, std::ostream *out) { *out << nameOf(test); }
 /// A matrix or row of the program, in f64: its values, or what it should be.
 struct Tensor {
   const char *name;
-  TensorType type;
+  ElementType type;
   bool isWritten;
   std::vector<double> values;
   std::vector<double> allowed; ///< By element: the largest error.
   int64_t offset = 0;
 
   int64_t bytes() const {
-    return int64_t(values.size()) * tensorTypeBits(type) / 8;
+    return int64_t(values.size()) * bitsOf(type) / 8;
   }
 };
 
@@ -65,7 +66,7 @@ public:
 private:
   enum { A, B, C, Bias, Aux };
   bool exists(int i) const { return !tensors_[i].values.empty(); }
-  Tensor input(const char *name, TensorType type, int64_t count, int64_t seed);
+  Tensor input(const char *name, ElementType type, int64_t count, int64_t seed);
   double a(int64_t i, int64_t l) const {
     return tensors_[A].values[size_t(test_.transA ? l * m + i : i * k + l)];
   }
@@ -80,12 +81,12 @@ private:
   Tensor tensors_[5];
 };
 
-Tensor Epilogue::input(const char *name, TensorType type, int64_t count,
+Tensor Epilogue::input(const char *name, ElementType type, int64_t count,
                        int64_t seed) {
   Tensor tensor = {name, type, false, {}, {}};
   for (float x : numbers(count, uint64_t(seed))) {
     float value = x / 8;
-    tensor.values.push_back(type == TensorType::BF16
+    tensor.values.push_back(type == ElementType::BF16
                                 ? bfloatToFloat(doubleToBfloat(value))
                                 : value);
   }
@@ -116,7 +117,7 @@ Epilogue::Epilogue(const Case &test) : test_(test) {
   for (Tensor &tensor : tensors_)
     for (size_t i = 0; i < tensor.allowed.size(); ++i)
       tensor.allowed[i] +=
-          std::fabs(tensor.values[i]) * spacingAtOne(tensor.type);
+          std::fabs(tensor.values[i]) * infoOf(tensor.type).spacingAtOne;
 }
 
 void Epilogue::computeMatrix() {
@@ -214,7 +215,7 @@ void Epilogue::check() {
   size_t next = 0;
   for (const Tensor &tensor : tensors_)
     if (!tensor.isWritten && !tensor.values.empty())
-      convertElements(TensorType::F64, tensor.values.data(), tensor.type,
+      convertElements(ElementType::F64, tensor.values.data(), tensor.type,
                       engine->inputData(0, next++), tensor.values.size());
   Status status = engine->run(0);
   ASSERT_TRUE(status.ok()) << status.message();
@@ -223,7 +224,7 @@ void Epilogue::check() {
     if (!tensor.isWritten)
       continue;
     std::vector<double> found(tensor.values.size());
-    convertElements(tensor.type, engine->outputData(0, next++), TensorType::F64,
+    convertElements(tensor.type, engine->outputData(0, next++), ElementType::F64,
                     found.data(), found.size());
     for (size_t i = 0; i < found.size(); ++i)
       ASSERT_NEAR(found[i], tensor.values[i], tensor.allowed[i])
@@ -232,10 +233,10 @@ void Epilogue::check() {
 }
 
 std::vector<Case> allCases() {
-  const std::pair<TensorType, TensorType> types[] = {
-      {TensorType::F32, TensorType::F32},
-      {TensorType::BF16, TensorType::BF16},
-      {TensorType::BF16, TensorType::F32}};
+  const std::pair<ElementType, ElementType> types[] = {
+      {ElementType::F32, ElementType::F32},
+      {ElementType::BF16, ElementType::BF16},
+      {ElementType::BF16, ElementType::F32}};
   std::vector<Case> cases;
   for (int i = 1; i <= int(ProductEpilogue::BiasGradB); ++i)
     for (auto [type, resultType] : types)

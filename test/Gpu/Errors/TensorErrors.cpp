@@ -67,10 +67,10 @@ static Status compare(const SafeTensorsFile &reference,
   for (int64_t first = 0; first < tensor.elements; first += blockElements) {
     int64_t count = std::min(blockElements, tensor.elements - first);
     Status status =
-        reference.readElements(tensor, first, count, TensorType::F64, a.data());
+        reference.readElements(tensor, first, count, ElementType::F64, a.data());
     if (status.ok())
       status =
-          file.readElements(*other, first, count, TensorType::F64, b.data());
+          file.readElements(*other, first, count, ElementType::F64, b.data());
     if (!status.ok())
       return status;
     for (std::size_t i = 0; i < std::size_t(count); ++i) {

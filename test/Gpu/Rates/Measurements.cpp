@@ -14,6 +14,7 @@
 #include "kiln/Runtime/Engine/ProductMemory.h"
 #include "kiln/Runtime/Files/Json.h"
 #include "kiln/Runtime/Files/Rng.h"
+#include "kiln/Support/ElementConversion.h"
 
 #include <algorithm>
 #include <chrono>
@@ -41,8 +42,8 @@ public:
 
 private:
   Status open();
-  Result<DeviceMemory> randomMemory(int64_t bytes, TensorType type);
-  Status makePattern(TensorType type);
+  Result<DeviceMemory> randomMemory(int64_t bytes, ElementType type);
+  Status makePattern(ElementType type);
   Status measureCopies();
   Status measureLink();
   Status measureBothDirections(DevicePointer device, char *out, char *in);
@@ -130,7 +131,7 @@ Status Measurements::open() {
 }
 
 /// Uniform in (-1, 1).
-Status Measurements::makePattern(TensorType type) {
+Status Measurements::makePattern(ElementType type) {
   if (!pattern_) {
     Result<PinnedMemory> pinned =
         gpu_->allocatePinned(patternBytes, "random numbers");
@@ -139,18 +140,18 @@ Status Measurements::makePattern(TensorType type) {
     pattern_ = std::move(*pinned);
   }
   auto *bytes = static_cast<char *>(pattern_.get());
-  int64_t width = tensorTypeBits(type) / 8;
+  int64_t width = bitsOf(type) / 8;
   for (int64_t i = 0; i < patternBytes / width; ++i) {
     float value =
         float(int64_t(splitmix64(uint64_t(i)) >> 40) - (int64_t(1) << 23)) *
         0x1p-23f;
-    convertElements(TensorType::F32, &value, type, bytes + i * width, 1);
+    convertElements(ElementType::F32, &value, type, bytes + i * width, 1);
   }
   return Status();
 }
 
 Result<DeviceMemory> Measurements::randomMemory(int64_t bytes,
-                                                TensorType type) {
+                                                ElementType type) {
   Result<DeviceMemory> memory = gpu_->allocate(bytes, "a measurement");
   Status status = memory.ok() ? makePattern(type) : memory.status();
   for (int64_t done = 0; done < bytes && status.ok(); done += patternBytes)
@@ -181,8 +182,8 @@ Status Measurements::measureCopies() {
   if (request_.copyBytes == 0)
     return Status();
   int64_t bytes = request_.copyBytes;
-  Result<DeviceMemory> from = randomMemory(bytes, TensorType::F32);
-  Result<DeviceMemory> to = randomMemory(bytes, TensorType::F32);
+  Result<DeviceMemory> from = randomMemory(bytes, ElementType::F32);
+  Result<DeviceMemory> to = randomMemory(bytes, ElementType::F32);
   if (!from.ok() || !to.ok())
     return from.ok() ? to.status() : from.status();
   Result<double> seconds = clock_->secondsOf(
@@ -240,7 +241,7 @@ Status Measurements::measureLink() {
   if (request_.linkBytes == 0)
     return Status();
   int64_t bytes = request_.linkBytes;
-  Result<DeviceMemory> device = randomMemory(2 * bytes, TensorType::F32);
+  Result<DeviceMemory> device = randomMemory(2 * bytes, ElementType::F32);
   Result<PinnedMemory> host = gpu_->allocatePinned(2 * bytes, "a measurement");
   if (!device.ok() || !host.ok())
     return device.ok() ? host.status() : device.status();
@@ -270,7 +271,7 @@ Status Measurements::measureLink() {
 }
 
 Status Measurements::measureProduct(const MeasuredProduct &shape) {
-  int64_t width = tensorTypeBits(shape.type) / 8;
+  int64_t width = bitsOf(shape.type) / 8;
   Command command;
   command.kind = Command::Kind::Gemm;
   command.type = command.resultType = shape.type;

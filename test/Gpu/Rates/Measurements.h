@@ -8,7 +8,7 @@
 #ifndef KILN_TEST_GPU_RATES_MEASUREMENTS_H
 #define KILN_TEST_GPU_RATES_MEASUREMENTS_H
 
-#include "kiln/Runtime/Files/TensorType.h"
+#include "kiln/Support/ElementType.h"
 #include "kiln/Runtime/Status.h"
 
 #include <cstdint>
@@ -21,7 +21,7 @@ namespace kiln::rates {
 
 /// C = op(A) op(B), row-major.
 struct MeasuredProduct {
-  TensorType type = TensorType::F32;
+  ElementType type = ElementType::F32;
   int64_t m = 0, n = 0, k = 0;
   bool transA = false, transB = false;
   std::string text; ///< As it was asked for.

@@ -45,7 +45,7 @@ static std::optional<MeasuredProduct> shapeOf(const std::string &text) {
   std::size_t colon = text.find(':');
   if (colon == std::string::npos)
     return std::nullopt;
-  std::optional<TensorType> type = parseProgramType(text.substr(0, colon));
+  std::optional<ElementType> type = elementTypeNamed(text.substr(0, colon));
   int end = 0;
   long long m, n, k;
   if (!type || std::sscanf(text.c_str() + colon, ":%lldx%lldx%lld%n", &m, &n,

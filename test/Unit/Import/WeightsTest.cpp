@@ -115,7 +115,7 @@ TEST_F(Weights, WrongShape) {
 TEST_F(Weights, FurtherTensors) {
   auto all = [](TensorDeclaration &) { return true; };
   auto f32 = [](const char *name, std::vector<int64_t> shape) {
-    return TensorDeclaration{name, TensorType::F32, std::move(shape)};
+    return TensorDeclaration{name, ElementType::F32, std::move(shape)};
   };
   std::vector<TensorDeclaration> known = {
       f32("transformer.h.0.attn.bias", {1, 1, 16, 16}),

@@ -28,8 +28,8 @@ static Machine smallMachine() {
   machine.deviceBytes = machine.hostBytes = int64_t(24) << 30;
   machine.launchSeconds = 1.1e-6;
   machine.vectorFlops = 1e11 / 3;
-  machine.gemm[NumberType::F64] = {{64, 256}, {64}, {64}, {1e9, 2e9}};
-  machine.gemm[NumberType::F32] = {
+  machine.gemm[ElementType::F64] = {{64, 256}, {64}, {64}, {1e9, 2e9}};
+  machine.gemm[ElementType::F32] = {
       {64, 256}, {64, 300}, {64}, {1e9, 2e9, 3e9, 1e10 / 3}};
   machine.bandwidth = {{65536, 1 << 28}, {1e11, 2e10}};
   machine.attention = {{64, 1024}, {0.3, 0.7}, {0.4, 0.75}};
@@ -74,8 +74,8 @@ TEST(MachineFile, RoundTrip) {
   ASSERT_TRUE(again.ok()) << again.status().message();
   EXPECT_EQ(again->name, machine.name);
   EXPECT_EQ(again->vectorFlops, machine.vectorFlops);
-  EXPECT_EQ(again->gemm[NumberType::F32].flops,
-            machine.gemm[NumberType::F32].flops);
+  EXPECT_EQ(again->gemm[ElementType::F32].flops,
+            machine.gemm[ElementType::F32].flops);
   EXPECT_EQ(again->origin.date, machine.origin.date);
   EXPECT_TRUE(again->link.duplex);
   machine.link.toHost *= 1.0001;
@@ -270,7 +270,7 @@ TEST(MachineFile, MutationsNeverCrash) {
     }
     ++accepted;
     // What is accepted can be used.
-    EXPECT_GT(machine->gemmSeconds(NumberType::BF16, 2, 100, 100, 100), 0);
+    EXPECT_GT(machine->gemmSeconds(ElementType::BF16, 2, 100, 100, 100), 0);
     EXPECT_GT(machine->memorySeconds(1e7), 0);
     EXPECT_TRUE(parseMachine(printMachine(*machine), "again").ok());
   }

@@ -19,8 +19,8 @@ static Machine load(const std::string &name) {
   return machine.ok() ? *machine : Machine();
 }
 
-static constexpr NumberType types[] = {NumberType::F64, NumberType::F32,
-                                       NumberType::BF16, NumberType::F16};
+static constexpr ElementType types[] = {ElementType::F64, ElementType::F32,
+                                       ElementType::BF16, ElementType::F16};
 
 TEST(Machine, EveryShippedMachineLoads) {
   std::vector<std::string> names = shippedMachines();
@@ -70,7 +70,7 @@ TEST(Machine, LargerProductsNeverTakeLess) {
   const double tolerance = 1 - 1e-12;
   for (const std::string &name : shippedMachines()) {
     Machine machine = load(name);
-    for (NumberType type : types)
+    for (ElementType type : types)
       for (int64_t other : {1, 20, 64, 700, 5000})
         for (int d = 0; d < 4; ++d) {
           double last = 0;
@@ -90,40 +90,40 @@ TEST(Machine, LargerProductsNeverTakeLess) {
 
 TEST(Machine, RatesLieBetweenTheirNeighbours) {
   Machine machine = load("h200");
-  double low = machine.gemmSeconds(NumberType::BF16, 1, 256, 256, 1024);
-  double high = machine.gemmSeconds(NumberType::BF16, 1, 1024, 1024, 1024);
-  double between = machine.gemmSeconds(NumberType::BF16, 1, 512, 512, 1024);
+  double low = machine.gemmSeconds(ElementType::BF16, 1, 256, 256, 1024);
+  double high = machine.gemmSeconds(ElementType::BF16, 1, 1024, 1024, 1024);
+  double between = machine.gemmSeconds(ElementType::BF16, 1, 512, 512, 1024);
   EXPECT_GT(between, low);
   EXPECT_LT(between, high);
 }
 
 TEST(Machine, BeyondTheTableTheRateStays) {
   Machine machine = load("a100-80");
-  const GemmCurve &curve = machine.gemmOf(NumberType::BF16);
-  double last = machine.gemmSeconds(NumberType::BF16, 1, curve.m.back(),
+  const GemmCurve &curve = machine.gemmOf(ElementType::BF16);
+  double last = machine.gemmSeconds(ElementType::BF16, 1, curve.m.back(),
                                     curve.n.back(), curve.k.back());
-  EXPECT_NEAR(machine.gemmSeconds(NumberType::BF16, 1, 8 * curve.m.back(),
+  EXPECT_NEAR(machine.gemmSeconds(ElementType::BF16, 1, 8 * curve.m.back(),
                                   curve.n.back(), 2 * curve.k.back()),
               16 * last, 1e-9 * last);
   // Below it, a narrow product takes as long as the first point.
-  EXPECT_DOUBLE_EQ(machine.gemmSeconds(NumberType::BF16, 1, 1, 16, 16),
-                   machine.gemmSeconds(NumberType::BF16, 1, 16, 16, 16));
-  EXPECT_EQ(machine.gemmSeconds(NumberType::BF16, 0, 16, 16, 16), 0);
+  EXPECT_DOUBLE_EQ(machine.gemmSeconds(ElementType::BF16, 1, 1, 16, 16),
+                   machine.gemmSeconds(ElementType::BF16, 1, 16, 16, 16));
+  EXPECT_EQ(machine.gemmSeconds(ElementType::BF16, 0, 16, 16, 16), 0);
   EXPECT_TRUE(std::isfinite(machine.gemmSeconds(
-      NumberType::BF16, INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX)));
+      ElementType::BF16, INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX)));
 }
 
 TEST(Machine, ATypeWithoutACurveRunsAsF32) {
   Machine machine = load("v100-16");
-  EXPECT_EQ(machine.gemm.count(NumberType::BF16), 0u);
-  EXPECT_EQ(machine.gemmSeconds(NumberType::BF16, 1, 512, 512, 512),
-            machine.gemmSeconds(NumberType::F32, 1, 512, 512, 512));
+  EXPECT_EQ(machine.gemm.count(ElementType::BF16), 0u);
+  EXPECT_EQ(machine.gemmSeconds(ElementType::BF16, 1, 512, 512, 512),
+            machine.gemmSeconds(ElementType::F32, 1, 512, 512, 512));
 }
 
 TEST(Machine, BatchesRunOneByOneOnACpuAndTogetherOnAGpu) {
   Machine cpu = load(defaultMachine), gpu = load("h100");
   auto seconds = [](const Machine &machine, int64_t batch) {
-    return machine.gemmSeconds(NumberType::F32, batch, 64, 64, 64);
+    return machine.gemmSeconds(ElementType::F32, batch, 64, 64, 64);
   };
   EXPECT_DOUBLE_EQ(seconds(cpu, 12), 12 * seconds(cpu, 1));
   EXPECT_LT(seconds(gpu, 12), 6 * seconds(gpu, 1));
@@ -156,18 +156,18 @@ TEST(Machine, LongerAttentionNeverTakesLess) {
       for (bool backward : {false, true}) {
         double last = 0;
         for (int64_t length : sizes()) {
-          double seconds = machine.attentionSeconds(NumberType::F32, 12, length,
+          double seconds = machine.attentionSeconds(ElementType::F32, 12, length,
                                                     64, causal, backward);
           EXPECT_GE(seconds, last) << name << " " << length;
           last = seconds;
         }
       }
     EXPECT_LT(
-        machine.attentionSeconds(NumberType::F32, 12, 1024, 64, true, false),
-        machine.attentionSeconds(NumberType::F32, 12, 1024, 64, false, false));
+        machine.attentionSeconds(ElementType::F32, 12, 1024, 64, true, false),
+        machine.attentionSeconds(ElementType::F32, 12, 1024, 64, false, false));
     EXPECT_LT(
-        machine.attentionSeconds(NumberType::F32, 12, 1024, 64, true, false),
-        machine.attentionSeconds(NumberType::F32, 12, 1024, 64, true, true));
+        machine.attentionSeconds(ElementType::F32, 12, 1024, 64, true, false),
+        machine.attentionSeconds(ElementType::F32, 12, 1024, 64, true, true));
   }
 }
 

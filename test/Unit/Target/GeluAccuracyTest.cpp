@@ -13,7 +13,7 @@
 
 #include "RowRunner.h"
 
-#include "kiln/Runtime/Files/TensorType.h"
+#include "kiln/Support/ElementConversion.h"
 
 #include <gtest/gtest.h>
 

@@ -15,7 +15,7 @@
 
 #include "KernelRunner.h"
 
-#include "kiln/Runtime/Files/TensorType.h"
+#include "kiln/Support/ElementConversion.h"
 #include "kiln/Target/Cpu/Kernels.h"
 
 #include "mlir/IR/Builders.h"

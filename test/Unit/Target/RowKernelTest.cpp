@@ -14,7 +14,7 @@
 #include "RowOnGpu.h"
 #include "RowRunner.h"
 
-#include "kiln/Runtime/Files/TensorType.h"
+#include "kiln/Support/ElementConversion.h"
 
 #include <gtest/gtest.h>
 

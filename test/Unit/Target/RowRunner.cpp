@@ -10,7 +10,7 @@
 #include "RowOnGpu.h"
 #include "RowSteps.h"
 
-#include "kiln/Runtime/Files/TensorType.h"
+#include "kiln/Support/ElementConversion.h"
 
 #include "mlir/Parser/Parser.h"
 

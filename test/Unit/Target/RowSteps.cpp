@@ -7,7 +7,7 @@
 
 #include "RowSteps.h"
 
-#include "kiln/Runtime/Files/TensorType.h"
+#include "kiln/Support/ElementConversion.h"
 
 #include "mlir/IR/IRMapping.h"
 

@@ -19,7 +19,7 @@
 
 #include "kiln/Runtime/Engine/LibraryAttention.h"
 #include "kiln/Runtime/Engine/ProductEpilogue.h"
-#include "kiln/Runtime/Files/TensorType.h"
+#include "kiln/Support/ElementType.h"
 
 #include <cstdint>
 #include <optional>
@@ -130,8 +130,8 @@ struct Command {
   int64_t member = 0; ///< Of the group that the launch is in.
 
   // Gemm.
-  TensorType type = TensorType::F32;       ///< Of a and b.
-  TensorType resultType = TensorType::F32; ///< Of c.
+  ElementType type = ElementType::F32;       ///< Of a and b.
+  ElementType resultType = ElementType::F32; ///< Of c.
   int64_t m = 0, n = 0, k = 0, batch = 1;
   GemmOperand a, b, c;
   GemmBeta beta = GemmBeta::Zero;

@@ -54,7 +54,7 @@ struct Slot {
   int64_t last = 0;
   /// Of its elements. Nothing: it has none, as what a kernel works in, or not
   /// always the same.
-  std::optional<TensorType> type = std::nullopt;
+  std::optional<ElementType> type = std::nullopt;
   /// Of a matrix with gaps between its rows, in which there is no value: bytes
   /// of a row, and from one to the next. Else 0.
   int64_t rowBytes = 0, rowPitch = 0;

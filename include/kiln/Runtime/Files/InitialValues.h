@@ -14,7 +14,7 @@
 #ifndef KILN_RUNTIME_FILES_INITIALVALUES_H
 #define KILN_RUNTIME_FILES_INITIALVALUES_H
 
-#include "kiln/Runtime/Files/TensorType.h"
+#include "kiln/Support/ElementType.h"
 #include "kiln/Runtime/Status.h"
 #include <cstdint>
 #include <nlohmann/json.hpp>
@@ -46,7 +46,7 @@ Result<InitialValue> parseInitialValue(const nlohmann::json &init,
 /// points to element `begin`. Fails when the spec does not fit the shape.
 Status fillInitialValue(const InitialValue &init, uint64_t seed,
                         std::string_view stateName,
-                        const std::vector<int64_t> &shape, TensorType type,
+                        const std::vector<int64_t> &shape, ElementType type,
                         int64_t begin, int64_t end, void *destination);
 
 } // namespace kiln

@@ -59,12 +59,12 @@ public:
   const std::string &path() const { return path_; }
 
   /// As SafeTensorsFile::read.
-  Status read(std::string_view name, TensorType type, void *buffer,
+  Status read(std::string_view name, ElementType type, void *buffer,
               uint64_t bytes) const;
 
   /// As SafeTensorsFile::readElements.
   Status readElements(std::string_view name, int64_t first, int64_t count,
-                      TensorType type, void *buffer) const;
+                      ElementType type, void *buffer) const;
 
   /// For each expected tensor the one in the file, all found and of equal
   /// shape and of a type that converts to f32; otherwise the first that is

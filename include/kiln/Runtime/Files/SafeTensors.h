@@ -18,7 +18,7 @@
 
 #include "kiln/Runtime/Files/InputFile.h"
 #include "kiln/Runtime/Files/OutputFile.h"
-#include "kiln/Runtime/Files/TensorType.h"
+#include "kiln/Support/ElementType.h"
 #include "kiln/Runtime/Status.h"
 #include <cstdint>
 #include <map>
@@ -31,7 +31,7 @@ namespace kiln {
 
 struct TensorInfo {
   std::string name;
-  TensorType type = TensorType::F32;
+  ElementType type = ElementType::F32;
   std::vector<int64_t> shape;
   uint64_t begin = 0; ///< first byte, counted from the start of the data
   uint64_t end = 0;   ///< one past the last byte
@@ -80,13 +80,13 @@ public:
   /// Reads the whole tensor as elements of `type` into `buffer`, which has
   /// exactly `bytes` bytes = elements * size of `type`. Works through a small
   /// fixed buffer on the stack.
-  Status read(std::string_view name, TensorType type, void *buffer,
+  Status read(std::string_view name, ElementType type, void *buffer,
               uint64_t bytes) const;
 
   /// Reads elements [first, first + count) of `tensor`, which is one of
   /// tensors().
   Status readElements(const TensorInfo &tensor, int64_t first, int64_t count,
-                      TensorType type, void *buffer) const;
+                      ElementType type, void *buffer) const;
 
 private:
   SafeTensorsFile(InputFile file, SafeTensorsHeader header);
@@ -97,7 +97,7 @@ private:
 
 struct TensorDeclaration {
   std::string name;
-  TensorType type = TensorType::F32;
+  ElementType type = ElementType::F32;
   std::vector<int64_t> shape;
 };
 

@@ -26,7 +26,7 @@ using Operands = ArrayRef<const HostTensor *>;
 using Results = MutableArrayRef<HostTensor>;
 
 /// Bits of a code for this many buckets, a power of two.
-static int64_t bitsOf(size_t buckets) { return llvm::Log2_64(buckets); }
+static int64_t codeBits(size_t buckets) { return llvm::Log2_64(buckets); }
 
 static bool isBucketCount(size_t count) {
   return count >= 2 && count <= 256 && llvm::isPowerOf2_64(count);
@@ -34,7 +34,7 @@ static bool isBucketCount(size_t count) {
 
 static LogicalResult checkCodes(Operation *op, Value codes, Value values,
                                 size_t buckets) {
-  int64_t bits = bitsOf(buckets) * tensorTypeOf(values).getNumElements();
+  int64_t bits = codeBits(buckets) * tensorTypeOf(values).getNumElements();
   return checkShape(op, "codes", codes,
                     static_cast<int64_t>(llvm::divideCeil(bits, 8)), Value());
 }
@@ -105,7 +105,7 @@ static bool hasBit(const HostTensor &codes, int64_t bit) {
 
 LogicalResult BucketEncodeOp::evaluate(Operands operands, Results results) {
   ArrayRef<double> borders = getBorders();
-  int64_t bits = bitsOf(borders.size() + 1);
+  int64_t bits = codeBits(borders.size() + 1);
   for (auto [i, x] : llvm::enumerate(operands[0]->reals)) {
     int64_t code = 0;
     for (double border : borders)
@@ -119,7 +119,7 @@ LogicalResult BucketEncodeOp::evaluate(Operands operands, Results results) {
 
 LogicalResult BucketDecodeOp::evaluate(Operands operands, Results results) {
   SmallVector<double> levels(getLevels());
-  int64_t bits = bitsOf(levels.size());
+  int64_t bits = codeBits(levels.size());
   if (fullPrecision(results[0].type).getElementType().isF32())
     for (double &level : levels)
       level = static_cast<float>(level);

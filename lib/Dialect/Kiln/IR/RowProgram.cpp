@@ -21,22 +21,6 @@ using NodeId = row::NodeId;
 
 namespace {
 
-/// Of an element in memory.
-row::Type typeOfElement(mlir::Type type) {
-  if (type.isBF16())
-    return row::Type::BF16;
-  if (type.isF32())
-    return row::Type::F32;
-  if (type.isF64())
-    return row::Type::F64;
-  return type.isInteger(32) ? row::Type::I32 : row::Type::I64;
-}
-
-/// Of an element that is computed with.
-row::Type computedType(row::Type stored) {
-  return stored == row::Type::BF16 ? row::Type::F32 : stored;
-}
-
 /// The space of a value computed from values of both spaces.
 Space join(Space a, Space b) {
   if (a == b || b == Space::Scalar)
@@ -73,8 +57,8 @@ NodeId RowBuilder::load(Value value, Access access, Space space, int64_t period,
   Node node;
   node.kind = Kind::Load;
   node.space = space;
-  node.stored = typeOfElement(tensorTypeOf(value).getElementType());
-  node.type = computedType(node.stored);
+  node.stored = elementTypeOf(tensorTypeOf(value).getElementType());
+  node.type = computeType(node.stored);
   node.inputs.assign(inputs.begin(), inputs.end());
   node.access = access;
   node.operand = position - loadedValues.begin();
@@ -247,12 +231,12 @@ NodeId RowBuilder::round(NodeId a, row::Type stored) {
       value.kind == Kind::Load && value.access != Access::SumOfSlices;
   bool isRounded =
       (isElement || value.kind == Kind::Round) && value.stored == stored;
-  if (computedType(stored) == stored || isRounded)
+  if (computeType(stored) == stored || isRounded)
     return a;
   Node node;
   node.kind = Kind::Round;
   node.space = spaceOf(a);
-  node.type = computedType(stored);
+  node.type = computeType(stored);
   node.stored = stored;
   // f64 is rounded to the narrow type at once.
   node.inputs = {typeOf(a) == row::Type::F64 ? a : cast(a, node.type)};
@@ -301,7 +285,7 @@ NodeId RowBuilder::random(Value rng, int64_t key, int64_t rowsPerSequence) {
 
 void RowBuilder::set(Value value, NodeId node) {
   computed[value] =
-      round(node, typeOfElement(tensorTypeOf(value).getElementType()));
+      round(node, elementTypeOf(tensorTypeOf(value).getElementType()));
 }
 
 void RowBuilder::setColumnPartial(Value value, NodeId node, int64_t chunk) {
@@ -358,7 +342,7 @@ FailureOr<RowProgram> RowBuilder::finish(ArrayRef<Value> operands,
   for (auto [i, result] : llvm::enumerate(results)) {
     Store store;
     store.result = static_cast<int32_t>(i);
-    store.stored = typeOfElement(tensorTypeOf(result).getElementType());
+    store.stored = elementTypeOf(tensorTypeOf(result).getElementType());
     if (auto partial = partials.find(result); partial != partials.end()) {
       store.kind = StoreKind::ColumnPartial;
       store.value = partial->second.node;

@@ -45,7 +45,7 @@ private:
 
 static bool widens(CastOp op) {
   auto from = op.getX().getType();
-  return from.getElementType().isBF16() && op.getType() == fullPrecision(from);
+  return isNarrowFloat(from) && op.getType() == fullPrecision(from);
 }
 
 /// Whether a gradient that an op returns is one of its operands, or their sum.

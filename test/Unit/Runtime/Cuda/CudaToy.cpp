@@ -47,7 +47,7 @@ static void runKernel(std::size_t index, const fakecuda::Launch &launch) {
 static void multiply(const fakecuda::Product &product) {
   DenormalsFlushed flushed;
   GemmCall call;
-  call.type = product.type == 1 ? TensorType::F64 : TensorType::F32;
+  call.type = product.type == 1 ? ElementType::F64 : ElementType::F32;
   call.transA = product.transB;
   call.transB = product.transA;
   call.m = product.n;

@@ -8,6 +8,7 @@
 #include "CudaToy.h"
 #include "HandProgram.h"
 #include "kiln/Runtime/Engine/Program.h"
+#include "kiln/Support/ElementConversion.h"
 
 #include <cmath>
 #include <cstring>
@@ -24,7 +25,7 @@ constexpr int64_t m = 3, n = 5, k = 4, batch = 2;
 constexpr int64_t ld = 9, stride = 64, elements = 128;
 
 struct Case {
-  TensorType type, resultType;
+  ElementType type, resultType;
   bool transA, transB;
   int64_t batch;
   bool accumulates;
@@ -33,9 +34,9 @@ struct Case {
   int64_t columns = n;
 };
 
-const char *nameOf(TensorType type) {
-  return type == TensorType::F64   ? "f64"
-         : type == TensorType::F32 ? "f32"
+const char *nameOf(ElementType type) {
+  return type == ElementType::F64   ? "f64"
+         : type == ElementType::F32 ? "f32"
                                    : "bf16";
 }
 
@@ -50,7 +51,7 @@ Json operand(int64_t offset, bool trans) {
 /// `shift` is for lies an element behind its place, and so does its bias.
 Json describe(const Case &test, int64_t shift = 0) {
   constexpr int64_t bytes = 1024;
-  int64_t elementBytes = tensorTypeBits(test.type) / 8;
+  int64_t elementBytes = bitsOf(test.type) / 8;
   Json gemm = {{"op", "gemm"},
                {"name", "product"},
                {"dtype", nameOf(test.type)},
@@ -71,7 +72,7 @@ Json describe(const Case &test, int64_t shift = 0) {
     gemm["library"] = {{"epilogue", nameOf(test.epilogue)}};
   if (hasBias(test.epilogue))
     gemm["library"]["bias"] =
-        device(3 * bytes + shift * tensorTypeBits(test.resultType) / 8);
+        device(3 * bytes + shift * bitsOf(test.resultType) / 8);
   if (hasAux(test.epilogue))
     gemm["library"]["aux"] = device(4 * bytes);
   Json inputs = Json::array(), slots = Json::array();
@@ -100,7 +101,7 @@ Result<std::unique_ptr<Engine>> start(const Json &description) {
   return engine;
 }
 
-void convert(TensorType from, const void *source, TensorType to, void *target) {
+void convert(ElementType from, const void *source, ElementType to, void *target) {
   convertElements(from, source, to, target, elements);
 }
 
@@ -169,15 +170,15 @@ void check(const Case &test, int64_t shift = 0) {
   std::vector<double> operands[5];
   std::vector<char> bytes[5];
   for (int i = 0; i < 5; ++i) {
-    TensorType type = i >= 2 ? test.resultType : test.type;
+    ElementType type = i >= 2 ? test.resultType : test.type;
     for (int64_t j = 0; j < elements; ++j)
       operands[i].push_back(std::sin(double(100 * i + j)));
-    bytes[i].resize(elements * tensorTypeBits(type) / 8);
-    convert(TensorType::F64, operands[i].data(), type, bytes[i].data());
-    convert(type, bytes[i].data(), TensorType::F64, operands[i].data());
+    bytes[i].resize(elements * bitsOf(type) / 8);
+    convert(ElementType::F64, operands[i].data(), type, bytes[i].data());
+    convert(type, bytes[i].data(), ElementType::F64, operands[i].data());
   }
   Expected expected = {test, operands, shift};
-  double tolerance = test.resultType == TensorType::BF16 ? 0x1.1p-6 : 1e-5;
+  double tolerance = test.resultType == ElementType::BF16 ? 0x1.1p-6 : 1e-5;
   // The second and third run are those of the graph.
   for (int run = 0; run < 3; ++run) {
     for (int i = 0; i < 5; ++i)
@@ -188,7 +189,7 @@ void check(const Case &test, int64_t shift = 0) {
     std::vector<double> outputs[3];
     for (std::size_t i = 0; i < 3; ++i) {
       outputs[i].resize(elements);
-      convert(test.resultType, (*engine)->outputData(0, i), TensorType::F64,
+      convert(test.resultType, (*engine)->outputData(0, i), ElementType::F64,
               outputs[i].data());
     }
     for (int64_t entry = 0; entry < test.batch; ++entry)
@@ -207,11 +208,11 @@ void check(const Case &test, int64_t shift = 0) {
   EXPECT_TRUE(fakecuda::live().empty());
 }
 
-constexpr std::pair<TensorType, TensorType> kinds[] = {
-    {TensorType::F32, TensorType::F32},
-    {TensorType::F64, TensorType::F64},
-    {TensorType::BF16, TensorType::BF16},
-    {TensorType::BF16, TensorType::F32}};
+constexpr std::pair<ElementType, ElementType> kinds[] = {
+    {ElementType::F32, ElementType::F32},
+    {ElementType::F64, ElementType::F64},
+    {ElementType::BF16, ElementType::BF16},
+    {ElementType::BF16, ElementType::F32}};
 
 TEST(ProductsTest, OfAllKinds) {
   for (auto [type, resultType] : kinds)
@@ -231,7 +232,7 @@ TEST(ProductsTest, WithEpilogues) {
         for (bool transB : {false, true})
           for (int64_t shift : {0, 1}) {
             auto epilogue = ProductEpilogue(e);
-            if (type == TensorType::F64 ||
+            if (type == ElementType::F64 ||
                 (takesGelu(epilogue) && type != resultType))
               continue;
             SCOPED_TRACE(nameOf(epilogue));
@@ -243,7 +244,7 @@ TEST(ProductsTest, WithEpilogues) {
 
 /// A choice is of one epilogue, and serves biases in several places.
 TEST(ProductsTest, WithSeveralBiases) {
-  Case test = {TensorType::F32, TensorType::F32, false, false, 1, false, 4096};
+  Case test = {ElementType::F32, ElementType::F32, false, false, 1, false, 4096};
   Json description = describe(test);
   test.epilogue = ProductEpilogue::Bias;
   Json first = describe(test)["programs"]["run"]["commands"][0];
@@ -278,13 +279,13 @@ TEST(ProductsTest, RefusesEpiloguesElsewhere) {
     EXPECT_NE(file.status().message().find(expected), std::string::npos)
         << file.status().message();
   };
-  Case good = {TensorType::F32, TensorType::F32, false, false, 1, false, 4096};
+  Case good = {ElementType::F32, ElementType::F32, false, false, 1, false, 4096};
   Case batched = good, adding = good, f64 = good, even = good, wide = good;
   batched.batch = 2;
   adding.accumulates = true;
-  f64.type = f64.resultType = TensorType::F64;
+  f64.type = f64.resultType = ElementType::F64;
   even.columns = 8;
-  wide.type = TensorType::BF16;
+  wide.type = ElementType::BF16;
   Json bias = {{"epilogue", "bias"}, {"bias", device(3 * 1024)}};
   auto with = [&](const char *key, const Json &value) {
     Json changed = bias;
@@ -315,7 +316,7 @@ TEST(ProductsTest, NamesAnEpilogueThatIsNotKnown) {
   fakecuda::Settings settings;
   settings.productTimes = {};
   Case test = {
-      TensorType::F32,          TensorType::F32, false, false, 1, false, 4096,
+      ElementType::F32,          ElementType::F32, false, false, 1, false, 4096,
       ProductEpilogue::GeluBias};
   fakecuda::reset(settings);
   Result<std::unique_ptr<Engine>> engine =

@@ -22,8 +22,8 @@ TraineeModel model() {
   model.length = 4;
   model.lastStep = 3;
   model.build = {{"microbatches", "1"}, {"optimizer", "sgd"}};
-  model.tensors = {{"w", "parameter", TensorType::F32, {10, 4}},
-                   {"w.m", "optimizer", TensorType::F32, {10, 4}}};
+  model.tensors = {{"w", "parameter", ElementType::F32, {10, 4}},
+                   {"w.m", "optimizer", ElementType::F32, {10, 4}}};
   return model;
 }
 
@@ -53,7 +53,7 @@ TEST(ModelMatchTest, StatesAreMatchedByName) {
 
 TEST(ModelMatchTest, GradientsOfOneSideAloneAreLeftOut) {
   TraineeModel a = model(), b = model();
-  a.tensors.push_back({"gradient:w", "gradient", TensorType::F32, {10, 4}});
+  a.tensors.push_back({"gradient:w", "gradient", ElementType::F32, {10, 4}});
   EXPECT_EQ(matchModels(a, b)->size(), 2u);
   EXPECT_EQ(matchModels(b, a)->size(), 2u);
   EXPECT_EQ(matchModels(a, a)->size(), 3u);
@@ -76,7 +76,7 @@ TEST(ModelMatchTest, OtherModelsAreRefusedInOneLine) {
   EXPECT_TRUE(contains(refusal(model(), other),
                        "'w' is F32 [10, 4] in A and F32 [4, 10] in B"));
   other = model();
-  other.tensors[1].type = TensorType::F64;
+  other.tensors[1].type = ElementType::F64;
   EXPECT_TRUE(contains(refusal(model(), other), "F64 [10, 4] in B"));
   other = model();
   other.tensors.pop_back();

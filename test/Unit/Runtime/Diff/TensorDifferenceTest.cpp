@@ -19,7 +19,7 @@ namespace {
 
 TensorDifference compare(const std::vector<float> &a,
                          const std::vector<float> &b) {
-  DifferenceMeter meter(TensorType::F32);
+  DifferenceMeter meter(ElementType::F32);
   meter.add(a.data(), b.data(), int64_t(a.size()));
   return meter.result();
 }
@@ -48,7 +48,7 @@ TEST(TensorDifferenceTest, FindsTheFirstElementAndTheLargestDifference) {
 TEST(TensorDifferenceTest, PiecesAreOneTensor) {
   std::vector<double> a(3000, 1.0), b = a;
   b[1700] = 2;
-  DifferenceMeter meter(TensorType::F64);
+  DifferenceMeter meter(ElementType::F64);
   meter.add(a.data(), b.data(), 1100);
   meter.add(a.data() + 1100, b.data() + 1100, 1900);
   EXPECT_EQ(meter.result().elements, 3000);
@@ -69,18 +69,18 @@ TEST(TensorDifferenceTest, BitsDecide) {
 
 TEST(TensorDifferenceTest, CountsUlpsAcrossZeroAndInEveryType) {
   float one = 1, next = std::nextafter(1.0f, 2.0f);
-  EXPECT_EQ(ulpsBetween(TensorType::F32, &one, &next), 1u);
+  EXPECT_EQ(ulpsBetween(ElementType::F32, &one, &next), 1u);
   float tiny = std::numeric_limits<float>::denorm_min(), negative = -tiny;
-  EXPECT_EQ(ulpsBetween(TensorType::F32, &tiny, &negative), 2u);
+  EXPECT_EQ(ulpsBetween(ElementType::F32, &tiny, &negative), 2u);
   double largest = std::numeric_limits<double>::max(), lowest = -largest;
   uint64_t bits;
   std::memcpy(&bits, &largest, sizeof(bits));
-  EXPECT_EQ(ulpsBetween(TensorType::F64, &largest, &lowest), 2 * bits);
+  EXPECT_EQ(ulpsBetween(ElementType::F64, &largest, &lowest), 2 * bits);
   uint16_t half = 0x3c00, halfNext = 0x3c01;
-  EXPECT_EQ(ulpsBetween(TensorType::F16, &half, &halfNext), 1u);
-  EXPECT_EQ(ulpsBetween(TensorType::BF16, &half, &halfNext), 1u);
+  EXPECT_EQ(ulpsBetween(ElementType::F16, &half, &halfNext), 1u);
+  EXPECT_EQ(ulpsBetween(ElementType::BF16, &half, &halfNext), 1u);
   int32_t integer = 1, other = 5;
-  EXPECT_EQ(ulpsBetween(TensorType::I32, &integer, &other), 0u);
+  EXPECT_EQ(ulpsBetween(ElementType::I32, &integer, &other), 0u);
 }
 
 TEST(TensorDifferenceTest, TheBoundGrowsWithEveryTerm) {

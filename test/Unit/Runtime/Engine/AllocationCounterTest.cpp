@@ -69,7 +69,7 @@ TEST_F(AllocationCounterTest, BlasAllocatesNothingOncePrepared) {
   for (int round = 0; round < 4; ++round)
     team.forEachPart(3, [&](int64_t begin, int64_t end, int) {
       for (int64_t i = begin; i < end; ++i)
-        gemm({TensorType::F32, false, true, n, n, n,
+        gemm({ElementType::F32, false, true, n, n, n,
               reinterpret_cast<char *>(a.data()), n,
               reinterpret_cast<char *>(b.data()), n,
               reinterpret_cast<char *>(c.data() + i * n * n), n, false});

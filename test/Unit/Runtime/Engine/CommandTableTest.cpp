@@ -193,7 +193,7 @@ constexpr int64_t placeA = 0, placeB = 100'000, placeC = 200'000,
 template <typename T> Command gemmCommand(const GemmShape &shape) {
   Command command;
   command.kind = Command::Kind::Gemm;
-  command.type = sizeof(T) == 8 ? TensorType::F64 : TensorType::F32;
+  command.type = sizeof(T) == 8 ? ElementType::F64 : ElementType::F32;
   command.resultType = command.type;
   command.m = shape.m;
   command.n = shape.n;

@@ -38,7 +38,7 @@ TEST(GemmTest, EveryThreadComputesAloneAndTheSameBits) {
   }
   size_t before = threadsOfThisProcess();
   team.forEachThread([&](int thread) {
-    gemm({TensorType::F32, false, true, n, n, n,
+    gemm({ElementType::F32, false, true, n, n, n,
           reinterpret_cast<char *>(a.data()), n,
           reinterpret_cast<char *>(b.data()), n,
           reinterpret_cast<char *>(c.data() + thread * n * n), n, false});

@@ -15,6 +15,7 @@
 #include "CommandTable.h"
 #include "GemmTiles.h"
 #include "kiln/Runtime/Engine/ProductMemory.h"
+#include "kiln/Support/ElementConversion.h"
 
 #include <cmath>
 #include <cstring>
@@ -101,17 +102,17 @@ struct Shape {
 /// A product in an arena: a and b of bf16, c of bf16 or f32, a workspace.
 class Product {
 public:
-  Product(const Shape &shape, bool transA, bool transB, TensorType resultType,
+  Product(const Shape &shape, bool transA, bool transB, ElementType resultType,
           GemmBeta beta);
 
   Command command;
   std::vector<char> arena;
 
   float a(int64_t entry, int64_t row, int64_t column) const {
-    return get(command.a, TensorType::BF16, entry, row, column);
+    return get(command.a, ElementType::BF16, entry, row, column);
   }
   float b(int64_t entry, int64_t row, int64_t column) const {
-    return get(command.b, TensorType::BF16, entry, row, column);
+    return get(command.b, ElementType::BF16, entry, row, column);
   }
   float c(int64_t entry, int64_t row, int64_t column) const {
     return get(command.c, command.resultType, entry, row, column);
@@ -120,16 +121,16 @@ public:
   std::vector<char> run(int threads, int64_t runs = 1) const;
 
 private:
-  float get(const GemmOperand &operand, TensorType type, int64_t entry,
+  float get(const GemmOperand &operand, ElementType type, int64_t entry,
             int64_t row, int64_t column) const;
-  GemmOperand take(int64_t rows, int64_t columns, bool trans, TensorType type,
+  GemmOperand take(int64_t rows, int64_t columns, bool trans, ElementType type,
                    int64_t gap);
 };
 
 constexpr int maxThreads = 3;
 
 GemmOperand Product::take(int64_t rows, int64_t columns, bool trans,
-                          TensorType type, int64_t gap) {
+                          ElementType type, int64_t gap) {
   if (trans)
     std::swap(rows, columns);
   GemmOperand operand;
@@ -137,7 +138,7 @@ GemmOperand Product::take(int64_t rows, int64_t columns, bool trans,
   // Rows and matrices lie apart, at places that are hardly aligned.
   operand.ld = columns + gap;
   operand.batchStride = rows * operand.ld + gap;
-  int64_t bytes = int64_t(tensorTypeBits(type)) / 8;
+  int64_t bytes = int64_t(bitsOf(type)) / 8;
   operand.ref.offset = int64_t(arena.size() + 63) / 64 * 64 + bytes * gap;
   arena.resize(
       size_t(operand.ref.offset + bytes * operand.batchStride * command.batch));
@@ -145,9 +146,9 @@ GemmOperand Product::take(int64_t rows, int64_t columns, bool trans,
 }
 
 Product::Product(const Shape &shape, bool transA, bool transB,
-                 TensorType resultType, GemmBeta beta) {
+                 ElementType resultType, GemmBeta beta) {
   command.kind = Command::Kind::Gemm;
-  command.type = TensorType::BF16;
+  command.type = ElementType::BF16;
   command.resultType = resultType;
   command.m = shape.m;
   command.n = shape.n;
@@ -160,19 +161,19 @@ Product::Product(const Shape &shape, bool transA, bool transB,
   command.b = take(shape.k, shape.n, transB, command.type, 1);
   command.c = take(shape.m, shape.n, false, resultType, 2);
   std::mt19937 generator(7);
-  auto fill = [&](const GemmOperand &operand, TensorType type) {
+  auto fill = [&](const GemmOperand &operand, ElementType type) {
     char *data = arena.data() + operand.ref.offset;
     for (int64_t i = 0; i < operand.batchStride * shape.batch; ++i) {
       float value = float(int(generator() % 15) - 7);
       uint16_t narrow = bfloat(value);
-      if (type == TensorType::BF16)
+      if (type == ElementType::BF16)
         std::memcpy(data + 2 * i, &narrow, 2);
       else
         std::memcpy(data + 4 * i, &value, 4);
     }
   };
-  fill(command.a, TensorType::BF16);
-  fill(command.b, TensorType::BF16);
+  fill(command.a, ElementType::BF16);
+  fill(command.b, ElementType::BF16);
   fill(command.c, resultType);
   command.workspace.offset = int64_t(arena.size() + 63) / 64 * 64;
   command.workspace.bytes = maxThreads * tileScratchBytes(command);
@@ -182,13 +183,13 @@ Product::Product(const Shape &shape, bool transA, bool transB,
   arena.resize(arena.size() + 256, 0x55);
 }
 
-float Product::get(const GemmOperand &operand, TensorType type, int64_t entry,
+float Product::get(const GemmOperand &operand, ElementType type, int64_t entry,
                    int64_t row, int64_t column) const {
   if (operand.trans)
     std::swap(row, column);
   int64_t i = entry * operand.batchStride + row * operand.ld + column;
   const char *data = arena.data() + operand.ref.offset;
-  if (type == TensorType::BF16) {
+  if (type == ElementType::BF16) {
     uint16_t bits;
     std::memcpy(&bits, data + 2 * i, 2);
     return bfloatToFloat(bits);
@@ -227,7 +228,7 @@ std::vector<char> results(const Product &product, std::vector<char> arena) {
   return arena;
 }
 
-void check(const Shape &shape, bool transA, bool transB, TensorType resultType,
+void check(const Shape &shape, bool transA, bool transB, ElementType resultType,
            GemmBeta beta) {
   Product product(shape, transA, transB, resultType, beta);
   Product expected = product;
@@ -241,7 +242,7 @@ void check(const Shape &shape, bool transA, bool transB, TensorType resultType,
         int64_t place = entry * c.batchStride + row * c.ld + column;
         char *data = expected.arena.data() + c.ref.offset;
         uint16_t narrow = bfloat(sum);
-        if (resultType == TensorType::BF16)
+        if (resultType == ElementType::BF16)
           std::memcpy(data + 2 * place, &narrow, 2);
         else
           std::memcpy(data + 4 * place, &sum, 4);
@@ -256,7 +257,7 @@ void check(const Shape &shape, bool transA, bool transB, TensorType resultType,
 class NarrowProductTest : public testing::TestWithParam<Shape> {};
 
 TEST_P(NarrowProductTest, IsThatOfPlainLoopsOnAnyNumberOfThreads) {
-  for (TensorType resultType : {TensorType::BF16, TensorType::F32})
+  for (ElementType resultType : {ElementType::BF16, ElementType::F32})
     for (GemmBeta beta : {GemmBeta::Zero, GemmBeta::One})
       for (bool transA : {false, true})
         for (bool transB : {false, true})
@@ -277,7 +278,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Shape{160, 150, 2 * blockDepth + 50, 1, 1, 2}));
 
 TEST(NarrowProductTest, TheFirstIterationStartsTheSum) {
-  Product product({20, 30, 10, 1, 1, 2}, false, false, TensorType::F32,
+  Product product({20, 30, 10, 1, 1, 2}, false, false, ElementType::F32,
                   GemmBeta::First);
   Product after = product;
   after.arena = product.run(2, 3);
@@ -293,7 +294,7 @@ TEST(NarrowProductTest, TheFirstIterationStartsTheSum) {
 TEST(NarrowProductTest, RoundsOnce) {
   // 1 + 2^-8 + 2^-8 in bf16 is 1 if rounded twice; the terms lie in two blocks.
   Product product({16, 16, 2 * blockDepth, 1, 1, 1}, false, false,
-                  TensorType::BF16, GemmBeta::Zero);
+                  ElementType::BF16, GemmBeta::Zero);
   auto fill = [&](const GemmOperand &operand, float value) {
     uint16_t bits = bfloat(value);
     for (int64_t i = 0; i < operand.batchStride; ++i)

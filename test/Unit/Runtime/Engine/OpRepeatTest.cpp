@@ -190,7 +190,7 @@ ResultDistance between(const std::vector<float> &a, const std::vector<float> &b,
   auto bytes = [](const std::vector<float> &values) {
     return reinterpret_cast<const char *>(values.data());
   };
-  return tensorDistance(TensorType::F32, bytes(before), bytes(a), bytes(b),
+  return tensorDistance(ElementType::F32, bytes(before), bytes(a), bytes(b),
                         int64_t(4 * a.size()), 64);
 }
 
@@ -216,7 +216,7 @@ TEST(ResultDistanceTest, OfTensors) {
   // Something behind the last element.
   double a[] = {1, 2}, b[] = {1, 2}, before[] = {0, 0};
   reinterpret_cast<char *>(b)[12] = 1;
-  EXPECT_EQ(tensorDistance(TensorType::F64, reinterpret_cast<char *>(before),
+  EXPECT_EQ(tensorDistance(ElementType::F64, reinterpret_cast<char *>(before),
                            reinterpret_cast<char *>(a),
                            reinterpret_cast<char *>(b), 13, 1)
                 .share(),

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "GemmTiles.h"
+#include "kiln/Support/ElementConversion.h"
 
 #include <cmath>
 #include <gtest/gtest.h>
@@ -17,23 +18,22 @@ namespace {
 constexpr int64_t m = 40, n = 48, k = 20;
 
 struct Matrix {
-  Matrix(TensorType type, int64_t elements, int seed)
-      : type(type), bytes(std::size_t(elements * tensorTypeBits(type) / 8)) {
+  Matrix(ElementType type, int64_t elements, int seed)
+      : type(type), bytes(std::size_t(elements * bitsOf(type) / 8)) {
     std::vector<double> wanted;
     for (int64_t i = 0; i < elements; ++i)
       wanted.push_back(std::sin(double(i + 1000 * seed)));
-    convertElements(TensorType::F64, wanted.data(), type, bytes.data(),
+    convertElements(ElementType::F64, wanted.data(), type, bytes.data(),
                     elements);
   }
   std::vector<double> values() const {
-    std::vector<double> result(bytes.size() * 8 /
-                               std::size_t(tensorTypeBits(type)));
-    convertElements(type, bytes.data(), TensorType::F64, result.data(),
+    std::vector<double> result(bytes.size() * 8 / std::size_t(bitsOf(type)));
+    convertElements(type, bytes.data(), ElementType::F64, result.data(),
                     int64_t(result.size()));
     return result;
   }
 
-  TensorType type;
+  ElementType type;
   std::vector<char> bytes;
 };
 
@@ -42,7 +42,7 @@ double gelu(double x) {
          (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
 }
 
-void check(TensorType type, TensorType resultType, ProductEpilogue epilogue,
+void check(ElementType type, ElementType resultType, ProductEpilogue epilogue,
            bool transA, bool transB) {
   Command command;
   command.kind = Command::Kind::Gemm;
@@ -79,7 +79,7 @@ void check(TensorType type, TensorType resultType, ProductEpilogue epilogue,
   auto atB = [&](int64_t l, int64_t j) {
     return y[std::size_t(transB ? j * k + l : l * n + j)];
   };
-  double tolerance = resultType == TensorType::BF16 ? 0x1p-7 : 1e-5;
+  double tolerance = resultType == ElementType::BF16 ? 0x1p-7 : 1e-5;
   auto expectNear = [&](double got, double expected) {
     EXPECT_NEAR(got, expected, tolerance * (1 + std::abs(expected)));
   };
@@ -117,10 +117,10 @@ TEST(TileEpilogueTest, ComputesWhatTheirNamesSay) {
       for (bool transB : {false, true}) {
         auto epilogue = ProductEpilogue(e);
         SCOPED_TRACE(nameOf(epilogue));
-        check(TensorType::F32, TensorType::F32, epilogue, transA, transB);
-        check(TensorType::BF16, TensorType::BF16, epilogue, transA, transB);
+        check(ElementType::F32, ElementType::F32, epilogue, transA, transB);
+        check(ElementType::BF16, ElementType::BF16, epilogue, transA, transB);
         if (!takesGelu(epilogue))
-          check(TensorType::BF16, TensorType::F32, epilogue, transA, transB);
+          check(ElementType::BF16, ElementType::F32, epilogue, transA, transB);
       }
 }
 

@@ -30,7 +30,7 @@ Status save(CheckpointDir &directory, int64_t step, int keep = 0) {
         if (Status status = stage.addText("config.json", "{}"); !status.ok())
           return status;
         return stage.addTensors("model.safetensors",
-                                {{"w", TensorType::F32, {64}}},
+                                {{"w", ElementType::F32, {64}}},
                                 [&](SafeTensorsWriter &writer) {
                                   std::vector<float> values(64, float(step));
                                   return writer.write(values.data(), 256);
@@ -57,7 +57,7 @@ int64_t stepFound(const std::string &path, std::size_t notes = 0) {
       SafeTensorsFile::open(found->path + "/model.safetensors");
   EXPECT_TRUE(file.ok());
   float values[64];
-  expectOk(file->read("w", TensorType::F32, values, 256));
+  expectOk(file->read("w", ElementType::F32, values, 256));
   EXPECT_EQ(values[63], float(found->manifest.step));
   return found->manifest.step;
 }
@@ -142,7 +142,7 @@ TEST(CheckpointDir, FailedSaveLeavesNothing) {
       "two files named 'a'");
   fails(
       [](CheckpointStage &stage) {
-        return stage.addTensors("m", {{"w", TensorType::F32, {2}}},
+        return stage.addTensors("m", {{"w", ElementType::F32, {2}}},
                                 [](SafeTensorsWriter &) { return Status(); });
       },
       "were not written");

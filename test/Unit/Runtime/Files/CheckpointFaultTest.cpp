@@ -30,7 +30,7 @@ Status save(CheckpointDir &directory, int64_t step, int keep,
         if (Status status = stage.addText("config.json", "{}"); !status.ok())
           return status;
         return stage.addTensors("model.safetensors",
-                                {{"w", TensorType::U8, {6}}},
+                                {{"w", ElementType::U8, {6}}},
                                 [&](SafeTensorsWriter &writer) {
                                   return writer.write("abcdef", 6);
                                 });

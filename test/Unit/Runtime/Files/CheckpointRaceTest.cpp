@@ -30,7 +30,7 @@ void save(CheckpointDir &directory, int64_t step, float value) {
         if (Status status = stage.addText("config.json", "{}"); !status.ok())
           return status;
         return stage.addTensors(
-            "model.safetensors", {{"w", TensorType::F32, {1}}},
+            "model.safetensors", {{"w", ElementType::F32, {1}}},
             [&](SafeTensorsWriter &writer) { return writer.write(&value, 4); });
       },
       {{"value", value}}, /*keep=*/1, notes));
@@ -46,7 +46,7 @@ float valueOf(const FoundCheckpoint &found) {
   EXPECT_TRUE(tensors.ok()) << tensors.status().message();
   float value = -1;
   if (tensors.ok())
-    expectOk(tensors->read("w", TensorType::F32, &value, 4));
+    expectOk(tensors->read("w", ElementType::F32, &value, 4));
   EXPECT_EQ(found.manifest.extra["value"], value);
   return value;
 }

@@ -50,9 +50,9 @@ TEST(ModelWeights, OneFile) {
     ASSERT_TRUE(weights.ok()) << weights.status().message();
     EXPECT_EQ(weights->size(), 1u);
     float values[2];
-    expectOk(weights->read("a", TensorType::F32, values, 8));
+    expectOk(weights->read("a", ElementType::F32, values, 8));
     EXPECT_EQ(values[1], 65.0f);
-    expectBadInput(weights->read("b", TensorType::F32, values, 8),
+    expectBadInput(weights->read("b", ElementType::F32, values, 8),
                    "has no tensor 'b'");
   }
 }
@@ -67,7 +67,7 @@ TEST(ModelWeights, Shards) {
     EXPECT_EQ(weights.size(), 2u);
     EXPECT_TRUE(weights.warnings().empty());
     uint8_t values[2];
-    expectOk(weights.read("b", TensorType::U8, values, 2));
+    expectOk(weights.read("b", ElementType::U8, values, 2));
     EXPECT_EQ(values[0], 'B');
     EXPECT_EQ(weights.find("a")->elements, 2);
     EXPECT_EQ(weights.find("c"), nullptr);

@@ -345,7 +345,7 @@ TEST(SafeTensorsMalformed, S43_FileChangesAfterOpen) {
   ASSERT_TRUE(file.ok());
   ASSERT_EQ(::truncate(path.c_str(), kValid.size() - 2), 0);
   float value;
-  expectBadInput(file->read("b", TensorType::F32, &value, 4),
+  expectBadInput(file->read("b", ElementType::F32, &value, 4),
                  "changed while it was in use");
 }
 

@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "kiln/Runtime/Files/SafeTensors.h"
+#include "kiln/Support/ElementConversion.h"
 #include "FaultInjection.h"
 #include "TestFiles.h"
 #include <cerrno>
@@ -41,9 +42,9 @@ TEST(SafeTensors, RoundTrip) {
   {
     Result<SafeTensorsWriter> writer =
         SafeTensorsWriter::create(path,
-                                  {{"a \"quoted\"", TensorType::F32, {2, 3}},
-                                   {"empty", TensorType::I8, {0, 4}},
-                                   {"b", TensorType::F64, {}}},
+                                  {{"a \"quoted\"", ElementType::F32, {2, 3}},
+                                   {"empty", ElementType::I8, {0, 4}},
+                                   {"b", ElementType::F64, {}}},
                                   {{"step", "7\n"}});
     ASSERT_TRUE(writer.ok()) << writer.status().message();
     // In pieces that do not follow the tensors.
@@ -64,12 +65,12 @@ TEST(SafeTensors, RoundTrip) {
   EXPECT_EQ(file->find("a \"quoted\"")->shape, (std::vector<int64_t>{2, 3}));
   EXPECT_EQ(file->find("none"), nullptr);
   std::vector<float> readA(6);
-  expectOk(file->read("a \"quoted\"", TensorType::F32, readA.data(), 24));
+  expectOk(file->read("a \"quoted\"", ElementType::F32, readA.data(), 24));
   EXPECT_EQ(readA, a);
   float readB;
-  expectOk(file->read("b", TensorType::F32, &readB, 4));
+  expectOk(file->read("b", ElementType::F32, &readB, 4));
   EXPECT_EQ(readB, 1.25f);
-  expectOk(file->read("empty", TensorType::I8, nullptr, 0));
+  expectOk(file->read("empty", ElementType::I8, nullptr, 0));
 
   std::string bytes = readBytes(path);
   uint64_t headerBytes;
@@ -88,7 +89,7 @@ TEST(SafeTensors, MovedFileStillFinds) {
   SafeTensorsFile moved = std::move(*file);
   ASSERT_NE(moved.find("x"), nullptr);
   uint8_t value;
-  expectOk(moved.read("x", TensorType::U8, &value, 1));
+  expectOk(moved.read("x", ElementType::U8, &value, 1));
   EXPECT_EQ(value, 'A');
 }
 
@@ -100,18 +101,18 @@ TEST(SafeTensors, ConvertsLongTensorsInChunks) {
     stored[i] = doubleToBfloat(i % 256 - 128);
   std::string path = directory / "t.safetensors";
   Result<SafeTensorsWriter> writer = SafeTensorsWriter::create(
-      path, {{"pad", TensorType::U8, {3}}, {"x", TensorType::BF16, {count}}});
+      path, {{"pad", ElementType::U8, {3}}, {"x", ElementType::BF16, {count}}});
   expectOk(writer->write("abc", 3));
   expectOk(writer->write(stored.data(), 2 * count));
   expectOk(writer->finish());
   Result<SafeTensorsFile> file = SafeTensorsFile::open(path);
   ASSERT_TRUE(file.ok());
   std::vector<float> values(count);
-  expectOk(file->read("x", TensorType::F32, values.data(), 4 * count));
+  expectOk(file->read("x", ElementType::F32, values.data(), 4 * count));
   for (int64_t i = 0; i < count; ++i)
     ASSERT_EQ(values[i], float(i % 256 - 128));
   std::vector<double> part(10);
-  expectOk(file->readElements(*file->find("x"), 50'000, 10, TensorType::F64,
+  expectOk(file->readElements(*file->find("x"), 50'000, 10, ElementType::F64,
                               part.data()));
   EXPECT_EQ(part[3], double(50'003 % 256 - 128));
 }
@@ -125,12 +126,12 @@ TEST(SafeTensors, ReadRefusesWrongUses) {
                "abcd"));
   ASSERT_TRUE(file.ok());
   float values[4];
-  expectBadInput(file->read("y", TensorType::F32, values, 16), "no tensor 'y'");
-  expectBadInput(file->read("x", TensorType::F32, values, 12),
+  expectBadInput(file->read("y", ElementType::F32, values, 16), "no tensor 'y'");
+  expectBadInput(file->read("x", ElementType::F32, values, 12),
                  "has shape [4], which does not fill the 12 bytes");
-  expectBadInput(file->read("x", TensorType::F32, values, 16),
+  expectBadInput(file->read("x", ElementType::F32, values, 16),
                  "dtype F8_E4M3, which cannot be converted to F32");
-  expectOk(file->read("x", TensorType::F8_E4M3, values, 4));
+  expectOk(file->read("x", ElementType::F8_E4M3, values, 4));
 }
 
 TEST(SafeTensors, S35_ZeroSizeTensorsShareAnOffset) {
@@ -183,14 +184,14 @@ TEST(SafeTensorsWriter, RefusesWrongUses) {
     EXPECT_NE(writer.status().message().find(fragment), std::string::npos)
         << writer.status().message();
   };
-  refused({{"a", TensorType::F32, {1}}, {"a", TensorType::F32, {1}}},
+  refused({{"a", ElementType::F32, {1}}, {"a", ElementType::F32, {1}}},
           "appears twice");
-  refused({{"a\xff", TensorType::F32, {1}}}, "not valid UTF-8");
-  refused({{"a", TensorType::F32, {-1}}}, "overflows");
-  refused({{"a", TensorType::F4, {3}}}, "do not fill whole bytes");
+  refused({{"a\xff", ElementType::F32, {1}}}, "not valid UTF-8");
+  refused({{"a", ElementType::F32, {-1}}}, "overflows");
+  refused({{"a", ElementType::F4, {3}}}, "do not fill whole bytes");
   {
     Result<SafeTensorsWriter> writer =
-        SafeTensorsWriter::create(path, {{"a", TensorType::U8, {2}}});
+        SafeTensorsWriter::create(path, {{"a", ElementType::U8, {2}}});
     expectOk(writer->write("x", 1));
     EXPECT_FALSE(writer->finish().ok());
     EXPECT_FALSE(writer->write("yz", 2).ok());
@@ -200,7 +201,7 @@ TEST(SafeTensorsWriter, RefusesWrongUses) {
 
 TEST(SafeTensorsWriter, KnowsItsSizeBeforehand) {
   TestDirectory directory;
-  std::vector<TensorDeclaration> tensors = {{"a", TensorType::F64, {33}}};
+  std::vector<TensorDeclaration> tensors = {{"a", ElementType::F64, {33}}};
   std::vector<double> data(33);
   Result<SafeTensorsWriter> writer =
       SafeTensorsWriter::create(directory / "t", tensors);
@@ -219,7 +220,7 @@ TEST(SafeTensorsWriter, EveryFaultLeavesNothing) {
     {
       Fault fault(call, ENOSPC);
       Result<SafeTensorsWriter> writer = SafeTensorsWriter::create(
-          directory / "t", {{"a", TensorType::U8, {4}}});
+          directory / "t", {{"a", ElementType::U8, {4}}});
       status = writer.ok() ? writer->write("abcd", 4) : writer.status();
       if (status.ok())
         status = writer->finish();

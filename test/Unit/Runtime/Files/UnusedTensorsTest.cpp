@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "kiln/Runtime/Files/UnusedTensors.h"
+#include "kiln/Support/ElementConversion.h"
 #include "TestFiles.h"
 #include <cmath>
 #include <gtest/gtest.h>
@@ -17,7 +18,7 @@ namespace {
 struct Tensor {
   std::string name;
   std::vector<float> values;
-  TensorType type = TensorType::F32;
+  ElementType type = ElementType::F32;
 };
 
 class UnusedTensors : public testing::Test {
@@ -32,8 +33,8 @@ protected:
     ASSERT_TRUE(writer.ok()) << writer.status().message();
     for (const Tensor &tensor : tensors) {
       std::vector<char> bytes(tensor.values.size() *
-                              tensorTypeBits(tensor.type) / 8);
-      convertElements(TensorType::F32, tensor.values.data(), tensor.type,
+                              bitsOf(tensor.type) / 8);
+      convertElements(ElementType::F32, tensor.values.data(), tensor.type,
                       bytes.data(), tensor.values.size());
       expectOk(writer->write(bytes.data(), bytes.size()));
     }
@@ -77,7 +78,7 @@ TEST_F(UnusedTensors, EqualCopiesAndKnownTensorsPass) {
   expectOk(check());
   // The same values in another type, and what no comparison calls equal.
   write("model.safetensors",
-        {wte, b, {"head", {1, 2, -0.5}, TensorType::BF16}});
+        {wte, b, {"head", {1, 2, -0.5}, ElementType::BF16}});
   expectOk(check());
   write("model.safetensors",
         {{"wte", {NAN, 0, 1}}, b, {"head", {NAN, -0.0f, 1}}});
@@ -103,7 +104,7 @@ TEST_F(UnusedTensors, CopiesThatDiffer) {
   // In f32 they differ, in bf16 they would not.
   write("model.safetensors", {{"wte", {1.0001f, 2, 3}},
                               b,
-                              {"head", {1.0001f, 2, 3}, TensorType::BF16}});
+                              {"head", {1.0001f, 2, 3}, ElementType::BF16}});
   expectBadInput(check(), "first in element 0");
 }
 

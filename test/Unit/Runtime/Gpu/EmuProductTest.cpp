@@ -15,6 +15,7 @@
 #include "kiln/Runtime/Engine/ProductMemory.h"
 #include "kiln/Runtime/Engine/Program.h"
 #include "kiln/Runtime/Gpu/EmuEngine.h"
+#include "kiln/Support/ElementConversion.h"
 
 #include <cmath>
 #include <cstring>
@@ -28,13 +29,13 @@ namespace {
 constexpr int64_t m = 150, n = 90, k = 300, ld = 304, maxThreads = 2;
 constexpr int64_t matrixBytes = 4 * 304 * 304;
 
-const char *nameOf(TensorType type) {
-  return type == TensorType::F32 ? "f32" : "bf16";
+const char *nameOf(ElementType type) {
+  return type == ElementType::F32 ? "f32" : "bf16";
 }
 
 /// c = a b^T, or c + a b^T, or a b^T + the first row of b, which then has the
 /// type of c.
-Json describe(const char *kind, TensorType type, TensorType resultType,
+Json describe(const char *kind, ElementType type, ElementType resultType,
               bool accumulates, int64_t workspaceBytes, bool hasBias = false) {
   auto operand = [&](int64_t index, bool trans) {
     return Json{{"ref", device(index * matrixBytes)},
@@ -98,7 +99,7 @@ std::vector<char> run(const Json &description, int threads) {
     std::vector<double> values;
     for (int64_t j = 0; j < info.inputs[i].elements(); ++j)
       values.push_back(std::sin(double(j) + 1000 * double(i)));
-    convertElements(TensorType::F64, values.data(), info.inputs[i].type,
+    convertElements(ElementType::F64, values.data(), info.inputs[i].type,
                     (*engine)->inputData(0, i), values.size());
   }
   status = (*engine)->run(0);
@@ -107,16 +108,16 @@ std::vector<char> run(const Json &description, int threads) {
   return {data, data + info.outputs[0].bytes()};
 }
 
-constexpr std::pair<TensorType, TensorType> kinds[] = {
-    {TensorType::F32, TensorType::F32},
-    {TensorType::BF16, TensorType::BF16},
-    {TensorType::BF16, TensorType::F32}};
+constexpr std::pair<ElementType, ElementType> kinds[] = {
+    {ElementType::F32, ElementType::F32},
+    {ElementType::BF16, ElementType::BF16},
+    {ElementType::BF16, ElementType::F32}};
 
-int64_t scratchOf(TensorType type, TensorType resultType) {
-  if (type != TensorType::BF16)
+int64_t scratchOf(ElementType type, ElementType resultType) {
+  if (type != ElementType::BF16)
     return 0;
   int64_t bytes =
-      narrowProductBytes({m, n, k, 1, 2, 1}, resultType == TensorType::BF16);
+      narrowProductBytes({m, n, k, 1, 2, 1}, resultType == ElementType::BF16);
   return (bytes + 63) / 64 * 64;
 }
 
@@ -140,42 +141,42 @@ TEST(EmuProductTest, HasTheBitsOfTheCpu) {
 /// The bias is added to sums of f32: there is one rounding, of the result of
 /// the product of f32 and the bias.
 TEST(EmuProductTest, AddsABiasBeforeItRounds) {
-  int64_t scratch = scratchOf(TensorType::BF16, TensorType::BF16);
-  auto elementsOf = [](const std::vector<char> &bytes, TensorType type) {
-    std::vector<float> values(bytes.size() * 8 / tensorTypeBits(type));
-    convertElements(type, bytes.data(), TensorType::F32, values.data(),
+  int64_t scratch = scratchOf(ElementType::BF16, ElementType::BF16);
+  auto elementsOf = [](const std::vector<char> &bytes, ElementType type) {
+    std::vector<float> values(bytes.size() * 8 / bitsOf(type));
+    convertElements(type, bytes.data(), ElementType::F32, values.data(),
                     int64_t(values.size()));
     return values;
   };
-  auto product = [&](TensorType resultType, bool hasBias, int threads) {
-    return elementsOf(run(describe("cuda-emu", TensorType::BF16, resultType,
+  auto product = [&](ElementType resultType, bool hasBias, int threads) {
+    return elementsOf(run(describe("cuda-emu", ElementType::BF16, resultType,
                                    false, 2 * scratch, hasBias),
                           threads),
                       resultType);
   };
-  std::vector<float> sums = product(TensorType::F32, false, 1);
-  std::vector<float> rounded = product(TensorType::BF16, true, 1);
-  EXPECT_EQ(product(TensorType::BF16, true, 2), rounded);
+  std::vector<float> sums = product(ElementType::F32, false, 1);
+  std::vector<float> rounded = product(ElementType::BF16, true, 1);
+  EXPECT_EQ(product(ElementType::BF16, true, 2), rounded);
   ASSERT_EQ(rounded.size(), std::size_t(n));
   for (int64_t i = 0; i < n; ++i) {
     // The bias is the first row of b, as bf16 has it.
     double value = std::sin(double(i) + 1000);
     uint16_t bias, expected;
-    convertElements(TensorType::F64, &value, TensorType::BF16, &bias, 1);
+    convertElements(ElementType::F64, &value, ElementType::BF16, &bias, 1);
     float wide;
-    convertElements(TensorType::BF16, &bias, TensorType::F32, &wide, 1);
+    convertElements(ElementType::BF16, &bias, ElementType::F32, &wide, 1);
     float sum = sums[std::size_t(i)] + wide;
-    convertElements(TensorType::F32, &sum, TensorType::BF16, &expected, 1);
-    convertElements(TensorType::BF16, &expected, TensorType::F32, &wide, 1);
+    convertElements(ElementType::F32, &sum, ElementType::BF16, &expected, 1);
+    convertElements(ElementType::BF16, &expected, ElementType::F32, &wide, 1);
     EXPECT_EQ(rounded[std::size_t(i)], wide) << i;
   }
 }
 
 TEST(EmuProductTest, NeedsItsWorkspace) {
-  int64_t scratch = scratchOf(TensorType::BF16, TensorType::BF16);
+  int64_t scratch = scratchOf(ElementType::BF16, ElementType::BF16);
   auto status = [&](const char *kind, int64_t workspace) {
     Json description =
-        describe(kind, TensorType::BF16, TensorType::BF16, false, workspace);
+        describe(kind, ElementType::BF16, ElementType::BF16, false, workspace);
     return (std::strcmp(kind, "cpu")
                 ? createEmuEngine(description.dump(), nullptr, 0)
                 : createCommandEngine(description.dump(), nullptr, 0))
@@ -197,11 +198,11 @@ TEST(EmuProductTest, AnyReplacedValueIsHandled) {
   const Json replacements[] = {nullptr,       -1, INT64_MAX, "bf16",
                                Json::array(), 0,  1e300,     Json::object()};
   for (const char *kind : {"cpu", "cuda-emu"}) {
-    Json json = describe(kind, TensorType::BF16, TensorType::F32, true,
-                         2 * scratchOf(TensorType::BF16, TensorType::F32));
+    Json json = describe(kind, ElementType::BF16, ElementType::F32, true,
+                         2 * scratchOf(ElementType::BF16, ElementType::F32));
     if (!std::strcmp(kind, "cuda-emu"))
-      json = describe(kind, TensorType::BF16, TensorType::F32, false,
-                      2 * scratchOf(TensorType::BF16, TensorType::F32), true);
+      json = describe(kind, ElementType::BF16, ElementType::F32, false,
+                      2 * scratchOf(ElementType::BF16, ElementType::F32), true);
     Json flat = json["programs"].flatten();
     for (auto &[path, unused] : flat.items()) {
       for (const Json &replacement : replacements) {

@@ -36,6 +36,8 @@
 #ifndef KILN_DIALECT_KILN_IR_ROWPROGRAM_H
 #define KILN_DIALECT_KILN_IR_ROWPROGRAM_H
 
+#include "kiln/Support/ElementType.h"
+
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/Operation.h"
 #include "llvm/ADT/DenseMap.h"
@@ -75,9 +77,9 @@ enum class Access : uint8_t {
                ///< c)  Full
 };
 
-/// An element type. BF16 is one of memory alone: a load makes it F32, and a
-/// value is rounded to it before it is stored.
-enum class Type : uint8_t { F32, F64, I32, I64, Bool, BF16 };
+/// An element type. A narrow float is a type of memory alone: a load widens it
+/// to computeType(type), and a value is rounded before it is stored.
+using Type = ElementType;
 
 enum class Kind : uint8_t {
   Load,        // input, access, period; inputs: index for Gathered, RowElement

@@ -1,4 +1,4 @@
-//===- TensorType.cpp - Element types of stored tensors -------------------===//
+//===- ElementConversion.cpp - Conversion between element types ----------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -10,7 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "kiln/Runtime/Files/TensorType.h"
+#include "kiln/Support/ElementConversion.h"
 #include <cassert>
 #include <cstring>
 #include <type_traits>
@@ -19,48 +19,9 @@ using namespace kiln;
 
 namespace {
 
-struct TypeFacts {
-  TensorType type;
-  std::string_view name;
-  std::string_view programName;
-  unsigned bits;
-};
-
-/// In the order of the enum.
-constexpr TypeFacts kTypes[] = {
-    {TensorType::F64, "F64", "f64", 64},
-    {TensorType::F32, "F32", "f32", 32},
-    {TensorType::F16, "F16", "f16", 16},
-    {TensorType::BF16, "BF16", "bf16", 16},
-    {TensorType::I64, "I64", "i64", 64},
-    {TensorType::I32, "I32", "i32", 32},
-    {TensorType::I16, "I16", "i16", 16},
-    {TensorType::I8, "I8", "i8", 8},
-    {TensorType::U64, "U64", "", 64},
-    {TensorType::U32, "U32", "", 32},
-    {TensorType::U16, "U16", "", 16},
-    {TensorType::U8, "U8", "u8", 8},
-    {TensorType::Bool, "BOOL", "i1", 8},
-    {TensorType::C64, "C64", "", 64},
-    {TensorType::F8_E4M3, "F8_E4M3", "", 8},
-    {TensorType::F8_E5M2, "F8_E5M2", "", 8},
-    {TensorType::F8_E8M0, "F8_E8M0", "", 8},
-    {TensorType::F8_E4M3FNUZ, "F8_E4M3FNUZ", "", 8},
-    {TensorType::F8_E5M2FNUZ, "F8_E5M2FNUZ", "", 8},
-    {TensorType::F6_E2M3, "F6_E2M3", "", 6},
-    {TensorType::F6_E3M2, "F6_E3M2", "", 6},
-    {TensorType::F4, "F4", "", 4},
-};
-
-const TypeFacts &facts(TensorType type) {
-  const TypeFacts &entry = kTypes[static_cast<unsigned>(type)];
-  assert(entry.type == type && "kTypes is in the order of the enum");
-  return entry;
+bool isNumber(ElementType type) {
+  return infoOf(type).kind != ElementKind::Opaque;
 }
-
-bool isNumber(TensorType type) { return type <= TensorType::Bool; }
-
-bool isFloat(TensorType type) { return type <= TensorType::BF16; }
 
 /// Rounds to a 16-bit float with `mantissaBits` stored bits, to nearest even.
 template <int exponentBits, int mantissaBits>
@@ -141,7 +102,7 @@ template <typename T> double forNarrow(T value) {
 }
 
 template <typename S>
-void convertFrom(const unsigned char *source, TensorType to,
+void convertFrom(const unsigned char *source, ElementType to,
                  unsigned char *destination, std::size_t count) {
   auto each = [&](auto convert) {
     using Stored = decltype(convert(Source<S>::get(source)));
@@ -151,13 +112,13 @@ void convertFrom(const unsigned char *source, TensorType to,
     }
   };
   switch (to) {
-  case TensorType::F64:
+  case ElementType::F64:
     return each([](auto value) { return static_cast<double>(value); });
-  case TensorType::F32:
+  case ElementType::F32:
     return each([](auto value) { return static_cast<float>(value); });
-  case TensorType::F16:
+  case ElementType::F16:
     return each([](auto value) { return doubleToHalf(forNarrow(value)); });
-  case TensorType::BF16:
+  case ElementType::BF16:
     return each([](auto value) { return doubleToBfloat(forNarrow(value)); });
   default:
     assert(false && "isConvertible holds");
@@ -166,86 +127,65 @@ void convertFrom(const unsigned char *source, TensorType to,
 
 } // namespace
 
-std::string_view kiln::tensorTypeName(TensorType type) {
-  return facts(type).name;
-}
-
-std::optional<TensorType> kiln::parseTensorType(std::string_view name) {
-  for (const TypeFacts &entry : kTypes)
-    if (entry.name == name)
-      return entry.type;
-  return std::nullopt;
-}
-
-std::optional<TensorType> kiln::parseProgramType(std::string_view name) {
-  for (const TypeFacts &entry : kTypes)
-    if (!name.empty() && entry.programName == name)
-      return entry.type;
-  return std::nullopt;
-}
-
-unsigned kiln::tensorTypeBits(TensorType type) { return facts(type).bits; }
-
-double kiln::spacingAtOne(TensorType type) {
-  switch (type) {
-  case TensorType::F64:
-    return 0x1p-52;
-  case TensorType::F32:
-    return 0x1p-23;
-  case TensorType::F16:
-    return 0x1p-10;
-  case TensorType::BF16:
-    return 0x1p-7;
-  default:
-    return 0;
-  }
-}
-
-bool kiln::isConvertible(TensorType from, TensorType to) {
-  return from == to ? tensorTypeBits(from) % 8 == 0
+bool kiln::isConvertible(ElementType from, ElementType to) {
+  return from == to ? bitsOf(from) % 8 == 0
                     : isNumber(from) && isFloat(to);
 }
 
-void kiln::convertElements(TensorType from, const void *source, TensorType to,
+void kiln::convertElements(ElementType from, const void *source, ElementType to,
                            void *destination, std::size_t count) {
   assert(isConvertible(from, to));
   if (count == 0)
     return;
   if (from == to) {
-    std::memcpy(destination, source, count * (tensorTypeBits(from) / 8));
+    std::memcpy(destination, source, bytesOf(from, int64_t(count)));
     return;
   }
   auto *in = static_cast<const unsigned char *>(source);
   auto *out = static_cast<unsigned char *>(destination);
   switch (from) {
-  case TensorType::F64:
+  case ElementType::F64:
     return convertFrom<double>(in, to, out, count);
-  case TensorType::F32:
+  case ElementType::F32:
     return convertFrom<float>(in, to, out, count);
-  case TensorType::F16:
+  case ElementType::F16:
     return convertFrom<Half>(in, to, out, count);
-  case TensorType::BF16:
+  case ElementType::BF16:
     return convertFrom<Bfloat>(in, to, out, count);
-  case TensorType::I64:
+  case ElementType::I64:
     return convertFrom<int64_t>(in, to, out, count);
-  case TensorType::I32:
+  case ElementType::I32:
     return convertFrom<int32_t>(in, to, out, count);
-  case TensorType::I16:
+  case ElementType::I16:
     return convertFrom<int16_t>(in, to, out, count);
-  case TensorType::I8:
+  case ElementType::I8:
     return convertFrom<int8_t>(in, to, out, count);
-  case TensorType::U64:
+  case ElementType::U64:
     return convertFrom<uint64_t>(in, to, out, count);
-  case TensorType::U32:
+  case ElementType::U32:
     return convertFrom<uint32_t>(in, to, out, count);
-  case TensorType::U16:
+  case ElementType::U16:
     return convertFrom<uint16_t>(in, to, out, count);
-  case TensorType::U8:
+  case ElementType::U8:
     return convertFrom<uint8_t>(in, to, out, count);
-  case TensorType::Bool:
+  case ElementType::Bool:
     return convertFrom<Truth>(in, to, out, count);
   default:
     assert(false && "isConvertible holds");
+  }
+}
+
+double kiln::roundTo(ElementType type, double value) {
+  switch (type) {
+  case ElementType::F32:
+    return static_cast<float>(value);
+  case ElementType::BF16:
+    return bfloatToFloat(doubleToBfloat(value));
+  case ElementType::F16:
+    return halfToFloat(doubleToHalf(value));
+  default:
+    assert(type == ElementType::F64 && "a type that kiln computes with");
+    return value;
   }
 }
 
