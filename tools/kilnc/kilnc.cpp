@@ -8,6 +8,7 @@
 #include "kiln/Compiler/ByteSize.h"
 #include "kiln/Compiler/Compile.h"
 #include "kiln/Compiler/MeasureMachine.h"
+#include "kiln/Dialect/Kiln/Transforms/Optimizer.h"
 #include "kiln/Import/HuggingFace.h"
 #include "kiln/Runtime/Files/Flags.h"
 #include "kiln/Runtime/Files/Messages.h"
@@ -118,11 +119,13 @@ static cl::opt<std::string> remarks(
     "remarks", cl::cat(category), cl::value_desc("FILE"),
     cl::desc("also write why the planner decided as it did: remarks in LLVM's "
              "YAML format"));
-static cl::opt<std::string> optimizer(
-    "optimizer", cl::cat(category), cl::init("adamw"),
-    cl::desc(
-        "adamw, adam, sgd, momentum or nesterov, options after a colon: "
-        "adamw:beta1=0.9,beta2=0.999,eps=1e-8,weight_decay=0.1,decay=all"));
+static const std::string optimizerHelp =
+    kiln::optimizerNames() +
+    ", options after a colon: "
+    "adamw:beta1=0.9,beta2=0.999,eps=1e-8,weight_decay=0.1,decay=all";
+static cl::opt<std::string> optimizer("optimizer", cl::cat(category),
+                                      cl::init("adamw"),
+                                      cl::desc(optimizerHelp));
 static cl::opt<std::string> precision(
     "precision", cl::cat(category),
     cl::desc("fp32 (default), fp64, or bf16: bf16 tensors, fp32 states"));

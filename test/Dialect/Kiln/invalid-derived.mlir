@@ -195,7 +195,7 @@ kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<forwa
 // -----
 
 kiln.program @f(%p: tensor<4xf32>, %q: tensor<5xf32>, %s: tensor<f64>, %n: tensor<i64>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @+1 {{'v' is [5], expected [4]}}
+  // expected-error @+1 {{operand 2 is 'tensor<5xf32>', expected the shape of 'tensor<4xf32>'}}
   %0:3 = kiln.adam %p, %p, %q, %p, %s, %s, %n {beta1 = 0.9, beta2 = 0.9, eps = 0.0, weight_decay = 0.0} : (tensor<4xf32>, tensor<4xf32>, tensor<5xf32>, tensor<4xf32>, tensor<f64>, tensor<f64>, tensor<i64>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>)
   kiln.return
 }
@@ -203,7 +203,7 @@ kiln.program @f(%p: tensor<4xf32>, %q: tensor<5xf32>, %s: tensor<f64>, %n: tenso
 // -----
 
 kiln.program @f(%p: tensor<4xf32>, %q: tensor<5xf32>, %s: tensor<f64>, %n: tensor<i64>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @+1 {{'g' is [5], expected [4]}}
+  // expected-error @+1 {{operand 1 is 'tensor<5xf32>', expected the shape of 'tensor<4xf32>'}}
   %0 = kiln.sgd %p, %q, %s, %s {weight_decay = 0.0} : (tensor<4xf32>, tensor<5xf32>, tensor<f64>, tensor<f64>) -> tensor<4xf32>
   kiln.return
 }
@@ -211,7 +211,7 @@ kiln.program @f(%p: tensor<4xf32>, %q: tensor<5xf32>, %s: tensor<f64>, %n: tenso
 // -----
 
 kiln.program @f(%p: tensor<4xf32>, %q: tensor<5xf32>, %s: tensor<f64>, %n: tensor<i64>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @+1 {{'new_b' is [5], expected [4]}}
+  // expected-error @+1 {{result 1 is 'tensor<5xf32>', expected the shape of 'tensor<4xf32>'}}
   %0:2 = kiln.momentum %p, %p, %p, %s, %s {mu = 0.9, weight_decay = 0.0} : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<f64>, tensor<f64>) -> (tensor<4xf32>, tensor<5xf32>)
   kiln.return
 }

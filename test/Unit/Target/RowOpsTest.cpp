@@ -525,4 +525,26 @@ TEST_F(RowOps, GradientDescent) {
   }
 }
 
+// A step that is skipped leaves the parameter and the states as they are.
+TEST_F(RowOps, SkippedUpdates) {
+  for (int64_t apply : {0, 1}) {
+    RowCase update = {
+        "%p: tensor<$Rx$Cx$T>, %b: tensor<$Rx$Cx$T>, %g: tensor<$Rx$Cx$T>, "
+        "%f: tensor<f64>, %lr: tensor<f64>, %a: tensor<i64>",
+        "%q, %c = kiln.momentum %p, %b, %g, %f, %lr, %a {mu = 9.0e-01, "
+        "weight_decay = 2.5e-01} : (tensor<$Rx$Cx$T>, tensor<$Rx$Cx$T>, "
+        "tensor<$Rx$Cx$T>, tensor<f64>, tensor<f64>, tensor<i64>) -> "
+        "(tensor<$Rx$Cx$T>, tensor<$Rx$Cx$T>)",
+        "%q : tensor<$Rx$Cx$T>, %c : tensor<$Rx$Cx$T>"};
+    update.hasBfloats = false;
+    update.fill = [apply](unsigned argument, HostTensor &tensor) {
+      if (argument == 5)
+        tensor.integers[0] = apply;
+      else
+        fillOptimizer(tensor, /*isSecondMoment=*/false);
+    };
+    runner.add(update, kFewSizes);
+  }
+}
+
 } // namespace

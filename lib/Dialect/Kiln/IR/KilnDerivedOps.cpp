@@ -204,31 +204,3 @@ LogicalResult ReduceCombineOp::verify() {
     return success();
   return checkLike(*this, {{"accumulate", getAccumulate()}}, getY());
 }
-
-//===----------------------------------------------------------------------===//
-// Optimizers
-//===----------------------------------------------------------------------===//
-
-LogicalResult AdamOp::verify() {
-  return checkLike(*this,
-                   {{"m", getM()},
-                    {"v", getV()},
-                    {"g", getG()},
-                    {"new_p", getNewP()},
-                    {"new_m", getNewM()},
-                    {"new_v", getNewV()}},
-                   getP());
-}
-
-LogicalResult SgdOp::verify() {
-  return checkLike(*this, {{"g", getG()}, {"new_p", getNewP()}}, getP());
-}
-
-LogicalResult MomentumOp::verify() {
-  return checkLike(*this,
-                   {{"b", getB()},
-                    {"g", getG()},
-                    {"new_p", getNewP()},
-                    {"new_b", getNewB()}},
-                   getP());
-}

@@ -75,9 +75,6 @@ KILN_FAMILY(RecomputeOp, Structure)
 KILN_FAMILY(CopyOutOp, Copy)
 KILN_FAMILY(CopyInOp, Copy)
 KILN_FAMILY(CopyWaitOp, Copy)
-KILN_FAMILY(AdamOp, Row)
-KILN_FAMILY(SgdOp, Row)
-KILN_FAMILY(MomentumOp, Row)
 KILN_FAMILY(BucketEncodeOp, Bucket)
 KILN_FAMILY(BucketDecodeOp, Bucket)
 KILN_FAMILY(SketchRowsOp, Sketch)
@@ -156,9 +153,6 @@ int64_t EmbeddingGradOp::getTiedOperand(unsigned) {
 int64_t ReduceCombineOp::getTiedOperand(unsigned) {
   return accumulateOperand(*this, getAccumulate());
 }
-int64_t AdamOp::getTiedOperand(unsigned result) { return result; }
-int64_t SgdOp::getTiedOperand(unsigned result) { return result; }
-int64_t MomentumOp::getTiedOperand(unsigned result) { return result; }
 
 //===----------------------------------------------------------------------===//
 // Costs

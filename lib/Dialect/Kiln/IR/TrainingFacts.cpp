@@ -14,8 +14,6 @@
 
 #include "kiln/Dialect/Kiln/IR/Kiln.h"
 
-#include "llvm/ADT/TypeSwitch.h"
-
 #include <set>
 
 using namespace mlir;
@@ -34,31 +32,15 @@ using Rules = std::map<UpdateRule, Decays>;
 } // namespace
 
 /// Adds one update op.
-static void addUpdate(Operation *op, Rules &rules) {
+static void addUpdate(UpdateOpInterface op, Rules &rules) {
+  UpdateDescription description = op.describeUpdate();
   UpdateRule rule;
-  auto option = [&](const char *name, const APFloat &value) {
-    rule.options[name] = value.convertToDouble();
-  };
-  double decay = 0;
-  TypeSwitch<Operation *>(op)
-      .Case<AdamOp>([&](AdamOp adam) {
-        rule.optimizer = adam.getDecoupled() ? "adamw" : "adam";
-        option("beta1", adam.getBeta1());
-        option("beta2", adam.getBeta2());
-        option("eps", adam.getEps());
-        decay = adam.getWeightDecay().convertToDouble();
-      })
-      .Case<MomentumOp>([&](MomentumOp momentum) {
-        rule.optimizer = momentum.getNesterov() ? "nesterov" : "momentum";
-        option("momentum", momentum.getMu());
-        decay = momentum.getWeightDecay().convertToDouble();
-      })
-      .Case<SgdOp>([&](SgdOp sgd) {
-        rule.optimizer = "sgd";
-        decay = sgd.getWeightDecay().convertToDouble();
-      });
+  rule.optimizer = description.optimizer.str();
+  for (auto [name, value] : description.options)
+    rule.options[name.str()] = value;
+  double decay = description.weightDecay;
   Decays &decays = rules[rule];
-  bool isMatrix = tensorTypeOf(op->getOperand(0)).getRank() >= 2;
+  bool isMatrix = tensorTypeOf(op.getParameter()).getRank() >= 2;
   (isMatrix ? decays.matrices : decays.vectors).insert(decay);
 }
 
@@ -94,8 +76,8 @@ TrainingInfo kiln::deriveTrainingInfo(ModuleOp module) {
       values.insert(p.convertToDouble());
   };
   module.walk([&](Operation *op) {
-    if (isa<AdamOp, MomentumOp, SgdOp>(op))
-      addUpdate(op, rules);
+    if (auto update = dyn_cast<UpdateOpInterface>(op))
+      addUpdate(update, rules);
     else if (auto random = dyn_cast<DropoutOp>(op))
       insert(dropout, random.getP());
     else if (auto random = dyn_cast<AttentionOp>(op))

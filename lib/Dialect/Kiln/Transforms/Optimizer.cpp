@@ -1,4 +1,4 @@
-//===- Optimizer.cpp - The optimizer a user names ---------------*- C++ -*-===//
+//===- Optimizer.cpp - The optimizer a user names ------------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -7,54 +7,43 @@
 
 #include "kiln/Dialect/Kiln/Transforms/Optimizer.h"
 
-#include "llvm/ADT/SmallVector.h"
-#include "llvm/ADT/StringExtras.h"
-
 #include <cmath>
 
+using namespace mlir;
 using namespace kiln;
-using llvm::StringRef;
 
-namespace {
+std::string kiln::optimizerNames() {
+  ArrayRef<OptimizerRule> rules = optimizerRules();
+  std::string names;
+  for (auto [i, rule] : llvm::enumerate(rules)) {
+    names += i == 0 ? "" : i + 1 == rules.size() ? " or " : ", ";
+    names += rule.name;
+  }
+  return names;
+}
 
-/// A numeric option: where it goes and the open or closed range it must be in.
-struct Option {
-  StringRef key;
-  double *value;
-  double low, high; ///< low <= value < high
-};
-
-} // namespace
+double OptimizerSpec::get(StringRef key) const {
+  for (auto [option, value] : llvm::zip_equal(rule->options, values))
+    if (option.key == key)
+      return value;
+  llvm::report_fatal_error("the optimizer has no such option");
+}
 
 std::optional<OptimizerSpec> OptimizerSpec::parse(StringRef text,
                                                   std::string &error) {
   auto [name, options] = text.split(':');
   OptimizerSpec spec;
-  llvm::SmallVector<Option, 5> known;
-  auto allow = [&](StringRef key, double &value, double low, double high) {
-    known.push_back({key, &value, low, high});
-  };
-  allow("weight_decay", spec.weightDecay, 0, HUGE_VAL);
-  if (name == "adamw" || name == "adam") {
-    spec.kind = Kind::Adam;
-    spec.decoupled = name == "adamw";
-    spec.weightDecay = spec.decoupled ? 0.01 : 0.0;
-    allow("beta1", spec.beta1, 0, 1);
-    allow("beta2", spec.beta2, 0, 1);
-    allow("eps", spec.eps, 0, HUGE_VAL);
-  } else if (name == "momentum" || name == "nesterov") {
-    spec.kind = Kind::Momentum;
-    spec.nesterov = name == "nesterov";
-    allow("momentum", spec.momentum, 0, 1);
-  } else if (name == "sgd") {
-    spec.kind = Kind::Sgd;
-  } else {
-    error = "unknown optimizer '" + name.str() +
-            "': use adamw, adam, sgd, momentum or nesterov";
+  for (const OptimizerRule &rule : optimizerRules())
+    if (rule.name == name)
+      spec.rule = &rule;
+  if (!spec.rule) {
+    error = "unknown optimizer '" + name.str() + "': use " + optimizerNames();
     return std::nullopt;
   }
+  for (const OptimizerOption &option : spec.rule->options)
+    spec.values.push_back(option.initial);
 
-  llvm::SmallVector<StringRef> items;
+  SmallVector<StringRef> items;
   options.split(items, ',', -1, /*KeepEmpty=*/false);
   for (StringRef item : items) {
     StringRef key = item.split('=').first, text = item.split('=').second;
@@ -62,11 +51,12 @@ std::optional<OptimizerSpec> OptimizerSpec::parse(StringRef text,
       spec.decayAll = text == "all";
       continue;
     }
-    const Option *option =
-        llvm::find_if(known, [&](const Option &o) { return o.key == key; });
-    if (option == known.end()) {
+    const OptimizerOption *option =
+        llvm::find_if(spec.rule->options,
+                      [&](const OptimizerOption &o) { return o.key == key; });
+    if (option == spec.rule->options.end()) {
       std::string keys = "decay=all";
-      for (const Option &o : known)
+      for (const OptimizerOption &o : spec.rule->options)
         keys += ", " + o.key.str();
       error = "optimizer '" + name.str() + "' has no option '" + key.str() +
               "': it has " + keys;
@@ -84,7 +74,7 @@ std::optional<OptimizerSpec> OptimizerSpec::parse(StringRef text,
                          std::to_string(static_cast<int>(option->high)));
       return std::nullopt;
     }
-    *option->value = value;
+    spec.values[option - spec.rule->options.begin()] = value;
   }
   return spec;
 }

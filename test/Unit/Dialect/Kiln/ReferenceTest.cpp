@@ -279,6 +279,17 @@ TEST(Reference, AdamCorrectsItsBiasByTheStep) {
   expectNear(third[0], {1 - 0.1 * corrected / (root + 1)});
 }
 
+TEST(Reference, ASkippedStepKeepsAll) {
+  auto step = [](double apply) {
+    return evaluate("kiln.momentum", "mu = 0.5, weight_decay = 0.0",
+                    {"1xf32", "1xf32", "1xf32", "f64", "f64", "i64"},
+                    {"1xf32", "1xf32"}, {{2}, {4}, {3}, {2}, {0.1}, {apply}});
+  };
+  expectNear(step(0)[0], {2});
+  expectNear(step(0)[1], {4});
+  expectNear(step(1)[0], {2 - 0.1 * 8});
+}
+
 TEST(Reference, GradientDescent) {
   expectNear(evaluate("kiln.sgd", "weight_decay = 0.5",
                       {"1xf32", "1xf32", "f64", "f64"}, {"1xf32"},

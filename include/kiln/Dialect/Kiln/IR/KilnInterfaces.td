@@ -150,6 +150,34 @@ def SequenceOpInterface : OpInterface<"SequenceOpInterface"> {
   ];
 }
 
+def UpdateOpInterface : OpInterface<"UpdateOpInterface"> {
+  let cppNamespace = "::kiln";
+  let description = [{
+    An optimizer's update of one parameter. The operands are the parameter, the
+    optimizer's states of it, the gradient, and then scalars; the results are the
+    new parameter and the new states, in the same order, and take their places in
+    memory. All have the shape of the parameter. They may be stored in different
+    element types, which are computed with in one type.
+
+    With the scalar `apply`, and if that is 0, the results are the old parameter
+    and the old states: a skipped step is a matter of data flow.
+  }];
+  let methods = [
+    InterfaceMethod<"The parameter at entry.", "::mlir::Value", "getParameter",
+      (ins), [{}], [{ return $_op->getOperand(0); }]>,
+    InterfaceMethod<"The gradient of the parameter.", "::mlir::Value",
+      "getGradient", (ins), [{}],
+      [{ return $_op->getOperand($_op->getNumResults()); }]>,
+    InterfaceMethod<"The i64 scalar that is 0 in a skipped step, or null.",
+      "::mlir::Value", "getApply">,
+    InterfaceMethod<[{
+      The optimizer and its options, as users name them.
+    }],
+    "::kiln::UpdateDescription", "describeUpdate">,
+  ];
+  let verify = [{ return ::kiln::verifyUpdate($_op); }];
+}
+
 def ReferenceOpInterface : OpInterface<"ReferenceOpInterface"> {
   let cppNamespace = "::kiln";
   let description = [{

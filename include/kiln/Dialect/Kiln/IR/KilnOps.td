@@ -14,5 +14,6 @@ include "kiln/Dialect/Kiln/IR/KilnMatrixOps.td"
 include "kiln/Dialect/Kiln/IR/KilnShapeOps.td"
 include "kiln/Dialect/Kiln/IR/KilnCompressionOps.td"
 include "kiln/Dialect/Kiln/IR/KilnStateOps.td"
+include "kiln/Dialect/Kiln/IR/KilnUpdateOps.td"
 
 #endif

@@ -1,0 +1,94 @@
+//===- UpdateOps.cpp - What the formulas of optimizers share -------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "UpdateOps.h"
+
+using namespace mlir;
+using namespace kiln;
+
+using NodeId = row::NodeId;
+
+RowSpace kiln::rowSpaceOfUpdate(Operation *op) {
+  return flexibleRows(op->getOperand(0));
+}
+
+LogicalResult kiln::verifyUpdate(Operation *op) {
+  Value parameter = op->getOperand(0);
+  unsigned states = op->getNumResults();
+  ElementType computed = computeType(elementTypeOf(parameter.getType()));
+  auto check = [&](StringRef what, unsigned i, Value value) -> LogicalResult {
+    auto type = tensorTypeOf(value), wanted = tensorTypeOf(parameter);
+    if (type.getShape() != wanted.getShape())
+      return op->emitOpError(what) << " " << i << " is " << type
+                                   << ", expected the shape of " << wanted;
+    if (computeType(elementTypeOf(type)) != computed)
+      return op->emitOpError(what)
+             << " " << i << " has elements of " << type.getElementType()
+             << ", which are not computed with in "
+             << irTypeOf(computed, op->getContext()) << " as those of "
+             << wanted;
+    return success();
+  };
+  for (unsigned i = 0; i <= states; ++i)
+    if (failed(check("operand", i, op->getOperand(i))))
+      return failure();
+  for (unsigned i = 0; i < states; ++i) {
+    if (failed(check("result", i, op->getResult(i))))
+      return failure();
+    if (op->getResult(i).getType() != op->getOperand(i).getType())
+      return op->emitOpError("result ")
+             << i << " is " << op->getResult(i).getType()
+             << ", expected the type of operand " << i << ", "
+             << op->getOperand(i).getType();
+  }
+  return success();
+}
+
+NodeId kiln::decayedGradient(RowBuilder &rows, NodeId factor, NodeId g,
+                             double decay, NodeId p) {
+  NodeId gradient = rows.mul(rows.cast(factor, rows.typeOf(p)), g);
+  if (decay == 0)
+    return gradient;
+  return rows.fma(rows.constantLike(decay, p), p, gradient);
+}
+
+LogicalResult kiln::setUpdated(RowBuilder &rows, UpdateOpInterface update,
+                               ArrayRef<NodeId> values) {
+  NodeId applies = -1;
+  if (Value apply = update.getApply()) {
+    NodeId flag = rows.scalar(apply);
+    if (!areValid({flag}))
+      return failure();
+    applies = rows.less(rows.constant(0, row::Type::F64),
+                        rows.cast(flag, row::Type::F64));
+  }
+  for (auto [i, value] : llvm::enumerate(values)) {
+    NodeId result = value;
+    if (applies >= 0) {
+      NodeId old = rows.full(update->getOperand(i));
+      if (!areValid({old}))
+        return failure();
+      result = rows.select(applies, value, old);
+    }
+    rows.set(update->getResult(i), result);
+  }
+  return success();
+}
+
+bool kiln::keepIfSkipped(UpdateOpInterface update,
+                         ArrayRef<const HostTensor *> operands,
+                         MutableArrayRef<HostTensor> results) {
+  Value apply = update.getApply();
+  if (!apply)
+    return false;
+  unsigned last = update->getNumOperands() - 1;
+  if (operands[last]->integers[0] > 0)
+    return false;
+  for (auto [result, operand] : llvm::zip(results, operands))
+    result.reals = operand->reals;
+  return true;
+}
