@@ -15,6 +15,7 @@
 #include "kiln/Runtime/Files/CheckedMath.h"
 #include "kiln/Runtime/Files/Messages.h"
 #include "kiln/Runtime/Files/Rng.h"
+#include "kiln/Support/ElementConversion.h"
 #include <cassert>
 #include <cmath>
 #include <cstring>
@@ -156,10 +157,24 @@ Result<InitialValue> kiln::parseInitialValue(const nlohmann::json &init,
   return numbers({{"scale", &result.scale}});
 }
 
+/// True if a signed integer type has exactly this value.
+static bool fitsInteger(ElementType type, double value) {
+  double limit = std::ldexp(1.0, int(bitsOf(type)) - 1);
+  return value >= -limit && value < limit && value == std::trunc(value);
+}
+
+/// Stores the lowest bytes of a value, little endian as all files are.
+static void fillIntegers(int64_t value, int64_t width, int64_t count,
+                         char *destination) {
+  for (int64_t i = 0; i < count; ++i)
+    for (int64_t byte = 0; byte < width; ++byte)
+      destination[i * width + byte] = char(value >> (8 * byte));
+}
+
 Status kiln::fillInitialValue(const InitialValue &init, uint64_t seed,
                               std::string_view stateName,
                               const std::vector<int64_t> &shape,
-                              TensorType type, int64_t begin, int64_t end,
+                              ElementType type, int64_t begin, int64_t end,
                               void *destination) {
   std::string where = "state " + inQuotes(stateName);
   std::optional<int64_t> elements = checkedElements(shape);
@@ -180,23 +195,30 @@ Status kiln::fillInitialValue(const InitialValue &init, uint64_t seed,
                          " has no row " + std::to_string(*init.zeroRow) +
                          ", which the initial values set to zero");
   if (init.kind == InitialValue::Kind::Constant && init.value == 0.0 &&
-      !std::signbit(init.value) && tensorTypeBits(type) % 8 == 0) {
-    std::memset(destination, 0, (end - begin) * (tensorTypeBits(type) / 8));
+      !std::signbit(init.value) && bitsOf(type) % 8 == 0) {
+    std::memset(destination, 0, bytesOf(type, end - begin));
     return Status();
   }
-  if (!isConvertible(TensorType::F64, type))
+  if (infoOf(type).kind == ElementKind::Signed &&
+      init.kind == InitialValue::Kind::Constant &&
+      fitsInteger(type, init.value)) {
+    fillIntegers(int64_t(init.value), bytesOf(type), end - begin,
+                 static_cast<char *>(destination));
+    return Status();
+  }
+  if (!isConvertible(ElementType::F64, type))
     return Status::error(where + ": an initial value cannot be stored as " +
-                         std::string(tensorTypeName(type)));
+                         std::string(infoOf(type).fileName));
 
   Elements values(init, shape, keyedHash(stateName, seed));
   auto *out = static_cast<char *>(destination);
-  uint64_t bytes = tensorTypeBits(type) / 8;
+  uint64_t bytes = bytesOf(type);
   double chunk[512];
   while (begin < end) {
     int64_t count = std::min<int64_t>(end - begin, std::size(chunk));
     for (int64_t i = 0; i < count; ++i)
       chunk[i] = values.at(begin + i);
-    convertElements(TensorType::F64, chunk, type, out, count);
+    convertElements(ElementType::F64, chunk, type, out, count);
     out += count * bytes;
     begin += count;
   }

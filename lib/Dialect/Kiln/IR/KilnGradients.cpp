@@ -11,6 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "kiln/Dialect/Kiln/IR/GradientType.h"
 #include "kiln/Dialect/Kiln/IR/Kiln.h"
 
 #include "mlir/IR/Matchers.h"
@@ -127,9 +128,15 @@ KILN_UNARY_GRADIENT(ReluOp, ReluGradOp::create(builder, getLoc(), x, dy))
 KILN_UNARY_GRADIENT(SiluOp, SiluGradOp::create(builder, getLoc(), x, dy))
 KILN_UNARY_GRADIENT(GeluOp, GeluGradOp::create(builder, getLoc(), x.getType(),
                                                x, dy, getTanh()))
-KILN_UNARY_GRADIENT(CastOp, CastOp::create(builder, getLoc(), x.getType(), dy))
+KILN_UNARY_GRADIENT(CastOp, builder.createOrFold<CastOp>(
+                                getLoc(), gradientType(tensorTypeOf(x)), dy))
 
 #undef KILN_UNARY_GRADIENT
+
+RankedTensorType kiln::gradientType(RankedTensorType type) {
+  bool isOnlyStored = elementTypeOf(type) == ElementType::F16;
+  return isOnlyStored ? fullPrecision(type) : type;
+}
 
 LogicalResult AddOp::buildGradient(OpBuilder &, ValueRange cotangents, Wanted,
                                    Gradients gradients) {

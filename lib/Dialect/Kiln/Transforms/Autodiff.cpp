@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "SplitLoss.h"
+#include "kiln/Dialect/Kiln/IR/GradientType.h"
 #include "kiln/Dialect/Kiln/Transforms/Levels.h"
 #include "kiln/Dialect/Kiln/Transforms/Passes.h"
 
@@ -184,7 +185,7 @@ LogicalResult Differentiator::differentiate(Operation *op) {
   for (auto [i, operand] : llvm::enumerate(op->getOperands())) {
     if (!wanted[i] || !gradients[i])
       continue;
-    if (gradients[i].getType() != operand.getType())
+    if (gradients[i].getType() != gradientType(tensorTypeOf(operand)))
       return op->emitOpError("built a gradient of type ")
              << gradients[i].getType() << " for operand " << i << " of type "
              << operand.getType();
@@ -275,7 +276,7 @@ struct AutodiffPass : kiln::impl::AutodiffBase<AutodiffPass> {
     ModuleOp module = getOperation();
     if (microbatches < 1) {
       emitError(module.getLoc(), "microbatches is ")
-          << microbatches << ", expected a positive number";
+          << microbatches.getValue() << ", expected a positive number";
       return signalPassFailure();
     }
     FailureOr<ProgramOp> forward = findForward(module);

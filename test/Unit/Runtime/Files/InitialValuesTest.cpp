@@ -12,6 +12,7 @@
 
 #include "kiln/Runtime/Files/InitialValues.h"
 #include "TestFiles.h"
+#include "kiln/Support/ElementConversion.h"
 #include <cmath>
 #include <cstring>
 
@@ -31,7 +32,7 @@ std::vector<double> fill(const InitialValue &init, uint64_t seed,
                          const std::vector<int64_t> &shape, int64_t begin,
                          int64_t end) {
   std::vector<double> values(end - begin);
-  expectOk(fillInitialValue(init, seed, name, shape, TensorType::F64, begin,
+  expectOk(fillInitialValue(init, seed, name, shape, ElementType::F64, begin,
                             end, values.data()));
   return values;
 }
@@ -74,7 +75,7 @@ TEST(InitialValues, ZeroRowMustExist) {
   init["zero_row"] = 3;
   double values[6];
   for (std::vector<int64_t> shape : {std::vector<int64_t>{3, 2}, {}})
-    EXPECT_FALSE(fillInitialValue(parse(init), 1, "w", shape, TensorType::F64,
+    EXPECT_FALSE(fillInitialValue(parse(init), 1, "w", shape, ElementType::F64,
                                   0, 1, values)
                      .ok());
 }
@@ -136,8 +137,8 @@ TEST(InitialValues, RopeTables) {
       EXPECT_EQ(sines[2 * t + i], 1.5 * std::sin(angle));
     }
   std::vector<float> data(10);
-  Status status = fillInitialValue(parse(init), 0, "s", {2, 5}, TensorType::F32,
-                                   0, 10, data.data());
+  Status status = fillInitialValue(parse(init), 0, "s", {2, 5},
+                                   ElementType::F32, 0, 10, data.data());
   ASSERT_FALSE(status.ok());
   EXPECT_NE(status.message().find("rotary"), std::string::npos);
 }
@@ -148,9 +149,9 @@ TEST(InitialValues, RoundsToTheType) {
   std::vector<double> wide = fill(normal, 5, "w", {999}, 0, 999);
   std::vector<float> single(999);
   std::vector<uint16_t> brain(999);
-  expectOk(fillInitialValue(normal, 5, "w", {999}, TensorType::F32, 0, 999,
+  expectOk(fillInitialValue(normal, 5, "w", {999}, ElementType::F32, 0, 999,
                             single.data()));
-  expectOk(fillInitialValue(normal, 5, "w", {999}, TensorType::BF16, 0, 999,
+  expectOk(fillInitialValue(normal, 5, "w", {999}, ElementType::BF16, 0, 999,
                             brain.data()));
   for (int i = 0; i < 999; ++i) {
     EXPECT_EQ(single[i], float(wide[i]));
@@ -161,15 +162,22 @@ TEST(InitialValues, RoundsToTheType) {
 TEST(InitialValues, Constants) {
   std::vector<int64_t> zeros(4, 77);
   expectOk(fillInitialValue(parse({{"kind", "constant"}, {"value", 0}}), 0, "z",
-                            {4}, TensorType::I64, 0, 4, zeros.data()));
+                            {4}, ElementType::I64, 0, 4, zeros.data()));
   EXPECT_EQ(zeros, std::vector<int64_t>(4, 0));
   EXPECT_EQ(
       fill(parse({{"kind", "constant"}, {"value", 1.5}}), 0, "c", {2}, 0, 2),
       (std::vector<double>{1.5, 1.5}));
-  Status status =
-      fillInitialValue(parse({{"kind", "constant"}, {"value", 1}}), 0, "z", {4},
-                       TensorType::I64, 0, 4, zeros.data());
-  EXPECT_FALSE(status.ok());
+  auto integers = [&](double value, ElementType type, void *data) {
+    return fillInitialValue(parse({{"kind", "constant"}, {"value", value}}), 0,
+                            "z", {4}, type, 0, 4, data);
+  };
+  expectOk(integers(-3, ElementType::I64, zeros.data()));
+  EXPECT_EQ(zeros, std::vector<int64_t>(4, -3));
+  int8_t bytes[4];
+  expectOk(integers(-128, ElementType::I8, bytes));
+  EXPECT_EQ(bytes[3], -128);
+  EXPECT_FALSE(integers(128, ElementType::I8, bytes).ok());
+  EXPECT_FALSE(integers(0.5, ElementType::I64, zeros.data()).ok());
 }
 
 TEST(InitialValues, RejectsBadSpecs) {

@@ -54,13 +54,15 @@ class Kiln_TensorOf<list<Type> elements>
                      "tensor with static positive extents (at most 2^48 elements)">;
 // bf16 is a type of elements in memory: arithmetic on them is f32.
 def Kiln_Tensor : Kiln_TensorOf<[BF16, F32, F64]>;
-// What outlives a step is kept in full precision.
-def Kiln_StateTensor : Kiln_TensorOf<[F32, F64]>;
+// The types of numbers that states, casts and updates store.
+def Kiln_StoredReal : Kiln_TensorOf<[BF16, F16, F32, F64]>;
+// The types that a state may have.
+def Kiln_StateTensor : Kiln_TensorOf<[BF16, F16, F32, F64, I8, I32, I64]>;
 def Kiln_IndexTensor : Kiln_TensorOf<[I32]>;
 def Kiln_IntScalar : 0DTensorOf<[I64]>;
 def Kiln_RealScalar : 0DTensorOf<[F64]>;
 def Kiln_Rng : Kiln_TensorOf<[I64]>;
 def Kiln_Codes : Kiln_TensorOf<[I8]>;
-def Kiln_AnyTensor : Kiln_TensorOf<[BF16, F32, F64, I8, I32, I64]>;
+def Kiln_AnyTensor : Kiln_TensorOf<[BF16, F16, F32, F64, I8, I32, I64]>;
 
 #endif // KILN_DIALECT_KILN_IR_KILNBASE_TD

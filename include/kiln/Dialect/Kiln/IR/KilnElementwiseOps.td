@@ -174,8 +174,8 @@ def Kiln_CastOp : Kiln_Op<"cast", [Pure, SameOperandsAndResultShape, PrecisionOp
     DeclareOpInterfaceMethods<ReferenceOpInterface>]> {
   let summary = "conversion between floating point types";
   let description = "Rounds to nearest even.\n\nExample: `%y = kiln.cast %x : tensor<4xf32> to tensor<4xf64>`";
-  let arguments = (ins Kiln_Tensor:$x);
-  let results = (outs Kiln_Tensor:$y);
+  let arguments = (ins Kiln_StoredReal:$x);
+  let results = (outs Kiln_StoredReal:$y);
   let assemblyFormat = "$x attr-dict `:` type($x) `to` type($y)";
   let hasFolder = 1;
 }

@@ -1,0 +1,22 @@
+//===- GradientType.h - The type of a gradient ------------------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_DIALECT_KILN_IR_GRADIENTTYPE_H
+#define KILN_DIALECT_KILN_IR_GRADIENTTYPE_H
+
+#include "mlir/IR/BuiltinTypes.h"
+
+namespace kiln {
+
+/// The type of the gradient of a value of `type`: `type` itself if ops compute
+/// with its elements. A value of a type that is only stored, f16, has a gradient
+/// of the type that a cast makes of it.
+mlir::RankedTensorType gradientType(mlir::RankedTensorType type);
+
+} // namespace kiln
+
+#endif // KILN_DIALECT_KILN_IR_GRADIENTTYPE_H
