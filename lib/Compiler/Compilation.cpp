@@ -17,6 +17,7 @@
 #include "kiln/Compiler/Registration.h"
 #include "kiln/Dialect/Kiln/IR/AttentionLibrary.h"
 #include "kiln/Dialect/Kiln/IR/KilnLibrary.h"
+#include "kiln/Dialect/Kiln/IR/SourceCheck.h"
 #include "kiln/Dialect/Kiln/Transforms/Levels.h"
 #include "kiln/Dialect/Kiln/Transforms/Lossy.h"
 #include "kiln/Dialect/Kiln/Transforms/Optimizer.h"
@@ -170,6 +171,9 @@ Status Compilation::readModelFile() {
     return Status(ExitCode::Usage,
                   "--ignore-config-keys needs a Hugging Face directory: '" +
                       options.model + "' has no config.json");
+  if (auto buffer = llvm::MemoryBuffer::getFile(options.model))
+    if (auto reason = findUnparsable((*buffer)->getBuffer()))
+      return Status::badInput("model '" + options.model + "': " + *reason);
   module = parseSourceFile<ModuleOp>(options.model, &context);
   StringRef extension = llvm::sys::path::extension(options.model);
   if (!module && extension != ".mlir" && extension != ".mlirbc")
@@ -190,7 +194,7 @@ Status Compilation::readModelFile() {
   if (failed(verifyLevel(*module, Level::Forward)))
     return Status::badInput("model '" + options.model + "': " + diagnostics);
   ProgramOp forward = *findForward(*module);
-  auto tokens = tensorTypeOf(forward.getInput("tokens"));
+  auto tokens = tensorTypeOf(forward.getInput(InputRole::Tokens));
   int64_t batch = tokens.getDimSize(0), length = tokens.getDimSize(1);
   precision = "fp32";
   for (StateOp state : module->getOps<StateOp>())

@@ -11,30 +11,23 @@
 using namespace mlir;
 using namespace kiln;
 
-static NumberType numberTypeOf(Type type) {
-  Type element = getElementTypeOrSelf(type);
-  if (element.isF64())
-    return NumberType::F64;
-  return element.isBF16() ? NumberType::BF16 : NumberType::F32;
-}
-
 /// Seconds of the ops that no traffic explains, or nothing.
 static std::optional<double> computeSeconds(Operation *op,
                                             const Machine &machine) {
   auto attention = [&](Value q, int64_t heads, int64_t sequences, bool causal,
                        bool backward) {
     auto shape = tensorTypeOf(q).getShape();
-    return machine.attentionSeconds(numberTypeOf(q.getType()),
+    return machine.attentionSeconds(elementTypeOf(q.getType()),
                                     sequences * heads, shape[0] / sequences,
                                     shape[1] / heads, causal, backward);
   };
   if (auto matmul = dyn_cast<MatmulOp>(op))
-    return machine.gemmSeconds(numberTypeOf(matmul.getA().getType()),
+    return machine.gemmSeconds(elementTypeOf(matmul.getA().getType()),
                                matmul.getBatch(), matmul.getM(), matmul.getN(),
                                matmul.getK());
   // The library works where the sums are, but an aux goes to memory.
   if (auto product = dyn_cast<LibraryProductOpInterface>(op))
-    return machine.gemmSeconds(numberTypeOf(product.getLeft().getType()),
+    return machine.gemmSeconds(elementTypeOf(product.getLeft().getType()),
                                /*batch=*/1, product.getM(), product.getN(),
                                product.getK()) +
            (product.getAux() ? machine.memorySeconds(
@@ -71,7 +64,7 @@ static double bytesTouched(Block &body, Family family,
   for (Type type : body.getArgumentTypes()) {
     double whole = bytesOf(type);
     if (space && family == Family::Row) {
-      double width = cast<RankedTensorType>(type).getElementTypeBitWidth() / 8;
+      double width = elementBytes(type);
       bool gathers = llvm::any_of(
           body, [](Operation &op) { return isa<EmbeddingOp>(op); });
       if (gathers)
@@ -148,12 +141,12 @@ double kiln::commandSeconds(Operation *command, const Machine &machine,
   }
   if (auto gemm = dyn_cast<rt::GemmOp>(command)) {
     double seconds =
-        machine.gemmSeconds(numberTypeOf(gemm.getElement()), gemm.getBatch(),
+        machine.gemmSeconds(elementTypeOf(gemm.getElement()), gemm.getBatch(),
                             gemm.getM(), gemm.getN(), gemm.getK());
     if (gemm.getAux())
       seconds +=
-          machine.memorySeconds(double(gemm.getM() * gemm.getN()) *
-                                gemm.getElement().getIntOrFloatBitWidth() / 8);
+          machine.memorySeconds(double(elementBytes(
+              gemm.getElement(), gemm.getM() * gemm.getN())));
     if (gemm.getEpilogue())
       seconds += epilogueSeconds(
           gemm,

@@ -66,6 +66,11 @@ static void setType(ValueInfo &info, RankedTensorType type) {
   info.shape.assign(type.getShape().begin(), type.getShape().end());
 }
 
+static void setFact(InputInfo &info, InputAttr fact) {
+  info.isData = fact && fact.getRole() == InputRole::Data;
+  info.isBatched = fact && fact.getBatchDim();
+}
+
 static std::vector<std::string> namesIn(ArrayAttr attribute) {
   std::vector<std::string> names;
   if (attribute)
@@ -102,7 +107,8 @@ static ProgramInfo describeProgram(ProgramOp program,
   ProgramInfo info;
   info.name = getProgramName(program);
   for (auto [i, type] : llvm::enumerate(program.getArgumentTypes())) {
-    ValueInfo &input = info.inputs.emplace_back();
+    InputInfo &input = info.inputs.emplace_back();
+    setFact(input, program.getInputFact(i));
     StringRef name = program.getInputName(i);
     input.name = name.empty() ? "input" + std::to_string(i) : name.str();
     setType(input, cast<RankedTensorType>(type));
@@ -119,13 +125,15 @@ static ProgramInfo describeProgram(ProgramOp program,
 static ProgramInfo describeProgram(rt::ProgramOp program) {
   ProgramInfo info;
   info.name = getProgramName(program);
-  auto add = [](std::vector<ValueInfo> &list, auto op) {
-    ValueInfo &value = list.emplace_back();
+  auto add = [](auto &list, auto op) {
+    auto &value = list.emplace_back();
     value.name = op.getName();
     setType(value, cast<RankedTensorType>(op.getType()));
   };
-  for (rt::InputOp input : program.getBody().front().getOps<rt::InputOp>())
+  for (rt::InputOp input : program.getBody().front().getOps<rt::InputOp>()) {
     add(info.inputs, input);
+    setFact(info.inputs.back(), input.getInputFact());
+  }
   for (rt::OutputOp output : program.getBody().front().getOps<rt::OutputOp>())
     add(info.outputs, output);
   return info;

@@ -8,6 +8,7 @@ add_library(KilnTraining STATIC
   Training/Engine.cpp
   Training/FixedFlags.cpp
   Training/Generate.cpp
+  Training/InputTensors.cpp
   Training/Lockstep.cpp
   Training/MemoryCheck.cpp
   Training/Options.cpp

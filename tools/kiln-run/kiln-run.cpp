@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "kiln/Dialect/Kiln/IR/SourceCheck.h"
 #include "kiln/Interpreter/MemoryNeeded.h"
 #include "kiln/Interpreter/RunOnce.h"
 #include "kiln/Interpreter/ScheduledEngine.h"
@@ -73,10 +74,9 @@ static Status usage(const std::string &message) {
 static Result<std::string> checkNames(int argc, char **argv) {
   CommandLineRules rules;
   rules.own = executableFlags();
-  rules.own.insert(rules.own.end(), {{"entry", "NAME"},
-                                     {"inputs", "FILE.safetensors"},
-                                     {"eval-type", "f32|f64"},
-                                     {"dump", "FILE"}});
+  rules.own.insert(
+      rules.own.end(),
+      {{"entry", "NAME"}, {"eval-type", "f32|f64"}, {"dump", "FILE"}});
   rules.other = compilerFlags();
   rules.explainOther = [](const Flag &flag) {
     return flag.dashed() +
@@ -168,6 +168,8 @@ static Status parseOnceFlags(CommandLine &line) {
 static int train(ReferenceEngine &engine, const CommandLine &line) {
   std::string program = "kiln-run";
   std::vector<std::string> flags = line.rest;
+  if (!line.once.inputs.empty())
+    flags.push_back("--inputs=" + line.once.inputs);
   std::vector<char *> arguments = {program.data()};
   for (std::string &flag : flags)
     arguments.push_back(flag.data());
@@ -183,6 +185,8 @@ loadModule(mlir::MLIRContext &context, const std::string &path) {
     return Status::badInput(
         message + "; expected a program in the kiln dialect, such as kilnc "
                   "--emit=step writes");
+  if (auto reason = kiln::findUnparsable(file->getBuffer()))
+    return Status::badInput(path + ": is not a valid module: " + *reason);
   llvm::SourceMgr sources;
   sources.AddNewSourceBuffer(std::move(file), llvm::SMLoc());
   // The first error is the one line that users see.
@@ -249,8 +253,6 @@ static Status run(int argc, char **argv, int &exitCode) {
     if (line->hasEntry && line->once.entry != "train")
       return usage("--entry=" + line->once.entry +
                    " contradicts training, which runs @train");
-    if (!line->once.inputs.empty())
-      return usage("--inputs contradicts training, which reads --data");
     if (engine.description().model.vocabSize < 1)
       return usage("training needs the number of tokens: give the module " +
                    std::string("the attribute kiln.model = {vocab_size = N}"));

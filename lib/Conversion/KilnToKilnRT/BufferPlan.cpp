@@ -136,20 +136,17 @@ void PlanBuilder::emitCopy(Place from, Place to, int64_t bytes) {
   plan.commands.push_back(std::move(copy));
 }
 
-/// What an optimizer reads as gradient is one, and so is what that is a copy
-/// of.
+/// Classes as gradients the gradient operand of every update, and the source of
+/// any copy of it.
 void PlanBuilder::classifyGradients(Operation *op) {
   auto dispatch = dyn_cast<DispatchOp>(op);
   if (!dispatch)
     return;
   for (Operation &inner : dispatch.getBody().front()) {
-    int64_t position = isa<AdamOp>(inner)       ? 3
-                       : isa<MomentumOp>(inner) ? 2
-                       : isa<SgdOp>(inner)      ? 1
-                                                : -1;
-    if (position < 0)
+    auto update = dyn_cast<UpdateOpInterface>(inner);
+    if (!update)
       continue;
-    auto argument = dyn_cast<BlockArgument>(inner.getOperand(position));
+    auto argument = dyn_cast<BlockArgument>(update.getGradient());
     Value gradient =
         argument ? dispatch.getInputs()[argument.getArgNumber()] : Value();
     while (gradient) {
@@ -497,7 +494,9 @@ FailureOr<ProgramPlan> PlanBuilder::run() {
     int32_t buffer =
         newBuffer(name, "input", bytesOf(argument.getType()), "input");
     setPlace(argument, densePlace(buffer, argument.getType()));
-    plan.inputs.push_back({name, places.lookup(argument), argument.getType()});
+    plan.inputs.push_back({name, places.lookup(argument), argument.getType(),
+                           program.getArgAttrOfType<InputAttr>(
+                               argument.getArgNumber(), kInputAttr)});
   }
   placeConcats(block);
   for (Operation &op : block)
@@ -512,7 +511,7 @@ FailureOr<ProgramPlan> PlanBuilder::run() {
     if (!buffer.state && buffer.slotClass != "input")
       buffer.slotClass = "output";
     plan.outputs.push_back(
-        {program.getOutputName(i).str(), place, value.getType()});
+        {program.getOutputName(i).str(), place, value.getType(), {}});
   }
   computeLifetimes();
   return std::move(plan);

@@ -242,7 +242,7 @@ void CommandReader::readKernel(const Node &node, Command &command) {
     scratch->fail("is not a multiple of 64 bytes");
 }
 
-GemmOperand CommandReader::readOperand(const Node &node, TensorType type,
+GemmOperand CommandReader::readOperand(const Node &node, ElementType type,
                                        int64_t rows, int64_t columns,
                                        const Command &command) {
   GemmOperand operand;
@@ -259,7 +259,7 @@ GemmOperand CommandReader::readOperand(const Node &node, TensorType type,
   if (std::optional<Node> stride = node.find("batch_stride"))
     operand.batchStride = stride->integer(0);
   // Elements from the first to the last one, in all batches.
-  int64_t elementBytes = tensorTypeBits(type) / 8;
+  int64_t elementBytes = bytesOf(type);
   std::optional<int64_t> batches =
       checkedMul<int64_t>(operand.batchStride, command.batch - 1);
   std::optional<int64_t> elements =
@@ -282,20 +282,22 @@ GemmOperand CommandReader::readOperand(const Node &node, TensorType type,
 void CommandReader::readTypes(const Node &node, Command &command) {
   Node dtype = node.at("dtype");
   std::string name = dtype.text();
-  if (name == "f64")
-    command.type = TensorType::F64;
-  else if (name == "bf16")
-    command.type = TensorType::BF16;
-  else if (name != "f32")
+  std::optional<ElementType> type = elementTypeNamed(name);
+  if (type && isGemmType(*type))
+    command.type = *type;
+  else
     dtype.fail("is " + inQuotes(name) + ", expected bf16, f32 or f64");
   command.resultType = command.type;
   std::optional<Node> result = node.find("result");
   if (!result || node.failed() || result->text() == name)
     return;
-  command.resultType = TensorType::F32;
-  if (command.type != TensorType::BF16 || result->text() != "f32")
+  command.resultType = computeType(command.type);
+  std::string_view wide = infoOf(command.resultType).name;
+  if (command.resultType == command.type || result->text() != wide)
     result->fail("is " + inQuotes(result->text()) + ", expected " + name +
-                 (command.type == TensorType::BF16 ? " or f32" : ""));
+                 (command.resultType == command.type
+                      ? std::string()
+                      : " or " + std::string(wide)));
 }
 
 void CommandReader::readWorkspace(const Node &node, Command &command) {
@@ -341,7 +343,7 @@ void CommandReader::readLibrary(const Node &node, Command &command) {
   }
   if (command.batch != 1 || command.beta != GemmBeta::Zero)
     return library->fail("needs a batch of 1 and a beta of 0");
-  if (command.type == TensorType::F64)
+  if (command.type == ElementType::F64)
     return library->fail("needs operands of bf16 or f32, not f64");
   if (takesGelu(*epilogue) && command.resultType != command.type)
     return library->fail("takes gelu of a result of another type than its "
@@ -350,7 +352,7 @@ void CommandReader::readLibrary(const Node &node, Command &command) {
     return library->fail(
         "has an aux with rows of " + std::to_string(command.n) +
         " elements, expected a multiple of " + std::to_string(auxRowMultiple));
-  int64_t elementBytes = tensorTypeBits(command.resultType) / 8;
+  int64_t elementBytes = bytesOf(command.resultType);
   auto read = [&](const char *key, int64_t bytes, BesideProduct &to) {
     Node place = library->at(key);
     to.bytes = bytes;

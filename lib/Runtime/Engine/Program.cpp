@@ -59,12 +59,12 @@ static void readRows(const Node &node, Slot &slot) {
 /// Slot::type.
 static void readSlotType(const Node &node, Slot &slot) {
   std::string name = node.text();
-  slot.type = parseProgramType(name);
+  slot.type = elementTypeNamed(name);
   if (node.failed())
     return;
   if (!slot.type)
     return node.fail("is " + inQuotes(name) + ", not a type");
-  int64_t width = tensorTypeBits(*slot.type) / 8;
+  int64_t width = bytesOf(*slot.type);
   if (slot.bytes % width != 0)
     node.fail("is " + name + ", of which " + std::to_string(slot.bytes) +
               " bytes are no whole number of elements");
@@ -96,13 +96,28 @@ static Slot readSlot(const Node &node, const ProgramFile &file) {
   return slot;
 }
 
-/// Inputs or outputs, which lie in the device arena.
+static void readBoundary(const Node &node, ValueInfo &value) {
+  value = readValue(node);
+}
+
+static void readBoundary(const Node &node, InputInfo &input) {
+  static_cast<ValueInfo &>(input) = readValue(node);
+  if (std::optional<Node> role = node.find("role")) {
+    if (role->text() != "data")
+      role->fail("is " + inQuotes(role->text()) + ", expected 'data'");
+    input.isData = true;
+    input.isBatched = node.at("batched").boolean();
+  }
+}
+
+/// Reads inputs or outputs, which are stored in the device arena.
+template <typename Info>
 static void readValues(const Node &node, const ProgramFile &file,
-                       std::vector<ValueInfo> &values,
+                       std::vector<Info> &values,
                        std::vector<int64_t> &offsets) {
   for (std::size_t i = 0; i < node.size(); ++i) {
     Node entry = node.element(i);
-    values.push_back(readValue(entry));
+    readBoundary(entry, values.emplace_back());
     if (entry.failed())
       return;
     offsets.push_back(readOffset(entry.at("offset"), values.back().bytes(),

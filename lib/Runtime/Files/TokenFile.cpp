@@ -190,18 +190,21 @@ Status TokenFile::checkLength(int64_t length) const {
       ": use more data, or compile with a smaller --seq");
 }
 
+int64_t TokenFile::sequenceNumber(int64_t index, int64_t length) const {
+  int64_t sequences = sequencesPerEpoch(length);
+  int64_t sequence = index % sequences;
+  return shuffleSeed_ ? shuffledIndex(sequence, sequences, *shuffleSeed_,
+                                      index / sequences)
+                      : sequence;
+}
+
 Status TokenFile::readSequence(int64_t index, int64_t length, int32_t *tokens,
                                int32_t *targets) {
   assert(index >= 0);
-  int64_t sequences = sequencesPerEpoch(length);
-  if (sequences == 0)
+  if (sequencesPerEpoch(length) == 0)
     return checkLength(length);
-  int64_t sequence = index % sequences;
-  if (shuffleSeed_)
-    sequence =
-        shuffledIndex(sequence, sequences, *shuffleSeed_, index / sequences);
-
-  int64_t firstToken = sequence * length; // within the file, so no overflow
+  // Within the file, so no overflow.
+  int64_t firstToken = sequenceNumber(index, length) * length;
   unsigned width = layout_.bytesPerToken;
   int64_t perChunk = kBufferBytes / width;
   for (int64_t done = 0; done < length + 1;) {

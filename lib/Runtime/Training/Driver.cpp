@@ -7,6 +7,7 @@
 
 #include "kiln/Runtime/Training/Driver.h"
 
+#include "../Files/Hash.h"
 #include "Describe.h"
 #include "Generate.h"
 #include "Lockstep.h"
@@ -41,6 +42,7 @@ public:
 private:
   Status checkOptions();
   Status openResumed();
+  Status openDeclaredInputs();
   Status openInputs();
   Status settleTrajectory();
   Status checkNothingIsReplaced() const;
@@ -179,6 +181,15 @@ Status Driver::settleTrajectory() {
     Result<DataIdentity> data = files_.data->identity();
     if (!data.ok())
       return data.status();
+    if (files_.inputs) {
+      Result<std::string> inputs = files_.inputs->identity();
+      if (!inputs.ok())
+        return inputs.status();
+      StreamHash both;
+      both.update(data->hash.data(), data->hash.size());
+      both.update(inputs->data(), inputs->size());
+      data->hash = both.hex();
+    }
     record_.trajectory = {choicesOf(options_, description_.build.clip),
                           builtFactsOf(description_), *data};
   }
@@ -210,6 +221,41 @@ Status Driver::settleTrajectory() {
   return Status();
 }
 
+/// Opens the values of the inputs that the model declares.
+Status Driver::openDeclaredInputs() {
+  std::vector<std::string> names = declaredInputs(description_);
+  auto open = [&](const std::string &path, const char *flag,
+                  const std::optional<TokenFile> &data,
+                  std::optional<InputTensors> &file) {
+    if (path.empty()) {
+      bool isNeeded =
+          data || (options_.generate > 0 && &file == &files_.inputs);
+      if (!isNeeded || names.empty())
+        return Status();
+      std::string list;
+      for (const std::string &name : names)
+        list += (list.empty() ? "" : ", ") + inQuotes(name);
+      return Status(ExitCode::Usage,
+                    "the model declares the inputs " + list +
+                        ": give a file with their tensors by " + flag +
+                        "=FILE.safetensors");
+    }
+    std::optional<int64_t> sequences;
+    if (data)
+      sequences = data->sequencesPerEpoch(description_.model.sequenceLength);
+    Result<InputTensors> opened =
+        InputTensors::open(path, flag, description_, sequences);
+    if (!opened.ok())
+      return opened.status();
+    file.emplace(std::move(*opened));
+    return Status();
+  };
+  Status status = open(options_.inputs, "--inputs", files_.data, files_.inputs);
+  return status.ok() ? open(options_.valInputs, "--val-inputs", files_.valData,
+                            files_.valInputs)
+                     : status;
+}
+
 /// Opens what the run reads, before the first long operation.
 Status Driver::openInputs() {
   const ModelInfo &model = description_.model;
@@ -233,7 +279,9 @@ Status Driver::openInputs() {
     if (!status.ok())
       return status;
   }
-  Status status = settleTrajectory();
+  Status status = openDeclaredInputs();
+  if (status.ok())
+    status = settleTrajectory();
   if (status.ok())
     warnOfBytes();
   return status;
@@ -397,8 +445,13 @@ Status Driver::generate() {
       ProgramInputs::bind(engine_, *findProgram(description_, "generate"));
   if (!inputs.ok())
     return inputs.status();
+  if (std::string name = inputs->batchedInput(); !name.empty())
+    return Status(ExitCode::Usage,
+                  "--generate has no value for the input " + inQuotes(name) +
+                      ", which has a row per sequence of the data");
   Status status =
-      generateText(engine_, *inputs, options_, progress_.seed, printResult);
+      generateText(engine_, *inputs, options_, progress_.seed,
+                   files_.inputs ? &*files_.inputs : nullptr, printResult);
   Status ended = printResult("\n");
   return status.ok() ? ended : status;
 }
@@ -429,9 +482,10 @@ Status Driver::trainAndGenerate() {
 }
 
 /// Pseudo-random tokens, for checks that need no data.
-static SequenceReader syntheticReader(int64_t vocabulary) {
-  return [vocabulary](int64_t index, int64_t length, int32_t *tokens,
-                      int32_t *targets) {
+static SequenceSource syntheticSource(int64_t vocabulary) {
+  SequenceSource source;
+  source.read = [vocabulary](int64_t index, int64_t length, int32_t *tokens,
+                             int32_t *targets) {
     for (int64_t i = 0; i < length; ++i) {
       auto token = [&](int64_t position) {
         return int32_t(splitmix64(uint64_t(index * length + position)) %
@@ -442,6 +496,7 @@ static SequenceReader syntheticReader(int64_t vocabulary) {
     }
     return Status();
   };
+  return source;
 }
 
 /// Gives `body` what writes the inputs of any program, of the data or made up.
@@ -454,9 +509,9 @@ Driver::withHooks(const std::function<Status(const MemoryCheckHooks &)> &body) {
       return bound.status();
     inputs.push_back(std::move(*bound));
   }
-  SequenceReader reader = files_.data
-                              ? readerOf(*files_.data)
-                              : syntheticReader(description_.model.vocabSize);
+  SequenceSource source = files_.data
+                              ? sourceOf(*files_.data, files_.inputs)
+                              : syntheticSource(description_.model.vocabSize);
   Schedule schedule(options_.schedule, std::max<int64_t>(options_.steps, 1),
                     description_.model.batch);
   MemoryCheckHooks hooks;
@@ -466,7 +521,7 @@ Driver::withHooks(const std::function<Status(const MemoryCheckHooks &)> &body) {
       return status;
     ProgramInputs &target = inputs[program];
     Result<int64_t> counted = target.writeBatch(
-        reader, step * target.batch(), target.batch(), progress_.seed, step);
+        source, step * target.batch(), target.batch(), progress_.seed, step);
     if (!counted.ok())
       return counted.status();
     target.writeUpdate(schedule.rate(0), step + 1, options_.gradClip);

@@ -48,6 +48,7 @@ static std::string tokenText(int32_t token) {
 
 Status generateText(Engine &engine, ProgramInputs &inputs,
                     const Options &options, uint64_t seed,
+                    const InputTensors *tensors,
                     const std::function<Status(const std::string &)> &emit) {
   int64_t vocabulary = inputs.vocabulary();
   // Without a prompt the text starts as a new line does.
@@ -69,7 +70,8 @@ Status generateText(Engine &engine, ProgramInputs &inputs,
                                            std::to_string(options.generate) +
                                            " tokens of --generate");
     int64_t count = std::min(int64_t(tokens.size()), inputs.length());
-    inputs.writePrompt(tokens.data() + int64_t(tokens.size()) - count, count);
+    inputs.writePrompt(tokens.data() + int64_t(tokens.size()) - count, count,
+                       tensors);
     status = engine.run(inputs.program());
     if (!status.ok())
       return status;

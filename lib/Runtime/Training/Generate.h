@@ -18,6 +18,8 @@
 
 namespace kiln {
 
+class InputTensors;
+
 /// Draws from the softmax of logits / temperature over the `topK` largest (0:
 /// all) with `uniform` in [0, 1); temperature 0 takes the largest, the first
 /// one among equals. `logits` is reordered.
@@ -26,10 +28,12 @@ int64_t sampleToken(std::vector<std::pair<double, int64_t>> &logits,
 
 /// Continues options.prompt by options.generate tokens, byte by byte, and hands
 /// each piece of text to `emit`. Token ids above 255, which are no bytes, come
-/// as <|id|>. The same seed gives the same text. Ends with ExitCode::Stopped
-/// after a signal, and when `emit` fails.
+/// as <|id|>. `tensors` has the values of declared inputs, or is null. The same
+/// seed gives the same text. Ends with ExitCode::Stopped after a signal, and
+/// when `emit` fails.
 Status generateText(Engine &engine, ProgramInputs &inputs,
                     const Options &options, uint64_t seed,
+                    const InputTensors *tensors,
                     const std::function<Status(const std::string &)> &emit);
 
 } // namespace kiln

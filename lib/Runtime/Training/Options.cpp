@@ -122,6 +122,10 @@ void FlagParser::addDataFlags() {
       "--data", options_.data,
       "Training tokens: .bin of llm.c or nanoGPT, or .txt as bytes");
   app_.add_option("--val-data", options_.valData, "Validation tokens");
+  app_.add_option("--inputs", options_.inputs,
+                  "Values of the inputs that the model declares, .safetensors");
+  app_.add_option("--val-inputs", options_.valInputs,
+                  "The same for the validation tokens");
   app_.add_option("--val-every", options_.valEvery,
                   "Validate after every N steps (default: after the last)")
       ->check(atLeast(1));
@@ -298,7 +302,7 @@ Status FlagParser::checkLockstep() const {
     return usage("--lockstep needs --steps of at least 1");
   for (const char *flag :
        {"--save", "--log", "--tensorboard", "--trace", "--dump-gradients",
-        "--val-data", "--describe", "--check-memory", "--check-ops",
+        "--val-data", "--inputs", "--describe", "--check-memory", "--check-ops",
         "--check-trace", "--generate"})
     if (given(flag))
       return usage(std::string(flag) + " cannot be compared step by step");
@@ -311,6 +315,7 @@ Status FlagParser::check() const {
   for (Status status :
        {needs("--val-every", "--val-data", valData),
         needs("--val-batches", "--val-data", valData),
+        needs("--val-inputs", "--val-data", valData),
         needs("--init-ignore", "--init", given("--init")),
         needs("--save-every", "--save", save), needs("--keep", "--save", save),
         needs("--shuffle", "--data", given("--data")),

@@ -23,8 +23,12 @@ static Status mismatch(const ProgramInfo &info, const ValueInfo &value,
 
 Status ProgramInputs::bindInput(const ProgramInfo &info, size_t index,
                                 char *data) {
-  const ValueInfo &value = info.inputs[index];
-  auto bindTo = [&](auto *&pointer, TensorType type, size_t rank,
+  const InputInfo &value = info.inputs[index];
+  if (value.isData) {
+    dataInputs_.push_back({value, data});
+    return Status();
+  }
+  auto bindTo = [&](auto *&pointer, ElementType type, size_t rank,
                     const char *expected) {
     if (value.type != type || value.shape.size() != rank)
       return mismatch(info, value, expected);
@@ -34,7 +38,7 @@ Status ProgramInputs::bindInput(const ProgramInfo &info, size_t index,
   };
   if (value.name == "tokens" || value.name == "targets") {
     Status status =
-        bindTo(value.name == "tokens" ? tokens_ : targets_, TensorType::I32, 2,
+        bindTo(value.name == "tokens" ? tokens_ : targets_, ElementType::I32, 2,
                "[batch, sequence length] of i32");
     if (!status.ok())
       return status;
@@ -47,7 +51,7 @@ Status ProgramInputs::bindInput(const ProgramInfo &info, size_t index,
   }
   if (value.name == "rng") {
     Status status =
-        bindTo(rng_, TensorType::I64, 2, "[micro-batches, 3] of i64");
+        bindTo(rng_, ElementType::I64, 2, "[micro-batches, 3] of i64");
     if (!status.ok())
       return status;
     microbatches_ = value.shape[0];
@@ -55,15 +59,15 @@ Status ProgramInputs::bindInput(const ProgramInfo &info, size_t index,
                                : mismatch(info, value, "[micro-batches, 3]");
   }
   if (value.name == "loss_scale")
-    return bindTo(lossScale_, TensorType::F64, 0, "[] of f64");
+    return bindTo(lossScale_, ElementType::F64, 0, "[] of f64");
   if (value.name == "lr")
-    return bindTo(rate_, TensorType::F64, 0, "[] of f64");
+    return bindTo(rate_, ElementType::F64, 0, "[] of f64");
   if (value.name == "step")
-    return bindTo(step_, TensorType::I64, 0, "[] of i64");
+    return bindTo(step_, ElementType::I64, 0, "[] of i64");
   if (value.name == "clip")
-    return bindTo(clip_, TensorType::F64, 0, "[] of f64");
+    return bindTo(clip_, ElementType::F64, 0, "[] of f64");
   if (value.name == "position")
-    return bindTo(position_, TensorType::I64, 0, "[] of i64");
+    return bindTo(position_, ElementType::I64, 0, "[] of i64");
   return Status::error("program " + inQuotes(info.name) + " has an input " +
                        inQuotes(value.name) + ", which training does not know");
 }
@@ -72,16 +76,16 @@ Status ProgramInputs::bindOutput(const ProgramInfo &info, size_t index,
                                  char *data) {
   const ValueInfo &value = info.outputs[index];
   if (value.name == "loss" || value.name == "grad_norm") {
-    if (value.type != TensorType::F64 || value.elements() != 1)
+    if (value.type != ElementType::F64 || value.elements() != 1)
       return mismatch(info, value, "[] of f64");
     (value.name == "loss" ? loss_ : gradNorm_) =
         reinterpret_cast<const double *>(data);
   }
   if (value.name == "logits") {
     vocabulary_ = value.elements();
-    if (value.type == TensorType::F32)
+    if (value.type == ElementType::F32)
       logits32_ = reinterpret_cast<const float *>(data);
-    else if (value.type == TensorType::F64)
+    else if (value.type == ElementType::F64)
       logits64_ = reinterpret_cast<const double *>(data);
     else
       return mismatch(info, value, "[vocabulary] of f32 or f64");
@@ -106,6 +110,11 @@ Result<ProgramInputs> ProgramInputs::bind(Engine &engine, size_t program) {
   if (!inputs.tokens_)
     return Status::error("program " + inQuotes(info.name) +
                          " has no input 'tokens'");
+  for (const DataInput &input : inputs.dataInputs_)
+    if (input.info.isBatched &&
+        (input.info.shape.empty() || input.info.shape.front() != inputs.batch_))
+      return mismatch(info, input.info,
+                      std::to_string(inputs.batch_) + " rows");
   if (inputs.batch_ % inputs.microbatches_ != 0)
     return Status::error(
         "program " + inQuotes(info.name) + ": the batch of " +
@@ -115,9 +124,43 @@ Result<ProgramInputs> ProgramInputs::bind(Engine &engine, size_t program) {
   return inputs;
 }
 
-Result<int64_t> ProgramInputs::writeBatch(const SequenceReader &reader,
+Status ProgramInputs::writeData(const SequenceSource &source, int64_t first,
+                                int64_t rows) {
+  for (const DataInput &input : dataInputs_) {
+    if (!source.inputs) {
+      std::fill_n(input.data, input.info.bytes(), 0);
+    } else if (!input.info.isBatched) {
+      source.inputs->copy(input.info, input.data);
+    } else {
+      int64_t rowBytes = bytesOf(input.info.type, rowElements(input.info));
+      for (int64_t row = 0; row < batch_; ++row) {
+        char *place = input.data + row * rowBytes;
+        if (row >= rows) {
+          std::fill_n(place, rowBytes, 0);
+          continue;
+        }
+        Status status = source.inputs->readRow(
+            input.info, source.number(first + row, length_), place);
+        if (!status.ok())
+          return status;
+      }
+    }
+  }
+  return Status();
+}
+
+std::string ProgramInputs::batchedInput() const {
+  for (const DataInput &input : dataInputs_)
+    if (input.info.isBatched)
+      return input.info.name;
+  return "";
+}
+
+Result<int64_t> ProgramInputs::writeBatch(const SequenceSource &source,
                                           int64_t first, int64_t rows,
                                           uint64_t seed, int64_t step) {
+  if (Status status = writeData(source, first, rows); !status.ok())
+    return status;
   int64_t counted = 0;
   for (int64_t row = 0; row < batch_; ++row) {
     int32_t *tokens = tokens_ + row * length_;
@@ -127,7 +170,7 @@ Result<int64_t> ProgramInputs::writeBatch(const SequenceReader &reader,
       std::fill_n(targets, length_, ignoredTarget);
       continue;
     }
-    Status status = reader(first + row, length_, tokens, targets);
+    Status status = source.read(first + row, length_, tokens, targets);
     if (!status.ok())
       return status;
     counted += length_ - std::count(targets, targets + length_, ignoredTarget);
@@ -151,7 +194,11 @@ void ProgramInputs::writeUpdate(double rate, int64_t step, double clip) {
     *clip_ = clip;
 }
 
-void ProgramInputs::writePrompt(const int32_t *tokens, int64_t count) {
+void ProgramInputs::writePrompt(const int32_t *tokens, int64_t count,
+                                const InputTensors *inputs) {
+  for (const DataInput &input : dataInputs_)
+    if (inputs && !input.info.isBatched)
+      inputs->copy(input.info, input.data);
   std::fill_n(tokens_, batch_ * length_, 0);
   std::copy_n(tokens, count, tokens_);
   if (targets_)

@@ -15,6 +15,7 @@
 #ifndef KILN_LIB_RUNTIME_TRAINING_PROGRAMINPUTS_H
 #define KILN_LIB_RUNTIME_TRAINING_PROGRAMINPUTS_H
 
+#include "InputTensors.h"
 #include "kiln/Runtime/Engine/Engine.h"
 #include "kiln/Runtime/Status.h"
 
@@ -23,9 +24,17 @@
 
 namespace kiln {
 
-/// Reads sequence `index` of an endless stream: `length` tokens and targets.
-using SequenceReader = std::function<Status(int64_t index, int64_t length,
-                                            int32_t *tokens, int32_t *targets)>;
+/// An endless stream of sequences.
+struct SequenceSource {
+  /// Reads sequence `index`: `length` tokens and targets.
+  std::function<Status(int64_t index, int64_t length, int32_t *tokens,
+                       int32_t *targets)>
+      read;
+  /// The number of sequence `index` among those of its file.
+  std::function<int64_t(int64_t index, int64_t length)> number;
+  /// The values of inputs that the model declares; null: zeros.
+  const InputTensors *inputs = nullptr;
+};
 
 /// The value of a target that does not count.
 constexpr int32_t ignoredTarget = -100;
@@ -39,15 +48,19 @@ public:
   int64_t batch() const { return batch_; }
   int64_t length() const { return length_; }
 
-  /// Reads sequences first, first + 1, ... into tokens and targets, and writes
-  /// the loss scale and the random keys. Rows at and beyond `rows` are blank:
-  /// their targets do not count. Returns the number of targets that count.
-  Result<int64_t> writeBatch(const SequenceReader &reader, int64_t first,
+  /// Reads sequences first, first + 1, ... into tokens and targets and what the
+  /// model declares, and writes the loss scale and the random keys. Rows at and
+  /// beyond `rows` are blank: their targets do not count. Returns the number of
+  /// targets that count.
+  Result<int64_t> writeBatch(const SequenceSource &source, int64_t first,
                              int64_t rows, uint64_t seed, int64_t step);
 
   void writeUpdate(double rate, int64_t step, double clip);
   /// One sequence of `count` <= length() tokens; wants the last one's logits.
-  void writePrompt(const int32_t *tokens, int64_t count);
+  void writePrompt(const int32_t *tokens, int64_t count,
+                   const InputTensors *inputs);
+  /// The name of an input that has a row per sequence of the data, or empty.
+  std::string batchedInput() const;
 
   /// The row whose logits are wanted.
   void writePosition(int64_t position);
@@ -61,6 +74,13 @@ public:
   }
 
 private:
+  /// An input that the model declares, and its place.
+  struct DataInput {
+    InputInfo info;
+    char *data;
+  };
+
+  Status writeData(const SequenceSource &source, int64_t first, int64_t rows);
   Status bindInput(const ProgramInfo &info, size_t index, char *data);
   Status bindOutput(const ProgramInfo &info, size_t index, char *data);
 
@@ -81,6 +101,7 @@ private:
   const double *gradNorm_ = nullptr;
   const float *logits32_ = nullptr;
   const double *logits64_ = nullptr;
+  std::vector<DataInput> dataInputs_;
   std::vector<int32_t> sink_; ///< Where an unused tensor of a sequence goes.
 };
 

@@ -13,6 +13,7 @@
 #include "kiln/Runtime/Files/OutputFile.h"
 #include "kiln/Runtime/Files/SafeTensors.h"
 #include "kiln/Runtime/Process.h"
+#include "kiln/Support/ElementConversion.h"
 
 #include <algorithm>
 #include <chrono>
@@ -29,11 +30,18 @@ std::optional<size_t> findProgram(const Description &description,
   return std::nullopt;
 }
 
-SequenceReader readerOf(TokenFile &file) {
-  return [&file](int64_t index, int64_t length, int32_t *tokens,
-                 int32_t *targets) {
+SequenceSource sourceOf(TokenFile &file,
+                        const std::optional<InputTensors> &inputs) {
+  SequenceSource source;
+  source.read = [&file](int64_t index, int64_t length, int32_t *tokens,
+                        int32_t *targets) {
     return file.readSequence(index, length, tokens, targets);
   };
+  source.number = [&file](int64_t index, int64_t length) {
+    return file.sequenceNumber(index, length);
+  };
+  source.inputs = inputs ? &*inputs : nullptr;
+  return source;
 }
 
 TrainingRun::TrainingRun(Engine &engine, const Options &options,
@@ -136,9 +144,9 @@ TrainingRun::computeStep(const std::function<Status(size_t program)> &compute) {
   StepRecord record;
   record.step = progress_.step + 1;
   record.rate = schedule_.rate(progress_.step);
-  Result<int64_t> targets =
-      train_->writeBatch(readerOf(*files_.data), progress_.sequence,
-                         train_->batch(), progress_.seed, progress_.step);
+  Result<int64_t> targets = train_->writeBatch(
+      sourceOf(*files_.data, files_.inputs), progress_.sequence,
+      train_->batch(), progress_.seed, progress_.step);
   if (!targets.ok())
     return targets.status();
   train_->writeUpdate(record.rate, record.step - progress_.optimizerStart,
@@ -224,8 +232,9 @@ Status TrainingRun::validate() {
   for (int64_t first = 0; first < sequences && !stopRequested();
        first += evaluate_->batch()) {
     int64_t rows = std::min(evaluate_->batch(), sequences - first);
-    Result<int64_t> counted = evaluate_->writeBatch(
-        readerOf(*files_.valData), first, rows, progress_.seed, progress_.step);
+    Result<int64_t> counted =
+        evaluate_->writeBatch(sourceOf(*files_.valData, files_.valInputs),
+                              first, rows, progress_.seed, progress_.step);
     if (!counted.ok())
       return counted.status();
     Status status = engine_.run(evaluate_->program());
@@ -260,15 +269,16 @@ static bool hasNonFinite(const char *data, int64_t count) {
 /// The same for any type.
 static bool hasNonFinite(const ValueInfo &value, const char *data) {
   int64_t count = value.elements();
-  if (value.type == TensorType::F32)
+  if (value.type == ElementType::F32)
     return hasNonFinite<float>(data, count);
-  if (value.type == TensorType::F64)
+  if (value.type == ElementType::F64)
     return hasNonFinite<double>(data, count);
-  if (value.type != TensorType::F16 && value.type != TensorType::BF16)
+  if (!isNarrowFloat(value.type))
     return false;
   for (int64_t i = 0; i < count; ++i) {
     float converted;
-    convertElements(value.type, data + 2 * i, TensorType::F32, &converted, 1);
+    convertElements(value.type, data + bytesOf(value.type, i), ElementType::F32,
+                    &converted, 1);
     if (!std::isfinite(converted))
       return true;
   }

@@ -32,6 +32,9 @@ namespace kiln {
 struct RunFiles {
   std::optional<TokenFile> data;
   std::optional<TokenFile> valData;
+  /// The inputs that the model declares, for either.
+  std::optional<InputTensors> inputs;
+  std::optional<InputTensors> valInputs;
   std::optional<CheckpointDir> save;
 };
 
@@ -101,7 +104,8 @@ std::optional<size_t> findProgram(const Description &description,
                                   const std::string &name);
 
 /// Reads sequences from a token file.
-SequenceReader readerOf(TokenFile &file);
+SequenceSource sourceOf(TokenFile &file,
+                        const std::optional<InputTensors> &inputs);
 
 } // namespace kiln
 

@@ -24,15 +24,7 @@ using llvm::json::Object;
 using JsonValue = llvm::json::Value;
 
 static StringRef typeName(Type element) {
-  if (element.isBF16())
-    return "bf16";
-  if (element.isF32())
-    return "f32";
-  if (element.isF64())
-    return "f64";
-  if (element.isInteger(8))
-    return "i8";
-  return element.isInteger(32) ? "i32" : "i64";
+  return infoOf(elementTypeOf(element)).name;
 }
 
 static Array shapeOf(RankedTensorType type) {
@@ -97,7 +89,7 @@ int64_t kiln::getExtent(rt::KernelOp kernel, unsigned i) {
   RankedTensorType type = tensorTypeOf(value);
   int64_t columns = getColumnCount(type), rows = getRowCount(type);
   int64_t rowStride = kernel.getRowStrides()[i];
-  return ((rows - 1) * rowStride + columns) * type.getElementTypeBitWidth() / 8;
+  return elementBytes(type, (rows - 1) * rowStride + columns);
 }
 
 static Object writeSlot(rt::SlotOp slot, Type element) {
@@ -305,9 +297,15 @@ Object ProgramWriter::write(rt::ProgramOp program) {
                                         op.getOffset())}};
   };
   for (Operation &op : block) {
-    if (auto input = dyn_cast<rt::InputOp>(op))
-      inputs.push_back(boundary(input));
-    else if (auto output = dyn_cast<rt::OutputOp>(op))
+    if (auto input = dyn_cast<rt::InputOp>(op)) {
+      Object object = boundary(input);
+      if (InputAttr fact = input.getFactAttr()) {
+        object["role"] = "data";
+        object["batched"] = fact.getBatchDim().has_value();
+      }
+      inputs.push_back(std::move(object));
+    }
+    if (auto output = dyn_cast<rt::OutputOp>(op))
       outputs.push_back(boundary(output));
     else if (auto slot = dyn_cast<rt::SlotOp>(op))
       slots.push_back(writeSlot(slot, types.of(slot)));

@@ -15,7 +15,7 @@
 // CHECK: kilnrt.gemm([[X]], [[W]], [[R]]) offsets
 // CHECK-NEXT: kilnrt.gemm([[X]], [[W]], [[Y]]) epilogue @[[K]]([[B]], [[R]], [[Y]]) immediates [] offsets [0, 0, 0, 0, 0, 0] strides [0, 0, 0, 0, 0, 0]
 // CHECK-NOT: kilnrt.launch
-kiln.program @residual(%x: tensor<8x4xf32> {kiln.name = "x"}, %w: tensor<4x4xf32> {kiln.name = "w"}, %b: tensor<4xf32> {kiln.name = "b"}) -> (tensor<8x4xf32> {kiln.name = "y"}) attributes {kind = #kiln.program_kind<evaluate>} {
+kiln.program @residual(%x: tensor<8x4xf32> {kiln.name = "x", kiln.input = #kiln.input<data>}, %w: tensor<4x4xf32> {kiln.name = "w", kiln.input = #kiln.input<data>}, %b: tensor<4xf32> {kiln.name = "b", kiln.input = #kiln.input<data>}) -> (tensor<8x4xf32> {kiln.name = "y"}) attributes {kind = #kiln.program_kind<evaluate>} {
   %r = kiln.matmul %x, %w {grid = array<i64: 1, 1>} : (tensor<8x4xf32>, tensor<4x4xf32>) -> tensor<8x4xf32>
   %m = kiln.matmul %x, %w {grid = array<i64: 1, 1>} : (tensor<8x4xf32>, tensor<4x4xf32>) -> tensor<8x4xf32>
   %bb = kiln.broadcast %b dims [1] : tensor<4xf32> to tensor<8x4xf32>
@@ -37,7 +37,7 @@ kiln.program @residual(%x: tensor<8x4xf32> {kiln.name = "x"}, %w: tensor<4x4xf32
 // CHECK: kilnrt.gemm([[X]], [[X]], [[A]]) offsets
 // CHECK: kilnrt.gemm([[A]], [[X]], [[B]]) offsets
 // CHECK: kilnrt.gemm([[A]], [[A]], [[Y]]) epilogue @{{.+}}([[A]], [[B]], [[Y]], [[B]])
-kiln.program @gate_grad(%x: tensor<4x4xf32> {kiln.name = "x"}) -> (tensor<4x4xf32> {kiln.name = "a"}, tensor<4x4xf32> {kiln.name = "b"}) attributes {kind = #kiln.program_kind<evaluate>} {
+kiln.program @gate_grad(%x: tensor<4x4xf32> {kiln.name = "x", kiln.input = #kiln.input<data>}) -> (tensor<4x4xf32> {kiln.name = "a"}, tensor<4x4xf32> {kiln.name = "b"}) attributes {kind = #kiln.program_kind<evaluate>} {
   %a = kiln.matmul %x, %x {grid = array<i64: 1, 1>} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
   %b = kiln.matmul %a, %x {grid = array<i64: 1, 1>} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
   %m = kiln.matmul %a, %a {grid = array<i64: 1, 1>} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
@@ -51,7 +51,7 @@ kiln.program @gate_grad(%x: tensor<4x4xf32> {kiln.name = "x"}) -> (tensor<4x4xf3
 // CHECK-LABEL: kilnrt.program @concat
 // CHECK: [[C:%.+]] = kilnrt.slot "concat"
 // CHECK: kilnrt.gemm({{.*}}, [[C]]) epilogue @{{.+}}([[C]]) immediates [] offsets [0, 0, 16, 16] {{.*}} lead = array<i64: 4, 4, 8>
-kiln.program @concat(%x: tensor<4x4xf32> {kiln.name = "x"}) -> (tensor<4x8xf32> {kiln.name = "y"}) attributes {kind = #kiln.program_kind<evaluate>} {
+kiln.program @concat(%x: tensor<4x4xf32> {kiln.name = "x", kiln.input = #kiln.input<data>}) -> (tensor<4x8xf32> {kiln.name = "y"}) attributes {kind = #kiln.program_kind<evaluate>} {
   %r = kiln.matmul %x, %x trans_a {grid = array<i64: 1, 1>} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
   %m = kiln.matmul %x, %x {grid = array<i64: 1, 1>} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
   %g = kiln.relu %m : tensor<4x4xf32>
@@ -67,7 +67,7 @@ kiln.program @concat(%x: tensor<4x4xf32> {kiln.name = "x"}) -> (tensor<4x8xf32> 
 // CHECK: [[S:%.+]] = kilnrt.slot {{.*}} {why = "sum over micro-batches"}
 // CHECK: [[P:%.+]] = kilnrt.slot {{.*}} {why = "product of which only the epilogue's results are kept"}
 // CHECK: kilnrt.gemm({{.*}}, [[P]]) epilogue @{{.+}}([[S]], [[S]])
-kiln.program @sum(%x: tensor<8x4xf32> {kiln.name = "x"}) -> (tensor<4x4xf32> {kiln.name = "y"}) attributes {kind = #kiln.program_kind<evaluate>} {
+kiln.program @sum(%x: tensor<8x4xf32> {kiln.name = "x", kiln.input = #kiln.input<data>}) -> (tensor<4x4xf32> {kiln.name = "y"}) attributes {kind = #kiln.program_kind<evaluate>} {
   %s = kiln.accumulate sliced(%x) count 2 : (tensor<8x4xf32>) -> tensor<4x4xf32> {
   ^bb0(%part: tensor<4x4xf32>, %sum: tensor<4x4xf32>):
     %m = kiln.matmul %part, %part {grid = array<i64: 1, 1>} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
@@ -85,7 +85,7 @@ kiln.program @sum(%x: tensor<8x4xf32> {kiln.name = "x"}) -> (tensor<4x4xf32> {ki
 // CHECK: [[P:%.+]] = kilnrt.slot "matmul+dropout"
 // CHECK: [[D:%.+]] = kilnrt.slot "matmul+dropout"
 // CHECK: kilnrt.gemm({{.*}}, [[P]]) epilogue @{{.+}}({{%.+}}, [[D]]) immediates [7]
-kiln.program @kept(%x: tensor<4x4xf32> {kiln.name = "x"}, %rng: tensor<1x3xi64> {kiln.name = "rng"}) -> (tensor<4x4xf32> {kiln.name = "y"}, tensor<4x4xf32> {kiln.name = "z"}) attributes {kind = #kiln.program_kind<evaluate>} {
+kiln.program @kept(%x: tensor<4x4xf32> {kiln.name = "x", kiln.input = #kiln.input<data>}, %rng: tensor<1x3xi64> {kiln.name = "rng"}) -> (tensor<4x4xf32> {kiln.name = "y"}, tensor<4x4xf32> {kiln.name = "z"}) attributes {kind = #kiln.program_kind<evaluate>} {
   %m = kiln.matmul %x, %x {grid = array<i64: 1, 1>} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
   %d = kiln.dropout %m, %rng {p = 2.5e-01, key = 7, sequences = 2} : (tensor<4x4xf32>, tensor<1x3xi64>) -> tensor<4x4xf32>
   kiln.return %m, %d : tensor<4x4xf32>, tensor<4x4xf32>

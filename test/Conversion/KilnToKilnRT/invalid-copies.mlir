@@ -3,7 +3,7 @@
 // RUN: kiln-opt %s --kiln-schedule -split-input-file -verify-diagnostics
 
 kiln.state @w : tensor<4x4xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>, host}
-kiln.program @evaluate(%x: tensor<4x4xf32> {kiln.name = "x"}) -> (tensor<4x4xf32>) attributes {kind = #kiln.program_kind<evaluate>} {
+kiln.program @evaluate(%x: tensor<4x4xf32> {kiln.name = "x", kiln.input = #kiln.input<data>}) -> (tensor<4x4xf32>) attributes {kind = #kiln.program_kind<evaluate>} {
   %w = kiln.read @w : tensor<4x4xf32>
   // expected-error @below {{runs on the device and reads a tensor on the host}}
   %y = kiln.matmul %x, %w {grid = array<i64: 1, 1>} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
@@ -13,7 +13,7 @@ kiln.program @evaluate(%x: tensor<4x4xf32> {kiln.name = "x"}) -> (tensor<4x4xf32
 // -----
 
 kiln.state @w : tensor<4x4xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>, host}
-kiln.program @train(%g: tensor<4x4xf32> {kiln.name = "g"}, %one: tensor<f64> {kiln.name = "one"}, %lr: tensor<f64> {kiln.name = "lr"}) attributes {kind = #kiln.program_kind<train>} {
+kiln.program @train(%g: tensor<4x4xf32> {kiln.name = "g", kiln.input = #kiln.input<data>}, %one: tensor<f64> {kiln.name = "one", kiln.input = #kiln.input<data>}, %lr: tensor<f64> {kiln.name = "lr"}) attributes {kind = #kiln.program_kind<train>} {
   %w = kiln.read @w : tensor<4x4xf32>
   // expected-error @below {{runs on the host and reads a tensor on the device}}
   %p = kiln.dispatch row(%w, %g, %one, %lr) space [4, 4] {host} : (tensor<4x4xf32>, tensor<4x4xf32>, tensor<f64>, tensor<f64>) -> tensor<4x4xf32> {
@@ -28,7 +28,7 @@ kiln.program @train(%g: tensor<4x4xf32> {kiln.name = "g"}, %one: tensor<f64> {ki
 // -----
 
 kiln.state @w : tensor<4x4xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>, host}
-kiln.program @train(%x: tensor<4x4xf32> {kiln.name = "x"}) attributes {kind = #kiln.program_kind<train>} {
+kiln.program @train(%x: tensor<4x4xf32> {kiln.name = "x", kiln.input = #kiln.input<data>}) attributes {kind = #kiln.program_kind<train>} {
   // expected-error @below {{needs a copy: value and state lie on two sides}}
   kiln.write @w, %x : tensor<4x4xf32>
   kiln.return
@@ -47,7 +47,7 @@ kiln.program @evaluate() attributes {kind = #kiln.program_kind<evaluate>} {
 
 // -----
 
-kiln.program @train(%x: tensor<4x4xf32> {kiln.name = "x"}) attributes {kind = #kiln.program_kind<train>} {
+kiln.program @train(%x: tensor<4x4xf32> {kiln.name = "x", kiln.input = #kiln.input<data>}) attributes {kind = #kiln.program_kind<train>} {
   // expected-error @below {{copies from the side that it copies to}}
   %f = kiln.copy_in %x : tensor<4x4xf32>
   %h = kiln.copy_wait %f, %x : tensor<4x4xf32>
@@ -57,7 +57,7 @@ kiln.program @train(%x: tensor<4x4xf32> {kiln.name = "x"}) attributes {kind = #k
 // -----
 
 // An operand of a concatenation lies inside of its result.
-kiln.program @train(%x: tensor<4x4xf32> {kiln.name = "x"}) -> (tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train>} {
+kiln.program @train(%x: tensor<4x4xf32> {kiln.name = "x", kiln.input = #kiln.input<data>}) -> (tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train>} {
   %a = kiln.matmul %x, %x {grid = array<i64: 1, 1>} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
   %b = kiln.matmul %a, %x {grid = array<i64: 1, 1>} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
   // expected-error @below {{copies rows with gaps between them}}
@@ -71,7 +71,7 @@ kiln.program @train(%x: tensor<4x4xf32> {kiln.name = "x"}) -> (tensor<4x8xf32>) 
 
 // A copy across a loop.
 // expected-error @below {{begins or ends during a copy that is under way}}
-kiln.program @train(%x: tensor<4x4xf32> {kiln.name = "x"}) -> (tensor<4x4xf32>) attributes {kind = #kiln.program_kind<train>} {
+kiln.program @train(%x: tensor<4x4xf32> {kiln.name = "x", kiln.input = #kiln.input<data>}) -> (tensor<4x4xf32>) attributes {kind = #kiln.program_kind<train>} {
   // expected-note @below {{the copy begins here}}
   // expected-note @below {{and is waited for here}}
   %f = kiln.copy_out %x : tensor<4x4xf32>

@@ -16,7 +16,7 @@ module attributes {kiln.target = "cuda"} {
 // CHECK: kilnrt.gemm(%{{[0-9]+}}, %{{[0-9]+}}, [[A]]) {{.*}} lead = array<i64: 8, 8, 8>
 // CHECK: kilnrt.launch @[[K:.+]]([[A]], [[A]])
 // CHECK: kilnrt.gemm([[A]], %{{[0-9]+}}, %{{[0-9]+}}) {{.*}} lead = array<i64: 8, 7, 7>
-kiln.program @passed(%x: tensor<6x8xf32> {kiln.name = "x"}, %w: tensor<7x8xf32> {kiln.name = "w"}, %v: tensor<7x7xf32> {kiln.name = "v"}) -> (tensor<6x7xf32> {kiln.name = "z"}) attributes {kind = #kiln.program_kind<evaluate>} {
+kiln.program @passed(%x: tensor<6x8xf32> {kiln.name = "x", kiln.input = #kiln.input<data>}, %w: tensor<7x8xf32> {kiln.name = "w", kiln.input = #kiln.input<data>}, %v: tensor<7x7xf32> {kiln.name = "v", kiln.input = #kiln.input<data>}) -> (tensor<6x7xf32> {kiln.name = "z"}) attributes {kind = #kiln.program_kind<evaluate>} {
   %y = kiln.matmul %x, %w trans_b {grid = array<i64: 1, 1>} : (tensor<6x8xf32>, tensor<7x8xf32>) -> tensor<6x7xf32>
   %h = kiln.exp %y : tensor<6x7xf32>
   %z = kiln.matmul %h, %v {grid = array<i64: 1, 1>} : (tensor<6x7xf32>, tensor<7x7xf32>) -> tensor<6x7xf32>
@@ -28,7 +28,7 @@ kiln.program @passed(%x: tensor<6x8xf32> {kiln.name = "x"}, %w: tensor<7x8xf32> 
 // CHECK-LABEL: kilnrt.program @others
 // CHECK-NOT: rows = array
 // CHECK: kilnrt.program @of_rows
-kiln.program @others(%x: tensor<6x8xf32> {kiln.name = "x"}, %w: tensor<7x8xf32> {kiln.name = "w"}, %one: tensor<1x8xf32> {kiln.name = "one"}, %eight: tensor<8x8xf32> {kiln.name = "eight"}) -> (tensor<6xf32> {kiln.name = "a"}, tensor<6x7xf32> {kiln.name = "b"}, tensor<1x7xf32> {kiln.name = "c"}, tensor<6xf32> {kiln.name = "d"}) attributes {kind = #kiln.program_kind<evaluate>} {
+kiln.program @others(%x: tensor<6x8xf32> {kiln.name = "x", kiln.input = #kiln.input<data>}, %w: tensor<7x8xf32> {kiln.name = "w", kiln.input = #kiln.input<data>}, %one: tensor<1x8xf32> {kiln.name = "one", kiln.input = #kiln.input<data>}, %eight: tensor<8x8xf32> {kiln.name = "eight", kiln.input = #kiln.input<data>}) -> (tensor<6xf32> {kiln.name = "a"}, tensor<6x7xf32> {kiln.name = "b"}, tensor<1x7xf32> {kiln.name = "c"}, tensor<6xf32> {kiln.name = "d"}) attributes {kind = #kiln.program_kind<evaluate>} {
   %y = kiln.matmul %x, %w trans_b {grid = array<i64: 1, 1>} : (tensor<6x8xf32>, tensor<7x8xf32>) -> tensor<6x7xf32>
   %flat = kiln.reshape %y : tensor<6x7xf32> to tensor<2x3x7xf32>
   %e = kiln.exp %flat : tensor<2x3x7xf32>
@@ -44,7 +44,7 @@ kiln.program @others(%x: tensor<6x8xf32> {kiln.name = "x"}, %w: tensor<7x8xf32> 
 // Values of rows are stored side by side, whoever reads them.
 // CHECK-NOT: rows = array
 // CHECK: kilnrt.program @last
-kiln.program @of_rows(%x: tensor<6x1xf32> {kiln.name = "x"}, %w: tensor<1x7xf32> {kiln.name = "w"}) -> (tensor<6x7xf32> {kiln.name = "z"}) attributes {kind = #kiln.program_kind<evaluate>} {
+kiln.program @of_rows(%x: tensor<6x1xf32> {kiln.name = "x", kiln.input = #kiln.input<data>}, %w: tensor<1x7xf32> {kiln.name = "w", kiln.input = #kiln.input<data>}) -> (tensor<6x7xf32> {kiln.name = "z"}) attributes {kind = #kiln.program_kind<evaluate>} {
   %s = kiln.reduce sum %x dims [1] : tensor<6x1xf32> to tensor<6xf32>
   %h = kiln.broadcast %s dims [0] : tensor<6xf32> to tensor<6x1xf32>
   %z = kiln.matmul %h, %w {grid = array<i64: 1, 1>} : (tensor<6x1xf32>, tensor<1x7xf32>) -> tensor<6x7xf32>

@@ -13,7 +13,7 @@
 // CHECK: kilnrt.launch @[[SECOND]]
 // CHECK: kilnrt.launch @[[NONE]]
 // CHECK: kilnrt.launch @[[FIRST]]
-kiln.program @train(%tokens: tensor<2x4xi32> {kiln.name = "tokens"}, %a: tensor<8x4xf32> {kiln.name = "a"}, %b: tensor<8x4xf32> {kiln.name = "b"})
+kiln.program @train(%tokens: tensor<2x4xi32> {kiln.name = "tokens"}, %a: tensor<8x4xf32> {kiln.name = "a", kiln.input = #kiln.input<data>}, %b: tensor<8x4xf32> {kiln.name = "b", kiln.input = #kiln.input<data>})
     -> (tensor<5x4xf32> {kiln.name = "w"}, tensor<5x4xf32> {kiln.name = "x"}, tensor<5x4xf32> {kiln.name = "y"}, tensor<5x4xf32> {kiln.name = "z"}) attributes {kind = #kiln.program_kind<train>} {
   %0 = kiln.embedding_grad %tokens, %a {padding_index = 1} : (tensor<2x4xi32>, tensor<8x4xf32>) -> tensor<5x4xf32>
   %1 = kiln.embedding_grad %tokens, %a {padding_index = 2} : (tensor<2x4xi32>, tensor<8x4xf32>) -> tensor<5x4xf32>

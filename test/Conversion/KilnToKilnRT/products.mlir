@@ -19,7 +19,7 @@ module attributes {kiln.target = "cpu"} {
 // GPU: [[T:%.+]] = kilnrt.slot "matmul" class "workspace" {{.*}} bytes 40960 lifetime[1, 1]
 // CHECK: kilnrt.gemm([[X]], [[W]], [[Y]]) scratch([[S]]) offsets {{.*}} element = bf16, grid
 // CHECK: kilnrt.gemm([[X]], [[W]], [[SUM]]) scratch([[T]]) offsets {{.*}} element = bf16, {{.*}} wide}
-kiln.program @narrow(%x: tensor<48x520xbf16> {kiln.name = "x"}, %w: tensor<32x520xbf16> {kiln.name = "w"}) -> (tensor<48x32xbf16> {kiln.name = "y"}, tensor<48x32xf32> {kiln.name = "sum"}) attributes {kind = #kiln.program_kind<evaluate>} {
+kiln.program @narrow(%x: tensor<48x520xbf16> {kiln.name = "x", kiln.input = #kiln.input<data>}, %w: tensor<32x520xbf16> {kiln.name = "w", kiln.input = #kiln.input<data>}) -> (tensor<48x32xbf16> {kiln.name = "y"}, tensor<48x32xf32> {kiln.name = "sum"}) attributes {kind = #kiln.program_kind<evaluate>} {
   %y = kiln.matmul %x, %w trans_b {grid = array<i64: 1, 1>} : (tensor<48x520xbf16>, tensor<32x520xbf16>) -> tensor<48x32xbf16>
   %sum = kiln.matmul %x, %w trans_b {grid = array<i64: 1, 1>} : (tensor<48x520xbf16>, tensor<32x520xbf16>) -> tensor<48x32xf32>
   kiln.return %y, %sum : tensor<48x32xbf16>, tensor<48x32xf32>
@@ -33,7 +33,7 @@ kiln.program @narrow(%x: tensor<48x520xbf16> {kiln.name = "x"}, %w: tensor<32x52
 // CHECK: kilnrt.gemm(%{{[0-9]+}}, %{{[0-9]+}}, %{{[0-9]+}}) offsets {{.*}} element = f32
 // CPU: kilnrt.gemm(%{{[0-9]+}}, %{{[0-9]+}}, %{{[0-9]+}}) offsets
 // GPU: kilnrt.gemm(%{{[0-9]+}}, %{{[0-9]+}}, %{{[0-9]+}}) scratch(%{{[0-9]+}}) offsets
-kiln.program @full(%x: tensor<48x511xf32> {kiln.name = "x"}, %w: tensor<511x520xf32> {kiln.name = "w"}, %v: tensor<520x32xf32> {kiln.name = "v"}) -> (tensor<48x32xf32> {kiln.name = "z"}) attributes {kind = #kiln.program_kind<evaluate>} {
+kiln.program @full(%x: tensor<48x511xf32> {kiln.name = "x", kiln.input = #kiln.input<data>}, %w: tensor<511x520xf32> {kiln.name = "w", kiln.input = #kiln.input<data>}, %v: tensor<520x32xf32> {kiln.name = "v", kiln.input = #kiln.input<data>}) -> (tensor<48x32xf32> {kiln.name = "z"}) attributes {kind = #kiln.program_kind<evaluate>} {
   %y = kiln.matmul %x, %w {grid = array<i64: 1, 1>} : (tensor<48x511xf32>, tensor<511x520xf32>) -> tensor<48x520xf32>
   %z = kiln.matmul %y, %v {grid = array<i64: 1, 1>} : (tensor<48x520xf32>, tensor<520x32xf32>) -> tensor<48x32xf32>
   kiln.return %z : tensor<48x32xf32>

@@ -15,7 +15,7 @@
 // CHECK-NEXT: [[U:%.+]] = kilnrt.copy_start [[H]] to [[Y]] offsets [0, 0] strides [0, 0] bytes 64
 // CHECK-NEXT: kilnrt.wait [[U]]
 // CHECK-NEXT: kilnrt.gemm({{.*}}, [[Y]], {{.*}})
-kiln.program @there_and_back(%a: tensor<4x4xf32> {kiln.name = "a"}) -> (tensor<4x4xf32>) attributes {kind = #kiln.program_kind<train>} {
+kiln.program @there_and_back(%a: tensor<4x4xf32> {kiln.name = "a", kiln.input = #kiln.input<data>}) -> (tensor<4x4xf32>) attributes {kind = #kiln.program_kind<train>} {
   %x = kiln.matmul %a, %a {grid = array<i64: 1, 1>} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
   %f = kiln.copy_out %x : tensor<4x4xf32>
   %1 = kiln.matmul %a, %a {grid = array<i64: 1, 1>} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
@@ -47,7 +47,7 @@ kiln.state @w.device : tensor<4x4xf32> {role = #kiln.role<mirror>, init = #kiln.
 // CHECK-NEXT: [[U:%.+]] = kilnrt.copy_start [[W]] to [[M]]
 // CHECK-NEXT: kilnrt.wait [[U]]
 // CHECK-NOT: kilnrt.copy
-kiln.program @train(%x: tensor<4x4xf32> {kiln.name = "x"}, %one: tensor<f64> {kiln.name = "one"}, %lr: tensor<f64> {kiln.name = "lr"}) -> (tensor<4x4xf32> {kiln.name = "y"}) attributes {kind = #kiln.program_kind<train>} {
+kiln.program @train(%x: tensor<4x4xf32> {kiln.name = "x", kiln.input = #kiln.input<data>}, %one: tensor<f64> {kiln.name = "one", kiln.input = #kiln.input<data>}, %lr: tensor<f64> {kiln.name = "lr"}) -> (tensor<4x4xf32> {kiln.name = "y"}) attributes {kind = #kiln.program_kind<train>} {
   %w = kiln.read @w : tensor<4x4xf32>
   %d = kiln.read @w.device : tensor<4x4xf32>
   %y = kiln.matmul %x, %d {grid = array<i64: 1, 1>} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
@@ -76,7 +76,7 @@ kiln.state @w : tensor<4x4xf32> {role = #kiln.role<parameter>, init = #kiln.spla
 // CHECK: kilnrt.copy_start [[W]] to [[D]]
 // CHECK: kilnrt.gemm({{%.+}}, [[D]],
 // CHECK-NEXT: kilnrt.copy [[H]] to [[W]] offsets [0, 0] strides [0, 0] bytes 64
-kiln.program @train(%x: tensor<4x4xf32> {kiln.name = "x"}) -> (tensor<4x4xf32> {kiln.name = "y"}) attributes {kind = #kiln.program_kind<train>} {
+kiln.program @train(%x: tensor<4x4xf32> {kiln.name = "x", kiln.input = #kiln.input<data>}) -> (tensor<4x4xf32> {kiln.name = "y"}) attributes {kind = #kiln.program_kind<train>} {
   %w = kiln.read @w : tensor<4x4xf32>
   %n = kiln.matmul %x, %x {grid = array<i64: 1, 1>} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
   %f = kiln.copy_out %n : tensor<4x4xf32>
@@ -99,7 +99,7 @@ kiln.state @w : tensor<4x4xf32> {role = #kiln.role<parameter>, init = #kiln.spla
 // CHECK-NEXT: kilnrt.gemm
 // CHECK-NEXT: kilnrt.wait [[T]]
 // CHECK-NEXT: kilnrt.launch {{.*}}([[W]], {{.*}}, [[W]])
-kiln.program @train(%x: tensor<4x4xf32> {kiln.name = "x"}, %one: tensor<f64> {kiln.name = "one"}, %lr: tensor<f64> {kiln.name = "lr"}) -> (tensor<4x4xf32> {kiln.name = "y"}) attributes {kind = #kiln.program_kind<train>} {
+kiln.program @train(%x: tensor<4x4xf32> {kiln.name = "x", kiln.input = #kiln.input<data>}, %one: tensor<f64> {kiln.name = "one", kiln.input = #kiln.input<data>}, %lr: tensor<f64> {kiln.name = "lr"}) -> (tensor<4x4xf32> {kiln.name = "y"}) attributes {kind = #kiln.program_kind<train>} {
   %w = kiln.read @w : tensor<4x4xf32>
   %f = kiln.copy_out %x : tensor<4x4xf32>
   %h = kiln.copy_wait %f, %x : tensor<4x4xf32>
@@ -122,7 +122,7 @@ kiln.program @train(%x: tensor<4x4xf32> {kiln.name = "x"}, %one: tensor<f64> {ki
 // CHECK: kilnrt.loop 2
 // CHECK: kilnrt.copy_start [[X]] to {{%.+}} offsets [0, 0] strides [64, 0] bytes 64
 // CHECK: kilnrt.wait
-kiln.program @parts(%x: tensor<8x4xf32> {kiln.name = "x"}) -> (tensor<4x4xf32> {kiln.name = "y"}) attributes {kind = #kiln.program_kind<train>} {
+kiln.program @parts(%x: tensor<8x4xf32> {kiln.name = "x", kiln.input = #kiln.input<data>}) -> (tensor<4x4xf32> {kiln.name = "y"}) attributes {kind = #kiln.program_kind<train>} {
   %s = kiln.slice %x [4, 0] : tensor<8x4xf32> to tensor<4x4xf32>
   %f = kiln.copy_out %s : tensor<4x4xf32>
   %h = kiln.copy_wait %f, %s : tensor<4x4xf32>

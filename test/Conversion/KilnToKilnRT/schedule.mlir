@@ -8,7 +8,7 @@ kiln.state @w : tensor<4x4xf32> {role = #kiln.role<parameter>, init = #kiln.spla
 // CHECK: [[W:%.+]] = kilnrt.slot "w" class "parameter" offset 0 bytes 64 {{.*}} state @w
 // CHECK: kilnrt.gemm({{%.+}}, [[W]], {{%.+}})
 // CHECK: kilnrt.launch @{{.+}}([[W]], {{.*}}, [[W]])
-kiln.program @train(%x: tensor<4x4xf32> {kiln.name = "x"}, %g: tensor<4x4xf32> {kiln.name = "g"}, %one: tensor<f64> {kiln.name = "one"}, %lr: tensor<f64> {kiln.name = "lr"}) -> (tensor<4x4xf32> {kiln.name = "y"}) attributes {kind = #kiln.program_kind<train>} {
+kiln.program @train(%x: tensor<4x4xf32> {kiln.name = "x", kiln.input = #kiln.input<data>}, %g: tensor<4x4xf32> {kiln.name = "g", kiln.input = #kiln.input<data>}, %one: tensor<f64> {kiln.name = "one", kiln.input = #kiln.input<data>}, %lr: tensor<f64> {kiln.name = "lr"}) -> (tensor<4x4xf32> {kiln.name = "y"}) attributes {kind = #kiln.program_kind<train>} {
   %w = kiln.read @w : tensor<4x4xf32>
   %p = kiln.sgd %w, %g, %one, %lr {weight_decay = 0.0} : (tensor<4x4xf32>, tensor<4x4xf32>, tensor<f64>, tensor<f64>) -> tensor<4x4xf32>
   kiln.write @w, %p : tensor<4x4xf32>
@@ -30,7 +30,7 @@ kiln.program @train(%x: tensor<4x4xf32> {kiln.name = "x"}, %g: tensor<4x4xf32> {
 // CHECK: kilnrt.launch @[[K]]([[M]], [[M]])
 // CHECK: kilnrt.gemm({{.*}}, [[N]])
 // CHECK: kilnrt.launch @[[K]]([[N]], [[N]])
-kiln.program @f(%x: tensor<4x8xf32> {kiln.name = "x"}) -> (tensor<4x4xf32> {kiln.name = "y"}, tensor<4x4xf32> {kiln.name = "z"}) attributes {kind = #kiln.program_kind<evaluate>} {
+kiln.program @f(%x: tensor<4x8xf32> {kiln.name = "x", kiln.input = #kiln.input<data>}) -> (tensor<4x4xf32> {kiln.name = "y"}, tensor<4x4xf32> {kiln.name = "z"}) attributes {kind = #kiln.program_kind<evaluate>} {
   %a = kiln.slice %x [0, 0] : tensor<4x8xf32> to tensor<4x4xf32>
   %b = kiln.slice %x [0, 4] : tensor<4x8xf32> to tensor<4x4xf32>
   %m = kiln.matmul %a, %b {grid = array<i64: 1, 1>} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
@@ -81,7 +81,7 @@ kiln.state @b : tensor<4xf32> {role = #kiln.role<buffer>, init = #kiln.splat<val
 // CHECK-NOT: kilnrt.slot
 // CHECK: kilnrt.copy [[A]] to [[B]]
 // CHECK-NEXT: kilnrt.copy [[X]] to [[A]]
-kiln.program @train(%x: tensor<4xf32> {kiln.name = "x"}) attributes {kind = #kiln.program_kind<train>} {
+kiln.program @train(%x: tensor<4xf32> {kiln.name = "x", kiln.input = #kiln.input<data>}) attributes {kind = #kiln.program_kind<train>} {
   %a = kiln.read @a : tensor<4xf32>
   kiln.write @a, %x : tensor<4xf32>
   kiln.write @b, %a : tensor<4xf32>

@@ -243,7 +243,7 @@ kilnrt.program @input attributes {kind = #kiln.program_kind<train>} {
   %a = kilnrt.slot "a" class "input" offset 0 bytes 64 lifetime [1, 1]
   %b = kilnrt.slot "b" class "activation" offset 0 bytes 64 lifetime [0, 0]
   // expected-error @below {{touches slot 'a' at command 0, which lives from command 1 to 1}}
-  kilnrt.input "x" at %a + 0 : tensor<16xf32>
+  kilnrt.input "x" at %a + 0 : tensor<16xf32> fact #kiln.input<data>
   kilnrt.fill %b offset 0 bytes 64
   kilnrt.fill %a offset 0 bytes 64
 }

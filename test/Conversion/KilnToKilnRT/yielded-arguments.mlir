@@ -6,7 +6,7 @@
 // CHECK: [[SUM:%.+]] = kilnrt.slot "accumulate" class "output"
 // CHECK: kilnrt.fill [[SUM]] offset 0 bytes 32
 // CHECK: kilnrt.loop 2
-kiln.program @train(%x: tensor<4x4xf32> {kiln.name = "x"}) -> (tensor<2x4xf32>) attributes {kind = #kiln.program_kind<train>} {
+kiln.program @train(%x: tensor<4x4xf32> {kiln.name = "x", kiln.input = #kiln.input<data>}) -> (tensor<2x4xf32>) attributes {kind = #kiln.program_kind<train>} {
   %s = kiln.accumulate sliced(%x) count 2 : (tensor<4x4xf32>) -> tensor<2x4xf32> {
   ^bb0(%part: tensor<2x4xf32>, %sum: tensor<2x4xf32>):
     kiln.yield %sum : tensor<2x4xf32>

@@ -773,5 +773,29 @@ kiln.program @f(%a: tensor<4x8xbf16>, %b: tensor<8x4xbf16>) attributes {kind = #
 
 // -----
 
-// expected-error @+1 {{type attribute of tensor with static positive extents (at most 2^48 elements) of 32-bit float or 64-bit float values}}
-kiln.state @w : tensor<4xbf16> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
+// expected-error @+1 {{type attribute of tensor with static positive extents (at most 2^48 elements) of bfloat16 type or 16-bit float or 32-bit float or 64-bit float or 8-bit signless integer or 32-bit signless integer or 64-bit signless integer values}}
+kiln.state @w : tensor<4xi16> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
+
+// -----
+
+// expected-error @+1 {{is trainable and has elements of 'i8', expected real numbers; declare it frozen}}
+kiln.state @w : tensor<4xi8> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
+
+// -----
+
+// expected-error @+1 {{has elements of 'i8' and the initial value #kiln.splat<value = 1.280000e+02 : f64>, expected a #kiln.splat of an integer that the type has}}
+kiln.state @w : tensor<4xi8> {role = #kiln.role<buffer>, init = #kiln.splat<value = 128.0>}
+
+// -----
+
+// expected-error @+1 {{argument 0 has 'kiln.input' = #kiln.input<tokens>, expected #kiln.input<data> or #kiln.input<data, batch_dim = 0>}}
+kiln.program @f(%a: tensor<4xf32> {kiln.input = #kiln.input<tokens>}) attributes {kind = #kiln.program_kind<forward>} {
+  kiln.return
+}
+
+// -----
+
+// expected-error @+1 {{argument 0 has 'kiln.input' = #kiln.input<data, batch_dim = 1>, expected}}
+kiln.program @f(%a: tensor<4xf32> {kiln.input = #kiln.input<data, batch_dim = 1>}) attributes {kind = #kiln.program_kind<forward>} {
+  kiln.return
+}

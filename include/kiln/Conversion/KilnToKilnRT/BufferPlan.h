@@ -85,6 +85,7 @@ struct Boundary {
   std::string name;
   Place place;
   mlir::Type type;
+  InputAttr fact; ///< What a declared input is for; null for others.
 };
 
 struct ProgramPlan {

@@ -17,7 +17,7 @@
 
 #include "kiln/Runtime/Engine/TrainingInfo.h"
 #include "kiln/Runtime/Files/InitialValues.h"
-#include "kiln/Runtime/Files/TensorType.h"
+#include "kiln/Support/ElementType.h"
 
 #include <cstdint>
 #include <string>
@@ -30,7 +30,7 @@ namespace kiln {
 /// A state, or an input or output of a program.
 struct ValueInfo {
   std::string name;
-  TensorType type = TensorType::F32;
+  ElementType type = ElementType::F32;
   std::vector<int64_t> shape; ///< Empty: a scalar.
 
   int64_t elements() const {
@@ -39,7 +39,15 @@ struct ValueInfo {
       count *= extent;
     return count;
   }
-  int64_t bytes() const { return elements() * tensorTypeBits(type) / 8; }
+  int64_t bytes() const { return bytesOf(type, elements()); }
+};
+
+/// An input of a program.
+struct InputInfo : ValueInfo {
+  /// The model declares it, and a file has its values.
+  bool isData = false;
+  /// The first dimension is that of the sequences of a step.
+  bool isBatched = false;
 };
 
 /// A mirror is the device copy of a parameter that lives in the host arena.
@@ -68,7 +76,7 @@ inline bool isGradient(const ValueInfo &output) {
 
 struct ProgramInfo {
   std::string name; ///< "train", "evaluate", "generate".
-  std::vector<ValueInfo> inputs;
+  std::vector<InputInfo> inputs;
   std::vector<ValueInfo> outputs;
 };
 

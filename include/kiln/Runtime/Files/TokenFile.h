@@ -75,6 +75,10 @@ public:
   /// Fails, with what to do, when there is no sequence of that length.
   Status checkLength(int64_t length) const;
 
+  /// The number of sequence `index` >= 0 of the endless stream among those of
+  /// the file.
+  int64_t sequenceNumber(int64_t index, int64_t length) const;
+
   /// Reads sequence `index` >= 0 of the endless stream: tokens[0, length) and
   /// targets[0, length). Allocates nothing unless it fails.
   Status readSequence(int64_t index, int64_t length, int32_t *tokens,

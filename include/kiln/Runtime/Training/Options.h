@@ -31,6 +31,8 @@ struct Options {
   // Data.
   std::string data;
   std::string valData;
+  std::string inputs;     ///< Values of inputs that the model declares.
+  std::string valInputs;  ///< The same for the validation data.
   int64_t valEvery = 0;   ///< 0: only after the last step.
   int64_t valBatches = 0; ///< 0: every whole batch of the file.
   std::optional<uint64_t> shuffle;

@@ -196,14 +196,26 @@ LogicalResult KilnDialect::verifyOperationAttribute(Operation *op,
          << attribute.getName().getValue() << "'";
 }
 
-/// Arguments of programs carry `kiln.name`.
+/// Arguments of programs carry `kiln.name` and `kiln.input`.
 LogicalResult KilnDialect::verifyRegionArgAttribute(Operation *op, unsigned,
                                                     unsigned argument,
                                                     NamedAttribute attribute) {
+  if (attribute.getName() == kInputAttr) {
+    auto fact = dyn_cast<InputAttr>(attribute.getValue());
+    if (fact && fact.getRole() == InputRole::Data &&
+        fact.getBatchDim().value_or(0) == 0)
+      return success();
+    return op->emitOpError("argument ")
+           << argument << " has '" << kInputAttr
+           << "' = " << attribute.getValue()
+           << ", expected #kiln.input<data> or #kiln.input<data, batch_dim = "
+              "0>";
+  }
   if (attribute.getName() != "kiln.name")
     return op->emitOpError("argument ")
            << argument << " has an unknown attribute '"
-           << attribute.getName().getValue() << "', expected 'kiln.name'";
+           << attribute.getName().getValue()
+           << "', expected 'kiln.name' or 'kiln.input'";
   if (!isa<StringAttr>(attribute.getValue()))
     return op->emitOpError("argument ")
            << argument << " has 'kiln.name' = " << attribute.getValue()
@@ -246,10 +258,7 @@ bool kiln::isKilnTensor(Type type) {
   auto tensor = dyn_cast<RankedTensorType>(type);
   if (!tensor || !hasSaneExtents(tensor))
     return false;
-  Type element = tensor.getElementType();
-  return element.isBF16() || element.isF32() || element.isF64() ||
-         element.isSignlessInteger(8) || element.isSignlessInteger(32) ||
-         element.isSignlessInteger(64);
+  return isTensorElement(tensor.getElementType());
 }
 
 int64_t kiln::getRowCount(RankedTensorType type) {
@@ -284,17 +293,13 @@ StringRef kiln::getLocationName(Location loc) {
   return {};
 }
 
-Type kiln::fullPrecision(Type type) {
-  return type.isBF16() ? Float32Type::get(type.getContext()) : type;
-}
-
 RankedTensorType kiln::fullPrecision(RankedTensorType type) {
   return type.clone(fullPrecision(type.getElementType()));
 }
 
 int64_t kiln::bytesOf(Type type) {
   auto tensor = cast<RankedTensorType>(type);
-  return tensor.getNumElements() * (tensor.getElementTypeBitWidth() / 8);
+  return elementBytes(tensor, tensor.getNumElements());
 }
 
 Family kiln::familyOf(Operation *op) {

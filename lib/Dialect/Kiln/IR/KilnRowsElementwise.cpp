@@ -212,8 +212,7 @@ LogicalResult SwigluGradOp::buildRows(RowBuilder &rows) {
 //===----------------------------------------------------------------------===//
 
 static row::Type rowTypeOf(Value value) {
-  return tensorTypeOf(value).getElementType().isF64() ? row::Type::F64
-                                                      : row::Type::F32;
+  return computeType(elementTypeOf(value.getType()));
 }
 
 RowSpace ConstantOp::getRowSpace() { return flexibleRows(getY()); }
@@ -224,10 +223,10 @@ LogicalResult ConstantOp::buildRows(RowBuilder &rows) {
 
 RowSpace CastOp::getRowSpace() { return flexibleRows(getY()); }
 LogicalResult CastOp::buildRows(RowBuilder &rows) {
-  // From f64 to bf16 by way of f32 would be two roundings: one is made where
+  // From f64 to a narrow float by way of f32 would be two roundings: one is made where
   // the result is set.
   bool isRoundedOnce = getX().getType().getElementType().isF64() &&
-                       getType().getElementType().isBF16();
+                       isNarrowFloat(getType());
   return buildUnary(rows, getX(), getY(), [&](NodeId x) {
     return isRoundedOnce ? x : rows.cast(x, rowTypeOf(getY()));
   });

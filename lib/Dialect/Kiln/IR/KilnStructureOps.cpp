@@ -66,8 +66,26 @@ static LogicalResult checkInit(StateOp state) {
   return success();
 }
 
+/// Integers are set to one number that their type has (C4), and not trained.
+static LogicalResult checkIntegers(StateOp state) {
+  auto type = dyn_cast<IntegerType>(state.getTensorType().getElementType());
+  if (!type)
+    return success();
+  if (state.isTrainable())
+    return state.emitOpError("is trainable and has elements of ")
+           << type << ", expected real numbers; declare it frozen";
+  double limit = std::ldexp(1.0, int(type.getWidth()) - 1);
+  auto splat = dyn_cast<SplatAttr>(state.getInit());
+  double value = splat ? splat.getValue().getValueAsDouble() : limit;
+  if (value >= -limit && value < limit && value == std::trunc(value))
+    return success();
+  return state.emitOpError("has elements of ")
+         << type << " and the initial value " << state.getInit()
+         << ", expected a #kiln.splat of an integer that the type has";
+}
+
 LogicalResult StateOp::verify() {
-  if (failed(checkInit(*this)))
+  if (failed(checkInit(*this)) || failed(checkIntegers(*this)))
     return failure();
   bool belongs = getRole() == Role::Optimizer || getRole() == Role::Mirror;
   if (belongs != getOf().has_value()) // C1
@@ -163,6 +181,30 @@ StringRef ProgramOp::getOutputName(unsigned index) {
 BlockArgument ProgramOp::getInput(StringRef name) {
   for (BlockArgument argument : getBlock().getArguments())
     if (getInputName(argument.getArgNumber()) == name)
+      return argument;
+  return {};
+}
+
+InputAttr kiln::inputFactOfName(StringRef name, MLIRContext *context) {
+  std::optional<InputRole> role = symbolizeInputRole(name);
+  if (!role || *role == InputRole::Data)
+    return {};
+  bool isBatched = *role == InputRole::Tokens || *role == InputRole::Targets ||
+                   *role == InputRole::Rng;
+  return InputAttr::get(context, *role,
+                        isBatched ? std::optional<int64_t>(0) : std::nullopt);
+}
+
+InputAttr ProgramOp::getInputFact(unsigned index) {
+  if (auto declared = getArgAttrOfType<InputAttr>(index, kInputAttr))
+    return declared;
+  return inputFactOfName(getInputName(index), getContext());
+}
+
+BlockArgument ProgramOp::getInput(InputRole role) {
+  for (BlockArgument argument : getBlock().getArguments())
+    if (InputAttr fact = getInputFact(argument.getArgNumber());
+        fact && fact.getRole() == role)
       return argument;
   return {};
 }

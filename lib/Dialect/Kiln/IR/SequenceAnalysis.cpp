@@ -12,13 +12,17 @@ using namespace kiln;
 
 SequenceAnalysis::SequenceAnalysis(ProgramOp program) {
   for (BlockArgument argument : program.getBlock().getArguments()) {
-    StringRef name = program.getInputName(argument.getArgNumber());
+    InputAttr input = program.getInputFact(argument.getArgNumber());
     SequenceFact &fact = facts[argument];
-    if (name == "tokens" || name == "targets") {
+    if (input && input.getRole() == InputRole::LossScale) {
+      fact = SequenceFact::shared(1, ~uint64_t(0));
+    } else if (input && input.getRole() == InputRole::Data &&
+               !input.getBatchDim()) {
+      fact = SequenceFact::shared();
+    } else if (input && input.getBatchDim() &&
+               input.getRole() != InputRole::Rng) {
       batch = tensorTypeOf(argument).getDimSize(0);
       fact = SequenceFact::perSequence(0, 0);
-    } else if (name == "loss_scale") {
-      fact = SequenceFact::shared(1, ~uint64_t(0));
     } else {
       // Random ops know what the random state is for; no other op does.
       fact = SequenceFact::opaque(program, "lets its loss depend on an input "

@@ -92,8 +92,12 @@ LogicalResult StepBuilder::wrapMicrobatches() {
 
   SmallVector<BlockArgument> slicedArguments;
   SmallVector<Type> partTypes;
-  for (StringRef name : {"tokens", "targets", "rng"})
-    if (BlockArgument argument = program.getInput(name)) {
+  for (InputRole role :
+       {InputRole::Tokens, InputRole::Targets, InputRole::Rng, InputRole::Data})
+    for (BlockArgument argument : block.getArguments()) {
+      InputAttr fact = program.getInputFact(argument.getArgNumber());
+      if (!fact || fact.getRole() != role || !fact.getBatchDim())
+        continue;
       slicedArguments.push_back(argument);
       partTypes.push_back(argument.getType());
       auto type = tensorTypeOf(argument);
@@ -214,45 +218,23 @@ void StepBuilder::update(Gradient &gradient, Value factor) {
   StateOp state = gradient.state;
   Location loc = state.getLoc();
   Value p = readState(state, loc);
-  double decay = optimizer.decayAll || tensorTypeOf(p).getRank() >= 2
-                     ? optimizer.weightDecay
-                     : 0.0;
-  auto write = [&](StateOp target, Value value) {
+  UpdateValues values;
+  values.parameter = p;
+  SmallVector<StateOp> states = {state};
+  for (StringRef slot : optimizer.rule->slots) {
+    states.push_back(addMoment(state, slot));
+    values.states.push_back(readState(states.back(), loc));
+  }
+  values.gradient = gradient.value;
+  values.factor = factor;
+  values.rate = lr;
+  values.step = step;
+  values.weightDecay = optimizer.decayAll || tensorTypeOf(p).getRank() >= 2
+                           ? optimizer.get("weight_decay")
+                           : 0.0;
+  UpdateOpInterface op = optimizer.rule->build(builder, loc, optimizer, values);
+  for (auto [target, value] : llvm::zip_equal(states, op->getResults()))
     WriteOp::create(builder, loc, target.getSymName(), value);
-  };
-  auto real = [&](double value) { return builder.getF64FloatAttr(value); };
-  switch (optimizer.kind) {
-  case OptimizerSpec::Kind::Adam: {
-    StateOp stateM = addMoment(state, "m"), stateV = addMoment(state, "v");
-    Value m = readState(stateM, loc), v = readState(stateV, loc);
-    auto op = AdamOp::create(
-        builder, loc, TypeRange{p.getType(), p.getType(), p.getType()}, p, m, v,
-        gradient.value, factor, lr, step, real(optimizer.beta1),
-        real(optimizer.beta2), real(optimizer.eps), real(decay),
-        optimizer.decoupled ? builder.getUnitAttr() : UnitAttr());
-    write(state, op.getNewP());
-    write(stateM, op.getNewM());
-    write(stateV, op.getNewV());
-    return;
-  }
-  case OptimizerSpec::Kind::Momentum: {
-    StateOp stateB = addMoment(state, "momentum");
-    auto op = MomentumOp::create(
-        builder, loc, TypeRange{p.getType(), p.getType()}, p,
-        readState(stateB, loc), gradient.value, factor, lr,
-        real(optimizer.momentum), real(decay),
-        optimizer.nesterov ? builder.getUnitAttr() : UnitAttr());
-    write(state, op.getNewP());
-    write(stateB, op.getNewB());
-    return;
-  }
-  case OptimizerSpec::Kind::Sgd: {
-    auto op = SgdOp::create(builder, loc, p.getType(), p, gradient.value,
-                            factor, lr, real(decay));
-    write(state, op.getNewP());
-    return;
-  }
-  }
 }
 
 void StepBuilder::setResults() {
@@ -327,7 +309,7 @@ LogicalResult StepBuilder::run() {
                                        program.getBlock().begin());
   }
   lr = addInput("lr", scalar);
-  if (optimizer.kind == OptimizerSpec::Kind::Adam)
+  if (optimizer.rule->needsStep)
     step = addInput("step", RankedTensorType::get({}, builder.getI64Type()));
 
   for (Gradient &gradient : gradients) {
@@ -356,7 +338,7 @@ struct BuildStepPass : kiln::impl::BuildStepBase<BuildStepPass> {
     }
     if (microbatches < 1) {
       emitError(getOperation().getLoc(), "microbatches is ")
-          << microbatches << ", expected a positive number";
+          << microbatches.getValue() << ", expected a positive number";
       return signalPassFailure();
     }
     for (ProgramOp program : getOperation().getOps<ProgramOp>())

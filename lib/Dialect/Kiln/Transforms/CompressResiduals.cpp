@@ -83,7 +83,7 @@ void Compressor::findResiduals() {
 
 void Compressor::findEncodings() {
   int64_t sequences = 1;
-  BlockArgument tokens = program.getInput("tokens");
+  BlockArgument tokens = program.getInput(InputRole::Tokens);
   if (tokens && tensorTypeOf(tokens).getRank() > 0)
     sequences = tensorTypeOf(tokens).getDimSize(0);
   // An op that reads several reads the encoding of one: the first.

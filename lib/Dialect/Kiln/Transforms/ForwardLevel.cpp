@@ -89,6 +89,9 @@ public:
 private:
   LogicalResult checkSizes();
   LogicalResult checkInput(unsigned index);
+  LogicalResult checkIntegers(Operation *op);
+  LogicalResult checkData(StringRef name, InputAttr fact,
+                          RankedTensorType type);
   LogicalResult checkSignature();
   LogicalResult checkOp(Operation *op);
   LogicalResult checkKey(Operation *op, int64_t key);
@@ -105,7 +108,7 @@ private:
 /// What a type takes, or UINT64_MAX.
 static uint64_t saturatedBytes(Type type) {
   auto tensor = cast<RankedTensorType>(type);
-  uint64_t bytes = tensor.getElementTypeBitWidth() / 8;
+  uint64_t bytes = elementBytes(tensor);
   for (int64_t size : tensor.getShape())
     bytes = llvm::SaturatingMultiply(bytes, static_cast<uint64_t>(size));
   return bytes;
@@ -156,28 +159,67 @@ LogicalResult ForwardVerifier::checkInput(unsigned index) {
   for (unsigned other = 0; other < index; ++other)
     if (program.getInputName(other) == name)
       return program.emitOpError("has two inputs named '") << name << "'";
-  if (name == "tokens")
+  InputAttr fact = program.getInputFact(index);
+  if (!fact)
+    return program.emitOpError("input ")
+           << index << " is named '" << name
+           << "' by kiln.name, expected tokens, targets, rng or loss_scale, or "
+              "a declaration kiln.input = #kiln.input<data>";
+  switch (fact.getRole()) {
+  case InputRole::Tokens:
     return expect(type.getRank() == 2 && type.getElementType().isInteger(32),
                   "i32 [batch, sequence length]");
-  if (name == "targets") {
-    BlockArgument tokens = program.getInput("tokens");
+  case InputRole::Targets: {
+    BlockArgument tokens = program.getInput(InputRole::Tokens);
     return expect(!tokens || type == tokens.getType(), "that of 'tokens'");
   }
-  if (name == "rng")
+  case InputRole::Rng:
     return expect(type == RankedTensorType::get({1, 3}, b.getI64Type()),
                   "i64 [1, 3]");
-  if (name == "loss_scale")
+  case InputRole::LossScale:
     return expect(type == RankedTensorType::get({}, b.getF64Type()), "f64 []");
+  case InputRole::Data:
+    return checkData(name, fact, type);
+  case InputRole::Rate:
+  case InputRole::Step:
+  case InputRole::Clip:
+  case InputRole::Position:
+    break;
+  }
   return program.emitOpError("input ")
          << index << " is named '" << name
-         << "' by kiln.name, expected tokens, targets, rng or loss_scale";
+         << "' by kiln.name, which only programs that kilnc makes have";
+}
+
+/// An input that the model declares. Integers would be looked up with, and
+/// nothing checks that they are in range.
+LogicalResult ForwardVerifier::checkData(StringRef name, InputAttr fact,
+                                         RankedTensorType type) {
+  if (name.empty())
+    return program.emitOpError("has an input ")
+           << fact << " without kiln.name, the name of its tensor in a file";
+  if (inputFactOfName(name, program.getContext()))
+    return program.emitOpError("declares the input '")
+           << name << "', whose role is fixed; give it another name";
+  if (!isa<FloatType>(type.getElementType()))
+    return program.emitOpError("declares the input '")
+           << name << "' of type " << type << ", expected real numbers";
+  BlockArgument tokens = program.getInput(InputRole::Tokens);
+  if (!fact.getBatchDim() || !tokens)
+    return success();
+  int64_t batch = tensorTypeOf(tokens).getDimSize(0);
+  if (type.getRank() > 0 && type.getDimSize(0) == batch)
+    return success();
+  return program.emitOpError("declares the input '")
+         << name << "' of type " << type << " with batch_dim = 0, expected "
+         << batch << " rows, one per sequence of 'tokens'";
 }
 
 LogicalResult ForwardVerifier::checkSignature() {
   for (unsigned i = 0; i < program.getNumArguments(); ++i)
     if (failed(checkInput(i)))
       return failure();
-  BlockArgument tokens = program.getInput("tokens");
+  BlockArgument tokens = program.getInput(InputRole::Tokens);
   if (!tokens || tokens.use_empty())
     return program.emitOpError(tokens ? "does not use its input 'tokens'"
                                       : "has no input named 'tokens'")
@@ -217,7 +259,42 @@ static bool hasElementsOf(BlockArgument input, Value indices) {
   return false;
 }
 
+/// The read of a state whose elements are among those of a tensor of integers,
+/// or null.
+static ReadOp readOfState(Value integers) {
+  SmallVector<Value> values = {integers};
+  llvm::SmallDenseSet<Value> seen;
+  while (!values.empty()) {
+    Operation *op = values.pop_back_val().getDefiningOp();
+    if (auto read = dyn_cast_or_null<ReadOp>(op))
+      return read;
+    for (Value operand : op ? op->getOperands() : ValueRange())
+      if (seen.insert(operand).second)
+        values.push_back(operand);
+  }
+  return {};
+}
+
+/// Integers that a state holds come from a file, and nothing checks that they
+/// are in range where an op looks something up by them.
+LogicalResult ForwardVerifier::checkIntegers(Operation *op) {
+  auto isInteger = [](Type type) {
+    return isa<IntegerType>(getElementTypeOrSelf(type));
+  };
+  if (llvm::all_of(op->getResultTypes(), isInteger))
+    return success();
+  for (Value operand : op->getOperands())
+    if (isInteger(operand.getType()))
+      if (ReadOp read = readOfState(operand))
+        return op->emitOpError("reads integers of the state ")
+               << read.getStateAttr()
+               << ", which nothing keeps in range; use 'tokens' or 'targets'";
+  return success();
+}
+
 LogicalResult ForwardVerifier::checkOp(Operation *op) {
+  if (failed(checkIntegers(op)))
+    return failure();
   if (isa<AccumulateOp, RecomputeOp, DispatchOp, PhaseOp>(op))
     return op->emitOpError("belongs to a later level: kilnc makes it");
   if (auto dropout = dyn_cast<DropoutOp>(op))
@@ -226,7 +303,7 @@ LogicalResult ForwardVerifier::checkOp(Operation *op) {
     if (attention.getP().convertToDouble() > 0)
       return checkKey(op, attention.getKey());
   if (auto embedding = dyn_cast<EmbeddingOp>(op))
-    if (BlockArgument targets = program.getInput("targets");
+    if (BlockArgument targets = program.getInput(InputRole::Targets);
         targets && hasElementsOf(targets, embedding.getTokens()))
       return op->emitOpError("looks up 'targets', which hold ")
              << kIgnoreIndex << " where nothing counts; look up 'tokens'";
@@ -285,7 +362,7 @@ LogicalResult ForwardVerifier::checkModel() {
     return emitError(module.getLoc(), "kiln.model says vocab_size = ")
            << *said("vocab_size") << ", but a table or loss has only "
            << *vocabulary << " entries";
-  auto tokens = tensorTypeOf(program.getInput("tokens"));
+  auto tokens = tensorTypeOf(program.getInput(InputRole::Tokens));
   for (auto [key, size] : {std::pair("batch", tokens.getDimSize(0)),
                            std::pair("sequence_length", tokens.getDimSize(1))})
     if (said(key).value_or(size) != size)

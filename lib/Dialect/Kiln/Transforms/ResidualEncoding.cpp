@@ -154,7 +154,7 @@ static std::optional<ResidualEncoding> findSketch(ResidualEncoding encoding,
 }
 
 Value EncodingBuilder::rng() {
-  if (BlockArgument input = program.getInput("rng"))
+  if (BlockArgument input = program.getInput(InputRole::Rng))
     return input;
   Builder builder(program.getContext());
   unsigned index = program.getNumArguments();

@@ -71,7 +71,7 @@ StageChain::StageChain(ProgramOp program, StageCut cut) {
     backward.push_back(&*it);
   // The loss begins where its scale is first read: its gradients are computed
   // with it.
-  if (Value scale = program.getInput("loss_scale")) {
+  if (Value scale = program.getInput(InputRole::LossScale)) {
     auto loss = llvm::find_if(forward, [&](Operation *op) {
       return llvm::is_contained(op->getOperands(), scale);
     });

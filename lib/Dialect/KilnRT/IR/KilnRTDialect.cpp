@@ -199,7 +199,7 @@ LogicalResult GemmOp::verify() {
     return emitOpError("has ")
            << count << " slots, " << getOffsets().size() << " offsets and "
            << getStrides().size() << " strides";
-  if (getWide() && !getElement().isBF16()) // C3
+  if (getWide() && !isNarrowFloat(getElement())) // C3
     return emitOpError("has a wide result, which needs operands of bf16, but "
                        "they are ")
            << getElement();
@@ -291,7 +291,20 @@ template <typename Boundary> static LogicalResult verifyBoundary(Boundary op) {
   return op.emitOpError("'") << op.getName() << "' has to lie in a device slot";
 }
 
-LogicalResult InputOp::verify() { return verifyBoundary(*this); }
+InputAttr InputOp::getInputFact() {
+  InputAttr declared = getFactAttr();
+  return declared ? declared : inputFactOfName(getName(), getContext());
+}
+
+LogicalResult InputOp::verify() {
+  InputAttr declared = getFactAttr();
+  if (declared && (declared.getRole() != InputRole::Data ||
+                   declared.getBatchDim().value_or(0) != 0)) // C2
+    return emitOpError("'") << getName() << "' is declared as " << declared
+                            << ", expected #kiln.input<data> or "
+                               "#kiln.input<data, batch_dim = 0>";
+  return verifyBoundary(*this);
+}
 
 LogicalResult OutputOp::verify() { return verifyBoundary(*this); }
 

@@ -104,6 +104,12 @@ static LogicalResult checkLives(rt::ProgramOp program,
   }
   Block &block = program.getBody().front();
   for (InputOp input : block.getOps<InputOp>())
+    if (!input.getInputFact())
+      return input.emitOpError("'")
+             << input.getName()
+             << "' has no role: nothing fills it in; declare it with fact "
+                "#kiln.input<data>";
+  for (InputOp input : block.getOps<InputOp>())
     if (!commands.empty() && failed(checkAlive(input, input.getSlot(), 0)))
       return failure();
   for (OutputOp output : block.getOps<OutputOp>())

@@ -204,11 +204,11 @@ std::vector<std::string> observed(Result<std::unique_ptr<Engine>> made) {
   }
   auto train =
       size_t(description.findProgram("train") - description.programs.data());
-  const std::vector<ValueInfo> &inputs = description.programs[train].inputs;
+  const std::vector<InputInfo> &inputs = description.programs[train].inputs;
   for (size_t i = 0; i < inputs.size(); ++i) {
     const double rate = 0.5;
     std::memset(engine.inputData(train, i), 0, size_t(inputs[i].bytes()));
-    if (inputs[i].type == TensorType::F64)
+    if (inputs[i].type == ElementType::F64)
       std::memcpy(engine.inputData(train, i), &rate, sizeof(rate));
   }
   StepTensors tensors(engine, train);

@@ -43,22 +43,26 @@ private:
 
 ProgramInfo trainProgram() {
   return {"train",
-          {{"tokens", TensorType::I32, {4, 3}},
-           {"targets", TensorType::I32, {4, 3}},
-           {"rng", TensorType::I64, {2, 3}},
-           {"loss_scale", TensorType::F64, {}},
-           {"lr", TensorType::F64, {}}},
-          {{"loss", TensorType::F64, {}}}};
+          {{"tokens", ElementType::I32, {4, 3}},
+           {"targets", ElementType::I32, {4, 3}},
+           {"rng", ElementType::I64, {2, 3}},
+           {"loss_scale", ElementType::F64, {}},
+           {"lr", ElementType::F64, {}}},
+          {{"loss", ElementType::F64, {}}}};
 }
 
-SequenceReader counting() {
-  return [](int64_t index, int64_t length, int32_t *tokens, int32_t *targets) {
+SequenceSource counting() {
+  SequenceSource source;
+  source.read = [](int64_t index, int64_t length, int32_t *tokens,
+                   int32_t *targets) {
     for (int64_t i = 0; i < length; ++i) {
       tokens[i] = int32_t(index * 100 + i);
       targets[i] = i == 0 ? ignoredTarget : int32_t(index * 100 + i + 1);
     }
     return Status();
   };
+  source.number = [](int64_t index, int64_t) { return index % 7; };
+  return source;
 }
 
 TEST(ProgramInputsTest, WritesABatch) {
@@ -102,13 +106,13 @@ TEST(ProgramInputsTest, RefusesOtherTypesAndShapes) {
   for (int change = 0; change < 4; ++change) {
     ProgramInfo program = trainProgram();
     if (change == 0)
-      program.inputs[0].type = TensorType::I64;
+      program.inputs[0].type = ElementType::I64;
     if (change == 1)
       program.inputs[1].shape = {4, 4};
     if (change == 2)
       program.inputs[2].shape = {3, 3};
     if (change == 3)
-      program.outputs[0].type = TensorType::F32;
+      program.outputs[0].type = ElementType::F32;
     StorageEngine engine(program);
     EXPECT_FALSE(ProgramInputs::bind(engine, 0).ok()) << change;
   }

@@ -8,6 +8,7 @@
 #ifndef KILN_DIALECT_KILN_IR_KILN_H
 #define KILN_DIALECT_KILN_IR_KILN_H
 
+#include "kiln/Dialect/Kiln/IR/ElementTypes.h"
 #include "kiln/Dialect/Kiln/IR/HostTensor.h"
 #include "kiln/Dialect/Kiln/IR/RowProgram.h"
 #include "kiln/Dialect/Kiln/IR/Sequences.h"
@@ -33,6 +34,19 @@ class ReturnOp;
 
 /// What PrecisionOpInterface answers.
 enum class Precision { Low, Full, Follow };
+
+/// What UpdateOpInterface answers: the optimizer as `kilnc --optimizer` names
+/// it, its options but for the weight decay, and the weight decay.
+struct UpdateDescription {
+  llvm::StringRef optimizer;
+  llvm::SmallVector<std::pair<llvm::StringRef, double>, 3> options;
+  double weightDecay = 0;
+};
+
+/// The rules that UpdateOpInterface states.
+llvm::LogicalResult verifyUpdate(mlir::Operation *op);
+/// The row space of an update: any factorization of the parameter's elements.
+RowSpace rowSpaceOfUpdate(mlir::Operation *op);
 } // namespace kiln
 
 #include "kiln/Dialect/Kiln/IR/KilnDialect.h.inc"
@@ -68,6 +82,13 @@ inline constexpr llvm::StringLiteral kMicrobatchesAttr = "kiln.microbatches";
 /// the runtime knows it. Arguments and results of programs have it too.
 inline constexpr llvm::StringLiteral kNameAttr = "kiln.name";
 
+/// On an argument of a program: what it is for (InputAttr).
+inline constexpr llvm::StringLiteral kInputAttr = "kiln.input";
+
+/// What follows from the name of an input that needs no declaration; null for
+/// other names.
+InputAttr inputFactOfName(llvm::StringRef name, mlir::MLIRContext *context);
+
 /// The name by which the runtime knows a kiln.program or kilnrt.program.
 llvm::StringRef getProgramName(mlir::Operation *program);
 
@@ -81,10 +102,7 @@ int64_t getRowCount(mlir::RankedTensorType type);
 /// The last dimension (1 for rank 0).
 int64_t getColumnCount(mlir::RankedTensorType type);
 
-/// The type in which elements of `type` are computed with, and in which what is
-/// sensitive to rounding is kept: f32 for bf16, other types themselves.
-mlir::Type fullPrecision(mlir::Type type);
-/// The same for the elements of a tensor.
+/// A tensor type with its elements in full precision.
 mlir::RankedTensorType fullPrecision(mlir::RankedTensorType type);
 
 /// Bytes of a tensor.

@@ -57,9 +57,37 @@ def Kiln_ProgramKind : Kiln_Enum<"ProgramKind", "what a program computes", [
   I32EnumAttrCase<"Generate", 3, "generate">]>;
 def Kiln_ProgramKindAttr : Kiln_EnumAttr<Kiln_ProgramKind, "program_kind">;
 
+def Kiln_InputRole : Kiln_Enum<"InputRole", "what a program input is for", [
+  I32EnumAttrCase<"Tokens", 0, "tokens">,        // i32 [batch, sequence length]
+  I32EnumAttrCase<"Targets", 1, "targets">,      // as tokens; -100 does not count
+  I32EnumAttrCase<"Rng", 2, "rng">,              // i64 [micro-batches, 3]
+  I32EnumAttrCase<"LossScale", 3, "loss_scale">, // f64 []
+  I32EnumAttrCase<"Rate", 4, "lr">,              // f64 []
+  I32EnumAttrCase<"Step", 5, "step">,            // i64 []
+  I32EnumAttrCase<"Clip", 6, "clip">,            // f64 []
+  I32EnumAttrCase<"Position", 7, "position">,    // i64 []
+  I32EnumAttrCase<"Data", 8, "data">]>;          // declared by the model
 class Kiln_Attr<string name, string attrMnemonic> : AttrDef<Kiln_Dialect, name> {
   let mnemonic = attrMnemonic;
   let assemblyFormat = "`<` struct(params) `>`";
+}
+
+def Kiln_InputAttr : AttrDef<Kiln_Dialect, "Input"> {
+  let mnemonic = "input";
+  let summary = "what an input of a program is for";
+  let description = [{
+    The attribute `kiln.input` of an argument of a program. An argument named
+    `tokens`, `targets`, `rng`, `loss_scale`, `lr`, `step`, `clip` or `position`
+    has the role of that name without it. Inputs of role `data` are declared by
+    the model and filled from the tensor of the same name in a file: with
+    `batch_dim`, which is 0, a step gets the rows of its sequences; without it, the
+    tensor is the same in every step.
+
+    Example: `#kiln.input<data, batch_dim = 0>`
+  }];
+  let parameters = (ins EnumParameter<Kiln_InputRole>:$role,
+                        OptionalParameter<"::std::optional<int64_t>">:$batch_dim);
+  let assemblyFormat = "`<` $role (`,` `batch_dim` `=` $batch_dim^)? `>`";
 }
 
 def Kiln_NormalAttr : Kiln_Attr<"Normal", "normal"> {

@@ -1,4 +1,4 @@
-//===- KilnStateOps.td - states, programs, optimizers ------*- tablegen -*-===//
+//===- KilnStateOps.td - states and programs ------*- tablegen -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -70,7 +70,8 @@ def Kiln_ProgramOp : Kiln_Op<"program", [FunctionOpInterface, IsolatedFromAbove,
 
     The inputs of a program of kind `forward` are what the runtime knows how to
     fill in: `tokens` and `targets`, i32 [batch, sequence length], `rng`, i64
-    [1, 3], and `loss_scale`, f64 []. It has and uses `tokens`. A target of -100
+    [1, 3], `loss_scale`, f64 [], and inputs of real numbers that the model
+    declares (`#kiln.input<data>`). It has and uses `tokens`. A target of -100
     does not count; `loss_scale` is 1 / the number of targets of the whole batch
     that do, so that the losses of micro-batches add up to the mean over the
     batch. It returns the loss, f64 [].
@@ -88,6 +89,11 @@ def Kiln_ProgramOp : Kiln_Op<"program", [FunctionOpInterface, IsolatedFromAbove,
     ::mlir::Block &getBlock() { return getBody().front(); }
     /// The argument with `kiln.name` = name, or null.
     ::mlir::BlockArgument getInput(::llvm::StringRef name);
+    /// What an argument is for: its `kiln.input`, or what follows from its name;
+    /// null if nothing does.
+    ::kiln::InputAttr getInputFact(unsigned index);
+    /// The argument with a role that one argument at most has, or null.
+    ::mlir::BlockArgument getInput(::kiln::InputRole role);
     /// `kiln.name` of an argument or result, or empty.
     ::llvm::StringRef getInputName(unsigned index);
     ::llvm::StringRef getOutputName(unsigned index);
@@ -193,52 +199,6 @@ def Kiln_CopyWaitOp : Kiln_Op<"copy_wait", [AllTypesMatch<["flight", "source", "
   let arguments = (ins Kiln_AnyTensor:$flight, Kiln_AnyTensor:$source);
   let results = (outs Kiln_AnyTensor:$y);
   let assemblyFormat = "$flight `,` $source attr-dict `:` type($y)";
-  let hasVerifier = 1;
-}
-
-def Kiln_AdamOp : Kiln_Op<"adam", [Pure,
-    DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily", "getTiedOperand"]>,
-    DeclareOpInterfaceMethods<RowOpInterface>,
-    DeclareOpInterfaceMethods<ReferenceOpInterface>]> {
-  let summary = "Adam and AdamW update of one parameter";
-  let description = [{
-    g' = factor*g (plus weight_decay*p unless `decoupled`); m1 = b1*m + (1-b1)*g'; v1 = b2*v + (1-b2)*g'^2;
-    p1 = p*(1 - lr*weight_decay if decoupled) - lr/(1-b1^step) * m1 / (sqrt(v1)/sqrt(1-b2^step) + eps).
-    Results take the slots of p, m, v. With `host` the update runs on the host, on
-    tensors that lie there.
-
-    Example: `%p1, %m1, %v1 = kiln.adam %p, %m, %v, %g, %factor, %lr, %step {beta1 = 9.0e-01, beta2 = 9.99e-01, eps = 1.0e-08, weight_decay = 1.0e-01, decoupled} : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<f64>, tensor<f64>, tensor<i64>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>)`
-  }];
-  let arguments = (ins Kiln_StateTensor:$p, Kiln_StateTensor:$m, Kiln_StateTensor:$v, Kiln_StateTensor:$g, Kiln_RealScalar:$factor, Kiln_RealScalar:$lr, Kiln_IntScalar:$step,
-    F64Attr:$beta1, F64Attr:$beta2, F64Attr:$eps, F64Attr:$weight_decay, UnitAttr:$decoupled, UnitAttr:$host);
-  let results = (outs Kiln_StateTensor:$newP, Kiln_StateTensor:$newM, Kiln_StateTensor:$newV);
-  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
-  let hasVerifier = 1;
-}
-def Kiln_SgdOp : Kiln_Op<"sgd", [Pure,
-    DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily", "getTiedOperand"]>,
-    DeclareOpInterfaceMethods<RowOpInterface>,
-    DeclareOpInterfaceMethods<ReferenceOpInterface>]> {
-  let summary = "gradient descent update of one parameter";
-  let description = "p1 = p - lr*(factor*g + weight_decay*p).\n\nExample: `%p1 = kiln.sgd %p, %g, %factor, %lr {weight_decay = 0.0} : (tensor<4xf32>, tensor<4xf32>, tensor<f64>, tensor<f64>) -> tensor<4xf32>`";
-  let arguments = (ins Kiln_StateTensor:$p, Kiln_StateTensor:$g, Kiln_RealScalar:$factor, Kiln_RealScalar:$lr, F64Attr:$weight_decay, UnitAttr:$host);
-  let results = (outs Kiln_StateTensor:$newP);
-  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
-  let hasVerifier = 1;
-}
-def Kiln_MomentumOp : Kiln_Op<"momentum", [Pure,
-    DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily", "getTiedOperand"]>,
-    DeclareOpInterfaceMethods<RowOpInterface>,
-    DeclareOpInterfaceMethods<ReferenceOpInterface>]> {
-  let summary = "gradient descent with momentum";
-  let description = [{
-    g' = factor*g + weight_decay*p; b1 = mu*b + g'; p1 = p - lr*(nesterov ? g' + mu*b1 : b1).
-
-    Example: `%p1, %b1 = kiln.momentum %p, %b, %g, %factor, %lr {mu = 9.0e-01, weight_decay = 0.0} : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<f64>, tensor<f64>) -> (tensor<4xf32>, tensor<4xf32>)`
-  }];
-  let arguments = (ins Kiln_StateTensor:$p, Kiln_StateTensor:$b, Kiln_StateTensor:$g, Kiln_RealScalar:$factor, Kiln_RealScalar:$lr, F64Attr:$mu, F64Attr:$weight_decay, UnitAttr:$nesterov, UnitAttr:$host);
-  let results = (outs Kiln_StateTensor:$newP, Kiln_StateTensor:$newB);
-  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
   let hasVerifier = 1;
 }
 

@@ -110,14 +110,24 @@ def KilnRT_SlotOp : KilnRT_Declaration<"slot", [Pure,
   let hasVerifier = 1;
 }
 
-class KilnRT_Boundary<string mnemonic> : KilnRT_Declaration<mnemonic> {
-  let arguments = (ins StrAttr:$name, KilnRT_Slot:$slot, I64Attr:$offset, TypeAttrOf<Kiln_AnyTensor>:$type);
+class KilnRT_Boundary<string mnemonic, dag more = (ins)> : KilnRT_Declaration<mnemonic> {
+  let arguments = !con((ins StrAttr:$name, KilnRT_Slot:$slot, I64Attr:$offset, TypeAttrOf<Kiln_AnyTensor>:$type), more);
   let assemblyFormat = "$name `at` $slot `+` $offset `:` $type attr-dict";
   let hasVerifier = 1;
 }
-def KilnRT_InputOp : KilnRT_Boundary<"input"> {
+def KilnRT_InputOp : KilnRT_Boundary<"input", (ins OptionalAttr<Kiln_InputAttr>:$fact)> {
   let summary = "what the caller writes before the program runs";
-  let description = "On the device (C1). Example: `kilnrt.input \"tokens\" at %s + 0 : tensor<4x64xi32>`";
+  let description = [{
+    On the device (C1). What the input is for follows from its name, or `fact` says
+    it, as `kiln.input` does on the arguments of `kiln.program` (C2).
+
+    Example: `kilnrt.input "mask" at %s + 0 : tensor<4x64xf32> fact #kiln.input<data, batch_dim = 0>`
+  }];
+  let assemblyFormat = "$name `at` $slot `+` $offset `:` $type (`fact` $fact^)? attr-dict";
+  let extraClassDeclaration = [{
+    /// What the input is for, or null.
+    ::kiln::InputAttr getInputFact();
+  }];
 }
 def KilnRT_OutputOp : KilnRT_Boundary<"output"> {
   let summary = "what the caller reads after the program ran";

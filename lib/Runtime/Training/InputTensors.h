@@ -1,0 +1,62 @@
+//===- InputTensors.h - Inputs that a model declares ------------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A model may declare inputs besides tokens (see #kiln.input): a file in the
+// safetensors format has a tensor for each of them. A batched input has a row
+// per sequence of the data; any other is the same in every step.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_LIB_RUNTIME_TRAINING_INPUTTENSORS_H
+#define KILN_LIB_RUNTIME_TRAINING_INPUTTENSORS_H
+
+#include "kiln/Runtime/Engine/Description.h"
+#include "kiln/Runtime/Files/SafeTensors.h"
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace kiln {
+
+/// The names of the inputs that the programs of a description declare.
+std::vector<std::string> declaredInputs(const Description &description);
+
+class InputTensors {
+public:
+  /// Opens a file and checks the shapes and types of its tensors. `flag` is the
+  /// flag that named it. A batched input must have `sequences` rows, unless
+  /// that is not known because there is no data.
+  static Result<InputTensors> open(const std::string &path,
+                                   const std::string &flag,
+                                   const Description &description,
+                                   std::optional<int64_t> sequences);
+
+  /// Copies an input that is not batched.
+  void copy(const InputInfo &input, char *data) const;
+  /// Reads the row of a sequence, 0 <= sequence < sequences.
+  Status readRow(const InputInfo &input, int64_t sequence, char *data) const;
+  /// A hash of the tensors' names, types, shapes, and of bytes sampled from
+  /// them.
+  Result<std::string> identity() const;
+
+private:
+  explicit InputTensors(SafeTensorsFile file) : file_(std::move(file)) {}
+  Status check(const InputInfo &input, const std::string &flag,
+               std::optional<int64_t> sequences);
+
+  SafeTensorsFile file_;
+  std::map<std::string, std::vector<char>> constants_;
+};
+
+/// Elements of one row of a batched input.
+int64_t rowElements(const InputInfo &input);
+
+} // namespace kiln
+
+#endif // KILN_LIB_RUNTIME_TRAINING_INPUTTENSORS_H
