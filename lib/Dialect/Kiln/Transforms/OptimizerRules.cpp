@@ -54,6 +54,17 @@ static UpdateOpInterface buildSgd(OpBuilder &builder, Location loc,
                        /*host=*/UnitAttr());
 }
 
+static UpdateOpInterface buildLion(OpBuilder &builder, Location loc,
+                                   const OptimizerSpec &spec,
+                                   const UpdateValues &v) {
+  return LionOp::create(
+      builder, loc, TypeRange{v.parameter.getType(), v.states[0].getType()},
+      v.parameter, v.states[0], v.gradient, v.factor, v.rate,
+      /*apply=*/Value(), builder.getF64FloatAttr(spec.get("beta1")),
+      builder.getF64FloatAttr(spec.get("beta2")),
+      builder.getF64FloatAttr(v.weightDecay), /*host=*/UnitAttr());
+}
+
 ArrayRef<OptimizerRule> kiln::optimizerRules() {
   auto adamOptions = [](double decay) {
     return Options{{"weight_decay", decay, 0, kAny},
@@ -69,6 +80,13 @@ ArrayRef<OptimizerRule> kiln::optimizerRules() {
       {"sgd", {{"weight_decay", 0, 0, kAny}}, {}, false, buildSgd},
       {"momentum", momentum, {"momentum"}, false, buildMomentum},
       {"nesterov", momentum, {"momentum"}, false, buildMomentum},
+      {"lion",
+       {{"weight_decay", 0, 0, kAny},
+        {"beta1", 0.9, 0, 1},
+        {"beta2", 0.99, 0, 1}},
+       {"m"},
+       false,
+       buildLion},
   };
   return rules;
 }

@@ -63,4 +63,15 @@ def Kiln_MomentumOp : Kiln_UpdateOp<"momentum", (ins Kiln_StoredReal:$p, Kiln_St
     Example: `%p1, %b1 = kiln.momentum %p, %b, %g, %factor, %lr {mu = 9.0e-01, weight_decay = 0.0} : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<f64>, tensor<f64>) -> (tensor<4xf32>, tensor<4xf32>)`
   }];
 }
+def Kiln_LionOp : Kiln_UpdateOp<"lion", (ins Kiln_StoredReal:$p, Kiln_StoredReal:$m), (ins),
+    (ins F64Attr:$beta1, F64Attr:$beta2, F64Attr:$weight_decay), (outs Kiln_StoredReal:$newP, Kiln_StoredReal:$newM)> {
+  let summary = "Lion update of one parameter";
+  let description = [{
+    Chen et al., "Symbolic Discovery of Optimization Algorithms", 2023. With g' = factor*g:
+    p1 = p*(1 - lr*weight_decay) - lr*sign(b1*m + (1-b1)*g'); m1 = b2*m + (1-b2)*g'.
+
+    Example: `%p1, %m1 = kiln.lion %p, %m, %g, %factor, %lr {beta1 = 9.0e-01, beta2 = 9.9e-01, weight_decay = 0.0} : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<f64>, tensor<f64>) -> (tensor<4xf32>, tensor<4xf32>)`
+  }];
+}
+
 #endif // KILN_DIALECT_KILN_IR_KILNUPDATEOPS_TD
