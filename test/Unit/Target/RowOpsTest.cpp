@@ -525,6 +525,25 @@ TEST_F(RowOps, GradientDescent) {
   }
 }
 
+TEST_F(RowOps, Lion) {
+  for (const char *decay : {"0.0", "2.5e-01"}) {
+    RowCase lion = {
+        "%p: tensor<$Rx$Cx$T>, %m: tensor<$Rx$Cx$T>, %g: tensor<$Rx$Cx$T>, "
+        "%f: tensor<f64>, %lr: tensor<f64>",
+        std::string("%q, %n = kiln.lion %p, %m, %g, %f, %lr {beta1 = 9.0e-01, "
+                    "beta2 = 9.9e-01, weight_decay = ") +
+            decay +
+            "} : (tensor<$Rx$Cx$T>, tensor<$Rx$Cx$T>, tensor<$Rx$Cx$T>, "
+            "tensor<f64>, tensor<f64>) -> (tensor<$Rx$Cx$T>, tensor<$Rx$Cx$T>)",
+        "%q : tensor<$Rx$Cx$T>, %n : tensor<$Rx$Cx$T>"};
+    lion.hasBfloats = false;
+    lion.fill = [](unsigned, HostTensor &tensor) {
+      fillOptimizer(tensor, /*isSecondMoment=*/false);
+    };
+    runner.add(lion, kFewSizes);
+  }
+}
+
 // A step that is skipped leaves the parameter and the states as they are.
 TEST_F(RowOps, SkippedUpdates) {
   for (int64_t apply : {0, 1}) {

@@ -279,6 +279,21 @@ TEST(Reference, AdamCorrectsItsBiasByTheStep) {
   expectNear(third[0], {1 - 0.1 * corrected / (root + 1)});
 }
 
+TEST(Reference, LionMovesByTheSign) {
+  auto step = [](double gradient) {
+    return evaluate("kiln.lion",
+                    "beta1 = 0.75, beta2 = 0.5, weight_decay = 0.5",
+                    {"1xf32", "1xf32", "1xf32", "f64", "f64"},
+                    {"1xf32", "1xf32"}, {{2}, {4}, {gradient}, {0.5}, {0.1}});
+  };
+  // g' = 8, -16 and -12; 0.75 * 4 + 0.25 * g' is 5, -1 and 0.
+  expectNear(step(16)[0], {2 * 0.95 - 0.1});
+  expectNear(step(16)[1], {6});
+  expectNear(step(-32)[0], {2 * 0.95 + 0.1});
+  expectNear(step(-32)[1], {-6});
+  expectNear(step(-24)[0], {2 * 0.95});
+}
+
 TEST(Reference, ASkippedStepKeepsAll) {
   auto step = [](double apply) {
     return evaluate("kiln.momentum", "mu = 0.5, weight_decay = 0.0",
