@@ -14,6 +14,7 @@
 #include "WrittenStates.h"
 #include "kiln/Runtime/Files/Json.h"
 #include "kiln/Runtime/Files/Messages.h"
+#include "kiln/Support/ElementConversion.h"
 
 #include <array>
 #include <map>
@@ -148,7 +149,7 @@ static Program readProgram(const Node &node, const ProgramFile &file,
   return program;
 }
 
-/// A mirror is the device copy of a parameter on the host.
+/// A mirror is a copy of a parameter in another type or memory.
 static void checkMirror(const Node &node, const ProgramFile &file,
                         const std::map<std::string, std::size_t> &indexes,
                         std::size_t index) {
@@ -159,12 +160,14 @@ static void checkMirror(const Node &node, const ProgramFile &file,
       file.description.states[found->second].role != StateRole::Parameter)
     return of.fail("is " + inQuotes(mirror.of) + ", not a parameter");
   const StateInfo &parameter = file.description.states[found->second];
-  if (parameter.type != mirror.type || parameter.shape != mirror.shape)
-    return of.fail("is a parameter of another dtype or shape");
-  if (file.statePlaces[index].arena != ArenaKind::Device ||
-      file.statePlaces[found->second].arena != ArenaKind::Host)
-    of.fail("makes a mirror that is not the device copy of a parameter in the "
-            "host arena");
+  if (parameter.shape != mirror.shape)
+    return of.fail("is a parameter of another shape");
+  if (!isConvertible(parameter.type, mirror.type))
+    return of.fail("is a parameter whose elements do not convert to those of "
+                   "the mirror");
+  if (parameter.type == mirror.type && file.statePlaces[index].arena ==
+                                           file.statePlaces[found->second].arena)
+    of.fail("is a parameter of the same dtype in the same arena");
 }
 
 static void readStates(const Node &states, ProgramFile &file) {

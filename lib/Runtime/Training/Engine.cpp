@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "kiln/Runtime/Engine/Engine.h"
+#include "kiln/Support/ElementConversion.h"
 
 #include <algorithm>
 #include <chrono>
@@ -83,7 +84,8 @@ Status copyMirrors(Engine &engine) {
         size_t(parameter - states.begin()), HostAccess::Read,
         [&](const char *from) {
           return engine.accessState(i, HostAccess::Write, [&](char *to) {
-            std::memcpy(to, from, size_t(states[i].bytes()));
+            convertElements(parameter->type, from, states[i].type, to,
+                            size_t(states[i].elements()));
             return Status();
           });
         });

@@ -2,33 +2,33 @@
 
 // RUN: kiln-opt %s -split-input-file -verify-diagnostics
 
-// A mirror is on the device, of a parameter on the host (C2).
+// A mirror is a copy of a parameter in another memory or type (C2).
 
 kiln.state @w : tensor<4xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
-// expected-error @below {{mirrors @w, expected a parameter of the same type that lies on the host}}
+// expected-error @below {{mirrors @w, which has the same type and is stored in the same memory}}
 kiln.state @w.device : tensor<4xf32> {role = #kiln.role<mirror>, init = #kiln.splat<value = 0.0>, of = @w}
 
 // -----
 
-kiln.state @w : tensor<4xf64> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>, host}
-// expected-error @below {{mirrors @w, expected a parameter of the same type that lies on the host}}
+kiln.state @w : tensor<5xf64> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>, host}
+// expected-error @below {{mirrors @w, expected a parameter of the same shape whose elements convert to those of the mirror}}
 kiln.state @w.device : tensor<4xf32> {role = #kiln.role<mirror>, init = #kiln.splat<value = 0.0>, of = @w}
 
 // -----
 
 kiln.state @w : tensor<4xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>, host}
-// expected-error @below {{mirrors @w, expected a parameter of the same type that lies on the host}}
+// expected-error @below {{mirrors @w, which has the same type and is stored in the same memory}}
 kiln.state @w.device : tensor<4xf32> {role = #kiln.role<mirror>, init = #kiln.splat<value = 0.0>, of = @w, host}
 
 // -----
 
 kiln.state @t : tensor<4xf32> {role = #kiln.role<buffer>, init = #kiln.splat<value = 0.0>, host}
-// expected-error @below {{mirrors @t, expected a parameter of the same type that lies on the host}}
+// expected-error @below {{mirrors @t, expected a parameter of the same shape whose elements convert to those of the mirror}}
 kiln.state @t.device : tensor<4xf32> {role = #kiln.role<mirror>, init = #kiln.splat<value = 0.0>, of = @t}
 
 // -----
 
-// expected-error @below {{mirrors @nobody, expected a parameter of the same type that lies on the host}}
+// expected-error @below {{mirrors @nobody, expected a parameter of the same shape whose elements convert to those of the mirror}}
 kiln.state @w.device : tensor<4xf32> {role = #kiln.role<mirror>, init = #kiln.splat<value = 0.0>, of = @nobody}
 
 // -----

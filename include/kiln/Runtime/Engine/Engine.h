@@ -247,8 +247,8 @@ public:
                            std::vector<MemoryCheckLine> &lines);
 };
 
-/// Gives every mirror the bytes of its parameter. To be called when parameters
-/// were written by anything but the engine's programs.
+/// Gives every mirror the values of its parameter, rounded to its type. To be
+/// called when parameters were written by anything but the engine's programs.
 Status copyMirrors(Engine &engine);
 
 } // namespace kiln

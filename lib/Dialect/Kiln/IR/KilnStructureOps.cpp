@@ -12,6 +12,7 @@
 
 #include "OpChecks.h"
 #include "kiln/Dialect/Kiln/IR/Kiln.h"
+#include "kiln/Support/ElementConversion.h"
 
 #include "mlir/Interfaces/FunctionImplementation.h"
 
@@ -108,12 +109,21 @@ LogicalResult StateOp::verifySymbolUses(SymbolTableCollection &tables) {
   if (getRole() == Role::Optimizer && !isParameter) // C1
     return emitOpError("belongs to ")
            << getOfAttr() << ", expected a parameter";
-  if (getRole() == Role::Mirror && // C2
-      (!isParameter || parameter.getType() != getType() ||
-       !parameter.getHost() || getHost()))
+  if (getRole() != Role::Mirror)
+    return success();
+  if (!isParameter || // C2
+      parameter.getTensorType().getShape() != getTensorType().getShape() ||
+      (parameter.getType() != getType() &&
+       !isConvertible(elementTypeOf(parameter.getType()),
+                      elementTypeOf(getType()))))
     return emitOpError("mirrors ")
            << getOfAttr()
-           << ", expected a parameter of the same type that lies on the host";
+           << ", expected a parameter of the same shape whose elements convert "
+              "to those of the mirror";
+  if (parameter.getType() == getType() && parameter.getHost() == getHost())
+    return emitOpError("mirrors ")
+           << getOfAttr()
+           << ", which has the same type and is stored in the same memory";
   return success();
 }
 

@@ -123,10 +123,10 @@ INSTANTIATE_TEST_SUITE_P(
         Damage{"MirrorType",
                "/states/4/shape",
                {256, 16},
-               "another dtype or shape"},
+               "a parameter of another shape"},
         Damage{"MirrorOfDevice", "/states/4/of", "E", "another"},
         Damage{"MirrorOnHost", "/states/4/arena", "host",
-               "not the device copy"}),
+               "a parameter of the same dtype in the same arena"}),
     [](const testing::TestParamInfo<Damage> &info) { return info.param.name; });
 
 TEST(DamagedHostTest, AnyReplacedValueIsHandled) {

@@ -25,7 +25,7 @@ def Kiln_Role : Kiln_Enum<"Role", "what a state is for", [
   I32EnumAttrCase<"Buffer", 1, "buffer">,
   I32EnumAttrCase<"Constant", 2, "constant">,
   I32EnumAttrCase<"Optimizer", 3, "optimizer">,
-  I32EnumAttrCase<"Mirror", 4, "mirror">]>;      // device copy of a parameter on the host
+  I32EnumAttrCase<"Mirror", 4, "mirror">]>;      // copy of a parameter in another type or memory
 def Kiln_RoleAttr : Kiln_EnumAttr<Kiln_Role, "role">;
 
 def Kiln_Reduction : Kiln_Enum<"Reduction", "how elements are combined", [

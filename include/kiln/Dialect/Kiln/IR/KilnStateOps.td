@@ -20,10 +20,12 @@ def Kiln_StateOp : Kiln_Op<"state", [Symbol, HasParent<"::mlir::ModuleOp">,
     optimizer state belongs to and `slot` which moment it is (C1). `source` is its name in the
     model's weight files, `aliases` other spellings, `copies` names under which
     such files repeat the tensor because weights are tied. A `frozen` state gets no
-    gradient. A `host` state lies in host memory; a state of role `mirror` is the copy
-    on the device of the parameter `of`, which lies there (C2): the runtime makes
-    it before the first step and programs keep it equal. Numbers of `init` are
-    finite, and a rotary table has a column per frequency (C3).
+    gradient. A `host` state is stored in host memory. A state of role `mirror` is a
+    copy of the parameter `of` in another element type or another memory (C2): the
+    runtime makes it before the first step, rounding each element, and programs
+    keep it equal; files never have it. Numbers of `init` are
+    finite, and a rotary table has a column per frequency (C3). An integer state has the same integer everywhere at first, and is not
+    trained (C4).
 
     Example: `kiln.state @w : tensor<4x8xf32> {role = #kiln.role<parameter>, init = #kiln.normal<mean = 0.0, stddev = 2.0e-02>}`
   }];
