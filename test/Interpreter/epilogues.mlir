@@ -35,11 +35,11 @@ kilnrt.kernel @add attributes {family = #kiln.family<row>, space = array<i64: 2,
   kiln.yield %y : tensor<2x2xf32>
 }
 kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
-  %w = kilnrt.slot "w" class "parameter" offset 0 bytes 16 lifetime [0, 2] state @w
-  %g = kilnrt.slot "g" class "parameter" offset 64 bytes 16 lifetime [0, 2] state @g
-  %c = kilnrt.slot "c" class "activation" offset 128 bytes 16 lifetime [1, 2]
-  %y = kilnrt.slot "y" class "activation" offset 192 bytes 16 lifetime [1, 2]
-  %z = kilnrt.slot "z" class "output" offset 256 bytes 16 lifetime [0, 2]
+  %w = kilnrt.slot "w" class parameter offset 0 bytes 16 lifetime [0, 2] state @w
+  %g = kilnrt.slot "g" class parameter offset 64 bytes 16 lifetime [0, 2] state @g
+  %c = kilnrt.slot "c" class activation offset 128 bytes 16 lifetime [1, 2]
+  %y = kilnrt.slot "y" class activation offset 192 bytes 16 lifetime [1, 2]
+  %z = kilnrt.slot "z" class output offset 256 bytes 16 lifetime [0, 2]
   kilnrt.output "y" at %z + 0 : tensor<2x2xf32>
   kilnrt.fill %z offset 0 bytes 16
   kilnrt.gemm(%w, %w, %c) epilogue @k(%g, %y) immediates [] offsets [0, 0, 0, 0, 0] strides [0, 0, 0, 0, 0] {m = 2, n = 2, k = 2, batch = 1, lead = array<i64: 2, 2, 2>, batch_strides = array<i64: 0, 0, 0>, beta = 0, grid = array<i64: 1, 1>, element = f32}

@@ -46,9 +46,9 @@ kilnrt.kernel @double attributes {family = #kiln.family<row>, space = array<i64:
   kiln.yield %y : tensor<2xf32>
 }
 kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
-  %w = kilnrt.slot "w" class "parameter" offset 0 bytes 8 lifetime [0, 1] state @w
-  %a = kilnrt.slot "a" class "activation" offset 8 bytes 8 lifetime [0, 1]
-  %b = kilnrt.slot "b" class "output" offset 16 bytes 8 lifetime [1, 1]
+  %w = kilnrt.slot "w" class parameter offset 0 bytes 8 lifetime [0, 1] state @w
+  %a = kilnrt.slot "a" class activation offset 8 bytes 8 lifetime [0, 1]
+  %b = kilnrt.slot "b" class output offset 16 bytes 8 lifetime [1, 1]
   kilnrt.output "y" at %b + 0 : tensor<2xf32>
   kilnrt.launch @double(%w, %a) offsets [0, 0] strides [0, 0] immediates []
   kilnrt.launch @double(%a, %b) offsets [0, 0] strides [0, 0] immediates []
@@ -57,8 +57,8 @@ kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
 //--- overlap.mlir
 kilnrt.arena states 0 height 24
 kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
-  %a = kilnrt.slot "a" class "activation" offset 8 bytes 8 lifetime [0, 1]
-  %b = kilnrt.slot "b" class "output" offset 12 bytes 8 lifetime [1, 1]
+  %a = kilnrt.slot "a" class activation offset 8 bytes 8 lifetime [0, 1]
+  %b = kilnrt.slot "b" class output offset 12 bytes 8 lifetime [1, 1]
   kilnrt.fill %a offset 0 bytes 8
   kilnrt.copy %a to %b offsets [0, 0] strides [0, 0] bytes 8
 }
@@ -66,17 +66,17 @@ kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
 //--- unwritten.mlir
 kilnrt.arena states 0 height 24
 kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
-  %a = kilnrt.slot "a" class "activation" offset 8 bytes 8 lifetime [0, 1]
-  %b = kilnrt.slot "b" class "output" offset 16 bytes 8 lifetime [0, 1]
+  %a = kilnrt.slot "a" class activation offset 8 bytes 8 lifetime [0, 1]
+  %b = kilnrt.slot "b" class output offset 16 bytes 8 lifetime [0, 1]
   kilnrt.copy %a to %b offsets [0, 0] strides [0, 0] bytes 8
 }
 
 //--- overwritten.mlir
 kilnrt.arena states 0 height 32
 kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
-  %a = kilnrt.slot "a" class "activation" offset 8 bytes 8 lifetime [0, 0]
-  %b = kilnrt.slot "b" class "activation" offset 12 bytes 8 lifetime [1, 1]
-  %c = kilnrt.slot "c" class "activation" offset 24 bytes 8 lifetime [1, 1]
+  %a = kilnrt.slot "a" class activation offset 8 bytes 8 lifetime [0, 0]
+  %b = kilnrt.slot "b" class activation offset 12 bytes 8 lifetime [1, 1]
+  %c = kilnrt.slot "c" class activation offset 24 bytes 8 lifetime [1, 1]
   kilnrt.fill %a offset 0 bytes 8
   kilnrt.copy %b to %c offsets [0, 0] strides [0, 0] bytes 8
 }
@@ -84,8 +84,8 @@ kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
 //--- dead.mlir
 kilnrt.arena states 0 height 32
 kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
-  %a = kilnrt.slot "a" class "activation" offset 8 bytes 8 lifetime [0, 2]
-  %b = kilnrt.slot "b" class "activation" offset 16 bytes 8 lifetime [1, 1]
+  %a = kilnrt.slot "a" class activation offset 8 bytes 8 lifetime [0, 2]
+  %b = kilnrt.slot "b" class activation offset 16 bytes 8 lifetime [1, 1]
   kilnrt.fill %a offset 0 bytes 8
   kilnrt.fill %b offset 0 bytes 8
   kilnrt.copy %a to %b offsets [0, 0] strides [0, 0] bytes 8
@@ -94,7 +94,7 @@ kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
 //--- outside.mlir
 kilnrt.arena states 0 height 32
 kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
-  %b = kilnrt.slot "b" class "activation" offset 16 bytes 8 lifetime [0, 0]
+  %b = kilnrt.slot "b" class activation offset 16 bytes 8 lifetime [0, 0]
   kilnrt.fill %b offset 4 bytes 8
 }
 
@@ -102,9 +102,9 @@ kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
 kiln.state @w : tensor<2xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 1.0>}
 kilnrt.arena states 8 height 32
 kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
-  %w = kilnrt.slot "w" class "parameter" offset 0 bytes 8 lifetime [1, 1] state @w
-  %b = kilnrt.slot "b" class "activation" offset 4 bytes 8 lifetime [0, 0]
-  %c = kilnrt.slot "c" class "activation" offset 16 bytes 8 lifetime [1, 1]
+  %w = kilnrt.slot "w" class parameter offset 0 bytes 8 lifetime [1, 1] state @w
+  %b = kilnrt.slot "b" class activation offset 4 bytes 8 lifetime [0, 0]
+  %c = kilnrt.slot "c" class activation offset 16 bytes 8 lifetime [1, 1]
   kilnrt.fill %b offset 0 bytes 8
   kilnrt.fill %c offset 0 bytes 8
 }
@@ -113,9 +113,9 @@ kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
 kiln.state @w : tensor<2xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 1.0>}
 kilnrt.arena states 8 height 16 {host_height = 8}
 kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
-  %w = kilnrt.slot "w" class "parameter" offset 0 bytes 8 lifetime [0, 4] state @w
-  %b = kilnrt.slot "b" class "output" offset 8 bytes 8 lifetime [2, 4]
-  %h = kilnrt.slot "h" class "activation" offset 0 bytes 8 lifetime [0, 3] {host}
+  %w = kilnrt.slot "w" class parameter offset 0 bytes 8 lifetime [0, 4] state @w
+  %b = kilnrt.slot "b" class output offset 8 bytes 8 lifetime [2, 4]
+  %h = kilnrt.slot "h" class activation offset 0 bytes 8 lifetime [0, 3] {host}
   kilnrt.output "y" at %b + 0 : tensor<2xf32>
   %t = kilnrt.copy_start %w to %h offsets [0, 0] strides [0, 0] bytes 8
   kilnrt.wait %t
@@ -127,9 +127,9 @@ kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
 kiln.state @w : tensor<2xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 1.0>}
 kilnrt.arena states 8 height 16 {host_height = 16}
 kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
-  %w = kilnrt.slot "w" class "parameter" offset 0 bytes 8 lifetime [0, 2] state @w
-  %h = kilnrt.slot "h" class "activation" offset 0 bytes 8 lifetime [0, 2] {host}
-  %i = kilnrt.slot "i" class "activation" offset 8 bytes 8 lifetime [0, 2] {host}
+  %w = kilnrt.slot "w" class parameter offset 0 bytes 8 lifetime [0, 2] state @w
+  %h = kilnrt.slot "h" class activation offset 0 bytes 8 lifetime [0, 2] {host}
+  %i = kilnrt.slot "i" class activation offset 8 bytes 8 lifetime [0, 2] {host}
   %t = kilnrt.copy_start %w to %h offsets [0, 0] strides [0, 0] bytes 8
   kilnrt.copy %h to %i offsets [0, 0] strides [0, 0] bytes 8
   kilnrt.wait %t
@@ -139,9 +139,9 @@ kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
 kiln.state @w : tensor<2xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 1.0>}
 kilnrt.arena states 8 height 16 {host_height = 8}
 kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
-  %w = kilnrt.slot "w" class "parameter" offset 0 bytes 8 lifetime [0, 3] state @w
-  %a = kilnrt.slot "a" class "activation" offset 8 bytes 8 lifetime [0, 3]
-  %h = kilnrt.slot "h" class "activation" offset 0 bytes 8 lifetime [0, 3] {host}
+  %w = kilnrt.slot "w" class parameter offset 0 bytes 8 lifetime [0, 3] state @w
+  %a = kilnrt.slot "a" class activation offset 8 bytes 8 lifetime [0, 3]
+  %h = kilnrt.slot "h" class activation offset 0 bytes 8 lifetime [0, 3] {host}
   kilnrt.copy %w to %a offsets [0, 0] strides [0, 0] bytes 8
   %t = kilnrt.copy_start %a to %h offsets [0, 0] strides [0, 0] bytes 8
   kilnrt.fill %a offset 0 bytes 8
@@ -152,9 +152,9 @@ kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
 kiln.state @w : tensor<2xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 1.0>}
 kilnrt.arena states 8 height 16 {host_height = 8}
 kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
-  %w = kilnrt.slot "w" class "parameter" offset 0 bytes 8 lifetime [0, 4] state @w
-  %b = kilnrt.slot "b" class "activation" offset 8 bytes 8 lifetime [2, 4]
-  %h = kilnrt.slot "h" class "activation" offset 0 bytes 8 lifetime [0, 4] {host}
+  %w = kilnrt.slot "w" class parameter offset 0 bytes 8 lifetime [0, 4] state @w
+  %b = kilnrt.slot "b" class activation offset 8 bytes 8 lifetime [2, 4]
+  %h = kilnrt.slot "h" class activation offset 0 bytes 8 lifetime [0, 4] {host}
   %t = kilnrt.copy_start %w to %h offsets [0, 0] strides [0, 0] bytes 8
   kilnrt.wait %t
   %u = kilnrt.copy_start %h to %b offsets [0, 0] strides [0, 0] bytes 8
@@ -166,8 +166,8 @@ kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
 kiln.state @w : tensor<2xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 1.0>}
 kilnrt.arena states 8 height 16 {host_height = 8}
 kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
-  %w = kilnrt.slot "w" class "parameter" offset 0 bytes 8 lifetime [0, 3] state @w
-  %h = kilnrt.slot "h" class "activation" offset 0 bytes 8 lifetime [0, 3] {host}
+  %w = kilnrt.slot "w" class parameter offset 0 bytes 8 lifetime [0, 3] state @w
+  %h = kilnrt.slot "h" class activation offset 0 bytes 8 lifetime [0, 3] {host}
   %t = kilnrt.copy_start %w to %h offsets [0, 0] strides [0, 0] bytes 8
   %u = kilnrt.copy_start %w to %h offsets [0, 0] strides [0, 0] bytes 8
   kilnrt.wait %t
@@ -186,8 +186,8 @@ kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
 //--- no-source.mlir
 kilnrt.arena states 0 height 8 {host_height = 8}
 kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
-  %a = kilnrt.slot "a" class "activation" offset 0 bytes 8 lifetime [0, 1]
-  %h = kilnrt.slot "h" class "activation" offset 0 bytes 8 lifetime [0, 1] {host}
+  %a = kilnrt.slot "a" class activation offset 0 bytes 8 lifetime [0, 1]
+  %h = kilnrt.slot "h" class activation offset 0 bytes 8 lifetime [0, 1] {host}
   %t = kilnrt.copy_start %a to %h offsets [0, 0] strides [0, 0] bytes 8
   kilnrt.wait %t
 }
@@ -195,8 +195,8 @@ kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
 //--- ended.mlir
 kilnrt.arena states 0 height 8 {host_height = 8}
 kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
-  %a = kilnrt.slot "a" class "activation" offset 0 bytes 8 lifetime [0, 1]
-  %h = kilnrt.slot "h" class "activation" offset 0 bytes 8 lifetime [0, 2] {host}
+  %a = kilnrt.slot "a" class activation offset 0 bytes 8 lifetime [0, 1]
+  %h = kilnrt.slot "h" class activation offset 0 bytes 8 lifetime [0, 2] {host}
   kilnrt.fill %a offset 0 bytes 8
   %t = kilnrt.copy_start %a to %h offsets [0, 0] strides [0, 0] bytes 8
   kilnrt.wait %t
@@ -205,8 +205,8 @@ kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
 //--- host.mlir
 kilnrt.arena states 0 height 8 {host_height = 4}
 kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
-  %a = kilnrt.slot "a" class "activation" offset 0 bytes 8 lifetime [0, 2]
-  %h = kilnrt.slot "h" class "activation" offset 0 bytes 8 lifetime [0, 2] {host}
+  %a = kilnrt.slot "a" class activation offset 0 bytes 8 lifetime [0, 2]
+  %h = kilnrt.slot "h" class activation offset 0 bytes 8 lifetime [0, 2] {host}
   kilnrt.fill %a offset 0 bytes 8
   %t = kilnrt.copy_start %a to %h offsets [0, 0] strides [0, 0] bytes 8
   kilnrt.wait %t
@@ -216,8 +216,8 @@ kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
 kiln.state @w : tensor<2xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 1.0>, host}
 kilnrt.arena states 0 height 8 {host_height = 8}
 kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
-  %w = kilnrt.slot "w" class "parameter" offset 0 bytes 8 lifetime [0, 0] state @w {host}
+  %w = kilnrt.slot "w" class parameter offset 0 bytes 8 lifetime [0, 0] state @w {host}
 }
 kilnrt.program @evaluate attributes {kind = #kiln.program_kind<evaluate>} {
-  %w = kilnrt.slot "w" class "parameter" offset 0 bytes 8 lifetime [0, 0] state @w
+  %w = kilnrt.slot "w" class parameter offset 0 bytes 8 lifetime [0, 0] state @w
 }

@@ -21,7 +21,7 @@ using namespace kiln;
 /// and twice what the fast kernels of its library ask for.
 static constexpr int64_t kRowAlignment = 32;
 
-int32_t PlanBuilder::newBuffer(std::string name, StringRef slotClass,
+int32_t PlanBuilder::newBuffer(std::string name, rt::SlotClass slotClass,
                                int64_t bytes, std::string why) {
   Buffer buffer;
   buffer.name = std::move(name);
@@ -42,8 +42,7 @@ Place PlanBuilder::densePlace(int32_t buffer, Type type) {
 /// Elements from one row to the next, where a result has a buffer of its own.
 int64_t PlanBuilder::rowStrideOf(OpResult result) {
   auto type = tensorTypeOf(result);
-  int64_t columns = getColumnCount(type),
-          width = elementBytes(type);
+  int64_t columns = getColumnCount(type), width = elementBytes(type);
   if (!onGpu || getRowCount(type) == 1 || width == 0 ||
       columns * width % kRowAlignment == 0 || !mayHavePaddedRows(result))
     return columns;
@@ -55,8 +54,8 @@ Place PlanBuilder::ownPlace(OpResult result, std::string name,
                             std::string why) {
   auto type = tensorTypeOf(result);
   int64_t stride = rowStrideOf(result), columns = getColumnCount(type);
-  int32_t index =
-      newBuffer(std::move(name), "activation", bytesOf(type), std::move(why));
+  int32_t index = newBuffer(std::move(name), rt::SlotClass::Activation,
+                            bytesOf(type), std::move(why));
   Buffer &buffer = plan.buffers[index];
   buffer.host = result.getOwner()->hasAttr("host");
   Place place = densePlace(index, type);
@@ -142,13 +141,12 @@ void PlanBuilder::placeConcats(Block &block) {
     auto type = concat.getType();
     if (!places.contains(concat.getResult())) {
       int32_t buffer =
-          newBuffer(describeOp(concat), "activation", bytesOf(type),
-                    "operands written side by side");
+          newBuffer(describeOp(concat), rt::SlotClass::Activation,
+                    bytesOf(type), "operands written side by side");
       setPlace(concat.getResult(), densePlace(buffer, type));
     }
     Place whole = places.lookup(concat.getResult());
-    int64_t width = elementBytes(type), rank = type.getRank(),
-            at = 0;
+    int64_t width = elementBytes(type), rank = type.getRank(), at = 0;
     for (Value input : concat.getInputs()) {
       Place place = whole;
       if (static_cast<int64_t>(concat.getDim()) == rank - 1 &&
@@ -179,7 +177,7 @@ void PlanBuilder::placeYields(AccumulateOp loop) {
       // An argument that is yielded as it is has no op that makes it.
       Operation *maker = yield->getOperand(i).getDefiningOp();
       int32_t buffer =
-          newBuffer(describeOp(maker ? maker : loop), "gradient",
+          newBuffer(describeOp(maker ? maker : loop), rt::SlotClass::Gradient,
                     bytesOf(sum.getType()), "sum over micro-batches");
       setPlace(sum, densePlace(buffer, sum.getType()));
     }
@@ -214,7 +212,7 @@ Place PlanBuilder::placeProduct(DispatchOp dispatch) {
     return place;
   };
   auto newPlace = [&](StringRef why) {
-    return densePlace(newBuffer(describeOp(dispatch), "activation",
+    return densePlace(newBuffer(describeOp(dispatch), rt::SlotClass::Activation,
                                 bytesOf(product.getType()), why.str()),
                       product.getType());
   };
@@ -290,7 +288,8 @@ void PlanBuilder::placeResults(Operation *op) {
       // first.
       if (existing == places.end()) {
         int32_t buffer =
-            newBuffer(describeOp(op), "activation", bytesOf(result.getType()),
+            newBuffer(describeOp(op), rt::SlotClass::Activation,
+                      bytesOf(result.getType()),
                       "copy of an accumulation operand used later");
         plan.buffers[buffer].host = op->hasAttr("host");
         setPlace(result, densePlace(buffer, result.getType()));
@@ -309,7 +308,8 @@ void PlanBuilder::placeResults(Operation *op) {
           continue;
         Place place = places.lookup(input);
         const Buffer &buffer = plan.buffers[place.buffer];
-        if (shared || buffer.state || buffer.slotClass == "input" ||
+        if (shared || buffer.state ||
+            buffer.slotClass == rt::SlotClass::Input ||
             buffer.host != dispatch.getHost() || taken.contains(place.buffer) ||
             buffer.lastUse > order.lookup(op) ||
             !coversBuffer(place, input.getType()) ||

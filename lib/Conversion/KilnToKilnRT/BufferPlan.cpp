@@ -151,8 +151,8 @@ void PlanBuilder::classifyGradients(Operation *op) {
         argument ? dispatch.getInputs()[argument.getArgNumber()] : Value();
     while (gradient) {
       Buffer &buffer = plan.buffers[places.lookup(gradient).buffer];
-      if (buffer.slotClass == "activation")
-        buffer.slotClass = "gradient";
+      if (buffer.slotClass == rt::SlotClass::Activation)
+        buffer.slotClass = rt::SlotClass::Gradient;
       auto wait = gradient.getDefiningOp<CopyWaitOp>();
       gradient = wait ? wait.getSource() : Value();
     }
@@ -228,14 +228,14 @@ LogicalResult PlanBuilder::visitWork(Operation *op) {
     for (Value result : op->getResults())
       command.places.push_back(places.lookup(result));
     if (int64_t bytes = scratchBytes.ofDispatch(dispatch, command.places))
-      command.scratch = newBuffer(describeOp(op), "workspace", bytes,
-                                  "scratch of every thread");
+      command.scratch = newBuffer(describeOp(op), rt::SlotClass::Workspace,
+                                  bytes, "scratch of every thread");
   }
   if (command.kind == Command::Kind::Gemm)
     if (int64_t bytes =
             scratchBytes.ofProduct(dispatch ? dispatch.getProduct() : op))
-      command.scratch = newBuffer(describeOp(op), "workspace", bytes,
-                                  "workspace of the product");
+      command.scratch = newBuffer(describeOp(op), rt::SlotClass::Workspace,
+                                  bytes, "workspace of the product");
   plan.commands.push_back(std::move(command));
   return success();
 }
@@ -360,10 +360,10 @@ void PlanBuilder::keepReturnedStates() {
           return copy.to.buffer == place.buffer;
         }))
       continue;
-    Place kept = densePlace(newBuffer(plan.buffers[place.buffer].name,
-                                      "activation", bytesOf(value.getType()),
-                                      "entry value that is returned"),
-                            value.getType());
+    Place kept = densePlace(
+        newBuffer(plan.buffers[place.buffer].name, rt::SlotClass::Activation,
+                  bytesOf(value.getType()), "entry value that is returned"),
+        value.getType());
     emitCopy(place, kept, bytesOf(value.getType()));
     places[value] = kept;
   }
@@ -388,8 +388,9 @@ void PlanBuilder::writeStates() {
     }
     StateCopy &first = stateCopies.front();
     Place entry = first.to, kept = entry;
-    kept.buffer = newBuffer(plan.buffers[entry.buffer].name, "activation",
-                            first.bytes, "entry value that another state gets");
+    kept.buffer =
+        newBuffer(plan.buffers[entry.buffer].name, rt::SlotClass::Activation,
+                  first.bytes, "entry value that another state gets");
     emitCopy(entry, kept, first.bytes);
     for (StateCopy &copy : stateCopies)
       if (copy.from.buffer == entry.buffer)
@@ -480,9 +481,10 @@ FailureOr<ProgramPlan> PlanBuilder::run() {
   numberOps(block);
 
   for (StateOp state : states) {
-    StringRef slotClass = state.getRole() == Role::Optimizer  ? "optimizer"
-                          : state.getRole() == Role::Constant ? "constant"
-                                                              : "parameter";
+    rt::SlotClass slotClass =
+        state.getRole() == Role::Optimizer  ? rt::SlotClass::Optimizer
+        : state.getRole() == Role::Constant ? rt::SlotClass::Constant
+                                            : rt::SlotClass::Parameter;
     int32_t buffer = newBuffer(state.getSymName().str(), slotClass,
                                bytesOf(state.getType()), "state");
     plan.buffers[buffer].state = state;
@@ -491,8 +493,8 @@ FailureOr<ProgramPlan> PlanBuilder::run() {
   }
   for (BlockArgument argument : block.getArguments()) {
     std::string name = program.getInputName(argument.getArgNumber()).str();
-    int32_t buffer =
-        newBuffer(name, "input", bytesOf(argument.getType()), "input");
+    int32_t buffer = newBuffer(name, rt::SlotClass::Input,
+                               bytesOf(argument.getType()), "input");
     setPlace(argument, densePlace(buffer, argument.getType()));
     plan.inputs.push_back({name, places.lookup(argument), argument.getType(),
                            program.getArgAttrOfType<InputAttr>(
@@ -508,8 +510,8 @@ FailureOr<ProgramPlan> PlanBuilder::run() {
   for (auto [i, value] : llvm::enumerate(program.getReturn().getValues())) {
     Place place = places.lookup(value);
     Buffer &buffer = plan.buffers[place.buffer];
-    if (!buffer.state && buffer.slotClass != "input")
-      buffer.slotClass = "output";
+    if (!buffer.state && buffer.slotClass != rt::SlotClass::Input)
+      buffer.slotClass = rt::SlotClass::Output;
     plan.outputs.push_back(
         {program.getOutputName(i).str(), place, value.getType(), {}});
   }

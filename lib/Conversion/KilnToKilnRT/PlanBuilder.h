@@ -35,7 +35,7 @@ private:
   void placeConcats(mlir::Block &block);
   void placeYields(AccumulateOp loop);
   void preplace(mlir::Value value, Place place);
-  int32_t newBuffer(std::string name, llvm::StringRef slotClass, int64_t bytes,
+  int32_t newBuffer(std::string name, rt::SlotClass slotClass, int64_t bytes,
                     std::string why);
   Place densePlace(int32_t buffer, mlir::Type type);
   int64_t rowStrideOf(mlir::OpResult result);

@@ -266,7 +266,7 @@ void Scheduler::emit(ProgramPlan &plan) {
     slots.push_back(rt::SlotOp::create(
         builder, loc, rt::SlotType::get(builder.getContext()),
         builder.getStringAttr(buffer.name),
-        builder.getStringAttr(buffer.slotClass),
+        rt::SlotClassAttr::get(builder.getContext(), buffer.slotClass),
         builder.getI64IntegerAttr(buffer.offset),
         builder.getI64IntegerAttr(buffer.bytes),
         builder.getI64IntegerAttr(buffer.first),

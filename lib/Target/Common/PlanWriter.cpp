@@ -16,7 +16,7 @@ using llvm::json::Object;
 
 Object kiln::slotObject(rt::SlotOp slot) {
   Object object{{"name", slot.getName()},
-                {"class", slot.getSlotClass()},
+                {"class", rt::stringifySlotClass(slot.getSlotClass())},
                 {"offset", static_cast<int64_t>(slot.getOffset())},
                 {"bytes", static_cast<int64_t>(slot.getBytes())},
                 {"alignment", 64},
@@ -160,7 +160,8 @@ Object kiln::writePlan(ModuleOp module, const BuildRecord &record) {
       buffers.push_back(slotObject(slot));
       if (slot.getHost())
         continue;
-      auto &[atPeak, total] = classes[slot.getSlotClass()];
+      auto &[atPeak, total] =
+          classes[rt::stringifySlotClass(slot.getSlotClass())];
       total += slot.getBytes();
       if (slot.getState() || (static_cast<int64_t>(slot.getFirst()) <= at &&
                               at <= static_cast<int64_t>(slot.getLast())))

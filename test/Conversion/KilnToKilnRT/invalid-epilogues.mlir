@@ -3,7 +3,7 @@
 // RUN: kiln-opt %s -split-input-file -verify-diagnostics
 
 kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
-  %a = kilnrt.slot "a" class "activation" offset 0 bytes 16 lifetime [0, 0]
+  %a = kilnrt.slot "a" class activation offset 0 bytes 16 lifetime [0, 0]
   // expected-error @below {{has 4 slots, 3 offsets and 4 strides}}
   kilnrt.gemm(%a, %a, %a) epilogue @k(%a) immediates [] offsets [0, 0, 0] strides [0, 0, 0, 0] {m = 2, n = 2, k = 2, batch = 1, lead = array<i64: 2, 2, 2>, batch_strides = array<i64: 0, 0, 0>, beta = 0, grid = array<i64: 1, 1>, element = f32}
 }
@@ -11,7 +11,7 @@ kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
 // -----
 
 kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
-  %a = kilnrt.slot "a" class "activation" offset 0 bytes 16 lifetime [0, 0]
+  %a = kilnrt.slot "a" class activation offset 0 bytes 16 lifetime [0, 0]
   // expected-error @below {{has an epilogue, which needs batch 1 and beta 0, but they are 1 and 1}}
   kilnrt.gemm(%a, %a, %a) epilogue @k(%a) immediates [] offsets [0, 0, 0, 0] strides [0, 0, 0, 0] {m = 2, n = 2, k = 2, batch = 1, lead = array<i64: 2, 2, 2>, batch_strides = array<i64: 0, 0, 0>, beta = 1, grid = array<i64: 1, 1>, element = f32}
 }
@@ -25,7 +25,7 @@ kilnrt.kernel @k attributes {family = #kiln.family<row>, space = array<i64: 2, 2
   kiln.yield %y : tensor<2x2xf32>
 }
 kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
-  %a = kilnrt.slot "a" class "activation" offset 0 bytes 16 lifetime [0, 0]
+  %a = kilnrt.slot "a" class activation offset 0 bytes 16 lifetime [0, 0]
   // expected-error @below {{names @k, which is no epilogue}}
   kilnrt.gemm(%a, %a, %a) epilogue @k(%a) immediates [] offsets [0, 0, 0, 0] strides [0, 0, 0, 0] {m = 2, n = 2, k = 2, batch = 1, lead = array<i64: 2, 2, 2>, batch_strides = array<i64: 0, 0, 0>, beta = 0, grid = array<i64: 1, 1>, element = f32}
 }
@@ -39,7 +39,7 @@ kilnrt.kernel @k attributes {epilogue, family = #kiln.family<row>, space = array
   kiln.yield %y : tensor<2x2xf32>
 }
 kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
-  %a = kilnrt.slot "a" class "activation" offset 0 bytes 16 lifetime [0, 0]
+  %a = kilnrt.slot "a" class activation offset 0 bytes 16 lifetime [0, 0]
   // expected-error @below {{has an epilogue whose first operand is not the product}}
   kilnrt.gemm(%a, %a, %a) epilogue @k(%a) immediates [] offsets [0, 0, 0, 0] strides [0, 0, 0, 0] {m = 2, n = 1, k = 2, batch = 1, lead = array<i64: 2, 1, 1>, batch_strides = array<i64: 0, 0, 0>, beta = 0, grid = array<i64: 1, 1>, element = f32}
 }
@@ -53,7 +53,7 @@ kilnrt.kernel @k attributes {epilogue, family = #kiln.family<row>, space = array
   kiln.yield %y : tensor<2x2xf32>
 }
 kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
-  %a = kilnrt.slot "a" class "activation" offset 0 bytes 16 lifetime [0, 0]
+  %a = kilnrt.slot "a" class activation offset 0 bytes 16 lifetime [0, 0]
   // expected-error @below {{passes 2 slots to its epilogue, expected 1}}
   kilnrt.gemm(%a, %a, %a) epilogue @k(%a, %a) immediates [] offsets [0, 0, 0, 0, 0] strides [0, 0, 0, 0, 0] {m = 2, n = 2, k = 2, batch = 1, lead = array<i64: 2, 2, 2>, batch_strides = array<i64: 0, 0, 0>, beta = 0, grid = array<i64: 1, 1>, element = f32}
 }
@@ -66,7 +66,7 @@ kilnrt.kernel @k attributes {epilogue, family = #kiln.family<row>, space = array
   kiln.yield %y : tensor<2x2xf32>
 }
 kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
-  %a = kilnrt.slot "a" class "activation" offset 0 bytes 16 lifetime [0, 0]
+  %a = kilnrt.slot "a" class activation offset 0 bytes 16 lifetime [0, 0]
   // expected-error @below {{launches @k, which is the epilogue of a product}}
   kilnrt.launch @k(%a, %a) offsets [0, 0] strides [0, 0] immediates []
 }

@@ -12,7 +12,7 @@ module attributes {kiln.target = "cuda"} {
 // last row has none behind it. What the program returns is dense.
 // CHECK-LABEL: kilnrt.program @passed
 // CHECK: [[A:%.+]] = kilnrt.slot "matmul" {{.*}} bytes 188 lifetime[0, 2] {rows = array<i64: 28, 32>, why = "result"}
-// CHECK: kilnrt.slot "matmul" class "output" {{.*}} bytes 168
+// CHECK: kilnrt.slot "matmul" class output {{.*}} bytes 168
 // CHECK: kilnrt.gemm(%{{[0-9]+}}, %{{[0-9]+}}, [[A]]) {{.*}} lead = array<i64: 8, 8, 8>
 // CHECK: kilnrt.launch @[[K:.+]]([[A]], [[A]])
 // CHECK: kilnrt.gemm([[A]], %{{[0-9]+}}, %{{[0-9]+}}) {{.*}} lead = array<i64: 8, 7, 7>

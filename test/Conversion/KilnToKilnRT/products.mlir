@@ -11,12 +11,12 @@ module attributes {kiln.target = "cpu"} {
 // CHECK-LABEL: kilnrt.program @narrow
 // CHECK: [[X:%.+]] = kilnrt.slot "x"
 // CHECK: [[W:%.+]] = kilnrt.slot "w"
-// CHECK: [[Y:%.+]] = kilnrt.slot "matmul" class "output" {{.*}} bytes 3072
-// CPU: [[S:%.+]] = kilnrt.slot "matmul" class "workspace" {{.*}} bytes 94208 lifetime[0, 0] {why = "workspace of the product"}
-// GPU: [[S:%.+]] = kilnrt.slot "matmul" class "workspace" {{.*}} bytes 47104 lifetime[0, 0] {why = "workspace of the product"}
-// CHECK: [[SUM:%.+]] = kilnrt.slot "matmul" class "output" {{.*}} bytes 6144
-// CPU: [[T:%.+]] = kilnrt.slot "matmul" class "workspace" {{.*}} bytes 81920 lifetime[1, 1]
-// GPU: [[T:%.+]] = kilnrt.slot "matmul" class "workspace" {{.*}} bytes 40960 lifetime[1, 1]
+// CHECK: [[Y:%.+]] = kilnrt.slot "matmul" class output {{.*}} bytes 3072
+// CPU: [[S:%.+]] = kilnrt.slot "matmul" class workspace {{.*}} bytes 94208 lifetime[0, 0] {why = "workspace of the product"}
+// GPU: [[S:%.+]] = kilnrt.slot "matmul" class workspace {{.*}} bytes 47104 lifetime[0, 0] {why = "workspace of the product"}
+// CHECK: [[SUM:%.+]] = kilnrt.slot "matmul" class output {{.*}} bytes 6144
+// CPU: [[T:%.+]] = kilnrt.slot "matmul" class workspace {{.*}} bytes 81920 lifetime[1, 1]
+// GPU: [[T:%.+]] = kilnrt.slot "matmul" class workspace {{.*}} bytes 40960 lifetime[1, 1]
 // CHECK: kilnrt.gemm([[X]], [[W]], [[Y]]) scratch([[S]]) offsets {{.*}} element = bf16, grid
 // CHECK: kilnrt.gemm([[X]], [[W]], [[SUM]]) scratch([[T]]) offsets {{.*}} element = bf16, {{.*}} wide}
 kiln.program @narrow(%x: tensor<48x520xbf16> {kiln.name = "x", kiln.input = #kiln.input<data>}, %w: tensor<32x520xbf16> {kiln.name = "w", kiln.input = #kiln.input<data>}) -> (tensor<48x32xbf16> {kiln.name = "y"}, tensor<48x32xf32> {kiln.name = "sum"}) attributes {kind = #kiln.program_kind<evaluate>} {
@@ -27,9 +27,9 @@ kiln.program @narrow(%x: tensor<48x520xbf16> {kiln.name = "x", kiln.input = #kil
 
 // Products of f32 need nothing on a cpu, and short sums nothing anywhere.
 // CHECK-LABEL: kilnrt.program @full
-// CPU-NOT: class "workspace"
-// GPU: kilnrt.slot "matmul" class "workspace" {{.*}} bytes 12288 lifetime[1, 1]
-// GPU-NOT: class "workspace"
+// CPU-NOT: class workspace
+// GPU: kilnrt.slot "matmul" class workspace {{.*}} bytes 12288 lifetime[1, 1]
+// GPU-NOT: class workspace
 // CHECK: kilnrt.gemm(%{{[0-9]+}}, %{{[0-9]+}}, %{{[0-9]+}}) offsets {{.*}} element = f32
 // CPU: kilnrt.gemm(%{{[0-9]+}}, %{{[0-9]+}}, %{{[0-9]+}}) offsets
 // GPU: kilnrt.gemm(%{{[0-9]+}}, %{{[0-9]+}}, %{{[0-9]+}}) scratch(%{{[0-9]+}}) offsets

@@ -4,9 +4,9 @@
 // back has a slot of its own. The host has an arena of its own.
 // CHECK: kilnrt.arena states 0 height {{[0-9]+}} {host_height = 64 : i64}
 // CHECK-LABEL: kilnrt.program @there_and_back
-// CHECK: [[X:%.+]] = kilnrt.slot "matmul" class "activation" offset {{[0-9]+}} bytes 64 lifetime{{ ?}}[0, 3]
-// CHECK: [[H:%.+]] = kilnrt.slot "copy_out" class "activation" offset 0 bytes 64 lifetime{{ ?}}[1, 6] {host, why = "copy on the host"}
-// CHECK: [[Y:%.+]] = kilnrt.slot "copy_in" class "activation" offset {{[0-9]+}} bytes 64 lifetime{{ ?}}[5, 7] {why = "copy on the device"}
+// CHECK: [[X:%.+]] = kilnrt.slot "matmul" class activation offset {{[0-9]+}} bytes 64 lifetime{{ ?}}[0, 3]
+// CHECK: [[H:%.+]] = kilnrt.slot "copy_out" class activation offset 0 bytes 64 lifetime{{ ?}}[1, 6] {host, why = "copy on the host"}
+// CHECK: [[Y:%.+]] = kilnrt.slot "copy_in" class activation offset {{[0-9]+}} bytes 64 lifetime{{ ?}}[5, 7] {why = "copy on the device"}
 // CHECK: kilnrt.gemm({{.*}}, [[X]])
 // CHECK-NEXT: [[T:%.+]] = kilnrt.copy_start [[X]] to [[H]] offsets [0, 0] strides [0, 0] bytes 64
 // CHECK-NEXT: kilnrt.gemm
@@ -36,10 +36,10 @@ kiln.state @w : tensor<4x4xf32> {role = #kiln.role<parameter>, init = #kiln.spla
 kiln.state @w.device : tensor<4x4xf32> {role = #kiln.role<mirror>, init = #kiln.splat<value = 0.0>, of = @w}
 // CHECK: kilnrt.arena states 64 height {{[0-9]+}} {host_height = 128 : i64, host_states = 64 : i64}
 // CHECK-LABEL: kilnrt.program @train
-// CHECK: [[W:%.+]] = kilnrt.slot "w" class "parameter" offset 0 bytes 64 lifetime{{ ?}}[0, 6] state @w {host, why = "state"}
-// CHECK: [[M:%.+]] = kilnrt.slot "w.device" class "parameter" offset 0 bytes 64 {{.*}} state @w.device {why = "state"}
-// CHECK: [[G:%.+]] = kilnrt.slot "matmul" class "gradient"
-// CHECK: [[H:%.+]] = kilnrt.slot "copy_out" class "gradient" offset 64 bytes 64 lifetime{{ ?}}[2, 4] {host,
+// CHECK: [[W:%.+]] = kilnrt.slot "w" class parameter offset 0 bytes 64 lifetime{{ ?}}[0, 6] state @w {host, why = "state"}
+// CHECK: [[M:%.+]] = kilnrt.slot "w.device" class parameter offset 0 bytes 64 {{.*}} state @w.device {why = "state"}
+// CHECK: [[G:%.+]] = kilnrt.slot "matmul" class gradient
+// CHECK: [[H:%.+]] = kilnrt.slot "copy_out" class gradient offset 64 bytes 64 lifetime{{ ?}}[2, 4] {host,
 // CHECK-NOT: kilnrt.slot
 // CHECK: [[T:%.+]] = kilnrt.copy_start [[G]] to [[H]]
 // CHECK-NEXT: kilnrt.wait [[T]]

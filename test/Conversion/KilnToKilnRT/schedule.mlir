@@ -5,7 +5,7 @@ kiln.state @w : tensor<4x4xf32> {role = #kiln.role<parameter>, init = #kiln.spla
 // The update stands first in the program but the product still reads the entry
 // value: the update moves behind it and writes in place, into the state's slot.
 // CHECK-LABEL: kilnrt.program @train
-// CHECK: [[W:%.+]] = kilnrt.slot "w" class "parameter" offset 0 bytes 64 {{.*}} state @w
+// CHECK: [[W:%.+]] = kilnrt.slot "w" class parameter offset 0 bytes 64 {{.*}} state @w
 // CHECK: kilnrt.gemm({{%.+}}, [[W]], {{%.+}})
 // CHECK: kilnrt.launch @{{.+}}([[W]], {{.*}}, [[W]])
 kiln.program @train(%x: tensor<4x4xf32> {kiln.name = "x", kiln.input = #kiln.input<data>}, %g: tensor<4x4xf32> {kiln.name = "g", kiln.input = #kiln.input<data>}, %one: tensor<f64> {kiln.name = "one", kiln.input = #kiln.input<data>}, %lr: tensor<f64> {kiln.name = "lr"}) -> (tensor<4x4xf32> {kiln.name = "y"}) attributes {kind = #kiln.program_kind<train>} {

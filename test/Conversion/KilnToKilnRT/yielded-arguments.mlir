@@ -3,7 +3,7 @@
 // RUN: kiln-opt %s --kiln-schedule | FileCheck %s
 
 // CHECK: kilnrt.program @train
-// CHECK: [[SUM:%.+]] = kilnrt.slot "accumulate" class "output"
+// CHECK: [[SUM:%.+]] = kilnrt.slot "accumulate" class output
 // CHECK: kilnrt.fill [[SUM]] offset 0 bytes 32
 // CHECK: kilnrt.loop 2
 kiln.program @train(%x: tensor<4x4xf32> {kiln.name = "x", kiln.input = #kiln.input<data>}) -> (tensor<2x4xf32>) attributes {kind = #kiln.program_kind<train>} {

@@ -73,7 +73,7 @@ module attributes {kiln.library_epilogues = true} {
 // -----
 
 kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
-  %a = kilnrt.slot "a" class "activation" offset 0 bytes 16 lifetime [0, 0]
+  %a = kilnrt.slot "a" class activation offset 0 bytes 16 lifetime [0, 0]
   // expected-error @below {{has 4 slots, 3 offsets and 3 strides}}
   kilnrt.gemm(%a, %a, %a) library "bias" bias(%a) offsets [0, 0, 0] strides [0, 0, 0] {m = 2, n = 2, k = 2, batch = 1, lead = array<i64: 2, 2, 2>, batch_strides = array<i64: 0, 0, 0>, beta = 0, grid = array<i64: 1, 1>, element = f32}
 }
@@ -81,7 +81,7 @@ kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
 // -----
 
 kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
-  %a = kilnrt.slot "a" class "activation" offset 0 bytes 16 lifetime [0, 0]
+  %a = kilnrt.slot "a" class activation offset 0 bytes 16 lifetime [0, 0]
   // expected-error @below {{has a library epilogue, which needs batch 1, beta 0, no epilogue, and operands of bf16 or f32}}
   kilnrt.gemm(%a, %a, %a) library "bias" bias(%a) offsets [0, 0, 0, 0] strides [0, 0, 0, 0] {m = 2, n = 2, k = 2, batch = 1, lead = array<i64: 2, 2, 2>, batch_strides = array<i64: 0, 0, 0>, beta = 1, grid = array<i64: 1, 1>, element = f32}
 }
@@ -89,7 +89,7 @@ kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
 // -----
 
 kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
-  %a = kilnrt.slot "a" class "activation" offset 0 bytes 64 lifetime [0, 0]
+  %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 0]
   // expected-error @below {{has a library epilogue "relu", which is not known}}
   kilnrt.gemm(%a, %a, %a) library "relu" offsets [0, 0, 0] strides [0, 0, 0] {m = 2, n = 2, k = 2, batch = 1, lead = array<i64: 2, 2, 2>, batch_strides = array<i64: 0, 0, 0>, beta = 0, grid = array<i64: 1, 1>, element = f32}
 }
@@ -97,7 +97,7 @@ kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
 // -----
 
 kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
-  %a = kilnrt.slot "a" class "activation" offset 0 bytes 64 lifetime [0, 0]
+  %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 0]
   // expected-error @below {{has a bias or aux that its library epilogue does not have, or the reverse}}
   kilnrt.gemm(%a, %a, %a) library "dgelu" bias(%a) offsets [0, 0, 0, 0] strides [0, 0, 0, 0] {m = 2, n = 8, k = 2, batch = 1, lead = array<i64: 2, 2, 2>, batch_strides = array<i64: 0, 0, 0>, beta = 0, grid = array<i64: 1, 1>, element = f32}
 }
@@ -105,7 +105,7 @@ kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
 // -----
 
 kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
-  %a = kilnrt.slot "a" class "activation" offset 0 bytes 64 lifetime [0, 0]
+  %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 0]
   // expected-error @below {{has a bias or aux that its library epilogue does not have, or the reverse}}
   kilnrt.gemm(%a, %a, %a) bias(%a) offsets [0, 0, 0, 0] strides [0, 0, 0, 0] {m = 2, n = 2, k = 2, batch = 1, lead = array<i64: 2, 2, 2>, batch_strides = array<i64: 0, 0, 0>, beta = 0, grid = array<i64: 1, 1>, element = f32}
 }
@@ -113,7 +113,7 @@ kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
 // -----
 
 kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
-  %a = kilnrt.slot "a" class "activation" offset 0 bytes 64 lifetime [0, 0]
+  %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 0]
   // expected-error @below {{takes gelu of a wide result, expected one of the type of its operands}}
   kilnrt.gemm(%a, %a, %a) library "gelu_bias" bias(%a) offsets [0, 0, 0, 0] strides [0, 0, 0, 0] {m = 2, n = 2, k = 2, batch = 1, lead = array<i64: 2, 2, 2>, batch_strides = array<i64: 0, 0, 0>, beta = 0, grid = array<i64: 1, 1>, element = bf16, wide}
 }
@@ -121,7 +121,7 @@ kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
 // -----
 
 kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
-  %a = kilnrt.slot "a" class "activation" offset 0 bytes 64 lifetime [0, 0]
+  %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 0]
   // expected-error @below {{has an aux with rows of 2 elements, expected a multiple of 8}}
   kilnrt.gemm(%a, %a, %a) library "dgelu" aux(%a) offsets [0, 0, 0, 0] strides [0, 0, 0, 0] {m = 2, n = 2, k = 2, batch = 1, lead = array<i64: 2, 2, 2>, batch_strides = array<i64: 0, 0, 0>, beta = 0, grid = array<i64: 1, 1>, element = f32}
 }

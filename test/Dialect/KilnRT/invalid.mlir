@@ -1,8 +1,8 @@
 // RUN: kiln-opt %s -split-input-file -verify-diagnostics
 
 kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
-  %a = kilnrt.slot "a" class "activation" offset 0 bytes 64 lifetime [0, 1]
-  %b = kilnrt.slot "b" class "activation" offset 64 bytes 64 lifetime [0, 1]
+  %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 1]
+  %b = kilnrt.slot "b" class activation offset 64 bytes 64 lifetime [0, 1]
   // expected-error @below {{copies within one memory; exactly one side is a host slot}}
   %t = kilnrt.copy_start %a to %b offsets [0, 0] strides [0, 0] bytes 64
   kilnrt.wait %t
@@ -11,8 +11,8 @@ kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
 // -----
 
 kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
-  %a = kilnrt.slot "a" class "activation" offset 0 bytes 64 lifetime [0, 1]
-  %h = kilnrt.slot "a" class "activation" offset 0 bytes 64 lifetime [0, 1] {host}
+  %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 1]
+  %h = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 1] {host}
   // expected-error @below {{has 2 offsets and 1 strides, expected two of each}}
   %t = kilnrt.copy_start %a to %h offsets [0, 0] strides [0] bytes 64
   kilnrt.wait %t
@@ -21,8 +21,8 @@ kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
 // -----
 
 kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
-  %a = kilnrt.slot "a" class "activation" offset 0 bytes 64 lifetime [0, 1]
-  %h = kilnrt.slot "a" class "activation" offset 0 bytes 64 lifetime [0, 1] {host}
+  %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 1]
+  %h = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 1] {host}
   // expected-error @below {{needs exactly one kilnrt.wait, in the same block}}
   %t = kilnrt.copy_start %a to %h offsets [0, 0] strides [0, 0] bytes 64
 }
@@ -30,8 +30,8 @@ kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
 // -----
 
 kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
-  %a = kilnrt.slot "a" class "activation" offset 0 bytes 64 lifetime [0, 1]
-  %h = kilnrt.slot "a" class "activation" offset 0 bytes 64 lifetime [0, 1] {host}
+  %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 1]
+  %h = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 1] {host}
   // expected-error @below {{needs exactly one kilnrt.wait, in the same block}}
   %t = kilnrt.copy_start %a to %h offsets [0, 0] strides [0, 0] bytes 64
   kilnrt.wait %t
@@ -41,8 +41,8 @@ kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
 // -----
 
 kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
-  %a = kilnrt.slot "a" class "activation" offset 0 bytes 64 lifetime [0, 3]
-  %h = kilnrt.slot "a" class "activation" offset 0 bytes 64 lifetime [0, 3] {host}
+  %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 3]
+  %h = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 3] {host}
   // expected-error @below {{needs exactly one kilnrt.wait, in the same block}}
   %t = kilnrt.copy_start %a to %h offsets [0, 0] strides [0, 0] bytes 64
   kilnrt.loop 2 {
@@ -53,8 +53,8 @@ kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
 // -----
 
 kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
-  %a = kilnrt.slot "a" class "activation" offset 0 bytes 64 lifetime [0, 0]
-  %h = kilnrt.slot "a" class "activation" offset 0 bytes 64 lifetime [0, 0] {host}
+  %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 0]
+  %h = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 0] {host}
   // expected-error @below {{copies between device and host, which is what kilnrt.copy_start does}}
   kilnrt.copy %a to %h offsets [0, 0] strides [0, 0] bytes 64
 }
@@ -62,7 +62,7 @@ kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
 // -----
 
 kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
-  %a = kilnrt.slot "a" class "activation" offset 0 bytes 64 lifetime [0, 0]
+  %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 0]
   // expected-error @below {{has 1 offsets and 2 strides, expected two of each}}
   kilnrt.copy %a to %a offsets [0] strides [0, 0] bytes 64
 }
@@ -70,7 +70,7 @@ kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
 // -----
 
 kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
-  %h = kilnrt.slot "x" class "input" offset 0 bytes 64 lifetime [0, 0] {host}
+  %h = kilnrt.slot "x" class input offset 0 bytes 64 lifetime [0, 0] {host}
   // expected-error @below {{'x' has to lie in a device slot}}
   kilnrt.input "x" at %h + 0 : tensor<16xf32>
 }
@@ -78,7 +78,14 @@ kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
 // -----
 
 kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
-  %h = kilnrt.slot "y" class "output" offset 0 bytes 64 lifetime [0, 0] {host}
+  %h = kilnrt.slot "y" class output offset 0 bytes 64 lifetime [0, 0] {host}
   // expected-error @below {{'y' has to lie in a device slot}}
   kilnrt.output "y" at %h + 0 : tensor<16xf32>
+}
+
+// -----
+
+kilnrt.program @p attributes {kind = #kiln.program_kind<train>} {
+  // expected-error @below {{expected ::kiln::rt::SlotClass to be one of: parameter, optimizer, gradient, activation, workspace, communication, input, output, constant}}
+  %s = kilnrt.slot "s" class banana offset 0 bytes 64 lifetime [0, 0]
 }

@@ -5,7 +5,7 @@
 
 "builtin.module"() ({
   "kilnrt.program"() <{kind = #kiln.program_kind<train>, sym_name = "train"}> ({
-    %0 = "kilnrt.slot"() <{bytes = 32 : i64, first = 0 : i64, last = 1 : i64, name = "a", offset = 0 : i64, slot_class = "input", why = "input"}> : () -> !kilnrt.slot
+    %0 = "kilnrt.slot"() <{bytes = 32 : i64, first = 0 : i64, last = 1 : i64, name = "a", offset = 0 : i64, slot_class = #kilnrt.slot_class<input>, why = "input"}> : () -> !kilnrt.slot
     "kilnrt.launch"(%0) <{immediates = array<i64>, kernel = @k, offsets = array<i64: 0>, operandSegmentSizes = array<i32: 1, 0>, strides = array<i64: 0>}> : (!kilnrt.slot) -> ()
   }) : () -> ()
   // expected-error @below {{region #0 ('body') failed to verify constraint: region with 1 blocks}}
@@ -17,7 +17,7 @@
 
 "builtin.module"() ({
   "kilnrt.program"() <{kind = #kiln.program_kind<train>, sym_name = "train"}> ({
-    %0 = "kilnrt.slot"() <{bytes = 32 : i64, first = 0 : i64, last = 1 : i64, name = "a", offset = 0 : i64, slot_class = "input"}> : () -> !kilnrt.slot
+    %0 = "kilnrt.slot"() <{bytes = 32 : i64, first = 0 : i64, last = 1 : i64, name = "a", offset = 0 : i64, slot_class = #kilnrt.slot_class<input>}> : () -> !kilnrt.slot
     "kilnrt.launch"(%0) <{immediates = array<i64>, kernel = @k, offsets = array<i64: 0>, operandSegmentSizes = array<i32: 1, 0>, strides = array<i64: 0>}> : (!kilnrt.slot) -> ()
   }) : () -> ()
   // expected-error @below {{expects a non-empty block}}
@@ -30,7 +30,7 @@
 
 "builtin.module"() ({
   "kilnrt.program"() <{kind = #kiln.program_kind<train>, sym_name = "train"}> ({
-    %0 = "kilnrt.slot"() <{bytes = 16 : i64, first = 0 : i64, last = 0 : i64, name = "a", offset = 0 : i64, slot_class = "input"}> : () -> !kilnrt.slot
+    %0 = "kilnrt.slot"() <{bytes = 16 : i64, first = 0 : i64, last = 0 : i64, name = "a", offset = 0 : i64, slot_class = #kilnrt.slot_class<input>}> : () -> !kilnrt.slot
     "kilnrt.gemm"(%0, %0, %0) <{batch = 1 : i64, batch_strides = array<i64: 0, 0, 0>, beta = 0 : i64, element = f32, epilogue = @k, grid = array<i64: 1, 1>, immediates = array<i64>, k = 2 : i64, lead = array<i64: 2, 2, 2>, m = 2 : i64, n = 2 : i64, offsets = array<i64: 0, 0, 0>, operandSegmentSizes = array<i32: 1, 1, 1, 0, 0, 0, 0>, strides = array<i64: 0, 0, 0>}> : (!kilnrt.slot, !kilnrt.slot, !kilnrt.slot) -> ()
   }) : () -> ()
   // expected-error @below {{region #0 ('body') failed to verify constraint: region with 1 blocks}}
@@ -71,7 +71,7 @@ kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
 // -----
 
 // expected-error @below {{expects parent op 'kilnrt.program'}}
-%a = kilnrt.slot "a" class "activation" offset 0 bytes 8 lifetime [0, 0]
+%a = kilnrt.slot "a" class activation offset 0 bytes 8 lifetime [0, 0]
 
 // -----
 
@@ -84,14 +84,14 @@ kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
 
 kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
   // expected-error @below {{names @w, which is no kiln.state}}
-  %a = kilnrt.slot "a" class "parameter" offset 0 bytes 8 lifetime [0, 0] state @w
+  %a = kilnrt.slot "a" class parameter offset 0 bytes 8 lifetime [0, 0] state @w
 }
 
 // -----
 
 kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
   // expected-error @below {{has bytes [-4, +8), expected from 0 to}}
-  %a = kilnrt.slot "a" class "activation" offset -4 bytes 8 lifetime [0, 0]
+  %a = kilnrt.slot "a" class activation offset -4 bytes 8 lifetime [0, 0]
 }
 
 // -----
@@ -145,7 +145,7 @@ kilnrt.kernel @k attributes {family = #kiln.family<row>, row_strides = array<i64
 // -----
 
 kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
-  %a = kilnrt.slot "a" class "activation" offset 0 bytes 16 lifetime [0, 0]
+  %a = kilnrt.slot "a" class activation offset 0 bytes 16 lifetime [0, 0]
   // expected-error @below {{has extents 0, 2, 2 and a batch of 1, expected positive numbers}}
   kilnrt.gemm(%a, %a, %a) offsets [0, 0, 0] strides [0, 0, 0] {m = 0, n = 2, k = 2, batch = 1, lead = array<i64: 2, 2, 2>, batch_strides = array<i64: 0, 0, 0>, beta = 0, grid = array<i64: 1, 1>, element = f32}
 }
@@ -153,7 +153,7 @@ kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
 // -----
 
 kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
-  %a = kilnrt.slot "a" class "activation" offset 0 bytes 16 lifetime [0, 0]
+  %a = kilnrt.slot "a" class activation offset 0 bytes 16 lifetime [0, 0]
   // expected-error @below {{needs three of 'lead' and of 'batch_strides'}}
   kilnrt.gemm(%a, %a, %a) offsets [0, 0, 0] strides [0, 0, 0] {m = 2, n = 2, k = 2, batch = 1, lead = array<i64: 2, 2>, batch_strides = array<i64: 0, 0, 0>, beta = 0, grid = array<i64: 1, 1>, element = f32}
 }
@@ -161,7 +161,7 @@ kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
 // -----
 
 kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
-  %a = kilnrt.slot "a" class "activation" offset 0 bytes 16 lifetime [0, 0]
+  %a = kilnrt.slot "a" class activation offset 0 bytes 16 lifetime [0, 0]
   // expected-error @below {{needs a grid of tiles over 2 rows and 2 columns}}
   kilnrt.gemm(%a, %a, %a) offsets [0, 0, 0] strides [0, 0, 0] {m = 2, n = 2, k = 2, batch = 1, lead = array<i64: 2, 2, 2>, batch_strides = array<i64: 0, 0, 0>, beta = 0, grid = array<i64: 3, 1>, element = f32}
 }

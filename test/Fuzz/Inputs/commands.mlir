@@ -12,10 +12,10 @@ kilnrt.kernel @epilogue attributes {epilogue, family = #kiln.family<row>, space 
 }
 kilnrt.arena states 16 height 64 {host_height = 16}
 kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
-  %w = kilnrt.slot "w" class "parameter" offset 0 bytes 16 lifetime [0, 8] state @w
-  %a = kilnrt.slot "a" class "activation" offset 16 bytes 16 lifetime [0, 8]
-  %b = kilnrt.slot "b" class "activation" offset 32 bytes 16 lifetime [0, 8] {rows = array<i64: 8, 8>}
-  %h = kilnrt.slot "h" class "activation" offset 0 bytes 16 lifetime [0, 8] {host}
+  %w = kilnrt.slot "w" class parameter offset 0 bytes 16 lifetime [0, 8] state @w
+  %a = kilnrt.slot "a" class activation offset 16 bytes 16 lifetime [0, 8]
+  %b = kilnrt.slot "b" class activation offset 32 bytes 16 lifetime [0, 8] {rows = array<i64: 8, 8>}
+  %h = kilnrt.slot "h" class activation offset 0 bytes 16 lifetime [0, 8] {host}
   kilnrt.input "x" at %a + 0 : tensor<2x2xf32>
   kilnrt.output "y" at %b + 0 : tensor<2x2xf32>
   kilnrt.fill %b offset 0 bytes 16

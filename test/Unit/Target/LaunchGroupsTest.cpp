@@ -26,7 +26,7 @@ std::string slots(const std::string &names, int64_t commands) {
   std::string text;
   for (size_t i = 0; i < names.size(); ++i)
     text += std::string("%") + names[i] + " = kilnrt.slot \"" + names[i] +
-            "\" class \"activation\" offset " + std::to_string(64 * i) +
+            "\" class activation offset " + std::to_string(64 * i) +
             " bytes 64 lifetime [0, " + std::to_string(commands - 1) + "]\n";
   return text;
 }
@@ -143,10 +143,10 @@ TEST_F(LaunchGroups, PartsOfASlotCount) {
 TEST_F(LaunchGroups, SlotsThatTakeTurnsStayApart) {
   // In the other order the second would write into the first's bytes.
   EXPECT_EQ(grouped(R"(
-  %a = kilnrt.slot "a" class "activation" offset 0 bytes 64 lifetime [0, 0]
-  %b = kilnrt.slot "b" class "activation" offset 64 bytes 64 lifetime [0, 0]
-  %c = kilnrt.slot "c" class "activation" offset 128 bytes 64 lifetime [0, 1]
-  %d = kilnrt.slot "d" class "activation" offset 64 bytes 64 lifetime [1, 1]
+  %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 0]
+  %b = kilnrt.slot "b" class activation offset 64 bytes 64 lifetime [0, 0]
+  %c = kilnrt.slot "c" class activation offset 128 bytes 64 lifetime [0, 1]
+  %d = kilnrt.slot "d" class activation offset 64 bytes 64 lifetime [1, 1]
 )" + launch("neg", "a", "b") +
                     launch("neg", "c", "d")),
             "neg ab neg cd");

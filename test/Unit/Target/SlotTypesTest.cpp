@@ -30,16 +30,16 @@ kilnrt.kernel @again attributes {family = #kiln.family<row>, row_strides = array
   kiln.yield %y : tensor<16xf32>
 }
 kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
-  %tokens = kilnrt.slot "i32" class "input" offset 0 bytes 64 lifetime [0, 5]
-  %state = kilnrt.slot "f64" class "parameter" offset 64 bytes 64 lifetime [0, 5] state @w
-  %read = kilnrt.slot "f32" class "activation" offset 128 bytes 64 lifetime [0, 5]
-  %written = kilnrt.slot "bf16" class "activation" offset 192 bytes 64 lifetime [0, 5]
-  %factor = kilnrt.slot "bf16" class "activation" offset 256 bytes 64 lifetime [0, 5]
-  %sums = kilnrt.slot "f32" class "activation" offset 320 bytes 64 lifetime [0, 5]
-  %scratch = kilnrt.slot "none" class "workspace" offset 384 bytes 64 lifetime [0, 5]
-  %host = kilnrt.slot "bf16" class "activation" offset 0 bytes 64 lifetime [0, 5] {host}
-  %back = kilnrt.slot "bf16" class "activation" offset 448 bytes 64 lifetime [0, 5]
-  %both = kilnrt.slot "none" class "activation" offset 512 bytes 64 lifetime [0, 5]
+  %tokens = kilnrt.slot "i32" class input offset 0 bytes 64 lifetime [0, 5]
+  %state = kilnrt.slot "f64" class parameter offset 64 bytes 64 lifetime [0, 5] state @w
+  %read = kilnrt.slot "f32" class activation offset 128 bytes 64 lifetime [0, 5]
+  %written = kilnrt.slot "bf16" class activation offset 192 bytes 64 lifetime [0, 5]
+  %factor = kilnrt.slot "bf16" class activation offset 256 bytes 64 lifetime [0, 5]
+  %sums = kilnrt.slot "f32" class activation offset 320 bytes 64 lifetime [0, 5]
+  %scratch = kilnrt.slot "none" class workspace offset 384 bytes 64 lifetime [0, 5]
+  %host = kilnrt.slot "bf16" class activation offset 0 bytes 64 lifetime [0, 5] {host}
+  %back = kilnrt.slot "bf16" class activation offset 448 bytes 64 lifetime [0, 5]
+  %both = kilnrt.slot "none" class activation offset 512 bytes 64 lifetime [0, 5]
   kilnrt.input "tokens" at %tokens + 0 : tensor<16xi32>
   // Behind what it copies to, as far as the list of copies goes.
   %in = kilnrt.copy_start %host to %back offsets [0, 0] strides [0, 0] bytes 32

@@ -26,6 +26,7 @@
 #define KILN_CONVERSION_KILNTOKILNRT_BUFFERPLAN_H
 
 #include "kiln/Dialect/Kiln/IR/Kiln.h"
+#include "kiln/Dialect/KilnRT/IR/KilnRT.h"
 
 #include <climits>
 #include <string>
@@ -35,7 +36,7 @@ namespace kiln {
 struct Buffer {
   std::string name;
   std::string why;
-  llvm::StringRef slotClass;
+  rt::SlotClass slotClass = rt::SlotClass::Activation;
   int64_t bytes = 0;
   /// Commands that touch it, loops included as wholes where it crosses them.
   int64_t first = INT64_MAX, last = -1;

@@ -17,6 +17,11 @@ using namespace kiln::rt;
 
 #include "kiln/Dialect/KilnRT/IR/KilnRTDialect.cpp.inc"
 
+#include "kiln/Dialect/KilnRT/IR/KilnRTEnums.cpp.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "kiln/Dialect/KilnRT/IR/KilnRTAttrs.cpp.inc"
+
 #define GET_TYPEDEF_CLASSES
 #include "kiln/Dialect/KilnRT/IR/KilnRTTypes.cpp.inc"
 
@@ -24,6 +29,10 @@ using namespace kiln::rt;
 #include "kiln/Dialect/KilnRT/IR/KilnRTOps.cpp.inc"
 
 void KilnRTDialect::initialize() {
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "kiln/Dialect/KilnRT/IR/KilnRTAttrs.cpp.inc"
+      >();
   addTypes<
 #define GET_TYPEDEF_LIST
 #include "kiln/Dialect/KilnRT/IR/KilnRTTypes.cpp.inc"

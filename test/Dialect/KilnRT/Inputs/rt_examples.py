@@ -29,7 +29,7 @@ def definitions(mnemonic, head):
     for i, name in enumerate(names):
         host = " {host}" if mnemonic == "copy_start" and i == 1 else ""
         yield (
-            f'{name} = kilnrt.slot "{name[1:]}" class "activation" '
+            f'{name} = kilnrt.slot "{name[1:]}" class activation '
             f"offset {1024 * (i + 1)} bytes 1024 lifetime [0, 1]{host}"
         )
 

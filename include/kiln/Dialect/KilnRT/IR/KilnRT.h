@@ -17,6 +17,10 @@ class WaitOp;
 } // namespace kiln::rt
 
 #include "kiln/Dialect/KilnRT/IR/KilnRTDialect.h.inc"
+#include "kiln/Dialect/KilnRT/IR/KilnRTEnums.h.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "kiln/Dialect/KilnRT/IR/KilnRTAttrs.h.inc"
 
 #define GET_TYPEDEF_CLASSES
 #include "kiln/Dialect/KilnRT/IR/KilnRTTypes.h.inc"

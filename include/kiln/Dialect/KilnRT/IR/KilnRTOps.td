@@ -14,20 +14,7 @@ include "mlir/IR/BuiltinAttributes.td"
 include "mlir/IR/SymbolInterfaces.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 include "kiln/Dialect/Kiln/IR/KilnAttrs.td"
-
-def KilnRT_Dialect : Dialect {
-  let name = "kilnrt";
-  let cppNamespace = "::kiln::rt";
-  let summary = "Launches and library calls over planned slots of one arena";
-  let description = [{
-    The scheduled level: a total order of commands over slots with fixed
-    offsets. Destination-passing; nothing is allocated at run time. A reference
-    to memory is a slot, a byte offset in it, and a byte stride per iteration of
-    the enclosing loop.
-  }];
-  let dependentDialects = ["::kiln::KilnDialect"];
-  let useDefaultTypePrinterParser = 1;
-}
+include "kiln/Dialect/KilnRT/IR/KilnRTAttrs.td"
 
 class KilnRT_Op<string mnemonic, list<Trait> traits = []> : Op<KilnRT_Dialect, mnemonic, traits>;
 /// An op that declares what the commands of its program use.
@@ -100,9 +87,9 @@ def KilnRT_SlotOp : KilnRT_Declaration<"slot", [Pure,
     from one row to the next. What is in the gaps is no value. `offset` and `bytes`
     are at most 2^48 (C2).
 
-    Example: `%s = kilnrt.slot "h.0.ln_1" class "activation" offset 64 bytes 128 lifetime [2, 5]`
+    Example: `%s = kilnrt.slot "h.0.ln_1" class activation offset 64 bytes 128 lifetime [2, 5]`
   }];
-  let arguments = (ins StrAttr:$name, StrAttr:$slot_class, I64Attr:$offset, I64Attr:$bytes, I64Attr:$first, I64Attr:$last,
+  let arguments = (ins StrAttr:$name, KilnRT_SlotClassAttr:$slot_class, I64Attr:$offset, I64Attr:$bytes, I64Attr:$first, I64Attr:$last,
     OptionalAttr<FlatSymbolRefAttr>:$state, OptionalAttr<StrAttr>:$why, UnitAttr:$host,
     OptionalAttr<ConfinedAttr<DenseI64ArrayAttr, [DenseArrayCount<2>]>>:$rows);
   let results = (outs KilnRT_Slot:$slot);
