@@ -27,7 +27,11 @@ PAGES = {
     "interfaces.md": (["-gen-op-interface-docs"], ["Dialect/Kiln/IR/KilnInterfaces.td"]),
     "passes.md": (
         ["-gen-pass-doc"],
-        ["Dialect/Kiln/Transforms/Passes.td", "Conversion/KilnToKilnRT/Passes.td"],
+        [
+            "Dialect/Kiln/Transforms/Passes.td",
+            "Conversion/KilnToKilnRT/Passes.td",
+            "Target/Common/Passes.td",
+        ],
     ),
 }
 

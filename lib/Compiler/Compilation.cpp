@@ -23,7 +23,6 @@
 #include "kiln/Dialect/Kiln/Transforms/Optimizer.h"
 #include "kiln/Import/HuggingFace.h"
 #include "kiln/Report/PlanReport.h"
-#include "kiln/Target/Common/LaunchGroups.h"
 
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
@@ -441,9 +440,6 @@ Status Compilation::finish(llvm::ArrayRef<PlanTrial> trials,
   });
   if (status.ok() && options.stage >= EmitStage::Schedule)
     status = checkPrediction();
-  if (status.ok() && options.stage >= EmitStage::Schedule &&
-      isGpu(options.target) && failed(groupLaunches(*module)))
-    status = Status::error("internal error: " + diagnostics);
   if (status.ok() && !options.remarks.empty()) {
     remarkTrials(*module, trials, chosen);
     remarkStates(*module);

@@ -14,6 +14,7 @@
 
 #include "StepCost.h"
 
+#include "kiln/Conversion/KilnToKilnRT/Passes.h"
 #include "kiln/Dialect/Kiln/Transforms/Passes.h"
 
 #include "mlir/Pass/PassManager.h"
@@ -91,9 +92,9 @@ Status MemoryPlanner::schedule(ModuleOp dispatched, Proposal &proposal,
   PassManager passes(module.getContext());
   passes.enableVerifier(false);
   passes.addPass(createPlaceCopies());
-  PlanOptions options;
+  ScheduleOptions options;
   options.maxThreads = request.maxThreads;
-  buildSchedulePipeline(passes, options);
+  passes.addPass(createSchedule(options));
   if (failed(passes.run(dispatched)))
     return Status::error("internal error: a plan could not be scheduled");
   rt::ArenaOp arena = *dispatched.getOps<rt::ArenaOp>().begin();

@@ -9,6 +9,7 @@
 
 #include "kiln/Conversion/KilnToKilnRT/Passes.h"
 #include "kiln/Dialect/Kiln/Transforms/Passes.h"
+#include "kiln/Target/Common/Passes.h"
 
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Transforms/Passes.h"
@@ -131,6 +132,8 @@ void kiln::buildSchedulePipeline(OpPassManager &passes,
   ScheduleOptions schedule;
   schedule.maxThreads = options.maxThreads;
   passes.addPass(createSchedule(schedule));
+  // A group does not move a buffer, so the arena is complete by now.
+  passes.addPass(createGroupLaunches());
 }
 
 void kiln::registerPipelines() {

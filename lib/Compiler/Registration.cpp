@@ -12,6 +12,7 @@
 #include "kiln/Dialect/Kiln/IR/Kiln.h"
 #include "kiln/Dialect/Kiln/Transforms/Passes.h"
 #include "kiln/Dialect/KilnRT/IR/KilnRT.h"
+#include "kiln/Target/Common/Passes.h"
 
 #include "mlir/Transforms/Passes.h"
 
@@ -26,5 +27,6 @@ void kiln::registerAllPasses() {
   mlir::registerTransformsPasses();
   registerKilnPasses();
   registerKilnConversionPasses();
+  registerKilnTargetPasses();
   registerPipelines();
 }

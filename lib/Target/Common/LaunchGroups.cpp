@@ -14,10 +14,17 @@
 
 #include "kiln/Target/Common/LaunchGroups.h"
 
+#include "kiln/Dialect/Kiln/IR/Target.h"
 #include "kiln/Runtime/Engine/MemberTable.h"
+#include "kiln/Target/Common/Passes.h"
 #include "kiln/Target/Common/ProgramWriter.h"
 
 #include "llvm/ADT/MapVector.h"
+
+namespace kiln {
+#define GEN_PASS_DEF_GROUPLAUNCHES
+#include "kiln/Target/Common/Passes.h.inc"
+} // namespace kiln
 
 using namespace mlir;
 using namespace kiln;
@@ -189,19 +196,28 @@ void Grouping::findRuns(Block &block, int64_t iterations) {
 }
 
 void Grouping::run() {
+  program.walk([](rt::LaunchOp launch) { launch->removeAttr(kGroupAttr); });
   for (auto [i, command] : llvm::enumerate(rt::commandsOf(program)))
     indexes.try_emplace(command, i);
   findRuns(program.getBody().front(), 1);
 }
 
-LogicalResult kiln::groupLaunches(ModuleOp scheduled) {
-  for (rt::ProgramOp program : scheduled.getOps<rt::ProgramOp>()) {
-    Grouping(program).run();
-    if (failed(rt::verifySchedule(program)))
-      return failure();
+namespace {
+
+struct GroupLaunchesPass : kiln::impl::GroupLaunchesBase<GroupLaunchesPass> {
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    if (!isGpu(targetOf(module)))
+      return;
+    for (rt::ProgramOp program : module.getOps<rt::ProgramOp>()) {
+      Grouping(program).run();
+      if (failed(rt::verifySchedule(program)))
+        return signalPassFailure();
+    }
   }
-  return success();
-}
+};
+
+} // namespace
 
 int64_t kiln::getGroupSize(rt::LaunchOp launch) {
   auto size = launch->getAttrOfType<IntegerAttr>(kGroupAttr);

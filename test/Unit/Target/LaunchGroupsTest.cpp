@@ -11,8 +11,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "kiln/Target/Common/LaunchGroups.h"
+#include "kiln/Target/Common/Passes.h"
 
 #include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassManager.h"
 
 #include <gtest/gtest.h>
 
@@ -44,8 +46,8 @@ class LaunchGroups : public testing::Test {
 protected:
   LaunchGroups() { context.loadDialect<KilnDialect, rt::KilnRTDialect>(); }
 
-  /// The launches of a program behind groupLaunches, in order: "neg ab" reads a
-  /// and writes b. A group is in brackets.
+  /// The launches of a program after kiln-group-launches, in order: "neg ab"
+  /// reads a and writes b. A group is in brackets.
   std::string grouped(const std::string &program) {
     std::string kernels;
     for (std::string op : {"neg", "exp"})
@@ -58,12 +60,14 @@ protected:
                    op + " %x : tensor<" + size +
                    "xf32>\nkiln.yield %y : tensor<" + size + "xf32>\n}\n";
     OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(
-        kernels +
+        "module attributes {kiln.target = \"cuda\"} {\n" + kernels +
             "kilnrt.program @train attributes {kind = "
             "#kiln.program_kind<train>} {\n" +
-            program + "}\n",
+            program + "}\n}\n",
         &context);
-    if (!module || failed(groupLaunches(*module))) {
+    PassManager passes(&context);
+    passes.addPass(createGroupLaunches());
+    if (!module || failed(passes.run(*module))) {
       ADD_FAILURE() << program;
       return "";
     }
