@@ -262,13 +262,30 @@ OffloadSet Compilation::offloadByHand() const {
   return *OffloadSet::parse(options.offload);
 }
 
-Status Compilation::runPasses(llvm::function_ref<void(OpPassManager &)> build) {
+Status Compilation::runTo(PipelinePoint point) {
   PassManager passes(&context);
-  build(passes);
+  buildPipeline(passes, pipeline, reached, point);
+  reached = std::max(reached, point);
   return succeeded(passes.run(*module))
              ? Status()
              : Status::badInput("model '" + options.model +
                                 "': " + diagnostics);
+}
+
+/// The point of the pipeline at which a stage's module is complete.
+static PipelinePoint pointOf(EmitStage stage) {
+  switch (stage) {
+  case EmitStage::Forward:
+    return PipelinePoint::Forward;
+  case EmitStage::Step:
+    return PipelinePoint::Step;
+  case EmitStage::Planned:
+    return PipelinePoint::Planned;
+  case EmitStage::Dispatch:
+    return PipelinePoint::Dispatched;
+  default:
+    return PipelinePoint::Grouped;
+  }
 }
 
 /// Every chunk reads and writes the gradient of the whole classifier, and a
@@ -278,8 +295,8 @@ static int64_t logitsPerChunk(const Machine &machine) {
   return machine.deviceBytes / 512 / 2;
 }
 
-Status Compilation::runToPlanned() {
-  StepOptions step;
+void Compilation::choosePipeline() {
+  StepOptions &step = pipeline.step;
   step.precision = precision == "bf16" ? "bf16" : "fp32";
   step.optimizer = options.optimizer;
   step.lossy = options.lossy;
@@ -288,7 +305,7 @@ Status Compilation::runToPlanned() {
   step.microbatches = options.microbatches;
   step.evaluation = options.evaluation;
   step.keepGradients = options.emitGradients;
-  PlanOptions plan;
+  PlanOptions &plan = pipeline.plan;
   plan.maxThreads = options.maxThreads;
   if (isGpu(options.target))
     plan.logits = std::max<int64_t>(plan.logits, logitsPerChunk(*machine));
@@ -300,13 +317,8 @@ Status Compilation::runToPlanned() {
       offload.activations = false;
     plan.offload = offload.print();
   }
-  return runPasses([&](OpPassManager &passes) {
-    buildForwardPipeline(passes);
-    if (options.stage >= EmitStage::Step)
-      buildStepPipeline(passes, step);
-    if (options.stage >= EmitStage::Planned)
-      buildPlanPipeline(passes, plan);
-  });
+  pipeline.dispatch.fuse = options.fuse;
+  pipeline.schedule.maxThreads = options.maxThreads;
 }
 
 Status Compilation::chooseMemory() {
@@ -417,7 +429,10 @@ Status Compilation::plan() {
   });
   if (Status status = readMachine(); !status.ok())
     return status;
-  if (Status status = runToPlanned(); !status.ok())
+  choosePipeline();
+  if (Status status =
+          runTo(std::min(PipelinePoint::Planned, pointOf(options.stage)));
+      !status.ok())
     return status;
   if (options.memoryBudget && options.stage >= EmitStage::Planned)
     return chooseMemory();
@@ -428,16 +443,7 @@ Status Compilation::finish(llvm::ArrayRef<PlanTrial> trials,
                            const PlanTrial &chosen) {
   for (const std::string &warning : warnings)
     llvm::errs() << "kilnc: warning: " << warning << "\n";
-  DispatchOptions dispatch;
-  dispatch.fuse = options.fuse;
-  PlanOptions schedule;
-  schedule.maxThreads = options.maxThreads;
-  Status status = runPasses([&](OpPassManager &passes) {
-    if (options.stage >= EmitStage::Dispatch)
-      buildDispatchPipeline(passes, dispatch);
-    if (options.stage >= EmitStage::Schedule)
-      buildSchedulePipeline(passes, schedule);
-  });
+  Status status = runTo(pointOf(options.stage));
   if (status.ok() && options.stage >= EmitStage::Schedule)
     status = checkPrediction();
   if (status.ok() && !options.remarks.empty()) {

@@ -62,8 +62,8 @@ private:
   Status readModelFile();
   Status readMachine();
   OffloadSet offloadByHand() const;
-  Status runPasses(llvm::function_ref<void(mlir::OpPassManager &)> build);
-  Status runToPlanned();
+  void choosePipeline();
+  Status runTo(PipelinePoint point);
   Status chooseMemory();
   double planned(llvm::StringRef milliseconds);
   Status checkPrediction();
@@ -81,6 +81,8 @@ private:
   std::optional<Machine> machine;    ///< the figures that plans are priced with
   std::vector<std::string> warnings; ///< said once, of the chosen plan's model
   std::string precision;             ///< fp32, fp64, or bf16 with fp32 states
+  PipelineOptions pipeline;
+  PipelinePoint reached = PipelinePoint::Imported; ///< by the module
   int64_t leastBudget = 0;
   double dropout = 0; ///< the largest probability in the model
 };

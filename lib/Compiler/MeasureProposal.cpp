@@ -6,16 +6,14 @@
 //===----------------------------------------------------------------------===//
 //
 // A proposal is applied to a copy of the module, which the passes of the
-// pipelines then dispatch and schedule.
+// pipeline then dispatch and schedule. Launch groups are left out: they move no
+// buffer, and the cost model prices launches one by one.
 //
 //===----------------------------------------------------------------------===//
 
 #include "Planning.h"
 
 #include "StepCost.h"
-
-#include "kiln/Conversion/KilnToKilnRT/Passes.h"
-#include "kiln/Dialect/Kiln/Transforms/Passes.h"
 
 #include "mlir/Pass/PassManager.h"
 #include "llvm/Support/MathExtras.h"
@@ -63,6 +61,20 @@ void kiln::markLeads(ModuleOp module, const Proposal &proposal) {
   });
 }
 
+MemoryPlanner::MemoryPlanner(ModuleOp module, const Machine &machine,
+                             const MemoryRequest &request)
+    : module(module), machine(machine), request(request) {
+  pipeline.dispatch.fuse = request.fuse;
+  pipeline.schedule.maxThreads = request.maxThreads;
+}
+
+LogicalResult MemoryPlanner::runPasses(ModuleOp trial, PipelinePoint from,
+                                       PipelinePoint to) {
+  PassManager passes(trial.getContext());
+  buildPipeline(passes, pipeline, from, to);
+  return passes.run(trial);
+}
+
 /// Dispatches and schedules a copy of the module with the proposal applied.
 /// What does not fit gets values offloaded, if that is allowed.
 Status MemoryPlanner::measure(Proposal &proposal, bool keepsAll,
@@ -75,13 +87,8 @@ Status MemoryPlanner::measure(Proposal &proposal, bool keepsAll,
   applyRecompute(StageChain(train, proposal.cut), proposal.schedule);
   markLeads(*copy, proposal);
   train.walk([](RecomputeOp repeated) { dropNumbers(repeated); });
-  // Copies are placed later, all at once, as in the dispatch pipeline.
-  PassManager passes(module.getContext());
-  passes.enableVerifier(false);
-  FormDispatchesOptions dispatch;
-  dispatch.fuse = request.fuse;
-  passes.addPass(createFormDispatches(dispatch));
-  if (failed(passes.run(*copy)))
+  // Copies are placed when it is known what is offloaded.
+  if (failed(runPasses(*copy, PipelinePoint::Planned, PipelinePoint::Formed)))
     return Status::error("internal error: a plan could not be dispatched");
   return offloads ? chooseOffload(*copy, proposal)
                   : schedule(*copy, proposal, liveCurve);
@@ -89,13 +96,8 @@ Status MemoryPlanner::measure(Proposal &proposal, bool keepsAll,
 
 Status MemoryPlanner::schedule(ModuleOp dispatched, Proposal &proposal,
                                LiveCurve *liveCurve) {
-  PassManager passes(module.getContext());
-  passes.enableVerifier(false);
-  passes.addPass(createPlaceCopies());
-  ScheduleOptions options;
-  options.maxThreads = request.maxThreads;
-  passes.addPass(createSchedule(options));
-  if (failed(passes.run(dispatched)))
+  if (failed(runPasses(dispatched, PipelinePoint::Formed,
+                       PipelinePoint::Scheduled)))
     return Status::error("internal error: a plan could not be scheduled");
   rt::ArenaOp arena = *dispatched.getOps<rt::ArenaOp>().begin();
   proposal.height = arena.getHeight();
@@ -115,10 +117,8 @@ Status MemoryPlanner::schedule(ModuleOp dispatched, Proposal &proposal,
 /// then a little more has to go.
 Status MemoryPlanner::chooseOffload(ModuleOp dispatched, Proposal &proposal) {
   OwningOpRef<ModuleOp> trial = cast<ModuleOp>(dispatched->clone());
-  PassManager passes(module.getContext());
-  passes.enableVerifier(false);
-  passes.addPass(createPlaceCopies());
-  bool placed = succeeded(passes.run(*trial));
+  bool placed = succeeded(
+      runPasses(*trial, PipelinePoint::Formed, PipelinePoint::Dispatched));
   auto model = OffloadModel::build(*trial, request.maxThreads, machine);
   if (!placed || failed(model))
     return Status::error("internal error: a plan could not be laid out");

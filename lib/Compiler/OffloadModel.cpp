@@ -19,8 +19,10 @@
 using namespace mlir;
 using namespace kiln;
 
-/// On ops of the forward pass while plans are tried.
-static constexpr llvm::StringLiteral kNumberAttr = "kiln.number";
+/// Numbers ops of the forward pass while plans are tried. Passes clone ops, and
+/// a clone keeps its attributes. The number is no attribute of the dialect,
+/// since no module outside of the planner has one.
+static constexpr llvm::StringLiteral kNumberAttr = "planner.number";
 
 Block &kiln::phaseBlock(ProgramOp program) {
   Block *block = &program.getBlock();

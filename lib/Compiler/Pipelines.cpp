@@ -1,4 +1,4 @@
-//===- Pipelines.cpp - The named pipelines, one per level -------*- C++ -*-===//
+//===- Pipelines.cpp - From a model to its schedule -------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -25,12 +25,12 @@ static void addLevelCheck(OpPassManager &passes, StringRef level) {
   passes.addPass(createVerifyLevel(options));
 }
 
-void kiln::buildForwardPipeline(OpPassManager &passes) {
+static void addForwardPasses(OpPassManager &passes, const PipelineOptions &) {
   addLevelCheck(passes, "forward");
 }
 
-void kiln::buildStepPipeline(OpPassManager &passes,
-                             const StepOptions &options) {
+static void addStepPasses(OpPassManager &passes, const PipelineOptions &all) {
+  const StepOptions &options = all.step;
   SetPrecisionOptions precision;
   precision.precision = options.precision;
   // Equal reads and subexpressions become one before they are differentiated.
@@ -92,8 +92,8 @@ std::string OffloadSet::print() const {
   return list.empty() ? "none" : list;
 }
 
-void kiln::buildPlanPipeline(OpPassManager &passes,
-                             const PlanOptions &options) {
+static void addPlanPasses(OpPassManager &passes, const PipelineOptions &all) {
+  const PlanOptions &options = all.plan;
   // The chunks' products exist before grids are chosen for all products.
   ExpandLossOptions loss;
   loss.logits = options.logits;
@@ -117,34 +117,71 @@ void kiln::buildPlanPipeline(OpPassManager &passes,
   addLevelCheck(passes, "planned");
 }
 
-void kiln::buildDispatchPipeline(OpPassManager &passes,
-                                 const DispatchOptions &options) {
+static void addFormPasses(OpPassManager &passes, const PipelineOptions &all) {
   FormDispatchesOptions form;
-  form.fuse = options.fuse;
-  form.epilogues = options.epilogues;
+  form.fuse = all.dispatch.fuse;
+  form.epilogues = all.dispatch.epilogues;
   passes.addPass(createFormDispatches(form));
+}
+
+static void addCopyPasses(OpPassManager &passes, const PipelineOptions &) {
   passes.addPass(createPlaceCopies());
   addLevelCheck(passes, "dispatched");
 }
 
-void kiln::buildSchedulePipeline(OpPassManager &passes,
-                                 const PlanOptions &options) {
+static void addSchedulePasses(OpPassManager &passes,
+                              const PipelineOptions &all) {
   ScheduleOptions schedule;
-  schedule.maxThreads = options.maxThreads;
+  schedule.maxThreads = all.schedule.maxThreads;
   passes.addPass(createSchedule(schedule));
-  // A group does not move a buffer, so the arena is complete by now.
+}
+
+/// A group moves no buffer, so the arena is complete before.
+static void addGroupPasses(OpPassManager &passes, const PipelineOptions &) {
   passes.addPass(createGroupLaunches());
 }
 
+void kiln::buildPipeline(OpPassManager &passes, const PipelineOptions &options,
+                         PipelinePoint from, PipelinePoint to) {
+  using Add = void (*)(OpPassManager &, const PipelineOptions &);
+  static constexpr std::pair<PipelinePoint, Add> parts[] = {
+      {PipelinePoint::Forward, addForwardPasses},
+      {PipelinePoint::Step, addStepPasses},
+      {PipelinePoint::Planned, addPlanPasses},
+      {PipelinePoint::Formed, addFormPasses},
+      {PipelinePoint::Dispatched, addCopyPasses},
+      {PipelinePoint::Scheduled, addSchedulePasses},
+      {PipelinePoint::Grouped, addGroupPasses}};
+  for (auto [point, add] : parts)
+    if (from < point && point <= to)
+      add(passes, options);
+}
+
+/// Registers a pipeline that has the options of its own level alone.
+template <typename Options>
+static void registerPipeline(StringRef name, StringRef description,
+                             Options PipelineOptions::*part, PipelinePoint from,
+                             PipelinePoint to) {
+  PassPipelineRegistration<Options>(
+      name, description, [=](OpPassManager &passes, const Options &options) {
+        PipelineOptions all;
+        (all.*part).copyOptionValuesFrom(options);
+        buildPipeline(passes, all, from, to);
+      });
+}
+
 void kiln::registerPipelines() {
-  PassPipelineRegistration<StepOptions>("kiln-to-step-pipeline",
-                                        "forward to step", buildStepPipeline);
-  PassPipelineRegistration<PlanOptions>("kiln-to-planned-pipeline",
-                                        "step to planned", buildPlanPipeline);
-  PassPipelineRegistration<DispatchOptions>("kiln-to-dispatched-pipeline",
-                                            "planned to dispatched",
-                                            buildDispatchPipeline);
-  PassPipelineRegistration<PlanOptions>("kiln-to-scheduled-pipeline",
-                                        "dispatched to scheduled",
-                                        buildSchedulePipeline);
+  registerPipeline("kiln-to-step-pipeline", "forward to step",
+                   &PipelineOptions::step, PipelinePoint::Forward,
+                   PipelinePoint::Step);
+  registerPipeline("kiln-to-planned-pipeline", "step to planned",
+                   &PipelineOptions::plan, PipelinePoint::Step,
+                   PipelinePoint::Planned);
+  registerPipeline("kiln-to-dispatched-pipeline", "planned to dispatched",
+                   &PipelineOptions::dispatch, PipelinePoint::Planned,
+                   PipelinePoint::Dispatched);
+  registerPipeline("kiln-to-scheduled-pipeline",
+                   "dispatched to scheduled, with launch groups",
+                   &PipelineOptions::schedule, PipelinePoint::Dispatched,
+                   PipelinePoint::Grouped);
 }

@@ -72,14 +72,15 @@ struct Ladder {
 class MemoryPlanner {
 public:
   MemoryPlanner(mlir::ModuleOp module, const Machine &machine,
-                const MemoryRequest &request)
-      : module(module), machine(machine), request(request) {}
+                const MemoryRequest &request);
   Status run();
   /// After a refusal: the smallest feasible budget.
   int64_t least() const { return leastBytes; }
 
 private:
   ProgramOp trainProgram(mlir::ModuleOp of);
+  llvm::LogicalResult runPasses(mlir::ModuleOp trial, PipelinePoint from,
+                                PipelinePoint to);
   Status measure(Proposal &proposal, bool keepsAll = false,
                  LiveCurve *liveCurve = nullptr);
   Status schedule(mlir::ModuleOp dispatched, Proposal &proposal,
@@ -107,7 +108,8 @@ private:
   mlir::ModuleOp module;
   const Machine &machine;
   const MemoryRequest &request;
-  int64_t ops = 0; ///< of the training program
+  PipelineOptions pipeline; ///< of trials
+  int64_t ops = 0;          ///< of the training program
   /// Whatever the request says: all that can go to the host does.
   bool offloadsMost = false;
   double fastest = std::numeric_limits<double>::infinity(); ///< that fits

@@ -1,12 +1,14 @@
-//===- Pipelines.h - The named pipelines, one per level ---------*- C++ -*-===//
+//===- Pipelines.h - From a model to its schedule ---------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// kilnc, kiln-opt and kiln-run build a level with the same function. A name in
-// kiln-opt is `--kiln-to-<level>-pipeline`; each takes the level before it.
+// One builder makes every pipeline: those that kilnc runs, those that kiln-opt
+// knows by name (`--kiln-to-<level>-pipeline`, each from the level before it),
+// and those that the memory planner tries its proposals with. So a pass that is
+// added to the builder runs everywhere.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,14 +22,24 @@
 
 namespace kiln {
 
-/// Checks what was imported or read.
-void buildForwardPipeline(mlir::OpPassManager &passes);
+/// Where a pipeline can begin and end, in order. Each is a level
+/// (docs/architecture.md), except for Imported, Formed and Grouped.
+enum class PipelinePoint {
+  Imported, ///< as an importer or a file gives it, not checked
+  Forward,
+  Step,
+  Planned,
+  Formed, ///< ops are dispatches, and no copy is placed
+  Dispatched,
+  Scheduled,
+  Grouped ///< scheduled, with launch groups: what code is generated from
+};
 
 /// forward -> step
 struct StepOptions : mlir::PassPipelineOptions<StepOptions> {
-  Option<std::string> precision{*this, "precision",
-                                llvm::cl::desc("fp32 (as the model is) or bf16"),
-                                llvm::cl::init("fp32")};
+  Option<std::string> precision{
+      *this, "precision", llvm::cl::desc("fp32 (as the model is) or bf16"),
+      llvm::cl::init("fp32")};
   Option<std::string> optimizer{*this, "optimizer",
                                 llvm::cl::desc("as in kilnc --optimizer"),
                                 llvm::cl::init("adamw")};
@@ -50,7 +62,6 @@ struct StepOptions : mlir::PassPipelineOptions<StepOptions> {
                              llvm::cl::desc("return gradients too"),
                              llvm::cl::init(false)};
 };
-void buildStepPipeline(mlir::OpPassManager &passes, const StepOptions &options);
 
 /// What goes to the host by hand.
 struct OffloadSet {
@@ -80,7 +91,6 @@ struct PlanOptions : mlir::PassPipelineOptions<PlanOptions> {
                      "between; or none"),
       llvm::cl::init("none")};
 };
-void buildPlanPipeline(mlir::OpPassManager &passes, const PlanOptions &options);
 
 /// planned -> dispatched
 struct DispatchOptions : mlir::PassPipelineOptions<DispatchOptions> {
@@ -90,13 +100,26 @@ struct DispatchOptions : mlir::PassPipelineOptions<DispatchOptions> {
                          llvm::cl::desc("run row ops on tiles of products"),
                          llvm::cl::init(true)};
 };
-void buildDispatchPipeline(mlir::OpPassManager &passes,
-                           const DispatchOptions &options);
 
 /// dispatched -> scheduled
-void buildSchedulePipeline(mlir::OpPassManager &passes,
-                           const PlanOptions &options);
+struct SchedulingOptions : mlir::PassPipelineOptions<SchedulingOptions> {
+  Option<int64_t> maxThreads{*this, "max-threads",
+                             llvm::cl::desc("threads of the executable"),
+                             llvm::cl::init(2)};
+};
 
+struct PipelineOptions {
+  StepOptions step;
+  PlanOptions plan;
+  DispatchOptions dispatch;
+  SchedulingOptions schedule;
+};
+
+/// Adds the passes that lead from a module at one point to a later one.
+void buildPipeline(mlir::OpPassManager &passes, const PipelineOptions &options,
+                   PipelinePoint from, PipelinePoint to);
+
+/// Registers the named pipelines of kiln-opt.
 void registerPipelines();
 
 } // namespace kiln

@@ -389,6 +389,7 @@ struct VerifySchedulePass : kiln::impl::VerifyScheduleBase<VerifySchedulePass> {
   void runOnOperation() override {
     if (failed(verifySchedules(getOperation())))
       signalPassFailure();
+    markAllAnalysesPreserved();
   }
 };
 

@@ -208,7 +208,7 @@ struct GroupLaunchesPass : kiln::impl::GroupLaunchesBase<GroupLaunchesPass> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
     if (!isGpu(targetOf(module)))
-      return;
+      return markAllAnalysesPreserved();
     for (rt::ProgramOp program : module.getOps<rt::ProgramOp>()) {
       Grouping(program).run();
       if (failed(rt::verifySchedule(program)))

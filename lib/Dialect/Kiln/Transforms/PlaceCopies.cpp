@@ -285,6 +285,7 @@ namespace {
 
 struct PlaceCopiesPass : kiln::impl::PlaceCopiesBase<PlaceCopiesPass> {
   void runOnOperation() override {
+    bool changed = false;
     for (ProgramOp program : getOperation().getOps<ProgramOp>()) {
       SmallVector<ReadOp> hostReads;
       for (ReadOp read : program.getBlock().getOps<ReadOp>())
@@ -296,11 +297,15 @@ struct PlaceCopiesPass : kiln::impl::PlaceCopiesBase<PlaceCopiesPass> {
       for (AccumulateOp loop : program.getBlock().getOps<AccumulateOp>())
         CopyPlacer(loop.getBody().front()).run(hostReads);
       CopyPlacer(program.getBlock()).run(hostReads);
-      program.walk([](Operation *op) {
-        op->removeAttr(kOffloadAttr);
-        op->removeAttr(kPrefetchAttr);
+      changed |= !hostReads.empty();
+      program.walk([&](Operation *op) {
+        for (StringRef mark : {kOffloadAttr, kPrefetchAttr})
+          changed |= op->removeAttr(mark) != nullptr;
       });
     }
+    // Without a mark there is nothing to copy, and nothing new to verify.
+    if (!changed)
+      markAllAnalysesPreserved();
   }
 };
 

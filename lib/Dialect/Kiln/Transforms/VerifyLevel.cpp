@@ -169,6 +169,8 @@ struct VerifyLevelPass : kiln::impl::VerifyLevelBase<VerifyLevelPass> {
     }
     if (failed(verifyLevel(getOperation(), *parsed)))
       signalPassFailure();
+    // Nothing has changed, so MLIR need not verify the module again.
+    markAllAnalysesPreserved();
   }
 };
 
