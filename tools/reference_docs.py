@@ -31,6 +31,7 @@ PAGES = {
             "Dialect/Kiln/Transforms/Passes.td",
             "Conversion/KilnToKilnRT/Passes.td",
             "Target/Common/Passes.td",
+            "Compiler/Passes.td",
         ],
     ),
 }

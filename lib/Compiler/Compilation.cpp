@@ -30,6 +30,8 @@
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 
+#include <charconv>
+
 using namespace mlir;
 using namespace kiln;
 
@@ -250,8 +252,7 @@ Status Compilation::readMachine() {
     machine = std::move(*loaded);
   }
   if (options.simulatedLink > 0)
-    machine->link = {options.simulatedLink, options.simulatedLink,
-                     /*latency=*/0, /*duplex=*/true};
+    machine->simulateLink(options.simulatedLink);
   return Status();
 }
 
@@ -266,10 +267,11 @@ Status Compilation::runTo(PipelinePoint point) {
   PassManager passes(&context);
   buildPipeline(passes, pipeline, reached, point);
   reached = std::max(reached, point);
-  return succeeded(passes.run(*module))
-             ? Status()
-             : Status::badInput("model '" + options.model +
-                                "': " + diagnostics);
+  if (succeeded(passes.run(*module)))
+    return Status();
+  return session.status.ok()
+             ? Status::badInput("model '" + options.model + "': " + diagnostics)
+             : session.status;
 }
 
 /// The point of the pipeline at which a stage's module is complete.
@@ -295,6 +297,15 @@ static int64_t logitsPerChunk(const Machine &machine) {
   return machine.deviceBytes / 512 / 2;
 }
 
+/// A rate as parseLinkSpeed reads it, with every digit.
+static std::string rateText(double bytesPerSecond) {
+  char digits[32];
+  return std::string(digits, std::to_chars(digits, digits + sizeof digits,
+                                           bytesPerSecond)
+                                 .ptr) +
+         "B/s";
+}
+
 void Compilation::choosePipeline() {
   StepOptions &step = pipeline.step;
   step.precision = precision == "bf16" ? "bf16" : "fp32";
@@ -309,32 +320,20 @@ void Compilation::choosePipeline() {
   plan.maxThreads = options.maxThreads;
   if (isGpu(options.target))
     plan.logits = std::max<int64_t>(plan.logits, logitsPerChunk(*machine));
-  if (!options.memoryBudget && !options.recompute.empty())
-    plan.recompute = options.recompute;
-  // With a budget the planner says which activations go and when.
-  if (OffloadSet offload = offloadByHand(); offload.any()) {
-    if (options.memoryBudget)
-      offload.activations = false;
-    plan.offload = offload.print();
-  }
+  plan.recompute = options.recompute;
+  plan.offload = offloadByHand().print();
+  plan.budget = options.memoryBudget;
+  plan.hostBudget = options.hostBudget;
+  plan.machine = options.machineName;
+  if (options.simulatedLink > 0)
+    plan.link = rateText(options.simulatedLink);
+  // The shapes in a .mlir file are those of one micro-batch.
+  plan.suggestMicrobatches =
+      !options.autoMicrobatches && isModelDirectory(options.model);
   pipeline.dispatch.fuse = options.fuse;
   pipeline.schedule.maxThreads = options.maxThreads;
-}
-
-Status Compilation::chooseMemory() {
-  MemoryRequest request;
-  request.budget = options.memoryBudget;
-  if (options.recompute != "optimal")
-    request.policy = options.recompute;
-  // The shapes in a .mlir file are those of one micro-batch.
-  request.suggestsMicrobatches =
-      !options.autoMicrobatches && isModelDirectory(options.model);
-  request.offloadActivations = offloadByHand().activations;
-  if (options.hostBudget)
-    request.hostBudget = options.hostBudget;
-  request.maxThreads = options.maxThreads;
-  request.fuse = options.fuse;
-  return planMemory(*module, *machine, request, leastBudget);
+  session.machine = machine;
+  pipeline.session = &session;
 }
 
 /// What the planner promised is what the schedule has.
@@ -430,13 +429,7 @@ Status Compilation::plan() {
   if (Status status = readMachine(); !status.ok())
     return status;
   choosePipeline();
-  if (Status status =
-          runTo(std::min(PipelinePoint::Planned, pointOf(options.stage)));
-      !status.ok())
-    return status;
-  if (options.memoryBudget && options.stage >= EmitStage::Planned)
-    return chooseMemory();
-  return Status();
+  return runTo(std::min(PipelinePoint::Planned, pointOf(options.stage)));
 }
 
 Status Compilation::finish(llvm::ArrayRef<PlanTrial> trials,

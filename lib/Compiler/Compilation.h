@@ -46,13 +46,13 @@ public:
   /// Goes on from there and writes the result. The remarks say why this is the
   /// trial that was chosen.
   Status finish(llvm::ArrayRef<PlanTrial> trials, const PlanTrial &chosen);
-  /// Seconds of a step, as planMemory predicts them.
+  /// Seconds of a step, as the planner predicts them.
   double predictedSeconds() { return planned("predicted_step_ms"); }
   /// Whether states on the host might make the step faster: not if it is about
   /// as fast as without a budget, nor if their copies alone take longer.
   bool mayGainFromStates();
   /// After a budget was refused: the smallest that would not be.
-  int64_t smallestBudget() const { return leastBudget; }
+  int64_t smallestBudget() const { return session.leastBudget; }
 
 private:
   static mlir::DialectRegistry makeRegistry();
@@ -64,7 +64,6 @@ private:
   OffloadSet offloadByHand() const;
   void choosePipeline();
   Status runTo(PipelinePoint point);
-  Status chooseMemory();
   double planned(llvm::StringRef milliseconds);
   Status checkPrediction();
   Status generateCode();
@@ -82,8 +81,8 @@ private:
   std::vector<std::string> warnings; ///< said once, of the chosen plan's model
   std::string precision;             ///< fp32, fp64, or bf16 with fp32 states
   PipelineOptions pipeline;
+  PlanningSession session;                         ///< of the pipeline
   PipelinePoint reached = PipelinePoint::Imported; ///< by the module
-  int64_t leastBudget = 0;
   double dropout = 0; ///< the largest probability in the model
 };
 

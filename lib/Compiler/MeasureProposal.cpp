@@ -62,9 +62,10 @@ void kiln::markLeads(ModuleOp module, const Proposal &proposal) {
 }
 
 MemoryPlanner::MemoryPlanner(ModuleOp module, const Machine &machine,
-                             const MemoryRequest &request)
+                             const PlanMemoryOptions &request)
     : module(module), machine(machine), request(request) {
   pipeline.dispatch.fuse = request.fuse;
+  pipeline.dispatch.epilogues = request.epilogues;
   pipeline.schedule.maxThreads = request.maxThreads;
 }
 

@@ -194,7 +194,7 @@ Status MemoryPlanner::searchOffloaded(Ladder &ladder) {
 
 void MemoryPlanner::forEachProposal(
     llvm::function_ref<void(const Proposal &)> visit) {
-  if (request.policy.empty())
+  if (choosesRecompute(request))
     visit(plain);
   for (Ladder &ladder : ladders)
     for (auto &[index, proposal] : ladder.rungs)
@@ -293,7 +293,7 @@ Status MemoryPlanner::run() {
   plain.bound = plain.seconds;
 
   const Proposal *best = nullptr;
-  if (!request.policy.empty()) {
+  if (!choosesRecompute(request)) {
     Proposal &byHand = others.emplace_back();
     byHand.schedule = *namedSchedule(request.policy, stages);
     byHand.bound = plain.seconds;
@@ -316,12 +316,4 @@ Status MemoryPlanner::run() {
     return status;
   apply(*best);
   return Status();
-}
-
-Status kiln::planMemory(ModuleOp module, const Machine &machine,
-                        const MemoryRequest &request, int64_t &least) {
-  MemoryPlanner planner(module, machine, request);
-  Status status = planner.run();
-  least = planner.least();
-  return status;
 }

@@ -17,11 +17,7 @@
 #ifndef KILN_LIB_COMPILER_MEMORYPLANNER_H
 #define KILN_LIB_COMPILER_MEMORYPLANNER_H
 
-#include "kiln/Compiler/Pipelines.h"
-#include "kiln/Planner/Machine.h"
-#include "kiln/Runtime/Status.h"
-
-#include "mlir/IR/BuiltinOps.h"
+#include "kiln/Compiler/Passes.h"
 
 #include <limits>
 
@@ -32,25 +28,10 @@ inline constexpr int64_t kNoBudget = std::numeric_limits<int64_t>::max();
 /// A plan this close to a bound is not improved on.
 inline constexpr double kGoodEnough = 1.005;
 
-struct MemoryRequest {
-  int64_t budget = 0; ///< bytes of the arena, states included
-  /// Activations may go to the host, into at most so many bytes.
-  bool offloadActivations = false;
-  int64_t hostBudget = kNoBudget;
-  /// A named policy that was chosen by hand; empty: the planner chooses.
-  std::string policy;
-  /// Another number of micro-batches could be tried, but was not asked for.
-  bool suggestsMicrobatches = false;
-  int64_t maxThreads = 2;
-  bool fuse = true;
-};
-
-/// Rewrites the training program of a module on the planned level and notes the
-/// prediction in the module's attribute `kiln.plan`. A budget that cannot be
-/// met gives exit code 4, with the smallest that can, which is `least` then,
-/// and what sets it.
-Status planMemory(mlir::ModuleOp module, const Machine &machine,
-                  const MemoryRequest &request, int64_t &least);
+/// True if the planner, and no named policy, chooses what is repeated.
+inline bool choosesRecompute(const PlanMemoryOptions &request) {
+  return request.policy == "optimal";
+}
 
 } // namespace kiln
 

@@ -92,6 +92,25 @@ std::string OffloadSet::print() const {
   return list.empty() ? "none" : list;
 }
 
+static void addPlanner(OpPassManager &passes, const PipelineOptions &all,
+                       bool offloadActivations) {
+  PlanMemoryOptions options;
+  options.budget = all.plan.budget;
+  if (all.plan.hostBudget)
+    options.hostBudget = all.plan.hostBudget;
+  options.machine = all.plan.machine;
+  options.link = all.plan.link;
+  if (!all.plan.recompute.empty())
+    options.policy = all.plan.recompute;
+  options.offloadActivations = offloadActivations;
+  options.fuse = all.dispatch.fuse;
+  options.epilogues = all.dispatch.epilogues;
+  options.maxThreads = all.plan.maxThreads;
+  options.suggestMicrobatches = all.plan.suggestMicrobatches;
+  passes.addPass(all.session ? createPlanMemory(options, *all.session)
+                             : createPlanMemory(options));
+}
+
 static void addPlanPasses(OpPassManager &passes, const PipelineOptions &all) {
   const PlanOptions &options = all.plan;
   // The chunks' products exist before grids are chosen for all products.
@@ -109,11 +128,18 @@ static void addPlanPasses(OpPassManager &passes, const PipelineOptions &all) {
   states.optimizer = offload.optimizer;
   states.parameters = offload.parameters;
   passes.addPass(createOffloadStates(states));
-  RecomputeOptions recompute;
-  recompute.policy = options.recompute;
-  passes.addPass(createRecompute(recompute));
-  if (offload.activations)
-    passes.addPass(createOffloadActivations());
+  // With a budget the planner says what is repeated, and which activations go
+  // to the host and when.
+  if (options.budget) {
+    addPlanner(passes, all, offload.activations);
+  } else {
+    RecomputeOptions recompute;
+    if (!options.recompute.empty())
+      recompute.policy = options.recompute;
+    passes.addPass(createRecompute(recompute));
+    if (offload.activations)
+      passes.addPass(createOffloadActivations());
+  }
   addLevelCheck(passes, "planned");
 }
 

@@ -47,18 +47,18 @@ Status MemoryPlanner::refuse() {
                       " are needed on the host; raise it, or name less in "
                       "--offload");
   std::string policy, hint = "raise the budget, ";
-  if (!request.policy.empty()) {
+  if (!choosesRecompute(request)) {
     policy = " with --recompute=" + request.policy;
     hint += "leave --recompute to the planner, ";
   }
   hint += "lower --batch or --seq";
-  if (request.suggestsMicrobatches)
+  if (request.suggestMicrobatches)
     hint += ", or split the batch with --microbatches=auto";
   leastBytes = least;
   // What others of the allowed means would reach.
   bool statesStay = llvm::none_of(
       module.getOps<StateOp>(), [](StateOp state) { return state.getHost(); });
-  if (!request.offloadActivations && request.policy.empty() && statesStay) {
+  if (!request.offloadActivations && choosesRecompute(request) && statesStay) {
     if (Status status = measureLeast(); !status.ok())
       return status;
     int64_t offloaded = least;

@@ -97,7 +97,7 @@ static void nameStage(InFlightRemark &remark, const StageChoice &stage) {
 
 /// Why a plan is not the one that keeps everything.
 static void giveReason(InFlightRemark &remark, const PlanFacts &facts,
-                       const MemoryRequest &request) {
+                       const PlanMemoryOptions &request) {
   remark << text("; keeping everything needs ")
          << Arg("UnplannedBytes", facts.unplannedHeight)
          << text(" bytes, the budget is ")
@@ -105,7 +105,8 @@ static void giveReason(InFlightRemark &remark, const PlanFacts &facts,
 }
 
 static void remarkStage(StringRef program, const StageChoice &stage,
-                        const PlanFacts &facts, const MemoryRequest &request,
+                        const PlanFacts &facts,
+                        const PlanMemoryOptions &request,
                         const Machine &machine) {
   Location loc = placeOf(stage.loc);
   if (stage.repeatsSome()) {
@@ -122,7 +123,7 @@ static void remarkStage(StringRef program, const StageChoice &stage,
            << text(" bytes for ")
            << microseconds("MicrosecondsAdded", stage.repeatedSeconds)
            << text(" us of a step");
-    if (request.policy.empty())
+    if (choosesRecompute(request))
       giveReason(remark, facts, request);
     else
       remark << text("; asked for by --recompute=")
@@ -156,7 +157,7 @@ static void remarkStage(StringRef program, const StageChoice &stage,
 /// Why no activation is on the host.
 static void remarkNoOffload(Location loc, StringRef program,
                             const PlanFacts &facts,
-                            const MemoryRequest &request,
+                            const PlanMemoryOptions &request,
                             const Machine &machine) {
   InFlightRemark remark = remark::missed(loc, named("Offload", program));
   remark << text("activations stay on the device: ");
@@ -185,7 +186,7 @@ static void remarkNoOffload(Location loc, StringRef program,
 /// Why no stage is repeated.
 static void remarkNoRecompute(Location loc, StringRef program,
                               const PlanFacts &facts,
-                              const MemoryRequest &request) {
+                              const PlanMemoryOptions &request) {
   InFlightRemark remark = remark::missed(loc, named("Recompute", program));
   remark << text("nothing is repeated: ");
   if (facts.unplannedHeight <= request.budget)
@@ -202,7 +203,7 @@ static void remarkNoRecompute(Location loc, StringRef program,
 }
 
 void kiln::remarkPlan(ProgramOp train, ArrayRef<StageChoice> stages,
-                      const PlanFacts &facts, const MemoryRequest &request,
+                      const PlanFacts &facts, const PlanMemoryOptions &request,
                       const Machine &machine) {
   Location loc = placeOf(train.getLoc());
   StringRef program = getProgramName(train);
@@ -229,7 +230,7 @@ void kiln::remarkPlan(ProgramOp train, ArrayRef<StageChoice> stages,
         return !stage.offloads.empty();
       }))
     remarkNoOffload(loc, program, facts, request, machine);
-  if (request.policy.empty() &&
+  if (choosesRecompute(request) &&
       llvm::none_of(
           stages, [](const StageChoice &stage) { return stage.repeatsSome(); }))
     remarkNoRecompute(loc, program, facts, request);

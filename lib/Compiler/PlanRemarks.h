@@ -38,7 +38,7 @@ struct PlanFacts {
 
 /// What was done with every stage, and what was not.
 void remarkPlan(ProgramOp train, llvm::ArrayRef<StageChoice> stages,
-                const PlanFacts &facts, const MemoryRequest &request,
+                const PlanFacts &facts, const PlanMemoryOptions &request,
                 const Machine &machine);
 
 /// Which states are on the host, and which values are kept as encodings.

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What MemoryPlanner.h promises, as the class that keeps what was tried.
+// The class behind kiln-plan-memory, which keeps what was tried.
 // MemoryPlanner.cpp searches, MeasureProposal.cpp finds out what a proposal
 // comes to, PlanOutcome.cpp applies the winner or refuses.
 //
@@ -18,6 +18,7 @@
 #include "OffloadModel.h"
 #include "StageMenus.h"
 
+#include "kiln/Compiler/Pipelines.h"
 #include "kiln/Dialect/KilnRT/IR/KilnRT.h"
 #include "kiln/Planner/ChainPlanner.h"
 
@@ -72,7 +73,7 @@ struct Ladder {
 class MemoryPlanner {
 public:
   MemoryPlanner(mlir::ModuleOp module, const Machine &machine,
-                const MemoryRequest &request);
+                const PlanMemoryOptions &request);
   Status run();
   /// After a refusal: the smallest feasible budget.
   int64_t least() const { return leastBytes; }
@@ -107,7 +108,7 @@ private:
 
   mlir::ModuleOp module;
   const Machine &machine;
-  const MemoryRequest &request;
+  const PlanMemoryOptions &request;
   PipelineOptions pipeline; ///< of trials
   int64_t ops = 0;          ///< of the training program
   /// Whatever the request says: all that can go to the host does.

@@ -7,6 +7,7 @@
 
 #include "kiln/Compiler/Registration.h"
 
+#include "kiln/Compiler/Passes.h"
 #include "kiln/Compiler/Pipelines.h"
 #include "kiln/Conversion/KilnToKilnRT/Passes.h"
 #include "kiln/Dialect/Kiln/IR/Kiln.h"
@@ -28,5 +29,6 @@ void kiln::registerAllPasses() {
   registerKilnPasses();
   registerKilnConversionPasses();
   registerKilnTargetPasses();
+  registerKilnCompilerPasses();
   registerPipelines();
 }

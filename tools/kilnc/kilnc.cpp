@@ -462,6 +462,7 @@ int main(int argc, char **argv) {
     if (!machine.ok())
       return static_cast<int>(fail(machine.status()));
     options.machine = *machine;
+    options.machineName = machineName;
   }
   options.libraryDirectory = library.str().str();
   return static_cast<int>(compile(options));

@@ -77,8 +77,9 @@ struct CompileOptions {
   /// Keys of a directory's config.json that pass although kiln does not honour
   /// them.
   std::vector<std::string> ignoredConfigKeys;
-  std::string mcpu;               ///< empty: this machine
-  std::optional<Machine> machine; ///< figures to plan with, if named
+  std::string mcpu;                         ///< empty: this machine
+  std::optional<Machine> machine;           ///< figures to plan with, if named
+  std::string machineName = defaultMachine; ///< their file or name
   std::string commandLine;
   /// Where a report of the plan goes; its kind is in the name: .html, .json or
   /// .snapshot.json. Empty: none.

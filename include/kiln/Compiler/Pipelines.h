@@ -15,6 +15,8 @@
 #ifndef KILN_COMPILER_PIPELINES_H
 #define KILN_COMPILER_PIPELINES_H
 
+#include "kiln/Compiler/Passes.h"
+
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassOptions.h"
 
@@ -82,14 +84,35 @@ struct PlanOptions : mlir::PassPipelineOptions<PlanOptions> {
   Option<int64_t> logits{*this, "logits",
                          llvm::cl::desc("elements of a chunk of logits"),
                          llvm::cl::init(16 << 20)};
-  Option<std::string> recompute{*this, "recompute",
-                                llvm::cl::desc("as in kilnc --recompute"),
-                                llvm::cl::init("none")};
+  Option<std::string> recompute{
+      *this, "recompute",
+      llvm::cl::desc("as in kilnc --recompute (default: none, and optimal with "
+                     "a budget)"),
+      llvm::cl::init("")};
   Option<std::string> offload{
       *this, "offload",
       llvm::cl::desc("of activations, optimizer, parameters, with commas "
                      "between; or none"),
       llvm::cl::init("none")};
+  Option<int64_t> budget{
+      *this, "budget",
+      llvm::cl::desc("bytes that the arena may have; 0: nothing is planned"),
+      llvm::cl::init(0)};
+  Option<int64_t> hostBudget{
+      *this, "host-budget",
+      llvm::cl::desc("bytes that the host's arena may have; 0: no limit"),
+      llvm::cl::init(0)};
+  Option<std::string> machine{
+      *this, "machine",
+      llvm::cl::desc("figures to plan with, as in kilnc --machine"),
+      llvm::cl::init(defaultMachine)};
+  Option<std::string> link{*this, "link",
+                           llvm::cl::desc("as in kilnc --simulate-link"),
+                           llvm::cl::init("")};
+  Option<bool> suggestMicrobatches{
+      *this, "suggest-microbatches",
+      llvm::cl::desc("a refusal may suggest other numbers of micro-batches"),
+      llvm::cl::init(false)};
 };
 
 /// planned -> dispatched
@@ -113,6 +136,8 @@ struct PipelineOptions {
   PlanOptions plan;
   DispatchOptions dispatch;
   SchedulingOptions schedule;
+  /// Of the tool that runs the pipeline, if it has one.
+  PlanningSession *session = nullptr;
 };
 
 /// Adds the passes that lead from a module at one point to a later one.

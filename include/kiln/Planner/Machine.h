@@ -124,6 +124,10 @@ struct Machine {
   /// One copy. Copies in the other direction share the rate unless the link is
   /// duplex.
   double linkSeconds(double bytes, LinkDirection direction) const;
+  /// Replaces the link by one of `rate` bytes per second in both directions.
+  void simulateLink(double rate) {
+    link = {rate, rate, /*latency=*/0, /*duplex=*/true};
+  }
 
   /// Why measured figures of a CPU do not hold on `here`, if so: a fragment
   /// such as "was measured on CPU 'A' and this is 'B'".

@@ -1,0 +1,44 @@
+//===- Passes.h - Passes of the compiler ------------------------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_COMPILER_PASSES_H
+#define KILN_COMPILER_PASSES_H
+
+#include "kiln/Planner/Machine.h"
+#include "kiln/Runtime/Status.h"
+
+#include "mlir/Pass/Pass.h"
+
+#include <limits>
+#include <optional>
+
+namespace kiln {
+
+#define GEN_PASS_DECL
+#include "kiln/Compiler/Passes.h.inc"
+
+/// What a tool that runs kiln-plan-memory gives to it and gets from it, beside
+/// options and the module.
+struct PlanningSession {
+  /// The figures that `machine` and `link` name, if they are loaded already.
+  std::optional<Machine> machine;
+  /// Of a failure: its message and exit code.
+  Status status;
+  /// After a budget was refused: the smallest that would not be.
+  int64_t leastBudget = 0;
+};
+
+/// The session has to outlive the pass.
+std::unique_ptr<mlir::Pass> createPlanMemory(const PlanMemoryOptions &options,
+                                             PlanningSession &session);
+
+#define GEN_PASS_REGISTRATION
+#include "kiln/Compiler/Passes.h.inc"
+
+} // namespace kiln
+
+#endif // KILN_COMPILER_PASSES_H
