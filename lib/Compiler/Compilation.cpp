@@ -452,6 +452,22 @@ Status Compilation::finish(llvm::ArrayRef<PlanTrial> trials,
   return generateCode();
 }
 
+Status Compilation::printPipeline() {
+  // In MLIR's text of pipelines these delimit values and cannot be escaped.
+  if (StringRef(options.machineName).find_first_of("{}'\"") != StringRef::npos)
+    return Status(ExitCode::Usage,
+                  "--print-pipeline cannot write --machine='" +
+                      options.machineName +
+                      "': rename the file without braces and quotes");
+  OpPassManager passes(ModuleOp::getOperationName());
+  buildPipeline(passes, pipeline, PipelinePoint::Imported,
+                PipelinePoint::Grouped);
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  passes.printAsTextualPipeline(stream);
+  return writeOutput("-", text + "\n");
+}
+
 double Compilation::planned(StringRef milliseconds) {
   auto plan = (*module)->getAttrOfType<DictionaryAttr>("kiln.plan");
   return 1e-3 * plan.getAs<FloatAttr>(milliseconds).getValueAsDouble();

@@ -46,6 +46,9 @@ public:
   /// Goes on from there and writes the result. The remarks say why this is the
   /// trial that was chosen.
   Status finish(llvm::ArrayRef<PlanTrial> trials, const PlanTrial &chosen);
+  /// Instead: prints the passes from the forward graph to the schedule, as
+  /// kiln-opt reads them.
+  Status printPipeline();
   /// Seconds of a step, as the planner predicts them.
   double predictedSeconds() { return planned("predicted_step_ms"); }
   /// Whether states on the host might make the step faster: not if it is about

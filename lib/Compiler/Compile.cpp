@@ -74,7 +74,9 @@ private:
   std::vector<int64_t> counts() const;
   std::vector<std::string> offloads() const;
   std::vector<std::string> lossies() const;
+  std::vector<PlanTrial> candidates() const;
   Status tryPlan(PlanTrial trial, bool compares);
+  Status compileChosen();
 
   const CompileOptions &request;
   std::list<CompileOptions> trials; ///< compilations refer to them
@@ -116,14 +118,36 @@ std::vector<std::string> FastestCompilation::lossies() const {
   return {request.lossy};
 }
 
+std::vector<PlanTrial> FastestCompilation::candidates() const {
+  std::vector<PlanTrial> candidates;
+  for (const std::string &lossy : lossies())
+    for (int64_t count : counts())
+      for (const std::string &offload : offloads()) {
+        PlanTrial &trial = candidates.emplace_back();
+        trial.microbatches = count;
+        trial.offload = offload;
+        trial.lossy = lossy;
+      }
+  // Of what may be chosen, a forward graph shows the number of micro-batches.
+  if (request.stage == EmitStage::Forward && !request.printsPipeline &&
+      !request.autoMicrobatches)
+    candidates.resize(1);
+  return candidates;
+}
+
 Status FastestCompilation::tryPlan(PlanTrial trial, bool compares) {
   CompileOptions &options = trials.emplace_back(request);
   options.microbatches = trial.microbatches;
   options.offload = trial.offload;
   options.lossy = trial.lossy;
-  // Without a budget any plan will do, but all have to be priced.
+  // Without a budget any plan will do, but all have to be priced, whatever is
+  // written.
   if (compares && !options.memoryBudget)
     options.memoryBudget = kNoBudget;
+  if (compares)
+    options.stage = std::max(options.stage, EmitStage::Planned);
+  else if (options.printsPipeline)
+    options.stage = EmitStage::Forward;
   auto compilation = std::make_unique<Compilation>(options);
   Status status = compilation->plan();
   if (!status.ok()) {
@@ -137,7 +161,7 @@ Status FastestCompilation::tryPlan(PlanTrial trial, bool compares) {
     tried.push_back(trial);
     return Status();
   }
-  if (compares && options.stage >= EmitStage::Planned)
+  if (compares)
     trial.seconds = compilation->predictedSeconds();
   tried.push_back(trial);
   // Fewer micro-batches, less on the host and exact gradients win a tie.
@@ -146,6 +170,17 @@ Status FastestCompilation::tryPlan(PlanTrial trial, bool compares) {
     chosen = trial;
   }
   return Status();
+}
+
+/// Compiles once more with what was chosen: the trial has gone beyond the stage
+/// that is to be written.
+Status FastestCompilation::compileChosen() {
+  CompileOptions &options = trials.emplace_back(request);
+  options.microbatches = chosen.microbatches;
+  options.offload = chosen.offload;
+  options.lossy = chosen.lossy;
+  best = std::make_unique<Compilation>(options);
+  return best->plan();
 }
 
 Status FastestCompilation::run() {
@@ -158,19 +193,11 @@ Status FastestCompilation::run() {
     return Status(ExitCode::Usage,
                   "--microbatches=auto needs --batch=N and a model directory: "
                   "the shapes in a .mlir file are those of one micro-batch");
-  std::vector<PlanTrial> candidates;
-  for (const std::string &lossy : lossies())
-    for (int64_t count : counts())
-      for (const std::string &offload : offloads()) {
-        PlanTrial &trial = candidates.emplace_back();
-        trial.microbatches = count;
-        trial.offload = offload;
-        trial.lossy = lossy;
-      }
-  bool compares = candidates.size() > 1;
+  std::vector<PlanTrial> allowed = candidates();
+  bool compares = allowed.size() > 1;
   bool mayGain = true; // from states on the host, for this count
-  for (PlanTrial &trial : candidates) {
-    bool isFirst = trial.offload == candidates.front().offload;
+  for (PlanTrial &trial : allowed) {
+    bool isFirst = trial.offload == allowed.front().offload;
     if (!isFirst && !mayGain) {
       trial.skipped = true;
       tried.push_back(trial);
@@ -178,11 +205,15 @@ Status FastestCompilation::run() {
     }
     if (Status status = tryPlan(trial, compares); !status.ok())
       return status;
-    mayGain = !best || request.stage < EmitStage::Planned || !compares ||
-              best->mayGainFromStates();
+    mayGain = !best || !compares || best->mayGainFromStates();
   }
   if (!best)
     return refusal;
+  if (request.printsPipeline)
+    return best->printPipeline();
+  if (compares && request.stage < EmitStage::Planned)
+    if (Status status = compileChosen(); !status.ok())
+      return status;
   return best->finish(tried, chosen);
 }
 

@@ -193,6 +193,10 @@ static cl::list<std::string> ignoredConfigKeys(
 static cl::opt<bool> listKeys(
     "list-config-keys", cl::cat(category),
     cl::desc("print what kiln does with each key of a config.json, as JSON"));
+static cl::opt<bool> printPipeline(
+    "print-pipeline", cl::cat(category),
+    cl::desc("write nothing: print the passes that lead from the forward graph "
+             "to the schedule, for kiln-opt --pass-pipeline"));
 static cl::opt<bool> emitGradients(
     "emit-gradients", cl::cat(category),
     cl::desc("keep gradients for --dump-gradients of the executable"));
@@ -376,8 +380,8 @@ int main(int argc, char **argv) {
   options.stage = emitStage;
   options.output = output;
   if (options.output.empty()) {
-    if (options.stage == EmitStage::Executable ||
-        options.stage == EmitStage::Object) {
+    if (!printPipeline && (options.stage == EmitStage::Executable ||
+                           options.stage == EmitStage::Object)) {
       errs() << "kilnc: -o FILE is missing: where should the result go?\n";
       return static_cast<int>(ExitCode::Usage);
     }
@@ -443,6 +447,7 @@ int main(int argc, char **argv) {
   options.rebuild = rebuild == Switch::On;
   options.libraryEpilogues = libraryEpilogues == Switch::On;
   options.emitGradients = emitGradients;
+  options.printsPipeline = printPipeline;
   options.maxThreads = threads;
   double probability = 0;
   if (Status status =

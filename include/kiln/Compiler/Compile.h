@@ -86,6 +86,9 @@ struct CompileOptions {
   std::string report;
   /// Where the planner's remarks go, as YAML. Empty: nowhere.
   std::string remarks;
+  /// Writes nothing, and prints the passes that lead from the forward graph to
+  /// the schedule.
+  bool printsPipeline = false;
   /// The folder with libKilnRuntime.a and its companions.
   std::string libraryDirectory;
 };

@@ -40,6 +40,7 @@ const FlagTable &compilerFlags() {
       {"offload", "LIST"},
       {"optimizer", "NAME"},
       {"precision", "TYPE"},
+      {"print-pipeline", ""},
       {"rebuild", "on|off"},
       {"recompute", "POLICY"},
       {"remarks", "FILE"},
