@@ -378,10 +378,36 @@ Status Compilation::writeReport(const llvm::json::Object &plan) {
   return writeOutput(options.report, planPage(plan, title));
 }
 
+/// Reduces locations to the names that they hold, of layers and tensors.
+/// Returns whether there is one.
+static bool keepNamesOfLocations(ModuleOp module) {
+  bool hasNames = false;
+  auto reduced = [&](Location loc) -> LocationAttr {
+    StringRef name = getLocationName(loc);
+    if (name.empty())
+      return UnknownLoc::get(loc.getContext());
+    hasNames = true;
+    return NameLoc::get(StringAttr::get(loc.getContext(), name));
+  };
+  module->walk([&](Operation *op) {
+    op->setLoc(reduced(op->getLoc()));
+    for (Region &region : op->getRegions())
+      for (BlockArgument argument : region.getArguments())
+        argument.setLoc(reduced(argument.getLoc()));
+  });
+  return hasNames;
+}
+
+/// A forward graph is written with the names of its layers, by which the
+/// planner and the policies of --recompute group ops: compiled again, it gives
+/// the same program. Later stages are for reading.
 Status Compilation::writeModule(ModuleOp written) {
   std::string text;
   llvm::raw_string_ostream stream(text);
-  written.print(stream);
+  OpPrintingFlags flags;
+  if (options.stage == EmitStage::Forward && keepNamesOfLocations(written))
+    flags.enableDebugInfo();
+  written.print(stream, flags);
   stream << "\n";
   return write(text);
 }
@@ -392,8 +418,11 @@ void Compilation::collectDiagnostic(Diagnostic &diagnostic) {
       !diagnostics.empty())
     return;
   llvm::raw_string_ostream stream(diagnostics);
-  if (auto loc = diagnostic.getLocation()->findInstanceOf<FileLineColLoc>())
+  Location place = diagnostic.getLocation();
+  if (auto loc = place->findInstanceOf<FileLineColLoc>())
     stream << "line " << loc.getLine() << ": ";
+  else if (StringRef name = getLocationName(place); !name.empty())
+    stream << "at '" << name << "': ";
   stream << diagnostic;
   for (Diagnostic &note : diagnostic.getNotes())
     stream << " (" << note << ")";
