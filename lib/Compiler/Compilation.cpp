@@ -378,8 +378,8 @@ Status Compilation::writeReport(const llvm::json::Object &plan) {
   return writeOutput(options.report, planPage(plan, title));
 }
 
-/// Reduces locations to the names that they hold, of layers and tensors.
-/// Returns whether there is one.
+/// Reduces locations to the names of layers and tensors that they hold. Returns
+/// true if there is one.
 static bool keepNamesOfLocations(ModuleOp module) {
   bool hasNames = false;
   auto reduced = [&](Location loc) -> LocationAttr {

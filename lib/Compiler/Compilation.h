@@ -46,8 +46,8 @@ public:
   /// Goes on from there and writes the result. The remarks say why this is the
   /// trial that was chosen.
   Status finish(llvm::ArrayRef<PlanTrial> trials, const PlanTrial &chosen);
-  /// Instead: prints the passes from the forward graph to the schedule, as
-  /// kiln-opt reads them.
+  /// Prints the passes from the forward graph to the schedule, as kiln-opt
+  /// reads them.
   Status printPipeline();
   /// Seconds of a step, as the planner predicts them.
   double predictedSeconds() { return planned("predicted_step_ms"); }
@@ -83,8 +83,8 @@ private:
   std::optional<Machine> machine;    ///< the figures that plans are priced with
   std::vector<std::string> warnings; ///< said once, of the chosen plan's model
   std::string precision;             ///< fp32, fp64, or bf16 with fp32 states
-  PipelineOptions pipeline;
-  PlanningSession session;                         ///< of the pipeline
+  PipelineOptions pipeline;          ///< from the module as it was read
+  PlanningSession session;           ///< of the pipeline
   PipelinePoint reached = PipelinePoint::Imported; ///< by the module
   double dropout = 0; ///< the largest probability in the model
 };

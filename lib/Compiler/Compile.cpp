@@ -128,7 +128,7 @@ std::vector<PlanTrial> FastestCompilation::candidates() const {
         trial.offload = offload;
         trial.lossy = lossy;
       }
-  // Of what may be chosen, a forward graph shows the number of micro-batches.
+  // A forward graph depends on the number of micro-batches alone.
   if (request.stage == EmitStage::Forward && !request.printsPipeline &&
       !request.autoMicrobatches)
     candidates.resize(1);

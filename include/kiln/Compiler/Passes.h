@@ -21,14 +21,14 @@ namespace kiln {
 #define GEN_PASS_DECL
 #include "kiln/Compiler/Passes.h.inc"
 
-/// What a tool that runs kiln-plan-memory gives to it and gets from it, beside
+/// Holds what a tool gives to kiln-plan-memory and gets from it in addition to
 /// options and the module.
 struct PlanningSession {
   /// The figures that `machine` and `link` name, if they are loaded already.
   std::optional<Machine> machine;
-  /// Of a failure: its message and exit code.
+  /// The message and the exit code of a failure.
   Status status;
-  /// After a budget was refused: the smallest that would not be.
+  /// The smallest feasible budget, after a refusal.
   int64_t leastBudget = 0;
 };
 

@@ -136,7 +136,7 @@ struct PipelineOptions {
   PlanOptions plan;
   DispatchOptions dispatch;
   SchedulingOptions schedule;
-  /// Of the tool that runs the pipeline, if it has one.
+  /// The session of kiln-plan-memory; null: it has none, as in kiln-opt.
   PlanningSession *session = nullptr;
 };
 
