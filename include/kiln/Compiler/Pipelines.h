@@ -25,7 +25,7 @@
 namespace kiln {
 
 /// Where a pipeline can begin and end, in order. Each is a level
-/// (docs/architecture.md), except for Imported, Formed and Grouped.
+/// (docs/design/architecture.md), except for Imported, Formed and Grouped.
 enum class PipelinePoint {
   Imported, ///< as an importer or a file gives it, not checked
   Forward,

@@ -87,5 +87,6 @@ kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
 
 kilnrt.program @p attributes {kind = #kiln.program_kind<train>} {
   // expected-error @below {{expected ::kiln::rt::SlotClass to be one of: parameter, optimizer, gradient, activation, workspace, communication, input, output, constant}}
+  // expected-error @below {{failed to parse KilnRT_SlotClassAttr parameter 'value'}}
   %s = kilnrt.slot "s" class banana offset 0 bytes 64 lifetime [0, 0]
 }

@@ -100,7 +100,8 @@ static bool canWriteInto(Value value, bool apart) {
         getColumnCount(type) != space[1])
       return false;
     auto number = static_cast<int32_t>(result.getResultNumber());
-    if (dispatch.keepsProduct() && number + 1 == dispatch.getNumResults())
+    if (dispatch.keepsProduct() &&
+        result.getResultNumber() + 1 == dispatch.getNumResults())
       return true;
     // Values per row, or per column, are side by side.
     auto rows = buildRowProgram(dispatch);

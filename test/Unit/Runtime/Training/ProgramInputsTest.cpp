@@ -43,11 +43,11 @@ private:
 
 ProgramInfo trainProgram() {
   return {"train",
-          {{"tokens", ElementType::I32, {4, 3}},
-           {"targets", ElementType::I32, {4, 3}},
-           {"rng", ElementType::I64, {2, 3}},
-           {"loss_scale", ElementType::F64, {}},
-           {"lr", ElementType::F64, {}}},
+          {{{"tokens", ElementType::I32, {4, 3}}},
+           {{"targets", ElementType::I32, {4, 3}}},
+           {{"rng", ElementType::I64, {2, 3}}},
+           {{"loss_scale", ElementType::F64, {}}},
+           {{"lr", ElementType::F64, {}}}},
           {{"loss", ElementType::F64, {}}}};
 }
 
