@@ -29,6 +29,7 @@
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
+#include "llvm/Support/SourceMgr.h"
 
 #include <charconv>
 
@@ -172,10 +173,15 @@ Status Compilation::readModelFile() {
     return Status(ExitCode::Usage,
                   "--ignore-config-keys needs a Hugging Face directory: '" +
                       options.model + "' has no config.json");
-  if (auto buffer = llvm::MemoryBuffer::getFile(options.model))
-    if (auto reason = findUnparsable((*buffer)->getBuffer()))
-      return Status::badInput("model '" + options.model + "': " + *reason);
-  module = parseSourceFile<ModuleOp>(options.model, &context);
+  auto buffer = llvm::MemoryBuffer::getFile(options.model);
+  if (!buffer)
+    return Status::badInput("cannot read model '" + options.model +
+                            "': " + buffer.getError().message());
+  if (auto reason = findUnparsable((*buffer)->getBuffer()))
+    return Status::badInput("model '" + options.model + "': " + *reason);
+  llvm::SourceMgr sources;
+  sources.AddNewSourceBuffer(std::move(*buffer), llvm::SMLoc());
+  module = parseSourceFile<ModuleOp>(sources, &context);
   StringRef extension = llvm::sys::path::extension(options.model);
   if (!module && extension != ".mlir" && extension != ".mlirbc")
     return Status::badInput(

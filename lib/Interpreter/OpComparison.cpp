@@ -78,7 +78,7 @@ static double norm(ArrayRef<double> x) {
 
 /// Compiled code has no numbers below these: it flushes them to zero.
 static double smallestOf(Type element) {
-  return std::ldexp(1., element.isF64() ? -1022 : -126);
+  return std::ldexp(1., element.isF64() ? -1022 : element.isF16() ? -14 : -126);
 }
 
 static SmallVector<TensorHandle> handlesFor(const Interpreter &interpreter,

@@ -28,7 +28,9 @@ double kiln::epsilonOf(Type element) {
 enum class Rounding { Nothing, Results, Inside };
 
 static bool narrows(Value from, Value to) {
-  return elementBytes(to.getType()) < elementBytes(from.getType());
+  // The two types of 16 bits have numbers that the other one has not.
+  return to.getType() != from.getType() &&
+         elementBytes(to.getType()) <= elementBytes(from.getType());
 }
 
 static Rounding roundingOf(Operation &op) {

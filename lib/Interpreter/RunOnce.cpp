@@ -35,10 +35,17 @@ static std::optional<size_t> findProgram(const Description &description,
 template <typename File>
 static Status readIntegers(const File &file, const TensorInfo &tensor,
                            const ValueInfo &value, char *data) {
-  if (tensor.type != ElementType::I32 && tensor.type != ElementType::I64)
+  if (tensor.type == value.type)
+    return file.read(tensor.name, tensor.type, data, value.bytes());
+  auto isIndex = [](ElementType type) {
+    return type == ElementType::I32 || type == ElementType::I64;
+  };
+  if (!isIndex(tensor.type) || !isIndex(value.type))
     return Status::badInput(
         file.path() + ": tensor " + inQuotes(tensor.name) + " has type " +
-        std::string(infoOf(tensor.type).fileName) + ", expected I32 or I64");
+        std::string(infoOf(tensor.type).fileName) + ", expected " +
+        (isIndex(value.type) ? "I32 or I64"
+                             : std::string(infoOf(value.type).fileName)));
   std::vector<char> bytes(bytesOf(tensor.type, tensor.elements));
   Status status =
       file.read(tensor.name, tensor.type, bytes.data(), bytes.size());

@@ -8,9 +8,12 @@
 #include "kiln/Compiler/Registration.h"
 #include "kiln/Dialect/Kiln/IR/SourceCheck.h"
 
+#include "mlir/Support/FileUtilities.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "llvm/Support/CommandLine.h"
+#include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/ToolOutputFile.h"
 
 /// --help is about passes and kiln: what LLVM's libraries registered before
 /// main is shown by --help-hidden.
@@ -27,11 +30,26 @@ int main(int argc, char **argv) {
   kiln::registerAllPasses();
   auto [input, output] = mlir::registerAndParseCLIOptions(
       argc, argv, "kiln optimizer driver\n", registry);
-  if (auto buffer = llvm::MemoryBuffer::getFile(input); buffer && input != "-")
-    if (auto reason = kiln::findUnparsable((*buffer)->getBuffer())) {
-      llvm::errs() << input << ": " << *reason << "\n";
-      return EXIT_FAILURE;
+  auto config = mlir::MlirOptMainConfig::createFromCLOptions();
+  if (config.shouldShowDialects() || config.shouldListPasses())
+    return mlir::asMainReturnCode(
+        mlir::MlirOptMain(argc, argv, input, output, registry));
+  llvm::InitLLVM init(argc, argv);
+  std::string message;
+  auto source = mlir::openInputFile(input, &message);
+  if (source)
+    if (auto reason = kiln::findUnparsable(source->getBuffer())) {
+      message = input + ": " + *reason;
+      source = nullptr;
     }
-  return mlir::asMainReturnCode(
-      mlir::MlirOptMain(argc, argv, input, output, registry));
+  auto file = source ? mlir::openOutputFile(output, &message) : nullptr;
+  if (!file) {
+    llvm::errs() << message << "\n";
+    return EXIT_FAILURE;
+  }
+  if (failed(
+          mlir::MlirOptMain(file->os(), std::move(source), registry, config)))
+    return EXIT_FAILURE;
+  file->keep();
+  return EXIT_SUCCESS;
 }

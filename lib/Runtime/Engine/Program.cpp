@@ -107,7 +107,10 @@ static void readBoundary(const Node &node, InputInfo &input) {
     if (role->text() != "data")
       role->fail("is " + inQuotes(role->text()) + ", expected 'data'");
     input.isData = true;
-    input.isBatched = node.at("batched").boolean();
+    Node batched = node.at("batched");
+    input.isBatched = batched.boolean();
+    if (input.isBatched && input.shape.empty())
+      batched.fail("is true, but the input is a scalar");
   }
 }
 
@@ -165,8 +168,8 @@ static void checkMirror(const Node &node, const ProgramFile &file,
   if (!isConvertible(parameter.type, mirror.type))
     return of.fail("is a parameter whose elements do not convert to those of "
                    "the mirror");
-  if (parameter.type == mirror.type && file.statePlaces[index].arena ==
-                                           file.statePlaces[found->second].arena)
+  if (parameter.type == mirror.type &&
+      file.statePlaces[index].arena == file.statePlaces[found->second].arena)
     of.fail("is a parameter of the same dtype in the same arena");
 }
 

@@ -221,20 +221,22 @@ Status Driver::settleTrajectory() {
   return Status();
 }
 
-/// Opens the values of the inputs that the model declares.
+/// Opens the values of the inputs that the programs of this run declare.
 Status Driver::openDeclaredInputs() {
-  std::vector<std::string> names = declaredInputs(description_);
   auto open = [&](const std::string &path, const char *flag,
+                  const std::vector<std::string> &programs,
                   const std::optional<TokenFile> &data,
-                  std::optional<InputTensors> &file) {
+                  std::optional<InputTensors> &file) -> Status {
+    Result<std::vector<InputInfo>> inputs =
+        declaredInputs(description_, programs);
+    if (!inputs.ok())
+      return inputs.status();
+    if (path.empty() && inputs->empty())
+      return Status();
     if (path.empty()) {
-      bool isNeeded =
-          data || (options_.generate > 0 && &file == &files_.inputs);
-      if (!isNeeded || names.empty())
-        return Status();
       std::string list;
-      for (const std::string &name : names)
-        list += (list.empty() ? "" : ", ") + inQuotes(name);
+      for (const InputInfo &input : *inputs)
+        list += (list.empty() ? "" : ", ") + inQuotes(input.name);
       return Status(ExitCode::Usage,
                     "the model declares the inputs " + list +
                         ": give a file with their tensors by " + flag +
@@ -244,16 +246,31 @@ Status Driver::openDeclaredInputs() {
     if (data)
       sequences = data->sequencesPerEpoch(description_.model.sequenceLength);
     Result<InputTensors> opened =
-        InputTensors::open(path, flag, description_, sequences);
+        InputTensors::open(path, flag, *inputs, sequences);
     if (!opened.ok())
       return opened.status();
     file.emplace(std::move(*opened));
     return Status();
   };
-  Status status = open(options_.inputs, "--inputs", files_.data, files_.inputs);
-  return status.ok() ? open(options_.valInputs, "--val-inputs", files_.valData,
-                            files_.valInputs)
-                     : status;
+  std::vector<std::string> programs;
+  if (files_.data)
+    programs.push_back("train");
+  if (options_.generate > 0) {
+    programs.push_back("generate");
+    if (const ProgramInfo *generate = description_.findProgram("generate"))
+      for (const InputInfo &input : generate->inputs)
+        if (input.isData && input.isBatched)
+          return Status(ExitCode::Usage,
+                        "--generate has no value for the input " +
+                            inQuotes(input.name) +
+                            ", which has a row per sequence of the data");
+  }
+  Status status =
+      open(options_.inputs, "--inputs", programs, files_.data, files_.inputs);
+  if (!status.ok() || !files_.valData)
+    return status;
+  return open(options_.valInputs, "--val-inputs", {"evaluate"}, files_.valData,
+              files_.valInputs);
 }
 
 /// Opens what the run reads, before the first long operation.
@@ -445,10 +462,6 @@ Status Driver::generate() {
       ProgramInputs::bind(engine_, *findProgram(description_, "generate"));
   if (!inputs.ok())
     return inputs.status();
-  if (std::string name = inputs->batchedInput(); !name.empty())
-    return Status(ExitCode::Usage,
-                  "--generate has no value for the input " + inQuotes(name) +
-                      ", which has a row per sequence of the data");
   Status status =
       generateText(engine_, *inputs, options_, progress_.seed,
                    files_.inputs ? &*files_.inputs : nullptr, printResult);

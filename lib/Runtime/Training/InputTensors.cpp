@@ -14,14 +14,40 @@
 
 namespace kiln {
 
-std::vector<std::string> declaredInputs(const Description &description) {
-  std::vector<std::string> names;
-  for (const ProgramInfo &program : description.programs)
-    for (const InputInfo &input : program.inputs)
-      if (input.isData &&
-          std::find(names.begin(), names.end(), input.name) == names.end())
-        names.push_back(input.name);
-  return names;
+/// True if one tensor of a file serves both inputs. The batches of two programs
+/// may differ.
+static bool haveOneTensor(const InputInfo &a, const InputInfo &b) {
+  std::size_t first = a.isBatched ? 1 : 0;
+  return a.type == b.type && a.isBatched == b.isBatched &&
+         a.shape.size() == b.shape.size() &&
+         std::equal(a.shape.begin() + first, a.shape.end(),
+                    b.shape.begin() + first);
+}
+
+Result<std::vector<InputInfo>>
+declaredInputs(const Description &description,
+               const std::vector<std::string> &programs) {
+  std::vector<InputInfo> inputs;
+  for (const std::string &name : programs) {
+    const ProgramInfo *program = description.findProgram(name);
+    if (!program)
+      continue;
+    for (const InputInfo &input : program->inputs) {
+      auto known = std::find_if(
+          inputs.begin(), inputs.end(),
+          [&](const InputInfo &other) { return other.name == input.name; });
+      if (!input.isData)
+        continue;
+      if (known == inputs.end())
+        inputs.push_back(input);
+      else if (!haveOneTensor(*known, input))
+        return Status::badInput("program " + inQuotes(name) +
+                                " declares the input " + inQuotes(input.name) +
+                                " with another type or shape than an earlier "
+                                "program; give it another name");
+    }
+  }
+  return inputs;
 }
 
 int64_t rowElements(const InputInfo &input) {
@@ -64,9 +90,9 @@ Status InputTensors::check(const InputInfo &input, const std::string &flag,
 
 Result<InputTensors> InputTensors::open(const std::string &path,
                                         const std::string &flag,
-                                        const Description &description,
+                                        const std::vector<InputInfo> &inputs,
                                         std::optional<int64_t> sequences) {
-  if (declaredInputs(description).empty())
+  if (inputs.empty())
     return Status(ExitCode::Usage, flag + "=" + path +
                                        " gives values of inputs, but the model "
                                        "declares none; leave it out");
@@ -74,11 +100,9 @@ Result<InputTensors> InputTensors::open(const std::string &path,
   if (!file.ok())
     return file.status();
   InputTensors tensors(std::move(*file));
-  for (const ProgramInfo &program : description.programs)
-    for (const InputInfo &input : program.inputs)
-      if (input.isData)
-        if (Status status = tensors.check(input, flag, sequences); !status.ok())
-          return status;
+  for (const InputInfo &input : inputs)
+    if (Status status = tensors.check(input, flag, sequences); !status.ok())
+      return status;
   return tensors;
 }
 

@@ -24,17 +24,20 @@
 
 namespace kiln {
 
-/// The names of the inputs that the programs of a description declare.
-std::vector<std::string> declaredInputs(const Description &description);
+/// The inputs that the named programs of a description declare, by name. Fails
+/// if two programs declare one name differently.
+Result<std::vector<InputInfo>>
+declaredInputs(const Description &description,
+               const std::vector<std::string> &programs);
 
 class InputTensors {
 public:
-  /// Opens a file and checks the shapes and types of its tensors. `flag` is the
-  /// flag that named it. A batched input must have `sequences` rows, unless
-  /// that is not known because there is no data.
+  /// Opens a file and checks the shapes and types of the tensors of `inputs`.
+  /// `flag` is the flag that named it. A batched input must have `sequences`
+  /// rows, unless that is not known because there is no data.
   static Result<InputTensors> open(const std::string &path,
                                    const std::string &flag,
-                                   const Description &description,
+                                   const std::vector<InputInfo> &inputs,
                                    std::optional<int64_t> sequences);
 
   /// Copies an input that is not batched.

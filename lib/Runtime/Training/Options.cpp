@@ -302,7 +302,7 @@ Status FlagParser::checkLockstep() const {
     return usage("--lockstep needs --steps of at least 1");
   for (const char *flag :
        {"--save", "--log", "--tensorboard", "--trace", "--dump-gradients",
-        "--val-data", "--inputs", "--describe", "--check-memory", "--check-ops",
+        "--val-data", "--describe", "--check-memory", "--check-ops",
         "--check-trace", "--generate"})
     if (given(flag))
       return usage(std::string(flag) + " cannot be compared step by step");
@@ -316,6 +316,7 @@ Status FlagParser::check() const {
        {needs("--val-every", "--val-data", valData),
         needs("--val-batches", "--val-data", valData),
         needs("--val-inputs", "--val-data", valData),
+        needs("--inputs", "--data or --generate", given("--data") || generate),
         needs("--init-ignore", "--init", given("--init")),
         needs("--save-every", "--save", save), needs("--keep", "--save", save),
         needs("--shuffle", "--data", given("--data")),

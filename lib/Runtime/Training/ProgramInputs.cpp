@@ -149,13 +149,6 @@ Status ProgramInputs::writeData(const SequenceSource &source, int64_t first,
   return Status();
 }
 
-std::string ProgramInputs::batchedInput() const {
-  for (const DataInput &input : dataInputs_)
-    if (input.info.isBatched)
-      return input.info.name;
-  return "";
-}
-
 Result<int64_t> ProgramInputs::writeBatch(const SequenceSource &source,
                                           int64_t first, int64_t rows,
                                           uint64_t seed, int64_t step) {

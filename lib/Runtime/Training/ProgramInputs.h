@@ -59,8 +59,6 @@ public:
   /// One sequence of `count` <= length() tokens; wants the last one's logits.
   void writePrompt(const int32_t *tokens, int64_t count,
                    const InputTensors *inputs);
-  /// The name of an input that has a row per sequence of the data, or empty.
-  std::string batchedInput() const;
 
   /// The row whose logits are wanted.
   void writePosition(int64_t position);

@@ -131,8 +131,8 @@ PermuteEmitter::PermuteEmitter(ModuleOp module, StringRef name,
     : shape(shape), k(module, name, /*numArgs=*/2, /*numImmediates=*/0),
       from(shape.sourceType), to(shape.elementType), type(fullPrecision(from)) {
   bool isCopy = shape.reduceShape.empty();
-  if (isCopy && to.isBF16())
-    from = to = type = k.b.getI16Type();
+  if (isCopy && isNarrowFloat(to))
+    from = to = type = k.b.getIntegerType(8 * elementBytes(to));
   SmallVector<Dim> dims, inside;
   for (auto [size, src, dst] :
        llvm::zip_equal(shape.shape, shape.srcStrides, shape.dstStrides))

@@ -799,3 +799,10 @@ kiln.program @f(%a: tensor<4xf32> {kiln.input = #kiln.input<tokens>}) attributes
 kiln.program @f(%a: tensor<4xf32> {kiln.input = #kiln.input<data, batch_dim = 1>}) attributes {kind = #kiln.program_kind<forward>} {
   kiln.return
 }
+
+// -----
+
+// expected-error @+1 {{argument 0 is a scalar, which has no batch dimension; declare it with #kiln.input<data>}}
+kiln.program @f(%a: tensor<f32> {kiln.input = #kiln.input<data, batch_dim = 0>}) attributes {kind = #kiln.program_kind<forward>} {
+  kiln.return
+}

@@ -128,4 +128,6 @@ refuse(3, "tensor 'temperature' has shape [1], expected []", f"--inputs={write('
 changed = write("d.safetensors", temperature=([], reals(2)))
 refuse(2, "--resume-changing=data", f"--resume={whole[1] / 'checkpoint-2'}", f"--inputs={changed}", train=common[:1])
 refuse(3, "cannot open", "--inputs=missing.safetensors")
+refuse(2, "--generate has no value for the input 'mask', which has a row per sequence of the data", f"--inputs={inputs}", "--generate=4")
+refuse(2, "--inputs needs --data or --generate", f"--inputs={inputs}", "--check-memory", train=[])
 print("ok")

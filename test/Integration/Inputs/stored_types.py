@@ -40,7 +40,7 @@ def tensors(path):
 
 found = tensors(saved / "checkpoint-8/model.safetensors")
 expected = {
-    "table": ("BF16", [40, 16]), "head": ("F16", [16, 40]), "bias": ("F32", [40]), "gain": ("F64", []),
+    "table": ("BF16", [40, 16]), "head": ("F16", [40, 16]), "bias": ("F32", [40]), "gain": ("F64", []),
     "small": ("F16", []), "codes": ("I8", [3, 5]), "count": ("I64", []),
 }  # fmt: skip
 if {name: entry[:2] for name, entry in found.items()} != expected:
@@ -49,7 +49,7 @@ for name, code, values in (("small", "e", [0.5]), ("codes", "b", [-7] * 15), ("c
     if list(struct.unpack(f"<{len(values)}{code}", found[name][2])) != values:
         harness.fail(f"{name} is {found[name]}")
 moments = tensors(saved / "checkpoint-8/optimizer.safetensors")
-if moments["head.exp_avg"][:2] != ("F16", [16, 40]) or moments["gain.exp_avg_sq"][:2] != ("F64", []):
+if moments["head.exp_avg"][:2] != ("F32", [40, 16]) or moments["gain.exp_avg_sq"][:2] != ("F64", []):
     harness.fail(f"moments are {moments}")
 
 part = work / "part.jsonl"

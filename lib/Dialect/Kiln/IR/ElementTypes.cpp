@@ -10,7 +10,6 @@
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "llvm/Support/ErrorHandling.h"
-#include "llvm/Support/raw_ostream.h"
 
 using namespace mlir;
 using namespace kiln;
@@ -20,13 +19,28 @@ std::optional<ElementType> kiln::findElementType(Type type) {
   if (auto integer = dyn_cast<IntegerType>(type)) {
     if (!integer.isSignless())
       return std::nullopt;
-    return elementTypeNamed("i" + std::to_string(integer.getWidth()));
+    switch (integer.getWidth()) {
+    case 1:
+      return ElementType::Bool;
+    case 8:
+      return ElementType::I8;
+    case 16:
+      return ElementType::I16;
+    case 32:
+      return ElementType::I32;
+    case 64:
+      return ElementType::I64;
+    }
+    return std::nullopt;
   }
-  if (auto real = dyn_cast<FloatType>(type)) {
-    std::string name;
-    llvm::raw_string_ostream(name) << real;
-    return elementTypeNamed(name);
-  }
+  if (type.isF32())
+    return ElementType::F32;
+  if (type.isBF16())
+    return ElementType::BF16;
+  if (type.isF64())
+    return ElementType::F64;
+  if (type.isF16())
+    return ElementType::F16;
   return std::nullopt;
 }
 

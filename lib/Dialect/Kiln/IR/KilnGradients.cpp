@@ -396,7 +396,7 @@ LogicalResult BroadcastOp::buildGradient(OpBuilder &builder,
                                          Gradients gradients) {
   // Sum over the result dimensions that the operand lacks or has with size 1;
   // the latter come back by a reshape.
-  auto from = getX().getType(), to = getType();
+  auto from = gradientType(getX().getType()), to = gradientType(getType());
   SmallVector<int64_t> summed, kept;
   for (int64_t dim = 0; dim < to.getRank(); ++dim) {
     const auto *it = llvm::find(getDims(), dim);
@@ -454,8 +454,8 @@ LogicalResult ReduceOp::buildGradient(OpBuilder &builder, ValueRange cotangents,
 LogicalResult ReshapeOp::buildGradient(OpBuilder &builder,
                                        ValueRange cotangents, Wanted,
                                        Gradients gradients) {
-  gradients[0] =
-      ReshapeOp::create(builder, getLoc(), getX().getType(), cotangents[0]);
+  gradients[0] = ReshapeOp::create(
+      builder, getLoc(), gradientType(getX().getType()), cotangents[0]);
   return success();
 }
 
@@ -465,22 +465,25 @@ LogicalResult TransposeOp::buildGradient(OpBuilder &builder,
   SmallVector<int64_t> inverse(getPermutation().size());
   for (auto [i, dim] : llvm::enumerate(getPermutation()))
     inverse[dim] = i;
-  gradients[0] = TransposeOp::create(builder, getLoc(), getX().getType(),
-                                     cotangents[0], inverse);
+  gradients[0] =
+      TransposeOp::create(builder, getLoc(), gradientType(getX().getType()),
+                          cotangents[0], inverse);
   return success();
 }
 
 LogicalResult SliceOp::buildGradient(OpBuilder &builder, ValueRange cotangents,
                                      Wanted, Gradients gradients) {
-  gradients[0] = PadOp::create(builder, getLoc(), getX().getType(),
-                               cotangents[0], getOffsets());
+  gradients[0] =
+      PadOp::create(builder, getLoc(), gradientType(getX().getType()),
+                    cotangents[0], getOffsets());
   return success();
 }
 
 LogicalResult PadOp::buildGradient(OpBuilder &builder, ValueRange cotangents,
                                    Wanted, Gradients gradients) {
-  gradients[0] = SliceOp::create(builder, getLoc(), getX().getType(),
-                                 cotangents[0], getLow());
+  gradients[0] =
+      SliceOp::create(builder, getLoc(), gradientType(getX().getType()),
+                      cotangents[0], getLow());
   return success();
 }
 
@@ -489,8 +492,9 @@ LogicalResult ConcatOp::buildGradient(OpBuilder &builder, ValueRange cotangents,
   SmallVector<int64_t> offsets(getType().getRank(), 0);
   for (auto [i, input] : llvm::enumerate(getInputs())) {
     if (wanted[i])
-      gradients[i] = SliceOp::create(builder, getLoc(), input.getType(),
-                                     cotangents[0], offsets);
+      gradients[i] =
+          SliceOp::create(builder, getLoc(), gradientType(tensorTypeOf(input)),
+                          cotangents[0], offsets);
     offsets[getDim()] += tensorTypeOf(input).getDimSize(getDim());
   }
   return success();

@@ -237,10 +237,18 @@ LogicalResult ProgramOp::verifyRegions() {
   for (auto [i, type] : llvm::enumerate(getArgumentTypes()))
     if (!isKilnTensor(type)) // C1
       return emitOpError("argument ") << i << " has type " << type
-                                      << ", expected a tensor of bf16, f32, "
-                                         "f64, i8, i32 or i64 with static "
+                                      << ", expected a tensor of bf16, f16, "
+                                         "f32, f64, i8, i32 or i64 with static "
                                          "positive extents (at most 2^48 "
                                          "elements)";
+  for (auto [i, type] : llvm::enumerate(getArgumentTypes()))
+    if (auto fact = getArgAttrOfType<InputAttr>(i, kInputAttr);
+        fact && fact.getBatchDim() &&
+        cast<RankedTensorType>(type).getRank() == 0)
+      return emitOpError("argument ")
+             << i
+             << " is a scalar, which has no batch dimension; declare it "
+                "with #kiln.input<data>";
   if (failed(checkOps(*this)))
     return failure();
   if (getBlock().empty() || !isa<ReturnOp>(getBlock().back())) // C2

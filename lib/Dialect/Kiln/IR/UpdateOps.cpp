@@ -28,9 +28,8 @@ LogicalResult kiln::verifyUpdate(Operation *op) {
     if (computeType(elementTypeOf(type)) != computed)
       return op->emitOpError(what)
              << " " << i << " has elements of " << type.getElementType()
-             << ", which are not computed with in "
-             << irTypeOf(computed, op->getContext()) << " as those of "
-             << wanted;
+             << ", expected a type that is computed with in "
+             << irTypeOf(computed, op->getContext()) << ", as in " << wanted;
     return success();
   };
   for (unsigned i = 0; i <= states; ++i)
@@ -58,21 +57,21 @@ NodeId kiln::decayedGradient(RowBuilder &rows, NodeId factor, NodeId g,
 
 LogicalResult kiln::setUpdated(RowBuilder &rows, UpdateOpInterface update,
                                ArrayRef<NodeId> values) {
-  NodeId applies = -1;
+  NodeId skips = -1;
   if (Value apply = update.getApply()) {
     NodeId flag = rows.scalar(apply);
     if (!areValid({flag}))
       return failure();
-    applies = rows.less(rows.constant(0, row::Type::F64),
-                        rows.cast(flag, row::Type::F64));
+    skips = rows.equal(rows.cast(flag, row::Type::F64),
+                       rows.constant(0, row::Type::F64));
   }
   for (auto [i, value] : llvm::enumerate(values)) {
     NodeId result = value;
-    if (applies >= 0) {
+    if (skips >= 0) {
       NodeId old = rows.full(update->getOperand(i));
       if (!areValid({old}))
         return failure();
-      result = rows.select(applies, value, old);
+      result = rows.select(skips, old, value);
     }
     rows.set(update->getResult(i), result);
   }
@@ -86,7 +85,7 @@ bool kiln::keepIfSkipped(UpdateOpInterface update,
   if (!apply)
     return false;
   unsigned last = update->getNumOperands() - 1;
-  if (operands[last]->integers[0] > 0)
+  if (operands[last]->integers[0] != 0)
     return false;
   for (auto [result, operand] : llvm::zip(results, operands))
     result.reals = operand->reals;

@@ -187,8 +187,8 @@ LogicalResult Differentiator::differentiate(Operation *op) {
       continue;
     if (gradients[i].getType() != gradientType(tensorTypeOf(operand)))
       return op->emitOpError("built a gradient of type ")
-             << gradients[i].getType() << " for operand " << i << " of type "
-             << operand.getType();
+             << gradients[i].getType() << " for operand " << i << ", expected "
+             << gradientType(tensorTypeOf(operand));
     contributions[operand].push_back(gradients[i]);
   }
   return success();
@@ -219,6 +219,11 @@ LogicalResult Differentiator::returnGradients() {
       missing = true;
       continue;
     }
+    // Sums over micro-batches and updates compute with the wider type.
+    if (isNarrowFloat(gradient.getType()))
+      gradient =
+          CastOp::create(builder, gradient.getLoc(),
+                         fullPrecision(tensorTypeOf(gradient)), gradient);
     values.push_back(gradient);
     resultAttrs.push_back(b.getDictionaryAttr(b.getNamedAttr(
         "kiln.gradient", FlatSymbolRefAttr::get(state.getSymNameAttr()))));

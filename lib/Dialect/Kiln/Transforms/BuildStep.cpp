@@ -175,15 +175,17 @@ Value StepBuilder::clipFactor() {
   return factor.getFactor();
 }
 
-/// Files know a moment by its parameter and slot, so that its symbol may give
-/// way to another state's.
+/// A moment has the type that computes with the parameter: squares of gradients
+/// are too small for f16, and bf16 is too coarse for a decaying average. Files
+/// know it by its parameter and slot, so that its symbol may give way to
+/// another state's.
 StateOp StepBuilder::addMoment(StateOp parameter, StringRef slot) {
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPoint(program);
   auto state = StateOp::create(
       builder, parameter.getLoc(),
       builder.getStringAttr((parameter.getSymName() + "." + slot).str()),
-      parameter.getTypeAttr(),
+      TypeAttr::get(fullPrecision(parameter.getTensorType())),
       RoleAttr::get(builder.getContext(), Role::Optimizer),
       SplatAttr::get(builder.getContext(), 0.0),
       FlatSymbolRefAttr::get(parameter.getSymNameAttr()),

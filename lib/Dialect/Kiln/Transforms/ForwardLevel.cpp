@@ -269,7 +269,8 @@ static ReadOp readOfState(Value integers) {
     if (auto read = dyn_cast_or_null<ReadOp>(op))
       return read;
     for (Value operand : op ? op->getOperands() : ValueRange())
-      if (seen.insert(operand).second)
+      if (isa<IntegerType>(getElementTypeOrSelf(operand.getType())) &&
+          seen.insert(operand).second)
         values.push_back(operand);
   }
   return {};

@@ -13,6 +13,7 @@
 
 #include "Precision.h"
 
+#include "kiln/Dialect/Kiln/IR/GradientType.h"
 #include "kiln/Dialect/Kiln/Transforms/Levels.h"
 #include "kiln/Dialect/Kiln/Transforms/Passes.h"
 
@@ -61,7 +62,9 @@ private:
 /// The result of a cast: a constant if it is one of a constant.
 static Value folded(CastOp op) {
   SmallVector<OpFoldResult> results;
-  if (!op.getX().getDefiningOp<ConstantOp>() || failed(op->fold(results)))
+  // A constant has a type that ops compute with.
+  if (!op.getX().getDefiningOp<ConstantOp>() ||
+      gradientType(op.getType()) != op.getType() || failed(op->fold(results)))
     return op;
   auto value = dyn_cast<Attribute>(results.front());
   if (!value)

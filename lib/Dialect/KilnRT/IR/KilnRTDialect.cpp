@@ -312,6 +312,10 @@ LogicalResult InputOp::verify() {
     return emitOpError("'") << getName() << "' is declared as " << declared
                             << ", expected #kiln.input<data> or "
                                "#kiln.input<data, batch_dim = 0>";
+  if (declared && declared.getBatchDim() &&
+      cast<RankedTensorType>(getType()).getRank() == 0) // C2
+    return emitOpError("'")
+           << getName() << "' is a scalar, which has no batch dimension";
   return verifyBoundary(*this);
 }
 

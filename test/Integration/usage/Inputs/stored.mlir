@@ -2,7 +2,7 @@
 module attributes {kiln.model = {type = "bigram", name = "stored", vocab_size = 40 : i64, batch = 4 : i64,
                                  sequence_length = 8 : i64, has_weights = false, files = []}} {
   kiln.state @table : tensor<40x16xbf16> {role = #kiln.role<parameter>, init = #kiln.normal<mean = 0.0, stddev = 1.0>}
-  kiln.state @head : tensor<16x40xf16> {role = #kiln.role<parameter>, init = #kiln.normal<mean = 0.0, stddev = 1.0e-01>}
+  kiln.state @head : tensor<40x16xf16> {role = #kiln.role<parameter>, init = #kiln.normal<mean = 0.0, stddev = 1.0e-01>}
   kiln.state @bias : tensor<40xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
   kiln.state @gain : tensor<f64> {role = #kiln.role<parameter>, init = #kiln.splat<value = 1.0>}
   kiln.state @small : tensor<f16> {role = #kiln.role<buffer>, init = #kiln.splat<value = 5.0e-01>}
@@ -21,8 +21,15 @@ module attributes {kiln.model = {type = "bigram", name = "stored", vocab_size = 
     %factor = kiln.add %g32, %s32 : tensor<f32>
     %factors = kiln.broadcast %factor dims [] : tensor<f32> to tensor<32x16xf32>
     %x = kiln.mul %wide, %factors : tensor<32x16xf32>
-    %h = kiln.read @head : tensor<16x40xf16>
-    %h32 = kiln.cast %h : tensor<16x40xf16> to tensor<16x40xf32>
+    // Moves of f16: out of its place, cut in two and joined, padded and cut.
+    %h = kiln.read @head : tensor<40x16xf16>
+    %turned = kiln.transpose %h [1, 0] : tensor<40x16xf16> to tensor<16x40xf16>
+    %left = kiln.slice %turned [0, 0] : tensor<16x40xf16> to tensor<16x17xf16>
+    %right = kiln.slice %turned [0, 17] : tensor<16x40xf16> to tensor<16x23xf16>
+    %joined = kiln.concat %left, %right dim 1 : (tensor<16x17xf16>, tensor<16x23xf16>) -> tensor<16x40xf16>
+    %padded = kiln.pad %joined low [1, 2] : tensor<16x40xf16> to tensor<18x43xf16>
+    %cut = kiln.slice %padded [1, 2] : tensor<18x43xf16> to tensor<16x40xf16>
+    %h32 = kiln.cast %cut : tensor<16x40xf16> to tensor<16x40xf32>
     %y = kiln.matmul %x, %h32 : (tensor<32x16xf32>, tensor<16x40xf32>) -> tensor<32x40xf32>
     %b = kiln.read @bias : tensor<40xf32>
     %bs = kiln.broadcast %b dims [1] : tensor<40xf32> to tensor<32x40xf32>
