@@ -432,6 +432,7 @@ void Compilation::collectDiagnostic(Diagnostic &diagnostic) {
   stream << diagnostic;
   for (Diagnostic &note : diagnostic.getNotes())
     stream << " (" << note << ")";
+  diagnostics = firstLineOf(diagnostics);
 }
 
 Status Compilation::plan() {

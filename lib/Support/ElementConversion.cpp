@@ -90,7 +90,7 @@ template <> struct Source<Truth> {
 /// As a double that a narrow float rounds as it would have rounded `value`.
 template <typename T> double forNarrow(T value) {
   if constexpr (std::is_integral_v<T> && sizeof(T) == 8) {
-    // What a double has no bits for counts only as more than nothing.
+    // The bits that a double lacks are kept as a sticky bit.
     constexpr uint64_t lost = 0xfff;
     bool isNegative = value < 0;
     uint64_t size = isNegative ? 0 - uint64_t(value) : uint64_t(value);

@@ -201,6 +201,7 @@ loadModule(mlir::MLIRContext &context, const std::string &path) {
                              ->findInstanceOf<mlir::FileLineColLoc>())
           stream << "line " << place.getLine() << ": ";
         stream << diagnostic;
+        first = kiln::firstLineOf(first);
       });
   auto module = mlir::parseSourceFile<mlir::ModuleOp>(
       sources, mlir::ParserConfig(&context));

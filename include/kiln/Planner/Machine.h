@@ -137,8 +137,6 @@ struct Machine {
   std::string hash() const;
 };
 
-/// As in --precision and in files: "fp64", "fp32", "bf16", "fp16".
-
 /// Reads a machine file: `name` is a path, or, without a slash and ".json", one
 /// of the machines that ship with kiln. Failures are one line; the exit code is
 /// Usage for an unknown name and BadInput for a bad file.

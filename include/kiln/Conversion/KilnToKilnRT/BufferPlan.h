@@ -86,7 +86,7 @@ struct Boundary {
   std::string name;
   Place place;
   mlir::Type type;
-  InputAttr fact; ///< What a declared input is for; null for others.
+  InputAttr fact; ///< The declaration of a data input, or null.
 };
 
 struct ProgramPlan {

@@ -62,7 +62,7 @@ struct ScratchRef {
   int64_t bytes = 0;          ///< Of all threads.
 };
 
-/// What a kernel is called with.
+/// The arguments of a kernel, and how many units it works on.
 struct KernelCall {
   std::vector<Ref> args;
   std::vector<Immediate> immediates;
@@ -82,8 +82,8 @@ struct GemmOperand {
   int64_t bytes = 0;       ///< From the first to the last one, in all batches.
 };
 
-/// What the library of a GPU reads or writes beside a product: dense, and of
-/// the result's type.
+/// A dense operand of an epilogue of a GPU's vendor library, of the result's
+/// type.
 struct BesideProduct {
   Ref ref;
   int64_t bytes = 0; ///< 0: none.

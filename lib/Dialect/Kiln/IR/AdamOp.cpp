@@ -56,8 +56,10 @@ LogicalResult AdamOp::buildRows(RowBuilder &rows) {
   NodeId denominator =
       rows.fma(rows.unary(Kind::Sqrt, second), rows.cast(deviationScale, type),
                rows.constantLike(getEps().convertToDouble(), v));
-  return setUpdated(rows, *this, {rows.fma(rows.cast(rows.neg(rate), type),
-                               rows.div(first, denominator), kept), first, second});
+  return setUpdated(rows, *this,
+                    {rows.fma(rows.cast(rows.neg(rate), type),
+                              rows.div(first, denominator), kept),
+                     first, second});
 }
 
 LogicalResult AdamOp::evaluate(Operands operands, Results results) {

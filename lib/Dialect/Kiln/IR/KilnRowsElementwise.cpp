@@ -223,10 +223,10 @@ LogicalResult ConstantOp::buildRows(RowBuilder &rows) {
 
 RowSpace CastOp::getRowSpace() { return flexibleRows(getY()); }
 LogicalResult CastOp::buildRows(RowBuilder &rows) {
-  // From f64 to a narrow float by way of f32 would be two roundings: one is made where
-  // the result is set.
-  bool isRoundedOnce = getX().getType().getElementType().isF64() &&
-                       isNarrowFloat(getType());
+  // From f64 to a narrow float by way of f32 would be two roundings: one is
+  // made where the result is set.
+  bool isRoundedOnce =
+      getX().getType().getElementType().isF64() && isNarrowFloat(getType());
   return buildUnary(rows, getX(), getY(), [&](NodeId x) {
     return isRoundedOnce ? x : rows.cast(x, rowTypeOf(getY()));
   });

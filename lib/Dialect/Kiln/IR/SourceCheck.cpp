@@ -1,4 +1,4 @@
-//===- SourceCheck.cpp - Sources that MLIR's parser cannot take -----------===//
+//===- SourceCheck.cpp - Sources, and what MLIR says of them --------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -50,4 +50,9 @@ std::optional<std::string> kiln::findUnparsable(StringRef source) {
     last = token;
   }
   return std::nullopt;
+}
+
+std::string kiln::firstLineOf(StringRef diagnostic) {
+  auto [line, rest] = diagnostic.split('\n');
+  return line.rtrim().str() + (rest.empty() ? "" : " ...");
 }

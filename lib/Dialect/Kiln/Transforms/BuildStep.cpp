@@ -78,7 +78,8 @@ LogicalResult StepBuilder::wrapMicrobatches() {
       dyn_cast_or_null<IntegerAttr>(program->removeAttr(kMicrobatchesAttr));
   if (int64_t count = split ? split.getInt() : 1; count != microbatches)
     return program.emitOpError("has a loss that kiln-autodiff split for ")
-           << count << " micro-batches, expected " << microbatches
+           << count << (count == 1 ? " micro-batch" : " micro-batches")
+           << ", expected " << microbatches
            << "; give both passes the same microbatches";
   if (microbatches == 1)
     return success();

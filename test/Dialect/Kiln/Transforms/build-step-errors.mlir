@@ -5,7 +5,7 @@
 // RUN: not kiln-opt %s --kiln-autodiff=microbatches=0 2>&1 | FileCheck %s --check-prefix=POSITIVE
 
 // COUNT: error: 'kiln.program' op has a loss that kiln-autodiff split for 2 micro-batches, expected 3; give both passes the same microbatches
-// UNSPLIT: error: 'kiln.program' op has a loss that kiln-autodiff split for 1 micro-batches, expected 2; give both passes the same microbatches
+// UNSPLIT: error: 'kiln.program' op has a loss that kiln-autodiff split for 1 micro-batch, expected 2; give both passes the same microbatches
 // POSITIVE: error: microbatches is 0, expected a positive number
 // WRITE: 'kiln.write' op would define @last once per micro-batch; use one
 // OPTIMIZER: error: unknown optimizer 'adagrad': use adamw, adam, sgd, momentum, nesterov or lion

@@ -27,9 +27,10 @@ bool isTensorElement(mlir::Type type);
 /// The row of the element-type table for elements of a tensor, a vector or a
 /// scalar (i1 is Bool), or nothing for types that no tensor of kiln has.
 std::optional<ElementType> findElementType(mlir::Type type);
-/// The same for a type that is known to have one.
+/// Returns the row of a type that is known to have one.
 ElementType elementTypeOf(mlir::Type type);
-/// The type in IR; it must have one (see infoOf(type).name).
+/// Returns the type in IR of a float, a signed integer or Bool that has a name
+/// in the table.
 mlir::Type irTypeOf(ElementType type, mlir::MLIRContext *context);
 /// Bytes of `count` elements of `type` (or of the elements of a tensor or
 /// vector type) that are stored one after the other.

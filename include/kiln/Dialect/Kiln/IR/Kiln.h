@@ -85,8 +85,8 @@ inline constexpr llvm::StringLiteral kNameAttr = "kiln.name";
 /// On an argument of a program: what it is for (InputAttr).
 inline constexpr llvm::StringLiteral kInputAttr = "kiln.input";
 
-/// What follows from the name of an input that needs no declaration; null for
-/// other names.
+/// Returns the role and batch dimension of an input whose name fixes them, such
+/// as "tokens", or null for other names.
 InputAttr inputFactOfName(llvm::StringRef name, mlir::MLIRContext *context);
 
 /// The name by which the runtime knows a kiln.program or kilnrt.program.

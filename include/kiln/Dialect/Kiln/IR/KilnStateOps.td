@@ -23,9 +23,9 @@ def Kiln_StateOp : Kiln_Op<"state", [Symbol, HasParent<"::mlir::ModuleOp">,
     gradient. A `host` state is stored in host memory. A state of role `mirror` is a
     copy of the parameter `of` in another element type or another memory (C2): the
     runtime makes it before the first step, rounding each element, and programs
-    keep it equal; files never have it. Numbers of `init` are
-    finite, and a rotary table has a column per frequency (C3). An integer state has the same integer everywhere at first, and is not
-    trained (C4).
+    keep it equal; files never have it. Numbers of `init` are finite, and a rotary
+    table has a column per frequency (C3). All elements of a state of integers are
+    one integer at first, and it is not trained (C4).
 
     Example: `kiln.state @w : tensor<4x8xf32> {role = #kiln.role<parameter>, init = #kiln.normal<mean = 0.0, stddev = 2.0e-02>}`
   }];

@@ -1,4 +1,4 @@
-//===- SourceCheck.h - Sources that MLIR's parser cannot take ---*- C++ -*-===//
+//===- SourceCheck.h - Sources, and what MLIR says of them ------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -19,6 +19,9 @@ namespace kiln {
 /// `array<index>`. Returns what is wrong and where, or nothing. Every tool asks
 /// before it parses a file.
 std::optional<std::string> findUnparsable(llvm::StringRef source);
+
+/// The first line of a diagnostic. MLIR prints whole ops into some of them.
+std::string firstLineOf(llvm::StringRef diagnostic);
 
 } // namespace kiln
 

@@ -130,7 +130,7 @@ def BuildStep : Pass<"kiln-build-step", "::mlir::ModuleOp"> {
     and with one micro-batch each update directly follows its gradient.
   }];
   let options = [
-    Option<"optimizer", "optimizer", "std::string", "\"adamw\"", "NAME[:key=value,...]: adamw, adam, sgd, momentum, nesterov">,
+    Option<"optimizer", "optimizer", "std::string", "\"adamw\"", "NAME[:key=value,...]: adamw, adam, sgd, momentum, nesterov, lion">,
     Option<"clip", "clip", "bool", "true", "compute the gradient norm and scale by clip / norm">,
     Option<"microbatches", "microbatches", "int64_t", "1", "number of micro-batches per step">,
     Option<"keepGradients", "keep-gradients", "bool", "false", "also return the gradients">,

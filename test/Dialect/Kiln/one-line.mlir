@@ -1,0 +1,13 @@
+// RUN: not kilnc %s -o %t 2>&1 | FileCheck %s --implicit-check-not={{.}}
+// RUN: not kiln-run %s 2>&1 | FileCheck %s --implicit-check-not={{.}}
+
+// MLIR prints an op of several lines into its message.
+// CHECK: {{^.*}}one-line.mlir{{.*}}: line [[#@LINE+3]]: block with no terminator, has ...{{$}}
+"builtin.module"() ({
+  "kiln.program"() <{function_type = () -> (), kind = #kiln.program_kind<forward>, sym_name = "f"}> ({
+    %0 = "kiln.recompute"() ({
+      %1 = "kiln.constant"() <{value = dense<0.0> : tensor<f64>}> : () -> tensor<f64>
+      "kiln.yield"(%1) : (tensor<f64>) -> ()
+    }) : () -> tensor<f64>
+  }) : () -> ()
+}) : () -> ()
