@@ -390,8 +390,12 @@ static bool keepNamesOfLocations(ModuleOp module) {
   bool hasNames = false;
   auto reduced = [&](Location loc) -> LocationAttr {
     StringRef name = getLocationName(loc);
+    // CSE gives an op without a known location that of its duplicate, so what
+    // is known must stay so.
+    if (name.empty() && isa<UnknownLoc>(loc))
+      return loc;
     if (name.empty())
-      return UnknownLoc::get(loc.getContext());
+      return FileLineColLoc::get(loc.getContext(), "-", 0, 0);
     hasNames = true;
     return NameLoc::get(StringAttr::get(loc.getContext(), name));
   };
@@ -428,7 +432,7 @@ void Compilation::collectDiagnostic(Diagnostic &diagnostic) {
   if (auto loc = place->findInstanceOf<FileLineColLoc>())
     stream << "line " << loc.getLine() << ": ";
   else if (StringRef name = getLocationName(place); !name.empty())
-    stream << "at '" << name << "': ";
+    stream << "at '" << firstLineOf(name) << "': ";
   stream << diagnostic;
   for (Diagnostic &note : diagnostic.getNotes())
     stream << " (" << note << ")";

@@ -10,6 +10,7 @@
 #include "Compilation.h"
 #include "MemoryPlanner.h"
 
+#include "kiln/Dialect/Kiln/Transforms/Lossy.h"
 #include "kiln/Import/HuggingFace.h"
 
 #include <list>
@@ -193,6 +194,8 @@ Status FastestCompilation::run() {
     return Status(ExitCode::Usage,
                   "--microbatches=auto needs --batch=N and a model directory: "
                   "the shapes in a .mlir file are those of one micro-batch");
+  if (std::string error; !LossySpec::parse(request.lossy, error))
+    return Status(ExitCode::Usage, "--lossy: " + error);
   std::vector<PlanTrial> allowed = candidates();
   bool compares = allowed.size() > 1;
   bool mayGain = true; // from states on the host, for this count

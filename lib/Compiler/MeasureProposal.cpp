@@ -81,6 +81,7 @@ LogicalResult MemoryPlanner::runPasses(ModuleOp trial, PipelinePoint from,
 Status MemoryPlanner::measure(Proposal &proposal, bool keepsAll,
                               LiveCurve *liveCurve) {
   OwningOpRef<ModuleOp> copy = cast<ModuleOp>(module->clone());
+  dropNumbers(*copy); // which a file may have
   ProgramOp train = trainProgram(*copy);
   bool offloads = (request.offloadActivations || offloadsMost) && !keepsAll;
   if (offloads)

@@ -20,8 +20,8 @@ using namespace mlir;
 using namespace kiln;
 
 /// Numbers ops of the forward pass while plans are tried. Passes clone ops, and
-/// a clone keeps its attributes. The number is no attribute of the dialect,
-/// since no module outside of the planner has one.
+/// a clone keeps its attributes. The number is no attribute of the dialect;
+/// those that a file has are dropped first.
 static constexpr llvm::StringLiteral kNumberAttr = "planner.number";
 
 Block &kiln::phaseBlock(ProgramOp program) {
@@ -102,13 +102,17 @@ FailureOr<OffloadModel> OffloadModel::build(ModuleOp dispatched,
                                             const Machine &machine) {
   // Phases are gone: the block is that of the numbered ops.
   Block *block = nullptr;
-  dispatched.walk([&](Operation *op) {
-    if (block || !op->hasAttr(kNumberAttr))
-      return;
-    while (!isa<AccumulateOp, ProgramOp>(op->getParentOp()))
-      op = op->getParentOp();
-    block = op->getBlock();
-  });
+  for (ProgramOp program : dispatched.getOps<ProgramOp>()) {
+    if (program.getKind() != ProgramKind::Train)
+      continue;
+    program.getBody().walk([&](Operation *op) {
+      if (block || !op->hasAttr(kNumberAttr))
+        return;
+      while (!isa<AccumulateOp, ProgramOp>(op->getParentOp()))
+        op = op->getParentOp();
+      block = op->getBlock();
+    });
+  }
   SmallVector<Numbered> values;
   if (block)
     values = forwardValues(*block);

@@ -55,6 +55,7 @@ PlanChoices::PlanChoices(ProgramOp train, const StageChain &stages,
     for (Operation *op : stages.stages()[choice.stage].ops)
       choice.wholeSeconds += double(microbatches) * opSeconds(op, machine);
   }
+  dropNumbers(train);
   numberForwardOps(train);
   SmallVector<Operation *> forward;
   for (Operation &op : phaseBlock(train)) {

@@ -84,11 +84,25 @@ Status PlanMemoryPass::plan() {
   if (Status status = checkOptions(); !status.ok())
     return status;
   ModuleOp module = getOperation();
-  if (llvm::none_of(module.getOps<ProgramOp>(), [](ProgramOp program) {
+  auto trains =
+      llvm::count_if(module.getOps<ProgramOp>(), [](ProgramOp program) {
         return program.getKind() == ProgramKind::Train;
-      }))
-    return Status::badInput("the module has no program of kind train, which is "
-                            "what kiln-plan-memory plans");
+      });
+  if (trains != 1)
+    return Status::badInput("the module has " + std::to_string(trains) +
+                            " programs of kind train, expected the one that "
+                            "kiln-plan-memory plans");
+  Operation *late = nullptr;
+  module.walk([&](Operation *op) {
+    if (isa<DispatchOp, CopyOutOp, CopyInOp, CopyWaitOp>(op) ||
+        op->getName().getDialectNamespace() == "kilnrt")
+      late = op;
+  });
+  if (late)
+    return Status::badInput("the module has '" +
+                            late->getName().getStringRef().str() +
+                            "', which is of a later level; run "
+                            "kiln-plan-memory before kiln-form-dispatches");
   Result<Machine> figures = findMachine();
   if (!figures.ok())
     return figures.status();

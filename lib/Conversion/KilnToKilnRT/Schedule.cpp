@@ -127,7 +127,8 @@ void Scheduler::emitLaunch(const Command &command) {
   rt::LaunchOp::create(builder, dispatch.getLoc(), kernel.getSymName(),
                        operands,
                        command.scratch >= 0 ? slots[command.scratch] : Value(),
-                       offsets, strides, immediates, command.beta == 2);
+                       offsets, strides, immediates, command.beta == 2,
+                       /*group=*/IntegerAttr());
 }
 
 /// A product and what the library of a gpu does with its sums.

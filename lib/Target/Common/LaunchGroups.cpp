@@ -30,7 +30,6 @@ using namespace mlir;
 using namespace kiln;
 
 /// On the first launch of a group: its size.
-constexpr llvm::StringLiteral kGroupAttr = "kilnrt.group";
 
 /// Every launch is compared with all of its run before it.
 constexpr size_t kLongestRun = 1024;
@@ -140,7 +139,7 @@ void Grouping::markGroups(ArrayRef<rt::LaunchOp> equal) {
   Builder builder(program.getContext());
   while (most > 1 && equal.size() > 1) {
     size_t size = std::min(most, equal.size());
-    equal.front()->setAttr(kGroupAttr, builder.getI64IntegerAttr(size));
+    equal.front().setGroup(size);
     equal = equal.drop_front(size);
   }
 }
@@ -196,7 +195,7 @@ void Grouping::findRuns(Block &block, int64_t iterations) {
 }
 
 void Grouping::run() {
-  program.walk([](rt::LaunchOp launch) { launch->removeAttr(kGroupAttr); });
+  program.walk([](rt::LaunchOp launch) { launch.removeGroupAttr(); });
   for (auto [i, command] : llvm::enumerate(rt::commandsOf(program)))
     indexes.try_emplace(command, i);
   findRuns(program.getBody().front(), 1);
@@ -210,6 +209,9 @@ struct GroupLaunchesPass : kiln::impl::GroupLaunchesBase<GroupLaunchesPass> {
     if (!isGpu(targetOf(module)))
       return markAllAnalysesPreserved();
     for (rt::ProgramOp program : module.getOps<rt::ProgramOp>()) {
+      // Groups must not mend lifetimes that were wrong before.
+      if (failed(rt::verifySchedule(program)))
+        return signalPassFailure();
       Grouping(program).run();
       if (failed(rt::verifySchedule(program)))
         return signalPassFailure();
@@ -220,8 +222,7 @@ struct GroupLaunchesPass : kiln::impl::GroupLaunchesBase<GroupLaunchesPass> {
 } // namespace
 
 int64_t kiln::getGroupSize(rt::LaunchOp launch) {
-  auto size = launch->getAttrOfType<IntegerAttr>(kGroupAttr);
-  return size ? size.getInt() : 1;
+  return launch.getGroup().value_or(1);
 }
 
 int64_t kiln::getLargestGroup(rt::KernelOp kernel) {

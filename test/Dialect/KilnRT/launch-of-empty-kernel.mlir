@@ -5,7 +5,7 @@
 
 "builtin.module"() ({
   "kilnrt.program"() <{kind = #kiln.program_kind<train>, sym_name = "train"}> ({
-    %0 = "kilnrt.slot"() <{bytes = 32 : i64, first = 0 : i64, last = 1 : i64, name = "a", offset = 0 : i64, slot_class = #kilnrt<slot_class input>, why = "input"}> : () -> !kilnrt.slot
+    %0 = "kilnrt.slot"() <{bytes = 32 : i64, first = 0 : i64, last = 1 : i64, name = "a", offset = 0 : i64, slot_class = #kilnrt.slot_class<input>, why = "input"}> : () -> !kilnrt.slot
     "kilnrt.launch"(%0) <{immediates = array<i64>, kernel = @k, offsets = array<i64: 0>, operandSegmentSizes = array<i32: 1, 0>, strides = array<i64: 0>}> : (!kilnrt.slot) -> ()
   }) : () -> ()
   // expected-error @below {{region #0 ('body') failed to verify constraint: region with 1 blocks}}
@@ -17,7 +17,7 @@
 
 "builtin.module"() ({
   "kilnrt.program"() <{kind = #kiln.program_kind<train>, sym_name = "train"}> ({
-    %0 = "kilnrt.slot"() <{bytes = 32 : i64, first = 0 : i64, last = 1 : i64, name = "a", offset = 0 : i64, slot_class = #kilnrt<slot_class input>}> : () -> !kilnrt.slot
+    %0 = "kilnrt.slot"() <{bytes = 32 : i64, first = 0 : i64, last = 1 : i64, name = "a", offset = 0 : i64, slot_class = #kilnrt.slot_class<input>}> : () -> !kilnrt.slot
     "kilnrt.launch"(%0) <{immediates = array<i64>, kernel = @k, offsets = array<i64: 0>, operandSegmentSizes = array<i32: 1, 0>, strides = array<i64: 0>}> : (!kilnrt.slot) -> ()
   }) : () -> ()
   // expected-error @below {{expects a non-empty block}}
@@ -30,7 +30,7 @@
 
 "builtin.module"() ({
   "kilnrt.program"() <{kind = #kiln.program_kind<train>, sym_name = "train"}> ({
-    %0 = "kilnrt.slot"() <{bytes = 16 : i64, first = 0 : i64, last = 0 : i64, name = "a", offset = 0 : i64, slot_class = #kilnrt<slot_class input>}> : () -> !kilnrt.slot
+    %0 = "kilnrt.slot"() <{bytes = 16 : i64, first = 0 : i64, last = 0 : i64, name = "a", offset = 0 : i64, slot_class = #kilnrt.slot_class<input>}> : () -> !kilnrt.slot
     "kilnrt.gemm"(%0, %0, %0) <{batch = 1 : i64, batch_strides = array<i64: 0, 0, 0>, beta = 0 : i64, element = f32, epilogue = @k, grid = array<i64: 1, 1>, immediates = array<i64>, k = 2 : i64, lead = array<i64: 2, 2, 2>, m = 2 : i64, n = 2 : i64, offsets = array<i64: 0, 0, 0>, operandSegmentSizes = array<i32: 1, 1, 1, 0, 0, 0, 0>, strides = array<i64: 0, 0, 0>}> : (!kilnrt.slot, !kilnrt.slot, !kilnrt.slot) -> ()
   }) : () -> ()
   // expected-error @below {{region #0 ('body') failed to verify constraint: region with 1 blocks}}

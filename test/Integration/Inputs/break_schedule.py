@@ -24,7 +24,7 @@ begin = next(i for i, line in enumerate(lines) if "kilnrt.program @train" in lin
 slots, starts = {}, {}
 for i in range(begin + 1, len(lines)):
     slot = re.match(
-        r' +(%\S+) = kilnrt\.slot ".*" class (\w+) offset (\d+) bytes (\d+) .*?lifetime ?\[(\d+), (\d+)\](.*)', lines[i]
+        r' +(%\S+) = kilnrt\.slot ".*" class +(\w+) offset (\d+) bytes (\d+) .*?lifetime ?\[(\d+), (\d+)\](.*)', lines[i]
     )
     if slot:
         name, kind, *numbers, rest = slot.groups()

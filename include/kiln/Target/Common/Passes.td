@@ -16,7 +16,7 @@ def GroupLaunches : Pass<"kiln-group-launches", "::mlir::ModuleOp"> {
     A step ends with an update of every parameter, and many of the parameters are
     small. A GPU starts a launch in some microseconds, in which it could have
     updated a hundred small tensors. The pass makes independent launches of the
-    same kernel neighbours and sets `kilnrt.group` on the first of them to their
+    same kernel neighbours and sets `group` of the first of them to their
     number; the runtime starts a group as one launch. Each launch stays a command
     of its own.
 

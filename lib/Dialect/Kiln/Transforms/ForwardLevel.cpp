@@ -383,8 +383,8 @@ LogicalResult ForwardVerifier::run() {
              << ", which belongs to a later level: kilnc makes it";
   for (StateOp state : module.getOps<StateOp>())
     if (state.getHost() || state.getRole() == Role::Mirror)
-      return state.emitOpError("is for the host; kiln-offload-states moves "
-                               "states, a model does not");
+      return state.emitOpError("is a mirror or in host memory; passes place "
+                               "and copy states, a model does not");
   WalkResult walk = program.walk([&](Operation *op) -> WalkResult {
     for (StringRef name :
          {StringRef("host"), StringRef(kOffloadAttr), StringRef(kPrefetchAttr)})

@@ -25,6 +25,24 @@ using namespace kiln::rt;
 #define GET_TYPEDEF_CLASSES
 #include "kiln/Dialect/KilnRT/IR/KilnRTTypes.cpp.inc"
 
+static ParseResult parseSlotClassKind(OpAsmParser &parser,
+                                      SlotClassAttr &slotClass) {
+  StringRef keyword;
+  SMLoc loc = parser.getCurrentLocation();
+  if (parser.parseKeyword(&keyword))
+    return failure();
+  std::optional<SlotClass> value = symbolizeSlotClass(keyword);
+  if (!value)
+    return parser.emitError(loc) << "unknown slot class '" << keyword << "'";
+  slotClass = SlotClassAttr::get(parser.getContext(), *value);
+  return success();
+}
+
+static void printSlotClassKind(OpAsmPrinter &printer, Operation *,
+                               SlotClassAttr slotClass) {
+  printer << stringifySlotClass(slotClass.getValue());
+}
+
 #define GET_OP_CLASSES
 #include "kiln/Dialect/KilnRT/IR/KilnRTOps.cpp.inc"
 

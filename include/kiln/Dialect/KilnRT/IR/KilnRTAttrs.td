@@ -40,6 +40,8 @@ def KilnRT_SlotClass : I32EnumAttr<"SlotClass", "what a slot is for in reports a
   let cppNamespace = "::kiln::rt";
   let genSpecializedAttr = 0;
 }
-def KilnRT_SlotClassAttr : EnumAttr<KilnRT_Dialect, KilnRT_SlotClass, "slot_class">;
+def KilnRT_SlotClassAttr : EnumAttr<KilnRT_Dialect, KilnRT_SlotClass, "slot_class"> {
+  let assemblyFormat = "`<` $value `>`";
+}
 
 #endif // KILN_DIALECT_KILNRT_IR_KILNRTATTRS_TD

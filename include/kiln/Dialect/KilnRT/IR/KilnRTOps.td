@@ -93,7 +93,7 @@ def KilnRT_SlotOp : KilnRT_Declaration<"slot", [Pure,
     OptionalAttr<FlatSymbolRefAttr>:$state, OptionalAttr<StrAttr>:$why, UnitAttr:$host,
     OptionalAttr<ConfinedAttr<DenseI64ArrayAttr, [DenseArrayCount<2>]>>:$rows);
   let results = (outs KilnRT_Slot:$slot);
-  let assemblyFormat = "$name `class` $slot_class `offset` $offset `bytes` $bytes `lifetime` `[` $first `,` $last `]` (`state` $state^)? attr-dict";
+  let assemblyFormat = "$name `class` custom<SlotClassKind>($slot_class) `offset` $offset `bytes` $bytes `lifetime` `[` $first `,` $last `]` (`state` $state^)? attr-dict";
   let hasVerifier = 1;
 }
 
@@ -127,14 +127,18 @@ def KilnRT_LaunchOp : KilnRT_Command<"launch", [AttrSizedOperandSegments,
   let description = [{
     `slots`: operands, then results, with `offsets` and loop `strides` in bytes.
     `immediates` are passed to the kernel. `scratch` is memory for every thread.
+    `group`: a GPU may start this launch and the ones after it, so many in all, as
+    one (see `kiln-group-launches`).
 
     Example: `kilnrt.launch @k(%a, %b) offsets [0, 0] strides [0, 0] immediates []`
   }];
   let arguments = (ins FlatSymbolRefAttr:$kernel, Variadic<KilnRT_Slot>:$slots, Optional<KilnRT_Slot>:$scratch,
     DenseI64ArrayAttr:$offsets, DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$immediates,
     // The micro-batch index is passed as a further immediate: nonzero means "add to the result".
-    UnitAttr:$accumulates);
-  let assemblyFormat = "$kernel `(` $slots `)` (`scratch` `(` $scratch^ `)`)? `offsets` $offsets `strides` $strides `immediates` $immediates (`accumulates` $accumulates^)? attr-dict";
+    UnitAttr:$accumulates,
+    // Of a group, the first launch has the number of its launches.
+    OptionalAttr<ConfinedAttr<I64Attr, [IntMinValue<2>]>>:$group);
+  let assemblyFormat = "$kernel `(` $slots `)` (`scratch` `(` $scratch^ `)`)? `offsets` $offsets `strides` $strides `immediates` $immediates (`accumulates` $accumulates^)? (`group` $group^)? attr-dict";
   let hasVerifier = 1;
 }
 
