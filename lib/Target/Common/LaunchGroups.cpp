@@ -136,10 +136,9 @@ void Grouping::markGroups(ArrayRef<rt::LaunchOp> equal) {
                     (first.getAccumulates() ? 1 : 0);
   auto args = static_cast<int64_t>(first.getSlots().size());
   auto most = static_cast<size_t>(maxTableMembers(args, immediates));
-  Builder builder(program.getContext());
   while (most > 1 && equal.size() > 1) {
     size_t size = std::min(most, equal.size());
-    equal.front().setGroup(size);
+    rt::LaunchOp(equal.front()).setGroup(size);
     equal = equal.drop_front(size);
   }
 }
