@@ -94,8 +94,7 @@ Status PlanMemoryPass::plan() {
                             "kiln-plan-memory plans");
   Operation *late = nullptr;
   module.walk([&](Operation *op) {
-    if (isa<DispatchOp, CopyOutOp, CopyInOp, CopyWaitOp>(op) ||
-        op->getName().getDialectNamespace() == "kilnrt")
+    if (isa<DispatchOp>(op) || op->getName().getDialectNamespace() == "kilnrt")
       late = op;
   });
   if (late)

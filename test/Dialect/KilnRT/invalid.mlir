@@ -101,5 +101,19 @@ kilnrt.program @p attributes {kind = #kiln.program_kind<train>} {
   %a = kilnrt.slot "a" class input offset 0 bytes 16 lifetime [0, 0]
   %b = kilnrt.slot "b" class output offset 64 bytes 16 lifetime [0, 0]
   // expected-error @below {{attribute 'group' failed to satisfy constraint: 64-bit signless integer attribute whose minimum value is 2}}
+  kilnrt.launch @k(%a, %b) offsets [0, 0] strides [0, 0] immediates [] group 1
+}
+
+// -----
+
+kilnrt.kernel @k attributes {family = #kiln.family<row>, row_strides = array<i64: 4, 4>, space = array<i64: 1, 4>} {
+^bb0(%x: tensor<4xf32>):
+  %y = kiln.relu %x : tensor<4xf32>
+  kiln.yield %y : tensor<4xf32>
+}
+kilnrt.program @p attributes {kind = #kiln.program_kind<train>} {
+  %a = kilnrt.slot "a" class input offset 0 bytes 16 lifetime [0, 0]
+  %b = kilnrt.slot "b" class output offset 64 bytes 16 lifetime [0, 0]
+  // expected-error @below {{invalid properties}}
   "kilnrt.launch"(%a, %b) <{kernel = @k, offsets = array<i64: 0, 0>, strides = array<i64: 0, 0>, immediates = array<i64>, operandSegmentSizes = array<i32: 2, 0>, group = "banana"}> : (!kilnrt.slot, !kilnrt.slot) -> ()
 }
