@@ -244,7 +244,9 @@ LogicalResult Differentiator::returnGradients() {
 LogicalResult Differentiator::run() {
   ReturnOp ret = program.getReturn();
   if (ret.getValues().size() != 1 ||
-      tensorTypeOf(ret.getValues().front()).getRank() != 0)
+      tensorTypeOf(ret.getValues().front()).getRank() != 0 ||
+      !isa<FloatType>(
+          tensorTypeOf(ret.getValues().front()).getElementType()))
     return program.emitOpError(
         "must return one rank-0 loss to be differentiated");
   findActiveValues();

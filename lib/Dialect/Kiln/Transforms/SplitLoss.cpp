@@ -108,6 +108,8 @@ LogicalResult LossSplitter::run() {
 }
 
 LogicalResult kiln::splitLoss(ProgramOp program, int64_t microbatches) {
-  return microbatches > 1 ? LossSplitter(program, microbatches).run()
-                          : success();
+  // A program without one loss is refused when it is differentiated.
+  if (microbatches == 1 || program.getReturn().getNumOperands() != 1)
+    return success();
+  return LossSplitter(program, microbatches).run();
 }
