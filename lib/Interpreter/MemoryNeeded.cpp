@@ -66,7 +66,7 @@ static uint64_t peakOf(Block &block) {
 
 namespace {
 
-/// Bytes, and where most of them are needed.
+/// The largest number of bytes needed so far, and the op that needs them.
 struct Need {
   uint64_t bytes = 0;
   Operation *place = nullptr;

@@ -221,7 +221,7 @@ def change_operand(random, text, _):
     i = random.choice(values)
     kind = random.randrange(4)
     if kind < 2:
-        # Nearby values are more often in scope.
+        # A value that is defined a few lines earlier is more likely in scope.
         near = [j for j in values if abs(j - i) < 200] if kind else values
         tokens[i] = tokens[random.choice(near)]
     elif kind == 2:

@@ -157,7 +157,7 @@ Result<InitialValue> kiln::parseInitialValue(const nlohmann::json &init,
   return numbers({{"scale", &result.scale}});
 }
 
-/// True if a signed integer type has exactly this value.
+/// True if `value` is an integer in the range of the signed integer type.
 static bool fitsInteger(ElementType type, double value) {
   double limit = std::ldexp(1.0, int(bitsOf(type)) - 1);
   return value >= -limit && value < limit && value == std::trunc(value);

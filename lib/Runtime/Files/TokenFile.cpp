@@ -203,7 +203,7 @@ Status TokenFile::readSequence(int64_t index, int64_t length, int32_t *tokens,
   assert(index >= 0);
   if (sequencesPerEpoch(length) == 0)
     return checkLength(length);
-  // Within the file, so no overflow.
+  // The product is at most the number of tokens, so it cannot overflow.
   int64_t firstToken = sequenceNumber(index, length) * length;
   unsigned width = layout_.bytesPerToken;
   int64_t perChunk = kBufferBytes / width;

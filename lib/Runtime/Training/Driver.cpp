@@ -223,35 +223,6 @@ Status Driver::settleTrajectory() {
 
 /// Opens the values of the inputs that the programs of this run declare.
 Status Driver::openDeclaredInputs() {
-  auto open = [&](const std::string &path, const char *flag,
-                  const std::vector<std::string> &programs,
-                  const std::optional<TokenFile> &data,
-                  std::optional<InputTensors> &file) -> Status {
-    Result<std::vector<InputInfo>> inputs =
-        declaredInputs(description_, programs);
-    if (!inputs.ok())
-      return inputs.status();
-    if (path.empty() && inputs->empty())
-      return Status();
-    if (path.empty()) {
-      std::string list;
-      for (const InputInfo &input : *inputs)
-        list += (list.empty() ? "" : ", ") + inQuotes(input.name);
-      return Status(ExitCode::Usage,
-                    "the model declares the inputs " + list +
-                        ": give a file with their tensors by " + flag +
-                        "=FILE.safetensors");
-    }
-    std::optional<int64_t> sequences;
-    if (data)
-      sequences = data->sequencesPerEpoch(description_.model.sequenceLength);
-    Result<InputTensors> opened =
-        InputTensors::open(path, flag, *inputs, sequences);
-    if (!opened.ok())
-      return opened.status();
-    file.emplace(std::move(*opened));
-    return Status();
-  };
   std::vector<std::string> programs;
   if (files_.data)
     programs.push_back("train");
@@ -265,12 +236,15 @@ Status Driver::openDeclaredInputs() {
                             inQuotes(input.name) +
                             ", which has a row per sequence of the data");
   }
+  int64_t length = description_.model.sequenceLength;
   Status status =
-      open(options_.inputs, "--inputs", programs, files_.data, files_.inputs);
+      openInputTensors(options_.inputs, "--inputs", description_, programs,
+                       files_.data, length, files_.inputs);
   if (!status.ok() || !files_.valData)
     return status;
-  return open(options_.valInputs, "--val-inputs", {"evaluate"}, files_.valData,
-              files_.valInputs);
+  return openInputTensors(options_.valInputs, "--val-inputs", description_,
+                          {"evaluate"}, files_.valData, length,
+                          files_.valInputs);
 }
 
 /// Opens what the run reads, before the first long operation.

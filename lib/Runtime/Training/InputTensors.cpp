@@ -106,6 +106,35 @@ Result<InputTensors> InputTensors::open(const std::string &path,
   return tensors;
 }
 
+Status openInputTensors(const std::string &path, const std::string &flag,
+                        const Description &description,
+                        const std::vector<std::string> &programs,
+                        const std::optional<TokenFile> &data, int64_t length,
+                        std::optional<InputTensors> &file) {
+  Result<std::vector<InputInfo>> inputs = declaredInputs(description, programs);
+  if (!inputs.ok())
+    return inputs.status();
+  if (path.empty() && inputs->empty())
+    return Status();
+  if (path.empty()) {
+    std::string list;
+    for (const InputInfo &input : *inputs)
+      list += (list.empty() ? "" : ", ") + inQuotes(input.name);
+    return Status(ExitCode::Usage, "the model declares the inputs " + list +
+                                       ": give a file with their tensors by " +
+                                       flag + "=FILE.safetensors");
+  }
+  std::optional<int64_t> sequences;
+  if (data)
+    sequences = data->sequencesPerEpoch(length);
+  Result<InputTensors> opened =
+      InputTensors::open(path, flag, *inputs, sequences);
+  if (!opened.ok())
+    return opened.status();
+  file.emplace(std::move(*opened));
+  return Status();
+}
+
 void InputTensors::copy(const InputInfo &input, char *data) const {
   const std::vector<char> &bytes = constants_.at(input.name);
   std::memcpy(data, bytes.data(), bytes.size());

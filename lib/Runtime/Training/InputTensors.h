@@ -16,6 +16,7 @@
 
 #include "kiln/Runtime/Engine/Description.h"
 #include "kiln/Runtime/Files/SafeTensors.h"
+#include "kiln/Runtime/Files/TokenFile.h"
 
 #include <map>
 #include <optional>
@@ -44,8 +45,8 @@ public:
   void copy(const InputInfo &input, char *data) const;
   /// Reads the row of a sequence, 0 <= sequence < sequences.
   Status readRow(const InputInfo &input, int64_t sequence, char *data) const;
-  /// A hash of the tensors' names, types, shapes, and of bytes sampled from
-  /// them.
+  /// Hashes the names, types and shapes of all tensors of the file and some of
+  /// their elements.
   Result<std::string> identity() const;
 
 private:
@@ -56,6 +57,15 @@ private:
   SafeTensorsFile file_;
   std::map<std::string, std::vector<char>> constants_;
 };
+
+/// Opens the values of the inputs that the named programs declare. Leaves
+/// `file` empty if there are none; an empty `path` is an error that names
+/// `flag` if there are some. `data` has the sequences, if it is given.
+Status openInputTensors(const std::string &path, const std::string &flag,
+                        const Description &description,
+                        const std::vector<std::string> &programs,
+                        const std::optional<TokenFile> &data, int64_t length,
+                        std::optional<InputTensors> &file);
 
 /// Elements of one row of a batched input.
 int64_t rowElements(const InputInfo &input);

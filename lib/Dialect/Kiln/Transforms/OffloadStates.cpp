@@ -232,7 +232,8 @@ void StateOffloader::moveReadOnlyWeights() {
   llvm::DenseSet<StringAttr> staying;
   module.walk(
       [&](WriteOp write) { staying.insert(write.getStateAttr().getAttr()); });
-  // Copies serve commands; what else reads a state reads it on the device.
+  // Only ops that become commands get a copy of the state. A state that any
+  // other op reads stays on the device.
   module.walk([&](ReadOp read) {
     SmallVector<Value> values{read.getResult()};
     while (!values.empty())

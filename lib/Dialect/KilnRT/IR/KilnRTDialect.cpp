@@ -243,7 +243,8 @@ LogicalResult GemmOp::verify() {
   return success();
 }
 
-/// The kernel is an op of its own, which is verified by now.
+/// Symbol uses are verified after all ops, so the kernel that the symbol names is
+/// well-formed.
 LogicalResult GemmOp::verifySymbolUses(SymbolTableCollection &tables) {
   if (!getEpilogue())
     return success();

@@ -43,7 +43,8 @@ struct UpdateDescription {
   double weightDecay = 0;
 };
 
-/// The rules that UpdateOpInterface states.
+/// Verifies the shapes, types and order of operands and results that
+/// UpdateOpInterface requires.
 llvm::LogicalResult verifyUpdate(mlir::Operation *op);
 /// The row space of an update: any factorization of the parameter's elements.
 RowSpace rowSpaceOfUpdate(mlir::Operation *op);
@@ -75,7 +76,7 @@ inline constexpr llvm::StringLiteral kOffloadAttr = "kiln.offload";
 inline constexpr llvm::StringLiteral kPrefetchAttr = "kiln.prefetch";
 
 /// On a train program between kiln-autodiff and kiln-build-step: the number of
-/// micro-batches, larger than 1, whose losses were shown to add up.
+/// micro-batches, larger than 1, whose losses add up to that of the batch.
 inline constexpr llvm::StringLiteral kMicrobatchesAttr = "kiln.microbatches";
 
 /// On a program whose symbol had to give way to another one: the name by which

@@ -29,9 +29,9 @@ llvm::LogicalResult verifyLevel(mlir::ModuleOp module, Level level);
 /// The one program of kind `forward`; none and a second one are errors.
 llvm::FailureOr<ProgramOp> findForward(mlir::ModuleOp module);
 
-/// Makes `program`, which has no symbol yet that counts, a program of `kind`.
-/// Its symbol is the kind's name, or gives way to another that has it. The
-/// runtime knows the program by the kind's name in any case.
+/// Sets the kind of a cloned program and inserts it into `symbols`. Its symbol
+/// is the name of the kind, or that name with a suffix if the module already
+/// uses it; `kiln.name` then keeps the name for the runtime.
 void nameByKind(ProgramOp program, ProgramKind kind,
                 mlir::SymbolTable &symbols);
 
