@@ -62,7 +62,8 @@ LogicalResult KernelCode::emitForDevice(rt::KernelOp kernel) {
 LogicalResult KernelCode::emit() {
   llvm::StringSet<> onHost, onDevice;
   scheduled.walk([&](rt::LaunchOp launch) {
-    (rt::isOnHost(launch) ? onHost : onDevice).insert(launch.getKernel());
+    (rt::touchesHostMemory(launch) ? onHost : onDevice)
+        .insert(launch.getKernel());
   });
   for (rt::KernelOp kernel : scheduled.getOps<rt::KernelOp>()) {
     StringRef name = kernel.getSymName();

@@ -111,8 +111,10 @@ static double epilogueSeconds(rt::GemmOp gemm, rt::KernelOp kernel,
   double product = bytesOf(body.getArgument(0).getType());
   double bytes =
       bytesTouched(body, kernel.getFamily(), kernel.getSpace()) - product;
-  auto results = gemm.getEpilogueSlots().drop_front(body.getNumArguments() - 1);
-  if (llvm::is_contained(results, gemm.getC()))
+  Value c = gemm.getMatrix(2).getSlot();
+  if (llvm::any_of(gemm.getEpilogueWrites(), [&](Value place) {
+        return rt::viewOf(place).getSlot() == c;
+      }))
     bytes -= product;
   return std::max(machine.memorySeconds(bytes),
                   operations / machine.vectorFlops);
@@ -130,12 +132,12 @@ double kiln::commandSeconds(Operation *command, const Machine &machine,
     }
     // What runs on the host of a device moves memory there; no figure of a
     // machine says how fast, but hardly slower than its link.
-    auto written = launch.getSlots().empty()
-                       ? rt::SlotOp()
-                       : launch.getSlots().back().getDefiningOp<rt::SlotOp>();
-    if (written && written.getHost() && machine.kind == MachineKind::Gpu)
-      return machine.linkSeconds(double(written.getBytes()) *
-                                     launch.getSlots().size(),
+    SmallVector<Value> places = launch.getPlaces();
+    auto written =
+        places.empty() ? rt::SlotOp() : rt::viewOf(places.back()).getSlotOp();
+    if (written && written.getMemory() == MemorySpace::Host &&
+        machine.kind == MachineKind::Gpu)
+      return machine.linkSeconds(double(written.getBytes()) * places.size(),
                                  LinkDirection::ToHost);
     return it->second;
   }
@@ -144,9 +146,8 @@ double kiln::commandSeconds(Operation *command, const Machine &machine,
         machine.gemmSeconds(elementTypeOf(gemm.getElement()), gemm.getBatch(),
                             gemm.getM(), gemm.getN(), gemm.getK());
     if (gemm.getAux())
-      seconds +=
-          machine.memorySeconds(double(elementBytes(
-              gemm.getElement(), gemm.getM() * gemm.getN())));
+      seconds += machine.memorySeconds(
+          double(elementBytes(gemm.getElement(), gemm.getM() * gemm.getN())));
     if (gemm.getEpilogue())
       seconds += epilogueSeconds(
           gemm,
@@ -184,12 +185,12 @@ static void runBlock(Block &block, const Machine &machine,
       runBlock(loop.getBody().front(), machine, kernels, clock);
       double once = clock.now - begin;
       clock.now += once * double(loop.getCount() - 1);
-    } else if (auto copy = dyn_cast<rt::CopyStartOp>(op)) {
-      clock.start(&op, double(copy.getBytes()),
-                  copy.isOut() ? LinkDirection::ToHost
-                               : LinkDirection::ToDevice);
+    } else if (auto begin = dyn_cast<rt::BeginOp>(op)) {
+      clock.start(
+          begin.getToken().getAsOpaquePointer(), double(begin.getBytes()),
+          begin.isOut() ? LinkDirection::ToHost : LinkDirection::ToDevice);
     } else if (auto wait = dyn_cast<rt::WaitOp>(op)) {
-      clock.wait(wait.getStart().getOperation());
+      clock.wait(wait.getToken().getAsOpaquePointer());
     } else {
       clock.now += commandSeconds(&op, machine, kernels);
     }

@@ -66,7 +66,7 @@ private:
     SlotTensor from, to;
     std::vector<char> bytes;
   };
-  DenseMap<Operation *, Flight> flights; ///< By kilnrt.copy_start.
+  DenseMap<Value, Flight> flights; ///< By token.
 };
 
 } // namespace
@@ -204,14 +204,20 @@ LogicalResult Machine::beginCopy(const ScheduledCommand &command) {
       failed(checkAlive(command.op, to.slot)))
     return failure();
   const char *source = bytesOf(from);
-  flights[command.op] = {from, to, {source, source + from.extent()}};
+  Value token = cast<rt::BeginOp>(command.op).getToken();
+  if (flights.contains(token))
+    return command.op->emitOpError(
+        "signals the token of a copy that is under way");
+  flights[token] = {from, to, {source, source + from.extent()}};
   mark(startOf(to), startOf(to) + to.extent(), kUnderWay);
   return success();
 }
 
 /// Source and destination have to be as the beginning left them.
 LogicalResult Machine::endCopy(rt::WaitOp wait) {
-  auto found = flights.find(wait.getStart());
+  auto found = flights.find(wait.getToken());
+  if (found == flights.end())
+    return wait.emitOpError("waits for a token that no copy under way signals");
   const auto &[from, to, bytes] = found->second;
   if (failed(checkRead(wait, from)))
     return failure();
@@ -309,6 +315,9 @@ LogicalResult Machine::run() {
         return failure();
     }
   }
+  if (!flights.empty())
+    return rt::ProgramOp(program.op).emitOpError(
+        "ends while a copy is under way that nothing waits for");
   index = std::max<int64_t>(commands - 1, 0);
   for (const ScheduledProgram::Boundary &output : program.outputs)
     if (failed(checkRead(program.op, output.tensor)))

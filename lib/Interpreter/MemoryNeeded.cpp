@@ -116,7 +116,8 @@ Status kiln::checkMemoryNeeded(ModuleOp module) {
   }
   for (rt::ArenaOp arena : module.getOps<rt::ArenaOp>())
     add(2 * (arena.getHeight() + arena.getHostHeight()));
-  module.walk([&](rt::OutputOp output) { add(valueBytes(output.getType())); });
+  module.walk(
+      [&](rt::OutputOp output) { add(valueBytes(output.getTensorType())); });
   if (Need kernels = needOfKernels(module); kernels.place)
     most.atLeast(kernels.bytes, kernels.place);
 

@@ -128,7 +128,7 @@ static ProgramInfo describeProgram(rt::ProgramOp program) {
   auto add = [](auto &list, auto op) {
     auto &value = list.emplace_back();
     value.name = op.getName();
-    setType(value, cast<RankedTensorType>(op.getType()));
+    setType(value, op.getTensorType());
   };
   for (rt::InputOp input : program.getBody().front().getOps<rt::InputOp>()) {
     add(info.inputs, input);
@@ -166,13 +166,12 @@ static ModelInfo describeModel(ModuleOp module) {
 static llvm::StringSet<> writtenStates(ModuleOp module) {
   llvm::StringSet<> names;
   module.walk([&](WriteOp write) { names.insert(write.getState()); });
-  SymbolTable symbols(module);
-  for (rt::ProgramOp program : module.getOps<rt::ProgramOp>())
-    for (Operation *command : rt::commandsOf(program))
-      for (Value value : rt::writtenSlots(command, symbols))
-        if (auto slot = value.getDefiningOp<rt::SlotOp>())
-          if (slot.getState())
-            names.insert(*slot.getState());
+  module.walk([&](rt::CommandOpInterface command) {
+    for (const rt::MemoryAccess &access : command.getAccesses())
+      if (rt::SlotOp slot = rt::slotOf(access.slot);
+          access.writes() && slot.getState())
+        names.insert(*slot.getState());
+  });
   return names;
 }
 

@@ -5,17 +5,17 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Checks every reference against the slots while it reads the IR: the arena
-// machine relies on offsets, strides and sizes that fit.
+// Views are in their slots, as their verifier says; slots are checked against
+// the arena here.
 //
 //===----------------------------------------------------------------------===//
 
 #include "kiln/Interpreter/ScheduledProgram.h"
 #include "kiln/Dialect/Kiln/IR/KilnLibrary.h"
+#include "kiln/Dialect/Kiln/IR/LaunchArguments.h"
 
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/TypeSwitch.h"
-#include "llvm/ADT/bit.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -45,36 +45,41 @@ public:
 
 private:
   LogicalResult addSlot(rt::SlotOp slot);
-  LogicalResult addCommand(Operation &op, int64_t iterations);
+  LogicalResult addCommand(Operation &op);
   LogicalResult addLaunch(rt::LaunchOp launch);
   LogicalResult addGemm(rt::GemmOp gemm);
-  LogicalResult addFill(rt::FillOp fill);
-  template <typename Op>
-  LogicalResult addCopy(Op copy, ScheduledCommand::Kind kind);
+  void addFill(rt::FillOp fill);
+  void addCopy(Operation *copy, rt::ViewOp from, rt::ViewOp to,
+               ScheduledCommand::Kind kind);
+  LogicalResult addTransfer(rt::BeginOp begin);
   LogicalResult addLoop(rt::LoopOp loop);
   template <typename Op>
-  LogicalResult addBoundary(Op op, std::vector<ScheduledProgram::Boundary> &to);
+  void addBoundary(Op op, std::vector<ScheduledProgram::Boundary> &to);
   ScheduledCommand &append(ScheduledCommand::Kind kind, Operation *op) {
     ScheduledCommand &command = program.commands.emplace_back();
     command.kind = kind;
     command.op = op;
     return command;
   }
-  SlotTensor tensorAt(Value slot, int64_t offset, int64_t loopStride,
-                      int64_t rowStride, RankedTensorType type) {
-    return {slotIndex.lookup(slot), offset, loopStride, rowStride, type};
+  SlotTensor tensorAt(rt::ViewOp view) {
+    return {slotIndex.lookup(view.getSlot()),
+            static_cast<int64_t>(view.getOffset()),
+            static_cast<int64_t>(view.getStride()), view.getRowPitch(),
+            view.getTensorType()};
   }
-  LogicalResult checkBounds(Operation *op, const SlotTensor &tensor);
-  LogicalResult bindImmediates(rt::LaunchOp launch, rt::KernelOp kernel,
-                               ScheduledCommand &command);
+  SlotTensor tensorAt(Value place) { return tensorAt(rt::viewOf(place)); }
+  /// All bytes of a dense place.
+  SlotTensor bytesAt(rt::ViewOp view);
+  LogicalResult checkView(rt::ViewOp view);
+  void bindArguments(rt::LaunchOp launch, rt::KernelOp kernel,
+                     ScheduledCommand &command);
   LogicalResult addEpilogue(rt::GemmOp gemm, ScheduledCommand &command);
-  LogicalResult addBesideProduct(rt::GemmOp gemm, ScheduledCommand &command);
+  LogicalResult addLibraryOperands(rt::GemmOp gemm, ScheduledCommand &command);
   Block *matmulBody(rt::GemmOp gemm, const ScheduledCommand &command);
 
   ScheduledProgram program;
   DenseMap<Value, unsigned> slotIndex;
   int64_t deviceBytes = 0, hostBytes = 0;
-  int64_t iterations = 1; ///< Of the loop around the op being read.
 };
 
 /// Bytes as a tensor of units, which may be single bytes: codes end anywhere.
@@ -86,7 +91,8 @@ static RankedTensorType bytesType(MLIRContext *context, int64_t bytes) {
 
 LogicalResult ScheduledProgramBuilder::addSlot(rt::SlotOp slot) {
   int64_t offset = slot.getOffset(), bytes = slot.getBytes();
-  int64_t arenaBytes = slot.getHost() ? hostBytes : deviceBytes;
+  int64_t arenaBytes =
+      slot.getMemory() == MemorySpace::Host ? hostBytes : deviceBytes;
   // Codes may end anywhere; what follows begins at a multiple again.
   if (offset < 0 || bytes < 0 || offset % 4 || offset > arenaBytes ||
       bytes > arenaBytes - offset)
@@ -99,30 +105,14 @@ LogicalResult ScheduledProgramBuilder::addSlot(rt::SlotOp slot) {
   return success();
 }
 
-/// First and last byte of the tensor in any iteration must lie in the slot.
-LogicalResult ScheduledProgramBuilder::checkBounds(Operation *op,
-                                                   const SlotTensor &tensor) {
-  rt::SlotOp slot = program.slots[tensor.slot];
-  int64_t bytes = slot.getBytes(), rows = getRowCount(tensor.type);
-  bool sane = tensor.offset >= 0 && tensor.offset <= bytes &&
-              tensor.loopStride >= 0 && tensor.rowStride >= 0 &&
-              tensor.offset % arenaUnit == 0 &&
-              tensor.loopStride % arenaUnit == 0;
-  bool overflows =
-      !sane ||
-      (iterations > 1 && tensor.loopStride > bytes / (iterations - 1)) ||
-      (rows > 1 && tensor.rowStride > bytes / (rows - 1));
-  int64_t end = overflows
-                    ? 0
-                    : tensor.offset + tensor.loopStride * (iterations - 1) +
-                          tensor.extent();
-  if (sane && !overflows && end <= bytes)
+/// The arena of an interpreter has units of several bytes.
+LogicalResult ScheduledProgramBuilder::checkView(rt::ViewOp view) {
+  if (view.getOffset() % arenaUnit == 0 && view.getStride() % arenaUnit == 0)
     return success();
-  return op->emitOpError("reaches outside of slot '")
-         << slot.getName() << "' of " << slot.getBytes() << " bytes: offset "
-         << tensor.offset << ", stride " << tensor.loopStride
-         << " per iteration, " << tensor.rowStride << " elements per row, type "
-         << tensor.type;
+  return view.emitOpError("begins at byte ")
+         << view.getOffset() << " of slot '" << view.getSlotOp().getName()
+         << "' and moves by " << view.getStride() << ", expected multiples of "
+         << arenaUnit;
 }
 
 LogicalResult ScheduledProgramBuilder::addLaunch(rt::LaunchOp launch) {
@@ -130,17 +120,10 @@ LogicalResult ScheduledProgramBuilder::addLaunch(rt::LaunchOp launch) {
       program.op, launch.getKernelAttr());
   Block &block = kernel.getBody().front();
   ScheduledCommand &command = append(ScheduledCommand::Kind::Launch, launch);
-  SmallVector<Value> values(block.getArguments());
-  unsigned operands = values.size();
-  llvm::append_range(values, block.getTerminator()->getOperands());
-  for (auto [i, value] : llvm::enumerate(values)) {
-    auto &list = i < operands ? command.operands : command.results;
-    list.push_back(tensorAt(launch.getSlots()[i], launch.getOffsets()[i],
-                            launch.getStrides()[i], kernel.getRowStrides()[i],
-                            tensorTypeOf(value)));
-    if (failed(checkBounds(launch, list.back())))
-      return failure();
-  }
+  for (Value place : launch.getReads())
+    command.operands.push_back(tensorAt(place));
+  for (Value place : launch.getWrites())
+    command.results.push_back(tensorAt(place));
   if (launch.getScratch())
     command.scratch = slotIndex.lookup(launch.getScratch());
   if (kernel.getFamily() == Family::Scatter)
@@ -148,134 +131,78 @@ LogicalResult ScheduledProgramBuilder::addLaunch(rt::LaunchOp launch) {
       if (auto sum =
               dyn_cast_if_present<BlockArgument>(scatter.getAccumulate()))
         command.accumulated = sum.getArgNumber();
-  return bindImmediates(launch, kernel, command);
-}
-
-/// How many immediates the ops of a row kernel take: their keys are places
-/// among them.
-static FailureOr<size_t> countKeys(rt::KernelOp kernel) {
-  size_t count = 0;
-  for (Operation &op : kernel.getBody().front())
-    if (auto key = op.getAttrOfType<IntegerAttr>("key")) {
-      if (key.getInt() < 0 || key.getInt() >= 64)
-        return op.emitOpError("has no place of an immediate as its key");
-      count = std::max<size_t>(count, key.getInt() + 1);
-    }
-  return count;
-}
-
-/// Gives the command the kernel's body, with immediates in place of RNG keys
-/// and attention's scale.
-LogicalResult ScheduledProgramBuilder::bindImmediates(
-    rt::LaunchOp launch, rt::KernelOp kernel, ScheduledCommand &command) {
-  ArrayRef<int64_t> immediates = launch.getImmediates();
-  bool attention = kernel.getFamily() == Family::Attention;
-  size_t expected = attention ? 2 : 0;
-  if (kernel.getFamily() == Family::Scatter)
-    expected = 1;
-  if (kernel.getFamily() == Family::Row ||
-      kernel.getFamily() == Family::Sketch) {
-    auto keys = countKeys(kernel);
-    if (failed(keys))
-      return failure();
-    expected = *keys;
-  }
-  if (immediates.size() != expected)
-    return launch.emitOpError("passes ")
-           << immediates.size() << " immediates, expected " << expected;
-  command.body = &kernel.getBody().front();
-  if (immediates.empty() || kernel.getFamily() == Family::Scatter)
-    return success();
-  auto region = std::make_unique<Region>();
-  IRMapping mapping;
-  kernel.getBody().cloneInto(region.get(), mapping);
-  Builder builder(launch.getContext());
-  for (Operation &op : region->front()) {
-    if (auto key = op.getAttrOfType<IntegerAttr>("key"))
-      op.setAttr("key", builder.getI64IntegerAttr(
-                            immediates[attention ? 0 : key.getInt()]));
-    if (attention && op.hasAttr("scale"))
-      op.setAttr("scale", builder.getF64FloatAttr(
-                              llvm::bit_cast<double>(immediates[1])));
-  }
-  command.body = &region->front();
-  program.bodies.push_back(std::move(region));
+  bindArguments(launch, kernel, command);
   return success();
 }
 
+/// The arguments that a launch or a gemm with an epilogue passes.
+static SmallVector<Attribute> argumentsOf(ArrayAttr args) {
+  return args ? SmallVector<Attribute>(args.getValue())
+              : SmallVector<Attribute>();
+}
+
+/// Gives the command the kernel's body, with the arguments in their places.
+void ScheduledProgramBuilder::bindArguments(rt::LaunchOp launch,
+                                            rt::KernelOp kernel,
+                                            ScheduledCommand &command) {
+  command.body = &kernel.getBody().front();
+  SmallVector<Attribute> arguments = argumentsOf(launch.getArgsAttr());
+  if (arguments.empty())
+    return;
+  auto region = std::make_unique<Region>();
+  IRMapping mapping;
+  kernel.getBody().cloneInto(region.get(), mapping);
+  bindLaunchArguments(region->front(), arguments);
+  command.body = &region->front();
+  program.bodies.push_back(std::move(region));
+}
+
 LogicalResult ScheduledProgramBuilder::addGemm(rt::GemmOp gemm) {
-  int64_t m = gemm.getM(), n = gemm.getN(), k = gemm.getK();
-  int64_t batch = gemm.getBatch(), beta = gemm.getBeta();
   ScheduledCommand &command = append(ScheduledCommand::Kind::Gemm, gemm);
   if (gemm.getScratch())
     command.scratch = slotIndex.lookup(gemm.getScratch());
-  auto add = [&](unsigned i, Value slot, int64_t rows, int64_t columns,
-                 SmallVectorImpl<SlotTensor> &list) -> LogicalResult {
-    Type element = i == 2 ? gemm.getResultElement() : gemm.getElement();
-    SmallVector<int64_t> shape = {rows, columns};
-    if (batch > 1) {
-      shape.insert(shape.begin(), batch);
-      if (gemm.getBatchStrides()[i] != rows * gemm.getLead()[i])
-        return gemm.emitOpError("has gaps between the matrices of a batch");
-    }
-    list.push_back(tensorAt(slot, gemm.getOffsets()[i], gemm.getStrides()[i],
-                            gemm.getLead()[i],
-                            RankedTensorType::get(shape, element)));
-    return checkBounds(gemm, list.back());
-  };
-  bool transA = gemm.getTransA(), transB = gemm.getTransB();
-  if (failed(add(0, gemm.getA(), transA ? k : m, transA ? m : k,
-                 command.operands)) ||
-      failed(add(1, gemm.getB(), transB ? n : k, transB ? k : n,
-                 command.operands)) ||
-      failed(add(2, gemm.getC(), m, n, command.results)))
-    return failure();
-  if (beta != 0) {
+  for (unsigned i = 0; i < 3; ++i) {
+    rt::ViewOp matrix = gemm.getMatrix(i);
+    ArrayRef<int64_t> shape = matrix.getMemRefType().getShape();
+    if (gemm.getBatch() > 1 &&
+        gemm.getBatchStride(i) != shape[1] * gemm.getLead(i))
+      return gemm.emitOpError("has gaps between the matrices of a batch");
+    (i == 2 ? command.results : command.operands).push_back(tensorAt(matrix));
+  }
+  if (gemm.getAccumulate() != rt::Accumulation::Overwrite) {
     command.operands.push_back(command.results.front());
     command.accumulated = 2;
   }
-  if (failed(addBesideProduct(gemm, command)))
+  if (failed(addLibraryOperands(gemm, command)))
     return failure();
   command.body = matmulBody(gemm, command);
   return gemm.getEpilogue() ? addEpilogue(gemm, command) : success();
 }
 
-/// What the library of a gpu reads and writes beside the product.
+/// What the vendor library of a gpu reads and writes beside the matrices.
 LogicalResult
-ScheduledProgramBuilder::addBesideProduct(rt::GemmOp gemm,
-                                          ScheduledCommand &command) {
+ScheduledProgramBuilder::addLibraryOperands(rt::GemmOp gemm,
+                                            ScheduledCommand &command) {
   ProductEpilogue epilogue = gemm.getLibraryEpilogue();
-  Type element = gemm.getResultElement();
-  int64_t m = gemm.getM(), n = gemm.getN();
-  int64_t length = biasLength(epilogue, m, n);
-  unsigned place = 3;
-  auto add = [&](Value slot, RankedTensorType type, bool isWritten) {
-    if (!slot)
+  auto add = [&](Value place, bool isWritten) -> LogicalResult {
+    if (!place)
       return success();
-    SlotTensor tensor =
-        tensorAt(slot, gemm.getOffsets()[place], gemm.getStrides()[place],
-                 type.getShape().back(), type);
-    ++place;
-    if (failed(checkBounds(gemm, tensor)))
-      return failure();
+    SlotTensor tensor = tensorAt(place);
     if (tensor.overlaps(command.results.front()))
-      return LogicalResult(
-          gemm.emitOpError("writes its result over what its library epilogue "
-                           "reads or writes"));
+      return gemm.emitOpError(
+          "writes its result over what its library epilogue "
+          "reads or writes");
     if (isWritten &&
         llvm::any_of(command.operands, [&](const SlotTensor &read) {
           return tensor.overlaps(read);
         }))
-      return LogicalResult(gemm.emitOpError(
-          "writes what its library epilogue makes over an operand"));
+      return gemm.emitOpError(
+          "writes what its library epilogue makes over an operand");
     (isWritten ? command.results : command.operands).push_back(tensor);
     return success();
   };
-  return failure(
-      failed(add(gemm.getBias(), RankedTensorType::get({length}, element),
-                 writesBias(epilogue))) ||
-      failed(add(gemm.getAux(), RankedTensorType::get({m, n}, element),
-                 writesAux(epilogue))));
+  return failure(failed(add(gemm.getBias(), writesBias(epilogue))) ||
+                 failed(add(gemm.getAux(), writesAux(epilogue))));
 }
 
 /// Appends the epilogue to the body of a product. The product stays a result,
@@ -285,36 +212,17 @@ LogicalResult ScheduledProgramBuilder::addEpilogue(rt::GemmOp gemm,
   auto kernel = SymbolTable::lookupNearestSymbolFrom<rt::KernelOp>(
       program.op, gemm.getEpilogueAttr());
   Block &epilogue = kernel.getBody().front();
-  SmallVector<Value> values(epilogue.getArguments());
-  unsigned operands = values.size();
-  llvm::append_range(values, epilogue.getTerminator()->getOperands());
-  if (kernel.getRowStrides().front() != gemm.getLead()[2])
-    return kernel.emitOpError("has other row strides than its product");
-  auto keys = countKeys(kernel);
-  if (failed(keys))
-    return failure();
-  ArrayRef<int64_t> immediates =
-      gemm.getImmediates().value_or(ArrayRef<int64_t>());
-  if (immediates.size() != *keys)
-    return gemm.emitOpError("passes ")
-           << immediates.size() << " immediates, expected " << *keys;
-
   SlotTensor product = command.results.pop_back_val();
   Block &body = *command.body;
   IRMapping mapping;
   mapping.map(epilogue.getArgument(0), body.getTerminator()->getOperand(0));
-  for (auto [i, slot] : llvm::enumerate(gemm.getEpilogueSlots())) {
-    bool isOperand = i + 1 < operands;
-    auto &list = isOperand ? command.operands : command.results;
-    list.push_back(
-        tensorAt(slot, gemm.getOffsets()[3 + i], gemm.getStrides()[3 + i],
-                 kernel.getRowStrides()[1 + i], tensorTypeOf(values[1 + i])));
-    if (failed(checkBounds(gemm, list.back())))
-      return failure();
-    if (isOperand)
-      mapping.map(values[1 + i],
-                  body.addArgument(values[1 + i].getType(), gemm.getLoc()));
+  for (auto [argument, place] : llvm::zip(epilogue.getArguments().drop_front(),
+                                          gemm.getEpilogueReads())) {
+    command.operands.push_back(tensorAt(place));
+    mapping.map(argument, body.addArgument(argument.getType(), gemm.getLoc()));
   }
+  for (Value place : gemm.getEpilogueWrites())
+    command.results.push_back(tensorAt(place));
   // A tile of the product is complete before its epilogue begins, and other
   // tiles are not.
   ArrayRef<SlotTensor> read = command.operands;
@@ -331,11 +239,9 @@ LogicalResult ScheduledProgramBuilder::addEpilogue(rt::GemmOp gemm,
 
   Operation *yield = body.getTerminator();
   OpBuilder builder(yield);
-  for (Operation &op : epilogue.without_terminator()) {
-    Operation *copy = builder.clone(op, mapping);
-    if (auto key = op.getAttrOfType<IntegerAttr>("key"))
-      copy->setAttr("key", builder.getI64IntegerAttr(immediates[key.getInt()]));
-  }
+  for (Operation &op : epilogue.without_terminator())
+    builder.clone(op, mapping);
+  bindLaunchArguments(body, argumentsOf(gemm.getArgsAttr()));
   SmallVector<Value> yielded;
   for (Value value : epilogue.getTerminator()->getOperands())
     yielded.push_back(mapping.lookup(value));
@@ -397,82 +303,84 @@ Block *ScheduledProgramBuilder::matmulBody(rt::GemmOp gemm,
   return block;
 }
 
-LogicalResult ScheduledProgramBuilder::addFill(rt::FillOp fill) {
-  ScheduledCommand &command = append(ScheduledCommand::Kind::Fill, fill);
-  int64_t bytes = fill.getBytes();
-  if (bytes < 0)
-    return fill.emitOpError("has ") << bytes << " bytes";
-  RankedTensorType type = bytesType(fill.getContext(), bytes);
-  command.results.push_back(
-      tensorAt(fill.getSlot(), fill.getOffset(), 0, type.getDimSize(0), type));
-  return checkBounds(fill, command.results.back());
+SlotTensor ScheduledProgramBuilder::bytesAt(rt::ViewOp view) {
+  SlotTensor tensor = tensorAt(view);
+  tensor.type = bytesType(view.getContext(), view.getExtent());
+  tensor.rowStride = tensor.type.getDimSize(0);
+  return tensor;
 }
 
-template <typename Op>
-LogicalResult ScheduledProgramBuilder::addCopy(Op copy,
-                                               ScheduledCommand::Kind kind) {
+void ScheduledProgramBuilder::addFill(rt::FillOp fill) {
+  append(ScheduledCommand::Kind::Fill, fill)
+      .results.push_back(bytesAt(rt::viewOf(fill.getTo())));
+}
+
+void ScheduledProgramBuilder::addCopy(Operation *copy, rt::ViewOp from,
+                                      rt::ViewOp to,
+                                      ScheduledCommand::Kind kind) {
   ScheduledCommand &command = append(kind, copy);
-  int64_t bytes = copy.getBytes();
-  if (bytes < 0)
-    return copy.emitOpError("has ") << bytes << " bytes";
-  RankedTensorType type = bytesType(copy.getContext(), bytes);
-  command.operands.push_back(tensorAt(copy.getFrom(), copy.getOffsets()[0],
-                                      copy.getStrides()[0], type.getDimSize(0),
-                                      type));
-  command.results.push_back(tensorAt(copy.getTo(), copy.getOffsets()[1],
-                                     copy.getStrides()[1], type.getDimSize(0),
-                                     type));
-  return failure(failed(checkBounds(copy, command.operands.back())) ||
-                 failed(checkBounds(copy, command.results.back())));
+  command.operands.push_back(bytesAt(from));
+  command.results.push_back(bytesAt(to));
+}
+
+LogicalResult ScheduledProgramBuilder::addTransfer(rt::BeginOp begin) {
+  if (begin.getKind() != rt::TransferKind::Copy)
+    return begin.emitOpError("is a transfer between ranks, which the "
+                             "interpreter does not carry out");
+  addCopy(begin, begin.getFrom(), begin.getTo(),
+          ScheduledCommand::Kind::CopyStart);
+  return success();
 }
 
 LogicalResult ScheduledProgramBuilder::addLoop(rt::LoopOp loop) {
   int64_t count = loop.getCount();
   append(ScheduledCommand::Kind::LoopBegin, loop).count = count;
   for (Operation &op : loop.getBody().front())
-    if (failed(addCommand(op, count)))
+    if (failed(addCommand(op)))
       return failure();
   append(ScheduledCommand::Kind::LoopEnd, loop);
   return success();
 }
 
 template <typename Op>
-LogicalResult ScheduledProgramBuilder::addBoundary(
+void ScheduledProgramBuilder::addBoundary(
     Op op, std::vector<ScheduledProgram::Boundary> &to) {
-  auto type = cast<RankedTensorType>(op.getType());
-  to.push_back({op.getName().str(), tensorAt(op.getSlot(), op.getOffset(), 0,
-                                             getColumnCount(type), type)});
-  return checkBounds(op, to.back().tensor);
+  to.push_back({op.getName().str(), tensorAt(op.getPlace())});
 }
 
-LogicalResult ScheduledProgramBuilder::addCommand(Operation &op,
-                                                  int64_t iterationsAround) {
-  iterations = iterationsAround;
-  LogicalResult result =
-      TypeSwitch<Operation *, LogicalResult>(&op)
-          .Case([&](rt::SlotOp op) { return addSlot(op); })
-          .Case([&](rt::InputOp op) { return addBoundary(op, program.inputs); })
-          .Case(
-              [&](rt::OutputOp op) { return addBoundary(op, program.outputs); })
-          .Case([&](rt::LaunchOp op) { return addLaunch(op); })
-          .Case([&](rt::GemmOp op) { return addGemm(op); })
-          .Case([&](rt::FillOp op) { return addFill(op); })
-          .Case([&](rt::CopyOp op) {
-            return addCopy(op, ScheduledCommand::Kind::Copy);
-          })
-          .Case([&](rt::CopyStartOp op) {
-            return addCopy(op, ScheduledCommand::Kind::CopyStart);
-          })
-          .Case([&](rt::WaitOp op) {
-            append(ScheduledCommand::Kind::Wait, op);
-            return success();
-          })
-          .Case([&](rt::LoopOp op) { return addLoop(op); })
-          .Default([](Operation *op) {
-            return op->emitOpError("is no command of a scheduled program");
-          });
-  iterations = 1;
-  return result;
+LogicalResult ScheduledProgramBuilder::addCommand(Operation &op) {
+  // A command that cannot fail to be added.
+  auto always = [](auto &&add) {
+    add();
+    return success();
+  };
+  return TypeSwitch<Operation *, LogicalResult>(&op)
+      .Case([&](rt::SlotOp op) { return addSlot(op); })
+      .Case([&](rt::ViewOp op) { return checkView(op); })
+      .Case([&](rt::TokenOp) { return success(); })
+      .Case([&](rt::InputOp op) {
+        return always([&] { addBoundary(op, program.inputs); });
+      })
+      .Case([&](rt::OutputOp op) {
+        return always([&] { addBoundary(op, program.outputs); });
+      })
+      .Case([&](rt::LaunchOp op) { return addLaunch(op); })
+      .Case([&](rt::GemmOp op) { return addGemm(op); })
+      .Case([&](rt::FillOp op) { return always([&] { addFill(op); }); })
+      .Case([&](rt::CopyOp op) {
+        return always([&] {
+          addCopy(op, rt::viewOf(op.getFrom()), rt::viewOf(op.getTo()),
+                  ScheduledCommand::Kind::Copy);
+        });
+      })
+      .Case([&](rt::BeginOp op) { return addTransfer(op); })
+      .Case([&](rt::WaitOp op) {
+        return always([&] { append(ScheduledCommand::Kind::Wait, op); });
+      })
+      .Case([&](rt::LoopOp op) { return addLoop(op); })
+      .Default([](Operation *op) {
+        return op->emitOpError("is no command of a scheduled program");
+      });
 }
 
 FailureOr<ScheduledProgram> ScheduledProgramBuilder::run() {
@@ -484,7 +392,7 @@ FailureOr<ScheduledProgram> ScheduledProgramBuilder::run() {
   hostBytes = (*arenas.begin()).getHostHeight();
   program.hostBegin = llvm::alignTo(deviceBytes, 64);
   for (Operation &op : program.op.getBody().front())
-    if (failed(addCommand(op, 1)))
+    if (failed(addCommand(op)))
       return failure();
   return std::move(program);
 }
@@ -496,12 +404,12 @@ FailureOr<ScheduledProgram> ScheduledProgram::build(rt::ProgramOp program) {
 bool readsAccumulated(const ScheduledCommand &command, int64_t iteration) {
   if (command.accumulated < 0)
     return false;
-  if (auto gemm = dyn_cast<rt::GemmOp>(command.op))
-    return gemm.getBeta() == 1 || iteration > 0;
-  auto launch = cast<rt::LaunchOp>(command.op);
-  return launch.getImmediates().front() +
-             (launch.getAccumulates() ? iteration : 0) !=
-         0;
+  auto gemm = dyn_cast<rt::GemmOp>(command.op);
+  rt::Accumulation accumulate =
+      gemm ? gemm.getAccumulate()
+           : cast<rt::LaunchOp>(command.op).getAccumulate();
+  return accumulate == rt::Accumulation::Add ||
+         (accumulate == rt::Accumulation::AddAfterFirst && iteration > 0);
 }
 
 FailureOr<SmallVector<TensorHandle>>

@@ -24,24 +24,31 @@
 kiln.state @w : tensor<2x2xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 1.0>}
 kiln.state @g : tensor<2x2xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 3.0>}
 kilnrt.arena states 128 height 320
-kilnrt.kernel @k attributes {epilogue, family = #kiln.family<row>, space = array<i64: 2, 2>, row_strides = array<i64: 2, 2, 2>} {
+kilnrt.kernel @k family<row> epilogue space [2, 2] row_strides [2, 2, 2] {
 ^bb0(%p: tensor<2x2xf32>, %g: tensor<2x2xf32>):
   %y = kiln.add %p, %g : tensor<2x2xf32>
   kiln.yield %y : tensor<2x2xf32>
 }
-kilnrt.kernel @add attributes {family = #kiln.family<row>, space = array<i64: 2, 2>, row_strides = array<i64: 2, 2, 2>} {
+kilnrt.kernel @add family<row> space [2, 2] row_strides [2, 2, 2] {
 ^bb0(%p: tensor<2x2xf32>, %g: tensor<2x2xf32>):
   %y = kiln.add %p, %g : tensor<2x2xf32>
   kiln.yield %y : tensor<2x2xf32>
 }
-kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
+kilnrt.queue @compute engine host
+kilnrt.program @train kind<train> {
   %w = kilnrt.slot "w" class parameter offset 0 bytes 16 lifetime [0, 2] state @w
   %g = kilnrt.slot "g" class parameter offset 64 bytes 16 lifetime [0, 2] state @g
   %c = kilnrt.slot "c" class activation offset 128 bytes 16 lifetime [1, 2]
   %y = kilnrt.slot "y" class activation offset 192 bytes 16 lifetime [1, 2]
   %z = kilnrt.slot "z" class output offset 256 bytes 16 lifetime [0, 2]
-  kilnrt.output "y" at %z + 0 : tensor<2x2xf32>
-  kilnrt.fill %z offset 0 bytes 16
-  kilnrt.gemm(%w, %w, %c) epilogue @k(%g, %y) immediates [] offsets [0, 0, 0, 0, 0] strides [0, 0, 0, 0, 0] {m = 2, n = 2, k = 2, batch = 1, lead = array<i64: 2, 2, 2>, batch_strides = array<i64: 0, 0, 0>, beta = 0, grid = array<i64: 1, 1>, element = f32}
-  kilnrt.launch @add(%c, %y, %z) offsets [0, 0, 0] strides [0, 0, 0] immediates []
+  %v0 = kilnrt.view %z[0] : memref<2x2xf32>
+  kilnrt.output "y" at %v0
+  %v1 = kilnrt.view %z[0] : memref<4xf32>
+  kilnrt.fill on @compute (wo %v1)
+  %v2 = kilnrt.view %w[0] : memref<2x2xf32>
+  %v3 = kilnrt.view %c[0] : memref<2x2xf32>
+  %v4 = kilnrt.view %g[0] : memref<2x2xf32>
+  %v5 = kilnrt.view %y[0] : memref<2x2xf32>
+  kilnrt.gemm on @compute (ro %v2, ro %v2, wo %v3) grid [1, 1] epilogue @k(ro %v4, wo %v5)
+  kilnrt.launch @add on @compute (ro %v3, ro %v5, wo %v0)
 }

@@ -45,17 +45,17 @@ kiln.program @train() -> (tensor<f64> {kiln.name = "loss"}) attributes {kind = #
 
 //--- arena.mlir
 kilnrt.arena states 0 height 281474976710656
-kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
+kilnrt.program @train kind<train> {
 }
 
 //--- kernel.mlir
 kilnrt.arena states 0 height 64
-kilnrt.kernel @k attributes {family = #kiln.family<row>, row_strides = array<i64: 4398046511104, 4398046511104>} {
+kilnrt.kernel @k family<row> row_strides [4398046511104, 4398046511104] {
 ^bb0(%x: tensor<4398046511104xf32>):
   %y = kiln.neg %x : tensor<4398046511104xf32>
   kiln.yield %y : tensor<4398046511104xf32>
 }
-kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
+kilnrt.program @train kind<train> {
 }
 
 //--- extent.mlir

@@ -6,7 +6,7 @@
 // MIXED: the module has schedules and the kiln.program 'f', which is of an earlier level; remove one
 
 //--- none.mlir
-kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
+kilnrt.program @train kind<train> {
 }
 
 //--- mixed.mlir
@@ -14,5 +14,5 @@ kilnrt.arena states 0 height 64
 kiln.program @f() attributes {kind = #kiln.program_kind<train>} {
   kiln.return
 }
-kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
+kilnrt.program @train kind<train> {
 }

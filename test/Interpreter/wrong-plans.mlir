@@ -40,184 +40,256 @@
 //--- right.mlir
 kiln.state @w : tensor<2xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 1.0>}
 kilnrt.arena states 8 height 24
-kilnrt.kernel @double attributes {family = #kiln.family<row>, space = array<i64: 1, 2>, row_strides = array<i64: 2, 2>} {
+kilnrt.kernel @double family<row> space [1, 2] row_strides [2, 2] {
 ^bb0(%x: tensor<2xf32>):
   %y = kiln.add %x, %x : tensor<2xf32>
   kiln.yield %y : tensor<2xf32>
 }
-kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
+kilnrt.queue @compute engine host
+kilnrt.program @train kind<train> {
   %w = kilnrt.slot "w" class parameter offset 0 bytes 8 lifetime [0, 1] state @w
   %a = kilnrt.slot "a" class activation offset 8 bytes 8 lifetime [0, 1]
   %b = kilnrt.slot "b" class output offset 16 bytes 8 lifetime [1, 1]
-  kilnrt.output "y" at %b + 0 : tensor<2xf32>
-  kilnrt.launch @double(%w, %a) offsets [0, 0] strides [0, 0] immediates []
-  kilnrt.launch @double(%a, %b) offsets [0, 0] strides [0, 0] immediates []
+  %v0 = kilnrt.view %b[0] : memref<2xf32>
+  kilnrt.output "y" at %v0
+  %v1 = kilnrt.view %w[0] : memref<2xf32>
+  %v2 = kilnrt.view %a[0] : memref<2xf32>
+  kilnrt.launch @double on @compute (ro %v1, wo %v2)
+  kilnrt.launch @double on @compute (ro %v2, wo %v0)
 }
 
 //--- overlap.mlir
 kilnrt.arena states 0 height 24
-kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
+kilnrt.queue @compute engine host
+kilnrt.program @train kind<train> {
   %a = kilnrt.slot "a" class activation offset 8 bytes 8 lifetime [0, 1]
   %b = kilnrt.slot "b" class output offset 12 bytes 8 lifetime [1, 1]
-  kilnrt.fill %a offset 0 bytes 8
-  kilnrt.copy %a to %b offsets [0, 0] strides [0, 0] bytes 8
+  %v0 = kilnrt.view %a[0] : memref<2xf32>
+  kilnrt.fill on @compute (wo %v0)
+  %v1 = kilnrt.view %b[0] : memref<2xf32>
+  kilnrt.copy on @compute (ro %v0, wo %v1)
 }
 
 //--- unwritten.mlir
 kilnrt.arena states 0 height 24
-kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
+kilnrt.queue @compute engine host
+kilnrt.program @train kind<train> {
   %a = kilnrt.slot "a" class activation offset 8 bytes 8 lifetime [0, 1]
   %b = kilnrt.slot "b" class output offset 16 bytes 8 lifetime [0, 1]
-  kilnrt.copy %a to %b offsets [0, 0] strides [0, 0] bytes 8
+  %v0 = kilnrt.view %a[0] : memref<2xf32>
+  %v1 = kilnrt.view %b[0] : memref<2xf32>
+  kilnrt.copy on @compute (ro %v0, wo %v1)
 }
 
 //--- overwritten.mlir
 kilnrt.arena states 0 height 32
-kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
+kilnrt.queue @compute engine host
+kilnrt.program @train kind<train> {
   %a = kilnrt.slot "a" class activation offset 8 bytes 8 lifetime [0, 0]
   %b = kilnrt.slot "b" class activation offset 12 bytes 8 lifetime [1, 1]
   %c = kilnrt.slot "c" class activation offset 24 bytes 8 lifetime [1, 1]
-  kilnrt.fill %a offset 0 bytes 8
-  kilnrt.copy %b to %c offsets [0, 0] strides [0, 0] bytes 8
+  %v0 = kilnrt.view %a[0] : memref<2xf32>
+  kilnrt.fill on @compute (wo %v0)
+  %v1 = kilnrt.view %b[0] : memref<2xf32>
+  %v2 = kilnrt.view %c[0] : memref<2xf32>
+  kilnrt.copy on @compute (ro %v1, wo %v2)
 }
 
 //--- dead.mlir
 kilnrt.arena states 0 height 32
-kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
+kilnrt.queue @compute engine host
+kilnrt.program @train kind<train> {
   %a = kilnrt.slot "a" class activation offset 8 bytes 8 lifetime [0, 2]
   %b = kilnrt.slot "b" class activation offset 16 bytes 8 lifetime [1, 1]
-  kilnrt.fill %a offset 0 bytes 8
-  kilnrt.fill %b offset 0 bytes 8
-  kilnrt.copy %a to %b offsets [0, 0] strides [0, 0] bytes 8
+  %v0 = kilnrt.view %a[0] : memref<2xf32>
+  kilnrt.fill on @compute (wo %v0)
+  %v1 = kilnrt.view %b[0] : memref<2xf32>
+  kilnrt.fill on @compute (wo %v1)
+  kilnrt.copy on @compute (ro %v0, wo %v1)
 }
 
 //--- outside.mlir
 kilnrt.arena states 0 height 32
-kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
+kilnrt.queue @compute engine host
+kilnrt.program @train kind<train> {
   %b = kilnrt.slot "b" class activation offset 16 bytes 8 lifetime [0, 0]
-  kilnrt.fill %b offset 4 bytes 8
+  %v0 = kilnrt.view %b[4] : memref<2xf32>
+  kilnrt.fill on @compute (wo %v0)
 }
 
 //--- state.mlir
 kiln.state @w : tensor<2xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 1.0>}
 kilnrt.arena states 8 height 32
-kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
+kilnrt.queue @compute engine host
+kilnrt.program @train kind<train> {
   %w = kilnrt.slot "w" class parameter offset 0 bytes 8 lifetime [1, 1] state @w
   %b = kilnrt.slot "b" class activation offset 4 bytes 8 lifetime [0, 0]
   %c = kilnrt.slot "c" class activation offset 16 bytes 8 lifetime [1, 1]
-  kilnrt.fill %b offset 0 bytes 8
-  kilnrt.fill %c offset 0 bytes 8
+  %v0 = kilnrt.view %b[0] : memref<2xf32>
+  kilnrt.fill on @compute (wo %v0)
+  %v1 = kilnrt.view %c[0] : memref<2xf32>
+  kilnrt.fill on @compute (wo %v1)
 }
 
 //--- copies.mlir
 kiln.state @w : tensor<2xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 1.0>}
-kilnrt.arena states 8 height 16 {host_height = 8}
-kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
+kilnrt.arena states 8 height 16 host states 0 height 8
+kilnrt.queue @compute engine host
+kilnrt.queue @copy_out engine link
+kilnrt.queue @copy_in engine link
+kilnrt.program @train kind<train> {
+  %u = kilnrt.token
+  %t = kilnrt.token
   %w = kilnrt.slot "w" class parameter offset 0 bytes 8 lifetime [0, 4] state @w
   %b = kilnrt.slot "b" class output offset 8 bytes 8 lifetime [2, 4]
-  %h = kilnrt.slot "h" class activation offset 0 bytes 8 lifetime [0, 3] {host}
-  kilnrt.output "y" at %b + 0 : tensor<2xf32>
-  %t = kilnrt.copy_start %w to %h offsets [0, 0] strides [0, 0] bytes 8
-  kilnrt.wait %t
-  %u = kilnrt.copy_start %h to %b offsets [0, 0] strides [0, 0] bytes 8
-  kilnrt.wait %u
+  %h = kilnrt.slot "h" class activation in host offset 0 bytes 8 lifetime [0, 3]
+  %v0 = kilnrt.view %b[0] : memref<2xf32>
+  kilnrt.output "y" at %v0
+  %v1 = kilnrt.view %w[0] : memref<2xf32>
+  %v2 = kilnrt.view %h[0] : memref<2xf32, #kiln.memory<host>>
+  kilnrt.begin copy %t on @copy_out after [@compute] (ro %v1, wo %v2)
+  kilnrt.wait %t on @compute
+  kilnrt.begin copy %u on @copy_in after [@compute] (ro %v2, wo %v0)
+  kilnrt.wait %u on @compute
 }
 
 //--- early.mlir
 kiln.state @w : tensor<2xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 1.0>}
-kilnrt.arena states 8 height 16 {host_height = 16}
-kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
+kilnrt.arena states 8 height 16 host states 0 height 16
+kilnrt.queue @compute engine host
+kilnrt.queue @copy_out engine link
+kilnrt.program @train kind<train> {
+  %t = kilnrt.token
   %w = kilnrt.slot "w" class parameter offset 0 bytes 8 lifetime [0, 2] state @w
-  %h = kilnrt.slot "h" class activation offset 0 bytes 8 lifetime [0, 2] {host}
-  %i = kilnrt.slot "i" class activation offset 8 bytes 8 lifetime [0, 2] {host}
-  %t = kilnrt.copy_start %w to %h offsets [0, 0] strides [0, 0] bytes 8
-  kilnrt.copy %h to %i offsets [0, 0] strides [0, 0] bytes 8
-  kilnrt.wait %t
+  %h = kilnrt.slot "h" class activation in host offset 0 bytes 8 lifetime [0, 2]
+  %i = kilnrt.slot "i" class activation in host offset 8 bytes 8 lifetime [0, 2]
+  %v0 = kilnrt.view %w[0] : memref<2xf32>
+  %v1 = kilnrt.view %h[0] : memref<2xf32, #kiln.memory<host>>
+  kilnrt.begin copy %t on @copy_out after [@compute] (ro %v0, wo %v1)
+  %v2 = kilnrt.view %i[0] : memref<2xf32, #kiln.memory<host>>
+  kilnrt.copy on @compute (ro %v1, wo %v2)
+  kilnrt.wait %t on @compute
 }
 
 //--- changed.mlir
 kiln.state @w : tensor<2xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 1.0>}
-kilnrt.arena states 8 height 16 {host_height = 8}
-kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
+kilnrt.arena states 8 height 16 host states 0 height 8
+kilnrt.queue @compute engine host
+kilnrt.queue @copy_out engine link
+kilnrt.program @train kind<train> {
+  %t = kilnrt.token
   %w = kilnrt.slot "w" class parameter offset 0 bytes 8 lifetime [0, 3] state @w
   %a = kilnrt.slot "a" class activation offset 8 bytes 8 lifetime [0, 3]
-  %h = kilnrt.slot "h" class activation offset 0 bytes 8 lifetime [0, 3] {host}
-  kilnrt.copy %w to %a offsets [0, 0] strides [0, 0] bytes 8
-  %t = kilnrt.copy_start %a to %h offsets [0, 0] strides [0, 0] bytes 8
-  kilnrt.fill %a offset 0 bytes 8
-  kilnrt.wait %t
+  %h = kilnrt.slot "h" class activation in host offset 0 bytes 8 lifetime [0, 3]
+  %v0 = kilnrt.view %w[0] : memref<2xf32>
+  %v1 = kilnrt.view %a[0] : memref<2xf32>
+  kilnrt.copy on @compute (ro %v0, wo %v1)
+  %v2 = kilnrt.view %h[0] : memref<2xf32, #kiln.memory<host>>
+  kilnrt.begin copy %t on @copy_out after [@compute] (ro %v1, wo %v2)
+  kilnrt.fill on @compute (wo %v1)
+  kilnrt.wait %t on @compute
 }
 
 //--- written.mlir
 kiln.state @w : tensor<2xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 1.0>}
-kilnrt.arena states 8 height 16 {host_height = 8}
-kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
+kilnrt.arena states 8 height 16 host states 0 height 8
+kilnrt.queue @compute engine host
+kilnrt.queue @copy_out engine link
+kilnrt.queue @copy_in engine link
+kilnrt.program @train kind<train> {
+  %u = kilnrt.token
+  %t = kilnrt.token
   %w = kilnrt.slot "w" class parameter offset 0 bytes 8 lifetime [0, 4] state @w
   %b = kilnrt.slot "b" class activation offset 8 bytes 8 lifetime [2, 4]
-  %h = kilnrt.slot "h" class activation offset 0 bytes 8 lifetime [0, 4] {host}
-  %t = kilnrt.copy_start %w to %h offsets [0, 0] strides [0, 0] bytes 8
-  kilnrt.wait %t
-  %u = kilnrt.copy_start %h to %b offsets [0, 0] strides [0, 0] bytes 8
-  kilnrt.fill %b offset 0 bytes 8
-  kilnrt.wait %u
+  %h = kilnrt.slot "h" class activation in host offset 0 bytes 8 lifetime [0, 4]
+  %v0 = kilnrt.view %w[0] : memref<2xf32>
+  %v1 = kilnrt.view %h[0] : memref<2xf32, #kiln.memory<host>>
+  kilnrt.begin copy %t on @copy_out after [@compute] (ro %v0, wo %v1)
+  kilnrt.wait %t on @compute
+  %v2 = kilnrt.view %b[0] : memref<2xf32>
+  kilnrt.begin copy %u on @copy_in after [@compute] (ro %v1, wo %v2)
+  kilnrt.fill on @compute (wo %v2)
+  kilnrt.wait %u on @compute
 }
 
 //--- again.mlir
 kiln.state @w : tensor<2xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 1.0>}
-kilnrt.arena states 8 height 16 {host_height = 8}
-kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
+kilnrt.arena states 8 height 16 host states 0 height 8
+kilnrt.queue @compute engine host
+kilnrt.queue @copy_out engine link
+kilnrt.program @train kind<train> {
+  %u = kilnrt.token
+  %t = kilnrt.token
   %w = kilnrt.slot "w" class parameter offset 0 bytes 8 lifetime [0, 3] state @w
-  %h = kilnrt.slot "h" class activation offset 0 bytes 8 lifetime [0, 3] {host}
-  %t = kilnrt.copy_start %w to %h offsets [0, 0] strides [0, 0] bytes 8
-  %u = kilnrt.copy_start %w to %h offsets [0, 0] strides [0, 0] bytes 8
-  kilnrt.wait %t
-  kilnrt.wait %u
+  %h = kilnrt.slot "h" class activation in host offset 0 bytes 8 lifetime [0, 3]
+  %v0 = kilnrt.view %w[0] : memref<2xf32>
+  %v1 = kilnrt.view %h[0] : memref<2xf32, #kiln.memory<host>>
+  kilnrt.begin copy %t on @copy_out after [@compute] (ro %v0, wo %v1)
+  kilnrt.begin copy %u on @copy_out after [@compute] (ro %v0, wo %v1)
+  kilnrt.wait %t on @compute
+  kilnrt.wait %u on @compute
 }
 
 //--- no-start.mlir
 kilnrt.arena states 0 height 0
-kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
+kilnrt.queue @compute engine host
+kilnrt.program @train kind<train> {
   kilnrt.loop 2 {
-  ^bb0(%t: !kilnrt.token):
-    kilnrt.wait %t
+XXX   ^bb0(%t: !kilnrt.token):
+    kilnrt.wait %t on @compute
   }
 }
 
 //--- no-source.mlir
-kilnrt.arena states 0 height 8 {host_height = 8}
-kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
+kilnrt.arena states 0 height 8 host states 0 height 8
+kilnrt.queue @compute engine host
+kilnrt.queue @copy_out engine link
+kilnrt.program @train kind<train> {
+  %t = kilnrt.token
   %a = kilnrt.slot "a" class activation offset 0 bytes 8 lifetime [0, 1]
-  %h = kilnrt.slot "h" class activation offset 0 bytes 8 lifetime [0, 1] {host}
-  %t = kilnrt.copy_start %a to %h offsets [0, 0] strides [0, 0] bytes 8
-  kilnrt.wait %t
+  %h = kilnrt.slot "h" class activation in host offset 0 bytes 8 lifetime [0, 1]
+  %v0 = kilnrt.view %a[0] : memref<2xf32>
+  %v1 = kilnrt.view %h[0] : memref<2xf32, #kiln.memory<host>>
+  kilnrt.begin copy %t on @copy_out after [@compute] (ro %v0, wo %v1)
+  kilnrt.wait %t on @compute
 }
 
 //--- ended.mlir
-kilnrt.arena states 0 height 8 {host_height = 8}
-kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
+kilnrt.arena states 0 height 8 host states 0 height 8
+kilnrt.queue @compute engine host
+kilnrt.queue @copy_out engine link
+kilnrt.program @train kind<train> {
+  %t = kilnrt.token
   %a = kilnrt.slot "a" class activation offset 0 bytes 8 lifetime [0, 1]
-  %h = kilnrt.slot "h" class activation offset 0 bytes 8 lifetime [0, 2] {host}
-  kilnrt.fill %a offset 0 bytes 8
-  %t = kilnrt.copy_start %a to %h offsets [0, 0] strides [0, 0] bytes 8
-  kilnrt.wait %t
+  %h = kilnrt.slot "h" class activation in host offset 0 bytes 8 lifetime [0, 2]
+  %v0 = kilnrt.view %a[0] : memref<2xf32>
+  kilnrt.fill on @compute (wo %v0)
+  %v1 = kilnrt.view %h[0] : memref<2xf32, #kiln.memory<host>>
+  kilnrt.begin copy %t on @copy_out after [@compute] (ro %v0, wo %v1)
+  kilnrt.wait %t on @compute
 }
 
 //--- host.mlir
-kilnrt.arena states 0 height 8 {host_height = 4}
-kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
+kilnrt.arena states 0 height 8 host states 0 height 4
+kilnrt.queue @compute engine host
+kilnrt.queue @copy_out engine link
+kilnrt.program @train kind<train> {
+  %t = kilnrt.token
   %a = kilnrt.slot "a" class activation offset 0 bytes 8 lifetime [0, 2]
-  %h = kilnrt.slot "h" class activation offset 0 bytes 8 lifetime [0, 2] {host}
-  kilnrt.fill %a offset 0 bytes 8
-  %t = kilnrt.copy_start %a to %h offsets [0, 0] strides [0, 0] bytes 8
-  kilnrt.wait %t
+  %h = kilnrt.slot "h" class activation in host offset 0 bytes 8 lifetime [0, 2]
+  %v0 = kilnrt.view %a[0] : memref<2xf32>
+  kilnrt.fill on @compute (wo %v0)
+  %v1 = kilnrt.view %h[0] : memref<2xf32, #kiln.memory<host>>
+  kilnrt.begin copy %t on @copy_out after [@compute] (ro %v0, wo %v1)
+  kilnrt.wait %t on @compute
 }
 
 //--- host-state.mlir
 kiln.state @w : tensor<2xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 1.0>, host}
-kilnrt.arena states 0 height 8 {host_height = 8}
-kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
-  %w = kilnrt.slot "w" class parameter offset 0 bytes 8 lifetime [0, 0] state @w {host}
+kilnrt.arena states 0 height 8 host states 0 height 8
+kilnrt.program @train kind<train> {
+  %w = kilnrt.slot "w" class parameter in host offset 0 bytes 8 lifetime [0, 0] state @w
 }
-kilnrt.program @evaluate attributes {kind = #kiln.program_kind<evaluate>} {
+kilnrt.program @evaluate kind<evaluate> {
   %w = kilnrt.slot "w" class parameter offset 0 bytes 8 lifetime [0, 0] state @w
 }

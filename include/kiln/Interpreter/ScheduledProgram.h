@@ -94,7 +94,7 @@ public:
   /// for interpreters.
   int64_t addressOf(rt::SlotOp slot) const {
     return static_cast<int64_t>(slot.getOffset()) +
-           (slot.getHost() ? hostBegin : 0);
+           (slot.getMemory() == MemorySpace::Host ? hostBegin : 0);
   }
   int64_t hostBegin = 0;
 

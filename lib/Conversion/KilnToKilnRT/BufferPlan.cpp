@@ -128,11 +128,11 @@ void PlanBuilder::delayUpdates(Block &block) {
 // Commands
 //===----------------------------------------------------------------------===//
 
-void PlanBuilder::emitCopy(Place from, Place to, int64_t bytes) {
+void PlanBuilder::emitCopy(Place from, Place to, Type type) {
   Command copy;
   copy.kind = Command::Kind::Copy;
   copy.places = {from, to};
-  copy.bytes = bytes;
+  copy.type = type;
   plan.commands.push_back(std::move(copy));
 }
 
@@ -265,7 +265,7 @@ LogicalResult PlanBuilder::visitLoop(AccumulateOp loop) {
     Command fill;
     fill.kind = Command::Kind::Fill;
     fill.places = {places.lookup(sum)};
-    fill.bytes = bytesOf(sum.getType());
+    fill.type = sum.getType();
     plan.commands.push_back(std::move(fill));
   }
   Command begin;
@@ -280,7 +280,7 @@ LogicalResult PlanBuilder::visitLoop(AccumulateOp loop) {
   for (auto [i, value] : llvm::enumerate(yield->getOperands())) {
     Place from = places.lookup(value), to = places.lookup(loop.getSums()[i]);
     if (from.buffer != to.buffer || from.offset != to.offset)
-      emitCopy(from, to, bytesOf(value.getType()));
+      emitCopy(from, to, value.getType());
   }
   Command end;
   end.kind = Command::Kind::LoopEnd;
@@ -295,7 +295,7 @@ LogicalResult PlanBuilder::visitWrite(WriteOp write) {
   if (plan.buffers[from.buffer].host != plan.buffers[index].host)
     return write.emitOpError("needs a copy: value and state lie on two sides");
   if (from.buffer != index)
-    stateCopies.push_back({from, densePlace(index, type), bytesOf(type)});
+    stateCopies.push_back({from, densePlace(index, type), type});
   return success();
 }
 
@@ -336,7 +336,7 @@ LogicalResult PlanBuilder::visitCopy(Operation *copy) {
   command.kind = Command::Kind::CopyStart;
   command.op = copy;
   command.places = {from, places.lookup(flight)};
-  command.bytes = bytesOf(type);
+  command.type = type;
   plan.commands.push_back(std::move(command));
   return success();
 }
@@ -364,7 +364,7 @@ void PlanBuilder::keepReturnedStates() {
         newBuffer(plan.buffers[place.buffer].name, rt::SlotClass::Activation,
                   bytesOf(value.getType()), "entry value that is returned"),
         value.getType());
-    emitCopy(place, kept, bytesOf(value.getType()));
+    emitCopy(place, kept, value.getType());
     places[value] = kept;
   }
 }
@@ -382,7 +382,7 @@ void PlanBuilder::writeStates() {
     };
     auto free = llvm::find_if_not(stateCopies, isRead);
     if (free != stateCopies.end()) {
-      emitCopy(free->from, free->to, free->bytes);
+      emitCopy(free->from, free->to, free->type);
       stateCopies.erase(free);
       continue;
     }
@@ -390,8 +390,8 @@ void PlanBuilder::writeStates() {
     Place entry = first.to, kept = entry;
     kept.buffer =
         newBuffer(plan.buffers[entry.buffer].name, rt::SlotClass::Activation,
-                  first.bytes, "entry value that another state gets");
-    emitCopy(entry, kept, first.bytes);
+                  bytesOf(first.type), "entry value that another state gets");
+    emitCopy(entry, kept, first.type);
     for (StateCopy &copy : stateCopies)
       if (copy.from.buffer == entry.buffer)
         copy.from.buffer = kept.buffer;

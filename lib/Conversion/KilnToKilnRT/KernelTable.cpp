@@ -7,28 +7,12 @@
 
 #include "KernelTable.h"
 
+#include "kiln/Dialect/Kiln/IR/LaunchArguments.h"
+
 #include "mlir/IR/IRMapping.h"
-#include "llvm/ADT/bit.h"
 
 using namespace mlir;
 using namespace kiln;
-
-/// Removes what a launch passes as immediates. Keys become their places among
-/// them: ops with different keys stay different.
-static void removeLaunchFacts(rt::KernelOp kernel) {
-  Builder builder(kernel.getContext());
-  SmallVector<int64_t> keys;
-  for (Operation &op : kernel.getBody().front()) {
-    if (auto key = op.getAttrOfType<IntegerAttr>("key")) {
-      auto place = llvm::find(keys, key.getInt());
-      op.setAttr("key", builder.getI64IntegerAttr(place - keys.begin()));
-      if (place == keys.end())
-        keys.push_back(key.getInt());
-    }
-    if (isa<AttentionOp, AttentionGradOp>(op))
-      op.setAttr("scale", builder.getF64FloatAttr(1.0));
-  }
-}
 
 /// Makes the epilogue of a product the body of a kernel.
 static void copyEpilogue(DispatchOp dispatch, Region &region) {
@@ -60,7 +44,7 @@ rt::KernelOp KernelTable::get(DispatchOp dispatch,
     copyEpilogue(dispatch, kernel->getBody());
   else
     dispatch.getBody().cloneInto(&kernel->getBody(), mapping);
-  removeLaunchFacts(*kernel);
+  removeLaunchArguments(kernel->getBody().front());
 
   std::string key;
   llvm::raw_string_ostream stream(key);
@@ -79,26 +63,4 @@ rt::KernelOp KernelTable::get(DispatchOp dispatch,
                                          : Block::iterator(*arenas.begin()));
   }
   return known;
-}
-
-SmallVector<int64_t> KernelTable::immediatesOf(DispatchOp dispatch) {
-  if (dispatch.getFamily() == Family::Row ||
-      dispatch.getFamily() == Family::Gemm) {
-    auto rows = buildRowProgram(dispatch);
-    return succeeded(rows) ? llvm::to_vector_of<int64_t>(rows->immediates)
-                           : SmallVector<int64_t>();
-  }
-  if (dispatch.getFamily() == Family::Attention) {
-    Operation &op = dispatch.getBody().front().front();
-    double scale = op.getAttrOfType<FloatAttr>("scale").getValueAsDouble();
-    return {op.getAttrOfType<IntegerAttr>("key").getInt(),
-            llvm::bit_cast<int64_t>(scale)};
-  }
-  if (dispatch.getFamily() == Family::Sketch)
-    return {dispatch.getBody()
-                .front()
-                .front()
-                .getAttrOfType<IntegerAttr>("key")
-                .getInt()};
-  return {};
 }

@@ -15,7 +15,7 @@
 namespace kiln {
 
 /// Gives equal dispatches one kernel. Two dispatches are equal when their
-/// bodies print alike without locations, RNG keys and attention scales, and
+/// bodies print alike without locations and what launches pass, and
 /// their operands have the same row strides. The kernel of a product is its
 /// epilogue, with the product as first operand.
 class KernelTable {
@@ -26,8 +26,7 @@ public:
   /// The kernel of a dispatch; `rowStrides` of operands, then results.
   rt::KernelOp get(DispatchOp dispatch, llvm::ArrayRef<int64_t> rowStrides);
 
-  /// What a launch of this dispatch passes as immediates.
-  static llvm::SmallVector<int64_t> immediatesOf(DispatchOp dispatch);
+  mlir::SymbolTable &getSymbols() { return symbols; }
 
 private:
   mlir::ModuleOp module;

@@ -57,7 +57,7 @@ private:
   void placeResults(mlir::Operation *op);
   Place placeProduct(DispatchOp dispatch);
   void classifyGradients(mlir::Operation *op);
-  void emitCopy(Place from, Place to, int64_t bytes);
+  void emitCopy(Place from, Place to, mlir::Type type);
   void keepReturnedStates();
   void writeStates();
   void computeLifetimes();
@@ -73,7 +73,7 @@ private:
   int64_t next = 0;
   struct StateCopy {
     Place from, to;
-    int64_t bytes;
+    mlir::Type type;
   };
   std::vector<StateCopy> stateCopies; ///< writes that no update made in place
 };

@@ -8,9 +8,11 @@
 #include "kiln/Conversion/KilnToKilnRT/Passes.h"
 
 #include "KernelTable.h"
+#include "PlaceWaits.h"
 #include "kiln/Conversion/KilnToKilnRT/BufferPlan.h"
 
 #include "kiln/Dialect/Kiln/IR/KilnLibrary.h"
+#include "kiln/Dialect/Kiln/IR/LaunchArguments.h"
 #include "kiln/Dialect/Kiln/IR/Target.h"
 #include "kiln/Dialect/Kiln/Transforms/Levels.h"
 #include "kiln/Planner/Arena.h"
@@ -45,7 +47,7 @@ class Scheduler {
 public:
   Scheduler(ModuleOp module, int64_t maxThreads)
       : module(module), maxThreads(maxThreads), kernels(module),
-        builder(module.getContext()) {}
+        queues(module, kernels.getSymbols()), builder(module.getContext()) {}
   LogicalResult run();
 
 private:
@@ -57,18 +59,31 @@ private:
   void emitGemm(const Command &command);
   void emitLibraryProduct(const Command &command,
                           LibraryProductOpInterface product);
-  Value slotOf(const Place &place) { return slots[place.buffer]; }
+  Value viewOf(const Place &place, RankedTensorType type);
+  Value viewOf(const Place &place, Type type) {
+    return viewOf(place, cast<RankedTensorType>(type));
+  }
+  Value scratchOf(const Command &command) {
+    return command.scratch >= 0 ? slots[command.scratch] : Value();
+  }
+  StringRef queueOf(const Command &command);
+  ArrayAttr argumentsOf(DispatchOp dispatch);
 
   ModuleOp module;
   int64_t maxThreads;
   KernelTable kernels;
+  QueueTable queues;
   OpBuilder builder;
   SmallVector<StateOp> states;
   SmallVector<int64_t> stateOffsets;
   int64_t stateBytes[2] = {0, 0}; ///< of the device, of the host
-  SmallVector<Value> slots;       ///< of the program being emitted, by buffer
-  DenseMap<Operation *, rt::CopyStartOp>
-      copies; ///< by kiln.copy_out or copy_in
+  // Of the program being emitted:
+  ProgramPlan *plan = nullptr;
+  SmallVector<Value> slots;            ///< by buffer
+  DenseMap<Operation *, Value> tokens; ///< by kiln.copy_out or copy_in
+  /// The views of the block being emitted, by slot, offset, stride and type.
+  using ViewKey = std::tuple<Value, int64_t, int64_t, Type>;
+  DenseMap<ViewKey, Value> views;
 };
 
 } // namespace
@@ -110,60 +125,86 @@ int64_t Scheduler::assignArena(ProgramPlan &plan, bool host) {
   return stateBytes[host] + arena.height;
 }
 
-void Scheduler::emitLaunch(const Command &command) {
-  auto dispatch = cast<DispatchOp>(command.op);
-  SmallVector<int64_t> rowStrides, offsets, strides;
-  SmallVector<Value> operands;
-  for (const Place &place : command.places) {
-    rowStrides.push_back(place.rowStride);
-    offsets.push_back(place.offset);
-    strides.push_back(place.loopStride);
-    operands.push_back(slotOf(place));
-  }
-  rt::KernelOp kernel = kernels.get(dispatch, rowStrides);
-  SmallVector<int64_t> immediates = KernelTable::immediatesOf(dispatch);
-  if (dispatch.getFamily() == Family::Scatter)
-    immediates = {command.beta == 1 ? 1 : 0};
-  rt::LaunchOp::create(builder, dispatch.getLoc(), kernel.getSymName(),
-                       operands,
-                       command.scratch >= 0 ? slots[command.scratch] : Value(),
-                       offsets, strides, immediates, command.beta == 2,
-                       /*group=*/IntegerAttr());
+/// The view of a tensor at a place, in the block that is being emitted.
+Value Scheduler::viewOf(const Place &place, RankedTensorType type) {
+  MemorySpace memory = plan->buffers[place.buffer].host ? MemorySpace::Host
+                                                        : MemorySpace::Device;
+  MemRefType viewed = rt::viewType(type, place.rowStride, memory);
+  Value slot = slots[place.buffer];
+  Value &view = views[{slot, place.offset, place.loopStride, viewed}];
+  if (!view)
+    view = rt::ViewOp::create(builder, slot.getLoc(), slot, place.offset,
+                              place.loopStride, viewed);
+  return view;
 }
 
-/// A product and what the library of a gpu does with its sums.
+StringRef Scheduler::queueOf(const Command &command) {
+  bool inHostMemory = llvm::any_of(command.places, [&](const Place &place) {
+    return plan->buffers[place.buffer].host;
+  });
+  return queues.executing(inHostMemory).getValue();
+}
+
+/// What a launch of a dispatch passes, or null for nothing.
+ArrayAttr Scheduler::argumentsOf(DispatchOp dispatch) {
+  SmallVector<Attribute> arguments =
+      launchArgumentsOf(dispatch.getBody().front());
+  return arguments.empty() ? ArrayAttr() : builder.getArrayAttr(arguments);
+}
+
+/// How a command of the plan combines its result with what was there.
+static rt::Accumulation accumulationOf(const Command &command) {
+  return static_cast<rt::Accumulation>(command.beta);
+}
+
+void Scheduler::emitLaunch(const Command &command) {
+  auto dispatch = cast<DispatchOp>(command.op);
+  SmallVector<int64_t> rowStrides;
+  SmallVector<Value> reads, writes;
+  for (auto [i, place] : llvm::enumerate(command.places)) {
+    rowStrides.push_back(place.rowStride);
+    bool isRead = i < dispatch->getNumOperands();
+    if (isRead)
+      reads.push_back(viewOf(place, dispatch->getOperand(i).getType()));
+    else
+      writes.push_back(viewOf(
+          place,
+          dispatch->getResult(i - dispatch->getNumOperands()).getType()));
+  }
+  rt::KernelOp kernel = kernels.get(dispatch, rowStrides);
+  rt::LaunchOp::create(builder, dispatch.getLoc(), kernel.getSymName(),
+                       queueOf(command), /*after=*/ArrayAttr(), reads, writes,
+                       scratchOf(command), argumentsOf(dispatch),
+                       accumulationOf(command), /*group=*/IntegerAttr());
+}
+
+/// A gemm and what the vendor library of a gpu does with its sums.
 void Scheduler::emitLibraryProduct(const Command &command,
                                    LibraryProductOpInterface product) {
-  Type element = tensorTypeOf(product.getLeft()).getElementType();
-  Type resultElement = tensorTypeOf(product.getMatrix()).getElementType();
   ProductEpilogue epilogue = product.getLibraryEpilogue();
-  SmallVector<int64_t> offsets, strides, lead;
-  for (auto [i, place] : llvm::enumerate(command.places)) {
-    offsets.push_back(place.offset);
-    strides.push_back(place.loopStride);
-    if (i < 3)
-      lead.push_back(place.rowStride);
-  }
-  ArrayRef<Place> beside = ArrayRef(command.places).drop_front(3);
-  auto next = [&](bool exists) -> Value {
-    if (!exists)
-      return {};
-    Value slot = slotOf(beside.front());
-    beside = beside.drop_front();
-    return slot;
-  };
-  Value bias = next(hasBias(epilogue)), aux = next(hasAux(epilogue));
+  SmallVector<Value> places;
+  Value values[] = {product.getLeft(), product.getRight(), product.getMatrix(),
+                    product.getBiasRow(), product.getAux()};
+  size_t next = 0;
+  for (Value value : values)
+    places.push_back(value ? viewOf(command.places[next++], value.getType())
+                           : Value());
   rt::GemmOp::create(
-      builder, product.getLoc(), slotOf(command.places[0]),
-      slotOf(command.places[1]), slotOf(command.places[2]),
-      command.scratch >= 0 ? slots[command.scratch] : Value(), bias, aux,
-      /*epilogue_slots=*/ValueRange(), offsets, strides, product.getM(),
-      product.getN(), product.getK(), /*batch=*/1, lead,
-      ArrayRef<int64_t>{0, 0, 0}, product.getTransA(), product.getTransB(),
-      command.beta, product.getGridAttr().asArrayRef(), element,
-      element != resultElement,
-      builder.getStringAttr(StringRef(nameOf(epilogue))), FlatSymbolRefAttr(),
-      DenseI64ArrayAttr());
+      builder, product.getLoc(), queueOf(command), /*after=*/ArrayAttr(),
+      places[0], product.getTransA(), places[1], product.getTransB(), places[2],
+      accumulationOf(command), product.getGridAttr().asArrayRef(),
+      builder.getStringAttr(StringRef(nameOf(epilogue))), places[3], places[4],
+      FlatSymbolRefAttr(), ValueRange(), ValueRange(), ArrayAttr(),
+      scratchOf(command));
+}
+
+/// A matrix of a gemm: its rows and columns, after the batch if there is one.
+static RankedTensorType matrixType(MatmulOp matmul, Value value) {
+  auto type = tensorTypeOf(value);
+  int64_t rows = getRowCount(type), columns = getColumnCount(type);
+  if (matmul.getBatch() == 1)
+    return type.clone({rows, columns});
+  return type.clone({matmul.getBatch(), rows / matmul.getBatch(), columns});
 }
 
 void Scheduler::emitGemm(const Command &command) {
@@ -171,44 +212,47 @@ void Scheduler::emitGemm(const Command &command) {
     return emitLibraryProduct(command, product);
   auto dispatch = dyn_cast<DispatchOp>(command.op);
   auto matmul = dispatch ? dispatch.getProduct() : cast<MatmulOp>(command.op);
-  Type element = tensorTypeOf(matmul.getA()).getElementType();
-  SmallVector<int64_t> offsets, strides, rowStrides, lead, batchStrides;
-  SmallVector<Value> epilogueSlots;
-  for (auto [i, place] : llvm::enumerate(command.places)) {
-    offsets.push_back(place.offset);
-    strides.push_back(place.loopStride);
-    if (i >= 2)
+  auto matrix = [&](unsigned i, Value value) {
+    return viewOf(command.places[i], matrixType(matmul, value));
+  };
+  Value a = matrix(0, matmul.getA()), b = matrix(1, matmul.getB()),
+        c = matrix(2, matmul.getResult());
+  SmallVector<Value> reads, writes;
+  FlatSymbolRefAttr epilogue;
+  if (dispatch) {
+    SmallVector<int64_t> rowStrides{command.places[2].rowStride};
+    for (auto [i, place] : llvm::enumerate(command.places)) {
+      if (i < 3)
+        continue;
       rowStrides.push_back(place.rowStride);
-    if (i >= 3)
-      epilogueSlots.push_back(slotOf(place));
+      // Operands but the matrices, then results.
+      unsigned operand = i - 1;
+      if (operand < dispatch->getNumOperands())
+        reads.push_back(viewOf(place, dispatch->getOperand(operand).getType()));
+      else
+        writes.push_back(viewOf(
+            place, dispatch->getResult(operand - dispatch->getNumOperands())
+                       .getType()));
+    }
+    epilogue = FlatSymbolRefAttr::get(
+        kernels.get(dispatch, rowStrides).getSymNameAttr());
   }
-  Value values[] = {matmul.getA(), matmul.getB(), matmul.getResult()};
-  for (auto [place, value] : llvm::zip(command.places, values)) {
-    lead.push_back(place.rowStride);
-    auto type = tensorTypeOf(value);
-    batchStrides.push_back(type.getRank() > 2
-                               ? type.getDimSize(type.getRank() - 2) *
-                                     place.rowStride
-                               : 0);
-  }
-  auto gemm = rt::GemmOp::create(
-      builder, command.op->getLoc(), slotOf(command.places[0]),
-      slotOf(command.places[1]), slotOf(command.places[2]),
-      command.scratch >= 0 ? slots[command.scratch] : Value(), /*bias=*/Value(),
-      /*aux=*/Value(), epilogueSlots, offsets, strides, matmul.getM(),
-      matmul.getN(), matmul.getK(), matmul.getBatch(), lead, batchStrides,
-      matmul.getTransA(), matmul.getTransB(), command.beta, *matmul.getGrid(),
-      element, element != matmul.getType().getElementType(),
-      /*library=*/StringAttr(), FlatSymbolRefAttr(), DenseI64ArrayAttr());
-  if (!dispatch)
-    return;
-  gemm.setEpilogue(kernels.get(dispatch, rowStrides).getSymName());
-  gemm.setImmediates(KernelTable::immediatesOf(dispatch));
+  rt::GemmOp::create(
+      builder, command.op->getLoc(), queueOf(command),
+      /*after=*/ArrayAttr(), a, matmul.getTransA(), b, matmul.getTransB(), c,
+      accumulationOf(command), *matmul.getGrid(),
+      /*library=*/StringAttr(), /*bias=*/Value(),
+      /*aux=*/Value(), epilogue, reads, writes,
+      dispatch ? argumentsOf(dispatch) : ArrayAttr(), scratchOf(command));
 }
 
 void Scheduler::emitCommands(ProgramPlan &plan) {
   Location loc = plan.program.getLoc();
+  DenseMap<ViewKey, Value> around;
   for (const Command &command : plan.commands) {
+    auto view = [&](unsigned i) {
+      return viewOf(command.places[i], command.type);
+    };
     switch (command.kind) {
     case Command::Kind::Launch:
       emitLaunch(command);
@@ -217,77 +261,87 @@ void Scheduler::emitCommands(ProgramPlan &plan) {
       emitGemm(command);
       break;
     case Command::Kind::Fill:
-      rt::FillOp::create(builder, loc, slotOf(command.places[0]),
-                         command.places[0].offset, command.bytes);
+      rt::FillOp::create(builder, loc, queueOf(command), /*after=*/ArrayAttr(),
+                         view(0));
       break;
-    case Command::Kind::Copy:
-      rt::CopyOp::create(
-          builder, loc, slotOf(command.places[0]), slotOf(command.places[1]),
-          ArrayRef<int64_t>{command.places[0].offset, command.places[1].offset},
-          ArrayRef<int64_t>{command.places[0].loopStride,
-                            command.places[1].loopStride},
-          command.bytes);
+    case Command::Kind::Copy: {
+      Value from = view(0), to = view(1);
+      rt::CopyOp::create(builder, loc, queueOf(command), /*after=*/ArrayAttr(),
+                         from, to);
       break;
-    case Command::Kind::CopyStart:
-      copies[command.op] = rt::CopyStartOp::create(
-          builder, command.op->getLoc(), slotOf(command.places[0]),
-          slotOf(command.places[1]),
-          ArrayRef<int64_t>{command.places[0].offset, command.places[1].offset},
-          ArrayRef<int64_t>{command.places[0].loopStride,
-                            command.places[1].loopStride},
-          command.bytes);
+    }
+    case Command::Kind::CopyStart: {
+      Value from = view(0), to = view(1);
+      rt::BeginOp::create(builder, command.op->getLoc(), rt::TransferKind::Copy,
+                          tokens.at(command.op),
+                          queues.copying(isa<CopyOutOp>(command.op)).getValue(),
+                          /*after=*/ArrayAttr(), from, to);
       break;
+    }
     case Command::Kind::CopyWait:
-      rt::WaitOp::create(builder, command.op->getLoc(),
-                         copies.lookup(command.op).getToken());
+      rt::WaitOp::create(builder, command.op->getLoc(), tokens.at(command.op),
+                         queues.executing(/*inHostMemory=*/false).getValue(),
+                         /*too=*/ArrayAttr());
       break;
     case Command::Kind::LoopBegin: {
       auto loop = rt::LoopOp::create(builder, loc, command.count);
       builder.createBlock(&loop.getBody());
+      std::swap(views, around);
       break;
     }
     case Command::Kind::LoopEnd:
       builder.setInsertionPointAfter(
           builder.getInsertionBlock()->getParentOp());
+      views = std::move(around);
+      around.clear();
       break;
     }
   }
 }
 
-void Scheduler::emit(ProgramPlan &plan) {
+void Scheduler::emit(ProgramPlan &emitted) {
+  plan = &emitted;
   builder.setInsertionPointToEnd(module.getBody());
-  Location loc = plan.program.getLoc();
-  auto program = rt::ProgramOp::create(builder, loc, plan.program.getSymName(),
-                                       plan.program.getKind());
-  if (Attribute name = plan.program->getAttr(kNameAttr))
+  Location loc = plan->program.getLoc();
+  auto program = rt::ProgramOp::create(builder, loc, plan->program.getSymName(),
+                                       plan->program.getKind());
+  if (Attribute name = plan->program->getAttr(kNameAttr))
     program->setAttr(kNameAttr, name);
   builder.createBlock(&program.getBody());
   slots.clear();
-  for (Buffer &buffer : plan.buffers)
+  views.clear();
+  tokens.clear();
+  for (Buffer &buffer : plan->buffers)
     slots.push_back(rt::SlotOp::create(
         builder, loc, rt::SlotType::get(builder.getContext()),
         builder.getStringAttr(buffer.name),
         rt::SlotClassAttr::get(builder.getContext(), buffer.slotClass),
+        MemorySpaceAttr::get(builder.getContext(), buffer.host
+                                                       ? MemorySpace::Host
+                                                       : MemorySpace::Device),
         builder.getI64IntegerAttr(buffer.offset),
         builder.getI64IntegerAttr(buffer.bytes),
         builder.getI64IntegerAttr(buffer.first),
         builder.getI64IntegerAttr(buffer.last),
         buffer.state ? FlatSymbolRefAttr::get(buffer.state.getSymNameAttr())
                      : FlatSymbolRefAttr(),
-        builder.getStringAttr(buffer.why),
-        buffer.host ? builder.getUnitAttr() : UnitAttr(),
         buffer.rowPitch
             ? builder.getDenseI64ArrayAttr({buffer.rowBytes, buffer.rowPitch})
-            : DenseI64ArrayAttr()));
-  for (const Boundary &input : plan.inputs)
-    rt::InputOp::create(builder, loc, input.name, slotOf(input.place),
-                        input.place.offset, cast<RankedTensorType>(input.type),
-                        input.fact);
-  for (const Boundary &output : plan.outputs)
-    rt::OutputOp::create(builder, loc, output.name, slotOf(output.place),
-                         output.place.offset,
-                         cast<RankedTensorType>(output.type));
-  emitCommands(plan);
+            : DenseI64ArrayAttr(),
+        builder.getStringAttr(buffer.why)));
+  for (const Command &command : plan->commands)
+    if (command.kind == Command::Kind::CopyStart)
+      tokens[command.op] = rt::TokenOp::create(builder, loc);
+  for (const Boundary &input : plan->inputs) {
+    Value view = viewOf(input.place, input.type);
+    rt::InputOp::create(builder, loc, input.name, view, input.fact);
+  }
+  for (const Boundary &output : plan->outputs) {
+    Value view = viewOf(output.place, output.type);
+    rt::OutputOp::create(builder, loc, output.name, view);
+  }
+  emitCommands(*plan);
+  placeWaits(program, queues);
 }
 
 /// Memory that a product works in: of every thread on a cpu. A gpu's library

@@ -7,6 +7,8 @@
 
 #include "kiln/Target/Common/KernelShapes.h"
 
+#include "llvm/ADT/bit.h"
+
 using namespace mlir;
 using namespace kiln;
 
@@ -242,6 +244,29 @@ FailureOr<KernelShape> kiln::readKernelShape(rt::KernelOp kernel) {
     return kernel.emitOpError("of family ")
            << stringifyFamily(kernel.getFamily()) << " is no kernel";
   }
+}
+
+static SmallVector<LaunchImmediate> immediatesOf(ArrayAttr args) {
+  SmallVector<LaunchImmediate> immediates;
+  for (Attribute arg : args ? args.getValue() : ArrayRef<Attribute>()) {
+    auto real = dyn_cast<FloatAttr>(arg);
+    immediates.push_back({real
+                              ? llvm::bit_cast<int64_t>(real.getValueAsDouble())
+                              : cast<IntegerAttr>(arg).getInt()});
+  }
+  return immediates;
+}
+
+SmallVector<LaunchImmediate> kiln::immediatesOf(rt::LaunchOp launch) {
+  rt::Accumulation accumulate = launch.getAccumulate();
+  if (launch.getKernelOp().getFamily() == Family::Scatter)
+    return {{accumulate == rt::Accumulation::Add ? 1 : 0,
+             accumulate == rt::Accumulation::AddAfterFirst ? 1 : 0}};
+  return ::immediatesOf(launch.getArgsAttr());
+}
+
+SmallVector<LaunchImmediate> kiln::immediatesOf(rt::GemmOp gemm) {
+  return ::immediatesOf(gemm.getArgsAttr());
 }
 
 SmallVector<unsigned> kiln::argumentOrder(rt::KernelOp kernel) {

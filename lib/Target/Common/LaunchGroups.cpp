@@ -16,8 +16,8 @@
 
 #include "kiln/Dialect/Kiln/IR/Target.h"
 #include "kiln/Runtime/Engine/MemberTable.h"
+#include "kiln/Target/Common/KernelShapes.h"
 #include "kiln/Target/Common/Passes.h"
-#include "kiln/Target/Common/ProgramWriter.h"
 
 #include "llvm/ADT/MapVector.h"
 
@@ -28,8 +28,6 @@ namespace kiln {
 
 using namespace mlir;
 using namespace kiln;
-
-/// On the first launch of a group: its size.
 
 /// Every launch is compared with all of its run before it.
 constexpr size_t kLongestRun = 1024;
@@ -51,8 +49,7 @@ struct Run {
 
 class Grouping {
 public:
-  explicit Grouping(rt::ProgramOp program)
-      : program(program), symbols(program->getParentOfType<ModuleOp>()) {}
+  explicit Grouping(rt::ProgramOp program) : program(program) {}
   void run();
 
 private:
@@ -63,7 +60,6 @@ private:
   void moveLives(ArrayRef<rt::LaunchOp> launches, int64_t first);
 
   rt::ProgramOp program;
-  SymbolTable symbols;
   DenseMap<Operation *, int64_t> indexes; ///< Of commands.
 };
 
@@ -71,16 +67,14 @@ private:
 
 SmallVector<SlotAccess> Grouping::accessesOf(rt::LaunchOp launch,
                                              int64_t iterations) {
-  auto kernel = symbols.lookup<rt::KernelOp>(launch.getKernel());
-  unsigned operands = kernel.getBody().front().getNumArguments();
   SmallVector<SlotAccess> accesses;
-  for (auto [i, place] : llvm::enumerate(launch.getSlots())) {
-    auto slot = place.getDefiningOp<rt::SlotOp>();
-    int64_t first = slot.getOffset() + launch.getOffsets()[i];
-    int64_t last = first + launch.getStrides()[i] * (iterations - 1);
-    int64_t bytes = getExtent(kernel, i);
-    accesses.push_back({slot, std::min(first, last),
-                        std::max(first, last) + bytes, i >= operands});
+  for (const rt::MemoryAccess &access : launch.getAccesses()) {
+    rt::ViewOp view = rt::viewOf(access.view);
+    int64_t first = view.getAddress();
+    int64_t last =
+        first + static_cast<int64_t>(view.getStride()) * (iterations - 1);
+    accesses.push_back(
+        {view.getSlotOp(), first, last + view.getExtent(), access.writes()});
   }
   return accesses;
 }
@@ -89,7 +83,7 @@ SmallVector<SlotAccess> Grouping::accessesOf(rt::LaunchOp launch,
 static bool conflict(const SlotAccess &a, const SlotAccess &b) {
   rt::SlotOp slot = a.slot, other = b.slot;
   if (slot != other)
-    return slot.getHost() == other.getHost() &&
+    return slot.getMemory() == other.getMemory() &&
            slot.getOffset() < other.getOffset() + other.getBytes() &&
            other.getOffset() < slot.getOffset() + slot.getBytes();
   return (a.writes || b.writes) && a.begin < b.end && b.begin < a.end;
@@ -102,10 +96,10 @@ void Grouping::moveLives(ArrayRef<rt::LaunchOp> launches, int64_t first) {
   llvm::MapVector<rt::SlotOp, std::pair<int64_t, int64_t>> uses;
   int64_t index = first;
   for (rt::LaunchOp launch : launches) {
-    for (mlir::Value place : launch.getSlots()) {
+    for (mlir::Value place : launch.getPlaces()) {
+      rt::ViewOp view = rt::viewOf(place);
       auto &[begin, end] =
-          uses.try_emplace(place.getDefiningOp<rt::SlotOp>(), index, index)
-              .first->second;
+          uses.try_emplace(view.getSlotOp(), index, index).first->second;
       begin = std::min(begin, index);
       end = std::max(end, index);
     }
@@ -115,7 +109,9 @@ void Grouping::moveLives(ArrayRef<rt::LaunchOp> launches, int64_t first) {
     rt::SlotOp place = slot;
     // The caller holds inputs from the first command, outputs to the last.
     auto boundary = [&](auto isBoundary) {
-      return llvm::any_of(place->getUsers(), isBoundary);
+      return llvm::any_of(place->getUsers(), [&](Operation *view) {
+        return llvm::any_of(view->getUsers(), isBoundary);
+      });
     };
     bool isInput = boundary([](Operation *op) { return isa<rt::InputOp>(op); });
     bool isOutput =
@@ -132,9 +128,10 @@ void Grouping::moveLives(ArrayRef<rt::LaunchOp> launches, int64_t first) {
 void Grouping::markGroups(ArrayRef<rt::LaunchOp> equal) {
   rt::LaunchOp first = equal.front();
   // The micro-batch is an immediate too.
-  auto immediates = static_cast<int64_t>(first.getImmediates().size()) +
-                    (first.getAccumulates() ? 1 : 0);
-  auto args = static_cast<int64_t>(first.getSlots().size());
+  auto immediates =
+      static_cast<int64_t>(immediatesOf(first).size()) +
+      (first.getAccumulate() == rt::Accumulation::AddAfterFirst ? 1 : 0);
+  auto args = static_cast<int64_t>(first.getPlaces().size());
   auto most = static_cast<size_t>(maxTableMembers(args, immediates));
   while (most > 1 && equal.size() > 1) {
     size_t size = std::min(most, equal.size());
@@ -144,12 +141,12 @@ void Grouping::markGroups(ArrayRef<rt::LaunchOp> equal) {
 }
 
 void Grouping::finish(Run &run) {
-  // Kernel, immediates, whether the micro-batch is one: by first appearance.
+  // Kernel, arguments, how it accumulates: by first appearance.
   using Key = std::pair<std::pair<Attribute, Attribute>, Attribute>;
   llvm::MapVector<Key, SmallVector<rt::LaunchOp>> kinds;
   for (rt::LaunchOp launch : run.launches)
-    kinds[{{launch.getKernelAttr(), launch.getImmediatesAttr()},
-           launch.getAccumulatesAttr()}]
+    kinds[{{launch.getKernelAttr(), launch.getArgsAttr()},
+           launch.getAccumulateAttr()}]
         .push_back(launch);
   if (kinds.size() < run.launches.size()) {
     int64_t first = indexes.at(run.launches.front());
@@ -172,8 +169,11 @@ void Grouping::finish(Run &run) {
 void Grouping::findRuns(Block &block, int64_t iterations) {
   Run run;
   for (Operation &op : llvm::make_early_inc_range(block)) {
+    if (isa<rt::ViewOp>(op))
+      continue;
     auto launch = dyn_cast<rt::LaunchOp>(op);
-    if (!launch || rt::isOnHost(launch) || launch.getScratch()) {
+    if (!launch || rt::touchesHostMemory(launch) || launch.getScratch() ||
+        launch.getAfterAttr()) {
       finish(run);
       if (auto loop = dyn_cast<rt::LoopOp>(op))
         findRuns(loop.getBody().front(), loop.getCount());
@@ -227,7 +227,8 @@ int64_t kiln::getGroupSize(rt::LaunchOp launch) {
 int64_t kiln::getLargestGroup(rt::KernelOp kernel) {
   int64_t largest = 0;
   kernel->getParentOfType<ModuleOp>().walk([&](rt::LaunchOp launch) {
-    if (launch.getKernel() == kernel.getSymName() && !rt::isOnHost(launch))
+    if (launch.getKernel() == kernel.getSymName() &&
+        !rt::touchesHostMemory(launch))
       largest = std::max(largest, getGroupSize(launch));
   });
   return largest > 1 ? largest : 0;

@@ -23,7 +23,7 @@ Object kiln::slotObject(rt::SlotOp slot) {
                 {"first", static_cast<int64_t>(slot.getFirst())},
                 {"last", static_cast<int64_t>(slot.getLast())},
                 {"why", slot.getWhy().value_or("")}};
-  if (slot.getHost())
+  if (slot.getMemory() == MemorySpace::Host)
     object["arena"] = "host";
   if (auto rows = slot.getRows())
     object["rows"] = Array{(*rows)[0], (*rows)[1]};
@@ -109,9 +109,9 @@ struct CopiedBytes {
 static CopiedBytes countCopies(Block &block) {
   CopiedBytes copied;
   for (Operation &op : block) {
-    if (auto copy = dyn_cast<rt::CopyStartOp>(op))
-      (copy.isOut() ? copied.out : copied.in) +=
-          static_cast<int64_t>(copy.getBytes());
+    if (auto begin = dyn_cast<rt::BeginOp>(op);
+        begin && begin.getKind() == rt::TransferKind::Copy)
+      (begin.isOut() ? copied.out : copied.in) += begin.getBytes();
     if (auto loop = dyn_cast<rt::LoopOp>(op)) {
       auto [out, in] = countCopies(loop.getBody().front());
       copied.out += out * static_cast<int64_t>(loop.getCount());
@@ -135,7 +135,8 @@ Object kiln::writePlan(ModuleOp module, const BuildRecord &record) {
     auto slots = program.getBody().front().getOps<rt::SlotOp>();
     int64_t height = arena.getStates(), hostHeight = arena.getHostStates();
     for (rt::SlotOp slot : slots) {
-      int64_t &side = slot.getHost() ? hostHeight : height;
+      int64_t &side =
+          slot.getMemory() == MemorySpace::Host ? hostHeight : height;
       side = std::max<int64_t>(side, slot.getOffset() + slot.getBytes());
     }
     std::vector<int64_t> live = rt::liveBytes(program);
@@ -158,7 +159,7 @@ Object kiln::writePlan(ModuleOp module, const BuildRecord &record) {
     buffers.clear();
     for (rt::SlotOp slot : slots) {
       buffers.push_back(slotObject(slot));
-      if (slot.getHost())
+      if (slot.getMemory() == MemorySpace::Host)
         continue;
       auto &[atPeak, total] =
           classes[rt::stringifySlotClass(slot.getSlotClass())];

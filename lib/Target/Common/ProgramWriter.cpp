@@ -12,7 +12,6 @@
 #include "kiln/Target/Common/AttentionLibrary.h"
 #include "kiln/Target/Common/KernelShapes.h"
 #include "kiln/Target/Common/LaunchGroups.h"
-#include "kiln/Target/Common/SlotTypes.h"
 
 #include "llvm/Support/Base64.h"
 #include "llvm/Support/MathExtras.h"
@@ -43,25 +42,23 @@ public:
   Object write(rt::ProgramOp program);
 
 private:
-  rt::SlotOp slotOf(mlir::Value slot) {
-    return slot.getDefiningOp<rt::SlotOp>();
-  }
-  Array ref(mlir::Value slot, int64_t offset, int64_t stride) {
-    rt::SlotOp place = slotOf(slot);
-    Array ref{place.getOffset() + offset, stride};
-    if (place.getHost())
+  static Array ref(rt::ViewOp view) {
+    Array ref{view.getAddress(), static_cast<int64_t>(view.getStride())};
+    if (view.getSlotOp().getMemory() == MemorySpace::Host)
       ref.push_back("host");
     return ref;
   }
+  static Array ref(mlir::Value place) { return ref(rt::viewOf(place)); }
   void writeCommands(Block &block, Array &commands);
   Object writeLaunch(rt::LaunchOp launch);
   Object writeGemm(rt::GemmOp gemm);
-  template <typename Op> Object writeCopy(Op copy, StringRef what);
+  Object writeCopy(rt::CopyOp copy);
+  Object writeTransfer(rt::BeginOp begin);
   Object writeEpilogue(rt::GemmOp gemm);
 
   ModuleOp module;
   const KernelIndex &kernels;
-  DenseMap<Operation *, int64_t> tokens; ///< of the program, by copy_start
+  DenseMap<mlir::Value, int64_t> tokens; ///< of the program
 };
 
 } // namespace
@@ -80,21 +77,28 @@ static std::pair<int64_t, int64_t> costOf(rt::KernelOp kernel) {
   return {flops, bytes};
 }
 
-int64_t kiln::getExtent(rt::KernelOp kernel, unsigned i) {
-  Block &body = kernel.getBody().front();
-  unsigned operands = body.getNumArguments();
-  mlir::Value value = i < operands
-                          ? mlir::Value(body.getArgument(i))
-                          : body.getTerminator()->getOperand(i - operands);
-  RankedTensorType type = tensorTypeOf(value);
-  int64_t columns = getColumnCount(type), rows = getRowCount(type);
-  int64_t rowStride = kernel.getRowStrides()[i];
-  return elementBytes(type, (rows - 1) * rowStride + columns);
+/// The type of a slot's elements: that of its views, if they agree.
+static Type elementOf(rt::SlotOp slot) {
+  Type element;
+  for (Operation *user : slot->getUsers()) {
+    auto view = dyn_cast<rt::ViewOp>(user);
+    if (!view)
+      continue;
+    if (element && element != view.getElementType())
+      return Type();
+    element = view.getElementType();
+  }
+  if (!element && slot.getState())
+    element =
+        SymbolTable::lookupNearestSymbolFrom<StateOp>(slot, slot.getStateAttr())
+            .getTensorType()
+            .getElementType();
+  return element;
 }
 
-static Object writeSlot(rt::SlotOp slot, Type element) {
+static Object writeSlot(rt::SlotOp slot) {
   Object object = slotObject(slot);
-  if (element)
+  if (Type element = elementOf(slot))
     object["dtype"] = typeName(element);
   return object;
 }
@@ -116,27 +120,43 @@ static Object writeAttention(const LibraryAttention &attention,
       {"workspace", Array{workspace.getOffset(), workspace.getBytes()}}};
 }
 
+static Array writeImmediates(ArrayRef<LaunchImmediate> immediates) {
+  Array array;
+  for (const LaunchImmediate &immediate : immediates)
+    array.push_back(Array{immediate.value, immediate.stride});
+  return array;
+}
+
+static JsonValue writeBeta(rt::Accumulation accumulate) {
+  switch (accumulate) {
+  case rt::Accumulation::Overwrite:
+    return 0;
+  case rt::Accumulation::Add:
+    return 1;
+  case rt::Accumulation::AddAfterFirst:
+    return "first";
+  }
+  llvm_unreachable("unknown accumulation");
+}
+
 Object ProgramWriter::writeLaunch(rt::LaunchOp launch) {
   const TableEntry &entry = kernels.of(launch);
   auto kernel = module.lookupSymbol<rt::KernelOp>(launch.getKernel());
-  unsigned operands = kernel.getBody().front().getNumArguments();
-  Array args, writes, extents, immediates;
+  auto views = llvm::map_to_vector(launch.getPlaces(), rt::viewOf);
+  Array args, writes, extents;
   for (auto [position, i] : llvm::enumerate(argumentOrder(kernel))) {
-    args.push_back(ref(launch.getSlots()[i], launch.getOffsets()[i],
-                       launch.getStrides()[i]));
-    extents.push_back(getExtent(kernel, i));
-    if (i >= operands)
+    args.push_back(ref(views[i]));
+    extents.push_back(views[i].getExtent());
+    if (i >= launch.getReads().size())
       writes.push_back(static_cast<int64_t>(position));
   }
-  for (int64_t immediate : launch.getImmediates())
-    immediates.push_back(Array{immediate, launch.getAccumulates() ? 1 : 0});
   auto [flops, bytes] = costOf(kernel);
   Object command{{"op", "launch"},
                  {"name", rt::nameOf(launch)},
                  {"kernel", entry.index},
                  {"args", std::move(args)},
                  {"writes", std::move(writes)},
-                 {"imm", std::move(immediates)},
+                 {"imm", writeImmediates(immediatesOf(launch))},
                  {"units", entry.units},
                  {"grain", entry.grain},
                  {"flops", flops},
@@ -155,44 +175,36 @@ Object ProgramWriter::writeLaunch(rt::LaunchOp launch) {
     command["extents"] = std::move(extents);
   if (std::optional<LibraryAttention> attention = libraryAttentionOf(kernel))
     command["library"] =
-        writeAttention(*attention, slotOf(launch.getScratch()));
+        writeAttention(*attention, rt::slotOf(launch.getScratch()));
   else if (launch.getScratch())
     command["scratch"] =
-        Array{slotOf(launch.getScratch()).getOffset(),
+        Array{rt::slotOf(launch.getScratch()).getOffset(),
               static_cast<int64_t>(llvm::alignTo(entry.scratchBytes, 64))};
   return command;
 }
 
 Object ProgramWriter::writeEpilogue(rt::GemmOp gemm) {
-  auto kernel = module.lookupSymbol<rt::KernelOp>(*gemm.getEpilogue());
-  int64_t operands = kernel.getBody().front().getNumArguments();
-  Array args, writes, immediates;
-  args.push_back(ref(gemm.getC(), gemm.getOffsets()[2], gemm.getStrides()[2]));
-  for (auto [i, slot] : llvm::enumerate(gemm.getEpilogueSlots())) {
-    if (auto position = static_cast<int64_t>(args.size()); position >= operands)
-      writes.push_back(position);
-    args.push_back(
-        ref(slot, gemm.getOffsets()[3 + i], gemm.getStrides()[3 + i]));
+  Array args{ref(gemm.getC())}, writes;
+  for (mlir::Value place : gemm.getEpilogueReads())
+    args.push_back(ref(place));
+  for (mlir::Value place : gemm.getEpilogueWrites()) {
+    writes.push_back(static_cast<int64_t>(args.size()));
+    args.push_back(ref(place));
   }
-  ArrayRef<int64_t> values = *gemm.getImmediates();
-  for (int64_t immediate : values)
-    immediates.push_back(Array{immediate, 0});
   return Object{{"kernel", kernels.device.at(*gemm.getEpilogue()).index},
                 {"args", std::move(args)},
                 {"writes", std::move(writes)},
-                {"imm", std::move(immediates)},
+                {"imm", writeImmediates(immediatesOf(gemm))},
                 {"scratch", nullptr}};
 }
 
 Object ProgramWriter::writeGemm(rt::GemmOp gemm) {
-  auto matrix = [&](mlir::Value slot, unsigned i) {
-    return Object{
-        {"ref", ref(slot, gemm.getOffsets()[i], gemm.getStrides()[i])},
-        {"ld", gemm.getLead()[i]},
-        {"batch_stride", gemm.getBatchStrides()[i]}};
+  auto matrix = [&](unsigned i) {
+    return Object{{"ref", ref(gemm.getMatrix(i))},
+                  {"ld", gemm.getLead(i)},
+                  {"batch_stride", gemm.getBatchStride(i)}};
   };
-  Object a = matrix(gemm.getA(), 0), b = matrix(gemm.getB(), 1),
-         c = matrix(gemm.getC(), 2);
+  Object a = matrix(0), b = matrix(1), c = matrix(2);
   a["trans"] = gemm.getTransA();
   b["trans"] = gemm.getTransB();
   int64_t m = gemm.getM(), n = gemm.getN(), k = gemm.getK(),
@@ -201,20 +213,16 @@ Object ProgramWriter::writeGemm(rt::GemmOp gemm) {
   if (gemm.getEpilogue())
     epilogue = writeEpilogue(gemm);
   if (gemm.getScratch()) {
-    rt::SlotOp slot = slotOf(gemm.getScratch());
+    rt::SlotOp slot = rt::slotOf(gemm.getScratch());
     workspace = Array{slot.getOffset(), slot.getBytes()};
   }
   JsonValue library = nullptr;
   if (gemm.getLibrary()) {
     Object object{{"epilogue", *gemm.getLibrary()}};
-    unsigned place = 3;
-    for (auto [key, slot] :
+    for (auto [key, place] :
          {std::pair("bias", gemm.getBias()), {"aux", gemm.getAux()}})
-      if (slot) {
-        object[key] =
-            ref(slot, gemm.getOffsets()[place], gemm.getStrides()[place]);
-        ++place;
-      }
+      if (place)
+        object[key] = ref(place);
     library = std::move(object);
   }
   return Object{{"op", "gemm"},
@@ -228,9 +236,7 @@ Object ProgramWriter::writeGemm(rt::GemmOp gemm) {
                 {"a", std::move(a)},
                 {"b", std::move(b)},
                 {"c", std::move(c)},
-                {"beta", gemm.getBeta() == 2
-                             ? JsonValue("first")
-                             : JsonValue(static_cast<int64_t>(gemm.getBeta()))},
+                {"beta", writeBeta(gemm.getAccumulate())},
                 {"grid", Array{gemm.getGrid()[0], gemm.getGrid()[1]}},
                 {"flops", 2 * m * n * k * batch},
                 {"workspace", std::move(workspace)},
@@ -238,14 +244,21 @@ Object ProgramWriter::writeGemm(rt::GemmOp gemm) {
                 {"library", std::move(library)}};
 }
 
-template <typename Op>
-Object ProgramWriter::writeCopy(Op copy, StringRef what) {
-  return Object{
-      {"op", what},
-      {"name", rt::nameOf(copy)},
-      {"from", ref(copy.getFrom(), copy.getOffsets()[0], copy.getStrides()[0])},
-      {"to", ref(copy.getTo(), copy.getOffsets()[1], copy.getStrides()[1])},
-      {"bytes", static_cast<int64_t>(copy.getBytes())}};
+Object ProgramWriter::writeCopy(rt::CopyOp copy) {
+  return Object{{"op", "copy"},
+                {"name", rt::nameOf(copy)},
+                {"from", ref(copy.getFrom())},
+                {"to", ref(copy.getTo())},
+                {"bytes", copy.getBytes()}};
+}
+
+Object ProgramWriter::writeTransfer(rt::BeginOp begin) {
+  return Object{{"op", "copy_start"},
+                {"name", rt::nameOf(begin)},
+                {"from", ref(begin.getFrom())},
+                {"to", ref(begin.getTo())},
+                {"bytes", begin.getBytes()},
+                {"token", tokens.lookup(begin.getToken())}};
 }
 
 void ProgramWriter::writeCommands(Block &block, Array &commands) {
@@ -255,23 +268,18 @@ void ProgramWriter::writeCommands(Block &block, Array &commands) {
     } else if (auto gemm = dyn_cast<rt::GemmOp>(op)) {
       commands.push_back(writeGemm(gemm));
     } else if (auto fill = dyn_cast<rt::FillOp>(op)) {
-      commands.push_back(
-          Object{{"op", "fill"},
-                 {"name", rt::nameOf(fill)},
-                 {"ref", ref(fill.getSlot(), fill.getOffset(), 0)},
-                 {"bytes", static_cast<int64_t>(fill.getBytes())}});
+      commands.push_back(Object{{"op", "fill"},
+                                {"name", rt::nameOf(fill)},
+                                {"ref", ref(fill.getTo())},
+                                {"bytes", fill.getBytes()}});
     } else if (auto copy = dyn_cast<rt::CopyOp>(op)) {
-      commands.push_back(writeCopy(copy, "copy"));
-    } else if (auto copy = dyn_cast<rt::CopyStartOp>(op)) {
-      Object start = writeCopy(copy, "copy_start");
-      auto token = static_cast<int64_t>(tokens.size());
-      tokens[copy] = token;
-      start["token"] = token;
-      commands.push_back(std::move(start));
+      commands.push_back(writeCopy(copy));
+    } else if (auto begin = dyn_cast<rt::BeginOp>(op)) {
+      commands.push_back(writeTransfer(begin));
     } else if (auto wait = dyn_cast<rt::WaitOp>(op)) {
       commands.push_back(Object{{"op", "copy_wait"},
                                 {"name", rt::nameOf(wait)},
-                                {"token", tokens.lookup(wait.getStart())}});
+                                {"token", tokens.lookup(wait.getToken())}});
     } else if (auto loop = dyn_cast<rt::LoopOp>(op)) {
       commands.push_back(
           Object{{"op", "loop_begin"},
@@ -284,17 +292,14 @@ void ProgramWriter::writeCommands(Block &block, Array &commands) {
 
 Object ProgramWriter::write(rt::ProgramOp program) {
   Array inputs, outputs, slots, commands;
-  SlotTypes types(program);
   tokens.clear();
   Block &block = program.getBody().front();
   auto boundary = [&](auto op) {
-    auto type = cast<RankedTensorType>(op.getType());
-    return Object{
-        {"name", op.getName()},
-        {"dtype", typeName(type.getElementType())},
-        {"shape", shapeOf(type)},
-        {"offset", static_cast<int64_t>(slotOf(op.getSlot()).getOffset() +
-                                        op.getOffset())}};
+    RankedTensorType type = op.getTensorType();
+    return Object{{"name", op.getName()},
+                  {"dtype", typeName(type.getElementType())},
+                  {"shape", shapeOf(type)},
+                  {"offset", op.getView().getAddress()}};
   };
   for (Operation &op : block) {
     if (auto input = dyn_cast<rt::InputOp>(op)) {
@@ -308,7 +313,9 @@ Object ProgramWriter::write(rt::ProgramOp program) {
     if (auto output = dyn_cast<rt::OutputOp>(op))
       outputs.push_back(boundary(output));
     else if (auto slot = dyn_cast<rt::SlotOp>(op))
-      slots.push_back(writeSlot(slot, types.of(slot)));
+      slots.push_back(writeSlot(slot));
+    else if (auto token = dyn_cast<rt::TokenOp>(op))
+      tokens.try_emplace(token.getToken(), tokens.size());
   }
   writeCommands(block, commands);
   return Object{{"inputs", std::move(inputs)},

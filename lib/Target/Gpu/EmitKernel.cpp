@@ -37,12 +37,12 @@ static SmallVector<int64_t> argumentAlignments(rt::KernelOp kernel) {
   kernel->getParentOfType<ModuleOp>().walk([&](rt::LaunchOp launch) {
     if (launch.getKernel() != kernel.getSymName())
       return;
-    for (auto [position, i] : llvm::enumerate(order)) {
-      auto slot = launch.getSlots()[i].getDefiningOp<rt::SlotOp>();
-      for (int64_t part : {int64_t(slot.getOffset()), launch.getOffsets()[i],
-                           launch.getStrides()[i]})
+    auto views = llvm::map_to_vector(launch.getPlaces(), rt::viewOf);
+    for (auto [position, i] : llvm::enumerate(order))
+      for (int64_t part :
+           {int64_t(views[i].getSlotOp().getOffset()),
+            int64_t(views[i].getOffset()), int64_t(views[i].getStride())})
         alignments[position] = std::gcd(alignments[position], part);
-    }
   });
   return alignments;
 }

@@ -29,8 +29,10 @@ kiln.program @f(%x: tensor<8x16xf32> {kiln.name = "x"}) -> (tensor<8xf32>) attri
 
 // -----
 
-kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
+kilnrt.queue @compute engine host
+kilnrt.program @train kind<train> {
   %a = kilnrt.slot "a" class activation offset 0 bytes 16 lifetime [0, 0]
+  %v0 = kilnrt.view %a[0] : memref<2x2xf32>
   // expected-error @below {{has a wide result, which needs operands of bf16, but they are 'f32'}}
-  kilnrt.gemm(%a, %a, %a) offsets [0, 0, 0] strides [0, 0, 0] {m = 2, n = 2, k = 2, batch = 1, lead = array<i64: 2, 2, 2>, batch_strides = array<i64: 0, 0, 0>, beta = 0, grid = array<i64: 1, 1>, element = f32, wide}
+  kilnrt.gemm on @compute (ro %v0, ro %v0, wo %v0) grid [1, 1]
 }

@@ -72,58 +72,78 @@ module attributes {kiln.library_epilogues = true} {
 
 // -----
 
-kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
+kilnrt.queue @compute engine host
+kilnrt.program @train kind<train> {
   %a = kilnrt.slot "a" class activation offset 0 bytes 16 lifetime [0, 0]
+  %v0 = kilnrt.view %a[0] : memref<2x2xf32>
   // expected-error @below {{has 4 slots, 3 offsets and 3 strides}}
-  kilnrt.gemm(%a, %a, %a) library "bias" bias(%a) offsets [0, 0, 0] strides [0, 0, 0] {m = 2, n = 2, k = 2, batch = 1, lead = array<i64: 2, 2, 2>, batch_strides = array<i64: 0, 0, 0>, beta = 0, grid = array<i64: 1, 1>, element = f32}
+XXX   kilnrt.gemm(%a, %a, %a) library "bias" bias(%a) offsets [0, 0, 0] strides [0, 0, 0] {m = 2, n = 2, k = 2, batch = 1, lead = array<i64: 2, 2, 2>, batch_strides = array<i64: 0, 0, 0>, beta = 0, grid = array<i64: 1, 1>, element = f32}
 }
 
 // -----
 
-kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
+kilnrt.queue @compute engine host
+kilnrt.program @train kind<train> {
   %a = kilnrt.slot "a" class activation offset 0 bytes 16 lifetime [0, 0]
+  %v0 = kilnrt.view %a[0] : memref<2x2xf32>
+  %v1 = kilnrt.view %a[0] : memref<2xf32>
   // expected-error @below {{has a library epilogue, which needs batch 1, beta 0, no epilogue, and operands of bf16 or f32}}
-  kilnrt.gemm(%a, %a, %a) library "bias" bias(%a) offsets [0, 0, 0, 0] strides [0, 0, 0, 0] {m = 2, n = 2, k = 2, batch = 1, lead = array<i64: 2, 2, 2>, batch_strides = array<i64: 0, 0, 0>, beta = 1, grid = array<i64: 1, 1>, element = f32}
+  kilnrt.gemm on @compute (ro %v0, ro %v0, rw %v0) grid [1, 1] library "bias" bias(%v1)
 }
 
 // -----
 
-kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
+kilnrt.queue @compute engine host
+kilnrt.program @train kind<train> {
   %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 0]
+  %v0 = kilnrt.view %a[0] : memref<2x2xf32>
   // expected-error @below {{has a library epilogue "relu", which is not known}}
-  kilnrt.gemm(%a, %a, %a) library "relu" offsets [0, 0, 0] strides [0, 0, 0] {m = 2, n = 2, k = 2, batch = 1, lead = array<i64: 2, 2, 2>, batch_strides = array<i64: 0, 0, 0>, beta = 0, grid = array<i64: 1, 1>, element = f32}
+  kilnrt.gemm on @compute (ro %v0, ro %v0, wo %v0) grid [1, 1] library "relu"
 }
 
 // -----
 
-kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
+kilnrt.queue @compute engine host
+kilnrt.program @train kind<train> {
   %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 0]
+  %v0 = kilnrt.view %a[0] : memref<2x2xf32>
+  %v1 = kilnrt.view %a[0] : memref<2x8xf32, strided<[2, 1]>>
+  %v2 = kilnrt.view %a[0] : memref<8xf32>
   // expected-error @below {{has a bias or aux that its library epilogue does not have, or the reverse}}
-  kilnrt.gemm(%a, %a, %a) library "dgelu" bias(%a) offsets [0, 0, 0, 0] strides [0, 0, 0, 0] {m = 2, n = 8, k = 2, batch = 1, lead = array<i64: 2, 2, 2>, batch_strides = array<i64: 0, 0, 0>, beta = 0, grid = array<i64: 1, 1>, element = f32}
+  kilnrt.gemm on @compute (ro %v0, ro %v1, wo %v1) grid [1, 1] library "dgelu" bias(%v2)
 }
 
 // -----
 
-kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
+kilnrt.queue @compute engine host
+kilnrt.program @train kind<train> {
   %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 0]
+  %v0 = kilnrt.view %a[0] : memref<2x2xf32>
+  %v1 = kilnrt.view %a[0] : memref<2xf32>
   // expected-error @below {{has a bias or aux that its library epilogue does not have, or the reverse}}
-  kilnrt.gemm(%a, %a, %a) bias(%a) offsets [0, 0, 0, 0] strides [0, 0, 0, 0] {m = 2, n = 2, k = 2, batch = 1, lead = array<i64: 2, 2, 2>, batch_strides = array<i64: 0, 0, 0>, beta = 0, grid = array<i64: 1, 1>, element = f32}
+  kilnrt.gemm on @compute (ro %v0, ro %v0, wo %v0) grid [1, 1] bias(%v1)
 }
 
 // -----
 
-kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
+kilnrt.queue @compute engine host
+kilnrt.program @train kind<train> {
   %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 0]
+  %v0 = kilnrt.view %a[0] : memref<2x2xbf16>
+  %v1 = kilnrt.view %a[0] : memref<2x2xf32>
+  %v2 = kilnrt.view %a[0] : memref<2xf32>
   // expected-error @below {{takes gelu of a wide result, expected one of the type of its operands}}
-  kilnrt.gemm(%a, %a, %a) library "gelu_bias" bias(%a) offsets [0, 0, 0, 0] strides [0, 0, 0, 0] {m = 2, n = 2, k = 2, batch = 1, lead = array<i64: 2, 2, 2>, batch_strides = array<i64: 0, 0, 0>, beta = 0, grid = array<i64: 1, 1>, element = bf16, wide}
+  kilnrt.gemm on @compute (ro %v0, ro %v0, wo %v1) grid [1, 1] library "gelu_bias" bias(%v2)
 }
 
 // -----
 
-kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
+kilnrt.queue @compute engine host
+kilnrt.program @train kind<train> {
   %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 0]
+  %v0 = kilnrt.view %a[0] : memref<2x2xf32>
   // expected-error @below {{has an aux with rows of 2 elements, expected a multiple of 8}}
-  kilnrt.gemm(%a, %a, %a) library "dgelu" aux(%a) offsets [0, 0, 0, 0] strides [0, 0, 0, 0] {m = 2, n = 2, k = 2, batch = 1, lead = array<i64: 2, 2, 2>, batch_strides = array<i64: 0, 0, 0>, beta = 0, grid = array<i64: 1, 1>, element = f32}
+  kilnrt.gemm on @compute (ro %v0, ro %v0, wo %v0) grid [1, 1] library "dgelu" aux(%v0)
 }
 
 // -----

@@ -4,24 +4,24 @@
 // RUN: kiln-opt %s -split-input-file -verify-diagnostics
 
 "builtin.module"() ({
-  "kilnrt.program"() <{kind = #kiln.program_kind<train>, sym_name = "train"}> ({
-    %0 = "kilnrt.slot"() <{bytes = 32 : i64, first = 0 : i64, last = 1 : i64, name = "a", offset = 0 : i64, slot_class = #kilnrt.slot_class<input>, why = "input"}> : () -> !kilnrt.slot
-    "kilnrt.launch"(%0) <{immediates = array<i64>, kernel = @k, offsets = array<i64: 0>, operandSegmentSizes = array<i32: 1, 0>, strides = array<i64: 0>}> : (!kilnrt.slot) -> ()
+XXX   "kilnrt.program"() <{kind = #kiln.program_kind<train>, sym_name = "train"}> ({
+XXX     %0 = "kilnrt.slot"() <{bytes = 32 : i64, first = 0 : i64, last = 1 : i64, name = "a", offset = 0 : i64, slot_class = #kilnrt.slot_class<input>, why = "input"}> : () -> !kilnrt.slot
+XXX     "kilnrt.launch"(%0) <{immediates = array<i64>, kernel = @k, offsets = array<i64: 0>, operandSegmentSizes = array<i32: 1, 0>, strides = array<i64: 0>}> : (!kilnrt.slot) -> ()
   }) : () -> ()
   // expected-error @below {{region #0 ('body') failed to verify constraint: region with 1 blocks}}
-  "kilnrt.kernel"() <{family = #kiln.family<row>, row_strides = array<i64: 8>, space = array<i64: 256, 8>, sym_name = "k"}> ({
+XXX   "kilnrt.kernel"() <{family = #kiln.family<row>, row_strides = array<i64: 8>, space = array<i64: 256, 8>, sym_name = "k"}> ({
   }) : () -> ()
 }) : () -> ()
 
 // -----
 
 "builtin.module"() ({
-  "kilnrt.program"() <{kind = #kiln.program_kind<train>, sym_name = "train"}> ({
-    %0 = "kilnrt.slot"() <{bytes = 32 : i64, first = 0 : i64, last = 1 : i64, name = "a", offset = 0 : i64, slot_class = #kilnrt.slot_class<input>}> : () -> !kilnrt.slot
-    "kilnrt.launch"(%0) <{immediates = array<i64>, kernel = @k, offsets = array<i64: 0>, operandSegmentSizes = array<i32: 1, 0>, strides = array<i64: 0>}> : (!kilnrt.slot) -> ()
+XXX   "kilnrt.program"() <{kind = #kiln.program_kind<train>, sym_name = "train"}> ({
+XXX     %0 = "kilnrt.slot"() <{bytes = 32 : i64, first = 0 : i64, last = 1 : i64, name = "a", offset = 0 : i64, slot_class = #kilnrt.slot_class<input>}> : () -> !kilnrt.slot
+XXX     "kilnrt.launch"(%0) <{immediates = array<i64>, kernel = @k, offsets = array<i64: 0>, operandSegmentSizes = array<i32: 1, 0>, strides = array<i64: 0>}> : (!kilnrt.slot) -> ()
   }) : () -> ()
   // expected-error @below {{expects a non-empty block}}
-  "kilnrt.kernel"() <{family = #kiln.family<row>, row_strides = array<i64: 8>, sym_name = "k"}> ({
+XXX   "kilnrt.kernel"() <{family = #kiln.family<row>, row_strides = array<i64: 8>, sym_name = "k"}> ({
   ^bb0(%x: tensor<2xf32>):
   }) : () -> ()
 }) : () -> ()
@@ -29,12 +29,12 @@
 // -----
 
 "builtin.module"() ({
-  "kilnrt.program"() <{kind = #kiln.program_kind<train>, sym_name = "train"}> ({
-    %0 = "kilnrt.slot"() <{bytes = 16 : i64, first = 0 : i64, last = 0 : i64, name = "a", offset = 0 : i64, slot_class = #kilnrt.slot_class<input>}> : () -> !kilnrt.slot
-    "kilnrt.gemm"(%0, %0, %0) <{batch = 1 : i64, batch_strides = array<i64: 0, 0, 0>, beta = 0 : i64, element = f32, epilogue = @k, grid = array<i64: 1, 1>, immediates = array<i64>, k = 2 : i64, lead = array<i64: 2, 2, 2>, m = 2 : i64, n = 2 : i64, offsets = array<i64: 0, 0, 0>, operandSegmentSizes = array<i32: 1, 1, 1, 0, 0, 0, 0>, strides = array<i64: 0, 0, 0>}> : (!kilnrt.slot, !kilnrt.slot, !kilnrt.slot) -> ()
+XXX   "kilnrt.program"() <{kind = #kiln.program_kind<train>, sym_name = "train"}> ({
+XXX     %0 = "kilnrt.slot"() <{bytes = 16 : i64, first = 0 : i64, last = 0 : i64, name = "a", offset = 0 : i64, slot_class = #kilnrt.slot_class<input>}> : () -> !kilnrt.slot
+XXX     "kilnrt.gemm"(%0, %0, %0) <{batch = 1 : i64, batch_strides = array<i64: 0, 0, 0>, beta = 0 : i64, element = f32, epilogue = @k, grid = array<i64: 1, 1>, immediates = array<i64>, k = 2 : i64, lead = array<i64: 2, 2, 2>, m = 2 : i64, n = 2 : i64, offsets = array<i64: 0, 0, 0>, operandSegmentSizes = array<i32: 1, 1, 1, 0, 0, 0, 0>, strides = array<i64: 0, 0, 0>}> : (!kilnrt.slot, !kilnrt.slot, !kilnrt.slot) -> ()
   }) : () -> ()
   // expected-error @below {{region #0 ('body') failed to verify constraint: region with 1 blocks}}
-  "kilnrt.kernel"() <{epilogue, family = #kiln.family<row>, row_strides = array<i64: 2>, sym_name = "k"}> ({
+XXX   "kilnrt.kernel"() <{epilogue, family = #kiln.family<row>, row_strides = array<i64: 2>, sym_name = "k"}> ({
   }) : () -> ()
 }) : () -> ()
 
@@ -60,11 +60,13 @@
 
 // -----
 
+kilnrt.queue @compute engine host
 // A program reads another program's slots, or what is no slot at all.
-kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
+kilnrt.program @train kind<train> {
   // expected-note @below {{the op is here}}
-  %a = builtin.unrealized_conversion_cast to !kilnrt.slot
-  kilnrt.fill %a offset 0 bytes 8
+XXX   %a = builtin.unrealized_conversion_cast to !kilnrt.slot
+  %v0 = kilnrt.view %a[0] : memref<2xf32>
+  kilnrt.fill on @compute (wo %v0)
 // expected-error @-4 {{contains 'builtin.unrealized_conversion_cast', expected ops of the kilnrt dialect alone}}
 }
 
@@ -76,20 +78,20 @@ kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
 // -----
 
 // expected-error @below {{has block arguments, expected none}}
-kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
-^bb0(%a: !kilnrt.slot):
+kilnrt.program @train kind<train> {
+XXX ^bb0(%a: !kilnrt.slot):
 }
 
 // -----
 
-kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
+kilnrt.program @train kind<train> {
   // expected-error @below {{names @w, which is no kiln.state}}
   %a = kilnrt.slot "a" class parameter offset 0 bytes 8 lifetime [0, 0] state @w
 }
 
 // -----
 
-kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
+kilnrt.program @train kind<train> {
   // expected-error @below {{has bytes [-4, +8), expected from 0 to}}
   %a = kilnrt.slot "a" class activation offset -4 bytes 8 lifetime [0, 0]
 }
@@ -101,7 +103,7 @@ kilnrt.arena states 8 height 4
 
 // -----
 
-kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
+kilnrt.program @train kind<train> {
   // expected-error @below {{runs 0 times, expected at least 1}}
   kilnrt.loop 0 {
   }
@@ -109,16 +111,16 @@ kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
 
 // -----
 
-kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
+kilnrt.program @train kind<train> {
   // expected-error @below {{has block arguments, expected none}}
   kilnrt.loop 2 {
-  ^bb0(%t: !kilnrt.token):
+XXX   ^bb0(%t: !kilnrt.token):
   }
 }
 
 // -----
 
-kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
+kilnrt.program @train kind<train> {
   kilnrt.loop 2 {
     // expected-error @below {{expects parent op 'kilnrt.program'}}
     kilnrt.loop 2 {
@@ -129,7 +131,7 @@ kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
 // -----
 
 // expected-error @below {{has 1 row strides, expected 2, none of them negative}}
-kilnrt.kernel @k attributes {family = #kiln.family<row>, row_strides = array<i64: 2>} {
+kilnrt.kernel @k family<row> row_strides [2] {
 ^bb0(%x: tensor<2xf32>):
   kiln.yield %x : tensor<2xf32>
 }
@@ -137,31 +139,37 @@ kilnrt.kernel @k attributes {family = #kiln.family<row>, row_strides = array<i64
 // -----
 
 // expected-error @below {{needs tensors as arguments}}
-kilnrt.kernel @k attributes {family = #kiln.family<row>, row_strides = array<i64: 2>} {
+kilnrt.kernel @k family<row> row_strides [2] {
 ^bb0(%x: f32):
   kiln.yield
 }
 
 // -----
 
-kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
+kilnrt.queue @compute engine host
+kilnrt.program @train kind<train> {
   %a = kilnrt.slot "a" class activation offset 0 bytes 16 lifetime [0, 0]
+  %v0 = kilnrt.view %a[0] : memref<0x2xf32>
+  %v1 = kilnrt.view %a[0] : memref<2x2xf32>
   // expected-error @below {{has extents 0, 2, 2 and a batch of 1, expected positive numbers}}
-  kilnrt.gemm(%a, %a, %a) offsets [0, 0, 0] strides [0, 0, 0] {m = 0, n = 2, k = 2, batch = 1, lead = array<i64: 2, 2, 2>, batch_strides = array<i64: 0, 0, 0>, beta = 0, grid = array<i64: 1, 1>, element = f32}
+  kilnrt.gemm on @compute (ro %v0, ro %v1, wo %v0) grid [1, 1]
 }
 
 // -----
 
-kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
+kilnrt.queue @compute engine host
+kilnrt.program @train kind<train> {
   %a = kilnrt.slot "a" class activation offset 0 bytes 16 lifetime [0, 0]
   // expected-error @below {{needs three of 'lead' and of 'batch_strides'}}
-  kilnrt.gemm(%a, %a, %a) offsets [0, 0, 0] strides [0, 0, 0] {m = 2, n = 2, k = 2, batch = 1, lead = array<i64: 2, 2>, batch_strides = array<i64: 0, 0, 0>, beta = 0, grid = array<i64: 1, 1>, element = f32}
+XXX   kilnrt.gemm(%a, %a, %a) offsets [0, 0, 0] strides [0, 0, 0] {m = 2, n = 2, k = 2, batch = 1, lead = array<i64: 2, 2>, batch_strides = array<i64: 0, 0, 0>, beta = 0, grid = array<i64: 1, 1>, element = f32}
 }
 
 // -----
 
-kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
+kilnrt.queue @compute engine host
+kilnrt.program @train kind<train> {
   %a = kilnrt.slot "a" class activation offset 0 bytes 16 lifetime [0, 0]
+  %v0 = kilnrt.view %a[0] : memref<2x2xf32>
   // expected-error @below {{needs a grid of tiles over 2 rows and 2 columns}}
-  kilnrt.gemm(%a, %a, %a) offsets [0, 0, 0] strides [0, 0, 0] {m = 2, n = 2, k = 2, batch = 1, lead = array<i64: 2, 2, 2>, batch_strides = array<i64: 0, 0, 0>, beta = 0, grid = array<i64: 3, 1>, element = f32}
+  kilnrt.gemm on @compute (ro %v0, ro %v0, wo %v0) grid [3, 1]
 }

@@ -10,26 +10,33 @@
 // CHECK-NEXT: kilnrt.launch @neg([[E]],
 // CHECK-NEXT: kilnrt.launch @exp([[C]],
 module attributes {kiln.target = "cuda"} {
-kilnrt.kernel @neg attributes {family = #kiln.family<row>, row_strides = array<i64: 16, 16>, space = array<i64: 1, 16>} {
+kilnrt.kernel @neg family<row> space [1, 16] row_strides [16, 16] {
 ^bb0(%x: tensor<16xf32>):
   %y = kiln.neg %x : tensor<16xf32>
   kiln.yield %y : tensor<16xf32>
 }
-kilnrt.kernel @exp attributes {family = #kiln.family<row>, row_strides = array<i64: 16, 16>, space = array<i64: 1, 16>} {
+kilnrt.kernel @exp family<row> space [1, 16] row_strides [16, 16] {
 ^bb0(%x: tensor<16xf32>):
   %y = kiln.exp %x : tensor<16xf32>
   kiln.yield %y : tensor<16xf32>
 }
-kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
+kilnrt.queue @compute engine host
+kilnrt.program @train kind<train> {
   %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 0]
   %b = kilnrt.slot "b" class activation offset 64 bytes 64 lifetime [0, 0]
   %c = kilnrt.slot "c" class activation offset 128 bytes 64 lifetime [1, 1]
   %d = kilnrt.slot "d" class activation offset 192 bytes 64 lifetime [1, 1]
   %e = kilnrt.slot "e" class activation offset 256 bytes 64 lifetime [2, 2]
   %f = kilnrt.slot "f" class activation offset 320 bytes 64 lifetime [2, 2]
-  kilnrt.launch @neg(%a, %b) offsets [0, 0] strides [0, 0] immediates []
-  kilnrt.launch @exp(%c, %d) offsets [0, 0] strides [0, 0] immediates []
-  kilnrt.launch @neg(%e, %f) offsets [0, 0] strides [0, 0] immediates []
+  %v0 = kilnrt.view %a[0] : memref<16xf32>
+  %v1 = kilnrt.view %b[0] : memref<16xf32>
+  kilnrt.launch @neg on @compute (ro %v0, wo %v1)
+  %v2 = kilnrt.view %c[0] : memref<16xf32>
+  %v3 = kilnrt.view %d[0] : memref<16xf32>
+  kilnrt.launch @exp on @compute (ro %v2, wo %v3)
+  %v4 = kilnrt.view %e[0] : memref<16xf32>
+  %v5 = kilnrt.view %f[0] : memref<16xf32>
+  kilnrt.launch @neg on @compute (ro %v4, wo %v5)
 }
 }
 
@@ -40,16 +47,20 @@ kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
 // CHECK: kilnrt.launch @neg
 // CHECK-NOT: immediates [{{.*}}] group
 module {
-kilnrt.kernel @neg attributes {family = #kiln.family<row>, row_strides = array<i64: 16, 16>, space = array<i64: 1, 16>} {
+kilnrt.kernel @neg family<row> space [1, 16] row_strides [16, 16] {
 ^bb0(%x: tensor<16xf32>):
   %y = kiln.neg %x : tensor<16xf32>
   kiln.yield %y : tensor<16xf32>
 }
-kilnrt.program @train attributes {kind = #kiln.program_kind<train>} {
+kilnrt.queue @compute engine host
+kilnrt.program @train kind<train> {
   %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 1]
   %b = kilnrt.slot "b" class activation offset 64 bytes 64 lifetime [0, 1]
   %c = kilnrt.slot "c" class activation offset 128 bytes 64 lifetime [0, 1]
-  kilnrt.launch @neg(%a, %b) offsets [0, 0] strides [0, 0] immediates []
-  kilnrt.launch @neg(%a, %c) offsets [0, 0] strides [0, 0] immediates []
+  %v0 = kilnrt.view %a[0] : memref<16xf32>
+  %v1 = kilnrt.view %b[0] : memref<16xf32>
+  kilnrt.launch @neg on @compute (ro %v0, wo %v1)
+  %v2 = kilnrt.view %c[0] : memref<16xf32>
+  kilnrt.launch @neg on @compute (ro %v0, wo %v2)
 }
 }

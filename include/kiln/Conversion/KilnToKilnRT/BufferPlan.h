@@ -76,7 +76,7 @@ struct Command {
   /// linear's bias, or the epilogue's operands but the product, its results.
   llvm::SmallVector<Place, 6> places;
   int32_t scratch = -1; ///< buffer; Gemm: its workspace
-  int64_t bytes = 0;    ///< Fill, Copy, CopyStart
+  mlir::Type type;      ///< Fill, Copy, CopyStart: of the tensor
   int64_t count = 0;    ///< LoopBegin
   /// Gemm: 0, 1, or 2 = by iteration. Launch of a scatter: likewise.
   int64_t beta = 0;

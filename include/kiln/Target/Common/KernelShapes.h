@@ -129,6 +129,17 @@ using KernelShape =
 /// accumulation operand, which is its result.
 llvm::SmallVector<unsigned> argumentOrder(rt::KernelOp kernel);
 
+/// An integer argument of a kernel, or the bits of a real one, plus `stride`
+/// per iteration of the enclosing loop.
+struct LaunchImmediate {
+  int64_t value = 0, stride = 0;
+};
+
+/// What a kernel gets for the arguments of a launch, or of a gemm's epilogue; a
+/// scatter kernel gets one number that is not 0 when it adds to its result.
+llvm::SmallVector<LaunchImmediate> immediatesOf(rt::LaunchOp launch);
+llvm::SmallVector<LaunchImmediate> immediatesOf(rt::GemmOp gemm);
+
 /// Reads the body of a kernel; says on the op what no emitter could make.
 llvm::FailureOr<KernelShape> readKernelShape(rt::KernelOp kernel);
 

@@ -36,7 +36,8 @@ struct KernelIndex {
   llvm::StringMap<TableEntry> device, host;
 
   const TableEntry &of(rt::LaunchOp launch) const {
-    return (rt::isOnHost(launch) ? host : device).at(launch.getKernel());
+    return (rt::touchesHostMemory(launch) ? host : device)
+        .at(launch.getKernel());
   }
 };
 
@@ -64,10 +65,6 @@ struct BuildRecord {
   /// Small files of the model directory: name and contents.
   std::vector<std::pair<std::string, std::string>> files;
 };
-
-/// Bytes from the first to behind the last element of the operand, or behind
-/// all operands result, `i` of a kernel.
-int64_t getExtent(rt::KernelOp kernel, unsigned i);
 
 /// A slot with its name, class, place and lifetime.
 llvm::json::Object slotObject(rt::SlotOp slot);

@@ -17,10 +17,10 @@ using namespace kiln::rt;
 
 static void collect(Block &block, SmallVectorImpl<Operation *> &commands) {
   for (Operation &op : block) {
-    if (isa<SlotOp, InputOp, OutputOp>(op))
-      continue;
-    commands.push_back(&op);
+    if (isa<CommandOpInterface>(op))
+      commands.push_back(&op);
     if (auto loop = dyn_cast<LoopOp>(op)) {
+      commands.push_back(&op);
       collect(loop.getBody().front(), commands);
       commands.push_back(&op);
     }
@@ -38,17 +38,17 @@ std::string rt::nameOf(Operation *command) {
   return name.empty() ? command->getName().stripDialect().str() : name.str();
 }
 
-bool rt::isOnHost(rt::LaunchOp launch) {
-  return llvm::any_of(launch.getSlots(), [](Value slot) {
-    return slot.getDefiningOp<rt::SlotOp>().getHost();
+bool rt::touchesHostMemory(CommandOpInterface command) {
+  return llvm::any_of(command.getAccesses(), [](const MemoryAccess &access) {
+    return slotOf(access.slot).getMemory() == MemorySpace::Host;
   });
 }
 
-std::vector<int64_t> rt::liveBytes(rt::ProgramOp program, bool host) {
+std::vector<int64_t> rt::liveBytes(rt::ProgramOp program, MemorySpace memory) {
   size_t commands = commandsOf(program).size();
   std::vector<int64_t> live(commands + 1, 0);
   for (SlotOp slot : program.getBody().front().getOps<SlotOp>()) {
-    if (slot.getState() || slot.getHost() != host)
+    if (slot.getState() || slot.getMemory() != memory)
       continue;
     auto bytes = static_cast<int64_t>(llvm::alignTo(slot.getBytes(), 64));
     // A slot that no command touches lives at the first one.

@@ -7,9 +7,11 @@
 
 #include "kiln/Dialect/KilnRT/IR/KilnRT.h"
 
+#include "Limits.h"
+#include "kiln/Dialect/Kiln/IR/LaunchArguments.h"
+
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"
-#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace kiln;
@@ -24,6 +26,12 @@ using namespace kiln::rt;
 
 #define GET_TYPEDEF_CLASSES
 #include "kiln/Dialect/KilnRT/IR/KilnRTTypes.cpp.inc"
+
+#include "kiln/Dialect/KilnRT/IR/KilnRTInterfaces.cpp.inc"
+
+//===----------------------------------------------------------------------===//
+// Custom assembly
+//===----------------------------------------------------------------------===//
 
 static ParseResult parseSlotClassKind(OpAsmParser &parser,
                                       SlotClassAttr &slotClass) {
@@ -41,6 +49,139 @@ static ParseResult parseSlotClassKind(OpAsmParser &parser,
 static void printSlotClassKind(OpAsmPrinter &printer, Operation *,
                                SlotClassAttr slotClass) {
   printer << stringifySlotClass(slotClass.getValue());
+}
+
+/// `in host`, or nothing.
+static ParseResult parseInMemory(OpAsmParser &parser, MemorySpaceAttr &memory) {
+  auto value = MemorySpace::Device;
+  if (succeeded(parser.parseOptionalKeyword("in"))) {
+    StringRef keyword;
+    SMLoc loc = parser.getCurrentLocation();
+    if (parser.parseKeyword(&keyword))
+      return failure();
+    std::optional<MemorySpace> known = symbolizeMemorySpace(keyword);
+    if (!known)
+      return parser.emitError(loc) << "unknown memory '" << keyword << "'";
+    value = *known;
+  }
+  memory = MemorySpaceAttr::get(parser.getContext(), value);
+  return success();
+}
+
+static void printInMemory(OpAsmPrinter &printer, Operation *,
+                          MemorySpaceAttr memory) {
+  if (memory.getValue() != MemorySpace::Device)
+    printer << "in " << stringifyMemorySpace(memory.getValue());
+}
+
+/// `host states N height N`, or nothing.
+static ParseResult parseHostArena(OpAsmParser &parser, IntegerAttr &states,
+                                  IntegerAttr &height) {
+  Builder &builder = parser.getBuilder();
+  int64_t stateBytes = 0, heightBytes = 0;
+  if (succeeded(parser.parseOptionalKeyword("host")))
+    if (parser.parseKeyword("states") || parser.parseInteger(stateBytes) ||
+        parser.parseKeyword("height") || parser.parseInteger(heightBytes))
+      return failure();
+  states = builder.getI64IntegerAttr(stateBytes);
+  height = builder.getI64IntegerAttr(heightBytes);
+  return success();
+}
+
+static void printHostArena(OpAsmPrinter &printer, Operation *,
+                           IntegerAttr states, IntegerAttr height) {
+  if (states.getInt() != 0 || height.getInt() != 0)
+    printer << "host states " << states.getInt() << " height "
+            << height.getInt();
+}
+
+/// `64`, or `64 + 128 * iteration`.
+static ParseResult parseViewOffset(OpAsmParser &parser, IntegerAttr &offset,
+                                   IntegerAttr &stride) {
+  Builder &builder = parser.getBuilder();
+  int64_t start = 0, step = 0;
+  if (parser.parseInteger(start))
+    return failure();
+  if (succeeded(parser.parseOptionalPlus()))
+    if (parser.parseInteger(step) || parser.parseStar() ||
+        parser.parseKeyword("iteration"))
+      return failure();
+  offset = builder.getI64IntegerAttr(start);
+  stride = builder.getI64IntegerAttr(step);
+  return success();
+}
+
+static void printViewOffset(OpAsmPrinter &printer, Operation *,
+                            IntegerAttr offset, IntegerAttr stride) {
+  printer << offset.getInt();
+  if (stride.getInt() != 0)
+    printer << " + " << stride.getInt() << " * iteration";
+}
+
+using Operand = OpAsmParser::UnresolvedOperand;
+
+/// `(ro %a, ro %b, wo %c)`: what is read comes first.
+static ParseResult parseAccesses(OpAsmParser &parser,
+                                 SmallVectorImpl<Operand> &reads,
+                                 SmallVectorImpl<Operand> &writes) {
+  return parser.parseCommaSeparatedList(
+      OpAsmParser::Delimiter::Paren, [&]() -> ParseResult {
+        StringRef keyword;
+        SMLoc loc = parser.getCurrentLocation();
+        if (parser.parseKeyword(&keyword))
+          return failure();
+        bool isRead = keyword == stringifyAccess(Access::Read);
+        if (!isRead && keyword != stringifyAccess(Access::Write))
+          return parser.emitError(loc)
+                 << "unknown access '" << keyword << "', expected ro or wo";
+        if (isRead && !writes.empty())
+          return parser.emitError(loc)
+                 << "a place that is read after one that is written, expected "
+                    "the places that are read first";
+        return parser.parseOperand((isRead ? reads : writes).emplace_back());
+      });
+}
+
+static void printAccesses(OpAsmPrinter &printer, Operation *,
+                          OperandRange reads, OperandRange writes) {
+  printer << '(';
+  StringRef separator;
+  for (auto [places, access] :
+       {std::pair(reads, Access::Read), {writes, Access::Write}})
+    for (Value place : places) {
+      printer << separator << stringifyAccess(access) << ' ' << place;
+      separator = ", ";
+    }
+  printer << ')';
+}
+
+/// `wo %c`, `rw %c`, or `rw %c add_after_first`.
+static ParseResult parseResult(OpAsmParser &parser, Operand &place,
+                               AccumulationAttr &accumulate) {
+  StringRef keyword;
+  SMLoc loc = parser.getCurrentLocation();
+  if (parser.parseKeyword(&keyword) || parser.parseOperand(place))
+    return failure();
+  auto value = Accumulation::Overwrite;
+  if (keyword == stringifyAccess(Access::ReadWrite))
+    value = succeeded(parser.parseOptionalKeyword(
+                stringifyAccumulation(Accumulation::AddAfterFirst)))
+                ? Accumulation::AddAfterFirst
+                : Accumulation::Add;
+  else if (keyword != stringifyAccess(Access::Write))
+    return parser.emitError(loc)
+           << "unknown access '" << keyword << "', expected wo or rw";
+  accumulate = AccumulationAttr::get(parser.getContext(), value);
+  return success();
+}
+
+static void printResult(OpAsmPrinter &printer, Operation *, Value place,
+                        AccumulationAttr accumulate) {
+  bool overwrites = accumulate.getValue() == Accumulation::Overwrite;
+  printer << stringifyAccess(overwrites ? Access::Write : Access::ReadWrite)
+          << ' ' << place;
+  if (accumulate.getValue() == Accumulation::AddAfterFirst)
+    printer << ' ' << stringifyAccumulation(accumulate.getValue());
 }
 
 #define GET_OP_CLASSES
@@ -61,16 +202,8 @@ void KilnRTDialect::initialize() {
       >();
 }
 
-Type GemmOp::getResultElement() {
-  return getWide() ? Float32Type::get(getContext()) : getElement();
-}
-
-/// Nothing in a program is larger: what is computed of places and sizes then
-/// stays within 64 bits.
-static constexpr uint64_t kMostBytes = uint64_t(1) << 48;
-
 //===----------------------------------------------------------------------===//
-// Programs, kernels, slots
+// Arenas, kernels, programs
 //===----------------------------------------------------------------------===//
 
 LogicalResult ArenaOp::verify() {
@@ -112,10 +245,21 @@ LogicalResult KernelOp::verifyRegions() {
     return emitOpError("has ")
            << getRowStrides().size() << " row strides, expected " << count
            << ", none of them negative";
-  return success();
+  return verifyLaunchArguments(body); // C3
 }
 
-/// A body of commands, which share values with nothing but slots.
+SmallVector<Type> KernelOp::getArgumentTypes() {
+  return launchArgumentTypes(getBody().front());
+}
+
+SmallVector<Value> KernelOp::getParameters() {
+  Block &body = getBody().front();
+  SmallVector<Value> parameters(body.getArguments());
+  llvm::append_range(parameters, body.getTerminator()->getOperands());
+  return parameters;
+}
+
+/// A body of commands, which share values with nothing but declarations.
 static LogicalResult checkCommands(Operation *op) {
   if (op->getRegion(0).front().getNumArguments() != 0)
     return op->emitOpError("has block arguments, expected none");
@@ -133,190 +277,23 @@ LogicalResult LoopOp::verifyRegions() {
   return checkCommands(*this); // C2
 }
 
-LogicalResult SlotOp::verify() {
-  if (getOffset() > kMostBytes || getBytes() > kMostBytes) // C2
-    return emitOpError("has bytes [")
-           << static_cast<int64_t>(getOffset()) << ", +"
-           << static_cast<int64_t>(getBytes()) << "), expected from 0 to "
-           << kMostBytes;
-  return success();
-}
-
-LogicalResult SlotOp::verifySymbolUses(SymbolTableCollection &tables) {
-  if (getState() && // C1
-      !tables.lookupNearestSymbolFrom<StateOp>(*this, getStateAttr()))
-    return emitOpError("names ")
-           << getStateAttr() << ", which is no kiln.state";
-  return success();
-}
-
 //===----------------------------------------------------------------------===//
-// Products and launches
+// Inputs and outputs
 //===----------------------------------------------------------------------===//
 
-ProductEpilogue GemmOp::getLibraryEpilogue() {
-  if (std::optional<StringRef> name = getLibrary())
-    return productEpilogueOf(*name).value_or(ProductEpilogue::None);
-  return ProductEpilogue::None;
-}
+ViewOp InputOp::getView() { return viewOf(getPlace()); }
+ViewOp OutputOp::getView() { return viewOf(getPlace()); }
+RankedTensorType InputOp::getTensorType() { return getView().getTensorType(); }
+RankedTensorType OutputOp::getTensorType() { return getView().getTensorType(); }
 
-static LogicalResult verifyLibrary(GemmOp op) {
-  ProductEpilogue library = op.getLibraryEpilogue();
-  if (op.getLibrary() && library == ProductEpilogue::None)
-    return op.emitOpError("has a library epilogue ")
-           << op.getLibraryAttr() << ", which is not known";
-  if (!!op.getBias() != hasBias(library) || !!op.getAux() != hasAux(library))
-    return op.emitOpError("has a bias or aux that its library epilogue does "
-                          "not have, or the reverse");
-  if (library == ProductEpilogue::None)
-    return success();
-  if (op.getBatch() != 1 || op.getBeta() != 0 || op.getEpilogue() ||
-      op.getElement().isF64()) // C4
-    return op.emitOpError("has a library epilogue, which needs batch 1, beta "
-                          "0, no epilogue, and operands of bf16 or f32");
-  if (takesGelu(library) && op.getWide()) // C4
-    return op.emitOpError("takes gelu of a wide result, expected one of the "
-                          "type of its operands");
-  if (hasAux(library) && op.getN() % auxRowMultiple != 0)
-    return op.emitOpError("has an aux with rows of ")
-           << op.getN() << " elements, expected a multiple of "
-           << auxRowMultiple;
-  return success();
-}
-
-/// C5.
-static LogicalResult verifyExtents(GemmOp op) {
-  int64_t m = op.getM(), n = op.getN(), k = op.getK(), batch = op.getBatch();
-  auto fits = [&](int64_t rows, int64_t columns) {
-    uint64_t elements = llvm::SaturatingMultiply(
-        llvm::SaturatingMultiply<uint64_t>(rows, columns), uint64_t(batch));
-    return elements <= kMostBytes;
-  };
-  if (m < 1 || n < 1 || k < 1 || batch < 1 || !fits(m, n) || !fits(m, k) ||
-      !fits(k, n))
-    return op.emitOpError("has extents ")
-           << m << ", " << n << ", " << k << " and a batch of " << batch
-           << ", expected positive numbers and matrices of at most 2^48 "
-              "elements";
-  auto isStride = [](int64_t n) { return n >= 0 && n <= int64_t(kMostBytes); };
-  if (op.getLead().size() != 3 || op.getBatchStrides().size() != 3 ||
-      !llvm::all_of(op.getLead(), isStride) ||
-      !llvm::all_of(op.getBatchStrides(), isStride))
-    return op.emitOpError(
-               "needs three of 'lead' and of 'batch_strides', from 0 "
-               "to ")
-           << kMostBytes;
-  ArrayRef<int64_t> grid = op.getGrid();
-  if (grid.size() != 2 || grid[0] < 1 || grid[1] < 1 || grid[0] > m ||
-      grid[1] > n)
-    return op.emitOpError("needs a grid of tiles over ")
-           << m << " rows and " << n << " columns";
-  if (op.getBeta() > 2)
-    return op.emitOpError("has beta ")
-           << static_cast<int64_t>(op.getBeta()) << ", expected 0, 1 or 2";
-  return success();
-}
-
-LogicalResult GemmOp::verify() {
-  if (failed(verifyExtents(*this)))
-    return failure();
-  size_t count =
-      3 + (getBias() ? 1 : 0) + (getAux() ? 1 : 0) + getEpilogueSlots().size();
-  if (getOffsets().size() != count || getStrides().size() != count)
-    return emitOpError("has ")
-           << count << " slots, " << getOffsets().size() << " offsets and "
-           << getStrides().size() << " strides";
-  if (getWide() && !isNarrowFloat(getElement())) // C3
-    return emitOpError("has a wide result, which needs operands of bf16, but "
-                       "they are ")
-           << getElement();
-  if (failed(verifyLibrary(*this)))
-    return failure();
-  if (getEpilogue() && (getBatch() != 1 || getBeta() != 0)) // C2
-    return emitOpError("has an epilogue, which needs batch 1 and beta 0, but "
-                       "they are ")
-           << getBatch() << " and " << getBeta();
-  if (getEpilogue().has_value() != getImmediates().has_value() ||
-      (!getEpilogue() && !getEpilogueSlots().empty()))
-    return emitOpError("has an epilogue without immediates, or immediates or "
-                       "slots of an epilogue without one");
-  return success();
-}
-
-/// Symbol uses are verified after all ops, so the kernel that the symbol names is
-/// well-formed.
-LogicalResult GemmOp::verifySymbolUses(SymbolTableCollection &tables) {
-  if (!getEpilogue())
-    return success();
-  auto kernel =
-      tables.lookupNearestSymbolFrom<KernelOp>(*this, getEpilogueAttr());
-  if (!kernel || !kernel.getEpilogue())
-    return emitOpError("names ")
-           << getEpilogueAttr() << ", which is no epilogue";
-  auto reject = [&](const Twine &what) -> LogicalResult {
-    InFlightDiagnostic diagnostic = emitOpError(what);
-    diagnostic.attachNote(kernel.getLoc()) << "the kernel is declared here";
-    return diagnostic;
-  };
-  Block &body = kernel.getBody().front();
-  auto product =
-      body.getNumArguments() == 0
-          ? RankedTensorType()
-          : dyn_cast<RankedTensorType>(body.getArgument(0).getType());
-  int64_t shape[] = {static_cast<int64_t>(getM()),
-                     static_cast<int64_t>(getN())};
-  if (!product || product.getShape() != ArrayRef(shape) ||
-      product.getElementType() != getResultElement()) // C1
-    return reject("has an epilogue whose first operand is not the product");
-  size_t expected =
-      body.getNumArguments() + body.getTerminator()->getNumOperands() - 1;
-  if (getEpilogueSlots().size() != expected)
-    return reject("passes " + Twine(getEpilogueSlots().size()) +
-                  " slots to its epilogue, expected " + Twine(expected));
-  return success();
-}
-
-LogicalResult LaunchOp::verify() {
-  size_t count = getSlots().size();
-  if (getOffsets().size() != count || getStrides().size() != count)
-    return emitOpError("has ")
-           << count << " slots, " << getOffsets().size() << " offsets and "
-           << getStrides().size() << " strides";
-  return success();
-}
-
-LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &tables) {
-  auto kernel =
-      tables.lookupNearestSymbolFrom<KernelOp>(*this, getKernelAttr());
-  if (!kernel)
-    return emitOpError("names ")
-           << getKernelAttr() << ", which is no kilnrt.kernel";
-  if (kernel.getEpilogue())
-    return emitOpError("launches ")
-           << getKernelAttr() << ", which is the epilogue of a product";
-  Block &body = kernel.getBody().front();
-  size_t expected =
-      body.getNumArguments() + body.getTerminator()->getNumOperands();
-  if (getSlots().size() != expected) {
-    InFlightDiagnostic diagnostic = emitOpError("passes ")
-                                    << getSlots().size() << " slots, expected "
-                                    << expected;
-    diagnostic.attachNote(kernel.getLoc()) << "the kernel is declared here";
-    return diagnostic;
-  }
-  return success();
-}
-
-//===----------------------------------------------------------------------===//
-// Boundaries and copies
-//===----------------------------------------------------------------------===//
-
-/// What the caller touches lies on the device (C1).
+/// What the caller touches is in device memory, and stays in one place (C1).
 template <typename Boundary> static LogicalResult verifyBoundary(Boundary op) {
-  auto slot = op.getSlot().template getDefiningOp<SlotOp>();
-  if (slot && !slot.getHost())
+  ViewOp view = op.getView();
+  SlotOp slot = view ? view.getSlotOp() : SlotOp();
+  if (slot && slot.getMemory() == MemorySpace::Device && view.isDense())
     return success();
-  return op.emitOpError("'") << op.getName() << "' has to lie in a device slot";
+  return op.emitOpError("'")
+         << op.getName() << "' needs a dense view of a slot in device memory";
 }
 
 InputAttr InputOp::getInputFact() {
@@ -325,6 +302,8 @@ InputAttr InputOp::getInputFact() {
 }
 
 LogicalResult InputOp::verify() {
+  if (failed(verifyBoundary(*this)))
+    return failure();
   InputAttr declared = getFactAttr();
   if (declared && (declared.getRole() != InputRole::Data ||
                    declared.getBatchDim().value_or(0) != 0)) // C2
@@ -332,64 +311,10 @@ LogicalResult InputOp::verify() {
                             << ", expected #kiln.input<data> or "
                                "#kiln.input<data, batch_dim = 0>";
   if (declared && declared.getBatchDim() &&
-      cast<RankedTensorType>(getType()).getRank() == 0) // C2
+      getTensorType().getRank() == 0) // C2
     return emitOpError("'")
            << getName() << "' is a scalar, which has no batch dimension";
-  return verifyBoundary(*this);
+  return success();
 }
 
 LogicalResult OutputOp::verify() { return verifyBoundary(*this); }
-
-/// One offset and stride for each side, and slots.
-template <typename Copy> static LogicalResult verifySides(Copy copy) {
-  if (copy.getOffsets().size() != 2 || copy.getStrides().size() != 2)
-    return copy.emitOpError("has ")
-           << copy.getOffsets().size() << " offsets and "
-           << copy.getStrides().size() << " strides, expected two of each";
-  if (!copy.getFrom().template getDefiningOp<SlotOp>() ||
-      !copy.getTo().template getDefiningOp<SlotOp>())
-    return copy.emitOpError("needs a kilnrt.slot on each side");
-  return success();
-}
-
-template <typename Copy> static bool crosses(Copy copy) {
-  return copy.getFrom().template getDefiningOp<SlotOp>().getHost() !=
-         copy.getTo().template getDefiningOp<SlotOp>().getHost();
-}
-
-LogicalResult CopyOp::verify() {
-  if (failed(verifySides(*this)))
-    return failure();
-  if (crosses(*this)) // C1
-    return emitOpError("copies between device and host, which is what "
-                       "kilnrt.copy_start does");
-  return success();
-}
-
-LogicalResult CopyStartOp::verify() {
-  if (failed(verifySides(*this)))
-    return failure();
-  if (!crosses(*this)) // C1
-    return emitOpError("copies within one memory; exactly one side is a host "
-                       "slot");
-  auto wait = getToken().hasOneUse()
-                  ? dyn_cast<WaitOp>(*getToken().user_begin())
-                  : WaitOp();
-  if (!wait || wait->getBlock() != (*this)->getBlock())
-    return emitOpError("needs exactly one kilnrt.wait, in the same block");
-  return success();
-}
-
-LogicalResult WaitOp::verify() {
-  if (getStart()) // C1
-    return success();
-  return emitOpError("waits for what no kilnrt.copy_start began");
-}
-
-bool CopyStartOp::isOut() { return getTo().getDefiningOp<SlotOp>().getHost(); }
-
-WaitOp CopyStartOp::getWait() { return cast<WaitOp>(*getToken().user_begin()); }
-
-CopyStartOp WaitOp::getStart() {
-  return getToken().getDefiningOp<CopyStartOp>();
-}

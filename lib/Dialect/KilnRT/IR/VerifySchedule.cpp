@@ -5,10 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Commands happen in order; only copies overlap with the commands between their
-// beginning and their wait. As slots that share bytes live one after the other,
-// commands touch slots that live, and both ends of a copy count as touching its
-// two slots, a race is possible only on those two slots themselves.
+// Slots that share bytes live one after the other, and commands touch slots
+// that live. QueueOrder.cpp proves that commands of different queues which
+// touch the same bytes have a fixed order.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,13 +23,13 @@ static LogicalResult checkDisjoint(rt::ProgramOp program) {
     if (slot.getBytes() > 0)
       slots.push_back(slot);
   llvm::sort(slots, [](SlotOp a, SlotOp b) {
-    return std::tuple(a.getHost(), a.getOffset(), a.getFirst()) <
-           std::tuple(b.getHost(), b.getOffset(), b.getFirst());
+    return std::tuple(a.getMemory(), a.getOffset(), a.getFirst()) <
+           std::tuple(b.getMemory(), b.getOffset(), b.getFirst());
   });
   for (size_t i = 0; i < slots.size(); ++i) {
     SlotOp a = slots[i];
     for (size_t j = i + 1;
-         j < slots.size() && slots[j].getHost() == a.getHost() &&
+         j < slots.size() && slots[j].getMemory() == a.getMemory() &&
          slots[j].getOffset() < a.getOffset() + a.getBytes();
          ++j) {
       SlotOp b = slots[j];
@@ -74,9 +73,8 @@ static LogicalResult checkLoops(rt::ProgramOp program,
   return success();
 }
 
-static LogicalResult checkAlive(Operation *op, Value place, size_t index) {
-  auto slot = place.getDefiningOp<SlotOp>();
-  if (!slot || (slot.getFirst() <= index && index <= slot.getLast()))
+static LogicalResult checkAlive(Operation *op, SlotOp slot, size_t index) {
+  if (slot.getFirst() <= index && index <= slot.getLast())
     return success();
   InFlightDiagnostic diagnostic = op->emitOpError("touches slot '")
                                   << slot.getName() << "' at command " << index
@@ -90,18 +88,11 @@ static LogicalResult checkAlive(Operation *op, Value place, size_t index) {
 /// Commands touch slots that live; so do the caller before and after them.
 static LogicalResult checkLives(rt::ProgramOp program,
                                 ArrayRef<Operation *> commands) {
-  for (auto [index, command] : llvm::enumerate(commands)) {
-    SmallVector<Value> touched;
-    if (auto wait = dyn_cast<WaitOp>(command)) {
-      if (CopyStartOp copy = wait.getStart())
-        touched = {copy.getFrom(), copy.getTo()};
-    } else {
-      touched = command->getOperands();
-    }
-    for (Value slot : touched)
-      if (failed(checkAlive(command, slot, index)))
-        return failure();
-  }
+  for (auto [index, op] : llvm::enumerate(commands))
+    if (auto command = dyn_cast<CommandOpInterface>(op))
+      for (const MemoryAccess &access : command.getAccesses())
+        if (failed(checkAlive(op, slotOf(access.slot), index)))
+          return failure();
   Block &block = program.getBody().front();
   for (InputOp input : block.getOps<InputOp>())
     if (!input.getInputFact())
@@ -109,89 +100,21 @@ static LogicalResult checkLives(rt::ProgramOp program,
              << input.getName()
              << "' has no role: nothing fills it in; declare it with fact "
                 "#kiln.input<data>";
+  if (commands.empty())
+    return success();
   for (InputOp input : block.getOps<InputOp>())
-    if (!commands.empty() && failed(checkAlive(input, input.getSlot(), 0)))
+    if (failed(checkAlive(input, input.getView().getSlotOp(), 0)))
       return failure();
   for (OutputOp output : block.getOps<OutputOp>())
-    if (!commands.empty() &&
-        failed(checkAlive(output, output.getSlot(), commands.size() - 1)))
+    if (failed(checkAlive(output, output.getView().getSlotOp(),
+                          commands.size() - 1)))
       return failure();
   return checkLoops(program, commands);
-}
-
-SmallVector<Value> kiln::rt::writtenSlots(Operation *command,
-                                          SymbolTable &symbols) {
-  if (auto launch = dyn_cast<LaunchOp>(command)) {
-    auto kernel = symbols.lookup<KernelOp>(launch.getKernel());
-    SmallVector<Value> written(launch.getSlots().drop_front(
-        kernel.getBody().front().getNumArguments()));
-    if (launch.getScratch())
-      written.push_back(launch.getScratch());
-    return written;
-  }
-  if (auto gemm = dyn_cast<GemmOp>(command)) {
-    SmallVector<Value> written{gemm.getC()};
-    if (gemm.getScratch())
-      written.push_back(gemm.getScratch());
-    if (writesBias(gemm.getLibraryEpilogue()))
-      written.push_back(gemm.getBias());
-    if (writesAux(gemm.getLibraryEpilogue()))
-      written.push_back(gemm.getAux());
-    if (gemm.getEpilogue()) {
-      // Its operands but the product, then its results.
-      auto kernel = symbols.lookup<KernelOp>(*gemm.getEpilogue());
-      llvm::append_range(written,
-                         gemm.getEpilogueSlots().drop_front(
-                             kernel.getBody().front().getNumArguments() - 1));
-    }
-    return written;
-  }
-  if (auto fill = dyn_cast<FillOp>(command))
-    return {fill.getSlot()};
-  if (auto copy = dyn_cast<CopyOp>(command))
-    return {copy.getTo()};
-  if (auto copy = dyn_cast<CopyStartOp>(command))
-    return {copy.getTo()};
-  return {};
-}
-
-static InFlightDiagnostic reportRace(Operation *command, StringRef what,
-                                     CopyStartOp copy) {
-  InFlightDiagnostic diagnostic = command->emitOpError()
-                                  << what << " a copy that is under way";
-  diagnostic.attachNote(copy.getLoc()) << "the copy begins here";
-  diagnostic.attachNote(copy.getWait().getLoc()) << "and is waited for here";
-  return diagnostic;
-}
-
-static LogicalResult checkCopies(rt::ProgramOp program,
-                                 ArrayRef<Operation *> commands) {
-  SymbolTable symbols(program->getParentOfType<ModuleOp>());
-  SmallVector<CopyStartOp> underWay;
-  for (Operation *command : commands) {
-    if (isa<LoopOp>(command)) {
-      if (!underWay.empty())
-        return reportRace(command, "begins or ends during", underWay.front());
-      continue;
-    }
-    if (auto wait = dyn_cast<WaitOp>(command))
-      llvm::erase(underWay, wait.getStart());
-    SmallVector<Value> written = writtenSlots(command, symbols);
-    for (CopyStartOp copy : underWay) {
-      if (llvm::is_contained(written, copy.getFrom()))
-        return reportRace(command, "writes the source of", copy);
-      if (llvm::is_contained(command->getOperands(), copy.getTo()))
-        return reportRace(command, "touches the destination of", copy);
-    }
-    if (auto copy = dyn_cast<CopyStartOp>(command))
-      underWay.push_back(copy);
-  }
-  return success();
 }
 
 LogicalResult rt::verifySchedule(rt::ProgramOp program) {
   SmallVector<Operation *> commands = commandsOf(program);
   return failure(failed(checkDisjoint(program)) ||
                  failed(checkLives(program, commands)) ||
-                 failed(checkCopies(program, commands)));
+                 failed(verifyQueueOrder(program, commands)));
 }

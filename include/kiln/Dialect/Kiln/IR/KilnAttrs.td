@@ -57,6 +57,11 @@ def Kiln_ProgramKind : Kiln_Enum<"ProgramKind", "what a program computes", [
   I32EnumAttrCase<"Generate", 3, "generate">]>;
 def Kiln_ProgramKindAttr : Kiln_EnumAttr<Kiln_ProgramKind, "program_kind">;
 
+def Kiln_MemorySpace : Kiln_Enum<"MemorySpace", "the memory that holds a value", [
+  I32EnumAttrCase<"Device", 0, "device">,
+  I32EnumAttrCase<"Host", 1, "host">]>;
+def Kiln_MemorySpaceAttr : Kiln_EnumAttr<Kiln_MemorySpace, "memory">;
+
 def Kiln_InputRole : Kiln_Enum<"InputRole", "what a program input is for", [
   I32EnumAttrCase<"Tokens", 0, "tokens">,        // i32 [batch, sequence length]
   I32EnumAttrCase<"Targets", 1, "targets">,      // as tokens; -100 does not count

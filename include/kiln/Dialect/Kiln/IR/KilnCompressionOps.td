@@ -58,7 +58,7 @@ def Kiln_BucketDecodeOp : Kiln_CompressionOp<"bucket_decode", [AllTypesMatch<["d
   let results = (outs Kiln_Tensor:$dx);
 }
 
-def Kiln_SketchRowsOp : Kiln_CompressionOp<"sketch_rows"> {
+def Kiln_SketchRowsOp : Kiln_CompressionOp<"sketch_rows", [LaunchArgumentsOpInterface]> {
   let summary = "random sums of rows, as many as shall be kept";
   let description = [{
     The rows of `x` belong to `sequences` sequences of T rows, those of `y` to as
@@ -77,6 +77,9 @@ def Kiln_SketchRowsOp : Kiln_CompressionOp<"sketch_rows"> {
   }];
   let arguments = (ins Kiln_Tensor:$x, Kiln_Rng:$rng, I64Attr:$key, I64Attr:$sequences);
   let results = (outs Kiln_Tensor:$y);
+  let extraClassDeclaration = [{
+    ::llvm::SmallVector<::llvm::StringRef> getLaunchArgumentNames() { return {"key"}; }
+  }];
 }
 
 #endif

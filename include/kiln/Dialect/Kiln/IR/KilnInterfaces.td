@@ -65,6 +65,22 @@ def DispatchableOpInterface : OpInterface<"DispatchableOpInterface"> {
   ];
 }
 
+def LaunchArgumentsOpInterface : OpInterface<"LaunchArgumentsOpInterface"> {
+  let cppNamespace = "::kiln";
+  let description = [{
+    An op whose kernel does not depend on the values of some of its attributes:
+    every launch passes them as arguments, so that ops which differ in nothing
+    else share a kernel (see LaunchArguments.h).
+  }];
+  let methods = [
+    InterfaceMethod<[{
+      The names of these attributes, in the order in which a launch passes them.
+      Each is an integer, which becomes an i64 argument, or an f64.
+    }],
+    "::llvm::SmallVector<::llvm::StringRef>", "getLaunchArgumentNames">,
+  ];
+}
+
 def RowOpInterface : OpInterface<"RowOpInterface"> {
   let cppNamespace = "::kiln";
   let description = [{

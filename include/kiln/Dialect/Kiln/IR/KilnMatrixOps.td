@@ -43,7 +43,7 @@ def Kiln_MatmulOp : Kiln_Op<"matmul", [Pure, WideResultOpInterface,
   }];
 }
 
-def Kiln_AttentionOp : Kiln_Op<"attention", [Pure,
+def Kiln_AttentionOp : Kiln_Op<"attention", [Pure, LaunchArgumentsOpInterface,
     DeclareOpInterfaceMethods<SequenceOpInterface, ["inferSequences"]>,
     DeclareOpInterfaceMethods<PrecisionOpInterface, ["getPrecision", "keepsFullResult"]>,
     DeclareOpInterfaceMethods<DifferentiableOpInterface>,
@@ -70,11 +70,12 @@ def Kiln_AttentionOp : Kiln_Op<"attention", [Pure,
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
+    ::llvm::SmallVector<::llvm::StringRef> getLaunchArgumentNames() { return {"key", "scale"}; }
     int64_t getSequenceLength() { return getQ().getType().getDimSize(0) / getSequences(); }
     int64_t getHeadDim() { return getQ().getType().getDimSize(1) / getHeads(); }
   }];
 }
-def Kiln_AttentionGradOp : Kiln_Op<"attention_grad", [Pure,
+def Kiln_AttentionGradOp : Kiln_Op<"attention_grad", [Pure, LaunchArgumentsOpInterface,
     DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily", "getFlops"]>,
     DeclareOpInterfaceMethods<ReferenceOpInterface>]> {
   let summary = "gradients of attention";
@@ -92,6 +93,9 @@ def Kiln_AttentionGradOp : Kiln_Op<"attention_grad", [Pure,
     $q `,` $k `,` $v `,` $o `,` $lse `,` $dout (`rng` $rng^)? attr-dict `:` functional-type(operands, results)
   }];
   let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    ::llvm::SmallVector<::llvm::StringRef> getLaunchArgumentNames() { return {"key", "scale"}; }
+  }];
 }
 
 def Kiln_LinearCrossEntropyOp : Kiln_Op<"linear_cross_entropy", [Pure,

@@ -212,7 +212,7 @@ def Kiln_EmbeddingGradOp : Kiln_RowOp<"embedding_grad", [Pure,
   let hasVerifier = 1;
 }
 
-def Kiln_DropoutOp : Kiln_RowOp<"dropout", [Pure, PrecisionOpInterface,
+def Kiln_DropoutOp : Kiln_RowOp<"dropout", [Pure, PrecisionOpInterface, LaunchArgumentsOpInterface,
     DeclareOpInterfaceMethods<SequenceOpInterface, ["inferSequences"]>,
     DeclareOpInterfaceMethods<DifferentiableOpInterface>,
     DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily", "isCheapToRebuild"]>,
@@ -230,6 +230,9 @@ def Kiln_DropoutOp : Kiln_RowOp<"dropout", [Pure, PrecisionOpInterface,
   let arguments = (ins Kiln_Tensor:$x, Kiln_Rng:$rng, F64Attr:$p, I64Attr:$key, I64Attr:$sequences);
   let results = (outs Kiln_Tensor:$y);
   let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    ::llvm::SmallVector<::llvm::StringRef> getLaunchArgumentNames() { return {"key"}; }
+  }];
 }
 
 def Kiln_RopeOp : Kiln_RowOp<"rope", [Pure,

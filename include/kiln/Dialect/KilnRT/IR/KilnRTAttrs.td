@@ -15,12 +15,18 @@ include "mlir/IR/EnumAttr.td"
 def KilnRT_Dialect : Dialect {
   let name = "kilnrt";
   let cppNamespace = "::kiln::rt";
-  let summary = "Launches and library calls over planned slots of one arena";
+  let summary = "Launches and vendor-library calls over planned slots of one arena";
   let description = [{
     The scheduled level: a total order of commands over slots with fixed
-    offsets. Destination-passing; nothing is allocated at run time. A reference
-    to memory is a slot, a byte offset in it, and a byte stride per iteration of
-    the enclosing loop.
+    offsets. Commands are in destination-passing style; nothing is allocated at
+    run time. A command reads and writes places: typed views of slots, at a byte
+    offset and a byte stride per iteration of the enclosing loop.
+
+    Every command belongs to a queue. The commands of one queue execute one after
+    another, in program order. Commands of different queues overlap, unless one is
+    `after` the other's queue or waits for its token: a `kilnrt.begin` signals a token
+    when its transfer is over, and a `kilnrt.wait` holds up queues until the latest
+    signal before it has happened. A program begins when all queues are idle, and ends so.
   }];
   let dependentDialects = ["::kiln::KilnDialect"];
   let useDefaultTypePrinterParser = 1;
@@ -43,5 +49,40 @@ def KilnRT_SlotClass : I32EnumAttr<"SlotClass", "what a slot is for in reports a
 def KilnRT_SlotClassAttr : EnumAttr<KilnRT_Dialect, KilnRT_SlotClass, "slot_class"> {
   let assemblyFormat = "`<` $value `>`";
 }
+
+def KilnRT_Access : I32EnumAttr<"Access", "how a command touches a place", [
+  I32EnumAttrCase<"Read", 0, "ro">,
+  I32EnumAttrCase<"Write", 1, "wo">,
+  I32EnumAttrCase<"ReadWrite", 2, "rw">]> {
+  let cppNamespace = "::kiln::rt";
+}
+
+def KilnRT_Accumulation : I32EnumAttr<"Accumulation", "what a command does with the value that its result had", [
+  I32EnumAttrCase<"Overwrite", 0, "overwrite">,
+  I32EnumAttrCase<"Add", 1, "add">,
+  // Overwrites in the first iteration of the enclosing loop, then adds.
+  I32EnumAttrCase<"AddAfterFirst", 2, "add_after_first">]> {
+  let cppNamespace = "::kiln::rt";
+  let genSpecializedAttr = 0;
+}
+def KilnRT_AccumulationAttr : EnumAttr<KilnRT_Dialect, KilnRT_Accumulation, "accumulation">;
+
+def KilnRT_Engine : I32EnumAttr<"Engine", "what executes the commands of a queue", [
+  I32EnumAttrCase<"Device", 0, "device">, // kernels and vendor-library calls on the device's memory
+  I32EnumAttrCase<"Host", 1, "host">,     // the same on host memory, compiled for the cpu
+  I32EnumAttrCase<"Link", 2, "link">]> {  // transfers
+  let cppNamespace = "::kiln::rt";
+  let genSpecializedAttr = 0;
+}
+def KilnRT_EngineAttr : EnumAttr<KilnRT_Dialect, KilnRT_Engine, "engine">;
+
+def KilnRT_TransferKind : I32EnumAttr<"TransferKind", "what a transfer does", [
+  I32EnumAttrCase<"Copy", 0, "copy">,         // between the device's memory and the host's
+  I32EnumAttrCase<"Send", 1, "send">,         // to another rank
+  I32EnumAttrCase<"Receive", 2, "receive">]> {
+  let cppNamespace = "::kiln::rt";
+  let genSpecializedAttr = 0;
+}
+def KilnRT_TransferKindAttr : EnumAttr<KilnRT_Dialect, KilnRT_TransferKind, "transfer">;
 
 #endif // KILN_DIALECT_KILNRT_IR_KILNRTATTRS_TD

@@ -11,225 +11,362 @@
 include "mlir/IR/OpBase.td"
 include "mlir/IR/AttrTypeBase.td"
 include "mlir/IR/BuiltinAttributes.td"
+include "mlir/IR/OpAsmInterface.td"
 include "mlir/IR/SymbolInterfaces.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 include "kiln/Dialect/Kiln/IR/KilnAttrs.td"
 include "kiln/Dialect/KilnRT/IR/KilnRTAttrs.td"
+include "kiln/Dialect/KilnRT/IR/KilnRTInterfaces.td"
 
 class KilnRT_Op<string mnemonic, list<Trait> traits = []> : Op<KilnRT_Dialect, mnemonic, traits>;
 /// An op that declares what the commands of its program use.
 class KilnRT_Declaration<string mnemonic, list<Trait> traits = []>
     : KilnRT_Op<mnemonic, [HasParent<"::kiln::rt::ProgramOp">] # traits>;
 class KilnRT_Command<string mnemonic, list<Trait> traits = []>
-    : KilnRT_Op<mnemonic, [ParentOneOf<["::kiln::rt::ProgramOp", "::kiln::rt::LoopOp"]>] # traits>;
+    : KilnRT_Op<mnemonic, [ParentOneOf<["::kiln::rt::ProgramOp", "::kiln::rt::LoopOp"]>, KilnRT_CommandOpInterface,
+        DeclareOpInterfaceMethods<SymbolUserOpInterface>] # traits>;
 
 def KilnRT_Slot : TypeDef<KilnRT_Dialect, "Slot"> {
   let mnemonic = "slot";
   let summary = "a planned buffer";
 }
 
+def KilnRT_Place : TypeDef<KilnRT_Dialect, "Place"> {
+  let mnemonic = "place";
+  let summary = "a typed part of a slot";
+  let description = "Its shape, strides, element type and memory space are the type of the `kilnrt.view` that makes it.";
+}
+
 def KilnRT_Token : TypeDef<KilnRT_Dialect, "Token"> {
   let mnemonic = "token";
-  let summary = "a copy under way";
+  let summary = "what a queue waits for";
 }
 
 def KilnRT_ArenaOp : KilnRT_Op<"arena", [HasParent<"::mlir::ModuleOp">]> {
-  let summary = "the block of memory on each side that all programs share";
+  let summary = "the block of each memory that all programs share";
   let description = [{
     `states` bytes hold the states, at the same offsets in every program; `height`
     is the largest extent over all programs: the predicted peak. `host_states`
     and `host_height` are the same of host memory. States fit into the height,
     which is at most 2^48 (C1).
 
-    Example: `kilnrt.arena states 1024 height 4096`
+    Example: `kilnrt.arena states 1024 height 4096 host states 0 height 512`
   }];
   let arguments = (ins I64Attr:$states, I64Attr:$height, DefaultValuedAttr<I64Attr, "0">:$host_states,
     DefaultValuedAttr<I64Attr, "0">:$host_height);
-  let assemblyFormat = "`states` $states `height` $height attr-dict";
+  let assemblyFormat = "`states` $states `height` $height custom<HostArena>($host_states, $host_height) attr-dict";
   let hasVerifier = 1;
+}
+
+def KilnRT_QueueOp : KilnRT_Op<"queue", [Symbol, HasParent<"::mlir::ModuleOp">]> {
+  let summary = "executes commands one after another";
+  let description = [{
+    `engine` says what executes the commands of the queue: a `device` its kernels and
+    vendor library, on device memory; the `host` code compiled for a cpu; a `link`
+    transfers, and nothing else does (C1).
+
+    Example: `kilnrt.queue @copy_out engine link`
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, KilnRT_EngineAttr:$engine);
+  let assemblyFormat = "$sym_name `engine` $engine attr-dict";
 }
 
 def KilnRT_KernelOp : KilnRT_Op<"kernel", [Symbol, IsolatedFromAbove, SingleBlock, HasParent<"::mlir::ModuleOp">]> {
   let summary = "one distinct kernel";
   let description = [{
-    The body is that of the dispatches that it serves, with RNG keys replaced by
-    their place among the launch's immediates. `row_strides` has, for every operand and result, the elements
-    from one row to the next (C1). An `epilogue` works on a tile of its first operand, a product.
-    Ops of the kiln dialect compute on tensors, and the body ends in `kiln.yield` (C2).
+    The body is that of the dispatches that it serves, but for the attributes that
+    launches pass as arguments (see `LaunchArgumentsOpInterface`): an integer is
+    replaced by the argument's number, a real by 1. `row_strides` has, for every
+    operand and result, the elements from one row to the next (C1). An `epilogue`
+    works on a tile of its first operand, the result of a gemm. Ops of the kiln
+    dialect compute on tensors, and the body ends in `kiln.yield` (C2). The numbers
+    of arguments are dense and fewer than 64 (C3).
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, Kiln_FamilyAttr:$family, OptionalAttr<DenseI64ArrayAttr>:$space,
     DenseI64ArrayAttr:$row_strides, UnitAttr:$epilogue);
   let regions = (region SizedRegion<1>:$body);
-  let assemblyFormat = "$sym_name attr-dict-with-keyword $body";
+  let assemblyFormat = "$sym_name `family` `` $family (`epilogue` $epilogue^)? (`space` $space^)? `row_strides` $row_strides attr-dict-with-keyword $body";
   let hasRegionVerifier = 1;
+  let extraClassDeclaration = [{
+    /// The types of the arguments that launches pass: i64 or f64.
+    ::llvm::SmallVector<::mlir::Type> getArgumentTypes();
+    /// Operands, then results.
+    ::llvm::SmallVector<::mlir::Value> getParameters();
+    unsigned getNumOperandParameters() { return getBody().front().getNumArguments(); }
+  }];
 }
 
 def KilnRT_ProgramOp : KilnRT_Op<"program", [Symbol, SingleBlock, NoTerminator, HasParent<"::mlir::ModuleOp">]> {
   let summary = "commands in execution order";
   let description = [{
-    Slots, inputs and outputs first, then commands: ops of this dialect alone,
-    without block arguments (C1). `kiln.name` is that of `kiln.program`.
+    Slots, tokens, inputs and outputs first, then commands and the views that they
+    use: ops of this dialect alone, without block arguments (C1). `kiln.name` is
+    that of `kiln.program`.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, Kiln_ProgramKindAttr:$kind);
   let regions = (region SizedRegion<1>:$body);
-  let assemblyFormat = "$sym_name attr-dict-with-keyword $body";
+  let assemblyFormat = "$sym_name `kind` `` $kind attr-dict-with-keyword $body";
   let hasRegionVerifier = 1;
 }
 
-def KilnRT_SlotOp : KilnRT_Declaration<"slot", [Pure,
-    DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+def KilnRT_SlotOp : KilnRT_Declaration<"slot", [Pure, DeclareOpInterfaceMethods<SymbolUserOpInterface>,
+    DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
   let summary = "a place in the arena with a lifetime";
   let description = [{
     Commands are numbered in order, loops counting at their begin and end;
     `first` and `last` are the first and last command that touch the slot. A
-    slot of a state (`state`, C1) lives for ever. A `host` slot lies in the host's arena.
-    `rows`, where a matrix has gaps between its rows: the bytes of a row, and those
-    from one row to the next. What is in the gaps is no value. `offset` and `bytes`
-    are at most 2^48 (C2).
+    slot of a state (`state`, C1) lives for ever. `in host` is in the host's arena;
+    without it, the slot is in the device's. `rows` is given for a matrix with padded
+    rows: the bytes of a row, and those from one row to the next; the padding holds no
+    value. `why` tells people what the slot is for. `offset` and `bytes` are at most
+    2^48 (C2).
 
     Example: `%s = kilnrt.slot "h.0.ln_1" class activation offset 64 bytes 128 lifetime [2, 5]`
   }];
-  let arguments = (ins StrAttr:$name, KilnRT_SlotClassAttr:$slot_class, I64Attr:$offset, I64Attr:$bytes, I64Attr:$first, I64Attr:$last,
-    OptionalAttr<FlatSymbolRefAttr>:$state, OptionalAttr<StrAttr>:$why, UnitAttr:$host,
-    OptionalAttr<ConfinedAttr<DenseI64ArrayAttr, [DenseArrayCount<2>]>>:$rows);
+  let arguments = (ins StrAttr:$name, KilnRT_SlotClassAttr:$slot_class,
+    DefaultValuedAttr<Kiln_MemorySpaceAttr, "::kiln::MemorySpace::Device">:$memory,
+    I64Attr:$offset, I64Attr:$bytes, I64Attr:$first, I64Attr:$last,
+    OptionalAttr<FlatSymbolRefAttr>:$state,
+    OptionalAttr<ConfinedAttr<DenseI64ArrayAttr, [DenseArrayCount<2>]>>:$rows, OptionalAttr<StrAttr>:$why);
   let results = (outs KilnRT_Slot:$slot);
-  let assemblyFormat = "$name `class` custom<SlotClassKind>($slot_class) `offset` $offset `bytes` $bytes `lifetime` `[` $first `,` $last `]` (`state` $state^)? attr-dict";
+  let assemblyFormat = [{
+    $name `class` custom<SlotClassKind>($slot_class) custom<InMemory>($memory) `offset` $offset `bytes` $bytes
+    `lifetime` `[` $first `,` $last `]` (`state` $state^)? (`rows` $rows^)? (`why` $why^)? attr-dict
+  }];
   let hasVerifier = 1;
 }
 
-class KilnRT_Boundary<string mnemonic, dag more = (ins)> : KilnRT_Declaration<mnemonic> {
-  let arguments = !con((ins StrAttr:$name, KilnRT_Slot:$slot, I64Attr:$offset, TypeAttrOf<Kiln_AnyTensor>:$type), more);
-  let assemblyFormat = "$name `at` $slot `+` $offset `:` $type attr-dict";
+def KilnRT_ViewOp : KilnRT_Op<"view", [Pure, ParentOneOf<["::kiln::rt::ProgramOp", "::kiln::rt::LoopOp"]>,
+    DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
+  let summary = "a typed part of a slot";
+  let description = [{
+    The part begins `offset` bytes after the slot's first byte, and moves on by
+    `stride` bytes with every iteration of the enclosing loop; outside of a loop it
+    has no stride (C1). The type gives its shape, its strides in elements, its element
+    type and its memory: no memory space for the device's, `#kiln.memory<host>` for the
+    host's, as the slot is in (C2). Strides do not decrease from one dimension to the
+    one outside of it, and the last is 1 (C3). The part is in the slot in every
+    iteration (C4).
+
+    Example: `%v = kilnrt.view %s[64 + 128 * iteration] : memref<4x8xf32, strided<[16, 1]>>`
+  }];
+  let arguments = (ins KilnRT_Slot:$slot, I64Attr:$offset, DefaultValuedAttr<I64Attr, "0">:$stride, TypeAttrOf<AnyStaticShapeMemRef>:$view_type);
+  let results = (outs KilnRT_Place:$place);
+  let assemblyFormat = "$slot `[` custom<ViewOffset>($offset, $stride) `]` `:` $view_type attr-dict";
   let hasVerifier = 1;
+  let builders = [OpBuilder<(ins "::mlir::Value":$slot, "int64_t":$offset, "int64_t":$stride, "::mlir::MemRefType":$type), [{
+    build($_builder, $_state, PlaceType::get($_builder.getContext()), slot, static_cast<uint64_t>(offset), static_cast<uint64_t>(stride), type);
+  }]>];
+  let extraClassDeclaration = [{
+    ::mlir::MemRefType getMemRefType() { return ::llvm::cast<::mlir::MemRefType>(getViewType()); }
+    /// The value's shape and element type.
+    ::mlir::RankedTensorType getTensorType();
+    ::mlir::Type getElementType() { return getMemRefType().getElementType(); }
+    ::kiln::rt::SlotOp getSlotOp();
+    /// Elements from one row to the next; of a scalar or vector, all of them.
+    int64_t getRowPitch();
+    /// Bytes from the first element to the end of the last one, in one iteration.
+    int64_t getExtent();
+    /// The first byte in the arena, in the first iteration.
+    int64_t getAddress();
+    /// True if there is no byte between two rows or matrices that belongs to neither.
+    bool isDense();
+  }];
+}
+
+def KilnRT_TokenOp : KilnRT_Declaration<"token"> {
+  let summary = "what queues wait for";
+  let description = [{
+    Commands signal it any number of times; a wait is for the latest signal before it in
+    execution order, be it of an earlier iteration of a loop.
+
+    Example: `%t = kilnrt.token`
+  }];
+  let results = (outs KilnRT_Token:$token);
+  let assemblyFormat = "attr-dict";
+}
+
+class KilnRT_Boundary<string mnemonic, dag more = (ins)> : KilnRT_Declaration<mnemonic> {
+  let arguments = !con((ins StrAttr:$name, KilnRT_Place:$place), more);
+  let assemblyFormat = "$name `at` $place attr-dict";
+  let hasVerifier = 1;
+  code declarations = [{
+    ::kiln::rt::ViewOp getView();
+    ::mlir::RankedTensorType getTensorType();
+  }];
+  let extraClassDeclaration = declarations;
 }
 def KilnRT_InputOp : KilnRT_Boundary<"input", (ins OptionalAttr<Kiln_InputAttr>:$fact)> {
   let summary = "what the caller writes before the program runs";
   let description = [{
-    On the device (C1). What the input is for follows from its name, or `fact` says
-    it, as `kiln.input` does on the arguments of `kiln.program` (C2).
+    The place is in device memory (C1). What the input is for follows from its name, or
+    `fact` says it, as `kiln.input` does on the arguments of `kiln.program` (C2).
 
-    Example: `kilnrt.input "mask" at %s + 0 : tensor<4x64xf32> fact #kiln.input<data, batch_dim = 0>`
+    Example: `kilnrt.input "mask" at %mask fact #kiln.input<data, batch_dim = 0>`
   }];
-  let assemblyFormat = "$name `at` $slot `+` $offset `:` $type (`fact` $fact^)? attr-dict";
-  let extraClassDeclaration = [{
+  let assemblyFormat = "$name `at` $place (`fact` $fact^)? attr-dict";
+  let extraClassDeclaration = declarations # [{
     /// What the input is for, or null.
     ::kiln::InputAttr getInputFact();
   }];
 }
 def KilnRT_OutputOp : KilnRT_Boundary<"output"> {
   let summary = "what the caller reads after the program ran";
-  let description = "On the device (C1). Example: `kilnrt.output \"loss\" at %s + 0 : tensor<f64>`";
+  let description = "The place is in device memory (C1). Example: `kilnrt.output \"loss\" at %loss`";
 }
 
 def KilnRT_LaunchOp : KilnRT_Command<"launch", [AttrSizedOperandSegments,
-    DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+    DeclareOpInterfaceMethods<KilnRT_CommandOpInterface, ["getAccesses"]>]> {
   let summary = "runs a kernel";
   let description = [{
-    `slots`: operands, then results, with `offsets` and loop `strides` in bytes.
-    `immediates` are passed to the kernel. `scratch` is memory for every thread.
-    `group`: a GPU may start this launch and the ones after it, so many in all, as
-    one (see `kiln-group-launches`).
+    The places that it reads have the types of the kernel's operands, those that it
+    writes have the types of its results (C1). `args` are the kernel's arguments (C2).
+    `accumulate` is given for a kernel that may add to its result. `scratch` is memory
+    for every thread. `group`: a GPU may start this launch and the ones after it, so
+    many in all, as one (see `kiln-group-launches`).
 
-    Example: `kilnrt.launch @k(%a, %b) offsets [0, 0] strides [0, 0] immediates []`
+    Example: `kilnrt.launch @k on @compute (ro %x, wo %y)`
   }];
-  let arguments = (ins FlatSymbolRefAttr:$kernel, Variadic<KilnRT_Slot>:$slots, Optional<KilnRT_Slot>:$scratch,
-    DenseI64ArrayAttr:$offsets, DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$immediates,
-    // The micro-batch index is passed as a further immediate: nonzero means "add to the result".
-    UnitAttr:$accumulates,
+  let arguments = (ins FlatSymbolRefAttr:$kernel, FlatSymbolRefAttr:$queue, OptionalAttr<FlatSymbolRefArrayAttr>:$after,
+    Variadic<KilnRT_Place>:$reads, Variadic<KilnRT_Place>:$writes,
+    Optional<KilnRT_Slot>:$scratch, OptionalAttr<ArrayAttr>:$args,
+    DefaultValuedAttr<KilnRT_AccumulationAttr, "::kiln::rt::Accumulation::Overwrite">:$accumulate,
     // Of a group, the first launch has the number of its launches.
     OptionalAttr<ConfinedAttr<I64Attr, [IntMinValue<2>]>>:$group);
-  let assemblyFormat = "$kernel `(` $slots `)` (`scratch` `(` $scratch^ `)`)? `offsets` $offsets `strides` $strides `immediates` $immediates (`accumulates` $accumulates^)? (`group` $group^)? attr-dict";
+  let assemblyFormat = [{
+    $kernel `on` $queue (`after` $after^)? custom<Accesses>($reads, $writes) (`args` $args^)? (`accumulate` $accumulate^)?
+    (`scratch` `(` $scratch^ `)`)? (`group` $group^)? attr-dict
+  }];
   let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// The places that are read, then those that are written.
+    ::llvm::SmallVector<::mlir::Value> getPlaces();
+    ::kiln::rt::KernelOp getKernelOp();
+  }];
 }
 
 def KilnRT_GemmOp : KilnRT_Command<"gemm", [AttrSizedOperandSegments,
-    DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
-  let summary = "library call: c = op(a) op(b) + beta c";
+    DeclareOpInterfaceMethods<KilnRT_CommandOpInterface, ["getAccesses"]>]> {
+  let summary = "vendor-library call: c = op(a) op(b), or c += op(a) op(b)";
   let description = [{
-    Extents, leading dimensions and batch strides in elements. `beta`: 0, 1, or 2
-    for "0 in the first iteration of the enclosing loop, then 1". `element` is the
-    type of all three matrices; with `wide`, c is f32 and a and b are bf16 (C3).
-    Extents are positive, a matrix of the batch has at most 2^48 elements, and no
-    stride is negative (C5).
+    The matrices are places of rank 2, or of rank 3 with the batch first; op transposes a
+    matrix that is `transposed`, and their extents agree (C5). a and b have one element
+    type, which is that of c, too, unless they are of a narrow float type and c is f32 (C3). c is
+    written (`wo`), added to (`rw`), or, with `add_after_first`, written in the first
+    iteration of the enclosing loop and added to in the others.
 
     `scratch` is memory for the call: on a cpu what every thread needs to multiply
-    bf16, on a gpu what the library may use.
+    narrow floats, on a gpu what the library may use. `grid` are the tiles of c, in rows and
+    columns, that threads of a cpu compute.
 
     The thread that computed a tile of c runs the kernel `epilogue` on it. The
-    kernel's first operand is c (C1), its others and its results are
-    `epilogue_slots`, whose `offsets` and `strides` follow those of a, b and c.
-    It needs a batch of 1 and beta 0 (C2).
+    kernel's first operand is c (C1), its others and its results are the places after
+    it, and `args` are its arguments. It needs a batch of 1 and overwrites c (C2).
 
     `library` names what the library of a gpu does with the sums before it rounds
     them: `bias` adds a row `bias` to each, `gelu_bias` takes gelu's tanh form of
     that, `gelu_aux_bias` also writes what it takes it of to `aux`, `dgelu`
     multiplies by gelu's derivative at `aux`, `bgrad_a` and `bgrad_b` write the sums
     of a's rows or b's columns to `bias`. Both have the type of c and are dense; aux
-    has its shape. Their offsets and strides follow those of c. It needs a batch of
-    1, beta 0, no `epilogue`, operands of bf16 or f32, and c of their type where gelu
-    is taken (C4).
+    has its shape. It needs a batch of 1, no `epilogue`, operands of a narrow type or
+    f32, and c of their type where gelu is taken; it overwrites c (C4).
 
-    Example: `kilnrt.gemm(%a, %b, %c) offsets [0, 0, 0] strides [0, 0, 0] {m = 4, n = 4, k = 4, batch = 1, lead = array<i64: 4, 4, 4>, batch_strides = array<i64: 0, 0, 0>, beta = 0, grid = array<i64: 1, 1>, element = f32}`
+    Example: `kilnrt.gemm on @compute (ro %a, ro %b, wo %c) grid [1, 1]`
   }];
-  let arguments = (ins KilnRT_Slot:$a, KilnRT_Slot:$b, KilnRT_Slot:$c, Optional<KilnRT_Slot>:$scratch,
-    Optional<KilnRT_Slot>:$bias, Optional<KilnRT_Slot>:$aux, Variadic<KilnRT_Slot>:$epilogue_slots, DenseI64ArrayAttr:$offsets, DenseI64ArrayAttr:$strides,
-    I64Attr:$m, I64Attr:$n, I64Attr:$k, I64Attr:$batch, DenseI64ArrayAttr:$lead, DenseI64ArrayAttr:$batch_strides, UnitAttr:$trans_a, UnitAttr:$trans_b,
-    I64Attr:$beta, DenseI64ArrayAttr:$grid, TypeAttrOf<AnyTypeOf<[BF16, F32, F64]>>:$element, UnitAttr:$wide,
-    OptionalAttr<StrAttr>:$library, OptionalAttr<FlatSymbolRefAttr>:$epilogue, OptionalAttr<DenseI64ArrayAttr>:$immediates);
-  let assemblyFormat = "`(` $a `,` $b `,` $c `)` (`scratch` `(` $scratch^ `)`)? (`library` $library^)? (`bias` `(` $bias^ `)`)? (`aux` `(` $aux^ `)`)? (`epilogue` $epilogue^ `(` $epilogue_slots `)` `immediates` $immediates)? `offsets` $offsets `strides` $strides attr-dict";
+  let arguments = (ins FlatSymbolRefAttr:$queue, OptionalAttr<FlatSymbolRefArrayAttr>:$after, KilnRT_Place:$a, UnitAttr:$trans_a, KilnRT_Place:$b, UnitAttr:$trans_b, KilnRT_Place:$c,
+    DefaultValuedAttr<KilnRT_AccumulationAttr, "::kiln::rt::Accumulation::Overwrite">:$accumulate,
+    DenseI64ArrayAttr:$grid, OptionalAttr<StrAttr>:$library, Optional<KilnRT_Place>:$bias, Optional<KilnRT_Place>:$aux,
+    OptionalAttr<FlatSymbolRefAttr>:$epilogue, Variadic<KilnRT_Place>:$epilogue_reads, Variadic<KilnRT_Place>:$epilogue_writes,
+    OptionalAttr<ArrayAttr>:$args, Optional<KilnRT_Slot>:$scratch);
+  let assemblyFormat = [{
+    `on` $queue (`after` $after^)? `(` `ro` $a (`transposed` $trans_a^)? `,` `ro` $b (`transposed` $trans_b^)? `,` custom<Result>($c, $accumulate) `)`
+    `grid` $grid (`library` $library^)? (`bias` `(` $bias^ `)`)? (`aux` `(` $aux^ `)`)?
+    (`epilogue` $epilogue^ custom<Accesses>($epilogue_reads, $epilogue_writes))? (`args` $args^)?
+    (`scratch` `(` $scratch^ `)`)? attr-dict
+  }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
-    /// The element type of c.
+    int64_t getM(); int64_t getN(); int64_t getK(); int64_t getBatch();
+    /// The views of a, b and c.
+    ::kiln::rt::ViewOp getMatrix(unsigned i);
+    /// Elements from one row to the next, and from one matrix to the next, of a, b or c.
+    int64_t getLead(unsigned i);
+    int64_t getBatchStride(unsigned i);
+    /// The element types of a and b, and of c.
+    ::mlir::Type getElement();
     ::mlir::Type getResultElement();
     /// What `library` names; an unknown name counts as none.
     ::kiln::ProductEpilogue getLibraryEpilogue();
   }];
 }
 
-def KilnRT_FillOp : KilnRT_Command<"fill"> {
-  let summary = "writes zeros";
-  let description = "Example: `kilnrt.fill %s offset 0 bytes 64`";
-  let arguments = (ins KilnRT_Slot:$slot, I64Attr:$offset, I64Attr:$bytes);
-  let assemblyFormat = "$slot `offset` $offset `bytes` $bytes attr-dict";
-}
-def KilnRT_CopyOp : KilnRT_Command<"copy"> {
-  let summary = "copies bytes";
-  let description = "Within one memory (C1). Example: `kilnrt.copy %a to %b offsets [0, 0] strides [0, 0] bytes 64`";
-  let arguments = (ins KilnRT_Slot:$from, KilnRT_Slot:$to, DenseI64ArrayAttr:$offsets, DenseI64ArrayAttr:$strides, I64Attr:$bytes);
-  let assemblyFormat = "$from `to` $to `offsets` $offsets `strides` $strides `bytes` $bytes attr-dict";
+class KilnRT_BytesCommand<string mnemonic> : KilnRT_Command<mnemonic, [
+    DeclareOpInterfaceMethods<KilnRT_CommandOpInterface, ["getAccesses"]>]> {
   let hasVerifier = 1;
 }
-def KilnRT_CopyStartOp : KilnRT_Command<"copy_start"> {
-  let summary = "begins to copy bytes between device and host";
+def KilnRT_FillOp : KilnRT_BytesCommand<"fill"> {
+  let summary = "writes zeros";
+  let description = "The place is dense (C1). Example: `kilnrt.fill on @compute (wo %y)`";
+  let arguments = (ins FlatSymbolRefAttr:$queue, OptionalAttr<FlatSymbolRefArrayAttr>:$after, KilnRT_Place:$to);
+  let assemblyFormat = "`on` $queue (`after` $after^)? `(` `wo` $to `)` attr-dict";
+  let extraClassDeclaration = "int64_t getBytes();";
+}
+def KilnRT_CopyOp : KilnRT_BytesCommand<"copy"> {
+  let summary = "copies bytes";
   let description = [{
-    Copies of one direction are done one by one in the order of their beginnings,
-    beside the commands that follow. Exactly one side is a `host` slot (C1). Both
-    slots live to the wait.
+    Both places are dense, in one memory, and of as many bytes (C1).
 
-    Example: `%t = kilnrt.copy_start %a to %b offsets [0, 0] strides [0, 0] bytes 64`
+    Example: `kilnrt.copy on @compute (ro %x, wo %y)`
   }];
-  let arguments = (ins KilnRT_Slot:$from, KilnRT_Slot:$to, DenseI64ArrayAttr:$offsets, DenseI64ArrayAttr:$strides, I64Attr:$bytes);
-  let results = (outs KilnRT_Token:$token);
-  let assemblyFormat = "$from `to` $to `offsets` $offsets `strides` $strides `bytes` $bytes attr-dict";
+  let arguments = (ins FlatSymbolRefAttr:$queue, OptionalAttr<FlatSymbolRefArrayAttr>:$after, KilnRT_Place:$from, KilnRT_Place:$to);
+  let assemblyFormat = "`on` $queue (`after` $after^)? `(` `ro` $from `,` `wo` $to `)` attr-dict";
+  let extraClassDeclaration = "int64_t getBytes();";
+}
+def KilnRT_BeginOp : KilnRT_Command<"begin", [AttrSizedOperandSegments,
+    DeclareOpInterfaceMethods<KilnRT_CommandOpInterface, ["getAccesses", "getSignaledToken"]>]> {
+  let summary = "begins a transfer and signals a token when it is over";
+  let description = [{
+    The places are dense (C1). A `copy` reads one place and writes another of as many
+    bytes in the other memory; a `send` reads, a `receive` writes (C2). The queue's
+    engine is `link`. From the beginning to the first wait for its token, the slots that
+    the transfer touches live, nothing writes what it reads, and nothing touches what it
+    writes.
+
+    Example: `kilnrt.begin copy %t on @copy_out after [@compute] (ro %x, wo %h)`
+  }];
+  let arguments = (ins KilnRT_TransferKindAttr:$kind, KilnRT_Token:$token, FlatSymbolRefAttr:$queue,
+    OptionalAttr<FlatSymbolRefArrayAttr>:$after, Variadic<KilnRT_Place>:$reads, Variadic<KilnRT_Place>:$writes);
+  let assemblyFormat = "$kind $token `on` $queue (`after` $after^)? custom<Accesses>($reads, $writes) attr-dict";
   let hasVerifier = 1;
   let extraClassDeclaration = [{
-    /// From the device to the host.
+    /// Bytes that are sent, copied or received.
+    int64_t getBytes();
+    /// True for a copy from the device's memory to the host's.
     bool isOut();
-    ::kiln::rt::WaitOp getWait();
+    /// A copy's source and destination.
+    ::kiln::rt::ViewOp getFrom();
+    ::kiln::rt::ViewOp getTo();
   }];
 }
-def KilnRT_WaitOp : KilnRT_Command<"wait"> {
-  let summary = "waits for the end of a copy";
-  let description = "The token is that of a `kilnrt.copy_start` (C1). Example: `kilnrt.wait %t`";
-  let arguments = (ins KilnRT_Token:$token);
-  let assemblyFormat = "$token attr-dict";
-  let hasVerifier = 1;
-  let extraClassDeclaration = [{ ::kiln::rt::CopyStartOp getStart(); }];
+def KilnRT_WaitOp : KilnRT_Command<"wait", [
+    DeclareOpInterfaceMethods<KilnRT_CommandOpInterface, ["getAwaitedToken"]>]> {
+  let summary = "holds up queues until a token's latest signal has happened";
+  let description = [{
+    `queue` and the queues of `too` wait.
+
+    Example: `kilnrt.wait %t on @compute and [@host]`
+  }];
+  let arguments = (ins KilnRT_Token:$token, FlatSymbolRefAttr:$queue, OptionalAttr<FlatSymbolRefArrayAttr>:$too);
+  let assemblyFormat = "$token `on` $queue (`and` $too^)? attr-dict";
+  let extraClassDeclaration = [{
+    /// All queues that wait.
+    ::llvm::SmallVector<::mlir::FlatSymbolRefAttr> getQueues();
+  }];
 }
 def KilnRT_LoopOp : KilnRT_Declaration<"loop", [SingleBlock, NoTerminator]> {
   let summary = "repeats its commands";
   let description = [{
-    At least once (C1). It has commands alone, and no block arguments (C2).
+    At least once (C1). It has commands and views alone, and no block arguments (C2).
 
     Example: `kilnrt.loop 4 { }`
   }];

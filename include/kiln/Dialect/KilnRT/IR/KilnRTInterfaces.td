@@ -1,0 +1,42 @@
+//===- KilnRTInterfaces.td - what a command touches --------*- tablegen -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_DIALECT_KILNRT_IR_KILNRTINTERFACES_TD
+#define KILN_DIALECT_KILNRT_IR_KILNRTINTERFACES_TD
+
+include "mlir/IR/OpBase.td"
+
+def KilnRT_CommandOpInterface : OpInterface<"CommandOpInterface"> {
+  let cppNamespace = "::kiln::rt";
+  let description = [{
+    A command of a scheduled program: the memory that it touches, the queue that
+    executes it, and its part in the order of queues. Verifiers, cost models,
+    launch groups and writers ask these questions and not for the op.
+  }];
+  let methods = [
+    InterfaceMethod<[{
+      The slots that the command touches, operands before results, with the view
+      that it touches them by; memory to work in comes last and has no view.
+    }],
+    "::llvm::SmallVector<::kiln::rt::MemoryAccess>", "getAccesses", (ins), [{}],
+      [{ return {}; }]>,
+    InterfaceMethod<"The queue that executes the command.",
+    "::mlir::FlatSymbolRefAttr", "getQueueAttr">,
+    InterfaceMethod<[{
+      The queues whose commands before this one, in program order, are over when it
+      begins; or null.
+    }],
+    "::mlir::ArrayAttr", "getAfterAttr", (ins), [{}], [{ return {}; }]>,
+    InterfaceMethod<"The token that is signaled when the command is over, or null.",
+    "::mlir::Value", "getSignaledToken", (ins), [{}], [{ return {}; }]>,
+    InterfaceMethod<"The token that holds up the command's queues, or null.",
+    "::mlir::Value", "getAwaitedToken", (ins), [{}], [{ return {}; }]>,
+  ];
+  let verify = [{ return ::kiln::rt::verifyCommand($_op); }];
+}
+
+#endif // KILN_DIALECT_KILNRT_IR_KILNRTINTERFACES_TD

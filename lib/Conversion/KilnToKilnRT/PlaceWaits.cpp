@@ -1,0 +1,167 @@
+//===- PlaceWaits.cpp - Orders the queues of a program ----------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "PlaceWaits.h"
+
+#include "kiln/Dialect/Kiln/IR/Target.h"
+
+using namespace mlir;
+using namespace kiln;
+
+namespace {
+
+/// Bytes of the device's arena, in all iterations of a loop.
+struct ByteRange {
+  int64_t begin, end;
+  bool overlaps(const ByteRange &other) const {
+    return begin < other.end && other.begin < end;
+  }
+};
+
+/// Bytes of the device that commands of the host read.
+struct Scalar {
+  ByteRange range;
+  bool isWritten = false; ///< By a command of the device so far.
+  bool isRead = false;    ///< By a command of the host so far.
+};
+
+class WaitPlacer {
+public:
+  WaitPlacer(rt::ProgramOp program, QueueTable &queues)
+      : program(program), queues(queues) {}
+  void run();
+
+private:
+  void order(rt::CommandOpInterface command);
+
+  bool isOnHost(rt::CommandOpInterface command) {
+    return command.getQueueAttr() == queues.getHost();
+  }
+
+  rt::ProgramOp program;
+  QueueTable &queues;
+  SmallVector<Scalar> scalars;
+};
+
+} // namespace
+
+static ByteRange rangeOf(rt::ViewOp view) {
+  auto loop = dyn_cast<rt::LoopOp>(view->getParentOp());
+  int64_t steps = loop ? static_cast<int64_t>(loop.getCount()) - 1 : 0;
+  int64_t begin = view.getAddress();
+  return {begin, begin + static_cast<int64_t>(view.getStride()) * steps +
+                     view.getExtent()};
+}
+
+static bool isOnDevice(const rt::MemoryAccess &access) {
+  return rt::slotOf(access.slot).getMemory() == MemorySpace::Device;
+}
+
+/// Between the device's commands and the host's that read its scalars.
+void WaitPlacer::order(rt::CommandOpInterface command) {
+  bool onHost = isOnHost(command);
+  bool waits = false;
+  for (const rt::MemoryAccess &access : command.getAccesses()) {
+    if (!isOnDevice(access))
+      continue;
+    rt::SlotOp slot = rt::slotOf(access.slot);
+    auto begin = static_cast<int64_t>(slot.getOffset());
+    ByteRange range =
+        access.view
+            ? rangeOf(rt::viewOf(access.view))
+            : ByteRange{begin, begin + static_cast<int64_t>(slot.getBytes())};
+    for (Scalar &scalar : scalars) {
+      if (!range.overlaps(scalar.range))
+        continue;
+      if (onHost) {
+        waits |= scalar.isWritten;
+        scalar.isRead = true;
+      } else if (access.writes()) {
+        waits |= scalar.isRead;
+        scalar.isWritten = true;
+      }
+    }
+  }
+  if (!waits)
+    return;
+  Attribute other = onHost ? queues.getCompute() : queues.getHost();
+  command->setAttr("after", ArrayAttr::get(command.getContext(), other));
+}
+
+void WaitPlacer::run() {
+  SmallVector<Operation *> commands = rt::commandsOf(program);
+  for (Operation *op : commands) {
+    auto command = dyn_cast<rt::CommandOpInterface>(op);
+    if (!command || !isOnHost(command))
+      continue;
+    for (const rt::MemoryAccess &access : command.getAccesses())
+      if (isOnDevice(access) && access.view)
+        scalars.push_back({rangeOf(rt::viewOf(access.view))});
+  }
+  ArrayAttr executing = queues.getExecuting();
+  // A loop's later iterations meet what its commands did in the earlier ones.
+  for (size_t i = 0, loopBegin = 0; i < commands.size(); ++i) {
+    if (auto loop = dyn_cast<rt::LoopOp>(commands[i])) {
+      bool ends = loopBegin != 0;
+      if (ends && !scalars.empty())
+        for (size_t j = loopBegin; j < i; ++j)
+          if (!isa<rt::BeginOp, rt::WaitOp>(commands[j]))
+            order(cast<rt::CommandOpInterface>(commands[j]));
+      loopBegin = ends ? 0 : i + 1;
+      continue;
+    }
+    if (auto begin = dyn_cast<rt::BeginOp>(commands[i]))
+      begin.setAfterAttr(executing);
+    else if (auto wait = dyn_cast<rt::WaitOp>(commands[i])) {
+      if (executing.size() > 1)
+        wait.setTooAttr(ArrayAttr::get(wait.getContext(),
+                                       executing.getValue().drop_front()));
+    } else if (!scalars.empty())
+      order(cast<rt::CommandOpInterface>(commands[i]));
+  }
+}
+
+void kiln::placeWaits(rt::ProgramOp program, QueueTable &queues) {
+  WaitPlacer(program, queues).run();
+}
+
+//===----------------------------------------------------------------------===//
+// Queues
+//===----------------------------------------------------------------------===//
+
+FlatSymbolRefAttr QueueTable::get(Kind kind) {
+  if (names[kind])
+    return names[kind];
+  bool onDevice = kind == Compute && isGpu(targetOf(module));
+  const std::pair<StringRef, rt::Engine> facts[] = {
+      {"compute", onDevice ? rt::Engine::Device : rt::Engine::Host},
+      {"host", rt::Engine::Host},
+      {"copy_out", rt::Engine::Link},
+      {"copy_in", rt::Engine::Link}};
+  OpBuilder builder(module.getContext());
+  auto queue = rt::QueueOp::create(builder, module.getLoc(), facts[kind].first,
+                                   facts[kind].second);
+  // A state may have the name.
+  symbols.insert(queue, Block::iterator(*module.getOps<rt::ArenaOp>().begin()));
+  return names[kind] = FlatSymbolRefAttr::get(queue.getSymNameAttr());
+}
+
+FlatSymbolRefAttr QueueTable::executing(bool inHostMemory) {
+  return get(inHostMemory && isGpu(targetOf(module)) ? Host : Compute);
+}
+
+FlatSymbolRefAttr QueueTable::copying(bool toHost) {
+  return get(toHost ? CopyOut : CopyIn);
+}
+
+ArrayAttr QueueTable::getExecuting() {
+  SmallVector<Attribute> executing;
+  for (Kind kind : {Compute, Host})
+    if (names[kind])
+      executing.push_back(names[kind]);
+  return ArrayAttr::get(module.getContext(), executing);
+}

@@ -1,0 +1,52 @@
+//===- PlaceWaits.h - Orders the queues of a program ------------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_LIB_CONVERSION_KILNTOKILNRT_PLACEWAITS_H
+#define KILN_LIB_CONVERSION_KILNTOKILNRT_PLACEWAITS_H
+
+#include "kiln/Dialect/KilnRT/IR/KilnRT.h"
+
+namespace kiln {
+
+/// The queues of a module, declared when they are first asked for. A cpu
+/// executes all commands but transfers on one queue; a gpu has one for its own
+/// memory and one for the commands in host memory.
+class QueueTable {
+public:
+  QueueTable(mlir::ModuleOp module, mlir::SymbolTable &symbols)
+      : module(module), symbols(symbols) {}
+  /// The queue of a command that touches host memory or does not.
+  mlir::FlatSymbolRefAttr executing(bool inHostMemory);
+  /// The queue of copies to the host or from there.
+  mlir::FlatSymbolRefAttr copying(bool toHost);
+  /// All queues declared so far that execute other commands than transfers.
+  mlir::ArrayAttr getExecuting();
+  mlir::FlatSymbolRefAttr getCompute() { return names[Compute]; }
+  mlir::FlatSymbolRefAttr getHost() { return names[Host]; }
+
+private:
+  enum Kind { Compute, Host, CopyOut, CopyIn };
+  mlir::FlatSymbolRefAttr get(Kind kind);
+
+  mlir::ModuleOp module;
+  mlir::SymbolTable &symbols;
+  mlir::FlatSymbolRefAttr names[4];
+};
+
+/// Lets the commands of each queue wait for those of the others:
+///   - a transfer begins when all commands before it that are no transfers are
+///     over;
+///   - a wait for a transfer holds up every queue that executes other commands;
+///   - a command of the host that reads something in device memory (a scalar)
+///     waits for the device's commands if one of them writes it, and the next
+///     such command waits for the host's.
+/// rt::verifyQueueOrder proves that this suffices for a plan.
+void placeWaits(rt::ProgramOp program, QueueTable &queues);
+
+} // namespace kiln
+
+#endif // KILN_LIB_CONVERSION_KILNTOKILNRT_PLACEWAITS_H

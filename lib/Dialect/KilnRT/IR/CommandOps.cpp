@@ -1,0 +1,497 @@
+//===- CommandOps.cpp - Launches, gemms, transfers --------------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Limits.h"
+#include "kiln/Dialect/KilnRT/IR/KilnRT.h"
+
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace kiln;
+using namespace kiln::rt;
+
+//===----------------------------------------------------------------------===//
+// All commands
+//===----------------------------------------------------------------------===//
+
+LogicalResult rt::verifyCommand(Operation *command) {
+  for (Value operand : command->getOperands()) {
+    bool isDefined = isa<PlaceType>(operand.getType())
+                         ? viewOf(operand) && viewOf(operand).getSlotOp()
+                     : isa<SlotType>(operand.getType())
+                         ? operand.getDefiningOp<SlotOp>() != nullptr
+                         : operand.getDefiningOp<TokenOp>() != nullptr;
+    if (!isDefined)
+      return command->emitOpError("has an operand that no kilnrt.view, "
+                                  "kilnrt.slot or kilnrt.token defines");
+  }
+  return success();
+}
+
+/// The queues of a command exist, and their engines execute such commands.
+static LogicalResult verifyQueues(Operation *command, bool isTransfer,
+                                  SymbolTableCollection &tables) {
+  auto op = cast<CommandOpInterface>(command);
+  auto find = [&](FlatSymbolRefAttr name) {
+    return tables.lookupNearestSymbolFrom<QueueOp>(command, name);
+  };
+  QueueOp queue = find(op.getQueueAttr());
+  if (!queue)
+    return command->emitOpError("is on ")
+           << op.getQueueAttr() << ", which is no kilnrt.queue";
+  if (!isa<WaitOp>(command) &&
+      (queue.getEngine() == Engine::Link) != isTransfer)
+    return command->emitOpError("is on ")
+           << op.getQueueAttr() << ", whose engine is "
+           << stringifyEngine(queue.getEngine()) << ": expected "
+           << (isTransfer ? "link" : "device or host");
+  if (ArrayAttr after = op.getAfterAttr())
+    for (auto other : after.getAsRange<FlatSymbolRefAttr>())
+      if (!find(other))
+        return command->emitOpError("is after ")
+               << other << ", which is no kilnrt.queue";
+  return success();
+}
+
+static void addAccesses(SmallVectorImpl<MemoryAccess> &accesses,
+                        ValueRange places, Access access) {
+  for (Value place : places)
+    accesses.push_back({viewOf(place).getSlot(), place, access});
+}
+
+static Access accessOf(Accumulation accumulate) {
+  return accumulate == Accumulation::Overwrite ? Access::Write
+                                               : Access::ReadWrite;
+}
+
+//===----------------------------------------------------------------------===//
+// Launches
+//===----------------------------------------------------------------------===//
+
+SmallVector<Value> LaunchOp::getPlaces() {
+  SmallVector<Value> places(getReads());
+  llvm::append_range(places, getWrites());
+  return places;
+}
+
+KernelOp LaunchOp::getKernelOp() {
+  return SymbolTable::lookupNearestSymbolFrom<KernelOp>(*this, getKernelAttr());
+}
+
+SmallVector<MemoryAccess> LaunchOp::getAccesses() {
+  SmallVector<MemoryAccess> accesses;
+  addAccesses(accesses, getReads(), Access::Read);
+  addAccesses(accesses, getWrites(), accessOf(getAccumulate()));
+  if (getScratch())
+    accesses.push_back({getScratch(), Value(), Access::Write});
+  return accesses;
+}
+
+LogicalResult LaunchOp::verify() {
+  if (ArrayAttr args = getArgsAttr())
+    for (Attribute arg : args)
+      if (auto typed = dyn_cast<TypedAttr>(arg);
+          !typed || !isa<IntegerAttr, FloatAttr>(typed))
+        return emitOpError("has the argument ")
+               << arg << ", expected an i64 or an f64";
+  return success();
+}
+
+/// The places of a command against the parameters of its kernel from number
+/// `first` on.
+static LogicalResult verifyPlaces(Operation *command, KernelOp kernel,
+                                  ValueRange reads, ValueRange writes,
+                                  unsigned first) {
+  auto reject = [&](const Twine &what) -> LogicalResult {
+    InFlightDiagnostic diagnostic = command->emitOpError(what);
+    diagnostic.attachNote(kernel.getLoc()) << "the kernel is declared here";
+    return diagnostic;
+  };
+  SmallVector<Value> parameters = kernel.getParameters();
+  unsigned operands = kernel.getNumOperandParameters();
+  if (reads.size() + first != operands ||
+      writes.size() + operands != parameters.size())
+    return reject("reads " + Twine(reads.size()) + " places and writes " +
+                  Twine(writes.size()) + ", expected " +
+                  Twine(operands - first) + " and " +
+                  Twine(parameters.size() - operands));
+  SmallVector<Value> places(reads);
+  llvm::append_range(places, writes);
+  for (auto [i, place] : llvm::enumerate(places)) {
+    ViewOp view = viewOf(place);
+    RankedTensorType expected = tensorTypeOf(parameters[first + i]);
+    MemRefType type = view.getMemRefType();
+    if (type.getShape() == expected.getShape() &&
+        type.getElementType() == expected.getElementType() &&
+        (getRowCount(expected) == 1 ||
+         view.getRowPitch() == kernel.getRowStrides()[first + i]))
+      continue;
+    InFlightDiagnostic diagnostic =
+        command->emitOpError("passes a place of ")
+        << type << " as parameter " << first + i << ", expected " << expected
+        << " with rows " << kernel.getRowStrides()[first + i]
+        << " elements apart";
+    diagnostic.attachNote(kernel.getLoc()) << "the kernel is declared here";
+    return diagnostic;
+  }
+  return success();
+}
+
+static LogicalResult verifyArguments(Operation *command, KernelOp kernel,
+                                     ArrayAttr args) {
+  SmallVector<Type> expected = kernel.getArgumentTypes(), types;
+  for (Attribute arg : args ? args.getValue() : ArrayRef<Attribute>())
+    types.push_back(cast<TypedAttr>(arg).getType());
+  if (types == expected)
+    return success();
+  InFlightDiagnostic diagnostic =
+      command->emitOpError("passes arguments of types (")
+      << types << "), expected (" << expected << ")";
+  diagnostic.attachNote(kernel.getLoc()) << "the kernel is declared here";
+  return diagnostic;
+}
+
+LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &tables) {
+  auto kernel =
+      tables.lookupNearestSymbolFrom<KernelOp>(*this, getKernelAttr());
+  if (!kernel)
+    return emitOpError("names ")
+           << getKernelAttr() << ", which is no kilnrt.kernel";
+  if (kernel.getEpilogue())
+    return emitOpError("launches ")
+           << getKernelAttr() << ", which is the epilogue of a gemm";
+  if (getAccumulate() != Accumulation::Overwrite &&
+      kernel.getFamily() != Family::Scatter)
+    return emitOpError("accumulates, but a kernel of family ")
+           << stringifyFamily(kernel.getFamily()) << " overwrites its results";
+  return failure(
+      failed(verifyPlaces(*this, kernel, getReads(), getWrites(), 0)) || // C1
+      failed(verifyArguments(*this, kernel, getArgsAttr())) ||           // C2
+      failed(verifyQueues(*this, /*isTransfer=*/false, tables)));
+}
+
+//===----------------------------------------------------------------------===//
+// Gemms
+//===----------------------------------------------------------------------===//
+
+ViewOp GemmOp::getMatrix(unsigned i) {
+  return viewOf(i == 0 ? getA() : i == 1 ? getB() : getC());
+}
+
+/// Dimension `fromLast` of a matrix, counted from the last, which is 1.
+static int64_t extent(ViewOp matrix, unsigned fromLast) {
+  ArrayRef<int64_t> shape = matrix.getMemRefType().getShape();
+  return shape[shape.size() - fromLast];
+}
+
+int64_t GemmOp::getM() { return extent(getMatrix(2), 2); }
+int64_t GemmOp::getN() { return extent(getMatrix(2), 1); }
+int64_t GemmOp::getK() { return extent(getMatrix(0), getTransA() ? 2 : 1); }
+int64_t GemmOp::getBatch() {
+  MemRefType type = getMatrix(2).getMemRefType();
+  return type.getRank() == 3 ? type.getDimSize(0) : 1;
+}
+
+int64_t GemmOp::getLead(unsigned i) { return getMatrix(i).getRowPitch(); }
+
+Type GemmOp::getElement() { return getMatrix(0).getElementType(); }
+Type GemmOp::getResultElement() { return getMatrix(2).getElementType(); }
+
+int64_t GemmOp::getBatchStride(unsigned i) {
+  MemRefType type = getMatrix(i).getMemRefType();
+  if (type.getRank() != 3)
+    return 0;
+  SmallVector<int64_t> strides;
+  int64_t offset = 0;
+  return succeeded(type.getStridesAndOffset(strides, offset)) ? strides[0] : 0;
+}
+
+ProductEpilogue GemmOp::getLibraryEpilogue() {
+  if (std::optional<StringRef> name = getLibrary())
+    return productEpilogueOf(*name).value_or(ProductEpilogue::None);
+  return ProductEpilogue::None;
+}
+
+SmallVector<MemoryAccess> GemmOp::getAccesses() {
+  SmallVector<MemoryAccess> accesses;
+  addAccesses(accesses, {getA(), getB()}, Access::Read);
+  ProductEpilogue library = getLibraryEpilogue();
+  if (getBias() && !writesBias(library))
+    addAccesses(accesses, getBias(), Access::Read);
+  if (getAux() && !writesAux(library))
+    addAccesses(accesses, getAux(), Access::Read);
+  addAccesses(accesses, getEpilogueReads(), Access::Read);
+  addAccesses(accesses, getC(), accessOf(getAccumulate()));
+  if (getBias() && writesBias(library))
+    addAccesses(accesses, getBias(), Access::Write);
+  if (getAux() && writesAux(library))
+    addAccesses(accesses, getAux(), Access::Write);
+  addAccesses(accesses, getEpilogueWrites(), Access::Write);
+  if (getScratch())
+    accesses.push_back({getScratch(), Value(), Access::Write});
+  return accesses;
+}
+
+static LogicalResult verifyLibrary(GemmOp op) {
+  ProductEpilogue library = op.getLibraryEpilogue();
+  if (op.getLibrary() && library == ProductEpilogue::None)
+    return op.emitOpError("has a library epilogue ")
+           << op.getLibraryAttr() << ", which is not known";
+  if (!!op.getBias() != hasBias(library) || !!op.getAux() != hasAux(library))
+    return op.emitOpError("has a bias or aux that its library epilogue does "
+                          "not have, or the reverse");
+  if (library == ProductEpilogue::None)
+    return success();
+  if (op.getBatch() != 1 || op.getAccumulate() != Accumulation::Overwrite ||
+      op.getEpilogue() || op.getElement().isF64()) // C4
+    return op.emitOpError("has a library epilogue, which needs batch 1, a "
+                          "result that is overwritten, no epilogue, and "
+                          "operands of bf16 or f32");
+  if (takesGelu(library) && op.getElement() != op.getResultElement()) // C4
+    return op.emitOpError("takes gelu of a wide result, expected one of the "
+                          "type of its operands");
+  if (hasAux(library) && op.getN() % auxRowMultiple != 0)
+    return op.emitOpError("has an aux with rows of ")
+           << op.getN() << " elements, expected a multiple of "
+           << auxRowMultiple;
+  auto check = [&](Value place, ArrayRef<int64_t> shape,
+                   StringRef name) -> LogicalResult {
+    ViewOp view = viewOf(place);
+    if (view.getMemRefType().getShape() == shape && view.isDense() &&
+        view.getElementType() == op.getResultElement())
+      return success();
+    return op.emitOpError("has a ")
+           << name << " of " << view.getMemRefType()
+           << ", expected a dense one of shape [" << shape
+           << "] and elements of " << op.getResultElement();
+  };
+  int64_t length = biasLength(library, op.getM(), op.getN());
+  if (op.getBias() && failed(check(op.getBias(), {length}, "bias")))
+    return failure();
+  if (op.getAux() && failed(check(op.getAux(), {op.getM(), op.getN()}, "aux")))
+    return failure();
+  return success();
+}
+
+/// C5.
+static LogicalResult verifyExtents(GemmOp op) {
+  int64_t rank = op.getMatrix(2).getMemRefType().getRank();
+  for (unsigned i = 0; i < 3; ++i)
+    if (MemRefType type = op.getMatrix(i).getMemRefType();
+        type.getRank() != rank || rank < 2 || rank > 3)
+      return op.emitOpError("has a matrix of ")
+             << type << ", expected rank 2, or rank 3 with a batch, as c has";
+  int64_t m = op.getM(), n = op.getN(), k = op.getK(), batch = op.getBatch();
+  auto hasExtents = [&](unsigned i, int64_t rows, int64_t columns) {
+    ViewOp matrix = op.getMatrix(i);
+    return extent(matrix, 2) == rows && extent(matrix, 1) == columns &&
+           (rank == 2 || extent(matrix, 3) == batch);
+  };
+  if (!hasExtents(0, op.getTransA() ? k : m, op.getTransA() ? m : k) ||
+      !hasExtents(1, op.getTransB() ? n : k, op.getTransB() ? k : n))
+    return op.emitOpError("multiplies ")
+           << op.getMatrix(0).getMemRefType() << " by "
+           << op.getMatrix(1).getMemRefType() << " into "
+           << op.getMatrix(2).getMemRefType() << ", whose extents disagree";
+  auto fits = [&](int64_t rows, int64_t columns) {
+    uint64_t elements = llvm::SaturatingMultiply(
+        llvm::SaturatingMultiply<uint64_t>(rows, columns), uint64_t(batch));
+    return elements <= kMostBytes;
+  };
+  if (m < 1 || n < 1 || k < 1 || batch < 1 || !fits(m, n) || !fits(m, k) ||
+      !fits(k, n))
+    return op.emitOpError("has extents ")
+           << m << ", " << n << ", " << k << " and a batch of " << batch
+           << ", expected positive numbers and matrices of at most 2^48 "
+              "elements";
+  ArrayRef<int64_t> grid = op.getGrid();
+  if (grid.size() != 2 || grid[0] < 1 || grid[1] < 1 || grid[0] > m ||
+      grid[1] > n)
+    return op.emitOpError("needs a grid of tiles over ")
+           << m << " rows and " << n << " columns";
+  return success();
+}
+
+LogicalResult GemmOp::verify() {
+  if (failed(verifyExtents(*this)))
+    return failure();
+  Type element = getElement(), result = getResultElement();
+  bool isWide = isNarrowFloat(element) && result.isF32();
+  if (getMatrix(1).getElementType() != element ||
+      (result != element && !isWide) ||
+      !(isNarrowFloat(element) || element.isF32() || element.isF64())) // C3
+    return emitOpError("multiplies ")
+           << element << " by " << getMatrix(1).getElementType() << " into "
+           << result << ", expected equal floats, or bf16 or f16 into f32";
+  if (failed(verifyLibrary(*this)))
+    return failure();
+  if (getEpilogue() &&
+      (getBatch() != 1 || getAccumulate() != Accumulation::Overwrite)) // C2
+    return emitOpError("has an epilogue, which needs batch 1 and a result that "
+                       "is overwritten, but the batch is ")
+           << getBatch() << " and the result is "
+           << stringifyAccumulation(getAccumulate());
+  if (!getEpilogue() && (!getEpilogueReads().empty() ||
+                         !getEpilogueWrites().empty() || getArgsAttr()))
+    return emitOpError("has places or arguments of an epilogue without one");
+  return success();
+}
+
+/// Symbol uses are verified after all ops, so the kernel that the symbol names
+/// is well-formed.
+LogicalResult GemmOp::verifySymbolUses(SymbolTableCollection &tables) {
+  if (failed(verifyQueues(*this, /*isTransfer=*/false, tables)))
+    return failure();
+  if (!getEpilogue())
+    return success();
+  auto kernel =
+      tables.lookupNearestSymbolFrom<KernelOp>(*this, getEpilogueAttr());
+  if (!kernel || !kernel.getEpilogue())
+    return emitOpError("names ")
+           << getEpilogueAttr() << ", which is no epilogue";
+  Block &body = kernel.getBody().front();
+  auto gemm = body.getNumArguments() == 0
+                  ? RankedTensorType()
+                  : dyn_cast<RankedTensorType>(body.getArgument(0).getType());
+  int64_t shape[] = {getM(), getN()};
+  if (!gemm || gemm.getShape() != ArrayRef(shape) ||
+      gemm.getElementType() != getResultElement() ||
+      (getM() > 1 && kernel.getRowStrides().front() != getLead(2))) { // C1
+    InFlightDiagnostic diagnostic =
+        emitOpError("has an epilogue whose first operand is not its result");
+    diagnostic.attachNote(kernel.getLoc()) << "the kernel is declared here";
+    return diagnostic;
+  }
+  return failure(failed(verifyPlaces(*this, kernel, getEpilogueReads(),
+                                     getEpilogueWrites(), 1)) ||
+                 failed(verifyArguments(*this, kernel, getArgsAttr())));
+}
+
+//===----------------------------------------------------------------------===//
+// Fills, copies and transfers
+//===----------------------------------------------------------------------===//
+
+int64_t FillOp::getBytes() { return viewOf(getTo()).getExtent(); }
+int64_t CopyOp::getBytes() { return viewOf(getTo()).getExtent(); }
+
+SmallVector<MemoryAccess> FillOp::getAccesses() {
+  SmallVector<MemoryAccess> accesses;
+  addAccesses(accesses, getTo(), Access::Write);
+  return accesses;
+}
+
+SmallVector<MemoryAccess> CopyOp::getAccesses() {
+  SmallVector<MemoryAccess> accesses;
+  addAccesses(accesses, getFrom(), Access::Read);
+  addAccesses(accesses, getTo(), Access::Write);
+  return accesses;
+}
+
+static LogicalResult verifyDense(Operation *op) {
+  for (Value place : op->getOperands())
+    if (isa<PlaceType>(place.getType()) && !viewOf(place).isDense())
+      return op->emitOpError("moves a place of ")
+             << viewOf(place).getMemRefType()
+             << ", which has gaps between its rows: expected a dense one";
+  return success();
+}
+
+LogicalResult FillOp::verify() { return verifyDense(*this); } // C1
+
+static LogicalResult verifySizes(Operation *op, ViewOp from, ViewOp to) {
+  if (from.getExtent() == to.getExtent())
+    return success();
+  return op->emitOpError("copies ")
+         << from.getExtent() << " bytes to a place of " << to.getExtent();
+}
+
+LogicalResult CopyOp::verify() {
+  if (failed(verifyDense(*this)))
+    return failure();
+  ViewOp from = viewOf(getFrom()), to = viewOf(getTo());
+  if (from.getSlotOp().getMemory() != to.getSlotOp().getMemory()) // C1
+    return emitOpError("copies between device and host, which is what "
+                       "kilnrt.begin copy does");
+  return verifySizes(*this, from, to);
+}
+
+LogicalResult FillOp::verifySymbolUses(SymbolTableCollection &tables) {
+  return verifyQueues(*this, /*isTransfer=*/false, tables);
+}
+
+LogicalResult CopyOp::verifySymbolUses(SymbolTableCollection &tables) {
+  return verifyQueues(*this, /*isTransfer=*/false, tables);
+}
+
+ViewOp BeginOp::getFrom() { return viewOf(getReads().front()); }
+ViewOp BeginOp::getTo() { return viewOf(getWrites().front()); }
+
+bool BeginOp::isOut() {
+  return getKind() == TransferKind::Copy &&
+         getTo().getSlotOp().getMemory() == MemorySpace::Host;
+}
+
+int64_t BeginOp::getBytes() {
+  int64_t bytes = 0;
+  for (Value place : getReads().empty() ? getWrites() : getReads())
+    bytes += viewOf(place).getExtent();
+  return bytes;
+}
+
+Value BeginOp::getSignaledToken() { return getToken(); }
+
+SmallVector<MemoryAccess> BeginOp::getAccesses() {
+  SmallVector<MemoryAccess> accesses;
+  addAccesses(accesses, getReads(), Access::Read);
+  addAccesses(accesses, getWrites(), Access::Write);
+  return accesses;
+}
+
+LogicalResult BeginOp::verify() {
+  if (failed(verifyDense(*this))) // C1
+    return failure();
+  size_t reads = getReads().size(), writes = getWrites().size();
+  auto reject = [&](StringRef expected) -> LogicalResult {
+    return emitOpError("is a ")
+           << stringifyTransferKind(getKind()) << " that reads " << reads
+           << " places and writes " << writes << ", expected " << expected;
+  };
+  switch (getKind()) { // C2
+  case TransferKind::Send:
+    return reads > 0 && writes == 0 ? success() : reject("that it reads some");
+  case TransferKind::Receive:
+    return reads == 0 && writes > 0 ? success() : reject("that it writes some");
+  case TransferKind::Copy:
+    break;
+  }
+  if (reads != 1 || writes != 1)
+    return reject("one of each");
+  if (getFrom().getSlotOp().getMemory() == getTo().getSlotOp().getMemory())
+    return emitOpError("copies within one memory, which is what kilnrt.copy "
+                       "does");
+  return verifySizes(*this, getFrom(), getTo());
+}
+
+LogicalResult BeginOp::verifySymbolUses(SymbolTableCollection &tables) {
+  return verifyQueues(*this, /*isTransfer=*/true, tables);
+}
+
+Value WaitOp::getAwaitedToken() { return getToken(); }
+
+SmallVector<FlatSymbolRefAttr> WaitOp::getQueues() {
+  SmallVector<FlatSymbolRefAttr> queues{getQueueAttr()};
+  if (ArrayAttr too = getTooAttr())
+    llvm::append_range(queues, too.getAsRange<FlatSymbolRefAttr>());
+  return queues;
+}
+
+LogicalResult WaitOp::verifySymbolUses(SymbolTableCollection &tables) {
+  for (FlatSymbolRefAttr queue : getQueues())
+    if (!tables.lookupNearestSymbolFrom<QueueOp>(*this, queue))
+      return emitOpError("holds up ") << queue << ", which is no kilnrt.queue";
+  return success();
+}

@@ -1,0 +1,273 @@
+//===- QueueOrder.cpp - Are conflicting commands ordered? -------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Executes a program symbolically, in program order, with a vector clock per
+// queue: how many commands of every queue are known to be over when the queue's
+// next command begins. A command that touches bytes which a command of another
+// queue writes, or the reverse, must know that one to be over.
+//
+// Bytes are those of whole slots. A loop runs twice: its second iteration meets
+// everything that a later one meets.
+//
+//===----------------------------------------------------------------------===//
+
+#include "kiln/Dialect/KilnRT/IR/KilnRT.h"
+
+#include "llvm/ADT/MapVector.h"
+
+#include <map>
+
+using namespace mlir;
+using namespace kiln;
+using namespace kiln::rt;
+
+namespace {
+
+/// Per queue, a number of commands.
+using Clock = SmallVector<int64_t, 4>;
+
+/// The last commands of each queue that touched some bytes, as a number of
+/// commands of the queue and the command; number 0 for none.
+struct Touches {
+  struct Entry {
+    int64_t number = 0;
+    Operation *command = nullptr;
+  };
+  SmallVector<Entry, 4> readers, writers;
+};
+
+/// What touched the bytes of one memory; an entry holds up to the next one's.
+class TouchMap {
+public:
+  explicit TouchMap(size_t queues) {
+    Touches none;
+    none.readers.resize(queues);
+    none.writers.resize(queues);
+    entries.emplace(0, none);
+  }
+  template <typename Visitor>
+  void forEach(int64_t begin, int64_t end, Visitor &&visit) {
+    auto first = split(begin), last = split(end);
+    for (; first != last; ++first)
+      visit(first->second);
+  }
+
+private:
+  using Map = std::map<int64_t, Touches>;
+  Map::iterator split(int64_t at) {
+    auto next = entries.upper_bound(at);
+    auto found = std::prev(next);
+    return found->first == at ? found
+                              : entries.emplace_hint(next, at, found->second);
+  }
+  Map entries;
+};
+
+/// The latest signal of a token.
+struct Signal {
+  Clock clock; ///< With the signaling command itself.
+  Operation *command;
+  size_t index;
+  bool isAwaited = false;
+};
+
+class QueueOrder {
+public:
+  QueueOrder(rt::ProgramOp program, ArrayRef<Operation *> commands);
+  LogicalResult run();
+
+private:
+  LogicalResult execute(size_t begin, size_t end);
+  LogicalResult step(size_t index);
+  LogicalResult wait(WaitOp wait, size_t index);
+  LogicalResult touch(CommandOpInterface command, unsigned queue);
+  LogicalResult reject(CommandOpInterface command, const MemoryAccess &access,
+                       Operation *other, bool otherWrites);
+  LogicalResult checkTransferLives(WaitOp wait, const Signal &signal,
+                                   size_t index);
+  LogicalResult rejectUnawaited(const Signal &signal) {
+    return signal.command->emitOpError(
+        "begins a transfer that nothing waits for before its token is signaled "
+        "again or the program ends");
+  }
+  unsigned queueOf(FlatSymbolRefAttr name) {
+    return queues.lookup(name.getAttr());
+  }
+  void learn(unsigned queue, const Clock &clock) {
+    for (auto [known, value] : llvm::zip(knows[queue], clock))
+      known = std::max(known, value);
+  }
+
+  ArrayRef<Operation *> commands;
+  DenseMap<StringAttr, unsigned> queues;
+  SmallVector<Clock> knows; ///< By queue.
+  Clock issued;
+  llvm::MapVector<Value, Signal> signals;
+  std::optional<TouchMap> touches[2]; ///< By memory.
+  size_t loopBegin = 0, loopEnd = 0;  ///< Of the loop being executed.
+};
+
+} // namespace
+
+QueueOrder::QueueOrder(rt::ProgramOp program, ArrayRef<Operation *> commands)
+    : commands(commands) {
+  for (auto queue : program->getParentOfType<ModuleOp>().getOps<QueueOp>())
+    queues.try_emplace(queue.getSymNameAttr(), queues.size());
+  issued.assign(queues.size(), 0);
+  knows.assign(queues.size(), issued);
+  for (std::optional<TouchMap> &map : touches)
+    map.emplace(queues.size());
+}
+
+LogicalResult QueueOrder::reject(CommandOpInterface command,
+                                 const MemoryAccess &access, Operation *other,
+                                 bool otherWrites) {
+  auto place = [](Operation *op) {
+    return ("@" + cast<CommandOpInterface>(op).getQueueAttr().getValue()).str();
+  };
+  InFlightDiagnostic diagnostic = command->emitOpError()
+                                  << (access.writes() ? "writes" : "reads")
+                                  << " slot '" << slotOf(access.slot).getName()
+                                  << "', which a command on " << place(other)
+                                  << (otherWrites ? " writes" : " reads")
+                                  << ", in no fixed order: " << place(command)
+                                  << " must wait for that command";
+  diagnostic.attachNote(other->getLoc()) << "the other command is here";
+  return diagnostic;
+}
+
+LogicalResult QueueOrder::touch(CommandOpInterface command, unsigned queue) {
+  const Clock &known = knows[queue];
+  for (const MemoryAccess &access : command.getAccesses()) {
+    SlotOp slot = slotOf(access.slot);
+    auto begin = static_cast<int64_t>(slot.getOffset());
+    Operation *reader = nullptr, *writer = nullptr;
+    touches[static_cast<int>(slot.getMemory())]->forEach(
+        begin, begin + static_cast<int64_t>(slot.getBytes()),
+        [&](Touches &last) {
+          for (unsigned other = 0; other < known.size(); ++other) {
+            if (other == queue)
+              continue;
+            if (last.writers[other].number > known[other])
+              writer = last.writers[other].command;
+            if (access.writes() && last.readers[other].number > known[other])
+              reader = last.readers[other].command;
+          }
+          auto &own = access.writes() ? last.writers : last.readers;
+          own[queue] = {issued[queue], command};
+        });
+    if (writer || reader)
+      return reject(command, access, writer ? writer : reader,
+                    writer != nullptr);
+  }
+  return success();
+}
+
+/// The slots of a transfer live until it is waited for.
+LogicalResult QueueOrder::checkTransferLives(WaitOp wait, const Signal &signal,
+                                             size_t index) {
+  // A transfer that began in the iteration before is under way all around.
+  bool crosses = signal.index > index;
+  int64_t first = crosses ? loopBegin : signal.index;
+  int64_t last = crosses ? loopEnd : index;
+  for (const MemoryAccess &access :
+       cast<CommandOpInterface>(signal.command).getAccesses()) {
+    SlotOp slot = slotOf(access.slot);
+    if (static_cast<int64_t>(slot.getFirst()) <= first &&
+        last <= static_cast<int64_t>(slot.getLast()))
+      continue;
+    InFlightDiagnostic diagnostic =
+        wait.emitOpError("at command ")
+        << index << " waits for a transfer of slot '" << slot.getName()
+        << "', which lives from command " << slot.getFirst() << " to "
+        << slot.getLast() << ", expected from " << first << " to " << last;
+    diagnostic.attachNote(signal.command->getLoc())
+        << "the transfer begins here";
+    diagnostic.attachNote(slot.getLoc()) << "the slot is here";
+    return diagnostic;
+  }
+  return success();
+}
+
+LogicalResult QueueOrder::wait(WaitOp wait, size_t index) {
+  auto signal = signals.find(wait.getToken());
+  if (signal == signals.end())
+    return wait.emitOpError("waits for a token that no command before it "
+                            "signals: no order satisfies it");
+  for (FlatSymbolRefAttr queue : wait.getQueues())
+    learn(queueOf(queue), signal->second.clock);
+  signal->second.isAwaited = true;
+  return checkTransferLives(wait, signal->second, index);
+}
+
+LogicalResult QueueOrder::step(size_t index) {
+  Operation *op = commands[index];
+  if (auto waiting = dyn_cast<WaitOp>(op))
+    return wait(waiting, index);
+  auto command = cast<CommandOpInterface>(op);
+  unsigned queue = queueOf(command.getQueueAttr());
+  if (ArrayAttr after = command.getAfterAttr())
+    for (auto name : after.getAsRange<FlatSymbolRefAttr>()) {
+      unsigned other = queueOf(name);
+      learn(queue, knows[other]);
+      knows[queue][other] = issued[other];
+    }
+  knows[queue][queue] = ++issued[queue];
+  if (failed(touch(command, queue)))
+    return failure();
+  if (Value token = command.getSignaledToken()) {
+    if (auto known = signals.find(token);
+        known != signals.end() && !known->second.isAwaited)
+      return rejectUnawaited(known->second);
+    signals.insert_or_assign(token, Signal{knows[queue], op, index});
+  }
+  return success();
+}
+
+LogicalResult QueueOrder::execute(size_t begin, size_t end) {
+  for (size_t i = begin; i < end; ++i) {
+    if (!isa<LoopOp>(commands[i])) {
+      if (failed(step(i)))
+        return failure();
+      continue;
+    }
+    loopBegin = loopEnd = i;
+    while (commands[++loopEnd] != commands[i])
+      ;
+    auto loop = cast<LoopOp>(commands[i]);
+    for (int iteration = 0; iteration < 2; ++iteration)
+      if (iteration < static_cast<int64_t>(loop.getCount()))
+        if (failed(execute(i + 1, loopEnd)))
+          return failure();
+    i = loopEnd;
+  }
+  return success();
+}
+
+LogicalResult QueueOrder::run() {
+  // One queue executes its commands in order: there is nothing to prove.
+  FlatSymbolRefAttr only;
+  if (llvm::all_of(commands, [&](Operation *op) {
+        auto command = dyn_cast<CommandOpInterface>(op);
+        if (command && !only)
+          only = command.getQueueAttr();
+        return !command ||
+               (!command.getAwaitedToken() && command.getQueueAttr() == only);
+      }))
+    return success();
+  if (failed(execute(0, commands.size())))
+    return failure();
+  for (auto &[token, signal] : signals)
+    if (!signal.isAwaited)
+      return rejectUnawaited(signal);
+  return success();
+}
+
+LogicalResult rt::verifyQueueOrder(rt::ProgramOp program,
+                                   ArrayRef<Operation *> commands) {
+  return QueueOrder(program, commands).run();
+}

@@ -1,0 +1,185 @@
+//===- Views.cpp - Slots and their typed parts ------------------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Limits.h"
+#include "kiln/Dialect/Kiln/IR/ElementTypes.h"
+#include "kiln/Dialect/KilnRT/IR/KilnRT.h"
+
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace kiln;
+using namespace kiln::rt;
+
+//===----------------------------------------------------------------------===//
+// Slots
+//===----------------------------------------------------------------------===//
+
+void SlotOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
+  setName(getSlot(), (getName() + ".slot").str());
+}
+
+LogicalResult SlotOp::verify() {
+  if (getOffset() > kMostBytes || getBytes() > kMostBytes) // C2
+    return emitOpError("has bytes [")
+           << static_cast<int64_t>(getOffset()) << ", +"
+           << static_cast<int64_t>(getBytes()) << "), expected from 0 to "
+           << kMostBytes;
+  return success();
+}
+
+LogicalResult SlotOp::verifySymbolUses(SymbolTableCollection &tables) {
+  if (getState() && // C1
+      !tables.lookupNearestSymbolFrom<StateOp>(*this, getStateAttr()))
+    return emitOpError("names ")
+           << getStateAttr() << ", which is no kiln.state";
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Views
+//===----------------------------------------------------------------------===//
+
+MemRefType rt::viewType(RankedTensorType tensor, int64_t rowPitch,
+                        MemorySpace memory) {
+  Attribute space;
+  if (memory != MemorySpace::Device)
+    space = MemorySpaceAttr::get(tensor.getContext(), memory);
+  MemRefLayoutAttrInterface layout;
+  int64_t rank = tensor.getRank();
+  if (getRowCount(tensor) > 1 && rowPitch != getColumnCount(tensor)) {
+    SmallVector<int64_t> strides(rank, 1);
+    for (int64_t i = rank - 2, stride = rowPitch; i >= 0; --i) {
+      strides[i] = stride;
+      stride *= tensor.getDimSize(i);
+    }
+    layout = StridedLayoutAttr::get(tensor.getContext(), /*offset=*/0, strides);
+  }
+  return MemRefType::get(tensor.getShape(), tensor.getElementType(), layout,
+                         space);
+}
+
+void ViewOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
+  if (SlotOp slot = getSlotOp())
+    setName(getPlace(), slot.getName());
+}
+
+SlotOp ViewOp::getSlotOp() { return slotOf(getSlot()); }
+
+RankedTensorType ViewOp::getTensorType() {
+  MemRefType type = getMemRefType();
+  return RankedTensorType::get(type.getShape(), type.getElementType());
+}
+
+/// The strides of a type with a static layout, in elements.
+static std::optional<SmallVector<int64_t>> stridesOf(MemRefType type) {
+  SmallVector<int64_t> strides;
+  int64_t offset = 0;
+  if (failed(type.getStridesAndOffset(strides, offset)) || offset != 0 ||
+      llvm::any_of(strides, ShapedType::isDynamic))
+    return std::nullopt;
+  return strides;
+}
+
+int64_t ViewOp::getRowPitch() {
+  MemRefType type = getMemRefType();
+  int64_t rank = type.getRank();
+  if (rank < 2 || type.getLayout().isIdentity())
+    return rank == 0 ? 1 : type.getShape().back();
+  return (*stridesOf(type))[rank - 2];
+}
+
+int64_t ViewOp::getExtent() {
+  MemRefType type = getMemRefType();
+  int64_t elements = type.getNumElements();
+  if (!type.getLayout().isIdentity()) {
+    elements = 1;
+    for (auto [size, stride] : llvm::zip(type.getShape(), *stridesOf(type)))
+      elements += (size - 1) * stride;
+  }
+  return elementBytes(type.getElementType(), elements);
+}
+
+int64_t ViewOp::getAddress() {
+  return static_cast<int64_t>(getSlotOp().getOffset() + getOffset());
+}
+
+bool ViewOp::isDense() {
+  MemRefType type = getMemRefType();
+  return type.getLayout().isIdentity() ||
+         getExtent() ==
+             elementBytes(type.getElementType(), type.getNumElements());
+}
+
+/// C3: the last stride is 1, and none is smaller than the one inside of it.
+static bool hasSaneStrides(MemRefType type) {
+  std::optional<SmallVector<int64_t>> strides = stridesOf(type);
+  if (!strides)
+    return false;
+  if (strides->empty())
+    return true;
+  return strides->back() == 1 && llvm::is_sorted(llvm::reverse(*strides)) &&
+         llvm::all_of(*strides,
+                      [](int64_t n) { return n <= int64_t(kMostBytes); });
+}
+
+/// Bytes from the first element to the end of the last one in any iteration,
+/// saturated.
+static uint64_t reachOf(ViewOp view, uint64_t iterations) {
+  MemRefType type = view.getMemRefType();
+  bool overflows = false;
+  uint64_t elements = 1;
+  for (auto [size, stride] : llvm::zip(type.getShape(), *stridesOf(type)))
+    elements = llvm::SaturatingMultiplyAdd<uint64_t>(size - 1, stride, elements,
+                                                     &overflows);
+  if (overflows || elements > kMostBytes)
+    return UINT64_MAX;
+  return llvm::SaturatingMultiplyAdd<uint64_t>(
+      iterations - 1, view.getStride(),
+      static_cast<uint64_t>(
+          elementBytes(type.getElementType(), static_cast<int64_t>(elements))));
+}
+
+LogicalResult ViewOp::verify() {
+  SlotOp slot = getSlotOp();
+  if (!slot)
+    return emitOpError("needs the result of a kilnrt.slot");
+  MemRefType type = getMemRefType();
+  auto space = dyn_cast_or_null<MemorySpaceAttr>(type.getMemorySpace());
+  if (type.getMemorySpace() && !space)
+    return emitOpError("has the memory space ")
+           << type.getMemorySpace() << ", expected none or #kiln.memory<host>";
+  MemorySpace memory = space ? space.getValue() : MemorySpace::Device;
+  if (memory != slot.getMemory() ||
+      (space && memory == MemorySpace::Device)) // C2
+    return emitOpError("has the type ")
+           << type << ", but slot '" << slot.getName() << "' is in "
+           << stringifyMemorySpace(slot.getMemory()) << " memory: expected "
+           << (slot.getMemory() == MemorySpace::Host
+                   ? "the memory space #kiln.memory<host>"
+                   : "no memory space");
+  if (!isTensorElement(type.getElementType()))
+    return emitOpError("has elements of ")
+           << type.getElementType() << ", which no place holds";
+  if (!hasSaneStrides(type)) // C3
+    return emitOpError("has the type ")
+           << type
+           << ", expected static strides that grow from the last "
+              "dimension, whose stride is 1, to the first";
+  auto loop = dyn_cast<LoopOp>((*this)->getParentOp());
+  if (!loop && getStride() != 0) // C1
+    return emitOpError("moves with an iteration, but no loop is around it");
+  uint64_t offset = getOffset();
+  uint64_t reach = reachOf(*this, loop ? loop.getCount() : 1);
+  if (offset > slot.getBytes() || reach > slot.getBytes() - offset) // C4
+    return emitOpError("reaches outside of slot '")
+           << slot.getName() << "' of " << static_cast<int64_t>(slot.getBytes())
+           << " bytes: offset " << static_cast<int64_t>(offset) << ", stride "
+           << static_cast<int64_t>(getStride()) << " per iteration, type "
+           << type;
+  return success();
+}
