@@ -294,7 +294,7 @@ void PlanBuilder::placeResults(Operation *op) {
         plan.buffers[buffer].host = op->hasAttr("host");
         setPlace(result, densePlace(buffer, result.getType()));
       }
-      emitCopy(from, places.lookup(result), bytesOf(result.getType()));
+      emitCopy(from, places.lookup(result), result.getType());
       continue;
     }
     if (places.contains(result))

@@ -1,12 +1,13 @@
-// What a product may have as its epilogue.
+// What a gemm may have as its epilogue.
 
 // RUN: kiln-opt %s -split-input-file -verify-diagnostics
 
 kilnrt.queue @compute engine host
 kilnrt.program @train kind<train> {
   %a = kilnrt.slot "a" class activation offset 0 bytes 16 lifetime [0, 0]
-  // expected-error @below {{has 4 slots, 3 offsets and 4 strides}}
-XXX   kilnrt.gemm(%a, %a, %a) epilogue @k(%a) immediates [] offsets [0, 0, 0] strides [0, 0, 0, 0] {m = 2, n = 2, k = 2, batch = 1, lead = array<i64: 2, 2, 2>, batch_strides = array<i64: 0, 0, 0>, beta = 0, grid = array<i64: 1, 1>, element = f32}
+  %v0 = kilnrt.view %a[0] : memref<2x2xf32>
+  // expected-error @below {{has places or arguments of an epilogue without one}}
+  kilnrt.gemm on @compute (ro %v0, ro %v0, wo %v0) grid [1, 1] args [1]
 }
 
 // -----
@@ -15,8 +16,8 @@ kilnrt.queue @compute engine host
 kilnrt.program @train kind<train> {
   %a = kilnrt.slot "a" class activation offset 0 bytes 16 lifetime [0, 0]
   %v0 = kilnrt.view %a[0] : memref<2x2xf32>
-  // expected-error @below {{has an epilogue, which needs batch 1 and beta 0, but they are 1 and 1}}
-XXX   kilnrt.gemm(%a, %a, %a) epilogue @k(%a) immediates [] offsets [0, 0, 0, 0] strides [0, 0, 0, 0] {m = 2, n = 2, k = 2, batch = 1, lead = array<i64: 2, 2, 2>, batch_strides = array<i64: 0, 0, 0>, beta = 1, grid = array<i64: 1, 1>, element = f32}
+  // expected-error @below {{has an epilogue, which needs batch 1 and a result that is overwritten, but the batch is 1 and the result is add}}
+  kilnrt.gemm on @compute (ro %v0, ro %v0, rw %v0) grid [1, 1] epilogue @k(wo %v0)
 }
 
 // -----
@@ -48,7 +49,7 @@ kilnrt.program @train kind<train> {
   %a = kilnrt.slot "a" class activation offset 0 bytes 16 lifetime [0, 0]
   %v0 = kilnrt.view %a[0] : memref<2x2xf32>
   %v1 = kilnrt.view %a[0] : memref<2x1xf32>
-  // expected-error @below {{has an epilogue whose first operand is not the product}}
+  // expected-error @below {{has an epilogue whose first operand is not its result}}
   kilnrt.gemm on @compute (ro %v0, ro %v1, wo %v1) grid [1, 1] epilogue @k(wo %v0)
 }
 
@@ -64,8 +65,8 @@ kilnrt.queue @compute engine host
 kilnrt.program @train kind<train> {
   %a = kilnrt.slot "a" class activation offset 0 bytes 16 lifetime [0, 0]
   %v0 = kilnrt.view %a[0] : memref<2x2xf32>
-  // expected-error @below {{passes 2 slots to its epilogue, expected 1}}
-XXX   kilnrt.gemm(%a, %a, %a) epilogue @k(%a, %a) immediates [] offsets [0, 0, 0, 0, 0] strides [0, 0, 0, 0, 0] {m = 2, n = 2, k = 2, batch = 1, lead = array<i64: 2, 2, 2>, batch_strides = array<i64: 0, 0, 0>, beta = 0, grid = array<i64: 1, 1>, element = f32}
+  // expected-error @below {{reads 1 places and writes 1, expected 0 and 1}}
+  kilnrt.gemm on @compute (ro %v0, ro %v0, wo %v0) grid [1, 1] epilogue @k(ro %v0, wo %v0)
 }
 
 // -----
@@ -79,6 +80,6 @@ kilnrt.queue @compute engine host
 kilnrt.program @train kind<train> {
   %a = kilnrt.slot "a" class activation offset 0 bytes 16 lifetime [0, 0]
   %v0 = kilnrt.view %a[0] : memref<2x2xf32>
-  // expected-error @below {{launches @k, which is the epilogue of a product}}
+  // expected-error @below {{launches @k, which is the epilogue of a gemm}}
   kilnrt.launch @k on @compute (ro %v0, wo %v0)
 }

@@ -1,5 +1,8 @@
+// What the ops of the scheduled level reject.
+
 // RUN: kiln-opt %s -split-input-file -verify-diagnostics
 
+// A transfer within one memory.
 kilnrt.queue @compute engine host
 kilnrt.queue @copy_in engine link
 kilnrt.program @train kind<train> {
@@ -8,19 +11,22 @@ kilnrt.program @train kind<train> {
   %b = kilnrt.slot "b" class activation offset 64 bytes 64 lifetime [0, 1]
   %v0 = kilnrt.view %a[0] : memref<16xf32>
   %v1 = kilnrt.view %b[0] : memref<16xf32>
-  // expected-error @below {{copies within one memory; exactly one side is a host slot}}
+  // expected-error @below {{copies within one memory, which is what kilnrt.copy does}}
   kilnrt.begin copy %t on @copy_in after [@compute] (ro %v0, wo %v1)
   kilnrt.wait %t on @compute
 }
 
 // -----
 
+// Copies of another number of places or bytes.
 kilnrt.queue @compute engine host
+kilnrt.queue @copy_out engine link
 kilnrt.program @train kind<train> {
+  %t = kilnrt.token
   %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 1]
-  %h = kilnrt.slot "a" class activation in host offset 0 bytes 64 lifetime [0, 1]
-  // expected-error @below {{has 2 offsets and 1 strides, expected two of each}}
-XXX   %t = kilnrt.copy_start %a to %h offsets [0, 0] strides [0] bytes 64
+  %v0 = kilnrt.view %a[0] : memref<16xf32>
+  // expected-error @below {{is a copy that reads 1 places and writes 0, expected one of each}}
+  kilnrt.begin copy %t on @copy_out after [@compute] (ro %v0)
   kilnrt.wait %t on @compute
 }
 
@@ -33,42 +39,37 @@ kilnrt.program @train kind<train> {
   %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 1]
   %h = kilnrt.slot "a" class activation in host offset 0 bytes 64 lifetime [0, 1]
   %v0 = kilnrt.view %a[0] : memref<16xf32>
-  %v1 = kilnrt.view %h[0] : memref<16xf32, #kiln.memory<host>>
-  // expected-error @below {{needs exactly one kilnrt.wait, in the same block}}
+  %v1 = kilnrt.view %h[0] : memref<8xf32, #kiln.memory<host>>
+  // expected-error @below {{copies 64 bytes to a place of 32}}
   kilnrt.begin copy %t on @copy_out after [@compute] (ro %v0, wo %v1)
+  kilnrt.wait %t on @compute
 }
 
 // -----
 
+// A send reads and a receive writes.
 kilnrt.queue @compute engine host
-kilnrt.queue @copy_out engine link
+kilnrt.queue @ring engine link
 kilnrt.program @train kind<train> {
   %t = kilnrt.token
   %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 1]
-  %h = kilnrt.slot "a" class activation in host offset 0 bytes 64 lifetime [0, 1]
   %v0 = kilnrt.view %a[0] : memref<16xf32>
-  %v1 = kilnrt.view %h[0] : memref<16xf32, #kiln.memory<host>>
-  // expected-error @below {{needs exactly one kilnrt.wait, in the same block}}
-  kilnrt.begin copy %t on @copy_out after [@compute] (ro %v0, wo %v1)
-  kilnrt.wait %t on @compute
+  // expected-error @below {{is a send that reads 0 places and writes 1, expected that it reads some}}
+  kilnrt.begin send %t on @ring after [@compute] (wo %v0)
   kilnrt.wait %t on @compute
 }
 
 // -----
 
 kilnrt.queue @compute engine host
-kilnrt.queue @copy_out engine link
+kilnrt.queue @ring engine link
 kilnrt.program @train kind<train> {
   %t = kilnrt.token
-  %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 3]
-  %h = kilnrt.slot "a" class activation in host offset 0 bytes 64 lifetime [0, 3]
+  %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 1]
   %v0 = kilnrt.view %a[0] : memref<16xf32>
-  %v1 = kilnrt.view %h[0] : memref<16xf32, #kiln.memory<host>>
-  // expected-error @below {{needs exactly one kilnrt.wait, in the same block}}
-  kilnrt.begin copy %t on @copy_out after [@compute] (ro %v0, wo %v1)
-  kilnrt.loop 2 {
-    kilnrt.wait %t on @compute
-  }
+  // expected-error @below {{is a receive that reads 1 places and writes 1, expected that it writes some}}
+  kilnrt.begin receive %t on @ring after [@compute] (ro %v0, wo %v0)
+  kilnrt.wait %t on @compute
 }
 
 // -----
@@ -79,16 +80,124 @@ kilnrt.program @train kind<train> {
   %h = kilnrt.slot "a" class activation in host offset 0 bytes 64 lifetime [0, 0]
   %v0 = kilnrt.view %a[0] : memref<16xf32>
   %v1 = kilnrt.view %h[0] : memref<16xf32, #kiln.memory<host>>
-  // expected-error @below {{copies between device and host, which is what kilnrt.copy_start does}}
+  // expected-error @below {{copies between device and host, which is what kilnrt.begin copy does}}
   kilnrt.copy on @compute (ro %v0, wo %v1)
+}
+
+// -----
+
+// What has gaps between its rows is no string of bytes.
+kilnrt.queue @compute engine host
+kilnrt.program @train kind<train> {
+  %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 0]
+  %v0 = kilnrt.view %a[0] : memref<2x4xf32, strided<[8, 1]>>
+  // expected-error @below {{has gaps between its rows: expected a dense one}}
+  kilnrt.fill on @compute (wo %v0)
+}
+
+// -----
+
+// A command names a queue that executes such commands.
+kilnrt.queue @compute engine host
+kilnrt.program @train kind<train> {
+  %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 0]
+  %v0 = kilnrt.view %a[0] : memref<16xf32>
+  // expected-error @below {{is on @elsewhere, which is no kilnrt.queue}}
+  kilnrt.fill on @elsewhere (wo %v0)
+}
+
+// -----
+
+kilnrt.queue @copy_out engine link
+kilnrt.program @train kind<train> {
+  %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 0]
+  %v0 = kilnrt.view %a[0] : memref<16xf32>
+  // expected-error @below {{is on @copy_out, whose engine is link: expected device or host}}
+  kilnrt.fill on @copy_out (wo %v0)
+}
+
+// -----
+
+kilnrt.queue @compute engine device
+kilnrt.program @train kind<train> {
+  %t = kilnrt.token
+  %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 1]
+  %h = kilnrt.slot "a" class activation in host offset 0 bytes 64 lifetime [0, 1]
+  %v0 = kilnrt.view %a[0] : memref<16xf32>
+  %v1 = kilnrt.view %h[0] : memref<16xf32, #kiln.memory<host>>
+  // expected-error @below {{is on @compute, whose engine is device: expected link}}
+  kilnrt.begin copy %t on @compute (ro %v0, wo %v1)
+  kilnrt.wait %t on @compute
+}
+
+// -----
+
+kilnrt.queue @compute engine device
+kilnrt.program @train kind<train> {
+  %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 0]
+  %v0 = kilnrt.view %a[0] : memref<16xf32>
+  // expected-error @below {{is after @host, which is no kilnrt.queue}}
+  kilnrt.fill on @compute after [@host] (wo %v0)
+}
+
+// -----
+
+// Views.
+kilnrt.program @train kind<train> {
+  %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 0]
+  // expected-error @below {{reaches outside of slot 'a' of 64 bytes: offset 4, stride 0 per iteration, type 'memref<16xf32>'}}
+  %v = kilnrt.view %a[4] : memref<16xf32>
 }
 
 // -----
 
 kilnrt.program @train kind<train> {
   %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 0]
-  // expected-error @below {{has 1 offsets and 2 strides, expected two of each}}
-XXX   kilnrt.copy %a to %a offsets [0] strides [0, 0] bytes 64
+  kilnrt.loop 3 {
+    %right = kilnrt.view %a[0 + 16 * iteration] : memref<8xf32>
+    // expected-error @below {{reaches outside of slot 'a' of 64 bytes: offset 0, stride 20 per iteration}}
+    %v = kilnrt.view %a[0 + 20 * iteration] : memref<8xf32>
+  }
+}
+
+// -----
+
+kilnrt.program @train kind<train> {
+  %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 0]
+  // expected-error @below {{moves with an iteration, but no loop is around it}}
+  %v = kilnrt.view %a[0 + 4 * iteration] : memref<8xf32>
+}
+
+// -----
+
+kilnrt.program @train kind<train> {
+  %a = kilnrt.slot "a" class activation in host offset 0 bytes 64 lifetime [0, 0]
+  // expected-error @below {{but slot 'a' is in host memory: expected the memory space #kiln.memory<host>}}
+  %v = kilnrt.view %a[0] : memref<8xf32>
+}
+
+// -----
+
+kilnrt.program @train kind<train> {
+  %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 0]
+  // expected-error @below {{has the memory space 1 : i64, expected none or #kiln.memory<host>}}
+  %v = kilnrt.view %a[0] : memref<8xf32, 1>
+}
+
+// -----
+
+kilnrt.program @train kind<train> {
+  %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 0]
+  // expected-error @below {{expected static strides that grow from the last dimension, whose stride is 1, to the first}}
+  %v = kilnrt.view %a[0] : memref<2x4xf32, strided<[1, 2]>>
+}
+
+// -----
+
+kilnrt.program @train kind<train> {
+  %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 0]
+  // expected-error @below {{has elements of i16, which no place holds}}
+  %v = kilnrt.view %a[0] : memref<2xi16>
 }
 
 // -----
@@ -96,7 +205,7 @@ XXX   kilnrt.copy %a to %a offsets [0] strides [0, 0] bytes 64
 kilnrt.program @train kind<train> {
   %h = kilnrt.slot "x" class input in host offset 0 bytes 64 lifetime [0, 0]
   %v0 = kilnrt.view %h[0] : memref<16xf32, #kiln.memory<host>>
-  // expected-error @below {{'x' has to lie in a device slot}}
+  // expected-error @below {{'x' needs a dense view of a slot in device memory}}
   kilnrt.input "x" at %v0
 }
 
@@ -105,7 +214,7 @@ kilnrt.program @train kind<train> {
 kilnrt.program @train kind<train> {
   %h = kilnrt.slot "y" class output in host offset 0 bytes 64 lifetime [0, 0]
   %v0 = kilnrt.view %h[0] : memref<16xf32, #kiln.memory<host>>
-  // expected-error @below {{'y' has to lie in a device slot}}
+  // expected-error @below {{'y' needs a dense view of a slot in device memory}}
   kilnrt.output "y" at %v0
 }
 
@@ -118,6 +227,14 @@ kilnrt.program @p kind<train> {
 
 // -----
 
+kilnrt.program @p kind<train> {
+  // expected-error @below {{unknown memory 'banana'}}
+  %s = kilnrt.slot "s" class activation in banana offset 0 bytes 64 lifetime [0, 0]
+}
+
+// -----
+
+// Launches.
 kilnrt.kernel @k family<row> space [1, 4] row_strides [4, 4] {
 ^bb0(%x: tensor<4xf32>):
   %y = kiln.relu %x : tensor<4xf32>
@@ -140,9 +257,112 @@ kilnrt.kernel @k family<row> space [1, 4] row_strides [4, 4] {
   %y = kiln.relu %x : tensor<4xf32>
   kiln.yield %y : tensor<4xf32>
 }
+kilnrt.queue @compute engine host
 kilnrt.program @p kind<train> {
   %a = kilnrt.slot "a" class input offset 0 bytes 16 lifetime [0, 0]
-  %b = kilnrt.slot "b" class output offset 64 bytes 16 lifetime [0, 0]
+  %v0 = kilnrt.view %a[0] : memref<4xf32>
   // expected-error @below {{invalid properties}}
-XXX   "kilnrt.launch"(%a, %b) <{kernel = @k, offsets = array<i64: 0, 0>, strides = array<i64: 0, 0>, immediates = array<i64>, operandSegmentSizes = array<i32: 2, 0>, group = "banana"}> : (!kilnrt.slot, !kilnrt.slot) -> ()
+  "kilnrt.launch"(%v0, %v0) <{kernel = @k, queue = @compute, operandSegmentSizes = array<i32: 1, 1, 0>, group = "banana"}> : (!kilnrt.place, !kilnrt.place) -> ()
+}
+
+// -----
+
+// expected-note @below {{the kernel is declared here}}
+kilnrt.kernel @k family<row> space [2, 4] row_strides [4, 8] {
+^bb0(%x: tensor<2x4xf32>):
+  %y = kiln.relu %x : tensor<2x4xf32>
+  kiln.yield %y : tensor<2x4xf32>
+}
+kilnrt.queue @compute engine host
+kilnrt.program @p kind<train> {
+  %a = kilnrt.slot "a" class input offset 0 bytes 32 lifetime [0, 0]
+  %b = kilnrt.slot "b" class output offset 64 bytes 64 lifetime [0, 0]
+  %v0 = kilnrt.view %a[0] : memref<2x4xf32>
+  %v1 = kilnrt.view %b[0] : memref<2x4xf32>
+  // expected-error @below {{passes a place of 'memref<2x4xf32>' as parameter 1, expected 'tensor<2x4xf32>' with rows 8 elements apart}}
+  kilnrt.launch @k on @compute (ro %v0, wo %v1)
+}
+
+// -----
+
+// expected-note @below {{the kernel is declared here}}
+kilnrt.kernel @k family<row> space [1, 4] row_strides [4, 4] {
+^bb0(%x: tensor<4xf32>):
+  %y = kiln.relu %x : tensor<4xf32>
+  kiln.yield %y : tensor<4xf32>
+}
+kilnrt.queue @compute engine host
+kilnrt.program @p kind<train> {
+  %a = kilnrt.slot "a" class input offset 0 bytes 16 lifetime [0, 0]
+  %v0 = kilnrt.view %a[0] : memref<4xi32>
+  // expected-error @below {{passes a place of 'memref<4xi32>' as parameter 0}}
+  kilnrt.launch @k on @compute (ro %v0, wo %v0)
+}
+
+// -----
+
+// expected-note @below {{the kernel is declared here}}
+kilnrt.kernel @k family<row> space [1, 4] row_strides [4, 4] {
+^bb0(%x: tensor<4xf32>):
+  %y = kiln.relu %x : tensor<4xf32>
+  kiln.yield %y : tensor<4xf32>
+}
+kilnrt.queue @compute engine host
+kilnrt.program @p kind<train> {
+  %a = kilnrt.slot "a" class input offset 0 bytes 16 lifetime [0, 0]
+  %v0 = kilnrt.view %a[0] : memref<4xf32>
+  // expected-error @below {{passes arguments of types ('i64'), expected ()}}
+  kilnrt.launch @k on @compute (ro %v0, wo %v0) args [5]
+}
+
+// -----
+
+// expected-note @below {{the kernel is declared here}}
+kilnrt.kernel @k family<row> space [1, 4] row_strides [4, 3, 4] {
+^bb0(%x: tensor<1x4xf32>, %rng: tensor<1x3xi64>):
+  %y = kiln.dropout %x, %rng {p = 5.0e-01, key = 0, sequences = 1} : (tensor<1x4xf32>, tensor<1x3xi64>) -> tensor<1x4xf32>
+  kiln.yield %y : tensor<1x4xf32>
+}
+kilnrt.queue @compute engine host
+kilnrt.program @p kind<train> {
+  %a = kilnrt.slot "a" class input offset 0 bytes 16 lifetime [0, 0]
+  %r = kilnrt.slot "r" class input offset 64 bytes 24 lifetime [0, 0]
+  %v0 = kilnrt.view %a[0] : memref<1x4xf32>
+  %v1 = kilnrt.view %r[0] : memref<1x3xi64>
+  // expected-error @below {{passes arguments of types ('f64'), expected ('i64')}}
+  kilnrt.launch @k on @compute (ro %v0, ro %v1, wo %v0) args [0.5 : f64]
+}
+
+// -----
+
+kilnrt.kernel @k family<row> space [1, 4] row_strides [4, 3, 4] {
+^bb0(%x: tensor<1x4xf32>, %rng: tensor<1x3xi64>):
+  // expected-error @below {{has the argument number 1 as its key, expected one from 0 to 0}}
+  %y = kiln.dropout %x, %rng {p = 5.0e-01, key = 1, sequences = 1} : (tensor<1x4xf32>, tensor<1x3xi64>) -> tensor<1x4xf32>
+  kiln.yield %y : tensor<1x4xf32>
+}
+
+// -----
+
+kilnrt.kernel @k family<row> space [1, 4] row_strides [4, 4] {
+^bb0(%x: tensor<4xf32>):
+  %y = kiln.relu %x : tensor<4xf32>
+  kiln.yield %y : tensor<4xf32>
+}
+kilnrt.queue @compute engine host
+kilnrt.program @p kind<train> {
+  %a = kilnrt.slot "a" class input offset 0 bytes 16 lifetime [0, 0]
+  %v0 = kilnrt.view %a[0] : memref<4xf32>
+  // expected-error @below {{accumulates, but a kernel of family row overwrites its results}}
+  kilnrt.launch @k on @compute (ro %v0, wo %v0) accumulate add
+}
+
+// -----
+
+kilnrt.queue @compute engine host
+kilnrt.program @p kind<train> {
+  %a = kilnrt.slot "a" class input offset 0 bytes 16 lifetime [0, 0]
+  %v0 = kilnrt.view %a[0] : memref<4xf32>
+  // expected-error @below {{a place that is read after one that is written, expected the places that are read first}}
+  kilnrt.launch @k on @compute (wo %v0, ro %v0)
 }

@@ -4,24 +4,28 @@
 // RUN: kiln-opt %s -split-input-file -verify-diagnostics
 
 "builtin.module"() ({
-XXX   "kilnrt.program"() <{kind = #kiln.program_kind<train>, sym_name = "train"}> ({
-XXX     %0 = "kilnrt.slot"() <{bytes = 32 : i64, first = 0 : i64, last = 1 : i64, name = "a", offset = 0 : i64, slot_class = #kilnrt.slot_class<input>, why = "input"}> : () -> !kilnrt.slot
-XXX     "kilnrt.launch"(%0) <{immediates = array<i64>, kernel = @k, offsets = array<i64: 0>, operandSegmentSizes = array<i32: 1, 0>, strides = array<i64: 0>}> : (!kilnrt.slot) -> ()
+  "kilnrt.queue"() <{sym_name = "compute", engine = #kilnrt<engine host>}> : () -> ()
+  "kilnrt.program"() <{kind = #kiln.program_kind<train>, sym_name = "train"}> ({
+    %0 = "kilnrt.slot"() <{bytes = 32 : i64, first = 0 : i64, last = 1 : i64, name = "a", offset = 0 : i64, slot_class = #kilnrt.slot_class<input>, why = "input"}> : () -> !kilnrt.slot
+    %1 = "kilnrt.view"(%0) <{offset = 0 : i64, view_type = memref<8xf32>}> : (!kilnrt.slot) -> !kilnrt.place
+    "kilnrt.launch"(%1) <{kernel = @k, queue = @compute, operandSegmentSizes = array<i32: 1, 0, 0>}> : (!kilnrt.place) -> ()
   }) : () -> ()
   // expected-error @below {{region #0 ('body') failed to verify constraint: region with 1 blocks}}
-XXX   "kilnrt.kernel"() <{family = #kiln.family<row>, row_strides = array<i64: 8>, space = array<i64: 256, 8>, sym_name = "k"}> ({
+  "kilnrt.kernel"() <{family = #kiln.family<row>, row_strides = array<i64: 8>, space = array<i64: 256, 8>, sym_name = "k"}> ({
   }) : () -> ()
 }) : () -> ()
 
 // -----
 
 "builtin.module"() ({
-XXX   "kilnrt.program"() <{kind = #kiln.program_kind<train>, sym_name = "train"}> ({
-XXX     %0 = "kilnrt.slot"() <{bytes = 32 : i64, first = 0 : i64, last = 1 : i64, name = "a", offset = 0 : i64, slot_class = #kilnrt.slot_class<input>}> : () -> !kilnrt.slot
-XXX     "kilnrt.launch"(%0) <{immediates = array<i64>, kernel = @k, offsets = array<i64: 0>, operandSegmentSizes = array<i32: 1, 0>, strides = array<i64: 0>}> : (!kilnrt.slot) -> ()
+  "kilnrt.queue"() <{sym_name = "compute", engine = #kilnrt<engine host>}> : () -> ()
+  "kilnrt.program"() <{kind = #kiln.program_kind<train>, sym_name = "train"}> ({
+    %0 = "kilnrt.slot"() <{bytes = 32 : i64, first = 0 : i64, last = 1 : i64, name = "a", offset = 0 : i64, slot_class = #kilnrt.slot_class<input>}> : () -> !kilnrt.slot
+    %1 = "kilnrt.view"(%0) <{offset = 0 : i64, view_type = memref<8xf32>}> : (!kilnrt.slot) -> !kilnrt.place
+    "kilnrt.launch"(%1) <{kernel = @k, queue = @compute, operandSegmentSizes = array<i32: 1, 0, 0>}> : (!kilnrt.place) -> ()
   }) : () -> ()
   // expected-error @below {{expects a non-empty block}}
-XXX   "kilnrt.kernel"() <{family = #kiln.family<row>, row_strides = array<i64: 8>, sym_name = "k"}> ({
+  "kilnrt.kernel"() <{family = #kiln.family<row>, row_strides = array<i64: 8>, sym_name = "k"}> ({
   ^bb0(%x: tensor<2xf32>):
   }) : () -> ()
 }) : () -> ()
@@ -29,12 +33,14 @@ XXX   "kilnrt.kernel"() <{family = #kiln.family<row>, row_strides = array<i64: 8
 // -----
 
 "builtin.module"() ({
-XXX   "kilnrt.program"() <{kind = #kiln.program_kind<train>, sym_name = "train"}> ({
-XXX     %0 = "kilnrt.slot"() <{bytes = 16 : i64, first = 0 : i64, last = 0 : i64, name = "a", offset = 0 : i64, slot_class = #kilnrt.slot_class<input>}> : () -> !kilnrt.slot
-XXX     "kilnrt.gemm"(%0, %0, %0) <{batch = 1 : i64, batch_strides = array<i64: 0, 0, 0>, beta = 0 : i64, element = f32, epilogue = @k, grid = array<i64: 1, 1>, immediates = array<i64>, k = 2 : i64, lead = array<i64: 2, 2, 2>, m = 2 : i64, n = 2 : i64, offsets = array<i64: 0, 0, 0>, operandSegmentSizes = array<i32: 1, 1, 1, 0, 0, 0, 0>, strides = array<i64: 0, 0, 0>}> : (!kilnrt.slot, !kilnrt.slot, !kilnrt.slot) -> ()
+  "kilnrt.queue"() <{sym_name = "compute", engine = #kilnrt<engine host>}> : () -> ()
+  "kilnrt.program"() <{kind = #kiln.program_kind<train>, sym_name = "train"}> ({
+    %0 = "kilnrt.slot"() <{bytes = 16 : i64, first = 0 : i64, last = 0 : i64, name = "a", offset = 0 : i64, slot_class = #kilnrt.slot_class<input>}> : () -> !kilnrt.slot
+    %1 = "kilnrt.view"(%0) <{offset = 0 : i64, view_type = memref<2x2xf32>}> : (!kilnrt.slot) -> !kilnrt.place
+    "kilnrt.gemm"(%1, %1, %1) <{queue = @compute, epilogue = @k, grid = array<i64: 1, 1>, operandSegmentSizes = array<i32: 1, 1, 1, 0, 0, 0, 0, 0>}> : (!kilnrt.place, !kilnrt.place, !kilnrt.place) -> ()
   }) : () -> ()
   // expected-error @below {{region #0 ('body') failed to verify constraint: region with 1 blocks}}
-XXX   "kilnrt.kernel"() <{epilogue, family = #kiln.family<row>, row_strides = array<i64: 2>, sym_name = "k"}> ({
+  "kilnrt.kernel"() <{epilogue, family = #kiln.family<row>, row_strides = array<i64: 2>, sym_name = "k"}> ({
   }) : () -> ()
 }) : () -> ()
 
@@ -60,14 +66,29 @@ XXX   "kilnrt.kernel"() <{epilogue, family = #kiln.family<row>, row_strides = ar
 
 // -----
 
+// A view of what is no slot.
+kilnrt.program @train kind<train> {
+  %a = builtin.unrealized_conversion_cast to !kilnrt.slot
+  // expected-error @below {{needs the result of a kilnrt.slot}}
+  %v0 = kilnrt.view %a[0] : memref<2xf32>
+}
+
+// -----
+
+// A command on what is no view.
 kilnrt.queue @compute engine host
-// A program reads another program's slots, or what is no slot at all.
+kilnrt.program @train kind<train> {
+  %a = builtin.unrealized_conversion_cast to !kilnrt.place
+  // expected-error @below {{has an operand that no kilnrt.view, kilnrt.slot or kilnrt.token defines}}
+  kilnrt.fill on @compute (wo %a)
+}
+
+// -----
+
+// expected-error @below {{contains 'builtin.unrealized_conversion_cast', expected ops of the kilnrt dialect alone}}
 kilnrt.program @train kind<train> {
   // expected-note @below {{the op is here}}
-XXX   %a = builtin.unrealized_conversion_cast to !kilnrt.slot
-  %v0 = kilnrt.view %a[0] : memref<2xf32>
-  kilnrt.fill on @compute (wo %v0)
-// expected-error @-4 {{contains 'builtin.unrealized_conversion_cast', expected ops of the kilnrt dialect alone}}
+  %a = builtin.unrealized_conversion_cast to !kilnrt.slot
 }
 
 // -----
@@ -79,7 +100,7 @@ XXX   %a = builtin.unrealized_conversion_cast to !kilnrt.slot
 
 // expected-error @below {{has block arguments, expected none}}
 kilnrt.program @train kind<train> {
-XXX ^bb0(%a: !kilnrt.slot):
+^bb0(%a: !kilnrt.slot):
 }
 
 // -----
@@ -114,7 +135,7 @@ kilnrt.program @train kind<train> {
 kilnrt.program @train kind<train> {
   // expected-error @below {{has block arguments, expected none}}
   kilnrt.loop 2 {
-XXX   ^bb0(%t: !kilnrt.token):
+  ^bb0(%t: !kilnrt.token):
   }
 }
 
@@ -160,8 +181,20 @@ kilnrt.program @train kind<train> {
 kilnrt.queue @compute engine host
 kilnrt.program @train kind<train> {
   %a = kilnrt.slot "a" class activation offset 0 bytes 16 lifetime [0, 0]
-  // expected-error @below {{needs three of 'lead' and of 'batch_strides'}}
-XXX   kilnrt.gemm(%a, %a, %a) offsets [0, 0, 0] strides [0, 0, 0] {m = 2, n = 2, k = 2, batch = 1, lead = array<i64: 2, 2>, batch_strides = array<i64: 0, 0, 0>, beta = 0, grid = array<i64: 1, 1>, element = f32}
+  %v0 = kilnrt.view %a[0] : memref<4xf32>
+  // expected-error @below {{has a matrix of 'memref<4xf32>', expected rank 2, or rank 3 with a batch, as c has}}
+  kilnrt.gemm on @compute (ro %v0, ro %v0, wo %v0) grid [1, 1]
+}
+
+// -----
+
+kilnrt.queue @compute engine host
+kilnrt.program @train kind<train> {
+  %a = kilnrt.slot "a" class activation offset 0 bytes 24 lifetime [0, 0]
+  %v0 = kilnrt.view %a[0] : memref<2x2xf32>
+  %v1 = kilnrt.view %a[0] : memref<3x2xf32>
+  // expected-error @below {{whose extents disagree}}
+  kilnrt.gemm on @compute (ro %v0, ro %v1, wo %v0) grid [1, 1]
 }
 
 // -----

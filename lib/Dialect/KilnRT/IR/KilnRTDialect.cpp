@@ -71,7 +71,7 @@ static ParseResult parseInMemory(OpAsmParser &parser, MemorySpaceAttr &memory) {
 static void printInMemory(OpAsmPrinter &printer, Operation *,
                           MemorySpaceAttr memory) {
   if (memory.getValue() != MemorySpace::Device)
-    printer << "in " << stringifyMemorySpace(memory.getValue());
+    printer << " in " << stringifyMemorySpace(memory.getValue());
 }
 
 /// `host states N height N`, or nothing.
@@ -91,7 +91,7 @@ static ParseResult parseHostArena(OpAsmParser &parser, IntegerAttr &states,
 static void printHostArena(OpAsmPrinter &printer, Operation *,
                            IntegerAttr states, IntegerAttr height) {
   if (states.getInt() != 0 || height.getInt() != 0)
-    printer << "host states " << states.getInt() << " height "
+    printer << " host states " << states.getInt() << " height "
             << height.getInt();
 }
 

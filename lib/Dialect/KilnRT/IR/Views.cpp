@@ -19,8 +19,15 @@ using namespace kiln::rt;
 // Slots
 //===----------------------------------------------------------------------===//
 
+/// The name of a slot as part of an SSA name: fused ops are joined by '+'.
+static std::string asmNameOf(SlotOp slot) {
+  std::string name = slot.getName().str();
+  std::replace(name.begin(), name.end(), '+', '.');
+  return name;
+}
+
 void SlotOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
-  setName(getSlot(), (getName() + ".slot").str());
+  setName(getSlot(), asmNameOf(*this) + ".slot");
 }
 
 LogicalResult SlotOp::verify() {
@@ -65,7 +72,7 @@ MemRefType rt::viewType(RankedTensorType tensor, int64_t rowPitch,
 
 void ViewOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
   if (SlotOp slot = getSlotOp())
-    setName(getPlace(), slot.getName());
+    setName(getPlace(), asmNameOf(slot));
 }
 
 SlotOp ViewOp::getSlotOp() { return slotOf(getSlot()); }

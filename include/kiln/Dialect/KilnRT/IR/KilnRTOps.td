@@ -54,7 +54,7 @@ def KilnRT_ArenaOp : KilnRT_Op<"arena", [HasParent<"::mlir::ModuleOp">]> {
   }];
   let arguments = (ins I64Attr:$states, I64Attr:$height, DefaultValuedAttr<I64Attr, "0">:$host_states,
     DefaultValuedAttr<I64Attr, "0">:$host_height);
-  let assemblyFormat = "`states` $states `height` $height custom<HostArena>($host_states, $host_height) attr-dict";
+  let assemblyFormat = "`states` $states `height` $height `` custom<HostArena>($host_states, $host_height) attr-dict";
   let hasVerifier = 1;
 }
 
@@ -130,7 +130,7 @@ def KilnRT_SlotOp : KilnRT_Declaration<"slot", [Pure, DeclareOpInterfaceMethods<
     OptionalAttr<ConfinedAttr<DenseI64ArrayAttr, [DenseArrayCount<2>]>>:$rows, OptionalAttr<StrAttr>:$why);
   let results = (outs KilnRT_Slot:$slot);
   let assemblyFormat = [{
-    $name `class` custom<SlotClassKind>($slot_class) custom<InMemory>($memory) `offset` $offset `bytes` $bytes
+    $name `class` custom<SlotClassKind>($slot_class) `` custom<InMemory>($memory) `offset` $offset `bytes` $bytes
     `lifetime` `[` $first `,` $last `]` (`state` $state^)? (`rows` $rows^)? (`why` $why^)? attr-dict
   }];
   let hasVerifier = 1;
@@ -234,7 +234,7 @@ def KilnRT_LaunchOp : KilnRT_Command<"launch", [AttrSizedOperandSegments,
     // Of a group, the first launch has the number of its launches.
     OptionalAttr<ConfinedAttr<I64Attr, [IntMinValue<2>]>>:$group);
   let assemblyFormat = [{
-    $kernel `on` $queue (`after` $after^)? custom<Accesses>($reads, $writes) (`args` $args^)? (`accumulate` $accumulate^)?
+    $kernel `on` $queue (`after` $after^)? ` ` `` custom<Accesses>($reads, $writes) (`args` $args^)? (`accumulate` $accumulate^)?
     (`scratch` `(` $scratch^ `)`)? (`group` $group^)? attr-dict
   }];
   let hasVerifier = 1;
@@ -279,9 +279,9 @@ def KilnRT_GemmOp : KilnRT_Command<"gemm", [AttrSizedOperandSegments,
     OptionalAttr<FlatSymbolRefAttr>:$epilogue, Variadic<KilnRT_Place>:$epilogue_reads, Variadic<KilnRT_Place>:$epilogue_writes,
     OptionalAttr<ArrayAttr>:$args, Optional<KilnRT_Slot>:$scratch);
   let assemblyFormat = [{
-    `on` $queue (`after` $after^)? `(` `ro` $a (`transposed` $trans_a^)? `,` `ro` $b (`transposed` $trans_b^)? `,` custom<Result>($c, $accumulate) `)`
+    `on` $queue (`after` $after^)? ` ` `(` `ro` $a (`transposed` $trans_a^)? `,` `ro` $b (`transposed` $trans_b^)? `,` custom<Result>($c, $accumulate) `)`
     `grid` $grid (`library` $library^)? (`bias` `(` $bias^ `)`)? (`aux` `(` $aux^ `)`)?
-    (`epilogue` $epilogue^ custom<Accesses>($epilogue_reads, $epilogue_writes))? (`args` $args^)?
+    (`epilogue` $epilogue^ ` ` `` custom<Accesses>($epilogue_reads, $epilogue_writes))? (`args` $args^)?
     (`scratch` `(` $scratch^ `)`)? attr-dict
   }];
   let hasVerifier = 1;
@@ -308,7 +308,7 @@ def KilnRT_FillOp : KilnRT_BytesCommand<"fill"> {
   let summary = "writes zeros";
   let description = "The place is dense (C1). Example: `kilnrt.fill on @compute (wo %y)`";
   let arguments = (ins FlatSymbolRefAttr:$queue, OptionalAttr<FlatSymbolRefArrayAttr>:$after, KilnRT_Place:$to);
-  let assemblyFormat = "`on` $queue (`after` $after^)? `(` `wo` $to `)` attr-dict";
+  let assemblyFormat = "`on` $queue (`after` $after^)? ` ` `(` `wo` $to `)` attr-dict";
   let extraClassDeclaration = "int64_t getBytes();";
 }
 def KilnRT_CopyOp : KilnRT_BytesCommand<"copy"> {
@@ -319,7 +319,7 @@ def KilnRT_CopyOp : KilnRT_BytesCommand<"copy"> {
     Example: `kilnrt.copy on @compute (ro %x, wo %y)`
   }];
   let arguments = (ins FlatSymbolRefAttr:$queue, OptionalAttr<FlatSymbolRefArrayAttr>:$after, KilnRT_Place:$from, KilnRT_Place:$to);
-  let assemblyFormat = "`on` $queue (`after` $after^)? `(` `ro` $from `,` `wo` $to `)` attr-dict";
+  let assemblyFormat = "`on` $queue (`after` $after^)? ` ` `(` `ro` $from `,` `wo` $to `)` attr-dict";
   let extraClassDeclaration = "int64_t getBytes();";
 }
 def KilnRT_BeginOp : KilnRT_Command<"begin", [AttrSizedOperandSegments,
@@ -336,7 +336,7 @@ def KilnRT_BeginOp : KilnRT_Command<"begin", [AttrSizedOperandSegments,
   }];
   let arguments = (ins KilnRT_TransferKindAttr:$kind, KilnRT_Token:$token, FlatSymbolRefAttr:$queue,
     OptionalAttr<FlatSymbolRefArrayAttr>:$after, Variadic<KilnRT_Place>:$reads, Variadic<KilnRT_Place>:$writes);
-  let assemblyFormat = "$kind $token `on` $queue (`after` $after^)? custom<Accesses>($reads, $writes) attr-dict";
+  let assemblyFormat = "$kind $token `on` $queue (`after` $after^)? ` ` `` custom<Accesses>($reads, $writes) attr-dict";
   let hasVerifier = 1;
   let extraClassDeclaration = [{
     /// Bytes that are sent, copied or received.
