@@ -68,7 +68,7 @@ def KilnRT_QueueOp : KilnRT_Op<"queue", [Symbol, HasParent<"::mlir::ModuleOp">]>
     Example: `kilnrt.queue @copy_out engine link`
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, KilnRT_EngineAttr:$engine);
-  let assemblyFormat = "$sym_name `engine` $engine attr-dict";
+  let assemblyFormat = "$sym_name `engine` `` $engine attr-dict";
 }
 
 def KilnRT_KernelOp : KilnRT_Op<"kernel", [Symbol, IsolatedFromAbove, SingleBlock, HasParent<"::mlir::ModuleOp">]> {
@@ -131,7 +131,7 @@ def KilnRT_SlotOp : KilnRT_Declaration<"slot", [Pure, DeclareOpInterfaceMethods<
   let results = (outs KilnRT_Slot:$slot);
   let assemblyFormat = [{
     $name `class` custom<SlotClassKind>($slot_class) `` custom<InMemory>($memory) `offset` $offset `bytes` $bytes
-    `lifetime` `[` $first `,` $last `]` (`state` $state^)? (`rows` $rows^)? (`why` $why^)? attr-dict
+    `lifetime` ` ` `[` $first `,` $last `]` (`state` $state^)? (`rows` $rows^)? (`why` $why^)? attr-dict
   }];
   let hasVerifier = 1;
 }
@@ -234,7 +234,7 @@ def KilnRT_LaunchOp : KilnRT_Command<"launch", [AttrSizedOperandSegments,
     // Of a group, the first launch has the number of its launches.
     OptionalAttr<ConfinedAttr<I64Attr, [IntMinValue<2>]>>:$group);
   let assemblyFormat = [{
-    $kernel `on` $queue (`after` $after^)? ` ` `` custom<Accesses>($reads, $writes) (`args` $args^)? (`accumulate` $accumulate^)?
+    $kernel `on` $queue (`after` $after^)? ` ` `` custom<Accesses>($reads, $writes) (`args` $args^)? (`accumulate` `` $accumulate^)?
     (`scratch` `(` $scratch^ `)`)? (`group` $group^)? attr-dict
   }];
   let hasVerifier = 1;
@@ -336,7 +336,7 @@ def KilnRT_BeginOp : KilnRT_Command<"begin", [AttrSizedOperandSegments,
   }];
   let arguments = (ins KilnRT_TransferKindAttr:$kind, KilnRT_Token:$token, FlatSymbolRefAttr:$queue,
     OptionalAttr<FlatSymbolRefArrayAttr>:$after, Variadic<KilnRT_Place>:$reads, Variadic<KilnRT_Place>:$writes);
-  let assemblyFormat = "$kind $token `on` $queue (`after` $after^)? ` ` `` custom<Accesses>($reads, $writes) attr-dict";
+  let assemblyFormat = "`` $kind $token `on` $queue (`after` $after^)? ` ` `` custom<Accesses>($reads, $writes) attr-dict";
   let hasVerifier = 1;
   let extraClassDeclaration = [{
     /// Bytes that are sent, copied or received.
