@@ -265,8 +265,8 @@ static LogicalResult verifyLibrary(GemmOp op) {
     if (view.getMemRefType().getShape() == shape && view.isDense() &&
         view.getElementType() == op.getResultElement())
       return success();
-    return op.emitOpError("has a ")
-           << name << " of " << view.getMemRefType()
+    return op.emitOpError("passes a place of ")
+           << view.getMemRefType() << " as its " << name
            << ", expected a dense one of shape [" << shape
            << "] and elements of " << op.getResultElement();
   };
