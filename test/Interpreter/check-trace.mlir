@@ -14,7 +14,7 @@
 // RUN: kiln-run %t.schedule.mlir --check-trace=%t.trace | FileCheck %s
 //
 // The pad writes rows of 11 that lie 20 apart.
-// SCHEDULE: row_strides = array<i64: 8, 20>
+// SCHEDULE: row_strides [8, 20]
 // SCHEDULE: kiln.pad %arg0 low [0, 2]
 //
 // CHECK: op compared amplified worst difference / allowed
@@ -28,7 +28,7 @@
 //
 // To a schedule that has the pad elsewhere, it writes where it must not.
 //
-// RUN: sed 's/offsets \[0, 36\]/offsets [0, 0]/' %t.schedule.mlir > %t.moved.mlir
+// RUN: sed 's/\[36\] : memref<4x11xf32, strided<\[20, 1\]>>/[0] : memref<4x11xf32, strided<[20, 1]>>/' %t.schedule.mlir > %t.moved.mlir
 // RUN: not kiln-run %t.moved.mlir --check-trace=%t.trace 2>&1 | FileCheck %s --check-prefix=OUTSIDE
 // OUTSIDE: error: --check-trace: @{{.*}} command {{[0-9]+}} @{{.*}} changes byte {{[0-9]+}} of slot "concat", which is none of its results
 //

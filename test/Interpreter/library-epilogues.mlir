@@ -30,9 +30,9 @@
 // FUSED: [[DU:%.+]] = kiln.matmul_gelu_grad [[Y]], {{%.+}}, [[U]] trans_b
 // FUSED: kiln.matmul_bias_grad {{%.+}}, [[DU]] trans_a
 // GEMMS-LABEL: kilnrt.program @g
-// GEMMS: kilnrt.gemm({{.*}}) library "gelu_aux_bias" bias({{.*}}) aux({{.*}}) offsets
-// GEMMS: kilnrt.gemm({{.*}}) library "dgelu" aux({{.*}}) offsets
-// GEMMS: kilnrt.gemm({{.*}}) library "bgrad_b" bias({{.*}}) offsets
+// GEMMS: kilnrt.gemm on @compute ({{.*}}) grid [1, 1] library "gelu_aux_bias" bias({{.*}}) aux({{.*}})
+// GEMMS: kilnrt.gemm on @compute ({{.*}}) grid [1, 1] library "dgelu" aux({{.*}})
+// GEMMS: kilnrt.gemm on @compute ({{.*}}) grid [1, 1] library "bgrad_b" bias({{.*}})
 
 // A cpu's library has no epilogues.
 // RUN: sed 's/, kiln.target = "cuda-emu"//' %t.dispatched.mlir > %t.cpu.mlir
@@ -49,8 +49,9 @@
 // PLANNED-NOT: kiln.matmul
 // PLANNED: kiln.linear %{{.*}}, %{{.*}}, %{{.*}} trans_a {grid = array<i64: 1, 1>} : (tensor<2x3xbf16>, tensor<2x5xbf16>, tensor<5xbf16>) -> tensor<3x5xbf16>
 // PLANNED: kiln.linear %{{.*}}, %{{.*}}, %{{.*}} trans_a {grid = array<i64: 1, 1>} : (tensor<2x3xbf16>, tensor<2x5xbf16>, tensor<5xf32>) -> tensor<3x5xf32>
-// SCHEDULED: kilnrt.gemm({{.*}}) scratch({{.*}}) library "bias" bias({{.*}}) offsets [0, 0, 0, 0]
-// SCHEDULED: kilnrt.gemm({{.*}}) scratch({{.*}}) library "bias" bias({{.*}}) offsets [0, 0, 0, 0]
+// SCHEDULED: [[NARROW:%.+]] = kilnrt.view {{%.+}}[0] : memref<5xbf16>
+// SCHEDULED: kilnrt.gemm on @compute ({{.*}}) grid [1, 1] library "bias" bias([[NARROW]]) scratch({{.*}})
+// SCHEDULED: kilnrt.gemm on @compute ({{.*}}) grid [1, 1] library "bias" bias({{.*}}) scratch({{.*}})
 
 module attributes {kiln.library_epilogues, kiln.target = "cuda-emu"} {
 kiln.state @a : tensor<1x3xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 16.0>}

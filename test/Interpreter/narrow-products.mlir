@@ -13,7 +13,9 @@
 // CHECK-NEXT: square [3, 3] = 253, 253
 // CHECK-NEXT: sum [3, 3] = 506.25, 506.25
 
-// PLACES: kilnrt.gemm({{.*}}) scratch({{.*}}) offsets [0, 0, 6] {{.*}} lead = array<i64: 3, 5, 8>
+// PLACES: [[B:%.+]] = kilnrt.view {{%.+}}[0] : memref<3x5xbf16>
+// PLACES: [[RIGHT:%.+]] = kilnrt.view {{%.+}}[6] : memref<3x5xbf16, strided<[8, 1]>>
+// PLACES-NEXT: kilnrt.gemm on @compute (ro {{%.+}}, ro [[B]], wo [[RIGHT]]) grid [1, 1] scratch({{.*}})
 
 kiln.state @a : tensor<3x3xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 1.25>}
 kiln.state @b : tensor<3x3xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 1.5>}

@@ -32,8 +32,8 @@
 
 // SCHEDULED-DAG: kiln.state @k0_row :
 // SCHEDULED-DAG: kilnrt.kernel @k0_row_{{[0-9]+}}
-// SCHEDULED-DAG: kilnrt.program @train_{{[0-9]+}} attributes {kiln.name = "train", kind = #kiln.program_kind<train>}
-// SCHEDULED-DAG: kilnrt.launch @k0_row_{{[0-9]+}}(
+// SCHEDULED-DAG: kilnrt.program @train_{{[0-9]+}} kind<train> attributes {kiln.name = "train"}
+// SCHEDULED-DAG: kilnrt.launch @k0_row_{{[0-9]+}} on @compute (
 
 module attributes {kiln.model = {vocab_size = 256 : i64, batch = 1 : i64, sequence_length = 8 : i64}} {
   kiln.state @k0_row : tensor<256x8xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.5>}
