@@ -33,14 +33,29 @@ std::string slots(const std::string &names, int64_t commands) {
   return text;
 }
 
+/// A launch on one place of each slot: a byte offset, and a stride in a loop,
+/// such as "16 + 4 * iteration".
 std::string launch(const std::string &kernel, const std::string &from,
-                   const std::string &to, const std::string &offsets = "0, 0",
-                   const std::string &strides = "0, 0",
-                   const std::string &immediates = "") {
-  return "kilnrt.launch @" + kernel + "(%" + from + ", %" + to + ") offsets [" +
-         offsets + "] strides [" + strides + "] immediates [" + immediates +
-         "]\n";
+                   const std::string &to, const std::string &readAt = "0",
+                   const std::string &writtenAt = "0") {
+  static int64_t count = 0;
+  std::string read = "%v" + std::to_string(count++),
+              written = "%v" + std::to_string(count++);
+  std::string type = kernel.back() == '4' ? "memref<4xf32>" : "memref<16xf32>";
+  return read + " = kilnrt.view %" + from + "[" + readAt + "] : " + type +
+         "\n" + written + " = kilnrt.view %" + to + "[" + writtenAt +
+         "] : " + type + "\nkilnrt.launch @" + kernel + " on @compute (ro " +
+         read + ", wo " + written + ")\n";
 }
+
+/// A kernel with an argument.
+const char *const dropout = R"(
+kilnrt.kernel @dropout family<row> space [1, 4] row_strides [4, 3, 4] {
+^bb0(%x: tensor<1x4xf32>, %rng: tensor<1x3xi64>):
+  %y = kiln.dropout %x, %rng {p = 5.0e-01, key = 0, sequences = 1} : (tensor<1x4xf32>, tensor<1x3xi64>) -> tensor<1x4xf32>
+  kiln.yield %y : tensor<1x4xf32>
+}
+)";
 
 class LaunchGroups : public testing::Test {
 protected:
@@ -53,16 +68,14 @@ protected:
     for (std::string op : {"neg", "exp"})
       for (std::string size : {"16", "4"})
         kernels += "kilnrt.kernel @" + op + (size == "4" ? "4" : "") +
-                   " attributes {family = #kiln.family<row>, row_strides = "
-                   "array<i64: " +
-                   size + ", " + size + ">, space = array<i64: 1, " + size +
-                   ">} {\n^bb0(%x: tensor<" + size + "xf32>):\n%y = kiln." +
-                   op + " %x : tensor<" + size +
+                   " family<row> space [1, " + size + "] row_strides [" + size +
+                   ", " + size + "] {\n^bb0(%x: tensor<" + size +
+                   "xf32>):\n%y = kiln." + op + " %x : tensor<" + size +
                    "xf32>\nkiln.yield %y : tensor<" + size + "xf32>\n}\n";
     OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(
-        "module attributes {kiln.target = \"cuda\"} {\n" + kernels +
-            "kilnrt.program @train attributes {kind = "
-            "#kiln.program_kind<train>} {\n" +
+        "module attributes {kiln.target = \"cuda\"} {\n" + kernels + dropout +
+            "kilnrt.queue @compute engine device\n"
+            "kilnrt.program @train kind<train> {\n" +
             program + "}\n}\n",
         &context);
     PassManager passes(&context);
@@ -81,8 +94,8 @@ protected:
         left = size;
       }
       text += launch.getKernel().str() + " ";
-      for (mlir::Value slot : launch.getSlots())
-        text += slot.getDefiningOp<rt::SlotOp>().getName();
+      for (mlir::Value place : launch.getPlaces())
+        text += rt::viewOf(place).getSlotOp().getName();
       if (left > 0 && --left == 0)
         text += "]";
     });
@@ -130,17 +143,17 @@ TEST_F(LaunchGroups, DependentLaunchesStayApart) {
 
 TEST_F(LaunchGroups, PartsOfASlotCount) {
   auto parts = [&](const std::string &first, const std::string &second) {
-    return grouped(slots("ab", 2) + launch("neg4", "a", "b", first) +
-                   launch("neg4", "a", "b", second));
+    return grouped(slots("ab", 2) + launch("neg4", "a", "b", "0", first) +
+                   launch("neg4", "a", "b", "0", second));
   };
-  EXPECT_EQ(parts("0, 0", "0, 16"), "[neg4 ab neg4 ab]");
-  EXPECT_EQ(parts("0, 0", "0, 12"), "neg4 ab neg4 ab");
+  EXPECT_EQ(parts("0", "16"), "[neg4 ab neg4 ab]");
+  EXPECT_EQ(parts("0", "12"), "neg4 ab neg4 ab");
   // One slot, in which one writes where the other reads.
-  EXPECT_EQ(grouped(slots("a", 2) + launch("neg4", "a", "a", "0, 16") +
-                    launch("neg4", "a", "a", "32, 48")),
+  EXPECT_EQ(grouped(slots("a", 2) + launch("neg4", "a", "a", "0", "16") +
+                    launch("neg4", "a", "a", "32", "48")),
             "[neg4 aa neg4 aa]");
-  EXPECT_EQ(grouped(slots("a", 2) + launch("neg4", "a", "a", "0, 16") +
-                    launch("neg4", "a", "a", "28, 48")),
+  EXPECT_EQ(grouped(slots("a", 2) + launch("neg4", "a", "a", "0", "16") +
+                    launch("neg4", "a", "a", "28", "48")),
             "neg4 aa neg4 aa");
 }
 
@@ -160,22 +173,35 @@ TEST_F(LaunchGroups, IterationsCount) {
   // A later iteration of the first touches what the second writes.
   auto loop = [&](const std::string &offset) {
     return grouped(slots("ab", 4) + "kilnrt.loop 2 {\n" +
-                   launch("neg4", "a", "b", "0, 0", "0, 16") +
-                   launch("neg4", "a", "b", "0, " + offset) + "}\n");
+                   launch("neg4", "a", "b", "0", "0 + 16 * iteration") +
+                   launch("neg4", "a", "b", "0", offset) + "}\n");
   };
   EXPECT_EQ(loop("16"), "neg4 ab neg4 ab");
   EXPECT_EQ(loop("32"), "[neg4 ab neg4 ab]");
 }
 
-TEST_F(LaunchGroups, OtherCommandsAndImmediatesEndARun) {
+TEST_F(LaunchGroups, OtherCommandsEndARun) {
   EXPECT_EQ(grouped(slots("abcde", 3) + launch("neg", "a", "b") +
-                    "kilnrt.fill %e offset 0 bytes 64\n" +
+                    "%e0 = kilnrt.view %e[0] : memref<16xf32>\n"
+                    "kilnrt.fill on @compute (wo %e0)\n" +
                     launch("neg", "c", "d")),
             "neg ab neg cd");
-  EXPECT_EQ(grouped(slots("abcd", 2) +
-                    launch("neg", "a", "b", "0, 0", "0, 0", "1") +
-                    launch("neg", "c", "d", "0, 0", "0, 0", "2")),
-            "neg ab neg cd");
+}
+
+TEST_F(LaunchGroups, OtherArgumentsAreOtherGroups) {
+  auto keys = [&](const std::string &first, const std::string &second) {
+    return grouped(slots("abcde", 2) + R"(
+  %x = kilnrt.view %a[0] : memref<1x4xf32>
+  %rng = kilnrt.view %b[0] : memref<1x3xi64>
+  %y = kilnrt.view %c[0] : memref<1x4xf32>
+  %z = kilnrt.view %d[0] : memref<1x4xf32>
+  kilnrt.launch @dropout on @compute (ro %x, ro %rng, wo %y) args [)" +
+                   first + R"(]
+  kilnrt.launch @dropout on @compute (ro %x, ro %rng, wo %z) args [)" +
+                   second + "]\n");
+  };
+  EXPECT_EQ(keys("1", "1"), "[dropout abc dropout abd]");
+  EXPECT_EQ(keys("1", "2"), "dropout abc dropout abd");
 }
 
 } // namespace
