@@ -5,8 +5,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # ===-----------------------------------------------------------------------=== #
-"""every_op.py KILN-OPT WORK FILE...: takes each kind of op of both dialects in the
-generic form, where the parser checks nothing, and takes a part of it away: its
+"""every_op.py KILN-OPT WORK FILE...: takes each kind of op of both dialects, with each
+set of optional attributes that it has in the files, in the generic form, where the parser checks nothing, and takes a part of it away: its
 region or what is in it, each attribute, each operand, the types of both. A verifier
 that reads such an op must not crash. The files have to have every op in them."""
 
@@ -45,7 +45,7 @@ def variants_of(text, match):
             name = entry.split(" = ")[0]
             others = [other for other in entries if other != entry]
             yield put(begin, end, "{" + ", ".join(others) + "}")
-            for value in ("unit", "-1 : i64", "@none", "[]", "array<i64>"):
+            for value in ("unit", "-1 : i64", "@none", "[]", "[unit]", "array<i64>", "memref<0x?xf32, strided<[?, 2]>>"):
                 yield put(begin, end, "{" + ", ".join([*others, f"{name} = {value}"]) + "}")
     begin, end = match.span(2)
     operands = [name for name in match.group(2)[1:-1].split(", ") if name]
@@ -59,7 +59,7 @@ def variants_of(text, match):
                 types.start(1), types.end(1), ", ".join(kinds)
             )[end:]
     if types and types.group(2) != "()":
-        for other in ("f32", "tensor<f32>", "tensor<*xf32>", "!kilnrt.slot"):
+        for other in ("f32", "tensor<f32>", "tensor<*xf32>", "!kilnrt.slot", "!kilnrt.place", "!kilnrt.token"):
             yield put(types.start(2), types.end(2), re.sub(r"tensor<[^>]*>|!kilnrt.\w+", other, types.group(2)))
     if text.startswith(" ({", match.end()):
         opening = match.end() + 2
@@ -95,8 +95,10 @@ def main():
         for text in modules_of(done.stdout):
             for match in OP.finditer(text):
                 name = match.group(1)
-                if name not in seen:
-                    seen.add(name)
+                attributes = properties_of(match.group(3)) if match.group(3) else []
+                kind = (name, *(attribute.split(" = ")[0] for attribute in attributes))
+                if kind not in seen:
+                    seen.add(kind)
                     variants += [(name, variant) for variant in variants_of(text, match)]
     failed = 0
     for begin in range(0, len(variants), 250):
@@ -113,7 +115,7 @@ def main():
             else:
                 failed += 1
                 print(f"{name}: exit code {code}: {alone}")
-    print(f"{len(seen)} ops, {len(variants)} variants, {failed} crash")
+    print(f"{len(set(name for name, *_ in seen))} ops, {len(variants)} variants, {failed} crash")
     return 1 if failed else 0
 
 

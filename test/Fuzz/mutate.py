@@ -26,7 +26,7 @@ ELEMENTS = ["f32", "f64", "bf16", "f16", "f8E4M3FN", "i1", "i8", "i16", "i32", "
 ATTRIBUTES = [
     "unit", "0 : i64", "-1 : i64", "1 : i32", "9223372036854775807 : i64", "1.0 : f64", "0x7FF8000000000000 : f64",
     "1.0 : f32", '"text"', '""', '"\\00\\FF"', "[]", "[1, 2]", "{}", "@nothing", "@train", "true", "f32", "tensor<2xf32>",
-    "tensor<?xf32>", "tensor<*xf32>", "memref<2xf32>", "array<i64>", "array<i64: 0>", "array<i64: -1, 9223372036854775807>",
+    "tensor<?xf32>", "tensor<*xf32>", "memref<2xf32>", "memref<?xf32>", "memref<2x2xf32, strided<[1, 1]>>", "array<i64>", "array<i64: 0>", "array<i64: -1, 9223372036854775807>",
     "array<i64: 1, 1, 1>", "array<f64: 0.0>", "array<i32: 1, 0>", "dense<0.0> : tensor<2xf32>", "dense<[1, 2]> : tensor<2xi64>",
     "#kiln.splat<value = 0x7FF8000000000000>", "#kiln.normal<mean = 0.0, stddev = -1.0>",
     "#kiln.rope_table<sine = true, scale = 1.0, inv_freq = array<f64: 1.0>>", "#kiln.rope_table<sine = false, scale = 1.0, inv_freq = array<f64>>",
@@ -37,6 +37,15 @@ ENUMS = {
     "family": ["row", "scatter", "permute", "rope", "gemm", "attention", "view", "concat", "state", "structure", "copy", "bucket", "sketch"],
     "program_kind": ["forward", "train", "evaluate", "generate"],
     "reduction": ["sum", "mean", "max"],
+    "kind": ["forward", "train", "evaluate", "generate"],
+    "memory": ["device", "host"],
+    "slot_class": ["parameter", "input", "output", "workspace"],
+    "class": ["parameter", "input", "output", "workspace"],
+    "engine": ["device", "host", "link"],
+    "accumulation": ["overwrite", "add", "add_after_first"],
+    "accumulate": ["overwrite", "add", "add_after_first"],
+    "transfer": ["copy", "send", "receive"],
+    "begin": ["copy", "send", "receive"],
 }
 NAMES = [
     "@train", "@evaluate", "@generate", "@forward", "@k0_row", "@k1_row", "@k0_epilogue", "@embedding.m", "@main",
@@ -76,12 +85,13 @@ def change_number(random, text, _):
 
 
 def change_extent(random, text, _):
-    """One dimension of a tensor type, alone or wherever the type is."""
-    types = re.findall(r"tensor<[^<>]*>", text)
+    """One dimension of a tensor's or a view's type, alone or wherever the type is."""
+    types = re.findall(r"(?:tensor|memref)<(?:[\d?*]+x)*\w+", text)
     if not types:
         return text
     old = random.choice(types)
-    dims = old[len("tensor<") : -1].split("x")
+    kind_of_type, shape = old.split("<")
+    dims = shape.split("x")
     kind = random.randrange(4)
     if kind == 0 or len(dims) == 1:
         dims.insert(random.randrange(len(dims)), random.choice(["1", "2", "8", "?", "0", "2147483647", "4294967296"]))
@@ -90,7 +100,7 @@ def change_extent(random, text, _):
     else:
         i = random.randrange(len(dims) - 1)
         dims[i] = other_integer(random, dims[i]) if dims[i].isdigit() else random.choice(["0", "1", "4"])
-    new = "tensor<" + "x".join(dims) + ">"
+    new = kind_of_type + "<" + "x".join(dims)
     if random.random() < 0.5:
         return text.replace(old, new)
     at = random.choice([m.start() for m in re.finditer(re.escape(old), text)])
@@ -107,11 +117,11 @@ def scale_extent(random, text, _):
 
 
 def change_element(random, text, _):
-    names = re.findall(r"(?<=[<x])(?:bf16|f32|f64|i8|i32|i64)(?=>)", text)
+    names = re.findall(r"(?<=[<x])(?:bf16|f32|f64|i8|i32|i64)(?=[>,])", text)
     if not names:
         return text
     old, new = random.choice(names), random.choice(ELEMENTS)
-    pattern = rf"(?<=[<x]){old}(?=>)"
+    pattern = rf"(?<=[<x]){old}(?=[>,])"
     if random.random() < 0.3:
         return re.sub(pattern, new, text)
     at = random.choice(list(re.finditer(pattern, text)))
@@ -261,7 +271,7 @@ def add_attribute(random, text, _):
 
 
 def change_enum(random, text, _):
-    found = list(re.finditer(r"#kiln\.(role|family|program_kind|reduction)<(\w+)>", text))
+    found = list(re.finditer(rf"\b({'|'.join(ENUMS)})[< ](\w+)\b", text))
     if not found:
         return text
     match = random.choice(found)
