@@ -47,6 +47,10 @@ LogicalResult SlotOp::verifySymbolUses(SymbolTableCollection &tables) {
   return success();
 }
 
+void TokenOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
+  setName(getToken(), "token");
+}
+
 //===----------------------------------------------------------------------===//
 // Views
 //===----------------------------------------------------------------------===//

@@ -68,7 +68,7 @@ def KilnRT_QueueOp : KilnRT_Op<"queue", [Symbol, HasParent<"::mlir::ModuleOp">]>
     Example: `kilnrt.queue @copy_out engine link`
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, KilnRT_EngineAttr:$engine);
-  let assemblyFormat = "$sym_name `engine` $engine attr-dict";
+  let assemblyFormat = "$sym_name `engine` `` $engine attr-dict";
 }
 
 def KilnRT_KernelOp : KilnRT_Op<"kernel", [Symbol, IsolatedFromAbove, SingleBlock, HasParent<"::mlir::ModuleOp">]> {
@@ -174,7 +174,7 @@ def KilnRT_ViewOp : KilnRT_Op<"view", [Pure, ParentOneOf<["::kiln::rt::ProgramOp
   }];
 }
 
-def KilnRT_TokenOp : KilnRT_Declaration<"token"> {
+def KilnRT_TokenOp : KilnRT_Declaration<"token", [DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
   let summary = "what queues wait for";
   let description = [{
     Commands signal it any number of times; a wait is for the latest signal before it in
@@ -234,7 +234,7 @@ def KilnRT_LaunchOp : KilnRT_Command<"launch", [AttrSizedOperandSegments,
     // Of a group, the first launch has the number of its launches.
     OptionalAttr<ConfinedAttr<I64Attr, [IntMinValue<2>]>>:$group);
   let assemblyFormat = [{
-    $kernel `on` $queue (`after` $after^)? ` ` `` custom<Accesses>($reads, $writes) (`args` $args^)? (`accumulate` $accumulate^)?
+    $kernel `on` $queue (`after` $after^)? ` ` `` custom<Accesses>($reads, $writes) (`args` $args^)? (`accumulate` `` $accumulate^)?
     (`scratch` `(` $scratch^ `)`)? (`group` $group^)? attr-dict
   }];
   let hasVerifier = 1;
@@ -336,7 +336,7 @@ def KilnRT_BeginOp : KilnRT_Command<"begin", [AttrSizedOperandSegments,
   }];
   let arguments = (ins KilnRT_TransferKindAttr:$kind, KilnRT_Token:$token, FlatSymbolRefAttr:$queue,
     OptionalAttr<FlatSymbolRefArrayAttr>:$after, Variadic<KilnRT_Place>:$reads, Variadic<KilnRT_Place>:$writes);
-  let assemblyFormat = "$kind $token `on` $queue (`after` $after^)? ` ` `` custom<Accesses>($reads, $writes) attr-dict";
+  let assemblyFormat = "`` $kind $token `on` $queue (`after` $after^)? ` ` `` custom<Accesses>($reads, $writes) attr-dict";
   let hasVerifier = 1;
   let extraClassDeclaration = [{
     /// Bytes that are sent, copied or received.
