@@ -141,12 +141,12 @@ void Grouping::markGroups(ArrayRef<rt::LaunchOp> equal) {
 }
 
 void Grouping::finish(Run &run) {
-  // Kernel, arguments, how it accumulates: by first appearance.
-  using Key = std::pair<std::pair<Attribute, Attribute>, Attribute>;
+  // Kernel, arguments, how it accumulates, queue: by first appearance.
+  using Key = std::tuple<Attribute, Attribute, Attribute, Attribute>;
   llvm::MapVector<Key, SmallVector<rt::LaunchOp>> kinds;
   for (rt::LaunchOp launch : run.launches)
-    kinds[{{launch.getKernelAttr(), launch.getArgsAttr()},
-           launch.getAccumulateAttr()}]
+    kinds[{launch.getKernelAttr(), launch.getArgsAttr(),
+           launch.getAccumulateAttr(), launch.getQueueAttr()}]
         .push_back(launch);
   if (kinds.size() < run.launches.size()) {
     int64_t first = indexes.at(run.launches.front());

@@ -2,7 +2,7 @@
 
 // The product lies where the epilogue's result will; the residual dies here but
 // keeps its slot, because the product is written before it is read.
-// CHECK: kilnrt.kernel @[[K:k[0-9]+_epilogue]] attributes {epilogue, {{.*}}row_strides = array<i64: 4, 4, 4, 4>
+// CHECK: kilnrt.kernel @[[K:k[0-9]+_epilogue]] family<row> epilogue space [8, 4] row_strides [4, 4, 4, 4] {
 // CHECK: ^bb0([[P:%.+]]: tensor<8x4xf32>, [[B:%.+]]: tensor<4xf32>, [[R:%.+]]: tensor<8x4xf32>):
 // CHECK-NOT: kiln.matmul
 // CHECK: kiln.yield
@@ -11,9 +11,14 @@
 // CHECK: [[W:%.+]] = kilnrt.slot "w"
 // CHECK: [[B:%.+]] = kilnrt.slot "b"
 // CHECK: [[R:%.+]] = kilnrt.slot "matmul"
-// CHECK: [[Y:%.+]] = kilnrt.slot "matmul+add+add" {{.*}} {why = "product, then result of its epilogue"}
-// CHECK: kilnrt.gemm([[X]], [[W]], [[R]]) offsets
-// CHECK-NEXT: kilnrt.gemm([[X]], [[W]], [[Y]]) epilogue @[[K]]([[B]], [[R]], [[Y]]) immediates [] offsets [0, 0, 0, 0, 0, 0] strides [0, 0, 0, 0, 0, 0]
+// CHECK: [[Y:%.+]] = kilnrt.slot "matmul+add+add" {{.*}} why "product, then result of its epilogue"
+// CHECK: [[XV:%.+]] = kilnrt.view [[X]][0]
+// CHECK: [[WV:%.+]] = kilnrt.view [[W]][0]
+// CHECK: [[BV:%.+]] = kilnrt.view [[B]][0]
+// CHECK: [[YV:%.+]] = kilnrt.view [[Y]][0]
+// CHECK: [[RV:%.+]] = kilnrt.view [[R]][0]
+// CHECK: kilnrt.gemm on @compute (ro [[XV]], ro [[WV]], wo [[RV]]) grid [1, 1]{{$}}
+// CHECK-NEXT: kilnrt.gemm on @compute (ro [[XV]], ro [[WV]], wo [[YV]]) grid [1, 1] epilogue @[[K]] (ro [[BV]], ro [[RV]], wo [[YV]]){{$}}
 // CHECK-NOT: kilnrt.launch
 kiln.program @residual(%x: tensor<8x4xf32> {kiln.name = "x", kiln.input = #kiln.input<data>}, %w: tensor<4x4xf32> {kiln.name = "w", kiln.input = #kiln.input<data>}, %b: tensor<4xf32> {kiln.name = "b", kiln.input = #kiln.input<data>}) -> (tensor<8x4xf32> {kiln.name = "y"}) attributes {kind = #kiln.program_kind<evaluate>} {
   %r = kiln.matmul %x, %w {grid = array<i64: 1, 1>} : (tensor<8x4xf32>, tensor<4x4xf32>) -> tensor<8x4xf32>
@@ -34,9 +39,13 @@ kiln.program @residual(%x: tensor<8x4xf32> {kiln.name = "x", kiln.input = #kiln.
 // CHECK: [[B:%.+]] = kilnrt.slot "matmul"
 // CHECK: [[Y:%.+]] = kilnrt.slot "matmul+swiglu_grad"
 // CHECK-NOT: kilnrt.slot
-// CHECK: kilnrt.gemm([[X]], [[X]], [[A]]) offsets
-// CHECK: kilnrt.gemm([[A]], [[X]], [[B]]) offsets
-// CHECK: kilnrt.gemm([[A]], [[A]], [[Y]]) epilogue @{{.+}}([[A]], [[B]], [[Y]], [[B]])
+// CHECK: [[XV:%.+]] = kilnrt.view [[X]][0]
+// CHECK: [[YV:%.+]] = kilnrt.view [[Y]][0]
+// CHECK: [[BV:%.+]] = kilnrt.view [[B]][0]
+// CHECK: [[AV:%.+]] = kilnrt.view [[A]][0]
+// CHECK: kilnrt.gemm on @compute (ro [[XV]], ro [[XV]], wo [[AV]]) grid [1, 1]{{$}}
+// CHECK: kilnrt.gemm on @compute (ro [[AV]], ro [[XV]], wo [[BV]]) grid [1, 1]{{$}}
+// CHECK: kilnrt.gemm on @compute (ro [[AV]], ro [[AV]], wo [[YV]]) grid [1, 1] epilogue @{{.+}} (ro [[AV]], ro [[BV]], wo [[YV]], wo [[BV]])
 kiln.program @gate_grad(%x: tensor<4x4xf32> {kiln.name = "x", kiln.input = #kiln.input<data>}) -> (tensor<4x4xf32> {kiln.name = "a"}, tensor<4x4xf32> {kiln.name = "b"}) attributes {kind = #kiln.program_kind<evaluate>} {
   %a = kiln.matmul %x, %x {grid = array<i64: 1, 1>} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
   %b = kiln.matmul %a, %x {grid = array<i64: 1, 1>} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
@@ -50,7 +59,8 @@ kiln.program @gate_grad(%x: tensor<4x4xf32> {kiln.name = "x", kiln.input = #kiln
 // The result is written into a concat, and the product is there first.
 // CHECK-LABEL: kilnrt.program @concat
 // CHECK: [[C:%.+]] = kilnrt.slot "concat"
-// CHECK: kilnrt.gemm({{.*}}, [[C]]) epilogue @{{.+}}([[C]]) immediates [] offsets [0, 0, 16, 16] {{.*}} lead = array<i64: 4, 4, 8>
+// CHECK: [[V:%.+]] = kilnrt.view [[C]][16] : memref<4x4xf32, strided<[8, 1]>>
+// CHECK: kilnrt.gemm on @compute ({{.*}}, wo [[V]]) grid [1, 1] epilogue @{{.+}} (wo [[V]])
 kiln.program @concat(%x: tensor<4x4xf32> {kiln.name = "x", kiln.input = #kiln.input<data>}) -> (tensor<4x8xf32> {kiln.name = "y"}) attributes {kind = #kiln.program_kind<evaluate>} {
   %r = kiln.matmul %x, %x trans_a {grid = array<i64: 1, 1>} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
   %m = kiln.matmul %x, %x {grid = array<i64: 1, 1>} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
@@ -64,9 +74,12 @@ kiln.program @concat(%x: tensor<4x4xf32> {kiln.name = "x", kiln.input = #kiln.in
 // The place of the result is fixed, and what the epilogue reads lies there: the
 // product needs a buffer of its own.
 // CHECK-LABEL: kilnrt.program @sum
-// CHECK: [[S:%.+]] = kilnrt.slot {{.*}} {why = "sum over micro-batches"}
-// CHECK: [[P:%.+]] = kilnrt.slot {{.*}} {why = "product of which only the epilogue's results are kept"}
-// CHECK: kilnrt.gemm({{.*}}, [[P]]) epilogue @{{.+}}([[S]], [[S]])
+// CHECK: [[S:%.+]] = kilnrt.slot {{.*}} why "sum over micro-batches"
+// CHECK: [[P:%.+]] = kilnrt.slot {{.*}} why "product of which only the epilogue's results are kept"
+// CHECK: kilnrt.loop 2
+// CHECK: [[PV:%.+]] = kilnrt.view [[P]][0]
+// CHECK: [[SV:%.+]] = kilnrt.view [[S]][0]
+// CHECK: kilnrt.gemm on @compute ({{.*}}, wo [[PV]]) grid [1, 1] epilogue @{{.+}} (ro [[SV]], wo [[SV]])
 kiln.program @sum(%x: tensor<8x4xf32> {kiln.name = "x", kiln.input = #kiln.input<data>}) -> (tensor<4x4xf32> {kiln.name = "y"}) attributes {kind = #kiln.program_kind<evaluate>} {
   %s = kiln.accumulate sliced(%x) count 2 : (tensor<8x4xf32>) -> tensor<4x4xf32> {
   ^bb0(%part: tensor<4x4xf32>, %sum: tensor<4x4xf32>):
@@ -80,11 +93,13 @@ kiln.program @sum(%x: tensor<8x4xf32> {kiln.name = "x", kiln.input = #kiln.input
 
 // -----
 
-// A product that is read again has a slot of its own. Keys are immediates.
+// A product that is read again has a slot of its own. Keys are arguments.
 // CHECK-LABEL: kilnrt.program @kept
 // CHECK: [[P:%.+]] = kilnrt.slot "matmul+dropout"
 // CHECK: [[D:%.+]] = kilnrt.slot "matmul+dropout"
-// CHECK: kilnrt.gemm({{.*}}, [[P]]) epilogue @{{.+}}({{%.+}}, [[D]]) immediates [7]
+// CHECK: [[PV:%.+]] = kilnrt.view [[P]][0]
+// CHECK: [[DV:%.+]] = kilnrt.view [[D]][0]
+// CHECK: kilnrt.gemm on @compute ({{.*}}, wo [[PV]]) grid [1, 1] epilogue @{{.+}} (ro {{%.+}}, wo [[DV]]) args [7]
 kiln.program @kept(%x: tensor<4x4xf32> {kiln.name = "x", kiln.input = #kiln.input<data>}, %rng: tensor<1x3xi64> {kiln.name = "rng"}) -> (tensor<4x4xf32> {kiln.name = "y"}, tensor<4x4xf32> {kiln.name = "z"}) attributes {kind = #kiln.program_kind<evaluate>} {
   %m = kiln.matmul %x, %x {grid = array<i64: 1, 1>} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
   %d = kiln.dropout %m, %rng {p = 2.5e-01, key = 7, sequences = 2} : (tensor<4x4xf32>, tensor<1x3xi64>) -> tensor<4x4xf32>

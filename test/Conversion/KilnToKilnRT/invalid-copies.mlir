@@ -66,20 +66,3 @@ kiln.program @train(%x: tensor<4x4xf32> {kiln.name = "x", kiln.input = #kiln.inp
   %c = kiln.concat %a, %b dim 1 : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x8xf32>
   kiln.return %c : tensor<4x8xf32>
 }
-
-// -----
-
-// A copy across a loop.
-// expected-error @below {{begins or ends during a copy that is under way}}
-kiln.program @train(%x: tensor<4x4xf32> {kiln.name = "x", kiln.input = #kiln.input<data>}) -> (tensor<4x4xf32>) attributes {kind = #kiln.program_kind<train>} {
-  // expected-note @below {{the copy begins here}}
-  // expected-note @below {{and is waited for here}}
-  %f = kiln.copy_out %x : tensor<4x4xf32>
-  %s = kiln.accumulate sliced(%x) count 2 : (tensor<4x4xf32>) -> tensor<4x4xf32> {
-  ^bb0(%part: tensor<2x4xf32>, %sum: tensor<4x4xf32>):
-    %t = kiln.matmul %part, %part accumulate %sum trans_a {grid = array<i64: 1, 1>} : (tensor<2x4xf32>, tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
-    kiln.yield %t : tensor<4x4xf32>
-  }
-  %h = kiln.copy_wait %f, %x : tensor<4x4xf32>
-  kiln.return %s : tensor<4x4xf32>
-}

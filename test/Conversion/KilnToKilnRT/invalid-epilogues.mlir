@@ -83,3 +83,18 @@ kilnrt.program @train kind<train> {
   // expected-error @below {{launches @k, which is the epilogue of a gemm}}
   kilnrt.launch @k on @compute (ro %v0, wo %v0)
 }
+
+// -----
+
+kilnrt.kernel @k family<row> epilogue space [2, 2] row_strides [2, 2] {
+^bb0(%x: tensor<2x2xf32>):
+  %y = kiln.relu %x : tensor<2x2xf32>
+  kiln.yield %y : tensor<2x2xf32>
+}
+kilnrt.queue @compute engine host
+kilnrt.program @train kind<train> {
+  %a = kilnrt.slot "a" class activation offset 0 bytes 16 lifetime [0, 0]
+  %v0 = kilnrt.view %a[0] : memref<2x2xf32>
+  // expected-error @below {{has the argument unit, expected an i64 or an f64}}
+  kilnrt.gemm on @compute (ro %v0, ro %v0, wo %v0) grid [1, 1] epilogue @k(wo %v0) args [unit]
+}

@@ -32,7 +32,9 @@ kiln.program @f(%x: tensor<8x16xf32> {kiln.name = "x"}) -> (tensor<8xf32>) attri
 kilnrt.queue @compute engine host
 kilnrt.program @train kind<train> {
   %a = kilnrt.slot "a" class activation offset 0 bytes 16 lifetime [0, 0]
+  %b = kilnrt.slot "b" class activation offset 64 bytes 32 lifetime [0, 0]
   %v0 = kilnrt.view %a[0] : memref<2x2xf32>
-  // expected-error @below {{has a wide result, which needs operands of bf16, but they are 'f32'}}
-  kilnrt.gemm on @compute (ro %v0, ro %v0, wo %v0) grid [1, 1]
+  %v1 = kilnrt.view %b[0] : memref<2x2xf64>
+  // expected-error @below {{multiplies 'f32' by 'f32' into 'f64', expected equal floats, or bf16 or f16 into f32}}
+  kilnrt.gemm on @compute (ro %v0, ro %v0, wo %v1) grid [1, 1]
 }

@@ -9,16 +9,18 @@ module attributes {kiln.target = "cpu"} {
 // that is bf16. On a gpu the library has half a sum of every element, or what
 // stands in for it on an emulated one needs more.
 // CHECK-LABEL: kilnrt.program @narrow
-// CHECK: [[X:%.+]] = kilnrt.slot "x"
-// CHECK: [[W:%.+]] = kilnrt.slot "w"
 // CHECK: [[Y:%.+]] = kilnrt.slot "matmul" class output {{.*}} bytes 3072
-// CPU: [[S:%.+]] = kilnrt.slot "matmul" class workspace {{.*}} bytes 94208 lifetime[0, 0] {why = "workspace of the product"}
-// GPU: [[S:%.+]] = kilnrt.slot "matmul" class workspace {{.*}} bytes 47104 lifetime[0, 0] {why = "workspace of the product"}
+// CPU: [[S:%.+]] = kilnrt.slot "matmul" class workspace {{.*}} bytes 94208 lifetime [0, 0] why "workspace of the product"
+// GPU: [[S:%.+]] = kilnrt.slot "matmul" class workspace {{.*}} bytes 47104 lifetime [0, 0] why "workspace of the product"
 // CHECK: [[SUM:%.+]] = kilnrt.slot "matmul" class output {{.*}} bytes 6144
-// CPU: [[T:%.+]] = kilnrt.slot "matmul" class workspace {{.*}} bytes 81920 lifetime[1, 1]
-// GPU: [[T:%.+]] = kilnrt.slot "matmul" class workspace {{.*}} bytes 40960 lifetime[1, 1]
-// CHECK: kilnrt.gemm([[X]], [[W]], [[Y]]) scratch([[S]]) offsets {{.*}} element = bf16, grid
-// CHECK: kilnrt.gemm([[X]], [[W]], [[SUM]]) scratch([[T]]) offsets {{.*}} element = bf16, {{.*}} wide}
+// CPU: [[T:%.+]] = kilnrt.slot "matmul" class workspace {{.*}} bytes 81920 lifetime [1, 1]
+// GPU: [[T:%.+]] = kilnrt.slot "matmul" class workspace {{.*}} bytes 40960 lifetime [1, 1]
+// CHECK: [[XV:%.+]] = kilnrt.view {{%.+}}[0] : memref<48x520xbf16>
+// CHECK: [[WV:%.+]] = kilnrt.view {{%.+}}[0] : memref<32x520xbf16>
+// CHECK: [[YV:%.+]] = kilnrt.view [[Y]][0] : memref<48x32xbf16>
+// CHECK: [[SUMV:%.+]] = kilnrt.view [[SUM]][0] : memref<48x32xf32>
+// CHECK: kilnrt.gemm on @compute (ro [[XV]], ro [[WV]] transposed, wo [[YV]]) grid [1, 1] scratch([[S]])
+// CHECK: kilnrt.gemm on @compute (ro [[XV]], ro [[WV]] transposed, wo [[SUMV]]) grid [1, 1] scratch([[T]])
 kiln.program @narrow(%x: tensor<48x520xbf16> {kiln.name = "x", kiln.input = #kiln.input<data>}, %w: tensor<32x520xbf16> {kiln.name = "w", kiln.input = #kiln.input<data>}) -> (tensor<48x32xbf16> {kiln.name = "y"}, tensor<48x32xf32> {kiln.name = "sum"}) attributes {kind = #kiln.program_kind<evaluate>} {
   %y = kiln.matmul %x, %w trans_b {grid = array<i64: 1, 1>} : (tensor<48x520xbf16>, tensor<32x520xbf16>) -> tensor<48x32xbf16>
   %sum = kiln.matmul %x, %w trans_b {grid = array<i64: 1, 1>} : (tensor<48x520xbf16>, tensor<32x520xbf16>) -> tensor<48x32xf32>
@@ -28,11 +30,11 @@ kiln.program @narrow(%x: tensor<48x520xbf16> {kiln.name = "x", kiln.input = #kil
 // Products of f32 need nothing on a cpu, and short sums nothing anywhere.
 // CHECK-LABEL: kilnrt.program @full
 // CPU-NOT: class workspace
-// GPU: kilnrt.slot "matmul" class workspace {{.*}} bytes 12288 lifetime[1, 1]
+// GPU: [[S:%.+]] = kilnrt.slot "matmul" class workspace {{.*}} bytes 12288 lifetime [1, 1]
 // GPU-NOT: class workspace
-// CHECK: kilnrt.gemm(%{{[0-9]+}}, %{{[0-9]+}}, %{{[0-9]+}}) offsets {{.*}} element = f32
-// CPU: kilnrt.gemm(%{{[0-9]+}}, %{{[0-9]+}}, %{{[0-9]+}}) offsets
-// GPU: kilnrt.gemm(%{{[0-9]+}}, %{{[0-9]+}}, %{{[0-9]+}}) scratch(%{{[0-9]+}}) offsets
+// CHECK: kilnrt.gemm on @compute ({{.*}}) grid [1, 1]{{$}}
+// CPU: kilnrt.gemm on @compute ({{.*}}) grid [1, 1]{{$}}
+// GPU: kilnrt.gemm on @compute ({{.*}}) grid [1, 1] scratch([[S]])
 kiln.program @full(%x: tensor<48x511xf32> {kiln.name = "x", kiln.input = #kiln.input<data>}, %w: tensor<511x520xf32> {kiln.name = "w", kiln.input = #kiln.input<data>}, %v: tensor<520x32xf32> {kiln.name = "v", kiln.input = #kiln.input<data>}) -> (tensor<48x32xf32> {kiln.name = "z"}) attributes {kind = #kiln.program_kind<evaluate>} {
   %y = kiln.matmul %x, %w {grid = array<i64: 1, 1>} : (tensor<48x511xf32>, tensor<511x520xf32>) -> tensor<48x520xf32>
   %z = kiln.matmul %y, %v {grid = array<i64: 1, 1>} : (tensor<48x520xf32>, tensor<520x32xf32>) -> tensor<48x32xf32>

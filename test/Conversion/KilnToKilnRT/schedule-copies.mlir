@@ -2,19 +2,26 @@
 
 // Source and copy live from the beginning of the copy to its wait; what comes
 // back has a slot of its own. The host has an arena of its own.
-// CHECK: kilnrt.arena states 0 height {{[0-9]+}} {host_height = 64 : i64}
+// CHECK: kilnrt.arena states 0 height {{[0-9]+}} host states 0 height 64
 // CHECK-LABEL: kilnrt.program @there_and_back
-// CHECK: [[X:%.+]] = kilnrt.slot "matmul" class activation offset {{[0-9]+}} bytes 64 lifetime{{ ?}}[0, 3]
-// CHECK: [[H:%.+]] = kilnrt.slot "copy_out" class activation offset 0 bytes 64 lifetime{{ ?}}[1, 6] {host, why = "copy on the host"}
-// CHECK: [[Y:%.+]] = kilnrt.slot "copy_in" class activation offset {{[0-9]+}} bytes 64 lifetime{{ ?}}[5, 7] {why = "copy on the device"}
-// CHECK: kilnrt.gemm({{.*}}, [[X]])
-// CHECK-NEXT: [[T:%.+]] = kilnrt.copy_start [[X]] to [[H]] offsets [0, 0] strides [0, 0] bytes 64
+// CHECK: [[X:%.+]] = kilnrt.slot "matmul" class activation offset {{[0-9]+}} bytes 64 lifetime [0, 3]
+// CHECK: [[H:%.+]] = kilnrt.slot "copy_out" class activation in host offset 0 bytes 64 lifetime [1, 6] why "copy on the host"
+// CHECK: [[Y:%.+]] = kilnrt.slot "copy_in" class activation offset {{[0-9]+}} bytes 64 lifetime [5, 7] why "copy on the device"
+// CHECK: [[T:%.+]] = kilnrt.token
+// CHECK: [[U:%.+]] = kilnrt.token
+// CHECK: [[XV:%.+]] = kilnrt.view [[X]][0] : memref<4x4xf32>
+// CHECK-NEXT: kilnrt.gemm on @compute ({{.*}}, wo [[XV]])
+// CHECK-NEXT: [[HV:%.+]] = kilnrt.view [[H]][0] : memref<4x4xf32, #kiln.memory<host>>
+// CHECK-NEXT: kilnrt.begin copy [[T]] on @copy_out after [@compute] (ro [[XV]], wo [[HV]])
+// CHECK-NEXT: kilnrt.view
 // CHECK-NEXT: kilnrt.gemm
-// CHECK-NEXT: kilnrt.wait [[T]]
+// CHECK-NEXT: kilnrt.wait [[T]] on @compute{{$}}
+// CHECK-NEXT: kilnrt.view
 // CHECK-NEXT: kilnrt.gemm
-// CHECK-NEXT: [[U:%.+]] = kilnrt.copy_start [[H]] to [[Y]] offsets [0, 0] strides [0, 0] bytes 64
-// CHECK-NEXT: kilnrt.wait [[U]]
-// CHECK-NEXT: kilnrt.gemm({{.*}}, [[Y]], {{.*}})
+// CHECK-NEXT: [[YV:%.+]] = kilnrt.view [[Y]][0] : memref<4x4xf32>
+// CHECK-NEXT: kilnrt.begin copy [[U]] on @copy_in after [@compute] (ro [[HV]], wo [[YV]])
+// CHECK-NEXT: kilnrt.wait [[U]] on @compute{{$}}
+// CHECK-NEXT: kilnrt.gemm on @compute (ro {{%.+}}, ro [[YV]], wo {{%.+}})
 kiln.program @there_and_back(%a: tensor<4x4xf32> {kiln.name = "a", kiln.input = #kiln.input<data>}) -> (tensor<4x4xf32>) attributes {kind = #kiln.program_kind<train>} {
   %x = kiln.matmul %a, %a {grid = array<i64: 1, 1>} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
   %f = kiln.copy_out %x : tensor<4x4xf32>
@@ -34,18 +41,24 @@ kiln.program @there_and_back(%a: tensor<4x4xf32> {kiln.name = "a", kiln.input = 
 // becomes the mirror's new value is copied straight into it.
 kiln.state @w : tensor<4x4xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>, host}
 kiln.state @w.device : tensor<4x4xf32> {role = #kiln.role<mirror>, init = #kiln.splat<value = 0.0>, of = @w}
-// CHECK: kilnrt.arena states 64 height {{[0-9]+}} {host_height = 128 : i64, host_states = 64 : i64}
+// CHECK: kilnrt.arena states 64 height {{[0-9]+}} host states 64 height 128
 // CHECK-LABEL: kilnrt.program @train
-// CHECK: [[W:%.+]] = kilnrt.slot "w" class parameter offset 0 bytes 64 lifetime{{ ?}}[0, 6] state @w {host, why = "state"}
-// CHECK: [[M:%.+]] = kilnrt.slot "w.device" class parameter offset 0 bytes 64 {{.*}} state @w.device {why = "state"}
+// CHECK: [[W:%.+]] = kilnrt.slot "w" class parameter in host offset 0 bytes 64 lifetime [0, 6] state @w why "state"
+// CHECK: [[M:%.+]] = kilnrt.slot "w.device" class parameter offset 0 bytes 64 {{.*}} state @w.device why "state"
 // CHECK: [[G:%.+]] = kilnrt.slot "matmul" class gradient
-// CHECK: [[H:%.+]] = kilnrt.slot "copy_out" class gradient offset 64 bytes 64 lifetime{{ ?}}[2, 4] {host,
+// CHECK: [[H:%.+]] = kilnrt.slot "copy_out" class gradient in host offset 64 bytes 64 lifetime [2, 4] why
 // CHECK-NOT: kilnrt.slot
-// CHECK: [[T:%.+]] = kilnrt.copy_start [[G]] to [[H]]
-// CHECK-NEXT: kilnrt.wait [[T]]
-// CHECK-NEXT: kilnrt.launch {{.*}}([[W]], [[H]], {{.*}}, [[W]])
-// CHECK-NEXT: [[U:%.+]] = kilnrt.copy_start [[W]] to [[M]]
-// CHECK-NEXT: kilnrt.wait [[U]]
+// CHECK: [[T:%.+]] = kilnrt.token
+// CHECK: [[U:%.+]] = kilnrt.token
+// CHECK: [[MV:%.+]] = kilnrt.view [[M]][0]
+// CHECK: [[GV:%.+]] = kilnrt.view [[G]][0]
+// CHECK: [[HV:%.+]] = kilnrt.view [[H]][0]
+// CHECK-NEXT: kilnrt.begin copy [[T]] on @copy_out after [@compute] (ro [[GV]], wo [[HV]])
+// CHECK-NEXT: kilnrt.wait [[T]] on @compute
+// CHECK-NEXT: [[WV:%.+]] = kilnrt.view [[W]][0]
+// CHECK-NEXT: kilnrt.launch {{.*}} (ro [[WV]], ro [[HV]], {{.*}}, wo [[WV]])
+// CHECK-NEXT: kilnrt.begin copy [[U]] on @copy_in after [@compute] (ro [[WV]], wo [[MV]])
+// CHECK-NEXT: kilnrt.wait [[U]] on @compute
 // CHECK-NOT: kilnrt.copy
 kiln.program @train(%x: tensor<4x4xf32> {kiln.name = "x", kiln.input = #kiln.input<data>}, %one: tensor<f64> {kiln.name = "one", kiln.input = #kiln.input<data>}, %lr: tensor<f64> {kiln.name = "lr"}) -> (tensor<4x4xf32> {kiln.name = "y"}) attributes {kind = #kiln.program_kind<train>} {
   %w = kiln.read @w : tensor<4x4xf32>
@@ -70,12 +83,16 @@ kiln.state @w : tensor<4x4xf32> {role = #kiln.role<parameter>, init = #kiln.spla
 // CHECK-LABEL: kilnrt.program @train
 // CHECK: [[W:%.+]] = kilnrt.slot "w"
 // CHECK: [[X:%.+]] = kilnrt.slot "matmul"
-// CHECK: [[H:%.+]] = kilnrt.slot "copy_out" {{.*}}{host,
+// CHECK: [[H:%.+]] = kilnrt.slot "copy_out" class activation in host
 // CHECK: [[D:%.+]] = kilnrt.slot "copy_in"
-// CHECK: kilnrt.copy_start [[X]] to [[H]]
-// CHECK: kilnrt.copy_start [[W]] to [[D]]
-// CHECK: kilnrt.gemm({{%.+}}, [[D]],
-// CHECK-NEXT: kilnrt.copy [[H]] to [[W]] offsets [0, 0] strides [0, 0] bytes 64
+// CHECK: [[XV:%.+]] = kilnrt.view [[X]][0]
+// CHECK: [[HV:%.+]] = kilnrt.view [[H]][0]
+// CHECK: kilnrt.begin copy {{%.+}} on @copy_out after [@compute] (ro [[XV]], wo [[HV]])
+// CHECK: [[WV:%.+]] = kilnrt.view [[W]][0]
+// CHECK: [[DV:%.+]] = kilnrt.view [[D]][0]
+// CHECK: kilnrt.begin copy {{%.+}} on @copy_in after [@compute] (ro [[WV]], wo [[DV]])
+// CHECK: kilnrt.gemm on @compute (ro {{%.+}}, ro [[DV]],
+// CHECK-NEXT: kilnrt.copy on @compute (ro [[HV]], wo [[WV]])
 kiln.program @train(%x: tensor<4x4xf32> {kiln.name = "x", kiln.input = #kiln.input<data>}) -> (tensor<4x4xf32> {kiln.name = "y"}) attributes {kind = #kiln.program_kind<train>} {
   %w = kiln.read @w : tensor<4x4xf32>
   %n = kiln.matmul %x, %x {grid = array<i64: 1, 1>} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
@@ -95,10 +112,12 @@ kiln.program @train(%x: tensor<4x4xf32> {kiln.name = "x", kiln.input = #kiln.inp
 kiln.state @w : tensor<4x4xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>, host}
 // CHECK-LABEL: kilnrt.program @train
 // CHECK: [[W:%.+]] = kilnrt.slot "w"
-// CHECK: [[T:%.+]] = kilnrt.copy_start [[W]] to
+// CHECK: [[WV:%.+]] = kilnrt.view [[W]][0]
+// CHECK: kilnrt.begin copy [[T:%.+]] on @copy_in after [@compute] (ro [[WV]],
+// CHECK-NEXT: kilnrt.view
 // CHECK-NEXT: kilnrt.gemm
-// CHECK-NEXT: kilnrt.wait [[T]]
-// CHECK-NEXT: kilnrt.launch {{.*}}([[W]], {{.*}}, [[W]])
+// CHECK-NEXT: kilnrt.wait [[T]] on @compute
+// CHECK-NEXT: kilnrt.launch {{.*}} (ro [[WV]], {{.*}}, wo [[WV]])
 kiln.program @train(%x: tensor<4x4xf32> {kiln.name = "x", kiln.input = #kiln.input<data>}, %one: tensor<f64> {kiln.name = "one", kiln.input = #kiln.input<data>}, %lr: tensor<f64> {kiln.name = "lr"}) -> (tensor<4x4xf32> {kiln.name = "y"}) attributes {kind = #kiln.program_kind<train>} {
   %w = kiln.read @w : tensor<4x4xf32>
   %f = kiln.copy_out %x : tensor<4x4xf32>
@@ -118,10 +137,12 @@ kiln.program @train(%x: tensor<4x4xf32> {kiln.name = "x", kiln.input = #kiln.inp
 // a tensor, by the offset of the first; of every micro-batch its own.
 // CHECK-LABEL: kilnrt.program @parts
 // CHECK: [[X:%.+]] = kilnrt.slot "x"
-// CHECK: kilnrt.copy_start [[X]] to {{%.+}} offsets [64, 0] strides [0, 0] bytes 64
+// CHECK: [[ROWS:%.+]] = kilnrt.view [[X]][64] : memref<4x4xf32>
+// CHECK: kilnrt.begin copy {{%.+}} on @copy_out after [@compute] (ro [[ROWS]],
 // CHECK: kilnrt.loop 2
-// CHECK: kilnrt.copy_start [[X]] to {{%.+}} offsets [0, 0] strides [64, 0] bytes 64
-// CHECK: kilnrt.wait
+// CHECK-NEXT: [[PART:%.+]] = kilnrt.view [[X]][0 + 64 * iteration] : memref<4x4xf32>
+// CHECK: kilnrt.begin copy [[T:%.+]] on @copy_out after [@compute] (ro [[PART]],
+// CHECK: kilnrt.wait [[T]] on @compute
 kiln.program @parts(%x: tensor<8x4xf32> {kiln.name = "x", kiln.input = #kiln.input<data>}) -> (tensor<4x4xf32> {kiln.name = "y"}) attributes {kind = #kiln.program_kind<train>} {
   %s = kiln.slice %x [4, 0] : tensor<8x4xf32> to tensor<4x4xf32>
   %f = kiln.copy_out %s : tensor<4x4xf32>
@@ -138,4 +159,25 @@ kiln.program @parts(%x: tensor<8x4xf32> {kiln.name = "x", kiln.input = #kiln.inp
     kiln.yield %t : tensor<4x4xf32>
   }
   kiln.return %sum : tensor<4x4xf32>
+}
+
+// -----
+
+// A copy may be under way during a loop: its slots live all through it.
+// CHECK-LABEL: kilnrt.program @across_a_loop
+// CHECK: kilnrt.slot "x" {{.*}} lifetime [0, 4]
+// CHECK: kilnrt.slot "copy_out" class input in host {{.*}} lifetime [0, 4]
+// CHECK: kilnrt.begin copy [[T:%.+]] on @copy_out
+// CHECK-NEXT: kilnrt.loop 2
+// CHECK: }
+// CHECK-NEXT: kilnrt.wait [[T]] on @compute
+kiln.program @across_a_loop(%x: tensor<4x4xf32> {kiln.name = "x", kiln.input = #kiln.input<data>}) -> (tensor<4x4xf32>) attributes {kind = #kiln.program_kind<train>} {
+  %f = kiln.copy_out %x : tensor<4x4xf32>
+  %s = kiln.accumulate sliced(%x) count 2 : (tensor<4x4xf32>) -> tensor<4x4xf32> {
+  ^bb0(%part: tensor<2x4xf32>, %sum: tensor<4x4xf32>):
+    %t = kiln.matmul %part, %part accumulate %sum trans_a {grid = array<i64: 1, 1>} : (tensor<2x4xf32>, tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+    kiln.yield %t : tensor<4x4xf32>
+  }
+  %h = kiln.copy_wait %f, %x : tensor<4x4xf32>
+  kiln.return %s : tensor<4x4xf32>
 }

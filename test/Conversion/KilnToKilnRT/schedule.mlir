@@ -6,8 +6,9 @@ kiln.state @w : tensor<4x4xf32> {role = #kiln.role<parameter>, init = #kiln.spla
 // value: the update moves behind it and writes in place, into the state's slot.
 // CHECK-LABEL: kilnrt.program @train
 // CHECK: [[W:%.+]] = kilnrt.slot "w" class parameter offset 0 bytes 64 {{.*}} state @w
-// CHECK: kilnrt.gemm({{%.+}}, [[W]], {{%.+}})
-// CHECK: kilnrt.launch @{{.+}}([[W]], {{.*}}, [[W]])
+// CHECK: [[V:%.+]] = kilnrt.view [[W]][0] : memref<4x4xf32>
+// CHECK: kilnrt.gemm on @compute (ro {{%.+}}, ro [[V]], wo {{%.+}})
+// CHECK: kilnrt.launch @{{.+}} on @compute (ro [[V]], {{.*}}, wo [[V]])
 kiln.program @train(%x: tensor<4x4xf32> {kiln.name = "x", kiln.input = #kiln.input<data>}, %g: tensor<4x4xf32> {kiln.name = "g", kiln.input = #kiln.input<data>}, %one: tensor<f64> {kiln.name = "one", kiln.input = #kiln.input<data>}, %lr: tensor<f64> {kiln.name = "lr"}) -> (tensor<4x4xf32> {kiln.name = "y"}) attributes {kind = #kiln.program_kind<train>} {
   %w = kiln.read @w : tensor<4x4xf32>
   %p = kiln.sgd %w, %g, %one, %lr {weight_decay = 0.0} : (tensor<4x4xf32>, tensor<4x4xf32>, tensor<f64>, tensor<f64>) -> tensor<4x4xf32>
@@ -19,17 +20,21 @@ kiln.program @train(%x: tensor<4x4xf32> {kiln.name = "x", kiln.input = #kiln.inp
 // -----
 
 // An elementwise result takes the slot of an operand that dies; slices of columns
-// are offsets; equal dispatches share one kernel.
-// CHECK: kilnrt.kernel @[[K:.+]] attributes
+// are offsets and strides of views; equal dispatches share one kernel.
+// CHECK: kilnrt.kernel @[[K:.+]] family<row> space [4, 4] row_strides [4, 4] {
 // CHECK-NOT: kilnrt.kernel
 // CHECK-LABEL: kilnrt.program @f
 // CHECK: [[X:%.+]] = kilnrt.slot "x"
 // CHECK: [[M:%.+]] = kilnrt.slot "matmul"
 // CHECK: [[N:%.+]] = kilnrt.slot "matmul"
-// CHECK: kilnrt.gemm([[X]], [[X]], [[M]]) offsets [0, 16, 0] {{.*}} lead = array<i64: 8, 8, 4>
-// CHECK: kilnrt.launch @[[K]]([[M]], [[M]])
-// CHECK: kilnrt.gemm({{.*}}, [[N]])
-// CHECK: kilnrt.launch @[[K]]([[N]], [[N]])
+// CHECK: [[MV:%.+]] = kilnrt.view [[M]][0] : memref<4x4xf32>
+// CHECK: [[NV:%.+]] = kilnrt.view [[N]][0] : memref<4x4xf32>
+// CHECK: [[A:%.+]] = kilnrt.view [[X]][0] : memref<4x4xf32, strided<[8, 1]>>
+// CHECK: [[B:%.+]] = kilnrt.view [[X]][16] : memref<4x4xf32, strided<[8, 1]>>
+// CHECK: kilnrt.gemm on @compute (ro [[A]], ro [[B]], wo [[MV]])
+// CHECK: kilnrt.launch @[[K]] on @compute (ro [[MV]], wo [[MV]])
+// CHECK: kilnrt.gemm on @compute (ro [[B]], ro [[A]], wo [[NV]])
+// CHECK: kilnrt.launch @[[K]] on @compute (ro [[NV]], wo [[NV]])
 kiln.program @f(%x: tensor<4x8xf32> {kiln.name = "x", kiln.input = #kiln.input<data>}) -> (tensor<4x4xf32> {kiln.name = "y"}, tensor<4x4xf32> {kiln.name = "z"}) attributes {kind = #kiln.program_kind<evaluate>} {
   %a = kiln.slice %x [0, 0] : tensor<4x8xf32> to tensor<4x4xf32>
   %b = kiln.slice %x [0, 4] : tensor<4x8xf32> to tensor<4x4xf32>
@@ -52,14 +57,19 @@ kiln.state @c : tensor<4xf32> {role = #kiln.role<buffer>, init = #kiln.splat<val
 // CHECK: [[A:%.+]] = kilnrt.slot "a" {{.*}} state @a
 // CHECK: [[B:%.+]] = kilnrt.slot "b" {{.*}} state @b
 // CHECK: [[C:%.+]] = kilnrt.slot "c" {{.*}} state @c
-// CHECK: [[KEPT:%.+]] = kilnrt.slot "a" {{.*}} {why = "entry value that is returned"}
-// CHECK: [[ENTRY:%.+]] = kilnrt.slot "a" {{.*}} {why = "entry value that another state gets"}
-// CHECK: kilnrt.output "y" at [[KEPT]]
-// CHECK: kilnrt.copy [[A]] to [[KEPT]]
-// CHECK-NEXT: kilnrt.copy [[A]] to [[C]]
-// CHECK-NEXT: kilnrt.copy [[A]] to [[ENTRY]]
-// CHECK-NEXT: kilnrt.copy [[B]] to [[A]]
-// CHECK-NEXT: kilnrt.copy [[ENTRY]] to [[B]]
+// CHECK: [[KEPT:%.+]] = kilnrt.slot "a" {{.*}} why "entry value that is returned"
+// CHECK: [[ENTRY:%.+]] = kilnrt.slot "a" {{.*}} why "entry value that another state gets"
+// CHECK: [[KEPTV:%.+]] = kilnrt.view [[KEPT]][0]
+// CHECK: kilnrt.output "y" at [[KEPTV]]
+// CHECK-NEXT: [[AV:%.+]] = kilnrt.view [[A]][0]
+// CHECK-NEXT: kilnrt.copy on @compute (ro [[AV]], wo [[KEPTV]])
+// CHECK-NEXT: [[CV:%.+]] = kilnrt.view [[C]][0]
+// CHECK-NEXT: kilnrt.copy on @compute (ro [[AV]], wo [[CV]])
+// CHECK-NEXT: [[ENTRYV:%.+]] = kilnrt.view [[ENTRY]][0]
+// CHECK-NEXT: kilnrt.copy on @compute (ro [[AV]], wo [[ENTRYV]])
+// CHECK-NEXT: [[BV:%.+]] = kilnrt.view [[B]][0]
+// CHECK-NEXT: kilnrt.copy on @compute (ro [[BV]], wo [[AV]])
+// CHECK-NEXT: kilnrt.copy on @compute (ro [[ENTRYV]], wo [[BV]])
 kiln.program @train() -> (tensor<4xf32> {kiln.name = "y"}) attributes {kind = #kiln.program_kind<train>} {
   %a = kiln.read @a : tensor<4xf32>
   %b = kiln.read @b : tensor<4xf32>
@@ -79,8 +89,11 @@ kiln.state @b : tensor<4xf32> {role = #kiln.role<buffer>, init = #kiln.splat<val
 // CHECK: [[B:%.+]] = kilnrt.slot "b" {{.*}} state @b
 // CHECK: [[X:%.+]] = kilnrt.slot "x"
 // CHECK-NOT: kilnrt.slot
-// CHECK: kilnrt.copy [[A]] to [[B]]
-// CHECK-NEXT: kilnrt.copy [[X]] to [[A]]
+// CHECK: [[XV:%.+]] = kilnrt.view [[X]][0]
+// CHECK: [[AV:%.+]] = kilnrt.view [[A]][0]
+// CHECK: [[BV:%.+]] = kilnrt.view [[B]][0]
+// CHECK: kilnrt.copy on @compute (ro [[AV]], wo [[BV]])
+// CHECK-NEXT: kilnrt.copy on @compute (ro [[XV]], wo [[AV]])
 kiln.program @train(%x: tensor<4xf32> {kiln.name = "x", kiln.input = #kiln.input<data>}) attributes {kind = #kiln.program_kind<train>} {
   %a = kiln.read @a : tensor<4xf32>
   kiln.write @a, %x : tensor<4xf32>

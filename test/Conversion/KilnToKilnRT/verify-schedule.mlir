@@ -79,11 +79,10 @@ kilnrt.program @source_written kind<train> {
   %h = kilnrt.slot "a" class activation in host offset 0 bytes 64 lifetime [0, 2]
   %v0 = kilnrt.view %a[0] : memref<16xf32>
   %v1 = kilnrt.view %h[0] : memref<16xf32, #kiln.memory<host>>
-  // expected-note @below {{the copy begins here}}
+  // expected-note @below {{the other command is here}}
   kilnrt.begin copy %t on @copy_out after [@compute] (ro %v0, wo %v1)
-  // expected-error @below {{writes the source of a copy that is under way}}
+  // expected-error @below {{writes slot 'a', whose bytes a command on @copy_out reads, in no fixed order: @compute must wait for that command}}
   kilnrt.fill on @compute (wo %v0)
-  // expected-note @below {{and is waited for here}}
   kilnrt.wait %t on @compute
 }
 
@@ -103,13 +102,12 @@ kilnrt.program @source_written_by_kernel kind<train> {
   %h = kilnrt.slot "a" class activation in host offset 0 bytes 64 lifetime [0, 3]
   %v0 = kilnrt.view %a[0] : memref<16xf32>
   %v1 = kilnrt.view %h[0] : memref<16xf32, #kiln.memory<host>>
-  // expected-note @below {{the copy begins here}}
+  // expected-note @below {{the other command is here}}
   kilnrt.begin copy %t on @copy_out after [@compute] (ro %v0, wo %v1)
   %v2 = kilnrt.view %b[0] : memref<16xf32>
   kilnrt.launch @double on @compute (ro %v0, wo %v2)
-  // expected-error @below {{writes the source of a copy that is under way}}
+  // expected-error @below {{writes slot 'a', whose bytes a command on @copy_out reads, in no fixed order: @compute must wait for that command}}
   kilnrt.launch @double on @compute (ro %v2, wo %v0)
-  // expected-note @below {{and is waited for here}}
   kilnrt.wait %t on @compute
 }
 
@@ -130,12 +128,11 @@ kilnrt.program @source_is_scratch kind<train> {
   %h = kilnrt.slot "a" class activation in host offset 0 bytes 64 lifetime [0, 2]
   %v0 = kilnrt.view %a[0] : memref<16xf32>
   %v1 = kilnrt.view %h[0] : memref<16xf32, #kiln.memory<host>>
-  // expected-note @below {{the copy begins here}}
+  // expected-note @below {{the other command is here}}
   kilnrt.begin copy %t on @copy_out after [@compute] (ro %v0, wo %v1)
   %v2 = kilnrt.view %b[0] : memref<16xf32>
-  // expected-error @below {{writes the source of a copy that is under way}}
+  // expected-error @below {{writes slot 'a', whose bytes a command on @copy_out reads, in no fixed order: @compute must wait for that command}}
   kilnrt.launch @double on @compute (ro %v2, wo %v2) scratch(%a)
-  // expected-note @below {{and is waited for here}}
   kilnrt.wait %t on @compute
 }
 
@@ -150,13 +147,12 @@ kilnrt.program @source_of_product kind<train> {
   %h = kilnrt.slot "a" class activation in host offset 0 bytes 64 lifetime [0, 2]
   %v0 = kilnrt.view %a[0] : memref<16xf32>
   %v1 = kilnrt.view %h[0] : memref<16xf32, #kiln.memory<host>>
-  // expected-note @below {{the copy begins here}}
+  // expected-note @below {{the other command is here}}
   kilnrt.begin copy %t on @copy_out after [@compute] (ro %v0, wo %v1)
   %v2 = kilnrt.view %b[0] : memref<4x4xf32>
   %v3 = kilnrt.view %a[0] : memref<4x4xf32>
-  // expected-error @below {{writes the source of a copy that is under way}}
+  // expected-error @below {{writes slot 'a', whose bytes a command on @copy_out reads, in no fixed order: @compute must wait for that command}}
   kilnrt.gemm on @compute (ro %v2, ro %v2, wo %v3) grid [1, 1]
-  // expected-note @below {{and is waited for here}}
   kilnrt.wait %t on @compute
 }
 
@@ -178,15 +174,14 @@ kilnrt.program @source_of_epilogue kind<train> {
   %h = kilnrt.slot "a" class activation in host offset 0 bytes 64 lifetime [0, 3]
   %v0 = kilnrt.view %a[0] : memref<16xf32>
   %v1 = kilnrt.view %h[0] : memref<16xf32, #kiln.memory<host>>
-  // expected-note @below {{the copy begins here}}
+  // expected-note @below {{the other command is here}}
   kilnrt.begin copy %t on @copy_out after [@compute] (ro %v0, wo %v1)
   %v2 = kilnrt.view %b[0] : memref<4x4xf32>
   %v3 = kilnrt.view %c[0] : memref<4x4xf32>
   %v4 = kilnrt.view %a[0] : memref<4x4xf32>
   kilnrt.gemm on @compute (ro %v2, ro %v2, wo %v3) grid [1, 1] epilogue @add(ro %v4, wo %v3)
-  // expected-error @below {{writes the source of a copy that is under way}}
+  // expected-error @below {{writes slot 'a', whose bytes a command on @copy_out reads, in no fixed order: @compute must wait for that command}}
   kilnrt.gemm on @compute (ro %v2, ro %v2, wo %v3) grid [1, 1] epilogue @add(ro %v2, wo %v4)
-  // expected-note @below {{and is waited for here}}
   kilnrt.wait %t on @compute
 }
 
@@ -201,12 +196,11 @@ kilnrt.program @destination_read kind<train> {
   %h = kilnrt.slot "a" class activation in host offset 0 bytes 64 lifetime [0, 2]
   %v0 = kilnrt.view %h[0] : memref<16xf32, #kiln.memory<host>>
   %v1 = kilnrt.view %a[0] : memref<16xf32>
-  // expected-note @below {{the copy begins here}}
+  // expected-note @below {{the other command is here}}
   kilnrt.begin copy %t on @copy_in after [@compute] (ro %v0, wo %v1)
   %v2 = kilnrt.view %b[0] : memref<16xf32>
-  // expected-error @below {{touches the destination of a copy that is under way}}
+  // expected-error @below {{reads slot 'a', whose bytes a command on @copy_in writes, in no fixed order: @compute must wait for that command}}
   kilnrt.copy on @compute (ro %v1, wo %v2)
-  // expected-note @below {{and is waited for here}}
   kilnrt.wait %t on @compute
 }
 
@@ -220,11 +214,10 @@ kilnrt.program @destination_written kind<train> {
   %h = kilnrt.slot "a" class activation in host offset 0 bytes 64 lifetime [0, 2]
   %v0 = kilnrt.view %h[0] : memref<16xf32, #kiln.memory<host>>
   %v1 = kilnrt.view %a[0] : memref<16xf32>
-  // expected-note @below {{the copy begins here}}
+  // expected-note @below {{the other command is here}}
   kilnrt.begin copy %t on @copy_in after [@compute] (ro %v0, wo %v1)
-  // expected-error @below {{touches the destination of a copy that is under way}}
+  // expected-error @below {{writes slot 'a', whose bytes a command on @copy_in writes, in no fixed order: @compute must wait for that command}}
   kilnrt.fill on @compute (wo %v1)
-  // expected-note @below {{and is waited for here}}
   kilnrt.wait %t on @compute
 }
 
@@ -242,12 +235,11 @@ kilnrt.program @copied_on kind<train> {
   %h = kilnrt.slot "a" class activation in host offset 0 bytes 64 lifetime [0, 3]
   %v0 = kilnrt.view %a[0] : memref<16xf32>
   %v1 = kilnrt.view %h[0] : memref<16xf32, #kiln.memory<host>>
-  // expected-note @below {{the copy begins here}}
+  // expected-note @below {{the other command is here}}
   kilnrt.begin copy %t on @copy_out after [@compute] (ro %v0, wo %v1)
   %v2 = kilnrt.view %b[0] : memref<16xf32>
-  // expected-error @below {{touches the destination of a copy that is under way}}
+  // expected-error @below {{reads slot 'a', whose bytes a command on @copy_out writes, in no fixed order: @copy_in must wait for that command}}
   kilnrt.begin copy %u on @copy_in after [@compute] (ro %v1, wo %v2)
-  // expected-note @below {{and is waited for here}}
   kilnrt.wait %t on @compute
   kilnrt.wait %u on @compute
 }
@@ -265,12 +257,11 @@ kilnrt.program @copied_over kind<train> {
   %i = kilnrt.slot "b" class activation in host offset 64 bytes 64 lifetime [0, 3]
   %v0 = kilnrt.view %a[0] : memref<16xf32>
   %v1 = kilnrt.view %h[0] : memref<16xf32, #kiln.memory<host>>
-  // expected-note @below {{the copy begins here}}
+  // expected-note @below {{the other command is here}}
   kilnrt.begin copy %t on @copy_out after [@compute] (ro %v0, wo %v1)
   %v2 = kilnrt.view %i[0] : memref<16xf32, #kiln.memory<host>>
-  // expected-error @below {{writes the source of a copy that is under way}}
+  // expected-error @below {{writes slot 'a', whose bytes a command on @copy_out reads, in no fixed order: @copy_in must wait for that command}}
   kilnrt.begin copy %u on @copy_in after [@compute] (ro %v2, wo %v0)
-  // expected-note @below {{and is waited for here}}
   kilnrt.wait %t on @compute
   kilnrt.wait %u on @compute
 }
@@ -279,25 +270,27 @@ kilnrt.program @copied_over kind<train> {
 
 kilnrt.queue @compute engine host
 kilnrt.queue @copy_out engine link
+// A transfer may be under way during a loop, whose commands may not write what it
+// reads.
 kilnrt.program @across_a_loop kind<train> {
   %t = kilnrt.token
-  %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 3]
-  %h = kilnrt.slot "a" class activation in host offset 0 bytes 64 lifetime [0, 3]
+  %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 4]
+  %h = kilnrt.slot "a" class activation in host offset 0 bytes 64 lifetime [0, 4]
   %v0 = kilnrt.view %a[0] : memref<16xf32>
   %v1 = kilnrt.view %h[0] : memref<16xf32, #kiln.memory<host>>
-  // expected-note @below {{the copy begins here}}
+  // expected-note @below {{the other command is here}}
   kilnrt.begin copy %t on @copy_out after [@compute] (ro %v0, wo %v1)
-  // expected-error @below {{begins or ends during a copy that is under way}}
   kilnrt.loop 2 {
+    // expected-error @below {{writes slot 'a', whose bytes a command on @copy_out reads, in no fixed order: @compute must wait for that command}}
+    kilnrt.fill on @compute (wo %v0)
   }
-  // expected-note @below {{and is waited for here}}
   kilnrt.wait %t on @compute
 }
 
 // -----
 
-// Slots are touched while they live: by both ends of a copy, by the caller, by
-// every iteration of a loop.
+// Slots are touched while they live: from the beginning of a transfer to the
+// first wait for it, by the caller, by every iteration of a loop.
 
 kilnrt.queue @compute engine host
 kilnrt.queue @copy_out engine link
@@ -305,15 +298,75 @@ kilnrt.program @source_dies kind<train> {
   %t = kilnrt.token
   // expected-note @below {{the slot is here}}
   %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 0]
+  %b = kilnrt.slot "b" class activation offset 64 bytes 64 lifetime [1, 1]
+  %h = kilnrt.slot "a" class activation in host offset 0 bytes 64 lifetime [0, 2]
+  %v0 = kilnrt.view %a[0] : memref<16xf32>
+  %v1 = kilnrt.view %h[0] : memref<16xf32, #kiln.memory<host>>
+  // expected-note @below {{the transfer begins here}}
+  kilnrt.begin copy %t on @copy_out after [@compute] (ro %v0, wo %v1)
+  %v2 = kilnrt.view %b[0] : memref<16xf32>
+  kilnrt.fill on @compute (wo %v2)
+  // expected-error @below {{at command 2 waits for a transfer of slot 'a', which lives from command 0 to 0, expected from 0 to 2}}
+  kilnrt.wait %t on @compute
+}
+
+// -----
+
+kilnrt.queue @compute engine host
+kilnrt.queue @copy_in engine link
+kilnrt.program @destination_dies kind<train> {
+  %t = kilnrt.token
+  // expected-note @below {{the slot is here}}
+  %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 0]
+  %h = kilnrt.slot "a" class activation in host offset 0 bytes 64 lifetime [0, 1]
+  %v0 = kilnrt.view %h[0] : memref<16xf32, #kiln.memory<host>>
+  %v1 = kilnrt.view %a[0] : memref<16xf32>
+  // expected-note @below {{the transfer begins here}}
+  kilnrt.begin copy %t on @copy_in after [@compute] (ro %v0, wo %v1)
+  // expected-error @below {{at command 1 waits for a transfer of slot 'a', which lives from command 0 to 0, expected from 0 to 1}}
+  kilnrt.wait %t on @compute
+}
+
+// -----
+
+// The bytes of a slot that dies before the wait are reused.
+kilnrt.queue @compute engine host
+kilnrt.queue @copy_out engine link
+kilnrt.program @source_reused kind<train> {
+  %t = kilnrt.token
+  %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 0]
   %b = kilnrt.slot "b" class activation offset 0 bytes 64 lifetime [1, 1]
   %h = kilnrt.slot "a" class activation in host offset 0 bytes 64 lifetime [0, 2]
   %v0 = kilnrt.view %a[0] : memref<16xf32>
   %v1 = kilnrt.view %h[0] : memref<16xf32, #kiln.memory<host>>
+  // expected-note @below {{the other command is here}}
   kilnrt.begin copy %t on @copy_out after [@compute] (ro %v0, wo %v1)
   %v2 = kilnrt.view %b[0] : memref<16xf32>
+  // expected-error @below {{writes slot 'b', whose bytes a command on @copy_out reads, in no fixed order: @compute must wait for that command}}
   kilnrt.fill on @compute (wo %v2)
-  // expected-error @below {{touches slot 'a' at command 2, which lives from command 0 to 0}}
   kilnrt.wait %t on @compute
+}
+
+// -----
+
+// The first wait for a transfer ends the lives of its slots, also if another queue
+// waits later.
+kilnrt.queue @compute engine device
+kilnrt.queue @host engine host
+kilnrt.queue @copy_out engine link
+kilnrt.program @reused_after_first_wait kind<train> {
+  %t = kilnrt.token
+  %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 1]
+  %b = kilnrt.slot "b" class activation offset 0 bytes 64 lifetime [2, 2]
+  %h = kilnrt.slot "a" class activation in host offset 0 bytes 64 lifetime [0, 4]
+  %v0 = kilnrt.view %a[0] : memref<16xf32>
+  %v1 = kilnrt.view %h[0] : memref<16xf32, #kiln.memory<host>>
+  kilnrt.begin copy %t on @copy_out after [@compute] (ro %v0, wo %v1)
+  kilnrt.wait %t on @compute
+  %v2 = kilnrt.view %b[0] : memref<16xf32>
+  kilnrt.fill on @compute (wo %v2)
+  kilnrt.wait %t on @host
+  kilnrt.fill on @host (wo %v1)
 }
 
 // -----

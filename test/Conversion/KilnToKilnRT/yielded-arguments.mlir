@@ -4,7 +4,8 @@
 
 // CHECK: kilnrt.program @train
 // CHECK: [[SUM:%.+]] = kilnrt.slot "accumulate" class output
-// CHECK: kilnrt.fill [[SUM]] offset 0 bytes 32
+// CHECK: [[V:%.+]] = kilnrt.view [[SUM]][0] : memref<2x4xf32>
+// CHECK: kilnrt.fill on @compute (wo [[V]])
 // CHECK: kilnrt.loop 2
 kiln.program @train(%x: tensor<4x4xf32> {kiln.name = "x", kiln.input = #kiln.input<data>}) -> (tensor<2x4xf32>) attributes {kind = #kiln.program_kind<train>} {
   %s = kiln.accumulate sliced(%x) count 2 : (tensor<4x4xf32>) -> tensor<2x4xf32> {

@@ -76,8 +76,8 @@ kilnrt.queue @compute engine host
 kilnrt.program @train kind<train> {
   %a = kilnrt.slot "a" class activation offset 0 bytes 16 lifetime [0, 0]
   %v0 = kilnrt.view %a[0] : memref<2x2xf32>
-  // expected-error @below {{has 4 slots, 3 offsets and 3 strides}}
-XXX   kilnrt.gemm(%a, %a, %a) library "bias" bias(%a) offsets [0, 0, 0] strides [0, 0, 0] {m = 2, n = 2, k = 2, batch = 1, lead = array<i64: 2, 2, 2>, batch_strides = array<i64: 0, 0, 0>, beta = 0, grid = array<i64: 1, 1>, element = f32}
+  // expected-error @below {{passes a place of 'memref<2x2xf32>' as its bias, expected a dense one of shape [2] and elements of 'f32'}}
+  kilnrt.gemm on @compute (ro %v0, ro %v0, wo %v0) grid [1, 1] library "bias" bias(%v0)
 }
 
 // -----
@@ -87,7 +87,7 @@ kilnrt.program @train kind<train> {
   %a = kilnrt.slot "a" class activation offset 0 bytes 16 lifetime [0, 0]
   %v0 = kilnrt.view %a[0] : memref<2x2xf32>
   %v1 = kilnrt.view %a[0] : memref<2xf32>
-  // expected-error @below {{has a library epilogue, which needs batch 1, beta 0, no epilogue, and operands of bf16 or f32}}
+  // expected-error @below {{has a library epilogue, which needs batch 1, a result that is overwritten, no epilogue, and operands of bf16 or f32}}
   kilnrt.gemm on @compute (ro %v0, ro %v0, rw %v0) grid [1, 1] library "bias" bias(%v1)
 }
 
@@ -144,6 +144,18 @@ kilnrt.program @train kind<train> {
   %v0 = kilnrt.view %a[0] : memref<2x2xf32>
   // expected-error @below {{has an aux with rows of 2 elements, expected a multiple of 8}}
   kilnrt.gemm on @compute (ro %v0, ro %v0, wo %v0) grid [1, 1] library "dgelu" aux(%v0)
+}
+
+// -----
+
+kilnrt.queue @compute engine host
+kilnrt.program @train kind<train> {
+  %a = kilnrt.slot "a" class activation offset 0 bytes 256 lifetime [0, 0]
+  %v0 = kilnrt.view %a[0] : memref<2x8xf32>
+  %v1 = kilnrt.view %a[0] : memref<8x8xf32>
+  %v2 = kilnrt.view %a[0] : memref<2x8xf32, strided<[16, 1]>>
+  // expected-error @below {{passes a place of 'memref<2x8xf32, strided<[16, 1]>>' as its aux, expected a dense one of shape [2, 8] and elements of 'f32'}}
+  kilnrt.gemm on @compute (ro %v0, ro %v1, wo %v0) grid [1, 1] library "dgelu" aux(%v2)
 }
 
 // -----

@@ -196,7 +196,7 @@ kilnrt.program @train kind<train> {
 
 kilnrt.program @train kind<train> {
   %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 0]
-  // expected-error @below {{has elements of i16, which no place holds}}
+  // expected-error @below {{has elements of 'i16', which no place holds}}
   %v = kilnrt.view %a[0] : memref<2xi16>
 }
 

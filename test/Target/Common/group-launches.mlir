@@ -4,11 +4,13 @@
 // Independent launches of one kernel become neighbours, and the first one has
 // the size of their group. The slots' lifetimes follow the new order.
 // CHECK-LABEL: module attributes {kiln.target = "cuda"}
-// CHECK-DAG: [[C:%.+]] = kilnrt.slot "c" {{.*}} lifetime{{ ?}}[2, 2]
-// CHECK-DAG: [[E:%.+]] = kilnrt.slot "e" {{.*}} lifetime{{ ?}}[1, 1]
-// CHECK: kilnrt.launch @neg({{.*}}) offsets [0, 0] strides [0, 0] immediates [] group 2
-// CHECK-NEXT: kilnrt.launch @neg([[E]],
-// CHECK-NEXT: kilnrt.launch @exp([[C]],
+// CHECK-DAG: [[C:%.+]] = kilnrt.slot "c" {{.*}} lifetime [2, 2]
+// CHECK-DAG: [[E:%.+]] = kilnrt.slot "e" {{.*}} lifetime [1, 1]
+// CHECK: [[CV:%.+]] = kilnrt.view [[C]][0]
+// CHECK: [[EV:%.+]] = kilnrt.view [[E]][0]
+// CHECK: kilnrt.launch @neg on @compute ({{.*}}) group 2{{$}}
+// CHECK-NEXT: kilnrt.launch @neg on @compute (ro [[EV]],
+// CHECK-NEXT: kilnrt.launch @exp on @compute (ro [[CV]],
 module attributes {kiln.target = "cuda"} {
 kilnrt.kernel @neg family<row> space [1, 16] row_strides [16, 16] {
 ^bb0(%x: tensor<16xf32>):
@@ -20,7 +22,7 @@ kilnrt.kernel @exp family<row> space [1, 16] row_strides [16, 16] {
   %y = kiln.exp %x : tensor<16xf32>
   kiln.yield %y : tensor<16xf32>
 }
-kilnrt.queue @compute engine host
+kilnrt.queue @compute engine device
 kilnrt.program @train kind<train> {
   %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 0]
   %b = kilnrt.slot "b" class activation offset 64 bytes 64 lifetime [0, 0]
@@ -42,10 +44,35 @@ kilnrt.program @train kind<train> {
 
 // -----
 
+// Launches on different queues are no group.
+// CHECK-LABEL: kilnrt.program @two_queues
+// CHECK-NOT: group
+module attributes {kiln.target = "cuda"} {
+kilnrt.kernel @neg family<row> space [1, 16] row_strides [16, 16] {
+^bb0(%x: tensor<16xf32>):
+  %y = kiln.neg %x : tensor<16xf32>
+  kiln.yield %y : tensor<16xf32>
+}
+kilnrt.queue @compute engine device
+kilnrt.queue @other engine device
+kilnrt.program @two_queues kind<train> {
+  %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 1]
+  %b = kilnrt.slot "b" class activation offset 64 bytes 64 lifetime [0, 0]
+  %c = kilnrt.slot "c" class activation offset 128 bytes 64 lifetime [1, 1]
+  %v0 = kilnrt.view %a[0] : memref<16xf32>
+  %v1 = kilnrt.view %b[0] : memref<16xf32>
+  %v2 = kilnrt.view %c[0] : memref<16xf32>
+  kilnrt.launch @neg on @compute (ro %v0, wo %v1)
+  kilnrt.launch @neg on @other (ro %v0, wo %v2)
+}
+}
+
+// -----
+
 // A CPU starts kernels at once: its schedule stays as it is.
 // CHECK-LABEL: module {
 // CHECK: kilnrt.launch @neg
-// CHECK-NOT: immediates [{{.*}}] group
+// CHECK-NOT: group
 module {
 kilnrt.kernel @neg family<row> space [1, 16] row_strides [16, 16] {
 ^bb0(%x: tensor<16xf32>):

@@ -91,15 +91,16 @@ SmallVector<MemoryAccess> LaunchOp::getAccesses() {
   return accesses;
 }
 
-LogicalResult LaunchOp::verify() {
-  if (ArrayAttr args = getArgsAttr())
-    for (Attribute arg : args)
-      if (auto typed = dyn_cast<TypedAttr>(arg);
-          !typed || !isa<IntegerAttr, FloatAttr>(typed))
-        return emitOpError("has the argument ")
-               << arg << ", expected an i64 or an f64";
+/// The arguments of a kernel are numbers.
+static LogicalResult verifyNumbers(Operation *command, ArrayAttr args) {
+  for (Attribute arg : args ? args.getValue() : ArrayRef<Attribute>())
+    if (!isa<IntegerAttr, FloatAttr>(arg))
+      return command->emitOpError("has the argument ")
+             << arg << ", expected an i64 or an f64";
   return success();
 }
+
+LogicalResult LaunchOp::verify() { return verifyNumbers(*this, getArgsAttr()); }
 
 /// The places of a command against the parameters of its kernel from number
 /// `first` on.
@@ -264,8 +265,8 @@ static LogicalResult verifyLibrary(GemmOp op) {
     if (view.getMemRefType().getShape() == shape && view.isDense() &&
         view.getElementType() == op.getResultElement())
       return success();
-    return op.emitOpError("has a ")
-           << name << " of " << view.getMemRefType()
+    return op.emitOpError("passes a place of ")
+           << view.getMemRefType() << " as its " << name
            << ", expected a dense one of shape [" << shape
            << "] and elements of " << op.getResultElement();
   };
@@ -338,7 +339,7 @@ LogicalResult GemmOp::verify() {
   if (!getEpilogue() && (!getEpilogueReads().empty() ||
                          !getEpilogueWrites().empty() || getArgsAttr()))
     return emitOpError("has places or arguments of an epilogue without one");
-  return success();
+  return verifyNumbers(*this, getArgsAttr());
 }
 
 /// Symbol uses are verified after all ops, so the kernel that the symbol names

@@ -20,6 +20,7 @@
 #include "llvm/ADT/MapVector.h"
 
 #include <map>
+#include <utility>
 
 using namespace mlir;
 using namespace kiln;
@@ -129,13 +130,13 @@ LogicalResult QueueOrder::reject(CommandOpInterface command,
   auto place = [](Operation *op) {
     return ("@" + cast<CommandOpInterface>(op).getQueueAttr().getValue()).str();
   };
-  InFlightDiagnostic diagnostic = command->emitOpError()
-                                  << (access.writes() ? "writes" : "reads")
-                                  << " slot '" << slotOf(access.slot).getName()
-                                  << "', which a command on " << place(other)
-                                  << (otherWrites ? " writes" : " reads")
-                                  << ", in no fixed order: " << place(command)
-                                  << " must wait for that command";
+  InFlightDiagnostic diagnostic =
+      command->emitOpError()
+      << (access.writes() ? "writes" : "reads") << " slot '"
+      << slotOf(access.slot).getName() << "', whose bytes a command on "
+      << place(other) << (otherWrites ? " writes" : " reads")
+      << ", in no fixed order: " << place(command)
+      << " must wait for that command";
   diagnostic.attachNote(other->getLoc()) << "the other command is here";
   return diagnostic;
 }
@@ -167,7 +168,7 @@ LogicalResult QueueOrder::touch(CommandOpInterface command, unsigned queue) {
   return success();
 }
 
-/// The slots of a transfer live until it is waited for.
+/// The slots of a transfer live until the first wait for it.
 LogicalResult QueueOrder::checkTransferLives(WaitOp wait, const Signal &signal,
                                              size_t index) {
   // A transfer that began in the iteration before is under way all around.
@@ -200,8 +201,8 @@ LogicalResult QueueOrder::wait(WaitOp wait, size_t index) {
                             "signals: no order satisfies it");
   for (FlatSymbolRefAttr queue : wait.getQueues())
     learn(queueOf(queue), signal->second.clock);
-  signal->second.isAwaited = true;
-  return checkTransferLives(wait, signal->second, index);
+  bool isFirst = !std::exchange(signal->second.isAwaited, true);
+  return isFirst ? checkTransferLives(wait, signal->second, index) : success();
 }
 
 LogicalResult QueueOrder::step(size_t index) {
@@ -256,7 +257,8 @@ LogicalResult QueueOrder::run() {
         if (command && !only)
           only = command.getQueueAttr();
         return !command ||
-               (!command.getAwaitedToken() && command.getQueueAttr() == only);
+               (!command.getSignaledToken() && !command.getAwaitedToken() &&
+                command.getQueueAttr() == only);
       }))
     return success();
   if (failed(execute(0, commands.size())))

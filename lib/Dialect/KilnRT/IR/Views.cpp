@@ -176,6 +176,9 @@ LogicalResult ViewOp::verify() {
   if (!isTensorElement(type.getElementType()))
     return emitOpError("has elements of ")
            << type.getElementType() << ", which no place holds";
+  if (llvm::is_contained(type.getShape(), 0))
+    return emitOpError("has the type ")
+           << type << ", expected positive extents";
   if (!hasSaneStrides(type)) // C3
     return emitOpError("has the type ")
            << type

@@ -131,7 +131,7 @@ def KilnRT_SlotOp : KilnRT_Declaration<"slot", [Pure, DeclareOpInterfaceMethods<
   let results = (outs KilnRT_Slot:$slot);
   let assemblyFormat = [{
     $name `class` custom<SlotClassKind>($slot_class) `` custom<InMemory>($memory) `offset` $offset `bytes` $bytes
-    `lifetime` `[` $first `,` $last `]` (`state` $state^)? (`rows` $rows^)? (`why` $why^)? attr-dict
+    `lifetime` ` ` `[` $first `,` $last `]` (`state` $state^)? (`rows` $rows^)? (`why` $why^)? attr-dict
   }];
   let hasVerifier = 1;
 }
@@ -144,7 +144,7 @@ def KilnRT_ViewOp : KilnRT_Op<"view", [Pure, ParentOneOf<["::kiln::rt::ProgramOp
     `stride` bytes with every iteration of the enclosing loop; outside of a loop it
     has no stride (C1). The type gives its shape, its strides in elements, its element
     type and its memory: no memory space for the device's, `#kiln.memory<host>` for the
-    host's, as the slot is in (C2). Strides do not decrease from one dimension to the
+    host's, as the slot is in (C2). Extents are positive, strides do not decrease from one dimension to the
     one outside of it, and the last is 1 (C3). The part is in the slot in every
     iteration (C4).
 

@@ -1,0 +1,353 @@
+// Waits that no order satisfies, transfers that nothing waits for, and commands of
+// different queues that touch the same bytes, in plans made by hand.
+
+// RUN: kiln-opt %s --kiln-verify-schedule -split-input-file -verify-diagnostics
+
+kilnrt.queue @compute engine host
+kilnrt.program @never_signaled kind<train> {
+  %t = kilnrt.token
+  // expected-error @below {{waits for a token that no command before it signals: no order satisfies it}}
+  kilnrt.wait %t on @compute
+}
+
+// -----
+
+kilnrt.queue @compute engine host
+kilnrt.queue @copy_out engine link
+kilnrt.program @signaled_later kind<train> {
+  %t = kilnrt.token
+  %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 1]
+  %h = kilnrt.slot "a" class activation in host offset 0 bytes 64 lifetime [0, 1]
+  %v0 = kilnrt.view %a[0] : memref<16xf32>
+  %v1 = kilnrt.view %h[0] : memref<16xf32, #kiln.memory<host>>
+  // expected-error @below {{waits for a token that no command before it signals: no order satisfies it}}
+  kilnrt.wait %t on @compute
+  kilnrt.begin copy %t on @copy_out after [@compute] (ro %v0, wo %v1)
+}
+
+// -----
+
+// The first iteration would wait for what only an earlier one begins.
+kilnrt.queue @compute engine host
+kilnrt.queue @copy_out engine link
+kilnrt.program @signaled_later_in_the_loop kind<train> {
+  %t = kilnrt.token
+  %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 4]
+  %h = kilnrt.slot "a" class activation in host offset 0 bytes 64 lifetime [0, 4]
+  %v0 = kilnrt.view %a[0] : memref<16xf32>
+  %v1 = kilnrt.view %h[0] : memref<16xf32, #kiln.memory<host>>
+  kilnrt.loop 2 {
+    // expected-error @below {{waits for a token that no command before it signals: no order satisfies it}}
+    kilnrt.wait %t on @compute
+    kilnrt.begin copy %t on @copy_out after [@compute] (ro %v0, wo %v1)
+  }
+  kilnrt.wait %t on @compute
+}
+
+// -----
+
+kilnrt.queue @compute engine host
+kilnrt.queue @copy_out engine link
+kilnrt.program @not_awaited kind<train> {
+  %t = kilnrt.token
+  %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 0]
+  %h = kilnrt.slot "a" class activation in host offset 0 bytes 64 lifetime [0, 0]
+  %v0 = kilnrt.view %a[0] : memref<16xf32>
+  %v1 = kilnrt.view %h[0] : memref<16xf32, #kiln.memory<host>>
+  // expected-error @below {{begins a transfer that nothing waits for before its token is signaled again or the program ends}}
+  kilnrt.begin copy %t on @copy_out after [@compute] (ro %v0, wo %v1)
+}
+
+// -----
+
+kilnrt.queue @compute engine host
+kilnrt.queue @copy_out engine link
+kilnrt.program @signaled_again kind<train> {
+  %t = kilnrt.token
+  %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 2]
+  %h = kilnrt.slot "a" class activation in host offset 0 bytes 128 lifetime [0, 2]
+  %v0 = kilnrt.view %a[0] : memref<16xf32>
+  %v1 = kilnrt.view %h[0] : memref<16xf32, #kiln.memory<host>>
+  %v2 = kilnrt.view %h[64] : memref<16xf32, #kiln.memory<host>>
+  // expected-error @below {{begins a transfer that nothing waits for before its token is signaled again or the program ends}}
+  kilnrt.begin copy %t on @copy_out after [@compute] (ro %v0, wo %v1)
+  kilnrt.begin copy %t on @copy_out after [@compute] (ro %v0, wo %v2)
+  kilnrt.wait %t on @compute
+}
+
+// -----
+
+// The next iteration signals the token again.
+kilnrt.queue @compute engine host
+kilnrt.queue @copy_out engine link
+kilnrt.program @awaited_after_the_loop kind<train> {
+  %t = kilnrt.token
+  %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 3]
+  %h = kilnrt.slot "a" class activation in host offset 0 bytes 64 lifetime [0, 3]
+  %v0 = kilnrt.view %a[0] : memref<16xf32>
+  %v1 = kilnrt.view %h[0] : memref<16xf32, #kiln.memory<host>>
+  kilnrt.loop 2 {
+    // expected-error @below {{begins a transfer that nothing waits for before its token is signaled again or the program ends}}
+    kilnrt.begin copy %t on @copy_out after [@compute] (ro %v0, wo %v1)
+  }
+  kilnrt.wait %t on @compute
+}
+
+// -----
+
+// Every iteration waits for what the one before it began, and begins what the
+// next one needs.
+kilnrt.queue @compute engine device
+kilnrt.queue @copy_in engine link
+kilnrt.program @prefetch kind<train> {
+  %t = kilnrt.token
+  %h = kilnrt.slot "h" class parameter in host offset 0 bytes 64 lifetime [0, 6]
+  %a = kilnrt.slot "a" class parameter offset 0 bytes 64 lifetime [0, 6]
+  %b = kilnrt.slot "b" class activation offset 64 bytes 64 lifetime [3, 3]
+  %v0 = kilnrt.view %h[0] : memref<16xf32, #kiln.memory<host>>
+  %v1 = kilnrt.view %a[0] : memref<16xf32>
+  %v2 = kilnrt.view %b[0] : memref<16xf32>
+  kilnrt.begin copy %t on @copy_in after [@compute] (ro %v0, wo %v1)
+  kilnrt.loop 4 {
+    kilnrt.wait %t on @compute
+    kilnrt.copy on @compute (ro %v1, wo %v2)
+    kilnrt.begin copy %t on @copy_in after [@compute] (ro %v0, wo %v1)
+  }
+  kilnrt.wait %t on @compute
+}
+
+// -----
+
+// The transfer overwrites what the queue may still read.
+kilnrt.queue @compute engine device
+kilnrt.queue @copy_in engine link
+kilnrt.program @prefetch_too_early kind<train> {
+  %t = kilnrt.token
+  %h = kilnrt.slot "h" class parameter in host offset 0 bytes 64 lifetime [0, 6]
+  %a = kilnrt.slot "a" class parameter offset 0 bytes 64 lifetime [0, 6]
+  %b = kilnrt.slot "b" class activation offset 64 bytes 64 lifetime [3, 3]
+  %v0 = kilnrt.view %h[0] : memref<16xf32, #kiln.memory<host>>
+  %v1 = kilnrt.view %a[0] : memref<16xf32>
+  %v2 = kilnrt.view %b[0] : memref<16xf32>
+  kilnrt.begin copy %t on @copy_in (ro %v0, wo %v1)
+  kilnrt.loop 4 {
+    kilnrt.wait %t on @compute
+    // expected-note @below {{the other command is here}}
+    kilnrt.copy on @compute (ro %v1, wo %v2)
+    // expected-error @below {{writes slot 'a', whose bytes a command on @compute reads, in no fixed order: @copy_in must wait for that command}}
+    kilnrt.begin copy %t on @copy_in (ro %v0, wo %v1)
+  }
+  kilnrt.wait %t on @compute
+}
+
+// -----
+
+// The queue reads what the transfer of the iteration before may still write: another
+// queue waits for it.
+kilnrt.queue @compute engine device
+kilnrt.queue @host engine host
+kilnrt.queue @copy_in engine link
+kilnrt.program @prefetch_without_wait kind<train> {
+  %t = kilnrt.token
+  %h = kilnrt.slot "h" class parameter in host offset 0 bytes 64 lifetime [0, 6]
+  %a = kilnrt.slot "a" class parameter offset 0 bytes 64 lifetime [0, 6]
+  %b = kilnrt.slot "b" class activation offset 64 bytes 64 lifetime [2, 2]
+  %v0 = kilnrt.view %h[0] : memref<16xf32, #kiln.memory<host>>
+  %v1 = kilnrt.view %a[0] : memref<16xf32>
+  %v2 = kilnrt.view %b[0] : memref<16xf32>
+  kilnrt.fill on @compute (wo %v1)
+  kilnrt.loop 4 {
+    // expected-error @below {{reads slot 'a', whose bytes a command on @copy_in writes, in no fixed order: @compute must wait for that command}}
+    kilnrt.copy on @compute (ro %v1, wo %v2)
+    // expected-note @below {{the other command is here}}
+    kilnrt.begin copy %t on @copy_in after [@compute] (ro %v0, wo %v1)
+    kilnrt.wait %t on @host
+  }
+  kilnrt.wait %t on @compute
+}
+
+// -----
+
+// What is prefetched lives through a part of the loop alone.
+kilnrt.queue @compute engine device
+kilnrt.queue @copy_in engine link
+kilnrt.program @prefetch_of_dead kind<train> {
+  %t = kilnrt.token
+  %h = kilnrt.slot "h" class parameter in host offset 0 bytes 64 lifetime [0, 4]
+  %a = kilnrt.slot "a" class parameter offset 0 bytes 64 lifetime [0, 4]
+  // expected-note @below {{the slot is here}}
+  %b = kilnrt.slot "b" class parameter offset 64 bytes 64 lifetime [3, 4]
+  %v0 = kilnrt.view %h[0] : memref<16xf32, #kiln.memory<host>>
+  %v1 = kilnrt.view %a[0] : memref<16xf32>
+  %v2 = kilnrt.view %b[0] : memref<16xf32>
+  kilnrt.begin copy %t on @copy_in after [@compute] (ro %v0, wo %v1)
+  kilnrt.loop 4 {
+    // expected-error @below {{at command 2 waits for a transfer of slot 'b', which lives from command 3 to 4, expected from 1 to 4}}
+    kilnrt.wait %t on @compute
+    // expected-note @below {{the transfer begins here}}
+    kilnrt.begin copy %t on @copy_in after [@compute] (ro %v0, wo %v2)
+  }
+}
+
+// -----
+
+kilnrt.queue @compute engine device
+kilnrt.queue @copy_in engine link
+kilnrt.program @prefetch_into_dead kind<train> {
+  %t = kilnrt.token
+  %h = kilnrt.slot "h" class parameter in host offset 0 bytes 64 lifetime [0, 5]
+  // expected-error @below {{'a' lives from command 0 to 3, through a part of the loop from 1 to 4}}
+  %a = kilnrt.slot "a" class parameter offset 0 bytes 64 lifetime [0, 3]
+  %v0 = kilnrt.view %h[0] : memref<16xf32, #kiln.memory<host>>
+  %v1 = kilnrt.view %a[0] : memref<16xf32>
+  kilnrt.begin copy %t on @copy_in after [@compute] (ro %v0, wo %v1)
+  kilnrt.loop 4 {
+    kilnrt.wait %t on @compute
+    kilnrt.begin copy %t on @copy_in after [@compute] (ro %v0, wo %v1)
+  }
+  kilnrt.wait %t on @compute
+}
+
+// -----
+
+// Two queues that compute. Both read a slot in any order; one reads what the other
+// wrote, and the other overwrites it, after the other's commands.
+kilnrt.queue @compute engine device
+kilnrt.queue @host engine host
+kilnrt.program @two_queues kind<train> {
+  %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 3]
+  %b = kilnrt.slot "b" class activation offset 64 bytes 64 lifetime [1, 1]
+  %c = kilnrt.slot "c" class activation offset 128 bytes 64 lifetime [2, 2]
+  %v0 = kilnrt.view %a[0] : memref<16xf32>
+  %v1 = kilnrt.view %b[0] : memref<16xf32>
+  %v2 = kilnrt.view %c[0] : memref<16xf32>
+  kilnrt.fill on @compute (wo %v0)
+  kilnrt.copy on @host after [@compute] (ro %v0, wo %v1)
+  kilnrt.copy on @compute (ro %v0, wo %v2)
+  kilnrt.fill on @compute after [@host] (wo %v0)
+}
+
+// -----
+
+kilnrt.queue @compute engine device
+kilnrt.queue @host engine host
+kilnrt.program @read_in_no_order kind<train> {
+  %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 1]
+  %b = kilnrt.slot "b" class activation offset 64 bytes 64 lifetime [1, 1]
+  %v0 = kilnrt.view %a[0] : memref<16xf32>
+  %v1 = kilnrt.view %b[0] : memref<16xf32>
+  // expected-note @below {{the other command is here}}
+  kilnrt.fill on @compute (wo %v0)
+  // expected-error @below {{reads slot 'a', whose bytes a command on @compute writes, in no fixed order: @host must wait for that command}}
+  kilnrt.copy on @host (ro %v0, wo %v1)
+}
+
+// -----
+
+kilnrt.queue @compute engine device
+kilnrt.queue @host engine host
+kilnrt.program @overwritten_in_no_order kind<train> {
+  %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 2]
+  %b = kilnrt.slot "b" class activation offset 64 bytes 64 lifetime [1, 1]
+  %v0 = kilnrt.view %a[0] : memref<16xf32>
+  %v1 = kilnrt.view %b[0] : memref<16xf32>
+  kilnrt.fill on @compute (wo %v0)
+  // expected-note @below {{the other command is here}}
+  kilnrt.copy on @host after [@compute] (ro %v0, wo %v1)
+  // expected-error @below {{writes slot 'a', whose bytes a command on @host reads, in no fixed order: @compute must wait for that command}}
+  kilnrt.fill on @compute (wo %v0)
+}
+
+// -----
+
+// The second iteration overwrites what the first one's command on the other queue
+// may still read.
+kilnrt.queue @compute engine device
+kilnrt.queue @host engine host
+kilnrt.program @next_iteration_in_no_order kind<train> {
+  %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 3]
+  %b = kilnrt.slot "b" class activation offset 64 bytes 64 lifetime [0, 3]
+  %v0 = kilnrt.view %a[0] : memref<16xf32>
+  %v1 = kilnrt.view %b[0] : memref<16xf32>
+  kilnrt.loop 2 {
+    // expected-error @below {{writes slot 'a', whose bytes a command on @host reads, in no fixed order: @compute must wait for that command}}
+    kilnrt.fill on @compute (wo %v0)
+    // expected-note @below {{the other command is here}}
+    kilnrt.copy on @host after [@compute] (ro %v0, wo %v1)
+  }
+}
+
+// -----
+
+// A slot reuses the bytes of one that another queue still reads.
+kilnrt.queue @compute engine device
+kilnrt.queue @host engine host
+kilnrt.program @reused_in_no_order kind<train> {
+  %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 1]
+  %b = kilnrt.slot "b" class activation offset 64 bytes 64 lifetime [1, 1]
+  %c = kilnrt.slot "c" class activation offset 32 bytes 32 lifetime [2, 2]
+  %v0 = kilnrt.view %a[0] : memref<16xf32>
+  %v1 = kilnrt.view %b[0] : memref<16xf32>
+  %v2 = kilnrt.view %c[0] : memref<8xf32>
+  kilnrt.fill on @compute (wo %v0)
+  // expected-note @below {{the other command is here}}
+  kilnrt.copy on @host after [@compute] (ro %v0, wo %v1)
+  // expected-error @below {{writes slot 'c', whose bytes a command on @host reads, in no fixed order: @compute must wait for that command}}
+  kilnrt.fill on @compute (wo %v2)
+}
+
+// -----
+
+// What a queue knows of a third one's commands, it knows by way of the second.
+kilnrt.queue @compute engine device
+kilnrt.queue @host engine host
+kilnrt.queue @copy_in engine link
+kilnrt.program @by_way_of_another kind<train> {
+  %t = kilnrt.token
+  %h = kilnrt.slot "h" class activation in host offset 0 bytes 64 lifetime [0, 2]
+  %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [1, 4]
+  %b = kilnrt.slot "b" class activation offset 64 bytes 64 lifetime [4, 4]
+  %v0 = kilnrt.view %h[0] : memref<16xf32, #kiln.memory<host>>
+  %v1 = kilnrt.view %a[0] : memref<16xf32>
+  %v2 = kilnrt.view %b[0] : memref<16xf32>
+  kilnrt.fill on @host (wo %v0)
+  kilnrt.begin copy %t on @copy_in after [@host] (ro %v0, wo %v1)
+  kilnrt.wait %t on @compute
+  kilnrt.fill on @compute (wo %v1)
+  kilnrt.copy on @host after [@compute] (ro %v1, wo %v2)
+}
+
+// -----
+
+// A wait holds up the queues that it names alone.
+kilnrt.queue @compute engine device
+kilnrt.queue @host engine host
+kilnrt.queue @copy_out engine link
+kilnrt.program @other_queue_waits kind<train> {
+  %t = kilnrt.token
+  %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 1]
+  %h = kilnrt.slot "a" class activation in host offset 0 bytes 64 lifetime [0, 2]
+  %v0 = kilnrt.view %a[0] : memref<16xf32>
+  %v1 = kilnrt.view %h[0] : memref<16xf32, #kiln.memory<host>>
+  // expected-note @below {{the other command is here}}
+  kilnrt.begin copy %t on @copy_out after [@compute] (ro %v0, wo %v1)
+  kilnrt.wait %t on @compute
+  // expected-error @below {{writes slot 'a', whose bytes a command on @copy_out writes, in no fixed order: @host must wait for that command}}
+  kilnrt.fill on @host (wo %v1)
+}
+
+// -----
+
+kilnrt.queue @compute engine device
+kilnrt.queue @host engine host
+kilnrt.queue @copy_out engine link
+kilnrt.program @both_queues_wait kind<train> {
+  %t = kilnrt.token
+  %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 1]
+  %h = kilnrt.slot "a" class activation in host offset 0 bytes 64 lifetime [0, 2]
+  %v0 = kilnrt.view %a[0] : memref<16xf32>
+  %v1 = kilnrt.view %h[0] : memref<16xf32, #kiln.memory<host>>
+  kilnrt.begin copy %t on @copy_out after [@compute] (ro %v0, wo %v1)
+  kilnrt.wait %t on @compute and [@host]
+  kilnrt.fill on @host (wo %v1)
+}
