@@ -146,7 +146,9 @@ def train(executable, vocabulary, work):
     return bits
 
 
-COUNTED = re.compile(r"^\s*(?:[%\w:, -]+ = )?(kilnrt\.[a-z_]+|kiln\.state)\b", re.MULTILINE)
+# Ops whose name has changed since the first record.
+RENAMED = {"kilnrt.copy_start": "kilnrt.begin"}
+COUNTED = re.compile(r"^\s*(?:[%\w.$:, -]+ = )?(kilnrt\.[a-z_]+|kiln\.state)\b", re.MULTILINE)
 
 
 def record(line, kilnc, plain):
@@ -172,7 +174,7 @@ def record(line, kilnc, plain):
         schedule, refusal = run([*compile, "--emit=schedule", "-o", "-"])
         if refusal:
             return {**entry, "refusal": refusal}
-        counts = collections.Counter(COUNTED.findall(schedule))
+        counts = collections.Counter(RENAMED.get(op, op) for op in COUNTED.findall(schedule))
         entry["commands"] = dict(sorted(counts.items()))
         if line.runs:
             _, refusal = run([*compile, "-o", work / "train"])

@@ -33,6 +33,17 @@ static void copyEpilogue(DispatchOp dispatch, Region &region) {
 
 rt::KernelOp KernelTable::get(DispatchOp dispatch,
                               ArrayRef<int64_t> rowStrides) {
+  // The plan asks for the scratch of a kernel that the schedule then launches.
+  auto &[strides, found] = ofDispatches[dispatch];
+  if (!found || ArrayRef(strides) != rowStrides) {
+    strides.assign(rowStrides.begin(), rowStrides.end());
+    found = make(dispatch, rowStrides);
+  }
+  return found;
+}
+
+rt::KernelOp KernelTable::make(DispatchOp dispatch,
+                               ArrayRef<int64_t> rowStrides) {
   bool isEpilogue = dispatch.getFamily() == Family::Gemm;
   OpBuilder builder(module.getContext());
   OwningOpRef<rt::KernelOp> kernel = rt::KernelOp::create(

@@ -29,9 +29,15 @@ public:
   mlir::SymbolTable &getSymbols() { return symbols; }
 
 private:
+  rt::KernelOp make(DispatchOp dispatch, llvm::ArrayRef<int64_t> rowStrides);
+
   mlir::ModuleOp module;
   mlir::SymbolTable symbols;
   llvm::StringMap<rt::KernelOp> kernels;
+  /// What was found for a dispatch last.
+  llvm::DenseMap<mlir::Operation *,
+                 std::pair<llvm::SmallVector<int64_t>, rt::KernelOp>>
+      ofDispatches;
 };
 
 } // namespace kiln

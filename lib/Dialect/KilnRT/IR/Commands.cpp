@@ -35,7 +35,11 @@ SmallVector<Operation *> rt::commandsOf(rt::ProgramOp program) {
 
 std::string rt::nameOf(Operation *command) {
   StringRef name = getLocationName(command->getLoc());
-  return name.empty() ? command->getName().stripDialect().str() : name.str();
+  if (!name.empty())
+    return name.str();
+  if (auto begin = dyn_cast<BeginOp>(command))
+    return (stringifyTransferKind(begin.getKind()) + "_start").str();
+  return command->getName().stripDialect().str();
 }
 
 bool rt::touchesHostMemory(CommandOpInterface command) {

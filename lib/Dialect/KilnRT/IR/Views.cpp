@@ -47,6 +47,10 @@ LogicalResult SlotOp::verifySymbolUses(SymbolTableCollection &tables) {
   return success();
 }
 
+void TokenOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
+  setName(getToken(), "token");
+}
+
 //===----------------------------------------------------------------------===//
 // Views
 //===----------------------------------------------------------------------===//
@@ -124,6 +128,8 @@ bool ViewOp::isDense() {
 
 /// C3: the last stride is 1, and none is smaller than the one inside of it.
 static bool hasSaneStrides(MemRefType type) {
+  if (type.getLayout().isIdentity())
+    return true;
   std::optional<SmallVector<int64_t>> strides = stridesOf(type);
   if (!strides)
     return false;
@@ -140,9 +146,14 @@ static uint64_t reachOf(ViewOp view, uint64_t iterations) {
   MemRefType type = view.getMemRefType();
   bool overflows = false;
   uint64_t elements = 1;
-  for (auto [size, stride] : llvm::zip(type.getShape(), *stridesOf(type)))
-    elements = llvm::SaturatingMultiplyAdd<uint64_t>(size - 1, stride, elements,
-                                                     &overflows);
+  if (type.getLayout().isIdentity()) {
+    for (int64_t size : type.getShape())
+      elements = llvm::SaturatingMultiply<uint64_t>(elements, size, &overflows);
+  } else {
+    for (auto [size, stride] : llvm::zip(type.getShape(), *stridesOf(type)))
+      elements = llvm::SaturatingMultiplyAdd<uint64_t>(size - 1, stride,
+                                                       elements, &overflows);
+  }
   if (overflows || elements > kMostBytes)
     return UINT64_MAX;
   return llvm::SaturatingMultiplyAdd<uint64_t>(

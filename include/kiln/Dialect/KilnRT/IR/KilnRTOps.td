@@ -174,7 +174,7 @@ def KilnRT_ViewOp : KilnRT_Op<"view", [Pure, ParentOneOf<["::kiln::rt::ProgramOp
   }];
 }
 
-def KilnRT_TokenOp : KilnRT_Declaration<"token"> {
+def KilnRT_TokenOp : KilnRT_Declaration<"token", [DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
   let summary = "what queues wait for";
   let description = [{
     Commands signal it any number of times; a wait is for the latest signal before it in
