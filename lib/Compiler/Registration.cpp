@@ -14,6 +14,8 @@
 #include "kiln/Dialect/Kiln/Transforms/Passes.h"
 #include "kiln/Dialect/KilnRT/IR/KilnRT.h"
 #include "kiln/Target/Common/Passes.h"
+#include "kiln/Target/Cpu/CpuBackend.h"
+#include "kiln/Target/Gpu/Targets.h"
 
 #include "mlir/Transforms/Passes.h"
 
@@ -21,6 +23,9 @@ using namespace kiln;
 
 void kiln::registerAllDialects(mlir::DialectRegistry &registry) {
   registry.insert<KilnDialect, rt::KilnRTDialect>();
+  registerCpuTarget(registry);
+  registerCudaTarget(registry);
+  registerCudaEmuTarget(registry);
 }
 
 void kiln::registerAllPasses() {

@@ -12,7 +12,7 @@
 
 namespace kiln {
 
-/// The dialects that kiln's tools read.
+/// The dialects that kiln's tools read, and the targets that they compile for.
 void registerAllDialects(mlir::DialectRegistry &registry);
 
 /// kiln's passes, MLIR's general ones (canonicalize, cse, ...), and the named
