@@ -16,6 +16,7 @@
 #include "kiln/Target/Common/Passes.h"
 #include "kiln/Target/Cpu/CpuBackend.h"
 #include "kiln/Target/Gpu/Targets.h"
+#include "kiln/Target/Interface/TargetRegistry.h"
 
 #include "mlir/Transforms/Passes.h"
 
@@ -26,6 +27,17 @@ void kiln::registerAllDialects(mlir::DialectRegistry &registry) {
   registerCpuTarget(registry);
   registerCudaTarget(registry);
   registerCudaEmuTarget(registry);
+}
+
+Result<const TargetBackend *> kiln::findTarget(mlir::MLIRContext &context,
+                                               llvm::StringRef name) {
+  const TargetRegistry &targets =
+      TargetRegistry::of(*context.getOrLoadDialect<KilnDialect>());
+  if (const TargetBackend *backend = targets.find(name))
+    return backend;
+  return Status(ExitCode::Usage,
+                "--target is '" + name.str() + "', expected " +
+                    targets.listNames([](auto &) { return true; }));
 }
 
 void kiln::registerAllPasses() {

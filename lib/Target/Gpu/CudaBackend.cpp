@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "AttentionLibrary.h"
 #include "GpuBackend.h"
 
-#include "kiln/Target/Common/AttentionLibrary.h"
 #include "kiln/Target/Gpu/Cubin.h"
 #include "kiln/Target/Gpu/Ptx.h"
 #include "kiln/Target/Gpu/Targets.h"

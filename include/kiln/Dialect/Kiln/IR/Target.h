@@ -18,8 +18,6 @@
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringRef.h"
 
-#include <optional>
-
 namespace kiln {
 
 /// The attribute of a module that names its target. kilnc sets it from
@@ -44,20 +42,6 @@ public:
 
 /// Joins the items of a list as a sentence does: "a, b or c".
 std::string joinWithOr(llvm::ArrayRef<std::string> items);
-
-enum class TargetKind {
-  Cpu,
-  Cuda,   ///< an NVIDIA gpu
-  CudaEmu ///< a gpu that is emulated, and checked, on the cpu
-};
-
-inline bool isGpu(TargetKind target) { return target != TargetKind::Cpu; }
-
-/// "cpu", "cuda", "cuda-emu".
-llvm::StringRef stringifyTarget(TargetKind target);
-std::optional<TargetKind> symbolizeTarget(llvm::StringRef name);
-
-TargetKind targetOf(mlir::ModuleOp module);
 
 } // namespace kiln
 
