@@ -23,6 +23,8 @@
 #include "kiln/Dialect/Kiln/Transforms/Optimizer.h"
 #include "kiln/Import/HuggingFace.h"
 #include "kiln/Report/PlanReport.h"
+#include "kiln/Target/Interface/CodeGenerator.h"
+#include "kiln/Target/Interface/TargetRegistry.h"
 
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
@@ -40,6 +42,21 @@ DialectRegistry Compilation::makeRegistry() {
   DialectRegistry registry;
   kiln::registerAllDialects(registry);
   return registry;
+}
+
+Status Compilation::findBackend() {
+  auto found = findTarget(context, options.target);
+  if (!found.ok())
+    return found.status();
+  target = *found;
+  return Status();
+}
+
+/// The names of the targets for which `has` is true, such as "cuda or
+/// cuda-emu".
+std::string
+Compilation::targetsWith(llvm::function_ref<bool(const TargetBackend &)> has) {
+  return TargetRegistry::lookup(context)->listNames(has);
 }
 
 Status Compilation::checkOptions() {
@@ -73,12 +90,17 @@ Status Compilation::checkOptions() {
   if (options.offload == "auto" && !options.memoryBudget)
     return usage("--offload=auto needs --memory-budget=SIZE: what should the "
                  "plan fit?");
-  if (!isGpu(options.target) && options.stage == EmitStage::Ptx)
-    return usage("--emit=ptx needs --target=cuda or cuda-emu: PTX is what gpus "
-                 "run");
-  if (options.target == TargetKind::Cuda && options.stage == EmitStage::Object)
-    return usage("--emit=obj has nothing to write for --target=cuda, whose "
-                 "kernels are no object file: use --emit=ptx");
+  CodeTraits traits = target->getCodeGenerator().getTraits();
+  if (options.stage == EmitStage::Ptx && !traits.ptx)
+    return usage("--emit=ptx needs --target=" +
+                 targetsWith([](const TargetBackend &other) {
+                   return other.getCodeGenerator().getTraits().ptx;
+                 }) +
+                 ": PTX is what gpus run");
+  if (options.stage == EmitStage::Object && traits.images)
+    return usage(
+        "--emit=obj has nothing to write for --target=" + options.target +
+        ", whose kernels are no object file: use --emit=ptx");
   if (options.precision && *options.precision != "fp32" &&
       *options.precision != "fp64" && *options.precision != "bf16")
     return usage("--precision is '" + *options.precision +
@@ -296,13 +318,6 @@ static PipelinePoint pointOf(EmitStage stage) {
   }
 }
 
-/// Every chunk reads and writes the gradient of the whole classifier, and a
-/// product of few rows does not fill a gpu: a 512th of its memory for a chunk
-/// in bf16. It fixes an order of sums, so no budget has a say.
-static int64_t logitsPerChunk(const Machine &machine) {
-  return machine.deviceBytes / 512 / 2;
-}
-
 /// A rate as parseLinkSpeed reads it, with every digit.
 static std::string rateText(double bytesPerSecond) {
   char digits[32];
@@ -324,8 +339,8 @@ void Compilation::choosePipeline() {
   step.keepGradients = options.emitGradients;
   PlanOptions &plan = pipeline.plan;
   plan.maxThreads = options.maxThreads;
-  if (isGpu(options.target))
-    plan.logits = std::max<int64_t>(plan.logits, logitsPerChunk(*machine));
+  plan.logits = std::max<int64_t>(
+      plan.logits, target->getLogitsPerChunk(machine->deviceBytes));
   plan.recompute = options.recompute;
   plan.offload = offloadByHand().print();
   plan.budget = options.memoryBudget;
@@ -439,7 +454,31 @@ void Compilation::collectDiagnostic(Diagnostic &diagnostic) {
   diagnostics = firstLineOf(diagnostics);
 }
 
+/// Refuses a model that the target cannot compute, and records in the module
+/// what it is compiled for.
+Status Compilation::setModuleTarget() {
+  ElementType computed =
+      precision == "fp64" ? ElementType::F64 : ElementType::F32;
+  if (StringRef why = target->whyUnsupported(computed); !why.empty())
+    return Status(ExitCode::Usage,
+                  "'" + options.model + "' is compiled in " + precision +
+                      ", which needs --target=" +
+                      targetsWith([&](const TargetBackend &other) {
+                        return other.whyUnsupported(computed).empty();
+                      }) +
+                      ": " + why.str());
+  setTarget(*module, *target);
+  FusionRules rules = target->getFusionRules();
+  if (options.libraryAttention && rules.libraryAttention)
+    (*module)->setAttr(kAttentionAttr, StringAttr::get(&context, "cudnn"));
+  if (options.libraryEpilogues && rules.libraryEpilogues)
+    (*module)->setAttr(kLibraryEpiloguesAttr, UnitAttr::get(&context));
+  return Status();
+}
+
 Status Compilation::plan() {
+  if (Status status = findBackend(); !status.ok())
+    return status;
   if (Status status = checkOptions(); !status.ok())
     return status;
   if (!options.remarks.empty())
@@ -447,19 +486,8 @@ Status Compilation::plan() {
       return status;
   if (Status status = readModel(); !status.ok())
     return status;
-  if (isGpu(options.target) && precision == "fp64")
-    return Status(ExitCode::Usage,
-                  "'" + options.model +
-                      "' is compiled in fp64, which needs --target=cpu: gpu "
-                      "kernels have no elementary functions of f64");
-  if (isGpu(options.target))
-    (*module)->setAttr(
-        kTargetAttr,
-        StringAttr::get(&context, stringifyTarget(options.target)));
-  if (options.libraryAttention)
-    (*module)->setAttr(kAttentionAttr, StringAttr::get(&context, "cudnn"));
-  if (isGpu(options.target) && options.libraryEpilogues)
-    (*module)->setAttr(kLibraryEpiloguesAttr, UnitAttr::get(&context));
+  if (Status status = setModuleTarget(); !status.ok())
+    return status;
   module->walk([&](Operation *op) {
     if (auto random = dyn_cast<DropoutOp>(op))
       dropout = std::max(dropout, random.getP().convertToDouble());

@@ -19,6 +19,7 @@
 
 #include "kiln/Compiler/Compile.h"
 #include "kiln/Compiler/Pipelines.h"
+#include "kiln/Target/Interface/TargetBackend.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/Diagnostics.h"
@@ -60,9 +61,12 @@ public:
 private:
   static mlir::DialectRegistry makeRegistry();
   void collectDiagnostic(mlir::Diagnostic &diagnostic);
+  Status findBackend();
+  std::string targetsWith(llvm::function_ref<bool(const TargetBackend &)> has);
   Status checkOptions();
   Status readModel();
   Status readModelFile();
+  Status setModuleTarget();
   Status readMachine();
   OffloadSet offloadByHand() const;
   void choosePipeline();
@@ -77,6 +81,7 @@ private:
   const CompileOptions &options;
   std::string remarks; ///< of the context's engine
   mlir::MLIRContext context;
+  const TargetBackend *target = nullptr; ///< set before anything else is done
   mlir::OwningOpRef<mlir::ModuleOp> module;
   std::string diagnostics;
   mlir::ScopedDiagnosticHandler handler;

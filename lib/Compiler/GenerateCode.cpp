@@ -64,7 +64,6 @@ Status Compilation::generateCode() {
                   "--mcpu: " + llvm::toString(processor.takeError()));
   BuildRecord record;
   record.version = KILN_VERSION;
-  record.target = stringifyTarget(options.target).str();
   record.optimizer = options.optimizer;
   record.lossy = options.lossy;
   record.precision = precision;
@@ -90,7 +89,7 @@ Status Compilation::generateCode() {
     record.lowerBoundMs =
         plan.getAs<FloatAttr>("lower_bound_ms").getValueAsDouble();
 
-  llvm::json::Object plan = kiln::writePlan(*module, record);
+  llvm::json::Object plan = kiln::writePlan(*module, *target, record);
   if (Status status = writeReport(plan); !status.ok())
     return status;
   std::string summary = planSummary(plan);
@@ -107,17 +106,18 @@ Status Compilation::generateCode() {
     return files.status();
   record.files = std::move(*files);
 
-  KernelCode code(context, *module, options.target);
+  const CodeGenerator &generator = target->getCodeGenerator();
+  CodeTraits traits = generator.getTraits();
+  KernelCode code(*module, generator);
   if (failed(code.emit()))
-    return Status::error(
-        (isGpu(options.target) ? "no kernel for a gpu: " : "internal error: ") +
-        diagnostics);
+    return Status::error(traits.refusal.str() + diagnostics);
   if (options.stage == EmitStage::Llvm)
-    return writeModule(code.emitted());
+    return writeModule(code.deviceModule());
   if (options.stage == EmitStage::Ptx) {
-    auto texts = code.compileToPtx(options.gpuArchitectures.front());
-    return texts ? write(*texts)
-                 : Status::error(llvm::toString(texts.takeError()));
+    auto text = generator.compileToPtx(code.deviceModule(),
+                                       options.gpuArchitectures.front());
+    return text ? write(*text)
+                : Status::error(llvm::toString(text.takeError()));
   }
   auto object = code.compile(*processor);
   if (!object)
@@ -127,26 +127,27 @@ Status Compilation::generateCode() {
     return write(StringRef(object->data(), object->size()));
 
   LinkInput link;
-  std::vector<GpuImage> images;
-  if (options.target == TargetKind::Cuda) {
-    auto compiled = code.compileImages(options.gpuArchitectures);
+  DeviceImages images;
+  if (traits.images) {
+    auto compiled =
+        generator.compileImages(code.deviceModule(), options.gpuArchitectures);
     if (!compiled)
       return Status::error(llvm::toString(compiled.takeError()));
     images = std::move(*compiled);
-    link.images = images;
-    if (!code.note().empty())
-      llvm::errs() << "kilnc: note: " << code.note() << "\n";
+    link.images = images.images;
+    if (!images.note.empty())
+      llvm::errs() << "kilnc: note: " << images.note << "\n";
   }
   std::string description =
       llvm::formatv("{0}", llvm::json::Value(kiln::writeProgram(
-                               *module, code.index(), record)))
+                               *module, *target, code.index(), record)))
           .str();
   link.object = StringRef(object->data(), object->size());
   link.kernels = code.symbols();
   link.description = description;
   link.libraryDirectory = options.libraryDirectory;
   link.output = options.output;
-  link.target = options.target;
+  link.archives = generator.getRuntimeArchives();
   Status linked = linkExecutable(link);
   if (linked.ok() && options.memoryBudget && options.memoryBudget != kNoBudget)
     llvm::outs() << summary;

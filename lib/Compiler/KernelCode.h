@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Calls the emitters of a target for every kernel of a scheduled module. With a
-// gpu a kernel may be needed twice: for the device and, where its launches work
-// on the host's memory, for the host.
+// Emits every kernel of a scheduled module. If the device is not the host, a
+// kernel may be needed twice: for the device and, where its launches work on
+// the host's memory, for the host.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,8 +16,8 @@
 
 #include "Link.h"
 
-#include "kiln/Dialect/Kiln/IR/Target.h"
 #include "kiln/Target/Common/ProgramWriter.h"
+#include "kiln/Target/Interface/CodeGenerator.h"
 
 #include "mlir/IR/OwningOpRef.h"
 #include "llvm/Support/Error.h"
@@ -26,43 +26,34 @@ namespace kiln {
 
 class KernelCode {
 public:
-  KernelCode(mlir::MLIRContext &context, mlir::ModuleOp scheduled,
-             TargetKind target);
+  KernelCode(mlir::ModuleOp scheduled, const CodeGenerator &generator);
 
   /// Emits all kernels. Errors are reported on their ops.
   llvm::LogicalResult emit();
 
-  /// What was emitted for the target's device.
-  mlir::ModuleOp emitted() { return isGpu(target) ? *device : *host; }
+  /// The kernels of the target's device.
+  mlir::ModuleOp deviceModule() { return modules().deviceCode; }
   const KernelIndex &index() const { return entries; }
   /// The kernel table.
   llvm::ArrayRef<KernelSymbol> symbols() const { return table; }
 
-  /// The object file with the functions of the kernel table. Consumes what was
-  /// emitted.
+  /// Makes the object file with the functions of the kernel table. Consumes the
+  /// host's module.
   llvm::Expected<llvm::SmallVector<char, 0>>
   compile(const Processor &processor);
 
-  /// A gpu's kernels as text.
-  llvm::Expected<std::string> compileToPtx(llvm::StringRef chip);
-  /// Machine code for each of `chips` where an assembler is installed, and PTX
-  /// for the first, from which a driver makes code for others.
-  llvm::Expected<std::vector<GpuImage>>
-  compileImages(llvm::ArrayRef<std::string> chips);
-  /// What the user should know of the images; empty: nothing.
-  llvm::StringRef note() const { return remark; }
-
 private:
-  llvm::LogicalResult emitForHost(rt::KernelOp kernel,
-                                  llvm::StringMap<TableEntry> &index,
-                                  const std::string &symbol);
+  KernelModules modules() {
+    return {traits.deviceIsHost ? *host : *device, *host};
+  }
+  llvm::LogicalResult emitForHost(rt::KernelOp kernel);
   llvm::LogicalResult emitForDevice(rt::KernelOp kernel);
 
   mlir::ModuleOp scheduled;
-  TargetKind target;
+  const CodeGenerator &generator;
+  CodeTraits traits;
   mlir::OwningOpRef<mlir::ModuleOp> host, device;
   KernelIndex entries;
-  std::string remark;
   std::vector<KernelSymbol> table;
 };
 

@@ -70,7 +70,7 @@ static std::string firstError(StringRef log) {
   return line.trim().take_front(400).str();
 }
 
-/// What the runtime's main() expects: the kernel table, the images of a gpu,
+/// What the runtime's main() expects: the kernel table, the images of a device,
 /// and the description.
 static std::string assemblyOf(const LinkInput &input,
                               ArrayRef<std::string> imageFiles,
@@ -86,9 +86,9 @@ static std::string assemblyOf(const LinkInput &input,
       stream << "  .quad \"" << kernel.name << "\"\n";
   }
   stream << "  .quad 0\n";
-  if (input.target == TargetKind::Cuda) {
+  if (input.images) {
     stream << "  .globl kiln_gpu_images\nkiln_gpu_images:\n";
-    for (auto [i, image] : enumerate(input.images))
+    for (auto [i, image] : enumerate(*input.images))
       stream << "  .quad " << image.architecture << ", " << image.isPtx
              << ", .Limage" << i << ", .Limage_end" << i << " - .Limage" << i
              << "\n";
@@ -97,9 +97,9 @@ static std::string assemblyOf(const LinkInput &input,
   for (auto [i, kernel] : enumerate(input.kernels))
     if (kernel.inImage)
       stream << ".Lname" << i << ":\n  .asciz \"" << kernel.name << "\"\n";
-  if (input.target == TargetKind::Cuda) {
+  if (input.images) {
     stream << "  .p2align 3\n  .globl kiln_gpu_image_count\n"
-           << "kiln_gpu_image_count:\n  .quad " << input.images.size() << "\n";
+           << "kiln_gpu_image_count:\n  .quad " << input.images->size() << "\n";
     // PTX is text that ends with a zero.
     for (auto [i, file] : enumerate(imageFiles))
       stream << "  .p2align 6\n.Limage" << i << ":\n  .incbin \"" << file
@@ -128,10 +128,11 @@ Status kiln::linkExecutable(const LinkInput &input) {
   std::vector<std::pair<std::string, std::string>> files = {
       {object, input.object.str()}, {json, input.description.str()}};
   std::vector<std::string> images;
-  for (const GpuImage &image : input.images) {
-    images.push_back(directory.file("image" + std::to_string(images.size())));
-    files.push_back({images.back(), image.bytes});
-  }
+  if (input.images)
+    for (const DeviceImage &image : *input.images) {
+      images.push_back(directory.file("image" + std::to_string(images.size())));
+      files.push_back({images.back(), image.bytes});
+    }
   files.push_back({assembly, assemblyOf(input, images, json)});
   for (auto &[path, contents] : files)
     if (Status status = writeTemporary(path, contents); !status.ok())
@@ -149,14 +150,11 @@ Status kiln::linkExecutable(const LinkInput &input) {
   std::vector<std::string> arguments = {
       *driver, "-fuse-ld=lld", "-Wl,--no-mmap-output-file", "-o", linked,
       object,  assembly};
-  // A gpu's archive has a main() of its own, so it comes first.
-  std::vector<StringRef> libraries = {"libKilnRuntime.a", "libKilnTraining.a",
-                                      "libKilnFiles.a", "libKilnSupport.a"};
-  if (input.target == TargetKind::CudaEmu)
-    libraries.insert(libraries.begin(),
-                     {"libKilnEmuRuntime.a", "libKilnEmu.a"});
-  if (input.target == TargetKind::Cuda)
-    libraries.insert(libraries.begin(), "libKilnCudaRuntime.a");
+  // The first archive with a main() provides it.
+  std::vector<StringRef> libraries(input.archives.begin(),
+                                   input.archives.end());
+  libraries.insert(libraries.end(), {"libKilnRuntime.a", "libKilnTraining.a",
+                                     "libKilnFiles.a", "libKilnSupport.a"});
   for (StringRef library : libraries) {
     SmallString<128> path(input.libraryDirectory);
     sys::path::append(path, library);

@@ -11,6 +11,7 @@
 
 #include "kiln/Conversion/KilnToKilnRT/BufferPlan.h"
 #include "kiln/Dialect/Kiln/Transforms/Offload.h"
+#include "kiln/Target/Interface/TargetRegistry.h"
 
 #include "llvm/Support/MathExtras.h"
 
@@ -117,6 +118,9 @@ FailureOr<OffloadModel> OffloadModel::build(ModuleOp dispatched,
   if (block)
     values = forwardValues(*block);
   dropNumbers(dispatched); // equal kernels are one again
+  const TargetBackend *target = backendOf(dispatched);
+  if (!target)
+    return failure();
   auto plans = planPrograms(dispatched, maxThreads);
   if (failed(plans))
     return failure();
@@ -130,7 +134,8 @@ FailureOr<OffloadModel> OffloadModel::build(ModuleOp dispatched,
   auto commands = static_cast<int64_t>(plan.commands.size());
   std::vector<int64_t> change(commands + 1, 0), hostChange(commands + 1, 0);
   for (const Buffer &buffer : plan.buffers) {
-    auto bytes = static_cast<int64_t>(llvm::alignTo(buffer.bytes, 64));
+    auto bytes = static_cast<int64_t>(
+        llvm::alignTo(buffer.bytes, target->getAlignment(buffer.slotClass)));
     if (buffer.state) {
       (buffer.host ? model.hostBytes : model.stateBytes) += bytes;
       continue;
@@ -179,10 +184,11 @@ FailureOr<OffloadModel> OffloadModel::build(ModuleOp dispatched,
         buffer.state || buffer.host || buffer.bytes != bytes ||
         place.offset != 0 || place.loopStride != 0)
       continue;
-    problem.items.push_back({static_cast<int64_t>(llvm::alignTo(bytes, 64)),
-                             static_cast<int32_t>(gap->made),
-                             static_cast<int32_t>(gap->left),
-                             static_cast<int32_t>(gap->back)});
+    int64_t alignment = target->getAlignment(buffer.slotClass);
+    problem.items.push_back(
+        {static_cast<int64_t>(llvm::alignTo(bytes, alignment)),
+         static_cast<int32_t>(gap->made), static_cast<int32_t>(gap->left),
+         static_cast<int32_t>(gap->back)});
     model.values.push_back({entry.op, entry.result});
   }
   problem.outSecondsPerByte =

@@ -14,6 +14,9 @@
 #include "kiln/Dialect/Kiln/Transforms/Passes.h"
 #include "kiln/Dialect/KilnRT/IR/KilnRT.h"
 #include "kiln/Target/Common/Passes.h"
+#include "kiln/Target/Cpu/CpuBackend.h"
+#include "kiln/Target/Gpu/Targets.h"
+#include "kiln/Target/Interface/TargetRegistry.h"
 
 #include "mlir/Transforms/Passes.h"
 
@@ -21,6 +24,20 @@ using namespace kiln;
 
 void kiln::registerAllDialects(mlir::DialectRegistry &registry) {
   registry.insert<KilnDialect, rt::KilnRTDialect>();
+  registerCpuTarget(registry);
+  registerCudaTarget(registry);
+  registerCudaEmuTarget(registry);
+}
+
+Result<const TargetBackend *> kiln::findTarget(mlir::MLIRContext &context,
+                                               llvm::StringRef name) {
+  const TargetRegistry &targets =
+      TargetRegistry::of(*context.getOrLoadDialect<KilnDialect>());
+  if (const TargetBackend *backend = targets.find(name))
+    return backend;
+  return Status(ExitCode::Usage,
+                "--target is '" + name.str() + "', expected " +
+                    targets.listNames([](auto &) { return true; }));
 }
 
 void kiln::registerAllPasses() {

@@ -25,18 +25,19 @@ LAYERS = {
     "support": [],
     "runtime": ["support"],
     "dialect": ["support"],
-    "transforms": ["dialect", "support"],
+    "interface": ["dialect", "support"],
+    "transforms": ["dialect", "interface", "support"],
     "planner": ["support"],
     "import": ["dialect", "support"],
-    "target": ["dialect", "support"],
-    "schedule": ["dialect", "support"],
+    "target": ["dialect", "interface", "support"],
+    "schedule": ["dialect", "interface", "support"],
     "interpreter": ["dialect", "runtime", "support"],
     "report": ["support", "planner"],
-    "compiler": ["dialect", "transforms", "planner", "import", "target", "schedule", "report", "support"],
+    "compiler": ["dialect", "interface", "transforms", "planner", "import", "target", "schedule", "report", "support"],
 }
 PLACES = {
     "Support": "support", "Runtime": "runtime", "Dialect/Kiln/IR": "dialect", "Dialect/KilnRT/IR": "dialect",
-    "Dialect/Kiln/Transforms": "transforms", "Planner": "planner", "Import": "import", "Target": "target",
+    "Dialect/Kiln/Transforms": "transforms", "Planner": "planner", "Import": "import", "Target": "target", "Target/Interface": "interface",
     "Conversion": "schedule", "Interpreter": "interpreter", "Report": "report", "Compiler": "compiler",
 }  # fmt: skip
 # Where the element types of bf16 may be named: the table, conversions, code that
@@ -98,7 +99,7 @@ def bad_includes(root):
 
 COUNTS = {
     "width": ("lines with a bit width / 8 outside the table", lambda r: lines_with(r, r"BitWidth\(\)\s*/\s*8|BitWidth\(\) */ *CHAR_BIT|[bB]itsOf\([^)]*\)\s*/\s*8", "Support")),
-    "isGpu": ("lines that ask isGpu", lambda r: lines_with(r, r"\bisGpu\(|\bonGpu\b")),
+    "isGpu": ("lines that ask isGpu, or for a target by name", lambda r: lines_with(r, r"\bisGpu\(|\bonGpu\b|TargetKind::", "Runtime")),
     "multi_launch": ("files that name multi_launch", lambda r: files_with(r, r"(?i)multi_?launch")),
     "host": ("lines that ask for host outside of types", lambda r: lines_with(r, r"isOnHost|getHost\(\)|hasAttr\(\"host\"\)|\.host\b")),
     "kinds": ("files that switch over command kinds", lambda r: files_with(r, r"case Command::Kind::|case CommandKind::|Case\(\[&\]\((rt::)?(Launch|Gemm|Fill|Copy)Op|case ScheduledCommand::Kind")),

@@ -8,12 +8,14 @@
 #include "kiln/Compiler/ByteSize.h"
 #include "kiln/Compiler/Compile.h"
 #include "kiln/Compiler/MeasureMachine.h"
+#include "kiln/Compiler/Registration.h"
 #include "kiln/Dialect/Kiln/Transforms/Optimizer.h"
 #include "kiln/Import/HuggingFace.h"
 #include "kiln/Runtime/Files/Flags.h"
 #include "kiln/Runtime/Files/Messages.h"
 #include "kiln/Runtime/Process.h"
-#include "kiln/Target/Gpu/Ptx.h"
+#include "kiln/Target/Interface/CodeGenerator.h"
+#include "kiln/Target/Interface/TargetRegistry.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/CommandLine.h"
@@ -297,6 +299,51 @@ static Status runMeasurement(const MeasureOptions &options) {
   return writeMeasuredMachine(options, output);
 }
 
+/// Reads the flags whose values depend on the target.
+static Status readTargetFlags(mlir::MLIRContext &context,
+                              const TargetBackend &backend,
+                              CompileOptions &options) {
+  auto usage = [](std::string message) {
+    return Status(ExitCode::Usage, std::move(message));
+  };
+  auto needsTarget = [&](StringRef flag,
+                         function_ref<bool(const TargetBackend &)> has) {
+    return usage((flag + " needs --target=" +
+                  TargetRegistry::lookup(context)->listNames(has))
+                     .str());
+  };
+  options.target = backend.getName().str();
+  if (attention != "generated" && attention != "cudnn")
+    return usage("--attention is '" + attention +
+                 "', expected generated or cudnn");
+  options.libraryAttention = attention == "cudnn";
+  auto hasAttention = [](const TargetBackend &target) {
+    return target.getFusionRules().libraryAttention;
+  };
+  if (options.libraryAttention && !hasAttention(backend))
+    return needsTarget("--attention=cudnn", hasAttention);
+  auto hasImages = [](const TargetBackend &target) {
+    return target.getCodeGenerator().getTraits().images;
+  };
+  // PTX is for one architecture.
+  bool isPtx = emitStage == EmitStage::Ptx;
+  if (!gpuArchitectures.empty() && !hasImages(backend) && !isPtx)
+    return needsTarget("--gpu-arch", hasImages);
+  if (isPtx && gpuArchitectures.size() > 1)
+    return usage("--emit=ptx is for one architecture: name one --gpu-arch");
+  const CodeGenerator &generator = backend.getCodeGenerator();
+  if (!isPtx || gpuArchitectures.empty())
+    for (StringRef chip : generator.getDefaultChips())
+      options.gpuArchitectures.push_back(chip.str());
+  for (const std::string &chip : gpuArchitectures) {
+    if (llvm::Error error = generator.checkChip(chip))
+      return usage("--gpu-arch: " + llvm::toString(std::move(error)));
+    if (!llvm::is_contained(options.gpuArchitectures, chip))
+      options.gpuArchitectures.push_back(chip);
+  }
+  return Status();
+}
+
 int main(int argc, char **argv) {
   InitLLVM init(argc, argv);
   // A full disk, a closed pipe or a limit is an error of a write.
@@ -341,42 +388,17 @@ int main(int argc, char **argv) {
               ".mlir file\n";
     return static_cast<int>(ExitCode::Usage);
   }
-  std::optional<TargetKind> targetKind = symbolizeTarget(target);
-  if (!targetKind) {
-    errs() << "kilnc: --target is '" << target
-           << "', expected cpu, cuda or cuda-emu\n";
-    return static_cast<int>(ExitCode::Usage);
-  }
-
   CompileOptions options;
   options.model = model;
-  options.target = *targetKind;
-  if (attention != "generated" && attention != "cudnn")
-    return static_cast<int>(
-        fail(Status(ExitCode::Usage, "--attention is '" + attention +
-                                         "', expected generated or cudnn")));
-  options.libraryAttention = attention == "cudnn";
-  if (options.libraryAttention && *targetKind != TargetKind::Cuda)
-    return static_cast<int>(
-        fail(Status(ExitCode::Usage, "--attention=cudnn needs --target=cuda")));
-  // PTX is for one architecture.
-  bool isPtx = emitStage == EmitStage::Ptx;
-  if (!gpuArchitectures.empty() && *targetKind != TargetKind::Cuda && !isPtx)
-    return static_cast<int>(
-        fail(Status(ExitCode::Usage, "--gpu-arch needs --target=cuda")));
-  if (isPtx && gpuArchitectures.size() > 1)
-    return static_cast<int>(fail(
-        Status(ExitCode::Usage, "--emit=ptx is for one architecture: name one "
-                                "--gpu-arch")));
-  if (isPtx && !gpuArchitectures.empty())
-    options.gpuArchitectures.clear();
-  for (const std::string &chip : gpuArchitectures) {
-    if (llvm::Error error = gpu::checkChip(chip))
-      return static_cast<int>(fail(Status(
-          ExitCode::Usage, "--gpu-arch: " + llvm::toString(std::move(error)))));
-    if (!llvm::is_contained(options.gpuArchitectures, chip))
-      options.gpuArchitectures.push_back(chip);
-  }
+  mlir::DialectRegistry registry;
+  registerAllDialects(registry);
+  mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
+  auto backend = findTarget(context, target);
+  if (!backend.ok())
+    return static_cast<int>(fail(backend.status()));
+  if (Status status = readTargetFlags(context, **backend, options);
+      !status.ok())
+    return static_cast<int>(fail(status));
   options.stage = emitStage;
   options.output = output;
   if (options.output.empty()) {
@@ -458,9 +480,8 @@ int main(int argc, char **argv) {
     options.dropout = probability;
   options.mcpu = mcpu;
   options.commandLine = joinWords(argc, argv);
-  // A gpu's plan needs a gpu's figures, if only because its memory is its own.
-  if (!machineName.getNumOccurrences() && targetKind == TargetKind::Cuda)
-    machineName = "h100";
+  if (!machineName.getNumOccurrences())
+    machineName = (*backend)->getDefaultMachine().str();
   if (!machineName.empty() || machineName.getNumOccurrences()) {
     Result<Machine> machine =
         chooseMachine(machineName, programs.str().str(), threads);

@@ -38,10 +38,11 @@ struct CompileOptions {
   std::string
       output; ///< "-" is standard output (not for objects and executables)
   EmitStage stage = EmitStage::Executable;
-  TargetKind target = TargetKind::Cpu;
-  /// Of cuda: those that the executable has machine code for, such as "sm_90".
-  std::vector<std::string> gpuArchitectures = {"sm_80", "sm_90"};
-  /// Of cuda: whether cuDNN may compute attention.
+  std::string target = kDefaultTarget.str(); ///< the name of a target
+  /// The chips that code is generated for, such as "sm_90"; PTX is for the
+  /// first. Not empty if the target has images or PTX.
+  std::vector<std::string> gpuArchitectures;
+  /// A vendor library may compute attention.
   bool libraryAttention = false;
   /// Sequences per step; default: one per micro-batch, or what the shapes in a
   /// .mlir file say.
@@ -69,8 +70,8 @@ struct CompileOptions {
   std::optional<std::string> precision;
   bool clip = true, evaluation = true, emitGradients = false, fuse = true,
        rebuild = true;
-  /// Whether the library of a gpu does with sums of products what it can do,
-  /// rounding less often.
+  /// A vendor library that computes GEMMs may also compute their epilogues,
+  /// which rounds less often.
   bool libraryEpilogues = true;
   int64_t maxThreads = 1;
   std::optional<double> dropout;

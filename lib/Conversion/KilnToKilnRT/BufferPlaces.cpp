@@ -17,10 +17,6 @@
 using namespace mlir;
 using namespace kiln;
 
-/// Bytes that padded rows begin at a multiple of: a sector of a gpu's memory,
-/// and twice what the fast kernels of its library ask for.
-static constexpr int64_t kRowAlignment = 32;
-
 int32_t PlanBuilder::newBuffer(std::string name, rt::SlotClass slotClass,
                                int64_t bytes, std::string why) {
   Buffer buffer;
@@ -43,10 +39,11 @@ Place PlanBuilder::densePlace(int32_t buffer, Type type) {
 int64_t PlanBuilder::rowStrideOf(OpResult result) {
   auto type = tensorTypeOf(result);
   int64_t columns = getColumnCount(type), width = elementBytes(type);
-  if (!onGpu || getRowCount(type) == 1 || width == 0 ||
-      columns * width % kRowAlignment == 0 || !mayHavePaddedRows(result))
+  int64_t alignment = target.getRowAlignment();
+  if (getRowCount(type) == 1 || width == 0 ||
+      columns * width % alignment == 0 || !mayHavePaddedRows(result))
     return columns;
-  return llvm::alignTo(columns * width, kRowAlignment) / width;
+  return llvm::alignTo(columns * width, alignment) / width;
 }
 
 /// A buffer of its own for a result.

@@ -7,7 +7,6 @@
 
 #include "PlanBuilder.h"
 #include "kiln/Dialect/Kiln/IR/KilnLibrary.h"
-#include "kiln/Dialect/Kiln/IR/Target.h"
 
 #include "llvm/ADT/STLExtras.h"
 
@@ -30,6 +29,12 @@ std::string kiln::describeOp(Operation *op) {
   else
     add(op);
   return name.empty() ? what : name + "." + what;
+}
+
+rt::SlotClass kiln::slotClassOf(StateOp state) {
+  return state.getRole() == Role::Optimizer  ? rt::SlotClass::Optimizer
+         : state.getRole() == Role::Constant ? rt::SlotClass::Constant
+                                             : rt::SlotClass::Parameter;
 }
 
 //===----------------------------------------------------------------------===//
@@ -204,9 +209,10 @@ LogicalResult PlanBuilder::visitWork(Operation *op) {
                       places.lookup(matmul.getB()),
                       places.lookup(matmul.getResult())};
   } else if (auto call = dyn_cast<LibraryProductOpInterface>(op)) {
-    if (!isGpu(targetOf(op->getParentOfType<ModuleOp>())))
+    if (!target.getFusionRules().libraryEpilogues)
       return op->emitOpError("is a call of a gpu's library, but the module is "
-                             "for a cpu");
+                             "for a ")
+             << target.getName();
     command.kind = Command::Kind::Gemm;
     for (Value value : {call.getLeft(), call.getRight(), call.getMatrix(),
                         call.getBiasRow(), call.getAux()})
@@ -481,11 +487,7 @@ FailureOr<ProgramPlan> PlanBuilder::run() {
   numberOps(block);
 
   for (StateOp state : states) {
-    rt::SlotClass slotClass =
-        state.getRole() == Role::Optimizer  ? rt::SlotClass::Optimizer
-        : state.getRole() == Role::Constant ? rt::SlotClass::Constant
-                                            : rt::SlotClass::Parameter;
-    int32_t buffer = newBuffer(state.getSymName().str(), slotClass,
+    int32_t buffer = newBuffer(state.getSymName().str(), slotClassOf(state),
                                bytesOf(state.getType()), "state");
     plan.buffers[buffer].state = state;
     plan.buffers[buffer].host = state.getHost();
@@ -521,6 +523,7 @@ FailureOr<ProgramPlan> PlanBuilder::run() {
 
 FailureOr<ProgramPlan> kiln::planBuffers(ProgramOp program,
                                          ArrayRef<StateOp> states,
-                                         ScratchBytes scratchBytes) {
-  return PlanBuilder(program, states, scratchBytes).run();
+                                         ScratchBytes scratchBytes,
+                                         const TargetBackend &target) {
+  return PlanBuilder(program, states, scratchBytes, target).run();
 }

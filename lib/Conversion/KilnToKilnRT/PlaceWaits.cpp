@@ -7,8 +7,6 @@
 
 #include "PlaceWaits.h"
 
-#include "kiln/Dialect/Kiln/IR/Target.h"
-
 using namespace mlir;
 using namespace kiln;
 
@@ -136,7 +134,7 @@ void kiln::placeWaits(rt::ProgramOp program, QueueTable &queues) {
 FlatSymbolRefAttr QueueTable::get(Kind kind) {
   if (names[kind])
     return names[kind];
-  bool onDevice = kind == Compute && isGpu(targetOf(module));
+  bool onDevice = kind == Compute && overlap;
   const std::pair<StringRef, rt::Engine> facts[] = {
       {"compute", onDevice ? rt::Engine::Device : rt::Engine::Host},
       {"host", rt::Engine::Host},
@@ -151,7 +149,7 @@ FlatSymbolRefAttr QueueTable::get(Kind kind) {
 }
 
 FlatSymbolRefAttr QueueTable::executing(bool inHostMemory) {
-  return get(inHostMemory && isGpu(targetOf(module)) ? Host : Compute);
+  return get(inHostMemory && overlap ? Host : Compute);
 }
 
 FlatSymbolRefAttr QueueTable::copying(bool toHost) {

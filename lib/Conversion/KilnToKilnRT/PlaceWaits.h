@@ -12,13 +12,14 @@
 
 namespace kiln {
 
-/// The queues of a module, declared when they are first asked for. A cpu
-/// executes all commands but transfers on one queue; a gpu has one for its own
-/// memory and one for the commands in host memory.
+/// The queues of a module, declared when they are first asked for. A target
+/// whose commands overlap has one queue for its own memory and one for commands
+/// in host memory; another target executes all commands but transfers on one
+/// queue.
 class QueueTable {
 public:
-  QueueTable(mlir::ModuleOp module, mlir::SymbolTable &symbols)
-      : module(module), symbols(symbols) {}
+  QueueTable(mlir::ModuleOp module, mlir::SymbolTable &symbols, bool overlap)
+      : module(module), symbols(symbols), overlap(overlap) {}
   /// The queue of a command that touches host memory or does not.
   mlir::FlatSymbolRefAttr executing(bool inHostMemory);
   /// The queue of copies to the host or from there.
@@ -34,6 +35,7 @@ private:
 
   mlir::ModuleOp module;
   mlir::SymbolTable &symbols;
+  bool overlap;
   mlir::FlatSymbolRefAttr names[4];
 };
 

@@ -14,17 +14,16 @@
 #define KILN_LIB_CONVERSION_KILNTOKILNRT_PLANBUILDER_H
 
 #include "kiln/Conversion/KilnToKilnRT/BufferPlan.h"
-#include "kiln/Dialect/Kiln/IR/Target.h"
+#include "kiln/Target/Interface/TargetBackend.h"
 
 namespace kiln {
 
 class PlanBuilder {
 public:
   PlanBuilder(ProgramOp program, llvm::ArrayRef<StateOp> states,
-              ScratchBytes scratchBytes)
-      : states(states), scratchBytes(scratchBytes) {
+              ScratchBytes scratchBytes, const TargetBackend &target)
+      : states(states), scratchBytes(scratchBytes), target(target) {
     plan.program = program;
-    onGpu = isGpu(targetOf(program->getParentOfType<mlir::ModuleOp>()));
   }
   llvm::FailureOr<ProgramPlan> run();
 
@@ -64,7 +63,7 @@ private:
 
   llvm::ArrayRef<StateOp> states;
   ScratchBytes scratchBytes;
-  bool onGpu;
+  const TargetBackend &target;
   ProgramPlan plan;
   llvm::DenseMap<mlir::Value, Place> &places = plan.places;
   llvm::DenseMap<mlir::StringAttr, int32_t> stateBuffers;

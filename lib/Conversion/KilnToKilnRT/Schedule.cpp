@@ -13,12 +13,9 @@
 
 #include "kiln/Dialect/Kiln/IR/KilnLibrary.h"
 #include "kiln/Dialect/Kiln/IR/LaunchArguments.h"
-#include "kiln/Dialect/Kiln/IR/Target.h"
 #include "kiln/Dialect/Kiln/Transforms/Levels.h"
 #include "kiln/Planner/Arena.h"
-#include "kiln/Runtime/Engine/ProductMemory.h"
-#include "kiln/Target/Common/AttentionLibrary.h"
-#include "kiln/Target/Cpu/EmitKernel.h"
+#include "kiln/Target/Interface/TargetRegistry.h"
 
 #include "llvm/Support/MathExtras.h"
 
@@ -31,9 +28,6 @@ namespace kiln {
 using namespace mlir;
 using namespace kiln;
 
-/// Vector loads and cache lines are 64 bytes.
-static constexpr int64_t kSlotAlignment = 64;
-
 static LogicalResult verifySchedules(ModuleOp module) {
   for (rt::ProgramOp program : module.getOps<rt::ProgramOp>())
     if (failed(rt::verifySchedule(program)))
@@ -45,9 +39,10 @@ namespace {
 
 class Scheduler {
 public:
-  Scheduler(ModuleOp module, int64_t maxThreads)
-      : module(module), maxThreads(maxThreads), kernels(module),
-        queues(module, kernels.getSymbols()), builder(module.getContext()) {}
+  Scheduler(ModuleOp module, const TargetBackend &target, int64_t maxThreads)
+      : module(module), target(target), maxThreads(maxThreads), kernels(module),
+        queues(module, kernels.getSymbols(), target.getLaunchRules().overlap),
+        builder(module.getContext()) {}
   LogicalResult run();
 
 private:
@@ -70,6 +65,7 @@ private:
   ArrayAttr argumentsOf(DispatchOp dispatch);
 
   ModuleOp module;
+  const TargetBackend &target;
   int64_t maxThreads;
   KernelTable kernels;
   QueueTable queues;
@@ -91,10 +87,17 @@ private:
 void Scheduler::placeStates() {
   for (StateOp state : module.getOps<StateOp>()) {
     int64_t &bytes = stateBytes[state.getHost()];
+    int64_t alignment = target.getAlignment(slotClassOf(state));
     states.push_back(state);
-    stateOffsets.push_back(bytes);
-    bytes += llvm::alignTo(bytesOf(state.getType()), kSlotAlignment);
+    stateOffsets.push_back(llvm::alignTo(bytes, alignment));
+    bytes = llvm::alignTo(stateOffsets.back() + bytesOf(state.getType()),
+                          alignment);
   }
+  // The offsets of all other slots are relative to the end of the states.
+  for (unsigned i = 0; i <= rt::getMaxEnumValForSlotClass(); ++i)
+    if (auto slotClass = rt::symbolizeSlotClass(i))
+      for (int64_t &bytes : stateBytes)
+        bytes = llvm::alignTo(bytes, target.getAlignment(*slotClass));
 }
 
 /// Offsets of everything in one memory; returns the program's height there.
@@ -110,7 +113,7 @@ int64_t Scheduler::assignArena(ProgramPlan &plan, bool host) {
     }
     ArenaBuffer request;
     request.size = buffer.bytes;
-    request.alignment = kSlotAlignment;
+    request.alignment = target.getAlignment(buffer.slotClass);
     // A buffer that nothing touches still has a place.
     if (buffer.last < 0)
       buffer.first = buffer.last = 0;
@@ -344,37 +347,28 @@ void Scheduler::emit(ProgramPlan &emitted) {
   placeWaits(program, queues);
 }
 
-/// Memory that a product works in: of every thread on a cpu. A gpu's library
-/// has one for all, which has to do for what stands in for it on the emulated
-/// one.
-static int64_t productBytes(const ProductShape &shape, Value a, Value result,
-                            bool onGpu, int64_t maxThreads) {
-  int64_t bytes = 0;
-  if (isNarrowFloat(a.getType()))
-    bytes = llvm::alignTo(
-        narrowProductBytes(shape, isNarrowFloat(result.getType())),
-        kSlotAlignment);
-  return onGpu ? std::max(bytes, libraryWorkspaceBytes(shape))
-               : bytes * maxThreads;
-}
-
 static FailureOr<std::vector<ProgramPlan>>
-planPrograms(ModuleOp module, ArrayRef<StateOp> states, int64_t maxThreads,
+planPrograms(ModuleOp module, const TargetBackend &target,
+             ArrayRef<StateOp> states, int64_t maxThreads,
              KernelTable &kernels) {
   llvm::StringMap<int64_t> scratchOfKernel;
-  bool onGpu = isGpu(targetOf(module)); // Its libraries use memory, no kernel.
+  auto gemmBytes = [&](const ProductShape &shape, Value operand, Value result) {
+    return target.getGemmWorkspaceBytes(
+        shape, tensorTypeOf(operand).getElementType(),
+        tensorTypeOf(result).getElementType(), maxThreads);
+  };
   auto ofProduct = [&](Operation *product) {
     if (auto op = dyn_cast<LibraryProductOpInterface>(product)) {
       ArrayRef<int64_t> grid = op.getGridAttr().asArrayRef();
-      return productBytes(
+      return gemmBytes(
           {op.getM(), op.getN(), op.getK(), /*batch=*/1, grid[0], grid[1]},
-          op.getLeft(), op.getMatrix(), onGpu, maxThreads);
+          op.getLeft(), op.getMatrix());
     }
     auto op = cast<MatmulOp>(product);
     ArrayRef<int64_t> grid = *op.getGrid();
-    return productBytes(
+    return gemmBytes(
         {op.getM(), op.getN(), op.getK(), op.getBatch(), grid[0], grid[1]},
-        op.getA(), op.getResult(), onGpu, maxThreads);
+        op.getA(), op.getResult());
   };
   auto ofDispatch = [&](DispatchOp dispatch,
                         ArrayRef<Place> places) -> int64_t {
@@ -383,17 +377,13 @@ planPrograms(ModuleOp module, ArrayRef<StateOp> states, int64_t maxThreads,
       rowStrides.push_back(place.rowStride);
     rt::KernelOp kernel = kernels.get(dispatch, rowStrides);
     auto [it, inserted] = scratchOfKernel.insert({kernel.getSymName(), 0});
-    if (inserted && !onGpu)
-      it->second = cpu::scratchBytes(kernel);
     if (inserted)
-      if (std::optional<LibraryAttention> attention =
-              libraryAttentionOf(kernel))
-        it->second = attentionWorkspaceBytes(*attention);
-    return onGpu ? it->second : it->second * maxThreads;
+      it->second = target.getScratchBytes(kernel, maxThreads);
+    return it->second;
   };
   std::vector<ProgramPlan> plans;
   for (ProgramOp program : module.getOps<ProgramOp>()) {
-    auto plan = planBuffers(program, states, {ofDispatch, ofProduct});
+    auto plan = planBuffers(program, states, {ofDispatch, ofProduct}, target);
     if (failed(plan))
       return failure();
     plans.push_back(std::move(*plan));
@@ -403,14 +393,17 @@ planPrograms(ModuleOp module, ArrayRef<StateOp> states, int64_t maxThreads,
 
 FailureOr<std::vector<ProgramPlan>> kiln::planPrograms(ModuleOp module,
                                                        int64_t maxThreads) {
+  const TargetBackend *target = backendOf(module);
+  if (!target)
+    return failure();
   KernelTable kernels(module);
   SmallVector<StateOp> states(module.getOps<StateOp>());
-  return ::planPrograms(module, states, maxThreads, kernels);
+  return ::planPrograms(module, *target, states, maxThreads, kernels);
 }
 
 LogicalResult Scheduler::run() {
   placeStates();
-  auto plans = ::planPrograms(module, states, maxThreads, kernels);
+  auto plans = ::planPrograms(module, target, states, maxThreads, kernels);
   if (failed(plans))
     return failure();
   int64_t heights[] = {stateBytes[0], stateBytes[1]};
@@ -433,9 +426,10 @@ struct SchedulePass : kiln::impl::ScheduleBase<SchedulePass> {
   using ScheduleBase::ScheduleBase;
 
   void runOnOperation() override {
+    const TargetBackend *target = backendOf(getOperation());
     // Commands need the grids and tiles that earlier levels chose.
-    if (failed(verifyLevel(getOperation(), Level::Dispatched)) ||
-        failed(Scheduler(getOperation(), maxThreads).run()))
+    if (!target || failed(verifyLevel(getOperation(), Level::Dispatched)) ||
+        failed(Scheduler(getOperation(), *target, maxThreads).run()))
       signalPassFailure();
   }
 };

@@ -14,10 +14,10 @@
 
 #include "kiln/Target/Common/LaunchGroups.h"
 
-#include "kiln/Dialect/Kiln/IR/Target.h"
 #include "kiln/Runtime/Engine/MemberTable.h"
 #include "kiln/Target/Common/KernelShapes.h"
 #include "kiln/Target/Common/Passes.h"
+#include "kiln/Target/Interface/TargetRegistry.h"
 
 #include "llvm/ADT/MapVector.h"
 
@@ -205,7 +205,10 @@ namespace {
 struct GroupLaunchesPass : kiln::impl::GroupLaunchesBase<GroupLaunchesPass> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    if (!isGpu(targetOf(module)))
+    const TargetBackend *target = backendOf(module);
+    if (!target)
+      return signalPassFailure();
+    if (!target->getLaunchRules().groups)
       return markAllAnalysesPreserved();
     for (rt::ProgramOp program : module.getOps<rt::ProgramOp>()) {
       // Groups must not mend lifetimes that were wrong before.

@@ -7,6 +7,8 @@
 
 #include "kiln/Target/Common/ProgramWriter.h"
 
+#include "kiln/Target/Interface/TargetBackend.h"
+
 #include "llvm/ADT/MapVector.h"
 
 using namespace mlir;
@@ -14,12 +16,12 @@ using namespace kiln;
 using llvm::json::Array;
 using llvm::json::Object;
 
-Object kiln::slotObject(rt::SlotOp slot) {
+Object kiln::slotObject(rt::SlotOp slot, const TargetBackend &target) {
   Object object{{"name", slot.getName()},
                 {"class", rt::stringifySlotClass(slot.getSlotClass())},
                 {"offset", static_cast<int64_t>(slot.getOffset())},
                 {"bytes", static_cast<int64_t>(slot.getBytes())},
-                {"alignment", 64},
+                {"alignment", target.getAlignment(slot.getSlotClass())},
                 {"first", static_cast<int64_t>(slot.getFirst())},
                 {"last", static_cast<int64_t>(slot.getLast())},
                 {"why", slot.getWhy().value_or("")}};
@@ -122,7 +124,8 @@ static CopiedBytes countCopies(Block &block) {
 }
 
 /// Live bytes per class at the command with the most of them, and totals.
-Object kiln::writePlan(ModuleOp module, const BuildRecord &record) {
+Object kiln::writePlan(ModuleOp module, const TargetBackend &target,
+                       const BuildRecord &record) {
   auto arena = *module.getOps<rt::ArenaOp>().begin();
   Object byClass, declared, programs;
   Array buffers, commandNames;
@@ -158,7 +161,7 @@ Object kiln::writePlan(ModuleOp module, const BuildRecord &record) {
       classes[name] = {0, 0};
     buffers.clear();
     for (rt::SlotOp slot : slots) {
-      buffers.push_back(slotObject(slot));
+      buffers.push_back(slotObject(slot, target));
       if (slot.getMemory() == MemorySpace::Host)
         continue;
       auto &[atPeak, total] =

@@ -7,11 +7,10 @@
 
 #include "kiln/Target/Common/ProgramWriter.h"
 
-#include "kiln/Dialect/Kiln/IR/Target.h"
 #include "kiln/Dialect/Kiln/IR/TrainingFacts.h"
-#include "kiln/Target/Common/AttentionLibrary.h"
 #include "kiln/Target/Common/KernelShapes.h"
 #include "kiln/Target/Common/LaunchGroups.h"
+#include "kiln/Target/Interface/TargetBackend.h"
 
 #include "llvm/Support/Base64.h"
 #include "llvm/Support/MathExtras.h"
@@ -37,8 +36,9 @@ namespace {
 
 class ProgramWriter {
 public:
-  ProgramWriter(ModuleOp module, const KernelIndex &kernels)
-      : module(module), kernels(kernels) {}
+  ProgramWriter(ModuleOp module, const TargetBackend &target,
+                const KernelIndex &kernels)
+      : module(module), target(target), kernels(kernels) {}
   Object write(rt::ProgramOp program);
 
 private:
@@ -57,6 +57,7 @@ private:
   Object writeEpilogue(rt::GemmOp gemm);
 
   ModuleOp module;
+  const TargetBackend &target;
   const KernelIndex &kernels;
   DenseMap<mlir::Value, int64_t> tokens; ///< of the program
 };
@@ -96,8 +97,8 @@ static Type elementOf(rt::SlotOp slot) {
   return element;
 }
 
-static Object writeSlot(rt::SlotOp slot) {
-  Object object = slotObject(slot);
+static Object writeSlot(rt::SlotOp slot, const TargetBackend &target) {
+  Object object = slotObject(slot, target);
   if (Type element = elementOf(slot))
     object["dtype"] = typeName(element);
   return object;
@@ -170,16 +171,18 @@ Object ProgramWriter::writeLaunch(rt::LaunchOp launch) {
     if (int64_t group = getGroupSize(launch); group > 1)
       command["group"] = group;
   }
-  // The streams of a gpu run beside each other: what a launch touches matters.
-  if (isGpu(targetOf(module)))
+  if (target.getLaunchRules().overlap)
     command["extents"] = std::move(extents);
-  if (std::optional<LibraryAttention> attention = libraryAttentionOf(kernel))
+  if (std::optional<LibraryAttention> attention =
+          target.getLibraryAttention(kernel))
     command["library"] =
         writeAttention(*attention, rt::slotOf(launch.getScratch()));
   else if (launch.getScratch())
     command["scratch"] =
         Array{rt::slotOf(launch.getScratch()).getOffset(),
-              static_cast<int64_t>(llvm::alignTo(entry.scratchBytes, 64))};
+              static_cast<int64_t>(llvm::alignTo(
+                  entry.scratchBytes,
+                  target.getAlignment(rt::SlotClass::Workspace)))};
   return command;
 }
 
@@ -313,7 +316,7 @@ Object ProgramWriter::write(rt::ProgramOp program) {
     if (auto output = dyn_cast<rt::OutputOp>(op))
       outputs.push_back(boundary(output));
     else if (auto slot = dyn_cast<rt::SlotOp>(op))
-      slots.push_back(writeSlot(slot));
+      slots.push_back(writeSlot(slot, target));
     else if (auto token = dyn_cast<rt::TokenOp>(op))
       tokens.try_emplace(token.getToken(), tokens.size());
   }
@@ -412,7 +415,8 @@ static Object writeTraining(ModuleOp module) {
       {"lossy", std::move(lossy)}};
 }
 
-Object kiln::writeProgram(ModuleOp module, const KernelIndex &kernels,
+Object kiln::writeProgram(ModuleOp module, const TargetBackend &target,
+                          const KernelIndex &kernels,
                           const BuildRecord &record) {
   auto arena = *module.getOps<rt::ArenaOp>().begin();
   Object model{{"name", "model"}, {"type", "mlir"}, {"has_weights", false}};
@@ -443,11 +447,11 @@ Object kiln::writeProgram(ModuleOp module, const KernelIndex &kernels,
   for (const std::string &feature : record.processor.features)
     features.push_back(feature);
   Object programs;
-  ProgramWriter writer(module, kernels);
+  ProgramWriter writer(module, target, kernels);
   for (rt::ProgramOp program : module.getOps<rt::ProgramOp>())
     programs[getProgramName(program)] = writer.write(program);
   // The commands themselves have their names.
-  Object plan = writePlan(module, record);
+  Object plan = writePlan(module, target, record);
   plan.erase("command_names");
 
   Object program{
@@ -462,10 +466,10 @@ Object kiln::writeProgram(ModuleOp module, const KernelIndex &kernels,
                          {"eval", record.eval},
                          {"max_threads", record.maxThreads},
                          {"dropout", record.dropout},
-                         {"target", record.target},
+                         {"target", target.getName()},
                          {"command_line", record.commandLine}}},
       {"training", writeTraining(module)},
-      {"target", Object{{"kind", record.target},
+      {"target", Object{{"kind", target.getName()},
                         {"cpu", record.processor.name},
                         {"features", std::move(features)},
                         {"blas", "openblas"},

@@ -12,6 +12,7 @@
 
 #include "kiln/Target/Common/LaunchGroups.h"
 #include "kiln/Target/Common/Passes.h"
+#include "kiln/Target/Gpu/Targets.h"
 
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
@@ -59,7 +60,12 @@ kilnrt.kernel @dropout family<row> space [1, 4] row_strides [4, 3, 4] {
 
 class LaunchGroups : public testing::Test {
 protected:
-  LaunchGroups() { context.loadDialect<KilnDialect, rt::KilnRTDialect>(); }
+  LaunchGroups() {
+    DialectRegistry registry;
+    registerCudaTarget(registry);
+    context.appendDialectRegistry(registry);
+    context.loadDialect<KilnDialect, rt::KilnRTDialect>();
+  }
 
   /// The launches of a program after kiln-group-launches, in order: "neg ab"
   /// reads a and writes b. A group is in brackets.

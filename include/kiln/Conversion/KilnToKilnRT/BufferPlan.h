@@ -17,8 +17,9 @@
 //   copy     between device and host: source and copy live from its beginning
 //            to its wait; the copy of a state's new value is the state's buffer
 //   product  with an epilogue: lies where one of the epilogue's results will
-//   rows     of a matrix that a gpu's library multiplies are padded to 32
-//            bytes, where all that write and read it can step over the gaps
+//   rows     of a matrix that a vendor library multiplies begin at multiples of
+//            the target's row alignment, if all ops that write and read the
+//            matrix can step over the padding
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,6 +33,8 @@
 #include <string>
 
 namespace kiln {
+
+class TargetBackend;
 
 struct Buffer {
   std::string name;
@@ -110,12 +113,16 @@ struct ScratchBytes {
 /// order of states; buffer i of the plan is state i's.
 llvm::FailureOr<ProgramPlan> planBuffers(ProgramOp program,
                                          llvm::ArrayRef<StateOp> states,
-                                         ScratchBytes scratchBytes);
+                                         ScratchBytes scratchBytes,
+                                         const TargetBackend &target);
 
 /// The plans of all programs of a dispatched module, with the scratch that
 /// `maxThreads` threads need. Adds kernels to the module and moves updates.
 llvm::FailureOr<std::vector<ProgramPlan>> planPrograms(mlir::ModuleOp module,
                                                        int64_t maxThreads);
+
+/// The class of a state's slot.
+rt::SlotClass slotClassOf(StateOp state);
 
 /// The name of an op for people: its location's name and what it does.
 std::string describeOp(mlir::Operation *op);

@@ -13,21 +13,18 @@
 #define KILN_TARGET_COMMON_PROGRAMWRITER_H
 
 #include "kiln/Dialect/KilnRT/IR/KilnRT.h"
+#include "kiln/Target/Interface/CodeGenerator.h"
 
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Support/JSON.h"
 
 namespace kiln {
 
+class TargetBackend;
+
 /// A kernel's place in the kernel table, and how it is run.
-struct TableEntry {
+struct TableEntry : LaunchGeometry {
   int64_t index = 0;
-  int64_t units = 0;        ///< work units in all
-  int64_t grain = 1;        ///< units of one call or, on a gpu, of a block
-  int64_t scratchBytes = 0; ///< per thread
-  int64_t threads = 0;      ///< of a gpu's block; 0: a kernel of the cpu
-  int64_t sharedBytes = 0;  ///< of a gpu's block
-  int64_t tableMembers = 0; ///< room in a gpu kernel's table; 0: it has none
 };
 
 /// What the launches of a module call: a kernel may run on the device and, with
@@ -60,21 +57,22 @@ struct BuildRecord {
   double linkBytesPerSecond = 0;
   /// The link that the plan was priced with.
   double plannedOutBytesPerSecond = 0, plannedInBytesPerSecond = 0;
-  std::string target = "cpu"; ///< or "cuda-emu", "cuda"
   Processor processor;
   /// Small files of the model directory: name and contents.
   std::vector<std::pair<std::string, std::string>> files;
 };
 
 /// A slot with its name, class, place and lifetime.
-llvm::json::Object slotObject(rt::SlotOp slot);
+llvm::json::Object slotObject(rt::SlotOp slot, const TargetBackend &target);
 
 /// The plan as users read it (`--emit=plan`): peak, classes, buffers.
 llvm::json::Object writePlan(mlir::ModuleOp scheduled,
+                             const TargetBackend &target,
                              const BuildRecord &record);
 
 /// The whole description.
 llvm::json::Object writeProgram(mlir::ModuleOp scheduled,
+                                const TargetBackend &target,
                                 const KernelIndex &kernels,
                                 const BuildRecord &record);
 

@@ -105,6 +105,26 @@ static bool isCompressedEntry(Attribute entry) {
          fields.getAs<IntegerAttr>("encoded_bytes");
 }
 
+/// Checks `kiln.target` against the targets of the tool, if it has registered
+/// any.
+static LogicalResult verifyTarget(Operation *op, Attribute value,
+                                  const TargetNames *targets) {
+  auto name = dyn_cast<StringAttr>(value);
+  SmallVector<StringRef> known;
+  if (targets)
+    known = targets->getNames();
+  if (isa<ModuleOp>(op) && name &&
+      (known.empty() || llvm::is_contained(known, name.getValue())))
+    return success();
+  std::vector<std::string> quoted;
+  for (StringRef target : known)
+    quoted.push_back(("\"" + target + "\"").str());
+  return op->emitOpError("has a '")
+         << kTargetAttr << "' of " << value << ", expected "
+         << (quoted.empty() ? "the name of a target" : joinWithOr(quoted))
+         << " on the module";
+}
+
 /// The discardable attributes of the dialect: `kiln.name`, the name of a
 /// program whose symbol is another; `kiln.model`, which describes the model,
 /// `kiln.plan`, which carries the planner's prediction, and `kiln.compressed`,
@@ -160,14 +180,9 @@ LogicalResult KilnDialect::verifyOperationAttribute(Operation *op,
     return op->emitOpError("has a 'kiln.compressed' that is not what "
                            "kiln-compress-residuals writes on a module");
   }
-  if (attribute.getName() == kTargetAttr) {
-    auto name = dyn_cast<StringAttr>(attribute.getValue());
-    if (isa<ModuleOp>(op) && name && symbolizeTarget(name))
-      return success();
-    return op->emitOpError("has a '")
-           << kTargetAttr << "' of " << attribute.getValue()
-           << ", expected \"cpu\", \"cuda\" or \"cuda-emu\" on the module";
-  }
+  if (attribute.getName() == kTargetAttr)
+    return verifyTarget(op, attribute.getValue(),
+                        getRegisteredInterface<TargetNames>());
   if (attribute.getName() == kMicrobatchesAttr) {
     auto count = dyn_cast<IntegerAttr>(attribute.getValue());
     if (isa<ProgramOp>(op) && count && count.getType().isInteger(64) &&

@@ -19,8 +19,8 @@
 #include "DenseCopies.h"
 #include "Epilogues.h"
 #include "Precision.h"
-#include "kiln/Dialect/Kiln/IR/Target.h"
 #include "kiln/Dialect/Kiln/Transforms/Fusion.h"
+#include "kiln/Target/Interface/TargetRegistry.h"
 
 #include "llvm/ADT/SetVector.h"
 
@@ -45,8 +45,9 @@ struct Group {
 
 class DispatchFormer {
 public:
-  DispatchFormer(Block &block, Operation *phase, bool fuse, bool onGpu)
-      : block(block), phase(phase), fuse(fuse), onGpu(onGpu) {}
+  DispatchFormer(Block &block, Operation *phase, bool fuse,
+                 const TargetBackend &target)
+      : block(block), phase(phase), fuse(fuse), target(target) {}
   LogicalResult run();
 
 private:
@@ -73,7 +74,8 @@ private:
 
   Block &block;
   Operation *phase;
-  bool fuse, onGpu;
+  bool fuse;
+  const TargetBackend &target;
   SmallVector<Operation *> ops; ///< in program order
   DenseMap<Operation *, int64_t> order;
   DenseMap<Operation *, Group *> groupOf;
@@ -150,22 +152,6 @@ std::optional<int64_t> DispatchFormer::placeOf(const Group &group,
   return std::nullopt;
 }
 
-/// Whether the one row of a program is summed up while its elements are still
-/// sums of many. A gpu gives a row to few threads: each of them would add up
-/// the slices of many columns, one after the other.
-static bool sumsSlicesOfOneRow(const row::RowProgram &program) {
-  auto isReduction = [](const row::Node &node) {
-    return node.kind == row::Kind::ReduceSum ||
-           node.kind == row::Kind::ReduceMax;
-  };
-  auto isSumOfSlices = [](const row::Node &node) {
-    return node.kind == row::Kind::Load &&
-           node.access == row::Access::SumOfSlices;
-  };
-  return program.rows == 1 && llvm::any_of(program.nodes, isReduction) &&
-         llvm::any_of(program.nodes, isSumOfSlices);
-}
-
 bool DispatchFormer::isOneKernel(const Group &group) {
   RowBuilder rows(group.space.rows, group.space.cols);
   SmallVector<ConstantOp> constants;
@@ -184,7 +170,7 @@ bool DispatchFormer::isOneKernel(const Group &group) {
   SmallVector<Value> outputs = outputsOf(group);
   auto program = rows.finish(inputs.getArrayRef(), outputs);
   return succeeded(program) &&
-         !(onGpu && group.members.size() > 1 && sumsSlicesOfOneRow(*program));
+         (group.members.size() == 1 || target.mayFuse(*program));
 }
 
 bool DispatchFormer::tryJoin(Group *group, Operation *op) {
@@ -393,6 +379,9 @@ struct FormDispatchesPass : kiln::impl::FormDispatchesBase<FormDispatchesPass> {
   using FormDispatchesBase::FormDispatchesBase;
 
   void runOnOperation() override {
+    const TargetBackend *target = backendOf(getOperation());
+    if (!target)
+      return signalPassFailure();
     // From here on nothing merges equal ops, so repeated ones may stand bare.
     SmallVector<Operation *> regions;
     getOperation().walk([&](RecomputeOp op) { regions.push_back(op); });
@@ -422,11 +411,9 @@ struct FormDispatchesPass : kiln::impl::FormDispatchesBase<FormDispatchesPass> {
         sinkCasts(*block);
       Operation *phase =
           phases.empty() ? nullptr : (*phases.begin()).getOperation();
-      bool onGpu = isGpu(targetOf(getOperation()));
-      if (failed(DispatchFormer(*block, phase, fuse, onGpu).run()))
+      if (failed(DispatchFormer(*block, phase, fuse, *target).run()))
         return signalPassFailure();
-      // A gpu's products are computed whole by its library.
-      if (fuse && epilogues && !onGpu)
+      if (fuse && epilogues && target->getFusionRules().tileEpilogues)
         formEpilogues(*block, phase);
       if (phase)
         phase->erase();

@@ -1,13 +1,12 @@
-//===- Target.h - What a module is compiled for -----------------*- C++ -*-===//
+//===- Target.h - The name of a module's target -----------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// A module says what it is compiled for by the attribute `kiln.target`; without
-// it, for the cpu. kilnc sets it, whatever a file says. Plans of cuda and
-// cuda-emu are alike.
+// The dialect knows targets by name alone. TargetBackend.h declares what a
+// target answers to passes and code generation.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,27 +14,34 @@
 #define KILN_DIALECT_KILN_IR_TARGET_H
 
 #include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/DialectInterface.h"
+#include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringRef.h"
-
-#include <optional>
 
 namespace kiln {
 
-enum class TargetKind {
-  Cpu,
-  Cuda,   ///< an NVIDIA gpu
-  CudaEmu ///< a gpu that is emulated, and checked, on the cpu
-};
-
+/// The attribute of a module that names its target. kilnc sets it from
+/// --target, whatever the file of a model contains.
 inline constexpr llvm::StringLiteral kTargetAttr = "kiln.target";
 
-inline bool isGpu(TargetKind target) { return target != TargetKind::Cpu; }
+/// The target of a module without the attribute.
+inline constexpr llvm::StringLiteral kDefaultTarget = "cpu";
 
-/// "cpu", "cuda", "cuda-emu".
-llvm::StringRef stringifyTarget(TargetKind target);
-std::optional<TargetKind> symbolizeTarget(llvm::StringRef name);
+/// The name of a module's target.
+llvm::StringRef targetNameOf(mlir::ModuleOp module);
 
-TargetKind targetOf(mlir::ModuleOp module);
+/// Lists the targets that a tool has registered with the kiln dialect. The
+/// dialect accepts only their names in `kiln.target`. A tool that registers
+/// none, such as an interpreter, reads modules for every target.
+class TargetNames : public mlir::DialectInterface::Base<TargetNames> {
+public:
+  explicit TargetNames(mlir::Dialect *dialect) : Base(dialect) {}
+  /// The names in the order of registration.
+  virtual llvm::SmallVector<llvm::StringRef> getNames() const = 0;
+};
+
+/// Joins the items of a list as a sentence does: "a, b or c".
+std::string joinWithOr(llvm::ArrayRef<std::string> items);
 
 } // namespace kiln
 

@@ -5,10 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "kiln/Target/Common/AttentionLibrary.h"
+#include "AttentionLibrary.h"
 
 #include "kiln/Dialect/Kiln/IR/AttentionLibrary.h"
-#include "kiln/Dialect/Kiln/IR/Target.h"
 #include "kiln/Target/Common/KernelShapes.h"
 
 using namespace mlir;
@@ -31,10 +30,10 @@ describe(const AttentionShape &shape, bool isGradient,
   return suitsLibrary(attention) ? std::optional(attention) : std::nullopt;
 }
 
-std::optional<LibraryAttention> kiln::libraryAttentionOf(rt::KernelOp kernel) {
-  auto module = kernel->getParentOfType<ModuleOp>();
+std::optional<LibraryAttention>
+kiln::gpu::libraryAttentionOf(rt::KernelOp kernel) {
   if (kernel.getFamily() != Family::Attention ||
-      !module->hasAttr(kAttentionAttr) || targetOf(module) != TargetKind::Cuda)
+      !kernel->getParentOfType<ModuleOp>()->hasAttr(kAttentionAttr))
     return std::nullopt;
   FailureOr<KernelShape> shape = readKernelShape(kernel);
   if (failed(shape))

@@ -1,0 +1,39 @@
+//===- CpuBackend.h - The target cpu ----------------------------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_TARGET_CPU_CPUBACKEND_H
+#define KILN_TARGET_CPU_CPUBACKEND_H
+
+#include "kiln/Target/Interface/TargetBackend.h"
+
+#include "mlir/IR/DialectRegistry.h"
+
+namespace kiln::cpu {
+
+/// The processor that kilnc runs on. A BLAS computes the tiles of GEMMs; all
+/// other kernels are generated.
+class CpuBackend : public TargetBackend {
+public:
+  llvm::StringRef getName() const override { return "cpu"; }
+  FusionRules getFusionRules() const override;
+  int64_t getGemmWorkspaceBytes(const ProductShape &shape, mlir::Type operand,
+                                mlir::Type result,
+                                int64_t maxThreads) const override;
+  int64_t getScratchBytes(rt::KernelOp kernel,
+                          int64_t maxThreads) const override;
+  const CodeGenerator &getCodeGenerator() const override;
+};
+
+} // namespace kiln::cpu
+
+namespace kiln {
+
+void registerCpuTarget(mlir::DialectRegistry &registry);
+
+} // namespace kiln
+
+#endif // KILN_TARGET_CPU_CPUBACKEND_H

@@ -1,0 +1,76 @@
+//===- CpuBackend.cpp - The target cpu ------------------------------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "kiln/Target/Cpu/CpuBackend.h"
+
+#include "kiln/Target/Cpu/EmitKernel.h"
+#include "kiln/Target/Interface/CodeGenerator.h"
+#include "kiln/Target/Interface/TargetRegistry.h"
+
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace kiln;
+using namespace kiln::cpu;
+
+namespace {
+
+class CpuCodeGenerator : public CodeGenerator {
+public:
+  CodeTraits getTraits() const override {
+    CodeTraits traits;
+    traits.deviceIsHost = true;
+    return traits;
+  }
+
+  FailureOr<LaunchGeometry> emitKernel(rt::KernelOp kernel,
+                                       KernelModules modules) const override {
+    FailureOr<KernelLaunch> launch =
+        cpu::emitKernel(modules.deviceCode, kernel);
+    if (failed(launch))
+      return failure();
+    LaunchGeometry geometry;
+    geometry.units = launch->units;
+    geometry.grain = launch->grain;
+    geometry.scratchBytes = launch->scratchBytes;
+    return geometry;
+  }
+};
+
+} // namespace
+
+FusionRules CpuBackend::getFusionRules() const {
+  FusionRules rules;
+  rules.tileEpilogues = true;
+  return rules;
+}
+
+/// The BLAS multiplies no narrow floats: each thread widens blocks of them.
+int64_t CpuBackend::getGemmWorkspaceBytes(const ProductShape &shape,
+                                          Type operand, Type result,
+                                          int64_t maxThreads) const {
+  if (!isNarrowFloat(operand))
+    return 0;
+  return maxThreads *
+         llvm::alignTo(narrowProductBytes(shape, isNarrowFloat(result)),
+                       getAlignment(rt::SlotClass::Workspace));
+}
+
+int64_t CpuBackend::getScratchBytes(rt::KernelOp kernel,
+                                    int64_t maxThreads) const {
+  return maxThreads * llvm::alignTo(cpu::scratchBytes(kernel),
+                                    getAlignment(rt::SlotClass::Workspace));
+}
+
+const CodeGenerator &CpuBackend::getCodeGenerator() const {
+  static const CpuCodeGenerator generator;
+  return generator;
+}
+
+void kiln::registerCpuTarget(DialectRegistry &registry) {
+  registerTarget<CpuBackend>(registry);
+}

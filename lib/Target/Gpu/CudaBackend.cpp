@@ -1,0 +1,116 @@
+//===- CudaBackend.cpp - The target cuda ----------------------------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "AttentionLibrary.h"
+#include "GpuBackend.h"
+
+#include "kiln/Target/Gpu/Cubin.h"
+#include "kiln/Target/Gpu/Ptx.h"
+#include "kiln/Target/Gpu/Targets.h"
+#include "kiln/Target/Interface/TargetRegistry.h"
+
+using namespace mlir;
+using namespace kiln;
+using namespace kiln::gpu;
+
+namespace {
+
+/// Kernels become machine code and PTX, which the driver of the GPU loads.
+class CudaCodeGenerator : public GpuCodeGenerator {
+public:
+  CodeTraits getTraits() const override {
+    CodeTraits traits = GpuCodeGenerator::getTraits();
+    traits.images = true;
+    return traits;
+  }
+
+  llvm::Expected<DeviceImages>
+  compileImages(ModuleOp device, ArrayRef<std::string> chips) const override;
+
+  llvm::ArrayRef<llvm::StringLiteral> getRuntimeArchives() const override {
+    static constexpr llvm::StringLiteral archives[] = {"libKilnCudaRuntime.a"};
+    return archives;
+  }
+};
+
+class CudaBackend : public GpuBackend {
+public:
+  StringRef getName() const override { return "cuda"; }
+
+  /// cuDNN may compute attention.
+  FusionRules getFusionRules() const override {
+    FusionRules rules = GpuBackend::getFusionRules();
+    rules.libraryAttention = true;
+    return rules;
+  }
+
+  int64_t getScratchBytes(rt::KernelOp kernel, int64_t) const override {
+    std::optional<LibraryAttention> call = libraryAttentionOf(kernel);
+    return call ? attentionWorkspaceBytes(*call) : 0;
+  }
+
+  std::optional<LibraryAttention>
+  getLibraryAttention(rt::KernelOp kernel) const override {
+    return libraryAttentionOf(kernel);
+  }
+
+  /// A plan for a GPU needs the figures of a GPU, if only because its memory is
+  /// its own.
+  StringRef getDefaultMachine() const override { return "h100"; }
+
+  const CodeGenerator &getCodeGenerator() const override {
+    static const CudaCodeGenerator generator;
+    return generator;
+  }
+};
+
+} // namespace
+
+/// "sm_90a" is 90.
+static int64_t architectureOf(StringRef chip) {
+  int64_t number = 0;
+  chip.consume_front("sm_");
+  (void)chip.consumeInteger(10, number);
+  return number;
+}
+
+/// Machine code for each of `chips` if an assembler is installed, and PTX for
+/// the first, from which a driver makes code for other chips.
+llvm::Expected<DeviceImages>
+CudaCodeGenerator::compileImages(ModuleOp device,
+                                 ArrayRef<std::string> chips) const {
+  auto texts = kiln::gpu::compileToPtx(device, chips);
+  if (!texts)
+    return texts.takeError();
+  std::vector<PtxText> sources;
+  for (auto [chip, text] : llvm::zip(chips, *texts))
+    sources.push_back({chip, text});
+  DeviceImages result;
+  auto cubins = assemble(sources);
+  if (!cubins) {
+    llvm::Error other =
+        llvm::handleErrors(cubins.takeError(), [&](const NoAssembler &missing) {
+          result.note = "the executable has no machine code for gpus, only "
+                        "PTX: " +
+                        missing.message();
+        });
+    if (other)
+      return std::move(other);
+  } else {
+    for (Cubin &cubin : *cubins)
+      result.images.push_back(
+          {architectureOf(cubin.chip), false,
+           std::string(cubin.image.begin(), cubin.image.end())});
+  }
+  result.images.push_back(
+      {architectureOf(chips.front()), true, texts->front()});
+  return result;
+}
+
+void kiln::registerCudaTarget(DialectRegistry &registry) {
+  registerTarget<CudaBackend>(registry);
+}

@@ -1,0 +1,119 @@
+//===- GpuBackend.cpp - What cuda and cuda-emu share ----------------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "GpuBackend.h"
+
+#include "kiln/Dialect/Kiln/IR/RowProgram.h"
+#include "kiln/Target/Gpu/EmitKernel.h"
+#include "kiln/Target/Gpu/Ptx.h"
+
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace kiln;
+using namespace kiln::gpu;
+
+StringRef GpuBackend::whyUnsupported(ElementType type) const {
+  return type == ElementType::F64
+             ? "gpu kernels have no elementary functions of f64"
+             : "";
+}
+
+/// The vendor library computes a GEMM as a whole, so row ops cannot run on its
+/// tiles.
+FusionRules GpuBackend::getFusionRules() const {
+  FusionRules rules;
+  rules.libraryEpilogues = true;
+  return rules;
+}
+
+/// Refuses to reduce the one row of a program while its elements are still sums
+/// of slices. A GPU gives a row to few threads: each of them would add up the
+/// slices of many columns, one after the other.
+bool GpuBackend::mayFuse(const row::RowProgram &program) const {
+  auto isReduction = [](const row::Node &node) {
+    return node.kind == row::Kind::ReduceSum ||
+           node.kind == row::Kind::ReduceMax;
+  };
+  auto isSumOfSlices = [](const row::Node &node) {
+    return node.kind == row::Kind::Load &&
+           node.access == row::Access::SumOfSlices;
+  };
+  return program.rows != 1 || !llvm::any_of(program.nodes, isReduction) ||
+         !llvm::any_of(program.nodes, isSumOfSlices);
+}
+
+/// Every chunk reads and writes the gradient of the whole classifier, and a
+/// GEMM of few rows does not fill a GPU: a 512th of its memory for a chunk in
+/// bf16.
+int64_t GpuBackend::getLogitsPerChunk(int64_t deviceBytes) const {
+  return deviceBytes / 512 / 2;
+}
+
+/// A sector of a GPU's memory, and twice what the fast kernels of the vendor
+/// library need.
+int64_t GpuBackend::getRowAlignment() const { return 32; }
+
+/// One workspace for the library. The emulated device computes GEMMs as a cpu
+/// does, in the same memory.
+int64_t GpuBackend::getGemmWorkspaceBytes(const ProductShape &shape,
+                                          Type operand, Type result,
+                                          int64_t maxThreads) const {
+  int64_t bytes = libraryWorkspaceBytes(shape);
+  if (!isNarrowFloat(operand))
+    return bytes;
+  int64_t blocks =
+      llvm::alignTo(narrowProductBytes(shape, isNarrowFloat(result)),
+                    getAlignment(rt::SlotClass::Workspace));
+  return std::max(bytes, blocks);
+}
+
+/// Kernels work in registers and shared memory.
+int64_t GpuBackend::getScratchBytes(rt::KernelOp, int64_t) const { return 0; }
+
+LaunchRules GpuBackend::getLaunchRules() const {
+  LaunchRules rules;
+  rules.overlap = rules.groups = true;
+  return rules;
+}
+
+CodeTraits GpuCodeGenerator::getTraits() const {
+  CodeTraits traits;
+  traits.ptx = true;
+  traits.refusal = "no kernel for a gpu: ";
+  return traits;
+}
+
+FailureOr<LaunchGeometry>
+GpuCodeGenerator::emitKernel(rt::KernelOp kernel, KernelModules modules) const {
+  FailureOr<KernelLaunch> launch =
+      kiln::gpu::emitKernel(getKernelModule(modules.deviceCode), kernel);
+  if (failed(launch))
+    return failure();
+  LaunchGeometry geometry;
+  geometry.units = launch->units;
+  geometry.grain = launch->unitsPerBlock;
+  geometry.threads = launch->threads;
+  geometry.sharedBytes = launch->sharedBytes;
+  geometry.tableMembers = launch->tableMembers;
+  return geometry;
+}
+
+llvm::Expected<std::string>
+GpuCodeGenerator::compileToPtx(ModuleOp device, StringRef chip) const {
+  return kiln::gpu::compileToPtx(device, chip);
+}
+
+llvm::ArrayRef<llvm::StringLiteral> GpuCodeGenerator::getDefaultChips() const {
+  static constexpr llvm::StringLiteral chips[] = {"sm_80", "sm_90"};
+  return chips;
+}
+
+llvm::Error GpuCodeGenerator::checkChip(StringRef chip) const {
+  return kiln::gpu::checkChip(chip);
+}

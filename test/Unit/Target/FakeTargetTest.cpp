@@ -1,0 +1,194 @@
+//===- FakeTargetTest.cpp - What a new target costs -----------------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// This file alone adds a target: its tensors are aligned to 256 bytes, its
+// states to 1024, its matrices have rows of 48 bytes, and its launches are
+// grouped. Passes schedule for it as it answers.
+//
+//===----------------------------------------------------------------------===//
+
+#include "kiln/Conversion/KilnToKilnRT/Passes.h"
+#include "kiln/Dialect/Kiln/Transforms/Passes.h"
+#include "kiln/Target/Common/Passes.h"
+#include "kiln/Target/Cpu/CpuBackend.h"
+#include "kiln/Target/Gpu/Targets.h"
+#include "kiln/Target/Interface/TargetRegistry.h"
+
+#include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassManager.h"
+
+#include <gtest/gtest.h>
+
+using namespace kiln;
+using namespace mlir;
+
+namespace {
+
+class WideBackend : public cpu::CpuBackend {
+public:
+  llvm::StringRef getName() const override { return "wide"; }
+  FusionRules getFusionRules() const override { return {}; }
+  int64_t getRowAlignment() const override { return 48; }
+  int64_t getAlignment(rt::SlotClass slotClass) const override {
+    return slotClass == rt::SlotClass::Parameter ? 1024 : 256;
+  }
+  LaunchRules getLaunchRules() const override {
+    LaunchRules rules;
+    rules.groups = true;
+    return rules;
+  }
+};
+
+/// Two states of 224 bytes, two equal kernels, and a GEMM between them whose
+/// result a kernel can read with padded rows.
+constexpr char kProgram[] = R"(
+kiln.state @v : tensor<7x8xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 1.0>}
+kiln.state @w : tensor<7x8xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 1.0>}
+kiln.program @evaluate(%x: tensor<6x8xf32> {kiln.name = "x", kiln.input = #kiln.input<data>}, %u: tensor<7x7xf32> {kiln.name = "u", kiln.input = #kiln.input<data>}) -> (tensor<6x7xf32> {kiln.name = "z"}, tensor<7x8xf32> {kiln.name = "a"}, tensor<7x8xf32> {kiln.name = "b"}) attributes {kind = #kiln.program_kind<evaluate>} {
+  %v = kiln.read @v : tensor<7x8xf32>
+  %w = kiln.read @w : tensor<7x8xf32>
+  %y = kiln.matmul %x, %w trans_b {grid = array<i64: 1, 1>} : (tensor<6x8xf32>, tensor<7x8xf32>) -> tensor<6x7xf32>
+  %h = kiln.exp %y : tensor<6x7xf32>
+  %z = kiln.matmul %h, %u {grid = array<i64: 1, 1>} : (tensor<6x7xf32>, tensor<7x7xf32>) -> tensor<6x7xf32>
+  %a = kiln.sqrt %v : tensor<7x8xf32>
+  %b = kiln.sqrt %w : tensor<7x8xf32>
+  kiln.return %z, %a, %b : tensor<6x7xf32>, tensor<7x8xf32>, tensor<7x8xf32>
+}
+)";
+
+/// The facts of a schedule in which targets may differ.
+struct Schedule {
+  std::vector<int64_t> stateOffsets;
+  int64_t alignment = 0; ///< The largest that all other offsets have.
+  int64_t pitch = 0;     ///< Bytes between padded rows; 0: none are padded.
+  int64_t epilogues = 0; ///< GEMMs with row ops on their tiles.
+  int64_t largestGroup = 1;
+};
+
+class FakeTarget : public testing::Test {
+protected:
+  /// A context whose tool knows cpu and the new target.
+  FakeTarget() {
+    DialectRegistry registry;
+    registry.insert<KilnDialect, rt::KilnRTDialect>();
+    registerCpuTarget(registry);
+    registerTarget<WideBackend>(registry);
+    context.appendDialectRegistry(registry);
+    context.loadDialect<KilnDialect, rt::KilnRTDialect>();
+  }
+
+  Schedule schedule(llvm::StringRef target) {
+    auto module =
+        parseSourceString<ModuleOp>(("module attributes {kiln.target = \"" +
+                                     target + "\"} {" + kProgram + "}")
+                                        .str(),
+                                    &context);
+    PassManager passes(&context);
+    passes.addPass(createFormDispatches());
+    passes.addPass(createSchedule());
+    passes.addPass(createGroupLaunches());
+    Schedule facts;
+    if (!module || failed(passes.run(*module))) {
+      ADD_FAILURE() << "no schedule for " << target.str();
+      return facts;
+    }
+    int64_t offsets = 0;
+    module->walk([&](Operation *op) {
+      if (auto slot = dyn_cast<rt::SlotOp>(op)) {
+        if (slot.getState())
+          facts.stateOffsets.push_back(slot.getOffset());
+        else
+          offsets |= slot.getOffset();
+        if (auto rows = slot.getRows())
+          facts.pitch = (*rows)[1];
+      } else if (auto gemm = dyn_cast<rt::GemmOp>(op)) {
+        facts.epilogues += gemm.getEpilogue().has_value();
+      } else if (auto launch = dyn_cast<rt::LaunchOp>(op)) {
+        facts.largestGroup = std::max(facts.largestGroup,
+                                      int64_t(launch.getGroup().value_or(1)));
+      }
+    });
+    facts.alignment = offsets & -offsets;
+    return facts;
+  }
+
+  /// The first error that `run` causes.
+  std::string errorOf(llvm::function_ref<void()> run) {
+    std::string text;
+    ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
+      if (text.empty())
+        text = diagnostic.str();
+      return success();
+    });
+    run();
+    return text;
+  }
+
+  MLIRContext context;
+};
+
+TEST_F(FakeTarget, SchedulesFollowItsAnswers) {
+  Schedule wide = schedule("wide");
+  EXPECT_EQ(wide.stateOffsets, (std::vector<int64_t>{0, 1024}));
+  EXPECT_EQ(wide.alignment % 256, 0);
+  EXPECT_EQ(wide.pitch, 48);
+  EXPECT_EQ(wide.epilogues, 0);
+  EXPECT_EQ(wide.largestGroup, 2);
+}
+
+TEST_F(FakeTarget, OtherTargetsKeepTheirs) {
+  Schedule cpu = schedule("cpu");
+  EXPECT_EQ(cpu.stateOffsets, (std::vector<int64_t>{0, 256}));
+  EXPECT_EQ(cpu.alignment, 64);
+  EXPECT_EQ(cpu.pitch, 0);
+  EXPECT_EQ(cpu.epilogues, 1);
+  EXPECT_EQ(cpu.largestGroup, 1);
+}
+
+TEST_F(FakeTarget, UnknownNamesAreErrors) {
+  std::string error = errorOf([&] {
+    EXPECT_FALSE(parseSourceString<ModuleOp>(
+        "module attributes {kiln.target = \"wade\"} {}", &context));
+  });
+  EXPECT_EQ(error, "'builtin.module' op has a 'kiln.target' of \"wade\", "
+                   "expected \"cpu\" or \"wide\" on the module");
+  // Code that builds modules does not verify them.
+  OwningOpRef<ModuleOp> module = ModuleOp::create(UnknownLoc::get(&context));
+  (*module)->setAttr(kTargetAttr, StringAttr::get(&context, "wade"));
+  error = errorOf([&] { EXPECT_EQ(backendOf(*module), nullptr); });
+  EXPECT_EQ(error, "is compiled for the target 'wade', expected cpu or wide");
+}
+
+TEST_F(FakeTarget, ContextsWithoutTargetsReadAllModules) {
+  MLIRContext bare;
+  bare.loadDialect<KilnDialect>();
+  auto module = parseSourceString<ModuleOp>(
+      "module attributes {kiln.target = \"wide\"} {}", &bare);
+  ASSERT_TRUE(module);
+  std::string error;
+  ScopedDiagnosticHandler handler(&bare, [&](Diagnostic &diagnostic) {
+    error = diagnostic.str();
+    return success();
+  });
+  EXPECT_EQ(backendOf(*module), nullptr);
+  EXPECT_EQ(error, "is compiled for the target 'wide', but this program has "
+                   "registered no target");
+}
+
+TEST_F(FakeTarget, RegistrationMayBeRepeated) {
+  DialectRegistry registry;
+  registerTarget<WideBackend>(registry);
+  registerCudaTarget(registry);
+  const TargetBackend *wide = TargetRegistry::lookup(context)->find("wide");
+  context.appendDialectRegistry(registry);
+  const TargetRegistry &targets = *TargetRegistry::lookup(context);
+  EXPECT_EQ(targets.find("wide"), wide);
+  EXPECT_EQ(targets.listNames([](const TargetBackend &target) { return true; }),
+            "cpu, wide or cuda");
+}
+
+} // namespace
