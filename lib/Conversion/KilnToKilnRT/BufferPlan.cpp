@@ -521,6 +521,7 @@ FailureOr<ProgramPlan> PlanBuilder::run() {
 
 FailureOr<ProgramPlan> kiln::planBuffers(ProgramOp program,
                                          ArrayRef<StateOp> states,
-                                         ScratchBytes scratchBytes) {
-  return PlanBuilder(program, states, scratchBytes).run();
+                                         ScratchBytes scratchBytes,
+                                         RowPrograms &rowPrograms) {
+  return PlanBuilder(program, states, scratchBytes, rowPrograms).run();
 }

@@ -82,12 +82,8 @@ rt::KernelOp KernelTable::get(DispatchOp dispatch,
 }
 
 SmallVector<int64_t> KernelTable::immediatesOf(DispatchOp dispatch) {
-  if (dispatch.getFamily() == Family::Row ||
-      dispatch.getFamily() == Family::Gemm) {
-    auto rows = buildRowProgram(dispatch);
-    return succeeded(rows) ? llvm::to_vector_of<int64_t>(rows->immediates)
-                           : SmallVector<int64_t>();
-  }
+  if (const row::RowProgram *rows = rowPrograms.get(dispatch))
+    return llvm::to_vector_of<int64_t>(rows->immediates);
   if (dispatch.getFamily() == Family::Attention) {
     Operation &op = dispatch.getBody().front().front();
     double scale = op.getAttrOfType<FloatAttr>("scale").getValueAsDouble();

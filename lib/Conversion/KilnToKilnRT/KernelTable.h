@@ -8,6 +8,7 @@
 #ifndef KILN_LIB_CONVERSION_KILNTOKILNRT_KERNELTABLE_H
 #define KILN_LIB_CONVERSION_KILNTOKILNRT_KERNELTABLE_H
 
+#include "kiln/Dialect/Kiln/IR/RowPrograms.h"
 #include "kiln/Dialect/KilnRT/IR/KilnRT.h"
 
 #include "llvm/ADT/StringMap.h"
@@ -20,17 +21,20 @@ namespace kiln {
 /// epilogue, with the product as first operand.
 class KernelTable {
 public:
-  explicit KernelTable(mlir::ModuleOp module)
-      : module(module), symbols(module) {}
+  KernelTable(mlir::ModuleOp module, RowPrograms &rowPrograms)
+      : module(module), rowPrograms(rowPrograms), symbols(module) {}
 
   /// The kernel of a dispatch; `rowStrides` of operands, then results.
   rt::KernelOp get(DispatchOp dispatch, llvm::ArrayRef<int64_t> rowStrides);
 
+  RowPrograms &getRowPrograms() { return rowPrograms; }
+
   /// What a launch of this dispatch passes as immediates.
-  static llvm::SmallVector<int64_t> immediatesOf(DispatchOp dispatch);
+  llvm::SmallVector<int64_t> immediatesOf(DispatchOp dispatch);
 
 private:
   mlir::ModuleOp module;
+  RowPrograms &rowPrograms;
   mlir::SymbolTable symbols;
   llvm::StringMap<rt::KernelOp> kernels;
 };

@@ -14,6 +14,7 @@
 #define KILN_LIB_CONVERSION_KILNTOKILNRT_PLANBUILDER_H
 
 #include "kiln/Conversion/KilnToKilnRT/BufferPlan.h"
+#include "kiln/Dialect/Kiln/IR/RowPrograms.h"
 #include "kiln/Dialect/Kiln/IR/Target.h"
 
 namespace kiln {
@@ -21,8 +22,8 @@ namespace kiln {
 class PlanBuilder {
 public:
   PlanBuilder(ProgramOp program, llvm::ArrayRef<StateOp> states,
-              ScratchBytes scratchBytes)
-      : states(states), scratchBytes(scratchBytes) {
+              ScratchBytes scratchBytes, RowPrograms &rowPrograms)
+      : states(states), scratchBytes(scratchBytes), rowPrograms(rowPrograms) {
     plan.program = program;
     onGpu = isGpu(targetOf(program->getParentOfType<mlir::ModuleOp>()));
   }
@@ -64,6 +65,7 @@ private:
 
   llvm::ArrayRef<StateOp> states;
   ScratchBytes scratchBytes;
+  RowPrograms &rowPrograms;
   bool onGpu;
   ProgramPlan plan;
   llvm::DenseMap<mlir::Value, Place> &places = plan.places;

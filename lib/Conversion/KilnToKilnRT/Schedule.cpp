@@ -43,8 +43,8 @@ namespace {
 
 class Scheduler {
 public:
-  Scheduler(ModuleOp module, int64_t maxThreads)
-      : module(module), maxThreads(maxThreads), kernels(module),
+  Scheduler(ModuleOp module, int64_t maxThreads, RowPrograms &rowPrograms)
+      : module(module), maxThreads(maxThreads), kernels(module, rowPrograms),
         builder(module.getContext()) {}
   LogicalResult run();
 
@@ -121,7 +121,7 @@ void Scheduler::emitLaunch(const Command &command) {
     operands.push_back(slotOf(place));
   }
   rt::KernelOp kernel = kernels.get(dispatch, rowStrides);
-  SmallVector<int64_t> immediates = KernelTable::immediatesOf(dispatch);
+  SmallVector<int64_t> immediates = kernels.immediatesOf(dispatch);
   if (dispatch.getFamily() == Family::Scatter)
     immediates = {command.beta == 1 ? 1 : 0};
   rt::LaunchOp::create(builder, dispatch.getLoc(), kernel.getSymName(),
@@ -203,7 +203,7 @@ void Scheduler::emitGemm(const Command &command) {
   if (!dispatch)
     return;
   gemm.setEpilogue(kernels.get(dispatch, rowStrides).getSymName());
-  gemm.setImmediates(KernelTable::immediatesOf(dispatch));
+  gemm.setImmediates(kernels.immediatesOf(dispatch));
 }
 
 void Scheduler::emitCommands(ProgramPlan &plan) {
@@ -339,7 +339,8 @@ planPrograms(ModuleOp module, ArrayRef<StateOp> states, int64_t maxThreads,
   };
   std::vector<ProgramPlan> plans;
   for (ProgramOp program : module.getOps<ProgramOp>()) {
-    auto plan = planBuffers(program, states, {ofDispatch, ofProduct});
+    auto plan = planBuffers(program, states, {ofDispatch, ofProduct},
+                            kernels.getRowPrograms());
     if (failed(plan))
       return failure();
     plans.push_back(std::move(*plan));
@@ -349,7 +350,8 @@ planPrograms(ModuleOp module, ArrayRef<StateOp> states, int64_t maxThreads,
 
 FailureOr<std::vector<ProgramPlan>> kiln::planPrograms(ModuleOp module,
                                                        int64_t maxThreads) {
-  KernelTable kernels(module);
+  RowPrograms rowPrograms;
+  KernelTable kernels(module, rowPrograms);
   SmallVector<StateOp> states(module.getOps<StateOp>());
   return ::planPrograms(module, states, maxThreads, kernels);
 }
@@ -381,7 +383,8 @@ struct SchedulePass : kiln::impl::ScheduleBase<SchedulePass> {
   void runOnOperation() override {
     // Commands need the grids and tiles that earlier levels chose.
     if (failed(verifyLevel(getOperation(), Level::Dispatched)) ||
-        failed(Scheduler(getOperation(), maxThreads).run()))
+        failed(Scheduler(getOperation(), maxThreads, getAnalysis<RowPrograms>())
+                   .run()))
       signalPassFailure();
   }
 };

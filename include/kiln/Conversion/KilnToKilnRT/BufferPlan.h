@@ -33,6 +33,8 @@
 
 namespace kiln {
 
+class RowPrograms;
+
 struct Buffer {
   std::string name;
   std::string why;
@@ -110,7 +112,8 @@ struct ScratchBytes {
 /// order of states; buffer i of the plan is state i's.
 llvm::FailureOr<ProgramPlan> planBuffers(ProgramOp program,
                                          llvm::ArrayRef<StateOp> states,
-                                         ScratchBytes scratchBytes);
+                                         ScratchBytes scratchBytes,
+                                         RowPrograms &rowPrograms);
 
 /// The plans of all programs of a dispatched module, with the scratch that
 /// `maxThreads` threads need. Adds kernels to the module and moves updates.
