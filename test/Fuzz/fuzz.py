@@ -41,7 +41,7 @@ STEP_OPTIONS = ["", "", "precision=bf16", "lossy=fewbit:2", "lossy=rmm:0.5", "mi
 PLAN_OPTIONS = ["", "", "recompute=full", "recompute=sqrt", "offload=optimizer", "offload=activations,optimizer,parameters", "logits=16", "max-threads=64", "budget=65536 link=1GB/s offload=activations", "budget=1073741824"]
 DISPATCH_OPTIONS = ["", "", "fuse=false", "epilogues=false"]
 PASSES = [
-    "--kiln-verify-schedule", "--kiln-group-launches", "--kiln-plan-memory=budget=65536", "--kiln-schedule", "--kiln-form-dispatches", "--kiln-place-copies", "--kiln-set-numerics", "--kiln-expand-loss",
+    "--kiln-verify-schedule", "--kiln-group-launches", "--kiln-print-row-programs=check-text", "--kiln-plan-memory=budget=65536", "--kiln-schedule", "--kiln-form-dispatches", "--kiln-place-copies", "--kiln-set-numerics", "--kiln-expand-loss",
     "--kiln-autodiff", "--kiln-build-step", "--kiln-build-eval", "--kiln-widen-gradients", "--kiln-compress-residuals=lossy=fewbit:2",
     "--kiln-rebuild-activations", "--kiln-recompute=policy=full", "--kiln-offload-states=optimizer=true", "--kiln-offload-activations",
     "--kiln-set-precision=precision=bf16", "--kiln-verify-level=level=forward", "--kiln-verify-level=level=dispatched", "--canonicalize", "--cse",

@@ -41,7 +41,8 @@ int64_t PlanBuilder::rowStrideOf(OpResult result) {
   int64_t columns = getColumnCount(type), width = elementBytes(type);
   int64_t alignment = target.getRowAlignment();
   if (getRowCount(type) == 1 || width == 0 ||
-      columns * width % alignment == 0 || !mayHavePaddedRows(result))
+      columns * width % alignment == 0 ||
+      !mayHavePaddedRows(result, rowPrograms))
     return columns;
   return llvm::alignTo(columns * width, alignment) / width;
 }
@@ -192,8 +193,8 @@ void PlanBuilder::placeYields(AccumulateOp loop) {
 /// of the product before it reads anything for the epilogue.
 Place PlanBuilder::placeProduct(DispatchOp dispatch) {
   MatmulOp product = dispatch.getProduct();
-  auto rows = buildRowProgram(dispatch);
-  assert(succeeded(rows) && "the verifier checked it");
+  const row::RowProgram *rows = rowPrograms.get(dispatch);
+  assert(rows && "the verifier checked it");
   auto results =
       dispatch->getResults().drop_back(dispatch.keepsProduct() ? 1 : 0);
   auto isRead = [&](const Place &place) {
@@ -238,12 +239,11 @@ Place PlanBuilder::placeProduct(DispatchOp dispatch) {
 }
 
 /// Whether a dispatch may write its result over an operand that dies with it.
-/// `rows` is the program of a row dispatch. Decoding reads each element of dy
-/// before it writes dx in its place.
-static bool mayWriteOver(DispatchOp dispatch,
-                         const FailureOr<row::RowProgram> &rows,
+/// `rows` is the program of a row dispatch, or null. Decoding reads each
+/// element of dy before it writes dx in its place.
+static bool mayWriteOver(DispatchOp dispatch, const row::RowProgram *rows,
                          unsigned operand, unsigned result) {
-  if (succeeded(rows))
+  if (rows)
     return row::mayShareSlot(*rows, operand, result);
   auto decode = dyn_cast<BucketDecodeOp>(dispatch.getBody().front().front());
   return decode &&
@@ -253,10 +253,8 @@ static bool mayWriteOver(DispatchOp dispatch,
 /// Chooses a place for every result that has none yet.
 void PlanBuilder::placeResults(Operation *op) {
   auto dispatch = dyn_cast<DispatchOp>(op);
-  FailureOr<row::RowProgram> rows = failure();
   bool isProduct = dispatch && dispatch.getFamily() == Family::Gemm;
-  if (isProduct || (dispatch && dispatch.getFamily() == Family::Row))
-    rows = buildRowProgram(dispatch);
+  const row::RowProgram *rows = dispatch ? rowPrograms.get(dispatch) : nullptr;
   llvm::SmallDenseSet<int32_t> taken;
   for (OpResult result : op->getResults()) {
     Value tied = getTiedOperand(result);

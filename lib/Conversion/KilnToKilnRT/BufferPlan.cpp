@@ -524,6 +524,7 @@ FailureOr<ProgramPlan> PlanBuilder::run() {
 FailureOr<ProgramPlan> kiln::planBuffers(ProgramOp program,
                                          ArrayRef<StateOp> states,
                                          ScratchBytes scratchBytes,
-                                         const TargetBackend &target) {
-  return PlanBuilder(program, states, scratchBytes, target).run();
+                                         const TargetBackend &target,
+                                         RowPrograms &rowPrograms) {
+  return PlanBuilder(program, states, scratchBytes, target, rowPrograms).run();
 }

@@ -14,6 +14,7 @@
 #define KILN_LIB_CONVERSION_KILNTOKILNRT_PLANBUILDER_H
 
 #include "kiln/Conversion/KilnToKilnRT/BufferPlan.h"
+#include "kiln/Dialect/Kiln/IR/RowPrograms.h"
 #include "kiln/Target/Interface/TargetBackend.h"
 
 namespace kiln {
@@ -21,8 +22,10 @@ namespace kiln {
 class PlanBuilder {
 public:
   PlanBuilder(ProgramOp program, llvm::ArrayRef<StateOp> states,
-              ScratchBytes scratchBytes, const TargetBackend &target)
-      : states(states), scratchBytes(scratchBytes), target(target) {
+              ScratchBytes scratchBytes, const TargetBackend &target,
+              RowPrograms &rowPrograms)
+      : states(states), scratchBytes(scratchBytes), target(target),
+        rowPrograms(rowPrograms) {
     plan.program = program;
   }
   llvm::FailureOr<ProgramPlan> run();
@@ -64,6 +67,7 @@ private:
   llvm::ArrayRef<StateOp> states;
   ScratchBytes scratchBytes;
   const TargetBackend &target;
+  RowPrograms &rowPrograms;
   ProgramPlan plan;
   llvm::DenseMap<mlir::Value, Place> &places = plan.places;
   llvm::DenseMap<mlir::StringAttr, int32_t> stateBuffers;

@@ -13,6 +13,7 @@
 
 #include "kiln/Dialect/Kiln/IR/KilnLibrary.h"
 #include "kiln/Dialect/Kiln/IR/LaunchArguments.h"
+#include "kiln/Dialect/Kiln/IR/RowPrograms.h"
 #include "kiln/Dialect/Kiln/Transforms/Levels.h"
 #include "kiln/Planner/Arena.h"
 #include "kiln/Target/Interface/TargetRegistry.h"
@@ -39,8 +40,10 @@ namespace {
 
 class Scheduler {
 public:
-  Scheduler(ModuleOp module, const TargetBackend &target, int64_t maxThreads)
-      : module(module), target(target), maxThreads(maxThreads), kernels(module),
+  Scheduler(ModuleOp module, const TargetBackend &target, int64_t maxThreads,
+            RowPrograms &rowPrograms)
+      : module(module), target(target), rowPrograms(rowPrograms),
+        maxThreads(maxThreads), kernels(module),
         queues(module, kernels.getSymbols(), target.getLaunchRules().overlap),
         builder(module.getContext()) {}
   LogicalResult run();
@@ -66,6 +69,7 @@ private:
 
   ModuleOp module;
   const TargetBackend &target;
+  RowPrograms &rowPrograms;
   int64_t maxThreads;
   KernelTable kernels;
   QueueTable queues;
@@ -349,8 +353,8 @@ void Scheduler::emit(ProgramPlan &emitted) {
 
 static FailureOr<std::vector<ProgramPlan>>
 planPrograms(ModuleOp module, const TargetBackend &target,
-             ArrayRef<StateOp> states, int64_t maxThreads,
-             KernelTable &kernels) {
+             ArrayRef<StateOp> states, int64_t maxThreads, KernelTable &kernels,
+             RowPrograms &rowPrograms) {
   llvm::StringMap<int64_t> scratchOfKernel;
   auto gemmBytes = [&](const ProductShape &shape, Value operand, Value result) {
     return target.getGemmWorkspaceBytes(
@@ -383,7 +387,8 @@ planPrograms(ModuleOp module, const TargetBackend &target,
   };
   std::vector<ProgramPlan> plans;
   for (ProgramOp program : module.getOps<ProgramOp>()) {
-    auto plan = planBuffers(program, states, {ofDispatch, ofProduct}, target);
+    auto plan = planBuffers(program, states, {ofDispatch, ofProduct}, target,
+                            rowPrograms);
     if (failed(plan))
       return failure();
     plans.push_back(std::move(*plan));
@@ -397,13 +402,16 @@ FailureOr<std::vector<ProgramPlan>> kiln::planPrograms(ModuleOp module,
   if (!target)
     return failure();
   KernelTable kernels(module);
+  RowPrograms rowPrograms;
   SmallVector<StateOp> states(module.getOps<StateOp>());
-  return ::planPrograms(module, *target, states, maxThreads, kernels);
+  return ::planPrograms(module, *target, states, maxThreads, kernels,
+                        rowPrograms);
 }
 
 LogicalResult Scheduler::run() {
   placeStates();
-  auto plans = ::planPrograms(module, target, states, maxThreads, kernels);
+  auto plans =
+      ::planPrograms(module, target, states, maxThreads, kernels, rowPrograms);
   if (failed(plans))
     return failure();
   int64_t heights[] = {stateBytes[0], stateBytes[1]};
@@ -429,7 +437,9 @@ struct SchedulePass : kiln::impl::ScheduleBase<SchedulePass> {
     const TargetBackend *target = backendOf(getOperation());
     // Commands need the grids and tiles that earlier levels chose.
     if (!target || failed(verifyLevel(getOperation(), Level::Dispatched)) ||
-        failed(Scheduler(getOperation(), *target, maxThreads).run()))
+        failed(Scheduler(getOperation(), *target, maxThreads,
+                         getAnalysis<RowPrograms>())
+                   .run()))
       signalPassFailure();
   }
 };

@@ -10,6 +10,7 @@
 #include "RowOnGpu.h"
 #include "RowSteps.h"
 
+#include "kiln/Dialect/Kiln/IR/RowProgramText.h"
 #include "kiln/Support/ElementConversion.h"
 
 #include "mlir/Parser/Parser.h"
@@ -173,6 +174,13 @@ std::optional<RowInstance> RowRunner::build(const RowCase &rowCase,
     ADD_FAILURE() << "no row program for\n" << text;
     return std::nullopt;
   }
+  std::string printed;
+  llvm::raw_string_ostream stream(printed);
+  row::print(stream, *program);
+  auto parsed = row::parse(printed);
+  EXPECT_TRUE(parsed) << llvm::toString(parsed.takeError()) << " in\n"
+                      << printed;
+  EXPECT_TRUE(parsed && *parsed == *program) << printed;
   instance.rows = *program;
   return instance;
 }

@@ -5,8 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A RowCase is a few kiln ops as text. It becomes one row kernel, which runs on
-// random inputs in several ways that must all give the same bits: in one call,
+// A RowCase is a few kiln ops as text. It becomes one row program, whose text
+// must parse to the same program, and one row kernel, which runs on random
+// inputs in several ways that must all give the same bits: in one call,
 // in one call per unit, and with every result in the slot of every operand that
 // mayShareSlot allows. The first is compared with the ops' naive evaluation, or
 // in bf16 with kernels of single ops on f32 elements (RowSteps). Nothing may be

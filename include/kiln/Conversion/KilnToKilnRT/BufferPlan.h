@@ -35,6 +35,7 @@
 namespace kiln {
 
 class TargetBackend;
+class RowPrograms;
 
 struct Buffer {
   std::string name;
@@ -114,7 +115,8 @@ struct ScratchBytes {
 llvm::FailureOr<ProgramPlan> planBuffers(ProgramOp program,
                                          llvm::ArrayRef<StateOp> states,
                                          ScratchBytes scratchBytes,
-                                         const TargetBackend &target);
+                                         const TargetBackend &target,
+                                         RowPrograms &rowPrograms);
 
 /// The plans of all programs of a dispatched module, with the scratch that
 /// `maxThreads` threads need. Adds kernels to the module and moves updates.

@@ -26,4 +26,23 @@ def GroupLaunches : Pass<"kiln-group-launches", "::mlir::ModuleOp"> {
   }];
 }
 
+def PrintRowPrograms : Pass<"kiln-print-row-programs", "::mlir::ModuleOp"> {
+  let summary = "Print the row programs of dispatches and kernels";
+  let description = [{
+    Prints the row program of every row kernel to the standard output, and leaves
+    the module as it is: at the dispatched level those of dispatches of family
+    `row` and of the epilogues of dispatches of family `gemm`, at the scheduled
+    level those of the kernels. docs/reference/row-programs.md defines the text.
+    A comment before each program names the dispatch or kernel. A dispatch or
+    kernel without a row program is an error.
+
+    ```
+    kiln-opt --kiln-form-dispatches --kiln-print-row-programs -o /dev/null model.mlir
+    ```
+  }];
+  let options = [
+    Option<"checkText", "check-text", "bool", "false", "also parse each text, and fail if the program differs">,
+  ];
+}
+
 #endif // KILN_TARGET_COMMON_PASSES_TD

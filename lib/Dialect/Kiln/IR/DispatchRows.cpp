@@ -4,44 +4,68 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// Decides which ops, operands and results of a dispatch or kernel its row
+// program consists of, and builds it.
+//
+//===----------------------------------------------------------------------===//
 
-#include "kiln/Dialect/Kiln/IR/Kiln.h"
+#include "RowKinds.h"
+#include "kiln/Dialect/Kiln/IR/RowProgramText.h"
+#include "kiln/Dialect/Kiln/IR/RowPrograms.h"
 
 using namespace mlir;
 using namespace kiln;
 
-/// The program of the ops from `first` on, up to the body's terminator.
-static FailureOr<row::RowProgram> buildRows(Block &body, Block::iterator first,
-                                            ArrayRef<Value> operands,
-                                            ArrayRef<Value> results,
-                                            int64_t rows, int64_t cols) {
-  RowBuilder builder(rows, cols);
-  for (Operation &op : llvm::make_range(first, std::prev(body.end()))) {
+RowOps kiln::rowOpsOf(Block &body, int64_t rows, int64_t cols) {
+  RowOps source;
+  for (Operation &op : body.without_terminator())
+    source.ops.push_back(&op);
+  llvm::append_range(source.operands, body.getArguments());
+  llvm::append_range(source.results, body.getTerminator()->getOperands());
+  source.rows = rows;
+  source.cols = cols;
+  return source;
+}
+
+RowOps kiln::rowOpsOf(DispatchOp dispatch) {
+  ArrayRef<int64_t> space = *dispatch.getSpace();
+  RowOps source = rowOpsOf(dispatch.getBody().front(), space[0], space[1]);
+  MatmulOp product = dispatch.getProduct();
+  if (!product)
+    return source;
+  source.ops.erase(source.ops.begin());
+  // The matmul is operand 0 in place of its own two operands.
+  source.operands.erase(source.operands.begin());
+  source.operands.front() = product.getResult();
+  if (dispatch.keepsProduct())
+    source.results.pop_back();
+  return source;
+}
+
+FailureOr<row::RowProgram> kiln::buildRowProgram(const RowOps &source) {
+  if (!row::isSaneSpace(source.rows, source.cols))
+    return failure();
+  RowBuilder builder(source.rows, source.cols);
+  for (Operation *op : source.ops) {
     auto rowOp = dyn_cast<RowOpInterface>(op);
     if (!rowOp || failed(rowOp.buildRows(builder)))
       return failure();
   }
-  return builder.finish(operands, results);
+  auto program = builder.finish(source.operands, source.results);
+  if (failed(program))
+    return failure();
+  if (std::optional<row::Fault> fault = row::findFault(*program))
+    return source.ops.back()->emitOpError("ends an invalid row program: ")
+           << fault->message;
+  return program;
 }
 
 FailureOr<row::RowProgram> kiln::buildRowProgram(Block &body, int64_t rows,
                                                  int64_t cols) {
-  SmallVector<Value> operands(body.getArguments());
-  SmallVector<Value> results(body.getTerminator()->getOperands());
-  return buildRows(body, body.begin(), operands, results, rows, cols);
+  return buildRowProgram(rowOpsOf(body, rows, cols));
 }
 
 FailureOr<row::RowProgram> kiln::buildRowProgram(DispatchOp dispatch) {
-  Block &body = dispatch.getBody().front();
-  int64_t rows = (*dispatch.getSpace())[0], cols = (*dispatch.getSpace())[1];
-  MatmulOp product = dispatch.getProduct();
-  if (!product)
-    return buildRowProgram(body, rows, cols);
-  SmallVector<Value> operands = {product.getResult()};
-  llvm::append_range(operands, body.getArguments().drop_front(2));
-  SmallVector<Value> results(body.getTerminator()->getOperands());
-  if (dispatch.keepsProduct())
-    results.pop_back();
-  return buildRows(body, std::next(body.begin()), operands, results, rows,
-                   cols);
+  return buildRowProgram(rowOpsOf(dispatch));
 }

@@ -11,7 +11,9 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "RowKinds.h"
 #include "kiln/Dialect/Kiln/IR/Kiln.h"
+#include "kiln/Dialect/Kiln/IR/RowProgramText.h"
 
 using namespace mlir;
 using namespace kiln;
@@ -19,29 +21,9 @@ using namespace kiln::row;
 
 using NodeId = row::NodeId;
 
-namespace {
-
-/// The space of a value computed from values of both spaces.
-Space join(Space a, Space b) {
-  if (a == b || b == Space::Scalar)
-    return a;
-  return a == Space::Scalar ? b : Space::Full;
-}
-
-bool isEqual(const Node &a, const Node &b) {
-  return a.kind == b.kind && a.space == b.space && a.type == b.type &&
-         a.inputs == b.inputs && a.access == b.access &&
-         a.operand == b.operand && a.period == b.period &&
-         llvm::bit_cast<uint64_t>(a.value) ==
-             llvm::bit_cast<uint64_t>(b.value) &&
-         a.immediate == b.immediate && a.stored == b.stored;
-}
-
-} // namespace
-
 NodeId RowBuilder::append(Node node) {
   for (auto [id, other] : llvm::enumerate(program.nodes))
-    if (isEqual(node, other))
+    if (node == other)
       return static_cast<NodeId>(id);
   program.nodes.push_back(std::move(node));
   return static_cast<NodeId>(program.nodes.size()) - 1;
@@ -315,24 +297,6 @@ static void removeDeadNodes(RowProgram &program) {
   program.nodes = std::move(kept);
   for (Store &store : program.stores)
     store.value = renumbered[store.value];
-}
-
-/// A program in which an element's neighbours and place do not matter.
-static bool isFlat(const RowProgram &program) {
-  return llvm::all_of(program.nodes,
-                      [](const Node &node) {
-                        if (node.space == Space::Scalar)
-                          return true;
-                        if (node.space != Space::Full ||
-                            node.kind == Kind::Random)
-                          return false;
-                        return node.kind != Kind::Load ||
-                               node.access == Access::Identity ||
-                               node.access == Access::SumOfSlices;
-                      }) &&
-         llvm::all_of(program.stores, [](const Store &store) {
-           return store.kind == StoreKind::Full;
-         });
 }
 
 FailureOr<RowProgram> RowBuilder::finish(ArrayRef<Value> operands,

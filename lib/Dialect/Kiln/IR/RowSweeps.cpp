@@ -12,7 +12,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "kiln/Dialect/Kiln/IR/RowProgram.h"
+#include "RowKinds.h"
 
 #include "llvm/ADT/STLExtras.h"
 
@@ -21,14 +21,6 @@ using namespace llvm;
 namespace kiln::row {
 
 namespace {
-
-bool isReduction(const Node &node) {
-  return node.kind == Kind::ReduceSum || node.kind == Kind::ReduceMax;
-}
-
-bool isPerElement(const Node &node) {
-  return node.space == Space::Full || node.space == Space::Column;
-}
 
 /// Marks what sweep `s` evaluates per element for the sake of `root`.
 void mark(const RowProgram &program, const SweepPlan &plan, int32_t s,

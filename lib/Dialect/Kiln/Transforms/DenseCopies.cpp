@@ -80,7 +80,7 @@ static bool placesApart(ConcatOp concat) {
 }
 
 /// Whether the op that makes `value` can write it into a concat's result.
-static bool canWriteInto(Value value, bool apart) {
+static bool canWriteInto(Value value, bool apart, RowPrograms &rowPrograms) {
   auto result = dyn_cast<OpResult>(value);
   if (!result || getTiedOperand(result))
     return false;
@@ -104,9 +104,8 @@ static bool canWriteInto(Value value, bool apart) {
         result.getResultNumber() + 1 == dispatch.getNumResults())
       return true;
     // Values per row, or per column, are side by side.
-    auto rows = buildRowProgram(dispatch);
-    return succeeded(rows) &&
-           llvm::all_of(rows->stores, [&](const row::Store &store) {
+    const row::RowProgram *rows = rowPrograms.get(dispatch);
+    return rows && llvm::all_of(rows->stores, [&](const row::Store &store) {
              return store.result != number ||
                     store.kind == row::StoreKind::Full;
            });
@@ -137,11 +136,11 @@ static bool isPinned(Value value, ConcatOp concat, bool apart) {
   return false;
 }
 
-static void copyConcatOperands(ConcatOp concat) {
+static void copyConcatOperands(ConcatOp concat, RowPrograms &rowPrograms) {
   bool apart = placesApart(concat);
   OpBuilder builder(concat);
   for (OpOperand &operand : concat->getOpOperands())
-    if (!canWriteInto(operand.get(), apart) ||
+    if (!canWriteInto(operand.get(), apart, rowPrograms) ||
         isPinned(operand.get(), concat, apart) ||
         operand.get().getParentBlock() != concat->getBlock())
       operand.set(copyOf(builder, operand.get()));
@@ -169,7 +168,7 @@ static bool isStrided(Value value) {
 }
 
 /// Whether an op can read this operand with rows that lie apart.
-static bool readsStrided(OpOperand &use) {
+static bool readsStrided(OpOperand &use, RowPrograms &rowPrograms) {
   Operation *user = use.getOwner();
   if (isa<ConcatOp>(user)) // placed by now
     return true;
@@ -193,8 +192,8 @@ static bool readsStrided(OpOperand &use) {
     --operand; // the epilogue's first one is the product
     [[fallthrough]];
   case Family::Row: {
-    auto rows = buildRowProgram(dispatch);
-    if (failed(rows) || getColumnCount(tensorTypeOf(use.get())) != rows->cols)
+    const row::RowProgram *rows = rowPrograms.get(dispatch);
+    if (!rows || getColumnCount(tensorTypeOf(use.get())) != rows->cols)
       return false;
     return llvm::all_of(rows->nodes, [&](const row::Node &node) {
       return node.operand != operand || node.kind != row::Kind::Load ||
@@ -223,7 +222,7 @@ static bool readsStrided(OpOperand &use) {
   }
 }
 
-bool kiln::mayHavePaddedRows(OpResult value) {
+bool kiln::mayHavePaddedRows(OpResult value, RowPrograms &rowPrograms) {
   auto isProduct = [](Operation *op) {
     return !isa<DispatchOp>(op) && familyOf(op) == Family::Gemm;
   };
@@ -236,7 +235,7 @@ bool kiln::mayHavePaddedRows(OpResult value) {
   if ((meetsProduct && value.getResultNumber() != 0) ||
       (!meetsProduct && !isKernel(value.getOwner())) ||
       tensorTypeOf(value).getRank() != 2 ||
-      !canWriteInto(value, /*apart=*/true))
+      !canWriteInto(value, /*apart=*/true, rowPrograms))
     return false;
   for (OpOperand &use : value.getUses()) {
     Operation *user = use.getOwner();
@@ -245,16 +244,16 @@ bool kiln::mayHavePaddedRows(OpResult value) {
     });
     bool isMatrix = isProduct(user) && use.getOperandNumber() < 2;
     if (user->getBlock() != value.getOwner()->getBlock() || isTied ||
-        !(isMatrix || isKernel(user)) || !readsStrided(use))
+        !(isMatrix || isKernel(user)) || !readsStrided(use, rowPrograms))
       return false;
     meetsProduct |= isProduct(user);
   }
   return meetsProduct;
 }
 
-void kiln::insertDenseCopies(Block &block) {
+void kiln::insertDenseCopies(Block &block, RowPrograms &rowPrograms) {
   for (ConcatOp concat : block.getOps<ConcatOp>())
-    copyConcatOperands(concat);
+    copyConcatOperands(concat, rowPrograms);
   SmallVector<Value> values;
   for (Operation &op : block)
     llvm::append_range(values, op.getResults());
@@ -263,7 +262,7 @@ void kiln::insertDenseCopies(Block &block) {
       continue;
     SmallVector<OpOperand *> uses;
     for (OpOperand &use : value.getUses())
-      if (!readsStrided(use))
+      if (!readsStrided(use, rowPrograms))
         uses.push_back(&use);
     if (uses.empty())
       continue;

@@ -8,7 +8,7 @@
 #ifndef KILN_LIB_DIALECT_KILN_TRANSFORMS_DENSECOPIES_H
 #define KILN_LIB_DIALECT_KILN_TRANSFORMS_DENSECOPIES_H
 
-#include "kiln/Dialect/Kiln/IR/Kiln.h"
+#include "kiln/Dialect/Kiln/IR/RowPrograms.h"
 
 namespace kiln {
 
@@ -20,7 +20,7 @@ void flattenConcats(mlir::Block &block);
 ///   concat's result, and goes nowhere else that fixes its place;
 /// - every reader of rows that lie apart (a slice of columns) can read such
 ///   rows.
-void insertDenseCopies(mlir::Block &block);
+void insertDenseCopies(mlir::Block &block, RowPrograms &rowPrograms);
 
 } // namespace kiln
 

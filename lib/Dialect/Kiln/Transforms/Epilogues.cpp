@@ -77,13 +77,13 @@ struct Candidate {
   unsigned operand = 0;
 
   bool keepsProduct() const { return !product->hasOneUse(); }
-  bool qualifies(Operation *phase);
+  bool qualifies(Operation *phase, RowPrograms &rowPrograms);
   void emit();
 };
 
 } // namespace
 
-bool Candidate::qualifies(Operation *phase) {
+bool Candidate::qualifies(Operation *phase, RowPrograms &rowPrograms) {
   if (product.getAccumulate() || product.getType().getRank() != 2 ||
       readsSum(product))
     return false;
@@ -99,9 +99,9 @@ bool Candidate::qualifies(Operation *phase) {
         return input == product.getResult() || canExistBefore(input, product);
       }))
     return false;
-  auto rows = buildRowProgram(dispatch.getBody().front(), product.getM(),
-                              product.getN());
-  return succeeded(rows) &&
+  const row::RowProgram *rows = rowPrograms.get(
+      rowOpsOf(dispatch.getBody().front(), product.getM(), product.getN()));
+  return rows &&
          row::isEpilogue(*rows, static_cast<int32_t>(operand), keepsProduct());
 }
 
@@ -152,7 +152,8 @@ void Candidate::emit() {
   product.erase();
 }
 
-void kiln::formEpilogues(Block &block, Operation *phase) {
+void kiln::formEpilogues(Block &block, Operation *phase,
+                         RowPrograms &rowPrograms) {
   DenseMap<Operation *, int64_t> order;
   SmallVector<DispatchOp> dispatches;
   for (Operation &op : block) {
@@ -175,7 +176,7 @@ void kiln::formEpilogues(Block &block, Operation *phase) {
     }
     if (candidate.product &&
         order.lookup(dispatch) - order.lookup(candidate.product) <= kNearby &&
-        candidate.qualifies(phase))
+        candidate.qualifies(phase, rowPrograms))
       candidate.emit();
   }
 }

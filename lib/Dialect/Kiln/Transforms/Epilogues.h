@@ -8,14 +8,15 @@
 #ifndef KILN_LIB_DIALECT_KILN_TRANSFORMS_EPILOGUES_H
 #define KILN_LIB_DIALECT_KILN_TRANSFORMS_EPILOGUES_H
 
-#include "kiln/Dialect/Kiln/IR/Kiln.h"
+#include "kiln/Dialect/Kiln/IR/RowPrograms.h"
 
 namespace kiln {
 
 /// Moves row dispatches of a block into dispatches of family gemm with the
 /// products that they read. `phase`, which may be null, separates the forward
 /// from the backward ops: none moves across it.
-void formEpilogues(mlir::Block &block, mlir::Operation *phase);
+void formEpilogues(mlir::Block &block, mlir::Operation *phase,
+                   RowPrograms &rowPrograms);
 
 } // namespace kiln
 

@@ -9,8 +9,9 @@
 // Groups grow in program order: an op joins a group that produces or also reads
 // one of its operands. The group then stands either at the op's place or at its
 // own old place, whichever keeps every value defined before its uses; nothing
-// outside the group ever moves. Whether a set of ops is one kernel is decided
-// by building its row program: the same function that the code generator calls.
+// outside the group ever moves. A set of ops is one kernel if it has a row
+// program, which RowPrograms builds once: later passes that ask for the program
+// of the dispatch get the one that was built here.
 //
 //===----------------------------------------------------------------------===//
 
@@ -46,8 +47,9 @@ struct Group {
 class DispatchFormer {
 public:
   DispatchFormer(Block &block, Operation *phase, bool fuse,
-                 const TargetBackend &target)
-      : block(block), phase(phase), fuse(fuse), target(target) {}
+                 const TargetBackend &target, RowPrograms &rowPrograms)
+      : block(block), phase(phase), fuse(fuse), target(target),
+        rowPrograms(rowPrograms) {}
   LogicalResult run();
 
 private:
@@ -76,6 +78,7 @@ private:
   Operation *phase;
   bool fuse;
   const TargetBackend &target;
+  RowPrograms &rowPrograms;
   SmallVector<Operation *> ops; ///< in program order
   DenseMap<Operation *, int64_t> order;
   DenseMap<Operation *, Group *> groupOf;
@@ -153,24 +156,21 @@ std::optional<int64_t> DispatchFormer::placeOf(const Group &group,
 }
 
 bool DispatchFormer::isOneKernel(const Group &group) {
-  RowBuilder rows(group.space.rows, group.space.cols);
-  SmallVector<ConstantOp> constants;
+  RowOps source;
+  source.rows = group.space.rows;
+  source.cols = group.space.cols;
+  // Each constant precedes its first reader, as in the body that emit makes.
   for (Operation *op : group.members) {
     for (Value operand : op->getOperands())
       if (auto constant = operand.getDefiningOp<ConstantOp>())
-        if (!llvm::is_contained(constants, constant)) {
-          constants.push_back(constant);
-          if (failed(constant.buildRows(rows)))
-            return false;
-        }
-    if (failed(cast<RowOpInterface>(op).buildRows(rows)))
-      return false;
+        if (!llvm::is_contained(source.ops, constant.getOperation()))
+          source.ops.push_back(constant);
+    source.ops.push_back(op);
   }
-  llvm::SetVector<Value> inputs = inputsOf(group);
-  SmallVector<Value> outputs = outputsOf(group);
-  auto program = rows.finish(inputs.getArrayRef(), outputs);
-  return succeeded(program) &&
-         (group.members.size() == 1 || target.mayFuse(*program));
+  llvm::append_range(source.operands, inputsOf(group));
+  source.results = outputsOf(group);
+  const row::RowProgram *program = rowPrograms.get(source);
+  return program && (group.members.size() == 1 || target.mayFuse(*program));
 }
 
 bool DispatchFormer::tryJoin(Group *group, Operation *op) {
@@ -397,6 +397,7 @@ struct FormDispatchesPass : kiln::impl::FormDispatchesBase<FormDispatchesPass> {
                                                     body.getOperations());
       recompute->erase();
     }
+    auto &rowPrograms = getAnalysis<RowPrograms>();
     SmallVector<Block *> blocks;
     for (ProgramOp program : getOperation().getOps<ProgramOp>()) {
       program.walk([&](AccumulateOp loop) {
@@ -411,13 +412,14 @@ struct FormDispatchesPass : kiln::impl::FormDispatchesBase<FormDispatchesPass> {
         sinkCasts(*block);
       Operation *phase =
           phases.empty() ? nullptr : (*phases.begin()).getOperation();
-      if (failed(DispatchFormer(*block, phase, fuse, *target).run()))
+      if (failed(
+              DispatchFormer(*block, phase, fuse, *target, rowPrograms).run()))
         return signalPassFailure();
       if (fuse && epilogues && target->getFusionRules().tileEpilogues)
-        formEpilogues(*block, phase);
+        formEpilogues(*block, phase, rowPrograms);
       if (phase)
         phase->erase();
-      insertDenseCopies(*block);
+      insertDenseCopies(*block, rowPrograms);
     }
   }
 };

@@ -12,10 +12,12 @@
 
 namespace kiln {
 
+class RowPrograms;
+
 /// Of a result in a dispatched program: whether there may be gaps between its
 /// rows in memory, and a product that it belongs to may gain by them. Whoever
 /// writes or reads it is a product or a row kernel that steps over gaps.
-bool mayHavePaddedRows(mlir::OpResult value);
+bool mayHavePaddedRows(mlir::OpResult value, RowPrograms &rowPrograms);
 
 } // namespace kiln
 

@@ -1,0 +1,77 @@
+//===- RowProgramText.h - Row programs as text ------------------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The textual form of a row program, which docs/reference/row-programs.md
+// defines, and the invariants of a program. The printer writes one line per
+// node and store, with the sweeps that compute it. parse(print(p)) == p holds
+// for every program that is valid.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_DIALECT_KILN_IR_ROWPROGRAMTEXT_H
+#define KILN_DIALECT_KILN_IR_ROWPROGRAMTEXT_H
+
+#include "kiln/Dialect/Kiln/IR/RowProgram.h"
+
+#include "llvm/ADT/StringRef.h"
+#include "llvm/ADT/bit.h"
+#include "llvm/Support/Error.h"
+
+#include <optional>
+#include <string>
+
+namespace llvm {
+class raw_ostream;
+} // namespace llvm
+
+namespace kiln::row {
+
+/// True if both are equal in every bit, those of constants included.
+inline bool operator==(const Node &a, const Node &b) {
+  return a.kind == b.kind && a.space == b.space && a.type == b.type &&
+         a.inputs == b.inputs && a.access == b.access &&
+         a.operand == b.operand && a.period == b.period &&
+         llvm::bit_cast<uint64_t>(a.value) ==
+             llvm::bit_cast<uint64_t>(b.value) &&
+         a.immediate == b.immediate && a.stored == b.stored;
+}
+inline bool operator==(const Store &a, const Store &b) {
+  return a.kind == b.kind && a.value == b.value && a.result == b.result &&
+         a.chunk == b.chunk && a.stored == b.stored;
+}
+inline bool operator==(const RowProgram &a, const RowProgram &b) {
+  return a.rows == b.rows && a.cols == b.cols && a.flat == b.flat &&
+         a.rowsPerUnit == b.rowsPerUnit && a.nodes == b.nodes &&
+         a.stores == b.stores && a.immediates == b.immediates;
+}
+
+/// The first violation of an invariant, at a node, at a store, or, if neither
+/// is set, of the program as a whole.
+struct Fault {
+  std::optional<NodeId> node;
+  std::optional<size_t> store;
+  std::string message;
+};
+
+/// Checks that operands precede their uses, that kinds, types, spaces and
+/// accesses agree, that every node is needed by a store, that the stores name
+/// all results in order, and that `flat` and `rowsPerUnit` follow from the
+/// rest. Returns nothing if the program is valid.
+std::optional<Fault> findFault(const RowProgram &program);
+
+/// Prints a valid program, with a new line at its end.
+void print(llvm::raw_ostream &os, const RowProgram &program);
+
+/// Parses one program, which may be surrounded by comments, and checks it as
+/// findFault does. A line without sweeps gets those that follow from the
+/// program; those that it has must be the same. An error is one line that
+/// begins with "LINE:COLUMN: ".
+llvm::Expected<RowProgram> parse(llvm::StringRef text);
+
+} // namespace kiln::row
+
+#endif // KILN_DIALECT_KILN_IR_ROWPROGRAMTEXT_H

@@ -1,0 +1,74 @@
+//===- RowKinds.h - Names and inputs of row program nodes -------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The tables and rules that building, verifying, printing and parsing share.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_LIB_DIALECT_KILN_IR_ROWKINDS_H
+#define KILN_LIB_DIALECT_KILN_IR_ROWKINDS_H
+
+#include "kiln/Dialect/Kiln/IR/RowProgram.h"
+
+#include "llvm/ADT/StringRef.h"
+
+#include <optional>
+#include <string>
+
+namespace kiln::row {
+
+struct KindInfo {
+  Kind kind;
+  llvm::StringLiteral name;
+  /// The number of inputs; loads have those of their access.
+  unsigned inputs;
+};
+
+const KindInfo &infoOf(Kind kind);
+std::optional<Kind> kindNamed(llvm::StringRef name);
+
+llvm::StringRef nameOf(Space space);
+inline llvm::StringRef nameOf(Type type) { return kiln::infoOf(type).name; }
+std::optional<Space> spaceNamed(llvm::StringRef name);
+
+/// The space of what a load reads.
+Space spaceOf(Access access);
+/// The space of a value that is computed from values of both spaces.
+Space join(Space a, Space b);
+/// True if the index of a load is one of its inputs.
+inline bool hasIndex(Access access) {
+  return access == Access::Gathered || access == Access::RowElement;
+}
+
+inline bool isReduction(const Node &node) {
+  return node.kind == Kind::ReduceSum || node.kind == Kind::ReduceMax;
+}
+/// True if the node is evaluated in a loop over columns.
+inline bool isPerElement(const Node &node) {
+  return node.space == Space::Full || node.space == Space::Column;
+}
+
+/// True if a tensor of kiln may have as many elements: between 1 and 2^48.
+inline bool isSaneSpace(int64_t rows, int64_t cols) {
+  return rows >= 1 && cols >= 1 && rows <= (int64_t(1) << 48) / cols;
+}
+
+/// True if neither the neighbours nor the place of an element matter.
+bool isFlat(const RowProgram &program);
+
+/// When the nodes and stores of a program are evaluated, in the words of the
+/// textual form, such as "in sweeps 0, 1" or "after sweep 0"; empty for what is
+/// evaluated before the first sweep.
+struct SweepTexts {
+  explicit SweepTexts(const RowProgram &program);
+  int32_t sweeps;
+  llvm::SmallVector<std::string> nodes, stores;
+};
+
+} // namespace kiln::row
+
+#endif // KILN_LIB_DIALECT_KILN_IR_ROWKINDS_H

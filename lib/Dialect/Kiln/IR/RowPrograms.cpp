@@ -1,0 +1,132 @@
+//===- RowPrograms.cpp - The row programs of a module ---------------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// An entry owns a copy of the ops that its program was built from. A lookup
+// hashes the ops at hand and compares them with that copy, so two sources with
+// the same hash never share a program by mistake. Comparing is cheaper than
+// building: attributes are compared by address, and no node is allocated.
+//
+//===----------------------------------------------------------------------===//
+
+#include "kiln/Dialect/Kiln/IR/RowPrograms.h"
+
+#include "mlir/IR/OperationSupport.h"
+
+using namespace mlir;
+using namespace kiln;
+
+namespace {
+
+/// The data flow of a source, in numbers that do not depend on addresses.
+class DataFlow {
+public:
+  explicit DataFlow(const RowOps &source) {
+    for (Value operand : source.operands)
+      use(operand);
+    for (Operation *op : source.ops) {
+      for (Value operand : op->getOperands())
+        use(operand);
+      for (Value result : op->getResults())
+        numbers.try_emplace(result, numbers.size());
+    }
+    for (Value result : source.results)
+      use(result);
+  }
+
+  /// The numbers of the operands of the program, of those of its ops in order,
+  /// and of its results.
+  SmallVector<unsigned, 32> uses;
+  /// Values that none of the ops computes, in the order of their numbers.
+  SmallVector<Value> inputs;
+
+private:
+  void use(Value value) {
+    auto [it, isNew] = numbers.try_emplace(value, numbers.size());
+    if (isNew)
+      inputs.push_back(value);
+    uses.push_back(it->second);
+  }
+
+  llvm::SmallDenseMap<Value, unsigned, 32> numbers;
+};
+
+} // namespace
+
+/// Everything but the data flow of an op that its rows can depend on.
+static bool isSameOp(Operation *a, Operation *b) {
+  return a->getName() == b->getName() &&
+         a->getDiscardableAttrDictionary() ==
+             b->getDiscardableAttrDictionary() &&
+         a->getName().compareOpProperties(a->getPropertiesStorage(),
+                                          b->getPropertiesStorage()) &&
+         a->getResultTypes() == b->getResultTypes();
+}
+
+static uint64_t hashOf(const RowOps &source, const DataFlow &flow) {
+  llvm::hash_code hash = llvm::hash_combine(
+      source.rows, source.cols,
+      llvm::hash_combine_range(flow.uses.begin(), flow.uses.end()));
+  for (Value input : flow.inputs)
+    hash = llvm::hash_combine(hash, input.getType());
+  for (Operation *op : source.ops)
+    hash =
+        llvm::hash_combine(hash, OperationEquivalence::computeHash(
+                                     op, OperationEquivalence::ignoreHashValue,
+                                     OperationEquivalence::ignoreHashValue,
+                                     OperationEquivalence::IgnoreLocations));
+  return hash;
+}
+
+struct RowPrograms::Entry {
+  Entry(const RowOps &source, const DataFlow &flow)
+      : rows(source.rows), cols(source.cols), uses(ArrayRef(flow.uses)) {
+    IRMapping mapping;
+    for (Value input : flow.inputs)
+      mapping.map(input, ops.addArgument(input.getType(), input.getLoc()));
+    for (Operation *op : source.ops)
+      ops.push_back(op->clone(mapping));
+  }
+
+  bool isOf(const RowOps &source, const DataFlow &flow) {
+    return rows == source.rows && cols == source.cols && uses == flow.uses &&
+           ValueRange(flow.inputs).getTypes() == ops.getArgumentTypes() &&
+           source.ops.size() == ops.getOperations().size() &&
+           llvm::all_of(llvm::zip(source.ops, ops), [](auto pair) {
+             return isSameOp(std::get<0>(pair), &std::get<1>(pair));
+           });
+  }
+
+  int64_t rows, cols;
+  SmallVector<unsigned> uses;
+  Block ops; ///< copies; the arguments are the inputs of the source
+  std::optional<row::RowProgram> program;
+};
+
+RowPrograms::RowPrograms() = default;
+RowPrograms::~RowPrograms() = default;
+
+const row::RowProgram *RowPrograms::get(const RowOps &source) {
+  DataFlow flow(source);
+  Bucket &bucket = entries[hashOf(source, flow)];
+  for (std::unique_ptr<Entry> &entry : bucket)
+    if (entry->isOf(source, flow))
+      return entry->program ? &*entry->program : nullptr;
+
+  bucket.push_back(std::make_unique<Entry>(source, flow));
+  ++count;
+  auto program = buildRowProgram(source);
+  if (failed(program))
+    return nullptr;
+  return &bucket.back()->program.emplace(std::move(*program));
+}
+
+const row::RowProgram *RowPrograms::get(DispatchOp dispatch) {
+  if (dispatch.getFamily() != Family::Row &&
+      dispatch.getFamily() != Family::Gemm)
+    return nullptr;
+  return get(rowOpsOf(dispatch));
+}
