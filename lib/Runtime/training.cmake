@@ -62,6 +62,7 @@ add_library(KilnEngine OBJECT
   Engine/ProcessorShare.cpp
   Engine/Processors.cpp
   Engine/Program.cpp
+  Engine/QueueReader.cpp
   Engine/ResultDistance.cpp
   Engine/ThreadTeam.cpp
   Engine/TileEpilogue.cpp

@@ -21,7 +21,8 @@ static constexpr Stream sideStreams[] = {Stream::Host, Stream::CopyOut,
 CudaProgram::CudaProgram(const ProgramFile &file, std::size_t index)
     : file_(file), program_(file.programs[index]),
       info_(file.description.programs[index]),
-      streams_(buildStreamProgram(program_)), names_(file_, program_) {
+      streams_(buildStreamProgram(file_, program_)),
+      names_(file_, program_) {
   for (const StreamAction &action : streams_.actions)
     used_[std::size_t(action.stream)] = true;
   layOutStaging();

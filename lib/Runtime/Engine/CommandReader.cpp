@@ -8,6 +8,7 @@
 #include "CommandReader.h"
 
 #include "GemmTiles.h"
+#include "QueueReader.h"
 #include "kiln/Runtime/Engine/MemberTable.h"
 #include "kiln/Runtime/Files/CheckedMath.h"
 #include "kiln/Runtime/Files/Messages.h"
@@ -513,6 +514,8 @@ Command CommandReader::read(const Node &node) {
   } else {
     op.fail("is " + inQuotes(kind) + ", not a command");
   }
+  if (!node.failed())
+    readQueueUse(node, file_, command);
   return command;
 }
 

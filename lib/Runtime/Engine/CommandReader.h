@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Reads one command after the other and checks each against the arenas, the
-// kernel table and the loop around it. What concerns several commands, the
-// order of asynchronous copies, is checked by CopyOrder.h.
+// kernel table, the queues and the loop around it. What concerns several
+// commands, the order of asynchronous copies, is checked by CopyOrder.h.
 //
 //===----------------------------------------------------------------------===//
 

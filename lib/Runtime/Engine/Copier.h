@@ -41,8 +41,8 @@ public:
   /// A run begins; no copy is in flight.
   virtual void begin() { counts_ = {}; }
   virtual void start(const CopyJob &job) = 0;
-  /// Returns when the copy that was started with `token` is done. Copies of
-  /// one direction are done in the order of their starts.
+  /// Returns when the latest copy that was started with `token` is done. Copies
+  /// of one direction are done in the order of their starts.
   virtual void wait(int64_t token) = 0;
   /// Between two commands.
   virtual void between() {}

@@ -64,7 +64,9 @@ private:
     CopyTiming *timing;
   };
   /// The orders of one direction. `started` counts those given by start(),
-  /// `done` those carried out; order i is in ring[i % size].
+  /// `done` those carried out; order i is in ring[i % size]. The size is that
+  /// of the tokens: every order from the first that is not done on has a token
+  /// of its own, because waiting for a later one means that it is done.
   struct Channel {
     std::vector<Order> ring;
     double bytesPerSecond = 0;

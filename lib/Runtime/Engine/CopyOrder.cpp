@@ -21,8 +21,15 @@ namespace {
 struct Flight {
   std::size_t command;
   int64_t token;
-  /// The slots and states around its bytes, as blocks_ counts them.
-  std::vector<std::size_t> from, to;
+  /// What it reads and writes, by the iteration of the loop that is walked.
+  Ref from, to;
+  /// The slots and states around their first bytes, as blocks_ counts them.
+  std::vector<std::size_t> fromBlocks, toBlocks;
+};
+
+/// Iterations of a loop.
+struct Iterations {
+  int64_t first = 0, last = 0;
 };
 
 class CopyOrder {
@@ -32,14 +39,26 @@ public:
   void check();
 
 private:
+  void walkLoop(const ProgramLoop &loop);
+  void visit(std::size_t command);
   void moveTo(std::size_t command);
   void start(std::size_t command);
   void wait(std::size_t command);
   void checkAccesses(std::size_t command) const;
   void checkAccess(std::size_t command, const MemoryAccess &access,
                    const Flight &flight) const;
-  bool disturbs(const MemoryAccess &access, int64_t iterations, const Ref &ref,
+  bool disturbs(const MemoryAccess &access, int64_t runs, const Ref &ref,
                 int64_t size, const std::vector<std::size_t> &around) const;
+  bool livesAroundLoop(const std::vector<std::size_t> &blocks) const;
+  void checkLives(std::size_t wait, const Flight &flight) const;
+  bool isOfLoop(const Flight &flight) const {
+    return loop_.begin < flight.command && flight.command < loop_.end;
+  }
+  std::vector<Flight>::iterator findFlight(int64_t token) {
+    return std::find_if(
+        flights_.begin(), flights_.end(),
+        [=](const Flight &entry) { return entry.token == token; });
+  }
   std::vector<std::size_t> around(const Ref &ref) const;
   void fail(std::size_t command, const std::string &problem) const {
     commands_.element(command).fail(problem);
@@ -47,6 +66,9 @@ private:
   std::string title(std::size_t command) const {
     const Command &info = program_.commands[command];
     return std::string(commandKindName(info.kind)) + " " + inQuotes(info.name);
+  }
+  std::string place(std::size_t command) const {
+    return "commands[" + std::to_string(command) + "]";
   }
 
   /// A slot or a state.
@@ -61,9 +83,11 @@ private:
   std::vector<Block> blocks_;      ///< By their first commands.
   std::size_t nextBlock_ = 0;      ///< The first that does not live yet.
   std::vector<std::size_t> alive_; ///< Blocks that live at this command.
-  std::vector<bool> started_;      ///< By token.
+  std::vector<bool> started_;      ///< By token: once, at least.
   std::vector<Flight> flights_;
-  std::vector<int64_t> runs_; ///< By command: how often its loop runs it.
+  std::vector<int64_t> runs_;    ///< By command: how often its loop runs it.
+  ProgramLoop loop_ = {0, 0, 1}; ///< The loop that is walked, or nothing.
+  Iterations iterations_;        ///< What the walk stands for; 0 outside.
 };
 
 } // namespace
@@ -107,14 +131,15 @@ std::vector<std::size_t> CopyOrder::around(const Ref &ref) const {
   return found;
 }
 
-/// Whether [a, +aBytes) and [b, +bBytes) share a byte in the same iteration.
+/// Whether [a, +aBytes) and [b, +bBytes) share a byte in one of the iterations.
 static bool overlap(const Ref &a, int64_t aBytes, const Ref &b, int64_t bBytes,
-                    int64_t iterations) {
+                    const Iterations &iterations) {
   using Wide = __int128; // Sizes may be as large as 2^63.
   if (a.arena != b.arena || aBytes <= 0 || bBytes <= 0)
     return false;
-  // b - a, which must lie in (low, high), and what each iteration adds to it.
-  Wide distance = Wide(b.offset) - a.offset, step = Wide(b.stride) - a.stride;
+  // b - a, which must be in (low, high), and what each iteration adds to it.
+  Wide step = Wide(b.stride) - a.stride;
+  Wide distance = Wide(b.offset) - a.offset + step * iterations.first;
   Wide low = -Wide(bBytes), high = aBytes;
   if (step < 0) {
     distance = -distance;
@@ -126,7 +151,7 @@ static bool overlap(const Ref &a, int64_t aBytes, const Ref &b, int64_t bBytes,
     if (step == 0)
       return false;
     Wide iteration = (low - distance) / step + 1;
-    if (iteration >= iterations)
+    if (iteration > iterations.last - iterations.first)
       return false;
     distance += iteration * step;
   }
@@ -134,8 +159,8 @@ static bool overlap(const Ref &a, int64_t aBytes, const Ref &b, int64_t bBytes,
 }
 
 /// True if an access and the `size` bytes at `ref` of a copy share bytes in one
-/// of the loop's iterations.
-bool CopyOrder::disturbs(const MemoryAccess &access, int64_t iterations,
+/// of the iterations that the walk stands for. `runs`: of the access's command.
+bool CopyOrder::disturbs(const MemoryAccess &access, int64_t runs,
                          const Ref &ref, int64_t size,
                          const std::vector<std::size_t> &around) const {
   if (access.ref.arena != ref.arena)
@@ -151,10 +176,10 @@ bool CopyOrder::disturbs(const MemoryAccess &access, int64_t iterations,
       bytes = std::max(bytes, blocks_[i].end - access.ref.offset);
     }
     // What one iteration has of a buffer of all.
-    if (iterations > 1 && access.ref.stride != 0)
+    if (runs > 1 && access.ref.stride != 0)
       bytes = std::min(bytes, std::abs(access.ref.stride));
   }
-  return overlap(access.ref, bytes, ref, size, iterations);
+  return overlap(access.ref, bytes, ref, size, iterations_);
 }
 
 void CopyOrder::checkAccess(std::size_t command, const MemoryAccess &access,
@@ -162,17 +187,16 @@ void CopyOrder::checkAccess(std::size_t command, const MemoryAccess &access,
   const Command &copy = program_.commands[flight.command];
   const char *does = access.writes() ? "writes" : "reads";
   const char *what = nullptr;
-  int64_t iterations = runs_[command];
-  if (disturbs(access, iterations, copy.to, copy.size, flight.to))
+  int64_t runs = runs_[command];
+  if (disturbs(access, runs, flight.to, copy.size, flight.toBlocks))
     what = "what it writes";
   else if (access.writes() &&
-           disturbs(access, iterations, copy.from, copy.size, flight.from))
+           disturbs(access, runs, flight.from, copy.size, flight.fromBlocks))
     what = "what it reads";
   if (what)
     fail(command, "(" + title(command) + ") " + does + " " + what + " while " +
-                      title(flight.command) + " of commands[" +
-                      std::to_string(flight.command) +
-                      "] is in flight: its copy_wait must come before");
+                      title(flight.command) + " of " + place(flight.command) +
+                      " is in flight: its copy_wait must come before");
 }
 
 void CopyOrder::checkAccesses(std::size_t command) const {
@@ -189,39 +213,107 @@ void CopyOrder::start(std::size_t index) {
     return fail(index, "has token " + std::to_string(command.token) +
                            ", but the program starts " +
                            std::to_string(program_.copies) + " copies");
-  if (started_[std::size_t(command.token)])
-    return fail(index,
-                "starts copy " + std::to_string(command.token) + " once more");
+  if (auto other = findFlight(command.token); other != flights_.end())
+    return fail(index, "starts copy " + std::to_string(command.token) +
+                           " while " + title(other->command) + " of " +
+                           place(other->command) +
+                           " is in flight: its copy_wait must come before");
   started_[std::size_t(command.token)] = true;
-  flights_.push_back(
-      {index, command.token, around(command.from), around(command.to)});
+  Flight flight = {index,      command.token,        command.from,
+                   command.to, around(command.from), around(command.to)};
+  // Outside of loops a stride says nothing.
+  if (!isOfLoop(flight))
+    flight.from.stride = flight.to.stride = 0;
+  flights_.push_back(std::move(flight));
+}
+
+bool CopyOrder::livesAroundLoop(const std::vector<std::size_t> &blocks) const {
+  return std::any_of(blocks.begin(), blocks.end(), [&](std::size_t i) {
+    return blocks_[i].first <= int64_t(loop_.begin) &&
+           int64_t(loop_.end) <= blocks_[i].last;
+  });
+}
+
+/// What a copy of the iteration before touches lives all around the loop.
+void CopyOrder::checkLives(std::size_t wait, const Flight &flight) const {
+  const char *what = nullptr;
+  if (!livesAroundLoop(flight.fromBlocks))
+    what = "reads";
+  else if (!livesAroundLoop(flight.toBlocks))
+    what = "writes";
+  if (what)
+    fail(wait, "waits for " + title(flight.command) + " of " +
+                   place(flight.command) +
+                   " of the iteration before, but no slot that lives all "
+                   "around the loop, from " +
+                   place(loop_.begin) + " to " + place(loop_.end) +
+                   ", holds what it " + what);
 }
 
 void CopyOrder::wait(std::size_t index) {
   int64_t token = program_.commands[index].token;
-  auto flight =
-      std::find_if(flights_.begin(), flights_.end(),
-                   [&](const Flight &entry) { return entry.token == token; });
-  if (flight == flights_.end())
+  if (token >= program_.copies || !started_[std::size_t(token)])
     return fail(index, "waits for copy " + std::to_string(token) +
-                           ", which is not in flight");
+                           ", which no command before it starts");
+  auto flight = findFlight(token);
+  // Another wait for it may hold up other queues.
+  if (flight == flights_.end())
+    return;
+  if (isOfLoop(*flight) && flight->command > index)
+    checkLives(index, *flight);
   flights_.erase(flight);
 }
 
+void CopyOrder::visit(std::size_t index) {
+  const Command &command = program_.commands[index];
+  moveTo(index);
+  checkAccesses(index);
+  if (startsCopy(command))
+    start(index);
+  if (waitsForCopy(command))
+    wait(index);
+}
+
+void CopyOrder::walkLoop(const ProgramLoop &loop) {
+  loop_ = loop;
+  moveTo(loop.begin);
+  const std::vector<std::size_t> aliveBefore = alive_;
+  const std::size_t nextBefore = nextBlock_;
+  int64_t walks = std::min<int64_t>(loop.count, 2);
+  for (int64_t walk = 0; walk < walks; ++walk) {
+    alive_ = aliveBefore;
+    nextBlock_ = nextBefore;
+    iterations_ = walk == 0 ? Iterations{0, 0} : Iterations{1, loop.count - 1};
+    for (std::size_t i = loop.begin + 1; i < loop.end; ++i)
+      if (!commands_.failed())
+        visit(i);
+    // From here on, the copies in flight are those of the iteration before, or,
+    // after the loop, of the last one.
+    for (Flight &flight : flights_) {
+      if (!isOfLoop(flight))
+        continue;
+      for (Ref *ref : {&flight.from, &flight.to})
+        *ref = walk + 1 < walks
+                   ? Ref{ref->offset - ref->stride, ref->stride, ref->arena}
+                   : Ref{ref->offset + ref->stride * (loop.count - 1), 0,
+                         ref->arena};
+    }
+  }
+  loop_ = {0, 0, 1};
+  iterations_ = {};
+}
+
 void CopyOrder::check() {
+  std::vector<ProgramLoop> loops = loopsOf(program_.commands);
+  auto loop = loops.begin();
   for (std::size_t i = 0; i < program_.commands.size() && !commands_.failed();
        ++i) {
-    const Command &command = program_.commands[i];
-    moveTo(i);
-    checkAccesses(i);
-    if ((beginsLoop(command) || endsLoop(command)) && !flights_.empty())
-      fail(i, "stands between " + title(flights_.front().command) +
-                  " of commands[" + std::to_string(flights_.front().command) +
-                  "] and its copy_wait");
-    if (startsCopy(command))
-      start(i);
-    if (waitsForCopy(command))
-      wait(i);
+    if (!beginsLoop(program_.commands[i])) {
+      visit(i);
+      continue;
+    }
+    walkLoop(*loop);
+    i = loop++->end;
   }
   if (!flights_.empty())
     fail(flights_.front().command,

@@ -5,10 +5,17 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Asynchronous copies of a program: every token is started once and waited for
-// once, later, with no begin or end of a loop between the two. Between its
-// start and its wait, no other command writes what a copy reads or touches what
-// it writes.
+// Checks the asynchronous copies of a program. A copy is in flight from its
+// start to the first wait for its token, in the order of a run. There is such a
+// wait before its token is used for another copy and before the program ends.
+// While a copy is in flight, no other command writes what it reads or touches
+// what it writes.
+//
+// A copy that is started in one iteration of a loop may be waited for in the
+// next one. Then what it reads and writes is in slots or states that live all
+// around the loop. It is enough to walk through a loop twice: the second walk
+// stands for all iterations but the first, because every iteration ends with
+// the same copies in flight.
 //
 // Where the target has a GPU, launches say how many bytes each argument has.
 // The description for a cpu does not: an argument is taken to reach to the end

@@ -89,6 +89,8 @@ const char *GroupCheck::differsFrom(const Command &first,
     return "is no launch of its kernel";
   if (member.group > 1)
     return "begins a group itself";
+  if (!member.after.empty())
+    return "has an 'after', which only the first launch of a group may have";
   const KernelCall &a = *first.call, &b = *member.call;
   if (a.units != b.units || first.grain != member.grain ||
       first.threads != member.threads ||

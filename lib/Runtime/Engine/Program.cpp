@@ -11,6 +11,7 @@
 #include "CopyOrder.h"
 #include "DescriptionParser.h"
 #include "LaunchGroups.h"
+#include "QueueReader.h"
 #include "WrittenStates.h"
 #include "kiln/Runtime/Files/Json.h"
 #include "kiln/Runtime/Files/Messages.h"
@@ -234,6 +235,7 @@ Result<ProgramFile> parseProgramFile(std::string_view json,
   ProgramFile file;
   readDescription(root, file.description);
   readArenas(root.at("arena"), file);
+  readQueues(root.at("queues"), file);
   if (failure.failed())
     return failure.status();
 
@@ -246,8 +248,10 @@ Result<ProgramFile> parseProgramFile(std::string_view json,
   for (auto &[name, unused] : programs.json().items()) {
     ProgramInfo info;
     info.name = name;
-    Program program =
-        readProgram(programs.at(name.c_str()), file, kernelCount, info);
+    Node node = programs.at(name.c_str());
+    Program program = readProgram(node, file, kernelCount, info);
+    if (!failure.failed())
+      findDirections(node.at("commands"), program, file.queues);
     if (failure.failed())
       return failure.status();
     file.description.programs.push_back(std::move(info));

@@ -243,7 +243,7 @@ Status EmuEngine::addPrograms() {
     const Program &program = file_.programs[i];
     const ProgramInfo &info = file_.description.programs[i];
     BufferNames names(file_, program);
-    StreamProgram streams = buildStreamProgram(program);
+    StreamProgram streams = buildStreamProgram(file_, program);
     Status status = checkStreamOrder(streams, names);
     if (!status.ok())
       return Status(status.code(), "cuda-emu: program " + inQuotes(info.name) +

@@ -16,6 +16,7 @@
 #include "CommandWalk.h"
 
 #include <algorithm>
+#include <optional>
 
 using namespace kiln;
 
@@ -33,20 +34,20 @@ const char *kiln::streamName(Stream stream) {
   return "unknown";
 }
 
-/// Chooses the stream by the memory that a command works in. Only kernels of
-/// the host reach both arenas: they read scalars on the device.
-static Stream streamOf(const Command &command) {
-  if (startsCopy(command))
-    return copyDirection(command) == CopyDirection::Out ? Stream::CopyOut
-                                                        : Stream::CopyIn;
-  if (command.call)
-    return isDeviceLaunch(command) ? Stream::Compute : Stream::Host;
-  std::vector<MemoryAccess> accesses = accessesOf(command);
-  bool isOnHost = std::any_of(accesses.begin(), accesses.end(),
-                              [](const MemoryAccess &access) {
-                                return access.ref.arena == ArenaKind::Host;
-                              });
-  return isOnHost ? Stream::Host : Stream::Compute;
+/// The stream that executes a queue; nothing for a link without copies.
+static std::optional<Stream> streamOf(const Queue &queue) {
+  switch (queue.engine) {
+  case QueueEngine::Device:
+    return Stream::Compute;
+  case QueueEngine::Host:
+    return Stream::Host;
+  case QueueEngine::Link:
+    break;
+  }
+  if (!queue.direction)
+    return std::nullopt;
+  return *queue.direction == CopyDirection::Out ? Stream::CopyOut
+                                                : Stream::CopyIn;
 }
 
 /// The bytes of a command in an iteration, but for accesses of no bytes.
@@ -67,7 +68,8 @@ namespace {
 
 class Builder {
 public:
-  explicit Builder(const Program &program) : program_(program) {}
+  Builder(const std::vector<Queue> &queues, const Program &program)
+      : queues_(queues), program_(program) {}
   StreamProgram build();
 
 private:
@@ -76,15 +78,9 @@ private:
     Stream stream;
     int64_t number;
   };
-  /// What kernels of the host read on the device.
-  struct Scalar {
-    ByteRange range;
-    int64_t writer = 0; ///< The last one on compute.
-    int64_t reader = 0; ///< The last one on the host.
-  };
   struct Lane {
     std::vector<std::size_t> actions;  ///< Action i + 1 of the stream.
-    std::vector<StreamNumbers> clocks; ///< What is known behind each.
+    std::vector<StreamNumbers> clocks; ///< What is known after each.
     StreamNumbers knows = {};
     StreamNumbers mustKnow = {}; ///< Before its next action.
   };
@@ -92,9 +88,6 @@ private:
   void visit(std::size_t command, int64_t iteration);
   void issue(std::size_t command, int64_t iteration);
   void requireAll(Stream stream, Stream other);
-  void findScalar(std::size_t command, int64_t iteration);
-  void orderScalars(const StreamAction &action, int64_t number);
-  template <typename Visitor> void forEachCommand(Visitor &&visit);
   void addWaits(StreamAction &action);
   int64_t eventBehind(const Position &position);
   Lane &lane(Stream stream) { return lanes_[std::size_t(stream)]; }
@@ -104,11 +97,15 @@ private:
     number = std::max(number, position.number);
   }
 
+  std::optional<Stream> streamOfQueue(int64_t queue) const {
+    return streamOf(queues_[std::size_t(queue)]);
+  }
+
+  const std::vector<Queue> &queues_;
   const Program &program_;
   StreamProgram result_;
   std::array<Lane, streamCount> lanes_;
   std::vector<Position> copies_; ///< By token: the last one started with it.
-  std::vector<Scalar> scalars_;
 };
 
 } // namespace
@@ -151,47 +148,12 @@ void Builder::addWaits(StreamAction &action) {
   }
 }
 
-/// Lets a stream wait for what another one has been given so far, actions and
-/// waits that its next action would be the first behind.
+/// Lets a stream wait for what another one has been given so far: its actions,
+/// and the waits that hold up its next action.
 void Builder::requireAll(Stream stream, Stream other) {
   require(stream, {other, issued(other)});
   for (std::size_t i = 0; i < streamCount; ++i)
     require(stream, {Stream(i), lane(other).mustKnow[i]});
-}
-
-/// Between compute and the kernels of the host that read its scalars. `number`:
-/// of the action on its stream.
-void Builder::orderScalars(const StreamAction &action, int64_t number) {
-  if (action.stream != Stream::Host && action.stream != Stream::Compute)
-    return;
-  for (const ByteAccess &access : action.accesses) {
-    for (Scalar &scalar : scalars_) {
-      if (!access.overlaps(scalar.range))
-        continue;
-      if (action.stream == Stream::Host) {
-        require(Stream::Host, {Stream::Compute, scalar.writer});
-        scalar.reader = number;
-      } else if (access.writes) {
-        require(Stream::Compute, {Stream::Host, scalar.reader});
-        scalar.writer = number;
-      }
-    }
-  }
-}
-
-void Builder::findScalar(std::size_t index, int64_t iteration) {
-  const Command &command = program_.commands[index];
-  if (streamOf(command) != Stream::Host)
-    return;
-  for (const ByteAccess &access : bytesOf(command, iteration)) {
-    auto same = [&](const Scalar &scalar) {
-      return scalar.range.begin == access.begin &&
-             scalar.range.end == access.end;
-    };
-    if (access.arena == ArenaKind::Device &&
-        std::none_of(scalars_.begin(), scalars_.end(), same))
-      scalars_.push_back({access});
-  }
 }
 
 void Builder::issue(std::size_t index, int64_t iteration) {
@@ -199,20 +161,13 @@ void Builder::issue(std::size_t index, int64_t iteration) {
   StreamAction action;
   action.command = index;
   action.iteration = iteration;
-  action.stream = streamOf(command);
+  // The queue of a copy has its direction.
+  action.stream = *streamOfQueue(command.queue);
   action.accesses = bytesOf(command, iteration);
-  orderScalars(action, issued(action.stream) + 1);
-  // Its first member may run the whole group, so that it waits for what any of
-  // them must wait for.
-  for (int64_t i = 1; i < command.group; ++i) {
-    StreamAction member;
-    member.accesses =
-        bytesOf(program_.commands[index + std::size_t(i)], iteration);
-    orderScalars(member, issued(action.stream) + 1 + i);
-  }
-  if (startsCopy(command))
-    for (Stream other : {Stream::Compute, Stream::Host})
-      requireAll(action.stream, other);
+  // The first launch of a group may run it whole: the others are after nothing.
+  // No command is after a link.
+  for (int64_t queue : command.after)
+    requireAll(action.stream, *streamOfQueue(queue));
   addWaits(action);
 
   Lane &own = lane(action.stream);
@@ -229,28 +184,20 @@ void Builder::visit(std::size_t index, int64_t iteration) {
   const Command &command = program_.commands[index];
   if (!waitsForCopy(command))
     return issue(index, iteration);
-  for (Stream stream : {Stream::Compute, Stream::Host})
-    require(stream, copies_[std::size_t(command.token)]);
-}
-
-/// Calls visit(command, iteration) in the order of a run.
-template <typename Visitor> void Builder::forEachCommand(Visitor &&visit) {
-  for (CommandWalk walk(program_.commands); walk.next();)
-    if (!endsLoop(program_.commands[walk.command()]))
-      visit(walk.command(), walk.iteration());
+  for (int64_t queue : command.heldQueues)
+    if (std::optional<Stream> stream = streamOfQueue(queue))
+      require(*stream, copies_[std::size_t(command.token)]);
 }
 
 StreamProgram Builder::build() {
   copies_.resize(std::size_t(program_.copies));
-  forEachCommand([this](std::size_t command, int64_t iteration) {
-    findScalar(command, iteration);
-  });
-  forEachCommand([this](std::size_t command, int64_t iteration) {
-    visit(command, iteration);
-  });
+  for (CommandWalk walk(program_.commands); walk.next();)
+    if (!endsLoop(program_.commands[walk.command()]))
+      visit(walk.command(), walk.iteration());
   return std::move(result_);
 }
 
-StreamProgram kiln::buildStreamProgram(const Program &program) {
-  return Builder(program).build();
+StreamProgram kiln::buildStreamProgram(const ProgramFile &file,
+                                       const Program &program) {
+  return Builder(file.queues, program).build();
 }

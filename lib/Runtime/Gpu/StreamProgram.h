@@ -7,21 +7,21 @@
 //
 // The commands of a program as actions on streams, loops unrolled. A stream
 // carries out its actions one by one; between streams, an action may wait for
-// an event that an action of another one records behind itself.
+// an event that an action of another one records after itself.
 //
-//   compute   kernels, products, fills and copies of the device
-//   host      the same in the host arena: kernels with the ABI of the cpu
-//   copy-out  asynchronous copies to the host arena
-//   copy-in   and from it
+//   compute   the commands of the queue of the device
+//   host      the commands of the queue of the host
+//   copy-out  the copies of all links that copy to the host arena
+//   copy-in   the copies of all links that copy from it
 //
-// What waits for what is the order that the description promises, no more:
-//   - an asynchronous copy for all of compute and host before its copy_start,
-//     and for all copies that these waited for;
-//   - compute and host, behind a copy_wait, for that copy;
-//   - a kernel of the host that reads something on the device (a scalar) for
-//     compute's last write of it, and compute, before the next, for the kernel.
-// A wait that others imply is left out. Whether the order is enough for a plan
-// is for StreamOrder.h to say.
+// The compiler decides what waits for what; the description has it, and this
+// file adds no order of its own:
+//   - an action waits for all earlier actions of the queues that its command is
+//     `after`, and for everything that their next actions would wait for;
+//   - the next action of each queue that a copy_wait holds up waits for the
+//     latest copy that was started with the token.
+// Which events these waits need is decided here: a wait that others imply is
+// left out. StreamOrder.h checks that the order suffices for a plan.
 //
 // The end of a run joins all streams.
 //
@@ -84,8 +84,9 @@ struct StreamProgram {
   int64_t events = 0; ///< Their numbers are [0, events).
 };
 
-/// Of a program of a target with a GPU.
-StreamProgram buildStreamProgram(const Program &program);
+/// `program` is one of the programs of `file`, whose target has a GPU.
+StreamProgram buildStreamProgram(const ProgramFile &file,
+                                 const Program &program);
 
 } // namespace kiln
 

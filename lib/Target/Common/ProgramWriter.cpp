@@ -54,12 +54,16 @@ private:
   Object writeGemm(rt::GemmOp gemm);
   Object writeCopy(rt::CopyOp copy);
   Object writeTransfer(rt::BeginOp begin);
+  Object writeWait(rt::WaitOp wait);
   Object writeEpilogue(rt::GemmOp gemm);
+  int64_t numberOf(mlir::Value token) {
+    return tokens.try_emplace(token, tokens.size()).first->second;
+  }
 
   ModuleOp module;
   const TargetBackend &target;
   const KernelIndex &kernels;
-  DenseMap<mlir::Value, int64_t> tokens; ///< of the program
+  DenseMap<mlir::Value, int64_t> tokens; ///< of the program, by first signal
 };
 
 } // namespace
@@ -256,12 +260,32 @@ Object ProgramWriter::writeCopy(rt::CopyOp copy) {
 }
 
 Object ProgramWriter::writeTransfer(rt::BeginOp begin) {
-  return Object{{"op", "copy_start"},
-                {"name", rt::nameOf(begin)},
-                {"from", ref(begin.getFrom())},
-                {"to", ref(begin.getTo())},
-                {"bytes", begin.getBytes()},
-                {"token", tokens.lookup(begin.getToken())}};
+  return Object{
+      {"op", "copy_start"},           {"name", rt::nameOf(begin)},
+      {"from", ref(begin.getFrom())}, {"to", ref(begin.getTo())},
+      {"bytes", begin.getBytes()},    {"token", numberOf(begin.getToken())}};
+}
+
+Object ProgramWriter::writeWait(rt::WaitOp wait) {
+  Array queues;
+  for (FlatSymbolRefAttr queue : wait.getQueues())
+    queues.push_back(queue.getValue());
+  return Object{{"op", "copy_wait"},
+                {"name", rt::nameOf(wait)},
+                {"token", numberOf(wait.getToken())},
+                {"queues", std::move(queues)}};
+}
+
+/// The queue that executes a command, and those that it is after.
+static void addQueues(rt::CommandOpInterface command, Object &object) {
+  object["queue"] = command.getQueueAttr().getValue();
+  ArrayAttr after = command.getAfterAttr();
+  if (!after)
+    return;
+  Array names;
+  for (auto queue : after.getAsRange<FlatSymbolRefAttr>())
+    names.push_back(queue.getValue());
+  object["after"] = std::move(names);
 }
 
 void ProgramWriter::writeCommands(Block &block, Array &commands) {
@@ -280,9 +304,7 @@ void ProgramWriter::writeCommands(Block &block, Array &commands) {
     } else if (auto begin = dyn_cast<rt::BeginOp>(op)) {
       commands.push_back(writeTransfer(begin));
     } else if (auto wait = dyn_cast<rt::WaitOp>(op)) {
-      commands.push_back(Object{{"op", "copy_wait"},
-                                {"name", rt::nameOf(wait)},
-                                {"token", tokens.lookup(wait.getToken())}});
+      commands.push_back(writeWait(wait));
     } else if (auto loop = dyn_cast<rt::LoopOp>(op)) {
       commands.push_back(
           Object{{"op", "loop_begin"},
@@ -290,6 +312,9 @@ void ProgramWriter::writeCommands(Block &block, Array &commands) {
       writeCommands(loop.getBody().front(), commands);
       commands.push_back(Object{{"op", "loop_end"}});
     }
+    if (auto command = dyn_cast<rt::CommandOpInterface>(op);
+        command && !command.getAwaitedToken())
+      addQueues(command, *commands.back().getAsObject());
   }
 }
 
@@ -317,8 +342,6 @@ Object ProgramWriter::write(rt::ProgramOp program) {
       outputs.push_back(boundary(output));
     else if (auto slot = dyn_cast<rt::SlotOp>(op))
       slots.push_back(writeSlot(slot, target));
-    else if (auto token = dyn_cast<rt::TokenOp>(op))
-      tokens.try_emplace(token.getToken(), tokens.size());
   }
   writeCommands(block, commands);
   return Object{{"inputs", std::move(inputs)},
@@ -357,6 +380,15 @@ static Array writeNames(ArrayAttr names) {
   for (Attribute name : names ? names.getValue() : ArrayRef<Attribute>())
     array.push_back(cast<StringAttr>(name).getValue());
   return array;
+}
+
+static Array writeQueues(ModuleOp module) {
+  Array queues;
+  for (auto queue : module.getOps<rt::QueueOp>())
+    queues.push_back(
+        Object{{"name", queue.getSymName()},
+               {"engine", rt::stringifyEngine(queue.getEngine())}});
+  return queues;
 }
 
 static Array writeStates(ModuleOp module) {
@@ -480,6 +512,7 @@ Object kiln::writeProgram(ModuleOp module, const TargetBackend &target,
            {"state_bytes", static_cast<int64_t>(arena.getStates())},
            {"host_bytes", static_cast<int64_t>(arena.getHostHeight())},
            {"host_state_bytes", static_cast<int64_t>(arena.getHostStates())}}},
+      {"queues", writeQueues(module)},
       {"states", writeStates(module)},
       {"programs", std::move(programs)},
       {"plan", std::move(plan)}};

@@ -115,6 +115,11 @@ struct Command {
   int64_t flops = 0; ///< For reports; 0: unknown.
   int64_t bytes = 0;
 
+  // All but LoopBegin, LoopEnd and CopyWait. Queues are indexes in
+  // ProgramFile::queues.
+  int64_t queue = -1;         ///< The queue that executes the command.
+  std::vector<int64_t> after; ///< Their earlier commands end before it begins.
+
   // Launch, and the epilogue of a Gemm.
   int64_t kernel = -1;
   int64_t grain = 1;
@@ -147,7 +152,8 @@ struct Command {
   Ref from, to;
   int64_t size = 0;
 
-  int64_t token = -1; ///< CopyStart and CopyWait: which copy of the program.
+  int64_t token = -1; ///< CopyStart signals it, CopyWait waits for it.
+  std::vector<int64_t> heldQueues; ///< CopyWait: the queues that wait.
 };
 
 /// The two directions of the link between the arenas.
@@ -225,7 +231,8 @@ std::vector<MemoryAccess> resultsOf(const Command &command);
 bool beginsLoop(const Command &command);
 bool endsLoop(const Command &command);
 
-/// True for the two ends of an asynchronous copy, which share Command::token.
+/// True for the two ends of an asynchronous copy, which share Command::token. A
+/// wait is for the latest start before it in the order of a run.
 bool startsCopy(const Command &command);
 bool waitsForCopy(const Command &command);
 

@@ -9,8 +9,9 @@
 // commands are in Command.h. What parseProgramFile returns has been checked:
 // every reference lies in its arena for every iteration of its loop, every
 // kernel index is in the table, loops are closed and do not nest, sizes are not
-// negative, every asynchronous copy is waited for once, and nothing disturbs it
-// before. The engine relies on that and checks nothing while it walks.
+// negative, every command is on a queue whose engine executes such commands,
+// every asynchronous copy is waited for, and nothing disturbs it before. The
+// engine relies on that and checks nothing while it walks.
 //
 //===----------------------------------------------------------------------===//
 
@@ -60,12 +61,28 @@ struct Slot {
   int64_t rowBytes = 0, rowPitch = 0;
 };
 
+/// What executes the commands of a queue.
+enum class QueueEngine : uint8_t {
+  Device, ///< Kernels and the vendor library of a GPU, on its memory.
+  Host,   ///< The cpu.
+  Link    ///< Asynchronous copies.
+};
+
+/// Executes its commands one after another, in the order of a run. Commands of
+/// different queues overlap unless the description orders them.
+struct Queue {
+  std::string name;
+  QueueEngine engine = QueueEngine::Host;
+  /// The direction of a link's copies; nothing if no program has any.
+  std::optional<CopyDirection> direction = std::nullopt;
+};
+
 struct Program {
   std::vector<int64_t> inputOffsets;  ///< As ProgramInfo::inputs.
   std::vector<int64_t> outputOffsets; ///< As ProgramInfo::outputs.
   std::vector<Command> commands;
   std::vector<Slot> slots;
-  int64_t copies = 0; ///< Asynchronous ones; their tokens are [0, copies).
+  int64_t copies = 0; ///< Copy starts; tokens are in [0, copies).
 };
 
 struct ProgramFile {
@@ -74,6 +91,7 @@ struct ProgramFile {
   int64_t stateBytes = 0;         ///< States occupy [0, stateBytes) of it.
   int64_t hostArenaBytes = 0;     ///< 0: no host arena.
   int64_t hostStateBytes = 0;     ///< States occupy [0, hostStateBytes) of it.
+  std::vector<Queue> queues;      ///< Only links have an engine in common.
   std::vector<Place> statePlaces; ///< As Description::states.
   std::vector<Program> programs;  ///< As Description::programs.
 

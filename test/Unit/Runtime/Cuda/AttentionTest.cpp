@@ -7,6 +7,7 @@
 
 #include "CudaToy.h"
 #include "DnnAttention.h"
+#include "PlaceQueues.h"
 
 #include <cmath>
 #include <cstring>
@@ -225,7 +226,7 @@ protected:
         {"state_bytes", stateBytes},
         {"host_bytes", 0},
         {"host_state_bytes", 0}};
-    return description;
+    return toy::withQueues(std::move(description));
   }
 
   Result<std::unique_ptr<Engine>> make(const Json &description,

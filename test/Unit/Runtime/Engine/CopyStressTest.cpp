@@ -8,6 +8,7 @@
 #include "CopyStress.h"
 
 #include "CommandTable.h"
+#include "CopyEngine.h"
 #include "RunToy.h"
 #include "ToyOffload.h"
 
@@ -168,6 +169,83 @@ TEST(CopyStressTest, ASeedAlwaysDoesTheSame) {
   }
   EXPECT_FALSE(results[0] == results[1] && results[1] == results[2] &&
                results[2] == results[3]);
+}
+
+//===----------------------------------------------------------------------===//
+// Copies that are waited for in the next iteration
+//===----------------------------------------------------------------------===//
+
+constexpr int64_t parts = 40;
+
+/// Adds up `parts` parts of the host arena. While a part is added, the next one
+/// comes in, and the last sum goes out, to the parts after them.
+Program prefetch() {
+  auto part = [](int64_t first, int64_t stride) {
+    return Ref{first * bytes, stride * bytes, ArenaKind::Host};
+  };
+  Command begin = loop(Command::Kind::LoopBegin), keep;
+  begin.count = parts - 1;
+  keep.kind = Command::Kind::Copy;
+  keep.from = {a, 0};
+  keep.to = {b, 0};
+  keep.size = bytes;
+  Program program;
+  program.copies = 4;
+  program.commands = {startCopy(part(0, 0), {a, 0}, 0),               // 0
+                      startCopy({sum, 0}, part(2 * parts - 1, 0), 1), // 1
+                      begin,                                          // 2
+                      waitFor(0),                                     // 3
+                      keep,                                           // 4
+                      startCopy(part(1, 1), {a, 0}, 0),               // 5
+                      waitFor(1),                                     // 6
+                      add(b),                                         // 7
+                      startCopy({sum, 0}, part(parts, 1), 1),         // 8
+                      loop(Command::Kind::LoopEnd),                   // 9
+                      waitFor(0),                                     // 10
+                      waitFor(1),                                     // 11
+                      add(a)};                                        // 12
+  return program;
+}
+
+/// Both arenas after a run of a program on parts with values of their own.
+std::pair<std::vector<char>, std::vector<char>>
+runOnParts(const Program &program, Copier &copier) {
+  std::vector<char> device(4 * bytes), host(2 * parts * bytes);
+  for (int64_t i = 0; i < parts * values; ++i)
+    reinterpret_cast<int64_t *>(host.data())[i] = i % values + 7 * (i / values);
+  ThreadTeam team(1);
+  CommandTable table(program, {device.data(), host.data()}, team, kernels);
+  table.run(nullptr, &copier);
+  return {device, host};
+}
+
+TEST(PrefetchTest, EveryCopierGivesTheSameBits) {
+  Program program = prefetch();
+  SerialCopier early(SerialCopier::When::Start), late(SerialCopier::When::Wait);
+  auto expected = runOnParts(program, early);
+  const auto *sums = reinterpret_cast<int64_t *>(expected.first.data() + sum);
+  for (int64_t i = 0; i < values; ++i)
+    ASSERT_EQ(sums[i], parts * i + 7 * parts * (parts - 1) / 2);
+  EXPECT_EQ(runOnParts(program, late), expected);
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    StressCopier copier(seed, program.copies);
+    EXPECT_EQ(runOnParts(program, copier), expected) << seed;
+  }
+  // Far more copies than the engine has room for at a time.
+  for (double rate : {0.0, 2e8}) {
+    CopyEngine engine({rate, rate}, program.copies);
+    ASSERT_TRUE(engine.status().ok());
+    EXPECT_EQ(runOnParts(program, engine), expected);
+    EXPECT_EQ(engine.counts().inBytes, parts * bytes);
+    EXPECT_EQ(engine.counts().outBytes, parts * bytes);
+  }
+}
+
+TEST(PrefetchTest, AWaitTooLateGivesOtherBits) {
+  Program broken = prefetch();
+  std::swap(broken.commands[3], broken.commands[4]);
+  SerialCopier early(SerialCopier::When::Start), late(SerialCopier::When::Wait);
+  EXPECT_NE(runOnParts(broken, late), runOnParts(broken, early));
 }
 
 class StressedToyTest : public ToyTest {};

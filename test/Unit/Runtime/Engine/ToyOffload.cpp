@@ -7,6 +7,8 @@
 
 #include "ToyOffload.h"
 
+#include "PlaceQueues.h"
+
 #include <cstdlib>
 #include <map>
 
@@ -146,7 +148,7 @@ Json offload(Json description) {
   mirror.erase("init");
   states.push_back(mirror);
   offloadTrain(description["programs"]["train"], hiddenBack, momentE);
-  return description;
+  return withQueues(std::move(description));
 }
 
 } // namespace kiln::toy

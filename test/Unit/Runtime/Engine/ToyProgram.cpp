@@ -7,6 +7,7 @@
 
 #include "ToyProgram.h"
 
+#include "PlaceQueues.h"
 #include "kiln/Runtime/Engine/CommandEngine.h"
 
 #include <algorithm>
@@ -399,7 +400,7 @@ Json describe(const Options &options) {
     programsJson[name] = program.json();
     arenaBytes = std::max(arenaBytes, program.end());
   }
-  return {
+  return withQueues({
       {"format", 1},
       {"kiln", "0.1.0"},
       {"model",
@@ -446,7 +447,8 @@ Json describe(const Options &options) {
       {"plan",
        {{"predicted_peak_bytes", arenaBytes},
         {"by_class", {{"parameters", 2 * tableBytes}}},
-        {"buffers", Json::array()}}}};
+        {"buffers", Json::array()}}},
+  });
 }
 
 const void *const *kernelTable() {

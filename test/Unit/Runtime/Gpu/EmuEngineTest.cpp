@@ -165,7 +165,7 @@ TEST_F(EmuEngineTest, ALaunchThatRacesWithItself) {
   Json description = chain();
   Json &command = description["programs"]["run"]["commands"][3];
   command = device1("three and a half", Shift, {device(256)}, 0, {imm(16)});
-  fails(description, "race in global memory");
+  fails(withQueues(description), "race in global memory");
 }
 
 /// x goes out and comes back, negated, to the place of what took its own.

@@ -81,7 +81,7 @@ Json describe(const char *kind, ElementType type, ElementType resultType,
                                  3 * matrixBytes + workspaceBytes);
   description["target"]["kind"] = kind;
   description["options"]["max_threads"] = maxThreads;
-  return description;
+  return withQueues(std::move(description));
 }
 
 std::vector<char> run(const Json &description, int threads) {

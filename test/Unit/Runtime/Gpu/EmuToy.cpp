@@ -7,6 +7,7 @@
 
 #include "EmuToy.h"
 
+#include "PlaceQueues.h"
 #include "kiln/Runtime/Emu/EmuAbi.h"
 #include "kiln/Runtime/Engine/CommandEngine.h"
 #include "kiln/Runtime/Gpu/EmuEngine.h"
@@ -145,7 +146,7 @@ Json emulated(Json description) {
   description["programs"] = programs;
   description["target"]["kind"] = "cuda-emu";
   description["options"]["target"] = "cuda-emu";
-  return description;
+  return withQueues(std::move(description));
 }
 
 } // namespace kiln::toy

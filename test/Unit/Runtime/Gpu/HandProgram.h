@@ -6,12 +6,15 @@
 //===----------------------------------------------------------------------===//
 //
 // The least description around the commands and slots of one program, "run".
-// Offsets are in bytes; all values are f32.
+// Offsets are in bytes; all values are f32. Queues and waits are those of the
+// compiler for cuda-emu; another target needs withQueues() again.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef KILN_TEST_UNIT_RUNTIME_GPU_HANDPROGRAM_H
 #define KILN_TEST_UNIT_RUNTIME_GPU_HANDPROGRAM_H
+
+#include "../Engine/PlaceQueues.h"
 
 #include <nlohmann/json.hpp>
 #include <string>
@@ -21,6 +24,7 @@
 namespace kiln::testing {
 
 using Json = nlohmann::json;
+using toy::withQueues;
 
 inline Json device(int64_t offset, int64_t stride = 0) {
   return Json::array({offset, stride});
@@ -88,7 +92,7 @@ inline Json value(const char *name, int64_t offset, int64_t elements) {
 /// Without states; both arenas have `bytes` bytes.
 inline Json handProgram(Json commands, Json slots, Json inputs, Json outputs,
                         int64_t bytes) {
-  return {
+  return withQueues({
       {"format", 1},
       {"kiln", "0.1.0"},
       {"model",
@@ -120,7 +124,8 @@ inline Json handProgram(Json commands, Json slots, Json inputs, Json outputs,
          {{"inputs", std::move(inputs)},
           {"outputs", std::move(outputs)},
           {"commands", std::move(commands)},
-          {"slots", std::move(slots)}}}}}};
+          {"slots", std::move(slots)}}}}},
+  });
 }
 
 } // namespace kiln::testing

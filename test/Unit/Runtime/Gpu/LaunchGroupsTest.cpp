@@ -66,18 +66,28 @@ TEST(LaunchGroupsTest, FaultsNameTheMember) {
             "it");
 }
 
-/// What a kernel of the host has to read, or has read, on the device.
-TEST(LaunchGroupsTest, TheFirstMemberWaitsForAll) {
+/// A kernel of the host has read what the third launch of a group writes.
+TEST(LaunchGroupsTest, OnlyTheFirstLaunchIsAfterOthers) {
   Json program = groupedProgram("cuda-emu");
   Json &run = program["programs"]["run"];
-  // The third member writes what the host reads before.
   int64_t scalar = (groupedLaunches + 2) * groupedBytes;
   Json reader = kernelLaunch("reader", 1, {device(scalar), host(0)}, 4, {1},
                              Json::array(), 1);
   run["commands"].insert(run["commands"].begin(), reader);
+  program = withQueues(program);
+  Json &commands = program["programs"]["run"]["commands"];
+  commands[3]["after"] = {"host"};
   Result<ProgramFile> file = parseProgramFile(program.dump(), 2);
+  EXPECT_NE(file.status().message().find(
+                "commands[3]' is in the group of launch 'add0' but has an "
+                "'after', which only the first launch of a group may have"),
+            std::string::npos)
+      << file.status().message();
+  commands[3].erase("after");
+  commands[1]["after"] = {"host"};
+  file = parseProgramFile(program.dump(), 2);
   ASSERT_TRUE(file.ok()) << file.status().message();
-  StreamProgram streams = buildStreamProgram(file->programs[0]);
+  StreamProgram streams = buildStreamProgram(*file, file->programs[0]);
   ASSERT_EQ(streams.actions.size(), 5u);
   EXPECT_EQ(streams.actions[1].waits.size(), 1u);
   EXPECT_TRUE(streams.actions[2].waits.empty());

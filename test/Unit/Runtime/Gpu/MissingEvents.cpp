@@ -37,7 +37,7 @@ bool namesBothSides(const std::string &message) {
 int checkProgram(const ProgramFile &file, size_t index) {
   const Program &program = file.programs[index];
   BufferNames names(file, program);
-  StreamProgram streams = buildStreamProgram(program);
+  StreamProgram streams = buildStreamProgram(file, program);
   Status whole = checkStreamOrder(streams, names);
   if (!whole.ok())
     return fail(whole.message());

@@ -1,0 +1,153 @@
+//===- QueueReader.cpp - Reads the queues of a description ----------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "QueueReader.h"
+
+#include "kiln/Runtime/Files/Messages.h"
+
+#include <algorithm>
+#include <array>
+
+namespace kiln {
+
+static constexpr std::array<std::pair<const char *, QueueEngine>, 3> engines = {
+    {{"device", QueueEngine::Device},
+     {"host", QueueEngine::Host},
+     {"link", QueueEngine::Link}}};
+
+static const char *engineName(QueueEngine engine) {
+  for (auto &[name, value] : engines)
+    if (value == engine)
+      return name;
+  return "unknown";
+}
+
+static bool hasGpu(const ProgramFile &file) {
+  return file.description.target.kind != TargetKind::Cpu;
+}
+
+static QueueEngine readEngine(const Node &node) {
+  std::string text = node.text();
+  for (auto &[name, value] : engines)
+    if (text == name)
+      return value;
+  node.fail("is " + inQuotes(text) + ", expected device, host or link");
+  return QueueEngine::Host;
+}
+
+void readQueues(const Node &node, ProgramFile &file) {
+  std::size_t count = node.size();
+  for (std::size_t i = 0; i < count && !node.failed(); ++i) {
+    Node entry = node.element(i), name = entry.at("name");
+    Queue queue;
+    queue.name = name.text();
+    Node engine = entry.at("engine");
+    queue.engine = readEngine(engine);
+    if (queue.engine == QueueEngine::Device && !hasGpu(file))
+      engine.fail("is device, but the target has no GPU");
+    for (const Queue &other : file.queues) {
+      if (other.name == queue.name)
+        name.fail("is " + inQuotes(queue.name) + ", the name of another queue");
+      // Several links are fine: each has the stream of its direction.
+      if (other.engine == queue.engine && queue.engine != QueueEngine::Link)
+        engine.fail(std::string("is ") + engineName(queue.engine) +
+                    ", as that of queue " + inQuotes(other.name) +
+                    " is, expected at most one such queue");
+    }
+    file.queues.push_back(std::move(queue));
+  }
+}
+
+/// The index of the queue that a node names.
+static int64_t readQueue(const Node &node, const ProgramFile &file) {
+  std::string name = node.text();
+  auto found =
+      std::find_if(file.queues.begin(), file.queues.end(),
+                   [&](const Queue &queue) { return queue.name == name; });
+  if (found != file.queues.end())
+    return found - file.queues.begin();
+  node.fail("is " + inQuotes(name) + ", which is none of the queues");
+  return 0;
+}
+
+/// What must execute a command. On a GPU, kernels say by their fields where
+/// they run; other commands run where their memory is.
+static QueueEngine expectedEngine(const Command &command, bool hasGpu) {
+  if (startsCopy(command))
+    return QueueEngine::Link;
+  if (!hasGpu)
+    return QueueEngine::Host;
+  if (command.call)
+    return isDeviceLaunch(command) ? QueueEngine::Device : QueueEngine::Host;
+  std::vector<MemoryAccess> accesses = accessesOf(command);
+  bool isOnHost = std::any_of(accesses.begin(), accesses.end(),
+                              [](const MemoryAccess &access) {
+                                return access.ref.arena == ArenaKind::Host;
+                              });
+  return isOnHost ? QueueEngine::Host : QueueEngine::Device;
+}
+
+static void readHeldQueues(const Node &node, const ProgramFile &file,
+                           Command &command) {
+  Node queues = node.at("queues");
+  std::size_t count = queues.size();
+  if (count == 0)
+    return queues.fail("is empty, but a copy_wait holds up at least one queue");
+  for (std::size_t i = 0; i < count; ++i)
+    command.heldQueues.push_back(readQueue(queues.element(i), file));
+}
+
+static void readAfter(const Node &node, const ProgramFile &file,
+                      Command &command) {
+  for (std::size_t i = 0; i < node.size() && !node.failed(); ++i) {
+    Node entry = node.element(i);
+    int64_t other = readQueue(entry, file);
+    if (!node.failed() &&
+        file.queues[std::size_t(other)].engine == QueueEngine::Link)
+      entry.fail("is " + inQuotes(file.queues[std::size_t(other)].name) +
+                 ", whose engine is link: only a copy_wait waits for copies");
+    command.after.push_back(other);
+  }
+}
+
+void readQueueUse(const Node &node, const ProgramFile &file, Command &command) {
+  if (beginsLoop(command) || endsLoop(command))
+    return;
+  if (waitsForCopy(command))
+    return readHeldQueues(node, file, command);
+  Node name = node.at("queue");
+  command.queue = readQueue(name, file);
+  if (node.failed())
+    return;
+  const Queue &queue = file.queues[std::size_t(command.queue)];
+  QueueEngine expected = expectedEngine(command, hasGpu(file));
+  if (queue.engine != expected)
+    return name.fail("is " + inQuotes(queue.name) + ", whose engine is " +
+                     engineName(queue.engine) +
+                     ", expected a queue of engine " + engineName(expected));
+  if (std::optional<Node> after = node.find("after"))
+    readAfter(*after, file, command);
+}
+
+void findDirections(const Node &commands, const Program &program,
+                    std::vector<Queue> &queues) {
+  for (std::size_t i = 0; i < program.commands.size(); ++i) {
+    const Command &command = program.commands[i];
+    if (!startsCopy(command))
+      continue;
+    Queue &queue = queues[std::size_t(command.queue)];
+    CopyDirection direction = copyDirection(command);
+    if (queue.direction && *queue.direction != direction)
+      return commands.element(i).at("queue").fail(
+          "is " + inQuotes(queue.name) +
+          ", which has copies of the other direction: expected a queue for "
+          "each direction");
+    queue.direction = direction;
+  }
+}
+
+} // namespace kiln

@@ -1,0 +1,36 @@
+//===- QueueReader.h - Reads the queues of a description --------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The queues of a program description, and how commands refer to them: the
+// queue that executes a command, the queues that a command is after, and the
+// queues that a copy_wait holds up.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_LIB_RUNTIME_ENGINE_QUEUEREADER_H
+#define KILN_LIB_RUNTIME_ENGINE_QUEUEREADER_H
+
+#include "../Files/JsonReader.h"
+#include "kiln/Runtime/Engine/Program.h"
+
+namespace kiln {
+
+/// Reads "queues" of the top level into `file`, whose target is known.
+void readQueues(const Node &node, ProgramFile &file);
+
+/// Reads the queues of a command, whose other fields have been read.
+void readQueueUse(const Node &node, const ProgramFile &file, Command &command);
+
+/// Sets the direction of each link that `program` uses. Copies of one queue
+/// must all have the same direction, because the two directions of a link are
+/// independent.
+void findDirections(const Node &commands, const Program &program,
+                    std::vector<Queue> &queues);
+
+} // namespace kiln
+
+#endif // KILN_LIB_RUNTIME_ENGINE_QUEUEREADER_H

@@ -1,0 +1,144 @@
+//===- PlaceQueues.cpp - Queues for descriptions by hand ------------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "PlaceQueues.h"
+
+#include "CommandWalk.h"
+#include "kiln/Runtime/Engine/Program.h"
+
+#include <set>
+
+namespace kiln::toy {
+
+using Json = nlohmann::json;
+
+static bool isGpu(const Json &description) {
+  return description["target"].value("kind", "cpu") != "cpu";
+}
+
+static bool isOnHost(const Json &ref) { return ref.size() == 3; }
+
+/// The name of the queue of a command; empty for loops and waits.
+static std::string queueOf(const Json &command, bool isGpu) {
+  std::string op = command["op"];
+  if (op == "loop_begin" || op == "loop_end" || op == "copy_wait")
+    return "";
+  if (op == "copy_start")
+    return isOnHost(command["to"]) ? "copy_out" : "copy_in";
+  bool runsOnHost = op == "launch" ? !command.contains("threads")
+                    : op == "fill" ? isOnHost(command["ref"])
+                    : op == "copy" ? isOnHost(command["to"])
+                                   : false;
+  return isGpu && runsOnHost ? "host" : "compute";
+}
+
+namespace {
+
+/// Bytes of the device that commands of the host read.
+struct Scalar {
+  int64_t begin, end;
+  bool isWritten = false, isRead = false;
+};
+
+} // namespace
+
+/// Orders the commands of the host and those of the device that write what the
+/// host reads.
+static void orderScalars(const ProgramFile &file, const Program &program,
+                         Json &commands) {
+  std::vector<Scalar> scalars;
+  auto isOnQueue = [&](const Command &command, const char *name) {
+    return command.queue >= 0 &&
+           file.queues[std::size_t(command.queue)].name == name;
+  };
+  auto forEachAccess = [&](auto &&visit) {
+    for (CommandWalk walk(program.commands); walk.next();) {
+      const Command &command = program.commands[walk.command()];
+      for (const MemoryAccess &access : accessesOf(command)) {
+        Place place = access.ref.at(walk.iteration());
+        if (place.arena == ArenaKind::Device && access.bytes > 0)
+          visit(walk.command(), access, place.offset,
+                place.offset + access.bytes);
+      }
+    }
+  };
+  forEachAccess([&](std::size_t command, const MemoryAccess &, int64_t begin,
+                    int64_t end) {
+    if (isOnQueue(program.commands[command], "host"))
+      scalars.push_back({begin, end});
+  });
+  forEachAccess([&](std::size_t i, const MemoryAccess &access, int64_t begin,
+                    int64_t end) {
+    const Command &command = program.commands[i];
+    bool onHost = isOnQueue(command, "host");
+    if (!onHost && !isOnQueue(command, "compute"))
+      return;
+    for (Scalar &scalar : scalars) {
+      if (end <= scalar.begin || scalar.end <= begin)
+        continue;
+      if (onHost) {
+        if (scalar.isWritten)
+          commands[i]["after"] = {"compute"};
+        scalar.isRead = true;
+      } else if (access.writes()) {
+        if (scalar.isRead)
+          commands[i]["after"] = {"host"};
+        scalar.isWritten = true;
+      }
+    }
+  });
+}
+
+Json withQueues(Json description) {
+  bool onGpu = isGpu(description);
+  std::set<std::string> used;
+  auto forEachCommand = [&](auto &&visit) {
+    for (auto &[name, program] : description["programs"].items())
+      for (Json &command : program["commands"])
+        visit(command);
+  };
+  forEachCommand([&](Json &command) {
+    command.erase("queue");
+    command.erase("after");
+    std::string queue = queueOf(command, onGpu);
+    if (queue.empty())
+      return;
+    command["queue"] = queue;
+    used.insert(queue);
+  });
+  const std::pair<const char *, const char *> engines[] = {
+      {"compute", onGpu ? "device" : "host"},
+      {"host", "host"},
+      {"copy_out", "link"},
+      {"copy_in", "link"}};
+  Json queues = Json::array(), executing = Json::array();
+  for (auto &[name, engine] : engines) {
+    if (!used.count(name))
+      continue;
+    queues.push_back({{"name", name}, {"engine", engine}});
+    if (queues.back()["engine"] != "link")
+      executing.push_back(name);
+  }
+  description["queues"] = queues;
+  forEachCommand([&](Json &command) {
+    if (command["op"] == "copy_start")
+      command["after"] = executing;
+    else if (command["op"] == "copy_wait")
+      command["queues"] = executing;
+  });
+  Result<ProgramFile> file = parseProgramFile(description.dump(), INT64_MAX);
+  // What is refused now is refused with more waits, too.
+  if (!file.ok())
+    return description;
+  for (std::size_t i = 0; i < file->programs.size(); ++i)
+    orderScalars(*file, file->programs[i],
+                 description["programs"][file->description.programs[i].name]
+                            ["commands"]);
+  return description;
+}
+
+} // namespace kiln::toy

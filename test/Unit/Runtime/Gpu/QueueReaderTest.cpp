@@ -1,0 +1,181 @@
+//===- QueueReaderTest.cpp - Queues of descriptions -----------------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "EmuToy.h"
+#include "kiln/Runtime/Engine/Program.h"
+
+#include <gtest/gtest.h>
+
+using namespace kiln;
+using Json = nlohmann::json;
+
+namespace {
+
+Result<ProgramFile> read(const Json &description) {
+  return parseProgramFile(description.dump(), toy::emuKernelCount);
+}
+
+/// The offloaded toy: the commands of train that matter here are 0 (a fill on
+/// the device), 3 (a gemm), 4 (a copy out), 7 (a wait), 8 (a copy in), 19 (a
+/// launch on the device) and 20 (a launch on the host).
+Json onGpu() { return toy::emulated(toy::describeOffloaded()); }
+
+TEST(QueueReaderTest, ReadsQueuesAndWaits) {
+  Result<ProgramFile> file = read(onGpu());
+  ASSERT_TRUE(file.ok()) << file.status().message();
+  ASSERT_EQ(file->queues.size(), 4u);
+  EXPECT_EQ(file->queues[0].name, "compute");
+  EXPECT_EQ(file->queues[0].engine, QueueEngine::Device);
+  EXPECT_EQ(file->queues[1].engine, QueueEngine::Host);
+  EXPECT_EQ(file->queues[2].engine, QueueEngine::Link);
+  EXPECT_EQ(file->queues[2].direction, CopyDirection::Out);
+  EXPECT_EQ(file->queues[3].direction, CopyDirection::In);
+  const std::vector<Command> &commands = file->programs[2].commands;
+  EXPECT_EQ(commands[0].queue, 0);
+  EXPECT_EQ(commands[1].queue, -1);
+  EXPECT_EQ(commands[4].queue, 2);
+  EXPECT_EQ(commands[4].after, (std::vector<int64_t>{0, 1}));
+  EXPECT_EQ(commands[7].queue, -1);
+  EXPECT_EQ(commands[7].heldQueues, (std::vector<int64_t>{0, 1}));
+  EXPECT_EQ(commands[8].queue, 3);
+  EXPECT_EQ(commands[19].after, std::vector<int64_t>());
+  // It reads the gradient's norm, which the device computes.
+  EXPECT_EQ(commands[20].queue, 1);
+  EXPECT_EQ(commands[20].after, std::vector<int64_t>{0});
+}
+
+TEST(QueueReaderTest, TheHostExecutesEverythingOfACpu) {
+  Result<ProgramFile> file = read(toy::describeOffloaded());
+  ASSERT_TRUE(file.ok()) << file.status().message();
+  ASSERT_EQ(file->queues.size(), 3u);
+  EXPECT_EQ(file->queues[0].engine, QueueEngine::Host);
+  for (const Command &command : file->programs[2].commands)
+    if (command.queue >= 0 && !startsCopy(command))
+      EXPECT_EQ(command.queue, 0);
+}
+
+struct Damage {
+  const char *name;
+  bool onGpu;
+  const char *pointer;
+  Json value; ///< "discarded": remove it.
+  const char *message;
+};
+
+class DamagedQueueTest : public ::testing::TestWithParam<Damage> {};
+
+TEST_P(DamagedQueueTest, IsOneClearError) {
+  Json json = GetParam().onGpu ? onGpu() : toy::describeOffloaded();
+  Json::json_pointer pointer(GetParam().pointer);
+  if (GetParam().value == "discarded")
+    json[pointer.parent_pointer()].erase(pointer.back());
+  else
+    json[pointer] = GetParam().value;
+  Status status = read(json).status();
+  EXPECT_EQ(status.code(), ExitCode::Error);
+  EXPECT_NE(status.message().find(GetParam().message), std::string::npos)
+      << status.message();
+  EXPECT_EQ(status.message().find('\n'), std::string::npos);
+}
+
+#define TRAIN "/programs/train/commands/"
+INSTANTIATE_TEST_SUITE_P(
+    Damages, DamagedQueueTest,
+    ::testing::Values(
+        Damage{"NoQueues", true, "/queues", "discarded", "'queues' is missing"},
+        Damage{"NoName",
+               true,
+               "/queues/0",
+               {{"engine", "device"}},
+               "'queues[0].name' is missing"},
+        Damage{"SameName", true, "/queues/1/name", "compute",
+               "'queues[1].name' is 'compute', the name of another queue"},
+        Damage{"Engine", true, "/queues/0/engine", "gpu",
+               "'queues[0].engine' is 'gpu', expected device, host or link"},
+        Damage{"DeviceOfACpu", false, "/queues/0/engine", "device",
+               "'queues[0].engine' is device, but the target has no GPU"},
+        Damage{"TwoDevices", true, "/queues/1/engine", "device",
+               "'queues[1].engine' is device, as that of queue 'compute' is, "
+               "expected at most one such queue"},
+        Damage{"NoQueue", true, TRAIN "0/queue", "discarded",
+               "'programs.train.commands[0].queue' is missing"},
+        Damage{"NoQueueOfACpu", false, TRAIN "0/queue", "discarded",
+               "'programs.train.commands[0].queue' is missing"},
+        Damage{"NoSuchQueue", true, TRAIN "3/queue", "compote",
+               "commands[3].queue' is 'compote', which is none of the queues"},
+        Damage{"TransferOnTheDevice", true, TRAIN "4/queue", "compute",
+               "commands[4].queue' is 'compute', whose engine is device, "
+               "expected a queue of engine link"},
+        Damage{"TransferOnTheHostOfACpu", false, TRAIN "4/queue", "compute",
+               "whose engine is host, expected a queue of engine link"},
+        Damage{"FillOnALink", true, TRAIN "0/queue", "copy_in",
+               "commands[0].queue' is 'copy_in', whose engine is link, "
+               "expected a queue of engine device"},
+        Damage{"LaunchOnALinkOfACpu", false, TRAIN "2/queue", "copy_in",
+               "whose engine is link, expected a queue of engine host"},
+        Damage{"GemmOnTheHost", true, TRAIN "3/queue", "host",
+               "commands[3].queue' is 'host', whose engine is host, expected a "
+               "queue of engine device"},
+        Damage{"KernelOfTheDeviceOnTheHost", true, TRAIN "19/queue", "host",
+               "commands[19].queue' is 'host', whose engine is host, expected "
+               "a queue of engine device"},
+        Damage{"KernelOfTheHostOnTheDevice", true, TRAIN "20/queue", "compute",
+               "commands[20].queue' is 'compute', whose engine is device, "
+               "expected a queue of engine host"},
+        Damage{"BothDirections", true, TRAIN "8/queue", "copy_out",
+               "commands[8].queue' is 'copy_out', which has copies of the "
+               "other direction: expected a queue for each direction"},
+        Damage{"AfterNoQueue",
+               true,
+               TRAIN "4/after",
+               {"compute", "hosts"},
+               "commands[4].after[1]' is 'hosts', which is none of the "
+               "queues"},
+        Damage{"AfterALink",
+               true,
+               TRAIN "8/after",
+               {"copy_out"},
+               "commands[8].after[0]' is 'copy_out', whose engine is link: "
+               "only a copy_wait waits for copies"},
+        Damage{"AfterNoList", true, TRAIN "8/after", "compute",
+               "commands[8].after' is not an array"},
+        Damage{"WaitOfNobody", true, TRAIN "7/queues", "discarded",
+               "commands[7].queues' is missing"},
+        Damage{"WaitOfNone", true, TRAIN "7/queues", Json::array(),
+               "commands[7].queues' is empty"},
+        Damage{"WaitOfNoQueue",
+               true,
+               TRAIN "7/queues",
+               {"gpu"},
+               "commands[7].queues[0]' is 'gpu', which is none of the "
+               "queues"}),
+    [](const ::testing::TestParamInfo<Damage> &info) {
+      return info.param.name;
+    });
+
+TEST(DamagedQueueTest, AnyReplacedValueIsHandled) {
+  const Json replacements[] = {nullptr,       -1, INT64_MAX, "compute",
+                               Json::array(), 0,  1e300,     Json::object()};
+  for (Json json : {onGpu(), toy::describeOffloaded()}) {
+    json["programs"].erase("evaluate");
+    json["programs"].erase("generate");
+    Json flat = json.flatten();
+    for (auto &[path, unused] : flat.items()) {
+      if (path.find("queue") == std::string::npos &&
+          path.find("after") == std::string::npos)
+        continue;
+      for (const Json &replacement : replacements) {
+        Json damaged = json;
+        damaged[Json::json_pointer(path)] = replacement;
+        Result<ProgramFile> file = read(damaged);
+        EXPECT_TRUE(file.ok() || !file.status().message().empty());
+      }
+    }
+  }
+}
+
+} // namespace
