@@ -132,12 +132,44 @@ kilnrt.program @train kind<train> {
 
 // -----
 
+// A device reaches its own memory alone; the host reads scalars of a device.
+kilnrt.queue @compute engine device
+kilnrt.queue @host engine host
+kilnrt.program @train kind<train> {
+  %a = kilnrt.slot "a" class activation offset 0 bytes 8 lifetime [0, 1]
+  %h = kilnrt.slot "h" class activation in host offset 0 bytes 64 lifetime [0, 1]
+  %v0 = kilnrt.view %a[0] : memref<f64>
+  %v1 = kilnrt.view %h[0] : memref<8xf64, #kiln.memory<host>>
+  kilnrt.fill on @host (wo %v0)
+  // expected-error @below {{is on @compute, whose engine is device, and touches host memory: expected device memory alone}}
+  kilnrt.fill on @compute (wo %v1)
+}
+
+// -----
+
 kilnrt.queue @compute engine device
 kilnrt.program @train kind<train> {
   %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 0]
   %v0 = kilnrt.view %a[0] : memref<16xf32>
   // expected-error @below {{is after @host, which is no kilnrt.queue}}
   kilnrt.fill on @compute after [@host] (wo %v0)
+}
+
+// -----
+
+kilnrt.program @train kind<train> {
+  %t = kilnrt.token
+  // expected-error @below {{holds up @compute, which is no kilnrt.queue}}
+  kilnrt.wait %t on @compute
+}
+
+// -----
+
+kilnrt.queue @compute engine device
+kilnrt.program @train kind<train> {
+  %t = kilnrt.token
+  // expected-error @below {{holds up @host, which is no kilnrt.queue}}
+  kilnrt.wait %t on @compute and [@host]
 }
 
 // -----
@@ -365,4 +397,35 @@ kilnrt.program @p kind<train> {
   %v0 = kilnrt.view %a[0] : memref<4xf32>
   // expected-error @below {{a place that is read after one that is written, expected the places that are read first}}
   kilnrt.launch @k on @compute (wo %v0, ro %v0)
+}
+
+// -----
+
+// Assembly.
+kilnrt.queue @compute engine host
+kilnrt.program @p kind<train> {
+  %a = kilnrt.slot "a" class input offset 0 bytes 16 lifetime [0, 0]
+  %v0 = kilnrt.view %a[0] : memref<4xf32>
+  // expected-error @below {{unknown access 'rw', expected ro or wo}}
+  kilnrt.launch @k on @compute (rw %v0)
+}
+
+// -----
+
+kilnrt.queue @compute engine host
+kilnrt.program @p kind<train> {
+  %a = kilnrt.slot "a" class input offset 0 bytes 16 lifetime [0, 0]
+  %v0 = kilnrt.view %a[0] : memref<2x2xf32>
+  // expected-error @below {{unknown access 'ro', expected wo or rw}}
+  kilnrt.gemm on @compute (ro %v0, ro %v0, ro %v0) grid [1, 1]
+}
+
+// -----
+
+kilnrt.program @p kind<train> {
+  %a = kilnrt.slot "a" class input offset 0 bytes 16 lifetime [0, 0]
+  kilnrt.loop 2 {
+    // expected-error @below {{expected 'iteration'}}
+    %v0 = kilnrt.view %a[0 + 4 * step] : memref<4xf32>
+  }
 }

@@ -49,6 +49,11 @@ static LogicalResult verifyQueues(Operation *command, bool isTransfer,
            << op.getQueueAttr() << ", whose engine is "
            << stringifyEngine(queue.getEngine()) << ": expected "
            << (isTransfer ? "link" : "device or host");
+  if (queue.getEngine() == Engine::Device && touchesHostMemory(op))
+    return command->emitOpError("is on ")
+           << op.getQueueAttr()
+           << ", whose engine is device, and touches host memory: expected "
+              "device memory alone";
   if (ArrayAttr after = op.getAfterAttr())
     for (auto other : after.getAsRange<FlatSymbolRefAttr>())
       if (!find(other))

@@ -1,53 +1,62 @@
-"""Turns the examples in the descriptions of kilnrt's ops into a module that parses.
+"""Turns the examples in the descriptions of kilnrt's ops into modules that parse.
 
-rt_examples.py FOLDER: every op of the folder's .td files must have one, except for
-kernels and programs, which are made around the others. An example is a line of IR
-whose operands are not defined: they become slots, or a copy that is under way.
-"""
+rt_examples.py FOLDER: every op of the folder's .td files must have an example, except
+for kernels and programs, which are made around the others. An example is a line of IR
+whose operands are not defined: they become tokens, slots, or views of slots."""
 
 import re
 import sys
 from pathlib import Path
 
-HEAD = """\
-kilnrt.kernel @k attributes {family = #kiln.family<row>, space = array<i64: 4, 4>, row_strides = array<i64: 4, 4>} {
-^bb0(%x: tensor<4x4xf32>):
-  %y = kiln.relu %x : tensor<4x4xf32>
-  kiln.yield %y : tensor<4x4xf32>
-}
+KERNEL = """\
+  kilnrt.kernel @k family<row> space [4, 4] row_strides [4, 4] {
+  ^bb0(%x: tensor<4x4xf32>):
+    %y = kiln.relu %x : tensor<4x4xf32>
+    kiln.yield %y : tensor<4x4xf32>
+  }
 """
+QUEUES = {"compute": "device", "host": "host", "copy_out": "link"}
 ENCLOSING = ("kernel", "program")
+IN_MODULE = ("arena", "queue")
 
 
-def definitions(mnemonic, head):
-    """Defines the operands of an example."""
-    names = list(dict.fromkeys(re.findall(r"%\w+", head)))
-    if mnemonic == "wait":
-        yield from definitions("copy_start", "%a %b")
-        yield "%t = kilnrt.copy_start %a to %b offsets [0, 0] strides [0, 0] bytes 64"
-        return
-    for i, name in enumerate(names):
-        host = " {host}" if mnemonic == "copy_start" and i == 1 else ""
-        yield (
-            f'{name} = kilnrt.slot "{name[1:]}" class activation '
-            f"offset {1024 * (i + 1)} bytes 1024 lifetime [0, 1]{host}"
-        )
-
-
-def program(index, mnemonic, example):
-    head = example.split(" = ", 1)[1] if re.match(r"%\w+ = ", example) else example
-    lines = list(definitions(mnemonic, head)) + [example]
-    if mnemonic == "copy_start":
-        lines.append("kilnrt.wait %t")
-    body = "".join(f"  {line}\n" for line in lines)
+def slot(name, number, memory=""):
     return (
-        f"kilnrt.program @example{index} attributes "
-        f"{{kind = #kiln.program_kind<train>}} {{\n{body}}}\n"
+        f'{name} = kilnrt.slot "{name[1:].removesuffix(".slot")}" class activation{memory} '
+        f"offset {1024 * number} bytes 1024 lifetime [0, 1]"
     )
 
 
+def definitions(mnemonic, example):
+    """Defines the operands of an example."""
+    uses = example.split(" = ", 1)[1] if re.match(r"%\w+ = ", example) else example
+    for i, name in enumerate(dict.fromkeys(re.findall(r"%\w+", uses))):
+        if mnemonic in ("begin", "wait") and i == 0:
+            yield f"{name} = kilnrt.token"
+        elif mnemonic == "view" or f"scratch({name})" in uses:
+            yield slot(name, i)
+        else:
+            # A copy goes to the host.
+            to_host = mnemonic == "begin" and f"wo {name}" in uses
+            yield slot(f"{name}.slot", i, " in host" if to_host else "")
+            space = ", #kiln.memory<host>" if to_host else ""
+            yield f"{name} = kilnrt.view {name}.slot[0] : memref<4x4xf32{space}>"
+
+
+def module(mnemonic, example):
+    if mnemonic in IN_MODULE:
+        return f"module {{\n  {example}\n}}\n"
+    if "iteration" in example:
+        body = [*definitions(mnemonic, example), "kilnrt.loop 2 {", example, "}"]
+    else:
+        body = [*definitions(mnemonic, example), example]
+    queues = "".join(f"  kilnrt.queue @{name} engine {engine}\n" for name, engine in QUEUES.items())
+    lines = "".join(f"    {line}\n" for line in body)
+    return f"module {{\n{KERNEL}{queues}  kilnrt.program @train kind<train> {{\n{lines}  }}\n}}\n"
+
+
 def main():
-    modules = [HEAD]
+    modules = []
     for path in sorted(Path(sys.argv[1]).glob("*.td")):
         for block in re.split(r"^(?=def )", path.read_text(), flags=re.MULTILINE):
             match = re.match(r'def KilnRT_\w+Op\s*:\s*\w+<\s*"(\w+)"', block)
@@ -57,11 +66,7 @@ def main():
             examples = [e.replace('\\"', '"') for e in re.findall(r"Example: `([^`]*)`", block)]
             if not any(f"kilnrt.{mnemonic}" in example for example in examples):
                 raise SystemExit(f"{path}: kilnrt.{mnemonic} has no example")
-            for example in examples:
-                if mnemonic == "arena":
-                    modules.append(example + "\n")
-                else:
-                    modules.append(program(len(modules), mnemonic, example))
+            modules += [module(mnemonic, example) for example in examples]
     print("\n".join(modules))
 
 
