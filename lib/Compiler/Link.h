@@ -9,7 +9,7 @@
 #define KILN_LIB_COMPILER_LINK_H
 
 #include "kiln/Dialect/Kiln/IR/Target.h"
-#include "kiln/Runtime/Status.h"
+#include "kiln/Support/Status.h"
 
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"

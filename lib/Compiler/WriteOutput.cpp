@@ -11,7 +11,7 @@
 
 #include "WriteOutput.h"
 
-#include "kiln/Runtime/Files/OutputFile.h"
+#include "kiln/Support/OutputFile.h"
 
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/raw_ostream.h"

@@ -12,7 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "kiln/Import/HuggingFace.h"
-#include "kiln/Runtime/Files/Json.h"
+#include "kiln/Support/Json.h"
 
 using namespace kiln;
 using llvm::StringRef;

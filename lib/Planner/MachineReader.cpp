@@ -12,8 +12,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "kiln/Planner/Machine.h"
-#include "kiln/Runtime/Files/Json.h"
-#include "kiln/Runtime/Files/Messages.h"
+#include "kiln/Support/Json.h"
+#include "kiln/Support/Messages.h"
 
 #include <charconv>
 #include <cmath>

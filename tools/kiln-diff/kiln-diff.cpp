@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "kiln/Runtime/Diff/Diff.h"
-#include "kiln/Runtime/Process.h"
+#include "kiln/Support/Process.h"
 
 #include <cstdio>
 

@@ -10,9 +10,9 @@
 #include "kiln/Compiler/MeasureMachine.h"
 #include "kiln/Dialect/Kiln/Transforms/Optimizer.h"
 #include "kiln/Import/HuggingFace.h"
-#include "kiln/Runtime/Files/Flags.h"
-#include "kiln/Runtime/Files/Messages.h"
-#include "kiln/Runtime/Process.h"
+#include "kiln/Support/Flags.h"
+#include "kiln/Support/Messages.h"
+#include "kiln/Support/Process.h"
 #include "kiln/Target/Gpu/Ptx.h"
 
 #include "llvm/ADT/StringExtras.h"

@@ -40,6 +40,8 @@
 #ifndef KILN_PLANNER_CHAIN_H
 #define KILN_PLANNER_CHAIN_H
 
+#include "kiln/Support/StageOperation.h"
+
 #include "llvm/ADT/ArrayRef.h"
 
 #include <cstdint>
@@ -100,14 +102,6 @@ struct Chain {
 /// stage, a stage without a lossless option, a negative size or time, an option
 /// that saves less than the stage's output, sizes beyond 2^42 bytes.
 std::string verifyChain(const Chain &chain);
-
-enum class ChainOpKind : uint8_t {
-  ForwardCheckpoint,
-  ForwardDrop,
-  ForwardSave,
-  ForwardSaveDrop,
-  Backward,
-};
 
 struct ChainOp {
   ChainOpKind kind = ChainOpKind::Backward;

@@ -10,11 +10,11 @@
 #include "KernelTable.h"
 #include "kiln/Conversion/KilnToKilnRT/BufferPlan.h"
 
+#include "kiln/Abi/GemmWorkspace.h"
 #include "kiln/Dialect/Kiln/IR/KilnLibrary.h"
 #include "kiln/Dialect/Kiln/IR/Target.h"
 #include "kiln/Dialect/Kiln/Transforms/Levels.h"
 #include "kiln/Planner/Arena.h"
-#include "kiln/Runtime/Engine/ProductMemory.h"
 #include "kiln/Target/Common/AttentionLibrary.h"
 #include "kiln/Target/Cpu/EmitKernel.h"
 
@@ -136,7 +136,7 @@ void Scheduler::emitLibraryProduct(const Command &command,
                                    LibraryProductOpInterface product) {
   Type element = tensorTypeOf(product.getLeft()).getElementType();
   Type resultElement = tensorTypeOf(product.getMatrix()).getElementType();
-  ProductEpilogue epilogue = product.getLibraryEpilogue();
+  GemmEpilogue epilogue = product.getLibraryEpilogue();
   SmallVector<int64_t> offsets, strides, lead;
   for (auto [i, place] : llvm::enumerate(command.places)) {
     offsets.push_back(place.offset);
@@ -293,14 +293,14 @@ void Scheduler::emit(ProgramPlan &plan) {
 /// Memory that a product works in: of every thread on a cpu. A gpu's library
 /// has one for all, which has to do for what stands in for it on the emulated
 /// one.
-static int64_t productBytes(const ProductShape &shape, Value a, Value result,
+static int64_t productBytes(const GemmShape &shape, Value a, Value result,
                             bool onGpu, int64_t maxThreads) {
   int64_t bytes = 0;
   if (isNarrowFloat(a.getType()))
-    bytes = llvm::alignTo(
-        narrowProductBytes(shape, isNarrowFloat(result.getType())),
-        kSlotAlignment);
-  return onGpu ? std::max(bytes, libraryWorkspaceBytes(shape))
+    bytes =
+        llvm::alignTo(narrowGemmBytes(shape, isNarrowFloat(result.getType())),
+                      kSlotAlignment);
+  return onGpu ? std::max(bytes, gemmWorkspaceBytes(shape))
                : bytes * maxThreads;
 }
 
@@ -332,8 +332,7 @@ planPrograms(ModuleOp module, ArrayRef<StateOp> states, int64_t maxThreads,
     if (inserted && !onGpu)
       it->second = cpu::scratchBytes(kernel);
     if (inserted)
-      if (std::optional<LibraryAttention> attention =
-              libraryAttentionOf(kernel))
+      if (std::optional<VendorAttention> attention = libraryAttentionOf(kernel))
         it->second = attentionWorkspaceBytes(*attention);
     return onGpu ? it->second : it->second * maxThreads;
   };

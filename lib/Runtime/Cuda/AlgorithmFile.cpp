@@ -7,9 +7,9 @@
 
 #include "AlgorithmFile.h"
 
-#include "kiln/Runtime/Files/Json.h"
-#include "kiln/Runtime/Files/Messages.h"
-#include "kiln/Runtime/Files/OutputFile.h"
+#include "kiln/Support/Json.h"
+#include "kiln/Support/Messages.h"
+#include "kiln/Support/OutputFile.h"
 
 #include <cstdlib>
 #include <filesystem>

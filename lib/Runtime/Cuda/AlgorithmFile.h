@@ -15,7 +15,7 @@
 #define KILN_LIB_RUNTIME_CUDA_ALGORITHMFILE_H
 
 #include "ProductsApi.h"
-#include "kiln/Runtime/Status.h"
+#include "kiln/Support/Status.h"
 
 #include <map>
 #include <optional>

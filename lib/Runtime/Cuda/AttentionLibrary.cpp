@@ -71,7 +71,7 @@ static bool isAligned(const std::vector<DevicePointer> &places) {
                      [](DevicePointer place) { return place % 16 == 0; });
 }
 
-Status AttentionLibrary::decide(const LibraryAttention &attention, double scale,
+Status AttentionLibrary::decide(const VendorAttention &attention, double scale,
                                 const std::vector<DevicePointer> &places,
                                 DevicePointer workspace,
                                 const std::function<Status()> &kernel,
@@ -101,7 +101,7 @@ Status AttentionLibrary::decide(const LibraryAttention &attention, double scale,
 }
 
 Result<const DnnAttention *>
-AttentionLibrary::choose(const LibraryAttention &attention, double scale,
+AttentionLibrary::choose(const VendorAttention &attention, double scale,
                          const std::vector<DevicePointer> &places,
                          DevicePointer workspace,
                          const std::function<Status()> &kernel) {

@@ -34,7 +34,7 @@ public:
   /// What computes a launch with these arguments and workspace; null: its
   /// kernel, which `kernel` queues. Fails where the device does. The first
   /// launch of each kind changes the bytes of its arguments.
-  Result<const DnnAttention *> choose(const LibraryAttention &attention,
+  Result<const DnnAttention *> choose(const VendorAttention &attention,
                                       double scale,
                                       const std::vector<DevicePointer> &places,
                                       DevicePointer workspace,
@@ -49,7 +49,7 @@ private:
   struct Choice {
     std::optional<DnnAttention> attention;
   };
-  Status decide(const LibraryAttention &attention, double scale,
+  Status decide(const VendorAttention &attention, double scale,
                 const std::vector<DevicePointer> &places,
                 DevicePointer workspace, const std::function<Status()> &kernel,
                 Choice &choice);

@@ -15,7 +15,7 @@
 #include "StreamOrder.h"
 #include "WatchedRun.h"
 #include "kiln/Runtime/Engine/Program.h"
-#include "kiln/Runtime/Files/Messages.h"
+#include "kiln/Support/Messages.h"
 
 #include <algorithm>
 #include <cassert>

@@ -8,7 +8,7 @@
 #include "CudaProgram.h"
 
 #include "GemmTiles.h"
-#include "kiln/Runtime/Files/Messages.h"
+#include "kiln/Support/Messages.h"
 
 #include <algorithm>
 

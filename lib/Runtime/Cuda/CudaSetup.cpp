@@ -8,7 +8,7 @@
 #include "CudaSetup.h"
 
 #include "Processors.h"
-#include "kiln/Runtime/Files/Messages.h"
+#include "kiln/Support/Messages.h"
 
 #include <algorithm>
 

@@ -15,7 +15,7 @@
 #define KILN_LIB_RUNTIME_CUDA_DRIVER_H
 
 #include "DriverApi.h"
-#include "kiln/Runtime/Status.h"
+#include "kiln/Support/Status.h"
 
 #include <string>
 #include <utility>

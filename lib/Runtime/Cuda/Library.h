@@ -13,7 +13,7 @@
 #ifndef KILN_LIB_RUNTIME_CUDA_LIBRARY_H
 #define KILN_LIB_RUNTIME_CUDA_LIBRARY_H
 
-#include "kiln/Runtime/Status.h"
+#include "kiln/Support/Status.h"
 
 #include <string>
 #include <vector>

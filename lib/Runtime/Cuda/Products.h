@@ -66,7 +66,7 @@ private:
     Owned<LayoutHandle> a, b, c; ///< The library's own a and b.
     Algorithm algorithm;
     bool isF64 = false;
-    ProductEpilogue epilogue = ProductEpilogue::None;
+    GemmEpilogue epilogue = GemmEpilogue::None;
     int64_t workspaceBytes = 0;
   };
 

@@ -11,8 +11,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "kiln/Runtime/Diff/Diff.h"
-#include "kiln/Runtime/Files/Flags.h"
-#include "kiln/Runtime/Files/Messages.h"
+#include "kiln/Support/Flags.h"
+#include "kiln/Support/Messages.h"
 
 namespace kiln {
 

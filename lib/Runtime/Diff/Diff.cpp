@@ -19,7 +19,7 @@
 #include "ModelMatch.h"
 #include "Report.h"
 #include "TemporaryDirectory.h"
-#include "kiln/Runtime/Files/SafeTensors.h"
+#include "kiln/Support/SafeTensors.h"
 
 #include <algorithm>
 #include <cmath>

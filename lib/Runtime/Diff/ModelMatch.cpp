@@ -7,7 +7,7 @@
 
 #include "ModelMatch.h"
 
-#include "kiln/Runtime/Files/Messages.h"
+#include "kiln/Support/Messages.h"
 
 #include <unordered_map>
 

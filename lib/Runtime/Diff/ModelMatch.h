@@ -9,7 +9,7 @@
 #define KILN_LIB_RUNTIME_DIFF_MODELMATCH_H
 
 #include "Trainee.h"
-#include "kiln/Runtime/Status.h"
+#include "kiln/Support/Status.h"
 
 #include <string>
 #include <vector>

@@ -8,8 +8,8 @@
 #ifndef KILN_LIB_RUNTIME_DIFF_TEMPORARYDIRECTORY_H
 #define KILN_LIB_RUNTIME_DIFF_TEMPORARYDIRECTORY_H
 
-#include "kiln/Runtime/Files/Messages.h"
-#include "kiln/Runtime/Status.h"
+#include "kiln/Support/Messages.h"
+#include "kiln/Support/Status.h"
 
 #include <cerrno>
 #include <cstdlib>

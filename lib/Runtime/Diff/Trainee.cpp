@@ -7,9 +7,9 @@
 
 #include "Trainee.h"
 
-#include "kiln/Runtime/Files/Json.h"
-#include "kiln/Runtime/Files/Messages.h"
-#include "kiln/Runtime/Process.h"
+#include "kiln/Support/Json.h"
+#include "kiln/Support/Messages.h"
+#include "kiln/Support/Process.h"
 
 #include <algorithm>
 #include <cerrno>

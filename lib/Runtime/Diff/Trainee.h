@@ -17,7 +17,7 @@
 
 #include "OpDifference.h"
 #include "kiln/Support/ElementType.h"
-#include "kiln/Runtime/Status.h"
+#include "kiln/Support/Status.h"
 
 #include <cstdio>
 #include <map>

@@ -10,9 +10,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "kiln/Runtime/Emu/EmuAbi.h"
 #include "BlockRunner.h"
 #include "TensorCore.h"
+#include "kiln/Abi/EmulatedKernel.h"
 
 using kiln::emu::BlockRunner;
 

@@ -7,7 +7,7 @@
 
 #include "kiln/Runtime/Emu/EmuDevice.h"
 #include "BlockRunner.h"
-#include "kiln/Runtime/Files/Messages.h"
+#include "kiln/Support/Messages.h"
 
 #include <algorithm>
 #include <numeric>

@@ -13,7 +13,7 @@
 #ifndef KILN_LIB_RUNTIME_EMU_EMURANDOM_H
 #define KILN_LIB_RUNTIME_EMU_EMURANDOM_H
 
-#include "kiln/Runtime/Files/Rng.h"
+#include "kiln/Support/Rng.h"
 
 #include <utility>
 #include <vector>

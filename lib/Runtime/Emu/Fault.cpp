@@ -8,7 +8,7 @@
 #include "Fault.h"
 #include "AccessHistory.h"
 #include "FiberPool.h"
-#include "kiln/Runtime/Files/Messages.h"
+#include "kiln/Support/Messages.h"
 
 #include <algorithm>
 

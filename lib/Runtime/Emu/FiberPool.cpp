@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "FiberPool.h"
-#include "kiln/Runtime/Files/Messages.h"
+#include "kiln/Support/Messages.h"
 
 #include <cerrno>
 #include <cstring>

@@ -21,7 +21,7 @@
 #ifndef KILN_LIB_RUNTIME_EMU_FIBERPOOL_H
 #define KILN_LIB_RUNTIME_EMU_FIBERPOOL_H
 
-#include "kiln/Runtime/Status.h"
+#include "kiln/Support/Status.h"
 
 #include <cstddef>
 #include <cstdint>

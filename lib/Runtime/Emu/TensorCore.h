@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The arithmetic of the warp-wide operations that EmuAbi.h describes, once the
-// operands of all lanes are there.
+// The arithmetic of the warp-wide operations that kiln/Abi/EmulatedKernel.h
+// describes, once the operands of all lanes are there.
 //
 //===----------------------------------------------------------------------===//
 

@@ -17,7 +17,7 @@
 #define KILN_LIB_RUNTIME_ENGINE_ARENA_H
 
 #include "kiln/Runtime/Engine/Program.h"
-#include "kiln/Runtime/Status.h"
+#include "kiln/Support/Status.h"
 
 #include <cstdint>
 

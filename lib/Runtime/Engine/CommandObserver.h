@@ -15,7 +15,7 @@
 #define KILN_LIB_RUNTIME_ENGINE_COMMANDOBSERVER_H
 
 #include "Copier.h"
-#include "kiln/Runtime/Status.h"
+#include "kiln/Support/Status.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -8,9 +8,9 @@
 #include "CommandReader.h"
 
 #include "GemmTiles.h"
-#include "kiln/Runtime/Engine/MemberTable.h"
-#include "kiln/Runtime/Files/CheckedMath.h"
-#include "kiln/Runtime/Files/Messages.h"
+#include "kiln/Abi/MemberTable.h"
+#include "kiln/Support/CheckedMath.h"
+#include "kiln/Support/Messages.h"
 
 #include <algorithm>
 
@@ -335,7 +335,7 @@ void CommandReader::readLibrary(const Node &node, Command &command) {
   if (!hasGpu())
     return library->fail("is given, but the target has no GPU");
   Node name = library->at("epilogue");
-  std::optional<ProductEpilogue> epilogue = productEpilogueOf(name.text());
+  std::optional<GemmEpilogue> epilogue = gemmEpilogueOf(name.text());
   if (!epilogue) {
     if (!node.failed())
       name.fail("is " + inQuotes(name.text()) + ", which is not known");
@@ -345,7 +345,7 @@ void CommandReader::readLibrary(const Node &node, Command &command) {
     return library->fail("needs a batch of 1 and a beta of 0");
   if (command.type == ElementType::F64)
     return library->fail("needs operands of bf16 or f32, not f64");
-  if (takesGelu(*epilogue) && command.resultType != command.type)
+  if (usesGelu(*epilogue) && command.resultType != command.type)
     return library->fail("takes gelu of a result of another type than its "
                          "operands");
   if (kiln::hasAux(*epilogue) && command.n % auxRowMultiple != 0)

@@ -8,7 +8,7 @@
 #include "CopyOrder.h"
 
 #include "CommandWalk.h"
-#include "kiln/Runtime/Files/Messages.h"
+#include "kiln/Support/Messages.h"
 
 #include <algorithm>
 #include <cstdlib>

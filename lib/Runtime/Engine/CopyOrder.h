@@ -21,8 +21,8 @@
 #ifndef KILN_LIB_RUNTIME_ENGINE_COPYORDER_H
 #define KILN_LIB_RUNTIME_ENGINE_COPYORDER_H
 
-#include "../Files/JsonReader.h"
 #include "kiln/Runtime/Engine/Program.h"
+#include "kiln/Support/JsonReader.h"
 
 namespace kiln {
 

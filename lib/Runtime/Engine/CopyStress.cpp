@@ -7,7 +7,7 @@
 
 #include "CopyStress.h"
 
-#include "kiln/Runtime/Files/Rng.h"
+#include "kiln/Support/Rng.h"
 
 #include <algorithm>
 #include <cstring>

@@ -9,7 +9,7 @@
 #define KILN_LIB_RUNTIME_ENGINE_CPUFEATURES_H
 
 #include "kiln/Runtime/Engine/Description.h"
-#include "kiln/Runtime/Status.h"
+#include "kiln/Support/Status.h"
 
 #include <string>
 

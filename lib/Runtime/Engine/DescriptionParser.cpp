@@ -8,8 +8,8 @@
 #include "DescriptionParser.h"
 
 #include "../Training/TrainingInfo.h"
-#include "kiln/Runtime/Files/CheckedMath.h"
-#include "kiln/Runtime/Files/Messages.h"
+#include "kiln/Support/CheckedMath.h"
+#include "kiln/Support/Messages.h"
 
 #include <cmath>
 

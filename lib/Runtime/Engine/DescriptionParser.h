@@ -8,8 +8,8 @@
 #ifndef KILN_LIB_RUNTIME_ENGINE_DESCRIPTIONPARSER_H
 #define KILN_LIB_RUNTIME_ENGINE_DESCRIPTIONPARSER_H
 
-#include "../Files/JsonReader.h"
 #include "kiln/Runtime/Engine/Description.h"
+#include "kiln/Support/JsonReader.h"
 
 namespace kiln {
 

@@ -15,7 +15,7 @@
 #define KILN_LIB_RUNTIME_ENGINE_EXECUTABLE_H
 
 #include "kiln/Runtime/Engine/Engine.h"
-#include "kiln/Runtime/Status.h"
+#include "kiln/Support/Status.h"
 
 #include <cstdint>
 #include <memory>

@@ -13,7 +13,7 @@
 #include "LaunchGroups.h"
 
 #include "CommandWalk.h"
-#include "kiln/Runtime/Files/Messages.h"
+#include "kiln/Support/Messages.h"
 
 #include <algorithm>
 #include <map>

@@ -14,8 +14,8 @@
 #ifndef KILN_LIB_RUNTIME_ENGINE_LAUNCHGROUPS_H
 #define KILN_LIB_RUNTIME_ENGINE_LAUNCHGROUPS_H
 
-#include "../Files/JsonReader.h"
 #include "kiln/Runtime/Engine/Program.h"
+#include "kiln/Support/JsonReader.h"
 
 namespace kiln {
 

@@ -12,7 +12,7 @@
 
 #include "NarrowProduct.h"
 
-#include "kiln/Runtime/Engine/ProductMemory.h"
+#include "kiln/Abi/GemmWorkspace.h"
 
 #include <cstring>
 #include <emmintrin.h>

@@ -27,7 +27,7 @@ void narrowRows(const float *from, int64_t fromLd, int64_t rows,
                 int64_t columns, char *to, int64_t ld);
 
 /// Computes a tile: `call.type` is bf16, and c that or f32. `scratch` has
-/// narrowProductBytes() of a product with this tile. The tile's `epilogue`, if
+/// narrowGemmBytes() of a product with this tile. The tile's `epilogue`, if
 /// it has one, is that of sums whose result of bf16 is not yet rounded.
 void narrowProduct(const GemmCall &call, ElementType resultType, char *scratch,
                    const TileEpilogue &epilogue = TileEpilogue());

@@ -9,9 +9,9 @@
 
 #include "OpTrace.h"
 #include "ResultDistance.h"
-#include "kiln/Runtime/Files/InputFile.h"
-#include "kiln/Runtime/Files/Messages.h"
-#include "kiln/Runtime/Process.h"
+#include "kiln/Support/InputFile.h"
+#include "kiln/Support/Messages.h"
+#include "kiln/Support/Process.h"
 
 #include <algorithm>
 #include <cstdio>

@@ -8,7 +8,7 @@
 #include "OpTrace.h"
 
 #include "CommandWalk.h"
-#include "kiln/Runtime/Files/OutputFile.h"
+#include "kiln/Support/OutputFile.h"
 
 #include <algorithm>
 

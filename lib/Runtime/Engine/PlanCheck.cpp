@@ -8,7 +8,7 @@
 #include "PlanCheck.h"
 
 #include "WriteWatch.h"
-#include "kiln/Runtime/Files/Messages.h"
+#include "kiln/Support/Messages.h"
 
 #define XXH_INLINE_ALL
 #include <algorithm>

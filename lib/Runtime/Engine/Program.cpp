@@ -12,9 +12,9 @@
 #include "DescriptionParser.h"
 #include "LaunchGroups.h"
 #include "WrittenStates.h"
-#include "kiln/Runtime/Files/Json.h"
-#include "kiln/Runtime/Files/Messages.h"
 #include "kiln/Support/ElementConversion.h"
+#include "kiln/Support/Json.h"
+#include "kiln/Support/Messages.h"
 
 #include <array>
 #include <map>

@@ -24,7 +24,7 @@
 
 #include "ProcessorShare.h"
 #include "WaitPolicy.h"
-#include "kiln/Runtime/Status.h"
+#include "kiln/Support/Status.h"
 
 #include <atomic>
 #include <cstdint>

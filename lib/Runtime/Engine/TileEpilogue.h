@@ -14,7 +14,7 @@
 #ifndef KILN_LIB_RUNTIME_ENGINE_TILEEPILOGUE_H
 #define KILN_LIB_RUNTIME_ENGINE_TILEEPILOGUE_H
 
-#include "kiln/Runtime/Engine/ProductEpilogue.h"
+#include "kiln/Abi/GemmEpilogue.h"
 #include "kiln/Support/ElementType.h"
 
 #include <cstdint>
@@ -22,7 +22,7 @@
 namespace kiln {
 
 struct TileEpilogue {
-  ProductEpilogue kind = ProductEpilogue::None;
+  GemmEpilogue kind = GemmEpilogue::None;
   ElementType type = ElementType::F32; ///< Of bias and aux: f32 or bf16.
   const char *bias = nullptr;        ///< Of the tile's first column.
   char *aux = nullptr;               ///< Of the tile's first element.

@@ -7,7 +7,7 @@
 
 #include "WriteWatch.h"
 
-#include "kiln/Runtime/Files/Messages.h"
+#include "kiln/Support/Messages.h"
 
 #include <algorithm>
 #include <cstring>

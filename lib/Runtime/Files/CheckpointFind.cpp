@@ -17,10 +17,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "CheckpointFormat.h"
-#include "Hash.h"
-#include "Posix.h"
-#include "kiln/Runtime/Files/Messages.h"
-#include "kiln/Runtime/Process.h"
+#include "kiln/Support/Hash.h"
+#include "kiln/Support/Messages.h"
+#include "kiln/Support/Posix.h"
+#include "kiln/Support/Process.h"
 #include <algorithm>
 #include <sys/stat.h>
 
@@ -156,4 +156,17 @@ Result<InputFile> FoundCheckpoint::open(const std::string &name) const {
     return Status::badInput("checkpoint '" + path + "' holds no file " +
                             inQuotes(name));
   return file->second.duplicate();
+}
+
+Result<ModelWeights> kiln::openWeights(const std::string &path) {
+  Result<ModelWeights> weights = ModelWeights::open(path);
+  if (weights.ok() || holdsWeights(path))
+    return weights;
+  Result<std::vector<ListedCheckpoint>> list = listCheckpoints(path);
+  if (!list.ok() || list->empty() || !list->back().manifest.ok())
+    return weights;
+  return Status::badInput(
+      "'" + path +
+      "' is a directory of checkpoints, expected the weights of one: choose '" +
+      list->back().path + "', the newest, or another one");
 }

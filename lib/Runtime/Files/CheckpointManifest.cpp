@@ -12,10 +12,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "CheckpointFormat.h"
-#include "Hash.h"
-#include "Posix.h"
-#include "kiln/Runtime/Files/Json.h"
-#include "kiln/Runtime/Files/Messages.h"
+#include "kiln/Support/Hash.h"
+#include "kiln/Support/Json.h"
+#include "kiln/Support/Messages.h"
+#include "kiln/Support/Posix.h"
 #include <algorithm>
 #include <charconv>
 #include <filesystem>

@@ -11,10 +11,10 @@
 
 #include "kiln/Runtime/Files/EventLog.h"
 #include "LockedFile.h"
-#include "kiln/Runtime/Files/InputFile.h"
-#include "kiln/Runtime/Files/Json.h"
-#include "kiln/Runtime/Files/Messages.h"
-#include "kiln/Runtime/Process.h"
+#include "kiln/Support/InputFile.h"
+#include "kiln/Support/Json.h"
+#include "kiln/Support/Messages.h"
+#include "kiln/Support/Process.h"
 #include <algorithm>
 #include <cerrno>
 #include <charconv>

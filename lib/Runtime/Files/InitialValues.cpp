@@ -11,11 +11,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "kiln/Runtime/Files/InitialValues.h"
-#include "Hash.h"
-#include "kiln/Runtime/Files/CheckedMath.h"
-#include "kiln/Runtime/Files/Messages.h"
-#include "kiln/Runtime/Files/Rng.h"
+#include "kiln/Support/CheckedMath.h"
 #include "kiln/Support/ElementConversion.h"
+#include "kiln/Support/Hash.h"
+#include "kiln/Support/Messages.h"
+#include "kiln/Support/Rng.h"
 #include <cassert>
 #include <cmath>
 #include <cstring>

@@ -15,7 +15,7 @@
 #ifndef KILN_LIB_RUNTIME_FILES_LOCKEDFILE_H
 #define KILN_LIB_RUNTIME_FILES_LOCKEDFILE_H
 
-#include "Posix.h"
+#include "kiln/Support/Posix.h"
 
 namespace kiln {
 

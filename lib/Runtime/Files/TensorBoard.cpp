@@ -11,9 +11,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "kiln/Runtime/Files/TensorBoard.h"
-#include "Posix.h"
-#include "kiln/Runtime/Files/Messages.h"
-#include "kiln/Runtime/Files/OutputPath.h"
+#include "kiln/Support/Messages.h"
+#include "kiln/Support/OutputPath.h"
+#include "kiln/Support/Posix.h"
 #include <array>
 #include <cerrno>
 #include <chrono>

@@ -10,10 +10,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "kiln/Runtime/Files/TokenFile.h"
-#include "Hash.h"
-#include "kiln/Runtime/Files/CheckedMath.h"
-#include "kiln/Runtime/Files/Messages.h"
-#include "kiln/Runtime/Files/Rng.h"
+#include "kiln/Support/CheckedMath.h"
+#include "kiln/Support/Hash.h"
+#include "kiln/Support/Messages.h"
+#include "kiln/Support/Rng.h"
 #include <algorithm>
 #include <cassert>
 

@@ -7,7 +7,7 @@
 
 #include "BufferNames.h"
 
-#include "kiln/Runtime/Files/Messages.h"
+#include "kiln/Support/Messages.h"
 
 #include <algorithm>
 

@@ -19,7 +19,7 @@
 #include "OpTrace.h"
 #include "PlanCheck.h"
 #include "StreamOrder.h"
-#include "kiln/Runtime/Files/Messages.h"
+#include "kiln/Support/Messages.h"
 
 #include <algorithm>
 #include <cassert>

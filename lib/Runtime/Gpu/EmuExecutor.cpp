@@ -8,7 +8,7 @@
 #include "EmuExecutor.h"
 
 #include "kiln/Runtime/Engine/CommandEngine.h"
-#include "kiln/Runtime/Files/Messages.h"
+#include "kiln/Support/Messages.h"
 
 #include <algorithm>
 #include <cstring>

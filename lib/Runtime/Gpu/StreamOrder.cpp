@@ -7,7 +7,7 @@
 
 #include "StreamOrder.h"
 
-#include "kiln/Runtime/Files/Messages.h"
+#include "kiln/Support/Messages.h"
 
 #include <algorithm>
 #include <map>

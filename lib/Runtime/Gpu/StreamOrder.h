@@ -21,7 +21,7 @@
 
 #include "BufferNames.h"
 #include "StreamProgram.h"
-#include "kiln/Runtime/Status.h"
+#include "kiln/Support/Status.h"
 
 namespace kiln {
 

@@ -17,7 +17,7 @@
 #include "../Engine/CpuFeatures.h"
 #include "MemoryRates.h"
 #include "ProductRates.h"
-#include "kiln/Runtime/Files/Json.h"
+#include "kiln/Support/Json.h"
 
 #include <cstdio>
 #include <cstdlib>

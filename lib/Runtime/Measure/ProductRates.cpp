@@ -7,8 +7,8 @@
 
 #include "ProductRates.h"
 
-#include "kiln/Planner/ProductGrid.h"
-#include "kiln/Runtime/Engine/ProductMemory.h"
+#include "kiln/Abi/GemmGrid.h"
+#include "kiln/Abi/GemmWorkspace.h"
 
 #include <algorithm>
 #include <array>
@@ -59,7 +59,7 @@ void ProductRates::multiply(std::size_t kind, int64_t m, int64_t n, int64_t k) {
   whole.lda = whole.transA ? m : k;
   whole.ldb = whole.transB ? k : n;
   whole.ldc = n;
-  auto [gridM, gridN] = chooseProductGrid(m, n, k, whole.transA, team_.size());
+  auto [gridM, gridN] = chooseGemmGrid(m, n, k, whole.transA, team_.size());
   int64_t element = bytesOf(type_);
   auto tile = [&, gridM = gridM, gridN = gridN](int64_t index) {
     GemmCall call = whole;

@@ -9,10 +9,10 @@
 
 #include "States.h"
 #include "TrainingInfo.h"
-#include "kiln/Runtime/Files/CheckedMath.h"
-#include "kiln/Runtime/Files/Messages.h"
-#include "kiln/Runtime/Files/ModelWeights.h"
-#include "kiln/Runtime/Process.h"
+#include "kiln/Support/CheckedMath.h"
+#include "kiln/Support/Messages.h"
+#include "kiln/Support/ModelWeights.h"
+#include "kiln/Support/Process.h"
 
 #include <algorithm>
 

@@ -18,7 +18,7 @@
 #include "Trajectory.h"
 #include "kiln/Runtime/Engine/Engine.h"
 #include "kiln/Runtime/Files/CheckpointDir.h"
-#include "kiln/Runtime/Status.h"
+#include "kiln/Support/Status.h"
 
 #include <cstdint>
 #include <optional>

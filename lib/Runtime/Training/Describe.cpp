@@ -7,7 +7,7 @@
 
 #include "Describe.h"
 
-#include "kiln/Runtime/Files/Json.h"
+#include "kiln/Support/Json.h"
 
 #include <sstream>
 

@@ -9,7 +9,7 @@
 
 #include "TrainingInfo.h"
 #include "kiln/Runtime/Engine/Description.h"
-#include "kiln/Runtime/Files/Messages.h"
+#include "kiln/Support/Messages.h"
 
 #include <algorithm>
 #include <map>

@@ -8,7 +8,7 @@
 #ifndef KILN_RUNTIME_TRAINING_FIXEDFLAGS_H
 #define KILN_RUNTIME_TRAINING_FIXEDFLAGS_H
 
-#include "kiln/Runtime/Files/Flags.h"
+#include "kiln/Support/Flags.h"
 
 #include <optional>
 #include <string>

@@ -7,8 +7,8 @@
 
 #include "Generate.h"
 
-#include "kiln/Runtime/Files/Rng.h"
-#include "kiln/Runtime/Process.h"
+#include "kiln/Support/Process.h"
+#include "kiln/Support/Rng.h"
 
 #include <algorithm>
 #include <cmath>

@@ -6,9 +6,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "InputTensors.h"
-#include "../Files/Hash.h"
-#include "kiln/Runtime/Files/Messages.h"
 #include "kiln/Support/ElementConversion.h"
+#include "kiln/Support/Hash.h"
+#include "kiln/Support/Messages.h"
 #include <algorithm>
 #include <cstring>
 

@@ -15,8 +15,8 @@
 #define KILN_LIB_RUNTIME_TRAINING_INPUTTENSORS_H
 
 #include "kiln/Runtime/Engine/Description.h"
-#include "kiln/Runtime/Files/SafeTensors.h"
 #include "kiln/Runtime/Files/TokenFile.h"
+#include "kiln/Support/SafeTensors.h"
 
 #include <map>
 #include <optional>

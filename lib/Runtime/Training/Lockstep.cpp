@@ -7,11 +7,11 @@
 
 #include "Lockstep.h"
 
-#include "../Files/Hash.h"
 #include "StepTensors.h"
-#include "kiln/Runtime/Files/Json.h"
-#include "kiln/Runtime/Files/Messages.h"
-#include "kiln/Runtime/Process.h"
+#include "kiln/Support/Hash.h"
+#include "kiln/Support/Json.h"
+#include "kiln/Support/Messages.h"
+#include "kiln/Support/Process.h"
 
 #include <cerrno>
 #include <cstdio>

@@ -17,7 +17,7 @@
 
 #include "TrainingRun.h"
 #include "kiln/Runtime/Engine/Engine.h"
-#include "kiln/Runtime/Status.h"
+#include "kiln/Support/Status.h"
 
 namespace kiln {
 

@@ -9,7 +9,7 @@
 
 #include "FixedFlags.h"
 #include "RateFlags.h"
-#include "kiln/Runtime/Files/Messages.h"
+#include "kiln/Support/Messages.h"
 
 #include <CLI/CLI.hpp>
 #include <algorithm>

@@ -7,8 +7,8 @@
 
 #include "OutputPaths.h"
 
-#include "kiln/Runtime/Files/Messages.h"
-#include "kiln/Runtime/Files/OutputPath.h"
+#include "kiln/Support/Messages.h"
+#include "kiln/Support/OutputPath.h"
 
 #include <filesystem>
 #include <vector>

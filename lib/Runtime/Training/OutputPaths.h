@@ -8,8 +8,8 @@
 #ifndef KILN_LIB_RUNTIME_TRAINING_OUTPUTPATHS_H
 #define KILN_LIB_RUNTIME_TRAINING_OUTPUTPATHS_H
 
-#include "kiln/Runtime/Status.h"
 #include "kiln/Runtime/Training/Options.h"
+#include "kiln/Support/Status.h"
 
 namespace kiln {
 

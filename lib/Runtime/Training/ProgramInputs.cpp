@@ -7,7 +7,7 @@
 
 #include "ProgramInputs.h"
 
-#include "kiln/Runtime/Files/Messages.h"
+#include "kiln/Support/Messages.h"
 
 #include <algorithm>
 

@@ -17,7 +17,7 @@
 
 #include "InputTensors.h"
 #include "kiln/Runtime/Engine/Engine.h"
-#include "kiln/Runtime/Status.h"
+#include "kiln/Support/Status.h"
 
 #include <functional>
 #include <vector>

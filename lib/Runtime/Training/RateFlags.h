@@ -8,8 +8,8 @@
 #ifndef KILN_LIB_RUNTIME_TRAINING_RATEFLAGS_H
 #define KILN_LIB_RUNTIME_TRAINING_RATEFLAGS_H
 
-#include "kiln/Runtime/Status.h"
 #include "kiln/Runtime/Training/Schedule.h"
+#include "kiln/Support/Status.h"
 
 #include <set>
 #include <string>

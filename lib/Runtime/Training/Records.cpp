@@ -7,7 +7,7 @@
 
 #include "Records.h"
 
-#include "kiln/Runtime/Process.h"
+#include "kiln/Support/Process.h"
 
 #include <algorithm>
 #include <cstdio>

@@ -15,8 +15,8 @@
 
 #include "kiln/Runtime/Files/EventLog.h"
 #include "kiln/Runtime/Files/TensorBoard.h"
-#include "kiln/Runtime/Status.h"
 #include "kiln/Runtime/Training/Options.h"
+#include "kiln/Support/Status.h"
 
 #include <chrono>
 #include <optional>

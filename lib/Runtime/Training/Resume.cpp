@@ -9,8 +9,8 @@
 
 #include "RateFlags.h"
 #include "TrainingInfo.h"
-#include "kiln/Runtime/Files/CheckedMath.h"
-#include "kiln/Runtime/Files/Messages.h"
+#include "kiln/Support/CheckedMath.h"
+#include "kiln/Support/Messages.h"
 
 #include <algorithm>
 

@@ -7,11 +7,11 @@
 
 #include "StepTensors.h"
 
-#include "../Files/Hash.h"
 #include "States.h"
-#include "kiln/Runtime/Files/Rng.h"
-#include "kiln/Runtime/Files/SafeTensors.h"
 #include "kiln/Support/ElementConversion.h"
+#include "kiln/Support/Hash.h"
+#include "kiln/Support/Rng.h"
+#include "kiln/Support/SafeTensors.h"
 
 #include <algorithm>
 

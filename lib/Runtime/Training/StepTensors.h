@@ -18,7 +18,7 @@
 #define KILN_LIB_RUNTIME_TRAINING_STEPTENSORS_H
 
 #include "kiln/Runtime/Engine/Engine.h"
-#include "kiln/Runtime/Status.h"
+#include "kiln/Support/Status.h"
 
 #include <functional>
 #include <string>

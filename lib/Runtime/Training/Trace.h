@@ -9,7 +9,7 @@
 #define KILN_LIB_RUNTIME_TRAINING_TRACE_H
 
 #include "kiln/Runtime/Engine/Engine.h"
-#include "kiln/Runtime/Status.h"
+#include "kiln/Support/Status.h"
 
 #include <string>
 #include <vector>

@@ -7,7 +7,7 @@
 
 #include "TrainingInfo.h"
 
-#include "kiln/Runtime/Files/Messages.h"
+#include "kiln/Support/Messages.h"
 
 #include <algorithm>
 #include <cstdio>

@@ -13,8 +13,8 @@
 #ifndef KILN_LIB_RUNTIME_TRAINING_TRAININGINFO_H
 #define KILN_LIB_RUNTIME_TRAINING_TRAININGINFO_H
 
-#include "../Files/JsonReader.h"
-#include "kiln/Runtime/Engine/TrainingInfo.h"
+#include "kiln/Abi/TrainingInfo.h"
+#include "kiln/Support/JsonReader.h"
 
 #include <nlohmann/json.hpp>
 #include <string>

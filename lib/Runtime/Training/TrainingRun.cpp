@@ -8,12 +8,12 @@
 #include "TrainingRun.h"
 
 #include "Trace.h"
-#include "kiln/Runtime/Files/CheckedMath.h"
-#include "kiln/Runtime/Files/Messages.h"
-#include "kiln/Runtime/Files/OutputFile.h"
-#include "kiln/Runtime/Files/SafeTensors.h"
-#include "kiln/Runtime/Process.h"
+#include "kiln/Support/CheckedMath.h"
 #include "kiln/Support/ElementConversion.h"
+#include "kiln/Support/Messages.h"
+#include "kiln/Support/OutputFile.h"
+#include "kiln/Support/Process.h"
+#include "kiln/Support/SafeTensors.h"
 
 #include <algorithm>
 #include <chrono>

@@ -9,7 +9,7 @@
 
 #include "RateFlags.h"
 #include "TrainingInfo.h"
-#include "kiln/Runtime/Files/Messages.h"
+#include "kiln/Support/Messages.h"
 
 namespace kiln {
 

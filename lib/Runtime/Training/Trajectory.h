@@ -19,8 +19,8 @@
 
 #include "kiln/Runtime/Engine/Description.h"
 #include "kiln/Runtime/Files/TokenFile.h"
-#include "kiln/Runtime/Status.h"
 #include "kiln/Runtime/Training/Schedule.h"
+#include "kiln/Support/Status.h"
 
 #include <nlohmann/json.hpp>
 #include <set>

@@ -14,12 +14,12 @@
 using namespace mlir;
 using namespace kiln;
 
-static std::optional<LibraryAttention>
-describe(const AttentionShape &shape, bool isGradient,
-         std::array<int64_t, 8> strides) {
+static std::optional<VendorAttention> describe(const AttentionShape &shape,
+                                               bool isGradient,
+                                               std::array<int64_t, 8> strides) {
   if (!shape.elementType.isBF16() || shape.takesRng || shape.dropout != 0)
     return std::nullopt;
-  LibraryAttention attention;
+  VendorAttention attention;
   attention.isGradient = isGradient;
   attention.causal = shape.causal;
   attention.sequences = shape.sequences;
@@ -28,10 +28,11 @@ describe(const AttentionShape &shape, bool isGradient,
   attention.kvHeads = shape.kvHeads;
   attention.headDim = shape.headDim;
   attention.strides = strides;
-  return suitsLibrary(attention) ? std::optional(attention) : std::nullopt;
+  return suitsVendorLibrary(attention) ? std::optional(attention)
+                                       : std::nullopt;
 }
 
-std::optional<LibraryAttention> kiln::libraryAttentionOf(rt::KernelOp kernel) {
+std::optional<VendorAttention> kiln::libraryAttentionOf(rt::KernelOp kernel) {
   auto module = kernel->getParentOfType<ModuleOp>();
   if (kernel.getFamily() != Family::Attention ||
       !module->hasAttr(kAttentionAttr) || targetOf(module) != TargetKind::Cuda)

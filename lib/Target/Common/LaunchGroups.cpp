@@ -14,8 +14,8 @@
 
 #include "kiln/Target/Common/LaunchGroups.h"
 
+#include "kiln/Abi/MemberTable.h"
 #include "kiln/Dialect/Kiln/IR/Target.h"
-#include "kiln/Runtime/Engine/MemberTable.h"
 #include "kiln/Target/Common/Passes.h"
 #include "kiln/Target/Common/ProgramWriter.h"
 

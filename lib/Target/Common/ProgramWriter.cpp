@@ -99,7 +99,7 @@ static Object writeSlot(rt::SlotOp slot, Type element) {
   return object;
 }
 
-static Object writeAttention(const LibraryAttention &attention,
+static Object writeAttention(const VendorAttention &attention,
                              rt::SlotOp workspace) {
   Array strides;
   for (std::size_t i = 0; i < attention.matrices(); ++i)
@@ -153,7 +153,7 @@ Object ProgramWriter::writeLaunch(rt::LaunchOp launch) {
   // The streams of a gpu run beside each other: what a launch touches matters.
   if (isGpu(targetOf(module)))
     command["extents"] = std::move(extents);
-  if (std::optional<LibraryAttention> attention = libraryAttentionOf(kernel))
+  if (std::optional<VendorAttention> attention = libraryAttentionOf(kernel))
     command["library"] =
         writeAttention(*attention, slotOf(launch.getScratch()));
   else if (launch.getScratch())

@@ -8,7 +8,7 @@
 #include "DeviceUnderTest.h"
 
 #include "kiln/Runtime/Engine/CommandEngine.h"
-#include "kiln/Runtime/Files/Rng.h"
+#include "kiln/Support/Rng.h"
 
 using namespace kiln;
 

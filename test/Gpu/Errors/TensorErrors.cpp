@@ -13,9 +13,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "kiln/Runtime/Files/Json.h"
-#include "kiln/Runtime/Files/Messages.h"
-#include "kiln/Runtime/Files/SafeTensors.h"
+#include "kiln/Support/Json.h"
+#include "kiln/Support/Messages.h"
+#include "kiln/Support/SafeTensors.h"
 
 #include <algorithm>
 #include <cmath>

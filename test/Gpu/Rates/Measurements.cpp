@@ -10,11 +10,11 @@
 #include "AlgorithmSearch.h"
 #include "GpuClock.h"
 #include "Products.h"
+#include "kiln/Abi/GemmWorkspace.h"
 #include "kiln/Runtime/Cuda/CudaEngine.h"
-#include "kiln/Runtime/Engine/ProductMemory.h"
-#include "kiln/Runtime/Files/Json.h"
-#include "kiln/Runtime/Files/Rng.h"
 #include "kiln/Support/ElementConversion.h"
+#include "kiln/Support/Json.h"
+#include "kiln/Support/Rng.h"
 
 #include <algorithm>
 #include <chrono>
@@ -275,7 +275,7 @@ Status Measurements::measureProduct(const MeasuredProduct &shape) {
   Command command;
   command.kind = Command::Kind::Gemm;
   command.type = command.resultType = shape.type;
-  command.workspace.bytes = libraryWorkspaceBytes(
+  command.workspace.bytes = gemmWorkspaceBytes(
       {shape.m, shape.n, shape.k, /*batch=*/1, /*gridM=*/1, /*gridN=*/1});
   command.m = shape.m;
   command.n = shape.n;

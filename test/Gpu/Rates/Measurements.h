@@ -9,7 +9,7 @@
 #define KILN_TEST_GPU_RATES_MEASUREMENTS_H
 
 #include "kiln/Support/ElementType.h"
-#include "kiln/Runtime/Status.h"
+#include "kiln/Support/Status.h"
 
 #include <cstdint>
 #include <functional>

@@ -14,7 +14,7 @@
 
 #include "GpuClock.h"
 #include "Measurements.h"
-#include "kiln/Runtime/Files/Json.h"
+#include "kiln/Support/Json.h"
 
 #include <cstdio>
 #include <cstdlib>

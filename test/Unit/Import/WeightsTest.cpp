@@ -8,7 +8,7 @@
 #include "TestModel.h"
 
 #include "kiln/Dialect/Kiln/IR/Kiln.h"
-#include "kiln/Runtime/Files/SafeTensors.h"
+#include "kiln/Support/SafeTensors.h"
 
 #include <gtest/gtest.h>
 

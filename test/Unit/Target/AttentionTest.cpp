@@ -12,7 +12,7 @@
 
 #include "KernelCalls.h"
 
-#include "kiln/Runtime/Files/Rng.h"
+#include "kiln/Support/Rng.h"
 
 #include <limits>
 

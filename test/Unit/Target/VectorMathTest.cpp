@@ -15,7 +15,7 @@
 #include "KernelRunner.h"
 #include "kiln/Target/Common/VectorMath.h"
 
-#include "kiln/Runtime/Files/Rng.h"
+#include "kiln/Support/Rng.h"
 
 #include <gtest/gtest.h>
 

@@ -23,7 +23,7 @@
 #define KILN_RUNTIME_CUDA_CUDAENGINE_H
 
 #include "kiln/Runtime/Engine/Engine.h"
-#include "kiln/Runtime/Status.h"
+#include "kiln/Support/Status.h"
 
 #include <cstdint>
 #include <memory>

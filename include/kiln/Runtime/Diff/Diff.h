@@ -14,7 +14,7 @@
 #ifndef KILN_RUNTIME_DIFF_DIFF_H
 #define KILN_RUNTIME_DIFF_DIFF_H
 
-#include "kiln/Runtime/Status.h"
+#include "kiln/Support/Status.h"
 
 #include <string>
 #include <vector>

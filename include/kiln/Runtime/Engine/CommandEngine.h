@@ -13,7 +13,7 @@
 #define KILN_RUNTIME_ENGINE_COMMANDENGINE_H
 
 #include "kiln/Runtime/Engine/Engine.h"
-#include "kiln/Runtime/Status.h"
+#include "kiln/Support/Status.h"
 
 #include <cstdint>
 #include <memory>

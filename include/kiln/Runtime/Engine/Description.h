@@ -15,7 +15,7 @@
 #ifndef KILN_RUNTIME_ENGINE_DESCRIPTION_H
 #define KILN_RUNTIME_ENGINE_DESCRIPTION_H
 
-#include "kiln/Runtime/Engine/TrainingInfo.h"
+#include "kiln/Abi/TrainingInfo.h"
 #include "kiln/Runtime/Files/InitialValues.h"
 #include "kiln/Support/ElementType.h"
 

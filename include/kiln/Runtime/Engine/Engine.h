@@ -26,7 +26,7 @@
 #define KILN_RUNTIME_ENGINE_ENGINE_H
 
 #include "kiln/Runtime/Engine/Description.h"
-#include "kiln/Runtime/Status.h"
+#include "kiln/Support/Status.h"
 
 #include <cstdint>
 #include <functional>

@@ -19,7 +19,7 @@
 
 #include "kiln/Runtime/Engine/Command.h"
 #include "kiln/Runtime/Engine/Description.h"
-#include "kiln/Runtime/Status.h"
+#include "kiln/Support/Status.h"
 
 #include <cstdint>
 #include <optional>

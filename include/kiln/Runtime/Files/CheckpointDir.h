@@ -21,8 +21,9 @@
 #ifndef KILN_RUNTIME_FILES_CHECKPOINTDIR_H
 #define KILN_RUNTIME_FILES_CHECKPOINTDIR_H
 
-#include "kiln/Runtime/Files/SafeTensors.h"
-#include "kiln/Runtime/Status.h"
+#include "kiln/Support/ModelWeights.h"
+#include "kiln/Support/SafeTensors.h"
+#include "kiln/Support/Status.h"
 #include <functional>
 #include <map>
 #include <memory>
@@ -132,6 +133,10 @@ enum class VerifyLevel { Sizes, Hashes };
 /// a bounded number of times.
 Result<FoundCheckpoint> findCheckpoint(const std::string &path,
                                        VerifyLevel level = VerifyLevel::Hashes);
+
+/// Opens weights as ModelWeights::open does. If `path` is a directory of
+/// checkpoints, the failure names the newest one.
+Result<ModelWeights> openWeights(const std::string &path);
 
 } // namespace kiln
 

@@ -16,7 +16,7 @@
 #ifndef KILN_RUNTIME_FILES_EVENTLOG_H
 #define KILN_RUNTIME_FILES_EVENTLOG_H
 
-#include "kiln/Runtime/Status.h"
+#include "kiln/Support/Status.h"
 #include <cstdint>
 #include <functional>
 #include <memory>

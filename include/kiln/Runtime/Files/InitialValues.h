@@ -15,7 +15,7 @@
 #define KILN_RUNTIME_FILES_INITIALVALUES_H
 
 #include "kiln/Support/ElementType.h"
-#include "kiln/Runtime/Status.h"
+#include "kiln/Support/Status.h"
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>

@@ -14,7 +14,7 @@
 #ifndef KILN_RUNTIME_FILES_TENSORBOARD_H
 #define KILN_RUNTIME_FILES_TENSORBOARD_H
 
-#include "kiln/Runtime/Status.h"
+#include "kiln/Support/Status.h"
 #include <cstdint>
 #include <functional>
 #include <string>

@@ -18,8 +18,8 @@
 #ifndef KILN_RUNTIME_FILES_TOKENFILE_H
 #define KILN_RUNTIME_FILES_TOKENFILE_H
 
-#include "kiln/Runtime/Files/InputFile.h"
-#include "kiln/Runtime/Status.h"
+#include "kiln/Support/InputFile.h"
+#include "kiln/Support/Status.h"
 #include <cstdint>
 #include <memory>
 #include <optional>

@@ -19,7 +19,7 @@
 #define KILN_RUNTIME_GPU_EMUENGINE_H
 
 #include "kiln/Runtime/Engine/Engine.h"
-#include "kiln/Runtime/Status.h"
+#include "kiln/Support/Status.h"
 
 #include <cstdint>
 #include <memory>

@@ -14,8 +14,8 @@
 #ifndef KILN_RUNTIME_TRAINING_OPTIONS_H
 #define KILN_RUNTIME_TRAINING_OPTIONS_H
 
-#include "kiln/Runtime/Status.h"
 #include "kiln/Runtime/Training/Schedule.h"
+#include "kiln/Support/Status.h"
 
 #include <cstdint>
 #include <optional>

@@ -14,16 +14,16 @@
 #ifndef KILN_TARGET_COMMON_ATTENTIONLIBRARY_H
 #define KILN_TARGET_COMMON_ATTENTIONLIBRARY_H
 
+#include "kiln/Abi/VendorAttention.h"
 #include "kiln/Dialect/KilnRT/IR/KilnRT.h"
-#include "kiln/Runtime/Engine/LibraryAttention.h"
 
 #include <optional>
 
 namespace kiln {
 
 /// Nothing where no library may do what the kernel does: not asked for, of
-/// another target, with dropout, or not suitsLibrary().
-std::optional<LibraryAttention> libraryAttentionOf(rt::KernelOp kernel);
+/// another target, with dropout, or not suitsVendorLibrary().
+std::optional<VendorAttention> libraryAttentionOf(rt::KernelOp kernel);
 
 } // namespace kiln
 

@@ -11,8 +11,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "kiln/Abi/TanhGelu.h"
 #include "kiln/Dialect/Kiln/IR/Kiln.h"
-#include "kiln/Runtime/Engine/TanhGelu.h"
 
 #include <cmath>
 

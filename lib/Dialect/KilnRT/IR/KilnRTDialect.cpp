@@ -154,27 +154,27 @@ LogicalResult SlotOp::verifySymbolUses(SymbolTableCollection &tables) {
 // Products and launches
 //===----------------------------------------------------------------------===//
 
-ProductEpilogue GemmOp::getLibraryEpilogue() {
+GemmEpilogue GemmOp::getLibraryEpilogue() {
   if (std::optional<StringRef> name = getLibrary())
-    return productEpilogueOf(*name).value_or(ProductEpilogue::None);
-  return ProductEpilogue::None;
+    return gemmEpilogueOf(*name).value_or(GemmEpilogue::None);
+  return GemmEpilogue::None;
 }
 
 static LogicalResult verifyLibrary(GemmOp op) {
-  ProductEpilogue library = op.getLibraryEpilogue();
-  if (op.getLibrary() && library == ProductEpilogue::None)
+  GemmEpilogue library = op.getLibraryEpilogue();
+  if (op.getLibrary() && library == GemmEpilogue::None)
     return op.emitOpError("has a library epilogue ")
            << op.getLibraryAttr() << ", which is not known";
   if (!!op.getBias() != hasBias(library) || !!op.getAux() != hasAux(library))
     return op.emitOpError("has a bias or aux that its library epilogue does "
                           "not have, or the reverse");
-  if (library == ProductEpilogue::None)
+  if (library == GemmEpilogue::None)
     return success();
   if (op.getBatch() != 1 || op.getBeta() != 0 || op.getEpilogue() ||
       op.getElement().isF64()) // C4
     return op.emitOpError("has a library epilogue, which needs batch 1, beta "
                           "0, no epilogue, and operands of bf16 or f32");
-  if (takesGelu(library) && op.getWide()) // C4
+  if (usesGelu(library) && op.getWide()) // C4
     return op.emitOpError("takes gelu of a wide result, expected one of the "
                           "type of its operands");
   if (hasAux(library) && op.getN() % auxRowMultiple != 0)

@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "RunToy.h"
-#include "kiln/Runtime/Files/ModelWeights.h"
+#include "kiln/Support/ModelWeights.h"
 
 #include <set>
 #include <tuple>

@@ -345,4 +345,21 @@ TEST(CheckpointManifest, Rejects) {
   expectBadInput(parseManifest(other, "m").status(), "match its hash");
 }
 
+TEST(OpenWeights, DirectoryOfCheckpoints) {
+  TestDirectory directory;
+  Result<CheckpointDir> saved = CheckpointDir::open(directory / "run");
+  ASSERT_TRUE(saved.ok());
+  std::vector<std::string> notes;
+  for (int step : {9, 100})
+    expectOk(saved->save(
+        step,
+        [](CheckpointStage &stage) { return stage.addText("a.txt", "a"); },
+        nlohmann::json::object(), 0, notes));
+  expectBadInput(openWeights(directory / "run").status(),
+                 "run' is a directory of checkpoints, expected the weights of "
+                 "one: choose '" +
+                     directory.path() +
+                     "/run/checkpoint-100', the newest, or another one");
+}
+
 } // namespace

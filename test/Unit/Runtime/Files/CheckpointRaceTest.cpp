@@ -13,7 +13,7 @@
 #include "FaultInjection.h"
 #include "TestFiles.h"
 #include "kiln/Runtime/Files/CheckpointDir.h"
-#include "kiln/Runtime/Files/SafeTensors.h"
+#include "kiln/Support/SafeTensors.h"
 #include <atomic>
 #include <thread>
 

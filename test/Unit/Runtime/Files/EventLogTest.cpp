@@ -12,7 +12,7 @@
 #include "kiln/Runtime/Files/EventLog.h"
 #include "FaultInjection.h"
 #include "TestFiles.h"
-#include "kiln/Runtime/Files/Json.h"
+#include "kiln/Support/Json.h"
 #include <cerrno>
 #include <cmath>
 #include <limits>

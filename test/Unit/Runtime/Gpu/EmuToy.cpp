@@ -7,7 +7,7 @@
 
 #include "EmuToy.h"
 
-#include "kiln/Runtime/Emu/EmuAbi.h"
+#include "kiln/Abi/EmulatedKernel.h"
 #include "kiln/Runtime/Engine/CommandEngine.h"
 #include "kiln/Runtime/Gpu/EmuEngine.h"
 

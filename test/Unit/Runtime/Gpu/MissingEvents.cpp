@@ -14,7 +14,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "StreamOrder.h"
-#include "kiln/Runtime/Files/InputFile.h"
+#include "kiln/Support/InputFile.h"
 
 #include <cstdio>
 

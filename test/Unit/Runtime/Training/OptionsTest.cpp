@@ -7,7 +7,7 @@
 
 #include "kiln/Runtime/Training/Options.h"
 #include "kiln/Runtime/Engine/Description.h"
-#include "kiln/Runtime/Files/Flags.h"
+#include "kiln/Support/Flags.h"
 
 #include <gtest/gtest.h>
 #include <vector>

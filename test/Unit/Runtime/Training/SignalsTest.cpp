@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "kiln/Runtime/Process.h"
+#include "kiln/Support/Process.h"
 
 #include <csignal>
 #include <cstdlib>

@@ -7,7 +7,7 @@
 
 #include "Trace.h"
 
-#include "kiln/Runtime/Files/Json.h"
+#include "kiln/Support/Json.h"
 
 #include <gtest/gtest.h>
 

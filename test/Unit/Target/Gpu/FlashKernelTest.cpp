@@ -19,7 +19,7 @@
 #include "Flash.h"
 #include "KernelPair.h"
 
-#include "kiln/Runtime/Files/Rng.h"
+#include "kiln/Support/Rng.h"
 
 #include <gtest/gtest.h>
 

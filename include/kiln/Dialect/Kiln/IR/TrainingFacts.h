@@ -8,7 +8,7 @@
 #ifndef KILN_DIALECT_KILN_IR_TRAININGFACTS_H
 #define KILN_DIALECT_KILN_IR_TRAININGFACTS_H
 
-#include "kiln/Runtime/Engine/TrainingInfo.h"
+#include "kiln/Abi/TrainingInfo.h"
 
 #include "mlir/IR/BuiltinOps.h"
 

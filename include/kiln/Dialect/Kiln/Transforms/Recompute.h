@@ -20,11 +20,11 @@
 #define KILN_DIALECT_KILN_TRANSFORMS_RECOMPUTE_H
 
 #include "kiln/Dialect/Kiln/Transforms/StageChain.h"
-#include "kiln/Planner/Chain.h"
+#include "kiln/Support/StageOperation.h"
 
 namespace kiln {
 
-/// One run of a stage, by the operations of Chain.h.
+/// One run of a stage.
 struct StageRun {
   ChainOpKind kind;
   int64_t stage = 0;
