@@ -27,6 +27,7 @@
 #include <cmath>
 
 using namespace llvm;
+using namespace kiln::support;
 using namespace kiln;
 using nlohmann::json;
 

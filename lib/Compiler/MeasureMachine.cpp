@@ -29,6 +29,7 @@
 #include <ctime>
 
 using namespace llvm;
+using namespace kiln::support;
 using namespace kiln;
 using nlohmann::json;
 

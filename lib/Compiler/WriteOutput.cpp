@@ -17,6 +17,7 @@
 #include "llvm/Support/raw_ostream.h"
 
 using namespace llvm;
+using namespace kiln::support;
 using namespace kiln;
 
 /// What is there already and no file that a rename could replace.

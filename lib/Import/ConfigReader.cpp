@@ -21,6 +21,7 @@
 #include <cassert>
 #include <cmath>
 
+using namespace kiln::support;
 using namespace kiln;
 using llvm::StringRef;
 using llvm::Twine;

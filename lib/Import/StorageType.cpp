@@ -14,6 +14,7 @@
 #include "kiln/Import/HuggingFace.h"
 #include "kiln/Support/Json.h"
 
+using namespace kiln::support;
 using namespace kiln;
 using llvm::StringRef;
 

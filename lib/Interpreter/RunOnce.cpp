@@ -21,6 +21,17 @@
 #include <optional>
 #include <set>
 
+using namespace kiln::support;
+using kiln::runtime::copyMirrors;
+using kiln::runtime::Description;
+using kiln::runtime::fillInitialValue;
+using kiln::runtime::InputInfo;
+using kiln::runtime::openWeights;
+using kiln::runtime::ProgramInfo;
+using kiln::runtime::StateInfo;
+using kiln::runtime::StateRole;
+using kiln::runtime::ValueInfo;
+
 namespace kiln {
 
 static std::optional<size_t> findProgram(const Description &description,

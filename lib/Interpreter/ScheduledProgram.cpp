@@ -19,6 +19,7 @@
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
+using namespace kiln::abi;
 
 namespace kiln {
 

@@ -14,6 +14,7 @@
 #include "kiln/Support/InputFile.h"
 #include "kiln/Support/Messages.h"
 
+using namespace kiln::support;
 using namespace kiln;
 
 namespace {

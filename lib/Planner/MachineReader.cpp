@@ -19,6 +19,7 @@
 #include <cmath>
 #include <set>
 
+using namespace kiln::support;
 using namespace kiln;
 using nlohmann::json;
 

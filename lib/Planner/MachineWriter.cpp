@@ -19,6 +19,7 @@
 #include <charconv>
 #include <cstdio>
 
+using namespace kiln::support;
 using namespace kiln;
 
 static std::string number(double value) {

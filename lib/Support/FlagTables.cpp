@@ -12,7 +12,7 @@
 
 #include "kiln/Support/Flags.h"
 
-namespace kiln {
+namespace kiln::support {
 
 const FlagTable &compilerFlags() {
   static const FlagTable table = {
@@ -103,4 +103,4 @@ const FlagTable &executableFlags() {
   return table;
 }
 
-} // namespace kiln
+} // namespace kiln::support

@@ -13,7 +13,7 @@
 #include <cctype>
 #include <map>
 
-namespace kiln {
+namespace kiln::support {
 
 std::string Flag::dashed() const {
   return (name.size() == 1 ? "-" : "--") + std::string(name);
@@ -207,4 +207,4 @@ checkCommandLine(int argc, const char *const *argv,
                           rules);
 }
 
-} // namespace kiln
+} // namespace kiln::support

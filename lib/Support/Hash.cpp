@@ -14,7 +14,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-using namespace kiln;
+using namespace kiln::support;
 
 struct StreamHash::State {
   XXH3_state_t xxh;
@@ -44,6 +44,6 @@ std::string StreamHash::hex() const {
   return text;
 }
 
-uint64_t kiln::keyedHash(std::string_view text, uint64_t seed) {
+uint64_t kiln::support::keyedHash(std::string_view text, uint64_t seed) {
   return XXH3_64bits_withSeed(text.data(), text.size(), seed);
 }

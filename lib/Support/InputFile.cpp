@@ -19,7 +19,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-using namespace kiln;
+using namespace kiln::support;
 
 namespace {
 
@@ -160,8 +160,8 @@ Status InputFile::read(uint64_t offset, void *buffer, uint64_t bytes) const {
   return Status();
 }
 
-Result<std::string> kiln::readSmallFile(const std::string &path,
-                                        uint64_t maxBytes) {
+Result<std::string> kiln::support::readSmallFile(const std::string &path,
+                                                 uint64_t maxBytes) {
   Result<InputFile> file = InputFile::open(path);
   if (!file.ok())
     return file.status();

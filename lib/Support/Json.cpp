@@ -16,7 +16,7 @@
 #include <iterator>
 #include <vector>
 
-using namespace kiln;
+using namespace kiln::support;
 using nlohmann::json;
 
 namespace {
@@ -164,8 +164,8 @@ private:
 
 } // namespace
 
-Status kiln::walkJson(std::string_view text, const std::string &source,
-                      JsonEvents &events, const JsonLimits &limits) {
+Status kiln::support::walkJson(std::string_view text, const std::string &source,
+                               JsonEvents &events, const JsonLimits &limits) {
   if (text.size() > limits.maxBytes)
     return Status::badInput(source + ": JSON text of " +
                             std::to_string(text.size()) +
@@ -192,22 +192,23 @@ Status kiln::walkJson(std::string_view text, const std::string &source,
                                : events.error));
 }
 
-Result<json> kiln::parseJson(std::string_view text, const std::string &source,
-                             const JsonLimits &limits) {
+Result<json> kiln::support::parseJson(std::string_view text,
+                                      const std::string &source,
+                                      const JsonLimits &limits) {
   DocumentBuilder builder;
   if (Status status = walkJson(text, source, builder, limits); !status.ok())
     return status;
   return std::move(builder.root);
 }
 
-Result<json> kiln::readJsonFile(const std::string &path,
-                                const JsonLimits &limits) {
+Result<json> kiln::support::readJsonFile(const std::string &path,
+                                         const JsonLimits &limits) {
   Result<std::string> text = readSmallFile(path, limits.maxBytes);
   if (!text.ok())
     return text.status();
   return parseJson(*text, path, limits);
 }
 
-std::string kiln::jsonQuoted(std::string_view text) {
+std::string kiln::support::jsonQuoted(std::string_view text) {
   return json(text).dump(-1, ' ', false, json::error_handler_t::replace);
 }

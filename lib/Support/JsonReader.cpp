@@ -11,7 +11,7 @@
 
 #include <cmath>
 
-namespace kiln {
+namespace kiln::support {
 
 static const nlohmann::json nullValue;
 
@@ -107,4 +107,4 @@ std::string Node::text() const {
   return value_->get<std::string>();
 }
 
-} // namespace kiln
+} // namespace kiln::support

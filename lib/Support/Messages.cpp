@@ -13,9 +13,9 @@
 #include <cerrno>
 #include <system_error>
 
-using namespace kiln;
+using namespace kiln::support;
 
-std::string kiln::printable(std::string_view text, std::size_t limit) {
+std::string kiln::support::printable(std::string_view text, std::size_t limit) {
   std::string result;
   for (unsigned char c : text.substr(0, limit)) {
     if (c >= 0x20 && c < 0x7f) {
@@ -31,22 +31,22 @@ std::string kiln::printable(std::string_view text, std::size_t limit) {
   return result;
 }
 
-std::string kiln::inQuotes(std::string_view text, std::size_t limit) {
+std::string kiln::support::inQuotes(std::string_view text, std::size_t limit) {
   return "'" + printable(text, limit) + "'";
 }
 
-std::string kiln::shapeText(const std::vector<int64_t> &shape) {
+std::string kiln::support::shapeText(const std::vector<int64_t> &shape) {
   std::string text = "[";
   for (std::size_t i = 0; i < shape.size(); ++i)
     text += (i ? ", " : "") + std::to_string(shape[i]);
   return text + "]";
 }
 
-std::string kiln::errnoText(int error) {
+std::string kiln::support::errnoText(int error) {
   return std::generic_category().message(error);
 }
 
-std::string kiln::writeFault(int error) {
+std::string kiln::support::writeFault(int error) {
   switch (error) {
   case ENOENT:
     return errnoText(error) + "; create its directory first";

@@ -19,7 +19,7 @@
 #include <set>
 #include <sys/stat.h>
 
-using namespace kiln;
+using namespace kiln::support;
 
 namespace {
 
@@ -51,12 +51,12 @@ std::string indexFile(const std::string &directory) {
 
 } // namespace
 
-bool kiln::holdsWeights(const std::string &directory) {
+bool kiln::support::holdsWeights(const std::string &directory) {
   return exists(singleFile(directory)) || exists(indexFile(directory));
 }
 
-Result<ShardIndex> kiln::parseShardIndex(std::string_view text,
-                                         const std::string &source) {
+Result<ShardIndex> kiln::support::parseShardIndex(std::string_view text,
+                                                  const std::string &source) {
   JsonLimits limits;
   limits.maxBytes = kMaxIndexBytes;
   Result<nlohmann::json> json = parseJson(text, source, limits);

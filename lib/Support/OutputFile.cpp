@@ -20,7 +20,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-using namespace kiln;
+using namespace kiln::support;
 
 struct OutputFile::State {
   std::string path;      ///< as the caller named it, for messages
@@ -136,7 +136,8 @@ Status OutputFile::commit() {
   return Status();
 }
 
-Status kiln::writeFile(const std::string &path, std::string_view text) {
+Status kiln::support::writeFile(const std::string &path,
+                                std::string_view text) {
   Result<OutputFile> file = OutputFile::create(path);
   if (!file.ok())
     return file.status();

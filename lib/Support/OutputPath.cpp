@@ -17,9 +17,9 @@
 #include <filesystem>
 #include <sys/stat.h>
 
-using namespace kiln;
+using namespace kiln::support;
 
-Status kiln::tryOutputFile(const std::string &path) {
+Status kiln::support::tryOutputFile(const std::string &path) {
   Result<OutputFile> file = OutputFile::create(path);
   if (!file.ok())
     return file.status();
@@ -28,7 +28,7 @@ Status kiln::tryOutputFile(const std::string &path) {
   return file->write(page, sizeof page);
 }
 
-bool kiln::nameOneFile(const std::string &a, const std::string &b) {
+bool kiln::support::nameOneFile(const std::string &a, const std::string &b) {
   struct stat first, second;
   bool hasFirst = ::stat(a.c_str(), &first) == 0;
   bool hasSecond = ::stat(b.c_str(), &second) == 0;
@@ -42,7 +42,7 @@ bool kiln::nameOneFile(const std::string &a, const std::string &b) {
          !error && !otherError;
 }
 
-Result<bool> kiln::makeDirectory(const std::string &path) {
+Result<bool> kiln::support::makeDirectory(const std::string &path) {
   if (::mkdir(path.c_str(), 0777) == 0)
     return true;
   int error = errno;

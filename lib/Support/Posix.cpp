@@ -14,7 +14,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-using namespace kiln;
+using namespace kiln::support;
 
 Descriptor::~Descriptor() {
   if (fd_ >= 0)
@@ -23,7 +23,7 @@ Descriptor::~Descriptor() {
 
 int Descriptor::close() { return ::close(release()) == 0 ? 0 : errno; }
 
-int kiln::writeAll(int fd, const void *data, uint64_t bytes) {
+int kiln::support::writeAll(int fd, const void *data, uint64_t bytes) {
   auto *next = static_cast<const char *>(data);
   while (bytes > 0) {
     ssize_t written = ::write(fd, next, bytes);
@@ -40,7 +40,8 @@ int kiln::writeAll(int fd, const void *data, uint64_t bytes) {
   return 0;
 }
 
-int kiln::writeAllAt(int fd, const void *data, uint64_t bytes, int64_t offset) {
+int kiln::support::writeAllAt(int fd, const void *data, uint64_t bytes,
+                              int64_t offset) {
   auto *next = static_cast<const char *>(data);
   while (bytes > 0) {
     ssize_t written = ::pwrite(fd, next, bytes, offset);
@@ -58,7 +59,7 @@ int kiln::writeAllAt(int fd, const void *data, uint64_t bytes, int64_t offset) {
   return 0;
 }
 
-int kiln::syncDirectory(const std::string &path) {
+int kiln::support::syncDirectory(const std::string &path) {
   Descriptor directory(
       ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!directory.valid())
@@ -69,19 +70,19 @@ int kiln::syncDirectory(const std::string &path) {
   return 0;
 }
 
-std::string kiln::parentPath(std::string_view path) {
+std::string kiln::support::parentPath(std::string_view path) {
   std::size_t slash = path.rfind('/');
   if (slash == std::string_view::npos)
     return ".";
   return slash == 0 ? "/" : std::string(path.substr(0, slash));
 }
 
-std::string_view kiln::baseName(std::string_view path) {
+std::string_view kiln::support::baseName(std::string_view path) {
   std::size_t slash = path.rfind('/');
   return slash == std::string_view::npos ? path : path.substr(slash + 1);
 }
 
-bool kiln::isPlainName(std::string_view name) {
+bool kiln::support::isPlainName(std::string_view name) {
   if (name.empty() || name.size() > 255 || name == "." || name == "..")
     return false;
   for (unsigned char c : name)

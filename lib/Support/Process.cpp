@@ -18,7 +18,7 @@
 #include <poll.h>
 #include <unistd.h>
 
-using namespace kiln;
+using namespace kiln::support;
 
 static volatile std::sig_atomic_t stopped = 0;
 static volatile std::sig_atomic_t interrupted = 0;
@@ -32,7 +32,7 @@ static void onSignal(int signal) {
   stopped = 1;
 }
 
-void kiln::prepareProcess() {
+void kiln::support::prepareProcess() {
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
   // open() returns the lowest number that is free. The wrong direction keeps it
@@ -42,7 +42,7 @@ void kiln::prepareProcess() {
       (void)::open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
 }
 
-void kiln::installStopSignals(bool restart) {
+void kiln::support::installStopSignals(bool restart) {
   struct sigaction action = {};
   action.sa_handler = onSignal;
   action.sa_flags = restart ? SA_RESTART : 0;
@@ -56,16 +56,16 @@ void kiln::installStopSignals(bool restart) {
   }
 }
 
-bool kiln::stopRequested() { return stopped != 0; }
+bool kiln::support::stopRequested() { return stopped != 0; }
 
-Status kiln::checkStop() {
+Status kiln::support::checkStop() {
   if (!stopRequested())
     return Status();
   return Status(ExitCode::Stopped,
                 "stopped by a signal; there was nothing to save");
 }
 
-bool kiln::waitForWriting(int fd) {
+bool kiln::support::waitForWriting(int fd) {
   struct pollfd entry = {fd, POLLOUT, 0};
   while (!stopRequested()) {
     int ready = ::poll(&entry, 1, 100);
@@ -76,7 +76,7 @@ bool kiln::waitForWriting(int fd) {
   return ::poll(&entry, 1, 0) != 0;
 }
 
-Status kiln::printResult(std::string_view text) {
+Status kiln::support::printResult(std::string_view text) {
   if (!waitForWriting(STDOUT_FILENO))
     return checkStop();
   if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() &&

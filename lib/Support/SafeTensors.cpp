@@ -17,7 +17,7 @@
 #include <cassert>
 #include <cstring>
 
-using namespace kiln;
+using namespace kiln::support;
 
 SafeTensorsFile::SafeTensorsFile(InputFile file, SafeTensorsHeader header)
     : file_(std::move(file)), header_(std::move(header)) {

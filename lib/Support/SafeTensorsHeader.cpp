@@ -18,7 +18,7 @@
 #include <algorithm>
 #include <tuple>
 
-using namespace kiln;
+using namespace kiln::support;
 
 namespace {
 
@@ -333,9 +333,9 @@ std::string checkTensor(TensorInfo &tensor, uint64_t dataBytes) {
 } // namespace
 
 Result<SafeTensorsHeader>
-kiln::parseSafeTensorsHeader(std::string_view json, uint64_t dataBytes,
-                             const std::string &source,
-                             const SafeTensorsLimits &limits) {
+kiln::support::parseSafeTensorsHeader(std::string_view json, uint64_t dataBytes,
+                                      const std::string &source,
+                                      const SafeTensorsLimits &limits) {
   SafeTensorsHeader header;
   HeaderReader reader(header, limits);
   JsonLimits jsonLimits;

@@ -16,7 +16,7 @@
 #include "kiln/Support/SafeTensors.h"
 #include <set>
 
-using namespace kiln;
+using namespace kiln::support;
 
 namespace {
 
@@ -127,8 +127,8 @@ Status SafeTensorsWriter::finish() {
   return file_.commit();
 }
 
-Result<uint64_t>
-kiln::safeTensorsFileBytes(const std::vector<TensorDeclaration> &tensors) {
+Result<uint64_t> kiln::support::safeTensorsFileBytes(
+    const std::vector<TensorDeclaration> &tensors) {
   Result<Layout> layout = layOut(tensors, {}, "tensors to save");
   if (!layout.ok())
     return layout.status();

@@ -11,7 +11,7 @@
 #include <algorithm>
 #include <cstring>
 
-using namespace kiln;
+using namespace kiln::support;
 
 namespace {
 
@@ -32,7 +32,8 @@ bool contains(const std::vector<std::string> &names, std::string_view name) {
 
 } // namespace
 
-bool kiln::matchesPattern(std::string_view name, std::string_view pattern) {
+bool kiln::support::matchesPattern(std::string_view name,
+                                   std::string_view pattern) {
   auto isDigit = [](char c) { return c >= '0' && c <= '9'; };
   while (!pattern.empty()) {
     if (pattern.front() == '*') {
@@ -75,10 +76,10 @@ static Unused findUnused(const ModelWeights &weights,
 }
 
 std::vector<std::string>
-kiln::findUnusedTensors(const ModelWeights &weights,
-                        const std::vector<ExpectedTensor> &expected,
-                        const std::vector<const TensorInfo *> &found,
-                        const std::vector<std::string> &known) {
+kiln::support::findUnusedTensors(const ModelWeights &weights,
+                                 const std::vector<ExpectedTensor> &expected,
+                                 const std::vector<const TensorInfo *> &found,
+                                 const std::vector<std::string> &known) {
   Unused unused = findUnused(weights, expected, found, known);
   for (const Copy &copy : unused.copies)
     if (copy.tensor->shape != copy.original->shape)
@@ -156,10 +157,11 @@ static Status checkIgnored(const ModelWeights &weights,
   return Status();
 }
 
-Status kiln::checkUnusedTensors(const ModelWeights &weights,
-                                const std::vector<ExpectedTensor> &expected,
-                                const std::vector<const TensorInfo *> &found,
-                                const UnusedTensorRules &rules) {
+Status
+kiln::support::checkUnusedTensors(const ModelWeights &weights,
+                                  const std::vector<ExpectedTensor> &expected,
+                                  const std::vector<const TensorInfo *> &found,
+                                  const UnusedTensorRules &rules) {
   if (Status status = checkIgnored(weights, found, rules.ignored); !status.ok())
     return status;
   Unused unused = findUnused(weights, expected, found, rules.known);

@@ -31,7 +31,9 @@
 #include <new>
 #include <unistd.h>
 
+using namespace kiln::support;
 using namespace kiln;
+using kiln::runtime::runTraining;
 using llvm::StringRef;
 
 static const char *const kUsage =

@@ -26,6 +26,7 @@
 #include <thread>
 
 using namespace llvm;
+using namespace kiln::support;
 using namespace kiln;
 
 static cl::OptionCategory category("kilnc options");

@@ -19,7 +19,7 @@
 #include <optional>
 #include <string_view>
 
-namespace kiln {
+namespace kiln::abi {
 
 enum class GemmEpilogue {
   None,
@@ -83,6 +83,6 @@ inline constexpr int64_t auxRowMultiple = 8;
 /// and that `aux` is aligned to this number of bytes.
 inline constexpr int64_t auxAlignment = 16;
 
-} // namespace kiln
+} // namespace kiln::abi
 
 #endif // KILN_ABI_GEMMEPILOGUE_H

@@ -18,7 +18,7 @@
 #include <cstdint>
 #include <utility>
 
-namespace kiln {
+namespace kiln::abi {
 
 /// Splits an m x n result over `threads` tiles so that BLAS packs the operands
 /// as few times as possible: each of gn tiles side by side reads all of a, and
@@ -49,6 +49,6 @@ chooseGemmGrid(int64_t m, int64_t n, int64_t k, bool transA, int64_t threads) {
   return best;
 }
 
-} // namespace kiln
+} // namespace kiln::abi
 
 #endif // KILN_ABI_GEMMGRID_H

@@ -24,7 +24,7 @@
 #include <algorithm>
 #include <cstdint>
 
-namespace kiln {
+namespace kiln::abi {
 
 /// The shape of a batched GEMM, and the grid of its tiles.
 struct GemmShape {
@@ -76,6 +76,6 @@ inline int64_t gemmWorkspaceBytes(const GemmShape &shape) {
   return bytes < double(most) ? int64_t(bytes) : most;
 }
 
-} // namespace kiln
+} // namespace kiln::abi
 
 #endif // KILN_ABI_GEMMWORKSPACE_H

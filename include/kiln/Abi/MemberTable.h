@@ -19,7 +19,7 @@
 
 #include <cstdint>
 
-namespace kiln {
+namespace kiln::abi {
 
 /// The parameter bytes of a GPU kernel that all drivers and GPUs support.
 inline constexpr int64_t kernelParameterBytes = 4096;
@@ -31,6 +31,6 @@ inline int64_t maxTableMembers(int64_t args, int64_t immediates) {
   return args > 0 && words > 0 ? words / args : 0;
 }
 
-} // namespace kiln
+} // namespace kiln::abi
 
 #endif // KILN_ABI_MEMBERTABLE_H

@@ -16,7 +16,7 @@
 
 #include <cmath>
 
-namespace kiln {
+namespace kiln::abi {
 
 inline double tanhGeluSigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
@@ -36,6 +36,6 @@ inline double tanhGeluDerivative(double x) {
          x * 2 * du * tanhGeluSigmoid(2 * u) * tanhGeluSigmoid(-2 * u);
 }
 
-} // namespace kiln
+} // namespace kiln::abi
 
 #endif // KILN_ABI_TANHGELU_H

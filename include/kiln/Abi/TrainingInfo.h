@@ -22,7 +22,7 @@
 #include <tuple>
 #include <vector>
 
-namespace kiln {
+namespace kiln::abi {
 
 /// How a set of parameters is updated.
 struct UpdateRule {
@@ -52,6 +52,6 @@ struct TrainingInfo {
   std::map<std::string, int64_t> lossy;
 };
 
-} // namespace kiln
+} // namespace kiln::abi
 
 #endif // KILN_ABI_TRAININGINFO_H

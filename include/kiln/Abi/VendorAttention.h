@@ -19,7 +19,7 @@
 #include <cstdint>
 #include <cstring>
 
-namespace kiln {
+namespace kiln::abi {
 
 /// The arguments of the launch are, in this order, q, k, v, o and lse, and for
 /// gradients also dout, dq, dk and dv. lse is f32, the others are bf16. Row t
@@ -92,6 +92,6 @@ inline int64_t attentionWorkspaceBytes(const VendorAttention &attention) {
   return attention.heads == attention.kvHeads ? bytes : bytes + 2 * grads;
 }
 
-} // namespace kiln
+} // namespace kiln::abi
 
 #endif // KILN_ABI_VENDORATTENTION_H

@@ -104,7 +104,7 @@ struct Chain {
 std::string verifyChain(const Chain &chain);
 
 struct ChainOp {
-  ChainOpKind kind = ChainOpKind::Backward;
+  support::ChainOpKind kind = support::ChainOpKind::Backward;
   int32_t stage = 0;
   /// Of ForwardSave and ForwardSaveDrop.
   int32_t option = -1;

@@ -19,7 +19,7 @@
 #include <optional>
 #include <type_traits>
 
-namespace kiln {
+namespace kiln::support {
 
 template <typename T> std::optional<T> checkedAdd(T a, T b) {
   static_assert(std::is_same_v<T, int64_t> || std::is_same_v<T, uint64_t>);
@@ -63,6 +63,6 @@ std::optional<int64_t> checkedElements(const Range &shape) {
   return zero ? 0 : product;
 }
 
-} // namespace kiln
+} // namespace kiln::support
 
 #endif // KILN_SUPPORT_CHECKEDMATH_H

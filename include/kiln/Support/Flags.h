@@ -23,7 +23,7 @@
 #include <string_view>
 #include <vector>
 
-namespace kiln {
+namespace kiln::support {
 
 struct Flag {
   std::string_view name;  ///< Without dashes.
@@ -79,6 +79,6 @@ checkCommandLine(int argc, const char *const *argv,
 /// one that other trainers call `name`.
 const Flag *nearestFlag(const FlagTable &table, std::string_view name);
 
-} // namespace kiln
+} // namespace kiln::support
 
 #endif // KILN_SUPPORT_FLAGS_H

@@ -17,7 +17,7 @@
 #include <string>
 #include <string_view>
 
-namespace kiln {
+namespace kiln::support {
 
 /// XXH3-128 of a stream of bytes, as `xxhsum -H2` prints it.
 class StreamHash {
@@ -37,6 +37,6 @@ private:
 /// XXH3-64 of `text` under `seed`.
 uint64_t keyedHash(std::string_view text, uint64_t seed);
 
-} // namespace kiln
+} // namespace kiln::support
 
 #endif // KILN_SUPPORT_HASH_H

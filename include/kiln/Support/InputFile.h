@@ -19,7 +19,7 @@
 #include <cstdint>
 #include <string>
 
-namespace kiln {
+namespace kiln::support {
 
 class InputFile {
 public:
@@ -61,6 +61,6 @@ private:
 /// The whole file, which may have up to `maxBytes` bytes.
 Result<std::string> readSmallFile(const std::string &path, uint64_t maxBytes);
 
-} // namespace kiln
+} // namespace kiln::support
 
 #endif // KILN_SUPPORT_INPUTFILE_H

@@ -22,7 +22,7 @@
 #include <string>
 #include <string_view>
 
-namespace kiln {
+namespace kiln::support {
 
 struct JsonLimits {
   std::size_t maxBytes = 16u << 20;
@@ -67,6 +67,6 @@ std::string jsonQuoted(std::string_view text);
 Result<nlohmann::json> readJsonFile(const std::string &path,
                                     const JsonLimits &limits = {});
 
-} // namespace kiln
+} // namespace kiln::support
 
 #endif // KILN_SUPPORT_JSON_H

@@ -24,7 +24,7 @@
 #include <string>
 #include <utility>
 
-namespace kiln {
+namespace kiln::support {
 
 /// The first failure of a whole reading.
 class ReadFailure {
@@ -85,6 +85,6 @@ private:
   std::size_t index_ = 0;
 };
 
-} // namespace kiln
+} // namespace kiln::support
 
 #endif // KILN_SUPPORT_JSONREADER_H

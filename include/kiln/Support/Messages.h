@@ -18,7 +18,7 @@
 #include <string_view>
 #include <vector>
 
-namespace kiln {
+namespace kiln::support {
 
 /// `text` with every byte outside printable ASCII as \xNN, cut at `limit`
 /// bytes, without quotes.
@@ -37,6 +37,6 @@ std::string errnoText(int error);
 /// to do about it where that is clear.
 std::string writeFault(int error);
 
-} // namespace kiln
+} // namespace kiln::support
 
 #endif // KILN_SUPPORT_MESSAGES_H

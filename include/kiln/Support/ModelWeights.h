@@ -19,7 +19,7 @@
 #include "kiln/Support/SafeTensors.h"
 #include <optional>
 
-namespace kiln {
+namespace kiln::support {
 
 /// What a model expects of one tensor.
 struct ExpectedTensor {
@@ -89,6 +89,6 @@ private:
   std::vector<std::string> warnings_;
 };
 
-} // namespace kiln
+} // namespace kiln::support
 
 #endif // KILN_SUPPORT_MODELWEIGHTS_H

@@ -22,7 +22,7 @@
 #include <string>
 #include <string_view>
 
-namespace kiln {
+namespace kiln::support {
 
 class OutputFile {
 public:
@@ -58,6 +58,6 @@ private:
 /// Writes a whole file durably.
 Status writeFile(const std::string &path, std::string_view text);
 
-} // namespace kiln
+} // namespace kiln::support
 
 #endif // KILN_SUPPORT_OUTPUTFILE_H

@@ -16,7 +16,7 @@
 #include "kiln/Support/Status.h"
 #include <string>
 
-namespace kiln {
+namespace kiln::support {
 
 /// Fails if OutputFile could not write `path` now. What is there stays as it
 /// is, and nothing new stays behind.
@@ -29,6 +29,6 @@ bool nameOneFile(const std::string &a, const std::string &b);
 /// component is created: a longer path that does not exist is a mistake.
 Result<bool> makeDirectory(const std::string &path);
 
-} // namespace kiln
+} // namespace kiln::support
 
 #endif // KILN_SUPPORT_OUTPUTPATH_H

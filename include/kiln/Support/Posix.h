@@ -18,7 +18,7 @@
 #include <string_view>
 #include <utility>
 
-namespace kiln {
+namespace kiln::support {
 
 /// Owns a file descriptor.
 class Descriptor {
@@ -58,6 +58,6 @@ std::string_view baseName(std::string_view path);
 /// entry: no separators, no "..", no control characters, at most 255 bytes.
 bool isPlainName(std::string_view name);
 
-} // namespace kiln
+} // namespace kiln::support
 
 #endif // KILN_SUPPORT_POSIX_H

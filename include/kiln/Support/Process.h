@@ -19,7 +19,7 @@
 
 #include <string_view>
 
-namespace kiln {
+namespace kiln::support {
 
 /// To be called first by every program. Writing to a closed pipe or beyond a
 /// file size limit then returns an error instead of killing the process, and a
@@ -45,6 +45,6 @@ bool waitForWriting(int fd);
 /// Writes a result, as opposed to progress, to standard output.
 Status printResult(std::string_view text);
 
-} // namespace kiln
+} // namespace kiln::support
 
 #endif // KILN_SUPPORT_PROCESS_H

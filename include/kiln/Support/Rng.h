@@ -17,7 +17,7 @@
 #include <array>
 #include <cstdint>
 
-namespace kiln {
+namespace kiln::support {
 
 inline std::array<uint32_t, 4> philox4x32(std::array<uint32_t, 4> counter,
                                           std::array<uint32_t, 2> key) {
@@ -51,6 +51,6 @@ inline double uniformFromBits(uint32_t low, uint32_t high) {
   return double(((uint64_t{high} << 32) | low) >> 11) * 0x1p-53;
 }
 
-} // namespace kiln
+} // namespace kiln::support
 
 #endif // KILN_SUPPORT_RNG_H

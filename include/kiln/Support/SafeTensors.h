@@ -27,7 +27,7 @@
 #include <unordered_map>
 #include <vector>
 
-namespace kiln {
+namespace kiln::support {
 
 struct TensorInfo {
   std::string name;
@@ -130,6 +130,6 @@ private:
 Result<uint64_t>
 safeTensorsFileBytes(const std::vector<TensorDeclaration> &tensors);
 
-} // namespace kiln
+} // namespace kiln::support
 
 #endif // KILN_SUPPORT_SAFETENSORS_H

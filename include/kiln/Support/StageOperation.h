@@ -16,7 +16,7 @@
 
 #include <cstdint>
 
-namespace kiln {
+namespace kiln::support {
 
 enum class ChainOpKind : uint8_t {
   ForwardCheckpoint, ///< Runs a stage and keeps its input.
@@ -26,6 +26,6 @@ enum class ChainOpKind : uint8_t {
   Backward,
 };
 
-} // namespace kiln
+} // namespace kiln::support
 
 #endif // KILN_SUPPORT_STAGEOPERATION_H

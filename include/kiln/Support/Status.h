@@ -14,12 +14,14 @@
 #ifndef KILN_SUPPORT_STATUS_H
 #define KILN_SUPPORT_STATUS_H
 
+#include "kiln/Support/Vocabulary.h"
+
 #include <cassert>
 #include <optional>
 #include <string>
 #include <utility>
 
-namespace kiln {
+namespace kiln::support {
 
 /// Exit codes of every kiln program.
 enum class ExitCode : int {
@@ -76,6 +78,6 @@ private:
   Status status_;
 };
 
-} // namespace kiln
+} // namespace kiln::support
 
 #endif // KILN_SUPPORT_STATUS_H

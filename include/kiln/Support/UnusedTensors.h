@@ -17,7 +17,7 @@
 
 #include "kiln/Support/ModelWeights.h"
 
-namespace kiln {
+namespace kiln::support {
 
 /// Tensors that a weight file may hold although the model does not use them.
 struct UnusedTensorRules {
@@ -46,6 +46,6 @@ findUnusedTensors(const ModelWeights &weights,
 /// True if `name` matches `pattern`, in which `*` stands for a number.
 bool matchesPattern(std::string_view name, std::string_view pattern);
 
-} // namespace kiln
+} // namespace kiln::support
 
 #endif // KILN_SUPPORT_UNUSEDTENSORS_H

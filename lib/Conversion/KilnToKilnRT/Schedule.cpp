@@ -27,6 +27,7 @@ namespace kiln {
 } // namespace kiln
 
 using namespace mlir;
+using namespace kiln::abi;
 using namespace kiln;
 
 /// Vector loads and cache lines are 64 bytes.

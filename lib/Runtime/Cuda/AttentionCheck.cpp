@@ -11,8 +11,10 @@
 #include <cmath>
 #include <cstring>
 
+using namespace kiln::abi;
+using namespace kiln::runtime::cuda;
+using namespace kiln::runtime;
 using namespace kiln;
-using namespace kiln::cuda;
 
 static constexpr double mostMean = 1.0 / 64, mostElement = 1.0 / 16,
                         mostLse = 1.0 / 1024;

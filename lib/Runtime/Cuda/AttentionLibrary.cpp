@@ -12,8 +12,10 @@
 #include <algorithm>
 #include <cstring>
 
+using namespace kiln::abi;
+using namespace kiln::runtime::cuda;
+using namespace kiln::runtime;
 using namespace kiln;
-using namespace kiln::cuda;
 
 AttentionLibrary::AttentionLibrary(const Driver &driver,
                                    const std::vector<std::string> &libraries,

@@ -12,8 +12,11 @@
 
 #include <algorithm>
 
+using namespace kiln::abi;
+using namespace kiln::runtime::cuda;
+using namespace kiln::runtime;
+using namespace kiln::support;
 using namespace kiln;
-using namespace kiln::cuda;
 
 static constexpr Stream sideStreams[] = {Stream::Host, Stream::CopyOut,
                                          Stream::CopyIn};

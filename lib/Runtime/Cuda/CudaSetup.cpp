@@ -12,8 +12,10 @@
 
 #include <algorithm>
 
+using namespace kiln::runtime::cuda;
+using namespace kiln::runtime;
+using namespace kiln::support;
 using namespace kiln;
-using namespace kiln::cuda;
 
 /// By which the driver gives out memory.
 static constexpr int64_t allocationGranularity = int64_t(2) << 20;

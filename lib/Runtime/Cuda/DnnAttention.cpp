@@ -9,8 +9,10 @@
 
 #include <limits>
 
+using namespace kiln::abi;
+using namespace kiln::runtime::cuda;
+using namespace kiln::runtime;
 using namespace kiln;
-using namespace kiln::cuda;
 
 namespace {
 

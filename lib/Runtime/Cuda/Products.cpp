@@ -10,8 +10,10 @@
 #include <algorithm>
 #include <cstdio>
 
+using namespace kiln::abi;
+using namespace kiln::runtime::cuda;
+using namespace kiln::runtime;
 using namespace kiln;
-using namespace kiln::cuda;
 
 /// The library looks at no more than that.
 static constexpr int64_t largestAlignment = 256;

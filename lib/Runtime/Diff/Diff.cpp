@@ -26,7 +26,9 @@
 #include <cstdio>
 #include <cstring>
 
-namespace kiln {
+using namespace kiln::support;
+
+namespace kiln::runtime {
 
 namespace {
 
@@ -379,4 +381,4 @@ Result<ExitCode> diffExecutables(const DiffOptions &options) {
   return Comparison(options).run();
 }
 
-} // namespace kiln
+} // namespace kiln::runtime

@@ -11,7 +11,9 @@
 
 #include <unordered_map>
 
-namespace kiln {
+using namespace kiln::support;
+
+namespace kiln::runtime {
 
 static Status unlike(const std::string &what, const std::string &a,
                      const std::string &b, const char *advice) {
@@ -95,4 +97,4 @@ std::vector<std::string> differentBuilds(const TraineeModel &a,
   return lines;
 }
 
-} // namespace kiln
+} // namespace kiln::runtime

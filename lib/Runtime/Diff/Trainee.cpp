@@ -23,7 +23,9 @@
 #include <unistd.h>
 #include <utility>
 
-namespace kiln {
+using namespace kiln::support;
+
+namespace kiln::runtime {
 
 using Json = nlohmann::json;
 
@@ -295,4 +297,4 @@ Result<TraineeStep> Trainee::perturb(const std::string &file,
   }
 }
 
-} // namespace kiln
+} // namespace kiln::runtime

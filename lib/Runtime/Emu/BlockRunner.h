@@ -30,7 +30,7 @@
 #include <memory>
 #include <vector>
 
-namespace kiln::emu {
+namespace kiln::runtime::emu {
 
 class BlockRunner {
 public:
@@ -131,6 +131,6 @@ private:
   AsyncCopies copies_;
 };
 
-} // namespace kiln::emu
+} // namespace kiln::runtime::emu
 
 #endif // KILN_LIB_RUNTIME_EMU_BLOCKRUNNER_H

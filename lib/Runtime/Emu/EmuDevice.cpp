@@ -12,8 +12,10 @@
 #include <algorithm>
 #include <numeric>
 
+using namespace kiln::runtime::emu;
+using namespace kiln::runtime;
+using namespace kiln::support;
 using namespace kiln;
-using namespace kiln::emu;
 
 /// Of a grid in its first dimension.
 static constexpr int64_t maxBlocks = INT32_MAX;

@@ -12,8 +12,10 @@
 
 #include <algorithm>
 
+using namespace kiln::runtime::emu;
+using namespace kiln::runtime;
+using namespace kiln::support;
 using namespace kiln;
-using namespace kiln::emu;
 
 namespace {
 

@@ -38,7 +38,7 @@
 #define KILN_EMU_ASAN 0
 #endif
 
-namespace kiln::emu {
+namespace kiln::runtime::emu {
 
 class FiberPool {
 public:
@@ -90,6 +90,6 @@ private:
 #endif
 };
 
-} // namespace kiln::emu
+} // namespace kiln::runtime::emu
 
 #endif // KILN_LIB_RUNTIME_EMU_FIBERPOOL_H

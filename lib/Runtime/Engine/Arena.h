@@ -21,7 +21,7 @@
 
 #include <cstdint>
 
-namespace kiln {
+namespace kiln::runtime {
 
 class Arena {
 public:
@@ -63,6 +63,6 @@ struct Arenas {
 
 inline constexpr ArenaKind arenaKinds[] = {ArenaKind::Device, ArenaKind::Host};
 
-} // namespace kiln
+} // namespace kiln::runtime
 
 #endif // KILN_LIB_RUNTIME_ENGINE_ARENA_H

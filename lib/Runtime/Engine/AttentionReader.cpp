@@ -9,6 +9,9 @@
 #include "kiln/Support/CheckedMath.h"
 #include "kiln/Support/Messages.h"
 
+using namespace kiln::abi;
+using namespace kiln::runtime;
+using namespace kiln::support;
 using namespace kiln;
 
 /// Bytes from the first to the last element of an argument; nothing: too many.

@@ -14,7 +14,10 @@
 
 #include <algorithm>
 
-namespace kiln {
+using namespace kiln::abi;
+using namespace kiln::support;
+
+namespace kiln::runtime {
 
 static const char *arenaName(ArenaKind arena) {
   return arena == ArenaKind::Host ? "the host arena" : "the arena";
@@ -348,7 +351,7 @@ void CommandReader::readLibrary(const Node &node, Command &command) {
   if (usesGelu(*epilogue) && command.resultType != command.type)
     return library->fail("takes gelu of a result of another type than its "
                          "operands");
-  if (kiln::hasAux(*epilogue) && command.n % auxRowMultiple != 0)
+  if (kiln::abi::hasAux(*epilogue) && command.n % auxRowMultiple != 0)
     return library->fail(
         "has an aux with rows of " + std::to_string(command.n) +
         " elements, expected a multiple of " + std::to_string(auxRowMultiple));
@@ -361,10 +364,10 @@ void CommandReader::readLibrary(const Node &node, Command &command) {
       place.fail("is in the host arena, out of reach of a GPU's product");
     return place;
   };
-  if (kiln::hasBias(*epilogue))
+  if (kiln::abi::hasBias(*epilogue))
     read("bias", elementBytes * biasLength(*epilogue, command.m, command.n),
          command.bias);
-  if (kiln::hasAux(*epilogue)) {
+  if (kiln::abi::hasAux(*epilogue)) {
     std::optional<int64_t> bytes =
         checkedMul<int64_t>(command.m * command.n, elementBytes);
     if (!bytes)
@@ -516,4 +519,4 @@ Command CommandReader::read(const Node &node) {
   return command;
 }
 
-} // namespace kiln
+} // namespace kiln::runtime

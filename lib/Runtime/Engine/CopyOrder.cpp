@@ -13,7 +13,9 @@
 #include <algorithm>
 #include <cstdlib>
 
-namespace kiln {
+using namespace kiln::support;
+
+namespace kiln::runtime {
 
 namespace {
 
@@ -235,4 +237,4 @@ void checkCopies(const Node &commands, const ProgramFile &file,
   CopyOrder(commands, file, program).check();
 }
 
-} // namespace kiln
+} // namespace kiln::runtime

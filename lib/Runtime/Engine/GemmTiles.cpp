@@ -11,7 +11,9 @@
 #include "TileEpilogue.h"
 #include "kiln/Abi/GemmWorkspace.h"
 
-namespace kiln {
+using namespace kiln::abi;
+
+namespace kiln::runtime {
 
 GemmTile gemmTile(const Command &command, int64_t index) {
   int64_t tiles = command.gridM * command.gridN;
@@ -83,4 +85,4 @@ void computeBiasGrad(const Command &command, const GemmPlaces &places) {
   }
 }
 
-} // namespace kiln
+} // namespace kiln::runtime

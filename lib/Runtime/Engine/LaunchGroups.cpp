@@ -18,7 +18,9 @@
 #include <algorithm>
 #include <map>
 
-namespace kiln {
+using namespace kiln::support;
+
+namespace kiln::runtime {
 
 namespace {
 
@@ -166,4 +168,4 @@ void checkGroups(const Node &commands, const ProgramFile &file,
     GroupCheck(commands, program).run();
 }
 
-} // namespace kiln
+} // namespace kiln::runtime

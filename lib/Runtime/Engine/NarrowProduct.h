@@ -16,7 +16,7 @@
 #include "Gemm.h"
 #include "TileEpilogue.h"
 
-namespace kiln {
+namespace kiln::runtime {
 
 /// Rows of bf16, `ld` elements apart, as rows of f32, `toLd` apart.
 void widenRows(const char *from, int64_t ld, int64_t rows, int64_t columns,
@@ -32,6 +32,6 @@ void narrowRows(const float *from, int64_t fromLd, int64_t rows,
 void narrowProduct(const GemmCall &call, ElementType resultType, char *scratch,
                    const TileEpilogue &epilogue = TileEpilogue());
 
-} // namespace kiln
+} // namespace kiln::runtime
 
 #endif // KILN_LIB_RUNTIME_ENGINE_NARROWPRODUCT_H

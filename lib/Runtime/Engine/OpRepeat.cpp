@@ -18,7 +18,9 @@
 #include <cstring>
 #include <map>
 
-namespace kiln {
+using namespace kiln::support;
+
+namespace kiln::runtime {
 
 /// Results that are named before only their number is said.
 static constexpr int64_t namedResults = 20;
@@ -356,4 +358,4 @@ Status repeatOps(const ProgramFile &file, const Arenas &arenas,
   return status.ok() ? trace.end() : status;
 }
 
-} // namespace kiln
+} // namespace kiln::runtime

@@ -19,7 +19,9 @@
 #include <array>
 #include <map>
 
-namespace kiln {
+using namespace kiln::support;
+
+namespace kiln::runtime {
 
 static constexpr std::array<std::pair<const char *, SlotClass>, 9> slotClasses =
     {{{"parameter", SlotClass::Parameter},
@@ -259,4 +261,4 @@ Result<ProgramFile> parseProgramFile(std::string_view json,
   return file;
 }
 
-} // namespace kiln
+} // namespace kiln::runtime

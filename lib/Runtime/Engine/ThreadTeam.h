@@ -33,7 +33,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace kiln {
+namespace kiln::runtime {
 
 class ThreadTeam {
 public:
@@ -148,6 +148,6 @@ private:
   unsigned saved_;
 };
 
-} // namespace kiln
+} // namespace kiln::runtime
 
 #endif // KILN_LIB_RUNTIME_ENGINE_THREADTEAM_H

@@ -12,7 +12,9 @@
 
 #include <cstring>
 
-namespace kiln {
+using namespace kiln::abi;
+
+namespace kiln::runtime {
 
 float readElement(const char *begin, ElementType type, int64_t index) {
   float value;
@@ -63,4 +65,4 @@ void finishTile(const TileEpilogue &epilogue, int64_t rows, int64_t columns,
     }
 }
 
-} // namespace kiln
+} // namespace kiln::runtime

@@ -12,7 +12,9 @@
 #include <algorithm>
 #include <cstring>
 
-namespace kiln {
+using namespace kiln::support;
+
+namespace kiln::runtime {
 
 static int64_t pagesOf(const Arena &arena) {
   return arena.data()
@@ -155,4 +157,4 @@ void WriteWatch::after(size_t command, int64_t iteration) {
     comparePage(page, command, iteration, allowed);
 }
 
-} // namespace kiln
+} // namespace kiln::runtime

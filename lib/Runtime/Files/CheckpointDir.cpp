@@ -26,6 +26,8 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+using namespace kiln::runtime;
+using namespace kiln::support;
 using namespace kiln;
 
 namespace {

@@ -24,6 +24,8 @@
 #include <algorithm>
 #include <sys/stat.h>
 
+using namespace kiln::runtime;
+using namespace kiln::support;
 using namespace kiln;
 
 /// How often a search is repeated because a checkpoint went away meanwhile.
@@ -139,8 +141,8 @@ search(const std::string &path, VerifyLevel level, bool isLast, bool &stale) {
       (notes.empty() ? std::string() : ": " + notes.back()));
 }
 
-Result<FoundCheckpoint> kiln::findCheckpoint(const std::string &path,
-                                             VerifyLevel level) {
+Result<FoundCheckpoint> kiln::runtime::findCheckpoint(const std::string &path,
+                                                      VerifyLevel level) {
   for (int searches = 1;; ++searches) {
     bool stale = false;
     bool isLast = searches == kSearches;
@@ -158,7 +160,7 @@ Result<InputFile> FoundCheckpoint::open(const std::string &name) const {
   return file->second.duplicate();
 }
 
-Result<ModelWeights> kiln::openWeights(const std::string &path) {
+Result<ModelWeights> kiln::runtime::openWeights(const std::string &path) {
   Result<ModelWeights> weights = ModelWeights::open(path);
   if (weights.ok() || holdsWeights(path))
     return weights;

@@ -25,6 +25,8 @@
 #include <unistd.h>
 #include <vector>
 
+using namespace kiln::runtime;
+using namespace kiln::support;
 using namespace kiln;
 
 namespace {
@@ -116,7 +118,7 @@ std::string LogLine::finish() const {
   return line + "}\n";
 }
 
-std::optional<int64_t> kiln::stepOfLine(std::string_view line) {
+std::optional<int64_t> kiln::runtime::stepOfLine(std::string_view line) {
   JsonLimits limits;
   limits.maxBytes = kMaxLineBytes;
   Result<nlohmann::json> json = parseJson(line, "log line", limits);

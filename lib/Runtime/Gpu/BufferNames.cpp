@@ -11,6 +11,8 @@
 
 #include <algorithm>
 
+using namespace kiln::runtime;
+using namespace kiln::support;
 using namespace kiln;
 
 BufferNames::BufferNames(const ProgramFile &file, const Program &program)

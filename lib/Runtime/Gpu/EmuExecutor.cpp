@@ -13,6 +13,8 @@
 #include <algorithm>
 #include <cstring>
 
+using namespace kiln::runtime;
+using namespace kiln::support;
 using namespace kiln;
 
 static std::vector<int64_t> immediatesOf(const KernelCall &call,

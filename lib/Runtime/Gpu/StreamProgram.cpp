@@ -17,9 +17,10 @@
 
 #include <algorithm>
 
+using namespace kiln::runtime;
 using namespace kiln;
 
-const char *kiln::streamName(Stream stream) {
+const char *kiln::runtime::streamName(Stream stream) {
   switch (stream) {
   case Stream::Compute:
     return "compute";
@@ -251,6 +252,6 @@ StreamProgram Builder::build() {
   return std::move(result_);
 }
 
-StreamProgram kiln::buildStreamProgram(const Program &program) {
+StreamProgram kiln::runtime::buildStreamProgram(const Program &program) {
   return Builder(program).build();
 }

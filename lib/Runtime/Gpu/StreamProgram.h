@@ -36,7 +36,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace kiln {
+namespace kiln::runtime {
 
 enum class Stream : uint8_t { Compute, Host, CopyOut, CopyIn };
 inline constexpr std::size_t streamCount = 4;
@@ -87,6 +87,6 @@ struct StreamProgram {
 /// Of a program of a target with a GPU.
 StreamProgram buildStreamProgram(const Program &program);
 
-} // namespace kiln
+} // namespace kiln::runtime
 
 #endif // KILN_LIB_RUNTIME_GPU_STREAMPROGRAM_H

@@ -25,6 +25,8 @@
 #include <sstream>
 #include <unistd.h>
 
+using namespace kiln::runtime;
+using namespace kiln::support;
 using namespace kiln;
 
 /// Such as "Intel(R) Xeon(R) Processor, family 6 model 143": machines may hide

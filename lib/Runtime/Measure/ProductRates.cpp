@@ -15,7 +15,9 @@
 #include <charconv>
 #include <cmath>
 
-namespace kiln {
+using namespace kiln::abi;
+
+namespace kiln::runtime {
 
 /// A rate is nearly constant once every dimension is past a few hundred.
 static constexpr std::array<int64_t, 7> axis = {1, 16, 64, 128, 256, 512, 2048};
@@ -148,4 +150,4 @@ std::string numberText(double value) {
   return {text, std::to_chars(text, text + sizeof text, value).ptr};
 }
 
-} // namespace kiln
+} // namespace kiln::runtime

@@ -16,7 +16,10 @@
 
 #include <algorithm>
 
-namespace kiln {
+using namespace kiln::abi;
+using namespace kiln::support;
+
+namespace kiln::runtime {
 
 static constexpr const char *modelFile = "model.safetensors";
 static constexpr const char *optimizerFile = "optimizer.safetensors";
@@ -311,4 +314,4 @@ Status loadCheckpoint(const ResumePoint &point, Engine &engine,
   return status;
 }
 
-} // namespace kiln
+} // namespace kiln::runtime

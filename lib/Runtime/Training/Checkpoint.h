@@ -25,7 +25,7 @@
 #include <string>
 #include <vector>
 
-namespace kiln {
+namespace kiln::runtime {
 
 /// No step, sequence or number of tokens of a manifest is larger, so that
 /// arithmetic with them cannot overflow.
@@ -91,6 +91,6 @@ Result<ResumePoint> openCheckpoint(const std::string &path,
 Status loadCheckpoint(const ResumePoint &point, Engine &engine,
                       std::vector<std::string> &notes);
 
-} // namespace kiln
+} // namespace kiln::runtime
 
 #endif // KILN_LIB_RUNTIME_TRAINING_CHECKPOINT_H

@@ -26,7 +26,9 @@
 #include <cstdio>
 #include <filesystem>
 
-namespace kiln {
+using namespace kiln::support;
+
+namespace kiln::runtime {
 
 namespace {
 
@@ -597,4 +599,4 @@ int runTraining(Engine &engine, int argc, char **argv) {
   return int(status.code());
 }
 
-} // namespace kiln
+} // namespace kiln::runtime

@@ -14,7 +14,9 @@
 #include <algorithm>
 #include <map>
 
-namespace kiln {
+using namespace kiln::support;
+
+namespace kiln::runtime {
 
 static std::string onOff(bool value) { return value ? "on" : "off"; }
 
@@ -120,4 +122,4 @@ std::string explainFixedFlag(const Flag &flag, const Description *description) {
          flag.spelling();
 }
 
-} // namespace kiln
+} // namespace kiln::runtime

@@ -13,7 +13,9 @@
 #include <algorithm>
 #include <cmath>
 
-namespace kiln {
+using namespace kiln::support;
+
+namespace kiln::runtime {
 
 /// Keys the draws apart from all other uses of the seed.
 static constexpr uint64_t generationKey = 0x67656e6572617465;
@@ -94,4 +96,4 @@ Status generateText(Engine &engine, ProgramInputs &inputs,
   return status;
 }
 
-} // namespace kiln
+} // namespace kiln::runtime

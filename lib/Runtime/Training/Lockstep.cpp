@@ -21,7 +21,9 @@
 #include <map>
 #include <memory>
 
-namespace kiln {
+using namespace kiln::support;
+
+namespace kiln::runtime {
 
 using Json = nlohmann::json;
 
@@ -324,4 +326,4 @@ Status serveLockstep(Engine &engine, TrainingRun &run, const Options &options) {
   return status;
 }
 
-} // namespace kiln
+} // namespace kiln::runtime

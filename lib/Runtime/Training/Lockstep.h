@@ -19,12 +19,12 @@
 #include "kiln/Runtime/Engine/Engine.h"
 #include "kiln/Support/Status.h"
 
-namespace kiln {
+namespace kiln::runtime {
 
 /// Serves until stdin ends. The states have their initial values; `run` is
 /// bound.
 Status serveLockstep(Engine &engine, TrainingRun &run, const Options &options);
 
-} // namespace kiln
+} // namespace kiln::runtime
 
 #endif // KILN_LIB_RUNTIME_TRAINING_LOCKSTEP_H

@@ -13,7 +13,9 @@
 #include <filesystem>
 #include <vector>
 
-namespace kiln {
+using namespace kiln::support;
+
+namespace kiln::runtime {
 
 namespace {
 
@@ -63,4 +65,4 @@ Status tryOutputs(const Options &options) {
   return Status();
 }
 
-} // namespace kiln
+} // namespace kiln::runtime

@@ -11,7 +11,9 @@
 
 #include <algorithm>
 
-namespace kiln {
+using namespace kiln::support;
+
+namespace kiln::runtime {
 
 static Status mismatch(const ProgramInfo &info, const ValueInfo &value,
                        const std::string &expected) {
@@ -208,4 +210,4 @@ void ProgramInputs::writePosition(int64_t position) {
     *position_ = position;
 }
 
-} // namespace kiln
+} // namespace kiln::runtime

@@ -13,7 +13,9 @@
 #include <cstdio>
 #include <unistd.h>
 
-namespace kiln {
+using namespace kiln::support;
+
+namespace kiln::runtime {
 
 void printToStderr(const std::string &line) {
   std::fflush(stdout);
@@ -161,4 +163,4 @@ void Records::evaluation(int64_t step, double loss, int64_t targets) {
   say(text);
 }
 
-} // namespace kiln
+} // namespace kiln::runtime

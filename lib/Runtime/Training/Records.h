@@ -22,7 +22,7 @@
 #include <optional>
 #include <string>
 
-namespace kiln {
+namespace kiln::runtime {
 
 /// Prints a line to stderr, clearing a progress bar first.
 void printToStderr(const std::string &line);
@@ -71,6 +71,6 @@ private:
   std::optional<TensorBoardLog> tensorBoard_;
 };
 
-} // namespace kiln
+} // namespace kiln::runtime
 
 #endif // KILN_LIB_RUNTIME_TRAINING_RECORDS_H

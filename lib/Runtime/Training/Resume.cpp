@@ -14,7 +14,10 @@
 
 #include <algorithm>
 
-namespace kiln {
+using namespace kiln::abi;
+using namespace kiln::support;
+
+namespace kiln::runtime {
 
 namespace {
 
@@ -359,4 +362,4 @@ Status compareTrajectories(const Trajectory &now, const Options &options,
   return Status();
 }
 
-} // namespace kiln
+} // namespace kiln::runtime

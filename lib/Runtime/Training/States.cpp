@@ -14,7 +14,9 @@
 
 #include <algorithm>
 
-namespace kiln {
+using namespace kiln::support;
+
+namespace kiln::runtime {
 
 /// Elements that one thread computes at a time.
 static constexpr int64_t initialChunk = 1 << 16;
@@ -96,4 +98,4 @@ Status loadWeights(Engine &engine, const std::string &path,
   return Status();
 }
 
-} // namespace kiln
+} // namespace kiln::runtime

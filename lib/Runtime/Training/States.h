@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-namespace kiln {
+namespace kiln::runtime {
 
 /// Gives every state the value that its declaration says, mirrors excepted.
 Status initialiseStates(Engine &engine, uint64_t seed);
@@ -32,6 +32,6 @@ inline bool isWeight(const StateInfo &state) {
   return state.role == StateRole::Parameter || state.role == StateRole::Buffer;
 }
 
-} // namespace kiln
+} // namespace kiln::runtime
 
 #endif // KILN_LIB_RUNTIME_TRAINING_STATES_H

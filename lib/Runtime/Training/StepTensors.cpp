@@ -15,7 +15,9 @@
 
 #include <algorithm>
 
-namespace kiln {
+using namespace kiln::support;
+
+namespace kiln::runtime {
 
 static const char *roleName(StateRole role) {
   switch (role) {
@@ -213,4 +215,4 @@ Status StepTensors::perturb() {
   return copyMirrors(engine_);
 }
 
-} // namespace kiln
+} // namespace kiln::runtime

@@ -20,7 +20,9 @@
 #include <cmath>
 #include <cstring>
 
-namespace kiln {
+using namespace kiln::support;
+
+namespace kiln::runtime {
 
 std::optional<size_t> findProgram(const Description &description,
                                   const std::string &name) {
@@ -373,4 +375,4 @@ Status TrainingRun::run() {
                : "; nothing was saved, because --save was not given"));
 }
 
-} // namespace kiln
+} // namespace kiln::runtime

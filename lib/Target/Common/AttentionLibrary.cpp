@@ -12,6 +12,7 @@
 #include "kiln/Target/Common/KernelShapes.h"
 
 using namespace mlir;
+using namespace kiln::abi;
 using namespace kiln;
 
 static std::optional<VendorAttention> describe(const AttentionShape &shape,

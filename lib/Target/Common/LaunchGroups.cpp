@@ -27,6 +27,7 @@ namespace kiln {
 } // namespace kiln
 
 using namespace mlir;
+using namespace kiln::abi;
 using namespace kiln;
 
 /// On the first launch of a group: its size.

@@ -18,6 +18,7 @@
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
+using namespace kiln::abi;
 using namespace kiln;
 using llvm::json::Array;
 using llvm::json::Object;

@@ -10,6 +10,8 @@
 #include "kiln/Runtime/Engine/CommandEngine.h"
 #include "kiln/Support/Rng.h"
 
+using namespace kiln::runtime;
+using namespace kiln::support;
 using namespace kiln;
 
 // Text that ends with a zero.

@@ -19,9 +19,12 @@
 
 #include <cmath>
 
+using namespace kiln::abi;
+using namespace kiln::runtime::devicetest;
+using namespace kiln::runtime::testing;
+using namespace kiln::runtime;
+using namespace kiln::support;
 using namespace kiln;
-using namespace kiln::devicetest;
-using namespace kiln::testing;
 
 namespace {
 
@@ -38,8 +41,8 @@ const char *nameOf(ElementType type) {
 }
 
 std::string nameOf(const Case &test) {
-  return std::string(kiln::nameOf(test.epilogue)) + "_" + nameOf(test.type) +
-         "_" + nameOf(test.resultType);
+  return std::string(kiln::abi::nameOf(test.epilogue)) + "_" +
+         nameOf(test.type) + "_" + nameOf(test.resultType);
 }
 
 void PrintTo(const Case &test, std::ostream *out) { *out << nameOf(test); }
@@ -184,7 +187,7 @@ Json Epilogue::describe() {
                 {"trans", trans},
                 {"batch_stride", 0}};
   };
-  Json library = {{"epilogue", std::string(kiln::nameOf(test_.epilogue))}};
+  Json library = {{"epilogue", std::string(kiln::abi::nameOf(test_.epilogue))}};
   if (exists(Bias))
     library["bias"] = device(tensors_[Bias].offset);
   if (exists(Aux))

@@ -22,6 +22,7 @@
 #include <cstdio>
 #include <cstring>
 
+using namespace kiln::support;
 using namespace kiln;
 using Json = nlohmann::json;
 

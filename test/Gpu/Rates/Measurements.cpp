@@ -20,9 +20,12 @@
 #include <chrono>
 #include <cstring>
 
+using namespace kiln::abi;
+using namespace kiln::runtime::cuda;
+using namespace kiln::runtime::rates;
+using namespace kiln::runtime;
+using namespace kiln::support;
 using namespace kiln;
-using namespace kiln::cuda;
-using namespace kiln::rates;
 using Json = nlohmann::json;
 
 /// The most that a plan gives a product.
@@ -327,7 +330,8 @@ Status Measurements::run() {
   return status;
 }
 
-Status kiln::rates::measure(const Request &request,
-                            const std::function<void(const Json &)> &print) {
+Status
+kiln::runtime::rates::measure(const Request &request,
+                              const std::function<void(const Json &)> &print) {
   return Measurements(request, print).run();
 }

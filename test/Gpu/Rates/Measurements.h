@@ -17,7 +17,7 @@
 #include <string>
 #include <vector>
 
-namespace kiln::rates {
+namespace kiln::runtime::rates {
 
 /// C = op(A) op(B), row-major.
 struct MeasuredProduct {
@@ -39,6 +39,6 @@ struct Request {
 Status measure(const Request &request,
                const std::function<void(const nlohmann::json &)> &print);
 
-} // namespace kiln::rates
+} // namespace kiln::runtime::rates
 
 #endif // KILN_TEST_GPU_RATES_MEASUREMENTS_H

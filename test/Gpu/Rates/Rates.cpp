@@ -21,9 +21,11 @@
 #include <cstring>
 #include <optional>
 
+using namespace kiln::runtime::cuda;
+using namespace kiln::runtime::rates;
+using namespace kiln::runtime;
+using namespace kiln::support;
 using namespace kiln;
-using namespace kiln::cuda;
-using namespace kiln::rates;
 
 static constexpr const char *help =
     "kiln-gpu-rates [--copy-bytes=N] [--link-bytes=N] [--samples=N] "

@@ -12,8 +12,9 @@
 
 #include <gtest/gtest.h>
 
-using namespace kiln;
+using namespace kiln::support;
 using namespace kiln::test;
+using namespace kiln;
 
 namespace {
 

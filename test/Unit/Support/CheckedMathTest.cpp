@@ -13,6 +13,7 @@
 #include "gtest/gtest.h"
 #include <vector>
 
+using namespace kiln::support;
 using namespace kiln;
 
 namespace {

@@ -23,6 +23,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+using namespace kiln::support;
 using namespace kiln;
 
 namespace {

@@ -13,6 +13,7 @@
 #include "kiln/Support/Json.h"
 #include "TestFiles.h"
 
+using namespace kiln::support;
 using namespace kiln;
 
 namespace {

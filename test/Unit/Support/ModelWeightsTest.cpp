@@ -12,6 +12,7 @@
 #include "kiln/Support/ModelWeights.h"
 #include "TestFiles.h"
 
+using namespace kiln::support;
 using namespace kiln;
 
 namespace {

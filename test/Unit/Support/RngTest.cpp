@@ -13,6 +13,7 @@
 #include "kiln/Support/Rng.h"
 #include "gtest/gtest.h"
 
+using namespace kiln::support;
 using namespace kiln;
 
 namespace {

@@ -18,6 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+using namespace kiln::support;
 using namespace kiln;
 
 namespace {

@@ -18,6 +18,7 @@
 #include <cstring>
 #include <numeric>
 
+using namespace kiln::support;
 using namespace kiln;
 
 namespace {

@@ -11,6 +11,7 @@
 #include <cmath>
 #include <gtest/gtest.h>
 
+using namespace kiln::support;
 using namespace kiln;
 
 namespace {

@@ -16,9 +16,10 @@
 
 #include <limits>
 
-using namespace kiln;
 using namespace kiln::cpu;
+using namespace kiln::support;
 using namespace kiln::test;
+using namespace kiln;
 
 namespace {
 

@@ -24,8 +24,9 @@
 #include <functional>
 #include <limits>
 
-using namespace kiln;
 using namespace kiln::cpu;
+using namespace kiln::support;
+using namespace kiln;
 using mlir::Value;
 
 namespace {

@@ -38,7 +38,7 @@
 #include <string_view>
 #include <vector>
 
-namespace kiln {
+namespace kiln::runtime {
 
 /// One argument of a kernel: it gets `begin`, and may touch [begin, end).
 /// Arguments may overlap; what any one of them allows is allowed.
@@ -113,6 +113,6 @@ private:
   std::unique_ptr<State> state_;
 };
 
-} // namespace kiln
+} // namespace kiln::runtime
 
 #endif // KILN_RUNTIME_EMU_EMUDEVICE_H

@@ -27,7 +27,7 @@
 #include <string_view>
 #include <vector>
 
-namespace kiln {
+namespace kiln::runtime {
 
 enum class SlotClass {
   Parameter,
@@ -90,6 +90,6 @@ struct ProgramFile {
 Result<ProgramFile> parseProgramFile(std::string_view json,
                                      int64_t kernelCount);
 
-} // namespace kiln
+} // namespace kiln::runtime
 
 #endif // KILN_RUNTIME_ENGINE_PROGRAM_H

@@ -31,7 +31,7 @@
 #include <string>
 #include <vector>
 
-namespace kiln {
+namespace kiln::runtime {
 
 class LockedFile;
 
@@ -58,9 +58,10 @@ class CheckpointStage {
 public:
   Status addText(const std::string &name, std::string_view text);
   /// `fill` appends the data of all tensors, in order, through write().
-  Status addTensors(const std::string &name,
-                    std::vector<TensorDeclaration> tensors,
-                    const std::function<Status(SafeTensorsWriter &)> &fill);
+  Status
+  addTensors(const std::string &name,
+             std::vector<support::TensorDeclaration> tensors,
+             const std::function<Status(support::SafeTensorsWriter &)> &fill);
 
 private:
   friend class CheckpointDir;
@@ -119,10 +120,10 @@ struct FoundCheckpoint {
   /// One line for each newer checkpoint that was passed over.
   std::vector<std::string> notes;
   /// The files of the manifest by name.
-  std::map<std::string, InputFile> files = {};
+  std::map<std::string, support::InputFile> files = {};
 
   /// The file `name`, as it was checked.
-  Result<InputFile> open(const std::string &name) const;
+  Result<support::InputFile> open(const std::string &name) const;
 };
 
 enum class VerifyLevel { Sizes, Hashes };
@@ -136,8 +137,8 @@ Result<FoundCheckpoint> findCheckpoint(const std::string &path,
 
 /// Opens weights as ModelWeights::open does. If `path` is a directory of
 /// checkpoints, the failure names the newest one.
-Result<ModelWeights> openWeights(const std::string &path);
+Result<support::ModelWeights> openWeights(const std::string &path);
 
-} // namespace kiln
+} // namespace kiln::runtime
 
 #endif // KILN_RUNTIME_FILES_CHECKPOINTDIR_H

@@ -24,7 +24,7 @@
 #include <string>
 #include <string_view>
 
-namespace kiln {
+namespace kiln::runtime {
 
 class LockedFile;
 
@@ -88,6 +88,6 @@ private:
   int firstError_ = 0;
 };
 
-} // namespace kiln
+} // namespace kiln::runtime
 
 #endif // KILN_RUNTIME_FILES_EVENTLOG_H

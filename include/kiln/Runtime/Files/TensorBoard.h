@@ -20,7 +20,7 @@
 #include <string>
 #include <string_view>
 
-namespace kiln {
+namespace kiln::runtime {
 
 uint32_t crc32c(std::string_view bytes);
 
@@ -62,6 +62,6 @@ private:
   int firstError_ = 0;
 };
 
-} // namespace kiln
+} // namespace kiln::runtime
 
 #endif // KILN_RUNTIME_FILES_TENSORBOARD_H

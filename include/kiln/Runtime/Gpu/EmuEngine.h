@@ -25,13 +25,13 @@
 #include <memory>
 #include <string_view>
 
-namespace kiln {
+namespace kiln::runtime {
 
 /// Parses the description. `kernels` must outlive the engine.
 Result<std::unique_ptr<Engine>> createEmuEngine(std::string_view json,
                                                 const void *const *kernels,
                                                 uint64_t kernelCount);
 
-} // namespace kiln
+} // namespace kiln::runtime
 
 #endif // KILN_RUNTIME_GPU_EMUENGINE_H

@@ -23,7 +23,7 @@
 #include <string>
 #include <vector>
 
-namespace kiln {
+namespace kiln::runtime {
 
 struct Description;
 
@@ -112,6 +112,6 @@ struct ParsedOptions {
 Result<ParsedOptions> parseOptions(int argc, const char *const *argv,
                                    const Description *description = nullptr);
 
-} // namespace kiln
+} // namespace kiln::runtime
 
 #endif // KILN_RUNTIME_TRAINING_OPTIONS_H

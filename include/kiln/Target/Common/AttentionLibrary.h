@@ -23,7 +23,7 @@ namespace kiln {
 
 /// Nothing where no library may do what the kernel does: not asked for, of
 /// another target, with dropout, or not suitsVendorLibrary().
-std::optional<VendorAttention> libraryAttentionOf(rt::KernelOp kernel);
+std::optional<abi::VendorAttention> libraryAttentionOf(rt::KernelOp kernel);
 
 } // namespace kiln
 

@@ -16,8 +16,9 @@
 #include "kiln/Abi/TanhGelu.h"
 
 using namespace mlir;
-using namespace kiln;
+using namespace kiln::abi;
 using namespace kiln::checks;
+using namespace kiln;
 
 #define GET_OP_CLASSES
 #include "kiln/Dialect/Kiln/IR/KilnLibraryOps.cpp.inc"

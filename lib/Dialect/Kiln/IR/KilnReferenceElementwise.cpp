@@ -17,6 +17,7 @@
 #include <cmath>
 
 using namespace mlir;
+using namespace kiln::abi;
 using namespace kiln;
 
 using Operands = ArrayRef<const HostTensor *>;

@@ -22,6 +22,7 @@ namespace kiln {
 } // namespace kiln
 
 using namespace mlir;
+using namespace kiln::abi;
 using namespace kiln;
 
 /// Keys per attention tile: a tile of scores, its probabilities and the packed

@@ -12,8 +12,9 @@
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
-using namespace kiln;
+using namespace kiln::abi;
 using namespace kiln::rt;
+using namespace kiln;
 
 #include "kiln/Dialect/KilnRT/IR/KilnRTDialect.cpp.inc"
 

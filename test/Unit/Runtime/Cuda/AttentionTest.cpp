@@ -12,8 +12,10 @@
 #include <cstring>
 #include <gtest/gtest.h>
 
+using namespace kiln::abi;
+using namespace kiln::runtime::cuda;
+using namespace kiln::runtime;
 using namespace kiln;
-using namespace kiln::cuda;
 using Json = nlohmann::json;
 
 namespace {

@@ -14,8 +14,10 @@
 #include <cstring>
 #include <gtest/gtest.h>
 
+using namespace kiln::abi;
+using namespace kiln::runtime::testing;
+using namespace kiln::runtime;
 using namespace kiln;
-using namespace kiln::testing;
 
 namespace {
 

@@ -17,7 +17,7 @@
 #include <tuple>
 #include <utility>
 
-namespace kiln {
+namespace kiln::runtime {
 
 static auto fieldsOf(const MemoryAccess &access) {
   return std::tuple(access.ref.offset, access.ref.stride, access.ref.arena,
@@ -35,8 +35,10 @@ static void PrintTo(const MemoryAccess &access, std::ostream *out) {
        << int(access.use);
 }
 
-} // namespace kiln
+} // namespace kiln::runtime
 
+using namespace kiln::abi;
+using namespace kiln::runtime;
 using namespace kiln;
 
 namespace {

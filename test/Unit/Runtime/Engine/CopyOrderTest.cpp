@@ -10,8 +10,9 @@
 
 #include <gtest/gtest.h>
 
+using namespace kiln::runtime::toy;
+using namespace kiln::runtime;
 using namespace kiln;
-using namespace kiln::toy;
 using Json = nlohmann::json;
 
 namespace {

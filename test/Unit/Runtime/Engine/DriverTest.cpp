@@ -11,8 +11,10 @@
 #include <set>
 #include <tuple>
 
+using namespace kiln::runtime::toy;
+using namespace kiln::runtime;
+using namespace kiln::support;
 using namespace kiln;
-using namespace kiln::toy;
 using Json = nlohmann::json;
 
 namespace {

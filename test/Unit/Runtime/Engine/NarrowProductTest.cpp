@@ -23,6 +23,9 @@
 #include <limits>
 #include <random>
 
+using namespace kiln::abi;
+using namespace kiln::runtime;
+using namespace kiln::support;
 using namespace kiln;
 
 namespace {

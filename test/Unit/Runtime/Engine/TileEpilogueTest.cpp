@@ -11,6 +11,8 @@
 #include <cmath>
 #include <gtest/gtest.h>
 
+using namespace kiln::abi;
+using namespace kiln::runtime;
 using namespace kiln;
 
 namespace {

@@ -10,7 +10,7 @@
 #include <cstdlib>
 #include <map>
 
-namespace kiln::toy {
+namespace kiln::runtime::toy {
 
 using Json = nlohmann::json;
 
@@ -149,4 +149,4 @@ Json offload(Json description) {
   return description;
 }
 
-} // namespace kiln::toy
+} // namespace kiln::runtime::toy

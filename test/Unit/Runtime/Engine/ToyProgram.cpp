@@ -14,7 +14,7 @@
 #include <cstring>
 #include <map>
 
-namespace kiln::toy {
+namespace kiln::runtime::toy {
 
 using Json = nlohmann::json;
 
@@ -458,4 +458,4 @@ Result<std::unique_ptr<Engine>> makeEngine(const Json &description) {
   return createCommandEngine(description.dump(), kernelTable(), kernelCount);
 }
 
-} // namespace kiln::toy
+} // namespace kiln::runtime::toy

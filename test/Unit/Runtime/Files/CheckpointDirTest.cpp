@@ -16,6 +16,8 @@
 #include <sys/mount.h>
 #include <unistd.h>
 
+using namespace kiln::runtime;
+using namespace kiln::support;
 using namespace kiln;
 using nlohmann::json;
 

@@ -17,6 +17,8 @@
 #include <atomic>
 #include <thread>
 
+using namespace kiln::runtime;
+using namespace kiln::support;
 using namespace kiln;
 
 namespace {

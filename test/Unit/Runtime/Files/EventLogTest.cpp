@@ -18,6 +18,8 @@
 #include <limits>
 #include <unistd.h>
 
+using namespace kiln::runtime;
+using namespace kiln::support;
 using namespace kiln;
 
 namespace {

@@ -22,6 +22,8 @@
 #include "kiln/Support/ModelWeights.h"
 #include "kiln/Support/Rng.h"
 
+using namespace kiln::runtime;
+using namespace kiln::support;
 using namespace kiln;
 
 namespace {

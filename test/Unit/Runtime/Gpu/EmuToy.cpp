@@ -15,7 +15,7 @@
 #include <set>
 #include <utility>
 
-namespace kiln::toy {
+namespace kiln::runtime::toy {
 
 using Json = nlohmann::json;
 
@@ -148,4 +148,4 @@ Json emulated(Json description) {
   return description;
 }
 
-} // namespace kiln::toy
+} // namespace kiln::runtime::toy

@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-namespace kiln::testing {
+namespace kiln::runtime::testing {
 
 using Json = nlohmann::json;
 
@@ -123,6 +123,6 @@ inline Json handProgram(Json commands, Json slots, Json inputs, Json outputs,
           {"slots", std::move(slots)}}}}}};
 }
 
-} // namespace kiln::testing
+} // namespace kiln::runtime::testing
 
 #endif // KILN_TEST_UNIT_RUNTIME_GPU_HANDPROGRAM_H

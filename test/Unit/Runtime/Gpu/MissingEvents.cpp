@@ -18,6 +18,8 @@
 
 #include <cstdio>
 
+using namespace kiln::runtime;
+using namespace kiln::support;
 using namespace kiln;
 
 namespace {

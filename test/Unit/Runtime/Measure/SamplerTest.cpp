@@ -12,6 +12,8 @@
 
 #include <algorithm>
 
+using namespace kiln::abi;
+using namespace kiln::runtime;
 using namespace kiln;
 
 static void spin(double seconds) {

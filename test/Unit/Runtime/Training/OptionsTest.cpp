@@ -12,6 +12,8 @@
 #include <gtest/gtest.h>
 #include <vector>
 
+using namespace kiln::runtime;
+using namespace kiln::support;
 using namespace kiln;
 
 namespace {

@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <gtest/gtest.h>
 
+using namespace kiln::support;
 using namespace kiln;
 
 namespace {

@@ -11,6 +11,8 @@
 
 #include <gtest/gtest.h>
 
+using namespace kiln::runtime;
+using namespace kiln::support;
 using namespace kiln;
 
 namespace {

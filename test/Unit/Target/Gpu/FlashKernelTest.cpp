@@ -25,9 +25,10 @@
 
 #include <algorithm>
 
-using namespace kiln;
 using namespace kiln::gpu;
+using namespace kiln::support;
 using namespace kiln::test;
+using namespace kiln;
 
 namespace {
 

@@ -27,7 +27,7 @@ def LibraryProductOpInterface : OpInterface<"LibraryProductOpInterface"> {
   }];
   let methods =
       [InterfaceMethod<"What the library does with the sums.",
-                       "::kiln::GemmEpilogue", "getLibraryEpilogue">,
+                       "::kiln::abi::GemmEpilogue", "getLibraryEpilogue">,
        InterfaceMethod<"The first operand.", "::mlir::Value", "getLeft", (ins),
                        [{}], [{ return $_op.getA(); }]>,
        InterfaceMethod<"The second operand.", "::mlir::Value", "getRight",

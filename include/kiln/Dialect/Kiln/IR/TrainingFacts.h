@@ -17,7 +17,7 @@ namespace kiln {
 /// Derives, from the ops of a module of the step level or any later one, how
 /// its training program updates parameters, which probabilities its random ops
 /// have, and which of its residuals are estimates.
-TrainingInfo deriveTrainingInfo(mlir::ModuleOp module);
+abi::TrainingInfo deriveTrainingInfo(mlir::ModuleOp module);
 
 } // namespace kiln
 

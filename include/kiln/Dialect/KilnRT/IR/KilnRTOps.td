@@ -182,7 +182,7 @@ def KilnRT_GemmOp : KilnRT_Command<"gemm", [AttrSizedOperandSegments,
     /// The element type of c.
     ::mlir::Type getResultElement();
     /// What `library` names; an unknown name counts as none.
-    ::kiln::GemmEpilogue getLibraryEpilogue();
+    ::kiln::abi::GemmEpilogue getLibraryEpilogue();
   }];
 }
 
