@@ -8,7 +8,7 @@
 #ifndef KILN_LIB_COMPILER_LINK_H
 #define KILN_LIB_COMPILER_LINK_H
 
-#include "kiln/Runtime/Status.h"
+#include "kiln/Support/Status.h"
 #include "kiln/Target/Interface/CodeGenerator.h"
 
 #include "llvm/ADT/ArrayRef.h"

@@ -15,8 +15,8 @@
 #include "MeasureAttention.h"
 
 #include "kiln/Compiler/Compile.h"
-#include "kiln/Runtime/Files/Json.h"
-#include "kiln/Runtime/Files/OutputFile.h"
+#include "kiln/Support/Json.h"
+#include "kiln/Support/OutputFile.h"
 
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/Support/FileSystem.h"
@@ -27,6 +27,7 @@
 #include <cmath>
 
 using namespace llvm;
+using namespace kiln::support;
 using namespace kiln;
 using nlohmann::json;
 

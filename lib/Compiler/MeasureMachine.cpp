@@ -16,8 +16,8 @@
 
 #include "MeasureAttention.h"
 
-#include "kiln/Runtime/Files/Json.h"
-#include "kiln/Runtime/Files/OutputFile.h"
+#include "kiln/Support/Json.h"
+#include "kiln/Support/OutputFile.h"
 
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FileUtilities.h"
@@ -29,6 +29,7 @@
 #include <ctime>
 
 using namespace llvm;
+using namespace kiln::support;
 using namespace kiln;
 using nlohmann::json;
 

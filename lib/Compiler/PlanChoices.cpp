@@ -11,6 +11,7 @@
 #include "StepCost.h"
 
 using namespace mlir;
+using namespace kiln::support;
 using namespace kiln;
 
 /// What the importer called the op of a value, or else what the op is.

@@ -14,6 +14,7 @@
 #include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
+using namespace kiln::support;
 using namespace kiln;
 
 /// Options of a stage beyond this number are dropped, evenly over the sizes.

@@ -11,12 +11,13 @@
 
 #include "WriteOutput.h"
 
-#include "kiln/Runtime/Files/OutputFile.h"
+#include "kiln/Support/OutputFile.h"
 
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace llvm;
+using namespace kiln::support;
 using namespace kiln;
 
 /// What is there already and no file that a rename could replace.

@@ -8,7 +8,7 @@
 #ifndef KILN_LIB_COMPILER_WRITEOUTPUT_H
 #define KILN_LIB_COMPILER_WRITEOUTPUT_H
 
-#include "kiln/Runtime/Status.h"
+#include "kiln/Support/Status.h"
 
 #include "llvm/ADT/StringRef.h"
 

@@ -14,12 +14,13 @@
 #include "kiln/Import/HuggingFace.h"
 
 #include "kiln/Dialect/Kiln/IR/Kiln.h"
-#include "kiln/Runtime/Files/Messages.h"
-#include "kiln/Runtime/Files/UnusedTensors.h"
+#include "kiln/Support/Messages.h"
+#include "kiln/Support/UnusedTensors.h"
 
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 
+using namespace kiln::support;
 using namespace kiln;
 using namespace mlir;
 

@@ -12,7 +12,7 @@
 
 #include "ConfigReader.h"
 
-#include "kiln/Runtime/Files/Messages.h"
+#include "kiln/Support/Messages.h"
 
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
@@ -21,6 +21,7 @@
 #include <cassert>
 #include <cmath>
 
+using namespace kiln::support;
 using namespace kiln;
 using llvm::StringRef;
 using llvm::Twine;

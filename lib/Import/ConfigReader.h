@@ -25,7 +25,7 @@
 #include "ConfigKeys.h"
 
 #include "kiln/Import/HuggingFace.h"
-#include "kiln/Runtime/Files/Json.h"
+#include "kiln/Support/Json.h"
 
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"

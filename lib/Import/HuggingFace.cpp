@@ -19,6 +19,7 @@
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 
+using namespace kiln::support;
 using namespace kiln;
 using namespace mlir;
 using llvm::StringRef;

@@ -12,8 +12,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "kiln/Import/HuggingFace.h"
-#include "kiln/Runtime/Files/Json.h"
+#include "kiln/Support/Json.h"
 
+using namespace kiln::support;
 using namespace kiln;
 using llvm::StringRef;
 

@@ -19,6 +19,9 @@
 #include "llvm/Support/raw_ostream.h"
 
 using namespace mlir;
+using kiln::runtime::ProgramInfo;
+using kiln::runtime::StateInfo;
+using kiln::runtime::ValueInfo;
 
 namespace kiln {
 

@@ -18,6 +18,15 @@
 #include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
+using kiln::runtime::BuildInfo;
+using kiln::runtime::Description;
+using kiln::runtime::InitialValue;
+using kiln::runtime::InputInfo;
+using kiln::runtime::ModelInfo;
+using kiln::runtime::ProgramInfo;
+using kiln::runtime::StateInfo;
+using kiln::runtime::StateRole;
+using kiln::runtime::ValueInfo;
 
 namespace kiln {
 

@@ -8,10 +8,10 @@
 #include "kiln/Interpreter/RunOnce.h"
 
 #include "kiln/Interpreter/TensorBytes.h"
+#include "kiln/Runtime/Files/CheckpointDir.h"
 #include "kiln/Runtime/Files/InitialValues.h"
-#include "kiln/Runtime/Files/Messages.h"
-#include "kiln/Runtime/Files/ModelWeights.h"
 #include "kiln/Support/ElementConversion.h"
+#include "kiln/Support/Messages.h"
 
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
@@ -20,6 +20,17 @@
 #include <limits>
 #include <optional>
 #include <set>
+
+using namespace kiln::support;
+using kiln::runtime::copyMirrors;
+using kiln::runtime::Description;
+using kiln::runtime::fillInitialValue;
+using kiln::runtime::InputInfo;
+using kiln::runtime::openWeights;
+using kiln::runtime::ProgramInfo;
+using kiln::runtime::StateInfo;
+using kiln::runtime::StateRole;
+using kiln::runtime::ValueInfo;
 
 namespace kiln {
 
@@ -99,7 +110,7 @@ static Status initializeStates(ReferenceEngine &engine,
                                const RunOnceOptions &options) {
   std::optional<ModelWeights> weights;
   if (!options.init.empty()) {
-    auto opened = ModelWeights::open(options.init);
+    auto opened = openWeights(options.init);
     if (!opened.ok())
       return opened.status();
     weights = std::move(*opened);

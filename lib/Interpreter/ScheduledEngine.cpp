@@ -11,6 +11,9 @@
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
+using kiln::runtime::ProgramInfo;
+using kiln::runtime::StateInfo;
+using kiln::runtime::ValueInfo;
 
 namespace kiln {
 

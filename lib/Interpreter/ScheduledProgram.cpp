@@ -19,6 +19,7 @@
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
+using namespace kiln::abi;
 
 namespace kiln {
 
@@ -183,7 +184,7 @@ LogicalResult ScheduledProgramBuilder::addGemm(rt::GemmOp gemm) {
 LogicalResult
 ScheduledProgramBuilder::addLibraryOperands(rt::GemmOp gemm,
                                             ScheduledCommand &command) {
-  ProductEpilogue epilogue = gemm.getLibraryEpilogue();
+  GemmEpilogue epilogue = gemm.getLibraryEpilogue();
   auto add = [&](Value place, bool isWritten) -> LogicalResult {
     if (!place)
       return success();
@@ -271,31 +272,31 @@ Block *ScheduledProgramBuilder::matmulBody(rt::GemmOp gemm,
   Location loc = gemm.getLoc();
   bool transA = gemm.getTransA(), transB = gemm.getTransB();
   Operation *product;
-  switch (ProductEpilogue epilogue = gemm.getLibraryEpilogue()) {
-  case ProductEpilogue::None:
+  switch (GemmEpilogue epilogue = gemm.getLibraryEpilogue()) {
+  case GemmEpilogue::None:
     product = MatmulOp::create(builder, loc, types[0], values[0], values[1],
                                last, transA, transB, DenseI64ArrayAttr());
     break;
-  case ProductEpilogue::Bias:
+  case GemmEpilogue::Bias:
     product = LinearOp::create(builder, loc, types[0], values[0], values[1],
                                last, transA, transB, DenseI64ArrayAttr());
     break;
-  case ProductEpilogue::GeluBias:
-  case ProductEpilogue::GeluAuxBias:
+  case GemmEpilogue::GeluBias:
+  case GemmEpilogue::GeluAuxBias:
     product = LinearGeluOp::create(
         builder, loc, types[0], types.size() > 1 ? types[1] : Type(), values[0],
         values[1], last, transA, transB, DenseI64ArrayAttr());
     break;
-  case ProductEpilogue::GeluGrad:
+  case GemmEpilogue::GeluGrad:
     product =
         MatmulGeluGradOp::create(builder, loc, types[0], values[0], values[1],
                                  last, transA, transB, DenseI64ArrayAttr());
     break;
-  case ProductEpilogue::BiasGradA:
-  case ProductEpilogue::BiasGradB:
+  case GemmEpilogue::BiasGradA:
+  case GemmEpilogue::BiasGradB:
     product = MatmulBiasGradOp::create(
         builder, loc, types[0], types[1], values[0], values[1], transA, transB,
-        epilogue == ProductEpilogue::BiasGradA, DenseI64ArrayAttr());
+        epilogue == GemmEpilogue::BiasGradA, DenseI64ArrayAttr());
     break;
   }
   YieldOp::create(builder, loc, product->getResults());

@@ -11,8 +11,9 @@
 
 #include <cassert>
 
-using namespace kiln;
 using namespace kiln::chain;
+using namespace kiln::support;
+using namespace kiln;
 
 Leanest::Leanest(const Chain &chain, const ChainOptions &options) {
   // Without times, few options are left that no other one dominates.

@@ -7,8 +7,9 @@
 
 #include "ChainMoves.h"
 
-using namespace kiln;
 using namespace kiln::chain;
+using namespace kiln::support;
+using namespace kiln;
 
 static bool isForward(const ChainOp &op) {
   return op.kind == ChainOpKind::ForwardCheckpoint ||

@@ -9,8 +9,9 @@
 
 #include <cassert>
 
-using namespace kiln;
 using namespace kiln::chain;
+using namespace kiln::support;
+using namespace kiln;
 
 static constexpr double infinity = std::numeric_limits<double>::infinity();
 

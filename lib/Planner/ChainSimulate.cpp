@@ -14,6 +14,7 @@
 
 #include <algorithm>
 
+using namespace kiln::support;
 using namespace kiln;
 
 namespace {

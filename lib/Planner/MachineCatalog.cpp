@@ -11,9 +11,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "kiln/Planner/Machine.h"
-#include "kiln/Runtime/Files/InputFile.h"
-#include "kiln/Runtime/Files/Messages.h"
+#include "kiln/Support/InputFile.h"
+#include "kiln/Support/Messages.h"
 
+using namespace kiln::support;
 using namespace kiln;
 
 namespace {

@@ -12,13 +12,14 @@
 //===----------------------------------------------------------------------===//
 
 #include "kiln/Planner/Machine.h"
-#include "kiln/Runtime/Files/Json.h"
-#include "kiln/Runtime/Files/Messages.h"
+#include "kiln/Support/Json.h"
+#include "kiln/Support/Messages.h"
 
 #include <charconv>
 #include <cmath>
 #include <set>
 
+using namespace kiln::support;
 using namespace kiln;
 using nlohmann::json;
 

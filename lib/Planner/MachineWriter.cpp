@@ -11,14 +11,15 @@
 //===----------------------------------------------------------------------===//
 
 #include "kiln/Planner/Machine.h"
-#include "kiln/Runtime/Files/Json.h"
-#include "kiln/Runtime/Files/OutputFile.h"
+#include "kiln/Support/Json.h"
+#include "kiln/Support/OutputFile.h"
 
 #include "llvm/Support/xxhash.h"
 
 #include <charconv>
 #include <cstdio>
 
+using namespace kiln::support;
 using namespace kiln;
 
 static std::string number(double value) {

@@ -15,7 +15,7 @@
 #include <cstring>
 #include <type_traits>
 
-using namespace kiln;
+using namespace kiln::support;
 
 namespace {
 
@@ -127,13 +127,14 @@ void convertFrom(const unsigned char *source, ElementType to,
 
 } // namespace
 
-bool kiln::isConvertible(ElementType from, ElementType to) {
+bool kiln::support::isConvertible(ElementType from, ElementType to) {
   return from == to ? bitsOf(from) % 8 == 0
                     : isNumber(from) && isFloat(to);
 }
 
-void kiln::convertElements(ElementType from, const void *source, ElementType to,
-                           void *destination, std::size_t count) {
+void kiln::support::convertElements(ElementType from, const void *source,
+                                    ElementType to, void *destination,
+                                    std::size_t count) {
   assert(isConvertible(from, to));
   if (count == 0)
     return;
@@ -175,7 +176,7 @@ void kiln::convertElements(ElementType from, const void *source, ElementType to,
   }
 }
 
-double kiln::roundTo(ElementType type, double value) {
+double kiln::support::roundTo(ElementType type, double value) {
   switch (type) {
   case ElementType::F32:
     return static_cast<float>(value);
@@ -189,7 +190,7 @@ double kiln::roundTo(ElementType type, double value) {
   }
 }
 
-float kiln::halfToFloat(uint16_t bits) {
+float kiln::support::halfToFloat(uint16_t bits) {
   uint32_t sign = uint32_t(bits & 0x8000) << 16;
   uint32_t exponent = (bits >> 10) & 0x1f;
   uint32_t mantissa = bits & 0x3ff;
@@ -209,17 +210,17 @@ float kiln::halfToFloat(uint16_t bits) {
   return value;
 }
 
-float kiln::bfloatToFloat(uint16_t bits) {
+float kiln::support::bfloatToFloat(uint16_t bits) {
   uint32_t wide = uint32_t(bits) << 16;
   float value;
   std::memcpy(&value, &wide, sizeof value);
   return value;
 }
 
-uint16_t kiln::doubleToHalf(double value) {
+uint16_t kiln::support::doubleToHalf(double value) {
   return roundToNarrow<5, 10>(value);
 }
 
-uint16_t kiln::doubleToBfloat(double value) {
+uint16_t kiln::support::doubleToBfloat(double value) {
   return roundToNarrow<8, 7>(value);
 }

@@ -8,7 +8,7 @@
 #include "kiln/Support/ElementType.h"
 #include <cassert>
 
-using namespace kiln;
+using namespace kiln::support;
 using T = ElementType;
 using K = ElementKind;
 
@@ -39,21 +39,22 @@ static constexpr ElementTypeInfo kTable[] = {
     {T::F4, K::Opaque, 4, "F4", "", T::F4, 0, ""},
 };
 
-const ElementTypeInfo &kiln::infoOf(ElementType type) {
+const ElementTypeInfo &kiln::support::infoOf(ElementType type) {
   const ElementTypeInfo &info = kTable[static_cast<unsigned>(type)];
   assert(info.type == type && "the table is in the order of the enum");
   return info;
 }
 
 std::optional<ElementType>
-kiln::elementTypeOfFile(std::string_view fileName) {
+kiln::support::elementTypeOfFile(std::string_view fileName) {
   for (const ElementTypeInfo &info : kTable)
     if (info.fileName == fileName)
       return info.type;
   return std::nullopt;
 }
 
-std::optional<ElementType> kiln::elementTypeNamed(std::string_view name) {
+std::optional<ElementType>
+kiln::support::elementTypeNamed(std::string_view name) {
   for (const ElementTypeInfo &info : kTable)
     if (!name.empty() && info.name == name)
       return info.type;

@@ -23,6 +23,11 @@
 
 using namespace mlir;
 using namespace kiln;
+using kiln::runtime::Description;
+using kiln::runtime::fillInitialValue;
+using kiln::runtime::ProgramInfo;
+using kiln::runtime::StateInfo;
+using kiln::runtime::ValueInfo;
 
 namespace {
 

@@ -6,22 +6,23 @@
 //===----------------------------------------------------------------------===//
 
 #include "kiln/Runtime/Diff/Diff.h"
-#include "kiln/Runtime/Process.h"
+#include "kiln/Support/Process.h"
 
 #include <cstdio>
 
 int main(int argc, char **argv) {
-  kiln::prepareProcess();
+  kiln::support::prepareProcess();
   // A signal ends the wait for an answer, so that the temporary files go away.
-  kiln::installStopSignals(/*restart=*/false);
-  kiln::Result<kiln::DiffArguments> arguments =
-      kiln::parseDiffArguments(argc, argv);
+  kiln::support::installStopSignals(/*restart=*/false);
+  kiln::Result<kiln::runtime::DiffArguments> arguments =
+      kiln::runtime::parseDiffArguments(argc, argv);
   kiln::Result<kiln::ExitCode> outcome =
       !arguments.ok()   ? kiln::Result<kiln::ExitCode>(arguments.status())
       : arguments->help ? kiln::ExitCode::Done
-                        : kiln::diffExecutables(arguments->options);
-  kiln::Status printed = kiln::printResult(
-      arguments.ok() && arguments->help ? kiln::diffHelp() : std::string());
+                        : kiln::runtime::diffExecutables(arguments->options);
+  kiln::Status printed = kiln::support::printResult(
+      arguments.ok() && arguments->help ? kiln::runtime::diffHelp()
+                                        : std::string());
   if (outcome.ok() && !printed.ok())
     outcome = printed;
   if (outcome.ok())

@@ -15,11 +15,11 @@
 #include "kiln/Interpreter/RunOnce.h"
 #include "kiln/Interpreter/ScheduledEngine.h"
 #include "kiln/Interpreter/TraceCheck.h"
-#include "kiln/Runtime/Files/Flags.h"
-#include "kiln/Runtime/Files/Messages.h"
-#include "kiln/Runtime/Files/OutputPath.h"
-#include "kiln/Runtime/Process.h"
 #include "kiln/Runtime/Training/Driver.h"
+#include "kiln/Support/Flags.h"
+#include "kiln/Support/Messages.h"
+#include "kiln/Support/OutputPath.h"
+#include "kiln/Support/Process.h"
 
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/MLIRContext.h"
@@ -31,7 +31,9 @@
 #include <new>
 #include <unistd.h>
 
+using namespace kiln::support;
 using namespace kiln;
+using kiln::runtime::runTraining;
 using llvm::StringRef;
 
 static const char *const kUsage =

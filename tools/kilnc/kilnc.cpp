@@ -11,9 +11,9 @@
 #include "kiln/Compiler/Registration.h"
 #include "kiln/Dialect/Kiln/Transforms/Optimizer.h"
 #include "kiln/Import/HuggingFace.h"
-#include "kiln/Runtime/Files/Flags.h"
-#include "kiln/Runtime/Files/Messages.h"
-#include "kiln/Runtime/Process.h"
+#include "kiln/Support/Flags.h"
+#include "kiln/Support/Messages.h"
+#include "kiln/Support/Process.h"
 #include "kiln/Target/Interface/CodeGenerator.h"
 #include "kiln/Target/Interface/TargetRegistry.h"
 
@@ -28,6 +28,7 @@
 #include <thread>
 
 using namespace llvm;
+using namespace kiln::support;
 using namespace kiln;
 
 static cl::OptionCategory category("kilnc options");

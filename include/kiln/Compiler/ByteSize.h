@@ -8,7 +8,7 @@
 #ifndef KILN_COMPILER_BYTESIZE_H
 #define KILN_COMPILER_BYTESIZE_H
 
-#include "kiln/Runtime/Status.h"
+#include "kiln/Support/Status.h"
 
 #include "llvm/ADT/StringRef.h"
 

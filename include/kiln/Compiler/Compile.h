@@ -10,7 +10,7 @@
 
 #include "kiln/Dialect/Kiln/IR/Target.h"
 #include "kiln/Planner/Machine.h"
-#include "kiln/Runtime/Status.h"
+#include "kiln/Support/Status.h"
 
 #include <cstdint>
 #include <optional>

@@ -9,7 +9,7 @@
 #define KILN_COMPILER_PASSES_H
 
 #include "kiln/Planner/Machine.h"
-#include "kiln/Runtime/Status.h"
+#include "kiln/Support/Status.h"
 
 #include "mlir/Pass/Pass.h"
 

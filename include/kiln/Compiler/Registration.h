@@ -8,7 +8,7 @@
 #ifndef KILN_COMPILER_REGISTRATION_H
 #define KILN_COMPILER_REGISTRATION_H
 
-#include "kiln/Runtime/Status.h"
+#include "kiln/Support/Status.h"
 
 #include "mlir/IR/Dialect.h"
 #include "llvm/ADT/StringRef.h"

@@ -15,7 +15,7 @@
 #ifndef KILN_IMPORT_HUGGINGFACE_H
 #define KILN_IMPORT_HUGGINGFACE_H
 
-#include "kiln/Runtime/Status.h"
+#include "kiln/Support/Status.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/BuiltinTypes.h"

@@ -23,11 +23,11 @@ namespace kiln {
 /// What the driver needs to know about a module: states, programs with their
 /// inputs and outputs, and the model's facts from `kiln.model`. Outputs have
 /// their evaluation types. A result without a name is "result<i>".
-Description describeModule(mlir::ModuleOp module,
-                           const Interpreter &interpreter);
+runtime::Description describeModule(mlir::ModuleOp module,
+                                    const Interpreter &interpreter);
 
 /// The initial value that a state declares.
-InitialValue initialValueOf(StateOp state);
+runtime::InitialValue initialValueOf(StateOp state);
 
 /// Runs `body`; a failure is the first diagnostic that it emitted, in one line.
 Status withDiagnostics(mlir::MLIRContext *context,
@@ -39,7 +39,7 @@ runProgram(Interpreter &interpreter, ProgramOp program,
            llvm::ArrayRef<TensorHandle> inputs);
 
 /// An engine that also gives states as the evaluation has them.
-class ReferenceEngine : public Engine {
+class ReferenceEngine : public runtime::Engine {
 public:
   Status start(int threads) override { return {}; }
   int threads() const override { return 1; }
@@ -53,7 +53,9 @@ class InterpreterEngine : public ReferenceEngine {
 public:
   InterpreterEngine(mlir::ModuleOp module, EvalType evalType);
 
-  const Description &description() const override { return description_; }
+  const runtime::Description &description() const override {
+    return description_;
+  }
 
   char *stateData(size_t state) override { return states[state].data(); }
   char *inputData(size_t program, size_t input) override {
@@ -76,7 +78,7 @@ private:
   mlir::RankedTensorType stateType(size_t state);
 
   Interpreter interpreter;
-  Description description_;
+  runtime::Description description_;
   llvm::SmallVector<StateOp> stateOps;
   std::vector<Bytes> states;
   std::vector<Program> programs;

@@ -15,7 +15,7 @@
 #define KILN_INTERPRETER_MEMORYNEEDED_H
 
 #include "kiln/Dialect/KilnRT/IR/KilnRT.h"
-#include "kiln/Runtime/Status.h"
+#include "kiln/Support/Status.h"
 
 namespace kiln {
 

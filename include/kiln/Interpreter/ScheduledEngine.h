@@ -53,7 +53,9 @@ public:
   static bool accepts(mlir::ModuleOp module);
   static Result<std::unique_ptr<ScheduledEngine>> create(mlir::ModuleOp module);
 
-  const Description &description() const override { return description_; }
+  const runtime::Description &description() const override {
+    return description_;
+  }
   char *stateData(size_t state) override {
     return arena.bytes.data() + stateOffsets[state];
   }
@@ -77,7 +79,7 @@ private:
   }
 
   Interpreter interpreter;
-  Description description_;
+  runtime::Description description_;
   std::vector<ScheduledProgram> programs;
   std::vector<int64_t> stateOffsets;
   /// Copies of every program's outputs, which the next run may destroy.

@@ -20,7 +20,7 @@
 #ifndef KILN_INTERPRETER_TRACECHECK_H
 #define KILN_INTERPRETER_TRACECHECK_H
 
-#include "kiln/Runtime/Status.h"
+#include "kiln/Support/Status.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/Support/raw_ostream.h"

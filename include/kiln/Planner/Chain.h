@@ -40,6 +40,8 @@
 #ifndef KILN_PLANNER_CHAIN_H
 #define KILN_PLANNER_CHAIN_H
 
+#include "kiln/Support/StageOperation.h"
+
 #include "llvm/ADT/ArrayRef.h"
 
 #include <cstdint>
@@ -101,16 +103,8 @@ struct Chain {
 /// that saves less than the stage's output, sizes beyond 2^42 bytes.
 std::string verifyChain(const Chain &chain);
 
-enum class ChainOpKind : uint8_t {
-  ForwardCheckpoint,
-  ForwardDrop,
-  ForwardSave,
-  ForwardSaveDrop,
-  Backward,
-};
-
 struct ChainOp {
-  ChainOpKind kind = ChainOpKind::Backward;
+  support::ChainOpKind kind = support::ChainOpKind::Backward;
   int32_t stage = 0;
   /// Of ForwardSave and ForwardSaveDrop.
   int32_t option = -1;

@@ -26,7 +26,7 @@
 #ifndef KILN_PLANNER_MACHINE_H
 #define KILN_PLANNER_MACHINE_H
 
-#include "kiln/Runtime/Status.h"
+#include "kiln/Support/Status.h"
 
 #include "kiln/Support/ElementType.h"
 

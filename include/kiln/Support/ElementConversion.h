@@ -18,7 +18,7 @@
 
 #include <cstddef>
 
-namespace kiln {
+namespace kiln::support {
 
 /// True if convertElements supports the pair: equal types of whole bytes, or any
 /// of F64..Bool to F64, F32, F16 or BF16.
@@ -37,6 +37,6 @@ float bfloatToFloat(uint16_t bits);
 uint16_t doubleToHalf(double value);
 uint16_t doubleToBfloat(double value);
 
-} // namespace kiln
+} // namespace kiln::support
 
 #endif // KILN_SUPPORT_ELEMENTCONVERSION_H

@@ -15,11 +15,13 @@
 #ifndef KILN_SUPPORT_ELEMENTTYPE_H
 #define KILN_SUPPORT_ELEMENTTYPE_H
 
+#include "kiln/Support/Vocabulary.h"
+
 #include <cstdint>
 #include <optional>
 #include <string_view>
 
-namespace kiln {
+namespace kiln::support {
 
 /// The element types of the safetensors format.
 enum class ElementType : uint8_t {
@@ -109,6 +111,6 @@ inline int64_t bytesOf(ElementType type, int64_t count = 1) {
   return (count * int64_t(bitsOf(type)) + 7) / 8;
 }
 
-} // namespace kiln
+} // namespace kiln::support
 
 #endif // KILN_SUPPORT_ELEMENTTYPE_H

@@ -11,6 +11,7 @@
 #include "PlaceWaits.h"
 #include "kiln/Conversion/KilnToKilnRT/BufferPlan.h"
 
+#include "kiln/Abi/GemmWorkspace.h"
 #include "kiln/Dialect/Kiln/IR/KilnLibrary.h"
 #include "kiln/Dialect/Kiln/IR/LaunchArguments.h"
 #include "kiln/Dialect/Kiln/IR/RowPrograms.h"
@@ -27,6 +28,7 @@ namespace kiln {
 } // namespace kiln
 
 using namespace mlir;
+using namespace kiln::abi;
 using namespace kiln;
 
 static LogicalResult verifySchedules(ModuleOp module) {
@@ -188,7 +190,7 @@ void Scheduler::emitLaunch(const Command &command) {
 /// A gemm and what the vendor library of a gpu does with its sums.
 void Scheduler::emitLibraryProduct(const Command &command,
                                    LibraryProductOpInterface product) {
-  ProductEpilogue epilogue = product.getLibraryEpilogue();
+  GemmEpilogue epilogue = product.getLibraryEpilogue();
   SmallVector<Value> places;
   Value values[] = {product.getLeft(), product.getRight(), product.getMatrix(),
                     product.getBiasRow(), product.getAux()};
@@ -356,7 +358,7 @@ planPrograms(ModuleOp module, const TargetBackend &target,
              ArrayRef<StateOp> states, int64_t maxThreads, KernelTable &kernels,
              RowPrograms &rowPrograms) {
   llvm::StringMap<int64_t> scratchOfKernel;
-  auto gemmBytes = [&](const ProductShape &shape, Value operand, Value result) {
+  auto gemmBytes = [&](const GemmShape &shape, Value operand, Value result) {
     return target.getGemmWorkspaceBytes(
         shape, tensorTypeOf(operand).getElementType(),
         tensorTypeOf(result).getElementType(), maxThreads);

@@ -7,8 +7,9 @@
 
 #include "ActionTimer.h"
 
+using namespace kiln::runtime::cuda;
+using namespace kiln::runtime;
 using namespace kiln;
-using namespace kiln::cuda;
 
 Status ActionTimer::start() {
   std::size_t actions = program_.streams().actions.size();

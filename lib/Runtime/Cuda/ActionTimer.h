@@ -18,7 +18,7 @@
 
 #include <vector>
 
-namespace kiln::cuda {
+namespace kiln::runtime::cuda {
 
 class ActionTimer final : public ActionObserver {
 public:
@@ -47,6 +47,6 @@ private:
   std::vector<Event> begins_, ends_; ///< As the actions.
 };
 
-} // namespace kiln::cuda
+} // namespace kiln::runtime::cuda
 
 #endif // KILN_LIB_RUNTIME_CUDA_ACTIONTIMER_H

@@ -7,15 +7,17 @@
 
 #include "AlgorithmFile.h"
 
-#include "kiln/Runtime/Files/Json.h"
-#include "kiln/Runtime/Files/Messages.h"
-#include "kiln/Runtime/Files/OutputFile.h"
+#include "kiln/Support/Json.h"
+#include "kiln/Support/Messages.h"
+#include "kiln/Support/OutputFile.h"
 
 #include <cstdlib>
 #include <filesystem>
 
+using namespace kiln::runtime::cuda;
+using namespace kiln::runtime;
+using namespace kiln::support;
 using namespace kiln;
-using namespace kiln::cuda;
 using Json = nlohmann::json;
 
 /// Devices and products beyond which the others are forgotten.
@@ -111,7 +113,7 @@ Status AlgorithmFile::save() const {
   return writeFile(path_, json.dump(1) + "\n");
 }
 
-std::string kiln::cuda::defaultAlgorithmFile() {
+std::string kiln::runtime::cuda::defaultAlgorithmFile() {
   // As the XDG specification says: what is no absolute path does not count.
   auto folder = [](const char *variable) {
     const char *value = std::getenv(variable);

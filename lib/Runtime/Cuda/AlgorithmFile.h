@@ -15,13 +15,13 @@
 #define KILN_LIB_RUNTIME_CUDA_ALGORITHMFILE_H
 
 #include "ProductsApi.h"
-#include "kiln/Runtime/Status.h"
+#include "kiln/Support/Status.h"
 
 #include <map>
 #include <optional>
 #include <string>
 
-namespace kiln::cuda {
+namespace kiln::runtime::cuda {
 
 class AlgorithmFile {
 public:
@@ -49,6 +49,6 @@ private:
 /// In the user's folder for caches; empty when there is none.
 std::string defaultAlgorithmFile();
 
-} // namespace kiln::cuda
+} // namespace kiln::runtime::cuda
 
 #endif // KILN_LIB_RUNTIME_CUDA_ALGORITHMFILE_H

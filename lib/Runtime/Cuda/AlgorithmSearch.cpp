@@ -9,8 +9,9 @@
 
 #include <algorithm>
 
+using namespace kiln::runtime::cuda;
+using namespace kiln::runtime;
 using namespace kiln;
-using namespace kiln::cuda;
 
 /// Trials of a proposal, of which the fastest counts.
 static constexpr int trials = 4;

@@ -21,7 +21,7 @@
 #include <string>
 #include <vector>
 
-namespace kiln::cuda {
+namespace kiln::runtime::cuda {
 
 class AlgorithmSearch {
 public:
@@ -53,6 +53,6 @@ private:
   Event start_, end_;
 };
 
-} // namespace kiln::cuda
+} // namespace kiln::runtime::cuda
 
 #endif // KILN_LIB_RUNTIME_CUDA_ALGORITHMSEARCH_H

@@ -11,8 +11,10 @@
 #include <cmath>
 #include <cstring>
 
+using namespace kiln::abi;
+using namespace kiln::runtime::cuda;
+using namespace kiln::runtime;
 using namespace kiln;
-using namespace kiln::cuda;
 
 static constexpr double mostMean = 1.0 / 64, mostElement = 1.0 / 16,
                         mostLse = 1.0 / 1024;
@@ -21,23 +23,23 @@ static constexpr const char *names[] = {"q",    "k",  "v",  "o", "lse",
                                         "dout", "dq", "dk", "dv"};
 
 AttentionCheck::AttentionCheck(const Driver &driver, StreamHandle stream,
-                               const LibraryAttention &attention, double scale,
+                               const VendorAttention &attention, double scale,
                                std::vector<DevicePointer> arguments)
     : driver_(driver), stream_(stream), attention_(attention), scale_(scale),
       arguments_(std::move(arguments)) {}
 
-/// In the order of LibraryAttention::strides; lse has no place there.
+/// In the order of VendorAttention::strides; lse has no place there.
 static std::size_t matrixOf(std::size_t argument) {
   return argument < 4 ? argument : argument - 1;
 }
 
 static bool isLse(std::size_t argument) { return argument == 4; }
 
-static bool isResult(const LibraryAttention &attention, std::size_t argument) {
+static bool isResult(const VendorAttention &attention, std::size_t argument) {
   return attention.isGradient ? argument >= 6 : argument >= 3;
 }
 
-static std::vector<std::size_t> resultsOf(const LibraryAttention &attention) {
+static std::vector<std::size_t> resultsOf(const VendorAttention &attention) {
   std::vector<std::size_t> results;
   for (std::size_t i = 0; i < attention.arguments(); ++i)
     if (isResult(attention, i))
@@ -46,8 +48,7 @@ static std::vector<std::size_t> resultsOf(const LibraryAttention &attention) {
 }
 
 /// From the first to the last one.
-static int64_t bytesOf(const LibraryAttention &attention,
-                       std::size_t argument) {
+static int64_t bytesOf(const VendorAttention &attention, std::size_t argument) {
   int64_t rows = attention.sequences * attention.length;
   if (isLse(argument))
     return 4 * rows * attention.heads;
@@ -56,7 +57,7 @@ static int64_t bytesOf(const LibraryAttention &attention,
          ((rows - 1) * attention.strides[matrix] + attention.columns(matrix));
 }
 
-bool AttentionCheck::overlap(const LibraryAttention &attention,
+bool AttentionCheck::overlap(const VendorAttention &attention,
                              const std::vector<DevicePointer> &arguments) {
   for (std::size_t i : resultsOf(attention))
     for (std::size_t j = 0; j < arguments.size(); ++j)

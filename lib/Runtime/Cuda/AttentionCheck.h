@@ -18,24 +18,24 @@
 #define KILN_LIB_RUNTIME_CUDA_ATTENTIONCHECK_H
 
 #include "Gpu.h"
-#include "kiln/Runtime/Engine/LibraryAttention.h"
+#include "kiln/Abi/VendorAttention.h"
 
 #include <functional>
 #include <string>
 #include <vector>
 
-namespace kiln::cuda {
+namespace kiln::runtime::cuda {
 
 class AttentionCheck {
 public:
   /// Whether a result shares bytes with what is read.
-  static bool overlap(const LibraryAttention &attention,
+  static bool overlap(const abi::VendorAttention &attention,
                       const std::vector<DevicePointer> &arguments);
 
-  /// The arguments of a launch, as LibraryAttention has them, which do not
+  /// The arguments of a launch, as VendorAttention has them, which do not
   /// overlap(). The driver outlives the check.
   AttentionCheck(const Driver &driver, StreamHandle stream,
-                 const LibraryAttention &attention, double scale,
+                 const abi::VendorAttention &attention, double scale,
                  std::vector<DevicePointer> arguments);
 
   /// Both queue their work on the stream. What differs, or nothing; fails where
@@ -58,12 +58,12 @@ private:
 
   const Driver &driver_;
   StreamHandle stream_;
-  LibraryAttention attention_;
+  abi::VendorAttention attention_;
   double scale_;
   std::vector<DevicePointer> arguments_;
   uint64_t state_ = 0x9e3779b97f4a7c15;
 };
 
-} // namespace kiln::cuda
+} // namespace kiln::runtime::cuda
 
 #endif // KILN_LIB_RUNTIME_CUDA_ATTENTIONCHECK_H

@@ -12,8 +12,10 @@
 #include <algorithm>
 #include <cstring>
 
+using namespace kiln::abi;
+using namespace kiln::runtime::cuda;
+using namespace kiln::runtime;
 using namespace kiln;
-using namespace kiln::cuda;
 
 AttentionLibrary::AttentionLibrary(const Driver &driver,
                                    const std::vector<std::string> &libraries,
@@ -71,7 +73,7 @@ static bool isAligned(const std::vector<DevicePointer> &places) {
                      [](DevicePointer place) { return place % 16 == 0; });
 }
 
-Status AttentionLibrary::decide(const LibraryAttention &attention, double scale,
+Status AttentionLibrary::decide(const VendorAttention &attention, double scale,
                                 const std::vector<DevicePointer> &places,
                                 DevicePointer workspace,
                                 const std::function<Status()> &kernel,
@@ -101,7 +103,7 @@ Status AttentionLibrary::decide(const LibraryAttention &attention, double scale,
 }
 
 Result<const DnnAttention *>
-AttentionLibrary::choose(const LibraryAttention &attention, double scale,
+AttentionLibrary::choose(const VendorAttention &attention, double scale,
                          const std::vector<DevicePointer> &places,
                          DevicePointer workspace,
                          const std::function<Status()> &kernel) {

@@ -21,7 +21,7 @@
 #include <map>
 #include <optional>
 
-namespace kiln::cuda {
+namespace kiln::runtime::cuda {
 
 class AttentionLibrary {
 public:
@@ -34,7 +34,7 @@ public:
   /// What computes a launch with these arguments and workspace; null: its
   /// kernel, which `kernel` queues. Fails where the device does. The first
   /// launch of each kind changes the bytes of its arguments.
-  Result<const DnnAttention *> choose(const LibraryAttention &attention,
+  Result<const DnnAttention *> choose(const abi::VendorAttention &attention,
                                       double scale,
                                       const std::vector<DevicePointer> &places,
                                       DevicePointer workspace,
@@ -49,7 +49,7 @@ private:
   struct Choice {
     std::optional<DnnAttention> attention;
   };
-  Status decide(const LibraryAttention &attention, double scale,
+  Status decide(const abi::VendorAttention &attention, double scale,
                 const std::vector<DevicePointer> &places,
                 DevicePointer workspace, const std::function<Status()> &kernel,
                 Choice &choice);
@@ -62,6 +62,6 @@ private:
   std::string why_; ///< The first reason why a kernel is kiln's.
 };
 
-} // namespace kiln::cuda
+} // namespace kiln::runtime::cuda
 
 #endif // KILN_LIB_RUNTIME_CUDA_ATTENTIONLIBRARY_H

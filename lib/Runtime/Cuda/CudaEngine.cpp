@@ -15,14 +15,16 @@
 #include "StreamOrder.h"
 #include "WatchedRun.h"
 #include "kiln/Runtime/Engine/Program.h"
-#include "kiln/Runtime/Files/Messages.h"
+#include "kiln/Support/Messages.h"
 
 #include <algorithm>
 #include <cassert>
 #include <new>
 
+using namespace kiln::runtime::cuda;
+using namespace kiln::runtime;
+using namespace kiln::support;
 using namespace kiln;
-using namespace kiln::cuda;
 
 /// Runs of --check-memory, of which the first ones may still allocate.
 static constexpr int64_t checkedRuns = 20, firstRuns = 2;
@@ -317,7 +319,7 @@ Status CudaEngine::traceOps(const std::function<Status(size_t)> &prepare,
                           file_.hostArenaBytes);
     return status;
   };
-  return kiln::traceOps(file_, **arenas, *this, prepareCopies, path);
+  return kiln::runtime::traceOps(file_, **arenas, *this, prepareCopies, path);
 }
 
 //===----------------------------------------------------------------------===//
@@ -389,11 +391,10 @@ Status CudaEngine::checkPlan(const std::function<Status(size_t)> &prepare,
   return setup_.checkMemory(lines);
 }
 
-Result<std::unique_ptr<Engine>>
-kiln::cuda::createCudaEngine(std::string_view json, const void *const *kernels,
-                             uint64_t kernelCount, const GpuImages &images,
-                             const Libraries &libraries,
-                             const std::string &algorithmFile) {
+Result<std::unique_ptr<Engine>> kiln::runtime::cuda::createCudaEngine(
+    std::string_view json, const void *const *kernels, uint64_t kernelCount,
+    const GpuImages &images, const Libraries &libraries,
+    const std::string &algorithmFile) {
   Result<ProgramFile> file = parseProgramFile(json, int64_t(kernelCount));
   if (!file.ok())
     return file.status();

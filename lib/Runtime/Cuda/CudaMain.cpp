@@ -10,19 +10,19 @@
 #include "kiln/Runtime/Cuda/CudaEngine.h"
 
 extern "C" {
-extern const kiln::cuda::GpuImage kiln_gpu_images[];
+extern const kiln::runtime::cuda::GpuImage kiln_gpu_images[];
 extern const uint64_t kiln_gpu_image_count;
 }
 
-static kiln::Result<std::unique_ptr<kiln::Engine>>
+static kiln::Result<std::unique_ptr<kiln::runtime::Engine>>
 createEngine(std::string_view json, const void *const *kernels,
              uint64_t kernelCount) {
-  return kiln::cuda::createCudaEngine(
+  return kiln::runtime::cuda::createCudaEngine(
       json, kernels, kernelCount,
       {kiln_gpu_images, int64_t(kiln_gpu_image_count)}, {},
-      kiln::cuda::defaultAlgorithmFile());
+      kiln::runtime::cuda::defaultAlgorithmFile());
 }
 
 int main(int argc, char **argv) {
-  return kiln::runExecutable(createEngine, argc, argv);
+  return kiln::runtime::runExecutable(createEngine, argc, argv);
 }

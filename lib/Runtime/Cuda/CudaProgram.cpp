@@ -8,12 +8,15 @@
 #include "CudaProgram.h"
 
 #include "GemmTiles.h"
-#include "kiln/Runtime/Files/Messages.h"
+#include "kiln/Support/Messages.h"
 
 #include <algorithm>
 
+using namespace kiln::abi;
+using namespace kiln::runtime::cuda;
+using namespace kiln::runtime;
+using namespace kiln::support;
 using namespace kiln;
-using namespace kiln::cuda;
 
 static constexpr Stream sideStreams[] = {Stream::Host, Stream::CopyOut,
                                          Stream::CopyIn};

@@ -29,7 +29,7 @@
 #include <optional>
 #include <vector>
 
-namespace kiln::cuda {
+namespace kiln::runtime::cuda {
 
 /// What all programs of an engine share.
 struct CudaResources {
@@ -168,6 +168,6 @@ private:
   GraphExec graph_;
 };
 
-} // namespace kiln::cuda
+} // namespace kiln::runtime::cuda
 
 #endif // KILN_LIB_RUNTIME_CUDA_CUDAPROGRAM_H

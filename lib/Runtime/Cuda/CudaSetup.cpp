@@ -8,12 +8,14 @@
 #include "CudaSetup.h"
 
 #include "Processors.h"
-#include "kiln/Runtime/Files/Messages.h"
+#include "kiln/Support/Messages.h"
 
 #include <algorithm>
 
+using namespace kiln::runtime::cuda;
+using namespace kiln::runtime;
+using namespace kiln::support;
 using namespace kiln;
-using namespace kiln::cuda;
 
 /// By which the driver gives out memory.
 static constexpr int64_t allocationGranularity = int64_t(2) << 20;

@@ -23,7 +23,7 @@
 #include <string>
 #include <vector>
 
-namespace kiln::cuda {
+namespace kiln::runtime::cuda {
 
 class CudaSetup {
 public:
@@ -100,6 +100,6 @@ private:
   std::vector<MemoryUse> memoryUses_;
 };
 
-} // namespace kiln::cuda
+} // namespace kiln::runtime::cuda
 
 #endif // KILN_LIB_RUNTIME_CUDA_CUDASETUP_H

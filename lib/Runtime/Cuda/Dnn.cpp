@@ -7,8 +7,9 @@
 
 #include "Dnn.h"
 
+using namespace kiln::runtime::cuda;
+using namespace kiln::runtime;
 using namespace kiln;
-using namespace kiln::cuda;
 
 /// Since this version the library clears what it adds up in.
 static constexpr std::size_t oldestVersion = 90600;

@@ -21,7 +21,7 @@
 #include <string>
 #include <vector>
 
-namespace kiln::cuda {
+namespace kiln::runtime::cuda {
 
 using DnnObjectOwner = Owned<DnnDescriptor>;
 
@@ -136,6 +136,6 @@ private:
   Status status_;
 };
 
-} // namespace kiln::cuda
+} // namespace kiln::runtime::cuda
 
 #endif // KILN_LIB_RUNTIME_CUDA_DNN_H

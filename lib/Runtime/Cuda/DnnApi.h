@@ -16,7 +16,7 @@
 
 #include "DriverApi.h"
 
-namespace kiln::cuda {
+namespace kiln::runtime::cuda {
 
 using DnnHandle = struct DnnObject *;
 using DnnDescriptor = void *;
@@ -152,6 +152,6 @@ struct DnnApi {
 #undef KILN_DNN_ENTRY
 };
 
-} // namespace kiln::cuda
+} // namespace kiln::runtime::cuda
 
 #endif // KILN_LIB_RUNTIME_CUDA_DNNAPI_H

@@ -9,8 +9,10 @@
 
 #include <limits>
 
+using namespace kiln::abi;
+using namespace kiln::runtime::cuda;
+using namespace kiln::runtime;
 using namespace kiln;
-using namespace kiln::cuda;
 
 namespace {
 
@@ -147,7 +149,7 @@ void DnnAttention::describeForward() {
 }
 
 void DnnAttention::describeGradient() {
-  const LibraryAttention &a = attention_;
+  const VendorAttention &a = attention_;
   DnnGraph::Sizes ofQueries = {a.sequences, a.heads, a.length, a.headDim};
   Tensor q = matrix(Q, 0, false), keys = matrix(K, 1, true),
          values = matrix(V, 2, true), o = matrix(O, 3, false),
@@ -184,7 +186,7 @@ void DnnAttention::describeGradient() {
 }
 
 Result<DnnAttention> DnnAttention::describe(const Dnn &dnn,
-                                            const LibraryAttention &attention,
+                                            const VendorAttention &attention,
                                             double scale) {
   Result<DnnAttention> result = DnnAttention(dnn);
   result->attention_ = attention;
@@ -200,7 +202,7 @@ Result<DnnAttention> DnnAttention::describe(const Dnn &dnn,
 }
 
 /// Of the workspace, what the library's own engine does not get.
-static int64_t ownBytes(const LibraryAttention &attention) {
+static int64_t ownBytes(const VendorAttention &attention) {
   return attention.isGradient
              ? rowSumBytes(attention) +
                    (queryGradBytes(attention) + 255) / 256 * 256
@@ -208,7 +210,7 @@ static int64_t ownBytes(const LibraryAttention &attention) {
 }
 
 Result<DnnAttention> DnnAttention::plan(const Dnn &dnn,
-                                        const LibraryAttention &attention,
+                                        const VendorAttention &attention,
                                         double scale) {
   Result<DnnAttention> result = describe(dnn, attention, scale);
   if (!result.ok())

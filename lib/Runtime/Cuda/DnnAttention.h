@@ -15,22 +15,22 @@
 #define KILN_LIB_RUNTIME_CUDA_DNNATTENTION_H
 
 #include "Dnn.h"
-#include "kiln/Runtime/Engine/LibraryAttention.h"
+#include "kiln/Abi/VendorAttention.h"
 
 #include <memory>
 #include <vector>
 
-namespace kiln::cuda {
+namespace kiln::runtime::cuda {
 
 class DnnAttention {
 public:
   /// The graph alone, which needs no device. `dnn` must outlive the result.
   static Result<DnnAttention>
-  describe(const Dnn &dnn, const LibraryAttention &attention, double scale);
+  describe(const Dnn &dnn, const abi::VendorAttention &attention, double scale);
   /// A graph with the way to compute it, in attentionWorkspaceBytes(). `dnn` is
   /// started.
   static Result<DnnAttention>
-  plan(const Dnn &dnn, const LibraryAttention &attention, double scale);
+  plan(const Dnn &dnn, const abi::VendorAttention &attention, double scale);
 
   /// `arguments` as the launch has them.
   Status run(const std::vector<DevicePointer> &arguments,
@@ -56,12 +56,12 @@ private:
   void keyGrad(Tensor scores, Tensor rows, int64_t id, std::size_t index);
 
   const Dnn *dnn_;
-  LibraryAttention attention_;
+  abi::VendorAttention attention_;
   float scale_ = 1;
   std::unique_ptr<DnnGraph> graph_;
   DnnPlan plan_;
 };
 
-} // namespace kiln::cuda
+} // namespace kiln::runtime::cuda
 
 #endif // KILN_LIB_RUNTIME_CUDA_DNNATTENTION_H

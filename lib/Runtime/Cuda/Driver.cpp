@@ -7,8 +7,9 @@
 
 #include "Driver.h"
 
+using namespace kiln::runtime::cuda;
+using namespace kiln::runtime;
 using namespace kiln;
-using namespace kiln::cuda;
 
 /// Whether a kernel did wrong; nothing can be run after it.
 static bool isKernelFault(int code) {

@@ -15,13 +15,13 @@
 #define KILN_LIB_RUNTIME_CUDA_DRIVER_H
 
 #include "DriverApi.h"
-#include "kiln/Runtime/Status.h"
+#include "kiln/Support/Status.h"
 
 #include <string>
 #include <utility>
 #include <vector>
 
-namespace kiln::cuda {
+namespace kiln::runtime::cuda {
 
 /// What a user without the GPU that an executable needs can do.
 inline constexpr const char *runElsewhere =
@@ -93,6 +93,6 @@ using QueueStream = Owned<StreamHandle>;
 using DeviceMemory = Owned<DevicePointer>;
 using PinnedMemory = Owned<void *>;
 
-} // namespace kiln::cuda
+} // namespace kiln::runtime::cuda
 
 #endif // KILN_LIB_RUNTIME_CUDA_DRIVER_H

@@ -20,7 +20,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace kiln::cuda {
+namespace kiln::runtime::cuda {
 
 // Objects of the driver; what they are is its own affair.
 using Context = struct ContextObject *;
@@ -124,6 +124,6 @@ struct DriverApi {
 #undef KILN_CUDA_ENTRY
 };
 
-} // namespace kiln::cuda
+} // namespace kiln::runtime::cuda
 
 #endif // KILN_LIB_RUNTIME_CUDA_DRIVERAPI_H

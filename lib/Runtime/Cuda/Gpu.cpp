@@ -9,10 +9,11 @@
 
 #include <cstring>
 
+using namespace kiln::runtime::cuda;
+using namespace kiln::runtime;
 using namespace kiln;
-using namespace kiln::cuda;
 
-std::string kiln::cuda::capabilityText(int64_t architecture) {
+std::string kiln::runtime::cuda::capabilityText(int64_t architecture) {
   return std::to_string(architecture / 10) + "." +
          std::to_string(architecture % 10);
 }

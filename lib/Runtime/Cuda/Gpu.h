@@ -19,7 +19,7 @@
 #include <cstdint>
 #include <string>
 
-namespace kiln::cuda {
+namespace kiln::runtime::cuda {
 
 class Gpu {
 public:
@@ -61,6 +61,6 @@ private:
 /// 90 as "9.0".
 std::string capabilityText(int64_t architecture);
 
-} // namespace kiln::cuda
+} // namespace kiln::runtime::cuda
 
 #endif // KILN_LIB_RUNTIME_CUDA_GPU_H

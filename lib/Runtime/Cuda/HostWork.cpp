@@ -10,8 +10,9 @@
 #include <algorithm>
 #include <cstring>
 
+using namespace kiln::runtime::cuda;
+using namespace kiln::runtime;
 using namespace kiln;
-using namespace kiln::cuda;
 
 static void launch(const HostWork &work) {
   int64_t chunks = (work.units + work.grain - 1) / work.grain;
@@ -21,7 +22,7 @@ static void launch(const HostWork &work) {
   });
 }
 
-void kiln::cuda::runHostWork(void *data) {
+void kiln::runtime::cuda::runHostWork(void *data) {
   const auto &work = *static_cast<const HostWork *>(data);
   // The driver calls on a thread of its own.
   DenormalsFlushed flushed;

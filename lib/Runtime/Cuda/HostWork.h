@@ -20,7 +20,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace kiln::cuda {
+namespace kiln::runtime::cuda {
 
 /// One command in one iteration, with all references resolved.
 struct HostWork {
@@ -40,6 +40,6 @@ struct HostWork {
 /// `work` is a HostWork.
 void runHostWork(void *work);
 
-} // namespace kiln::cuda
+} // namespace kiln::runtime::cuda
 
 #endif // KILN_LIB_RUNTIME_CUDA_HOSTWORK_H

@@ -7,17 +7,20 @@
 
 #include "Images.h"
 
-#include "kiln/Runtime/Files/Messages.h"
+#include "kiln/Support/Messages.h"
 
 #include <algorithm>
 #include <cstring>
 #include <string_view>
 
+using namespace kiln::runtime::cuda;
+using namespace kiln::runtime;
+using namespace kiln::support;
 using namespace kiln;
-using namespace kiln::cuda;
 
 std::vector<const GpuImage *>
-kiln::cuda::suitableImages(const GpuImages &images, int64_t architecture) {
+kiln::runtime::cuda::suitableImages(const GpuImages &images,
+                                    int64_t architecture) {
   std::vector<const GpuImage *> suitable;
   for (int64_t i = 0; i < images.count; ++i) {
     const GpuImage &image = images.first[i];
@@ -68,8 +71,8 @@ static bool isTooNew(int code) {
          code == unsupportedPtxVersion;
 }
 
-Result<LoadedModule> kiln::cuda::loadImage(const Gpu &gpu,
-                                           const GpuImages &images) {
+Result<LoadedModule> kiln::runtime::cuda::loadImage(const Gpu &gpu,
+                                                    const GpuImages &images) {
   const Driver &driver = gpu.driver();
   std::vector<const GpuImage *> suitable =
       suitableImages(images, gpu.architecture());

@@ -19,7 +19,7 @@
 
 #include <vector>
 
-namespace kiln::cuda {
+namespace kiln::runtime::cuda {
 
 /// The images that a GPU of this compute capability may run, best first: its
 /// own machine code, that of the nearest older one of its major version, PTX.
@@ -29,6 +29,6 @@ std::vector<const GpuImage *> suitableImages(const GpuImages &images,
 /// Loads the best image that the driver takes.
 Result<LoadedModule> loadImage(const Gpu &gpu, const GpuImages &images);
 
-} // namespace kiln::cuda
+} // namespace kiln::runtime::cuda
 
 #endif // KILN_LIB_RUNTIME_CUDA_IMAGES_H

@@ -9,8 +9,9 @@
 
 #include <dlfcn.h>
 
+using namespace kiln::runtime::cuda;
+using namespace kiln::runtime;
 using namespace kiln;
-using namespace kiln::cuda;
 
 Result<Library> Library::open(const std::vector<std::string> &names) {
   std::string reason;

@@ -13,12 +13,12 @@
 #ifndef KILN_LIB_RUNTIME_CUDA_LIBRARY_H
 #define KILN_LIB_RUNTIME_CUDA_LIBRARY_H
 
-#include "kiln/Runtime/Status.h"
+#include "kiln/Support/Status.h"
 
 #include <string>
 #include <vector>
 
-namespace kiln::cuda {
+namespace kiln::runtime::cuda {
 
 /// A function of a library, under the name that it is exported with.
 template <typename Signature> struct Entry {
@@ -51,6 +51,6 @@ private:
   std::string name_;
 };
 
-} // namespace kiln::cuda
+} // namespace kiln::runtime::cuda
 
 #endif // KILN_LIB_RUNTIME_CUDA_LIBRARY_H

@@ -10,8 +10,10 @@
 #include <algorithm>
 #include <cstdio>
 
+using namespace kiln::abi;
+using namespace kiln::runtime::cuda;
+using namespace kiln::runtime;
 using namespace kiln;
-using namespace kiln::cuda;
 
 /// The library looks at no more than that.
 static constexpr int64_t largestAlignment = 256;
@@ -95,21 +97,21 @@ Status Products::makeLayout(Owned<LayoutHandle> &layout, const Command &command,
 }
 
 /// As the library numbers them, whose a and b have changed their places.
-static uint32_t numberOf(ProductEpilogue epilogue) {
+static uint32_t numberOf(GemmEpilogue epilogue) {
   switch (epilogue) {
-  case ProductEpilogue::None:
+  case GemmEpilogue::None:
     break;
-  case ProductEpilogue::Bias:
+  case GemmEpilogue::Bias:
     return epilogueBias;
-  case ProductEpilogue::GeluBias:
+  case GemmEpilogue::GeluBias:
     return epilogueGeluBias;
-  case ProductEpilogue::GeluAuxBias:
+  case GemmEpilogue::GeluAuxBias:
     return epilogueGeluAuxBias;
-  case ProductEpilogue::GeluGrad:
+  case GemmEpilogue::GeluGrad:
     return epilogueGeluGrad;
-  case ProductEpilogue::BiasGradA:
+  case GemmEpilogue::BiasGradA:
     return epilogueSumsOfB;
-  case ProductEpilogue::BiasGradB:
+  case GemmEpilogue::BiasGradB:
     return epilogueSumsOfA;
   }
   return 1;
@@ -118,7 +120,7 @@ static uint32_t numberOf(ProductEpilogue epilogue) {
 Status Products::describeEpilogue(const Command &command,
                                   Choice &choice) const {
   choice.epilogue = command.library;
-  if (choice.epilogue == ProductEpilogue::None)
+  if (choice.epilogue == GemmEpilogue::None)
     return Status();
   ProductDescHandle desc = choice.desc.get();
   uint32_t number = numberOf(choice.epilogue);
@@ -213,7 +215,7 @@ Result<std::vector<Algorithm>> Products::propose(const Problem &problem,
   for (int i = 0; i < std::min(found, most); ++i)
     if (proposals[std::size_t(i)].status == 0)
       algorithms.push_back(proposals[std::size_t(i)].algorithm);
-  bool hasEpilogue = choice.epilogue != ProductEpilogue::None;
+  bool hasEpilogue = choice.epilogue != GemmEpilogue::None;
   if (algorithms.empty())
     return Status::error(
         name_ + " knows no way to compute this product" +

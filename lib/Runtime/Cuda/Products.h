@@ -28,7 +28,7 @@
 #include <string>
 #include <vector>
 
-namespace kiln::cuda {
+namespace kiln::runtime::cuda {
 
 /// Where the operands of a gemm command and its workspace begin, and its bias
 /// and aux, if it has them.
@@ -66,7 +66,7 @@ private:
     Owned<LayoutHandle> a, b, c; ///< The library's own a and b.
     Algorithm algorithm;
     bool isF64 = false;
-    ProductEpilogue epilogue = ProductEpilogue::None;
+    abi::GemmEpilogue epilogue = abi::GemmEpilogue::None;
     int64_t workspaceBytes = 0;
   };
 
@@ -97,6 +97,6 @@ private:
   std::map<Problem, std::size_t> chosen_;
 };
 
-} // namespace kiln::cuda
+} // namespace kiln::runtime::cuda
 
 #endif // KILN_LIB_RUNTIME_CUDA_PRODUCTS_H

@@ -15,7 +15,7 @@
 
 #include "DriverApi.h"
 
-namespace kiln::cuda {
+namespace kiln::runtime::cuda {
 
 using ProductsHandle = struct ProductsObject *;
 using ProductDescHandle = struct ProductDescObject *;
@@ -108,6 +108,6 @@ struct ProductsApi {
 #undef KILN_PRODUCT_ENTRY
 };
 
-} // namespace kiln::cuda
+} // namespace kiln::runtime::cuda
 
 #endif // KILN_LIB_RUNTIME_CUDA_PRODUCTSAPI_H

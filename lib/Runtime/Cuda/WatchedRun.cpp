@@ -11,12 +11,13 @@
 
 #include <cstring>
 
+using namespace kiln::runtime::cuda;
+using namespace kiln::runtime;
 using namespace kiln;
-using namespace kiln::cuda;
 
-Status kiln::cuda::copyToHost(const CudaResources &resources,
-                              const Arenas &copies, const Place &place,
-                              int64_t bytes) {
+Status kiln::runtime::cuda::copyToHost(const CudaResources &resources,
+                                       const Arenas &copies, const Place &place,
+                                       int64_t bytes) {
   if (bytes == 0)
     return Status();
   char *copy = copies.at(place);

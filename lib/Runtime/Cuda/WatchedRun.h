@@ -19,7 +19,7 @@
 #include "CommandObserver.h"
 #include "CudaProgram.h"
 
-namespace kiln::cuda {
+namespace kiln::runtime::cuda {
 
 /// Copies bytes of an arena of the device or the host, when nothing is under
 /// way, to the same place of `copies`.
@@ -43,6 +43,6 @@ private:
   CommandObserver &observer_;
 };
 
-} // namespace kiln::cuda
+} // namespace kiln::runtime::cuda
 
 #endif // KILN_LIB_RUNTIME_CUDA_WATCHEDRUN_H

@@ -11,10 +11,12 @@
 //===----------------------------------------------------------------------===//
 
 #include "kiln/Runtime/Diff/Diff.h"
-#include "kiln/Runtime/Files/Flags.h"
-#include "kiln/Runtime/Files/Messages.h"
+#include "kiln/Support/Flags.h"
+#include "kiln/Support/Messages.h"
 
-namespace kiln {
+using namespace kiln::support;
+
+namespace kiln::runtime {
 
 std::string diffHelp() {
   return "Runs two executables of one model in lockstep and says whether they "
@@ -112,4 +114,4 @@ Result<DiffArguments> parseDiffArguments(int argc, const char *const *argv) {
   return arguments;
 }
 
-} // namespace kiln
+} // namespace kiln::runtime

@@ -19,14 +19,16 @@
 #include "ModelMatch.h"
 #include "Report.h"
 #include "TemporaryDirectory.h"
-#include "kiln/Runtime/Files/SafeTensors.h"
+#include "kiln/Support/SafeTensors.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
 
-namespace kiln {
+using namespace kiln::support;
+
+namespace kiln::runtime {
 
 namespace {
 
@@ -379,4 +381,4 @@ Result<ExitCode> diffExecutables(const DiffOptions &options) {
   return Comparison(options).run();
 }
 
-} // namespace kiln
+} // namespace kiln::runtime

@@ -7,11 +7,13 @@
 
 #include "ModelMatch.h"
 
-#include "kiln/Runtime/Files/Messages.h"
+#include "kiln/Support/Messages.h"
 
 #include <unordered_map>
 
-namespace kiln {
+using namespace kiln::support;
+
+namespace kiln::runtime {
 
 static Status unlike(const std::string &what, const std::string &a,
                      const std::string &b, const char *advice) {
@@ -95,4 +97,4 @@ std::vector<std::string> differentBuilds(const TraineeModel &a,
   return lines;
 }
 
-} // namespace kiln
+} // namespace kiln::runtime

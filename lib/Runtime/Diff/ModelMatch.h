@@ -9,12 +9,12 @@
 #define KILN_LIB_RUNTIME_DIFF_MODELMATCH_H
 
 #include "Trainee.h"
-#include "kiln/Runtime/Status.h"
+#include "kiln/Support/Status.h"
 
 #include <string>
 #include <vector>
 
-namespace kiln {
+namespace kiln::runtime {
 
 /// Indexes of one tensor on both sides.
 struct TensorPair {
@@ -31,6 +31,6 @@ Result<std::vector<TensorPair>> matchModels(const TraineeModel &a,
 std::vector<std::string> differentBuilds(const TraineeModel &a,
                                          const TraineeModel &b);
 
-} // namespace kiln
+} // namespace kiln::runtime
 
 #endif // KILN_LIB_RUNTIME_DIFF_MODELMATCH_H

@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <map>
 
-namespace kiln {
+namespace kiln::runtime {
 
 namespace {
 
@@ -80,4 +80,4 @@ std::optional<OpDifference> firstDifferentOp(const std::vector<OpRecord> &a,
   return std::nullopt;
 }
 
-} // namespace kiln
+} // namespace kiln::runtime

@@ -31,7 +31,7 @@
 #include <string>
 #include <vector>
 
-namespace kiln {
+namespace kiln::runtime {
 
 /// What one command wrote into one buffer.
 struct OpRecord {
@@ -54,6 +54,6 @@ struct OpDifference {
 std::optional<OpDifference> firstDifferentOp(const std::vector<OpRecord> &a,
                                              const std::vector<OpRecord> &b);
 
-} // namespace kiln
+} // namespace kiln::runtime
 
 #endif // KILN_LIB_RUNTIME_DIFF_OPDIFFERENCE_H

@@ -7,13 +7,15 @@
 
 #include "Report.h"
 
-#include "kiln/Runtime/Files/Messages.h"
+#include "kiln/Support/Messages.h"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
-namespace kiln {
+using namespace kiln::support;
+
+namespace kiln::runtime {
 
 double Finding::share() const {
   double bound = rounding.bound();
@@ -152,4 +154,4 @@ std::string reportOf(const StepFindings &findings) {
   return text;
 }
 
-} // namespace kiln
+} // namespace kiln::runtime

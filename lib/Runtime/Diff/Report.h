@@ -20,7 +20,7 @@
 #include <string>
 #include <vector>
 
-namespace kiln {
+namespace kiln::runtime {
 
 /// The terms of a rounding bound.
 struct RoundingTerms {
@@ -68,6 +68,6 @@ std::string reportOf(const StepFindings &findings);
 /// vocabulary, or the widest dimension of a tensor.
 double longestSumOf(const TraineeModel &model);
 
-} // namespace kiln
+} // namespace kiln::runtime
 
 #endif // KILN_LIB_RUNTIME_DIFF_REPORT_H

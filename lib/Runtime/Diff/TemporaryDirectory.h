@@ -8,15 +8,15 @@
 #ifndef KILN_LIB_RUNTIME_DIFF_TEMPORARYDIRECTORY_H
 #define KILN_LIB_RUNTIME_DIFF_TEMPORARYDIRECTORY_H
 
-#include "kiln/Runtime/Files/Messages.h"
-#include "kiln/Runtime/Status.h"
+#include "kiln/Support/Messages.h"
+#include "kiln/Support/Status.h"
 
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
 #include <string>
 
-namespace kiln {
+namespace kiln::runtime {
 
 /// In $TMPDIR, or /tmp; removed with its owner.
 class TemporaryDirectory {
@@ -35,8 +35,9 @@ public:
     std::string pattern =
         std::string(parent && *parent ? parent : "/tmp") + "/kiln-diff-XXXXXX";
     if (!::mkdtemp(pattern.data()))
-      return Status::error("cannot create the directory " + inQuotes(pattern) +
-                           ": " + errnoText(errno) +
+      return Status::error("cannot create the directory " +
+                           support::inQuotes(pattern) + ": " +
+                           support::errnoText(errno) +
                            "; set TMPDIR to one that can be written");
     path_ = pattern;
     return Status();
@@ -47,6 +48,6 @@ private:
   std::string path_;
 };
 
-} // namespace kiln
+} // namespace kiln::runtime
 
 #endif // KILN_LIB_RUNTIME_DIFF_TEMPORARYDIRECTORY_H

@@ -12,7 +12,7 @@
 #include <cmath>
 #include <cstring>
 
-namespace kiln {
+namespace kiln::runtime {
 
 double TensorDifference::relative() const {
   double larger = std::max(normA, normB);
@@ -94,4 +94,4 @@ double roundingBound(double eps, double longestSum, double norm,
   return 8 * (std::sqrt(longestSum) * eps * norm + sensitivity);
 }
 
-} // namespace kiln
+} // namespace kiln::runtime

@@ -27,7 +27,7 @@
 
 #include <cstdint>
 
-namespace kiln {
+namespace kiln::runtime {
 
 struct TensorDifference {
   int64_t elements = 0;  ///< Compared.
@@ -64,6 +64,6 @@ uint64_t ulpsBetween(ElementType type, const void *a, const void *b);
 double roundingBound(double eps, double longestSum, double norm,
                      double sensitivity);
 
-} // namespace kiln
+} // namespace kiln::runtime
 
 #endif // KILN_LIB_RUNTIME_DIFF_TENSORDIFFERENCE_H

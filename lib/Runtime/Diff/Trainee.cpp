@@ -7,9 +7,9 @@
 
 #include "Trainee.h"
 
-#include "kiln/Runtime/Files/Json.h"
-#include "kiln/Runtime/Files/Messages.h"
-#include "kiln/Runtime/Process.h"
+#include "kiln/Support/Json.h"
+#include "kiln/Support/Messages.h"
+#include "kiln/Support/Process.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -23,7 +23,9 @@
 #include <unistd.h>
 #include <utility>
 
-namespace kiln {
+using namespace kiln::support;
+
+namespace kiln::runtime {
 
 using Json = nlohmann::json;
 
@@ -295,4 +297,4 @@ Result<TraineeStep> Trainee::perturb(const std::string &file,
   }
 }
 
-} // namespace kiln
+} // namespace kiln::runtime

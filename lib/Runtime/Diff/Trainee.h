@@ -17,7 +17,7 @@
 
 #include "OpDifference.h"
 #include "kiln/Support/ElementType.h"
-#include "kiln/Runtime/Status.h"
+#include "kiln/Support/Status.h"
 
 #include <cstdio>
 #include <map>
@@ -27,7 +27,7 @@
 #include <sys/types.h>
 #include <vector>
 
-namespace kiln {
+namespace kiln::runtime {
 
 /// How to start one.
 struct TraineeCommand {
@@ -103,6 +103,6 @@ private:
   std::FILE *errors_ = nullptr; ///< Its stderr, a file without a name.
 };
 
-} // namespace kiln
+} // namespace kiln::runtime
 
 #endif // KILN_LIB_RUNTIME_DIFF_TRAINEE_H

@@ -24,7 +24,7 @@
 
 #include <cstdint>
 
-namespace kiln::emu {
+namespace kiln::runtime::emu {
 
 /// A thread at a time, in 64 bits; 0 is nobody.
 class Accessor {
@@ -99,6 +99,6 @@ private:
   }
 };
 
-} // namespace kiln::emu
+} // namespace kiln::runtime::emu
 
 #endif // KILN_LIB_RUNTIME_EMU_ACCESSHISTORY_H

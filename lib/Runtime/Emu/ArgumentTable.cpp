@@ -9,7 +9,7 @@
 
 #include <algorithm>
 
-using namespace kiln::emu;
+using namespace kiln::runtime::emu;
 
 void ArgumentTable::sort() {
   std::sort(ranges_.begin(), ranges_.end(), [](const Range &a, const Range &b) {

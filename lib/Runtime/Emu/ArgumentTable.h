@@ -17,7 +17,7 @@
 
 #include <vector>
 
-namespace kiln::emu {
+namespace kiln::runtime::emu {
 
 class ArgumentTable {
 public:
@@ -46,6 +46,6 @@ struct Bounds {
   ArgumentTable readable, writable;
 };
 
-} // namespace kiln::emu
+} // namespace kiln::runtime::emu
 
 #endif // KILN_LIB_RUNTIME_EMU_ARGUMENTTABLE_H

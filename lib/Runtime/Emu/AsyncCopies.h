@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-namespace kiln::emu {
+namespace kiln::runtime::emu {
 
 class AsyncCopies {
 public:
@@ -102,6 +102,6 @@ private:
   bool used_ = false;           ///< In this block.
 };
 
-} // namespace kiln::emu
+} // namespace kiln::runtime::emu
 
 #endif // KILN_LIB_RUNTIME_EMU_ASYNCCOPIES_H

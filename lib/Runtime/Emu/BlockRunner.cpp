@@ -11,8 +11,9 @@
 #include <algorithm>
 #include <cstring>
 
+using namespace kiln::runtime::emu;
+using namespace kiln::runtime;
 using namespace kiln;
-using namespace kiln::emu;
 
 static constexpr int64_t warpLanes = EmuDevice::warpLanes;
 /// Of shared memory, as of the largest tiles that hardware copies.

@@ -11,9 +11,9 @@
 // on. When no warp can go on, all threads of the block have ended, or all wait
 // at a barrier, or the kernel is wrong.
 //
-// Calls of kernels (EmuAbi.h) reach the runner by `current`, on the stack of a
-// fiber. A fault there is written down, and control goes back to the scheduler
-// for good.
+// Calls of kernels (kiln/Abi/EmulatedKernel.h) reach the runner by `current`,
+// on the stack of a fiber. A fault there is written down, and control goes back
+// to the scheduler for good.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,7 +30,7 @@
 #include <memory>
 #include <vector>
 
-namespace kiln::emu {
+namespace kiln::runtime::emu {
 
 class BlockRunner {
 public:
@@ -131,6 +131,6 @@ private:
   AsyncCopies copies_;
 };
 
-} // namespace kiln::emu
+} // namespace kiln::runtime::emu
 
 #endif // KILN_LIB_RUNTIME_EMU_BLOCKRUNNER_H

@@ -10,11 +10,11 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "kiln/Runtime/Emu/EmuAbi.h"
 #include "BlockRunner.h"
 #include "TensorCore.h"
+#include "kiln/Abi/EmulatedKernel.h"
 
-using kiln::emu::BlockRunner;
+using kiln::runtime::emu::BlockRunner;
 
 int64_t kiln_emu_thread_id(void) { return BlockRunner::current->thread(); }
 
@@ -80,4 +80,4 @@ void kiln_emu_copy_wait(int64_t pending) {
   BlockRunner::current->copyWait(pending, __builtin_frame_address(0));
 }
 
-float kiln_emu_exp2(float x) { return kiln::emu::exp2(x); }
+float kiln_emu_exp2(float x) { return kiln::runtime::emu::exp2(x); }

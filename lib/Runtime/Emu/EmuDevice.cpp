@@ -7,13 +7,15 @@
 
 #include "kiln/Runtime/Emu/EmuDevice.h"
 #include "BlockRunner.h"
-#include "kiln/Runtime/Files/Messages.h"
+#include "kiln/Support/Messages.h"
 
 #include <algorithm>
 #include <numeric>
 
+using namespace kiln::runtime::emu;
+using namespace kiln::runtime;
+using namespace kiln::support;
 using namespace kiln;
-using namespace kiln::emu;
 
 /// Of a grid in its first dimension.
 static constexpr int64_t maxBlocks = INT32_MAX;

@@ -13,20 +13,20 @@
 #ifndef KILN_LIB_RUNTIME_EMU_EMURANDOM_H
 #define KILN_LIB_RUNTIME_EMU_EMURANDOM_H
 
-#include "kiln/Runtime/Files/Rng.h"
+#include "kiln/Support/Rng.h"
 
 #include <utility>
 #include <vector>
 
-namespace kiln::emu {
+namespace kiln::runtime::emu {
 
 class Random {
 public:
-  explicit Random(uint64_t seed) : state_(splitmix64(seed)) {}
+  explicit Random(uint64_t seed) : state_(support::splitmix64(seed)) {}
 
   /// In [0, limit), for small limits.
   uint64_t below(uint64_t limit) {
-    uint64_t value = splitmix64(state_);
+    uint64_t value = support::splitmix64(state_);
     state_ += 0x9E3779B97F4A7C15;
     return (value >> 32) * limit >> 32;
   }
@@ -40,6 +40,6 @@ private:
   uint64_t state_;
 };
 
-} // namespace kiln::emu
+} // namespace kiln::runtime::emu
 
 #endif // KILN_LIB_RUNTIME_EMU_EMURANDOM_H

@@ -8,12 +8,14 @@
 #include "Fault.h"
 #include "AccessHistory.h"
 #include "FiberPool.h"
-#include "kiln/Runtime/Files/Messages.h"
+#include "kiln/Support/Messages.h"
 
 #include <algorithm>
 
+using namespace kiln::runtime::emu;
+using namespace kiln::runtime;
+using namespace kiln::support;
 using namespace kiln;
-using namespace kiln::emu;
 
 namespace {
 

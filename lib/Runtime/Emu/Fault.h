@@ -16,7 +16,7 @@
 #include "MemoryShadow.h"
 #include "kiln/Runtime/Emu/EmuDevice.h"
 
-namespace kiln::emu {
+namespace kiln::runtime::emu {
 
 /// What the address of an access must be a multiple of: a GPU moves a power of
 /// two of bytes, 16 at most, with one instruction of a lane.
@@ -79,6 +79,6 @@ inline int64_t blocksOf(const EmuLaunch &launch) {
 Status faultStatus(const Fault &fault, const EmuLaunch &launch,
                    const char *sharedBase);
 
-} // namespace kiln::emu
+} // namespace kiln::runtime::emu
 
 #endif // KILN_LIB_RUNTIME_EMU_FAULT_H

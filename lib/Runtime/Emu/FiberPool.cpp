@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "FiberPool.h"
-#include "kiln/Runtime/Files/Messages.h"
+#include "kiln/Support/Messages.h"
 
 #include <cerrno>
 #include <cstring>
@@ -21,8 +21,10 @@
 #error "the emulated device switches stacks on x86-64 only"
 #endif
 
+using namespace kiln::runtime::emu;
+using namespace kiln::runtime;
+using namespace kiln::support;
 using namespace kiln;
-using namespace kiln::emu;
 
 // Saves the registers of the caller and its stack pointer in *from, then goes
 // on with `to`, a stack pointer that was saved likewise. The jump in place of a

@@ -21,7 +21,7 @@
 #ifndef KILN_LIB_RUNTIME_EMU_FIBERPOOL_H
 #define KILN_LIB_RUNTIME_EMU_FIBERPOOL_H
 
-#include "kiln/Runtime/Status.h"
+#include "kiln/Support/Status.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -38,7 +38,7 @@
 #define KILN_EMU_ASAN 0
 #endif
 
-namespace kiln::emu {
+namespace kiln::runtime::emu {
 
 class FiberPool {
 public:
@@ -90,6 +90,6 @@ private:
 #endif
 };
 
-} // namespace kiln::emu
+} // namespace kiln::runtime::emu
 
 #endif // KILN_LIB_RUNTIME_EMU_FIBERPOOL_H

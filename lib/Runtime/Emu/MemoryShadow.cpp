@@ -11,7 +11,7 @@
 #include <cassert>
 #include <cstring>
 
-using namespace kiln::emu;
+using namespace kiln::runtime::emu;
 
 static constexpr int64_t cellBytes = 4;
 

@@ -26,7 +26,7 @@
 #include <memory>
 #include <vector>
 
-namespace kiln::emu {
+namespace kiln::runtime::emu {
 
 /// An earlier access that a new one races with, if `other` is somebody.
 struct Race {
@@ -83,6 +83,6 @@ private:
   std::vector<std::array<AccessHistory, 4>> splits_;
 };
 
-} // namespace kiln::emu
+} // namespace kiln::runtime::emu
 
 #endif // KILN_LIB_RUNTIME_EMU_MEMORYSHADOW_H

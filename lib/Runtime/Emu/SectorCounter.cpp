@@ -9,8 +9,9 @@
 
 #include <algorithm>
 
+using namespace kiln::runtime::emu;
+using namespace kiln::runtime;
 using namespace kiln;
-using namespace kiln::emu;
 
 /// What one lane moves with one instruction.
 static constexpr int64_t laneBytes = 16;

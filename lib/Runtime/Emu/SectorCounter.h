@@ -24,7 +24,7 @@
 #include <utility>
 #include <vector>
 
-namespace kiln::emu {
+namespace kiln::runtime::emu {
 
 class SectorCounter {
 public:
@@ -66,6 +66,6 @@ private:
   std::array<uint32_t, 64> cache_{}; ///< Of places, by address.
 };
 
-} // namespace kiln::emu
+} // namespace kiln::runtime::emu
 
 #endif // KILN_LIB_RUNTIME_EMU_SECTORCOUNTER_H

@@ -9,6 +9,7 @@
 
 #include <cstring>
 
+using namespace kiln::runtime;
 using namespace kiln;
 
 namespace {

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The arithmetic of the warp-wide operations that EmuAbi.h describes, once the
-// operands of all lanes are there.
+// The arithmetic of the warp-wide operations that kiln/Abi/EmulatedKernel.h
+// describes, once the operands of all lanes are there.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,7 +16,7 @@
 #include <array>
 #include <cstdint>
 
-namespace kiln::emu {
+namespace kiln::runtime::emu {
 
 constexpr int64_t tensorLanes = 32;
 
@@ -37,6 +37,6 @@ void multiplyMatrices(const std::array<MatrixProduct, tensorLanes> &lanes);
 
 float exp2(float x);
 
-} // namespace kiln::emu
+} // namespace kiln::runtime::emu
 
 #endif // KILN_LIB_RUNTIME_EMU_TENSORCORE_H

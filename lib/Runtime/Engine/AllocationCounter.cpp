@@ -18,10 +18,10 @@
 
 #if !KILN_COUNTS_ALLOCATIONS
 
-namespace kiln {
+namespace kiln::runtime {
 std::optional<AllocationCounts> allocationCounts() { return std::nullopt; }
 int64_t residentMappedBytes(std::initializer_list<const void *>) { return 0; }
-} // namespace kiln
+} // namespace kiln::runtime
 
 #else
 
@@ -125,7 +125,7 @@ int munmap(void *address, size_t bytes) {
 }
 } // extern "C"
 
-namespace kiln {
+namespace kiln::runtime {
 
 std::optional<AllocationCounts> allocationCounts() {
   AllocationCounts counts;
@@ -164,6 +164,6 @@ int64_t residentMappedBytes(std::initializer_list<const void *> excluded) {
   return resident;
 }
 
-} // namespace kiln
+} // namespace kiln::runtime
 
 #endif

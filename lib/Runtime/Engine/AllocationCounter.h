@@ -33,7 +33,7 @@
 #define KILN_COUNTS_ALLOCATIONS 1
 #endif
 
-namespace kiln {
+namespace kiln::runtime {
 
 /// Nothing when this build does not count.
 std::optional<AllocationCounts> allocationCounts();
@@ -42,6 +42,6 @@ std::optional<AllocationCounts> allocationCounts();
 /// address not among them: the pools of libraries.
 int64_t residentMappedBytes(std::initializer_list<const void *> excluded);
 
-} // namespace kiln
+} // namespace kiln::runtime
 
 #endif // KILN_LIB_RUNTIME_ENGINE_ALLOCATIONCOUNTER_H

@@ -7,7 +7,7 @@
 
 #include "Arena.h"
 
-#include "kiln/Runtime/Files/Messages.h"
+#include "kiln/Support/Messages.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -15,7 +15,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-namespace kiln {
+using namespace kiln::support;
+
+namespace kiln::runtime {
 
 /// Of a huge page; also the alignment that planned offsets may rely on.
 static constexpr int64_t hugePageBytes = int64_t(2) << 20;
@@ -71,4 +73,4 @@ int64_t Arena::residentBytes() const {
   return resident;
 }
 
-} // namespace kiln
+} // namespace kiln::runtime

@@ -17,11 +17,11 @@
 #define KILN_LIB_RUNTIME_ENGINE_ARENA_H
 
 #include "kiln/Runtime/Engine/Program.h"
-#include "kiln/Runtime/Status.h"
+#include "kiln/Support/Status.h"
 
 #include <cstdint>
 
-namespace kiln {
+namespace kiln::runtime {
 
 class Arena {
 public:
@@ -63,6 +63,6 @@ struct Arenas {
 
 inline constexpr ArenaKind arenaKinds[] = {ArenaKind::Device, ArenaKind::Host};
 
-} // namespace kiln
+} // namespace kiln::runtime
 
 #endif // KILN_LIB_RUNTIME_ENGINE_ARENA_H

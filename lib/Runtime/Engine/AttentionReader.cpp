@@ -6,13 +6,16 @@
 //===----------------------------------------------------------------------===//
 
 #include "CommandReader.h"
-#include "kiln/Runtime/Files/CheckedMath.h"
-#include "kiln/Runtime/Files/Messages.h"
+#include "kiln/Support/CheckedMath.h"
+#include "kiln/Support/Messages.h"
 
+using namespace kiln::abi;
+using namespace kiln::runtime;
+using namespace kiln::support;
 using namespace kiln;
 
 /// Bytes from the first to the last element of an argument; nothing: too many.
-static std::optional<int64_t> extentOf(const LibraryAttention &attention,
+static std::optional<int64_t> extentOf(const VendorAttention &attention,
                                        std::size_t argument) {
   auto product = [](std::optional<int64_t> a, int64_t b) {
     return a ? checkedMul<int64_t>(*a, b) : std::nullopt;
@@ -39,7 +42,7 @@ void CommandReader::readAttention(const Node &node, Command &command) {
       !isDeviceLaunch(command))
     return library->fail("is given, but the launch is none of a kernel of "
                          "--target=cuda");
-  LibraryAttention attention;
+  VendorAttention attention;
   Node op = library->at("op");
   attention.isGradient = op.text() == "attention_grad";
   if (!attention.isGradient && op.text() != "attention")
@@ -76,7 +79,7 @@ void CommandReader::readAttention(const Node &node, Command &command) {
   }
   if (node.failed())
     return;
-  if (!suitsLibrary(attention))
+  if (!suitsVendorLibrary(attention))
     return library->fail("is of heads or rows that it cannot compute");
 
   const KernelCall &call = *command.call;

@@ -9,7 +9,7 @@
 
 #include <algorithm>
 
-namespace kiln {
+namespace kiln::runtime {
 
 const char *commandKindName(Command::Kind kind) {
   switch (kind) {
@@ -132,4 +132,4 @@ bool waitsForCopy(const Command &command) {
   return command.kind == Command::Kind::CopyWait;
 }
 
-} // namespace kiln
+} // namespace kiln::runtime

@@ -24,7 +24,7 @@
 #include <algorithm>
 #include <malloc.h>
 
-namespace kiln {
+namespace kiln::runtime {
 
 namespace {
 
@@ -79,11 +79,11 @@ public:
                    std::vector<MemoryCheckLine> &lines) override;
   Status traceOps(const std::function<Status(size_t)> &prepare,
                   const std::string &path) override {
-    return kiln::traceOps(file_, arenas_, *this, prepare, path);
+    return kiln::runtime::traceOps(file_, arenas_, *this, prepare, path);
   }
   Status repeatOps(const std::string &path,
                    std::vector<MemoryCheckLine> &lines) override {
-    return kiln::repeatOps(file_, arenas_, *this, path, lines);
+    return kiln::runtime::repeatOps(file_, arenas_, *this, path, lines);
   }
 
 private:
@@ -282,4 +282,4 @@ Result<std::unique_ptr<Engine>> createCommandEngine(std::string_view json,
   return Result<std::unique_ptr<Engine>>(std::move(engine));
 }
 
-} // namespace kiln
+} // namespace kiln::runtime

@@ -15,12 +15,12 @@
 #define KILN_LIB_RUNTIME_ENGINE_COMMANDOBSERVER_H
 
 #include "Copier.h"
-#include "kiln/Runtime/Status.h"
+#include "kiln/Support/Status.h"
 
 #include <cstddef>
 #include <cstdint>
 
-namespace kiln {
+namespace kiln::runtime {
 
 /// Called at the start of a run and around every command of it; `iteration` is
 /// that of the enclosing loop, or 0. A loop_end is reported once, after the
@@ -44,6 +44,6 @@ public:
                             SerialCopier::When copies) = 0;
 };
 
-} // namespace kiln
+} // namespace kiln::runtime
 
 #endif // KILN_LIB_RUNTIME_ENGINE_COMMANDOBSERVER_H

@@ -9,13 +9,16 @@
 
 #include "GemmTiles.h"
 #include "QueueReader.h"
-#include "kiln/Runtime/Engine/MemberTable.h"
-#include "kiln/Runtime/Files/CheckedMath.h"
-#include "kiln/Runtime/Files/Messages.h"
+#include "kiln/Abi/MemberTable.h"
+#include "kiln/Support/CheckedMath.h"
+#include "kiln/Support/Messages.h"
 
 #include <algorithm>
 
-namespace kiln {
+using namespace kiln::abi;
+using namespace kiln::support;
+
+namespace kiln::runtime {
 
 static const char *arenaName(ArenaKind arena) {
   return arena == ArenaKind::Host ? "the host arena" : "the arena";
@@ -336,7 +339,7 @@ void CommandReader::readLibrary(const Node &node, Command &command) {
   if (!hasGpu())
     return library->fail("is given, but the target has no GPU");
   Node name = library->at("epilogue");
-  std::optional<ProductEpilogue> epilogue = productEpilogueOf(name.text());
+  std::optional<GemmEpilogue> epilogue = gemmEpilogueOf(name.text());
   if (!epilogue) {
     if (!node.failed())
       name.fail("is " + inQuotes(name.text()) + ", which is not known");
@@ -346,10 +349,10 @@ void CommandReader::readLibrary(const Node &node, Command &command) {
     return library->fail("needs a batch of 1 and a beta of 0");
   if (command.type == ElementType::F64)
     return library->fail("needs operands of bf16 or f32, not f64");
-  if (takesGelu(*epilogue) && command.resultType != command.type)
+  if (usesGelu(*epilogue) && command.resultType != command.type)
     return library->fail("takes gelu of a result of another type than its "
                          "operands");
-  if (kiln::hasAux(*epilogue) && command.n % auxRowMultiple != 0)
+  if (kiln::abi::hasAux(*epilogue) && command.n % auxRowMultiple != 0)
     return library->fail(
         "has an aux with rows of " + std::to_string(command.n) +
         " elements, expected a multiple of " + std::to_string(auxRowMultiple));
@@ -362,10 +365,10 @@ void CommandReader::readLibrary(const Node &node, Command &command) {
       place.fail("is in the host arena, out of reach of a GPU's product");
     return place;
   };
-  if (kiln::hasBias(*epilogue))
+  if (kiln::abi::hasBias(*epilogue))
     read("bias", elementBytes * biasLength(*epilogue, command.m, command.n),
          command.bias);
-  if (kiln::hasAux(*epilogue)) {
+  if (kiln::abi::hasAux(*epilogue)) {
     std::optional<int64_t> bytes =
         checkedMul<int64_t>(command.m * command.n, elementBytes);
     if (!bytes)
@@ -519,4 +522,4 @@ Command CommandReader::read(const Node &node) {
   return command;
 }
 
-} // namespace kiln
+} // namespace kiln::runtime

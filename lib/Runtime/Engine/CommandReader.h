@@ -14,17 +14,17 @@
 #ifndef KILN_LIB_RUNTIME_ENGINE_COMMANDREADER_H
 #define KILN_LIB_RUNTIME_ENGINE_COMMANDREADER_H
 
-#include "../Files/JsonReader.h"
 #include "kiln/Runtime/Engine/Program.h"
+#include "kiln/Support/JsonReader.h"
 
-namespace kiln {
+namespace kiln::runtime {
 
 /// Offset of `bytes` bytes in an arena of `file`.
-int64_t readOffset(const Node &node, int64_t bytes, const ProgramFile &file,
-                   ArenaKind arena);
+int64_t readOffset(const support::Node &node, int64_t bytes,
+                   const ProgramFile &file, ArenaKind arena);
 
 /// "arena" of a state or slot: "device" when absent.
-ArenaKind readArena(const Node &node);
+ArenaKind readArena(const support::Node &node);
 
 /// Reads commands and keeps what their checks need.
 class CommandReader {
@@ -32,27 +32,28 @@ public:
   CommandReader(const ProgramFile &file, int64_t kernelCount)
       : file_(file), kernelCount_(kernelCount) {}
 
-  Command read(const Node &node);
+  Command read(const support::Node &node);
   /// After a loop_begin whose loop_end has not been read.
   bool inLoop() const { return inLoop_; }
 
 private:
-  void readKernel(const Node &node, Command &command);
-  void readGrid(const Node &node, Command &command);
-  void readGroup(const Node &node, Command &command);
-  void readCall(const Node &node, Command &command);
-  void readExtents(const Node &node, KernelCall &call);
-  void readUnits(const Node &node, Command &command);
-  void checkGpuArgs(const Node &args, const Command &command) const;
-  void readGemm(const Node &node, Command &command);
-  void readTransfer(const Node &node, Command &command);
-  void readAttention(const Node &node, Command &command);
-  void readTypes(const Node &node, Command &command);
-  void readWorkspace(const Node &node, Command &command);
-  void readLibrary(const Node &node, Command &command);
-  GemmOperand readOperand(const Node &node, ElementType type, int64_t rows,
-                          int64_t columns, const Command &command);
-  Ref readRef(const Node &node, int64_t bytes);
+  void readKernel(const support::Node &node, Command &command);
+  void readGrid(const support::Node &node, Command &command);
+  void readGroup(const support::Node &node, Command &command);
+  void readCall(const support::Node &node, Command &command);
+  void readExtents(const support::Node &node, KernelCall &call);
+  void readUnits(const support::Node &node, Command &command);
+  void checkGpuArgs(const support::Node &args, const Command &command) const;
+  void readGemm(const support::Node &node, Command &command);
+  void readTransfer(const support::Node &node, Command &command);
+  void readAttention(const support::Node &node, Command &command);
+  void readTypes(const support::Node &node, Command &command);
+  void readWorkspace(const support::Node &node, Command &command);
+  void readLibrary(const support::Node &node, Command &command);
+  GemmOperand readOperand(const support::Node &node, ElementType type,
+                          int64_t rows, int64_t columns,
+                          const Command &command);
+  Ref readRef(const support::Node &node, int64_t bytes);
 
   bool hasGpu() const {
     return file_.description.target.kind != TargetKind::Cpu;
@@ -64,6 +65,6 @@ private:
   int64_t iterations_ = 1;
 };
 
-} // namespace kiln
+} // namespace kiln::runtime
 
 #endif // KILN_LIB_RUNTIME_ENGINE_COMMANDREADER_H

@@ -13,7 +13,7 @@
 #include <algorithm>
 #include <cstring>
 
-namespace kiln {
+namespace kiln::runtime {
 
 /// Work of one thread at a time in fills and copies.
 static constexpr int64_t transferChunkBytes = 256 * 1024;
@@ -193,4 +193,4 @@ void CommandTable::copy(const Step &step, int64_t iteration) {
                     });
 }
 
-} // namespace kiln
+} // namespace kiln::runtime

@@ -24,7 +24,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace kiln {
+namespace kiln::runtime {
 
 class CommandTable {
 public:
@@ -75,6 +75,6 @@ private:
   std::vector<int64_t> threadImmediates_;
 };
 
-} // namespace kiln
+} // namespace kiln::runtime
 
 #endif // KILN_LIB_RUNTIME_ENGINE_COMMANDTABLE_H

@@ -9,7 +9,7 @@
 
 #include <algorithm>
 
-namespace kiln {
+namespace kiln::runtime {
 
 std::vector<ProgramLoop> loopsOf(const std::vector<Command> &commands) {
   std::vector<ProgramLoop> loops;
@@ -52,4 +52,4 @@ bool CommandWalk::next() {
   return false;
 }
 
-} // namespace kiln
+} // namespace kiln::runtime

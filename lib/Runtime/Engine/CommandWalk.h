@@ -18,7 +18,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace kiln {
+namespace kiln::runtime {
 
 /// The commands between `begin` and `end`, which run `count` times.
 struct ProgramLoop {
@@ -55,6 +55,6 @@ private:
   int64_t iteration_ = 0;
 };
 
-} // namespace kiln
+} // namespace kiln::runtime
 
 #endif // KILN_LIB_RUNTIME_ENGINE_COMMANDWALK_H

@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <cstring>
 
-namespace kiln {
+namespace kiln::runtime {
 
 void SerialCopier::start(const CopyJob &job) {
   count(job);
@@ -39,4 +39,4 @@ void SerialCopier::wait(int64_t token) {
                  end);
 }
 
-} // namespace kiln
+} // namespace kiln::runtime

@@ -22,7 +22,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace kiln {
+namespace kiln::runtime {
 
 /// One copy of a run.
 struct CopyJob {
@@ -75,6 +75,6 @@ private:
   std::vector<CopyJob> pending_; ///< In the order of their starts.
 };
 
-} // namespace kiln
+} // namespace kiln::runtime
 
 #endif // KILN_LIB_RUNTIME_ENGINE_COPIER_H

@@ -20,7 +20,7 @@
 #include <sys/prctl.h>
 #include <system_error>
 
-namespace kiln {
+namespace kiln::runtime {
 
 /// Bytes between two looks at the clock.
 static constexpr int64_t chunkBytes = 256 * 1024;
@@ -179,4 +179,4 @@ void TimedCopier::start(const CopyJob &job) {
   engine_.start(job, &entries_.back().timing);
 }
 
-} // namespace kiln
+} // namespace kiln::runtime

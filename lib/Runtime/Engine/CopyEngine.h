@@ -31,7 +31,7 @@
 #include <thread>
 #include <vector>
 
-namespace kiln {
+namespace kiln::runtime {
 
 /// When a copy was carried out: nanoseconds of the monotonic clock.
 struct CopyTiming {
@@ -115,6 +115,6 @@ private:
   std::deque<Entry> entries_; ///< Entries never move.
 };
 
-} // namespace kiln
+} // namespace kiln::runtime
 
 #endif // KILN_LIB_RUNTIME_ENGINE_COPYENGINE_H

@@ -8,12 +8,14 @@
 #include "CopyOrder.h"
 
 #include "CommandWalk.h"
-#include "kiln/Runtime/Files/Messages.h"
+#include "kiln/Support/Messages.h"
 
 #include <algorithm>
 #include <cstdlib>
 
-namespace kiln {
+using namespace kiln::support;
+
+namespace kiln::runtime {
 
 namespace {
 
@@ -327,4 +329,4 @@ void checkCopies(const Node &commands, const ProgramFile &file,
   CopyOrder(commands, file, program).check();
 }
 
-} // namespace kiln
+} // namespace kiln::runtime

@@ -28,16 +28,16 @@
 #ifndef KILN_LIB_RUNTIME_ENGINE_COPYORDER_H
 #define KILN_LIB_RUNTIME_ENGINE_COPYORDER_H
 
-#include "../Files/JsonReader.h"
 #include "kiln/Runtime/Engine/Program.h"
+#include "kiln/Support/JsonReader.h"
 
-namespace kiln {
+namespace kiln::runtime {
 
 /// Checks `program`, whose commands and slots were read from `commands`, and
 /// counts its copies.
-void checkCopies(const Node &commands, const ProgramFile &file,
+void checkCopies(const support::Node &commands, const ProgramFile &file,
                  Program &program);
 
-} // namespace kiln
+} // namespace kiln::runtime
 
 #endif // KILN_LIB_RUNTIME_ENGINE_COPYORDER_H

@@ -7,12 +7,14 @@
 
 #include "CopyStress.h"
 
-#include "kiln/Runtime/Files/Rng.h"
+#include "kiln/Support/Rng.h"
 
 #include <algorithm>
 #include <cstring>
 
-namespace kiln {
+using namespace kiln::support;
+
+namespace kiln::runtime {
 
 StressCopier::StressCopier(uint64_t seed, int64_t copies) : state_(seed) {
   for (Queue &queue : queues_)
@@ -78,4 +80,4 @@ void StressCopier::between() {
   }
 }
 
-} // namespace kiln
+} // namespace kiln::runtime

@@ -21,7 +21,7 @@
 #include <array>
 #include <vector>
 
-namespace kiln {
+namespace kiln::runtime {
 
 class StressCopier final : public Copier {
 public:
@@ -50,6 +50,6 @@ private:
   std::array<Queue, copyDirections> queues_;
 };
 
-} // namespace kiln
+} // namespace kiln::runtime
 
 #endif // KILN_LIB_RUNTIME_ENGINE_COPYSTRESS_H

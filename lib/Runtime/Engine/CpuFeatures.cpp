@@ -13,7 +13,7 @@
 #include <set>
 #include <sstream>
 
-namespace kiln {
+namespace kiln::runtime {
 
 /// LLVM's name and Linux's, where they differ by more than punctuation.
 static constexpr std::array<std::pair<const char *, const char *>, 11>
@@ -102,4 +102,4 @@ Status checkCpuFeatures(const TargetInfo &target, const std::string &cpuinfo) {
                        "); compile again on this machine or with --mcpu=");
 }
 
-} // namespace kiln
+} // namespace kiln::runtime

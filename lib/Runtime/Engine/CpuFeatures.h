@@ -9,11 +9,11 @@
 #define KILN_LIB_RUNTIME_ENGINE_CPUFEATURES_H
 
 #include "kiln/Runtime/Engine/Description.h"
-#include "kiln/Runtime/Status.h"
+#include "kiln/Support/Status.h"
 
 #include <string>
 
-namespace kiln {
+namespace kiln::runtime {
 
 /// Fails with one line that names what is missing when this CPU lacks a feature
 /// that the kernels were compiled for. `cpuinfo` is the text of /proc/cpuinfo;
@@ -23,6 +23,6 @@ Status checkCpuFeatures(const TargetInfo &target, const std::string &cpuinfo);
 /// The text of /proc/cpuinfo, up to the end of the first processor.
 std::string readCpuInfo();
 
-} // namespace kiln
+} // namespace kiln::runtime
 
 #endif // KILN_LIB_RUNTIME_ENGINE_CPUFEATURES_H

@@ -8,12 +8,14 @@
 #include "DescriptionParser.h"
 
 #include "../Training/TrainingInfo.h"
-#include "kiln/Runtime/Files/CheckedMath.h"
-#include "kiln/Runtime/Files/Messages.h"
+#include "kiln/Support/CheckedMath.h"
+#include "kiln/Support/Messages.h"
 
 #include <cmath>
 
-namespace kiln {
+using namespace kiln::support;
+
+namespace kiln::runtime {
 
 static std::optional<std::string> decodeBase64(const std::string &text) {
   static const std::string alphabet =
@@ -219,4 +221,4 @@ StateInfo readState(const Node &node) {
   return state;
 }
 
-} // namespace kiln
+} // namespace kiln::runtime

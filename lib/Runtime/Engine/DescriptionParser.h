@@ -8,21 +8,21 @@
 #ifndef KILN_LIB_RUNTIME_ENGINE_DESCRIPTIONPARSER_H
 #define KILN_LIB_RUNTIME_ENGINE_DESCRIPTIONPARSER_H
 
-#include "../Files/JsonReader.h"
 #include "kiln/Runtime/Engine/Description.h"
+#include "kiln/Support/JsonReader.h"
 
-namespace kiln {
+namespace kiln::runtime {
 
 /// Reads model, options, target and plan; states and programs are read with
 /// their offsets by the caller. Problems go to the node's failure.
-void readDescription(const Node &root, Description &description);
+void readDescription(const support::Node &root, Description &description);
 
 /// Reads one entry of "states", without its offset.
-StateInfo readState(const Node &node);
+StateInfo readState(const support::Node &node);
 
 /// Reads name, dtype and shape of an input or output.
-ValueInfo readValue(const Node &node);
+ValueInfo readValue(const support::Node &node);
 
-} // namespace kiln
+} // namespace kiln::runtime
 
 #endif // KILN_LIB_RUNTIME_ENGINE_DESCRIPTIONPARSER_H

@@ -18,7 +18,7 @@ extern const char kiln_program_json[];
 extern const uint64_t kiln_program_json_size;
 }
 
-namespace kiln {
+namespace kiln::runtime {
 
 int runExecutable(EngineFactory createEngine, int argc, char **argv) {
   Result<std::unique_ptr<Engine>> engine =
@@ -31,4 +31,4 @@ int runExecutable(EngineFactory createEngine, int argc, char **argv) {
   return runTraining(**engine, argc, argv);
 }
 
-} // namespace kiln
+} // namespace kiln::runtime

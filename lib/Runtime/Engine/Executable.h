@@ -15,13 +15,13 @@
 #define KILN_LIB_RUNTIME_ENGINE_EXECUTABLE_H
 
 #include "kiln/Runtime/Engine/Engine.h"
-#include "kiln/Runtime/Status.h"
+#include "kiln/Support/Status.h"
 
 #include <cstdint>
 #include <memory>
 #include <string_view>
 
-namespace kiln {
+namespace kiln::runtime {
 
 /// Makes the engine of a target; see createCommandEngine.
 using EngineFactory = Result<std::unique_ptr<Engine>> (*)(
@@ -30,6 +30,6 @@ using EngineFactory = Result<std::unique_ptr<Engine>> (*)(
 /// The exit code of the process.
 int runExecutable(EngineFactory createEngine, int argc, char **argv);
 
-} // namespace kiln
+} // namespace kiln::runtime
 
 #endif // KILN_LIB_RUNTIME_ENGINE_EXECUTABLE_H

@@ -20,7 +20,7 @@ __attribute__((weak)) void blas_memory_free(void *buffer);
 void omp_set_num_threads(int threads);
 }
 
-namespace kiln {
+namespace kiln::runtime {
 
 /// OpenBLAS's kernels for small products allocate memory in a call; it takes
 /// them up to this many multiply-adds.
@@ -118,4 +118,4 @@ std::optional<std::string> blasNotice(const std::string &planned) {
   return std::nullopt;
 }
 
-} // namespace kiln
+} // namespace kiln::runtime

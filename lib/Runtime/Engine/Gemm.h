@@ -21,7 +21,7 @@
 #include <optional>
 #include <string>
 
-namespace kiln {
+namespace kiln::runtime {
 
 /// C = op(A) op(B) + beta C, row-major.
 struct GemmCall {
@@ -49,6 +49,6 @@ std::string blasName();
 /// What is wrong with the library or different from `planned`, if anything.
 std::optional<std::string> blasNotice(const std::string &planned);
 
-} // namespace kiln
+} // namespace kiln::runtime
 
 #endif // KILN_LIB_RUNTIME_ENGINE_GEMM_H

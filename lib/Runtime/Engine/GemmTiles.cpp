@@ -9,9 +9,11 @@
 
 #include "NarrowProduct.h"
 #include "TileEpilogue.h"
-#include "kiln/Runtime/Engine/ProductMemory.h"
+#include "kiln/Abi/GemmWorkspace.h"
 
-namespace kiln {
+using namespace kiln::abi;
+
+namespace kiln::runtime {
 
 GemmTile gemmTile(const Command &command, int64_t index) {
   int64_t tiles = command.gridM * command.gridN;
@@ -26,10 +28,9 @@ GemmTile gemmTile(const Command &command, int64_t index) {
 int64_t tileScratchBytes(const Command &command) {
   if (command.type != ElementType::BF16)
     return 0;
-  int64_t bytes =
-      narrowProductBytes({command.m, command.n, command.k, command.batch,
-                          command.gridM, command.gridN},
-                         command.resultType == ElementType::BF16);
+  int64_t bytes = narrowGemmBytes({command.m, command.n, command.k,
+                                   command.batch, command.gridM, command.gridN},
+                                  command.resultType == ElementType::BF16);
   return (bytes + 63) / 64 * 64;
 }
 
@@ -69,7 +70,7 @@ void computeTile(const Command &command, const GemmTile &tile,
 }
 
 void computeBiasGrad(const Command &command, const GemmPlaces &places) {
-  bool ofA = command.library == ProductEpilogue::BiasGradA;
+  bool ofA = command.library == GemmEpilogue::BiasGradA;
   const GemmOperand &operand = ofA ? command.a : command.b;
   const char *begin = ofA ? places.a : places.b;
   // Elements of one sum lie one after the other, or a row apart.
@@ -84,4 +85,4 @@ void computeBiasGrad(const Command &command, const GemmPlaces &places) {
   }
 }
 
-} // namespace kiln
+} // namespace kiln::runtime

@@ -17,7 +17,7 @@
 
 #include <cstdint>
 
-namespace kiln {
+namespace kiln::runtime {
 
 /// A rectangle of the result of one product of the batch.
 struct GemmTile {
@@ -67,6 +67,6 @@ inline bool accumulates(const Command &command, int64_t iteration) {
          (command.beta == GemmBeta::First && iteration > 0);
 }
 
-} // namespace kiln
+} // namespace kiln::runtime
 
 #endif // KILN_LIB_RUNTIME_ENGINE_GEMMTILES_H

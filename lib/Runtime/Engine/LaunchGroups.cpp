@@ -13,12 +13,14 @@
 #include "LaunchGroups.h"
 
 #include "CommandWalk.h"
-#include "kiln/Runtime/Files/Messages.h"
+#include "kiln/Support/Messages.h"
 
 #include <algorithm>
 #include <map>
 
-namespace kiln {
+using namespace kiln::support;
+
+namespace kiln::runtime {
 
 namespace {
 
@@ -168,4 +170,4 @@ void checkGroups(const Node &commands, const ProgramFile &file,
     GroupCheck(commands, program).run();
 }
 
-} // namespace kiln
+} // namespace kiln::runtime

@@ -14,17 +14,17 @@
 #ifndef KILN_LIB_RUNTIME_ENGINE_LAUNCHGROUPS_H
 #define KILN_LIB_RUNTIME_ENGINE_LAUNCHGROUPS_H
 
-#include "../Files/JsonReader.h"
 #include "kiln/Runtime/Engine/Program.h"
+#include "kiln/Support/JsonReader.h"
 
-namespace kiln {
+namespace kiln::runtime {
 
 /// Checks the groups of `program`, whose `commands` have been read one by one,
 /// and that a kernel has the same parameters in all launches, those of the
 /// programs in `file` included. Numbers the members.
-void checkGroups(const Node &commands, const ProgramFile &file,
+void checkGroups(const support::Node &commands, const ProgramFile &file,
                  Program &program);
 
-} // namespace kiln
+} // namespace kiln::runtime
 
 #endif // KILN_LIB_RUNTIME_ENGINE_LAUNCHGROUPS_H

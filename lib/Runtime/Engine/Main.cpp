@@ -9,5 +9,6 @@
 #include "kiln/Runtime/Engine/CommandEngine.h"
 
 int main(int argc, char **argv) {
-  return kiln::runExecutable(kiln::createCommandEngine, argc, argv);
+  return kiln::runtime::runExecutable(kiln::runtime::createCommandEngine, argc,
+                                      argv);
 }

@@ -12,12 +12,14 @@
 
 #include "NarrowProduct.h"
 
-#include "kiln/Runtime/Engine/ProductMemory.h"
+#include "kiln/Abi/GemmWorkspace.h"
 
 #include <cstring>
 #include <emmintrin.h>
 
-namespace kiln {
+using namespace kiln::abi;
+
+namespace kiln::runtime {
 
 static uint16_t narrowed(float value) {
   uint32_t bits;
@@ -148,4 +150,4 @@ void narrowProduct(const GemmCall &call, ElementType resultType, char *scratch,
       compute(row, column);
 }
 
-} // namespace kiln
+} // namespace kiln::runtime

@@ -16,7 +16,7 @@
 #include "Gemm.h"
 #include "TileEpilogue.h"
 
-namespace kiln {
+namespace kiln::runtime {
 
 /// Rows of bf16, `ld` elements apart, as rows of f32, `toLd` apart.
 void widenRows(const char *from, int64_t ld, int64_t rows, int64_t columns,
@@ -27,11 +27,11 @@ void narrowRows(const float *from, int64_t fromLd, int64_t rows,
                 int64_t columns, char *to, int64_t ld);
 
 /// Computes a tile: `call.type` is bf16, and c that or f32. `scratch` has
-/// narrowProductBytes() of a product with this tile. The tile's `epilogue`, if
+/// narrowGemmBytes() of a product with this tile. The tile's `epilogue`, if
 /// it has one, is that of sums whose result of bf16 is not yet rounded.
 void narrowProduct(const GemmCall &call, ElementType resultType, char *scratch,
                    const TileEpilogue &epilogue = TileEpilogue());
 
-} // namespace kiln
+} // namespace kiln::runtime
 
 #endif // KILN_LIB_RUNTIME_ENGINE_NARROWPRODUCT_H

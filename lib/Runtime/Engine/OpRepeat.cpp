@@ -9,16 +9,18 @@
 
 #include "OpTrace.h"
 #include "ResultDistance.h"
-#include "kiln/Runtime/Files/InputFile.h"
-#include "kiln/Runtime/Files/Messages.h"
-#include "kiln/Runtime/Process.h"
+#include "kiln/Support/InputFile.h"
+#include "kiln/Support/Messages.h"
+#include "kiln/Support/Process.h"
 
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <map>
 
-namespace kiln {
+using namespace kiln::support;
+
+namespace kiln::runtime {
 
 /// Results that are named before only their number is said.
 static constexpr int64_t namedResults = 20;
@@ -356,4 +358,4 @@ Status repeatOps(const ProgramFile &file, const Arenas &arenas,
   return status.ok() ? trace.end() : status;
 }
 
-} // namespace kiln
+} // namespace kiln::runtime

@@ -26,7 +26,7 @@
 #include <string>
 #include <vector>
 
-namespace kiln {
+namespace kiln::runtime {
 
 /// Appends a line for each kind of command of each program, and one for each
 /// result that is too far from the other one's. Fails when the trace cannot be
@@ -35,6 +35,6 @@ Status repeatOps(const ProgramFile &file, const Arenas &arenas,
                  ProgramRunner &runner, const std::string &path,
                  std::vector<MemoryCheckLine> &lines);
 
-} // namespace kiln
+} // namespace kiln::runtime
 
 #endif // KILN_LIB_RUNTIME_ENGINE_OPREPEAT_H

@@ -8,11 +8,13 @@
 #include "OpTrace.h"
 
 #include "CommandWalk.h"
-#include "kiln/Runtime/Files/OutputFile.h"
+#include "kiln/Support/OutputFile.h"
 
 #include <algorithm>
 
-namespace kiln {
+using namespace kiln::support;
+
+namespace kiln::runtime {
 
 /// Beyond this a trace helps nobody.
 static constexpr int64_t largestTrace = int64_t(256) << 20;
@@ -189,4 +191,4 @@ Status traceOps(const ProgramFile &file, const Arenas &arenas,
   return status.ok() ? out->commit() : status;
 }
 
-} // namespace kiln
+} // namespace kiln::runtime

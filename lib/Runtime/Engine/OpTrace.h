@@ -24,7 +24,7 @@
 #include <string>
 #include <vector>
 
-namespace kiln {
+namespace kiln::runtime {
 
 /// The first bytes of a trace.
 inline constexpr char opTraceMagic[] = "KILNOPS1";
@@ -53,6 +53,6 @@ Status observeOps(const ProgramFile &file, const Arenas &arenas,
                   ProgramRunner &runner, size_t index,
                   const std::function<void(const OpResult &)> &observe);
 
-} // namespace kiln
+} // namespace kiln::runtime
 
 #endif // KILN_LIB_RUNTIME_ENGINE_OPTRACE_H

@@ -8,7 +8,7 @@
 #include "PlanCheck.h"
 
 #include "WriteWatch.h"
-#include "kiln/Runtime/Files/Messages.h"
+#include "kiln/Support/Messages.h"
 
 #define XXH_INLINE_ALL
 #include <algorithm>
@@ -16,7 +16,9 @@
 #include <tuple>
 #include <xxhash.h>
 
-namespace kiln {
+using namespace kiln::support;
+
+namespace kiln::runtime {
 
 /// Bytes that the write check may compare per program.
 static constexpr int64_t compareBudgetBytes = int64_t(24) << 30;
@@ -316,4 +318,4 @@ Status PlanCheck::run() {
   return Status();
 }
 
-} // namespace kiln
+} // namespace kiln::runtime

@@ -33,7 +33,7 @@
 #include <string>
 #include <vector>
 
-namespace kiln {
+namespace kiln::runtime {
 
 class PlanCheck {
 public:
@@ -72,6 +72,6 @@ private:
   uint64_t expectedResults_ = 0; ///< Of the program being checked.
 };
 
-} // namespace kiln
+} // namespace kiln::runtime
 
 #endif // KILN_LIB_RUNTIME_ENGINE_PLANCHECK_H

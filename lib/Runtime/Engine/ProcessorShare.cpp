@@ -11,7 +11,7 @@
 
 #include <ctime>
 
-namespace kiln {
+namespace kiln::runtime {
 
 /// Half of Linux's shortest usual slice, which is a tick of 4 ms.
 static constexpr int64_t turnNanoseconds = 2'000'000;
@@ -56,4 +56,4 @@ void ProcessorShare::giveUp() {
       begun_ - before > sharedNanoseconds ? shortSleepsUntilAlone : doubts_ - 1;
 }
 
-} // namespace kiln
+} // namespace kiln::runtime

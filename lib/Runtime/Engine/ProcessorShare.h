@@ -19,7 +19,7 @@
 
 #include <cstdint>
 
-namespace kiln {
+namespace kiln::runtime {
 
 /// Belongs to the thread that calls it.
 class ProcessorShare {
@@ -39,6 +39,6 @@ private:
   int doubts_ = 0;
 };
 
-} // namespace kiln
+} // namespace kiln::runtime
 
 #endif // KILN_LIB_RUNTIME_ENGINE_PROCESSORSHARE_H

@@ -18,7 +18,7 @@ int omp_get_place_num_procs(int place);
 void omp_get_place_proc_ids(int place, int *ids);
 }
 
-namespace kiln {
+namespace kiln::runtime {
 
 /// Values of omp_get_proc_bind().
 static constexpr int bindToPrimary = 2, bindClose = 3;
@@ -79,4 +79,4 @@ void leaveProcessor(int processor) {
     sched_setaffinity(0, sizeof(all), &all);
 }
 
-} // namespace kiln
+} // namespace kiln::runtime

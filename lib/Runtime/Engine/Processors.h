@@ -18,7 +18,7 @@
 #include <optional>
 #include <sched.h>
 
-namespace kiln {
+namespace kiln::runtime {
 
 /// The number of processors that this process may use; at least 1.
 int availableProcessors();
@@ -34,6 +34,6 @@ std::optional<cpu_set_t> processorsOfThread(int thread, int threads);
 /// there is one. It may come back later.
 void leaveProcessor(int processor);
 
-} // namespace kiln
+} // namespace kiln::runtime
 
 #endif // KILN_LIB_RUNTIME_ENGINE_PROCESSORS_H

@@ -13,14 +13,16 @@
 #include "LaunchGroups.h"
 #include "QueueReader.h"
 #include "WrittenStates.h"
-#include "kiln/Runtime/Files/Json.h"
-#include "kiln/Runtime/Files/Messages.h"
 #include "kiln/Support/ElementConversion.h"
+#include "kiln/Support/Json.h"
+#include "kiln/Support/Messages.h"
 
 #include <array>
 #include <map>
 
-namespace kiln {
+using namespace kiln::support;
+
+namespace kiln::runtime {
 
 static constexpr std::array<std::pair<const char *, SlotClass>, 9> slotClasses =
     {{{"parameter", SlotClass::Parameter},
@@ -263,4 +265,4 @@ Result<ProgramFile> parseProgramFile(std::string_view json,
   return file;
 }
 
-} // namespace kiln
+} // namespace kiln::runtime

@@ -7,12 +7,14 @@
 
 #include "QueueReader.h"
 
-#include "kiln/Runtime/Files/Messages.h"
+#include "kiln/Support/Messages.h"
 
 #include <algorithm>
 #include <array>
 
-namespace kiln {
+using namespace kiln::support;
+
+namespace kiln::runtime {
 
 static constexpr std::array<std::pair<const char *, QueueEngine>, 3> engines = {
     {{"device", QueueEngine::Device},
@@ -150,4 +152,4 @@ void findDirections(const Node &commands, const Program &program,
   }
 }
 
-} // namespace kiln
+} // namespace kiln::runtime

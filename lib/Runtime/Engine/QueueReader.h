@@ -14,23 +14,23 @@
 #ifndef KILN_LIB_RUNTIME_ENGINE_QUEUEREADER_H
 #define KILN_LIB_RUNTIME_ENGINE_QUEUEREADER_H
 
-#include "../Files/JsonReader.h"
+#include "kiln/Support/JsonReader.h"
 #include "kiln/Runtime/Engine/Program.h"
 
-namespace kiln {
+namespace kiln::runtime {
 
 /// Reads "queues" of the top level into `file`, whose target is known.
-void readQueues(const Node &node, ProgramFile &file);
+void readQueues(const support::Node &node, ProgramFile &file);
 
 /// Reads the queues of a command, whose other fields have been read.
-void readQueueUse(const Node &node, const ProgramFile &file, Command &command);
+void readQueueUse(const support::Node &node, const ProgramFile &file, Command &command);
 
 /// Sets the direction of each link that `program` uses. Copies of one queue
 /// must all have the same direction, because the two directions of a link are
 /// independent.
-void findDirections(const Node &commands, const Program &program,
+void findDirections(const support::Node &commands, const Program &program,
                     std::vector<Queue> &queues);
 
-} // namespace kiln
+} // namespace kiln::runtime
 
 #endif // KILN_LIB_RUNTIME_ENGINE_QUEUEREADER_H

@@ -13,7 +13,7 @@
 #include <cstring>
 #include <limits>
 
-namespace kiln {
+namespace kiln::runtime {
 
 /// What sums may be off by, in units of sqrt(L) eps |x|.
 static constexpr double roundings = 8;
@@ -151,4 +151,4 @@ ResultDistance productDistance(const Command &command, int64_t iteration,
   return distance;
 }
 
-} // namespace kiln
+} // namespace kiln::runtime

@@ -26,7 +26,7 @@
 #include <cmath>
 #include <cstdint>
 
-namespace kiln {
+namespace kiln::runtime {
 
 struct ResultDistance {
   bool same = true; ///< All bits.
@@ -61,6 +61,6 @@ ResultDistance productDistance(const Command &command, int64_t iteration,
                                const Arenas &arenas, const Slot &slot,
                                const char *other);
 
-} // namespace kiln
+} // namespace kiln::runtime
 
 #endif // KILN_LIB_RUNTIME_ENGINE_RESULTDISTANCE_H

@@ -42,7 +42,7 @@ extern "C" {
 int omp_get_thread_limit(void);
 }
 
-namespace kiln {
+namespace kiln::runtime {
 
 /// Flush-to-zero and denormals-are-zero.
 static constexpr unsigned flushBits = 0x8040;
@@ -270,4 +270,4 @@ void ThreadTeam::runOnEach(Body body, void *context) {
   inside = before;
 }
 
-} // namespace kiln
+} // namespace kiln::runtime

@@ -24,7 +24,7 @@
 
 #include "ProcessorShare.h"
 #include "WaitPolicy.h"
-#include "kiln/Runtime/Status.h"
+#include "kiln/Support/Status.h"
 
 #include <atomic>
 #include <cstdint>
@@ -33,7 +33,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace kiln {
+namespace kiln::runtime {
 
 class ThreadTeam {
 public:
@@ -148,6 +148,6 @@ private:
   unsigned saved_;
 };
 
-} // namespace kiln
+} // namespace kiln::runtime
 
 #endif // KILN_LIB_RUNTIME_ENGINE_THREADTEAM_H

@@ -8,11 +8,13 @@
 #include "TileEpilogue.h"
 
 #include "NarrowProduct.h"
-#include "kiln/Runtime/Engine/TanhGelu.h"
+#include "kiln/Abi/TanhGelu.h"
 
 #include <cstring>
 
-namespace kiln {
+using namespace kiln::abi;
+
+namespace kiln::runtime {
 
 float readElement(const char *begin, ElementType type, int64_t index) {
   float value;
@@ -42,14 +44,14 @@ TileEpilogue TileEpilogue::at(int64_t row, int64_t column) const {
 
 void finishTile(const TileEpilogue &epilogue, int64_t rows, int64_t columns,
                 char *sums, int64_t ld) {
-  ProductEpilogue kind = epilogue.kind;
-  if (kind == ProductEpilogue::None || writesBias(kind))
+  GemmEpilogue kind = epilogue.kind;
+  if (kind == GemmEpilogue::None || writesBias(kind))
     return;
   for (int64_t row = 0; row < rows; ++row)
     for (int64_t column = 0; column < columns; ++column) {
       int64_t place = row * ld + column, beside = row * epilogue.auxLd + column;
       float sum = readElement(sums, ElementType::F32, place);
-      if (kind == ProductEpilogue::GeluGrad) {
+      if (kind == GemmEpilogue::GeluGrad) {
         float u = readElement(epilogue.aux, epilogue.type, beside);
         sum *= float(tanhGeluDerivative(double(u)));
       } else {
@@ -57,10 +59,10 @@ void finishTile(const TileEpilogue &epilogue, int64_t rows, int64_t columns,
       }
       if (writesAux(kind))
         writeElement(epilogue.aux, epilogue.type, beside, sum);
-      if (kind == ProductEpilogue::GeluBias || writesAux(kind))
+      if (kind == GemmEpilogue::GeluBias || writesAux(kind))
         sum = float(tanhGelu(double(sum)));
       writeElement(sums, ElementType::F32, place, sum);
     }
 }
 
-} // namespace kiln
+} // namespace kiln::runtime

@@ -14,15 +14,15 @@
 #ifndef KILN_LIB_RUNTIME_ENGINE_TILEEPILOGUE_H
 #define KILN_LIB_RUNTIME_ENGINE_TILEEPILOGUE_H
 
-#include "kiln/Runtime/Engine/ProductEpilogue.h"
+#include "kiln/Abi/GemmEpilogue.h"
 #include "kiln/Support/ElementType.h"
 
 #include <cstdint>
 
-namespace kiln {
+namespace kiln::runtime {
 
 struct TileEpilogue {
-  ProductEpilogue kind = ProductEpilogue::None;
+  abi::GemmEpilogue kind = abi::GemmEpilogue::None;
   ElementType type = ElementType::F32; ///< Of bias and aux: f32 or bf16.
   const char *bias = nullptr;        ///< Of the tile's first column.
   char *aux = nullptr;               ///< Of the tile's first element.
@@ -41,6 +41,6 @@ void finishTile(const TileEpilogue &epilogue, int64_t rows, int64_t columns,
 float readElement(const char *begin, ElementType type, int64_t index);
 void writeElement(char *begin, ElementType type, int64_t index, float value);
 
-} // namespace kiln
+} // namespace kiln::runtime
 
 #endif // KILN_LIB_RUNTIME_ENGINE_TILEEPILOGUE_H

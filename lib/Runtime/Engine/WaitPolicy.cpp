@@ -17,7 +17,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-namespace kiln {
+namespace kiln::runtime {
 
 /// libgomp's number for OMP_WAIT_POLICY=active: minutes.
 static constexpr uint64_t activeLooks = 30'000'000'000;
@@ -92,4 +92,4 @@ void wakeSleepers(std::atomic<uint32_t> &word) {
   syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr, 0);
 }
 
-} // namespace kiln
+} // namespace kiln::runtime

@@ -24,7 +24,7 @@
 #include <immintrin.h>
 #include <optional>
 
-namespace kiln {
+namespace kiln::runtime {
 
 struct WaitPolicy {
   /// The number of looks at the variable. If it is empty, time is the bound.
@@ -77,6 +77,6 @@ void sleepWhileEqual(std::atomic<uint32_t> &word, uint32_t expected);
 /// Wakes all threads that sleep on `word`.
 void wakeSleepers(std::atomic<uint32_t> &word);
 
-} // namespace kiln
+} // namespace kiln::runtime
 
 #endif // KILN_LIB_RUNTIME_ENGINE_WAITPOLICY_H

@@ -7,12 +7,14 @@
 
 #include "WriteWatch.h"
 
-#include "kiln/Runtime/Files/Messages.h"
+#include "kiln/Support/Messages.h"
 
 #include <algorithm>
 #include <cstring>
 
-namespace kiln {
+using namespace kiln::support;
+
+namespace kiln::runtime {
 
 static int64_t pagesOf(const Arena &arena) {
   return arena.data()
@@ -155,4 +157,4 @@ void WriteWatch::after(size_t command, int64_t iteration) {
     comparePage(page, command, iteration, allowed);
 }
 
-} // namespace kiln
+} // namespace kiln::runtime

@@ -25,7 +25,7 @@
 #include <tuple>
 #include <vector>
 
-namespace kiln {
+namespace kiln::runtime {
 
 class WriteWatch final : public CommandObserver {
 public:
@@ -83,6 +83,6 @@ private:
   int64_t workspaceEnd_ = 0;
 };
 
-} // namespace kiln
+} // namespace kiln::runtime
 
 #endif // KILN_LIB_RUNTIME_ENGINE_WRITEWATCH_H

@@ -14,7 +14,7 @@
 #include <algorithm>
 #include <tuple>
 
-namespace kiln {
+namespace kiln::runtime {
 
 void markWrittenStates(ProgramFile &file) {
   std::vector<StateInfo> &states = file.description.states;
@@ -42,4 +42,4 @@ void markWrittenStates(ProgramFile &file) {
         mark(result.ref.at(0));
 }
 
-} // namespace kiln
+} // namespace kiln::runtime

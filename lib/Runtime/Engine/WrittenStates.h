@@ -10,11 +10,11 @@
 
 #include "kiln/Runtime/Engine/Program.h"
 
-namespace kiln {
+namespace kiln::runtime {
 
 /// Sets StateInfo::written of every state from the commands of all programs.
 void markWrittenStates(ProgramFile &file);
 
-} // namespace kiln
+} // namespace kiln::runtime
 
 #endif // KILN_LIB_RUNTIME_ENGINE_WRITTENSTATES_H

@@ -14,9 +14,9 @@
 #include "kiln/Runtime/Files/CheckpointDir.h"
 #include "CheckpointFormat.h"
 #include "LockedFile.h"
-#include "Posix.h"
-#include "kiln/Runtime/Files/Messages.h"
-#include "kiln/Runtime/Files/OutputPath.h"
+#include "kiln/Support/Messages.h"
+#include "kiln/Support/OutputPath.h"
+#include "kiln/Support/Posix.h"
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
@@ -26,6 +26,8 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+using namespace kiln::runtime;
+using namespace kiln::support;
 using namespace kiln;
 
 namespace {

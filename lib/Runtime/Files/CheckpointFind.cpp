@@ -17,13 +17,15 @@
 //===----------------------------------------------------------------------===//
 
 #include "CheckpointFormat.h"
-#include "Hash.h"
-#include "Posix.h"
-#include "kiln/Runtime/Files/Messages.h"
-#include "kiln/Runtime/Process.h"
+#include "kiln/Support/Hash.h"
+#include "kiln/Support/Messages.h"
+#include "kiln/Support/Posix.h"
+#include "kiln/Support/Process.h"
 #include <algorithm>
 #include <sys/stat.h>
 
+using namespace kiln::runtime;
+using namespace kiln::support;
 using namespace kiln;
 
 /// How often a search is repeated because a checkpoint went away meanwhile.
@@ -139,8 +141,8 @@ search(const std::string &path, VerifyLevel level, bool isLast, bool &stale) {
       (notes.empty() ? std::string() : ": " + notes.back()));
 }
 
-Result<FoundCheckpoint> kiln::findCheckpoint(const std::string &path,
-                                             VerifyLevel level) {
+Result<FoundCheckpoint> kiln::runtime::findCheckpoint(const std::string &path,
+                                                      VerifyLevel level) {
   for (int searches = 1;; ++searches) {
     bool stale = false;
     bool isLast = searches == kSearches;
@@ -156,4 +158,17 @@ Result<InputFile> FoundCheckpoint::open(const std::string &name) const {
     return Status::badInput("checkpoint '" + path + "' holds no file " +
                             inQuotes(name));
   return file->second.duplicate();
+}
+
+Result<ModelWeights> kiln::runtime::openWeights(const std::string &path) {
+  Result<ModelWeights> weights = ModelWeights::open(path);
+  if (weights.ok() || holdsWeights(path))
+    return weights;
+  Result<std::vector<ListedCheckpoint>> list = listCheckpoints(path);
+  if (!list.ok() || list->empty() || !list->back().manifest.ok())
+    return weights;
+  return Status::badInput(
+      "'" + path +
+      "' is a directory of checkpoints, expected the weights of one: choose '" +
+      list->back().path + "', the newest, or another one");
 }

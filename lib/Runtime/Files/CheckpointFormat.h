@@ -15,7 +15,7 @@
 #include "kiln/Runtime/Files/CheckpointDir.h"
 #include <optional>
 
-namespace kiln {
+namespace kiln::runtime {
 
 inline constexpr const char *kManifestName = "kiln_manifest.json";
 inline constexpr const char *kStagingPrefix = ".tmp-checkpoint-";
@@ -42,6 +42,6 @@ struct ListedCheckpoint {
 /// first, those without a valid manifest before all others.
 Result<std::vector<ListedCheckpoint>> listCheckpoints(const std::string &path);
 
-} // namespace kiln
+} // namespace kiln::runtime
 
 #endif // KILN_LIB_RUNTIME_FILES_CHECKPOINTFORMAT_H

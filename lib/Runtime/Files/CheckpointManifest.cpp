@@ -12,15 +12,17 @@
 //===----------------------------------------------------------------------===//
 
 #include "CheckpointFormat.h"
-#include "Hash.h"
-#include "Posix.h"
-#include "kiln/Runtime/Files/Json.h"
-#include "kiln/Runtime/Files/Messages.h"
+#include "kiln/Support/Hash.h"
+#include "kiln/Support/Json.h"
+#include "kiln/Support/Messages.h"
+#include "kiln/Support/Posix.h"
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
 #include <set>
 
+using namespace kiln::runtime;
+using namespace kiln::support;
 using namespace kiln;
 using nlohmann::json;
 
@@ -57,11 +59,12 @@ std::optional<std::string> stringMember(const json &object, const char *key) {
 
 } // namespace
 
-std::string kiln::checkpointName(int64_t step) {
+std::string kiln::runtime::checkpointName(int64_t step) {
   return std::string(kDirectoryPrefix) + std::to_string(step);
 }
 
-std::optional<int64_t> kiln::parseCheckpointName(std::string_view name) {
+std::optional<int64_t>
+kiln::runtime::parseCheckpointName(std::string_view name) {
   if (name.substr(0, kDirectoryPrefix.size()) != kDirectoryPrefix)
     return std::nullopt;
   std::string_view digits = name.substr(kDirectoryPrefix.size());
@@ -74,7 +77,7 @@ std::optional<int64_t> kiln::parseCheckpointName(std::string_view name) {
   return step;
 }
 
-std::string kiln::manifestText(const CheckpointManifest &manifest) {
+std::string kiln::runtime::manifestText(const CheckpointManifest &manifest) {
   json files = json::array();
   for (const CheckpointFile &file : manifest.files)
     files.push_back(
@@ -91,8 +94,8 @@ std::string kiln::manifestText(const CheckpointManifest &manifest) {
   return text + std::string(kHashStart) + hash + std::string(kHashEnd);
 }
 
-Result<CheckpointManifest> kiln::parseManifest(std::string_view text,
-                                               const std::string &source) {
+Result<CheckpointManifest>
+kiln::runtime::parseManifest(std::string_view text, const std::string &source) {
   auto fail = [&](const std::string &message) {
     return Status::badInput(source + ": " + message);
   };
@@ -151,7 +154,8 @@ Result<CheckpointManifest> kiln::parseManifest(std::string_view text,
   return manifest;
 }
 
-Result<CheckpointManifest> kiln::readManifest(const std::string &path) {
+Result<CheckpointManifest>
+kiln::runtime::readManifest(const std::string &path) {
   std::string file = path + "/" + kManifestName;
   Result<std::string> text = readSmallFile(file, kMaxManifestBytes);
   if (!text.ok())
@@ -168,7 +172,7 @@ Result<CheckpointManifest> kiln::readManifest(const std::string &path) {
 }
 
 Result<std::vector<ListedCheckpoint>>
-kiln::listCheckpoints(const std::string &path) {
+kiln::runtime::listCheckpoints(const std::string &path) {
   std::error_code error;
   std::filesystem::directory_iterator it(path, error), end;
   std::vector<ListedCheckpoint> list;

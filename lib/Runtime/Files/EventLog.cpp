@@ -11,10 +11,10 @@
 
 #include "kiln/Runtime/Files/EventLog.h"
 #include "LockedFile.h"
-#include "kiln/Runtime/Files/InputFile.h"
-#include "kiln/Runtime/Files/Json.h"
-#include "kiln/Runtime/Files/Messages.h"
-#include "kiln/Runtime/Process.h"
+#include "kiln/Support/InputFile.h"
+#include "kiln/Support/Json.h"
+#include "kiln/Support/Messages.h"
+#include "kiln/Support/Process.h"
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
@@ -25,6 +25,8 @@
 #include <unistd.h>
 #include <vector>
 
+using namespace kiln::runtime;
+using namespace kiln::support;
 using namespace kiln;
 
 namespace {
@@ -116,7 +118,7 @@ std::string LogLine::finish() const {
   return line + "}\n";
 }
 
-std::optional<int64_t> kiln::stepOfLine(std::string_view line) {
+std::optional<int64_t> kiln::runtime::stepOfLine(std::string_view line) {
   JsonLimits limits;
   limits.maxBytes = kMaxLineBytes;
   Result<nlohmann::json> json = parseJson(line, "log line", limits);

@@ -11,15 +11,17 @@
 //===----------------------------------------------------------------------===//
 
 #include "kiln/Runtime/Files/InitialValues.h"
-#include "Hash.h"
-#include "kiln/Runtime/Files/CheckedMath.h"
-#include "kiln/Runtime/Files/Messages.h"
-#include "kiln/Runtime/Files/Rng.h"
+#include "kiln/Support/CheckedMath.h"
 #include "kiln/Support/ElementConversion.h"
+#include "kiln/Support/Hash.h"
+#include "kiln/Support/Messages.h"
+#include "kiln/Support/Rng.h"
 #include <cassert>
 #include <cmath>
 #include <cstring>
 
+using namespace kiln::runtime;
+using namespace kiln::support;
 using namespace kiln;
 
 namespace {
@@ -103,8 +105,9 @@ Status readNumber(const nlohmann::json &init, const char *key, double &value,
 
 } // namespace
 
-Result<InitialValue> kiln::parseInitialValue(const nlohmann::json &init,
-                                             const std::string &where) {
+Result<InitialValue>
+kiln::runtime::parseInitialValue(const nlohmann::json &init,
+                                 const std::string &where) {
   if (!init.is_object())
     return Status::badInput(where + ": init is not an object");
   auto kind = init.find("kind");
@@ -171,11 +174,11 @@ static void fillIntegers(int64_t value, int64_t width, int64_t count,
       destination[i * width + byte] = char(value >> (8 * byte));
 }
 
-Status kiln::fillInitialValue(const InitialValue &init, uint64_t seed,
-                              std::string_view stateName,
-                              const std::vector<int64_t> &shape,
-                              ElementType type, int64_t begin, int64_t end,
-                              void *destination) {
+Status kiln::runtime::fillInitialValue(const InitialValue &init, uint64_t seed,
+                                       std::string_view stateName,
+                                       const std::vector<int64_t> &shape,
+                                       ElementType type, int64_t begin,
+                                       int64_t end, void *destination) {
   std::string where = "state " + inQuotes(stateName);
   std::optional<int64_t> elements = checkedElements(shape);
   if (!elements || begin < 0 || begin > end || end > *elements)

@@ -15,9 +15,9 @@
 #ifndef KILN_LIB_RUNTIME_FILES_LOCKEDFILE_H
 #define KILN_LIB_RUNTIME_FILES_LOCKEDFILE_H
 
-#include "Posix.h"
+#include "kiln/Support/Posix.h"
 
-namespace kiln {
+namespace kiln::runtime {
 
 class LockedFile {
 public:
@@ -36,12 +36,12 @@ public:
 
 private:
   std::string path_;
-  Descriptor file_;
+  support::Descriptor file_;
   bool isRegular_ = false;
   bool created_ = false;
   int lockError_ = 0;
 };
 
-} // namespace kiln
+} // namespace kiln::runtime
 
 #endif // KILN_LIB_RUNTIME_FILES_LOCKEDFILE_H

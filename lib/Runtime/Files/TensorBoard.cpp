@@ -11,9 +11,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "kiln/Runtime/Files/TensorBoard.h"
-#include "Posix.h"
-#include "kiln/Runtime/Files/Messages.h"
-#include "kiln/Runtime/Files/OutputPath.h"
+#include "kiln/Support/Messages.h"
+#include "kiln/Support/OutputPath.h"
+#include "kiln/Support/Posix.h"
 #include <array>
 #include <cerrno>
 #include <chrono>
@@ -22,6 +22,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+using namespace kiln::runtime;
+using namespace kiln::support;
 using namespace kiln;
 
 namespace {
@@ -91,22 +93,24 @@ double now() {
 
 } // namespace
 
-uint32_t kiln::crc32c(std::string_view bytes) {
+uint32_t kiln::runtime::crc32c(std::string_view bytes) {
   uint32_t crc = ~0u;
   for (unsigned char byte : bytes)
     crc = crc >> 8 ^ kCrcTable[(crc ^ byte) & 0xff];
   return ~crc;
 }
 
-std::string kiln::tensorBoardVersionRecord(double wallTime) {
+std::string kiln::runtime::tensorBoardVersionRecord(double wallTime) {
   std::string event;
   appendDouble(event, 1, wallTime);
   appendBytes(event, 3, "brain.Event:2");
   return frame(event);
 }
 
-std::string kiln::tensorBoardScalarRecord(double wallTime, int64_t step,
-                                          std::string_view tag, float value) {
+std::string kiln::runtime::tensorBoardScalarRecord(double wallTime,
+                                                   int64_t step,
+                                                   std::string_view tag,
+                                                   float value) {
   std::string scalar, summary, event;
   appendBytes(scalar, 1, tag);
   appendFloat(scalar, 2, value);

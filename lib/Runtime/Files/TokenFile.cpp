@@ -10,13 +10,15 @@
 //===----------------------------------------------------------------------===//
 
 #include "kiln/Runtime/Files/TokenFile.h"
-#include "Hash.h"
-#include "kiln/Runtime/Files/CheckedMath.h"
-#include "kiln/Runtime/Files/Messages.h"
-#include "kiln/Runtime/Files/Rng.h"
+#include "kiln/Support/CheckedMath.h"
+#include "kiln/Support/Hash.h"
+#include "kiln/Support/Messages.h"
+#include "kiln/Support/Rng.h"
 #include <algorithm>
 #include <cassert>
 
+using namespace kiln::runtime;
+using namespace kiln::support;
 using namespace kiln;
 
 namespace {
@@ -83,9 +85,9 @@ Result<TokenLayout> parseLlmcHeader(std::string_view head, uint64_t fileBytes,
 
 } // namespace
 
-Result<TokenLayout> kiln::parseTokenLayout(std::string_view head,
-                                           uint64_t fileBytes,
-                                           const std::string &path) {
+Result<TokenLayout> kiln::runtime::parseTokenLayout(std::string_view head,
+                                                    uint64_t fileBytes,
+                                                    const std::string &path) {
   if (fileBytes == 0)
     return Status::badInput("'" + path + "' is empty, expected tokens");
   if (fileBytes > uint64_t(INT64_MAX))
@@ -233,8 +235,8 @@ Status TokenFile::readSequence(int64_t index, int64_t length, int32_t *tokens,
   return Status();
 }
 
-int64_t kiln::shuffledIndex(int64_t index, int64_t count, uint64_t seed,
-                            uint64_t epoch) {
+int64_t kiln::runtime::shuffledIndex(int64_t index, int64_t count,
+                                     uint64_t seed, uint64_t epoch) {
   assert(index >= 0 && index < count);
   int halfBits = 1;
   while (halfBits < 31 && int64_t{1} << (2 * halfBits) < count)

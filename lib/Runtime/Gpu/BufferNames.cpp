@@ -7,10 +7,12 @@
 
 #include "BufferNames.h"
 
-#include "kiln/Runtime/Files/Messages.h"
+#include "kiln/Support/Messages.h"
 
 #include <algorithm>
 
+using namespace kiln::runtime;
+using namespace kiln::support;
 using namespace kiln;
 
 BufferNames::BufferNames(const ProgramFile &file, const Program &program)

@@ -15,7 +15,7 @@
 #include <string_view>
 #include <vector>
 
-namespace kiln {
+namespace kiln::runtime {
 
 /// The buffers of one program of a file; both must outlive it.
 class BufferNames {
@@ -39,6 +39,6 @@ private:
   std::vector<std::vector<std::size_t>> living_; ///< Per command.
 };
 
-} // namespace kiln
+} // namespace kiln::runtime
 
 #endif // KILN_LIB_RUNTIME_GPU_BUFFERNAMES_H

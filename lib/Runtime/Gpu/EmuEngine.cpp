@@ -19,11 +19,13 @@
 #include "OpTrace.h"
 #include "PlanCheck.h"
 #include "StreamOrder.h"
-#include "kiln/Runtime/Files/Messages.h"
+#include "kiln/Support/Messages.h"
 
 #include <algorithm>
 #include <cassert>
 
+using namespace kiln::runtime;
+using namespace kiln::support;
 using namespace kiln;
 
 namespace {
@@ -76,11 +78,11 @@ public:
                    std::vector<MemoryCheckLine> &lines) override;
   Status traceOps(const std::function<Status(size_t)> &prepare,
                   const std::string &path) override {
-    return kiln::traceOps(file_, arenas_, *this, prepare, path);
+    return kiln::runtime::traceOps(file_, arenas_, *this, prepare, path);
   }
   Status repeatOps(const std::string &path,
                    std::vector<MemoryCheckLine> &lines) override {
-    return kiln::repeatOps(file_, arenas_, *this, path, lines);
+    return kiln::runtime::repeatOps(file_, arenas_, *this, path, lines);
   }
 
 private:
@@ -346,9 +348,8 @@ Status EmuEngine::checkPlan(const std::function<Status(size_t)> &prepare,
   return Status();
 }
 
-Result<std::unique_ptr<Engine>>
-kiln::createEmuEngine(std::string_view json, const void *const *kernels,
-                      uint64_t kernelCount) {
+Result<std::unique_ptr<Engine>> kiln::runtime::createEmuEngine(
+    std::string_view json, const void *const *kernels, uint64_t kernelCount) {
   Result<ProgramFile> file = parseProgramFile(json, int64_t(kernelCount));
   if (!file.ok())
     return file.status();

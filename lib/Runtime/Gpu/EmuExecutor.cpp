@@ -8,11 +8,13 @@
 #include "EmuExecutor.h"
 
 #include "kiln/Runtime/Engine/CommandEngine.h"
-#include "kiln/Runtime/Files/Messages.h"
+#include "kiln/Support/Messages.h"
 
 #include <algorithm>
 #include <cstring>
 
+using namespace kiln::runtime;
+using namespace kiln::support;
 using namespace kiln;
 
 static std::vector<int64_t> immediatesOf(const KernelCall &call,

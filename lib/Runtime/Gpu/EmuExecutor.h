@@ -27,7 +27,7 @@
 #include <string>
 #include <vector>
 
-namespace kiln {
+namespace kiln::runtime {
 
 /// A program, ready to run.
 struct EmuProgram {
@@ -93,6 +93,6 @@ private:
   SectorCounts sectors_;
 };
 
-} // namespace kiln
+} // namespace kiln::runtime
 
 #endif // KILN_LIB_RUNTIME_GPU_EMUEXECUTOR_H

@@ -9,5 +9,6 @@
 #include "kiln/Runtime/Gpu/EmuEngine.h"
 
 int main(int argc, char **argv) {
-  return kiln::runExecutable(kiln::createEmuEngine, argc, argv);
+  return kiln::runtime::runExecutable(kiln::runtime::createEmuEngine, argc,
+                                      argv);
 }

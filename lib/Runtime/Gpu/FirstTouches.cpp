@@ -13,6 +13,7 @@
 #include <iterator>
 #include <map>
 
+using namespace kiln::runtime;
 using namespace kiln;
 
 namespace {
@@ -164,8 +165,9 @@ std::vector<ByteRange> FirstTouches::visit(const StreamAction &action) {
 }
 
 std::vector<std::vector<ByteRange>>
-kiln::firstTouches(const ProgramFile &file, const Program &program,
-                   const StreamProgram &streams, const BufferNames &names) {
+kiln::runtime::firstTouches(const ProgramFile &file, const Program &program,
+                            const StreamProgram &streams,
+                            const BufferNames &names) {
   FirstTouches touches(file, program, names);
   std::vector<std::vector<ByteRange>> result;
   for (const StreamAction &action : streams.actions)

@@ -25,7 +25,7 @@
 
 #include <vector>
 
-namespace kiln {
+namespace kiln::runtime {
 
 /// Per action, the bytes of slots that it is the first to touch.
 std::vector<std::vector<ByteRange>> firstTouches(const ProgramFile &file,
@@ -33,6 +33,6 @@ std::vector<std::vector<ByteRange>> firstTouches(const ProgramFile &file,
                                                  const StreamProgram &streams,
                                                  const BufferNames &names);
 
-} // namespace kiln
+} // namespace kiln::runtime
 
 #endif // KILN_LIB_RUNTIME_GPU_FIRSTTOUCHES_H

@@ -7,12 +7,14 @@
 
 #include "StreamOrder.h"
 
-#include "kiln/Runtime/Files/Messages.h"
+#include "kiln/Support/Messages.h"
 
 #include <algorithm>
 #include <map>
 #include <optional>
 
+using namespace kiln::runtime;
+using namespace kiln::support;
 using namespace kiln;
 
 namespace {
@@ -177,7 +179,7 @@ Status OrderCheck::run() {
   return Status();
 }
 
-Status kiln::checkStreamOrder(const StreamProgram &streams,
-                              const BufferNames &names) {
+Status kiln::runtime::checkStreamOrder(const StreamProgram &streams,
+                                       const BufferNames &names) {
   return OrderCheck(streams, names).run();
 }

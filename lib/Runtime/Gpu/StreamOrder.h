@@ -21,14 +21,14 @@
 
 #include "BufferNames.h"
 #include "StreamProgram.h"
-#include "kiln/Runtime/Status.h"
+#include "kiln/Support/Status.h"
 
-namespace kiln {
+namespace kiln::runtime {
 
 /// Fails with the first two actions that nothing orders; `names` and the
 /// actions are of the same program.
 Status checkStreamOrder(const StreamProgram &streams, const BufferNames &names);
 
-} // namespace kiln
+} // namespace kiln::runtime
 
 #endif // KILN_LIB_RUNTIME_GPU_STREAMORDER_H

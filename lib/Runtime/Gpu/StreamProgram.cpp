@@ -18,9 +18,10 @@
 #include <algorithm>
 #include <optional>
 
+using namespace kiln::runtime;
 using namespace kiln;
 
-const char *kiln::streamName(Stream stream) {
+const char *kiln::runtime::streamName(Stream stream) {
   switch (stream) {
   case Stream::Compute:
     return "compute";
@@ -197,7 +198,7 @@ StreamProgram Builder::build() {
   return std::move(result_);
 }
 
-StreamProgram kiln::buildStreamProgram(const ProgramFile &file,
+StreamProgram kiln::runtime::buildStreamProgram(const ProgramFile &file,
                                        const Program &program) {
   return Builder(file.queues, program).build();
 }

@@ -36,7 +36,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace kiln {
+namespace kiln::runtime {
 
 enum class Stream : uint8_t { Compute, Host, CopyOut, CopyIn };
 inline constexpr std::size_t streamCount = 4;
@@ -88,6 +88,6 @@ struct StreamProgram {
 StreamProgram buildStreamProgram(const ProgramFile &file,
                                  const Program &program);
 
-} // namespace kiln
+} // namespace kiln::runtime
 
 #endif // KILN_LIB_RUNTIME_GPU_STREAMPROGRAM_H

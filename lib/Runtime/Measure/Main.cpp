@@ -17,7 +17,7 @@
 #include "../Engine/CpuFeatures.h"
 #include "MemoryRates.h"
 #include "ProductRates.h"
-#include "kiln/Runtime/Files/Json.h"
+#include "kiln/Support/Json.h"
 
 #include <cstdio>
 #include <cstdlib>
@@ -25,6 +25,8 @@
 #include <sstream>
 #include <unistd.h>
 
+using namespace kiln::runtime;
+using namespace kiln::support;
 using namespace kiln;
 
 /// Such as "Intel(R) Xeon(R) Processor, family 6 model 143": machines may hide

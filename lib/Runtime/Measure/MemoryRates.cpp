@@ -21,7 +21,7 @@
 #include <mutex>
 #include <thread>
 
-namespace kiln {
+namespace kiln::runtime {
 
 // The runtime is built for the least processor, kernels are not.
 #if defined(__x86_64__)
@@ -176,4 +176,4 @@ std::string MemoryRates::json() const {
          ", \"duplex\": " + (duplex ? "true" : "false") + "}";
 }
 
-} // namespace kiln
+} // namespace kiln::runtime

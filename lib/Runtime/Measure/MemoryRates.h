@@ -14,7 +14,7 @@
 #include <memory>
 #include <string>
 
-namespace kiln {
+namespace kiln::runtime {
 
 class MemoryRates {
 public:
@@ -39,6 +39,6 @@ private:
   int64_t copyBytes_;
 };
 
-} // namespace kiln
+} // namespace kiln::runtime
 
 #endif // KILN_LIB_RUNTIME_MEASURE_MEMORYRATES_H

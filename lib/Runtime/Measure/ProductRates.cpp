@@ -7,15 +7,17 @@
 
 #include "ProductRates.h"
 
-#include "kiln/Planner/ProductGrid.h"
-#include "kiln/Runtime/Engine/ProductMemory.h"
+#include "kiln/Abi/GemmGrid.h"
+#include "kiln/Abi/GemmWorkspace.h"
 
 #include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
 
-namespace kiln {
+using namespace kiln::abi;
+
+namespace kiln::runtime {
 
 /// A rate is nearly constant once every dimension is past a few hundred.
 static constexpr std::array<int64_t, 7> axis = {1, 16, 64, 128, 256, 512, 2048};
@@ -59,7 +61,7 @@ void ProductRates::multiply(std::size_t kind, int64_t m, int64_t n, int64_t k) {
   whole.lda = whole.transA ? m : k;
   whole.ldb = whole.transB ? k : n;
   whole.ldc = n;
-  auto [gridM, gridN] = chooseProductGrid(m, n, k, whole.transA, team_.size());
+  auto [gridM, gridN] = chooseGemmGrid(m, n, k, whole.transA, team_.size());
   int64_t element = bytesOf(type_);
   auto tile = [&, gridM = gridM, gridN = gridN](int64_t index) {
     GemmCall call = whole;
@@ -148,4 +150,4 @@ std::string numberText(double value) {
   return {text, std::to_chars(text, text + sizeof text, value).ptr};
 }
 
-} // namespace kiln
+} // namespace kiln::runtime

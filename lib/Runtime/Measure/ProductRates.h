@@ -18,7 +18,7 @@
 #include "../Engine/Gemm.h"
 #include "Sampler.h"
 
-namespace kiln {
+namespace kiln::runtime {
 
 class ProductRates {
 public:
@@ -45,6 +45,6 @@ double roundedDown(double value);
 /// The shortest text that reads back as the same number.
 std::string numberText(double value);
 
-} // namespace kiln
+} // namespace kiln::runtime
 
 #endif // KILN_LIB_RUNTIME_MEASURE_PRODUCTRATES_H

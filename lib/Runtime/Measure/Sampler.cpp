@@ -14,7 +14,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-namespace kiln {
+namespace kiln::runtime {
 
 /// A sample is long against the clock and a wake-up of the team.
 static constexpr double sampleSeconds = 100e-6;
@@ -126,4 +126,4 @@ double Sampler::disturbedShare() const {
   return subjects_.empty() ? 0 : double(count) / double(subjects_.size());
 }
 
-} // namespace kiln
+} // namespace kiln::runtime

@@ -18,7 +18,7 @@
 #include <functional>
 #include <vector>
 
-namespace kiln {
+namespace kiln::runtime {
 
 /// Seconds on a clock that never goes back.
 double now();
@@ -52,6 +52,6 @@ private:
   int rounds_ = 0;
 };
 
-} // namespace kiln
+} // namespace kiln::runtime
 
 #endif // KILN_LIB_RUNTIME_MEASURE_SAMPLER_H

@@ -9,14 +9,17 @@
 
 #include "States.h"
 #include "TrainingInfo.h"
-#include "kiln/Runtime/Files/CheckedMath.h"
-#include "kiln/Runtime/Files/Messages.h"
-#include "kiln/Runtime/Files/ModelWeights.h"
-#include "kiln/Runtime/Process.h"
+#include "kiln/Support/CheckedMath.h"
+#include "kiln/Support/Messages.h"
+#include "kiln/Support/ModelWeights.h"
+#include "kiln/Support/Process.h"
 
 #include <algorithm>
 
-namespace kiln {
+using namespace kiln::abi;
+using namespace kiln::support;
+
+namespace kiln::runtime {
 
 static constexpr const char *modelFile = "model.safetensors";
 static constexpr const char *optimizerFile = "optimizer.safetensors";
@@ -311,4 +314,4 @@ Status loadCheckpoint(const ResumePoint &point, Engine &engine,
   return status;
 }
 
-} // namespace kiln
+} // namespace kiln::runtime

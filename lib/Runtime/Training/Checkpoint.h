@@ -18,14 +18,14 @@
 #include "Trajectory.h"
 #include "kiln/Runtime/Engine/Engine.h"
 #include "kiln/Runtime/Files/CheckpointDir.h"
-#include "kiln/Runtime/Status.h"
+#include "kiln/Support/Status.h"
 
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
-namespace kiln {
+namespace kiln::runtime {
 
 /// No step, sequence or number of tokens of a manifest is larger, so that
 /// arithmetic with them cannot overflow.
@@ -91,6 +91,6 @@ Result<ResumePoint> openCheckpoint(const std::string &path,
 Status loadCheckpoint(const ResumePoint &point, Engine &engine,
                       std::vector<std::string> &notes);
 
-} // namespace kiln
+} // namespace kiln::runtime
 
 #endif // KILN_LIB_RUNTIME_TRAINING_CHECKPOINT_H

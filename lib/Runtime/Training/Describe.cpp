@@ -7,11 +7,13 @@
 
 #include "Describe.h"
 
-#include "kiln/Runtime/Files/Json.h"
+#include "kiln/Support/Json.h"
 
 #include <sstream>
 
-namespace kiln {
+using namespace kiln::support;
+
+namespace kiln::runtime {
 
 int64_t parameterCount(const Description &description) {
   int64_t count = 0;
@@ -114,4 +116,4 @@ void addDescription(LogLine &line, const Description &description) {
     line.json(name, value.dump());
 }
 
-} // namespace kiln
+} // namespace kiln::runtime

@@ -14,7 +14,7 @@
 #include <cstdint>
 #include <string>
 
-namespace kiln {
+namespace kiln::runtime {
 
 /// Number of elements of all parameters; of the trained ones.
 int64_t parameterCount(const Description &description);
@@ -27,6 +27,6 @@ std::string describeText(const Description &description);
 /// buffers) to the "start" line of the log.
 void addDescription(LogLine &line, const Description &description);
 
-} // namespace kiln
+} // namespace kiln::runtime
 
 #endif // KILN_LIB_RUNTIME_TRAINING_DESCRIBE_H

@@ -7,7 +7,6 @@
 
 #include "kiln/Runtime/Training/Driver.h"
 
-#include "../Files/Hash.h"
 #include "Describe.h"
 #include "Generate.h"
 #include "Lockstep.h"
@@ -17,16 +16,19 @@
 #include "Resume.h"
 #include "States.h"
 #include "TrainingRun.h"
-#include "kiln/Runtime/Files/Messages.h"
-#include "kiln/Runtime/Files/Rng.h"
-#include "kiln/Runtime/Process.h"
 #include "kiln/Runtime/Training/Options.h"
+#include "kiln/Support/Hash.h"
+#include "kiln/Support/Messages.h"
+#include "kiln/Support/Process.h"
+#include "kiln/Support/Rng.h"
 
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
 
-namespace kiln {
+using namespace kiln::support;
+
+namespace kiln::runtime {
 
 namespace {
 
@@ -597,4 +599,4 @@ int runTraining(Engine &engine, int argc, char **argv) {
   return int(status.code());
 }
 
-} // namespace kiln
+} // namespace kiln::runtime

@@ -12,7 +12,7 @@
 #include <chrono>
 #include <cstring>
 
-namespace kiln {
+namespace kiln::runtime {
 
 Status Engine::runTraced(size_t program, std::vector<TraceEvent> &events) {
   using Clock = std::chrono::steady_clock;
@@ -95,4 +95,4 @@ Status copyMirrors(Engine &engine) {
   return Status();
 }
 
-} // namespace kiln
+} // namespace kiln::runtime

@@ -9,12 +9,14 @@
 
 #include "TrainingInfo.h"
 #include "kiln/Runtime/Engine/Description.h"
-#include "kiln/Runtime/Files/Messages.h"
+#include "kiln/Support/Messages.h"
 
 #include <algorithm>
 #include <map>
 
-namespace kiln {
+using namespace kiln::support;
+
+namespace kiln::runtime {
 
 static std::string onOff(bool value) { return value ? "on" : "off"; }
 
@@ -120,4 +122,4 @@ std::string explainFixedFlag(const Flag &flag, const Description *description) {
          flag.spelling();
 }
 
-} // namespace kiln
+} // namespace kiln::runtime

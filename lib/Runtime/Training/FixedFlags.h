@@ -8,24 +8,25 @@
 #ifndef KILN_RUNTIME_TRAINING_FIXEDFLAGS_H
 #define KILN_RUNTIME_TRAINING_FIXEDFLAGS_H
 
-#include "kiln/Runtime/Files/Flags.h"
+#include "kiln/Support/Flags.h"
 
 #include <optional>
 #include <string>
 
-namespace kiln {
+namespace kiln::runtime {
 
 struct Description;
 
 /// Returns the value that a flag of kilnc had when the model was compiled, as
 /// text for people; nothing if the description does not have it.
-std::optional<std::string> fixedValue(const Flag &flag,
+std::optional<std::string> fixedValue(const support::Flag &flag,
                                       const Description &description);
 
 /// Answers a flag of kilnc on the command line of an executable: a sentence
 /// that starts with the flag. `description` may be null.
-std::string explainFixedFlag(const Flag &flag, const Description *description);
+std::string explainFixedFlag(const support::Flag &flag,
+                             const Description *description);
 
-} // namespace kiln
+} // namespace kiln::runtime
 
 #endif // KILN_RUNTIME_TRAINING_FIXEDFLAGS_H

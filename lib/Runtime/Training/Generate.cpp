@@ -7,13 +7,15 @@
 
 #include "Generate.h"
 
-#include "kiln/Runtime/Files/Rng.h"
-#include "kiln/Runtime/Process.h"
+#include "kiln/Support/Process.h"
+#include "kiln/Support/Rng.h"
 
 #include <algorithm>
 #include <cmath>
 
-namespace kiln {
+using namespace kiln::support;
+
+namespace kiln::runtime {
 
 /// Keys the draws apart from all other uses of the seed.
 static constexpr uint64_t generationKey = 0x67656e6572617465;
@@ -94,4 +96,4 @@ Status generateText(Engine &engine, ProgramInputs &inputs,
   return status;
 }
 
-} // namespace kiln
+} // namespace kiln::runtime

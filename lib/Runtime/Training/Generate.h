@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-namespace kiln {
+namespace kiln::runtime {
 
 class InputTensors;
 
@@ -36,6 +36,6 @@ Status generateText(Engine &engine, ProgramInputs &inputs,
                     const InputTensors *tensors,
                     const std::function<Status(const std::string &)> &emit);
 
-} // namespace kiln
+} // namespace kiln::runtime
 
 #endif // KILN_LIB_RUNTIME_TRAINING_GENERATE_H

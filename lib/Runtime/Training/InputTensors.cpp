@@ -6,13 +6,15 @@
 //===----------------------------------------------------------------------===//
 
 #include "InputTensors.h"
-#include "../Files/Hash.h"
-#include "kiln/Runtime/Files/Messages.h"
 #include "kiln/Support/ElementConversion.h"
+#include "kiln/Support/Hash.h"
+#include "kiln/Support/Messages.h"
 #include <algorithm>
 #include <cstring>
 
-namespace kiln {
+using namespace kiln::support;
+
+namespace kiln::runtime {
 
 /// True if one tensor of a file serves both inputs. The batches of two programs
 /// may differ.
@@ -172,4 +174,4 @@ Result<std::string> InputTensors::identity() const {
   return hash.hex();
 }
 
-} // namespace kiln
+} // namespace kiln::runtime

@@ -15,15 +15,15 @@
 #define KILN_LIB_RUNTIME_TRAINING_INPUTTENSORS_H
 
 #include "kiln/Runtime/Engine/Description.h"
-#include "kiln/Runtime/Files/SafeTensors.h"
 #include "kiln/Runtime/Files/TokenFile.h"
+#include "kiln/Support/SafeTensors.h"
 
 #include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
-namespace kiln {
+namespace kiln::runtime {
 
 /// The inputs that the named programs of a description declare, by name. Fails
 /// if two programs declare one name differently.
@@ -50,11 +50,12 @@ public:
   Result<std::string> identity() const;
 
 private:
-  explicit InputTensors(SafeTensorsFile file) : file_(std::move(file)) {}
+  explicit InputTensors(support::SafeTensorsFile file)
+      : file_(std::move(file)) {}
   Status check(const InputInfo &input, const std::string &flag,
                std::optional<int64_t> sequences);
 
-  SafeTensorsFile file_;
+  support::SafeTensorsFile file_;
   std::map<std::string, std::vector<char>> constants_;
 };
 
@@ -70,6 +71,6 @@ Status openInputTensors(const std::string &path, const std::string &flag,
 /// Elements of one row of a batched input.
 int64_t rowElements(const InputInfo &input);
 
-} // namespace kiln
+} // namespace kiln::runtime
 
 #endif // KILN_LIB_RUNTIME_TRAINING_INPUTTENSORS_H

@@ -7,11 +7,11 @@
 
 #include "Lockstep.h"
 
-#include "../Files/Hash.h"
 #include "StepTensors.h"
-#include "kiln/Runtime/Files/Json.h"
-#include "kiln/Runtime/Files/Messages.h"
-#include "kiln/Runtime/Process.h"
+#include "kiln/Support/Hash.h"
+#include "kiln/Support/Json.h"
+#include "kiln/Support/Messages.h"
+#include "kiln/Support/Process.h"
 
 #include <cerrno>
 #include <cstdio>
@@ -21,7 +21,9 @@
 #include <map>
 #include <memory>
 
-namespace kiln {
+using namespace kiln::support;
+
+namespace kiln::runtime {
 
 using Json = nlohmann::json;
 
@@ -324,4 +326,4 @@ Status serveLockstep(Engine &engine, TrainingRun &run, const Options &options) {
   return status;
 }
 
-} // namespace kiln
+} // namespace kiln::runtime

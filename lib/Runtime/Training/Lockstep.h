@@ -17,14 +17,14 @@
 
 #include "TrainingRun.h"
 #include "kiln/Runtime/Engine/Engine.h"
-#include "kiln/Runtime/Status.h"
+#include "kiln/Support/Status.h"
 
-namespace kiln {
+namespace kiln::runtime {
 
 /// Serves until stdin ends. The states have their initial values; `run` is
 /// bound.
 Status serveLockstep(Engine &engine, TrainingRun &run, const Options &options);
 
-} // namespace kiln
+} // namespace kiln::runtime
 
 #endif // KILN_LIB_RUNTIME_TRAINING_LOCKSTEP_H

@@ -11,7 +11,7 @@
 
 #include <algorithm>
 
-namespace kiln {
+namespace kiln::runtime {
 
 /// Steps of every program; the first may still allocate.
 static constexpr int64_t checkedSteps = 4;
@@ -113,4 +113,4 @@ std::string memoryCheckTable(const std::vector<MemoryCheckLine> &lines) {
   return table;
 }
 
-} // namespace kiln
+} // namespace kiln::runtime

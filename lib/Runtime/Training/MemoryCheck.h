@@ -15,13 +15,13 @@
 #define KILN_LIB_RUNTIME_TRAINING_MEMORYCHECK_H
 
 #include "kiln/Runtime/Engine/Engine.h"
-#include "kiln/Runtime/Status.h"
+#include "kiln/Support/Status.h"
 
 #include <functional>
 #include <string>
 #include <vector>
 
-namespace kiln {
+namespace kiln::runtime {
 
 /// `restore` gives all states their initial values; `load` writes the inputs of
 /// a program for its run number `step`, which counts from 0.
@@ -38,6 +38,6 @@ Status checkMemory(Engine &engine, const MemoryCheckHooks &hooks,
 /// The lines as a table.
 std::string memoryCheckTable(const std::vector<MemoryCheckLine> &lines);
 
-} // namespace kiln
+} // namespace kiln::runtime
 
 #endif // KILN_LIB_RUNTIME_TRAINING_MEMORYCHECK_H

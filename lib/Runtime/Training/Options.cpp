@@ -9,7 +9,7 @@
 
 #include "FixedFlags.h"
 #include "RateFlags.h"
-#include "kiln/Runtime/Files/Messages.h"
+#include "kiln/Support/Messages.h"
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -20,7 +20,9 @@
 #include <map>
 #include <sstream>
 
-namespace kiln {
+using namespace kiln::support;
+
+namespace kiln::runtime {
 
 namespace {
 
@@ -423,4 +425,4 @@ Result<ParsedOptions> parseOptions(int argc, const char *const *argv,
   return FlagParser().parse(argc, argv, description);
 }
 
-} // namespace kiln
+} // namespace kiln::runtime

@@ -7,13 +7,15 @@
 
 #include "OutputPaths.h"
 
-#include "kiln/Runtime/Files/Messages.h"
-#include "kiln/Runtime/Files/OutputPath.h"
+#include "kiln/Support/Messages.h"
+#include "kiln/Support/OutputPath.h"
 
 #include <filesystem>
 #include <vector>
 
-namespace kiln {
+using namespace kiln::support;
+
+namespace kiln::runtime {
 
 namespace {
 
@@ -63,4 +65,4 @@ Status tryOutputs(const Options &options) {
   return Status();
 }
 
-} // namespace kiln
+} // namespace kiln::runtime

@@ -12,7 +12,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-namespace kiln {
+namespace kiln::runtime {
 
 /// The value of a line "key:   123 kB".
 static int64_t findBytes(const char *text, const char *key) {
@@ -37,4 +37,4 @@ ProcessMemory readProcessMemory() {
   return memory;
 }
 
-} // namespace kiln
+} // namespace kiln::runtime

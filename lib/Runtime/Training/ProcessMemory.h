@@ -10,7 +10,7 @@
 
 #include <cstdint>
 
-namespace kiln {
+namespace kiln::runtime {
 
 /// Bytes, from /proc/self/status; 0 where the kernel does not say.
 struct ProcessMemory {
@@ -22,6 +22,6 @@ struct ProcessMemory {
 /// Allocates nothing.
 ProcessMemory readProcessMemory();
 
-} // namespace kiln
+} // namespace kiln::runtime
 
 #endif // KILN_LIB_RUNTIME_TRAINING_PROCESSMEMORY_H

@@ -7,11 +7,13 @@
 
 #include "ProgramInputs.h"
 
-#include "kiln/Runtime/Files/Messages.h"
+#include "kiln/Support/Messages.h"
 
 #include <algorithm>
 
-namespace kiln {
+using namespace kiln::support;
+
+namespace kiln::runtime {
 
 static Status mismatch(const ProgramInfo &info, const ValueInfo &value,
                        const std::string &expected) {
@@ -208,4 +210,4 @@ void ProgramInputs::writePosition(int64_t position) {
     *position_ = position;
 }
 
-} // namespace kiln
+} // namespace kiln::runtime

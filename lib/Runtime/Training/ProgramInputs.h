@@ -17,12 +17,12 @@
 
 #include "InputTensors.h"
 #include "kiln/Runtime/Engine/Engine.h"
-#include "kiln/Runtime/Status.h"
+#include "kiln/Support/Status.h"
 
 #include <functional>
 #include <vector>
 
-namespace kiln {
+namespace kiln::runtime {
 
 /// An endless stream of sequences.
 struct SequenceSource {
@@ -103,6 +103,6 @@ private:
   std::vector<int32_t> sink_; ///< Where an unused tensor of a sequence goes.
 };
 
-} // namespace kiln
+} // namespace kiln::runtime
 
 #endif // KILN_LIB_RUNTIME_TRAINING_PROGRAMINPUTS_H

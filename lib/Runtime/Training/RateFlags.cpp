@@ -9,7 +9,7 @@
 
 #include <cmath>
 
-namespace kiln {
+namespace kiln::runtime {
 
 static Status usage(const std::string &message) {
   return Status(ExitCode::Usage, message + " (see --help)");
@@ -57,4 +57,4 @@ Status checkRates(const ScheduleOptions &schedule, double gradClip,
   return Status();
 }
 
-} // namespace kiln
+} // namespace kiln::runtime

@@ -8,13 +8,13 @@
 #ifndef KILN_LIB_RUNTIME_TRAINING_RATEFLAGS_H
 #define KILN_LIB_RUNTIME_TRAINING_RATEFLAGS_H
 
-#include "kiln/Runtime/Status.h"
 #include "kiln/Runtime/Training/Schedule.h"
+#include "kiln/Support/Status.h"
 
 #include <set>
 #include <string>
 
-namespace kiln {
+namespace kiln::runtime {
 
 /// Checks the values of the flags that decide rates and clipping, and that
 /// those in `given`, on the command line or from a checkpoint, go together. A
@@ -22,6 +22,6 @@ namespace kiln {
 Status checkRates(const ScheduleOptions &schedule, double gradClip,
                   int64_t steps, const std::set<std::string> &given);
 
-} // namespace kiln
+} // namespace kiln::runtime
 
 #endif // KILN_LIB_RUNTIME_TRAINING_RATEFLAGS_H

@@ -7,13 +7,15 @@
 
 #include "Records.h"
 
-#include "kiln/Runtime/Process.h"
+#include "kiln/Support/Process.h"
 
 #include <algorithm>
 #include <cstdio>
 #include <unistd.h>
 
-namespace kiln {
+using namespace kiln::support;
+
+namespace kiln::runtime {
 
 void printToStderr(const std::string &line) {
   std::fflush(stdout);
@@ -161,4 +163,4 @@ void Records::evaluation(int64_t step, double loss, int64_t targets) {
   say(text);
 }
 
-} // namespace kiln
+} // namespace kiln::runtime

@@ -15,14 +15,14 @@
 
 #include "kiln/Runtime/Files/EventLog.h"
 #include "kiln/Runtime/Files/TensorBoard.h"
-#include "kiln/Runtime/Status.h"
 #include "kiln/Runtime/Training/Options.h"
+#include "kiln/Support/Status.h"
 
 #include <chrono>
 #include <optional>
 #include <string>
 
-namespace kiln {
+namespace kiln::runtime {
 
 /// Prints a line to stderr, clearing a progress bar first.
 void printToStderr(const std::string &line);
@@ -71,6 +71,6 @@ private:
   std::optional<TensorBoardLog> tensorBoard_;
 };
 
-} // namespace kiln
+} // namespace kiln::runtime
 
 #endif // KILN_LIB_RUNTIME_TRAINING_RECORDS_H

@@ -9,12 +9,15 @@
 
 #include "RateFlags.h"
 #include "TrainingInfo.h"
-#include "kiln/Runtime/Files/CheckedMath.h"
-#include "kiln/Runtime/Files/Messages.h"
+#include "kiln/Support/CheckedMath.h"
+#include "kiln/Support/Messages.h"
 
 #include <algorithm>
 
-namespace kiln {
+using namespace kiln::abi;
+using namespace kiln::support;
+
+namespace kiln::runtime {
 
 namespace {
 
@@ -359,4 +362,4 @@ Status compareTrajectories(const Trajectory &now, const Options &options,
   return Status();
 }
 
-} // namespace kiln
+} // namespace kiln::runtime

@@ -23,7 +23,7 @@
 #include <string>
 #include <vector>
 
-namespace kiln {
+namespace kiln::runtime {
 
 /// The choices in complete options; `clips`: the executable computes the norm
 /// of the gradients.
@@ -60,6 +60,6 @@ TrajectoryRecord keptRecord(const BuiltFacts &built, ResumePoint &point,
 Status compareTrajectories(const Trajectory &now, const Options &options,
                            ResumePoint &point, std::vector<std::string> &notes);
 
-} // namespace kiln
+} // namespace kiln::runtime
 
 #endif // KILN_LIB_RUNTIME_TRAINING_RESUME_H

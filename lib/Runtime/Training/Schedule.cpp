@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace kiln {
+namespace kiln::runtime {
 
 const std::map<std::string, ScheduleKind> &scheduleKinds() {
   static const std::map<std::string, ScheduleKind> kinds = {
@@ -86,4 +86,4 @@ double Schedule::rate(int64_t step) const {
   return peak_;
 }
 
-} // namespace kiln
+} // namespace kiln::runtime

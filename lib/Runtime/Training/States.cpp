@@ -7,14 +7,16 @@
 
 #include "States.h"
 
-#include "kiln/Runtime/Files/Messages.h"
-#include "kiln/Runtime/Files/ModelWeights.h"
-#include "kiln/Runtime/Files/UnusedTensors.h"
-#include "kiln/Runtime/Process.h"
+#include "kiln/Runtime/Files/CheckpointDir.h"
+#include "kiln/Support/Messages.h"
+#include "kiln/Support/Process.h"
+#include "kiln/Support/UnusedTensors.h"
 
 #include <algorithm>
 
-namespace kiln {
+using namespace kiln::support;
+
+namespace kiln::runtime {
 
 /// Elements that one thread computes at a time.
 static constexpr int64_t initialChunk = 1 << 16;
@@ -57,7 +59,7 @@ Status initialiseStates(Engine &engine, uint64_t seed) {
 Status loadWeights(Engine &engine, const std::string &path,
                    const std::vector<std::string> &ignored,
                    std::vector<std::string> &notes) {
-  Result<ModelWeights> weights = ModelWeights::open(path);
+  Result<ModelWeights> weights = openWeights(path);
   if (!weights.ok())
     return weights.status();
   notes.insert(notes.end(), weights->warnings().begin(),
@@ -96,4 +98,4 @@ Status loadWeights(Engine &engine, const std::string &path,
   return Status();
 }
 
-} // namespace kiln
+} // namespace kiln::runtime

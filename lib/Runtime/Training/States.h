@@ -9,12 +9,12 @@
 #define KILN_LIB_RUNTIME_TRAINING_STATES_H
 
 #include "kiln/Runtime/Engine/Engine.h"
-#include "kiln/Runtime/Status.h"
+#include "kiln/Support/Status.h"
 
 #include <string>
 #include <vector>
 
-namespace kiln {
+namespace kiln::runtime {
 
 /// Gives every state the value that its declaration says, mirrors excepted.
 Status initialiseStates(Engine &engine, uint64_t seed);
@@ -32,6 +32,6 @@ inline bool isWeight(const StateInfo &state) {
   return state.role == StateRole::Parameter || state.role == StateRole::Buffer;
 }
 
-} // namespace kiln
+} // namespace kiln::runtime
 
 #endif // KILN_LIB_RUNTIME_TRAINING_STATES_H

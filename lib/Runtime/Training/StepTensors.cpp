@@ -7,15 +7,17 @@
 
 #include "StepTensors.h"
 
-#include "../Files/Hash.h"
 #include "States.h"
-#include "kiln/Runtime/Files/Rng.h"
-#include "kiln/Runtime/Files/SafeTensors.h"
 #include "kiln/Support/ElementConversion.h"
+#include "kiln/Support/Hash.h"
+#include "kiln/Support/Rng.h"
+#include "kiln/Support/SafeTensors.h"
 
 #include <algorithm>
 
-namespace kiln {
+using namespace kiln::support;
+
+namespace kiln::runtime {
 
 static const char *roleName(StateRole role) {
   switch (role) {
@@ -213,4 +215,4 @@ Status StepTensors::perturb() {
   return copyMirrors(engine_);
 }
 
-} // namespace kiln
+} // namespace kiln::runtime

@@ -18,7 +18,7 @@
 #define KILN_LIB_RUNTIME_TRAINING_STEPTENSORS_H
 
 #include "kiln/Runtime/Engine/Engine.h"
-#include "kiln/Runtime/Status.h"
+#include "kiln/Support/Status.h"
 
 #include <functional>
 #include <string>
@@ -26,7 +26,7 @@
 #include <unordered_map>
 #include <vector>
 
-namespace kiln {
+namespace kiln::runtime {
 
 struct StepTensor : ValueInfo {
   const char *role = "gradient"; ///< Or that of a state, such as "parameter".
@@ -78,6 +78,6 @@ private:
   std::vector<std::vector<char>> copies_; ///< Of the states, or empty.
 };
 
-} // namespace kiln
+} // namespace kiln::runtime
 
 #endif // KILN_LIB_RUNTIME_TRAINING_STEPTENSORS_H

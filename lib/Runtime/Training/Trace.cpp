@@ -9,7 +9,7 @@
 
 #include <nlohmann/json.hpp>
 
-namespace kiln {
+namespace kiln::runtime {
 
 std::string traceJson(const std::string &processName,
                       const std::vector<TraceEvent> &events) {
@@ -62,4 +62,4 @@ std::string traceJson(const std::string &processName,
   return text + "]}\n";
 }
 
-} // namespace kiln
+} // namespace kiln::runtime

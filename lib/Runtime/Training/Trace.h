@@ -9,12 +9,12 @@
 #define KILN_LIB_RUNTIME_TRAINING_TRACE_H
 
 #include "kiln/Runtime/Engine/Engine.h"
-#include "kiln/Runtime/Status.h"
+#include "kiln/Support/Status.h"
 
 #include <string>
 #include <vector>
 
-namespace kiln {
+namespace kiln::runtime {
 
 /// The events as a trace that Perfetto and chrome://tracing read: one bar per
 /// command, bars on tracks of their own for the copies between the arenas, and
@@ -22,6 +22,6 @@ namespace kiln {
 std::string traceJson(const std::string &processName,
                       const std::vector<TraceEvent> &events);
 
-} // namespace kiln
+} // namespace kiln::runtime
 
 #endif // KILN_LIB_RUNTIME_TRAINING_TRACE_H

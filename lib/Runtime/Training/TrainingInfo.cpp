@@ -7,14 +7,17 @@
 
 #include "TrainingInfo.h"
 
-#include "kiln/Runtime/Files/Messages.h"
+#include "kiln/Support/Messages.h"
 
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <set>
 
-namespace kiln {
+using namespace kiln::abi;
+using namespace kiln::support;
+
+namespace kiln::runtime {
 
 using Json = nlohmann::json;
 
@@ -174,4 +177,4 @@ bool haveSameStates(const TrainingInfo &then, const TrainingInfo &now) {
   return stateKinds(then) == stateKinds(now);
 }
 
-} // namespace kiln
+} // namespace kiln::runtime

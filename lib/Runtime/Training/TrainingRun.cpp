@@ -8,19 +8,21 @@
 #include "TrainingRun.h"
 
 #include "Trace.h"
-#include "kiln/Runtime/Files/CheckedMath.h"
-#include "kiln/Runtime/Files/Messages.h"
-#include "kiln/Runtime/Files/OutputFile.h"
-#include "kiln/Runtime/Files/SafeTensors.h"
-#include "kiln/Runtime/Process.h"
+#include "kiln/Support/CheckedMath.h"
 #include "kiln/Support/ElementConversion.h"
+#include "kiln/Support/Messages.h"
+#include "kiln/Support/OutputFile.h"
+#include "kiln/Support/Process.h"
+#include "kiln/Support/SafeTensors.h"
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstring>
 
-namespace kiln {
+using namespace kiln::support;
+
+namespace kiln::runtime {
 
 std::optional<size_t> findProgram(const Description &description,
                                   const std::string &name) {
@@ -373,4 +375,4 @@ Status TrainingRun::run() {
                : "; nothing was saved, because --save was not given"));
 }
 
-} // namespace kiln
+} // namespace kiln::runtime

@@ -26,7 +26,7 @@
 #include <functional>
 #include <optional>
 
-namespace kiln {
+namespace kiln::runtime {
 
 /// Files and devices of a run, opened before it starts; empty: not wanted.
 struct RunFiles {
@@ -107,6 +107,6 @@ std::optional<size_t> findProgram(const Description &description,
 SequenceSource sourceOf(TokenFile &file,
                         const std::optional<InputTensors> &inputs);
 
-} // namespace kiln
+} // namespace kiln::runtime
 
 #endif // KILN_LIB_RUNTIME_TRAINING_TRAININGRUN_H

@@ -9,9 +9,11 @@
 
 #include "RateFlags.h"
 #include "TrainingInfo.h"
-#include "kiln/Runtime/Files/Messages.h"
+#include "kiln/Support/Messages.h"
 
-namespace kiln {
+using namespace kiln::support;
+
+namespace kiln::runtime {
 
 using Json = nlohmann::json;
 
@@ -168,4 +170,4 @@ Result<Trajectory> parseTrajectory(const Json &json,
   return trajectory;
 }
 
-} // namespace kiln
+} // namespace kiln::runtime

@@ -19,15 +19,15 @@
 
 #include "kiln/Runtime/Engine/Description.h"
 #include "kiln/Runtime/Files/TokenFile.h"
-#include "kiln/Runtime/Status.h"
 #include "kiln/Runtime/Training/Schedule.h"
+#include "kiln/Support/Status.h"
 
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
 #include <string_view>
 
-namespace kiln {
+namespace kiln::runtime {
 
 /// What flags of the executable decide.
 struct RunChoices {
@@ -38,7 +38,7 @@ struct RunChoices {
 
 /// What the compiler decided.
 struct BuiltFacts {
-  TrainingInfo training;
+  abi::TrainingInfo training;
   int64_t sequencesPerUpdate = 0; ///< Over all micro-batches.
   int64_t sequenceLength = 0;
   int64_t frozenParameters = 0; ///< Elements that no update touches.
@@ -65,6 +65,6 @@ nlohmann::json trajectoryJson(const Trajectory &trajectory);
 Result<Trajectory> parseTrajectory(const nlohmann::json &json,
                                    const std::string &source);
 
-} // namespace kiln
+} // namespace kiln::runtime
 
 #endif // KILN_LIB_RUNTIME_TRAINING_TRAJECTORY_H

@@ -14,7 +14,7 @@
 
 #include "kiln/Target/Common/LaunchGroups.h"
 
-#include "kiln/Runtime/Engine/MemberTable.h"
+#include "kiln/Abi/MemberTable.h"
 #include "kiln/Target/Common/KernelShapes.h"
 #include "kiln/Target/Common/Passes.h"
 #include "kiln/Target/Interface/TargetRegistry.h"
@@ -27,6 +27,7 @@ namespace kiln {
 } // namespace kiln
 
 using namespace mlir;
+using namespace kiln::abi;
 using namespace kiln;
 
 /// Every launch is compared with all of its run before it.

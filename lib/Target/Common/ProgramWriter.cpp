@@ -16,6 +16,7 @@
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
+using namespace kiln::abi;
 using namespace kiln;
 using llvm::json::Array;
 using llvm::json::Object;
@@ -108,7 +109,7 @@ static Object writeSlot(rt::SlotOp slot, const TargetBackend &target) {
   return object;
 }
 
-static Object writeAttention(const LibraryAttention &attention,
+static Object writeAttention(const VendorAttention &attention,
                              rt::SlotOp workspace) {
   Array strides;
   for (std::size_t i = 0; i < attention.matrices(); ++i)
@@ -177,7 +178,7 @@ Object ProgramWriter::writeLaunch(rt::LaunchOp launch) {
   }
   if (target.getLaunchRules().overlap)
     command["extents"] = std::move(extents);
-  if (std::optional<LibraryAttention> attention =
+  if (std::optional<VendorAttention> attention =
           target.getLibraryAttention(kernel))
     command["library"] =
         writeAttention(*attention, rt::slotOf(launch.getScratch()));

@@ -14,7 +14,7 @@
 
 #include "kiln/Target/Common/VectorMath.h"
 
-#include "kiln/Runtime/Files/Rng.h"
+#include "kiln/Support/Rng.h"
 
 #include "mlir/IR/TypeUtilities.h"
 

@@ -14,8 +14,9 @@
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
-using namespace kiln;
+using namespace kiln::abi;
 using namespace kiln::cpu;
+using namespace kiln;
 
 namespace {
 
@@ -50,13 +51,13 @@ FusionRules CpuBackend::getFusionRules() const {
 }
 
 /// The BLAS multiplies no narrow floats: each thread widens blocks of them.
-int64_t CpuBackend::getGemmWorkspaceBytes(const ProductShape &shape,
+int64_t CpuBackend::getGemmWorkspaceBytes(const GemmShape &shape,
                                           Type operand, Type result,
                                           int64_t maxThreads) const {
   if (!isNarrowFloat(operand))
     return 0;
   return maxThreads *
-         llvm::alignTo(narrowProductBytes(shape, isNarrowFloat(result)),
+         llvm::alignTo(narrowGemmBytes(shape, isNarrowFloat(result)),
                        getAlignment(rt::SlotClass::Workspace));
 }
 

@@ -11,14 +11,15 @@
 #include "kiln/Target/Common/KernelShapes.h"
 
 using namespace mlir;
+using namespace kiln::abi;
 using namespace kiln;
 
-static std::optional<LibraryAttention>
-describe(const AttentionShape &shape, bool isGradient,
-         std::array<int64_t, 8> strides) {
+static std::optional<VendorAttention> describe(const AttentionShape &shape,
+                                               bool isGradient,
+                                               std::array<int64_t, 8> strides) {
   if (!shape.elementType.isBF16() || shape.takesRng || shape.dropout != 0)
     return std::nullopt;
-  LibraryAttention attention;
+  VendorAttention attention;
   attention.isGradient = isGradient;
   attention.causal = shape.causal;
   attention.sequences = shape.sequences;
@@ -27,11 +28,17 @@ describe(const AttentionShape &shape, bool isGradient,
   attention.kvHeads = shape.kvHeads;
   attention.headDim = shape.headDim;
   attention.strides = strides;
-  return suitsLibrary(attention) ? std::optional(attention) : std::nullopt;
+  return suitsVendorLibrary(attention) ? std::optional(attention)
+                                       : std::nullopt;
 }
 
-std::optional<LibraryAttention>
+<<<<<<< HEAD:lib/Target/Gpu/AttentionLibrary.cpp
+std::optional<VendorAttention>
 kiln::gpu::libraryAttentionOf(rt::KernelOp kernel) {
+=======
+std::optional<VendorAttention> kiln::libraryAttentionOf(rt::KernelOp kernel) {
+  auto module = kernel->getParentOfType<ModuleOp>();
+>>>>>>> 042976357ea4952181b6c05d5a1552c9718fa935:lib/Target/Common/AttentionLibrary.cpp
   if (kernel.getFamily() != Family::Attention ||
       !kernel->getParentOfType<ModuleOp>()->hasAttr(kAttentionAttr))
     return std::nullopt;

@@ -15,7 +15,7 @@
 #define KILN_LIB_TARGET_GPU_ATTENTIONLIBRARY_H
 
 #include "kiln/Dialect/KilnRT/IR/KilnRT.h"
-#include "kiln/Runtime/Engine/LibraryAttention.h"
+#include "kiln/Abi/VendorAttention.h"
 
 #include <optional>
 
@@ -23,8 +23,8 @@ namespace kiln::gpu {
 
 /// Describes the call that may replace `kernel`. Returns nothing if the module
 /// does not ask for it, or if the library cannot compute what the kernel does:
-/// it has dropout or not suitsLibrary().
-std::optional<LibraryAttention> libraryAttentionOf(rt::KernelOp kernel);
+/// it has dropout or not suitsVendorLibrary().
+std::optional<abi::VendorAttention> libraryAttentionOf(rt::KernelOp kernel);
 
 } // namespace kiln::gpu
 

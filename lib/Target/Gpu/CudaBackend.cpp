@@ -14,8 +14,9 @@
 #include "kiln/Target/Interface/TargetRegistry.h"
 
 using namespace mlir;
-using namespace kiln;
+using namespace kiln::abi;
 using namespace kiln::gpu;
+using namespace kiln;
 
 namespace {
 
@@ -49,11 +50,11 @@ public:
   }
 
   int64_t getScratchBytes(rt::KernelOp kernel, int64_t) const override {
-    std::optional<LibraryAttention> call = libraryAttentionOf(kernel);
+    std::optional<VendorAttention> call = libraryAttentionOf(kernel);
     return call ? attentionWorkspaceBytes(*call) : 0;
   }
 
-  std::optional<LibraryAttention>
+  std::optional<VendorAttention>
   getLibraryAttention(rt::KernelOp kernel) const override {
     return libraryAttentionOf(kernel);
   }

@@ -25,7 +25,7 @@ public:
   bool mayFuse(const row::RowProgram &program) const override;
   int64_t getLogitsPerChunk(int64_t deviceBytes) const override;
   int64_t getRowAlignment() const override;
-  int64_t getGemmWorkspaceBytes(const ProductShape &shape, mlir::Type operand,
+  int64_t getGemmWorkspaceBytes(const abi::GemmShape &shape, mlir::Type operand,
                                 mlir::Type result,
                                 int64_t maxThreads) const override;
   int64_t getScratchBytes(rt::KernelOp kernel,

@@ -8,8 +8,10 @@
 #include "DeviceUnderTest.h"
 
 #include "kiln/Runtime/Engine/CommandEngine.h"
-#include "kiln/Runtime/Files/Rng.h"
+#include "kiln/Support/Rng.h"
 
+using namespace kiln::runtime;
+using namespace kiln::support;
 using namespace kiln;
 
 // Text that ends with a zero.

@@ -23,7 +23,7 @@
 #include <string>
 #include <vector>
 
-namespace kiln::devicetest {
+namespace kiln::runtime::devicetest {
 
 /// Where the driver and cuBLASLt are.
 cuda::Libraries libraries();
@@ -58,6 +58,6 @@ float *output(Engine &engine, std::size_t index);
 /// Numbers of either sign and several magnitudes, anew for every seed.
 std::vector<float> numbers(int64_t count, uint64_t seed);
 
-} // namespace kiln::devicetest
+} // namespace kiln::runtime::devicetest
 
 #endif // KILN_TEST_GPU_DEVICE_DEVICEUNDERTEST_H

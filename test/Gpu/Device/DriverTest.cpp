@@ -10,8 +10,9 @@
 
 #include <cstring>
 
+using namespace kiln::runtime::cuda;
+using namespace kiln::runtime;
 using namespace kiln;
-using namespace kiln::cuda;
 
 namespace {
 

@@ -17,9 +17,10 @@
 #include <cstring>
 #include <set>
 
+using namespace kiln::runtime::devicetest;
+using namespace kiln::runtime::testing;
+using namespace kiln::runtime;
 using namespace kiln;
-using namespace kiln::devicetest;
-using namespace kiln::testing;
 
 namespace {
 

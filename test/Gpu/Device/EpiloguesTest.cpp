@@ -13,22 +13,25 @@
 //===----------------------------------------------------------------------===//
 
 #include "DeviceUnderTest.h"
-#include "kiln/Runtime/Engine/ProductEpilogue.h"
-#include "kiln/Runtime/Engine/TanhGelu.h"
+#include "kiln/Abi/GemmEpilogue.h"
+#include "kiln/Abi/TanhGelu.h"
 #include "kiln/Support/ElementConversion.h"
 
 #include <cmath>
 
+using namespace kiln::abi;
+using namespace kiln::runtime::devicetest;
+using namespace kiln::runtime::testing;
+using namespace kiln::runtime;
+using namespace kiln::support;
 using namespace kiln;
-using namespace kiln::devicetest;
-using namespace kiln::testing;
 
 namespace {
 
 constexpr int64_t m = 48, n = 72, k = 136, workspaceBytes = 1 << 20;
 
 struct Case {
-  ProductEpilogue epilogue;
+  GemmEpilogue epilogue;
   ElementType type, resultType;
   bool transA = false, transB = false;
 };
@@ -38,8 +41,8 @@ const char *nameOf(ElementType type) {
 }
 
 std::string nameOf(const Case &test) {
-  return std::string(kiln::nameOf(test.epilogue)) + "_" + nameOf(test.type) +
-         "_" + nameOf(test.resultType);
+  return std::string(kiln::abi::nameOf(test.epilogue)) + "_" +
+         nameOf(test.type) + "_" + nameOf(test.resultType);
 }
 
 void PrintTo(const Case &test, std::ostream *out) { *out << nameOf(test); }
@@ -94,7 +97,7 @@ Tensor Epilogue::input(const char *name, ElementType type, int64_t count,
 }
 
 Epilogue::Epilogue(const Case &test) : test_(test) {
-  ProductEpilogue epilogue = test.epilogue;
+  GemmEpilogue epilogue = test.epilogue;
   auto output = [&](const char *name, int64_t count) {
     std::vector<double> zeros(static_cast<size_t>(count));
     return Tensor{name, test.resultType, true, zeros, zeros};
@@ -121,7 +124,7 @@ Epilogue::Epilogue(const Case &test) : test_(test) {
 }
 
 void Epilogue::computeMatrix() {
-  ProductEpilogue epilogue = test_.epilogue;
+  GemmEpilogue epilogue = test_.epilogue;
   for (int64_t i = 0; i < m; ++i)
     for (int64_t j = 0; j < n; ++j) {
       auto at = size_t(i * n + j);
@@ -138,10 +141,10 @@ void Epilogue::computeMatrix() {
         tensors_[Aux].allowed[at] = error;
       }
       Tensor &c = tensors_[C];
-      if (epilogue == ProductEpilogue::GeluGrad) {
+      if (epilogue == GemmEpilogue::GeluGrad) {
         c.values[at] = sum * tanhGeluDerivative(tensors_[Aux].values[at]);
         error = 2 * error + 0x1p-10 * std::fabs(sum);
-      } else if (takesGelu(epilogue)) {
+      } else if (usesGelu(epilogue)) {
         c.values[at] = tanhGelu(sum);
         error = 2 * error + 0x1p-10 * std::fabs(sum);
       } else {
@@ -153,7 +156,7 @@ void Epilogue::computeMatrix() {
 
 void Epilogue::computeBiasGradient() {
   Tensor &bias = tensors_[Bias];
-  bool ofA = test_.epilogue == ProductEpilogue::BiasGradA;
+  bool ofA = test_.epilogue == GemmEpilogue::BiasGradA;
   for (size_t i = 0; i < bias.values.size(); ++i)
     for (int64_t l = 0; l < k; ++l) {
       double value = ofA ? a(int64_t(i), l) : b(l, int64_t(i));
@@ -184,7 +187,7 @@ Json Epilogue::describe() {
                 {"trans", trans},
                 {"batch_stride", 0}};
   };
-  Json library = {{"epilogue", std::string(kiln::nameOf(test_.epilogue))}};
+  Json library = {{"epilogue", std::string(kiln::abi::nameOf(test_.epilogue))}};
   if (exists(Bias))
     library["bias"] = device(tensors_[Bias].offset);
   if (exists(Aux))
@@ -238,11 +241,11 @@ std::vector<Case> allCases() {
       {ElementType::BF16, ElementType::BF16},
       {ElementType::BF16, ElementType::F32}};
   std::vector<Case> cases;
-  for (int i = 1; i <= int(ProductEpilogue::BiasGradB); ++i)
+  for (int i = 1; i <= int(GemmEpilogue::BiasGradB); ++i)
     for (auto [type, resultType] : types)
       // Of gelu, results have the operands' type.
-      if (!takesGelu(ProductEpilogue(i)) || type == resultType)
-        cases.push_back({ProductEpilogue(i), type, resultType});
+      if (!usesGelu(GemmEpilogue(i)) || type == resultType)
+        cases.push_back({GemmEpilogue(i), type, resultType});
   return cases;
 }
 

@@ -12,9 +12,10 @@
 
 #include "DeviceUnderTest.h"
 
+using namespace kiln::runtime::devicetest;
+using namespace kiln::runtime::testing;
+using namespace kiln::runtime;
 using namespace kiln;
-using namespace kiln::devicetest;
-using namespace kiln::testing;
 
 namespace {
 

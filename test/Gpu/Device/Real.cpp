@@ -7,6 +7,7 @@
 
 #include "DeviceUnderTest.h"
 
+using namespace kiln::runtime;
 using namespace kiln;
 
 cuda::Libraries devicetest::libraries() { return {}; }

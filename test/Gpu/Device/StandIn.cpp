@@ -15,6 +15,7 @@
 
 #include <cmath>
 
+using namespace kiln::runtime;
 using namespace kiln;
 
 cuda::Libraries devicetest::libraries() {

@@ -13,15 +13,16 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "kiln/Runtime/Files/Json.h"
-#include "kiln/Runtime/Files/Messages.h"
-#include "kiln/Runtime/Files/SafeTensors.h"
+#include "kiln/Support/Json.h"
+#include "kiln/Support/Messages.h"
+#include "kiln/Support/SafeTensors.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
 
+using namespace kiln::support;
 using namespace kiln;
 using Json = nlohmann::json;
 

@@ -9,9 +9,10 @@
 
 #include <algorithm>
 
+using namespace kiln::runtime::cuda;
+using namespace kiln::runtime::rates;
+using namespace kiln::runtime;
 using namespace kiln;
-using namespace kiln::cuda;
-using namespace kiln::rates;
 
 /// Of a sample, so that the events around it do not count.
 static constexpr double sampleSeconds = 5e-3;

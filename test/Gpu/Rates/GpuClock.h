@@ -13,7 +13,7 @@
 #include <functional>
 #include <vector>
 
-namespace kiln::rates {
+namespace kiln::runtime::rates {
 
 /// Two events around what is queued on a stream.
 class GpuClock {
@@ -38,6 +38,6 @@ private:
   cuda::Event begin_, end_;
 };
 
-} // namespace kiln::rates
+} // namespace kiln::runtime::rates
 
 #endif // KILN_TEST_GPU_RATES_GPUCLOCK_H

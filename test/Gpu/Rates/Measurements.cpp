@@ -10,19 +10,22 @@
 #include "AlgorithmSearch.h"
 #include "GpuClock.h"
 #include "Products.h"
+#include "kiln/Abi/GemmWorkspace.h"
 #include "kiln/Runtime/Cuda/CudaEngine.h"
-#include "kiln/Runtime/Engine/ProductMemory.h"
-#include "kiln/Runtime/Files/Json.h"
-#include "kiln/Runtime/Files/Rng.h"
 #include "kiln/Support/ElementConversion.h"
+#include "kiln/Support/Json.h"
+#include "kiln/Support/Rng.h"
 
 #include <algorithm>
 #include <chrono>
 #include <cstring>
 
+using namespace kiln::abi;
+using namespace kiln::runtime::cuda;
+using namespace kiln::runtime::rates;
+using namespace kiln::runtime;
+using namespace kiln::support;
 using namespace kiln;
-using namespace kiln::cuda;
-using namespace kiln::rates;
 using Json = nlohmann::json;
 
 /// The most that a plan gives a product.
@@ -275,7 +278,7 @@ Status Measurements::measureProduct(const MeasuredProduct &shape) {
   Command command;
   command.kind = Command::Kind::Gemm;
   command.type = command.resultType = shape.type;
-  command.workspace.bytes = libraryWorkspaceBytes(
+  command.workspace.bytes = gemmWorkspaceBytes(
       {shape.m, shape.n, shape.k, /*batch=*/1, /*gridM=*/1, /*gridN=*/1});
   command.m = shape.m;
   command.n = shape.n;
@@ -327,7 +330,8 @@ Status Measurements::run() {
   return status;
 }
 
-Status kiln::rates::measure(const Request &request,
-                            const std::function<void(const Json &)> &print) {
+Status
+kiln::runtime::rates::measure(const Request &request,
+                              const std::function<void(const Json &)> &print) {
   return Measurements(request, print).run();
 }

@@ -9,7 +9,7 @@
 #define KILN_TEST_GPU_RATES_MEASUREMENTS_H
 
 #include "kiln/Support/ElementType.h"
-#include "kiln/Runtime/Status.h"
+#include "kiln/Support/Status.h"
 
 #include <cstdint>
 #include <functional>
@@ -17,7 +17,7 @@
 #include <string>
 #include <vector>
 
-namespace kiln::rates {
+namespace kiln::runtime::rates {
 
 /// C = op(A) op(B), row-major.
 struct MeasuredProduct {
@@ -39,6 +39,6 @@ struct Request {
 Status measure(const Request &request,
                const std::function<void(const nlohmann::json &)> &print);
 
-} // namespace kiln::rates
+} // namespace kiln::runtime::rates
 
 #endif // KILN_TEST_GPU_RATES_MEASUREMENTS_H

@@ -14,16 +14,18 @@
 
 #include "GpuClock.h"
 #include "Measurements.h"
-#include "kiln/Runtime/Files/Json.h"
+#include "kiln/Support/Json.h"
 
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <optional>
 
+using namespace kiln::runtime::cuda;
+using namespace kiln::runtime::rates;
+using namespace kiln::runtime;
+using namespace kiln::support;
 using namespace kiln;
-using namespace kiln::cuda;
-using namespace kiln::rates;
 
 static constexpr const char *help =
     "kiln-gpu-rates [--copy-bytes=N] [--link-bytes=N] [--samples=N] "

@@ -31,6 +31,7 @@
 #include <filesystem>
 #include <string_view>
 
+using namespace kiln::runtime;
 using namespace kiln;
 
 /// CUDA_ERROR_LAUNCH_FAILED.

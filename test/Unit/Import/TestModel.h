@@ -14,7 +14,7 @@
 #define KILN_TEST_UNIT_IMPORT_TESTMODEL_H
 
 #include "kiln/Import/HuggingFace.h"
-#include "kiln/Runtime/Files/Json.h"
+#include "kiln/Support/Json.h"
 
 #include "mlir/IR/MLIRContext.h"
 

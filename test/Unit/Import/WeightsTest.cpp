@@ -8,12 +8,13 @@
 #include "TestModel.h"
 
 #include "kiln/Dialect/Kiln/IR/Kiln.h"
-#include "kiln/Runtime/Files/SafeTensors.h"
+#include "kiln/Support/SafeTensors.h"
 
 #include <gtest/gtest.h>
 
-using namespace kiln;
+using namespace kiln::support;
 using namespace kiln::test;
+using namespace kiln;
 
 namespace {
 

@@ -14,6 +14,7 @@
 
 #include "gtest/gtest.h"
 
+using namespace kiln::support;
 using namespace kiln;
 
 static ChainOp checkpoint(int32_t i) {

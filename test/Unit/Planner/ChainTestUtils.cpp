@@ -10,6 +10,7 @@
 #include <queue>
 #include <unordered_map>
 
+using namespace kiln::support;
 using namespace kiln;
 
 /// Not std::uniform_int_distribution, whose values depend on the library.

@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "kiln/Planner/Machine.h"
-#include "kiln/Runtime/Files/Json.h"
+#include "kiln/Support/Json.h"
 
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FileUtilities.h"

@@ -16,6 +16,7 @@
 #include <limits>
 #include <vector>
 
+using namespace kiln::support;
 using namespace kiln;
 
 namespace {

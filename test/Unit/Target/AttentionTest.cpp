@@ -12,13 +12,14 @@
 
 #include "KernelCalls.h"
 
-#include "kiln/Runtime/Files/Rng.h"
+#include "kiln/Support/Rng.h"
 
 #include <limits>
 
-using namespace kiln;
 using namespace kiln::cpu;
+using namespace kiln::support;
 using namespace kiln::test;
+using namespace kiln;
 
 namespace {
 

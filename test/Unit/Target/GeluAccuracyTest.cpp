@@ -22,8 +22,9 @@
 #include <cstring>
 #include <limits>
 
-using namespace kiln;
+using namespace kiln::support;
 using namespace kiln::test;
+using namespace kiln;
 
 namespace {
 

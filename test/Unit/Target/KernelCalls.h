@@ -37,8 +37,8 @@ namespace kiln::test {
 struct Bfloat {
   uint16_t bits = 0;
   Bfloat() = default;
-  Bfloat(double value) : bits(doubleToBfloat(value)) {}
-  operator float() const { return bfloatToFloat(bits); }
+  Bfloat(double value) : bits(support::doubleToBfloat(value)) {}
+  operator float() const { return support::bfloatToFloat(bits); }
 };
 
 /// What elements of type T are computed with.

@@ -22,8 +22,9 @@
 #include <cstring>
 #include <random>
 
-using namespace kiln;
+using namespace kiln::support;
 using namespace kiln::test;
+using namespace kiln;
 using row::Kind;
 using row::NodeId;
 using row::Space;

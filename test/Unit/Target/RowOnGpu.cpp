@@ -18,6 +18,9 @@
 #include <cstring>
 
 using namespace mlir;
+using kiln::runtime::EmuCounts;
+using kiln::runtime::EmuDevice;
+using kiln::runtime::EmuLaunch;
 
 namespace kiln::test {
 

@@ -35,10 +35,10 @@ public:
   /// `shared.second` in the place of operand `shared.first` unless that is
   /// negative. `isShifted`: eight bytes off.
   /// Returns the sectors that were moved.
-  EmuCounts run(const std::string &name, bool isShifted,
-                llvm::MutableArrayRef<Buffer> buffers, size_t numOperands,
-                llvm::ArrayRef<int64_t> immediates, std::pair<int, int> shared,
-                uint64_t seed);
+  runtime::EmuCounts run(const std::string &name, bool isShifted,
+                         llvm::MutableArrayRef<Buffer> buffers,
+                         size_t numOperands, llvm::ArrayRef<int64_t> immediates,
+                         std::pair<int, int> shared, uint64_t seed);
 
 private:
   std::string variant(const std::string &name, bool isShifted) const {

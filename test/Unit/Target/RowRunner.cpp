@@ -22,6 +22,9 @@
 #include <random>
 
 using namespace mlir;
+using namespace kiln::support;
+using kiln::runtime::EmuCounts;
+using kiln::runtime::EmuDevice;
 
 namespace kiln::test {
 

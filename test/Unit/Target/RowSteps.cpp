@@ -14,6 +14,7 @@
 #include <gtest/gtest.h>
 
 using namespace mlir;
+using namespace kiln::support;
 
 namespace kiln::test {
 

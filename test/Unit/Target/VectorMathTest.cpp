@@ -15,7 +15,7 @@
 #include "KernelRunner.h"
 #include "kiln/Target/Common/VectorMath.h"
 
-#include "kiln/Runtime/Files/Rng.h"
+#include "kiln/Support/Rng.h"
 
 #include <gtest/gtest.h>
 
@@ -24,8 +24,9 @@
 #include <functional>
 #include <limits>
 
-using namespace kiln;
 using namespace kiln::cpu;
+using namespace kiln::support;
+using namespace kiln;
 using mlir::Value;
 
 namespace {

@@ -23,7 +23,7 @@
 #define KILN_RUNTIME_CUDA_CUDAENGINE_H
 
 #include "kiln/Runtime/Engine/Engine.h"
-#include "kiln/Runtime/Status.h"
+#include "kiln/Support/Status.h"
 
 #include <cstdint>
 #include <memory>
@@ -31,7 +31,7 @@
 #include <string_view>
 #include <vector>
 
-namespace kiln::cuda {
+namespace kiln::runtime::cuda {
 
 /// The kernels, for one kind of GPU. kilnc writes this struct.
 struct GpuImage {
@@ -62,6 +62,6 @@ createCudaEngine(std::string_view json, const void *const *kernels,
                  const Libraries &libraries = {},
                  const std::string &algorithmFile = {});
 
-} // namespace kiln::cuda
+} // namespace kiln::runtime::cuda
 
 #endif // KILN_RUNTIME_CUDA_CUDAENGINE_H

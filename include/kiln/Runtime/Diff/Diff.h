@@ -14,12 +14,12 @@
 #ifndef KILN_RUNTIME_DIFF_DIFF_H
 #define KILN_RUNTIME_DIFF_DIFF_H
 
-#include "kiln/Runtime/Status.h"
+#include "kiln/Support/Status.h"
 
 #include <string>
 #include <vector>
 
-namespace kiln {
+namespace kiln::runtime {
 
 struct DiffOptions {
   std::string pathA, pathB;
@@ -44,6 +44,6 @@ std::string diffHelp();
 /// until the loss of both was no longer finite. A failure: not compared.
 Result<ExitCode> diffExecutables(const DiffOptions &options);
 
-} // namespace kiln
+} // namespace kiln::runtime
 
 #endif // KILN_RUNTIME_DIFF_DIFF_H

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Runs emulated kernels (EmuAbi.h) with blocks, warps of 32 lanes, barriers,
-// shuffles and shared memory, one GPU thread at a time, and checks what a GPU
-// would let pass or answer with wrong numbers:
+// Runs emulated kernels (kiln/Abi/EmulatedKernel.h) with blocks, warps of 32
+// lanes, barriers, shuffles and shared memory, one GPU thread at a time, and
+// checks what a GPU would let pass or answer with wrong numbers:
 //   - races in shared memory, and in global memory between the threads of one
 //     launch: two threads, one cell, one of them writing, no barrier between
 //     (and no barrier lies between different blocks);
@@ -30,15 +30,15 @@
 #ifndef KILN_RUNTIME_EMU_EMUDEVICE_H
 #define KILN_RUNTIME_EMU_EMUDEVICE_H
 
-#include "kiln/Runtime/Emu/EmuAbi.h"
-#include "kiln/Runtime/Status.h"
+#include "kiln/Abi/EmulatedKernel.h"
+#include "kiln/Support/Status.h"
 
 #include <cstdint>
 #include <memory>
 #include <string_view>
 #include <vector>
 
-namespace kiln {
+namespace kiln::runtime {
 
 /// One argument of a kernel: it gets `begin`, and may touch [begin, end).
 /// Arguments may overlap; what any one of them allows is allowed.
@@ -113,6 +113,6 @@ private:
   std::unique_ptr<State> state_;
 };
 
-} // namespace kiln
+} // namespace kiln::runtime
 
 #endif // KILN_RUNTIME_EMU_EMUDEVICE_H

@@ -17,8 +17,8 @@
 #ifndef KILN_RUNTIME_ENGINE_COMMAND_H
 #define KILN_RUNTIME_ENGINE_COMMAND_H
 
-#include "kiln/Runtime/Engine/LibraryAttention.h"
-#include "kiln/Runtime/Engine/ProductEpilogue.h"
+#include "kiln/Abi/GemmEpilogue.h"
+#include "kiln/Abi/VendorAttention.h"
 #include "kiln/Support/ElementType.h"
 
 #include <cstdint>
@@ -26,7 +26,7 @@
 #include <string>
 #include <vector>
 
-namespace kiln {
+namespace kiln::runtime {
 
 /// The two memories of a program.
 enum class ArenaKind : uint8_t { Device, Host };
@@ -128,7 +128,7 @@ struct Command {
   int64_t threads = 0;     ///< Of a block of a GPU kernel; 0: not one.
   int64_t sharedBytes = 0; ///< Of a block.
   /// What a library of the GPU may do in the kernel's place, in `workspace`.
-  std::optional<LibraryAttention> attention;
+  std::optional<abi::VendorAttention> attention;
   /// Room in the table that the kernel gets its arguments in; 0: it has none.
   int64_t tableMembers = 0;
   int64_t group = 1;  ///< So many launches from this one on may be one.
@@ -143,7 +143,7 @@ struct Command {
   int64_t gridM = 1, gridN = 1;
   Workspace workspace;
   bool epilogue = false;
-  ProductEpilogue library = ProductEpilogue::None;
+  abi::GemmEpilogue library = abi::GemmEpilogue::None;
   BesideProduct bias, aux;
 
   int64_t count = 0; ///< LoopBegin: iterations.
@@ -236,6 +236,6 @@ bool endsLoop(const Command &command);
 bool startsCopy(const Command &command);
 bool waitsForCopy(const Command &command);
 
-} // namespace kiln
+} // namespace kiln::runtime
 
 #endif // KILN_RUNTIME_ENGINE_COMMAND_H

@@ -13,13 +13,13 @@
 #define KILN_RUNTIME_ENGINE_COMMANDENGINE_H
 
 #include "kiln/Runtime/Engine/Engine.h"
-#include "kiln/Runtime/Status.h"
+#include "kiln/Support/Status.h"
 
 #include <cstdint>
 #include <memory>
 #include <string_view>
 
-namespace kiln {
+namespace kiln::runtime {
 
 /// The ABI of a generated kernel.
 using KernelFunction = void (*)(char *const *args, const int64_t *immediates,
@@ -30,6 +30,6 @@ Result<std::unique_ptr<Engine>> createCommandEngine(std::string_view json,
                                                     const void *const *kernels,
                                                     uint64_t kernelCount);
 
-} // namespace kiln
+} // namespace kiln::runtime
 
 #endif // KILN_RUNTIME_ENGINE_COMMANDENGINE_H

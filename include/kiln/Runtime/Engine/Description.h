@@ -15,7 +15,7 @@
 #ifndef KILN_RUNTIME_ENGINE_DESCRIPTION_H
 #define KILN_RUNTIME_ENGINE_DESCRIPTION_H
 
-#include "kiln/Runtime/Engine/TrainingInfo.h"
+#include "kiln/Abi/TrainingInfo.h"
 #include "kiln/Runtime/Files/InitialValues.h"
 #include "kiln/Support/ElementType.h"
 
@@ -25,7 +25,7 @@
 #include <utility>
 #include <vector>
 
-namespace kiln {
+namespace kiln::runtime {
 
 /// A state, or an input or output of a program.
 struct ValueInfo {
@@ -134,7 +134,7 @@ struct LinkInfo {
 struct Description {
   ModelInfo model;
   BuildInfo build;
-  TrainingInfo training;
+  abi::TrainingInfo training;
   TargetInfo target;
   LinkInfo link;
   int64_t hostArenaBytes = 0; ///< 0: nothing lives on the host.
@@ -150,6 +150,6 @@ struct Description {
   }
 };
 
-} // namespace kiln
+} // namespace kiln::runtime
 
 #endif // KILN_RUNTIME_ENGINE_DESCRIPTION_H

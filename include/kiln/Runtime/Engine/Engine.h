@@ -26,7 +26,7 @@
 #define KILN_RUNTIME_ENGINE_ENGINE_H
 
 #include "kiln/Runtime/Engine/Description.h"
-#include "kiln/Runtime/Status.h"
+#include "kiln/Support/Status.h"
 
 #include <cstdint>
 #include <functional>
@@ -34,7 +34,7 @@
 #include <string>
 #include <vector>
 
-namespace kiln {
+namespace kiln::runtime {
 
 /// What an engine planned and used, for the log and --check-memory.
 struct MemoryFacts {
@@ -251,6 +251,6 @@ public:
 /// called when parameters were written by anything but the engine's programs.
 Status copyMirrors(Engine &engine);
 
-} // namespace kiln
+} // namespace kiln::runtime
 
 #endif // KILN_RUNTIME_ENGINE_ENGINE_H

@@ -20,7 +20,7 @@
 
 #include "kiln/Runtime/Engine/Command.h"
 #include "kiln/Runtime/Engine/Description.h"
-#include "kiln/Runtime/Status.h"
+#include "kiln/Support/Status.h"
 
 #include <cstdint>
 #include <optional>
@@ -28,7 +28,7 @@
 #include <string_view>
 #include <vector>
 
-namespace kiln {
+namespace kiln::runtime {
 
 enum class SlotClass {
   Parameter,
@@ -108,6 +108,6 @@ struct ProgramFile {
 Result<ProgramFile> parseProgramFile(std::string_view json,
                                      int64_t kernelCount);
 
-} // namespace kiln
+} // namespace kiln::runtime
 
 #endif // KILN_RUNTIME_ENGINE_PROGRAM_H

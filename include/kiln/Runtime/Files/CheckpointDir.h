@@ -21,8 +21,9 @@
 #ifndef KILN_RUNTIME_FILES_CHECKPOINTDIR_H
 #define KILN_RUNTIME_FILES_CHECKPOINTDIR_H
 
-#include "kiln/Runtime/Files/SafeTensors.h"
-#include "kiln/Runtime/Status.h"
+#include "kiln/Support/ModelWeights.h"
+#include "kiln/Support/SafeTensors.h"
+#include "kiln/Support/Status.h"
 #include <functional>
 #include <map>
 #include <memory>
@@ -30,7 +31,7 @@
 #include <string>
 #include <vector>
 
-namespace kiln {
+namespace kiln::runtime {
 
 class LockedFile;
 
@@ -57,9 +58,10 @@ class CheckpointStage {
 public:
   Status addText(const std::string &name, std::string_view text);
   /// `fill` appends the data of all tensors, in order, through write().
-  Status addTensors(const std::string &name,
-                    std::vector<TensorDeclaration> tensors,
-                    const std::function<Status(SafeTensorsWriter &)> &fill);
+  Status
+  addTensors(const std::string &name,
+             std::vector<support::TensorDeclaration> tensors,
+             const std::function<Status(support::SafeTensorsWriter &)> &fill);
 
 private:
   friend class CheckpointDir;
@@ -118,10 +120,10 @@ struct FoundCheckpoint {
   /// One line for each newer checkpoint that was passed over.
   std::vector<std::string> notes;
   /// The files of the manifest by name.
-  std::map<std::string, InputFile> files = {};
+  std::map<std::string, support::InputFile> files = {};
 
   /// The file `name`, as it was checked.
-  Result<InputFile> open(const std::string &name) const;
+  Result<support::InputFile> open(const std::string &name) const;
 };
 
 enum class VerifyLevel { Sizes, Hashes };
@@ -133,6 +135,10 @@ enum class VerifyLevel { Sizes, Hashes };
 Result<FoundCheckpoint> findCheckpoint(const std::string &path,
                                        VerifyLevel level = VerifyLevel::Hashes);
 
-} // namespace kiln
+/// Opens weights as ModelWeights::open does. If `path` is a directory of
+/// checkpoints, the failure names the newest one.
+Result<support::ModelWeights> openWeights(const std::string &path);
+
+} // namespace kiln::runtime
 
 #endif // KILN_RUNTIME_FILES_CHECKPOINTDIR_H

@@ -16,7 +16,7 @@
 #ifndef KILN_RUNTIME_FILES_EVENTLOG_H
 #define KILN_RUNTIME_FILES_EVENTLOG_H
 
-#include "kiln/Runtime/Status.h"
+#include "kiln/Support/Status.h"
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -24,7 +24,7 @@
 #include <string>
 #include <string_view>
 
-namespace kiln {
+namespace kiln::runtime {
 
 class LockedFile;
 
@@ -88,6 +88,6 @@ private:
   int firstError_ = 0;
 };
 
-} // namespace kiln
+} // namespace kiln::runtime
 
 #endif // KILN_RUNTIME_FILES_EVENTLOG_H

@@ -15,7 +15,7 @@
 #define KILN_RUNTIME_FILES_INITIALVALUES_H
 
 #include "kiln/Support/ElementType.h"
-#include "kiln/Runtime/Status.h"
+#include "kiln/Support/Status.h"
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -23,7 +23,7 @@
 #include <string_view>
 #include <vector>
 
-namespace kiln {
+namespace kiln::runtime {
 
 struct InitialValue {
   enum class Kind { Constant, Normal, Uniform, RopeCos, RopeSin };
@@ -49,6 +49,6 @@ Status fillInitialValue(const InitialValue &init, uint64_t seed,
                         const std::vector<int64_t> &shape, ElementType type,
                         int64_t begin, int64_t end, void *destination);
 
-} // namespace kiln
+} // namespace kiln::runtime
 
 #endif // KILN_RUNTIME_FILES_INITIALVALUES_H

@@ -14,13 +14,13 @@
 #ifndef KILN_RUNTIME_FILES_TENSORBOARD_H
 #define KILN_RUNTIME_FILES_TENSORBOARD_H
 
-#include "kiln/Runtime/Status.h"
+#include "kiln/Support/Status.h"
 #include <cstdint>
 #include <functional>
 #include <string>
 #include <string_view>
 
-namespace kiln {
+namespace kiln::runtime {
 
 uint32_t crc32c(std::string_view bytes);
 
@@ -62,6 +62,6 @@ private:
   int firstError_ = 0;
 };
 
-} // namespace kiln
+} // namespace kiln::runtime
 
 #endif // KILN_RUNTIME_FILES_TENSORBOARD_H

@@ -18,15 +18,15 @@
 #ifndef KILN_RUNTIME_FILES_TOKENFILE_H
 #define KILN_RUNTIME_FILES_TOKENFILE_H
 
-#include "kiln/Runtime/Files/InputFile.h"
-#include "kiln/Runtime/Status.h"
+#include "kiln/Support/InputFile.h"
+#include "kiln/Support/Status.h"
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 
-namespace kiln {
+namespace kiln::runtime {
 
 /// How tokens lie in a file.
 struct TokenLayout {
@@ -85,9 +85,9 @@ public:
                       int32_t *targets);
 
 private:
-  TokenFile(InputFile file, TokenLayout layout, int64_t vocabulary,
+  TokenFile(support::InputFile file, TokenLayout layout, int64_t vocabulary,
             std::optional<uint64_t> shuffleSeed);
-  InputFile file_;
+  support::InputFile file_;
   TokenLayout layout_;
   int64_t vocabulary_;
   std::optional<uint64_t> shuffleSeed_;
@@ -100,6 +100,6 @@ private:
 int64_t shuffledIndex(int64_t index, int64_t count, uint64_t seed,
                       uint64_t epoch);
 
-} // namespace kiln
+} // namespace kiln::runtime
 
 #endif // KILN_RUNTIME_FILES_TOKENFILE_H

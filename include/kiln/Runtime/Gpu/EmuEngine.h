@@ -19,19 +19,19 @@
 #define KILN_RUNTIME_GPU_EMUENGINE_H
 
 #include "kiln/Runtime/Engine/Engine.h"
-#include "kiln/Runtime/Status.h"
+#include "kiln/Support/Status.h"
 
 #include <cstdint>
 #include <memory>
 #include <string_view>
 
-namespace kiln {
+namespace kiln::runtime {
 
 /// Parses the description. `kernels` must outlive the engine.
 Result<std::unique_ptr<Engine>> createEmuEngine(std::string_view json,
                                                 const void *const *kernels,
                                                 uint64_t kernelCount);
 
-} // namespace kiln
+} // namespace kiln::runtime
 
 #endif // KILN_RUNTIME_GPU_EMUENGINE_H

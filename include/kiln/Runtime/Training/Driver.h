@@ -15,7 +15,7 @@
 #ifndef KILN_RUNTIME_TRAINING_DRIVER_H
 #define KILN_RUNTIME_TRAINING_DRIVER_H
 
-namespace kiln {
+namespace kiln::runtime {
 
 class Engine;
 
@@ -24,6 +24,6 @@ class Engine;
 /// progress and errors to stderr; an error is one line.
 int runTraining(Engine &engine, int argc, char **argv);
 
-} // namespace kiln
+} // namespace kiln::runtime
 
 #endif // KILN_RUNTIME_TRAINING_DRIVER_H

@@ -14,8 +14,8 @@
 #ifndef KILN_RUNTIME_TRAINING_OPTIONS_H
 #define KILN_RUNTIME_TRAINING_OPTIONS_H
 
-#include "kiln/Runtime/Status.h"
 #include "kiln/Runtime/Training/Schedule.h"
+#include "kiln/Support/Status.h"
 
 #include <cstdint>
 #include <optional>
@@ -23,7 +23,7 @@
 #include <string>
 #include <vector>
 
-namespace kiln {
+namespace kiln::runtime {
 
 struct Description;
 
@@ -112,6 +112,6 @@ struct ParsedOptions {
 Result<ParsedOptions> parseOptions(int argc, const char *const *argv,
                                    const Description *description = nullptr);
 
-} // namespace kiln
+} // namespace kiln::runtime
 
 #endif // KILN_RUNTIME_TRAINING_OPTIONS_H

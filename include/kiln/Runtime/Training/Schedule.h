@@ -33,7 +33,7 @@
 #include <map>
 #include <string>
 
-namespace kiln {
+namespace kiln::runtime {
 
 enum class ScheduleKind { Constant, Linear, Cosine, Wsd, Exponential };
 enum class WarmupKind { Gradual, Constant };
@@ -79,6 +79,6 @@ private:
   double peak_;
 };
 
-} // namespace kiln
+} // namespace kiln::runtime
 
 #endif // KILN_RUNTIME_TRAINING_SCHEDULE_H

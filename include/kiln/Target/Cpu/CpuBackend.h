@@ -20,7 +20,7 @@ class CpuBackend : public TargetBackend {
 public:
   llvm::StringRef getName() const override { return "cpu"; }
   FusionRules getFusionRules() const override;
-  int64_t getGemmWorkspaceBytes(const ProductShape &shape, mlir::Type operand,
+  int64_t getGemmWorkspaceBytes(const abi::GemmShape &shape, mlir::Type operand,
                                 mlir::Type result,
                                 int64_t maxThreads) const override;
   int64_t getScratchBytes(rt::KernelOp kernel,

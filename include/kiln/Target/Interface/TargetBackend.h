@@ -19,8 +19,8 @@
 #define KILN_TARGET_INTERFACE_TARGETBACKEND_H
 
 #include "kiln/Dialect/KilnRT/IR/KilnRT.h"
-#include "kiln/Runtime/Engine/LibraryAttention.h"
-#include "kiln/Runtime/Engine/ProductMemory.h"
+#include "kiln/Abi/VendorAttention.h"
+#include "kiln/Abi/GemmWorkspace.h"
 #include "kiln/Support/ElementType.h"
 
 #include "llvm/ADT/StringRef.h"
@@ -96,7 +96,7 @@ public:
 
   /// Bytes of the workspace of a GEMM for all threads of the host together.
   /// `operand` and `result` are the element types of its matrices.
-  virtual int64_t getGemmWorkspaceBytes(const ProductShape &shape,
+  virtual int64_t getGemmWorkspaceBytes(const abi::GemmShape &shape,
                                         mlir::Type operand, mlir::Type result,
                                         int64_t maxThreads) const = 0;
 
@@ -108,7 +108,7 @@ public:
 
   /// Describes the call of a vendor library that may replace launches of
   /// `kernel`; nothing if there is none.
-  virtual std::optional<LibraryAttention>
+  virtual std::optional<abi::VendorAttention>
   getLibraryAttention(rt::KernelOp kernel) const {
     return std::nullopt;
   }

@@ -13,11 +13,12 @@
 #include "kiln/Dialect/Kiln/IR/KilnLibrary.h"
 
 #include "OpChecks.h"
-#include "kiln/Runtime/Engine/TanhGelu.h"
+#include "kiln/Abi/TanhGelu.h"
 
 using namespace mlir;
-using namespace kiln;
+using namespace kiln::abi;
 using namespace kiln::checks;
+using namespace kiln;
 
 #define GET_OP_CLASSES
 #include "kiln/Dialect/Kiln/IR/KilnLibraryOps.cpp.inc"
@@ -85,7 +86,7 @@ KILN_LIBRARY_PRODUCT(MatmulBiasGradOp)
 // kiln.linear
 //===----------------------------------------------------------------------===//
 
-ProductEpilogue LinearOp::getLibraryEpilogue() { return ProductEpilogue::Bias; }
+GemmEpilogue LinearOp::getLibraryEpilogue() { return GemmEpilogue::Bias; }
 Value LinearOp::getBiasRow() { return getBias(); }
 Value LinearOp::getAux() { return {}; }
 
@@ -108,8 +109,8 @@ LogicalResult LinearOp::evaluate(ArrayRef<const HostTensor *> operands,
 // kiln.linear_gelu
 //===----------------------------------------------------------------------===//
 
-ProductEpilogue LinearGeluOp::getLibraryEpilogue() {
-  return getU() ? ProductEpilogue::GeluAuxBias : ProductEpilogue::GeluBias;
+GemmEpilogue LinearGeluOp::getLibraryEpilogue() {
+  return getU() ? GemmEpilogue::GeluAuxBias : GemmEpilogue::GeluBias;
 }
 Value LinearGeluOp::getBiasRow() { return getBias(); }
 Value LinearGeluOp::getAux() { return getU(); }
@@ -141,8 +142,8 @@ LogicalResult LinearGeluOp::evaluate(ArrayRef<const HostTensor *> operands,
 // kiln.matmul_gelu_grad
 //===----------------------------------------------------------------------===//
 
-ProductEpilogue MatmulGeluGradOp::getLibraryEpilogue() {
-  return ProductEpilogue::GeluGrad;
+GemmEpilogue MatmulGeluGradOp::getLibraryEpilogue() {
+  return GemmEpilogue::GeluGrad;
 }
 Value MatmulGeluGradOp::getBiasRow() { return {}; }
 Value MatmulGeluGradOp::getAux() { return getU(); }
@@ -170,8 +171,8 @@ LogicalResult MatmulGeluGradOp::evaluate(ArrayRef<const HostTensor *> operands,
 // kiln.matmul_bias_grad
 //===----------------------------------------------------------------------===//
 
-ProductEpilogue MatmulBiasGradOp::getLibraryEpilogue() {
-  return getOfA() ? ProductEpilogue::BiasGradA : ProductEpilogue::BiasGradB;
+GemmEpilogue MatmulBiasGradOp::getLibraryEpilogue() {
+  return getOfA() ? GemmEpilogue::BiasGradA : GemmEpilogue::BiasGradB;
 }
 Value MatmulBiasGradOp::getBiasRow() { return getDb(); }
 Value MatmulBiasGradOp::getAux() { return {}; }

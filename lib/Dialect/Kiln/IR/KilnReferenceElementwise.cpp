@@ -11,12 +11,13 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "kiln/Abi/TanhGelu.h"
 #include "kiln/Dialect/Kiln/IR/Kiln.h"
-#include "kiln/Runtime/Engine/TanhGelu.h"
 
 #include <cmath>
 
 using namespace mlir;
+using namespace kiln::abi;
 using namespace kiln;
 
 using Operands = ArrayRef<const HostTensor *>;

@@ -25,6 +25,7 @@
 #include <limits>
 
 using namespace llvm;
+using namespace kiln::support;
 
 namespace kiln::row {
 

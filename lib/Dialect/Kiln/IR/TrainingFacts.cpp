@@ -17,6 +17,7 @@
 #include <set>
 
 using namespace mlir;
+using namespace kiln::abi;
 using namespace kiln;
 
 namespace {

@@ -20,6 +20,7 @@
 #include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
+using namespace kiln::abi;
 using namespace kiln;
 
 /// Whether the library has epilogues for a product at all.

@@ -28,6 +28,7 @@ namespace kiln {
 } // namespace kiln
 
 using namespace mlir;
+using namespace kiln::support;
 using namespace kiln;
 
 //===----------------------------------------------------------------------===//

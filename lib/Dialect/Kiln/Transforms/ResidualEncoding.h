@@ -13,9 +13,9 @@
 #ifndef KILN_LIB_DIALECT_KILN_TRANSFORMS_RESIDUALENCODING_H
 #define KILN_LIB_DIALECT_KILN_TRANSFORMS_RESIDUALENCODING_H
 
+#include "StepFunction.h"
 #include "kiln/Dialect/Kiln/IR/Kiln.h"
 #include "kiln/Dialect/Kiln/Transforms/Lossy.h"
-#include "kiln/Planner/StepFunction.h"
 
 #include <map>
 

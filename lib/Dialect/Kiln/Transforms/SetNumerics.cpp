@@ -12,9 +12,9 @@
 
 #include "LibraryEpilogues.h"
 
+#include "kiln/Abi/GemmGrid.h"
 #include "kiln/Dialect/Kiln/IR/KilnLibrary.h"
 #include "kiln/Dialect/Kiln/Transforms/Passes.h"
-#include "kiln/Planner/ProductGrid.h"
 
 namespace kiln {
 #define GEN_PASS_DEF_SETNUMERICS
@@ -22,6 +22,7 @@ namespace kiln {
 } // namespace kiln
 
 using namespace mlir;
+using namespace kiln::abi;
 using namespace kiln;
 
 /// Keys per attention tile: a tile of scores, its probabilities and the packed
@@ -153,8 +154,8 @@ struct SetNumericsPass : kiln::impl::SetNumericsBase<SetNumericsPass> {
 
     auto setGrid = [&](auto product) {
       auto [gm, gn] =
-          chooseProductGrid(product.getM(), product.getN(), product.getK(),
-                            product.getTransA(), maxThreads);
+          chooseGemmGrid(product.getM(), product.getN(), product.getK(),
+                         product.getTransA(), maxThreads);
       product.setGridAttr(builder.getDenseI64ArrayAttr({gm, gn}));
     };
     module.walk([&](Operation *op) {

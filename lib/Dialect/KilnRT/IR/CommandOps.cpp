@@ -11,8 +11,9 @@
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
-using namespace kiln;
+using namespace kiln::abi;
 using namespace kiln::rt;
+using namespace kiln;
 
 //===----------------------------------------------------------------------===//
 // All commands
@@ -216,16 +217,16 @@ int64_t GemmOp::getBatchStride(unsigned i) {
   return succeeded(type.getStridesAndOffset(strides, offset)) ? strides[0] : 0;
 }
 
-ProductEpilogue GemmOp::getLibraryEpilogue() {
+GemmEpilogue GemmOp::getLibraryEpilogue() {
   if (std::optional<StringRef> name = getLibrary())
-    return productEpilogueOf(*name).value_or(ProductEpilogue::None);
-  return ProductEpilogue::None;
+    return gemmEpilogueOf(*name).value_or(GemmEpilogue::None);
+  return GemmEpilogue::None;
 }
 
 SmallVector<MemoryAccess> GemmOp::getAccesses() {
   SmallVector<MemoryAccess> accesses;
   addAccesses(accesses, {getA(), getB()}, Access::Read);
-  ProductEpilogue library = getLibraryEpilogue();
+  GemmEpilogue library = getLibraryEpilogue();
   if (getBias() && !writesBias(library))
     addAccesses(accesses, getBias(), Access::Read);
   if (getAux() && !writesAux(library))
@@ -243,21 +244,21 @@ SmallVector<MemoryAccess> GemmOp::getAccesses() {
 }
 
 static LogicalResult verifyLibrary(GemmOp op) {
-  ProductEpilogue library = op.getLibraryEpilogue();
-  if (op.getLibrary() && library == ProductEpilogue::None)
+  GemmEpilogue library = op.getLibraryEpilogue();
+  if (op.getLibrary() && library == GemmEpilogue::None)
     return op.emitOpError("has a library epilogue ")
            << op.getLibraryAttr() << ", which is not known";
   if (!!op.getBias() != hasBias(library) || !!op.getAux() != hasAux(library))
     return op.emitOpError("has a bias or aux that its library epilogue does "
                           "not have, or the reverse");
-  if (library == ProductEpilogue::None)
+  if (library == GemmEpilogue::None)
     return success();
   if (op.getBatch() != 1 || op.getAccumulate() != Accumulation::Overwrite ||
       op.getEpilogue() || op.getElement().isF64()) // C4
     return op.emitOpError("has a library epilogue, which needs batch 1, a "
                           "result that is overwritten, no epilogue, and "
                           "operands of bf16 or f32");
-  if (takesGelu(library) && op.getElement() != op.getResultElement()) // C4
+  if (usesGelu(library) && op.getElement() != op.getResultElement()) // C4
     return op.emitOpError("takes gelu of a wide result, expected one of the "
                           "type of its operands");
   if (hasAux(library) && op.getN() % auxRowMultiple != 0)

@@ -14,8 +14,9 @@
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
-using namespace kiln;
+using namespace kiln::abi;
 using namespace kiln::rt;
+using namespace kiln;
 
 #include "kiln/Dialect/KilnRT/IR/KilnRTDialect.cpp.inc"
 

@@ -14,6 +14,7 @@
 
 #include <gtest/gtest.h>
 
+using namespace kiln::abi;
 using namespace kiln;
 using namespace mlir;
 

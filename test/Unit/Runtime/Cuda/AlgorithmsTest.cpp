@@ -9,9 +9,10 @@
 #include "CudaToy.h"
 #include "RunToy.h"
 
+using namespace kiln::runtime::cuda;
+using namespace kiln::runtime::toy;
+using namespace kiln::runtime;
 using namespace kiln;
-using namespace kiln::toy;
-using namespace kiln::cuda;
 using Json = nlohmann::json;
 
 namespace {

@@ -16,7 +16,7 @@
 #include <cuda.h>
 #include <type_traits>
 
-using namespace kiln::cuda;
+using namespace kiln::runtime::cuda;
 
 // The headers of CUDA 13 mean its successor, which older drivers lack.
 #undef cuEventElapsedTime

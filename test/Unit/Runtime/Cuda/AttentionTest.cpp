@@ -13,8 +13,10 @@
 #include <cstring>
 #include <gtest/gtest.h>
 
+using namespace kiln::abi;
+using namespace kiln::runtime::cuda;
+using namespace kiln::runtime;
 using namespace kiln;
-using namespace kiln::cuda;
 using Json = nlohmann::json;
 
 namespace {
@@ -35,7 +37,7 @@ void put(char *bf16, int64_t index, double value) {
 
 /// kiln's kernels, by the book and in f64.
 struct Naive {
-  LibraryAttention a;
+  VendorAttention a;
   double scale;
   char *const *args;
 
@@ -116,9 +118,9 @@ void Naive::gradient() const {
 }
 
 /// q, k and v are parts of one matrix's rows, and so are their gradients.
-LibraryAttention attentionOf(bool isGradient, bool causal, int64_t kvHeads,
-                             int64_t length = 6, int64_t headDim = 8) {
-  LibraryAttention a;
+VendorAttention attentionOf(bool isGradient, bool causal, int64_t kvHeads,
+                            int64_t length = 6, int64_t headDim = 8) {
+  VendorAttention a;
   a.isGradient = isGradient;
   a.causal = causal;
   a.sequences = 2;
@@ -169,7 +171,7 @@ protected:
             dout = state("dout", "bf16", {rows, one}),
             dqkv = state("dqkv", "bf16", {rows, all});
     int64_t stateBytes = end;
-    auto launch = [&](const LibraryAttention &a, std::vector<int64_t> places,
+    auto launch = [&](const VendorAttention &a, std::vector<int64_t> places,
                       std::vector<int64_t> writes) {
       Json args = Json::array(), extents = Json::array(),
            strides = Json::array();
@@ -236,7 +238,7 @@ protected:
       fakecuda::addKernel(
           isGradient ? "attention_grad" : "attention",
           {isGradient ? 12u : 8u, [=](const fakecuda::Launch &launch) {
-             const LibraryAttention &a = isGradient ? backward_ : forward_;
+             const VendorAttention &a = isGradient ? backward_ : forward_;
              std::vector<char *> args;
              for (std::size_t i = 0; i < a.arguments(); ++i)
                args.push_back(fakecuda::hostPointer(launch.parameters[i]));
@@ -317,7 +319,7 @@ protected:
     EXPECT_EQ(outcome.library.find("cuDNN"), std::string::npos);
   }
 
-  LibraryAttention forward_, backward_;
+  VendorAttention forward_, backward_;
   int64_t kernels_ = 0;
 };
 

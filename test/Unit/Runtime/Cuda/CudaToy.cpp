@@ -12,7 +12,7 @@
 
 #include <array>
 
-namespace kiln::toy {
+namespace kiln::runtime::toy {
 
 using Json = nlohmann::json;
 
@@ -115,4 +115,4 @@ makeCudaEngine(const Json &description, const std::string &algorithmFile) {
                                 toyImages(), fakeLibraries(), algorithmFile);
 }
 
-} // namespace kiln::toy
+} // namespace kiln::runtime::toy

@@ -18,7 +18,7 @@
 #include "FakeCuda.h"
 #include "kiln/Runtime/Cuda/CudaEngine.h"
 
-namespace kiln::toy {
+namespace kiln::runtime::toy {
 
 /// A description whose products are one tile each.
 nlohmann::json withWholeProducts(nlohmann::json description);
@@ -44,6 +44,6 @@ Result<std::unique_ptr<Engine>>
 makeCudaEngine(const nlohmann::json &description,
                const std::string &algorithmFile);
 
-} // namespace kiln::toy
+} // namespace kiln::runtime::toy
 
 #endif // KILN_TEST_UNIT_RUNTIME_CUDA_CUDATOY_H

@@ -15,7 +15,7 @@
 #include <cudnn_graph.h>
 #include <type_traits>
 
-using namespace kiln::cuda;
+using namespace kiln::runtime::cuda;
 
 namespace {
 

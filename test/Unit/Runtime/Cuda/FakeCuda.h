@@ -26,7 +26,7 @@
 #include <string>
 #include <vector>
 
-namespace kiln::fakecuda {
+namespace kiln::runtime::fakecuda {
 
 /// A launch of a kernel. Parameters have 8 bytes each, those of a table one
 /// after the other.
@@ -120,6 +120,6 @@ const void *loadedImage();
 /// Host memory of a device pointer.
 char *hostPointer(uint64_t device);
 
-} // namespace kiln::fakecuda
+} // namespace kiln::runtime::fakecuda
 
 #endif // KILN_TEST_UNIT_RUNTIME_CUDA_FAKECUDA_H

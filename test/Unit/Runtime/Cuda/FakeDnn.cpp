@@ -17,8 +17,8 @@
 #include <cmath>
 #include <cstring>
 
-using namespace kiln::fakecuda;
-namespace dnn = kiln::cuda::dnn;
+using namespace kiln::runtime::fakecuda;
+namespace dnn = kiln::runtime::cuda::dnn;
 
 namespace {
 

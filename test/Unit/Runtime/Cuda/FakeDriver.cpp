@@ -11,11 +11,11 @@
 #include <cstdlib>
 #include <cstring>
 
-using namespace kiln::fakecuda;
+using namespace kiln::runtime::fakecuda;
 
-namespace kiln::fakecuda {
+namespace kiln::runtime::fakecuda {
 const Kernel *findKernel(const std::string &name);
-} // namespace kiln::fakecuda
+} // namespace kiln::runtime::fakecuda
 
 //===----------------------------------------------------------------------===//
 // Carrying out what was queued

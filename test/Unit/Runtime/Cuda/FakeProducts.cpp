@@ -11,7 +11,7 @@
 #include <cmath>
 #include <cstring>
 
-using namespace kiln::fakecuda;
+using namespace kiln::runtime::fakecuda;
 
 namespace {
 

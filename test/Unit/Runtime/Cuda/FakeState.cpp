@@ -7,7 +7,7 @@
 
 #include "FakeState.h"
 
-namespace kiln::fakecuda {
+namespace kiln::runtime::fakecuda {
 
 State &state() {
   static State instance;
@@ -131,4 +131,4 @@ int enqueue(StreamObject *stream, Work work) {
   return 0;
 }
 
-} // namespace kiln::fakecuda
+} // namespace kiln::runtime::fakecuda

@@ -16,7 +16,7 @@
 #include <random>
 #include <set>
 
-namespace kiln::fakecuda {
+namespace kiln::runtime::fakecuda {
 
 /// Carries out something; the code sticks to the context.
 using Work = std::function<int()>;
@@ -145,6 +145,6 @@ char *resolve(uint64_t device, int64_t bytes);
 /// Adds work to a stream or to the graph that it is captured in.
 int enqueue(StreamObject *stream, Work work);
 
-} // namespace kiln::fakecuda
+} // namespace kiln::runtime::fakecuda
 
 #endif // KILN_TEST_UNIT_RUNTIME_CUDA_FAKESTATE_H

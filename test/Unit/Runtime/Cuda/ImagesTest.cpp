@@ -9,7 +9,7 @@
 
 #include <gtest/gtest.h>
 
-using namespace kiln::cuda;
+using namespace kiln::runtime::cuda;
 
 namespace {
 

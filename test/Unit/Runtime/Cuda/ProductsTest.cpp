@@ -14,8 +14,10 @@
 #include <cstring>
 #include <gtest/gtest.h>
 
+using namespace kiln::abi;
+using namespace kiln::runtime::testing;
+using namespace kiln::runtime;
 using namespace kiln;
-using namespace kiln::testing;
 
 namespace {
 
@@ -30,7 +32,7 @@ struct Case {
   int64_t batch;
   bool accumulates;
   int64_t workspace;
-  ProductEpilogue epilogue = ProductEpilogue::None;
+  GemmEpilogue epilogue = GemmEpilogue::None;
   int64_t columns = n;
 };
 
@@ -68,7 +70,7 @@ Json describe(const Case &test, int64_t shift = 0) {
                {"flops", 0},
                {"workspace", {5 * bytes, test.workspace}},
                {"epilogue", nullptr}};
-  if (test.epilogue != ProductEpilogue::None)
+  if (test.epilogue != GemmEpilogue::None)
     gemm["library"] = {{"epilogue", nameOf(test.epilogue)}};
   if (hasBias(test.epilogue))
     gemm["library"]["bias"] =
@@ -138,15 +140,15 @@ struct Expected {
     if (column >= test.columns)
       return at(2, entry, row, column, false);
     double value = sum(entry, row, column);
-    if (test.epilogue == ProductEpilogue::GeluGrad) {
+    if (test.epilogue == GemmEpilogue::GeluGrad) {
       double u = operands[4][std::size_t(row * test.columns + column)];
       return value * (gelu(u + 1e-5) - gelu(u - 1e-5)) / 2e-5;
     }
-    return takesGelu(test.epilogue) ? gelu(value) : value;
+    return usesGelu(test.epilogue) ? gelu(value) : value;
   }
   double biasGrad(int64_t place) const {
     int64_t index = place - shift;
-    bool ofA = test.epilogue == ProductEpilogue::BiasGradA;
+    bool ofA = test.epilogue == GemmEpilogue::BiasGradA;
     if (!writesBias(test.epilogue) || index < 0 ||
         index >= biasLength(test.epilogue, m, test.columns))
       return operands[3][std::size_t(place)];
@@ -227,13 +229,13 @@ TEST(ProductsTest, OfAllKinds) {
 /// an aux are multiples of 8 elements.
 TEST(ProductsTest, WithEpilogues) {
   for (auto [type, resultType] : kinds)
-    for (int e = 1; e <= int(ProductEpilogue::BiasGradB); ++e)
+    for (int e = 1; e <= int(GemmEpilogue::BiasGradB); ++e)
       for (bool transA : {false, true})
         for (bool transB : {false, true})
           for (int64_t shift : {0, 1}) {
-            auto epilogue = ProductEpilogue(e);
+            auto epilogue = GemmEpilogue(e);
             if (type == ElementType::F64 ||
-                (takesGelu(epilogue) && type != resultType))
+                (usesGelu(epilogue) && type != resultType))
               continue;
             SCOPED_TRACE(nameOf(epilogue));
             check({type, resultType, transA, transB, 1, false, 4096, epilogue,
@@ -246,7 +248,7 @@ TEST(ProductsTest, WithEpilogues) {
 TEST(ProductsTest, WithSeveralBiases) {
   Case test = {ElementType::F32, ElementType::F32, false, false, 1, false, 4096};
   Json description = describe(test);
-  test.epilogue = ProductEpilogue::Bias;
+  test.epilogue = GemmEpilogue::Bias;
   Json first = describe(test)["programs"]["run"]["commands"][0];
   Json second = first;
   second["library"]["bias"] = device(3 * 1024 + 256);
@@ -316,8 +318,8 @@ TEST(ProductsTest, NamesAnEpilogueThatIsNotKnown) {
   fakecuda::Settings settings;
   settings.productTimes = {};
   Case test = {
-      ElementType::F32,          ElementType::F32, false, false, 1, false, 4096,
-      ProductEpilogue::GeluBias};
+      ElementType::F32,      ElementType::F32, false, false, 1, false, 4096,
+      GemmEpilogue::GeluBias};
   fakecuda::reset(settings);
   Result<std::unique_ptr<Engine>> engine =
       cuda::createCudaEngine(describe(test).dump(), nullptr, 0,

@@ -13,6 +13,7 @@
 #include <limits>
 #include <vector>
 
+using namespace kiln::runtime;
 using namespace kiln;
 
 namespace {

@@ -14,8 +14,9 @@
 #include <numeric>
 #include <set>
 
+using namespace kiln::runtime::testing;
+using namespace kiln::runtime;
 using namespace kiln;
-using namespace kiln::testing;
 
 namespace {
 

@@ -20,7 +20,7 @@
 #include <string>
 #include <vector>
 
-namespace kiln::testing {
+namespace kiln::runtime::testing {
 
 template <typename T>
 [[gnu::always_inline]] inline T load(const void *base, int64_t index = 0) {
@@ -101,6 +101,6 @@ private:
   alignas(EmuDevice::memoryAlignment) char memory_[floats * 4];
 };
 
-} // namespace kiln::testing
+} // namespace kiln::runtime::testing
 
 #endif // KILN_TEST_RUNTIME_EMU_EMUTESTING_H

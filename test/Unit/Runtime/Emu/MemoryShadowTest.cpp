@@ -11,7 +11,7 @@
 
 #include <gtest/gtest.h>
 
-using namespace kiln::emu;
+using namespace kiln::runtime::emu;
 
 namespace {
 

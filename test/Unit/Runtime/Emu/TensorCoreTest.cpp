@@ -15,8 +15,9 @@
 #include <cmath>
 #include <gtest/gtest.h>
 
+using namespace kiln::runtime::testing;
+using namespace kiln::runtime;
 using namespace kiln;
-using namespace kiln::testing;
 
 namespace {
 

@@ -14,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+using namespace kiln::runtime;
 using namespace kiln;
 
 namespace {

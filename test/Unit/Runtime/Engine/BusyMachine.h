@@ -11,7 +11,7 @@
 #include <ctime>
 #include <sched.h>
 
-namespace kiln::test {
+namespace kiln::runtime::test {
 
 inline cpu_set_t usableProcessors() {
   cpu_set_t set;
@@ -44,6 +44,6 @@ inline double processSeconds() {
   return double(used.tv_sec) + 1e-9 * double(used.tv_nsec);
 }
 
-} // namespace kiln::test
+} // namespace kiln::runtime::test
 
 #endif // KILN_TEST_UNIT_RUNTIME_ENGINE_BUSYMACHINE_H

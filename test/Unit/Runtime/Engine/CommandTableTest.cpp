@@ -13,6 +13,7 @@
 #include <gtest/gtest.h>
 #include <random>
 
+using namespace kiln::runtime;
 using namespace kiln;
 
 namespace {

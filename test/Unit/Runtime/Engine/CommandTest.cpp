@@ -17,7 +17,7 @@
 #include <tuple>
 #include <utility>
 
-namespace kiln {
+namespace kiln::runtime {
 
 static auto fieldsOf(const MemoryAccess &access) {
   return std::tuple(access.ref.offset, access.ref.stride, access.ref.arena,
@@ -35,8 +35,10 @@ static void PrintTo(const MemoryAccess &access, std::ostream *out) {
        << int(access.use);
 }
 
-} // namespace kiln
+} // namespace kiln::runtime
 
+using namespace kiln::abi;
+using namespace kiln::runtime;
 using namespace kiln;
 
 namespace {
@@ -148,14 +150,14 @@ TEST(CommandAccessTest, GemmWithALibraryEpilogue) {
                writtenBias = {{512, 4}, 32, Write, Beside},
                readAux = {{768, 8}, 64, Read, Beside},
                writtenAux = {{768, 8}, 64, Write, Beside};
-  const std::pair<ProductEpilogue, Accesses> cases[] = {
-      {ProductEpilogue::None, {}},
-      {ProductEpilogue::Bias, {readBias}},
-      {ProductEpilogue::GeluBias, {readBias}},
-      {ProductEpilogue::GeluAuxBias, {readBias, writtenAux}},
-      {ProductEpilogue::GeluGrad, {readAux}},
-      {ProductEpilogue::BiasGradA, {writtenBias}},
-      {ProductEpilogue::BiasGradB, {writtenBias}}};
+  const std::pair<GemmEpilogue, Accesses> cases[] = {
+      {GemmEpilogue::None, {}},
+      {GemmEpilogue::Bias, {readBias}},
+      {GemmEpilogue::GeluBias, {readBias}},
+      {GemmEpilogue::GeluAuxBias, {readBias, writtenAux}},
+      {GemmEpilogue::GeluGrad, {readAux}},
+      {GemmEpilogue::BiasGradA, {writtenBias}},
+      {GemmEpilogue::BiasGradB, {writtenBias}}};
   for (const auto &[library, beside] : cases) {
     command.library = library;
     Accesses expected = matrices(Write);
@@ -201,7 +203,7 @@ TEST(CommandAccessTest, ModesSayWhetherBytesAreReadAndWritten) {
 
 TEST(CommandAccessTest, ResultsLeaveOutReadsAndTemporaryMemory) {
   Command command = gemm();
-  command.library = ProductEpilogue::GeluAuxBias;
+  command.library = GemmEpilogue::GeluAuxBias;
   command.bias = {{512, 0}, 32};
   command.aux = {{768, 0}, 64};
   command.workspace = {8192, 64};

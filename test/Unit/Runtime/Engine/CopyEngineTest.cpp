@@ -21,6 +21,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+using namespace kiln::runtime;
 using namespace kiln;
 
 namespace {

@@ -14,8 +14,9 @@
 
 #include <cstring>
 
+using namespace kiln::runtime::toy;
+using namespace kiln::runtime;
 using namespace kiln;
-using namespace kiln::toy;
 
 namespace {
 

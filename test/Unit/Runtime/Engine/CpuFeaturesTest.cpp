@@ -9,6 +9,7 @@
 
 #include <gtest/gtest.h>
 
+using namespace kiln::runtime;
 using namespace kiln;
 
 namespace {

@@ -6,13 +6,15 @@
 //===----------------------------------------------------------------------===//
 
 #include "RunToy.h"
-#include "kiln/Runtime/Files/ModelWeights.h"
+#include "kiln/Support/ModelWeights.h"
 
 #include <set>
 #include <tuple>
 
+using namespace kiln::runtime::toy;
+using namespace kiln::runtime;
+using namespace kiln::support;
 using namespace kiln;
-using namespace kiln::toy;
 using Json = nlohmann::json;
 
 namespace {

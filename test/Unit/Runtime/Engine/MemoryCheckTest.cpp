@@ -10,8 +10,9 @@
 
 #include <cstring>
 
+using namespace kiln::runtime::toy;
+using namespace kiln::runtime;
 using namespace kiln;
-using namespace kiln::toy;
 
 namespace {
 

@@ -14,7 +14,7 @@
 
 #include "CommandTable.h"
 #include "GemmTiles.h"
-#include "kiln/Runtime/Engine/ProductMemory.h"
+#include "kiln/Abi/GemmWorkspace.h"
 #include "kiln/Support/ElementConversion.h"
 
 #include <cmath>
@@ -23,6 +23,9 @@
 #include <limits>
 #include <random>
 
+using namespace kiln::abi;
+using namespace kiln::runtime;
+using namespace kiln::support;
 using namespace kiln;
 
 namespace {
@@ -328,7 +331,7 @@ TEST(ProductMemoryTest, BlocksFitTheScratchOfAnyTile) {
         if (tile == 0)
           continue;
         int64_t m = blockExtent(tile, blockRows);
-        EXPECT_GE(narrowProductBytes({extent, 16, 16, 1, tiles, 1}, false),
+        EXPECT_GE(narrowGemmBytes({extent, 16, 16, 1, tiles, 1}, false),
                   4 * (m * 16 + 16 * 16));
       }
   }
@@ -336,7 +339,7 @@ TEST(ProductMemoryTest, BlocksFitTheScratchOfAnyTile) {
 
 TEST(ProductMemoryTest, OfLibrariesGrowsWithTheResultUpToACap) {
   auto bytes = [](int64_t m, int64_t n, int64_t k, int64_t batch = 1) {
-    return libraryWorkspaceBytes({m, n, k, batch, 1, 1});
+    return gemmWorkspaceBytes({m, n, k, batch, 1, 1});
   };
   EXPECT_EQ(bytes(4096, 4096, 511), 0);
   EXPECT_EQ(bytes(64, 32, 512), 64 * 32 * 4 * 2);

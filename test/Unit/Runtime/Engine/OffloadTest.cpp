@@ -11,8 +11,9 @@
 #include <cstring>
 #include <map>
 
+using namespace kiln::runtime::toy;
+using namespace kiln::runtime;
 using namespace kiln;
-using namespace kiln::toy;
 using Json = nlohmann::json;
 
 namespace {

@@ -13,8 +13,9 @@
 #include <cstring>
 #include <limits>
 
+using namespace kiln::runtime::toy;
+using namespace kiln::runtime;
 using namespace kiln;
-using namespace kiln::toy;
 
 namespace {
 

@@ -12,7 +12,7 @@
 
 #include <set>
 
-namespace kiln::toy {
+namespace kiln::runtime::toy {
 
 using Json = nlohmann::json;
 
@@ -141,4 +141,4 @@ Json withQueues(Json description) {
   return description;
 }
 
-} // namespace kiln::toy
+} // namespace kiln::runtime::toy

@@ -15,12 +15,12 @@
 
 #include <nlohmann/json.hpp>
 
-namespace kiln::toy {
+namespace kiln::runtime::toy {
 
 /// The description with the fields "queues", "queue" and "after" of the
 /// compiler, whether or not it had others before.
 nlohmann::json withQueues(nlohmann::json description);
 
-} // namespace kiln::toy
+} // namespace kiln::runtime::toy
 
 #endif // KILN_TEST_UNIT_RUNTIME_ENGINE_PLACEQUEUES_H

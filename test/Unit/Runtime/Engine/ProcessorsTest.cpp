@@ -14,8 +14,9 @@
 #include <gtest/gtest.h>
 #include <thread>
 
+using namespace kiln::runtime::test;
+using namespace kiln::runtime;
 using namespace kiln;
-using namespace kiln::test;
 
 namespace {
 

@@ -10,6 +10,7 @@
 
 #include <gtest/gtest.h>
 
+using namespace kiln::runtime;
 using namespace kiln;
 using Json = nlohmann::json;
 

@@ -8,8 +8,9 @@
 #include "../Files/CheckpointFormat.h"
 #include "RunToy.h"
 
+using namespace kiln::runtime::toy;
+using namespace kiln::runtime;
 using namespace kiln;
-using namespace kiln::toy;
 using Json = nlohmann::json;
 
 namespace {

@@ -18,7 +18,7 @@
 #include <string>
 #include <vector>
 
-namespace kiln::toy {
+namespace kiln::runtime::toy {
 
 struct Outcome {
   int exitCode;
@@ -102,6 +102,6 @@ protected:
   std::filesystem::path directory_;
 };
 
-} // namespace kiln::toy
+} // namespace kiln::runtime::toy
 
 #endif // KILN_TEST_UNIT_RUNTIME_ENGINE_RUNTOY_H

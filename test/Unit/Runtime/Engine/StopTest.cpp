@@ -14,8 +14,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+using namespace kiln::runtime::toy;
+using namespace kiln::runtime;
 using namespace kiln;
-using namespace kiln::toy;
 
 namespace {
 

@@ -17,8 +17,9 @@
 #include <thread>
 #include <vector>
 
+using namespace kiln::runtime::test;
+using namespace kiln::runtime;
 using namespace kiln;
-using namespace kiln::test;
 
 namespace {
 

@@ -11,6 +11,8 @@
 #include <cmath>
 #include <gtest/gtest.h>
 
+using namespace kiln::abi;
+using namespace kiln::runtime;
 using namespace kiln;
 
 namespace {
@@ -42,7 +44,7 @@ double gelu(double x) {
          (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
 }
 
-void check(ElementType type, ElementType resultType, ProductEpilogue epilogue,
+void check(ElementType type, ElementType resultType, GemmEpilogue epilogue,
            bool transA, bool transB) {
   Command command;
   command.kind = Command::Kind::Gemm;
@@ -97,39 +99,38 @@ void check(ElementType type, ElementType resultType, ProductEpilogue epilogue,
         expectNear(kept[place], sum);
       else
         EXPECT_EQ(kept[place], u[place]);
-      if (epilogue == ProductEpilogue::GeluGrad)
+      if (epilogue == GemmEpilogue::GeluGrad)
         sum *= (gelu(u[place] + 1e-5) - gelu(u[place] - 1e-5)) / 2e-5;
-      else if (takesGelu(epilogue))
+      else if (usesGelu(epilogue))
         sum = gelu(sum);
       expectNear(results[place], sum);
     }
   for (int64_t i = 0; i < length; ++i) {
     double sum = writesBias(epilogue) ? 0 : row[std::size_t(i)];
     for (int64_t l = 0; l < (writesBias(epilogue) ? k : 0); ++l)
-      sum += epilogue == ProductEpilogue::BiasGradA ? atA(i, l) : atB(l, i);
+      sum += epilogue == GemmEpilogue::BiasGradA ? atA(i, l) : atB(l, i);
     expectNear(sums[std::size_t(i)], sum);
   }
 }
 
 TEST(TileEpilogueTest, ComputesWhatTheirNamesSay) {
-  for (int e = 0; e <= int(ProductEpilogue::BiasGradB); ++e)
+  for (int e = 0; e <= int(GemmEpilogue::BiasGradB); ++e)
     for (bool transA : {false, true})
       for (bool transB : {false, true}) {
-        auto epilogue = ProductEpilogue(e);
+        auto epilogue = GemmEpilogue(e);
         SCOPED_TRACE(nameOf(epilogue));
         check(ElementType::F32, ElementType::F32, epilogue, transA, transB);
         check(ElementType::BF16, ElementType::BF16, epilogue, transA, transB);
-        if (!takesGelu(epilogue))
+        if (!usesGelu(epilogue))
           check(ElementType::BF16, ElementType::F32, epilogue, transA, transB);
       }
 }
 
 TEST(TileEpilogueTest, HasANameForEach) {
-  for (int e = 1; e <= int(ProductEpilogue::BiasGradB); ++e)
-    EXPECT_EQ(productEpilogueOf(nameOf(ProductEpilogue(e))),
-              ProductEpilogue(e));
-  EXPECT_EQ(productEpilogueOf(""), std::nullopt);
-  EXPECT_EQ(productEpilogueOf("relu"), std::nullopt);
+  for (int e = 1; e <= int(GemmEpilogue::BiasGradB); ++e)
+    EXPECT_EQ(gemmEpilogueOf(nameOf(GemmEpilogue(e))), GemmEpilogue(e));
+  EXPECT_EQ(gemmEpilogueOf(""), std::nullopt);
+  EXPECT_EQ(gemmEpilogueOf("relu"), std::nullopt);
 }
 
 } // namespace

@@ -15,11 +15,12 @@
 #endif
 
 int main(int argc, char **argv) {
-  kiln::Result<std::unique_ptr<kiln::Engine>> engine =
-      kiln::toy::makeEngine(kiln::toy::KILN_TOY_DESCRIPTION());
+  kiln::Result<std::unique_ptr<kiln::runtime::Engine>> engine =
+      kiln::runtime::toy::makeEngine(
+          kiln::runtime::toy::KILN_TOY_DESCRIPTION());
   if (!engine.ok()) {
     std::fprintf(stderr, "error: %s\n", engine.status().message().c_str());
     return int(engine.status().code());
   }
-  return kiln::runTraining(**engine, argc, argv);
+  return kiln::runtime::runTraining(**engine, argc, argv);
 }

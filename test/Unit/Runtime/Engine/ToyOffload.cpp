@@ -12,7 +12,7 @@
 #include <cstdlib>
 #include <map>
 
-namespace kiln::toy {
+namespace kiln::runtime::toy {
 
 using Json = nlohmann::json;
 
@@ -151,4 +151,4 @@ Json offload(Json description) {
   return withQueues(std::move(description));
 }
 
-} // namespace kiln::toy
+} // namespace kiln::runtime::toy

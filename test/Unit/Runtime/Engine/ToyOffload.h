@@ -19,7 +19,7 @@
 
 #include "ToyProgram.h"
 
-namespace kiln::toy {
+namespace kiln::runtime::toy {
 
 /// Changes a description of describe().
 nlohmann::json offload(nlohmann::json description);
@@ -40,6 +40,6 @@ nlohmann::json &findSlot(nlohmann::json &program, const std::string &name);
 size_t findCommand(const nlohmann::json &program, const std::string &op,
                    const std::string &name);
 
-} // namespace kiln::toy
+} // namespace kiln::runtime::toy
 
 #endif // KILN_TEST_UNIT_RUNTIME_ENGINE_TOYOFFLOAD_H

@@ -15,7 +15,7 @@
 #include <cstring>
 #include <map>
 
-namespace kiln::toy {
+namespace kiln::runtime::toy {
 
 using Json = nlohmann::json;
 
@@ -460,4 +460,4 @@ Result<std::unique_ptr<Engine>> makeEngine(const Json &description) {
   return createCommandEngine(description.dump(), kernelTable(), kernelCount);
 }
 
-} // namespace kiln::toy
+} // namespace kiln::runtime::toy

@@ -21,7 +21,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-namespace kiln::toy {
+namespace kiln::runtime::toy {
 
 constexpr int64_t vocabulary = 256;
 constexpr int64_t width = 16;
@@ -51,6 +51,6 @@ const void *const *kernelTable();
 /// An engine for a description like that of describe().
 Result<std::unique_ptr<Engine>> makeEngine(const nlohmann::json &description);
 
-} // namespace kiln::toy
+} // namespace kiln::runtime::toy
 
 #endif // KILN_TEST_UNIT_RUNTIME_ENGINE_TOYPROGRAM_H

@@ -16,6 +16,8 @@
 #include <sys/mount.h>
 #include <unistd.h>
 
+using namespace kiln::runtime;
+using namespace kiln::support;
 using namespace kiln;
 using nlohmann::json;
 
@@ -343,6 +345,23 @@ TEST(CheckpointManifest, Rejects) {
   std::string other = good;
   other[good.find("config")] = 'C';
   expectBadInput(parseManifest(other, "m").status(), "match its hash");
+}
+
+TEST(OpenWeights, DirectoryOfCheckpoints) {
+  TestDirectory directory;
+  Result<CheckpointDir> saved = CheckpointDir::open(directory / "run");
+  ASSERT_TRUE(saved.ok());
+  std::vector<std::string> notes;
+  for (int step : {9, 100})
+    expectOk(saved->save(
+        step,
+        [](CheckpointStage &stage) { return stage.addText("a.txt", "a"); },
+        nlohmann::json::object(), 0, notes));
+  expectBadInput(openWeights(directory / "run").status(),
+                 "run' is a directory of checkpoints, expected the weights of "
+                 "one: choose '" +
+                     directory.path() +
+                     "/run/checkpoint-100', the newest, or another one");
 }
 
 } // namespace

@@ -13,10 +13,12 @@
 #include "FaultInjection.h"
 #include "TestFiles.h"
 #include "kiln/Runtime/Files/CheckpointDir.h"
-#include "kiln/Runtime/Files/SafeTensors.h"
+#include "kiln/Support/SafeTensors.h"
 #include <atomic>
 #include <thread>
 
+using namespace kiln::runtime;
+using namespace kiln::support;
 using namespace kiln;
 
 namespace {

@@ -12,12 +12,14 @@
 #include "kiln/Runtime/Files/EventLog.h"
 #include "FaultInjection.h"
 #include "TestFiles.h"
-#include "kiln/Runtime/Files/Json.h"
+#include "kiln/Support/Json.h"
 #include <cerrno>
 #include <cmath>
 #include <limits>
 #include <unistd.h>
 
+using namespace kiln::runtime;
+using namespace kiln::support;
 using namespace kiln;
 
 namespace {

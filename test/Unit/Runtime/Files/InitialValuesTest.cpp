@@ -16,6 +16,8 @@
 #include <cmath>
 #include <cstring>
 
+using namespace kiln::runtime;
+using namespace kiln::support;
 using namespace kiln;
 using nlohmann::json;
 

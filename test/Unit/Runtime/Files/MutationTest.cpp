@@ -17,11 +17,13 @@
 #include "kiln/Runtime/Files/CheckpointDir.h"
 #include "kiln/Runtime/Files/EventLog.h"
 #include "kiln/Runtime/Files/InitialValues.h"
-#include "kiln/Runtime/Files/Json.h"
-#include "kiln/Runtime/Files/ModelWeights.h"
-#include "kiln/Runtime/Files/Rng.h"
 #include "kiln/Runtime/Files/TokenFile.h"
+#include "kiln/Support/Json.h"
+#include "kiln/Support/ModelWeights.h"
+#include "kiln/Support/Rng.h"
 
+using namespace kiln::runtime;
+using namespace kiln::support;
 using namespace kiln;
 
 namespace {

@@ -14,6 +14,7 @@
 #include "TestFiles.h"
 #include <cerrno>
 
+using namespace kiln::runtime;
 using namespace kiln;
 
 namespace {

@@ -15,6 +15,7 @@
 #include <set>
 #include <unistd.h>
 
+using namespace kiln::runtime;
 using namespace kiln;
 
 namespace {

@@ -12,8 +12,9 @@
 #include <functional>
 #include <gtest/gtest.h>
 
+using namespace kiln::runtime::testing;
+using namespace kiln::runtime;
 using namespace kiln;
-using namespace kiln::testing;
 
 namespace {
 

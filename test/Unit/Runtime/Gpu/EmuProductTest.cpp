@@ -11,8 +11,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "HandProgram.h"
+#include "kiln/Abi/GemmWorkspace.h"
 #include "kiln/Runtime/Engine/CommandEngine.h"
-#include "kiln/Runtime/Engine/ProductMemory.h"
 #include "kiln/Runtime/Engine/Program.h"
 #include "kiln/Runtime/Gpu/EmuEngine.h"
 #include "kiln/Support/ElementConversion.h"
@@ -21,8 +21,10 @@
 #include <cstring>
 #include <gtest/gtest.h>
 
+using namespace kiln::abi;
+using namespace kiln::runtime::testing;
+using namespace kiln::runtime;
 using namespace kiln;
-using namespace kiln::testing;
 
 namespace {
 
@@ -117,7 +119,7 @@ int64_t scratchOf(ElementType type, ElementType resultType) {
   if (type != ElementType::BF16)
     return 0;
   int64_t bytes =
-      narrowProductBytes({m, n, k, 1, 2, 1}, resultType == ElementType::BF16);
+      narrowGemmBytes({m, n, k, 1, 2, 1}, resultType == ElementType::BF16);
   return (bytes + 63) / 64 * 64;
 }
 

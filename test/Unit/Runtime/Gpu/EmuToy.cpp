@@ -8,7 +8,7 @@
 #include "EmuToy.h"
 
 #include "PlaceQueues.h"
-#include "kiln/Runtime/Emu/EmuAbi.h"
+#include "kiln/Abi/EmulatedKernel.h"
 #include "kiln/Runtime/Engine/CommandEngine.h"
 #include "kiln/Runtime/Gpu/EmuEngine.h"
 
@@ -16,7 +16,7 @@
 #include <set>
 #include <utility>
 
-namespace kiln::toy {
+namespace kiln::runtime::toy {
 
 using Json = nlohmann::json;
 
@@ -149,4 +149,4 @@ Json emulated(Json description) {
   return withQueues(std::move(description));
 }
 
-} // namespace kiln::toy
+} // namespace kiln::runtime::toy

@@ -16,7 +16,7 @@
 
 #include "ToyOffload.h"
 
-namespace kiln::toy {
+namespace kiln::runtime::toy {
 
 /// A description of the toy, for the emulated GPU.
 nlohmann::json emulated(nlohmann::json description);
@@ -28,6 +28,6 @@ constexpr int64_t emuKernelCount = 2 * kernelCount;
 Result<std::unique_ptr<Engine>>
 makeEmuEngine(const nlohmann::json &description);
 
-} // namespace kiln::toy
+} // namespace kiln::runtime::toy
 
 #endif // KILN_TEST_UNIT_RUNTIME_GPU_EMUTOY_H

@@ -15,7 +15,7 @@
 
 #include "HandProgram.h"
 
-namespace kiln::testing {
+namespace kiln::runtime::testing {
 
 constexpr int64_t groupedUnits = 40; ///< Of a launch.
 constexpr int64_t groupedBytes = groupedUnits * 4;
@@ -42,6 +42,6 @@ inline Json groupedProgram(const char *target) {
   return program;
 }
 
-} // namespace kiln::testing
+} // namespace kiln::runtime::testing
 
 #endif // KILN_TEST_UNIT_RUNTIME_GPU_GROUPEDPROGRAM_H

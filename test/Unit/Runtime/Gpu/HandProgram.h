@@ -21,7 +21,7 @@
 #include <utility>
 #include <vector>
 
-namespace kiln::testing {
+namespace kiln::runtime::testing {
 
 using Json = nlohmann::json;
 using toy::withQueues;
@@ -128,6 +128,6 @@ inline Json handProgram(Json commands, Json slots, Json inputs, Json outputs,
   });
 }
 
-} // namespace kiln::testing
+} // namespace kiln::runtime::testing
 
 #endif // KILN_TEST_UNIT_RUNTIME_GPU_HANDPROGRAM_H

@@ -14,10 +14,12 @@
 //===----------------------------------------------------------------------===//
 
 #include "StreamOrder.h"
-#include "kiln/Runtime/Files/InputFile.h"
+#include "kiln/Support/InputFile.h"
 
 #include <cstdio>
 
+using namespace kiln::runtime;
+using namespace kiln::support;
 using namespace kiln;
 
 namespace {

@@ -6,12 +6,14 @@
 //===----------------------------------------------------------------------===//
 
 #include "Sampler.h"
-#include "kiln/Planner/ProductGrid.h"
+#include "kiln/Abi/GemmGrid.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
+using namespace kiln::abi;
+using namespace kiln::runtime;
 using namespace kiln;
 
 static void spin(double seconds) {
@@ -56,10 +58,10 @@ TEST(Sampler, EverythingHasOneSample) {
 
 TEST(ProductGrid, CutsLargeProductsAcrossTheirLongSide) {
   using Grid = std::pair<int64_t, int64_t>;
-  EXPECT_EQ(chooseProductGrid(64, 64, 64, false, 2), Grid(1, 1));
-  EXPECT_EQ(chooseProductGrid(256, 3072, 768, false, 2), Grid(1, 2));
-  EXPECT_EQ(chooseProductGrid(3072, 256, 768, false, 2), Grid(2, 1));
-  EXPECT_EQ(chooseProductGrid(768, 768, 768, true, 2), Grid(2, 1));
-  EXPECT_EQ(chooseProductGrid(1, 50257, 768, false, 4), Grid(1, 4));
-  EXPECT_EQ(chooseProductGrid(4096, 4096, 64, false, 16), Grid(4, 4));
+  EXPECT_EQ(chooseGemmGrid(64, 64, 64, false, 2), Grid(1, 1));
+  EXPECT_EQ(chooseGemmGrid(256, 3072, 768, false, 2), Grid(1, 2));
+  EXPECT_EQ(chooseGemmGrid(3072, 256, 768, false, 2), Grid(2, 1));
+  EXPECT_EQ(chooseGemmGrid(768, 768, 768, true, 2), Grid(2, 1));
+  EXPECT_EQ(chooseGemmGrid(1, 50257, 768, false, 4), Grid(1, 4));
+  EXPECT_EQ(chooseGemmGrid(4096, 4096, 64, false, 16), Grid(4, 4));
 }

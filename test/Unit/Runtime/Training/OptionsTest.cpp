@@ -7,11 +7,13 @@
 
 #include "kiln/Runtime/Training/Options.h"
 #include "kiln/Runtime/Engine/Description.h"
-#include "kiln/Runtime/Files/Flags.h"
+#include "kiln/Support/Flags.h"
 
 #include <gtest/gtest.h>
 #include <vector>
 
+using namespace kiln::runtime;
+using namespace kiln::support;
 using namespace kiln;
 
 namespace {

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <gtest/gtest.h>
 
+using namespace kiln::runtime;
 using namespace kiln;
 
 namespace {

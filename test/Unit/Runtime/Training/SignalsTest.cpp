@@ -5,12 +5,13 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "kiln/Runtime/Process.h"
+#include "kiln/Support/Process.h"
 
 #include <csignal>
 #include <cstdlib>
 #include <gtest/gtest.h>
 
+using namespace kiln::support;
 using namespace kiln;
 
 namespace {

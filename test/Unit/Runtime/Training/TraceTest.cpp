@@ -7,10 +7,12 @@
 
 #include "Trace.h"
 
-#include "kiln/Runtime/Files/Json.h"
+#include "kiln/Support/Json.h"
 
 #include <gtest/gtest.h>
 
+using namespace kiln::runtime;
+using namespace kiln::support;
 using namespace kiln;
 
 namespace {

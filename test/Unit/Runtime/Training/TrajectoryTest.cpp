@@ -18,6 +18,8 @@
 #include <gtest/gtest.h>
 #include <random>
 
+using namespace kiln::abi;
+using namespace kiln::runtime;
 using namespace kiln;
 using Json = nlohmann::json;
 

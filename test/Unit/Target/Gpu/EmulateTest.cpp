@@ -22,8 +22,12 @@
 #include <cmath>
 #include <cstring>
 
-using namespace kiln;
 using namespace kiln::test;
+using namespace kiln;
+using kiln::runtime::EmuArgument;
+using kiln::runtime::EmuCounts;
+using kiln::runtime::EmuDevice;
+using kiln::runtime::EmuLaunch;
 
 namespace {
 

@@ -19,15 +19,16 @@
 #include "Flash.h"
 #include "KernelPair.h"
 
-#include "kiln/Runtime/Files/Rng.h"
+#include "kiln/Support/Rng.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
-using namespace kiln;
 using namespace kiln::gpu;
+using namespace kiln::support;
 using namespace kiln::test;
+using namespace kiln;
 
 namespace {
 

@@ -18,6 +18,9 @@
 #include <memory>
 
 using namespace mlir;
+using kiln::runtime::EmuCounts;
+using kiln::runtime::EmuDevice;
+using kiln::runtime::EmuLaunch;
 
 namespace kiln::test {
 

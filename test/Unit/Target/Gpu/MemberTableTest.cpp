@@ -26,8 +26,11 @@
 #include <cstdlib>
 #include <cstring>
 
-using namespace kiln;
 using namespace kiln::test;
+using namespace kiln;
+using kiln::runtime::EmuCounts;
+using kiln::runtime::EmuDevice;
+using kiln::runtime::EmuLaunch;
 using namespace mlir;
 
 namespace {

@@ -14,8 +14,8 @@
 #ifndef KILN_DIALECT_KILN_IR_KILNLIBRARY_H
 #define KILN_DIALECT_KILN_IR_KILNLIBRARY_H
 
+#include "kiln/Abi/GemmEpilogue.h"
 #include "kiln/Dialect/Kiln/IR/Kiln.h"
-#include "kiln/Runtime/Engine/ProductEpilogue.h"
 
 #include "kiln/Dialect/Kiln/IR/KilnLibraryInterfaces.h.inc"
 

@@ -25,30 +25,35 @@ def LibraryProductOpInterface : OpInterface<"LibraryProductOpInterface"> {
     a command it has the places of a, b, the result, and then those of bias and
     aux, where it has them.
   }];
-  let methods = [
-    InterfaceMethod<"What the library does with the sums.",
-      "::kiln::ProductEpilogue", "getLibraryEpilogue">,
-    InterfaceMethod<"The first operand.", "::mlir::Value", "getLeft", (ins), [{}],
-      [{ return $_op.getA(); }]>,
-    InterfaceMethod<"The second operand.", "::mlir::Value", "getRight", (ins),
-      [{}], [{ return $_op.getB(); }]>,
-    InterfaceMethod<"What has the shape of the product.", "::mlir::Value",
-      "getMatrix", (ins), [{}], [{ return $_op->getResult(0); }]>,
-    InterfaceMethod<"The row that is added, or the sums of one, or null.",
-      "::mlir::Value", "getBiasRow">,
-    InterfaceMethod<"The input of gelu, or null.", "::mlir::Value", "getAux">,
-    InterfaceMethod<"Whether a is transposed.", "bool", "getTransA">,
-    InterfaceMethod<"Whether b is transposed.", "bool", "getTransB">,
-    InterfaceMethod<"The tiles of the result, or null: not yet chosen.",
-      "::mlir::DenseI64ArrayAttr", "getGridAttr">,
-    InterfaceMethod<"Chooses the tiles.", "void", "setGridAttr",
-      (ins "::mlir::DenseI64ArrayAttr":$grid)>,
-    InterfaceMethod<"Rows of the product.", "int64_t", "getM", (ins), [{}],
-      [{ return tensorTypeOf($_op.getA()).getDimSize($_op.getTransA() ? 1 : 0); }]>,
-    InterfaceMethod<"Its columns.", "int64_t", "getN", (ins), [{}],
-      [{ return tensorTypeOf($_op.getB()).getDimSize($_op.getTransB() ? 0 : 1); }]>,
-    InterfaceMethod<"Its inner extent.", "int64_t", "getK", (ins), [{}],
-      [{ return tensorTypeOf($_op.getA()).getDimSize($_op.getTransA() ? 0 : 1); }]>,
+  let methods =
+      [InterfaceMethod<"What the library does with the sums.",
+                       "::kiln::abi::GemmEpilogue", "getLibraryEpilogue">,
+       InterfaceMethod<"The first operand.", "::mlir::Value", "getLeft", (ins),
+                       [{}], [{ return $_op.getA(); }]>,
+       InterfaceMethod<"The second operand.", "::mlir::Value", "getRight",
+                       (ins), [{}], [{ return $_op.getB(); }]>,
+       InterfaceMethod<"What has the shape of the product.", "::mlir::Value",
+                       "getMatrix", (ins), [{}],
+                       [{ return $_op->getResult(0); }]>,
+       InterfaceMethod<"The row that is added, or the sums of one, or null.",
+                       "::mlir::Value", "getBiasRow">,
+       InterfaceMethod<"The input of gelu, or null.", "::mlir::Value",
+                       "getAux">,
+       InterfaceMethod<"Whether a is transposed.", "bool", "getTransA">,
+       InterfaceMethod<"Whether b is transposed.", "bool", "getTransB">,
+       InterfaceMethod<"The tiles of the result, or null: not yet chosen.",
+                       "::mlir::DenseI64ArrayAttr", "getGridAttr">,
+       InterfaceMethod<"Chooses the tiles.", "void", "setGridAttr",
+                       (ins "::mlir::DenseI64ArrayAttr":$grid)>,
+       InterfaceMethod<
+           "Rows of the product.", "int64_t", "getM", (ins), [{}],
+           [{ return tensorTypeOf($_op.getA()).getDimSize($_op.getTransA() ? 1 : 0); }]>,
+       InterfaceMethod<
+           "Its columns.", "int64_t", "getN", (ins), [{}],
+           [{ return tensorTypeOf($_op.getB()).getDimSize($_op.getTransB() ? 0 : 1); }]>,
+       InterfaceMethod<
+           "Its inner extent.", "int64_t", "getK", (ins), [{}],
+           [{ return tensorTypeOf($_op.getA()).getDimSize($_op.getTransA() ? 0 : 1); }]>,
   ];
 }
 

@@ -8,7 +8,7 @@
 #ifndef KILN_DIALECT_KILN_IR_TRAININGFACTS_H
 #define KILN_DIALECT_KILN_IR_TRAININGFACTS_H
 
-#include "kiln/Runtime/Engine/TrainingInfo.h"
+#include "kiln/Abi/TrainingInfo.h"
 
 #include "mlir/IR/BuiltinOps.h"
 
@@ -17,7 +17,7 @@ namespace kiln {
 /// Derives, from the ops of a module of the step level or any later one, how
 /// its training program updates parameters, which probabilities its random ops
 /// have, and which of its residuals are estimates.
-TrainingInfo deriveTrainingInfo(mlir::ModuleOp module);
+abi::TrainingInfo deriveTrainingInfo(mlir::ModuleOp module);
 
 } // namespace kiln
 

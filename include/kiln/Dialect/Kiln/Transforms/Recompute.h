@@ -20,13 +20,13 @@
 #define KILN_DIALECT_KILN_TRANSFORMS_RECOMPUTE_H
 
 #include "kiln/Dialect/Kiln/Transforms/StageChain.h"
-#include "kiln/Planner/Chain.h"
+#include "kiln/Support/StageOperation.h"
 
 namespace kiln {
 
-/// One run of a stage, by the operations of Chain.h.
+/// One run of a stage.
 struct StageRun {
-  ChainOpKind kind;
+  support::ChainOpKind kind;
   int64_t stage = 0;
   /// Of a run that saves: bit i set if residual i of the stage is kept. The
   /// others are repeated in front of the backward op that reads them first.
@@ -36,12 +36,12 @@ struct StageRun {
     return kind == other.kind && stage == other.stage && saved == other.saved;
   }
   bool saves() const {
-    return kind == ChainOpKind::ForwardSave ||
-           kind == ChainOpKind::ForwardSaveDrop;
+    return kind == support::ChainOpKind::ForwardSave ||
+           kind == support::ChainOpKind::ForwardSaveDrop;
   }
   bool dropsInput() const {
-    return kind == ChainOpKind::ForwardDrop ||
-           kind == ChainOpKind::ForwardSaveDrop;
+    return kind == support::ChainOpKind::ForwardDrop ||
+           kind == support::ChainOpKind::ForwardSaveDrop;
   }
 };
 

@@ -8,8 +8,8 @@
 #ifndef KILN_DIALECT_KILNRT_IR_KILNRT_H
 #define KILN_DIALECT_KILNRT_IR_KILNRT_H
 
+#include "kiln/Abi/GemmEpilogue.h"
 #include "kiln/Dialect/Kiln/IR/Kiln.h"
-#include "kiln/Runtime/Engine/ProductEpilogue.h"
 
 #include "mlir/IR/OpImplementation.h"
 

@@ -1,0 +1,88 @@
+//===- GemmEpilogue.h - Epilogues of vendor GEMMs ---------------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The epilogues that a GPU's vendor library (cuBLASLt) applies to the sums of a
+// GEMM before it rounds them, and the reductions that it computes of its
+// operands. `u` below is a sum plus its bias, in f32; gelu is the tanh form.
+// The compiler writes the names into programs, and the runtime reads them.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_ABI_GEMMEPILOGUE_H
+#define KILN_ABI_GEMMEPILOGUE_H
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace kiln::abi {
+
+enum class GemmEpilogue {
+  None,
+  Bias,        ///< c = u
+  GeluBias,    ///< c = gelu(u)
+  GeluAuxBias, ///< c = gelu(u), aux = u
+  GeluGrad,    ///< c = gelu'(aux) times the sum
+  BiasGradA,   ///< bias[i] = the sum of row i of op(a)
+  BiasGradB    ///< bias[j] = the sum of column j of op(b)
+};
+
+/// The names in programs; a GEMM without an epilogue has none.
+inline constexpr std::string_view gemmEpilogueNames[] = {
+    "", "bias", "gelu_bias", "gelu_aux_bias", "dgelu", "bgrad_a", "bgrad_b"};
+
+inline std::string_view nameOf(GemmEpilogue epilogue) {
+  return gemmEpilogueNames[static_cast<int>(epilogue)];
+}
+
+inline std::optional<GemmEpilogue> gemmEpilogueOf(std::string_view name) {
+  for (int i = 1; i <= static_cast<int>(GemmEpilogue::BiasGradB); ++i)
+    if (name == gemmEpilogueNames[i])
+      return static_cast<GemmEpilogue>(i);
+  return std::nullopt;
+}
+
+/// True if the GEMM writes the row `bias`.
+inline bool writesBias(GemmEpilogue epilogue) {
+  return epilogue == GemmEpilogue::BiasGradA ||
+         epilogue == GemmEpilogue::BiasGradB;
+}
+
+/// True if the GEMM reads or writes a row `bias`.
+inline bool hasBias(GemmEpilogue epilogue) {
+  return epilogue != GemmEpilogue::None && epilogue != GemmEpilogue::GeluGrad;
+}
+
+/// True if the GEMM writes the matrix `aux`.
+inline bool writesAux(GemmEpilogue epilogue) {
+  return epilogue == GemmEpilogue::GeluAuxBias;
+}
+
+/// True if the GEMM reads or writes a matrix `aux`.
+inline bool hasAux(GemmEpilogue epilogue) {
+  return writesAux(epilogue) || epilogue == GemmEpilogue::GeluGrad;
+}
+
+/// True if the epilogue computes gelu or its derivative.
+inline bool usesGelu(GemmEpilogue epilogue) {
+  return hasAux(epilogue) || epilogue == GemmEpilogue::GeluBias;
+}
+
+/// The number of elements of the row `bias` of a GEMM with an m x n result.
+inline int64_t biasLength(GemmEpilogue epilogue, int64_t m, int64_t n) {
+  return epilogue == GemmEpilogue::BiasGradA ? m : n;
+}
+
+/// The vendor library requires that the leading dimension of `aux` is a
+/// multiple of this number of elements,
+inline constexpr int64_t auxRowMultiple = 8;
+/// and that `aux` is aligned to this number of bytes.
+inline constexpr int64_t auxAlignment = 16;
+
+} // namespace kiln::abi
+
+#endif // KILN_ABI_GEMMEPILOGUE_H

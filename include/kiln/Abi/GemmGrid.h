@@ -1,0 +1,54 @@
+//===- GemmGrid.h - The grid of tiles of a GEMM -----------------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The grid of tiles of a GEMM on a CPU is a function of the GEMM's shape and
+// the number of threads, because the rounding of a tile depends on its shape.
+// The compiler writes the grid into programs, and kiln-measure times GEMMs with
+// it.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_ABI_GEMMGRID_H
+#define KILN_ABI_GEMMGRID_H
+
+#include <cstdint>
+#include <utility>
+
+namespace kiln::abi {
+
+/// Splits an m x n result over `threads` tiles so that BLAS packs the operands
+/// as few times as possible: each of gn tiles side by side reads all of a, and
+/// each of gm tiles below each other reads all of b. If two splits cost the
+/// same, a GEMM with a transposed left operand is split by rows. Returns (gm,
+/// gn).
+inline std::pair<int64_t, int64_t>
+chooseGemmGrid(int64_t m, int64_t n, int64_t k, bool transA, int64_t threads) {
+  // A smaller number of multiply-adds is not worth a second thread.
+  constexpr int64_t serialGemm = 64 * 64 * 64;
+  if (m * n * k <= serialGemm)
+    return {1, 1};
+  std::pair<int64_t, int64_t> best = {1, 1};
+  int64_t bestCost = INT64_MAX;
+  for (int64_t gm = 1; gm <= threads; ++gm) {
+    if (threads % gm)
+      continue;
+    int64_t gn = threads / gm;
+    // BLAS is slow on tiles of fewer than 16 rows or columns.
+    if ((gm > 1 && m / gm < 16) || (gn > 1 && n / gn < 16))
+      continue;
+    int64_t cost = gn * m + gm * n;
+    if (cost < bestCost || (cost == bestCost && transA)) {
+      bestCost = cost;
+      best = {gm, gn};
+    }
+  }
+  return best;
+}
+
+} // namespace kiln::abi
+
+#endif // KILN_ABI_GEMMGRID_H

@@ -1,0 +1,41 @@
+//===- TanhGelu.h - GELU's tanh form and its derivative ---------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The reference semantics of ops that compute GELU, and of the vendor GEMM
+// epilogues that the emulated device implements. Results are f64; the caller
+// rounds them.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_ABI_TANHGELU_H
+#define KILN_ABI_TANHGELU_H
+
+#include <cmath>
+
+namespace kiln::abi {
+
+inline double tanhGeluSigmoid(double x) { return 1 / (1 + std::exp(-x)); }
+
+/// sqrt(2 / pi).
+inline constexpr double tanhGeluFactor = 0.79788456080286535588;
+
+/// x sigmoid(2u) is 0.5 x (1 + tanh(u)), u = sqrt(2/pi) (x + 0.044715 x^3).
+inline double tanhGelu(double x) {
+  return x * tanhGeluSigmoid(2 * tanhGeluFactor * (x + 0.044715 * x * x * x));
+}
+
+inline double tanhGeluDerivative(double x) {
+  double u = tanhGeluFactor * (x + 0.044715 * x * x * x);
+  double du = tanhGeluFactor * (1 + 3 * 0.044715 * x * x);
+  // s(1-s) with 1-s = sigmoid(-2u): no overflow, no cancellation.
+  return tanhGeluSigmoid(2 * u) +
+         x * 2 * du * tanhGeluSigmoid(2 * u) * tanhGeluSigmoid(-2 * u);
+}
+
+} // namespace kiln::abi
+
+#endif // KILN_ABI_TANHGELU_H

@@ -1,0 +1,97 @@
+//===- VendorAttention.h - Attention by a GPU's vendor library --*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The vendor library of a GPU (cuDNN) may compute an attention launch in place
+// of the launch's kernel. The compiler and the runtime agree here on which
+// launches are eligible, on their arguments, and on the size of the workspace.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_ABI_VENDORATTENTION_H
+#define KILN_ABI_VENDORATTENTION_H
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+namespace kiln::abi {
+
+/// The arguments of the launch are, in this order, q, k, v, o and lse, and for
+/// gradients also dout, dq, dk and dv. lse is f32, the others are bf16. Row t
+/// of sequence s is row s * length + t of a matrix and holds the heads one
+/// after the other; lse has a row of `length` elements for each sequence and
+/// head:
+///   lse = log(sum(exp(scale * q k)))
+/// Query head h attends to key head h / (heads / kvHeads).
+struct VendorAttention {
+  bool isGradient = false;
+  bool causal = false;
+  int64_t sequences = 1, length = 1, heads = 1, kvHeads = 1, headDim = 8;
+  /// The leading dimensions of q, k, v, o, dout, dq, dk, dv.
+  std::array<int64_t, 8> strides = {};
+
+  std::size_t arguments() const { return isGradient ? 9 : 5; }
+  /// The number of `strides` that are used.
+  std::size_t matrices() const { return isGradient ? 8 : 4; }
+  /// The number of columns of a matrix, by its index in `strides`.
+  int64_t columns(std::size_t matrix) const {
+    bool ofKeys = matrix == 1 || matrix == 2 || matrix == 6 || matrix == 7;
+    return (ofKeys ? kvHeads : heads) * headDim;
+  }
+};
+
+/// Converts the second immediate of the launch, the bits of an f64, to the
+/// scale.
+inline double scaleOfBits(int64_t bits) {
+  double scale = 0;
+  std::memcpy(&scale, &bits, sizeof(scale));
+  return scale;
+}
+
+/// True if the vendor library supports the launch: rows are aligned to 16
+/// bytes, and heads have up to 128 elements.
+inline bool suitsVendorLibrary(const VendorAttention &attention) {
+  // With these limits the number of scores does not overflow.
+  constexpr int64_t mostRows = int64_t(1) << 20, mostHeads = int64_t(1) << 16;
+  if (attention.headDim % 8 || attention.headDim > 128 ||
+      attention.heads % attention.kvHeads || attention.heads > mostHeads ||
+      attention.length > mostRows)
+    return false;
+  for (std::size_t i = 0; i < attention.matrices(); ++i)
+    if (attention.strides[i] % 8)
+      return false;
+  return true;
+}
+
+/// The bytes of the f32 accumulator of dq, for gradients.
+inline int64_t queryGradBytes(const VendorAttention &attention) {
+  return 4 * attention.sequences * attention.heads * attention.length *
+         attention.headDim;
+}
+
+/// The bytes of the f32 row sums of dout * o, for gradients: a multiple of 256.
+inline int64_t rowSumBytes(const VendorAttention &attention) {
+  int64_t bytes = 4 * attention.sequences * attention.heads * attention.length;
+  return (bytes + 255) / 256 * 256;
+}
+
+/// The workspace of a launch: 1 MiB, and for gradients the bytes of the two
+/// functions above. If several query heads share a key head, also the bytes of
+/// dk and dv of every query head. A multiple of 256.
+inline int64_t attentionWorkspaceBytes(const VendorAttention &attention) {
+  int64_t bytes = int64_t(1) << 20;
+  if (!attention.isGradient)
+    return bytes;
+  int64_t grads = (queryGradBytes(attention) + 255) / 256 * 256;
+  bytes += rowSumBytes(attention) + grads;
+  return attention.heads == attention.kvHeads ? bytes : bytes + 2 * grads;
+}
+
+} // namespace kiln::abi
+
+#endif // KILN_ABI_VENDORATTENTION_H

@@ -1,0 +1,42 @@
+//===- Hash.h - XXH3, streaming and keyed -----------------------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Internal to the files library; keeps the xxhash header in one source file.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_SUPPORT_HASH_H
+#define KILN_SUPPORT_HASH_H
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace kiln::support {
+
+/// XXH3-128 of a stream of bytes, as `xxhsum -H2` prints it.
+class StreamHash {
+public:
+  StreamHash();
+  StreamHash(StreamHash &&) noexcept;
+  StreamHash &operator=(StreamHash &&) noexcept;
+  ~StreamHash();
+  void update(const void *data, uint64_t bytes);
+  std::string hex() const;
+
+private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+/// XXH3-64 of `text` under `seed`.
+uint64_t keyedHash(std::string_view text, uint64_t seed);
+
+} // namespace kiln::support
+
+#endif // KILN_SUPPORT_HASH_H

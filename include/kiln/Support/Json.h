@@ -1,0 +1,72 @@
+//===- Json.h - JSON from untrusted text ------------------------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Parses RFC 8259 JSON without exceptions and without recursion: nesting is
+// counted by a SAX handler, so that a depth bomb is an error and not a stack
+// overflow. Rejected beyond plain syntax errors: invalid UTF-8, lone surrogate
+// escapes, a byte-order mark, duplicate keys, numbers beyond f64, text beyond
+// the size limit. An integer that fits neither i64 nor u64 arrives as a
+// floating-point number: test is_number_integer() where an integer is meant.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_SUPPORT_JSON_H
+#define KILN_SUPPORT_JSON_H
+
+#include "kiln/Support/Status.h"
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+
+namespace kiln::support {
+
+struct JsonLimits {
+  std::size_t maxBytes = 16u << 20;
+  int maxDepth = 64;
+};
+
+/// Receives the events of one document. A false return stops the parse; the
+/// receiver has then set `error` (a fragment such as "duplicate key 'a'").
+/// Depth, syntax and encoding are checked before an event is delivered.
+class JsonEvents {
+public:
+  virtual ~JsonEvents() = default;
+  virtual bool null() = 0;
+  virtual bool boolean(bool value) = 0;
+  virtual bool integer(int64_t value) = 0;          ///< negative, or "-0"
+  virtual bool unsignedInteger(uint64_t value) = 0; ///< digits only
+  virtual bool real(double value) = 0;              ///< always finite
+  virtual bool string(std::string &value) = 0;      ///< may be moved from
+  virtual bool key(std::string &value) = 0;         ///< may be moved from
+  virtual bool startObject() = 0;
+  virtual bool endObject() = 0;
+  virtual bool startArray() = 0;
+  virtual bool endArray() = 0;
+  std::string error;
+};
+
+/// Streams `text` into `events`. `source` names the text in messages.
+Status walkJson(std::string_view text, const std::string &source,
+                JsonEvents &events, const JsonLimits &limits = {});
+
+/// Parses `text`. Failures have exit code 3 and name `source` and the byte
+/// offset.
+Result<nlohmann::json> parseJson(std::string_view text,
+                                 const std::string &source,
+                                 const JsonLimits &limits = {});
+
+/// `text` as a JSON string with its quotes. Bytes that are not UTF-8 become
+/// U+FFFD.
+std::string jsonQuoted(std::string_view text);
+
+/// Reads and parses a regular file.
+Result<nlohmann::json> readJsonFile(const std::string &path,
+                                    const JsonLimits &limits = {});
+
+} // namespace kiln::support
+
+#endif // KILN_SUPPORT_JSON_H

@@ -1,0 +1,31 @@
+//===- StageOperation.h - Operations on a chain of stages -------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The operations of a recomputation schedule. The planner chooses a sequence of
+// them (kiln/Planner/Chain.h defines what each one needs, yields and drops),
+// and recomputation rewrites a program to it.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_SUPPORT_STAGEOPERATION_H
+#define KILN_SUPPORT_STAGEOPERATION_H
+
+#include <cstdint>
+
+namespace kiln::support {
+
+enum class ChainOpKind : uint8_t {
+  ForwardCheckpoint, ///< Runs a stage and keeps its input.
+  ForwardDrop,       ///< Runs a stage and drops its input.
+  ForwardSave,       ///< Runs a stage and keeps input and residuals.
+  ForwardSaveDrop,   ///< Runs a stage, keeps residuals and drops its input.
+  Backward,
+};
+
+} // namespace kiln::support
+
+#endif // KILN_SUPPORT_STAGEOPERATION_H

@@ -1,0 +1,40 @@
+//===- Vocabulary.h - Types that all of kiln names unqualified --*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Imports the types of kiln::support that nearly every file uses into kiln, as
+// mlir/Support/LLVM.h does for the types of LLVM. All other names of
+// kiln::support are qualified, or a source file has a using-directive for them.
+// The headers that define these types include this one.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_SUPPORT_VOCABULARY_H
+#define KILN_SUPPORT_VOCABULARY_H
+
+#include <cstdint>
+
+namespace kiln {
+
+namespace support {
+enum class ElementKind : uint8_t;
+enum class ElementType : uint8_t;
+enum class ExitCode : int;
+struct ElementTypeInfo;
+template <typename T> class Result;
+class Status;
+} // namespace support
+
+using support::ElementKind;
+using support::ElementType;
+using support::ElementTypeInfo;
+using support::ExitCode;
+using support::Result;
+using support::Status;
+
+} // namespace kiln
+
+#endif // KILN_SUPPORT_VOCABULARY_H

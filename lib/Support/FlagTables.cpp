@@ -1,0 +1,106 @@
+//===- FlagTables.cpp - The flags of kilnc and of executables -------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The parsers own the meaning of the flags; these tables own which program has
+// which flag. A test compares them with the --help of both programs.
+//
+//===----------------------------------------------------------------------===//
+
+#include "kiln/Support/Flags.h"
+
+namespace kiln::support {
+
+const FlagTable &compilerFlags() {
+  static const FlagTable table = {
+      {"attention", "NAME"},
+      {"batch", "N"},
+      {"clip", "on|off"},
+      {"dropout", "X"},
+      {"emit", "STAGE"},
+      {"emit-gradients", ""},
+      {"eval", "on|off"},
+      {"fuse", "on|off"},
+      {"gpu-arch", "LIST", /*repeats=*/true},
+      {"host-memory-budget", "SIZE"},
+      {"ignore-config-keys", "NAME,..."},
+      {"library-epilogues", "on|off"},
+      {"list-config-keys", ""},
+      {"lossy", "LIST"},
+      {"machine", "FILE"},
+      {"max-threads", "N"},
+      {"mcpu", "NAME"},
+      {"measure-machine", ""},
+      {"memory-budget", "SIZE"},
+      {"microbatches", "N|auto"},
+      {"o", "FILE"},
+      {"offload", "LIST"},
+      {"optimizer", "NAME"},
+      {"precision", "TYPE"},
+      {"print-pipeline", ""},
+      {"rebuild", "on|off"},
+      {"recompute", "POLICY"},
+      {"remarks", "FILE"},
+      {"report", "FILE"},
+      {"seq", "N"},
+      {"simulate-link", "RATE"},
+      {"target", "NAME"},
+  };
+  return table;
+}
+
+const FlagTable &executableFlags() {
+  static const FlagTable table = {
+      {"base-batch", "N"},
+      {"check-memory", ""},
+      {"check-ops", "FILE"},
+      {"check-trace", "FILE"},
+      {"cooldown-steps", "N"},
+      {"data", "FILE"},
+      {"describe", ""},
+      {"dump-gradients", "FILE"},
+      {"emu-seed", "SEED"},
+      {"from-scratch", ""},
+      {"generate", "N"},
+      {"gpu-algorithms", "FILE"},
+      {"grad-clip", "X"},
+      {"init", "FILE|DIR"},
+      {"init-ignore", "NAME,..."},
+      {"inputs", "FILE"},
+      {"keep", "K"},
+      {"lockstep", "FD", /*repeats=*/false, /*internal=*/true},
+      {"log", "FILE"},
+      {"lr", "X"},
+      {"lr-gamma", "X"},
+      {"lr-scaling", "linear|sqrt"},
+      {"lr-schedule", "NAME"},
+      {"min-lr", "X"},
+      {"prompt", "TEXT"},
+      {"resume", "DIR"},
+      {"resume-changing", "LIST"},
+      {"save", "DIR"},
+      {"save-every", "N"},
+      {"seed", "N"},
+      {"shuffle", "SEED"},
+      {"steps", "N"},
+      {"stress-copies", "SEED"},
+      {"sync-ops", ""},
+      {"temperature", "X"},
+      {"tensorboard", "DIR"},
+      {"threads", "N"},
+      {"top-k", "K"},
+      {"trace", "FILE"},
+      {"val-batches", "N"},
+      {"val-data", "FILE"},
+      {"val-every", "N"},
+      {"val-inputs", "FILE"},
+      {"warmup", "gradual|constant"},
+      {"warmup-steps", "N"},
+  };
+  return table;
+}
+
+} // namespace kiln::support
