@@ -23,8 +23,9 @@ namespace {
 struct Flight {
   std::size_t command;
   int64_t token;
-  /// What it reads and writes, by the iteration of the loop that is walked.
+  /// What it reads and writes: `lag` iterations before the current one.
   Ref from, to;
+  int64_t lag = 0;
   /// The slots and states around their first bytes, as blocks_ counts them.
   std::vector<std::size_t> fromBlocks, toBlocks;
 };
@@ -49,8 +50,8 @@ private:
   void checkAccesses(std::size_t command) const;
   void checkAccess(std::size_t command, const MemoryAccess &access,
                    const Flight &flight) const;
-  bool disturbs(const MemoryAccess &access, int64_t runs, const Ref &ref,
-                int64_t size, const std::vector<std::size_t> &around) const;
+  bool disturbs(const MemoryAccess &access, int64_t runs, const Flight &flight,
+                const Ref &ref, const std::vector<std::size_t> &around) const;
   bool livesAroundLoop(const std::vector<std::size_t> &blocks) const;
   void checkLives(std::size_t wait, const Flight &flight) const;
   bool isOfLoop(const Flight &flight) const {
@@ -133,15 +134,17 @@ std::vector<std::size_t> CopyOrder::around(const Ref &ref) const {
   return found;
 }
 
-/// Whether [a, +aBytes) and [b, +bBytes) share a byte in one of the iterations.
+/// Whether [a, +aBytes) in one of the iterations shares a byte with [b,
+/// +bBytes) `lag` iterations before.
 static bool overlap(const Ref &a, int64_t aBytes, const Ref &b, int64_t bBytes,
-                    const Iterations &iterations) {
+                    int64_t lag, const Iterations &iterations) {
   using Wide = __int128; // Sizes may be as large as 2^63.
   if (a.arena != b.arena || aBytes <= 0 || bBytes <= 0)
     return false;
   // b - a, which must be in (low, high), and what each iteration adds to it.
   Wide step = Wide(b.stride) - a.stride;
-  Wide distance = Wide(b.offset) - a.offset + step * iterations.first;
+  Wide distance = Wide(b.offset) - Wide(b.stride) * lag - a.offset +
+                  step * iterations.first;
   Wide low = -Wide(bBytes), high = aBytes;
   if (step < 0) {
     distance = -distance;
@@ -160,10 +163,11 @@ static bool overlap(const Ref &a, int64_t aBytes, const Ref &b, int64_t bBytes,
   return distance < high;
 }
 
-/// True if an access and the `size` bytes at `ref` of a copy share bytes in one
-/// of the iterations that the walk stands for. `runs`: of the access's command.
+/// True if an access shares bytes with what a copy has at `ref`, its source or
+/// its destination, in one of the iterations that the walk stands for. `runs`
+/// is how often the command of the access runs.
 bool CopyOrder::disturbs(const MemoryAccess &access, int64_t runs,
-                         const Ref &ref, int64_t size,
+                         const Flight &flight, const Ref &ref,
                          const std::vector<std::size_t> &around) const {
   if (access.ref.arena != ref.arena)
     return false;
@@ -181,19 +185,19 @@ bool CopyOrder::disturbs(const MemoryAccess &access, int64_t runs,
     if (runs > 1 && access.ref.stride != 0)
       bytes = std::min(bytes, std::abs(access.ref.stride));
   }
-  return overlap(access.ref, bytes, ref, size, iterations_);
+  return overlap(access.ref, bytes, ref, program_.commands[flight.command].size,
+                 flight.lag, iterations_);
 }
 
 void CopyOrder::checkAccess(std::size_t command, const MemoryAccess &access,
                             const Flight &flight) const {
-  const Command &copy = program_.commands[flight.command];
   const char *does = access.writes() ? "writes" : "reads";
   const char *what = nullptr;
   int64_t runs = runs_[command];
-  if (disturbs(access, runs, flight.to, copy.size, flight.toBlocks))
+  if (disturbs(access, runs, flight, flight.to, flight.toBlocks))
     what = "what it writes";
   else if (access.writes() &&
-           disturbs(access, runs, flight.from, copy.size, flight.fromBlocks))
+           disturbs(access, runs, flight, flight.from, flight.fromBlocks))
     what = "what it reads";
   if (what)
     fail(command, "(" + title(command) + ") " + does + " " + what + " while " +
@@ -221,8 +225,8 @@ void CopyOrder::start(std::size_t index) {
                            place(other->command) +
                            " is in flight: its copy_wait must come before");
   started_[std::size_t(command.token)] = true;
-  Flight flight = {index,      command.token,        command.from,
-                   command.to, around(command.from), around(command.to)};
+  Flight flight = {index, command.token,        command.from,      command.to,
+                   0,     around(command.from), around(command.to)};
   // Outside of loops a stride says nothing.
   if (!isOfLoop(flight))
     flight.from.stride = flight.to.stride = 0;
@@ -294,11 +298,10 @@ void CopyOrder::walkLoop(const ProgramLoop &loop) {
     for (Flight &flight : flights_) {
       if (!isOfLoop(flight))
         continue;
-      for (Ref *ref : {&flight.from, &flight.to})
-        *ref = walk + 1 < walks
-                   ? Ref{ref->offset - ref->stride, ref->stride, ref->arena}
-                   : Ref{ref->offset + ref->stride * (loop.count - 1), 0,
-                         ref->arena};
+      flight.lag = walk + 1 < walks ? 1 : 0;
+      if (flight.lag == 0)
+        for (Ref *ref : {&flight.from, &flight.to})
+          *ref = {ref->at(loop.count - 1).offset, 0, ref->arena};
     }
   }
   loop_ = {0, 0, 1};

@@ -32,7 +32,7 @@ const KindInfo &infoOf(Kind kind);
 std::optional<Kind> kindNamed(llvm::StringRef name);
 
 llvm::StringRef nameOf(Space space);
-inline llvm::StringRef nameOf(Type type) { return kiln::infoOf(type).name; }
+inline llvm::StringRef nameOf(Type type) { return support::infoOf(type).name; }
 std::optional<Space> spaceNamed(llvm::StringRef name);
 
 /// The space of what a load reads.

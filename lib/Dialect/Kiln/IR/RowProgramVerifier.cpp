@@ -67,7 +67,7 @@ private:
 } // namespace
 
 static bool isInteger(Type type) {
-  return kiln::infoOf(type).kind == ElementKind::Signed;
+  return support::infoOf(type).kind == ElementKind::Signed;
 }
 static bool isComputed(Type type) {
   return !nameOf(type).empty() && computeType(type) == type;
