@@ -9,6 +9,7 @@
 
 #include "StepCost.h"
 
+#include "kiln/Abi/ArenaLayout.h"
 #include "kiln/Conversion/KilnToKilnRT/BufferPlan.h"
 #include "kiln/Dialect/Kiln/Transforms/Offload.h"
 
@@ -130,7 +131,8 @@ FailureOr<OffloadModel> OffloadModel::build(ModuleOp dispatched,
   auto commands = static_cast<int64_t>(plan.commands.size());
   std::vector<int64_t> change(commands + 1, 0), hostChange(commands + 1, 0);
   for (const Buffer &buffer : plan.buffers) {
-    auto bytes = static_cast<int64_t>(llvm::alignTo(buffer.bytes, 64));
+    auto bytes =
+        static_cast<int64_t>(llvm::alignTo(buffer.bytes, abi::slotAlignment));
     if (buffer.state) {
       (buffer.host ? model.hostBytes : model.stateBytes) += bytes;
       continue;
@@ -179,10 +181,10 @@ FailureOr<OffloadModel> OffloadModel::build(ModuleOp dispatched,
         buffer.state || buffer.host || buffer.bytes != bytes ||
         place.offset != 0 || place.loopStride != 0)
       continue;
-    problem.items.push_back({static_cast<int64_t>(llvm::alignTo(bytes, 64)),
-                             static_cast<int32_t>(gap->made),
-                             static_cast<int32_t>(gap->left),
-                             static_cast<int32_t>(gap->back)});
+    problem.items.push_back(
+        {static_cast<int64_t>(llvm::alignTo(bytes, abi::slotAlignment)),
+         static_cast<int32_t>(gap->made), static_cast<int32_t>(gap->left),
+         static_cast<int32_t>(gap->back)});
     model.values.push_back({entry.op, entry.result});
   }
   problem.outSecondsPerByte =

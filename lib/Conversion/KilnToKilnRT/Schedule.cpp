@@ -8,6 +8,7 @@
 #include "kiln/Conversion/KilnToKilnRT/Passes.h"
 
 #include "KernelTable.h"
+#include "kiln/Abi/ArenaLayout.h"
 #include "kiln/Conversion/KilnToKilnRT/BufferPlan.h"
 
 #include "kiln/Abi/GemmWorkspace.h"
@@ -29,9 +30,6 @@ namespace kiln {
 using namespace mlir;
 using namespace kiln::abi;
 using namespace kiln;
-
-/// Vector loads and cache lines are 64 bytes.
-static constexpr int64_t kSlotAlignment = 64;
 
 static LogicalResult verifySchedules(ModuleOp module) {
   for (rt::ProgramOp program : module.getOps<rt::ProgramOp>())
@@ -79,7 +77,7 @@ void Scheduler::placeStates() {
     int64_t &bytes = stateBytes[state.getHost()];
     states.push_back(state);
     stateOffsets.push_back(bytes);
-    bytes += llvm::alignTo(bytesOf(state.getType()), kSlotAlignment);
+    bytes += llvm::alignTo(bytesOf(state.getType()), abi::slotAlignment);
   }
 }
 
@@ -96,7 +94,7 @@ int64_t Scheduler::assignArena(ProgramPlan &plan, bool host) {
     }
     ArenaBuffer request;
     request.size = buffer.bytes;
-    request.alignment = kSlotAlignment;
+    request.alignment = abi::slotAlignment;
     // A buffer that nothing touches still has a place.
     if (buffer.last < 0)
       buffer.first = buffer.last = 0;
@@ -300,7 +298,7 @@ static int64_t productBytes(const GemmShape &shape, Value a, Value result,
   if (isNarrowFloat(a.getType()))
     bytes =
         llvm::alignTo(narrowGemmBytes(shape, isNarrowFloat(result.getType())),
-                      kSlotAlignment);
+                      abi::slotAlignment);
   return onGpu ? std::max(bytes, gemmWorkspaceBytes(shape))
                : bytes * maxThreads;
 }

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "kiln/Abi/ArenaLayout.h"
 #include "kiln/Target/Common/ProgramWriter.h"
 
 #include "llvm/ADT/MapVector.h"
@@ -19,7 +20,7 @@ Object kiln::slotObject(rt::SlotOp slot) {
                 {"class", rt::stringifySlotClass(slot.getSlotClass())},
                 {"offset", static_cast<int64_t>(slot.getOffset())},
                 {"bytes", static_cast<int64_t>(slot.getBytes())},
-                {"alignment", 64},
+                {"alignment", abi::slotAlignment},
                 {"first", static_cast<int64_t>(slot.getFirst())},
                 {"last", static_cast<int64_t>(slot.getLast())},
                 {"why", slot.getWhy().value_or("")}};

@@ -7,6 +7,7 @@
 
 #include "kiln/Target/Common/ProgramWriter.h"
 
+#include "kiln/Abi/ArenaLayout.h"
 #include "kiln/Dialect/Kiln/IR/Target.h"
 #include "kiln/Dialect/Kiln/IR/TrainingFacts.h"
 #include "kiln/Target/Common/AttentionLibrary.h"
@@ -158,9 +159,9 @@ Object ProgramWriter::writeLaunch(rt::LaunchOp launch) {
     command["library"] =
         writeAttention(*attention, slotOf(launch.getScratch()));
   else if (launch.getScratch())
-    command["scratch"] =
-        Array{slotOf(launch.getScratch()).getOffset(),
-              static_cast<int64_t>(llvm::alignTo(entry.scratchBytes, 64))};
+    command["scratch"] = Array{slotOf(launch.getScratch()).getOffset(),
+                               static_cast<int64_t>(llvm::alignTo(
+                                   entry.scratchBytes, abi::slotAlignment))};
   return command;
 }
 
