@@ -18,6 +18,7 @@ config.environment["PATH"] = os.path.pathsep.join(
     [config.kiln_bin_dir, config.llvm_tools_dir, os.environ.get("PATH", "")]
 )
 config.substitutions.append(("%python", config.python))
+config.substitutions.append(("%cxx", config.cxx))
 config.substitutions.append(("%kiln_src", config.kiln_source_root))
 config.substitutions.append(("%kiln_bin", config.kiln_bin_dir))
 

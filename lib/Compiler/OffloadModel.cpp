@@ -9,6 +9,7 @@
 
 #include "StepCost.h"
 
+#include "kiln/Abi/ArenaLayout.h"
 #include "kiln/Conversion/KilnToKilnRT/BufferPlan.h"
 #include "kiln/Dialect/Kiln/Transforms/Offload.h"
 #include "kiln/Target/Interface/TargetRegistry.h"

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "kiln/Interpreter/ScheduledEngine.h"
+#include "kiln/Abi/ArenaLayout.h"
 #include "kiln/Interpreter/TensorBytes.h"
 
 #include "llvm/Support/MathExtras.h"
@@ -84,7 +85,7 @@ Status ScheduledEngine::prepare() {
     for (const ValueInfo &output : info.outputs)
       copies.emplace_back(output.bytes());
   }
-  int64_t bytes = llvm::alignTo(height, 64) + host;
+  int64_t bytes = llvm::alignTo(height, abi::slotAlignment) + host;
   arena.bytes.resize(bytes);
   arena.writers.resize(bytes / arenaUnit + 1);
   return {};

@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "kiln/Interpreter/ScheduledProgram.h"
+#include "kiln/Abi/ArenaLayout.h"
 #include "kiln/Dialect/Kiln/IR/KilnLibrary.h"
 #include "kiln/Dialect/Kiln/IR/LaunchArguments.h"
 
@@ -391,7 +392,7 @@ FailureOr<ScheduledProgram> ScheduledProgramBuilder::run() {
     return program.op.emitOpError("has no kilnrt.arena beside it");
   deviceBytes = (*arenas.begin()).getHeight();
   hostBytes = (*arenas.begin()).getHostHeight();
-  program.hostBegin = llvm::alignTo(deviceBytes, 64);
+  program.hostBegin = llvm::alignTo(deviceBytes, abi::slotAlignment);
   for (Operation &op : program.op.getBody().front())
     if (failed(addCommand(op)))
       return failure();

@@ -2,4 +2,4 @@
 file(GLOB KILN_DIFF_SOURCES CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/Diff/*.cpp)
 add_library(KilnDiff STATIC ${KILN_DIFF_SOURCES})
 target_compile_definitions(KilnDiff PRIVATE _GNU_SOURCE)
-target_link_libraries(KilnDiff PUBLIC KilnFiles)
+target_link_libraries(KilnDiff PUBLIC KilnSupport)

@@ -5,4 +5,4 @@ add_executable(kiln-measure ${KILN_MEASURE_SOURCES}
 target_include_directories(kiln-measure SYSTEM PRIVATE ${KILN_CBLAS_INCLUDE})
 # Generated kernels use fused products too.
 set_source_files_properties(Measure/MemoryRates.cpp PROPERTIES COMPILE_OPTIONS "-O3;-ffp-contract=fast")
-target_link_libraries(kiln-measure PRIVATE KilnFiles ${KILN_OPENBLAS} ${KILN_GOMP})
+target_link_libraries(kiln-measure PRIVATE KilnSupport ${KILN_OPENBLAS} ${KILN_GOMP})

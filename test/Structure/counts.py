@@ -17,29 +17,8 @@ import pathlib
 import re
 import sys
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-SUFFIXES = (".h", ".cpp", ".td")
+import layers
 
-# Each layer and the layers that it may include, besides itself.
-LAYERS = {
-    "support": [],
-    "runtime": ["support"],
-    "dialect": ["support"],
-    "interface": ["dialect", "support"],
-    "transforms": ["dialect", "interface", "support"],
-    "planner": ["support"],
-    "import": ["dialect", "support"],
-    "target": ["dialect", "interface", "support"],
-    "schedule": ["dialect", "interface", "support"],
-    "interpreter": ["dialect", "runtime", "support"],
-    "report": ["support", "planner"],
-    "compiler": ["dialect", "interface", "transforms", "planner", "import", "target", "schedule", "report", "support"],
-}
-PLACES = {
-    "Support": "support", "Runtime": "runtime", "Dialect/Kiln/IR": "dialect", "Dialect/KilnRT/IR": "dialect",
-    "Dialect/Kiln/Transforms": "transforms", "Planner": "planner", "Import": "import", "Target": "target", "Target/Interface": "interface",
-    "Conversion": "schedule", "Interpreter": "interpreter", "Report": "report", "Compiler": "compiler",
-}  # fmt: skip
 # Where the element types of bf16 may be named: the table, conversions, code that
 # emits or calls kernels for one type.
 EMITTERS = re.compile(
@@ -48,26 +27,13 @@ EMITTERS = re.compile(
 )
 
 
-def code_of(path):
-    """Lines without comments, numbered."""
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-        yield number, re.sub(r"//.*", "", line)
-
-
-def files(root):
-    for folder in ("lib", "include", "tools"):
-        for path in sorted((root / folder).rglob("*")):
-            if path.suffix in SUFFIXES:
-                yield path
-
-
 def lines_with(root, pattern, but=None):
     pattern = re.compile(pattern)
-    for path in files(root):
+    for path in layers.files(root):
         name = str(path.relative_to(root))
         if but and re.search(but, name):
             continue
-        for number, line in code_of(path):
+        for number, line in layers.code_of(path):
             if pattern.search(line):
                 yield f"{name}:{number}"
 
@@ -76,25 +42,9 @@ def files_with(root, pattern, but=None):
     return sorted({place.split(":")[0] for place in lines_with(root, pattern, but)})
 
 
-def layer_of(name):
-    name = re.sub(r"^(lib|include/kiln)/", "", name)
-    for place in sorted(PLACES, key=len, reverse=True):
-        if name.startswith(place + "/"):
-            return PLACES[place]
-    return None
-
-
-def bad_includes(root):
-    for path in files(root):
-        name = str(path.relative_to(root))
-        layer = layer_of(name)
-        if not layer:
-            continue
-        for number, line in code_of(path):
-            match = re.match(r'\s*#include "(kiln/[^"]+)"', line)
-            other = layer_of("include/" + match[1]) if match else None
-            if other and other != layer and other not in LAYERS[layer]:
-                yield f"{name}:{number}: {layer} includes {other}"
+def against_layers(root):
+    for name, number, layer, other in layers.includes_against_layers(root):
+        yield f"{name}:{number}: {layer} includes {other}"
 
 
 COUNTS = {
@@ -104,13 +54,14 @@ COUNTS = {
     "host": ("lines that ask for host outside of types", lambda r: lines_with(r, r"isOnHost|getHost\(\)|hasAttr\(\"host\"\)|\.host\b")),
     "kinds": ("files that switch over command kinds", lambda r: files_with(r, r"case Command::Kind::|case CommandKind::|Case\(\[&\]\((rt::)?(Launch|Gemm|Fill|Copy)Op|case ScheduledCommand::Kind")),
     "bf16": ("lines that test for bf16 outside table and emitters", lambda r: lines_with(r, r"isBF16\(\)|[=!]= *ElementType::BF16|case ElementType::BF16", EMITTERS)),
-    "includes": ("includes against the layers", bad_includes),
+    "includes": ("includes against the layers", against_layers),
+    "namespaces": ("namespaces opened by another layer", layers.bad_namespaces),
 }  # fmt: skip
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--root", type=pathlib.Path, default=ROOT)
+    parser.add_argument("--root", type=pathlib.Path, default=layers.ROOT)
     parser.add_argument("--list", choices=COUNTS, default=None)
     arguments = parser.parse_args()
     for name, (what, find) in COUNTS.items():

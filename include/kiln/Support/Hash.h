@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Internal to the files library; keeps the xxhash header in one source file.
+// One source file includes the xxhash header.
 //
 //===----------------------------------------------------------------------===//
 

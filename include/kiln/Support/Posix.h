@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Internal to the files library. Every loop here handles short writes and
-// interruption; an error is returned as its errno value, 0 means success.
+// Every loop here handles short writes and interruption; an error is returned
+// as its errno value, 0 means success.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,11 +1,11 @@
-//===- Status.h - Outcome of a runtime operation ----------------*- C++ -*-===//
+//===- Status.h - Outcome of an operation that can fail ---------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Every runtime call that can fail returns a Status or a Result<T>. A failed
+// Every function that can fail returns a Status or a Result<T>. A failed
 // one carries the exit code that the process should end with and one line that
 // says what failed, where, what was expected, what was found and what to do.
 //

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "CommandReader.h"
+#include "kiln/Abi/ArenaLayout.h"
 #include "kiln/Support/CheckedMath.h"
 #include "kiln/Support/Messages.h"
 
@@ -111,7 +112,8 @@ void CommandReader::readAttention(const Node &node, Command &command) {
   if (command.workspace.bytes != needed)
     workspace.fail("has " + std::to_string(command.workspace.bytes) +
                    " bytes, expected " + std::to_string(needed));
-  else if (command.workspace.offset % 64)
-    workspace.fail("does not begin at a multiple of 64 bytes");
+  else if (command.workspace.offset % abi::slotAlignment)
+    workspace.fail("does not begin at a multiple of " +
+                   std::to_string(abi::slotAlignment) + " bytes");
   command.attention = attention;
 }

@@ -9,6 +9,7 @@
 
 #include "GemmTiles.h"
 #include "QueueReader.h"
+#include "kiln/Abi/ArenaLayout.h"
 #include "kiln/Abi/MemberTable.h"
 #include "kiln/Support/CheckedMath.h"
 #include "kiln/Support/Messages.h"
@@ -242,8 +243,10 @@ void CommandReader::readKernel(const Node &node, Command &command) {
   command.scratch.bytes = *bytes;
   command.scratch.offset =
       readOffset(scratch->element(0), *bytes, file_, ArenaKind::Device);
-  if (command.scratch.offset % 64 || command.scratch.bytesPerThread % 64)
-    scratch->fail("is not a multiple of 64 bytes");
+  if (command.scratch.offset % abi::slotAlignment ||
+      command.scratch.bytesPerThread % abi::slotAlignment)
+    scratch->fail("is not a multiple of " + std::to_string(abi::slotAlignment) +
+                  " bytes");
 }
 
 GemmOperand CommandReader::readOperand(const Node &node, ElementType type,
@@ -313,8 +316,9 @@ void CommandReader::readWorkspace(const Node &node, Command &command) {
     command.workspace.bytes = place.element(1).integer(0);
     command.workspace.offset = readOffset(
         place.element(0), command.workspace.bytes, file_, ArenaKind::Device);
-    if (command.workspace.offset % 64)
-      place.fail("does not begin at a multiple of 64 bytes");
+    if (command.workspace.offset % abi::slotAlignment)
+      place.fail("does not begin at a multiple of " +
+                 std::to_string(abi::slotAlignment) + " bytes");
   }
   if (node.failed())
     return;
@@ -352,7 +356,7 @@ void CommandReader::readLibrary(const Node &node, Command &command) {
   if (usesGelu(*epilogue) && command.resultType != command.type)
     return library->fail("takes gelu of a result of another type than its "
                          "operands");
-  if (kiln::abi::hasAux(*epilogue) && command.n % auxRowMultiple != 0)
+  if (abi::hasAux(*epilogue) && command.n % auxRowMultiple != 0)
     return library->fail(
         "has an aux with rows of " + std::to_string(command.n) +
         " elements, expected a multiple of " + std::to_string(auxRowMultiple));
@@ -365,10 +369,10 @@ void CommandReader::readLibrary(const Node &node, Command &command) {
       place.fail("is in the host arena, out of reach of a GPU's product");
     return place;
   };
-  if (kiln::abi::hasBias(*epilogue))
+  if (abi::hasBias(*epilogue))
     read("bias", elementBytes * biasLength(*epilogue, command.m, command.n),
          command.bias);
-  if (kiln::abi::hasAux(*epilogue)) {
+  if (abi::hasAux(*epilogue)) {
     std::optional<int64_t> bytes =
         checkedMul<int64_t>(command.m * command.n, elementBytes);
     if (!bytes)

@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 //
 // A product whose operands are bf16, in f32 and block by block: see
-// ProductMemory.h. What is added up is rounded once, at the end.
+// GemmWorkspace.h. What is added up is rounded once, at the end.
 //
 //===----------------------------------------------------------------------===//
 

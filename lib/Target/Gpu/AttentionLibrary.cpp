@@ -32,13 +32,8 @@ static std::optional<VendorAttention> describe(const AttentionShape &shape,
                                        : std::nullopt;
 }
 
-<<<<<<< HEAD:lib/Target/Gpu/AttentionLibrary.cpp
 std::optional<VendorAttention>
 kiln::gpu::libraryAttentionOf(rt::KernelOp kernel) {
-=======
-std::optional<VendorAttention> kiln::libraryAttentionOf(rt::KernelOp kernel) {
-  auto module = kernel->getParentOfType<ModuleOp>();
->>>>>>> 042976357ea4952181b6c05d5a1552c9718fa935:lib/Target/Common/AttentionLibrary.cpp
   if (kernel.getFamily() != Family::Attention ||
       !kernel->getParentOfType<ModuleOp>()->hasAttr(kAttentionAttr))
     return std::nullopt;

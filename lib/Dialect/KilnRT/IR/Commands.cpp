@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "kiln/Abi/ArenaLayout.h"
 #include "kiln/Dialect/KilnRT/IR/KilnRT.h"
 
 #include "llvm/Support/MathExtras.h"
@@ -54,7 +55,8 @@ std::vector<int64_t> rt::liveBytes(rt::ProgramOp program, MemorySpace memory) {
   for (SlotOp slot : program.getBody().front().getOps<SlotOp>()) {
     if (slot.getState() || slot.getMemory() != memory)
       continue;
-    auto bytes = static_cast<int64_t>(llvm::alignTo(slot.getBytes(), 64));
+    auto bytes = static_cast<int64_t>(
+        llvm::alignTo(slot.getBytes(), abi::slotAlignment));
     // A slot that no command touches lives at the first one.
     live[std::min<size_t>(slot.getFirst(), commands)] += bytes;
     live[std::min<size_t>(slot.getLast() + 1, commands)] -= bytes;
