@@ -5,9 +5,11 @@
 #
 # ===-----------------------------------------------------------------------=== #
 """break_schedule.py SCHEDULE.mlir WORK.mlir KILN-OPT: in copies of a scheduled program
-that kilnc made, one thing is wrong: a wait stands behind the next command that touches
-what its copy writes; a slot lies where another one lives; a slot's life is a command
-too short. --kiln-verify-schedule must refuse each. A few of each kind are tried."""
+that kilnc made, one thing is wrong: a wait is after the next command that touches what
+its transfer writes; a queue that touches it does not wait; nothing waits for a transfer;
+a command is no longer after those of another queue; a slot is at the bytes of another
+one; a slot's life is a command too short. --kiln-verify-schedule must refuse each. A
+few of each kind are tried."""
 
 import pathlib
 import re
@@ -20,19 +22,22 @@ TRIED = 4  # Of each kind.
 
 schedule, work, opt = sys.argv[1:]
 lines = pathlib.Path(schedule).read_text().splitlines()
-begin = next(i for i, line in enumerate(lines) if "kilnrt.program @train" in line)
-slots, starts = {}, {}
-for i in range(begin + 1, len(lines)):
+start = next(i for i, line in enumerate(lines) if "kilnrt.program @train" in line)
+slots, slot_of, transfers = {}, {}, []  # Slots by name, views, (line, token, view).
+for i in range(start + 1, len(lines)):
     slot = re.match(
-        r' +(%\S+) = kilnrt\.slot ".*" class +(\w+) offset (\d+) bytes (\d+) .*?lifetime ?\[(\d+), (\d+)\](.*)', lines[i]
+        r' +(%\S+) = kilnrt\.slot ".*" class (\w+)( in host)? offset (\d+) bytes (\d+) lifetime \[(\d+), (\d+)\]', lines[i]
     )
     if slot:
-        name, kind, *numbers, rest = slot.groups()
-        slots[name] = (i, kind, *map(int, numbers), "host" in rest)
-    start = re.match(r" +(%\S+) = kilnrt\.copy_start %\S+ to (%\S+) ", lines[i])
-    if start:
-        starts[start[1]] = (i, start[2])
-if not slots or not starts:
+        name, kind, away, *numbers = slot.groups()
+        slots[name] = (i, kind, *map(int, numbers), bool(away))
+    view = re.match(r" +(%\S+) = kilnrt\.view (%[^[]+)\[", lines[i])
+    if view:
+        slot_of[view[1]] = view[2]
+    begin = re.match(r" +kilnrt\.begin copy (%\S+) on .*, wo (%\S+)\)", lines[i])
+    if begin:
+        transfers.append((i, begin[1], begin[2]))
+if not slots or not transfers:
     harness.fail(f"no slots or no copies in {schedule}")
 
 
@@ -40,42 +45,97 @@ def is_border(line):
     return "kilnrt.loop" in line or line.strip() == "}"
 
 
-def late_waits():
-    """The wait stands behind the next command of its block that names the destination."""
-    for token, (at, to) in starts.items():
-        wait = next(i for i in range(at, len(lines)) if re.match(rf" +kilnrt\.wait {re.escape(token)}$", lines[i]))
+def changed(index, *replacement):
+    return [*lines[:index], *replacement, *lines[index + 1 :]]
+
+
+def queue_of(line):
+    return re.search(r" on (@\w+)", line)[1]
+
+
+def waits():
+    """Of each transfer: its beginning, the wait for it, and the next command of the
+    wait's block that touches what it writes."""
+    for at, token, to in transfers:
+        wait = next(i for i in range(at, len(lines)) if re.match(rf" +kilnrt\.wait {re.escape(token)} ", lines[i]))
         for i in range(wait + 1, len(lines)):
             if is_border(lines[i]):
                 break
-            if to in re.findall(r"%\w+", lines[i]):
-                yield [*lines[:wait], *lines[wait + 1 : i + 1], lines[wait], *lines[i + 1 :]]
+            places = re.findall(r"(?:ro|wo|rw) (%[^\s,)]+)", lines[i])
+            if slot_of[to] in (slot_of[place] for place in places):
+                yield at, wait, i
                 break
 
 
+def late_waits():
+    """The wait is after the next command that touches the destination."""
+    for _, wait, i in waits():
+        yield [*lines[:wait], *lines[wait + 1 : i + 1], lines[wait], *lines[i + 1 :]]
+
+
+def other_queue_waits():
+    """The queue of the next command that touches the destination does not wait, neither
+    for this transfer nor for a later one of the same link."""
+    for at, wait, i in waits():
+        queues = re.findall(r"@\w+", lines[wait])
+        queue = queue_of(lines[i])
+        between = [line for line in lines[at + 1 : i] if line is not lines[wait]]
+        if queue in queues and len(queues) > 1 and not any("kilnrt.wait" in line for line in between):
+            queues.remove(queue)
+            yield changed(wait, re.sub(r" on .*", f" on {queues[0]}", lines[wait]))
+
+
+def unawaited():
+    """The wait is for an earlier transfer, so that commands keep their numbers."""
+    earlier = None
+    for i in range(start + 1, len(lines)):
+        wait = re.match(r" +kilnrt\.wait (%\S+) on ", lines[i])
+        if wait and earlier:
+            yield changed(i, lines[i].replace(f"{wait[1]} on", f"{earlier} on"))
+        earlier = wait[1] if wait else earlier
+
+
+def unordered():
+    """A command begins before another queue's commands are over, one of which writes
+    what it touches."""
+    for i in range(start + 1, len(lines)):
+        if re.search(r" after \[.*?\]", lines[i]) and needs_order(i):
+            yield changed(i, re.sub(r" after \[.*?\]", "", lines[i]))
+
+
+def needs_order(index):
+    """Whether another queue's command writes what this one touches, and nothing between
+    the two orders their queues."""
+    touched = {slot_of[place] for place in re.findall(r"(?:ro|wo|rw) (%[^\s,)]+)", lines[index])}
+    for line in reversed(lines[start:index]):
+        if "kilnrt.wait" in line or is_border(line) or " on " in line and queue_of(line) == queue_of(lines[index]):
+            return False
+        if touched & {slot_of[place] for place in re.findall(r"(?:wo|rw) (%[^\s,)]+)", line)}:
+            return True
+    return False
+
+
 def moved_slots():
-    """A slot in the place of one that lives at the same time."""
+    """A slot at the bytes of one that lives at the same time."""
     transient = [fields for fields in slots.values() if fields[3] and fields[1] in ("activation", "gradient")]
     for (i, _, offset, _, first, last, host), (_, _, other, _, start, end, away) in zip(transient, transient[1:]):
         if host == away and first <= end and start <= last and offset != other:
-            line = re.sub(r"offset \d+ bytes", f"offset {other} bytes", lines[i], count=1)
-            yield [*lines[:i], line, *lines[i + 1 :]]
+            yield changed(i, re.sub(r"offset \d+ bytes", f"offset {other} bytes", lines[i], count=1))
 
 
 def short_lives():
     for i, kind, _, size, first, last, _ in slots.values():
         if kind in ("activation", "gradient") and size and last > first:
-            line = lines[i].replace(f"[{first}, {last}]", f"[{first}, {last - 1}]")
-            yield [*lines[:i], line, *lines[i + 1 :]]
+            yield changed(i, lines[i].replace(f"[{first}, {last}]", f"[{first}, {last - 1}]"))
 
 
 def spread(found):
     return found[:: max(1, len(found) // TRIED)][:TRIED]
 
 
-def refused(faulty):
+def refused(faulty, expected):
     pathlib.Path(work).write_text("\n".join(faulty) + "\n")
     done = subprocess.run([opt, work, "--kiln-verify-schedule", "-o", "/dev/null"], capture_output=True, text=True)
-    expected = "touches the destination of|lives at the same time|which lives from|lives from command"
     if done.returncode == 0:
         return False
     if not re.search(expected, done.stderr):
@@ -83,13 +143,17 @@ def refused(faulty):
     return True
 
 
+UNORDERED, LIVES = "in no fixed order", "which lives from"
 missed = 0
-for what, kinds in {
-    "a wait behind a command that touches the copy's destination": late_waits(),
-    "a slot where another one lives": moved_slots(),
-    "a slot whose life is a command too short": short_lives(),
-}.items():
-    results = [refused(faulty) for faulty in spread(list(kinds))]
+for what, kinds, expected in (
+    ("a wait after a command that touches the copy's destination", late_waits(), f"{UNORDERED}|{LIVES}"),
+    ("a wait that holds up another queue", other_queue_waits(), UNORDERED),
+    ("a transfer that nothing waits for", unawaited(), f"{UNORDERED}|that nothing waits for"),
+    ("a command in no order with another queue's", unordered(), UNORDERED),
+    ("a slot where another one lives", moved_slots(), "lives at the same time"),
+    ("a slot whose life is a command too short", short_lives(), f"{LIVES}|lives from command"),
+):
+    results = [refused(faulty, expected) for faulty in spread(list(kinds))]
     missed += results.count(False)
     print(f"{what}: {results.count(True)} found, {results.count(False)} missed", flush=True)
 if missed:
