@@ -98,9 +98,9 @@ Status Compilation::checkOptions() {
                  }) +
                  ": PTX is what gpus run");
   if (options.stage == EmitStage::Object && traits.images)
-    return usage(
-        "--emit=obj has nothing to write for --target=" + options.target +
-        ", whose kernels are no object file: use --emit=ptx");
+    return usage("--emit=obj has nothing to write for --target=" +
+                 options.target + ", whose kernels are no object file" +
+                 (traits.ptx ? ": use --emit=ptx" : ""));
   if (options.precision && *options.precision != "fp32" &&
       *options.precision != "fp64" && *options.precision != "bf16")
     return usage("--precision is '" + *options.precision +

@@ -13,9 +13,8 @@
 #include "kiln/Dialect/Kiln/IR/Kiln.h"
 #include "kiln/Dialect/Kiln/Transforms/Passes.h"
 #include "kiln/Dialect/KilnRT/IR/KilnRT.h"
+#include "kiln/Target/AllTargets.h"
 #include "kiln/Target/Common/Passes.h"
-#include "kiln/Target/Cpu/CpuBackend.h"
-#include "kiln/Target/Gpu/Targets.h"
 #include "kiln/Target/Interface/TargetRegistry.h"
 
 #include "mlir/Transforms/Passes.h"
@@ -24,9 +23,7 @@ using namespace kiln;
 
 void kiln::registerAllDialects(mlir::DialectRegistry &registry) {
   registry.insert<KilnDialect, rt::KilnRTDialect>();
-  registerCpuTarget(registry);
-  registerCudaTarget(registry);
-  registerCudaEmuTarget(registry);
+  registerAllTargets(registry);
 }
 
 Result<const TargetBackend *> kiln::findTarget(mlir::MLIRContext &context,

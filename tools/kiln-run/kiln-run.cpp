@@ -20,6 +20,7 @@
 #include "kiln/Support/Messages.h"
 #include "kiln/Support/OutputPath.h"
 #include "kiln/Support/Process.h"
+#include "kiln/Target/AllTargets.h"
 
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/MLIRContext.h"
@@ -238,7 +239,10 @@ static Status run(int argc, char **argv, int &exitCode) {
   if (!line->dump.empty())
     if (Status status = tryOutputFile(line->dump); !status.ok())
       return status;
-  mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
+  // A module means the same on every target, but must be for one that exists.
+  mlir::DialectRegistry registry;
+  registerAllTargets(registry);
+  mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
   context.loadDialect<KilnDialect, rt::KilnRTDialect>();
   auto module = loadModule(context, line->file);
   if (!module.ok())

@@ -174,6 +174,17 @@ kilnrt.program @train kind<train> {
 
 // -----
 
+kilnrt.queue @compute engine device
+kilnrt.queue @copy_in engine link
+kilnrt.program @train kind<train> {
+  %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 0]
+  %v0 = kilnrt.view %a[0] : memref<16xf32>
+  // expected-error @below {{is after @copy_in, whose engine is link: expected a kilnrt.wait for the token of a transfer}}
+  kilnrt.fill on @compute after [@copy_in] (wo %v0)
+}
+
+// -----
+
 // Views.
 kilnrt.program @train kind<train> {
   %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 0]

@@ -56,10 +56,16 @@ static LogicalResult verifyQueues(Operation *command, bool isTransfer,
            << ", whose engine is device, and touches host memory: expected "
               "device memory alone";
   if (ArrayAttr after = op.getAfterAttr())
-    for (auto other : after.getAsRange<FlatSymbolRefAttr>())
-      if (!find(other))
+    for (auto other : after.getAsRange<FlatSymbolRefAttr>()) {
+      QueueOp queue = find(other);
+      if (!queue)
         return command->emitOpError("is after ")
                << other << ", which is no kilnrt.queue";
+      if (queue.getEngine() == Engine::Link)
+        return command->emitOpError("is after ")
+               << other << ", whose engine is link: expected a kilnrt.wait for "
+                           "the token of a transfer";
+    }
   return success();
 }
 

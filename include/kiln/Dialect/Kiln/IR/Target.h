@@ -32,7 +32,8 @@ llvm::StringRef targetNameOf(mlir::ModuleOp module);
 
 /// Lists the targets that a tool has registered with the kiln dialect. The
 /// dialect accepts only their names in `kiln.target`. A tool that registers
-/// none, such as an interpreter, reads modules for every target.
+/// none reads modules for every target, but runs no pass that asks for a
+/// backend.
 class TargetNames : public mlir::DialectInterface::Base<TargetNames> {
 public:
   explicit TargetNames(mlir::Dialect *dialect) : Base(dialect) {}
