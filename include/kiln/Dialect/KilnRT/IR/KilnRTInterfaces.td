@@ -10,7 +10,7 @@
 
 include "mlir/IR/OpBase.td"
 
-def KilnRT_CommandOpInterface : OpInterface<"CommandOpInterface"> {
+def CommandOpInterface : OpInterface<"CommandOpInterface"> {
   let cppNamespace = "::kiln::rt";
   let description = [{
     A command of a scheduled program: the memory that it touches, the queue that

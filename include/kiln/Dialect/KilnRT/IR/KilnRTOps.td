@@ -23,7 +23,7 @@ class KilnRT_Op<string mnemonic, list<Trait> traits = []> : Op<KilnRT_Dialect, m
 class KilnRT_Declaration<string mnemonic, list<Trait> traits = []>
     : KilnRT_Op<mnemonic, [HasParent<"::kiln::rt::ProgramOp">] # traits>;
 class KilnRT_Command<string mnemonic, list<Trait> traits = []>
-    : KilnRT_Op<mnemonic, [ParentOneOf<["::kiln::rt::ProgramOp", "::kiln::rt::LoopOp"]>, KilnRT_CommandOpInterface,
+    : KilnRT_Op<mnemonic, [ParentOneOf<["::kiln::rt::ProgramOp", "::kiln::rt::LoopOp"]>, CommandOpInterface,
         DeclareOpInterfaceMethods<SymbolUserOpInterface>] # traits>;
 
 def KilnRT_Slot : TypeDef<KilnRT_Dialect, "Slot"> {
@@ -62,7 +62,7 @@ def KilnRT_QueueOp : KilnRT_Op<"queue", [Symbol, HasParent<"::mlir::ModuleOp">]>
   let summary = "executes commands one after another";
   let description = [{
     `engine` says what executes the commands of the queue: a `device` its kernels and
-    vendor library, on device memory; the `host` code compiled for a cpu; a `link`
+    vendor library, on device memory alone; the `host` code compiled for a cpu; a `link`
     transfers, and nothing else does (C1).
 
     Example: `kilnrt.queue @copy_out engine link`
@@ -144,9 +144,9 @@ def KilnRT_ViewOp : KilnRT_Op<"view", [Pure, ParentOneOf<["::kiln::rt::ProgramOp
     `stride` bytes with every iteration of the enclosing loop; outside of a loop it
     has no stride (C1). The type gives its shape, its strides in elements, its element
     type and its memory: no memory space for the device's, `#kiln.memory<host>` for the
-    host's, as the slot is in (C2). Extents are positive, strides do not decrease from one dimension to the
-    one outside of it, and the last is 1 (C3). The part is in the slot in every
-    iteration (C4).
+    host's, as the slot is in (C2). Extents are positive, strides do not decrease from
+    one dimension to the one outside of it, and the last is 1 (C3). The part is in the
+    slot in every iteration (C4).
 
     Example: `%v = kilnrt.view %s[64 + 128 * iteration] : memref<4x8xf32, strided<[16, 1]>>`
   }];
@@ -216,7 +216,7 @@ def KilnRT_OutputOp : KilnRT_Boundary<"output"> {
 }
 
 def KilnRT_LaunchOp : KilnRT_Command<"launch", [AttrSizedOperandSegments,
-    DeclareOpInterfaceMethods<KilnRT_CommandOpInterface, ["getAccesses"]>]> {
+    DeclareOpInterfaceMethods<CommandOpInterface, ["getAccesses"]>]> {
   let summary = "runs a kernel";
   let description = [{
     The places that it reads have the types of the kernel's operands, those that it
@@ -246,7 +246,7 @@ def KilnRT_LaunchOp : KilnRT_Command<"launch", [AttrSizedOperandSegments,
 }
 
 def KilnRT_GemmOp : KilnRT_Command<"gemm", [AttrSizedOperandSegments,
-    DeclareOpInterfaceMethods<KilnRT_CommandOpInterface, ["getAccesses"]>]> {
+    DeclareOpInterfaceMethods<CommandOpInterface, ["getAccesses"]>]> {
   let summary = "vendor-library call: c = op(a) op(b), or c += op(a) op(b)";
   let description = [{
     The matrices are places of rank 2, or of rank 3 with the batch first; op transposes a
@@ -301,7 +301,7 @@ def KilnRT_GemmOp : KilnRT_Command<"gemm", [AttrSizedOperandSegments,
 }
 
 class KilnRT_BytesCommand<string mnemonic> : KilnRT_Command<mnemonic, [
-    DeclareOpInterfaceMethods<KilnRT_CommandOpInterface, ["getAccesses"]>]> {
+    DeclareOpInterfaceMethods<CommandOpInterface, ["getAccesses"]>]> {
   let hasVerifier = 1;
 }
 def KilnRT_FillOp : KilnRT_BytesCommand<"fill"> {
@@ -323,7 +323,7 @@ def KilnRT_CopyOp : KilnRT_BytesCommand<"copy"> {
   let extraClassDeclaration = "int64_t getBytes();";
 }
 def KilnRT_BeginOp : KilnRT_Command<"begin", [AttrSizedOperandSegments,
-    DeclareOpInterfaceMethods<KilnRT_CommandOpInterface, ["getAccesses", "getSignaledToken"]>]> {
+    DeclareOpInterfaceMethods<CommandOpInterface, ["getAccesses", "getSignaledToken"]>]> {
   let summary = "begins a transfer and signals a token when it is over";
   let description = [{
     The places are dense (C1). A `copy` reads one place and writes another of as many
@@ -349,7 +349,7 @@ def KilnRT_BeginOp : KilnRT_Command<"begin", [AttrSizedOperandSegments,
   }];
 }
 def KilnRT_WaitOp : KilnRT_Command<"wait", [
-    DeclareOpInterfaceMethods<KilnRT_CommandOpInterface, ["getAwaitedToken"]>]> {
+    DeclareOpInterfaceMethods<CommandOpInterface, ["getAwaitedToken"]>]> {
   let summary = "holds up queues until a token's latest signal has happened";
   let description = [{
     `queue` and the queues of `too` wait.
