@@ -67,6 +67,7 @@ private:
     std::vector<char> bytes;
   };
   DenseMap<Value, Flight> flights; ///< By token.
+  DenseSet<Value> landed;          ///< Tokens of copies that are over.
 };
 
 } // namespace
@@ -208,6 +209,7 @@ LogicalResult Machine::beginCopy(const ScheduledCommand &command) {
   if (flights.contains(token))
     return command.op->emitOpError(
         "signals the token of a copy that is under way");
+  landed.erase(token);
   flights[token] = {from, to, {source, source + from.extent()}};
   mark(startOf(to), startOf(to) + to.extent(), kUnderWay);
   return success();
@@ -215,6 +217,9 @@ LogicalResult Machine::beginCopy(const ScheduledCommand &command) {
 
 /// Source and destination have to be as the beginning left them.
 LogicalResult Machine::endCopy(rt::WaitOp wait) {
+  // Another queue may have waited before.
+  if (landed.contains(wait.getToken()))
+    return success();
   auto found = flights.find(wait.getToken());
   if (found == flights.end())
     return wait.emitOpError("waits for a token that no copy under way signals");
@@ -233,6 +238,7 @@ LogicalResult Machine::endCopy(rt::WaitOp wait) {
            << "' was written while it was under way";
   std::memcpy(bytesOf(to), bytes.data(), bytes.size());
   markWritten(to);
+  landed.insert(found->first);
   flights.erase(found);
   return success();
 }
