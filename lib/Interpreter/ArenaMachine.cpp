@@ -322,8 +322,8 @@ LogicalResult Machine::run() {
     }
   }
   if (!flights.empty())
-    return rt::ProgramOp(program.op).emitOpError(
-        "ends while a copy is under way that nothing waits for");
+    return rt::ProgramOp(program.op)
+        .emitOpError("ends while a copy is under way that nothing waits for");
   index = std::max<int64_t>(commands - 1, 0);
   for (const ScheduledProgram::Boundary &output : program.outputs)
     if (failed(checkRead(program.op, output.tensor)))

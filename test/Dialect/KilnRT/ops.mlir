@@ -115,8 +115,8 @@ kilnrt.program @train_0 kind<train> attributes {kiln.name = "train"} {
   kilnrt.fill on @host after [@compute] (wo %h)
   // CHECK-NEXT: kilnrt.copy on @compute (ro [[AV]], wo [[BV]]){{$}}
   kilnrt.copy on @compute (ro %a, wo %b)
-  // CHECK-NEXT: kilnrt.copy on @compute after [@host, @copy_out] (ro [[AV]], wo [[BV]]){{$}}
-  kilnrt.copy on @compute after [@host, @copy_out] (ro %a, wo %b)
+  // CHECK-NEXT: kilnrt.copy on @compute after [@host, @compute] (ro [[AV]], wo [[BV]]){{$}}
+  kilnrt.copy on @compute after [@host, @compute] (ro %a, wo %b)
 
   // CHECK-NEXT: kilnrt.launch @row on @compute (ro [[AV]], wo [[BV]]){{$}}
   kilnrt.launch @row on @compute (ro %a, wo %b)

@@ -13,7 +13,7 @@ kiln.program @f(%x: tensor<8x4xf32> {kiln.name = "x"}) -> tensor<8xf32> attribut
 // -----
 
 // expected-error @below {{'kilnrt.kernel' op needs a space of rows and columns}}
-kilnrt.kernel @k0 attributes {family = #kiln.family<row>, row_strides = array<i64: 4, 4>} {
+kilnrt.kernel @k0 family<row> row_strides [4, 4] {
 ^bb0(%a: tensor<8x4xf32>):
   %s = kiln.relu %a : tensor<8x4xf32>
   kiln.yield %s : tensor<8x4xf32>
