@@ -181,8 +181,8 @@ std::optional<RowInstance> RowRunner::build(const RowCase &rowCase,
   llvm::raw_string_ostream stream(printed);
   row::print(stream, *program);
   auto parsed = row::parse(printed);
-  EXPECT_TRUE(parsed) << llvm::toString(parsed.takeError()) << " in\n"
-                      << printed;
+  EXPECT_TRUE(bool(parsed)) << llvm::toString(parsed.takeError()) << " in\n"
+                            << printed;
   EXPECT_TRUE(parsed && *parsed == *program) << printed;
   instance.rows = *program;
   return instance;

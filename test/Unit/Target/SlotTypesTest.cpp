@@ -5,7 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "kiln/Target/AllTargets.h"
 #include "kiln/Target/Common/ProgramWriter.h"
+#include "kiln/Target/Interface/TargetRegistry.h"
 
 #include "mlir/Parser/Parser.h"
 
@@ -52,12 +54,14 @@ kilnrt.program @train kind<train> {
 )";
 
 TEST(SlotTypes, AreThoseOfViewsThatAgree) {
-  MLIRContext context;
+  DialectRegistry registry;
+  registerAllTargets(registry);
+  MLIRContext context(registry);
   context.loadDialect<KilnDialect, rt::KilnRTDialect>();
   OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(program, &context);
   ASSERT_TRUE(!!module);
   llvm::json::Object description =
-      writeProgram(*module, KernelIndex(), BuildRecord());
+      writeProgram(*module, *backendOf(*module), KernelIndex(), BuildRecord());
   llvm::json::Object *train =
       description.getObject("programs")->getObject("train");
   llvm::json::Array *slots = train->getArray("slots");
