@@ -303,22 +303,18 @@ LogicalResult Machine::run() {
   int64_t loopBegin = 0, count = 0, commands = program.commands.size();
   for (index = 0; index < commands; ++index) {
     const ScheduledCommand &command = program.commands[index];
-    switch (command.kind) {
-    case ScheduledCommand::Kind::LoopBegin:
+    if (command.kind == ScheduledCommand::Kind::LoopBegin) {
       loopBegin = index;
       count = command.count;
-      break;
-    case ScheduledCommand::Kind::LoopEnd:
+    } else if (command.kind == ScheduledCommand::Kind::LoopEnd) {
       if (++iteration < count) {
         forgetIteration(loopBegin, index);
         index = loopBegin;
       } else {
         iteration = 0;
       }
-      break;
-    default:
-      if (failed(execute(command)))
-        return failure();
+    } else if (failed(execute(command))) {
+      return failure();
     }
   }
   if (!flights.empty())

@@ -24,8 +24,7 @@ static constexpr Stream sideStreams[] = {Stream::Host, Stream::CopyOut,
 CudaProgram::CudaProgram(const ProgramFile &file, std::size_t index)
     : file_(file), program_(file.programs[index]),
       info_(file.description.programs[index]),
-      streams_(buildStreamProgram(file_, program_)),
-      names_(file_, program_) {
+      streams_(buildStreamProgram(file_, program_)), names_(file_, program_) {
   for (const StreamAction &action : streams_.actions)
     used_[std::size_t(action.stream)] = true;
   layOutStaging();
@@ -317,33 +316,39 @@ Status CudaProgram::queueAction(std::size_t index, bool splitsGroups) const {
   const Command &command = commandOf(action);
   if (action.stream == Stream::Host)
     return queueHost(index);
-  Status status;
   if (const DnnAttention *attention = prepared_[index].attention)
     return attention->run(argumentsOf(action),
                           device({command.workspace.offset}));
-  switch (command.kind) {
-  case Command::Kind::Launch:
-    if (command.member > 0 && !splitsGroups)
-      return status;
-    return queueLaunch(action, splitsGroups ? 1 : command.group);
-  case Command::Kind::Gemm:
-    return queueProduct(index);
-  case Command::Kind::Fill:
-    if (command.size == 0)
-      return status;
-    return driver().call(
-        api().cuMemsetD8Async, device(command.to.at(action.iteration)),
-        static_cast<unsigned char>(0), std::size_t(command.size),
-        resources_->stream(Stream::Compute));
-  case Command::Kind::Copy:
-  case Command::Kind::CopyStart:
-    return command.size == 0 ? status : queueCopy(action);
-  case Command::Kind::CopyWait:
-  case Command::Kind::LoopBegin:
-  case Command::Kind::LoopEnd:
-    break;
-  }
-  return status;
+  struct Executor {
+    const CudaProgram &program;
+    std::size_t index;
+    const StreamAction &action;
+    const Command &command;
+    bool splitsGroups;
+
+    Status launch() {
+      if (command.member > 0 && !splitsGroups)
+        return Status();
+      return program.queueLaunch(action, splitsGroups ? 1 : command.group);
+    }
+    Status gemm() { return program.queueProduct(index); }
+    Status fill() {
+      if (command.size == 0)
+        return Status();
+      return program.driver().call(
+          program.api().cuMemsetD8Async,
+          program.device(command.to.at(action.iteration)),
+          static_cast<unsigned char>(0), std::size_t(command.size),
+          program.resources_->stream(Stream::Compute));
+    }
+    Status copy() {
+      return command.size == 0 ? Status() : program.queueCopy(action);
+    }
+    Status startCopy() { return copy(); }
+    Status waitForCopy() { return Status(); } // An event orders the streams.
+  };
+  return runtime::execute(
+      command, Executor{*this, index, action, command, splitsGroups});
 }
 
 Status CudaProgram::queue(ActionObserver *observer) const {

@@ -103,23 +103,22 @@ void CommandTable::execute(std::size_t index, int64_t iteration,
   const Step &step = steps_[index];
   if (step.strided)
     resolve(step, iteration);
-  switch (step.command->kind) {
-  case Command::Kind::Launch:
-    return launch(step);
-  case Command::Kind::Gemm:
-    return gemm(step, iteration);
-  case Command::Kind::Fill:
-    return fill(step, iteration);
-  case Command::Kind::Copy:
-    return copy(step, iteration);
-  case Command::Kind::CopyStart:
-    return startCopy(index, iteration, copier);
-  case Command::Kind::CopyWait:
-    return copier.wait(step.command->token);
-  case Command::Kind::LoopBegin:
-  case Command::Kind::LoopEnd:
-    return;
-  }
+  struct Executor {
+    CommandTable &table;
+    const Step &step;
+    std::size_t index;
+    int64_t iteration;
+    Copier &copier;
+
+    void launch() { table.launch(step); }
+    void gemm() { table.gemm(step, iteration); }
+    void fill() { table.fill(step, iteration); }
+    void copy() { table.copy(step, iteration); }
+    void startCopy() { table.startCopy(index, iteration, copier); }
+    void waitForCopy() { copier.wait(step.command->token); }
+  };
+  runtime::execute(*step.command,
+                   Executor{*this, step, index, iteration, copier});
 }
 
 void CommandTable::launch(const Step &step) {

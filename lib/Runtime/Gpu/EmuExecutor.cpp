@@ -93,22 +93,21 @@ Status EmuExecutor::executeGroup(const EmuProgram &program, std::size_t index) {
 }
 
 Status EmuExecutor::execute(const Work &work) {
-  switch (work.command.kind) {
-  case Command::Kind::Launch:
-    return isDeviceLaunch(work.command) ? launch(work, 1) : launchOnHost(work);
-  case Command::Kind::Gemm:
-    return gemm(work);
-  case Command::Kind::Fill:
-    return fill(work);
-  case Command::Kind::Copy:
-  case Command::Kind::CopyStart:
-    return copy(work);
-  case Command::Kind::CopyWait:
-  case Command::Kind::LoopBegin:
-  case Command::Kind::LoopEnd:
-    break;
-  }
-  return Status();
+  struct Executor {
+    EmuExecutor &emulator;
+    const Work &work;
+
+    Status launch() {
+      return isDeviceLaunch(work.command) ? emulator.launch(work, 1)
+                                          : emulator.launchOnHost(work);
+    }
+    Status gemm() { return emulator.gemm(work); }
+    Status fill() { return emulator.fill(work); }
+    Status copy() { return emulator.copy(work); }
+    Status startCopy() { return emulator.copy(work); }
+    Status waitForCopy() { return Status(); } // An event orders the streams.
+  };
+  return runtime::execute(work.command, Executor{*this, work});
 }
 
 void EmuExecutor::addArguments(const Work &work, EmuLaunch &launch) const {

@@ -8,9 +8,10 @@
 // The commands of docs/reference/program-format.md as structs, and the
 // questions that can be asked of any command, whatever its kind: which bytes it
 // reads and writes, whether it begins or ends a loop, whether it starts a copy
-// or waits for one. Only code that parses or executes commands looks at their
-// kinds. A new kind of command answers these questions in Command.cpp, and
-// every check of lifetimes, races, copies and written bytes covers it.
+// or waits for one. Engines execute commands by way of execute(). Only the
+// reader of the description looks at kinds beside this header and Command.cpp.
+// A new kind of command answers these questions in Command.cpp, and every check
+// of lifetimes, races, copies and written bytes covers it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -221,6 +222,35 @@ std::vector<MemoryAccess> accessesOf(const Command &command);
 
 /// The accesses that write, but for temporary memory.
 std::vector<MemoryAccess> resultsOf(const Command &command);
+
+//===----------------------------------------------------------------------===//
+// Execution
+//===----------------------------------------------------------------------===//
+
+/// Calls the member function of `on` that executes such a command: launch(),
+/// gemm(), fill(), copy(), startCopy() or waitForCopy(), which have one result
+/// type. For the two commands around a loop, returns a default result.
+template <typename Executor> auto execute(const Command &command, Executor on) {
+  using Outcome = decltype(on.launch());
+  switch (command.kind) {
+  case Command::Kind::Launch:
+    return on.launch();
+  case Command::Kind::Gemm:
+    return on.gemm();
+  case Command::Kind::Fill:
+    return on.fill();
+  case Command::Kind::Copy:
+    return on.copy();
+  case Command::Kind::CopyStart:
+    return on.startCopy();
+  case Command::Kind::CopyWait:
+    return on.waitForCopy();
+  case Command::Kind::LoopBegin:
+  case Command::Kind::LoopEnd:
+    break;
+  }
+  return Outcome();
+}
 
 //===----------------------------------------------------------------------===//
 // How a command takes part in the order of a program
