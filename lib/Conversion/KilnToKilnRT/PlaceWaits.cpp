@@ -62,9 +62,9 @@ static bool isOnDevice(const rt::MemoryAccess &access) {
 /// Between the device's commands and the host's that read its scalars.
 void WaitPlacer::order(rt::CommandOpInterface command) {
   bool onHost = isOnHost(command);
-  bool waits = false;
+  SmallVector<Scalar *> touched;
   for (const rt::MemoryAccess &access : command.getAccesses()) {
-    if (!isOnDevice(access))
+    if (!isOnDevice(access) || (!onHost && !access.writes()))
       continue;
     rt::SlotOp slot = rt::slotOf(access.slot);
     auto begin = static_cast<int64_t>(slot.getOffset());
@@ -72,22 +72,21 @@ void WaitPlacer::order(rt::CommandOpInterface command) {
         access.view
             ? rangeOf(rt::viewOf(access.view))
             : ByteRange{begin, begin + static_cast<int64_t>(slot.getBytes())};
-    for (Scalar &scalar : scalars) {
-      if (!range.overlaps(scalar.range))
-        continue;
-      if (onHost) {
-        waits |= scalar.isWritten;
-        scalar.isRead = true;
-      } else if (access.writes()) {
-        waits |= scalar.isRead;
-        scalar.isWritten = true;
-      }
-    }
+    for (Scalar &scalar : scalars)
+      if (range.overlaps(scalar.range))
+        touched.push_back(&scalar);
   }
-  if (!waits)
-    return;
-  Attribute other = onHost ? queues.getCompute() : queues.getHost();
-  command->setAttr("after", ArrayAttr::get(command.getContext(), other));
+  if (llvm::any_of(touched, [&](Scalar *scalar) {
+        return onHost ? scalar->isWritten : scalar->isRead;
+      })) {
+    Attribute other = onHost ? queues.getCompute() : queues.getHost();
+    command->setAttr("after", ArrayAttr::get(command.getContext(), other));
+    // The queue now knows all that the other one did so far.
+    for (Scalar &scalar : scalars)
+      (onHost ? scalar.isWritten : scalar.isRead) = false;
+  }
+  for (Scalar *scalar : touched)
+    (onHost ? scalar->isRead : scalar->isWritten) = true;
 }
 
 void WaitPlacer::run() {
