@@ -92,6 +92,9 @@ static StateInfo describeState(StateOp state) {
   StateInfo info;
   info.name = state.getSymName();
   setType(info, state.getTensorType());
+  info.globalShape = info.shape;
+  info.shard.assign(info.shape.size(), 0);
+  info.roles = {0};
   info.sourceName = state.getSource().value_or(state.getSymName());
   info.aliases = namesIn(state.getAliasesAttr());
   info.copies = namesIn(state.getCopiesAttr());
@@ -115,6 +118,7 @@ static ProgramInfo describeProgram(ProgramOp program,
                                    const Interpreter &interpreter) {
   ProgramInfo info;
   info.name = getProgramName(program);
+  info.roles = {0};
   for (auto [i, type] : llvm::enumerate(program.getArgumentTypes())) {
     InputInfo &input = info.inputs.emplace_back();
     setFact(input, program.getInputFact(i));
@@ -134,6 +138,7 @@ static ProgramInfo describeProgram(ProgramOp program,
 static ProgramInfo describeProgram(rt::ProgramOp program) {
   ProgramInfo info;
   info.name = getProgramName(program);
+  info.roles = {0};
   auto add = [](auto &list, auto op) {
     auto &value = list.emplace_back();
     value.name = op.getName();
@@ -188,6 +193,7 @@ Description describeModule(ModuleOp module, const Interpreter &interpreter) {
   Description description;
   description.model = describeModel(module);
   description.training = deriveTrainingInfo(module);
+  description.roles = {{"main", 1}};
   llvm::StringSet<> written = writtenStates(module);
   for (StateOp state : module.getOps<StateOp>()) {
     StateInfo &info = description.states.emplace_back(describeState(state));

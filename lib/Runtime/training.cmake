@@ -64,6 +64,8 @@ add_library(KilnEngine OBJECT
   Engine/Program.cpp
   Engine/QueueReader.cpp
   Engine/ResultDistance.cpp
+  Engine/Roles.cpp
+  Engine/SegmentReader.cpp
   Engine/ThreadTeam.cpp
   Engine/TileEpilogue.cpp
   Engine/WaitPolicy.cpp

@@ -12,6 +12,7 @@
 #include "CudaProgram.h"
 #include "CudaSetup.h"
 #include "OpTrace.h"
+#include "Roles.h"
 #include "StreamOrder.h"
 #include "WatchedRun.h"
 #include "kiln/Runtime/Engine/Program.h"
@@ -401,6 +402,8 @@ Result<std::unique_ptr<Engine>> kiln::runtime::cuda::createCudaEngine(
   if (file->description.target.kind != TargetKind::Cuda)
     return Status::error("the program description is not for a GPU, but this "
                          "executable was linked for one");
+  if (Status status = requireOneRank(file->description); !status.ok())
+    return status;
   std::unique_ptr<Engine> engine = std::make_unique<CudaEngine>(
       std::move(*file), kernels, images, libraries, algorithmFile);
   return Result<std::unique_ptr<Engine>>(std::move(engine));

@@ -18,6 +18,7 @@
 #include "OpTrace.h"
 #include "PlanCheck.h"
 #include "Processors.h"
+#include "Roles.h"
 #include "ThreadTeam.h"
 #include "kiln/Runtime/Engine/Program.h"
 
@@ -275,6 +276,8 @@ Result<std::unique_ptr<Engine>> createCommandEngine(std::string_view json,
   if (file->description.target.kind != TargetKind::Cpu)
     return Status::error("the program description is for a GPU, but this "
                          "executable was linked for the cpu");
+  if (Status status = requireOneRank(file->description); !status.ok())
+    return status;
   // The parsed JSON was many times the size of its text; give its pages back.
   malloc_trim(0);
   std::unique_ptr<Engine> engine =

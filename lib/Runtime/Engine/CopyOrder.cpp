@@ -37,7 +37,7 @@ struct Iterations {
 
 class CopyOrder {
 public:
-  CopyOrder(const Node &commands, const ProgramFile &file,
+  CopyOrder(const SegmentReader &segments, const ProgramFile &file,
             const Program &program);
   void check();
 
@@ -64,7 +64,7 @@ private:
   }
   std::vector<std::size_t> around(const Ref &ref) const;
   void fail(std::size_t command, const std::string &problem) const {
-    commands_.element(command).fail(problem);
+    segments_.fail(command, problem);
   }
   std::string title(std::size_t command) const {
     const Command &info = program_.commands[command];
@@ -81,7 +81,7 @@ private:
     int64_t first, last; ///< Commands.
   };
 
-  const Node &commands_;
+  const SegmentReader &segments_;
   const Program &program_;
   std::vector<Block> blocks_;      ///< By their first commands.
   std::size_t nextBlock_ = 0;      ///< The first that does not live yet.
@@ -95,9 +95,9 @@ private:
 
 } // namespace
 
-CopyOrder::CopyOrder(const Node &commands, const ProgramFile &file,
+CopyOrder::CopyOrder(const SegmentReader &segments, const ProgramFile &file,
                      const Program &program)
-    : commands_(commands), program_(program),
+    : segments_(segments), program_(program),
       started_(std::size_t(program.copies)), runs_(runsOf(program.commands)) {
   for (std::size_t i = 0; i < file.statePlaces.size(); ++i) {
     const Place &place = file.statePlaces[i];
@@ -291,7 +291,7 @@ void CopyOrder::walkLoop(const ProgramLoop &loop) {
     nextBlock_ = nextBefore;
     iterations_ = walk == 0 ? Iterations{0, 0} : Iterations{1, loop.count - 1};
     for (std::size_t i = loop.begin + 1; i < loop.end; ++i)
-      if (!commands_.failed())
+      if (!segments_.failed())
         visit(i);
     // From here on, the copies in flight are those of the iteration before, or,
     // after the loop, of the last one.
@@ -311,7 +311,7 @@ void CopyOrder::walkLoop(const ProgramLoop &loop) {
 void CopyOrder::check() {
   std::vector<ProgramLoop> loops = loopsOf(program_.commands);
   auto loop = loops.begin();
-  for (std::size_t i = 0; i < program_.commands.size() && !commands_.failed();
+  for (std::size_t i = 0; i < program_.commands.size() && !segments_.failed();
        ++i) {
     if (!beginsLoop(program_.commands[i])) {
       visit(i);
@@ -325,11 +325,11 @@ void CopyOrder::check() {
          "(" + title(flights_.front().command) + ") has no copy_wait");
 }
 
-void checkCopies(const Node &commands, const ProgramFile &file,
+void checkCopies(const SegmentReader &segments, const ProgramFile &file,
                  Program &program) {
   program.copies = std::count_if(program.commands.begin(),
                                  program.commands.end(), startsCopy);
-  CopyOrder(commands, file, program).check();
+  CopyOrder(segments, file, program).check();
 }
 
 } // namespace kiln::runtime

@@ -28,14 +28,14 @@
 #ifndef KILN_LIB_RUNTIME_ENGINE_COPYORDER_H
 #define KILN_LIB_RUNTIME_ENGINE_COPYORDER_H
 
+#include "SegmentReader.h"
 #include "kiln/Runtime/Engine/Program.h"
-#include "kiln/Support/JsonReader.h"
 
 namespace kiln::runtime {
 
-/// Checks `program`, whose commands and slots were read from `commands`, and
-/// counts its copies.
-void checkCopies(const support::Node &commands, const ProgramFile &file,
+/// Checks `program`, whose commands were read from `segments`, and counts its
+/// copies.
+void checkCopies(const SegmentReader &segments, const ProgramFile &file,
                  Program &program);
 
 } // namespace kiln::runtime

@@ -8,6 +8,7 @@
 #include "DescriptionParser.h"
 
 #include "../Training/TrainingInfo.h"
+#include "Roles.h"
 #include "kiln/Support/CheckedMath.h"
 #include "kiln/Support/Messages.h"
 
@@ -137,15 +138,20 @@ static void readLink(const Node &node, LinkInfo &link) {
   link.inBytesPerSecond = readRate(node.at("in_bytes_per_second"));
 }
 
+/// The format that this reader understands.
+static constexpr int64_t formatNumber = 2;
+
 void readDescription(const Node &root, Description &description) {
   Node format = root.at("format");
-  if (format.integer() != 1)
-    format.fail("is not 1");
+  if (int64_t number = format.integer(); number != formatNumber)
+    format.fail("is " + std::to_string(number) + ", expected " +
+                std::to_string(formatNumber));
   description.build.version = root.at("kiln").text();
   readModel(root.at("model"), description.model);
   readBuild(root.at("options"), description.build);
   description.training = readTrainingInfo(root.at("training"));
   readTarget(root.at("target"), description.target);
+  description.roles = readRoles(root.at("roles"));
   if (std::optional<Node> link = root.find("link"))
     readLink(*link, description.link);
   if (std::optional<Node> plan = root.find("plan")) {
@@ -189,9 +195,36 @@ static StateRole readRole(const Node &node) {
   return StateRole::Parameter;
 }
 
-StateInfo readState(const Node &node) {
+/// Which part of a tensor the state is.
+static void readShard(const Node &node, StateInfo &state) {
+  Node global = node.at("global_shape"), shard = node.at("shard");
+  for (const Node &array : {global, shard})
+    if (std::size_t size = array.size();
+        !node.failed() && size != state.shape.size())
+      array.fail("has " + std::to_string(size) + " entries, expected " +
+                 std::to_string(state.shape.size()) +
+                 ", one for each dimension of the shape");
+  for (std::size_t i = 0; i < state.shape.size() && !node.failed(); ++i) {
+    Node offset = shard.element(i);
+    int64_t extent = global.element(i).integer(0), begin = offset.integer(0);
+    if (!node.failed() && (begin > extent || state.shape[i] > extent - begin))
+      offset.fail("is " + std::to_string(begin) + ", but a part of " +
+                  std::to_string(state.shape[i]) +
+                  " that begins there leaves the global shape of " +
+                  std::to_string(extent));
+    state.globalShape.push_back(extent);
+    state.shard.push_back(begin);
+  }
+  std::optional<int64_t> elements = checkedElements(state.globalShape);
+  if (!elements || !checkedMul<int64_t>(*elements, 64))
+    global.fail("has too many elements");
+}
+
+StateInfo readState(const Node &node, const Description &description) {
   StateInfo state;
   static_cast<ValueInfo &>(state) = readValue(node);
+  readShard(node, state);
+  state.roles = readRoleNames(node.at("roles"), description);
   state.role = readRole(node.at("role"));
   state.sourceName = state.name;
   if (std::optional<Node> source = node.find("source_name"))

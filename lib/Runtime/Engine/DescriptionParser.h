@@ -13,12 +13,12 @@
 
 namespace kiln::runtime {
 
-/// Reads model, options, target and plan; states and programs are read with
-/// their offsets by the caller. Problems go to the node's failure.
+/// Reads model, options, target, roles and plan; states and programs are read
+/// with their offsets by the caller. Problems go to the node's failure.
 void readDescription(const support::Node &root, Description &description);
 
 /// Reads one entry of "states", without its offset.
-StateInfo readState(const support::Node &node);
+StateInfo readState(const support::Node &node, const Description &description);
 
 /// Reads name, dtype and shape of an input or output.
 ValueInfo readValue(const support::Node &node);

@@ -28,9 +28,9 @@ using Accesses = std::vector<MemoryAccess>;
 
 class GroupCheck {
 public:
-  GroupCheck(const Node &commands, Program &program)
-      : node_(commands), commands_(program.commands), runs_(runsOf(commands_)) {
-  }
+  GroupCheck(const SegmentReader &segments, Program &program)
+      : segments_(segments), program_(program), commands_(program.commands),
+        runs_(runsOf(commands_)) {}
   void run();
 
 private:
@@ -39,7 +39,8 @@ private:
   static bool disturbs(const Accesses &one, const Accesses &other,
                        int64_t iterations);
 
-  const Node &node_;
+  const SegmentReader &segments_;
+  const Program &program_;
   std::vector<Command> &commands_;
   std::vector<int64_t> runs_; ///< By command: how often its loop runs it.
 };
@@ -111,17 +112,17 @@ const char *GroupCheck::differsFrom(const Command &first,
 void GroupCheck::checkGroup(std::size_t first) {
   const Command &head = commands_[first];
   auto count = std::size_t(head.group);
-  Node group = node_.element(first);
-  if (count > commands_.size() - first)
-    return group.at("group").fail(
-        "is " + std::to_string(count) + ", but only " +
-        std::to_string(commands_.size() - first) + " commands are left");
+  std::size_t left = program_.segmentOf(first).end - first;
+  if (count > left)
+    return segments_.command(first).at("group").fail(
+        "is " + std::to_string(count) + ", but only " + std::to_string(left) +
+        " commands are left in its segment");
   int64_t iterations = runs_[first];
   std::vector<Accesses> accesses = {accessesOf(head)};
   for (std::size_t i = 1; i < count; ++i) {
     Command &member = commands_[first + i];
     auto refuse = [&](const std::string &why) {
-      node_.element(first + i).fail("is in the group of launch " +
+      segments_.fail(first + i, "is in the group of launch " +
                                     inQuotes(head.name) + " but " + why);
     };
     if (const char *why = differsFrom(head, member))
@@ -137,13 +138,13 @@ void GroupCheck::checkGroup(std::size_t first) {
 }
 
 void GroupCheck::run() {
-  for (std::size_t i = 0; i < commands_.size() && !node_.failed(); ++i)
+  for (std::size_t i = 0; i < commands_.size() && !segments_.failed(); ++i)
     if (commands_[i].group > 1)
       checkGroup(i);
 }
 
-static void checkParameters(const Node &commands, const ProgramFile &file,
-                            const Program &program) {
+static void checkParameters(const SegmentReader &segments,
+                            const ProgramFile &file, const Program &program) {
   std::map<int64_t, Parameters> known;
   auto agrees = [&](const Command &command) {
     if (!isDeviceLaunch(command))
@@ -158,16 +159,16 @@ static void checkParameters(const Node &commands, const ProgramFile &file,
       (void)agrees(command);
   for (std::size_t i = 0; i < program.commands.size(); ++i)
     if (!agrees(program.commands[i]))
-      return commands.element(i).fail("differs in 'members', or in the number "
-                                      "of args or immediates, from an earlier "
-                                      "launch of its kernel");
+      return segments.fail(i, "differs in 'members', or in the number "
+                              "of args or immediates, from an earlier "
+                              "launch of its kernel");
 }
 
-void checkGroups(const Node &commands, const ProgramFile &file,
+void checkGroups(const SegmentReader &segments, const ProgramFile &file,
                  Program &program) {
-  checkParameters(commands, file, program);
-  if (!commands.failed())
-    GroupCheck(commands, program).run();
+  checkParameters(segments, file, program);
+  if (!segments.failed())
+    GroupCheck(segments, program).run();
 }
 
 } // namespace kiln::runtime

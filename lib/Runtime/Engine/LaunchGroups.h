@@ -14,15 +14,15 @@
 #ifndef KILN_LIB_RUNTIME_ENGINE_LAUNCHGROUPS_H
 #define KILN_LIB_RUNTIME_ENGINE_LAUNCHGROUPS_H
 
+#include "SegmentReader.h"
 #include "kiln/Runtime/Engine/Program.h"
-#include "kiln/Support/JsonReader.h"
 
 namespace kiln::runtime {
 
-/// Checks the groups of `program`, whose `commands` have been read one by one,
+/// Checks the groups of `program`, whose commands were read from `segments`,
 /// and that a kernel has the same parameters in all launches, those of the
 /// programs in `file` included. Numbers the members.
-void checkGroups(const support::Node &commands, const ProgramFile &file,
+void checkGroups(const SegmentReader &segments, const ProgramFile &file,
                  Program &program);
 
 } // namespace kiln::runtime

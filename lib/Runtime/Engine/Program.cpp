@@ -12,11 +12,14 @@
 #include "DescriptionParser.h"
 #include "LaunchGroups.h"
 #include "QueueReader.h"
+#include "Roles.h"
+#include "SegmentReader.h"
 #include "WrittenStates.h"
 #include "kiln/Support/ElementConversion.h"
 #include "kiln/Support/Json.h"
 #include "kiln/Support/Messages.h"
 
+#include <algorithm>
 #include <array>
 #include <map>
 
@@ -40,6 +43,13 @@ const char *slotClassName(SlotClass slotClass) {
     if (value == slotClass)
       return name;
   return "unknown";
+}
+
+const SegmentRun &Program::segmentOf(std::size_t command) const {
+  auto after = std::partition_point(
+      segments.begin(), segments.end(),
+      [=](const SegmentRun &run) { return run.end <= command; });
+  return *after;
 }
 
 /// Slot::rowBytes and rowPitch.
@@ -132,26 +142,23 @@ static void readValues(const Node &node, const ProgramFile &file,
   }
 }
 
-static Program readProgram(const Node &node, const ProgramFile &file,
+static Program readProgram(const Node &node, ProgramFile &file,
                            int64_t kernelCount, ProgramInfo &info) {
   Program program;
+  info.roles = readRoleNames(node.at("roles"), file.description);
   readValues(node.at("inputs"), file, info.inputs, program.inputOffsets);
   readValues(node.at("outputs"), file, info.outputs, program.outputOffsets);
-  Node commands = node.at("commands");
-  std::size_t count = commands.size();
-  program.commands.reserve(count);
-  CommandReader reader(file, kernelCount);
-  for (std::size_t i = 0; i < count && !node.failed(); ++i)
-    program.commands.push_back(reader.read(commands.element(i)));
-  if (reader.inLoop())
-    commands.fail("ends inside a loop");
+  SegmentReader segments(node);
+  segments.read(file, kernelCount, program);
   if (std::optional<Node> slots = node.find("slots"))
     for (std::size_t i = 0; i < slots->size() && !node.failed(); ++i)
       program.slots.push_back(readSlot(slots->element(i), file));
   if (!node.failed())
-    checkGroups(commands, file, program);
+    checkGroups(segments, file, program);
   if (!node.failed())
-    checkCopies(commands, file, program);
+    checkCopies(segments, file, program);
+  if (!node.failed())
+    findDirections(segments, program, file.queues);
   return program;
 }
 
@@ -168,6 +175,9 @@ static void checkMirror(const Node &node, const ProgramFile &file,
   const StateInfo &parameter = file.description.states[found->second];
   if (parameter.shape != mirror.shape)
     return of.fail("is a parameter of another shape");
+  if (parameter.globalShape != mirror.globalShape ||
+      parameter.shard != mirror.shard)
+    return of.fail("is a parameter that is another part of its tensor");
   if (!isConvertible(parameter.type, mirror.type))
     return of.fail("is a parameter whose elements do not convert to those of "
                    "the mirror");
@@ -181,7 +191,7 @@ static void readStates(const Node &states, ProgramFile &file) {
   std::size_t count = states.size();
   for (std::size_t i = 0; i < count && !states.failed(); ++i) {
     Node node = states.element(i);
-    StateInfo state = readState(node);
+    StateInfo state = readState(node, file.description);
     if (node.failed())
       return;
     if (!indexes.emplace(state.name, i).second)
@@ -252,13 +262,12 @@ Result<ProgramFile> parseProgramFile(std::string_view json,
     info.name = name;
     Node node = programs.at(name.c_str());
     Program program = readProgram(node, file, kernelCount, info);
-    if (!failure.failed())
-      findDirections(node.at("commands"), program, file.queues);
     if (failure.failed())
       return failure.status();
     file.description.programs.push_back(std::move(info));
     file.programs.push_back(std::move(program));
   }
+  checkRoles(root.at("roles"), file.description);
   if (failure.failed())
     return failure.status();
   markWrittenStates(file);

@@ -135,7 +135,7 @@ void readQueueUse(const Node &node, const ProgramFile &file, Command &command) {
     readAfter(*after, file, command);
 }
 
-void findDirections(const Node &commands, const Program &program,
+void findDirections(const SegmentReader &segments, const Program &program,
                     std::vector<Queue> &queues) {
   for (std::size_t i = 0; i < program.commands.size(); ++i) {
     const Command &command = program.commands[i];
@@ -144,7 +144,7 @@ void findDirections(const Node &commands, const Program &program,
     Queue &queue = queues[std::size_t(command.queue)];
     CopyDirection direction = copyDirection(command);
     if (queue.direction && *queue.direction != direction)
-      return commands.element(i).at("queue").fail(
+      return segments.command(i).at("queue").fail(
           "is " + inQuotes(queue.name) +
           ", which has copies of the other direction: expected a queue for "
           "each direction");

@@ -14,8 +14,9 @@
 #ifndef KILN_LIB_RUNTIME_ENGINE_QUEUEREADER_H
 #define KILN_LIB_RUNTIME_ENGINE_QUEUEREADER_H
 
-#include "kiln/Support/JsonReader.h"
+#include "SegmentReader.h"
 #include "kiln/Runtime/Engine/Program.h"
+#include "kiln/Support/JsonReader.h"
 
 namespace kiln::runtime {
 
@@ -23,12 +24,13 @@ namespace kiln::runtime {
 void readQueues(const support::Node &node, ProgramFile &file);
 
 /// Reads the queues of a command, whose other fields have been read.
-void readQueueUse(const support::Node &node, const ProgramFile &file, Command &command);
+void readQueueUse(const support::Node &node, const ProgramFile &file,
+                  Command &command);
 
 /// Sets the direction of each link that `program` uses. Copies of one queue
 /// must all have the same direction, because the two directions of a link are
 /// independent.
-void findDirections(const support::Node &commands, const Program &program,
+void findDirections(const SegmentReader &segments, const Program &program,
                     std::vector<Queue> &queues);
 
 } // namespace kiln::runtime

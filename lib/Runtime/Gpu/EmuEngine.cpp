@@ -18,6 +18,7 @@
 #include "OpRepeat.h"
 #include "OpTrace.h"
 #include "PlanCheck.h"
+#include "Roles.h"
 #include "StreamOrder.h"
 #include "kiln/Support/Messages.h"
 
@@ -356,6 +357,8 @@ Result<std::unique_ptr<Engine>> kiln::runtime::createEmuEngine(
   if (file->description.target.kind != TargetKind::CudaEmu)
     return Status::error("the program description is not for cuda-emu, but "
                          "this executable was linked for it");
+  if (Status status = requireOneRank(file->description); !status.ok())
+    return status;
   std::unique_ptr<Engine> engine =
       std::make_unique<EmuEngine>(std::move(*file), kernels);
   return Result<std::unique_ptr<Engine>>(std::move(engine));

@@ -22,6 +22,9 @@ using llvm::json::Array;
 using llvm::json::Object;
 using JsonValue = llvm::json::Value;
 
+/// The role that runs all programs and holds all states.
+static constexpr StringRef mainRole = "main";
+
 static StringRef typeName(Type element) {
   return infoOf(elementTypeOf(element)).name;
 }
@@ -345,10 +348,11 @@ Object ProgramWriter::write(rt::ProgramOp program) {
       slots.push_back(writeSlot(slot, target));
   }
   writeCommands(block, commands);
-  return Object{{"inputs", std::move(inputs)},
-                {"outputs", std::move(outputs)},
-                {"commands", std::move(commands)},
-                {"slots", std::move(slots)}};
+  Object step{{"name", "step"}, {"commands", std::move(commands)}};
+  return Object{
+      {"roles", Array{mainRole}},      {"inputs", std::move(inputs)},
+      {"outputs", std::move(outputs)}, {"segments", Array{std::move(step)}},
+      {"order", Array{"step"}},        {"slots", std::move(slots)}};
 }
 
 static Object writeInit(Attribute init) {
@@ -409,6 +413,9 @@ static Array writeStates(ModuleOp module) {
         {"of", nullptr},
         {"dtype", typeName(type.getElementType())},
         {"shape", shapeOf(type)},
+        {"global_shape", shapeOf(type)},
+        {"shard", Array(std::vector<int64_t>(type.getRank()))},
+        {"roles", Array{mainRole}},
         {"offset", offsets.lookup(state.getSymName())},
         {"bytes", bytesOf(type)},
         {"trainable", state.isTrainable()}};
@@ -488,7 +495,7 @@ Object kiln::writeProgram(ModuleOp module, const TargetBackend &target,
   plan.erase("command_names");
 
   Object program{
-      {"format", 1},
+      {"format", 2},
       {"kiln", record.version},
       {"model", std::move(model)},
       {"options", Object{{"optimizer", record.optimizer},
@@ -513,6 +520,7 @@ Object kiln::writeProgram(ModuleOp module, const TargetBackend &target,
            {"state_bytes", static_cast<int64_t>(arena.getStates())},
            {"host_bytes", static_cast<int64_t>(arena.getHostHeight())},
            {"host_state_bytes", static_cast<int64_t>(arena.getHostStates())}}},
+      {"roles", Array{Object{{"name", mainRole}, {"ranks", 1}}}},
       {"queues", writeQueues(module)},
       {"states", writeStates(module)},
       {"programs", std::move(programs)},

@@ -15,7 +15,7 @@ import sys
 
 executable, copy, name = sys.argv[1:]
 content = bytearray(pathlib.Path(executable).read_bytes())
-start = content.index(b'"train":{"commands":[')
+start = content.index(b'"train":{"inputs":[')
 product = re.compile(
     rb'"beta":("first"),(?:(?!"beta":).)*?"name":"' + re.escape(name.encode()) + b'","op":"gemm"'
 )

@@ -17,7 +17,7 @@ import harness
 executable, copy, name = sys.argv[1:]
 content = bytearray(pathlib.Path(executable).read_bytes())
 # The description holds the plan for readers too; it precedes what is run.
-start = content.index(b'"train":{"commands":[')
+start = content.index(b'"train":{"inputs":[')
 product = re.compile(rb'"beta":(0),(?:(?!"beta":).)*?"name":"' + re.escape(name.encode()) + b'","op":"gemm"')
 found = product.search(content, start)
 if not found:

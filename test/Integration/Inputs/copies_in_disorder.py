@@ -57,8 +57,10 @@ def touches(command, ref, size, writes):
 
 
 text = content[begin:end].decode("latin-1")
-marker = '"train":{"commands":['
-commands = elements(text, text.index(marker, text.index('"programs":{')) + len(marker) - 1)
+at = text.index('"train":{"inputs":[')
+for marker in ('"segments":[', '"commands":['):
+    at = text.index(marker, at) + len(marker) - 1
+commands = elements(text, at)
 faults = []  # (what it is, a command, the place in front of which it stands then)
 for i, (_, _, copy) in enumerate(commands):
     if copy["op"] != "copy_start":

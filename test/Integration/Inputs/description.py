@@ -25,6 +25,12 @@ def find(executable):
     return content, begin, begin + length
 
 
+def commands(program):
+    """The commands of a program of the description, along its order."""
+    segments = {segment["name"]: segment["commands"] for segment in program["segments"]}
+    return [command for name in program["order"] for command in segments[name]]
+
+
 if __name__ == "__main__":
     content, begin, end = find(sys.argv[1])
     pathlib.Path(sys.argv[2]).write_bytes(content[begin:end])

@@ -16,7 +16,7 @@ import harness
 
 content, begin, end = description.find(sys.argv[1])
 program = json.loads(content[begin:end])
-commands = program["programs"]["train"]["commands"]
+commands = description.commands(program["programs"]["train"])
 states = program["arena"]["state_bytes"]
 updates, heads, args, left = {}, {}, {}, 0
 for command in commands:

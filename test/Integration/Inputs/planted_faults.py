@@ -49,7 +49,7 @@ if subprocess.run([executable, "--check-memory"], capture_output=True).returncod
     harness.fail("the plan is refused although nothing was changed")
 faults = []
 # The description holds the plan for readers too; it precedes what is run.
-start = content.index(b'"programs":{"evaluate":{"commands":[')
+start = content.index(b'"programs":{"evaluate":{"inputs":[')
 for slot in slot_pattern.finditer(content, start):
     size, kind, first, last, name = slot.groups()
     what = f"{name.decode()} ({kind.decode()}, {int(size)} bytes, commands {int(first)} to {int(last)})"

@@ -19,6 +19,7 @@
 #include "kiln/Runtime/Files/InitialValues.h"
 #include "kiln/Support/ElementType.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -50,10 +51,21 @@ struct InputInfo : ValueInfo {
   bool isBatched = false;
 };
 
+/// Ranks that execute the same programs, each on its own memory.
+struct RoleInfo {
+  std::string name;
+  int64_t ranks = 1;
+};
+
 /// A mirror is the device copy of a parameter that lives in the host arena.
 enum class StateRole { Parameter, Buffer, Constant, Optimizer, Mirror };
 
+/// A state is a part of a tensor, and usually all of it: `shape` is that of the
+/// part.
 struct StateInfo : ValueInfo {
+  std::vector<int64_t> globalShape; ///< The shape of the whole tensor.
+  std::vector<int64_t> shard;       ///< Where in it the part begins.
+  std::vector<std::size_t> roles;   ///< The roles that hold the part.
   std::string sourceName;           ///< Name in the model's own files.
   std::vector<std::string> aliases; ///< Other accepted spellings.
   /// Names under which weight files repeat the tensor, because it is tied.
@@ -65,6 +77,8 @@ struct StateInfo : ValueInfo {
   /// False: no program writes it, so that it keeps the values it starts with.
   bool written = true;
   InitialValue init;
+
+  bool isWhole() const { return shape == globalShape; }
 };
 
 /// Outputs of the training program with this prefix are gradients.
@@ -76,6 +90,8 @@ inline bool isGradient(const ValueInfo &output) {
 
 struct ProgramInfo {
   std::string name; ///< "train", "evaluate", "generate".
+  /// The roles that run it: indexes in Description::roles, as in StateInfo.
+  std::vector<std::size_t> roles;
   std::vector<InputInfo> inputs;
   std::vector<ValueInfo> outputs;
 };
@@ -138,6 +154,7 @@ struct Description {
   TargetInfo target;
   LinkInfo link;
   int64_t hostArenaBytes = 0; ///< 0: nothing lives on the host.
+  std::vector<RoleInfo> roles;
   std::vector<StateInfo> states;
   std::vector<ProgramInfo> programs;
   std::string plan = "{}"; ///< The plan, a JSON object.

@@ -8,10 +8,11 @@
 // The program description of docs/reference/program-format.md as structs; its
 // commands are in Command.h. What parseProgramFile returns has been checked:
 // every reference lies in its arena for every iteration of its loop, every
-// kernel index is in the table, loops are closed and do not nest, sizes are not
-// negative, every command is on a queue whose engine executes such commands,
-// every asynchronous copy is waited for, and nothing disturbs it before. The
-// engine relies on that and checks nothing while it walks.
+// kernel index is in the table, loops are closed within their segment and do
+// not nest, sizes are not negative, every command is on a queue whose engine
+// executes such commands, every asynchronous copy is waited for, and nothing
+// disturbs it before. The engine relies on that and checks nothing while it
+// walks.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,6 +23,7 @@
 #include "kiln/Runtime/Engine/Description.h"
 #include "kiln/Support/Status.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -77,12 +79,24 @@ struct Queue {
   std::optional<CopyDirection> direction = std::nullopt;
 };
 
+/// One entry of a program's order: the commands [begin, end) are those of a
+/// segment, which may be none.
+struct SegmentRun {
+  std::string name;
+  std::size_t begin = 0, end = 0;
+};
+
 struct Program {
   std::vector<int64_t> inputOffsets;  ///< As ProgramInfo::inputs.
   std::vector<int64_t> outputOffsets; ///< As ProgramInfo::outputs.
+  /// Along the order: those of a segment are repeated for each of its runs.
   std::vector<Command> commands;
+  std::vector<SegmentRun> segments; ///< Along the order, without gaps.
   std::vector<Slot> slots;
   int64_t copies = 0; ///< Copy starts; tokens are in [0, copies).
+
+  /// The run of a segment that a command belongs to.
+  const SegmentRun &segmentOf(std::size_t command) const;
 };
 
 struct ProgramFile {

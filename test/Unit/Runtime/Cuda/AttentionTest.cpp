@@ -415,8 +415,8 @@ TEST_F(AttentionTest, DamagedDescriptions) {
   Json good = attention(true, 2);
   auto damaged = [&](const char *path, const Json &value) {
     Json description = good;
-    description["programs"]["train"]["commands"][1][Json::json_pointer(path)] =
-        value;
+    toy::commandsOf(
+        description["programs"]["train"])[1][Json::json_pointer(path)] = value;
     Result<std::unique_ptr<Engine>> engine = make(description);
     return engine.ok() ? std::string("accepted") : engine.status().message();
   };
@@ -469,7 +469,7 @@ TEST_F(AttentionTest, DamagedDescriptions) {
 
 TEST_F(AttentionTest, ResultsInPlaceOfOperandsAreKernels) {
   Json description = attention(true, 4);
-  Json &forward = description["programs"]["train"]["commands"][0];
+  Json &forward = toy::commandsOf(description["programs"]["train"])[0];
   forward["args"][3] = forward["args"][0];
   forward["library"]["strides"][3] = forward["library"]["strides"][0];
   forward["extents"][3] = forward["extents"][0];

@@ -65,7 +65,7 @@ static void multiply(const fakecuda::Product &product) {
 
 Json withWholeProducts(Json description) {
   for (auto &[name, program] : description["programs"].items())
-    for (Json &command : program["commands"])
+    for (Json &command : commandsOf(program))
       if (command["op"] == "gemm")
         command["grid"] = {1, 1};
   return description;

@@ -249,10 +249,10 @@ TEST(ProductsTest, WithSeveralBiases) {
   Case test = {ElementType::F32, ElementType::F32, false, false, 1, false, 4096};
   Json description = describe(test);
   test.epilogue = GemmEpilogue::Bias;
-  Json first = describe(test)["programs"]["run"]["commands"][0];
+  Json first = toy::commandsOf(describe(test)["programs"]["run"])[0];
   Json second = first;
   second["library"]["bias"] = device(3 * 1024 + 256);
-  Json &commands = description["programs"]["run"]["commands"];
+  Json &commands = toy::commandsOf(description["programs"]["run"]);
   for (const Json &command : {first, second})
     commands.push_back(command);
   Result<std::unique_ptr<Engine>> engine = start(description);
@@ -275,7 +275,7 @@ TEST(ProductsTest, RefusesEpiloguesElsewhere) {
   auto expect = [](Case test, Json library, const char *expected) {
     Json description = describe(test);
     for (auto &[name, program] : description["programs"].items())
-      program["commands"][0]["library"] = library;
+      toy::commandsOf(program)[0]["library"] = library;
     Result<ProgramFile> file = parseProgramFile(description.dump(), 0);
     ASSERT_FALSE(file.ok()) << expected;
     EXPECT_NE(file.status().message().find(expected), std::string::npos)

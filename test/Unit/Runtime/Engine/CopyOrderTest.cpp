@@ -72,7 +72,7 @@ TEST_P(DamagedHostTest, IsOneClearError) {
       << refusal(json);
 }
 
-#define TRAIN "/programs/train/commands/"
+#define TRAIN "/programs/train/segments/0/commands/"
 INSTANTIATE_TEST_SUITE_P(
     Damages, DamagedHostTest,
     testing::Values(
@@ -99,10 +99,11 @@ INSTANTIATE_TEST_SUITE_P(
                "/link",
                {{"out_bytes_per_second", 1}},
                "'link.in_bytes_per_second' is missing"},
-        Damage{"SameArena",
-               TRAIN "4/to",
-               {0, 0},
-               "'programs.train.commands[4]' does not copy between"},
+        Damage{
+            "SameArena",
+            TRAIN "4/to",
+            {0, 0},
+            "'programs.train.segments[0].commands[4]' does not copy between"},
         Damage{"CopySize", TRAIN "4/bytes", -1, "bytes"},
         Damage{"TokenMissing", TRAIN "4/token", "discarded", "token"},
         Damage{"TokenHigh", TRAIN "4/token", 6,
@@ -129,14 +130,31 @@ INSTANTIATE_TEST_SUITE_P(
                "a mirror takes the values of its parameter"},
         Damage{"MirrorOf", "/states/4/of", "U.m", "'U.m', not a parameter"},
         Damage{"MirrorOfNothing", "/states/4/of", "discarded", "missing"},
-        Damage{"MirrorType",
-               "/states/4/shape",
-               {256, 16},
-               "a parameter of another shape"},
         Damage{"MirrorOfDevice", "/states/4/of", "E", "another"},
         Damage{"MirrorOnHost", "/states/4/arena", "host",
                "a parameter of the same dtype in the same arena"}),
     [](const testing::TestParamInfo<Damage> &info) { return info.param.name; });
+
+TEST(DamagedHostTest, AMirrorIsTheSamePartAsItsParameter) {
+  Json json = describeOffloaded();
+  Json &mirror = json["states"][4];
+  const Json shape = mirror["shape"], other = {shape[1], shape[0]};
+  mirror["shape"] = mirror["global_shape"] = other;
+  EXPECT_NE(
+      refusal(json).find("'states[4].of' is a parameter of another shape"),
+      std::string::npos)
+      << refusal(json);
+  mirror["shape"] = shape;
+  mirror["global_shape"] = {shape[0], 2 * shape[1].get<int64_t>()};
+  EXPECT_NE(refusal(json).find("another part of its tensor"), std::string::npos)
+      << refusal(json);
+  mirror["shard"] = {0, shape[1]};
+  json["states"][1]["global_shape"] = mirror["global_shape"];
+  EXPECT_NE(refusal(json).find("another part of its tensor"), std::string::npos)
+      << refusal(json);
+  json["states"][1]["shard"] = mirror["shard"];
+  EXPECT_EQ(refusal(json), "");
+}
 
 TEST(DamagedHostTest, AnyReplacedValueIsHandled) {
   Json json = describeOffloaded();
@@ -145,7 +163,7 @@ TEST(DamagedHostTest, AnyReplacedValueIsHandled) {
   json["programs"].erase("generate");
   // The rest is that of the toy, of which ProgramTest.cpp does the same.
   auto isNew = [&](const std::string &path) {
-    const std::string commands = "/programs/train/commands/";
+    const std::string commands = "/programs/train/segments/0/commands/";
     if (path.rfind(commands, 0) != 0)
       return path.find("arena") != std::string::npos ||
              path.rfind("/link", 0) == 0 || path.rfind("/states/4", 0) == 0;
@@ -173,7 +191,7 @@ TEST(DamagedHostTest, AnyReplacedValueIsHandled) {
 
 class CopyOrderTest : public testing::Test {
 protected:
-  Json &commands() { return json_["programs"]["train"]["commands"]; }
+  Json &commands() { return commandsOf(json_["programs"]["train"]); }
   Json &slot(const char *name) {
     return findSlot(json_["programs"]["train"], name);
   }
@@ -199,7 +217,8 @@ TEST_F(CopyOrderTest, WriteOfTheSourceByAProduct) {
   Json product = commands()[11];
   product["beta"] = 1;
   replace(15, product);
-  refuses("'programs.train.commands[15]' (gemm 'd_U') writes what it reads "
+  refuses("'programs.train.segments[0].commands[15]' (gemm 'd_U') writes what "
+          "it reads "
           "while copy_start 'grad_U' of commands[14] is in flight");
 }
 
@@ -209,21 +228,24 @@ TEST_F(CopyOrderTest, WriteOfTheSourceByAKernel) {
   EXPECT_EQ(refusal(), "");
   // The update of E's moment before its copy has come.
   move(19, 17);
-  refuses("'programs.train.commands[17]' (launch 'update_E') writes what it "
+  refuses("'programs.train.segments[0].commands[17]' (launch 'update_E') "
+          "writes what it "
           "writes while copy_start 'moment_E' of commands[15] is in flight");
 }
 
 TEST_F(CopyOrderTest, ReadOfTheDestinationByAKernel) {
   // The update of U before its gradient has come.
   move(20, 17);
-  refuses("'programs.train.commands[17]' (launch 'update_U') reads what it "
+  refuses("'programs.train.segments[0].commands[17]' (launch 'update_U') reads "
+          "what it "
           "writes while copy_start 'grad_U' of commands[14] is in flight");
 }
 
 TEST_F(CopyOrderTest, ReadOfTheDestination) {
   // hidden_back is read before it is there.
   move(10, 11);
-  refuses("'programs.train.commands[10]' (gemm 'd_U') reads what it writes "
+  refuses("'programs.train.segments[0].commands[10]' (gemm 'd_U') reads what "
+          "it writes "
           "while copy_start 'hidden_back' of commands[8] is in flight");
 }
 
@@ -262,7 +284,8 @@ TEST_F(CopyOrderTest, ASlotThatReachesIntoTheSource) {
   // row_loss writes hidden while it is copied.
   slot("row_loss")["offset"] = place("hidden") - 64;
   commands()[5]["args"][3] = {place("hidden") - 64, 0};
-  refuses("'programs.train.commands[5]' (launch 'loss') writes what it reads "
+  refuses("'programs.train.segments[0].commands[5]' (launch 'loss') writes "
+          "what it reads "
           "while copy_start 'hidden' of commands[4]");
 }
 
@@ -304,7 +327,8 @@ TEST_F(CopyOrderTest, CopiesInFlightMayShareOnlyWhatBothRead) {
   Json second = commands()[21]; // moment_E_back, in flight with 'mirror'.
   second["from"] = commands()[22]["to"];
   replace(21, second);
-  refuses("'programs.train.commands[22]' (copy_start 'mirror') writes what it "
+  refuses("'programs.train.segments[0].commands[22]' (copy_start 'mirror') "
+          "writes what it "
           "reads while copy_start 'moment_E_back' of commands[21]");
   // Two that read the same.
   json_ = describeOffloaded();
@@ -347,7 +371,8 @@ TEST_F(CopyOrderTest, CopiesMayBeInFlightWhereLoopsBeginAndEnd) {
   EXPECT_EQ(between(1, 15), "");
   // The second iteration starts it again.
   EXPECT_NE(between(5, 15).find(
-                "'programs.train.commands[5]' (copy_start 'grad_U') writes "
+                "'programs.train.segments[0].commands[5]' (copy_start "
+                "'grad_U') writes "
                 "what it writes while copy_start 'grad_U' of commands[5] is in "
                 "flight: its copy_wait must come before"),
             std::string::npos)

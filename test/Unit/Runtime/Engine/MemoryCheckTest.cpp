@@ -85,7 +85,7 @@ TEST_F(MemoryCheckTest, LifetimeOneCommandShort) {
 TEST_F(MemoryCheckTest, WriteToAnUndeclaredResult) {
   nlohmann::json description = describe();
   // The row losses are written too.
-  description["programs"]["train"]["commands"][4]["writes"] = {0};
+  toy::commandsOf(description["programs"]["train"])[4]["writes"] = {0};
   Outcome outcome = runToy(description, {"--check-memory"});
   EXPECT_EQ(outcome.exitCode, 1);
   EXPECT_NE(failures(outcome.out).find("of live slot 'row_loss'"),
@@ -96,7 +96,7 @@ TEST_F(MemoryCheckTest, WriteToAnUndeclaredResult) {
 TEST_F(MemoryCheckTest, ReadOfWhatNobodyWrote) {
   nlohmann::json description = describe();
   // Without the fill, the gradient of E starts as whatever was there.
-  nlohmann::json &commands = description["programs"]["train"]["commands"];
+  nlohmann::json &commands = toy::commandsOf(description["programs"]["train"]);
   commands[0]["bytes"] = 0;
   Outcome outcome = runToy(description, {"--check-memory"});
   EXPECT_EQ(outcome.exitCode, 1);
@@ -173,7 +173,7 @@ TEST_F(HostMemoryCheckTest, LifetimeOneCommandShort) {
 
 TEST_F(HostMemoryCheckTest, WriteToTheHostThatNobodyDeclared) {
   // The update of U writes its moment too.
-  json_["programs"]["train"]["commands"][20]["writes"] = {0};
+  toy::commandsOf(json_["programs"]["train"])[20]["writes"] = {0};
   std::string lines = failed();
   EXPECT_NE(lines.find("on the host of state 'U.m'"), std::string::npos)
       << lines;
@@ -181,7 +181,8 @@ TEST_F(HostMemoryCheckTest, WriteToTheHostThatNobodyDeclared) {
 
 TEST_F(HostMemoryCheckTest, ReadOfHostMemoryThatNobodyWrote) {
   // The second half of the gradient stays on the device.
-  json_["programs"]["train"]["commands"][14]["bytes"] = offloadedTableBytes / 2;
+  toy::commandsOf(json_["programs"]["train"])[14]["bytes"] =
+      offloadedTableBytes / 2;
   EXPECT_NE(failed().find("what memory held before"), std::string::npos);
 }
 

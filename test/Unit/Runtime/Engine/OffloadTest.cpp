@@ -175,8 +175,8 @@ TEST_F(OffloadTest, TracesOpsOfBothArenas) {
     place += (deviceBytes + 63) / 64 * 64 + hostBytes;
     const Json &program = offloaded_["programs"][name];
     for (uint64_t command; (command = number()) != UINT64_MAX;) {
-      ASSERT_LT(command, program["commands"].size());
-      const Json &op = program["commands"][command]["op"];
+      ASSERT_LT(command, toy::commandsOf(program).size());
+      const Json &op = toy::commandsOf(program)[command]["op"];
       EXPECT_NE(op, "copy_wait");
       number(); // The iteration.
       uint64_t slots = number();

@@ -11,6 +11,9 @@
 #include "kiln/Runtime/Engine/Program.h"
 
 #include <set>
+#include <string>
+#include <utility>
+#include <vector>
 
 namespace kiln::runtime::toy {
 
@@ -49,7 +52,7 @@ struct Scalar {
 /// Orders the commands of the host and those of the device that write what the
 /// host reads.
 static void orderScalars(const ProgramFile &file, const Program &program,
-                         Json &commands) {
+                         const std::vector<Json *> &commands) {
   std::vector<Scalar> scalars;
   auto isOnQueue = [&](const Command &command, const char *name) {
     return command.queue >= 0 &&
@@ -82,24 +85,37 @@ static void orderScalars(const ProgramFile &file, const Program &program,
         continue;
       if (onHost) {
         if (scalar.isWritten)
-          commands[i]["after"] = {"compute"};
+          (*commands[i])["after"] = {"compute"};
         scalar.isRead = true;
       } else if (access.writes()) {
         if (scalar.isRead)
-          commands[i]["after"] = {"host"};
+          (*commands[i])["after"] = {"host"};
         scalar.isWritten = true;
       }
     }
   });
 }
 
+/// The commands of a program along its order.
+static std::vector<Json *> inOrder(Json &program) {
+  std::vector<Json *> commands;
+  for (const Json &name : program["order"])
+    for (Json &segment : program["segments"])
+      if (segment["name"] == name)
+        for (Json &command : segment["commands"])
+          commands.push_back(&command);
+  return commands;
+}
+
 Json withQueues(Json description) {
+  description = inFull(std::move(description));
   bool onGpu = isGpu(description);
   std::set<std::string> used;
   auto forEachCommand = [&](auto &&visit) {
     for (auto &[name, program] : description["programs"].items())
-      for (Json &command : program["commands"])
-        visit(command);
+      for (Json &segment : program["segments"])
+        for (Json &command : segment["commands"])
+          visit(command);
   };
   forEachCommand([&](Json &command) {
     command.erase("queue");
@@ -134,10 +150,11 @@ Json withQueues(Json description) {
   // What is refused now is refused with more waits, too.
   if (!file.ok())
     return description;
-  for (std::size_t i = 0; i < file->programs.size(); ++i)
+  for (std::size_t i = 0; i < file->programs.size(); ++i) {
+    const std::string &name = file->description.programs[i].name;
     orderScalars(*file, file->programs[i],
-                 description["programs"][file->description.programs[i].name]
-                            ["commands"]);
+                 inOrder(description["programs"][name]));
+  }
   return description;
 }
 

@@ -6,19 +6,22 @@
 //===----------------------------------------------------------------------===//
 //
 // Adds queues and waits to a description that is written by hand, by the rules
-// of the compiler (lib/Conversion/KilnToKilnRT/PlaceWaits.h).
+// of the compiler (lib/Conversion/KilnToKilnRT/PlaceWaits.h), after completing
+// its short form.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef KILN_TEST_UNIT_RUNTIME_ENGINE_PLACEQUEUES_H
 #define KILN_TEST_UNIT_RUNTIME_ENGINE_PLACEQUEUES_H
 
+#include "ShortForm.h"
+
 #include <nlohmann/json.hpp>
 
 namespace kiln::runtime::toy {
 
-/// The description with the fields "queues", "queue" and "after" of the
-/// compiler, whether or not it had others before.
+/// The description in full, with the fields "queues", "queue" and "after" of
+/// the compiler, whether or not it had others before.
 nlohmann::json withQueues(nlohmann::json description);
 
 } // namespace kiln::runtime::toy

@@ -62,11 +62,13 @@ TEST_P(DamagedProgramTest, IsOneClearError) {
   EXPECT_EQ(file.status().message().find('\n'), std::string::npos);
 }
 
-#define TRAIN "/programs/train/commands/"
+#define TRAIN "/programs/train/segments/0/commands/"
 INSTANTIATE_TEST_SUITE_P(
     Damages, DamagedProgramTest,
     testing::Values(
-        Damage{"Format", "/format", 2, "'format' is not 1"},
+        Damage{"Format", "/format", 1,
+               "'format' is 1, expected 2; the executable is damaged or was "
+               "made by another version of kiln: compile it again"},
         Damage{"NoModel", "/model", "discarded", "'model' is missing"},
         Damage{"Threads", "/options/max_threads", 0,
                "'options.max_threads' is 0, expected at least 1"},
@@ -143,7 +145,8 @@ INSTANTIATE_TEST_SUITE_P(
                TRAIN "3/workspace",
                {32, 64},
                "multiple of 64"},
-        Damage{"GemmExtent", TRAIN "3/m", 0, "'programs.train.commands[3].m'"},
+        Damage{"GemmExtent", TRAIN "3/m", 0,
+               "'programs.train.segments[0].commands[3].m'"},
         Damage{"GemmBig", TRAIN "3/k", int64_t(1) << 40, "2^31"},
         Damage{"GemmLd", TRAIN "3/a/ld", 3, "expected at least 16"},
         Damage{"GemmLdBig", TRAIN "3/a/ld", int64_t(1) << 40, "2^31"},
@@ -163,7 +166,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(DamagedProgramTest, FirstBetaNeedsALoop) {
   Json json = toy::describe();
-  json["programs"]["evaluate"]["commands"][1]["beta"] = "first";
+  toy::commandsOf(json["programs"]["evaluate"])[1]["beta"] = "first";
   Result<ProgramFile> file = parseProgramFile(json.dump(), 7);
   ASSERT_FALSE(file.ok());
   EXPECT_NE(file.status().message().find("outside of a loop"),
@@ -171,7 +174,7 @@ TEST(DamagedProgramTest, FirstBetaNeedsALoop) {
 }
 
 TEST(DamagedProgramTest, TextThatIsNoJson) {
-  EXPECT_FALSE(parseProgramFile("{\"format\": 1", 7).ok());
+  EXPECT_FALSE(parseProgramFile("{\"format\": 2", 7).ok());
   EXPECT_FALSE(parseProgramFile("[]", 7).ok());
 }
 

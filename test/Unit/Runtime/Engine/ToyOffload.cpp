@@ -37,7 +37,7 @@ Json &findSlot(Json &program, const std::string &name) {
 
 size_t findCommand(const Json &program, const std::string &op,
                    const std::string &name) {
-  const Json &commands = program["commands"];
+  const Json &commands = commandsOf(program);
   for (size_t i = 0; i < commands.size(); ++i)
     if (commands[i]["op"] == op && commands[i].value("name", "") == name)
       return i;
@@ -64,14 +64,14 @@ static void offloadTrain(Json &train, int64_t hiddenBack, int64_t momentE) {
   int64_t hidden = place("hidden"), gradU = place("grad_U");
   // 0 fill, 1 loop, 2 gather, 3 logits, 4 loss, 5 sum, 6 d U, 7 d hidden,
   // 8 scatter, 9 end, 10 norm, 11 update E, 12 update U.
-  const Json old = train["commands"];
+  const Json old = commandsOf(train);
   Json gradientOfU = old[6], updateE = old[11], updateU = old[12];
   gradientOfU["a"]["ref"] = device(hiddenBack);
   updateE["args"][2] = device(momentE);
   updateU["args"][0] = host(hostU);
   updateU["args"][1] = host(hostGradient);
   updateU["args"][2] = host(hostMomentU);
-  train["commands"] = {
+  commandsOf(train) = {
       old[0],
       old[1],
       old[2],

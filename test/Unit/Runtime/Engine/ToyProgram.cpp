@@ -401,7 +401,7 @@ Json describe(const Options &options) {
     arenaBytes = std::max(arenaBytes, program.end());
   }
   return withQueues({
-      {"format", 1},
+      {"format", 2},
       {"kiln", "0.1.0"},
       {"model",
        {{"name", "toy"},

@@ -15,6 +15,7 @@
 #ifndef KILN_TEST_UNIT_RUNTIME_ENGINE_TOYPROGRAM_H
 #define KILN_TEST_UNIT_RUNTIME_ENGINE_TOYPROGRAM_H
 
+#include "ShortForm.h"
 #include "kiln/Runtime/Engine/Engine.h"
 
 #include <memory>

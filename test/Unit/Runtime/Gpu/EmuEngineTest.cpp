@@ -150,21 +150,21 @@ TEST_F(EmuEngineTest, LaunchesReuseSlots) {
 
 TEST_F(EmuEngineTest, AnEarlierSlotsBytesAreNoValue) {
   Json description = chain();
-  description["programs"]["run"]["commands"][2]["units"] = elements / 2;
+  toy::commandsOf(description["programs"]["run"])[2]["units"] = elements / 2;
   fails(description, "kernel 'four', block 1, thread ");
   fails(description, "argument 0 ('c') + ");
 }
 
 TEST_F(EmuEngineTest, APartOfTheOutputIsMissing) {
   Json description = chain();
-  description["programs"]["run"]["commands"][3]["units"] = elements / 2;
+  toy::commandsOf(description["programs"]["run"])[3]["units"] = elements / 2;
   fails(description, "the caller of program 'run' for 'y' reads 256 bytes of "
                      "global memory, but nothing wrote byte 128 of them");
 }
 
 TEST_F(EmuEngineTest, ALaunchThatRacesWithItself) {
   Json description = chain();
-  Json &command = description["programs"]["run"]["commands"][3];
+  Json &command = toy::commandsOf(description["programs"]["run"])[3];
   command = device1("three and a half", Shift, {device(256)}, 0, {imm(16)});
   fails(withQueues(description), "race in global memory");
 }
@@ -208,7 +208,7 @@ TEST_F(EmuEngineTest, CopiesAndTheHostKeepTheirPlaces) {
 
 TEST_F(EmuEngineTest, HostKernelOfBytesThatNobodyWrote) {
   Json description = thereAndBack();
-  description["programs"]["run"]["commands"][2]["bytes"] = 128;
+  toy::commandsOf(description["programs"]["run"])[2]["bytes"] = 128;
   fails(description,
         "'add', operand 'x_host', reads 256 bytes of global memory, but "
         "nothing wrote byte 128 of them; in program 'run', launch 'add' "
@@ -241,7 +241,7 @@ TEST_F(EmuEngineTest, LoopsMoveArgumentsAndImmediates) {
 
 TEST_F(EmuEngineTest, AReadBeforeTheWriteOfItsIteration) {
   Json description = loop();
-  Json &commands = description["programs"]["run"]["commands"];
+  Json &commands = toy::commandsOf(description["programs"]["run"]);
   std::swap(commands[2], commands[3]);
   fails(description, "kernel 'add', block ");
   fails(description, "argument 0 ('part') + ");
@@ -273,7 +273,7 @@ TEST_P(DamagedGpuProgramTest, IsOneClearError) {
   EXPECT_EQ(engine.status().message().find('\n'), std::string::npos);
 }
 
-#define COMMANDS "/programs/run/commands/"
+#define COMMANDS "/programs/run/segments/0/commands/"
 INSTANTIATE_TEST_SUITE_P(
     Damages, DamagedGpuProgramTest,
     ::testing::Values(

@@ -131,7 +131,7 @@ static Json emulatedLaunch(Json launch, const Json &description,
 }
 
 static Json emulatedProgram(const Json &description, Json program) {
-  Json &commands = program["commands"];
+  Json &commands = commandsOf(program);
   for (std::size_t i = 0; i < commands.size(); ++i)
     if (commands[i]["op"] == "launch")
       commands[i] =

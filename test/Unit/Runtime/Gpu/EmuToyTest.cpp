@@ -125,7 +125,7 @@ class EmuFaultTest : public EmuToyTest {
 protected:
   Json &train() { return plain_["programs"]["train"]; }
   Json &command(const char *op, const char *name) {
-    return train()["commands"][findCommand(train(), op, name)];
+    return commandsOf(train())[findCommand(train(), op, name)];
   }
   void finds(const Json &description, const std::string &message) {
     Outcome outcome = runEmu(

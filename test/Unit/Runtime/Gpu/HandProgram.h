@@ -93,7 +93,7 @@ inline Json value(const char *name, int64_t offset, int64_t elements) {
 inline Json handProgram(Json commands, Json slots, Json inputs, Json outputs,
                         int64_t bytes) {
   return withQueues({
-      {"format", 1},
+      {"format", 2},
       {"kiln", "0.1.0"},
       {"model",
        {{"name", "hand"},

@@ -55,7 +55,7 @@ TEST(LaunchGroupsTest, AreOneLaunch) {
 
 TEST(LaunchGroupsTest, FaultsNameTheMember) {
   Json program = groupedProgram("cuda-emu");
-  Json &extents = program["programs"]["run"]["commands"][1]["extents"];
+  Json &extents = toy::commandsOf(program["programs"]["run"])[1]["extents"];
   extents[0] = groupedBytes - 4;
   Result<std::unique_ptr<Engine>> engine = makeEngine(program);
   ASSERT_TRUE(engine.ok()) << engine.status().message();
@@ -74,9 +74,10 @@ TEST(LaunchGroupsTest, OnlyTheFirstLaunchIsAfterOthers) {
   int64_t scalar = (groupedLaunches + 2) * groupedBytes;
   Json reader = kernelLaunch("reader", 1, {device(scalar), host(0)}, 4, {1},
                              Json::array(), 1);
-  run["commands"].insert(run["commands"].begin(), reader);
+  Json &unordered = toy::commandsOf(run);
+  unordered.insert(unordered.begin(), reader);
   program = withQueues(program);
-  Json &commands = program["programs"]["run"]["commands"];
+  Json &commands = toy::commandsOf(program["programs"]["run"]);
   commands[3]["after"] = {"host"};
   Result<ProgramFile> file = parseProgramFile(program.dump(), 2);
   EXPECT_NE(file.status().message().find(
@@ -100,7 +101,7 @@ TEST(LaunchGroupsTest, OnlyTheFirstLaunchIsAfterOthers) {
 //===----------------------------------------------------------------------===//
 
 struct Damage {
-  const char *pointer; ///< Below programs.run.commands.
+  const char *pointer; ///< Below the commands of "run".
   Json value;
   const char *message;
 };
@@ -109,7 +110,7 @@ class DamagedGroupTest : public ::testing::TestWithParam<Damage> {};
 
 TEST_P(DamagedGroupTest, IsRefused) {
   Json program = groupedProgram("cuda-emu");
-  Json::json_pointer place(std::string("/programs/run/commands") +
+  Json::json_pointer place(std::string("/programs/run/segments/0/commands") +
                            GetParam().pointer);
   program[place] = GetParam().value;
   Result<ProgramFile> file = parseProgramFile(program.dump(), 2);
@@ -154,9 +155,27 @@ INSTANTIATE_TEST_SUITE_P(
                "but shares bytes that one of them writes with launch "
                "'add1'"}));
 
+TEST(LaunchGroupsTest, EndWithTheirSegment) {
+  Json program = groupedProgram("cuda-emu");
+  Json &run = program["programs"]["run"];
+  Json &commands = toy::commandsOf(run);
+  Json rest = {{"name", "rest"},
+               {"commands", Json::array({commands[2], commands[3]})}};
+  commands.erase(3);
+  commands.erase(2);
+  run["segments"].push_back(rest);
+  run["order"].push_back("rest");
+  Result<ProgramFile> file = parseProgramFile(program.dump(), 2);
+  EXPECT_NE(file.status().message().find(
+                "'programs.run.segments[0].commands[0].group' is 3, but only 2 "
+                "commands are left in its segment"),
+            std::string::npos)
+      << file.status().message();
+}
+
 TEST(LaunchGroupsTest, AreForGpusAlone) {
   Json program = groupedProgram("cuda-emu");
-  Json &launch = program["programs"]["run"]["commands"][0];
+  Json &launch = toy::commandsOf(program["programs"]["run"])[0];
   launch.erase("threads");
   launch.erase("shared");
   Result<ProgramFile> file = parseProgramFile(program.dump(), 2);

@@ -87,7 +87,7 @@ Json prefetch() {
 }
 
 Json &commandsOf(Json &description) {
-  return description["programs"]["run"]["commands"];
+  return toy::commandsOf(description["programs"]["run"]);
 }
 
 Json &slotOf(Json &description, std::size_t index) {

@@ -83,7 +83,7 @@ TEST_P(DamagedQueueTest, IsOneClearError) {
   EXPECT_EQ(status.message().find('\n'), std::string::npos);
 }
 
-#define TRAIN "/programs/train/commands/"
+#define TRAIN "/programs/train/segments/0/commands/"
 INSTANTIATE_TEST_SUITE_P(
     Damages, DamagedQueueTest,
     ::testing::Values(
@@ -103,9 +103,9 @@ INSTANTIATE_TEST_SUITE_P(
                "'queues[1].engine' is device, as that of queue 'compute' is, "
                "expected at most one such queue"},
         Damage{"NoQueue", true, TRAIN "0/queue", "discarded",
-               "'programs.train.commands[0].queue' is missing"},
+               "'programs.train.segments[0].commands[0].queue' is missing"},
         Damage{"NoQueueOfACpu", false, TRAIN "0/queue", "discarded",
-               "'programs.train.commands[0].queue' is missing"},
+               "'programs.train.segments[0].commands[0].queue' is missing"},
         Damage{"NoSuchQueue", true, TRAIN "3/queue", "compote",
                "commands[3].queue' is 'compote', which is none of the queues"},
         Damage{"TransferOnTheDevice", true, TRAIN "4/queue", "compute",

@@ -202,7 +202,7 @@ TEST(StreamOrderTest, FindsEveryWaitThatIsMissing) {
 /// The error of the program "run" after `damage`, which the reader must accept.
 template <typename Damage> std::string checkWithout(Damage &&damage) {
   Json description = thereAndBack();
-  damage(description["programs"]["run"]["commands"]);
+  damage(toy::commandsOf(description["programs"]["run"]));
   return Streams(description).check();
 }
 
@@ -248,7 +248,7 @@ TEST(StreamProgramTest, AddsNoOrderToTheDescription) {
 
 TEST(StreamProgramTest, HoldsUpLinksToo) {
   Json description = thereAndBack();
-  Json &commands = description["programs"]["run"]["commands"];
+  Json &commands = toy::commandsOf(description["programs"]["run"]);
   // The copy of y waits for that of x alone: nothing else orders them.
   commands[4]["queues"] = {"copy_in", "host"};
   commands[6]["after"] = {"host"};
@@ -264,7 +264,7 @@ TEST(StreamProgramTest, LinksOfOneDirectionShareAStream) {
   Json description = thereAndBack();
   description["queues"].push_back({{"name", "more"}, {"engine", "link"}});
   Streams whole(description);
-  Json &commands = description["programs"]["run"]["commands"];
+  Json &commands = toy::commandsOf(description["programs"]["run"]);
   commands[6]["queue"] = "more";
   EXPECT_EQ(Streams(description).texts(), whole.texts());
 }

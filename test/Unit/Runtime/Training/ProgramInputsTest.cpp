@@ -44,6 +44,7 @@ private:
 
 ProgramInfo trainProgram() {
   return {"train",
+          {0},
           {{{"tokens", ElementType::I32, {4, 3}}},
            {{"targets", ElementType::I32, {4, 3}}},
            {{"rng", ElementType::I64, {2, 3}}},

@@ -1,0 +1,194 @@
+//===- RolesTest.cpp - Roles and shards of descriptions -------------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "ToyProgram.h"
+#include "kiln/Runtime/Engine/Program.h"
+
+#include <gtest/gtest.h>
+
+using namespace kiln::runtime;
+using namespace kiln;
+using Json = nlohmann::json;
+
+namespace {
+
+Result<ProgramFile> read(const Json &description) {
+  return parseProgramFile(description.dump(), toy::kernelCount);
+}
+
+/// Two roles, which both run `train` and share "U": the first one holds the
+/// upper half of the table "E", which has twice as many rows.
+Json withTwoRoles() {
+  Json json = toy::describe();
+  json["roles"] = {{{"name", "first"}, {"ranks", 2}},
+                   {{"name", "last"}, {"ranks", 1}}};
+  for (auto &[name, program] : json["programs"].items())
+    program["roles"] = {"last"};
+  json["programs"]["train"]["roles"] = {"first", "last"};
+  for (Json &state : json["states"])
+    state["roles"] = {"last", "first"};
+  Json &table = json["states"][0];
+  table["roles"] = {"first"};
+  table["global_shape"] = {2 * toy::vocabulary, toy::width};
+  table["shard"] = {toy::vocabulary, 0};
+  return json;
+}
+
+TEST(RolesTest, ReadsTheOnlyRole) {
+  Result<ProgramFile> file = read(toy::describe());
+  ASSERT_TRUE(file.ok()) << file.status().message();
+  const Description &description = file->description;
+  ASSERT_EQ(description.roles.size(), 1u);
+  EXPECT_EQ(description.roles[0].name, "main");
+  EXPECT_EQ(description.roles[0].ranks, 1);
+  for (const ProgramInfo &program : description.programs)
+    EXPECT_EQ(program.roles, std::vector<std::size_t>{0});
+  for (const StateInfo &state : description.states) {
+    EXPECT_EQ(state.roles, std::vector<std::size_t>{0});
+    EXPECT_EQ(state.globalShape, state.shape);
+    EXPECT_EQ(state.shard, (std::vector<int64_t>{0, 0}));
+    EXPECT_TRUE(state.isWhole());
+  }
+}
+
+TEST(RolesTest, ReadsRolesAndShards) {
+  Result<ProgramFile> file = read(withTwoRoles());
+  ASSERT_TRUE(file.ok()) << file.status().message();
+  const Description &description = file->description;
+  ASSERT_EQ(description.roles.size(), 2u);
+  EXPECT_EQ(description.roles[0].ranks, 2);
+  EXPECT_EQ(description.roles[1].name, "last");
+  EXPECT_EQ(description.findProgram("train")->roles,
+            (std::vector<std::size_t>{0, 1}));
+  EXPECT_EQ(description.findProgram("evaluate")->roles,
+            std::vector<std::size_t>{1});
+  const StateInfo &table = description.states[0], &head = description.states[1];
+  EXPECT_EQ(table.shape, (std::vector<int64_t>{256, 16}));
+  EXPECT_EQ(table.globalShape, (std::vector<int64_t>{512, 16}));
+  EXPECT_EQ(table.shard, (std::vector<int64_t>{256, 0}));
+  EXPECT_EQ(table.roles, std::vector<std::size_t>{0});
+  EXPECT_FALSE(table.isWhole());
+  EXPECT_EQ(head.roles, (std::vector<std::size_t>{1, 0}));
+  EXPECT_TRUE(head.isWhole());
+}
+
+/// What an engine for one rank says about a description.
+std::string refusal(const Json &description) {
+  Result<std::unique_ptr<Engine>> engine = toy::makeEngine(description);
+  if (engine.ok())
+    return "";
+  EXPECT_EQ(engine.status().code(), ExitCode::Error);
+  return engine.status().message();
+}
+
+TEST(RolesTest, EnginesRunOneRank) {
+  const std::string advice = ", but this version of kiln runs one role with "
+                             "one rank: compile the model for one rank";
+  EXPECT_EQ(refusal(toy::describe()), "");
+  EXPECT_EQ(refusal(withTwoRoles()),
+            "the program description has 2 roles" + advice);
+  Json json = toy::describe();
+  json["roles"][0]["ranks"] = 4;
+  EXPECT_EQ(refusal(json),
+            "the program description has a role, 'main', with 4 ranks" +
+                advice);
+  json = toy::describe();
+  json["states"][1]["global_shape"] = {toy::width, 2 * toy::vocabulary};
+  EXPECT_EQ(refusal(json), "the program description has a state, 'U', that is "
+                           "only a part of its tensor" +
+                               advice);
+}
+
+struct Damage {
+  const char *name;
+  const char *pointer; ///< In withTwoRoles().
+  Json value;          ///< "discarded": remove it.
+  const char *message;
+};
+
+class DamagedRolesTest : public testing::TestWithParam<Damage> {};
+
+TEST_P(DamagedRolesTest, IsOneClearError) {
+  Json json = withTwoRoles();
+  Json::json_pointer pointer(GetParam().pointer);
+  if (GetParam().value == "discarded")
+    json[pointer.parent_pointer()].erase(pointer.back());
+  else
+    json[pointer] = GetParam().value;
+  Status status = read(json).status();
+  EXPECT_EQ(status.code(), ExitCode::Error);
+  EXPECT_NE(status.message().find(GetParam().message), std::string::npos)
+      << status.message();
+  EXPECT_EQ(status.message().find('\n'), std::string::npos);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Damages, DamagedRolesTest,
+    testing::Values(
+        Damage{"NoRoles", "/roles", "discarded", "'roles' is missing"},
+        Damage{"EmptyRoles", "/roles", Json::array(),
+               "'roles' is empty, but a description has at least one role"},
+        Damage{"RoleName", "/roles/0/name", 3, "'roles[0].name' is not"},
+        Damage{"SameRole", "/roles/1/name", "first",
+               "'roles[1].name' is 'first', the name of another role"},
+        Damage{"NoRanks", "/roles/0/ranks", 0,
+               "'roles[0].ranks' is 0, expected at least 1"},
+        Damage{"RoleOfNoProgram",
+               "/programs/train/roles",
+               {"last"},
+               "'roles[0]' is role 'first', which runs no program"},
+        Damage{"ProgramWithoutRoles", "/programs/train/roles", "discarded",
+               "'programs.train.roles' is missing"},
+        Damage{"ProgramOfNobody", "/programs/train/roles", Json::array(),
+               "'programs.train.roles' is empty, expected the name of at least "
+               "one role"},
+        Damage{"ProgramOfNoRole", "/programs/train/roles/1", "main",
+               "'programs.train.roles[1]' is 'main', which is none of the "
+               "roles"},
+        Damage{"ProgramOfOneRoleTwice", "/programs/train/roles/1", "first",
+               "'programs.train.roles[1]' is 'first', which is named twice"},
+        Damage{"StateOfNobody", "/states/0/roles", Json::array(),
+               "'states[0].roles' is empty"},
+        Damage{"StateOfNoRole",
+               "/states/0/roles",
+               {"middle"},
+               "'states[0].roles[0]' is 'middle', which is none of the roles"},
+        Damage{"StateOfOneRoleTwice", "/states/1/roles/0", "first",
+               "'states[1].roles[1]' is 'first', which is named twice"},
+        Damage{"NoGlobalShape", "/states/0/global_shape", "discarded",
+               "'states[0].global_shape' is missing"},
+        Damage{"GlobalShapeRank",
+               "/states/0/global_shape",
+               {512},
+               "'states[0].global_shape' has 1 entries, expected 2, one for "
+               "each dimension of the shape"},
+        Damage{"GlobalShapeNegative", "/states/0/global_shape/0", -1,
+               "'states[0].global_shape[0]' is -1, expected at least 0"},
+        Damage{"GlobalShapeLarge",
+               "/states/0/global_shape",
+               {INT64_MAX, INT64_MAX},
+               "'states[0].global_shape' has too many elements"},
+        Damage{"NoShard", "/states/0/shard", "discarded",
+               "'states[0].shard' is missing"},
+        Damage{"ShardRank",
+               "/states/0/shard",
+               {0, 0, 0},
+               "'states[0].shard' has 3 entries, expected 2, one for each "
+               "dimension of the shape"},
+        Damage{"ShardNegative", "/states/0/shard/1", -1,
+               "'states[0].shard[1]' is -1, expected at least 0"},
+        Damage{"ShardOutside", "/states/0/shard/0", 257,
+               "'states[0].shard[0]' is 257, but a part of 256 that begins "
+               "there leaves the global shape of 512"},
+        Damage{"ShardFarOutside", "/states/0/shard/0", INT64_MAX,
+               "leaves the global shape of 512"},
+        Damage{"ShardOfASmallerTensor", "/states/1/global_shape/0", 15,
+               "'states[1].shard[0]' is 0, but a part of 16 that begins there "
+               "leaves the global shape of 15"}),
+    [](const testing::TestParamInfo<Damage> &info) { return info.param.name; });
+
+} // namespace
