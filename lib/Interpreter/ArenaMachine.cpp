@@ -210,7 +210,13 @@ LogicalResult Machine::beginCopy(const ScheduledCommand &command) {
     return command.op->emitOpError(
         "signals the token of a copy that is under way");
   landed.erase(token);
-  flights[token] = {from, to, {source, source + from.extent()}};
+  // The wait may come in another iteration.
+  SlotTensor places[] = {from, to};
+  for (SlotTensor &place : places) {
+    place.offset += place.loopStride * iteration;
+    place.loopStride = 0;
+  }
+  flights[token] = {places[0], places[1], {source, source + from.extent()}};
   mark(startOf(to), startOf(to) + to.extent(), kUnderWay);
   return success();
 }

@@ -40,9 +40,9 @@ ScheduledEngine::create(ModuleOp module) {
 Status ScheduledEngine::prepare() {
   ModuleOp module = interpreter.getModule();
   if (!llvm::hasSingleElement(module.getOps<rt::ArenaOp>()))
-    return Status::badInput("a scheduled module has one kilnrt.arena, not " +
-                            std::to_string(llvm::range_size(
-                                module.getOps<rt::ArenaOp>())));
+    return Status::badInput(
+        "a scheduled module has one kilnrt.arena, not " +
+        std::to_string(llvm::range_size(module.getOps<rt::ArenaOp>())));
   for (ProgramOp program : module.getOps<ProgramOp>())
     return Status::badInput("the module has schedules and the kiln.program '" +
                             program.getSymName().str() +
@@ -105,8 +105,8 @@ Status ScheduledEngine::run(size_t index) {
 
 TensorHandle ScheduledEngine::stateTensor(size_t state) {
   const StateInfo &info = description_.states[state];
-  Type element = irTypeOf(computeType(info.type),
-                          interpreter.getModule().getContext());
+  Type element =
+      irTypeOf(computeType(info.type), interpreter.getModule().getContext());
   return std::make_shared<const HostTensor>(tensorFromBytes(
       RankedTensorType::get(info.shape, element), info.type, stateData(state)));
 }

@@ -406,8 +406,8 @@ static Machine readMachine(Section file) {
   machine.launchSeconds = file.real("launch_s", launchTimes);
   machine.vectorFlops = file.real("vector_flop_per_s", gemmRates);
   Section gemm = file.section("gemm");
-  for (ElementType type :
-       {ElementType::F64, ElementType::F32, ElementType::BF16, ElementType::F16}) {
+  for (ElementType type : {ElementType::F64, ElementType::F32,
+                           ElementType::BF16, ElementType::F16}) {
     const std::string name(infoOf(type).precision);
     bool needed = type == ElementType::F64 || type == ElementType::F32;
     if (needed || gemm.has(name.c_str()))

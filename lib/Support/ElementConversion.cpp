@@ -128,8 +128,7 @@ void convertFrom(const unsigned char *source, ElementType to,
 } // namespace
 
 bool kiln::support::isConvertible(ElementType from, ElementType to) {
-  return from == to ? bitsOf(from) % 8 == 0
-                    : isNumber(from) && isFloat(to);
+  return from == to ? bitsOf(from) % 8 == 0 : isNumber(from) && isFloat(to);
 }
 
 void kiln::support::convertElements(ElementType from, const void *source,

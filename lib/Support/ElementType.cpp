@@ -14,7 +14,8 @@ using K = ElementKind;
 
 /// In the order of the enum.
 static constexpr ElementTypeInfo kTable[] = {
-    // type, kind, bits, name in files, name in IR, compute, spacing at one, precision
+    // type, kind, bits, name in files, name in IR, compute, spacing at one,
+    // precision
     {T::F64, K::Float, 64, "F64", "f64", T::F64, 0x1p-52, "fp64"},
     {T::F32, K::Float, 32, "F32", "f32", T::F32, 0x1p-23, "fp32"},
     {T::BF16, K::Float, 16, "BF16", "bf16", T::F32, 0x1p-7, "bf16"},

@@ -20,8 +20,8 @@
 
 namespace kiln::support {
 
-/// True if convertElements supports the pair: equal types of whole bytes, or any
-/// of F64..Bool to F64, F32, F16 or BF16.
+/// True if convertElements supports the pair: equal types of whole bytes, or
+/// any of F64..Bool to F64, F32, F16 or BF16.
 bool isConvertible(ElementType from, ElementType to);
 
 /// Converts `count` elements. The ranges must not overlap and need no

@@ -12,7 +12,7 @@ using namespace kiln;
 
 namespace {
 
-/// Bytes of the device's arena, in all iterations of a loop.
+/// Bytes of the device's arena.
 struct ByteRange {
   int64_t begin, end;
   bool overlaps(const ByteRange &other) const {
@@ -20,7 +20,7 @@ struct ByteRange {
   }
 };
 
-/// Bytes of the device that commands of the host read.
+/// Bytes of the device that commands of the host access.
 struct Scalar {
   ByteRange range;
   bool isWritten = false; ///< By a command of the device so far.
@@ -47,12 +47,12 @@ private:
 
 } // namespace
 
-static ByteRange rangeOf(rt::ViewOp view) {
-  auto loop = dyn_cast<rt::LoopOp>(view->getParentOp());
-  int64_t steps = loop ? static_cast<int64_t>(loop.getCount()) - 1 : 0;
-  int64_t begin = view.getAddress();
-  return {begin, begin + static_cast<int64_t>(view.getStride()) * steps +
-                     view.getExtent()};
+/// The bytes of the slot that an access touches, as rt::verifyQueueOrder counts
+/// them.
+static ByteRange rangeOf(const rt::MemoryAccess &access) {
+  rt::SlotOp slot = rt::slotOf(access.slot);
+  auto begin = static_cast<int64_t>(slot.getOffset());
+  return {begin, begin + static_cast<int64_t>(slot.getBytes())};
 }
 
 static bool isOnDevice(const rt::MemoryAccess &access) {
@@ -66,14 +66,8 @@ void WaitPlacer::order(rt::CommandOpInterface command) {
   for (const rt::MemoryAccess &access : command.getAccesses()) {
     if (!isOnDevice(access) || (!onHost && !access.writes()))
       continue;
-    rt::SlotOp slot = rt::slotOf(access.slot);
-    auto begin = static_cast<int64_t>(slot.getOffset());
-    ByteRange range =
-        access.view
-            ? rangeOf(rt::viewOf(access.view))
-            : ByteRange{begin, begin + static_cast<int64_t>(slot.getBytes())};
     for (Scalar &scalar : scalars)
-      if (range.overlaps(scalar.range))
+      if (rangeOf(access).overlaps(scalar.range))
         touched.push_back(&scalar);
   }
   if (llvm::any_of(touched, [&](Scalar *scalar) {
@@ -97,7 +91,7 @@ void WaitPlacer::run() {
       continue;
     for (const rt::MemoryAccess &access : command.getAccesses())
       if (isOnDevice(access) && access.view)
-        scalars.push_back({rangeOf(rt::viewOf(access.view))});
+        scalars.push_back({rangeOf(access)});
   }
   ArrayAttr executing = queues.getExecuting();
   // A loop's later iterations meet what its commands did in the earlier ones.

@@ -44,8 +44,8 @@ private:
 ///     over;
 ///   - a wait for a transfer holds up every queue that executes other commands;
 ///   - a command of the host that reads something in device memory (a scalar)
-///     waits for the device's commands if one of them writes it, and the next
-///     such command waits for the host's.
+///     waits for the device's commands if one of them writes it, and a later
+///     command of the device that writes it waits for the host's.
 /// rt::verifyQueueOrder proves that this suffices for a plan.
 void placeWaits(rt::ProgramOp program, QueueTable &queues);
 

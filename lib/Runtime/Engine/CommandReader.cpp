@@ -206,14 +206,24 @@ void CommandReader::readCall(const Node &node, Command &command) {
       entry.fail("is not [value, stride]");
       return;
     }
-    call.immediates.push_back(
-        {entry.element(0).integer(), entry.element(1).integer()});
+    Immediate immediate = {entry.element(0).integer(),
+                           entry.element(1).integer()};
+    std::optional<int64_t> advance =
+        checkedMul<int64_t>(immediate.stride, iterations_ - 1);
+    if (!advance || !checkedAdd<int64_t>(immediate.value, *advance))
+      entry.fail("leaves the range of 64 bits in the last iteration of its "
+                 "loop");
+    call.immediates.push_back(immediate);
   }
 }
 
 void CommandReader::readUnits(const Node &node, Command &command) {
   Node units = node.at("units");
   command.call->units = units.integer(0);
+  if (!isDeviceLaunch(command) &&
+      !checkedAdd<int64_t>(command.call->units, command.grain))
+    return units.fail("and the grain of " + std::to_string(command.grain) +
+                      " are too large");
   if (isDeviceLaunch(command) && !node.failed() &&
       (command.call->units - 1) / command.grain >= maxBlocks)
     units.fail("makes more than 2^31 - 1 blocks of " +

@@ -288,7 +288,8 @@ static Status checkIndices(const ProgramFile &file, size_t program,
   for (size_t i = 0; i < info.inputs.size(); ++i) {
     const ValueInfo &input = info.inputs[i];
     bool isToken = input.type == ElementType::I32;
-    if (!isToken && (input.type != ElementType::I64 || input.name != "position"))
+    if (!isToken &&
+        (input.type != ElementType::I64 || input.name != "position"))
       continue;
     int64_t end = isToken ? file.description.model.vocabSize : rows;
     const char *data =

@@ -8,6 +8,7 @@
 #include "kiln/Runtime/Engine/Program.h"
 
 #include "CommandReader.h"
+#include "CommandWalk.h"
 #include "CopyOrder.h"
 #include "DescriptionParser.h"
 #include "LaunchGroups.h"
@@ -142,6 +143,20 @@ static void readValues(const Node &node, const ProgramFile &file,
   }
 }
 
+/// Actions of the streams of a GPU, for which loops are unrolled.
+static constexpr int64_t maxActions = int64_t(1) << 22;
+
+static void checkUnrolled(const Node &node, const ProgramFile &file,
+                          const Program &program) {
+  if (file.description.target.kind == TargetKind::Cpu)
+    return;
+  int64_t actions = 0;
+  for (int64_t runs : runsOf(program.commands))
+    if (actions += runs; actions > maxActions)
+      return node.fail("runs more than " + std::to_string(maxActions) +
+                       " commands in its loops, which are unrolled for a GPU");
+}
+
 static Program readProgram(const Node &node, ProgramFile &file,
                            int64_t kernelCount, ProgramInfo &info) {
   Program program;
@@ -153,6 +168,8 @@ static Program readProgram(const Node &node, ProgramFile &file,
   if (std::optional<Node> slots = node.find("slots"))
     for (std::size_t i = 0; i < slots->size() && !node.failed(); ++i)
       program.slots.push_back(readSlot(slots->element(i), file));
+  if (!node.failed())
+    checkUnrolled(node, file, program);
   if (!node.failed())
     checkGroups(segments, file, program);
   if (!node.failed())

@@ -41,8 +41,14 @@ static QueueEngine readEngine(const Node &node) {
   return QueueEngine::Host;
 }
 
+/// Queues are compared with each other; no program needs so many.
+static constexpr std::size_t maxQueues = 64;
+
 void readQueues(const Node &node, ProgramFile &file) {
   std::size_t count = node.size();
+  if (count > maxQueues)
+    node.fail("has " + std::to_string(count) + " entries, expected at most " +
+              std::to_string(maxQueues));
   for (std::size_t i = 0; i < count && !node.failed(); ++i) {
     Node entry = node.element(i), name = entry.at("name");
     Queue queue;
@@ -93,34 +99,54 @@ static QueueEngine expectedEngine(const Command &command, bool hasGpu) {
   return isOnHost ? QueueEngine::Host : QueueEngine::Device;
 }
 
+/// Adds the queue that a node names to a list that does not have it yet.
+static void addQueue(const Node &node, const ProgramFile &file,
+                     std::vector<int64_t> &queues) {
+  int64_t queue = readQueue(node, file);
+  if (!node.failed() &&
+      std::find(queues.begin(), queues.end(), queue) != queues.end())
+    node.fail("is " + inQuotes(node.text()) + ", which is named twice");
+  queues.push_back(queue);
+}
+
 static void readHeldQueues(const Node &node, const ProgramFile &file,
                            Command &command) {
   Node queues = node.at("queues");
   std::size_t count = queues.size();
   if (count == 0)
     return queues.fail("is empty, but a copy_wait holds up at least one queue");
-  for (std::size_t i = 0; i < count; ++i)
-    command.heldQueues.push_back(readQueue(queues.element(i), file));
+  for (std::size_t i = 0; i < count && !node.failed(); ++i)
+    addQueue(queues.element(i), file, command.heldQueues);
 }
 
 static void readAfter(const Node &node, const ProgramFile &file,
                       Command &command) {
   for (std::size_t i = 0; i < node.size() && !node.failed(); ++i) {
     Node entry = node.element(i);
-    int64_t other = readQueue(entry, file);
-    if (!node.failed() &&
-        file.queues[std::size_t(other)].engine == QueueEngine::Link)
-      entry.fail("is " + inQuotes(file.queues[std::size_t(other)].name) +
+    addQueue(entry, file, command.after);
+    if (node.failed())
+      return;
+    const Queue &other = file.queues[std::size_t(command.after.back())];
+    if (other.engine == QueueEngine::Link)
+      entry.fail("is " + inQuotes(other.name) +
                  ", whose engine is link: only a copy_wait waits for copies");
-    command.after.push_back(other);
   }
+}
+
+/// A command that no queue executes must not state an order that nothing keeps.
+static void refuseQueue(const Node &node) {
+  for (const char *key : {"queue", "after"})
+    if (std::optional<Node> field = node.find(key))
+      return field->fail("is given, but no queue executes the command");
 }
 
 void readQueueUse(const Node &node, const ProgramFile &file, Command &command) {
   if (beginsLoop(command) || endsLoop(command))
-    return;
-  if (waitsForCopy(command))
+    return refuseQueue(node);
+  if (waitsForCopy(command)) {
+    refuseQueue(node);
     return readHeldQueues(node, file, command);
+  }
   Node name = node.at("queue");
   command.queue = readQueue(name, file);
   if (node.failed())

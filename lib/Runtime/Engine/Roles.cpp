@@ -15,11 +15,17 @@ using namespace kiln::support;
 
 namespace kiln::runtime {
 
+/// Roles are compared with each other; no description needs so many.
+static constexpr std::size_t maxRoles = 4096;
+
 std::vector<RoleInfo> readRoles(const Node &node) {
   std::vector<RoleInfo> roles;
   std::size_t count = node.size();
   if (count == 0)
     node.fail("is empty, but a description has at least one role");
+  if (count > maxRoles)
+    node.fail("has " + std::to_string(count) + " entries, expected at most " +
+              std::to_string(maxRoles));
   for (std::size_t i = 0; i < count && !node.failed(); ++i) {
     Node entry = node.element(i), name = entry.at("name");
     RoleInfo role;

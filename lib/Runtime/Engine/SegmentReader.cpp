@@ -17,9 +17,20 @@ using namespace kiln::support;
 
 namespace kiln::runtime {
 
-/// The commands along an order, which a small description may repeat without
-/// end.
-static constexpr std::size_t maxCommands = std::size_t(1) << 24;
+/// A small description may repeat its commands without end: the runs of
+/// segments in an order, and the commands and their arguments that repetition
+/// may add.
+static constexpr std::size_t maxRuns = std::size_t(1) << 16,
+                             maxRepeated = std::size_t(1) << 20;
+
+/// Commands, and what they have a list of.
+static std::size_t sizeOf(const std::vector<Command> &commands) {
+  std::size_t size = commands.size();
+  for (const Command &command : commands)
+    if (command.call)
+      size += command.call->args.size() + command.call->immediates.size();
+  return size;
+}
 
 std::vector<std::vector<Command>>
 SegmentReader::readTable(const ProgramFile &file, int64_t kernelCount) {
@@ -66,17 +77,23 @@ void SegmentReader::read(const ProgramFile &file, int64_t kernelCount,
   if (count == 0)
     order_.fail("is empty, but a program runs at least one segment");
   std::vector<std::size_t> left(table.size()); // Runs that are still to come.
-  std::size_t length = 0;
+  std::size_t length = 0, repeated = 0;
+  if (count > maxRuns)
+    order_.fail("has " + std::to_string(count) + " entries, expected at most " +
+                std::to_string(maxRuns));
+  std::vector<std::size_t> sizes;
+  for (const std::vector<Command> &list : table)
+    sizes.push_back(sizeOf(list));
   for (std::size_t i = 0; i < count && !failed(); ++i) {
     std::size_t segment = findSegment(order_.element(i));
     if (failed())
       return;
-    ++left[segment];
+    repeated += left[segment]++ > 0 ? sizes[segment] : 0;
     runs_.push_back({segment, length});
     length += table[segment].size();
-    if (length > maxCommands)
-      order_.fail("makes a program of more than " +
-                  std::to_string(maxCommands) + " commands");
+    if (repeated > maxRepeated)
+      order_.fail("repeats more than " + std::to_string(maxRepeated) +
+                  " commands and arguments");
   }
   for (std::size_t i = 0; i < table.size() && !failed(); ++i)
     if (Node name = entries_[i].at("name"); left[i] == 0)

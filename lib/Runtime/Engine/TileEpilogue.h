@@ -24,8 +24,8 @@ namespace kiln::runtime {
 struct TileEpilogue {
   abi::GemmEpilogue kind = abi::GemmEpilogue::None;
   ElementType type = ElementType::F32; ///< Of bias and aux: f32 or bf16.
-  const char *bias = nullptr;        ///< Of the tile's first column.
-  char *aux = nullptr;               ///< Of the tile's first element.
+  const char *bias = nullptr;          ///< Of the tile's first column.
+  char *aux = nullptr;                 ///< Of the tile's first element.
   int64_t auxLd = 0;
 
   /// That of a tile which begins so much further on.

@@ -78,7 +78,7 @@ Status EmuExecutor::executeActions(const EmuProgram &program, std::size_t index,
   if (status.ok())
     return status;
   std::string others =
-      count > 1 ? " and " + std::to_string(count - 1) + " behind it" : "";
+      count > 1 ? " and " + std::to_string(count - 1) + " after it" : "";
   return Status(
       status.code(),
       status.message() + "; in program " + inQuotes(program.info.name) + ", " +

@@ -161,7 +161,7 @@ Status OrderCheck::missingEvent(std::size_t earlier, std::size_t later,
       (place.arena == ArenaKind::Host ? "host" : "device") +
       " arena, in no fixed order: " + waiting + " must wait, before commands[" +
       std::to_string(streams_.actions[later].command) +
-      "], for an event that " + recording + " records behind commands[" +
+      "], for an event that " + recording + " records after commands[" +
       std::to_string(streams_.actions[earlier].command) + "]");
 }
 

@@ -90,7 +90,7 @@ private:
   void issue(std::size_t command, int64_t iteration);
   void requireAll(Stream stream, Stream other);
   void addWaits(StreamAction &action);
-  int64_t eventBehind(const Position &position);
+  int64_t eventAfter(const Position &position);
   Lane &lane(Stream stream) { return lanes_[std::size_t(stream)]; }
   int64_t issued(Stream stream) { return int64_t(lane(stream).actions.size()); }
   void require(Stream stream, const Position &position) {
@@ -111,8 +111,8 @@ private:
 
 } // namespace
 
-/// The event that is recorded behind an action.
-int64_t Builder::eventBehind(const Position &position) {
+/// The event that is recorded after an action.
+int64_t Builder::eventAfter(const Position &position) {
   const Lane &lane = this->lane(position.stream);
   StreamAction &action =
       result_.actions[lane.actions[std::size_t(position.number - 1)]];
@@ -128,7 +128,7 @@ void Builder::addWaits(StreamAction &action) {
   for (std::size_t i = 0; i < streamCount; ++i)
     if (own.mustKnow[i] > own.knows[i] && Stream(i) != action.stream)
       missing.push_back({Stream(i), own.mustKnow[i]});
-  auto clockBehind = [&](const Position &position) -> const StreamNumbers & {
+  auto clockAfter = [&](const Position &position) -> const StreamNumbers & {
     return lane(position.stream).clocks[std::size_t(position.number - 1)];
   };
   // One of them may know of another one.
@@ -136,16 +136,16 @@ void Builder::addWaits(StreamAction &action) {
     return std::any_of(
         missing.begin(), missing.end(), [&](const Position &other) {
           return other.stream != position.stream &&
-                 of(clockBehind(other), position.stream) >= position.number;
+                 of(clockAfter(other), position.stream) >= position.number;
         });
   };
   for (const Position &position : missing) {
     if (implied(position))
       continue;
-    action.waits.push_back(eventBehind(position));
-    const StreamNumbers &behind = clockBehind(position);
+    action.waits.push_back(eventAfter(position));
+    const StreamNumbers &after = clockAfter(position);
     for (std::size_t i = 0; i < streamCount; ++i)
-      own.knows[i] = std::max(own.knows[i], behind[i]);
+      own.knows[i] = std::max(own.knows[i], after[i]);
   }
 }
 
@@ -199,6 +199,6 @@ StreamProgram Builder::build() {
 }
 
 StreamProgram kiln::runtime::buildStreamProgram(const ProgramFile &file,
-                                       const Program &program) {
+                                                const Program &program) {
   return Builder(file.queues, program).build();
 }

@@ -74,7 +74,7 @@ struct StreamAction {
   int64_t iteration = 0;   ///< Of the enclosing loop, or 0.
   Stream stream = Stream::Compute;
   std::vector<int64_t> waits; ///< Events, before it.
-  int64_t event = -1;         ///< Recorded behind it; -1: none.
+  int64_t event = -1;         ///< Recorded after it; -1: none.
   std::vector<ByteAccess> accesses;
 };
 

@@ -62,8 +62,8 @@ public:
   void forget() { copies_.clear(); }
 
   /// Multiplies every element of the weights by 1 + eps or 1 - eps, as a hash
-  /// of its place says, where eps is the spacing at 1 of its type or, with mixed
-  /// precision, of the narrower type.
+  /// of its place says, where eps is the spacing at 1 of its type or, with
+  /// mixed precision, of the narrower type.
   Status perturb();
 
 private:

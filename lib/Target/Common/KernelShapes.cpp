@@ -204,6 +204,16 @@ static FailureOr<KernelShape> readRows(rt::KernelOp kernel) {
       buildRowProgram(body, (*kernel.getSpace())[0], (*kernel.getSpace())[1]);
   if (failed(rows))
     return kernel.emitOpError("has no row program");
+  // Launches pass arguments in the order of LaunchArguments.h; emitters read
+  // them in that of the program.
+  for (auto [i, number] : llvm::enumerate(rows->immediates))
+    if (number != static_cast<int64_t>(i))
+      return kernel.emitOpError("has a row program that takes argument ")
+             << number << " as its immediate " << i;
+  if (rows->immediates.size() != kernel.getArgumentTypes().size())
+    return kernel.emitOpError("has a row program with ")
+           << rows->immediates.size() << " immediates, expected "
+           << kernel.getArgumentTypes().size();
   RowShape shape;
   // Rows of the program need not be rows of the tensors: a dense tensor is
   // dense in any shape, others have the program's columns.

@@ -51,8 +51,8 @@ FusionRules CpuBackend::getFusionRules() const {
 }
 
 /// The BLAS multiplies no narrow floats: each thread widens blocks of them.
-int64_t CpuBackend::getGemmWorkspaceBytes(const GemmShape &shape,
-                                          Type operand, Type result,
+int64_t CpuBackend::getGemmWorkspaceBytes(const GemmShape &shape, Type operand,
+                                          Type result,
                                           int64_t maxThreads) const {
   if (!isNarrowFloat(operand))
     return 0;

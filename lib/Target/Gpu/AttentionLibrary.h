@@ -14,8 +14,8 @@
 #ifndef KILN_LIB_TARGET_GPU_ATTENTIONLIBRARY_H
 #define KILN_LIB_TARGET_GPU_ATTENTIONLIBRARY_H
 
-#include "kiln/Dialect/KilnRT/IR/KilnRT.h"
 #include "kiln/Abi/VendorAttention.h"
+#include "kiln/Dialect/KilnRT/IR/KilnRT.h"
 
 #include <optional>
 

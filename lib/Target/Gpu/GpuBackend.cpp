@@ -62,15 +62,14 @@ int64_t GpuBackend::getRowAlignment() const { return 32; }
 
 /// One workspace for the library. The emulated device computes GEMMs as a cpu
 /// does, in the same memory.
-int64_t GpuBackend::getGemmWorkspaceBytes(const GemmShape &shape,
-                                          Type operand, Type result,
+int64_t GpuBackend::getGemmWorkspaceBytes(const GemmShape &shape, Type operand,
+                                          Type result,
                                           int64_t maxThreads) const {
   int64_t bytes = gemmWorkspaceBytes(shape);
   if (!isNarrowFloat(operand))
     return bytes;
-  int64_t blocks =
-      llvm::alignTo(narrowGemmBytes(shape, isNarrowFloat(result)),
-                    getAlignment(rt::SlotClass::Workspace));
+  int64_t blocks = llvm::alignTo(narrowGemmBytes(shape, isNarrowFloat(result)),
+                                 getAlignment(rt::SlotClass::Workspace));
   return std::max(bytes, blocks);
 }
 

@@ -434,3 +434,19 @@ kilnrt.program @part_of_a_loop kind<train> {
     kilnrt.fill on @compute (wo %v3)
   }
 }
+
+// -----
+
+// A state lives for ever, whatever lifetime its slot states.
+kiln.state @w : tensor<16xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
+kilnrt.queue @compute engine host
+kilnrt.program @over_a_state kind<train> {
+  // expected-note @below {{the other slot is here}}
+  %w = kilnrt.slot "w" class parameter offset 0 bytes 64 lifetime [0, 0] state @w
+  // expected-error @below {{'a' shares bytes with 'w', which lives at the same time}}
+  %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [1, 1]
+  %v0 = kilnrt.view %w[0] : memref<16xf32>
+  %v1 = kilnrt.view %a[0] : memref<16xf32>
+  kilnrt.fill on @compute (wo %v0)
+  kilnrt.fill on @compute (wo %v1)
+}

@@ -231,7 +231,7 @@ kilnrt.program @train kind<train> {
 
 kilnrt.program @train kind<train> {
   %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 0]
-  // expected-error @below {{expected static strides that grow from the last dimension, whose stride is 1, to the first}}
+  // expected-error @below {{expected static strides: 1 for the last dimension, and for each other at least the elements inside of it}}
   %v = kilnrt.view %a[0] : memref<2x4xf32, strided<[1, 2]>>
 }
 
@@ -273,6 +273,47 @@ kilnrt.program @p kind<train> {
 kilnrt.program @p kind<train> {
   // expected-error @below {{unknown memory 'banana'}}
   %s = kilnrt.slot "s" class activation in banana offset 0 bytes 64 lifetime [0, 0]
+}
+
+// -----
+
+// Rows that overlap, and a stride that leads out of the slot.
+kilnrt.program @train kind<train> {
+  %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 0]
+  // expected-error @below {{expected static strides: 1 for the last dimension, and for each other at least the elements inside of it}}
+  %v = kilnrt.view %a[0] : memref<2x3x4xf32, strided<[4, 4, 1]>>
+}
+
+// -----
+
+kilnrt.program @train kind<train> {
+  %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 0]
+  kilnrt.loop 1 {
+    // expected-error @below {{reaches outside of slot 'a' of 64 bytes: offset 0, stride -64 per iteration}}
+    %v = kilnrt.view %a[0 + -64 * iteration] : memref<4xf32>
+  }
+}
+
+// -----
+
+// A command before the view that it uses, which is not verified yet.
+kilnrt.queue @compute engine host
+kilnrt.program @train kind<train> {
+  %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 0]
+  // expected-error @below {{has an operand that no well-formed kilnrt.view, kilnrt.slot or kilnrt.token before it defines}}
+  kilnrt.fill on @compute (wo %v)
+  %v = kilnrt.view %a[0] : f32
+}
+
+// -----
+
+// An integer that names a real argument.
+kilnrt.kernel @k family<row> space [1, 4] row_strides [4, 4, 4, 3, 4, 1] {
+^bb0(%q: tensor<1x4xf32>, %k: tensor<1x4xf32>, %v: tensor<1x4xf32>, %rng: tensor<1x3xi64>):
+  %o, %l = kiln.attention %q, %k, %v {sequences = 1, heads = 1, kv_heads = 1, scale = 1.0e+00, causal} : (tensor<1x4xf32>, tensor<1x4xf32>, tensor<1x4xf32>) -> (tensor<1x4xf32>, tensor<1x1xf32>)
+  // expected-error @below {{has the argument number 1 as its key, which is a real argument}}
+  %y = kiln.dropout %o, %rng {p = 5.0e-01, key = 1, sequences = 1} : (tensor<1x4xf32>, tensor<1x3xi64>) -> tensor<1x4xf32>
+  kiln.yield %y, %l : tensor<1x4xf32>, tensor<1x1xf32>
 }
 
 // -----

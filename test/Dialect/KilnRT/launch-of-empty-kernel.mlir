@@ -79,7 +79,7 @@ kilnrt.program @train kind<train> {
 kilnrt.queue @compute engine host
 kilnrt.program @train kind<train> {
   %a = builtin.unrealized_conversion_cast to !kilnrt.place
-  // expected-error @below {{has an operand that no kilnrt.view, kilnrt.slot or kilnrt.token defines}}
+  // expected-error @below {{has an operand that no well-formed kilnrt.view, kilnrt.slot or kilnrt.token before it defines}}
   kilnrt.fill on @compute (wo %a)
 }
 

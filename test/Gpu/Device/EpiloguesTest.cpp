@@ -56,9 +56,7 @@ struct Tensor {
   std::vector<double> allowed; ///< By element: the largest error.
   int64_t offset = 0;
 
-  int64_t bytes() const {
-    return int64_t(values.size()) * bitsOf(type) / 8;
-  }
+  int64_t bytes() const { return int64_t(values.size()) * bitsOf(type) / 8; }
 };
 
 class Epilogue {
@@ -227,8 +225,8 @@ void Epilogue::check() {
     if (!tensor.isWritten)
       continue;
     std::vector<double> found(tensor.values.size());
-    convertElements(tensor.type, engine->outputData(0, next++), ElementType::F64,
-                    found.data(), found.size());
+    convertElements(tensor.type, engine->outputData(0, next++),
+                    ElementType::F64, found.data(), found.size());
     for (size_t i = 0; i < found.size(); ++i)
       ASSERT_NEAR(found[i], tensor.values[i], tensor.allowed[i])
           << "element " << i << " of " << tensor.name;

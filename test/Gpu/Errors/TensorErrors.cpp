@@ -67,8 +67,8 @@ static Status compare(const SafeTensorsFile &reference,
   squares = 0;
   for (int64_t first = 0; first < tensor.elements; first += blockElements) {
     int64_t count = std::min(blockElements, tensor.elements - first);
-    Status status =
-        reference.readElements(tensor, first, count, ElementType::F64, a.data());
+    Status status = reference.readElements(tensor, first, count,
+                                           ElementType::F64, a.data());
     if (status.ok())
       status =
           file.readElements(*other, first, count, ElementType::F64, b.data());

@@ -1,4 +1,5 @@
-// A class whose name and scope a test chooses, and an instance of a template for it.
+// A class whose name and scope a test chooses, and an instance of a template
+// for it.
 #include <vector>
 
 #ifndef SCOPE

@@ -8,8 +8,7 @@
 // The commands of docs/reference/program-format.md as structs, and the
 // questions that can be asked of any command, whatever its kind: which bytes it
 // reads and writes, whether it begins or ends a loop, whether it starts a copy
-// or waits for one. Engines execute commands by way of execute(). Only the
-// reader of the description looks at kinds beside this header and Command.cpp.
+// or waits for one. Engines execute commands by way of execute().
 // A new kind of command answers these questions in Command.cpp, and every check
 // of lifetimes, races, copies and written bytes covers it.
 //

@@ -18,9 +18,9 @@
 #ifndef KILN_TARGET_INTERFACE_TARGETBACKEND_H
 #define KILN_TARGET_INTERFACE_TARGETBACKEND_H
 
-#include "kiln/Dialect/KilnRT/IR/KilnRT.h"
-#include "kiln/Abi/VendorAttention.h"
 #include "kiln/Abi/GemmWorkspace.h"
+#include "kiln/Abi/VendorAttention.h"
+#include "kiln/Dialect/KilnRT/IR/KilnRT.h"
 #include "kiln/Support/ElementType.h"
 
 #include "llvm/ADT/StringRef.h"

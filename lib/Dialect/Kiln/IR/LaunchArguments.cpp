@@ -80,15 +80,20 @@ SmallVector<Type> kiln::launchArgumentTypes(Block &body) {
 }
 
 LogicalResult kiln::verifyLaunchArguments(Block &body) {
-  int64_t count = 0;
+  SmallVector<bool> isReal; // By number.
   LogicalResult result = success();
   forEachNumber(body, [&](Operation &op, StringRef name, int64_t number,
                           bool isNew) {
+    auto count = static_cast<int64_t>(isReal.size());
     if (number < 0 || number > count || number >= 64)
       result = op.emitOpError("has the argument number ")
                << number << " as its " << name << ", expected one from 0 to "
                << std::min<int64_t>(count, 63);
-    count += isNew;
+    else if (!isNew && isReal[number])
+      result = op.emitOpError("has the argument number ")
+               << number << " as its " << name << ", which is a real argument";
+    else if (isNew)
+      isReal.push_back(isa<FloatAttr>(op.getAttr(name)));
     return succeeded(result);
   });
   return result;

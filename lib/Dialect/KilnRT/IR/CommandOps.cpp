@@ -22,13 +22,14 @@ using namespace kiln;
 LogicalResult rt::verifyCommand(Operation *command) {
   for (Value operand : command->getOperands()) {
     bool isDefined = isa<PlaceType>(operand.getType())
-                         ? viewOf(operand) && viewOf(operand).getSlotOp()
+                         ? viewOf(operand) && viewOf(operand).isWellFormed()
                      : isa<SlotType>(operand.getType())
                          ? operand.getDefiningOp<SlotOp>() != nullptr
                          : operand.getDefiningOp<TokenOp>() != nullptr;
     if (!isDefined)
-      return command->emitOpError("has an operand that no kilnrt.view, "
-                                  "kilnrt.slot or kilnrt.token defines");
+      return command->emitOpError("has an operand that no well-formed "
+                                  "kilnrt.view, kilnrt.slot or kilnrt.token "
+                                  "before it defines");
   }
   return success();
 }
@@ -44,8 +45,7 @@ static LogicalResult verifyQueues(Operation *command, bool isTransfer,
   if (!queue)
     return command->emitOpError("is on ")
            << op.getQueueAttr() << ", which is no kilnrt.queue";
-  if (!isa<WaitOp>(command) &&
-      (queue.getEngine() == Engine::Link) != isTransfer)
+  if ((queue.getEngine() == Engine::Link) != isTransfer)
     return command->emitOpError("is on ")
            << op.getQueueAttr() << ", whose engine is "
            << stringifyEngine(queue.getEngine()) << ": expected "
@@ -63,8 +63,9 @@ static LogicalResult verifyQueues(Operation *command, bool isTransfer,
                << other << ", which is no kilnrt.queue";
       if (queue.getEngine() == Engine::Link)
         return command->emitOpError("is after ")
-               << other << ", whose engine is link: expected a kilnrt.wait for "
-                           "the token of a transfer";
+               << other
+               << ", whose engine is link: expected a kilnrt.wait for "
+                  "the token of a transfer";
     }
   return success();
 }
@@ -140,6 +141,7 @@ static LogicalResult verifyPlaces(Operation *command, KernelOp kernel,
     MemRefType type = view.getMemRefType();
     if (type.getShape() == expected.getShape() &&
         type.getElementType() == expected.getElementType() &&
+        view.hasUniformRows() &&
         (getRowCount(expected) == 1 ||
          view.getRowPitch() == kernel.getRowStrides()[first + i]))
       continue;

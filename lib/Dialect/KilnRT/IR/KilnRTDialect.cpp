@@ -290,7 +290,7 @@ RankedTensorType OutputOp::getTensorType() { return getView().getTensorType(); }
 /// What the caller touches is in device memory, and stays in one place (C1).
 template <typename Boundary> static LogicalResult verifyBoundary(Boundary op) {
   ViewOp view = op.getView();
-  SlotOp slot = view ? view.getSlotOp() : SlotOp();
+  SlotOp slot = view && view.isWellFormed() ? view.getSlotOp() : SlotOp();
   if (slot && slot.getMemory() == MemorySpace::Device && view.isDense())
     return success();
   return op.emitOpError("'")

@@ -17,6 +17,13 @@ using namespace mlir;
 using namespace kiln;
 using namespace kiln::rt;
 
+/// The lifetime of a slot; a state lives for ever.
+static std::pair<uint64_t, uint64_t> lifeOf(SlotOp slot) {
+  if (slot.getState())
+    return {0, UINT64_MAX};
+  return {slot.getFirst(), slot.getLast()};
+}
+
 static LogicalResult checkDisjoint(rt::ProgramOp program) {
   SmallVector<SlotOp> slots;
   for (SlotOp slot : program.getBody().front().getOps<SlotOp>())
@@ -33,7 +40,8 @@ static LogicalResult checkDisjoint(rt::ProgramOp program) {
          slots[j].getOffset() < a.getOffset() + a.getBytes();
          ++j) {
       SlotOp b = slots[j];
-      if (a.getLast() < b.getFirst() || b.getLast() < a.getFirst())
+      if (lifeOf(a).second < lifeOf(b).first ||
+          lifeOf(b).second < lifeOf(a).first)
         continue;
       InFlightDiagnostic diagnostic = b.emitOpError("'")
                                       << b.getName() << "' shares bytes with '"
@@ -74,7 +82,8 @@ static LogicalResult checkLoops(rt::ProgramOp program,
 }
 
 static LogicalResult checkAlive(Operation *op, SlotOp slot, size_t index) {
-  if (slot.getFirst() <= index && index <= slot.getLast())
+  auto [first, last] = lifeOf(slot);
+  if (first <= index && index <= last)
     return success();
   InFlightDiagnostic diagnostic = op->emitOpError("touches slot '")
                                   << slot.getName() << "' at command " << index

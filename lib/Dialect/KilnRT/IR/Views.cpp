@@ -119,6 +119,29 @@ int64_t ViewOp::getAddress() {
   return static_cast<int64_t>(getSlotOp().getOffset() + getOffset());
 }
 
+bool ViewOp::hasUniformRows() {
+  MemRefType type = getMemRefType();
+  int64_t rank = type.getRank();
+  if (rank < 3 || type.getLayout().isIdentity())
+    return true;
+  SmallVector<int64_t> strides = *stridesOf(type);
+  for (int64_t i = 0; i < rank - 2; ++i)
+    if (type.getDimSize(i) > 1 &&
+        strides[i] != strides[i + 1] * type.getDimSize(i + 1))
+      return false;
+  return true;
+}
+
+static bool hasSaneStrides(MemRefType type);
+
+bool ViewOp::isWellFormed() {
+  TypeAttr attribute = getViewTypeAttr();
+  auto type =
+      attribute ? dyn_cast<MemRefType>(attribute.getValue()) : MemRefType();
+  return type && type.hasStaticShape() && getSlotOp() &&
+         isTensorElement(type.getElementType()) && hasSaneStrides(type);
+}
+
 bool ViewOp::isDense() {
   MemRefType type = getMemRefType();
   return type.getLayout().isIdentity() ||
@@ -126,18 +149,21 @@ bool ViewOp::isDense() {
              elementBytes(type.getElementType(), type.getNumElements());
 }
 
-/// C3: the last stride is 1, and none is smaller than the one inside of it.
+/// C3: the last stride is 1, and dimensions do not overlap.
 static bool hasSaneStrides(MemRefType type) {
   if (type.getLayout().isIdentity())
     return true;
   std::optional<SmallVector<int64_t>> strides = stridesOf(type);
   if (!strides)
     return false;
-  if (strides->empty())
-    return true;
-  return strides->back() == 1 && llvm::is_sorted(llvm::reverse(*strides)) &&
-         llvm::all_of(*strides,
-                      [](int64_t n) { return n <= int64_t(kMostBytes); });
+  uint64_t least = 1;
+  for (auto [size, stride] :
+       llvm::zip(llvm::reverse(type.getShape()), llvm::reverse(*strides))) {
+    if (stride < 0 || uint64_t(stride) < least || uint64_t(stride) > kMostBytes)
+      return false;
+    least = llvm::SaturatingMultiply<uint64_t>(size, stride);
+  }
+  return strides->empty() || strides->back() == 1;
 }
 
 /// Bytes from the first element to the end of the last one in any iteration,
@@ -189,14 +215,15 @@ LogicalResult ViewOp::verify() {
   if (!hasSaneStrides(type)) // C3
     return emitOpError("has the type ")
            << type
-           << ", expected static strides that grow from the last "
-              "dimension, whose stride is 1, to the first";
+           << ", expected static strides: 1 for the last dimension, and "
+              "for each other at least the elements inside of it";
   auto loop = dyn_cast<LoopOp>((*this)->getParentOp());
   if (!loop && getStride() != 0) // C1
     return emitOpError("moves with an iteration, but no loop is around it");
   uint64_t offset = getOffset();
   uint64_t reach = reachOf(*this, loop ? loop.getCount() : 1);
-  if (offset > slot.getBytes() || reach > slot.getBytes() - offset) // C4
+  if (getStride() > kMostBytes || offset > slot.getBytes() ||
+      reach > slot.getBytes() - offset) // C4
     return emitOpError("reaches outside of slot '")
            << slot.getName() << "' of " << static_cast<int64_t>(slot.getBytes())
            << " bytes: offset " << static_cast<int64_t>(offset) << ", stride "

@@ -39,7 +39,7 @@ struct Case {
 const char *nameOf(ElementType type) {
   return type == ElementType::F64   ? "f64"
          : type == ElementType::F32 ? "f32"
-                                   : "bf16";
+                                    : "bf16";
 }
 
 Json operand(int64_t offset, bool trans) {
@@ -103,7 +103,8 @@ Result<std::unique_ptr<Engine>> start(const Json &description) {
   return engine;
 }
 
-void convert(ElementType from, const void *source, ElementType to, void *target) {
+void convert(ElementType from, const void *source, ElementType to,
+             void *target) {
   convertElements(from, source, to, target, elements);
 }
 
@@ -246,7 +247,8 @@ TEST(ProductsTest, WithEpilogues) {
 
 /// A choice is of one epilogue, and serves biases in several places.
 TEST(ProductsTest, WithSeveralBiases) {
-  Case test = {ElementType::F32, ElementType::F32, false, false, 1, false, 4096};
+  Case test = {
+      ElementType::F32, ElementType::F32, false, false, 1, false, 4096};
   Json description = describe(test);
   test.epilogue = GemmEpilogue::Bias;
   Json first = toy::commandsOf(describe(test)["programs"]["run"])[0];
@@ -281,7 +283,8 @@ TEST(ProductsTest, RefusesEpiloguesElsewhere) {
     EXPECT_NE(file.status().message().find(expected), std::string::npos)
         << file.status().message();
   };
-  Case good = {ElementType::F32, ElementType::F32, false, false, 1, false, 4096};
+  Case good = {
+      ElementType::F32, ElementType::F32, false, false, 1, false, 4096};
   Case batched = good, adding = good, f64 = good, even = good, wide = good;
   batched.batch = 2;
   adding.accumulates = true;

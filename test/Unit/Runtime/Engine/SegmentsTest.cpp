@@ -225,12 +225,23 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(DamagedSegmentsTest, ShortDescriptionsOfLongPrograms) {
   Json json = withTwoUpdates();
   Json &order = json["programs"]["train"]["order"];
-  order = Json::array_t((1 << 24) / 10 + 1, "gradients");
+  order = Json::array_t(1 << 16, "gradients");
   order.push_back("update");
   EXPECT_NE(read(json).status().message().find(
-                "'programs.train.order' makes a program of more than 16777216 "
-                "commands"),
+                "'programs.train.order' has 65537 entries, expected at most "
+                "65536"),
             std::string::npos);
+  Json &commands = json["programs"]["train"]["segments"][1]["commands"];
+  Json fill = json["programs"]["train"]["segments"][1]["commands"][0];
+  for (int i = 0; i < 64; ++i)
+    commands.push_back(fill);
+  order = Json::array_t((1 << 20) / 64 + 2, "gradients");
+  order.push_back("update");
+  EXPECT_NE(read(json).status().message().find(
+                "'programs.train.order' repeats more than 1048576 commands and "
+                "arguments"),
+            std::string::npos)
+      << read(json).status().message();
 }
 
 /// No value may crash the reader, whatever takes its place.

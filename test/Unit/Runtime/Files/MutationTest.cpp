@@ -136,7 +136,8 @@ TEST(Mutation, SafeTensorsFile) {
     for (const TensorInfo &tensor : file->tensors()) {
       std::vector<double> values(tensor.elements);
       (void)file
-          ->read(tensor.name, ElementType::F64, values.data(), 8 * values.size())
+          ->read(tensor.name, ElementType::F64, values.data(),
+                 8 * values.size())
           .ok();
     }
     return Status();

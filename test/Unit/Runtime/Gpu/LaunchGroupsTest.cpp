@@ -63,7 +63,7 @@ TEST(LaunchGroupsTest, FaultsNameTheMember) {
   EXPECT_EQ((*engine)->run(0).message(),
             "cuda-emu: kernel 'add1', block 1, thread 7: out of bounds: read "
             "of 4 bytes at argument 0 ('x') + 156, but the argument has 156 "
-            "bytes; in program 'run', launch 'add0' (commands[0]) and 2 behind "
+            "bytes; in program 'run', launch 'add0' (commands[0]) and 2 after "
             "it");
 }
 

@@ -148,7 +148,7 @@ TEST(StreamOrderTest, NamesBothSidesOfAMissingEvent) {
             "stream writes 'x', and copy_start 'x' (commands[2]) on the "
             "copy-out stream reads 'x', at byte 0 of the device arena, in no "
             "fixed order: copy-out must wait, before commands[2], for an event "
-            "that compute records behind commands[0]");
+            "that compute records after commands[0]");
   streams.streams.actions[2].waits = {4};
   EXPECT_NE(streams.check().find("waits for event 4, which no action before"),
             std::string::npos);
@@ -162,7 +162,7 @@ TEST(StreamOrderTest, NamesTheScalarThatTheHostStillReads) {
             "reads 's', and launch 'again_s' (commands[8]) on the compute "
             "stream writes 's2', at byte 256 of the device arena, in no fixed "
             "order: compute must wait, before commands[8], for an event that "
-            "host records behind commands[5]");
+            "host records after commands[5]");
 }
 
 /// How many waits are found when they are missing, and how many of those that

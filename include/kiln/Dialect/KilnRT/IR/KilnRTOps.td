@@ -61,9 +61,9 @@ def KilnRT_ArenaOp : KilnRT_Op<"arena", [HasParent<"::mlir::ModuleOp">]> {
 def KilnRT_QueueOp : KilnRT_Op<"queue", [Symbol, HasParent<"::mlir::ModuleOp">]> {
   let summary = "executes commands one after another";
   let description = [{
-    `engine` says what executes the commands of the queue: a `device` its kernels and
-    vendor library, on device memory alone; the `host` code compiled for a cpu; a `link`
-    transfers, and nothing else does (C1).
+    `engine` says what executes the commands of the queue: a `device` executes its
+    kernels and vendor library, on device memory; the `host` executes code compiled for
+    a cpu; a `link` executes transfers, and only transfers are on links (C1).
 
     Example: `kilnrt.queue @copy_out engine link`
   }];
@@ -144,9 +144,9 @@ def KilnRT_ViewOp : KilnRT_Op<"view", [Pure, ParentOneOf<["::kiln::rt::ProgramOp
     `stride` bytes with every iteration of the enclosing loop; outside of a loop it
     has no stride (C1). The type gives its shape, its strides in elements, its element
     type and its memory: no memory space for the device's, `#kiln.memory<host>` for the
-    host's, as the slot is in (C2). Extents are positive, strides do not decrease from
-    one dimension to the one outside of it, and the last is 1 (C3). The part is in the
-    slot in every iteration (C4).
+    host's, as the slot is in (C2). Extents are positive; the last
+    stride is 1, and every other one is at least the extent of the next dimension times
+    its stride (C3). The part is in the slot in every iteration (C4).
 
     Example: `%v = kilnrt.view %s[64 + 128 * iteration] : memref<4x8xf32, strided<[16, 1]>>`
   }];
@@ -171,6 +171,12 @@ def KilnRT_ViewOp : KilnRT_Op<"view", [Pure, ParentOneOf<["::kiln::rt::ProgramOp
     int64_t getAddress();
     /// True if there is no byte between two rows or matrices that belongs to neither.
     bool isDense();
+    /// True if consecutive rows have one pitch, across all outer dimensions.
+    bool hasUniformRows();
+    /// True if the functions above may be called: the type is a memref of elements that
+    /// a place may hold, with strides as in C3, on a slot. Verifiers of ops that use
+    /// the view ask this, as they may run before its own.
+    bool isWellFormed();
   }];
 }
 
