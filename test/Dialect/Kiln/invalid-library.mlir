@@ -107,7 +107,7 @@ kilnrt.queue @compute engine host
 kilnrt.program @train kind<train> {
   %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 0]
   %v0 = kilnrt.view %a[0] : memref<2x2xf32>
-  %v1 = kilnrt.view %a[0] : memref<2x8xf32, strided<[2, 1]>>
+  %v1 = kilnrt.view %a[0] : memref<2x8xf32>
   %v2 = kilnrt.view %a[0] : memref<8xf32>
   // expected-error @below {{has a bias or aux that its library epilogue does not have, or the reverse}}
   kilnrt.gemm on @compute (ro %v0, ro %v1, wo %v1) grid [1, 1] library "dgelu" bias(%v2)
