@@ -15,7 +15,7 @@
 namespace kiln {
 
 /// Gives equal dispatches one kernel. Two dispatches are equal when their
-/// bodies print alike without locations and what launches pass, and
+/// bodies print alike without locations and launch arguments, and
 /// their operands have the same row strides. The kernel of a product is its
 /// epilogue, with the product as first operand.
 class KernelTable {

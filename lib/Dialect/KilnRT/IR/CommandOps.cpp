@@ -34,7 +34,8 @@ LogicalResult rt::verifyCommand(Operation *command) {
   return success();
 }
 
-/// The queues of a command exist, and their engines execute such commands.
+/// Checks that the queues of a command exist and that the engine of its own
+/// queue executes such commands.
 static LogicalResult verifyQueues(Operation *command, bool isTransfer,
                                   SymbolTableCollection &tables) {
   auto op = cast<CommandOpInterface>(command);

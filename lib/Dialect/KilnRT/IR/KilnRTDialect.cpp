@@ -260,7 +260,7 @@ SmallVector<Value> KernelOp::getParameters() {
   return parameters;
 }
 
-/// A body of commands, which share values with nothing but declarations.
+/// Checks that a body has no block arguments and only ops of this dialect.
 static LogicalResult checkCommands(Operation *op) {
   if (op->getRegion(0).front().getNumArguments() != 0)
     return op->emitOpError("has block arguments, expected none");
