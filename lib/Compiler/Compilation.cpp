@@ -471,7 +471,7 @@ Status Compilation::setModuleTarget() {
   FusionRules rules = target->getFusionRules();
   if (options.libraryAttention && rules.libraryAttention)
     (*module)->setAttr(kAttentionAttr, StringAttr::get(&context, "cudnn"));
-  if (options.libraryEpilogues && rules.libraryEpilogues)
+  if (options.vendorEpilogues && rules.vendorEpilogues)
     (*module)->setAttr(kLibraryEpiloguesAttr, UnitAttr::get(&context));
   return Status();
 }
@@ -546,6 +546,6 @@ bool Compilation::mayGainFromStates() {
   for (StateOp state : module->getOps<StateOp>())
     if (state.isTrainable())
       copied += double(bytesOf(state.getType()));
-  return seconds > kGoodEnough * planned("unplanned_step_ms") &&
+  return seconds > kOptimalityTolerance * planned("unplanned_step_ms") &&
          seconds > machine->linkSeconds(copied, LinkDirection::ToHost);
 }

@@ -48,7 +48,7 @@ struct Trial {
   }
   double forwardFlops() const { return 4.0 * headWidth * pairs(); }
   double backwardFlops() const { return 10.0 * headWidth * pairs(); }
-  double productFlops() const {
+  double gemmFlops() const {
     return 8.0 * double(width * width) * double(length * sequences);
   }
 };
@@ -117,14 +117,14 @@ static Status sample(Trial &trial, const MeasureOptions &options) {
       continue;
     double seconds = event.value("dur", 0.0) * 1e-6;
     double flops = event["args"].value("flops", 0.0);
-    bool isProduct = event.value("cat", "") == "gemm";
+    bool isMatmul = event.value("cat", "") == "gemm";
     if (seconds <= 0)
       continue;
-    if (isProduct && flops == trial.productFlops())
+    if (isMatmul && flops == trial.gemmFlops())
       trial.product.push_back(seconds);
-    else if (!isProduct && flops == trial.forwardFlops())
+    else if (!isMatmul && flops == trial.forwardFlops())
       trial.forward.push_back(seconds);
-    else if (!isProduct && flops == trial.backwardFlops())
+    else if (!isMatmul && flops == trial.backwardFlops())
       trial.backward.push_back(seconds);
   }
   if (trial.product.empty() || trial.forward.empty() || trial.backward.empty())
@@ -134,7 +134,7 @@ static Status sample(Trial &trial, const MeasureOptions &options) {
 
 /// What the figures say of the feed-forward layers' products: forward, input
 /// gradient and weight gradient of both layers.
-static double expectedProduct(const Machine &machine, const Trial &trial) {
+static double expectedGemm(const Machine &machine, const Trial &trial) {
   int64_t tokens = trial.length * trial.sequences;
   const int64_t shapes[][3] = {{tokens, 4 * width, width},
                                {tokens, width, 4 * width},
@@ -176,7 +176,7 @@ Result<AttentionCurve> kiln::measureAttention(const Machine &machine,
   AttentionCurve curve;
   double peak = machine.gemmOf(ElementType::F32).peak();
   for (const Trial &trial : trials) {
-    double drift = median(trial.product) / expectedProduct(machine, trial);
+    double drift = median(trial.product) / expectedGemm(machine, trial);
     auto share = [&](double flops, const std::vector<double> &seconds,
                      const std::vector<double> &before) {
       double value = flops / median(seconds) * drift / peak;

@@ -27,7 +27,7 @@ using namespace kiln;
 static constexpr int kOffloadRounds = 3;
 /// Offloading that is estimated to take this much longer than a plan at hand is
 /// not followed further.
-static constexpr double kHopeless = 1.03;
+static constexpr double kPruneRatio = 1.03;
 
 /// Follows a scheduled program: what is alive when, and where heavy ops run.
 static LiveCurve followProgram(rt::ProgramOp program) {
@@ -136,7 +136,7 @@ Status MemoryPlanner::chooseOffload(ModuleOp dispatched, Proposal &proposal) {
   for (int round = 0; !offloadsMost && round < kOffloadRounds; ++round) {
     OffloadSolution solution = planOffload(problem);
     // Estimates are good to a few per cent.
-    if (solution.fits() && solution.seconds > kHopeless * fastest) {
+    if (solution.fits() && solution.seconds > kPruneRatio * fastest) {
       proposal.height = std::numeric_limits<int64_t>::max();
       return Status();
     }

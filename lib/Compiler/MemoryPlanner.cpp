@@ -25,7 +25,7 @@ using namespace kiln;
 /// beyond kTinyOps, or with copies to place, it has half the rungs.
 static constexpr int64_t kSmallOps = 1600, kTinyOps = 500;
 /// Stages up to which keeping nothing at all is worth a try.
-static constexpr int64_t kMostPoorStages = 128;
+static constexpr int64_t kMostInputOnlyStages = 128;
 /// Commands between the beginning of a parameter's copy and its first reader.
 static constexpr int64_t kLeads[] = {2, 12, 24, 48, 96};
 /// Halvings of the interval in which two bounds meet.
@@ -100,7 +100,7 @@ Result<const Proposal *> MemoryPlanner::rung(Ladder &ladder, int64_t index) {
 Status MemoryPlanner::priceNamed() {
   StageChain stages(trainProgram(module));
   for (StringRef name : {"full", "poor"}) {
-    if (name == "poor" && stages.size() > kMostPoorStages)
+    if (name == "poor" && stages.size() > kMostInputOnlyStages)
       continue; // its program grows with the square
     Proposal &proposal = others.emplace_back();
     proposal.schedule = *namedSchedule(name, stages);
@@ -175,7 +175,7 @@ Status MemoryPlanner::searchOffloaded(Ladder &ladder) {
     }
     return Status();
   };
-  double enough = kGoodEnough * boundOf(ladder);
+  double enough = kOptimalityTolerance * boundOf(ladder);
   int64_t step = ladder.rungCount / 4;
   for (int64_t index = ladder.rungCount; index >= 0; index -= step) {
     if (Status status = look(index); !status.ok())
@@ -262,7 +262,7 @@ Status MemoryPlanner::choose(const Proposal *&best) {
   for (Ladder &ladder : ladders) {
     if (ops > kSmallOps) {
       // Another cut is worth its time only if it can win something.
-      if (best && best->seconds <= kGoodEnough * boundOf(ladder))
+      if (best && best->seconds <= kOptimalityTolerance * boundOf(ladder))
         continue;
       Status status =
           request.offloadActivations ? searchOffloaded(ladder) : climb(ladder);

@@ -26,7 +26,7 @@ namespace kiln {
 /// A budget that everything fits.
 inline constexpr int64_t kNoBudget = std::numeric_limits<int64_t>::max();
 /// A plan this close to a bound is not improved on.
-inline constexpr double kGoodEnough = 1.005;
+inline constexpr double kOptimalityTolerance = 1.005;
 
 /// True if the planner, and no named policy, chooses what is repeated.
 inline bool choosesRecompute(const PlanMemoryOptions &request) {

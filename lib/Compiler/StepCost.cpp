@@ -26,13 +26,13 @@ static std::optional<double> computeSeconds(Operation *op,
                                matmul.getBatch(), matmul.getM(), matmul.getN(),
                                matmul.getK());
   // The library works where the sums are, but an aux goes to memory.
-  if (auto product = dyn_cast<LibraryProductOpInterface>(op))
-    return machine.gemmSeconds(elementTypeOf(product.getLeft().getType()),
-                               /*batch=*/1, product.getM(), product.getN(),
-                               product.getK()) +
-           (product.getAux() ? machine.memorySeconds(
-                                   double(bytesOf(product.getAux().getType())))
-                             : 0);
+  if (auto matmul = dyn_cast<VendorGemmOpInterface>(op))
+    return machine.gemmSeconds(elementTypeOf(matmul.getLeft().getType()),
+                               /*batch=*/1, matmul.getM(), matmul.getN(),
+                               matmul.getK()) +
+           (matmul.getAux() ? machine.memorySeconds(
+                                  double(bytesOf(matmul.getAux().getType())))
+                            : 0);
   if (auto forward = dyn_cast<AttentionOp>(op))
     return attention(forward.getQ(), forward.getHeads(), forward.getSequences(),
                      forward.getCausal(), false);
@@ -108,14 +108,14 @@ static double epilogueSeconds(rt::GemmOp gemm, rt::KernelOp kernel,
   for (Operation &op : body.without_terminator())
     if (auto dispatchable = dyn_cast<DispatchableOpInterface>(op))
       operations += double(dispatchable.getFlops());
-  double product = bytesOf(body.getArgument(0).getType());
+  double matmul = bytesOf(body.getArgument(0).getType());
   double bytes =
-      bytesTouched(body, kernel.getFamily(), kernel.getSpace()) - product;
+      bytesTouched(body, kernel.getFamily(), kernel.getSpace()) - matmul;
   Value c = gemm.getMatrix(2).getSlot();
   if (llvm::any_of(gemm.getEpilogueWrites(), [&](Value place) {
         return rt::viewOf(place).getSlot() == c;
       }))
-    bytes -= product;
+    bytes -= matmul;
   return std::max(machine.memorySeconds(bytes),
                   operations / machine.vectorFlops);
 }

@@ -62,12 +62,12 @@ private:
   int64_t index = 0; ///< Of the command that runs.
   int64_t iteration = 0;
   /// A copy that is under way: what its source was when it began.
-  struct Flight {
+  struct Transfer {
     SlotTensor from, to;
     std::vector<char> bytes;
   };
-  DenseMap<Value, Flight> flights; ///< By token.
-  DenseSet<Value> landed;          ///< Tokens of copies that are over.
+  DenseMap<Value, Transfer> transfers; ///< By token.
+  DenseSet<Value> landed;              ///< Tokens of copies that are over.
 };
 
 } // namespace
@@ -206,7 +206,7 @@ LogicalResult Machine::beginCopy(const ScheduledCommand &command) {
     return failure();
   const char *source = bytesOf(from);
   Value token = cast<rt::BeginOp>(command.op).getToken();
-  if (flights.contains(token))
+  if (transfers.contains(token))
     return command.op->emitOpError(
         "signals the token of a copy that is under way");
   landed.erase(token);
@@ -216,7 +216,7 @@ LogicalResult Machine::beginCopy(const ScheduledCommand &command) {
     place.offset += place.loopStride * iteration;
     place.loopStride = 0;
   }
-  flights[token] = {places[0], places[1], {source, source + from.extent()}};
+  transfers[token] = {places[0], places[1], {source, source + from.extent()}};
   mark(startOf(to), startOf(to) + to.extent(), kUnderWay);
   return success();
 }
@@ -226,8 +226,8 @@ LogicalResult Machine::endCopy(rt::WaitOp wait) {
   // Another queue may have waited before.
   if (landed.contains(wait.getToken()))
     return success();
-  auto found = flights.find(wait.getToken());
-  if (found == flights.end())
+  auto found = transfers.find(wait.getToken());
+  if (found == transfers.end())
     return wait.emitOpError("waits for a token that no copy under way signals");
   const auto &[from, to, bytes] = found->second;
   if (failed(checkRead(wait, from)))
@@ -245,7 +245,7 @@ LogicalResult Machine::endCopy(rt::WaitOp wait) {
   std::memcpy(bytesOf(to), bytes.data(), bytes.size());
   markWritten(to);
   landed.insert(found->first);
-  flights.erase(found);
+  transfers.erase(found);
   return success();
 }
 
@@ -323,7 +323,7 @@ LogicalResult Machine::run() {
       return failure();
     }
   }
-  if (!flights.empty())
+  if (!transfers.empty())
     return rt::ProgramOp(program.op)
         .emitOpError("ends while a copy is under way that nothing waits for");
   index = std::max<int64_t>(commands - 1, 0);

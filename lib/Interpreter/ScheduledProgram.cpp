@@ -185,7 +185,7 @@ LogicalResult ScheduledProgramBuilder::addGemm(rt::GemmOp gemm) {
 LogicalResult
 ScheduledProgramBuilder::addLibraryOperands(rt::GemmOp gemm,
                                             ScheduledCommand &command) {
-  GemmEpilogue epilogue = gemm.getLibraryEpilogue();
+  GemmEpilogue epilogue = gemm.getVendorEpilogue();
   auto add = [&](Value place, bool isWritten) -> LogicalResult {
     if (!place)
       return success();
@@ -214,7 +214,7 @@ LogicalResult ScheduledProgramBuilder::addEpilogue(rt::GemmOp gemm,
   auto kernel = SymbolTable::lookupNearestSymbolFrom<rt::KernelOp>(
       program.op, gemm.getEpilogueAttr());
   Block &epilogue = kernel.getBody().front();
-  SlotTensor product = command.results.pop_back_val();
+  SlotTensor matmul = command.results.pop_back_val();
   Block &body = *command.body;
   IRMapping mapping;
   mapping.map(epilogue.getArgument(0), body.getTerminator()->getOperand(0));
@@ -229,7 +229,7 @@ LogicalResult ScheduledProgramBuilder::addEpilogue(rt::GemmOp gemm,
   // tiles are not.
   ArrayRef<SlotTensor> read = command.operands;
   for (const SlotTensor &operand : read.drop_front(2))
-    if (operand.overlaps(product))
+    if (operand.overlaps(matmul))
       return gemm.emitOpError(
           "writes its product over what the epilogue reads");
   for (const SlotTensor &operand : read.take_front(2))
@@ -248,10 +248,10 @@ LogicalResult ScheduledProgramBuilder::addEpilogue(rt::GemmOp gemm,
   for (Value value : epilogue.getTerminator()->getOperands())
     yielded.push_back(mapping.lookup(value));
   if (llvm::none_of(command.results, [&](const SlotTensor &result) {
-        return result.overlaps(product);
+        return result.overlaps(matmul);
       })) {
     yielded.push_back(mapping.lookup(epilogue.getArgument(0)));
-    command.results.push_back(product);
+    command.results.push_back(matmul);
   }
   yield->setOperands(yielded);
   return success();
@@ -272,35 +272,35 @@ Block *ScheduledProgramBuilder::matmulBody(rt::GemmOp gemm,
   Value last = values.size() > 2 ? values[2] : Value();
   Location loc = gemm.getLoc();
   bool transA = gemm.getTransA(), transB = gemm.getTransB();
-  Operation *product;
-  switch (GemmEpilogue epilogue = gemm.getLibraryEpilogue()) {
+  Operation *matmul;
+  switch (GemmEpilogue epilogue = gemm.getVendorEpilogue()) {
   case GemmEpilogue::None:
-    product = MatmulOp::create(builder, loc, types[0], values[0], values[1],
-                               last, transA, transB, DenseI64ArrayAttr());
+    matmul = MatmulOp::create(builder, loc, types[0], values[0], values[1],
+                              last, transA, transB, DenseI64ArrayAttr());
     break;
   case GemmEpilogue::Bias:
-    product = LinearOp::create(builder, loc, types[0], values[0], values[1],
-                               last, transA, transB, DenseI64ArrayAttr());
+    matmul = LinearOp::create(builder, loc, types[0], values[0], values[1],
+                              last, transA, transB, DenseI64ArrayAttr());
     break;
   case GemmEpilogue::GeluBias:
   case GemmEpilogue::GeluAuxBias:
-    product = LinearGeluOp::create(
+    matmul = LinearGeluOp::create(
         builder, loc, types[0], types.size() > 1 ? types[1] : Type(), values[0],
         values[1], last, transA, transB, DenseI64ArrayAttr());
     break;
   case GemmEpilogue::GeluGrad:
-    product =
+    matmul =
         MatmulGeluGradOp::create(builder, loc, types[0], values[0], values[1],
                                  last, transA, transB, DenseI64ArrayAttr());
     break;
   case GemmEpilogue::BiasGradA:
   case GemmEpilogue::BiasGradB:
-    product = MatmulBiasGradOp::create(
+    matmul = MatmulBiasGradOp::create(
         builder, loc, types[0], types[1], values[0], values[1], transA, transB,
         epilogue == GemmEpilogue::BiasGradA, DenseI64ArrayAttr());
     break;
   }
-  YieldOp::create(builder, loc, product->getResults());
+  YieldOp::create(builder, loc, matmul->getResults());
   program.bodies.push_back(std::move(region));
   return block;
 }

@@ -55,7 +55,7 @@ add_library(KilnEngine OBJECT
   Engine/Gemm.cpp
   Engine/GemmTiles.cpp
   Engine/LaunchGroups.cpp
-  Engine/NarrowProduct.cpp
+  Engine/LowPrecisionGemm.cpp
   Engine/OpRepeat.cpp
   Engine/OpTrace.cpp
   Engine/PlanCheck.cpp

@@ -153,7 +153,7 @@ static int byValue(const void *X, const void *Y) {
   return (A > B) - (A < B);
 }
 
-static void timeProduct(const Library *Libs, int NumLibs, const Product *P,
+static void timeGemm(const Library *Libs, int NumLibs, const Product *P,
                         int Samples, double Quiet) {
   float *A = filled((size_t)P->M * P->K), *B = filled((size_t)P->K * P->N);
   float *C = filled((size_t)P->M * P->N);
@@ -240,7 +240,7 @@ int main(int argc, char **argv) {
                &P.K) == 6) {
     if (P.M < 1 || P.N < 1 || P.K < 1)
       return fprintf(stderr, "gemm_bench: '%s': sizes start at 1\n", P.Name), 2;
-    timeProduct(Libs, NumLibs, &P, Samples, Quiet);
+    timeGemm(Libs, NumLibs, &P, Samples, Quiet);
   }
   return 0;
 }

@@ -79,7 +79,7 @@ private:
   Made norm();
   Made softmax();
   Made linear();
-  Made batchedProduct();
+  Made batchedMatmul();
   Made attention();
   Made rope();
   Made dropout();

@@ -187,7 +187,7 @@ void Generator::addStep() {
       {9, &Generator::binary},    {3, &Generator::quotient},
       {3, &Generator::root},      {5, &Generator::norm},
       {3, &Generator::softmax},   {6, &Generator::linear},
-      {3, &Generator::attention}, {2, &Generator::batchedProduct},
+      {3, &Generator::attention}, {2, &Generator::batchedMatmul},
       {2, &Generator::rope},      {2, &Generator::dropout},
       {5, &Generator::reduce},    {3, &Generator::centre},
       {4, &Generator::broadcast}, {4, &Generator::reshape},

@@ -121,8 +121,8 @@ std::optional<Entry> Generator::linear() {
                x->magnitude * 2};
 }
 
-/// Products of a stack of matrices with itself, in every transposition.
-std::optional<Entry> Generator::batchedProduct() {
+/// BlasLt of a stack of matrices with itself, in every transposition.
+std::optional<Entry> Generator::batchedMatmul() {
   auto x = anyWhere([](const Entry &e) { return e.type().getRank() >= 3; });
   if (!x)
     return std::nullopt;

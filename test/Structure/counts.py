@@ -22,7 +22,7 @@ import layers
 # Where the element types of bf16 may be named: the table, conversions, code that
 # emits or calls kernels for one type.
 EMITTERS = re.compile(
-    r"lib/(Support|Target/(Cpu|Gpu)|Runtime/(Cuda|Engine/(NarrowProduct|TileEpilogue|GemmTiles)))|include/kiln/Support"
+    r"lib/(Support|Target/(Cpu|Gpu)|Runtime/(Cuda|Engine/(LowPrecisionGemm|TileEpilogue|GemmTiles)))|include/kiln/Support"
     r"|ElementTypes\.cpp|AttentionLibrary\.cpp"
 )
 

@@ -175,7 +175,7 @@ static cl::opt<Switch, false, NamedValues<Switch>>
     rebuild("rebuild", cl::cat(category), cl::init(Switch::On), switchValues(),
             cl::desc("repeat cheap forward ops in the backward pass (off: keep "
                      "all that it reads)"));
-static cl::opt<Switch, false, NamedValues<Switch>> libraryEpilogues(
+static cl::opt<Switch, false, NamedValues<Switch>> vendorEpilogues(
     "library-epilogues", cl::cat(category), cl::init(Switch::On),
     switchValues(),
     cl::desc("let a GPU's library add biases to products, take gelu and sum "
@@ -468,7 +468,7 @@ int main(int argc, char **argv) {
   options.evaluation = evaluation == Switch::On;
   options.fuse = fuse == Switch::On;
   options.rebuild = rebuild == Switch::On;
-  options.libraryEpilogues = libraryEpilogues == Switch::On;
+  options.vendorEpilogues = vendorEpilogues == Switch::On;
   options.emitGradients = emitGradients;
   options.printsPipeline = printPipeline;
   options.maxThreads = threads;

@@ -72,7 +72,7 @@ struct CompileOptions {
        rebuild = true;
   /// A vendor library that computes GEMMs may also compute their epilogues,
   /// which rounds less often.
-  bool libraryEpilogues = true;
+  bool vendorEpilogues = true;
   int64_t maxThreads = 1;
   std::optional<double> dropout;
   /// Keys of a directory's config.json that pass although kiln does not honour

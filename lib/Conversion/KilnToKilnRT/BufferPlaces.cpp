@@ -191,12 +191,12 @@ void PlanBuilder::placeYields(AccumulateOp loop) {
 /// The place of a product with an epilogue, and of the result that is written
 /// over it. Nothing else that the command reads may lie there: it writes a tile
 /// of the product before it reads anything for the epilogue.
-Place PlanBuilder::placeProduct(DispatchOp dispatch) {
-  MatmulOp product = dispatch.getProduct();
+Place PlanBuilder::placeMatmul(DispatchOp dispatch) {
+  MatmulOp matmul = dispatch.getMatmul();
   const row::RowProgram *rows = rowPrograms.get(dispatch);
   assert(rows && "the verifier checked it");
   auto results =
-      dispatch->getResults().drop_back(dispatch.keepsProduct() ? 1 : 0);
+      dispatch->getResults().drop_back(dispatch.keepsMatmul() ? 1 : 0);
   auto isRead = [&](const Place &place) {
     return llvm::any_of(dispatch.getInputs(), [&](Value input) {
       return places.lookup(input).buffer == place.buffer;
@@ -206,15 +206,15 @@ Place PlanBuilder::placeProduct(DispatchOp dispatch) {
   auto asProduct = [&](Place place, Type type) {
     auto tensor = cast<RankedTensorType>(type);
     if (place.rowStride == getColumnCount(tensor) || getRowCount(tensor) == 1)
-      place.rowStride = product.getN();
+      place.rowStride = matmul.getN();
     return place;
   };
   auto newPlace = [&](StringRef why) {
     return densePlace(newBuffer(describeOp(dispatch), rt::SlotClass::Activation,
-                                bytesOf(product.getType()), why.str()),
-                      product.getType());
+                                bytesOf(matmul.getType()), why.str()),
+                      matmul.getType());
   };
-  if (dispatch.keepsProduct()) {
+  if (dispatch.keepsMatmul()) {
     Value kept = dispatch->getResults().back();
     if (!places.contains(kept))
       setPlace(kept, newPlace("result"));
@@ -253,7 +253,7 @@ static bool mayWriteOver(DispatchOp dispatch, const row::RowProgram *rows,
 /// Chooses a place for every result that has none yet.
 void PlanBuilder::placeResults(Operation *op) {
   auto dispatch = dyn_cast<DispatchOp>(op);
-  bool isProduct = dispatch && dispatch.getFamily() == Family::Gemm;
+  bool isMatmul = dispatch && dispatch.getFamily() == Family::Gemm;
   const row::RowProgram *rows = dispatch ? rowPrograms.get(dispatch) : nullptr;
   llvm::SmallDenseSet<int32_t> taken;
   for (OpResult result : op->getResults()) {
@@ -299,7 +299,7 @@ void PlanBuilder::placeResults(Operation *op) {
     std::optional<Place> shared;
     if (dispatch)
       for (auto [i, input] : llvm::enumerate(dispatch.getInputs())) {
-        if (isProduct && i < 2)
+        if (isMatmul && i < 2)
           continue;
         Place place = places.lookup(input);
         const Buffer &buffer = plan.buffers[place.buffer];
@@ -312,7 +312,7 @@ void PlanBuilder::placeResults(Operation *op) {
             (hasPaddedRows(place) &&
              (input.getType() != result.getType() ||
               rowStrideOf(result) != place.rowStride)) ||
-            !mayWriteOver(dispatch, rows, isProduct ? i - 1 : i,
+            !mayWriteOver(dispatch, rows, isMatmul ? i - 1 : i,
                           result.getResultNumber()))
           continue;
         // The same buffer must not be read under another operand too.

@@ -67,7 +67,7 @@ int64_t PlanBuilder::lastUse(Value value) {
     Family family = familyOf(user);
     auto wait = dyn_cast<CopyWaitOp>(user);
     if (family == Family::View || family == Family::Concat ||
-        (wait && wait.getFlight() == value))
+        (wait && wait.getToken() == value))
       last = std::max(last, lastUse(user->getResult(0)));
     else if (isa<ReturnOp, WriteOp>(user))
       last = next;
@@ -185,9 +185,9 @@ LogicalResult PlanBuilder::visitWork(Operation *op) {
     return failure();
   auto dispatch = dyn_cast<DispatchOp>(op);
   bool hasEpilogue = dispatch && dispatch.getFamily() == Family::Gemm;
-  Place product;
+  Place matmul;
   if (hasEpilogue)
-    product = placeProduct(dispatch);
+    matmul = placeMatmul(dispatch);
   placeResults(op);
   classifyGradients(op);
   Command command;
@@ -208,8 +208,8 @@ LogicalResult PlanBuilder::visitWork(Operation *op) {
     command.places = {places.lookup(matmul.getA()),
                       places.lookup(matmul.getB()),
                       places.lookup(matmul.getResult())};
-  } else if (auto call = dyn_cast<LibraryProductOpInterface>(op)) {
-    if (!target.getFusionRules().libraryEpilogues)
+  } else if (auto call = dyn_cast<VendorGemmOpInterface>(op)) {
+    if (!target.getFusionRules().vendorEpilogues)
       return op->emitOpError("is a call of a gpu's library, but the module is "
                              "for a ")
              << target.getName();
@@ -222,8 +222,8 @@ LogicalResult PlanBuilder::visitWork(Operation *op) {
     command.kind = Command::Kind::Gemm;
     for (Value operand : op->getOperands())
       command.places.push_back(places.lookup(operand));
-    command.places.insert(command.places.begin() + 2, product);
-    for (Value result : op->getResults().drop_back(dispatch.keepsProduct()))
+    command.places.insert(command.places.begin() + 2, matmul);
+    for (Value result : op->getResults().drop_back(dispatch.keepsMatmul()))
       command.places.push_back(places.lookup(result));
   } else {
     command.kind = Command::Kind::Launch;
@@ -239,7 +239,7 @@ LogicalResult PlanBuilder::visitWork(Operation *op) {
   }
   if (command.kind == Command::Kind::Gemm)
     if (int64_t bytes =
-            scratchBytes.ofProduct(dispatch ? dispatch.getProduct() : op))
+            scratchBytes.ofMatmul(dispatch ? dispatch.getMatmul() : op))
       command.scratch = newBuffer(describeOp(op), rt::SlotClass::Workspace,
                                   bytes, "workspace of the product");
   plan.commands.push_back(std::move(command));
@@ -317,42 +317,42 @@ bool PlanBuilder::isReadAfter(StringAttr state, Operation *op) {
 /// The beginning of a copy. What only becomes the new value of a state goes to
 /// the state's own place, if nobody reads the entry value any more.
 LogicalResult PlanBuilder::visitCopy(Operation *copy) {
-  Value source = copy->getOperand(0), flight = copy->getResult(0);
+  Value source = copy->getOperand(0), token = copy->getResult(0);
   Place from = places.lookup(source);
   auto type = tensorTypeOf(source);
   if (plan.buffers[from.buffer].host == isa<CopyOutOp>(copy))
     return copy->emitOpError("copies from the side that it copies to");
   if (from.rowStride != getColumnCount(type) && getRowCount(type) > 1)
     return copy->emitOpError("copies rows with gaps between them");
-  auto wait = cast<CopyWaitOp>(*flight.user_begin());
+  auto wait = cast<CopyWaitOp>(*token.user_begin());
   auto write =
       wait->hasOneUse() ? dyn_cast<WriteOp>(*wait->user_begin()) : WriteOp();
   if (write && !isReadAfter(write.getStateAttr().getAttr(), copy)) {
     setPlace(
-        flight,
+        token,
         densePlace(stateBuffers.lookup(write.getStateAttr().getAttr()), type));
   } else {
     int32_t buffer = newBuffer(
         describeOp(copy), plan.buffers[from.buffer].slotClass, bytesOf(type),
         isa<CopyOutOp>(copy) ? "copy on the host" : "copy on the device");
     plan.buffers[buffer].host = isa<CopyOutOp>(copy);
-    setPlace(flight, densePlace(buffer, type));
+    setPlace(token, densePlace(buffer, type));
   }
   Command command;
   command.kind = Command::Kind::CopyStart;
   command.op = copy;
-  command.places = {from, places.lookup(flight)};
+  command.places = {from, places.lookup(token)};
   command.type = type;
   plan.commands.push_back(std::move(command));
   return success();
 }
 
 void PlanBuilder::visitWait(CopyWaitOp wait) {
-  Place to = places.lookup(wait.getFlight());
+  Place to = places.lookup(wait.getToken());
   setPlace(wait.getResult(), to);
   Command command;
   command.kind = Command::Kind::CopyWait;
-  command.op = wait.getFlight().getDefiningOp();
+  command.op = wait.getToken().getDefiningOp();
   command.places = {places.lookup(wait.getSource()), to};
   plan.commands.push_back(std::move(command));
 }
@@ -425,7 +425,7 @@ LogicalResult PlanBuilder::visit(Operation *op) {
     setPlace(op->getResult(0), *place);
     return success();
   }
-  if (isa<DispatchOp, MatmulOp, LibraryProductOpInterface>(op))
+  if (isa<DispatchOp, MatmulOp, VendorGemmOpInterface>(op))
     return visitWork(op);
   if (isa<CopyOutOp, CopyInOp>(op))
     return visitCopy(op);

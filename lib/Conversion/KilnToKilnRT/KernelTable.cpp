@@ -17,17 +17,17 @@ using namespace kiln;
 /// Makes the epilogue of a product the body of a kernel.
 static void copyEpilogue(DispatchOp dispatch, Region &region) {
   Block &from = dispatch.getBody().front(), &to = region.emplaceBlock();
-  MatmulOp product = dispatch.getProduct();
+  MatmulOp matmul = dispatch.getMatmul();
   IRMapping mapping;
-  mapping.map(product.getResult(),
-              to.addArgument(product.getType(), dispatch.getLoc()));
+  mapping.map(matmul.getResult(),
+              to.addArgument(matmul.getType(), dispatch.getLoc()));
   for (BlockArgument argument : from.getArguments().drop_front(2))
     mapping.map(argument,
                 to.addArgument(argument.getType(), argument.getLoc()));
   auto builder = OpBuilder::atBlockEnd(&to);
   for (Operation &op : llvm::drop_begin(from))
     builder.clone(op, mapping);
-  if (dispatch.keepsProduct())
+  if (dispatch.keepsMatmul())
     to.getTerminator()->eraseOperand(to.getTerminator()->getNumOperands() - 1);
 }
 

@@ -57,7 +57,7 @@ private:
   llvm::LogicalResult checkResidency(mlir::Operation *op);
   bool isReadAfter(mlir::StringAttr state, mlir::Operation *op);
   void placeResults(mlir::Operation *op);
-  Place placeProduct(DispatchOp dispatch);
+  Place placeMatmul(DispatchOp dispatch);
   void classifyGradients(mlir::Operation *op);
   void emitCopy(Place from, Place to, mlir::Type type);
   void keepReturnedStates();

@@ -57,8 +57,7 @@ private:
   void emitCommands(ProgramPlan &plan);
   void emitLaunch(const Command &command);
   void emitGemm(const Command &command);
-  void emitLibraryProduct(const Command &command,
-                          LibraryProductOpInterface product);
+  void emitVendorGemm(const Command &command, VendorGemmOpInterface matmul);
   Value viewOf(const Place &place, RankedTensorType type);
   Value viewOf(const Place &place, Type type) {
     return viewOf(place, cast<RankedTensorType>(type));
@@ -188,23 +187,23 @@ void Scheduler::emitLaunch(const Command &command) {
 }
 
 /// A gemm and what the vendor library of a gpu does with its sums.
-void Scheduler::emitLibraryProduct(const Command &command,
-                                   LibraryProductOpInterface product) {
-  GemmEpilogue epilogue = product.getLibraryEpilogue();
+void Scheduler::emitVendorGemm(const Command &command,
+                               VendorGemmOpInterface matmul) {
+  GemmEpilogue epilogue = matmul.getVendorEpilogue();
   SmallVector<Value> places;
-  Value values[] = {product.getLeft(), product.getRight(), product.getMatrix(),
-                    product.getBiasRow(), product.getAux()};
+  Value values[] = {matmul.getLeft(), matmul.getRight(), matmul.getMatrix(),
+                    matmul.getBiasRow(), matmul.getAux()};
   size_t next = 0;
   for (Value value : values)
     places.push_back(value ? viewOf(command.places[next++], value.getType())
                            : Value());
-  rt::GemmOp::create(
-      builder, product.getLoc(), queueOf(command), /*after=*/ArrayAttr(),
-      places[0], product.getTransA(), places[1], product.getTransB(), places[2],
-      accumulationOf(command), product.getGridAttr().asArrayRef(),
-      builder.getStringAttr(StringRef(nameOf(epilogue))), places[3], places[4],
-      FlatSymbolRefAttr(), ValueRange(), ValueRange(), ArrayAttr(),
-      scratchOf(command));
+  rt::GemmOp::create(builder, matmul.getLoc(), queueOf(command),
+                     /*after=*/ArrayAttr(), places[0], matmul.getTransA(),
+                     places[1], matmul.getTransB(), places[2],
+                     accumulationOf(command), matmul.getGridAttr().asArrayRef(),
+                     builder.getStringAttr(StringRef(nameOf(epilogue))),
+                     places[3], places[4], FlatSymbolRefAttr(), ValueRange(),
+                     ValueRange(), ArrayAttr(), scratchOf(command));
 }
 
 /// A matrix of a gemm: its rows and columns, after the batch if there is one.
@@ -217,10 +216,10 @@ static RankedTensorType matrixType(MatmulOp matmul, Value value) {
 }
 
 void Scheduler::emitGemm(const Command &command) {
-  if (auto product = dyn_cast<LibraryProductOpInterface>(command.op))
-    return emitLibraryProduct(command, product);
+  if (auto matmul = dyn_cast<VendorGemmOpInterface>(command.op))
+    return emitVendorGemm(command, matmul);
   auto dispatch = dyn_cast<DispatchOp>(command.op);
-  auto matmul = dispatch ? dispatch.getProduct() : cast<MatmulOp>(command.op);
+  auto matmul = dispatch ? dispatch.getMatmul() : cast<MatmulOp>(command.op);
   auto matrix = [&](unsigned i, Value value) {
     return viewOf(command.places[i], matrixType(matmul, value));
   };
@@ -363,14 +362,14 @@ planPrograms(ModuleOp module, const TargetBackend &target,
         shape, tensorTypeOf(operand).getElementType(),
         tensorTypeOf(result).getElementType(), maxThreads);
   };
-  auto ofProduct = [&](Operation *product) {
-    if (auto op = dyn_cast<LibraryProductOpInterface>(product)) {
+  auto ofMatmul = [&](Operation *matmul) {
+    if (auto op = dyn_cast<VendorGemmOpInterface>(matmul)) {
       ArrayRef<int64_t> grid = op.getGridAttr().asArrayRef();
       return gemmBytes(
           {op.getM(), op.getN(), op.getK(), /*batch=*/1, grid[0], grid[1]},
           op.getLeft(), op.getMatrix());
     }
-    auto op = cast<MatmulOp>(product);
+    auto op = cast<MatmulOp>(matmul);
     ArrayRef<int64_t> grid = *op.getGrid();
     return gemmBytes(
         {op.getM(), op.getN(), op.getK(), op.getBatch(), grid[0], grid[1]},
@@ -389,7 +388,7 @@ planPrograms(ModuleOp module, const TargetBackend &target,
   };
   std::vector<ProgramPlan> plans;
   for (ProgramOp program : module.getOps<ProgramOp>()) {
-    auto plan = planBuffers(program, states, {ofDispatch, ofProduct}, target,
+    auto plan = planBuffers(program, states, {ofDispatch, ofMatmul}, target,
                             rowPrograms);
     if (failed(plan))
       return failure();

@@ -14,7 +14,7 @@
 #ifndef KILN_LIB_RUNTIME_CUDA_ALGORITHMFILE_H
 #define KILN_LIB_RUNTIME_CUDA_ALGORITHMFILE_H
 
-#include "ProductsApi.h"
+#include "BlasLtApi.h"
 #include "kiln/Support/Status.h"
 
 #include <map>

@@ -30,7 +30,7 @@ CudaProgram::CudaProgram(const ProgramFile &file, std::size_t index)
   layOutStaging();
 }
 
-bool CudaProgram::usesProducts() const {
+bool CudaProgram::usesBlasLt() const {
   return std::any_of(program_.commands.begin(), program_.commands.end(),
                      [](const Command &command) {
                        return command.kind == Command::Kind::Gemm;
@@ -128,9 +128,9 @@ void CudaProgram::prepareHost(std::size_t index) {
     work.immediates.push_back(immediate.value + immediate.stride * iteration);
 }
 
-ProductPlaces CudaProgram::placesOf(const StreamAction &action) const {
+MatmulPlaces CudaProgram::placesOf(const StreamAction &action) const {
   const Command &command = commandOf(action);
-  auto beside = [&](const BesideProduct &place) {
+  auto beside = [&](const EpilogueOperand &place) {
     return place.bytes > 0 ? device(place.ref.at(action.iteration))
                            : DevicePointer(0);
   };
@@ -287,7 +287,7 @@ Status CudaProgram::queueHost(std::size_t index) const {
                        const_cast<HostWork *>(&prepared.host));
 }
 
-Status CudaProgram::queueProduct(std::size_t index) const {
+Status CudaProgram::queueGemm(std::size_t index) const {
   const StreamAction &action = streams_.actions[index];
   return resources_->products->run(
       prepared_[index].choice, placesOf(action),
@@ -331,7 +331,7 @@ Status CudaProgram::queueAction(std::size_t index, bool splitsGroups) const {
         return Status();
       return program.queueLaunch(action, splitsGroups ? 1 : command.group);
     }
-    Status gemm() { return program.queueProduct(index); }
+    Status gemm() { return program.queueGemm(index); }
     Status fill() {
       if (command.size == 0)
         return Status();

@@ -18,10 +18,10 @@
 #define KILN_LIB_RUNTIME_CUDA_CUDAPROGRAM_H
 
 #include "AttentionLibrary.h"
+#include "BlasLt.h"
 #include "BufferNames.h"
 #include "Gpu.h"
 #include "HostWork.h"
-#include "Products.h"
 #include "StreamProgram.h"
 #include "kiln/Runtime/Engine/Program.h"
 
@@ -36,7 +36,7 @@ struct CudaResources {
   const Gpu *gpu = nullptr;
   DevicePointer arena = 0;
   char *hostArena = nullptr;         ///< May be null when nothing lives there.
-  Products *products = nullptr;      ///< Null: no program has one.
+  BlasLt *products = nullptr;        ///< Null: no program has one.
   AlgorithmSearch *search = nullptr; ///< Null: the library chooses.
   AttentionLibrary *attention = nullptr; ///< Null: no launch may be its.
   ThreadTeam *team = nullptr;
@@ -77,7 +77,7 @@ public:
   const BufferNames &names() const { return names_; }
   const Program &program() const { return program_; }
   const ProgramInfo &info() const { return info_; }
-  bool usesProducts() const;
+  bool usesBlasLt() const;
   /// Whether cuDNN may compute any of it.
   bool mayUseAttention() const;
   /// Number of events to queue it.
@@ -134,7 +134,7 @@ private:
   Status queueAction(std::size_t action, bool splitsGroups) const;
   Status queueLaunch(const StreamAction &action, int64_t members) const;
   Status queueHost(std::size_t action) const;
-  Status queueProduct(std::size_t action) const;
+  Status queueGemm(std::size_t action) const;
   Status queueCopy(const StreamAction &action) const;
   Status wait(Stream stream, std::size_t event) const;
   Status record(std::size_t event, Stream stream) const;
@@ -148,7 +148,7 @@ private:
   char *host(const Place &place) const {
     return resources_->hostArena + place.offset;
   }
-  ProductPlaces placesOf(const StreamAction &action) const;
+  MatmulPlaces placesOf(const StreamAction &action) const;
   const Driver &driver() const { return resources_->gpu->driver(); }
   const DriverApi &api() const { return driver().api(); }
 

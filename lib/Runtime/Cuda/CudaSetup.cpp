@@ -52,16 +52,16 @@ Status CudaSetup::openDevice(const Programs &programs) {
     return module.status();
   module_ = std::move(*module);
   Status status = countMemory("kernels");
-  bool usesProducts = std::any_of(
+  bool usesBlasLt = std::any_of(
       programs.begin(), programs.end(),
-      [](const CudaProgram &program) { return program.usesProducts(); });
-  if (!status.ok() || !usesProducts)
+      [](const CudaProgram &program) { return program.usesBlasLt(); });
+  if (!status.ok() || !usesBlasLt)
     return status;
-  Result<Products> products = Products::open(libraries_.products);
+  Result<BlasLt> products = BlasLt::open(libraries_.products);
   if (!products.ok())
     return products.status();
-  products_.emplace(std::move(*products));
-  resources_.products = &*products_;
+  blasLt_.emplace(std::move(*products));
+  resources_.products = &*blasLt_;
   return countMemory("handle of cuBLASLt");
 }
 
@@ -200,11 +200,11 @@ Status CudaSetup::preparePrograms(Programs &programs) {
 }
 
 Status CudaSetup::beginSearch() {
-  if (algorithmFile_.empty() || !products_)
+  if (algorithmFile_.empty() || !blasLt_)
     return Status();
   Result<AlgorithmFile> file = AlgorithmFile::open(
       algorithmFile_,
-      gpu_->name() + ", CUDA " + driver_->version() + ", " + products_->name());
+      gpu_->name() + ", CUDA " + driver_->version() + ", " + blasLt_->name());
   if (!file.ok())
     return file.status();
   Result<AlgorithmSearch> search = AlgorithmSearch::begin(
@@ -279,9 +279,9 @@ Status CudaSetup::start(Programs &programs, int threads) {
 std::string CudaSetup::libraryName() const {
   if (!gpu_)
     return "";
-  std::string name = products_ ? products_->name() : "";
-  if (products_ && !algorithmFile_.empty())
-    name += " (algorithms " + products_->hash() + ")";
+  std::string name = blasLt_ ? blasLt_->name() : "";
+  if (blasLt_ && !algorithmFile_.empty())
+    name += " (algorithms " + blasLt_->hash() + ")";
   if (std::string attention = attention_ ? attention_->name() : "";
       !attention.empty())
     name += (name.empty() ? "" : ", ") + attention;

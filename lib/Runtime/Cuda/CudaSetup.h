@@ -90,7 +90,7 @@ private:
   std::optional<Driver> driver_;
   std::optional<Gpu> gpu_;
   LoadedModule module_;
-  std::optional<Products> products_;
+  std::optional<BlasLt> blasLt_;
   std::optional<AlgorithmSearch> search_; ///< While the engine starts.
   std::optional<AttentionLibrary> attention_;
   DeviceMemory arena_;

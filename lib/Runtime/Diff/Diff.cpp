@@ -43,19 +43,19 @@ public:
 private:
   Status start();
   Result<ExitCode> compareSteps();
-  Status repeat(int64_t step, TraineeStep &a, TraineeStep &b);
-  Result<StepFindings> judge(const TraineeStep &a, const TraineeStep &b);
-  Status judgeNumbers(const TraineeStep &a, const TraineeStep &b,
-                      const TraineeStep *moved, StepFindings &findings);
+  Status repeat(int64_t step, TrainedStep &a, TrainedStep &b);
+  Result<StepFindings> judge(const TrainedStep &a, const TrainedStep &b);
+  Status judgeNumbers(const TrainedStep &a, const TrainedStep &b,
+                      const TrainedStep *moved, StepFindings &findings);
   Status judgeTensor(const TensorPair &pair, bool moved, Finding &finding);
   std::vector<TensorPair> differing(const std::vector<std::string> &a,
                                     const std::vector<std::string> &b) const;
-  bool sameNumbers(const TraineeStep &a, const TraineeStep &b) const;
+  bool sameNumbers(const TrainedStep &a, const TrainedStep &b) const;
   Status adoptStates(const std::vector<TensorPair> &pairs);
   std::string summary(int64_t steps) const;
 
   const DiffOptions &options_;
-  Trainee a_, b_;
+  TrainingProcess a_, b_;
   std::vector<TensorPair> pairs_;
   TemporaryDirectory directory_;
   bool sawDifference_ = false;
@@ -69,12 +69,12 @@ static bool sameBits(double a, double b) {
   return std::memcmp(&a, &b, sizeof(a)) == 0;
 }
 
-bool Comparison::sameNumbers(const TraineeStep &a, const TraineeStep &b) const {
+bool Comparison::sameNumbers(const TrainedStep &a, const TrainedStep &b) const {
   return sameBits(a.loss, b.loss) &&
          (!a.gradNorm || !b.gradNorm || sameBits(*a.gradNorm, *b.gradNorm));
 }
 
-static bool isFinite(const TraineeStep &step) {
+static bool isFinite(const TrainedStep &step) {
   return std::isfinite(step.loss) &&
          (!step.gradNorm || std::isfinite(*step.gradNorm));
 }
@@ -122,16 +122,16 @@ static Finding numberFinding(const char *name, double a, double b, double moved,
 }
 
 /// The spacing at 1 of the widest-spaced type of the model's parameters.
-static double modelSpacing(const TraineeModel &model) {
+static double modelSpacing(const TrainedModel &model) {
   double eps = infoOf(ElementType::F64).spacingAtOne;
-  for (const TraineeTensor &tensor : model.tensors)
+  for (const TrainedTensor &tensor : model.tensors)
     if (tensor.role == "parameter")
       eps = std::max(eps, infoOf(tensor.type).spacingAtOne);
   return eps;
 }
 
-Status Comparison::judgeNumbers(const TraineeStep &a, const TraineeStep &b,
-                                const TraineeStep *moved,
+Status Comparison::judgeNumbers(const TrainedStep &a, const TrainedStep &b,
+                                const TrainedStep *moved,
                                 StepFindings &findings) {
   double eps = modelSpacing(a_.model()), sum = longestSumOf(a_.model());
   auto add = [&](const char *name, double x, double y, double z) {
@@ -200,8 +200,8 @@ Status Comparison::judgeTensor(const TensorPair &pair, bool moved,
 
 /// Both stand behind the step that differs, and A has kept the states before
 /// it. Step 0 is the start.
-Result<StepFindings> Comparison::judge(const TraineeStep &a,
-                                       const TraineeStep &b) {
+Result<StepFindings> Comparison::judge(const TrainedStep &a,
+                                       const TrainedStep &b) {
   StepFindings findings;
   findings.step = a.step;
   findings.compared = int64_t(pairs_.size());
@@ -219,7 +219,7 @@ Result<StepFindings> Comparison::judge(const TraineeStep &a,
   if (!status.ok())
     return status;
   if (a.step > 0) {
-    Result<TraineeStep> moved =
+    Result<TrainedStep> moved =
         a_.perturb(directory_.file("moved.safetensors"), sideA(pairs));
     if (!moved.ok())
       return moved.status();
@@ -243,19 +243,19 @@ Result<StepFindings> Comparison::judge(const TraineeStep &a,
 
 /// Starts both again and brings them to the end of `step`, which `a` and `b`
 /// describe, with what judge() needs.
-Status Comparison::repeat(int64_t step, TraineeStep &a, TraineeStep &b) {
+Status Comparison::repeat(int64_t step, TrainedStep &a, TrainedStep &b) {
   std::vector<std::string> hashes[2] = {a.hashes, b.hashes};
   // One copy of each at a time.
   a_.stop();
   b_.stop();
   for (int side = 0; side < 2; ++side) {
-    Trainee &trainee = side == 0 ? a_ : b_;
-    TraineeStep &result = side == 0 ? a : b;
+    TrainingProcess &trainee = side == 0 ? a_ : b_;
+    TrainedStep &result = side == 0 ? a : b;
     Status status = trainee.start();
     if (!status.ok())
       return status;
     for (int64_t i = trainee.model().firstStep; i <= step; ++i) {
-      Result<TraineeStep> done = trainee.step(i == step, i == step && !side);
+      Result<TrainedStep> done = trainee.step(i == step, i == step && !side);
       if (!done.ok())
         return done.status();
       result = std::move(*done);
@@ -289,14 +289,14 @@ std::string Comparison::summary(int64_t steps) const {
 }
 
 Result<ExitCode> Comparison::compareSteps() {
-  const TraineeModel &model = a_.model();
+  const TrainedModel &model = a_.model();
   int64_t first = model.firstStep, last = model.lastStep;
   for (int64_t i = first; i <= last; ++i) {
     bool rounding = options_.allowRounding;
-    Result<TraineeStep> a = a_.step(rounding && !sawDifference_, rounding);
+    Result<TrainedStep> a = a_.step(rounding && !sawDifference_, rounding);
     if (!a.ok())
       return a.status();
-    Result<TraineeStep> b = b_.step(rounding && !sawDifference_, false);
+    Result<TrainedStep> b = b_.step(rounding && !sawDifference_, false);
     if (!b.ok())
       return b.status();
     std::vector<TensorPair> pairs = differing(a->hashes, b->hashes);
@@ -348,7 +348,7 @@ Result<ExitCode> Comparison::run() {
     status = start();
   if (!status.ok())
     return status;
-  for (const Trainee *side : {&a_, &b_})
+  for (const TrainingProcess *side : {&a_, &b_})
     for (const std::string &warning : side->warnings())
       std::fprintf(stderr, "warning: %s: %s\n", side == &a_ ? "A" : "B",
                    warning.c_str());
@@ -359,7 +359,7 @@ Result<ExitCode> Comparison::run() {
   for (const std::string &note : differentBuilds(a_.model(), b_.model()))
     std::printf("%s\n", note.c_str());
   std::fflush(stdout);
-  TraineeStep a, b; // Step 0: the start.
+  TrainedStep a, b; // Step 0: the start.
   a.hashes = a_.model().hashes;
   b.hashes = b_.model().hashes;
   // There are no gradients yet: a GPU's memory holds anything.

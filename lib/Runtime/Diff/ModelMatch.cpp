@@ -24,13 +24,13 @@ static Status unlike(const std::string &what, const std::string &a,
 static constexpr const char *compileAlike =
     "compile both from one model, with the same shapes and optimizer";
 
-static std::string typeText(const TraineeTensor &tensor) {
+static std::string typeText(const TrainedTensor &tensor) {
   return std::string(infoOf(tensor.type).fileName) + " " +
          shapeText(tensor.shape);
 }
 
-Result<std::vector<TensorPair>> matchModels(const TraineeModel &a,
-                                            const TraineeModel &b) {
+Result<std::vector<TensorPair>> matchModels(const TrainedModel &a,
+                                            const TrainedModel &b) {
   auto quantity = [](const char *name, int64_t x, int64_t y,
                      const char *advice) {
     return x == y ? Status()
@@ -59,7 +59,7 @@ Result<std::vector<TensorPair>> matchModels(const TraineeModel &a,
     names.emplace(b.tensors[i].name, i);
   std::vector<TensorPair> pairs;
   for (size_t i = 0; i < a.tensors.size(); ++i) {
-    const TraineeTensor &tensor = a.tensors[i];
+    const TrainedTensor &tensor = a.tensors[i];
     auto found = names.find(tensor.name);
     if (found == names.end()) {
       if (!tensor.isState())
@@ -67,22 +67,22 @@ Result<std::vector<TensorPair>> matchModels(const TraineeModel &a,
       return unlike(tensor.role + " " + inQuotes(tensor.name), typeText(tensor),
                     "missing", compileAlike);
     }
-    const TraineeTensor &other = b.tensors[found->second];
+    const TrainedTensor &other = b.tensors[found->second];
     if (tensor.type != other.type || tensor.shape != other.shape)
       return unlike(tensor.role + " " + inQuotes(tensor.name), typeText(tensor),
                     typeText(other), compileAlike);
     pairs.push_back({i, found->second});
     names.erase(found);
   }
-  for (const TraineeTensor &tensor : b.tensors)
+  for (const TrainedTensor &tensor : b.tensors)
     if (tensor.isState() && names.count(tensor.name))
       return unlike(tensor.role + " " + inQuotes(tensor.name), "missing",
                     typeText(tensor), compileAlike);
   return pairs;
 }
 
-std::vector<std::string> differentBuilds(const TraineeModel &a,
-                                         const TraineeModel &b) {
+std::vector<std::string> differentBuilds(const TrainedModel &a,
+                                         const TrainedModel &b) {
   std::vector<std::string> lines;
   auto compare = [&](const std::string &name, const std::string &x,
                      const std::string &y) {

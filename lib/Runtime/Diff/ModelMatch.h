@@ -8,7 +8,7 @@
 #ifndef KILN_LIB_RUNTIME_DIFF_MODELMATCH_H
 #define KILN_LIB_RUNTIME_DIFF_MODELMATCH_H
 
-#include "Trainee.h"
+#include "TrainingProcess.h"
 #include "kiln/Support/Status.h"
 
 #include <string>
@@ -24,12 +24,12 @@ struct TensorPair {
 /// Pairs the tensors by name, in the order of A: every state, and the gradients
 /// that both keep. Fails with ExitCode::BadInput and one line when the models,
 /// their shapes or the steps are not the same.
-Result<std::vector<TensorPair>> matchModels(const TraineeModel &a,
-                                            const TraineeModel &b);
+Result<std::vector<TensorPair>> matchModels(const TrainedModel &a,
+                                            const TrainedModel &b);
 
 /// One line for each thing that the two were built with differently.
-std::vector<std::string> differentBuilds(const TraineeModel &a,
-                                         const TraineeModel &b);
+std::vector<std::string> differentBuilds(const TrainedModel &a,
+                                         const TrainedModel &b);
 
 } // namespace kiln::runtime
 

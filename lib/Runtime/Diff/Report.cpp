@@ -40,9 +40,9 @@ const Finding &StepFindings::worst() const {
   return *worst;
 }
 
-double longestSumOf(const TraineeModel &model) {
+double longestSumOf(const TrainedModel &model) {
   int64_t longest = std::max(model.batch * model.length, model.vocabulary);
-  for (const TraineeTensor &tensor : model.tensors)
+  for (const TrainedTensor &tensor : model.tensors)
     for (int64_t extent : tensor.shape)
       longest = std::max(longest, extent);
   return double(longest);
@@ -57,7 +57,7 @@ static std::string format(const char *pattern, double value) {
 static std::string precise(double value) { return format("%.17g", value); }
 static std::string rough(double value) { return format("%.2g", value); }
 
-std::string titleOf(const TraineeTensor &tensor) {
+std::string titleOf(const TrainedTensor &tensor) {
   if (tensor.role == "number")
     return tensor.name;
   std::string role =
@@ -107,7 +107,7 @@ static std::string numberText(const Finding &finding) {
 
 static std::string tensorText(const Finding &finding) {
   const TensorDifference &difference = finding.difference;
-  const TraineeTensor &tensor = finding.tensor;
+  const TrainedTensor &tensor = finding.tensor;
   return titleOf(tensor) + " " + std::string(infoOf(tensor.type).fileName) +
          " " + shapeText(tensor.shape) + "\n  first differing element " +
          std::to_string(difference.first) + " " +

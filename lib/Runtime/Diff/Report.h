@@ -14,7 +14,7 @@
 
 #include "OpDifference.h"
 #include "TensorDifference.h"
-#include "Trainee.h"
+#include "TrainingProcess.h"
 
 #include <optional>
 #include <string>
@@ -35,7 +35,7 @@ struct RoundingTerms {
 
 /// One number of a step, or one tensor, that differs.
 struct Finding {
-  TraineeTensor tensor; ///< A number has the role "number".
+  TrainedTensor tensor; ///< A number has the role "number".
   TensorDifference difference;
   RoundingTerms rounding;
 
@@ -59,14 +59,14 @@ struct StepFindings {
 };
 
 /// "parameter 'wte.weight'".
-std::string titleOf(const TraineeTensor &tensor);
+std::string titleOf(const TrainedTensor &tensor);
 
 /// The lines of a step that differs.
 std::string reportOf(const StepFindings &findings);
 
 /// The longest sum that a step of this model can hold: tokens of a batch,
 /// vocabulary, or the widest dimension of a tensor.
-double longestSumOf(const TraineeModel &model);
+double longestSumOf(const TrainedModel &model);
 
 } // namespace kiln::runtime
 

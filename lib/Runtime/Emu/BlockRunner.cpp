@@ -190,7 +190,7 @@ bool BlockRunner::runWarpOperation(int64_t first, int64_t lanes) {
                   static_cast<uint32_t *>(warp[i].result)};
     emu::loadMatrices(parts, warp->operand / 2, warp->operand % 2);
   } else if (warp->wait == Wait::MultiplyMatrices) {
-    std::array<MatrixProduct, warpLanes> parts;
+    std::array<Mma, warpLanes> parts;
     for (int64_t i = 0; i < warpLanes; ++i)
       parts[i] = {static_cast<const uint32_t *>(warp[i].source),
                   static_cast<float *>(warp[i].result)};

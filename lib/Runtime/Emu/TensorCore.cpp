@@ -17,7 +17,7 @@ namespace {
 /// Of the matrices that are loaded: rows, columns and elements of one word.
 constexpr int64_t side = 8, inWord = 2;
 /// Of a product.
-constexpr int64_t productRows = 16, productColumns = 8, productTerms = 16;
+constexpr int64_t mmaRows = 16, mmaColumns = 8, mmaDepth = 16;
 
 float toFloat(uint32_t bits) {
   bits <<= 16;
@@ -49,13 +49,12 @@ void emu::loadMatrices(const std::array<MatrixLoad, tensorLanes> &lanes,
   }
 }
 
-void emu::multiplyMatrices(
-    const std::array<MatrixProduct, tensorLanes> &lanes) {
-  float a[productRows][productTerms], b[productTerms][productColumns];
-  float sums[productRows][productColumns];
+void emu::multiplyMatrices(const std::array<Mma, tensorLanes> &lanes) {
+  float a[mmaRows][mmaDepth], b[mmaDepth][mmaColumns];
+  float sums[mmaRows][mmaColumns];
   for (int64_t lane = 0; lane < tensorLanes; ++lane) {
     int64_t g = lane / 4, pair = inWord * (lane % 4);
-    const MatrixProduct &part = lanes[lane];
+    const Mma &part = lanes[lane];
     for (int64_t word = 0; word < 4; ++word) {
       int64_t row = g + word % 2 * side, column = pair + word / 2 * side;
       unpack(part.words[word], a[row][column], a[row][column + 1]);
@@ -67,9 +66,9 @@ void emu::multiplyMatrices(
     for (int64_t i = 0; i < 4; ++i)
       sums[g + i / 2 * side][pair + i % 2] = part.sums[i];
   }
-  for (int64_t row = 0; row < productRows; ++row)
-    for (int64_t term = 0; term < productTerms; ++term)
-      for (int64_t column = 0; column < productColumns; ++column)
+  for (int64_t row = 0; row < mmaRows; ++row)
+    for (int64_t term = 0; term < mmaDepth; ++term)
+      for (int64_t column = 0; column < mmaColumns; ++column)
         sums[row][column] += a[row][term] * b[term][column];
   for (int64_t lane = 0; lane < tensorLanes; ++lane) {
     int64_t g = lane / 4, pair = inWord * (lane % 4);

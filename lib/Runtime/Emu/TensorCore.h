@@ -29,11 +29,11 @@ void loadMatrices(const std::array<MatrixLoad, tensorLanes> &lanes,
                   int32_t count, bool isTransposed);
 
 /// A lane's part in kiln_emu_multiply_matrices.
-struct MatrixProduct {
+struct Mma {
   const uint32_t *words;
   float *sums;
 };
-void multiplyMatrices(const std::array<MatrixProduct, tensorLanes> &lanes);
+void multiplyMatrices(const std::array<Mma, tensorLanes> &lanes);
 
 float exp2(float x);
 

@@ -371,7 +371,7 @@ void CommandReader::readLibrary(const Node &node, Command &command) {
         "has an aux with rows of " + std::to_string(command.n) +
         " elements, expected a multiple of " + std::to_string(auxRowMultiple));
   int64_t elementBytes = bytesOf(command.resultType);
-  auto read = [&](const char *key, int64_t bytes, BesideProduct &to) {
+  auto read = [&](const char *key, int64_t bytes, EpilogueOperand &to) {
     Node place = library->at(key);
     to.bytes = bytes;
     to.ref = readRef(place, bytes);

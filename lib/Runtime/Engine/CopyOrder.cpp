@@ -1,4 +1,5 @@
-//===- CopyOrder.cpp - Does anything disturb a copy in flight? ------------===//
+//===- CopyOrder.cpp - Does anything disturb a copy in transfer?
+//------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -20,7 +21,7 @@ namespace kiln::runtime {
 namespace {
 
 /// A copy between its start and its wait.
-struct Flight {
+struct Transfer {
   std::size_t command;
   int64_t token;
   /// What it reads and writes: `lag` iterations before the current one.
@@ -49,18 +50,19 @@ private:
   void wait(std::size_t command);
   void checkAccesses(std::size_t command) const;
   void checkAccess(std::size_t command, const MemoryAccess &access,
-                   const Flight &flight) const;
-  bool disturbs(const MemoryAccess &access, int64_t runs, const Flight &flight,
-                const Ref &ref, const std::vector<std::size_t> &around) const;
+                   const Transfer &transfer) const;
+  bool disturbs(const MemoryAccess &access, int64_t runs,
+                const Transfer &transfer, const Ref &ref,
+                const std::vector<std::size_t> &around) const;
   bool livesAroundLoop(const std::vector<std::size_t> &blocks) const;
-  void checkLives(std::size_t wait, const Flight &flight) const;
-  bool isOfLoop(const Flight &flight) const {
-    return loop_.begin < flight.command && flight.command < loop_.end;
+  void checkLives(std::size_t wait, const Transfer &transfer) const;
+  bool isOfLoop(const Transfer &transfer) const {
+    return loop_.begin < transfer.command && transfer.command < loop_.end;
   }
-  std::vector<Flight>::iterator findFlight(int64_t token) {
+  std::vector<Transfer>::iterator findTransfer(int64_t token) {
     return std::find_if(
-        flights_.begin(), flights_.end(),
-        [=](const Flight &entry) { return entry.token == token; });
+        transfers_.begin(), transfers_.end(),
+        [=](const Transfer &entry) { return entry.token == token; });
   }
   std::vector<std::size_t> around(const Ref &ref) const;
   void fail(std::size_t command, const std::string &problem) const {
@@ -87,7 +89,7 @@ private:
   std::size_t nextBlock_ = 0;      ///< The first that does not live yet.
   std::vector<std::size_t> alive_; ///< Blocks that live at this command.
   std::vector<bool> started_;      ///< By token: once, at least.
-  std::vector<Flight> flights_;
+  std::vector<Transfer> transfers_;
   std::vector<int64_t> runs_;    ///< By command: how often its loop runs it.
   ProgramLoop loop_ = {0, 0, 1}; ///< The loop that is walked, or nothing.
   Iterations iterations_;        ///< What the walk stands for; 0 outside.
@@ -167,7 +169,7 @@ static bool overlap(const Ref &a, int64_t aBytes, const Ref &b, int64_t bBytes,
 /// its destination, in one of the iterations that the walk stands for. `runs`
 /// is how often the command of the access runs.
 bool CopyOrder::disturbs(const MemoryAccess &access, int64_t runs,
-                         const Flight &flight, const Ref &ref,
+                         const Transfer &transfer, const Ref &ref,
                          const std::vector<std::size_t> &around) const {
   if (access.ref.arena != ref.arena)
     return false;
@@ -185,32 +187,34 @@ bool CopyOrder::disturbs(const MemoryAccess &access, int64_t runs,
     if (runs > 1 && access.ref.stride != 0)
       bytes = std::min(bytes, std::abs(access.ref.stride));
   }
-  return overlap(access.ref, bytes, ref, program_.commands[flight.command].size,
-                 flight.lag, iterations_);
+  return overlap(access.ref, bytes, ref,
+                 program_.commands[transfer.command].size, transfer.lag,
+                 iterations_);
 }
 
 void CopyOrder::checkAccess(std::size_t command, const MemoryAccess &access,
-                            const Flight &flight) const {
+                            const Transfer &transfer) const {
   const char *does = access.writes() ? "writes" : "reads";
   const char *what = nullptr;
   int64_t runs = runs_[command];
-  if (disturbs(access, runs, flight, flight.to, flight.toBlocks))
+  if (disturbs(access, runs, transfer, transfer.to, transfer.toBlocks))
     what = "what it writes";
   else if (access.writes() &&
-           disturbs(access, runs, flight, flight.from, flight.fromBlocks))
+           disturbs(access, runs, transfer, transfer.from, transfer.fromBlocks))
     what = "what it reads";
   if (what)
     fail(command, "(" + title(command) + ") " + does + " " + what + " while " +
-                      title(flight.command) + " of " + place(flight.command) +
-                      " is in flight: its copy_wait must come before");
+                      title(transfer.command) + " of " +
+                      place(transfer.command) +
+                      " is in transfer: its copy_wait must come before");
 }
 
 void CopyOrder::checkAccesses(std::size_t command) const {
-  if (flights_.empty())
+  if (transfers_.empty())
     return;
   for (const MemoryAccess &access : accessesOf(program_.commands[command]))
-    for (const Flight &flight : flights_)
-      checkAccess(command, access, flight);
+    for (const Transfer &transfer : transfers_)
+      checkAccess(command, access, transfer);
 }
 
 void CopyOrder::start(std::size_t index) {
@@ -219,18 +223,19 @@ void CopyOrder::start(std::size_t index) {
     return fail(index, "has token " + std::to_string(command.token) +
                            ", but the program starts " +
                            std::to_string(program_.copies) + " copies");
-  if (auto other = findFlight(command.token); other != flights_.end())
+  if (auto other = findTransfer(command.token); other != transfers_.end())
     return fail(index, "starts copy " + std::to_string(command.token) +
                            " while " + title(other->command) + " of " +
                            place(other->command) +
-                           " is in flight: its copy_wait must come before");
+                           " is in transfer: its copy_wait must come before");
   started_[std::size_t(command.token)] = true;
-  Flight flight = {index, command.token,        command.from,      command.to,
-                   0,     around(command.from), around(command.to)};
+  Transfer transfer = {
+      index, command.token,        command.from,      command.to,
+      0,     around(command.from), around(command.to)};
   // Outside of loops a stride says nothing.
-  if (!isOfLoop(flight))
-    flight.from.stride = flight.to.stride = 0;
-  flights_.push_back(std::move(flight));
+  if (!isOfLoop(transfer))
+    transfer.from.stride = transfer.to.stride = 0;
+  transfers_.push_back(std::move(transfer));
 }
 
 bool CopyOrder::livesAroundLoop(const std::vector<std::size_t> &blocks) const {
@@ -241,15 +246,15 @@ bool CopyOrder::livesAroundLoop(const std::vector<std::size_t> &blocks) const {
 }
 
 /// What a copy of the iteration before touches lives all around the loop.
-void CopyOrder::checkLives(std::size_t wait, const Flight &flight) const {
+void CopyOrder::checkLives(std::size_t wait, const Transfer &transfer) const {
   const char *what = nullptr;
-  if (!livesAroundLoop(flight.fromBlocks))
+  if (!livesAroundLoop(transfer.fromBlocks))
     what = "reads";
-  else if (!livesAroundLoop(flight.toBlocks))
+  else if (!livesAroundLoop(transfer.toBlocks))
     what = "writes";
   if (what)
-    fail(wait, "waits for " + title(flight.command) + " of " +
-                   place(flight.command) +
+    fail(wait, "waits for " + title(transfer.command) + " of " +
+                   place(transfer.command) +
                    " of the iteration before, but no slot that lives all "
                    "around the loop, from " +
                    place(loop_.begin) + " to " + place(loop_.end) +
@@ -261,13 +266,13 @@ void CopyOrder::wait(std::size_t index) {
   if (token >= program_.copies || !started_[std::size_t(token)])
     return fail(index, "waits for copy " + std::to_string(token) +
                            ", which no command before it starts");
-  auto flight = findFlight(token);
+  auto transfer = findTransfer(token);
   // Another wait for it may hold up other queues.
-  if (flight == flights_.end())
+  if (transfer == transfers_.end())
     return;
-  if (isOfLoop(*flight) && flight->command > index)
-    checkLives(index, *flight);
-  flights_.erase(flight);
+  if (isOfLoop(*transfer) && transfer->command > index)
+    checkLives(index, *transfer);
+  transfers_.erase(transfer);
 }
 
 void CopyOrder::visit(std::size_t index) {
@@ -293,14 +298,14 @@ void CopyOrder::walkLoop(const ProgramLoop &loop) {
     for (std::size_t i = loop.begin + 1; i < loop.end; ++i)
       if (!segments_.failed())
         visit(i);
-    // From here on, the copies in flight are those of the iteration before, or,
-    // after the loop, of the last one.
-    for (Flight &flight : flights_) {
-      if (!isOfLoop(flight))
+    // From here on, the copies in transfer are those of the iteration before,
+    // or, after the loop, of the last one.
+    for (Transfer &transfer : transfers_) {
+      if (!isOfLoop(transfer))
         continue;
-      flight.lag = walk + 1 < walks ? 1 : 0;
-      if (flight.lag == 0)
-        for (Ref *ref : {&flight.from, &flight.to})
+      transfer.lag = walk + 1 < walks ? 1 : 0;
+      if (transfer.lag == 0)
+        for (Ref *ref : {&transfer.from, &transfer.to})
           *ref = {ref->at(loop.count - 1).offset, 0, ref->arena};
     }
   }
@@ -320,9 +325,9 @@ void CopyOrder::check() {
     walkLoop(*loop);
     i = loop++->end;
   }
-  if (!flights_.empty())
-    fail(flights_.front().command,
-         "(" + title(flights_.front().command) + ") has no copy_wait");
+  if (!transfers_.empty())
+    fail(transfers_.front().command,
+         "(" + title(transfers_.front().command) + ") has no copy_wait");
 }
 
 void checkCopies(const SegmentReader &segments, const ProgramFile &file,

@@ -1,21 +1,22 @@
-//===- CopyOrder.h - Does anything disturb a copy in flight? ----*- C++ -*-===//
+//===- CopyOrder.h - Does anything disturb a copy in transfer? ----*- C++
+//-*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Checks the asynchronous copies of a program. A copy is in flight from its
+// Checks the asynchronous copies of a program. A copy is in transfer from its
 // start to the first wait for its token, in the order of a run. There is such a
 // wait before its token is used for another copy and before the program ends.
-// While a copy is in flight, no other command writes what it reads or touches
+// While a copy is in transfer, no other command writes what it reads or touches
 // what it writes.
 //
 // A copy that is started in one iteration of a loop may be waited for in the
 // next one. Then what it reads and writes is in slots or states that live all
 // around the loop. It is enough to walk through a loop twice: the second walk
 // stands for all iterations but the first, because every iteration ends with
-// the same copies in flight.
+// the same copies in transfer.
 //
 // Where the target has a GPU, launches say how many bytes each argument has.
 // The description for a cpu does not: an argument is taken to reach to the end

@@ -24,10 +24,10 @@ namespace kiln::runtime {
 
 /// OpenBLAS's kernels for small products allocate memory in a call; it takes
 /// them up to this many multiply-adds.
-static constexpr double smallProduct = 100.0 * 100.0 * 100.0;
+static constexpr double smallGemm = 100.0 * 100.0 * 100.0;
 
 /// One row of c at a time: c[i] = op(b)^T op(a)[i], a matrix times a vector.
-static void smallProductByRows(const GemmCall &call) {
+static void smallGemmByRows(const GemmCall &call) {
   auto ldb = blasint(call.ldb);
   // A row of op(a) is a column of a that is transposed.
   auto increment = blasint(call.transA ? call.lda : 1);
@@ -52,8 +52,8 @@ static void smallProductByRows(const GemmCall &call) {
 }
 
 void gemm(const GemmCall &call) {
-  if (double(call.m) * double(call.n) * double(call.k) <= smallProduct)
-    return smallProductByRows(call);
+  if (double(call.m) * double(call.n) * double(call.k) <= smallGemm)
+    return smallGemmByRows(call);
   CBLAS_TRANSPOSE transA = call.transA ? CblasTrans : CblasNoTrans;
   CBLAS_TRANSPOSE transB = call.transB ? CblasTrans : CblasNoTrans;
   auto m = blasint(call.m), n = blasint(call.n), k = blasint(call.k);

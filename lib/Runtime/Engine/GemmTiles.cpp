@@ -7,7 +7,7 @@
 
 #include "GemmTiles.h"
 
-#include "NarrowProduct.h"
+#include "LowPrecisionGemm.h"
 #include "TileEpilogue.h"
 #include "kiln/Abi/GemmWorkspace.h"
 
@@ -61,8 +61,8 @@ void computeTile(const Command &command, const GemmTile &tile,
   epilogue = epilogue.at(tile.rowBegin, tile.columnBegin);
   bool isNarrow = command.resultType == ElementType::BF16;
   if (command.type == ElementType::BF16)
-    narrowProduct(call, command.resultType, scratch,
-                  isNarrow ? epilogue : TileEpilogue());
+    lowPrecisionGemm(call, command.resultType, scratch,
+                     isNarrow ? epilogue : TileEpilogue());
   else
     gemm(call);
   if (!isNarrow)

@@ -147,7 +147,7 @@ writtenRanges(const Command &command, int64_t iteration, const Slot &slot) {
 }
 
 /// True for a command that multiplies matrices.
-static bool isProduct(const Command &command) {
+static bool isMatmul(const Command &command) {
   std::vector<MemoryAccess> results = resultsOf(command);
   return std::any_of(results.begin(), results.end(),
                      [](const MemoryAccess &result) {
@@ -171,14 +171,14 @@ ResultDistance OpRepeater::compare(const Command &command, int64_t iteration,
   const char *own = arenas_.at({slot.offset, slot.arena});
   if (std::memcmp(own, other_.data(), size_t(slot.bytes)) == 0)
     return {};
-  bool ofProduct = isProduct(command);
+  bool ofMatmul = isMatmul(command);
   auto ranges = writtenRanges(command, iteration, slot);
   // What lies beside a product is elsewhere than that.
-  if (ofProduct && !command.epilogue && ranges.empty())
-    return productDistance(command, iteration, arenas_, slot, other_.data());
+  if (ofMatmul && !command.epilogue && ranges.empty())
+    return gemmDistance(command, iteration, arenas_, slot, other_.data());
   if (ranges.empty())
     ranges.push_back({0, slot.bytes});
-  double longestSum = ofProduct ? double(command.k) : 64;
+  double longestSum = ofMatmul ? double(command.k) : 64;
   ResultDistance worst;
   for (auto [begin, end] : ranges) {
     ResultDistance distance =

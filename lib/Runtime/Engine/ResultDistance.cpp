@@ -123,9 +123,9 @@ static double normOf(const GemmOperand &operand, const Command &command,
   return squares.size();
 }
 
-ResultDistance productDistance(const Command &command, int64_t iteration,
-                               const Arenas &arenas, const Slot &slot,
-                               const char *other) {
+ResultDistance gemmDistance(const Command &command, int64_t iteration,
+                            const Arenas &arenas, const Slot &slot,
+                            const char *other) {
   const char *own = arenas.at({slot.offset, slot.arena});
   int64_t begin = command.c.ref.at(iteration).offset - slot.offset;
   Squares squares(command.resultType);

@@ -57,9 +57,9 @@ ResultDistance rawDistance(const char *own, const char *other, int64_t bytes);
 /// Of the result of a product, whose operands are still in their places.
 /// `other` is the slot of its result; what lies around the result in there does
 /// not count.
-ResultDistance productDistance(const Command &command, int64_t iteration,
-                               const Arenas &arenas, const Slot &slot,
-                               const char *other);
+ResultDistance gemmDistance(const Command &command, int64_t iteration,
+                            const Arenas &arenas, const Slot &slot,
+                            const char *other);
 
 } // namespace kiln::runtime
 

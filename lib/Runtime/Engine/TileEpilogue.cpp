@@ -7,7 +7,7 @@
 
 #include "TileEpilogue.h"
 
-#include "NarrowProduct.h"
+#include "LowPrecisionGemm.h"
 #include "kiln/Abi/TanhGelu.h"
 
 #include <cstring>

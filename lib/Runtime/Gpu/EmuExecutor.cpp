@@ -249,7 +249,7 @@ Status EmuExecutor::gemm(const Work &work) {
   if (!status.ok())
     return status;
 
-  auto beside = [&](const BesideProduct &place) {
+  auto beside = [&](const EpilogueOperand &place) {
     return place.bytes > 0 ? at(place.ref, work.iteration) : nullptr;
   };
   GemmPlaces places = {at(command.a.ref, work.iteration),

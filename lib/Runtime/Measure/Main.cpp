@@ -15,8 +15,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "../Engine/CpuFeatures.h"
+#include "GemmRates.h"
 #include "MemoryRates.h"
-#include "ProductRates.h"
 #include "kiln/Support/Json.h"
 
 #include <cstdio>
@@ -73,8 +73,8 @@ int main(int argc, char **argv) {
   ThreadTeam team(threads);
   prepareBlas(team);
   Sampler sampler;
-  ProductRates singles(ElementType::F32, team, sampler);
-  ProductRates doubles(ElementType::F64, team, sampler);
+  GemmRates singles(ElementType::F32, team, sampler);
+  GemmRates doubles(ElementType::F64, team, sampler);
   MemoryRates others(memory, team, sampler);
   sampler.run(seconds, [](double done) {
     std::fprintf(stderr, "\rmeasuring: %3.0f %%", 100 * done);

@@ -13,7 +13,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "MemoryRates.h"
-#include "ProductRates.h"
+#include "GemmRates.h"
 
 #include <algorithm>
 #include <condition_variable>

@@ -135,8 +135,7 @@ AttentionGradEmitter::AttentionGradEmitter(ModuleOp module, StringRef name,
     tiles.prepareDropout(k.arg(6), k.immediate(0));
 
   auto allocate = [&](int64_t elements) {
-    return tiles.scratch(
-        layout.allocate(elementBytes(type, elements)));
+    return tiles.scratch(layout.allocate(elementBytes(type, elements)));
   };
   for (Value *tile : {&keys, &keysTransposed, &valuesTransposed})
     *tile = allocate(shape.kvTile * padded);
@@ -466,7 +465,7 @@ void AttentionGradEmitter::addTransposed(Value weights, Value rows, Value sum,
           sum, tiles.plus(tiles.times(key, padded), chunk.first * kLanes));
       Matrix a{tiles.at(weights, key), /*rowStride=*/1, shape.kvTile};
       Matrix b{tiles.at(rows, chunk.first * kLanes), padded};
-      tiles.addProduct(a, b, low, count, {to, padded}, c);
+      tiles.addMatmul(a, b, low, count, {to, padded}, c);
     });
   }
 }
@@ -484,7 +483,7 @@ void AttentionGradEmitter::addToQueries(Value firstQuery, Value rel,
           tiles.atMost(k.sub(tiles.keysSeenBy(last), firstKey), shape.kvTile);
       Matrix a{tiles.at(ds, tiles.times(r, shape.kvTile)), shape.kvTile};
       Matrix b{tiles.at(keys, chunk.first * kLanes), padded};
-      tiles.addProduct(a, b, zero, high, {to, padded}, c);
+      tiles.addMatmul(a, b, zero, high, {to, padded}, c);
     });
   }
 }

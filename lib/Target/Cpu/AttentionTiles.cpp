@@ -103,8 +103,8 @@ Tile AttentionTiles::multiplyAdd(const Matrix &a, const Matrix &b, Value low,
   return c;
 }
 
-void AttentionTiles::addProduct(const Matrix &a, const Matrix &b, Value low,
-                                Value high, const Matrix &sum, Tile c) {
+void AttentionTiles::addMatmul(const Matrix &a, const Matrix &b, Value low,
+                               Value high, const Matrix &sum, Tile c) {
   auto address = [&](int64_t r, int64_t v) {
     return at(sum.pointer, r * sum.rowStride + v * kLanes);
   };

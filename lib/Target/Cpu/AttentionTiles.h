@@ -104,8 +104,8 @@ public:
                    Tile c);
 
   /// The same on a matrix of c's shape in memory.
-  void addProduct(const Matrix &a, const Matrix &b, Value low, Value high,
-                  const Matrix &sum, Tile c);
+  void addMatmul(const Matrix &a, const Matrix &b, Value low, Value high,
+                 const Matrix &sum, Tile c);
 
   /// Copies rows [0, count) of the head to packed rows; rows from `existing` on
   /// repeat the one before.

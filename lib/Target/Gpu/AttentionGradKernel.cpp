@@ -29,7 +29,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "AttentionTiles.h"
-#include "WideAccess.h"
+#include "VectorizedAccess.h"
 
 #include "kiln/Target/Common/VectorMath.h"
 
@@ -226,7 +226,7 @@ void AttentionGradEmitter::queryBlock(Value unit) {
                      [&](Value firstKey, ValueRange carried) {
                        Scores s = scores(from, rows, first, firstKey);
                        tiles.setTile(s.ds);
-                       return tiles.addProduct(keys, firstKey, Values(carried));
+                       return tiles.addMatmul(keys, firstKey, Values(carried));
                      });
   for (Value &x : dq)
     x = k.mul(x, scale);

@@ -21,7 +21,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "AttentionTiles.h"
-#include "WideAccess.h"
+#include "VectorizedAccess.h"
 
 #include "kiln/Target/Common/VectorMath.h"
 
@@ -155,7 +155,7 @@ AttentionEmitter::addTile(const State &before, const HeadRows &q,
   int64_t columns = sizes.columns / AttentionTiles::kSide;
   for (auto [i, x] : llvm::enumerate(after.output))
     x = k.mul(alphas[i / columns % tiles.rowsPerThread()], x);
-  after.output = tiles.addProduct(values, firstKey, after.output);
+  after.output = tiles.addMatmul(values, firstKey, after.output);
   return after;
 }
 

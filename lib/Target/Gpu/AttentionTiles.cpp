@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "AttentionTiles.h"
-#include "WideAccess.h"
+#include "VectorizedAccess.h"
 
 #include "kiln/Target/Common/VectorMath.h"
 
@@ -292,7 +292,7 @@ AttentionTiles::Values AttentionTiles::dropped(Value firstQuery,
 }
 
 //===----------------------------------------------------------------------===//
-// Products with the tile
+// BlasLt with the tile
 //===----------------------------------------------------------------------===//
 
 void AttentionTiles::setTile(const Values &scores) {
@@ -375,8 +375,8 @@ AttentionTiles::Values AttentionTiles::add(bool transposed, const HeadRows &b,
   return result;
 }
 
-AttentionTiles::Values AttentionTiles::addProduct(const HeadRows &b,
-                                                  Value firstB, Values sums) {
+AttentionTiles::Values AttentionTiles::addMatmul(const HeadRows &b,
+                                                 Value firstB, Values sums) {
   return add(/*transposed=*/false, b, firstB, {}, rowsPerThread(), sums);
 }
 

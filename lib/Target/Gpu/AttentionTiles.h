@@ -11,7 +11,7 @@
 // followed by shuffles of 16 lanes, which is the order of the cpu target, and
 // one Philox counter gives the random words of its keys in a block of 64.
 //
-// Products run over chunks of the head dimension that are staged in shared
+// BlasLt run over chunks of the head dimension that are staged in shared
 // memory, so any head dimension will do:
 //
 //   a b^T    rows of both by the same columns: `products`
@@ -103,7 +103,7 @@ public:
   /// Sums by chunk, row and column of a thread: zeros.
   Values noSums(int64_t rows) const;
   /// sums + tile * b, for rowsPerThread() rows.
-  Values addProduct(const HeadRows &b, Value firstB, Values sums);
+  Values addMatmul(const HeadRows &b, Value firstB, Values sums);
   /// sums + tile^T * (factor b), for keysPerThread() rows: keys from
   /// keysPerThread() * ty on.
   Values addTransposed(const HeadRows &b, Value firstB, Value factor,

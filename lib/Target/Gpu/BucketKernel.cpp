@@ -26,7 +26,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "WideAccess.h"
+#include "VectorizedAccess.h"
 
 #include "llvm/ADT/Sequence.h"
 #include "llvm/Support/MathExtras.h"

@@ -18,7 +18,7 @@
 #include "kiln/Target/Gpu/Cubin.h"
 
 #include "AssemblerReport.h"
-#include "PerChip.h"
+#include "PerArchitecture.h"
 
 #include "llvm/ADT/SmallString.h"
 #include "llvm/Support/FileSystem.h"

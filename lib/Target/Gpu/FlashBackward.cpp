@@ -11,7 +11,7 @@
 
 #include "FlashBackward.h"
 #include "Flash.h"
-#include "WideAccess.h"
+#include "VectorizedAccess.h"
 
 #include "llvm/Support/MathExtras.h"
 

@@ -29,7 +29,7 @@
 
 #include "Flash.h"
 #include "FlashTiles.h"
-#include "WideAccess.h"
+#include "VectorizedAccess.h"
 
 #include "kiln/Target/Common/VectorMath.h"
 
@@ -265,7 +265,7 @@ FlashForward::State FlashForward::addKeys(const State &before, Value tile,
         Value &x = after.output.at(row, tile, i);
         x = k.mul(x, alphas[row]);
       }
-  tiles.addProduct(after.output, s, tiles.bytesAt(valueTile(stage), rowBytes));
+  tiles.addMatmul(after.output, s, tiles.bytesAt(valueTile(stage), rowBytes));
   return after;
 }
 

@@ -12,7 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "FlashBackward.h"
-#include "WideAccess.h"
+#include "VectorizedAccess.h"
 
 #include "llvm/ADT/Sequence.h"
 #include "llvm/Support/MathExtras.h"
@@ -217,7 +217,7 @@ FlashBackward::Values FlashBackward::addQueries(const OwnRows &keys,
         }
       }
     }
-    tiles.addProduct(dv, kept, dout);
+    tiles.addMatmul(dv, kept, dout);
 
     WarpSums ds = tiles.scores(values, dout, sizes.queriesAtOnce);
     for (int64_t column : llvm::seq(p.tiles)) {
@@ -230,7 +230,7 @@ FlashBackward::Values FlashBackward::addQueries(const OwnRows &keys,
                                dropped[column][2 * row + i]));
         }
     }
-    tiles.addProduct(dk, ds, q);
+    tiles.addMatmul(dk, ds, q);
     llvm::append_range(dv.values, dk.values);
     return dv.values;
   };

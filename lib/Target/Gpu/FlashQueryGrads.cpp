@@ -11,7 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "FlashBackward.h"
-#include "WideAccess.h"
+#include "VectorizedAccess.h"
 
 #include "llvm/ADT/Sequence.h"
 #include "llvm/Support/MathExtras.h"
@@ -128,7 +128,7 @@ FlashBackward::addKeys(const OwnRows &q, const OwnRows &dout,
     }
     WarpSums dq = tiles.zeros(groups, shape.headDim);
     dq.values.assign(carried.begin(), carried.end());
-    tiles.addProduct(dq, ds, keys);
+    tiles.addMatmul(dq, ds, keys);
     return dq.values;
   };
   Value end = k.i64Constant(sizes.streamedKeys);

@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "FlashTiles.h"
-#include "WideAccess.h"
+#include "VectorizedAccess.h"
 
 #include "llvm/ADT/Sequence.h"
 #include "llvm/Support/MathExtras.h"
@@ -261,7 +261,7 @@ FlashTiles::Values FlashTiles::stream(Value first, Value middle, Value last,
 }
 
 //===----------------------------------------------------------------------===//
-// Products
+// BlasLt
 //===----------------------------------------------------------------------===//
 
 WarpSums FlashTiles::zeros(int64_t groups, int64_t columns) const {
@@ -291,8 +291,8 @@ WarpSums FlashTiles::scores(const OwnRows &own, Value rows, int64_t count) {
   return sums;
 }
 
-void FlashTiles::addProduct(WarpSums &sums, const WarpSums &weights,
-                            Value rows) {
+void FlashTiles::addMatmul(WarpSums &sums, const WarpSums &weights,
+                           Value rows) {
   Value mine = bytesAt(rows, rowsOffset);
   for (int64_t row = 0; row < weights.tiles * kColumns; row += kGroupRows) {
     SmallVector<Values> own;

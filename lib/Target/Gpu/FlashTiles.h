@@ -11,7 +11,7 @@
 // keeps them in registers as `a` of products (TensorCore.h):
 //
 //   scores       own b^T, with rows of a tile as the columns of the result
-//   addProduct   sums + w b, w of own rows by rows of the tile, in registers
+//   addMatmul   sums + w b, w of own rows by rows of the tile, in registers
 //
 // A tile is row-major with 8 elements of padding: rows at one column then lie
 // in different banks, eight at a time, and every address of a thread is a
@@ -125,14 +125,14 @@ public:
                 Fetch fetch, Work work, bool savesRegisters = false);
 
   //===--------------------------------------------------------------------===//
-  // Products
+  // BlasLt
   //===--------------------------------------------------------------------===//
 
   WarpSums zeros(int64_t groups, int64_t columns) const;
   /// own rows^T, for `count` rows of a tile from the address `rows` on.
   WarpSums scores(const OwnRows &own, Value rows, int64_t count);
   /// sums + weights * rows. Weights are rounded to bf16.
-  void addProduct(WarpSums &sums, const WarpSums &weights, Value rows);
+  void addMatmul(WarpSums &sums, const WarpSums &weights, Value rows);
 
   //===--------------------------------------------------------------------===//
   // Masks

@@ -21,7 +21,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "WideAccess.h"
+#include "VectorizedAccess.h"
 
 #include "llvm/ADT/Sequence.h"
 #include "llvm/Support/MathExtras.h"
@@ -200,8 +200,7 @@ int64_t PermuteEmitter::tileWidth() const {
     src.push_back(dim.src);
     dst.push_back(dim.dst);
   }
-  int64_t most =
-      std::max<int64_t>(1, kTileBytes / elementBytes(type));
+  int64_t most = std::max<int64_t>(1, kTileBytes / elementBytes(type));
   return accessWidth(type, alignments[1], dst,
                      accessWidth(type, alignments[0], src, most));
 }

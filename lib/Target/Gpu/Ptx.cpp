@@ -16,8 +16,8 @@
 #include "kiln/Target/Gpu/Ptx.h"
 
 #include "LowerKernels.h"
-#include "PerChip.h"
-#include "RoundInPairs.h"
+#include "PackedConversion.h"
+#include "PerArchitecture.h"
 
 #include "mlir/Conversion/Passes.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"

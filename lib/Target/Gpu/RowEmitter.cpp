@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "RowEmitter.h"
-#include "WideAccess.h"
+#include "VectorizedAccess.h"
 
 #include "kiln/Target/Common/VectorMath.h"
 

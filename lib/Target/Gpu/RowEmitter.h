@@ -39,7 +39,7 @@ public:
   void emitScalar();
   void emitSplit(const RowPlan &plan);
   void emitRows(const RowPlan &plan);
-  void emitKeptRows(const RowPlan &plan);
+  void emitCachedRows(const RowPlan &plan);
 
 private:
   /// Columns of one thread in one block.

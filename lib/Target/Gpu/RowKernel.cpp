@@ -20,13 +20,13 @@
 //            reductions; with sums down columns, all groups of a block share
 //            one chunk (RowSums.cpp)
 //   kept     a block per row, or per some in turn, which it keeps in shared
-//            memory: KeptRows.cpp
+//            memory: CachedRows.cpp
 //
 // A group's partial results of a row reduction are those of the numerics
 // contract: thread l has partials 4*l to 4*l+3, so halving 32, 16, 8 and 4 is
 // between threads whose numbers differ in bit 8, 4, 2 and 1, and 2 and 1 within
 // a thread (with two columns: 16 to 1, and 1). Of few rows a thread has one
-// partial or two, and loads as much as it can at a time: FewRows.cpp. Rows of
+// partial or two, and loads as much as it can at a time: SplitRows.cpp. Rows of
 // up to kCachedColumns columns stay in registers from sweep to sweep as far as
 // there are registers, so memory is read once.
 //
@@ -70,7 +70,10 @@ void RowEmitter::emitFlat() {
     return k.less(k.add(first, k.i64Constant(lane)), k.units());
   };
   k.ifThen(
-      exists(k.width() - 1), [&] { emitPositions(Position{first, {}}, {}); },
+      exists(k.width() - 1),
+      [&] {
+        emitPositions(Position{first, {}}, {});
+      },
       [&] {
         Position position{first, {}};
         for (int64_t lane = 0; lane < k.width(); ++lane)
@@ -305,7 +308,7 @@ FailureOr<KernelLaunch> emitRowKernel(mlir::gpu::GPUModuleOp kernels,
     emitter.emitRows(plan);
     break;
   case RowPlan::Kept:
-    emitter.emitKeptRows(plan);
+    emitter.emitCachedRows(plan);
     break;
   }
   KernelLaunch launch = plan.launch;

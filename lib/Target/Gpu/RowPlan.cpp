@@ -307,8 +307,8 @@ RowPlan planRows(const RowShape &shape, Alignments alignments,
     planSplit(plan, shape, alignments);
     break;
   case RowPlan::Rows:
-    if (!planKeptRows(plan, shape, alignments, sweeps) &&
-        !planFewRows(plan, shape, sweeps))
+    if (!planCachedRows(plan, shape, alignments, sweeps) &&
+        !planSplitRows(plan, shape, sweeps))
       planWholeRows(plan, shape, alignments, sweeps);
     break;
   case RowPlan::Kept:

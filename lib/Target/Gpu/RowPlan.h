@@ -73,11 +73,11 @@ RowPlan planRows(const RowShape &shape, Alignments alignments,
 
 /// Whether there are few rows, of many columns of which none is kept, and how
 /// to work on them.
-bool planFewRows(RowPlan &plan, const RowShape &shape,
-                 const row::SweepPlan &sweeps);
+bool planSplitRows(RowPlan &plan, const RowShape &shape,
+                   const row::SweepPlan &sweeps);
 /// Whether long rows can be kept in shared memory, and how.
-bool planKeptRows(RowPlan &plan, const RowShape &shape, Alignments alignments,
-                  const row::SweepPlan &sweeps);
+bool planCachedRows(RowPlan &plan, const RowShape &shape, Alignments alignments,
+                    const row::SweepPlan &sweeps);
 /// Of the values of node `id` in shared memory.
 row::Type keptTypeOf(const row::RowProgram &program,
                      const row::SweepPlan &sweeps, row::NodeId id);

@@ -22,7 +22,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "WideAccess.h"
+#include "VectorizedAccess.h"
 
 #include "llvm/ADT/Sequence.h"
 #include "llvm/Support/MathExtras.h"

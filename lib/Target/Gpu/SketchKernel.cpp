@@ -13,7 +13,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "WideAccess.h"
+#include "VectorizedAccess.h"
 
 #include "kiln/Target/Common/VectorMath.h"
 
@@ -44,8 +44,7 @@ FailureOr<KernelLaunch> emitSketch(mlir::gpu::GPUModuleOp kernels,
   int64_t width = accessWidth(type, std::min(alignments[0], alignments[2]),
                               {shape.columns, shape.xStride});
   int64_t rows = shape.sequences * shape.kept, pieces = shape.columns / width;
-  int64_t accesses =
-      accessesOf(pieces, elementBytes(type, width));
+  int64_t accesses = accessesOf(pieces, elementBytes(type, width));
   int64_t units = pieces / accesses; // of a row
   auto times = [&](Value i, int64_t stride) {
     return k.mul(i, k.i64Constant(stride));

@@ -8,8 +8,8 @@
 #include "Measurements.h"
 
 #include "AlgorithmSearch.h"
+#include "BlasLt.h"
 #include "GpuClock.h"
-#include "Products.h"
 #include "kiln/Abi/GemmWorkspace.h"
 #include "kiln/Runtime/Cuda/CudaEngine.h"
 #include "kiln/Support/ElementConversion.h"
@@ -50,7 +50,7 @@ private:
   Status measureCopies();
   Status measureLink();
   Status measureBothDirections(DevicePointer device, char *out, char *in);
-  Status measureProduct(const MeasuredProduct &shape);
+  Status measureGemm(const MeasuredGemm &shape);
   Result<QueueStream> makeStream() const;
   void rate(const char *name, int64_t bytes, double seconds, Json more = {});
   const DriverApi &api() const { return driver_->api(); }
@@ -61,7 +61,7 @@ private:
   std::optional<Gpu> gpu_;
   QueueStream stream_, other_;
   std::optional<GpuClock> clock_;
-  std::optional<Products> products_;
+  std::optional<BlasLt> blasLt_;
   std::optional<AlgorithmSearch> search_;
   DeviceMemory workspace_;
   PinnedMemory pattern_;
@@ -107,14 +107,14 @@ Status Measurements::open() {
   device["total_bytes"] = memory->total;
   device["free_bytes"] = memory->free;
   if (!request_.products.empty()) {
-    Result<Products> products = Products::open(libraries.products);
+    Result<BlasLt> products = BlasLt::open(libraries.products);
     if (!products.ok())
       return products.status();
-    products_.emplace(std::move(*products));
+    blasLt_.emplace(std::move(*products));
     // Found and kept as executables do.
     Result<AlgorithmFile> file = AlgorithmFile::open(
-        defaultAlgorithmFile(), gpu_->name() + ", CUDA " + driver_->version() +
-                                    ", " + products_->name());
+        defaultAlgorithmFile(),
+        gpu_->name() + ", CUDA " + driver_->version() + ", " + blasLt_->name());
     if (!file.ok())
       return file.status();
     Result<AlgorithmSearch> search =
@@ -127,7 +127,7 @@ Status Measurements::open() {
     if (!workspace.ok())
       return workspace.status();
     workspace_ = std::move(*workspace);
-    device["library"] = products_->name();
+    device["library"] = blasLt_->name();
   }
   print_(device);
   return Status();
@@ -273,7 +273,7 @@ Status Measurements::measureLink() {
   return measureBothDirections(device->get(), out, in);
 }
 
-Status Measurements::measureProduct(const MeasuredProduct &shape) {
+Status Measurements::measureGemm(const MeasuredGemm &shape) {
   int64_t width = bitsOf(shape.type) / 8;
   Command command;
   command.kind = Command::Kind::Gemm;
@@ -294,15 +294,15 @@ Status Measurements::measureProduct(const MeasuredProduct &shape) {
   for (const Result<DeviceMemory> *memory : {&a, &b, &c})
     if (!memory->ok())
       return memory->status();
-  ProductPlaces places = {a->get(), b->get(), c->get(), workspace_.get()};
+  MatmulPlaces places = {a->get(), b->get(), c->get(), workspace_.get()};
   Result<std::size_t> choice =
-      products_->choose(command, places, &*search_, stream_.get());
+      blasLt_->choose(command, places, &*search_, stream_.get());
   if (!choice.ok())
     return choice.status();
   Result<double> seconds = clock_->secondsOf(
       [&] {
-        return products_->run(*choice, places, /*accumulate=*/false,
-                              stream_.get());
+        return blasLt_->run(*choice, places, /*accumulate=*/false,
+                            stream_.get());
       },
       request_.samples);
   if (!seconds.ok())
@@ -321,9 +321,9 @@ Status Measurements::run() {
     status = measureCopies();
   if (status.ok())
     status = measureLink();
-  for (const MeasuredProduct &shape : request_.products)
+  for (const MeasuredGemm &shape : request_.products)
     if (status.ok())
-      status = measureProduct(shape);
+      status = measureGemm(shape);
   // Without a place to keep them, they are searched for the next time.
   if (status.ok() && search_)
     (void)search_->save();

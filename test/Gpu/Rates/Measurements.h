@@ -20,7 +20,7 @@
 namespace kiln::runtime::rates {
 
 /// C = op(A) op(B), row-major.
-struct MeasuredProduct {
+struct MeasuredGemm {
   ElementType type = ElementType::F32;
   int64_t m = 0, n = 0, k = 0;
   bool transA = false, transB = false;
@@ -31,7 +31,7 @@ struct Request {
   int64_t copyBytes = int64_t(1) << 31; ///< Of a copy on the device.
   int64_t linkBytes = int64_t(1) << 28; ///< Of a copy to or from the host.
   int64_t samples = 9;
-  std::vector<MeasuredProduct> products;
+  std::vector<MeasuredGemm> products;
 };
 
 /// Measures on the first GPU and gives `print` an object for the device and one

@@ -42,8 +42,8 @@ static std::optional<int64_t> numberOf(const char *text) {
 }
 
 /// "f32:1024x768x3072:ta:tb"
-static std::optional<MeasuredProduct> shapeOf(const std::string &text) {
-  MeasuredProduct shape;
+static std::optional<MeasuredGemm> shapeOf(const std::string &text) {
+  MeasuredGemm shape;
   std::size_t colon = text.find(':');
   if (colon == std::string::npos)
     return std::nullopt;
@@ -89,7 +89,7 @@ static std::optional<Request> parse(int argc, char **argv) {
       if (request.samples < 1)
         return std::nullopt;
     } else if (const char *text = valueOf("--product=")) {
-      if (std::optional<MeasuredProduct> shape = shapeOf(text)) {
+      if (std::optional<MeasuredGemm> shape = shapeOf(text)) {
         request.products.push_back(*shape);
         number = 1;
       }

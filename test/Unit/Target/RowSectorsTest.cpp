@@ -23,12 +23,12 @@ namespace {
 
 /// A GPT-2 of 768 columns, sixteen sequences of 1,024 tokens, or four where
 /// more change nothing.
-constexpr int64_t kRows = 16384, kFewRows = 4096, kColumns = 768;
+constexpr int64_t kRows = 16384, kMostSplitRows = 4096, kColumns = 768;
 
 /// The most that a kernel of `type` may move, by the least.
 struct Limit {
   const char *type;
-  int64_t rows = kFewRows;
+  int64_t rows = kMostSplitRows;
   double most = 1.05;
 };
 
@@ -57,11 +57,11 @@ TEST(RowSectors, LayerNorm) {
 
 TEST(RowSectors, LayerNormBackward) {
   expectFewSectors("layer_norm_grad with sums",
-                   layerNormBackwardCase(kFewRows));
+                   layerNormBackwardCase(kMostSplitRows));
 }
 
 TEST(RowSectors, BiasGradient) {
-  expectFewSectors("reduce_partial", biasGradientCase(kFewRows));
+  expectFewSectors("reduce_partial", biasGradientCase(kMostSplitRows));
 }
 
 TEST(RowSectors, AddAndDropout) {
@@ -88,7 +88,7 @@ TEST(RowSectors, LongestRows) {
 /// The more rows there are, the less often values per column are read.
 TEST(RowSectors, LongNorm) {
   expectFewSectors("layer_norm", layerNormCase(),
-                   {{"f32", kFewRows, 1.09}, {"bf16", kRows}}, 2048);
+                   {{"f32", kMostSplitRows, 1.09}, {"bf16", kRows}}, 2048);
 }
 
 TEST(RowSectors, Optimizer) {
@@ -100,10 +100,10 @@ TEST(RowSectors, Casts) { expectFewSectors("cast", castCase(), {{"bf16"}}); }
 TEST(RowSectors, Fused) {
   expectFewSectors("residual and layer_norm", residualCase(),
                    {{"bf16", kRows}});
-  expectFewSectors("gelu_grad with sums", geluBackwardCase(kFewRows),
+  expectFewSectors("gelu_grad with sums", geluBackwardCase(kMostSplitRows),
                    {{"bf16"}});
   expectFewSectors("layer_norm_grad and dropout",
-                   layerNormBackwardCase(kFewRows, true), {{"bf16"}});
+                   layerNormBackwardCase(kMostSplitRows, true), {{"bf16"}});
 }
 
 } // namespace

@@ -107,7 +107,7 @@ struct ScratchBytes {
   /// all threads together.
   llvm::function_ref<int64_t(DispatchOp, llvm::ArrayRef<Place>)> ofDispatch;
   /// The workspace of a product, with an epilogue or without.
-  llvm::function_ref<int64_t(mlir::Operation *)> ofProduct;
+  llvm::function_ref<int64_t(mlir::Operation *)> ofMatmul;
 };
 
 /// Builds the plan of a dispatched program. `states`: the program-independent

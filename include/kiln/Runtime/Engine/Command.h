@@ -84,7 +84,7 @@ struct GemmOperand {
 
 /// A dense operand of an epilogue of a GPU's vendor library, of the result's
 /// type.
-struct BesideProduct {
+struct EpilogueOperand {
   Ref ref;
   int64_t bytes = 0; ///< 0: none.
 };
@@ -144,7 +144,7 @@ struct Command {
   Workspace workspace;
   bool epilogue = false;
   abi::GemmEpilogue library = abi::GemmEpilogue::None;
-  BesideProduct bias, aux;
+  EpilogueOperand bias, aux;
 
   int64_t count = 0; ///< LoopBegin: iterations.
 

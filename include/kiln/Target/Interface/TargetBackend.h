@@ -41,7 +41,7 @@ struct FusionRules {
   bool tileEpilogues = false;
   /// The vendor library that computes GEMMs also adds biases, applies GELU and
   /// sums up the gradients of biases (the ops of KilnLibrary.h).
-  bool libraryEpilogues = false;
+  bool vendorEpilogues = false;
   /// A vendor library may compute attention instead of the generated kernel,
   /// if the module asks for it by `kiln.attention`.
   bool libraryAttention = false;

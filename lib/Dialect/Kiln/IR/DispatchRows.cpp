@@ -31,14 +31,14 @@ RowOps kiln::rowOpsOf(Block &body, int64_t rows, int64_t cols) {
 RowOps kiln::rowOpsOf(DispatchOp dispatch) {
   ArrayRef<int64_t> space = *dispatch.getSpace();
   RowOps source = rowOpsOf(dispatch.getBody().front(), space[0], space[1]);
-  MatmulOp product = dispatch.getProduct();
-  if (!product)
+  MatmulOp matmul = dispatch.getMatmul();
+  if (!matmul)
     return source;
   source.ops.erase(source.ops.begin());
   // The matmul is operand 0 in place of its own two operands.
   source.operands.erase(source.operands.begin());
-  source.operands.front() = product.getResult();
-  if (dispatch.keepsProduct())
+  source.operands.front() = matmul.getResult();
+  if (dispatch.keepsMatmul())
     source.results.pop_back();
   return source;
 }

@@ -344,6 +344,6 @@ bool kiln::isOnHost(Value value) {
     return state.getHost();
   }
   if (auto wait = dyn_cast<CopyWaitOp>(op))
-    return isOnHost(wait.getFlight());
+    return isOnHost(wait.getToken());
   return isa<CopyOutOp>(op) || op->hasAttr("host");
 }

@@ -24,7 +24,7 @@ using namespace kiln;
 #include "kiln/Dialect/Kiln/IR/KilnLibraryOps.cpp.inc"
 
 /// What all such products have in common: ranks, types, extents, the grid.
-static LogicalResult verifyProduct(LibraryProductOpInterface op) {
+static LogicalResult verifyVendorGemm(VendorGemmOpInterface op) {
   if (failed(checkRank(op, "a", op.getLeft(), 2)) || // C1
       failed(checkRank(op, "b", op.getRight(), 2)))
     return failure();
@@ -49,7 +49,7 @@ static LogicalResult verifyProduct(LibraryProductOpInterface op) {
 }
 
 /// Rows of what lies beside the result.
-static LogicalResult verifyAux(LibraryProductOpInterface op) {
+static LogicalResult verifyAux(VendorGemmOpInterface op) {
   if (op.getN() % auxRowMultiple == 0)
     return success();
   return op->emitOpError("has rows of ")
@@ -58,7 +58,7 @@ static LogicalResult verifyAux(LibraryProductOpInterface op) {
 }
 
 /// Calls visit(i, j, sum) for the elements of the product, row by row.
-static void forEachSum(LibraryProductOpInterface op,
+static void forEachSum(VendorGemmOpInterface op,
                        ArrayRef<const HostTensor *> operands,
                        function_ref<void(int64_t, int64_t, double)> visit) {
   const HostTensor &a = *operands[0], &b = *operands[1];
@@ -86,13 +86,13 @@ KILN_LIBRARY_PRODUCT(MatmulBiasGradOp)
 // kiln.linear
 //===----------------------------------------------------------------------===//
 
-GemmEpilogue LinearOp::getLibraryEpilogue() { return GemmEpilogue::Bias; }
+GemmEpilogue LinearOp::getVendorEpilogue() { return GemmEpilogue::Bias; }
 Value LinearOp::getBiasRow() { return getBias(); }
 Value LinearOp::getAux() { return {}; }
 
 LogicalResult LinearOp::verify() {
   return failure(
-      failed(verifyProduct(*this)) ||
+      failed(verifyVendorGemm(*this)) ||
       failed(checkWide(*this, "y", getY(), {getM(), getN()}, getA())) ||
       failed(checkShape(*this, "bias", getBias(), {getN()}, getY()))); // C3
 }
@@ -109,7 +109,7 @@ LogicalResult LinearOp::evaluate(ArrayRef<const HostTensor *> operands,
 // kiln.linear_gelu
 //===----------------------------------------------------------------------===//
 
-GemmEpilogue LinearGeluOp::getLibraryEpilogue() {
+GemmEpilogue LinearGeluOp::getVendorEpilogue() {
   return getU() ? GemmEpilogue::GeluAuxBias : GemmEpilogue::GeluBias;
 }
 Value LinearGeluOp::getBiasRow() { return getBias(); }
@@ -117,7 +117,7 @@ Value LinearGeluOp::getAux() { return getU(); }
 
 LogicalResult LinearGeluOp::verify() {
   int64_t shape[] = {getM(), getN()};
-  if (failed(verifyProduct(*this)) ||
+  if (failed(verifyVendorGemm(*this)) ||
       failed(checkShape(*this, "y", getY(), shape, getA())) ||        // C2
       failed(checkShape(*this, "bias", getBias(), {getN()}, getY()))) // C3
     return failure();
@@ -142,7 +142,7 @@ LogicalResult LinearGeluOp::evaluate(ArrayRef<const HostTensor *> operands,
 // kiln.matmul_gelu_grad
 //===----------------------------------------------------------------------===//
 
-GemmEpilogue MatmulGeluGradOp::getLibraryEpilogue() {
+GemmEpilogue MatmulGeluGradOp::getVendorEpilogue() {
   return GemmEpilogue::GeluGrad;
 }
 Value MatmulGeluGradOp::getBiasRow() { return {}; }
@@ -151,7 +151,7 @@ Value MatmulGeluGradOp::getAux() { return getU(); }
 LogicalResult MatmulGeluGradOp::verify() {
   int64_t shape[] = {getM(), getN()};
   return failure(
-      failed(verifyProduct(*this)) ||
+      failed(verifyVendorGemm(*this)) ||
       failed(checkShape(*this, "du", getDu(), shape, getA())) || // C2
       failed(checkShape(*this, "u", getU(), shape, getDu())) ||  // C3
       failed(verifyAux(*this)));                                 // C4
@@ -171,16 +171,16 @@ LogicalResult MatmulGeluGradOp::evaluate(ArrayRef<const HostTensor *> operands,
 // kiln.matmul_bias_grad
 //===----------------------------------------------------------------------===//
 
-GemmEpilogue MatmulBiasGradOp::getLibraryEpilogue() {
+GemmEpilogue MatmulBiasGradOp::getVendorEpilogue() {
   return getOfA() ? GemmEpilogue::BiasGradA : GemmEpilogue::BiasGradB;
 }
 Value MatmulBiasGradOp::getBiasRow() { return getDb(); }
 Value MatmulBiasGradOp::getAux() { return {}; }
 
 LogicalResult MatmulBiasGradOp::verify() {
-  int64_t length = biasLength(getLibraryEpilogue(), getM(), getN());
+  int64_t length = biasLength(getVendorEpilogue(), getM(), getN());
   return failure(
-      failed(verifyProduct(*this)) ||
+      failed(verifyVendorGemm(*this)) ||
       failed(checkWide(*this, "c", getC(), {getM(), getN()}, getA())) ||
       failed(checkShape(*this, "db", getDb(), {length}, getC()))); // C3
 }

@@ -132,8 +132,8 @@ void ConstantOp::inferSequences(Facts, int64_t batch, Results results) {
 
 /// An elementwise product, or a quotient, of this degree. It is linear in the
 /// first operand and, if `bMayBeTotal`, in the second.
-static SequenceFact inferProduct(Operation *op, Facts operands, int64_t degree,
-                                 bool bMayBeTotal) {
+static SequenceFact inferMatmul(Operation *op, Facts operands, int64_t degree,
+                                bool bMayBeTotal) {
   const SequenceFact &a = operands[0], &b = operands[1];
   if (findOpaque(operands) || a.isMixed() || b.isMixed())
     return explain(op, operands);
@@ -148,13 +148,13 @@ static SequenceFact inferProduct(Operation *op, Facts operands, int64_t degree,
 }
 
 void MulOp::inferSequences(Facts operands, int64_t, Results results) {
-  results[0] = inferProduct(*this, operands,
-                            operands[0].degree + operands[1].degree, true);
+  results[0] = inferMatmul(*this, operands,
+                           operands[0].degree + operands[1].degree, true);
 }
 
 void DivOp::inferSequences(Facts operands, int64_t, Results results) {
-  results[0] = inferProduct(*this, operands,
-                            operands[0].degree - operands[1].degree, false);
+  results[0] = inferMatmul(*this, operands,
+                           operands[0].degree - operands[1].degree, false);
 }
 
 //===----------------------------------------------------------------------===//

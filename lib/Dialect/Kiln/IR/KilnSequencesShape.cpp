@@ -189,13 +189,13 @@ void ReduceOp::inferSequences(Facts operands, int64_t, Results results) {
 
 namespace {
 /// The dimensions of the operands and the result of a matrix product.
-struct ProductDims {
+struct MatmulDims {
   int64_t rowsOfA, innerOfA, innerOfB, columnsOfB, rows, columns;
 };
 } // namespace
 
 static SequenceFact inferMatmul(MatmulOp op, Facts operands,
-                                const ProductDims &dims) {
+                                const MatmulDims &dims) {
   const SequenceFact &a = operands[0], &b = operands[1];
   int64_t degree = a.degree + b.degree;
   if (findOpaque(operands) || a.isMixed() || b.isMixed())
@@ -224,7 +224,7 @@ static SequenceFact inferMatmul(MatmulOp op, Facts operands,
 
 void MatmulOp::inferSequences(Facts operands, int64_t batch, Results results) {
   int64_t last = getY().getType().getRank() - 1, first = last - 1;
-  ProductDims dims;
+  MatmulDims dims;
   dims.rows = first;
   dims.columns = last;
   dims.rowsOfA = getTransA() ? last : first;

@@ -373,18 +373,17 @@ static LogicalResult checkProduct(DispatchOp dispatch) {
     return i < body.getNumArguments() && value == body.getArgument(i) &&
            value.hasOneUse();
   };
-  auto product = dyn_cast<MatmulOp>(body.front());
-  if (!product || !isOperand(product.getA(), 0) ||
-      !isOperand(product.getB(), 1) || product.getAccumulate() ||
-      product.getType().getRank() != 2) // E1
+  auto matmul = dyn_cast<MatmulOp>(body.front());
+  if (!matmul || !isOperand(matmul.getA(), 0) || !isOperand(matmul.getB(), 1) ||
+      matmul.getAccumulate() || matmul.getType().getRank() != 2) // E1
     return fail("needs a body that begins with a product of rank 2 of its "
                 "first two arguments");
-  int64_t space[] = {product.getM(), product.getN()};
+  int64_t space[] = {matmul.getM(), matmul.getN()};
   if (!dispatch.getSpace() || *dispatch.getSpace() != ArrayRef(space)) // E2
     return fail("needs the space of its product, ") << toString(space);
   auto yielded = body.getTerminator()->getOperands();
   if (yielded.empty() ||
-      llvm::is_contained(yielded.drop_back(), product.getResult())) // E4
+      llvm::is_contained(yielded.drop_back(), matmul.getResult())) // E4
     return fail("needs the results of its epilogue, then its product if "
                 "something else reads it");
   for (Operation &op : llvm::drop_begin(body.without_terminator())) // E6
@@ -394,21 +393,21 @@ static LogicalResult checkProduct(DispatchOp dispatch) {
           return fail("has an epilogue that updates an operand in place");
   auto rows = buildRowProgram(dispatch);
   if (failed(rows) ||
-      !row::isEpilogue(*rows, 0, dispatch.keepsProduct())) // E3, E5
+      !row::isEpilogue(*rows, 0, dispatch.keepsMatmul())) // E3, E5
     return fail("has an epilogue that does not work on one tile of the "
                 "product at a time");
   return success();
 }
 
-MatmulOp DispatchOp::getProduct() {
+MatmulOp DispatchOp::getMatmul() {
   return getFamily() == Family::Gemm ? cast<MatmulOp>(getBody().front().front())
                                      : MatmulOp();
 }
 
-bool DispatchOp::keepsProduct() {
-  MatmulOp product = getProduct();
+bool DispatchOp::keepsMatmul() {
+  MatmulOp matmul = getMatmul();
   auto yielded = getBody().front().getTerminator()->getOperands();
-  return product && !yielded.empty() && yielded.back() == product.getResult();
+  return matmul && !yielded.empty() && yielded.back() == matmul.getResult();
 }
 
 Value kiln::getTiedOperand(OpResult result) {
@@ -447,13 +446,13 @@ LogicalResult DispatchOp::verifyRegions() {
 //===----------------------------------------------------------------------===//
 
 /// C1 of both ends of a copy.
-static LogicalResult checkFlight(Operation *copy) {
+static LogicalResult checkToken(Operation *copy) {
   auto wait = copy->hasOneUse()
                   ? dyn_cast<CopyWaitOp>(*copy->getUsers().begin())
                   : CopyWaitOp();
   // A wait may follow that is not verified yet.
   if (!wait || wait->getNumOperands() != 2 ||
-      wait.getFlight() != copy->getResult(0) ||
+      wait.getToken() != copy->getResult(0) ||
       wait.getSource() != copy->getOperand(0) ||
       wait->getBlock() != copy->getBlock())
     return copy->emitOpError(
@@ -462,12 +461,12 @@ static LogicalResult checkFlight(Operation *copy) {
   return success();
 }
 
-LogicalResult CopyOutOp::verify() { return checkFlight(*this); }
+LogicalResult CopyOutOp::verify() { return checkToken(*this); }
 
-LogicalResult CopyInOp::verify() { return checkFlight(*this); }
+LogicalResult CopyInOp::verify() { return checkToken(*this); }
 
 LogicalResult CopyWaitOp::verify() {
-  Operation *copy = getFlight().getDefiningOp();
+  Operation *copy = getToken().getDefiningOp();
   if (!isa_and_nonnull<CopyOutOp, CopyInOp>(copy))
     return emitOpError("waits for what no kiln.copy_out or kiln.copy_in began");
   return success();

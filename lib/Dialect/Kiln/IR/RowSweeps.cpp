@@ -126,7 +126,7 @@ SweepPlan planSweeps(const RowProgram &program) {
   return plan;
 }
 
-bool isEpilogue(const RowProgram &program, int32_t product, bool keepsProduct) {
+bool isEpilogue(const RowProgram &program, int32_t matmul, bool keepsMatmul) {
   bool isRead = false;
   for (const Node &node : program.nodes) {
     if (isReduction(node))
@@ -136,17 +136,17 @@ bool isEpilogue(const RowProgram &program, int32_t product, bool keepsProduct) {
     if (node.access == Access::Gathered || node.access == Access::RowElement ||
         node.access == Access::SumOfSlices)
       return false;
-    if (node.operand != product)
+    if (node.operand != matmul)
       continue;
     if (node.access != Access::Identity)
       return false;
     isRead = true;
   }
-  bool takesSlot = keepsProduct;
+  bool takesSlot = keepsMatmul;
   for (const Store &store : program.stores) {
     if (store.kind != StoreKind::Full)
       return false;
-    takesSlot |= mayShareSlot(program, product, store.result);
+    takesSlot |= mayShareSlot(program, matmul, store.result);
   }
   return isRead && takesSlot;
 }

@@ -73,7 +73,7 @@ static Value copyOf(OpBuilder &builder, Value value) {
 //===----------------------------------------------------------------------===//
 
 /// Whether rows of a concat's operand lie apart in the result.
-static bool placesApart(ConcatOp concat) {
+static bool isPitched(ConcatOp concat) {
   auto type = concat.getType();
   return static_cast<int64_t>(concat.getDim()) == type.getRank() - 1 &&
          getRowCount(type) > 1;
@@ -84,7 +84,7 @@ static bool canWriteInto(Value value, bool apart, RowPrograms &rowPrograms) {
   auto result = dyn_cast<OpResult>(value);
   if (!result || getTiedOperand(result))
     return false;
-  if (isa<MatmulOp, LibraryProductOpInterface>(result.getOwner()))
+  if (isa<MatmulOp, VendorGemmOpInterface>(result.getOwner()))
     return !apart || result.getResultNumber() == 0;
   auto dispatch = dyn_cast<DispatchOp>(result.getOwner());
   if (!dispatch)
@@ -100,7 +100,7 @@ static bool canWriteInto(Value value, bool apart, RowPrograms &rowPrograms) {
         getColumnCount(type) != space[1])
       return false;
     auto number = static_cast<int32_t>(result.getResultNumber());
-    if (dispatch.keepsProduct() &&
+    if (dispatch.keepsMatmul() &&
         result.getResultNumber() + 1 == dispatch.getNumResults())
       return true;
     // Values per row, or per column, are side by side.
@@ -137,7 +137,7 @@ static bool isPinned(Value value, ConcatOp concat, bool apart) {
 }
 
 static void copyConcatOperands(ConcatOp concat, RowPrograms &rowPrograms) {
-  bool apart = placesApart(concat);
+  bool apart = isPitched(concat);
   OpBuilder builder(concat);
   for (OpOperand &operand : concat->getOpOperands())
     if (!canWriteInto(operand.get(), apart, rowPrograms) ||
@@ -157,7 +157,7 @@ static bool isStrided(Value value) {
     return false;
   for (Operation *user : value.getUsers())
     if (auto concat = dyn_cast<ConcatOp>(user))
-      if (placesApart(concat))
+      if (isPitched(concat))
         return true;
   if (auto slice = value.getDefiningOp<SliceOp>())
     return getColumnCount(type) != getColumnCount(tensorTypeOf(slice.getX())) ||
@@ -179,7 +179,7 @@ static bool readsStrided(OpOperand &use, RowPrograms &rowPrograms) {
            getColumnCount(tensorTypeOf(reshape.getResult()));
   if (auto matmul = dyn_cast<MatmulOp>(user))
     return use.get() != matmul.getAccumulate();
-  if (isa<LibraryProductOpInterface>(user)) // the others are dense
+  if (isa<VendorGemmOpInterface>(user)) // the others are dense
     return use.getOperandNumber() < 2;
   auto dispatch = dyn_cast<DispatchOp>(user);
   if (!dispatch)
@@ -223,7 +223,7 @@ static bool readsStrided(OpOperand &use, RowPrograms &rowPrograms) {
 }
 
 bool kiln::mayHavePaddedRows(OpResult value, RowPrograms &rowPrograms) {
-  auto isProduct = [](Operation *op) {
+  auto isMatmul = [](Operation *op) {
     return !isa<DispatchOp>(op) && familyOf(op) == Family::Gemm;
   };
   auto isKernel = [](Operation *op) {
@@ -231,9 +231,9 @@ bool kiln::mayHavePaddedRows(OpResult value, RowPrograms &rowPrograms) {
     return dispatch && dispatch.getFamily() == Family::Row &&
            !dispatch.getHost();
   };
-  bool meetsProduct = isProduct(value.getOwner());
-  if ((meetsProduct && value.getResultNumber() != 0) ||
-      (!meetsProduct && !isKernel(value.getOwner())) ||
+  bool meetsMatmul = isMatmul(value.getOwner());
+  if ((meetsMatmul && value.getResultNumber() != 0) ||
+      (!meetsMatmul && !isKernel(value.getOwner())) ||
       tensorTypeOf(value).getRank() != 2 ||
       !canWriteInto(value, /*apart=*/true, rowPrograms))
     return false;
@@ -242,13 +242,13 @@ bool kiln::mayHavePaddedRows(OpResult value, RowPrograms &rowPrograms) {
     bool isTied = llvm::any_of(user->getResults(), [&](OpResult result) {
       return getTiedOperand(result) == value;
     });
-    bool isMatrix = isProduct(user) && use.getOperandNumber() < 2;
+    bool isMatrix = isMatmul(user) && use.getOperandNumber() < 2;
     if (user->getBlock() != value.getOwner()->getBlock() || isTied ||
         !(isMatrix || isKernel(user)) || !readsStrided(use, rowPrograms))
       return false;
-    meetsProduct |= isProduct(user);
+    meetsMatmul |= isMatmul(user);
   }
-  return meetsProduct;
+  return meetsMatmul;
 }
 
 void kiln::insertDenseCopies(Block &block, RowPrograms &rowPrograms) {

@@ -41,8 +41,8 @@ static void moveBefore(Value value, Operation *op) {
 
 /// A loop's sum is overwritten by its next value, tile by tile, so it must not
 /// be read by a product whose tiles wait for each other's rows or columns.
-static bool readsSum(MatmulOp product) {
-  auto loop = dyn_cast<AccumulateOp>(product->getParentOp());
+static bool readsSum(MatmulOp matmul) {
+  auto loop = dyn_cast<AccumulateOp>(matmul->getParentOp());
   if (!loop)
     return false;
   auto isSum = [&](Value value) {
@@ -55,28 +55,28 @@ static bool readsSum(MatmulOp product) {
     return argument.getOwner()->getParentOp() == loop &&
            argument.getArgNumber() >= loop.getSliced().size();
   };
-  return isSum(product.getA()) || isSum(product.getB());
+  return isSum(matmul.getA()) || isSum(matmul.getB());
 }
 
 /// Where both come from. The last part names the whole: the product.
-static Location locationOf(DispatchOp dispatch, MatmulOp product) {
+static Location locationOf(DispatchOp dispatch, MatmulOp matmul) {
   SmallVector<Location> parts = {dispatch.getLoc()};
   if (auto fused = dyn_cast<FusedLoc>(dispatch.getLoc()))
     parts.assign(fused.getLocations().begin(), fused.getLocations().end());
-  llvm::erase(parts, product.getLoc());
-  parts.push_back(product.getLoc());
-  return FusedLoc::get(product.getContext(), parts);
+  llvm::erase(parts, matmul.getLoc());
+  parts.push_back(matmul.getLoc());
+  return FusedLoc::get(matmul.getContext(), parts);
 }
 
 namespace {
 
 struct Candidate {
-  MatmulOp product;
+  MatmulOp matmul;
   DispatchOp dispatch;
   /// The dispatch's operand that is the product.
   unsigned operand = 0;
 
-  bool keepsProduct() const { return !product->hasOneUse(); }
+  bool keepsMatmul() const { return !matmul->hasOneUse(); }
   bool qualifies(Operation *phase, RowPrograms &rowPrograms);
   void emit();
 };
@@ -84,11 +84,11 @@ struct Candidate {
 } // namespace
 
 bool Candidate::qualifies(Operation *phase, RowPrograms &rowPrograms) {
-  if (product.getAccumulate() || product.getType().getRank() != 2 ||
-      readsSum(product))
+  if (matmul.getAccumulate() || matmul.getType().getRank() != 2 ||
+      readsSum(matmul))
     return false;
-  if (phase && phase->getBlock() == product->getBlock() &&
-      phase->isBeforeInBlock(product) != phase->isBeforeInBlock(dispatch))
+  if (phase && phase->getBlock() == matmul->getBlock() &&
+      phase->isBeforeInBlock(matmul) != phase->isBeforeInBlock(dispatch))
     return false;
   // An update waits for all other readers of its state; the product must not
   // wait with it.
@@ -96,36 +96,36 @@ bool Candidate::qualifies(Operation *phase, RowPrograms &rowPrograms) {
     if (getTiedOperand(result))
       return false;
   if (!llvm::all_of(dispatch.getInputs(), [&](Value input) {
-        return input == product.getResult() || canExistBefore(input, product);
+        return input == matmul.getResult() || canExistBefore(input, matmul);
       }))
     return false;
   const row::RowProgram *rows = rowPrograms.get(
-      rowOpsOf(dispatch.getBody().front(), product.getM(), product.getN()));
+      rowOpsOf(dispatch.getBody().front(), matmul.getM(), matmul.getN()));
   return rows &&
-         row::isEpilogue(*rows, static_cast<int32_t>(operand), keepsProduct());
+         row::isEpilogue(*rows, static_cast<int32_t>(operand), keepsMatmul());
 }
 
 void Candidate::emit() {
-  SmallVector<Value> inputs = {product.getA(), product.getB()};
+  SmallVector<Value> inputs = {matmul.getA(), matmul.getB()};
   for (Value input : dispatch.getInputs())
-    if (input != product.getResult()) {
-      moveBefore(input, product);
+    if (input != matmul.getResult()) {
+      moveBefore(input, matmul);
       inputs.push_back(input);
     }
   SmallVector<Type> types(dispatch->getResultTypes());
-  bool keeps = keepsProduct();
+  bool keeps = keepsMatmul();
   if (keeps)
-    types.push_back(product.getType());
+    types.push_back(matmul.getType());
 
-  OpBuilder builder(product);
-  Location loc = locationOf(dispatch, product);
+  OpBuilder builder(matmul);
+  Location loc = locationOf(dispatch, matmul);
   auto fused = DispatchOp::create(
       builder, loc, types, Family::Gemm, inputs,
-      builder.getDenseI64ArrayAttr({product.getM(), product.getN()}));
+      builder.getDenseI64ArrayAttr({matmul.getM(), matmul.getN()}));
   openIsolatedBody(builder, fused, inputs);
   Block &body = fused.getBody().front(), &epilogue = dispatch.getBody().front();
 
-  auto tile = cast<MatmulOp>(builder.clone(*product));
+  auto tile = cast<MatmulOp>(builder.clone(*matmul));
   tile.getAMutable().assign(body.getArgument(0));
   tile.getBMutable().assign(body.getArgument(1));
   IRMapping mapping;
@@ -148,8 +148,8 @@ void Candidate::emit() {
     old.replaceAllUsesWith(result);
   dispatch.erase();
   if (keeps)
-    product.replaceAllUsesWith(fused->getResults().back());
-  product.erase();
+    matmul.replaceAllUsesWith(fused->getResults().back());
+  matmul.erase();
 }
 
 void kiln::formEpilogues(Block &block, Operation *phase,
@@ -167,15 +167,15 @@ void kiln::formEpilogues(Block &block, Operation *phase,
     Candidate candidate;
     candidate.dispatch = dispatch;
     for (auto [i, input] : llvm::enumerate(dispatch.getInputs())) {
-      auto product = input.getDefiningOp<MatmulOp>();
-      if (!product || product->getBlock() != &block ||
-          (candidate.product && product->isBeforeInBlock(candidate.product)))
+      auto matmul = input.getDefiningOp<MatmulOp>();
+      if (!matmul || matmul->getBlock() != &block ||
+          (candidate.matmul && matmul->isBeforeInBlock(candidate.matmul)))
         continue;
-      candidate.product = product;
+      candidate.matmul = matmul;
       candidate.operand = static_cast<unsigned>(i);
     }
-    if (candidate.product &&
-        order.lookup(dispatch) - order.lookup(candidate.product) <= kNearby &&
+    if (candidate.matmul &&
+        order.lookup(dispatch) - order.lookup(candidate.matmul) <= kNearby &&
         candidate.qualifies(phase, rowPrograms))
       candidate.emit();
   }

@@ -112,13 +112,13 @@ static void expandLinearCrossEntropy(Operation *op, int64_t rowsPerChunk,
       continue;
     hiddenGradients.push_back(MatmulOp::create(
         e.builder, e.loc, chunk.getDlogits(), weight, false, false));
-    auto product = MatmulOp::create(e.builder, e.loc, chunk.getDlogits(), part,
-                                    true, false);
+    auto matmul = MatmulOp::create(e.builder, e.loc, chunk.getDlogits(), part,
+                                   true, false);
     // Chunks add up in f32.
-    product.getResult().setType(fullPrecision(product.getType()));
+    matmul.getResult().setType(fullPrecision(matmul.getType()));
     if (weightGradient)
-      product.getAccumulateMutable().assign(weightGradient);
-    weightGradient = product;
+      matmul.getAccumulateMutable().assign(weightGradient);
+    weightGradient = matmul;
   }
   Value joined = e.join(losses, fullPrecision(e.typeLike(hidden, rows)));
   op->getResult(0).replaceAllUsesWith(e.total(joined, scale));

@@ -40,8 +40,7 @@ static constexpr int64_t kReach = 8;
 
 CommandOrder::CommandOrder(Block &block) : end(block.getTerminator()) {
   for (Operation &op : block)
-    if (isa<DispatchOp, MatmulOp, LibraryProductOpInterface, AccumulateOp>(
-            op)) {
+    if (isa<DispatchOp, MatmulOp, VendorGemmOpInterface, AccumulateOp>(op)) {
       positions[&op] = size();
       commands.push_back(&op);
     }
@@ -120,7 +119,7 @@ std::optional<OffloadGap> kiln::findGap(Value value,
 void kiln::forEachMemoryValue(Block &block,
                               function_ref<void(Value, OpResult)> visit) {
   for (Operation &op : block) {
-    if (isa<MatmulOp, LibraryProductOpInterface>(op))
+    if (isa<MatmulOp, VendorGemmOpInterface>(op))
       for (OpResult result : op.getResults())
         visit(result, result);
     auto dispatch = dyn_cast<DispatchOp>(op);

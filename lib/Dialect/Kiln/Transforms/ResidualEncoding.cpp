@@ -130,11 +130,11 @@ static bool isOnlyReturned(Value gradient) {
 /// Whether an op is x^T y of all rows of two matrices, and no more than the
 /// gradient of a state.
 static bool isWeightGradient(Operation *op) {
-  auto product = dyn_cast<MatmulOp>(op);
-  return product && product.getTransA() && !product.getTransB() &&
-         !product.getAccumulate() &&
-         tensorTypeOf(product.getA()).getRank() == 2 &&
-         isOnlyReturned(product.getResult());
+  auto matmul = dyn_cast<MatmulOp>(op);
+  return matmul && matmul.getTransA() && !matmul.getTransB() &&
+         !matmul.getAccumulate() &&
+         tensorTypeOf(matmul.getA()).getRank() == 2 &&
+         isOnlyReturned(matmul.getResult());
 }
 
 static std::optional<ResidualEncoding> findSketch(ResidualEncoding encoding,
@@ -179,15 +179,14 @@ void EncodingBuilder::applySketch(const ResidualEncoding &encoding) {
   builder.setInsertionPointAfterValue(x);
   Value kept = sketch(x, x.getLoc());
   for (Operation *reader : encoding.readers) {
-    auto product = cast<MatmulOp>(reader);
-    bool isLeft = product.getA() == x;
+    auto matmul = cast<MatmulOp>(reader);
+    bool isLeft = matmul.getA() == x;
     builder.setInsertionPoint(reader);
-    Value dy =
-        sketch(isLeft ? product.getB() : product.getA(), reader->getLoc());
+    Value dy = sketch(isLeft ? matmul.getB() : matmul.getA(), reader->getLoc());
     auto gradient =
         MatmulOp::create(builder, reader->getLoc(), isLeft ? kept : dy,
                          isLeft ? dy : kept, true, false);
-    gradient.getResult().setType(product.getType());
+    gradient.getResult().setType(matmul.getType());
     reader->replaceAllUsesWith(gradient);
     reader->erase();
   }

@@ -10,7 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "LibraryEpilogues.h"
+#include "VendorEpilogues.h"
 
 #include "kiln/Abi/GemmGrid.h"
 #include "kiln/Dialect/Kiln/IR/KilnLibrary.h"
@@ -152,17 +152,17 @@ struct SetNumericsPass : kiln::impl::SetNumericsBase<SetNumericsPass> {
     if (module->hasAttr(kLibraryEpiloguesAttr))
       fuseLibraryEpilogues(module);
 
-    auto setGrid = [&](auto product) {
+    auto setGrid = [&](auto matmul) {
       auto [gm, gn] =
-          chooseGemmGrid(product.getM(), product.getN(), product.getK(),
-                         product.getTransA(), maxThreads);
-      product.setGridAttr(builder.getDenseI64ArrayAttr({gm, gn}));
+          chooseGemmGrid(matmul.getM(), matmul.getN(), matmul.getK(),
+                         matmul.getTransA(), maxThreads);
+      matmul.setGridAttr(builder.getDenseI64ArrayAttr({gm, gn}));
     };
     module.walk([&](Operation *op) {
       if (auto matmul = dyn_cast<MatmulOp>(op)) {
         setGrid(matmul);
-      } else if (auto product = dyn_cast<LibraryProductOpInterface>(op)) {
-        setGrid(product);
+      } else if (auto matmul = dyn_cast<VendorGemmOpInterface>(op)) {
+        setGrid(matmul);
       } else if (isa<AttentionOp, AttentionGradOp>(op)) {
         op->setAttr("kv_tile", builder.getI64IntegerAttr(kAttentionKeyTile));
       }

@@ -98,8 +98,8 @@ LogicalResult LevelVerifier::checkPlanned(ProgramOp program) {
     if (auto matmul = dyn_cast<MatmulOp>(op))
       if (!matmul.getGrid())
         return reject(op, "has no grid", "kiln-set-numerics");
-    if (auto product = dyn_cast<LibraryProductOpInterface>(op))
-      if (!product.getGridAttr())
+    if (auto matmul = dyn_cast<VendorGemmOpInterface>(op))
+      if (!matmul.getGridAttr())
         return reject(op, "has no grid", "kiln-set-numerics");
     if (auto reduce = dyn_cast<ReduceOp>(op))
       if (reduce.getKind() == Reduction::Mean)

@@ -92,8 +92,7 @@ bool Widener::widenSum(CastOp op) {
       owner->getBlock() != op->getBlock())
     return false;
   // What is added to has the type of the result; a maximum is no sum.
-  if (auto product = dyn_cast<MatmulOp>(owner);
-      product && product.getAccumulate())
+  if (auto matmul = dyn_cast<MatmulOp>(owner); matmul && matmul.getAccumulate())
     return false;
   if (auto reduce = dyn_cast<ReduceOp>(owner);
       reduce && reduce.getKind() != Reduction::Sum)

@@ -226,7 +226,7 @@ int64_t GemmOp::getBatchStride(unsigned i) {
   return succeeded(type.getStridesAndOffset(strides, offset)) ? strides[0] : 0;
 }
 
-GemmEpilogue GemmOp::getLibraryEpilogue() {
+GemmEpilogue GemmOp::getVendorEpilogue() {
   if (std::optional<StringRef> name = getLibrary())
     return gemmEpilogueOf(*name).value_or(GemmEpilogue::None);
   return GemmEpilogue::None;
@@ -235,7 +235,7 @@ GemmEpilogue GemmOp::getLibraryEpilogue() {
 SmallVector<MemoryAccess> GemmOp::getAccesses() {
   SmallVector<MemoryAccess> accesses;
   addAccesses(accesses, {getA(), getB()}, Access::Read);
-  GemmEpilogue library = getLibraryEpilogue();
+  GemmEpilogue library = getVendorEpilogue();
   if (getBias() && !writesBias(library))
     addAccesses(accesses, getBias(), Access::Read);
   if (getAux() && !writesAux(library))
@@ -253,7 +253,7 @@ SmallVector<MemoryAccess> GemmOp::getAccesses() {
 }
 
 static LogicalResult verifyLibrary(GemmOp op) {
-  GemmEpilogue library = op.getLibraryEpilogue();
+  GemmEpilogue library = op.getVendorEpilogue();
   if (op.getLibrary() && library == GemmEpilogue::None)
     return op.emitOpError("has a library epilogue ")
            << op.getLibraryAttr() << ", which is not known";

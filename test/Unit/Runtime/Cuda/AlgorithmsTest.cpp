@@ -35,7 +35,7 @@ protected:
   std::string library() { return readLog(log_).front()["library"]; }
   int64_t products() {
     int64_t sum = 0;
-    for (int64_t count : fakecuda::productsByWay())
+    for (int64_t count : fakecuda::gemmsByAlgorithm())
       sum += count;
     return sum;
   }
@@ -55,17 +55,18 @@ protected:
 std::string AlgorithmsTest::default_;
 
 TEST_F(AlgorithmsTest, TheFastestIsFoundOnceAndKept) {
-  settings_.productTimes = {3, 2, 1, 5};
+  settings_.gemmTimes = {3, 2, 1, 5};
   ASSERT_EQ(run().exitCode, 0);
   int64_t each = products();
-  EXPECT_EQ(fakecuda::productsByWay(), (std::vector<int64_t>{each, 0, 0, 0}));
+  EXPECT_EQ(fakecuda::gemmsByAlgorithm(),
+            (std::vector<int64_t>{each, 0, 0, 0}));
   EXPECT_EQ(library(), "cuBLASLt 13.1.2 on Fake GPU");
   EXPECT_FALSE(std::filesystem::exists(file_));
 
   Outcome outcome = search();
   ASSERT_EQ(outcome.exitCode, 0) << outcome.err;
   EXPECT_EQ(outcome.err, "");
-  std::vector<int64_t> counts = fakecuda::productsByWay();
+  std::vector<int64_t> counts = fakecuda::gemmsByAlgorithm();
   EXPECT_EQ(counts[2], each + counts[1]);
   EXPECT_EQ(counts[0], counts[1]);
   EXPECT_GT(counts[0], 0);
@@ -74,31 +75,32 @@ TEST_F(AlgorithmsTest, TheFastestIsFoundOnceAndKept) {
   std::vector<std::string> losses = lossTexts(log_);
 
   // Another time nothing is tried, whatever takes how long now.
-  settings_.productTimes = {1, 2, 3, 4};
+  settings_.gemmTimes = {1, 2, 3, 4};
   ASSERT_EQ(search().exitCode, 0);
-  EXPECT_EQ(fakecuda::productsByWay(), (std::vector<int64_t>{0, 0, each, 0}));
+  EXPECT_EQ(fakecuda::gemmsByAlgorithm(),
+            (std::vector<int64_t>{0, 0, each, 0}));
   EXPECT_EQ(library(), found);
   EXPECT_EQ(lossTexts(log_), losses);
   EXPECT_EQ(readFile(file_), kept);
 }
 
 TEST_F(AlgorithmsTest, NoiseDoesNotDecide) {
-  settings_.productTimes = {1, 0.99, 1.01};
+  settings_.gemmTimes = {1, 0.99, 1.01};
   ASSERT_EQ(search().exitCode, 0);
-  std::vector<int64_t> counts = fakecuda::productsByWay();
+  std::vector<int64_t> counts = fakecuda::gemmsByAlgorithm();
   EXPECT_GT(counts[0], counts[1]);
   EXPECT_EQ(counts[1], counts[2]);
 }
 
 TEST_F(AlgorithmsTest, AnotherLibraryIsSearchedAnew) {
-  settings_.productTimes = {2, 1};
+  settings_.gemmTimes = {2, 1};
   ASSERT_EQ(search().exitCode, 0);
   Json json = Json::parse(readFile(file_));
   ASSERT_EQ(json["devices"].size(), 1u);
   auto device = json["devices"].items().begin();
   EXPECT_EQ(device.key(), "Fake GPU, CUDA 13.0, cuBLASLt 13.1.2");
   settings_.driverVersion = 12080;
-  settings_.productTimes = {1, 2};
+  settings_.gemmTimes = {1, 2};
   ASSERT_EQ(search().exitCode, 0);
   Json both = Json::parse(readFile(file_));
   EXPECT_EQ(both["devices"].size(), 2u);
@@ -106,7 +108,7 @@ TEST_F(AlgorithmsTest, AnotherLibraryIsSearchedAnew) {
 }
 
 TEST_F(AlgorithmsTest, WhatTheLibraryDoesNotProposeIsNotRun) {
-  settings_.productTimes = {1, 1};
+  settings_.gemmTimes = {1, 1};
   ASSERT_EQ(search().exitCode, 0);
   std::string kept = readFile(file_);
   Json json = Json::parse(kept);
@@ -141,7 +143,7 @@ TEST_F(AlgorithmsTest, BadFilesAreRefused) {
 }
 
 TEST_F(AlgorithmsTest, TheCacheIsCreated) {
-  settings_.productTimes = {2, 1};
+  settings_.gemmTimes = {2, 1};
   default_ = path("cache/kiln/algorithms.json");
   Outcome outcome = run();
   EXPECT_EQ(outcome.exitCode, 0) << outcome.err;
@@ -150,7 +152,7 @@ TEST_F(AlgorithmsTest, TheCacheIsCreated) {
 }
 
 TEST_F(AlgorithmsTest, WithoutACacheARunGoesOn) {
-  settings_.productTimes = {2, 1};
+  settings_.gemmTimes = {2, 1};
   std::ofstream(path("cache")) << "a file where a folder should be";
   default_ = path("cache/kiln/algorithms.json");
   Outcome outcome = run();
@@ -160,7 +162,7 @@ TEST_F(AlgorithmsTest, WithoutACacheARunGoesOn) {
 }
 
 TEST_F(AlgorithmsTest, AFileThatCannotBeWrittenIsRefusedBeforeTheSearch) {
-  settings_.productTimes = {2, 1};
+  settings_.gemmTimes = {2, 1};
   file_ = path("typo/algorithms.json");
   Outcome outcome = search();
   EXPECT_EQ(outcome.exitCode, 1);
@@ -172,7 +174,7 @@ TEST_F(AlgorithmsTest, AFileThatCannotBeWrittenIsRefusedBeforeTheSearch) {
 }
 
 TEST_F(AlgorithmsTest, EveryCallOfASearchMayFail) {
-  settings_.productTimes = {2, 1};
+  settings_.gemmTimes = {2, 1};
   ASSERT_EQ(run().exitCode, 0);
   int64_t without = fakecuda::calls();
   ASSERT_EQ(search().exitCode, 0);
@@ -196,9 +198,9 @@ TEST_F(AlgorithmsTest, OnlyForAGpu) {
   Outcome outcome = runToy({data(), "--steps=1", "--gpu-algorithms=x"});
   EXPECT_EQ(outcome.exitCode, 2);
   EXPECT_NE(outcome.err.find("--gpu-algorithms"), std::string::npos);
-  settings_.productTimes = {2, 1};
+  settings_.gemmTimes = {2, 1};
   ASSERT_EQ(run({"--gpu-algorithms=none"}).exitCode, 0);
-  EXPECT_EQ(fakecuda::productsByWay()[1], 0);
+  EXPECT_EQ(fakecuda::gemmsByAlgorithm()[1], 0);
 }
 
 TEST(AlgorithmFileTest, ForgetsTheOthersWhenItIsFull) {

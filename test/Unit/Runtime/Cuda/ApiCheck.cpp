@@ -6,11 +6,11 @@
 //===----------------------------------------------------------------------===//
 //
 // Compiled where NVIDIA's headers are installed: compares what DriverApi.h and
-// ProductsApi.h declare with them.
+// BlasLtApi.h declare with them.
 //
 //===----------------------------------------------------------------------===//
 
-#include "ProductsApi.h"
+#include "BlasLtApi.h"
 
 #include <cublasLt.h>
 #include <cuda.h>
@@ -41,7 +41,7 @@ struct Alike<R(P...), S(Q...)> {
                       std::remove_pointer_t<decltype(&::symbol)>>::compare(),  \
                 #symbol);
 #define KILN_CHECK_DRIVER(symbol, ...) KILN_CHECK(DriverApi, symbol)
-#define KILN_CHECK_PRODUCTS(symbol, ...) KILN_CHECK(ProductsApi, symbol)
+#define KILN_CHECK_PRODUCTS(symbol, ...) KILN_CHECK(BlasLtApi, symbol)
 KILN_CUDA_FUNCTIONS(KILN_CHECK_DRIVER)
 KILN_PRODUCT_FUNCTIONS(KILN_CHECK_PRODUCTS)
 

@@ -164,7 +164,7 @@ TEST_F(CudaErrorTest, TooLittleMemory) {
 }
 
 TEST_F(CudaErrorTest, UnknownProduct) {
-  settings_.productTimes.clear();
+  settings_.gemmTimes.clear();
   fails(run(plain_, settings_), {"knows no way", "gemm 'logits'"});
 }
 

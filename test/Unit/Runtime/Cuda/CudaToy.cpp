@@ -63,7 +63,7 @@ static void multiply(const fakecuda::Product &product) {
   gemm(call);
 }
 
-Json withWholeProducts(Json description) {
+Json withWholeMatmuls(Json description) {
   for (auto &[name, program] : description["programs"].items())
     for (Json &command : commandsOf(program))
       if (command["op"] == "gemm")
@@ -72,7 +72,7 @@ Json withWholeProducts(Json description) {
 }
 
 Json onCuda(const Json &description) {
-  Json result = emulated(withWholeProducts(description));
+  Json result = emulated(withWholeMatmuls(description));
   result["target"]["kind"] = "cuda";
   result["options"]["target"] = "cuda";
   return result;

@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 //
 // The programs of EmuToy.h for the engine of --target=cuda, on a driver without
-// a GPU. Products are computed as the cpu does, so that its bits are expected,
+// a GPU. BlasLt are computed as the cpu does, so that its bits are expected,
 // where a product is one tile.
 //
 //===----------------------------------------------------------------------===//
@@ -21,7 +21,7 @@
 namespace kiln::runtime::toy {
 
 /// A description whose products are one tile each.
-nlohmann::json withWholeProducts(nlohmann::json description);
+nlohmann::json withWholeMatmuls(nlohmann::json description);
 
 /// A description of the toy, for a GPU.
 nlohmann::json onCuda(const nlohmann::json &description);

@@ -31,7 +31,7 @@ protected:
         << fakecuda::violations().front();
     return outcome;
   }
-  Json cpu_ = withWholeProducts(describe());
+  Json cpu_ = withWholeMatmuls(describe());
   Json plain_ = onCuda(describe());
   Json offloaded_ = onCuda(describeOffloaded());
 };
@@ -99,7 +99,7 @@ TEST_F(CudaToyTest, StepsAfterTheFirstAreOneLaunch) {
 
 TEST_F(CudaToyTest, ReadsAndWritesStates) {
   std::vector<std::string> results[2];
-  Json descriptions[] = {withWholeProducts(describe({.gradients = true})),
+  Json descriptions[] = {withWholeMatmuls(describe({.gradients = true})),
                          onCuda(describe({.gradients = true}))};
   for (int i = 0; i < 2; ++i) {
     std::string name = i ? "cuda" : "cpu";
@@ -125,7 +125,7 @@ TEST_F(CudaToyTest, ReadsAndWritesStates) {
 
 TEST_F(CudaToyTest, TensorsOfAStep) {
   Result<std::unique_ptr<Engine>> onHost =
-      makeEngine(withWholeProducts(describe()));
+      makeEngine(withWholeMatmuls(describe()));
   fakecuda::reset(toySettings());
   Result<std::unique_ptr<Engine>> onDevice = makeCudaEngine(offloaded_);
   ASSERT_TRUE(onHost.ok() && onDevice.ok());

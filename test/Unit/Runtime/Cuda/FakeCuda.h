@@ -81,7 +81,7 @@ struct Settings {
   int64_t faultyLaunch = 0;
   /// How long the ways take that the library knows for any product, in
   /// milliseconds, in the order of its proposals.
-  std::vector<double> productTimes = {1};
+  std::vector<double> gemmTimes = {1};
   /// cuDNN: its version, whether it has an engine for a graph, what that needs
   /// and says of itself, and how far its results are off, of themselves.
   std::size_t dnnVersion = 91900;
@@ -111,8 +111,8 @@ int64_t callsOf(const std::string &function);
 /// Handles that exist, by kind.
 std::map<std::string, int64_t> live();
 std::vector<std::string> violations();
-/// Products that were computed in each of the ways.
-std::vector<int64_t> productsByWay();
+/// BlasLt that were computed in each of the ways.
+std::vector<int64_t> gemmsByAlgorithm();
 /// The most shared memory that a launch has asked for.
 int64_t sharedBytesOfLaunches();
 /// The image that was loaded last.

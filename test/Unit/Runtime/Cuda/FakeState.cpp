@@ -22,7 +22,7 @@ static std::map<std::string, Kernel> &kernels() {
 void reset(const Settings &settings) {
   state() = State();
   state().settings = settings;
-  state().products.resize(settings.productTimes.size());
+  state().products.resize(settings.gemmTimes.size());
   state().random.seed(settings.seed);
 }
 
@@ -59,7 +59,7 @@ int64_t callsOf(const std::string &function) {
   return state().callsOf[function];
 }
 std::vector<std::string> violations() { return state().violations; }
-std::vector<int64_t> productsByWay() { return state().products; }
+std::vector<int64_t> gemmsByAlgorithm() { return state().products; }
 const void *loadedImage() { return state().loadedImage; }
 int64_t sharedBytesOfLaunches() { return state().mostShared; }
 

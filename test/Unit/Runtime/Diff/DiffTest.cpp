@@ -186,7 +186,7 @@ TEST_F(DiffTest, FailuresAreOneLineWithTheRightCode) {
   EXPECT_EQ(steps.exitCode, 2) << steps.text;
 }
 
-TEST_F(DiffTest, ProgramsThatAreNoTraineesAreSaid) {
+TEST_F(DiffTest, ProgramsThatDoNotTrainAreRefused) {
   std::string data = "--steps=1 --data=" + path("text.txt");
   Outcome missing = diff(KILN_TOY, path("missing"), data);
   EXPECT_EQ(missing.exitCode, 3);

@@ -15,8 +15,8 @@ using namespace kiln;
 
 namespace {
 
-TraineeModel model() {
-  TraineeModel model;
+TrainedModel model() {
+  TrainedModel model;
   model.type = "gpt2";
   model.vocabulary = 10;
   model.batch = 2;
@@ -28,7 +28,7 @@ TraineeModel model() {
   return model;
 }
 
-std::string refusal(const TraineeModel &a, const TraineeModel &b) {
+std::string refusal(const TrainedModel &a, const TrainedModel &b) {
   Result<std::vector<TensorPair>> pairs = matchModels(a, b);
   EXPECT_FALSE(pairs.ok());
   if (pairs.ok())
@@ -43,7 +43,7 @@ bool contains(const std::string &text, const std::string &part) {
 }
 
 TEST(ModelMatchTest, StatesAreMatchedByName) {
-  TraineeModel a = model(), b = model();
+  TrainedModel a = model(), b = model();
   std::swap(b.tensors[0], b.tensors[1]);
   Result<std::vector<TensorPair>> pairs = matchModels(a, b);
   ASSERT_TRUE(pairs.ok());
@@ -53,7 +53,7 @@ TEST(ModelMatchTest, StatesAreMatchedByName) {
 }
 
 TEST(ModelMatchTest, GradientsOfOneSideAloneAreLeftOut) {
-  TraineeModel a = model(), b = model();
+  TrainedModel a = model(), b = model();
   a.tensors.push_back({"gradient:w", "gradient", ElementType::F32, {10, 4}});
   EXPECT_EQ(matchModels(a, b)->size(), 2u);
   EXPECT_EQ(matchModels(b, a)->size(), 2u);
@@ -61,7 +61,7 @@ TEST(ModelMatchTest, GradientsOfOneSideAloneAreLeftOut) {
 }
 
 TEST(ModelMatchTest, OtherModelsAreRefusedInOneLine) {
-  TraineeModel other = model();
+  TrainedModel other = model();
   other.type = "llama";
   EXPECT_TRUE(contains(refusal(model(), other),
                        "the model is 'gpt2' in A and 'llama' in B"));
@@ -86,7 +86,7 @@ TEST(ModelMatchTest, OtherModelsAreRefusedInOneLine) {
 }
 
 TEST(ModelMatchTest, OtherFlagsAreSaid) {
-  TraineeModel other = model();
+  TrainedModel other = model();
   other.build["microbatches"] = "2";
   std::vector<std::string> lines = differentBuilds(model(), other);
   ASSERT_EQ(lines.size(), 1u);

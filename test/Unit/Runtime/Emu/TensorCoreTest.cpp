@@ -230,7 +230,7 @@ TEST(TensorCoreTest, WaitsForTheOldestGroups) {
 // Mistakes
 //===----------------------------------------------------------------------===//
 
-KERNEL(laneMissesProduct) {
+KERNEL(laneMissesMma) {
   uint32_t words[6] = {};
   float sums[4] = {};
   if (threadId() != 40)
@@ -377,7 +377,7 @@ TEST_P(TensorFaultTest, IsNamedWithEverySeed) {
 }
 
 const Mutant mutants[] = {
-    {"laneMissesProduct", laneMissesProduct,
+    {"laneMissesMma", laneMissesMma,
      "thread 32: product of matrices reached by part of a warp only: 31 of 32 "
      "lanes of the warp wait, thread 40 has ended"},
     {"laneMissesLoad", laneMissesLoad,

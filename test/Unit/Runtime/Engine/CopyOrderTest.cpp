@@ -108,7 +108,7 @@ INSTANTIATE_TEST_SUITE_P(
         Damage{"TokenMissing", TRAIN "4/token", "discarded", "token"},
         Damage{"TokenHigh", TRAIN "4/token", 6,
                "has token 6, but the program starts 6 copies"},
-        Damage{"TokenInFlight", TRAIN "15/token", 2,
+        Damage{"TokenInTransit", TRAIN "15/token", 2,
                "starts copy 2 while copy_start 'grad_U' of commands[14] is in "
                "flight: its copy_wait must come before"},
         Damage{"WaitNotStarted", TRAIN "7/token", 1,

@@ -246,8 +246,8 @@ TEST(ResultDistanceTest, OfProducts) {
   slot.bytes = 12;
   float other[3] = {0, FLT_EPSILON, 0};
   auto distance = [&] {
-    return productDistance(command, 0, arenas, slot,
-                           reinterpret_cast<const char *>(other));
+    return gemmDistance(command, 0, arenas, slot,
+                        reinterpret_cast<const char *>(other));
   };
   c[0] = c[1] = c[2] = 0;
   EXPECT_FALSE(distance().same);

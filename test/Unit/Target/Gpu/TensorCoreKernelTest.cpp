@@ -1,4 +1,4 @@
-//===- TensorCoreKernelTest.cpp - Products of a warp, in kernels ----------===//
+//===- TensorCoreKernelTest.cpp - BlasLt of a warp, in kernels ----------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -44,8 +44,8 @@ float fromBFloat16(uint16_t x) {
 }
 
 /// z = 2^(x y^T) y of 16 x 16 each, z in f32; x and y bf16.
-llvm::FailureOr<KernelLaunch> emitProducts(mlir::gpu::GPUModuleOp kernels,
-                                           llvm::StringRef name) {
+llvm::FailureOr<KernelLaunch> emitMatmuls(mlir::gpu::GPUModuleOp kernels,
+                                          llvm::StringRef name) {
   GpuBuilder k(kernels, name, /*numArgs=*/3, /*numImmediates=*/0,
                /*threads=*/kWarp);
   mlir::Type bf16 = k.b.getBF16Type();
@@ -116,7 +116,7 @@ TEST(TensorCoreKernel, MultipliesAsPlainLoopsDo) {
   std::vector<char> bytes =
       runOnGpu(memory, {xPlace, yPlace, z}, {},
                [](auto kernels, auto name, auto b, auto alignments) {
-                 return emitProducts(kernels, name);
+                 return emitMatmuls(kernels, name);
                });
   ASSERT_EQ(bytes.size(), memory.bytes.size());
   for (int64_t i = 0; i < kSide; ++i) {
@@ -146,7 +146,7 @@ TEST(TensorCoreKernel, HasTheInstructions) {
   b.setInsertionPointToEnd(module->getBody());
   auto kernels =
       mlir::gpu::GPUModuleOp::create(b, b.getUnknownLoc(), "kernels");
-  ASSERT_TRUE(succeeded(emitProducts(kernels, "kernel")));
+  ASSERT_TRUE(succeeded(emitMatmuls(kernels, "kernel")));
   for (const char *chip : {"sm_80", "sm_90"}) {
     auto ptx = compileToPtx(*module, chip);
     ASSERT_TRUE(!!ptx) << llvm::toString(ptx.takeError());

@@ -20,7 +20,7 @@ defvar ElementwiseBaseTraits = [Pure, SameOperandsAndResultType, PrecisionOpInte
 defvar ElementwiseTraits = ElementwiseBaseTraits # [SequenceOpInterface];
 defvar LinearTraits = ElementwiseBaseTraits #
   [DeclareOpInterfaceMethods<SequenceOpInterface, ["isLinear"]>];
-defvar ProductTraits = ElementwiseBaseTraits #
+defvar MatmulTraits = ElementwiseBaseTraits #
   [DeclareOpInterfaceMethods<SequenceOpInterface, ["inferSequences"]>];
 // Small relative errors of what these take or give become large ones later.
 defvar FullPrecisionTraits = [Pure, SameOperandsAndResultType,
@@ -73,8 +73,8 @@ def Kiln_TanhOp : Kiln_UnaryOp<"tanh", "tanh(x)">;
 def Kiln_SigmoidOp : Kiln_UnaryOp<"sigmoid", "1 / (1 + exp(-x))">;
 def Kiln_AddOp : Kiln_BinaryOp<"add", "a + b", LinearTraits>;
 def Kiln_SubOp : Kiln_BinaryOp<"sub", "a - b", LinearTraits>;
-def Kiln_MulOp : Kiln_BinaryOp<"mul", "a * b", ProductTraits>;
-def Kiln_DivOp : Kiln_BinaryOp<"div", "a / b", ProductTraits>;
+def Kiln_MulOp : Kiln_BinaryOp<"mul", "a * b", MatmulTraits>;
+def Kiln_DivOp : Kiln_BinaryOp<"div", "a / b", MatmulTraits>;
 
 def Kiln_ScaleOp : Kiln_Op<"scale", LinearTraits> {
   let summary = "factor * x with a constant factor";

@@ -18,7 +18,7 @@ include "kiln/Dialect/Kiln/IR/KilnBase.td"
 include "kiln/Dialect/Kiln/IR/KilnAttrs.td"
 include "kiln/Dialect/Kiln/IR/KilnInterfaces.td"
 
-def LibraryProductOpInterface : OpInterface<"LibraryProductOpInterface"> {
+def VendorGemmOpInterface : OpInterface<"VendorGemmOpInterface"> {
   let cppNamespace = "::kiln";
   let description = [{
     A product of two matrices, with what the library does where its sums are. As
@@ -27,7 +27,7 @@ def LibraryProductOpInterface : OpInterface<"LibraryProductOpInterface"> {
   }];
   let methods =
       [InterfaceMethod<"What the library does with the sums.",
-                       "::kiln::abi::GemmEpilogue", "getLibraryEpilogue">,
+                       "::kiln::abi::GemmEpilogue", "getVendorEpilogue">,
        InterfaceMethod<"The first operand.", "::mlir::Value", "getLeft", (ins),
                        [{}], [{ return $_op.getA(); }]>,
        InterfaceMethod<"The second operand.", "::mlir::Value", "getRight",
@@ -57,15 +57,15 @@ def LibraryProductOpInterface : OpInterface<"LibraryProductOpInterface"> {
   ];
 }
 
-class Kiln_LibraryOp<string mnemonic> : Kiln_Op<mnemonic, [Pure,
+class Kiln_VendorGemmOp<string mnemonic> : Kiln_Op<mnemonic, [Pure,
     DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily", "getFlops"]>,
-    DeclareOpInterfaceMethods<LibraryProductOpInterface,
-      ["getLibraryEpilogue", "getBiasRow", "getAux"]>,
+    DeclareOpInterfaceMethods<VendorGemmOpInterface,
+      ["getVendorEpilogue", "getBiasRow", "getAux"]>,
     DeclareOpInterfaceMethods<ReferenceOpInterface>]> {
   let hasVerifier = 1;
 }
 
-def Kiln_LinearOp : Kiln_LibraryOp<"linear"> {
+def Kiln_LinearOp : Kiln_VendorGemmOp<"linear"> {
   let summary = "matrix product and bias, rounded once";
   let description = [{
     y[i, j] = round(sum over l of op(a)[i, l] op(b)[l, j] + bias[j]). Sum and bias
@@ -86,7 +86,7 @@ def Kiln_LinearOp : Kiln_LibraryOp<"linear"> {
   }];
 }
 
-def Kiln_LinearGeluOp : Kiln_LibraryOp<"linear_gelu"> {
+def Kiln_LinearGeluOp : Kiln_VendorGemmOp<"linear_gelu"> {
   let summary = "gelu of a matrix product and bias";
   let description = [{
     u[i, j] = sum over l of op(a)[i, l] op(b)[l, j] + bias[j] in f32, and
@@ -108,7 +108,7 @@ def Kiln_LinearGeluOp : Kiln_LibraryOp<"linear_gelu"> {
   }];
 }
 
-def Kiln_MatmulGeluGradOp : Kiln_LibraryOp<"matmul_gelu_grad"> {
+def Kiln_MatmulGeluGradOp : Kiln_VendorGemmOp<"matmul_gelu_grad"> {
   let summary = "gradient of gelu, of a cotangent that is a matrix product";
   let description = [{
     du[i, j] = round(gelu'(u[i, j]) * sum over l of op(a)[i, l] op(b)[l, j]), of
@@ -128,7 +128,7 @@ def Kiln_MatmulGeluGradOp : Kiln_LibraryOp<"matmul_gelu_grad"> {
   }];
 }
 
-def Kiln_MatmulBiasGradOp : Kiln_LibraryOp<"matmul_bias_grad"> {
+def Kiln_MatmulBiasGradOp : Kiln_VendorGemmOp<"matmul_bias_grad"> {
   let summary = "matrix product and the sums of one operand: gradients of a linear layer";
   let description = [{
     c = round(op(a) op(b)), and db[j] = round(sum over l of op(b)[l, j]), or with

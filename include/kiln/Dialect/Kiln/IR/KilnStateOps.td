@@ -169,8 +169,8 @@ class Kiln_CopyBegin<string mnemonic> : Kiln_Op<mnemonic, [SameOperandsAndResult
     DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily"]>,
     DeclareOpInterfaceMethods<ReferenceOpInterface>]> {
   let arguments = (ins Kiln_AnyTensor:$x);
-  let results = (outs Kiln_AnyTensor:$flight);
-  let assemblyFormat = "$x attr-dict `:` type($flight)";
+  let results = (outs Kiln_AnyTensor:$token);
+  let assemblyFormat = "$x attr-dict `:` type($token)";
   let hasVerifier = 1;
 }
 def Kiln_CopyOutOp : Kiln_CopyBegin<"copy_out"> {
@@ -188,19 +188,19 @@ def Kiln_CopyInOp : Kiln_CopyBegin<"copy_in"> {
   let summary = "begins to copy a tensor from the host to the device";
   let description = "As `kiln.copy_out`, in the other direction.\n\nExample: `%f = kiln.copy_in %h : tensor<4xf32>`";
 }
-def Kiln_CopyWaitOp : Kiln_Op<"copy_wait", [AllTypesMatch<["flight", "source", "y"]>, Kiln_InProgram,
+def Kiln_CopyWaitOp : Kiln_Op<"copy_wait", [AllTypesMatch<["token", "source", "y"]>, Kiln_InProgram,
     DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily"]>,
     DeclareOpInterfaceMethods<ReferenceOpInterface>]> {
   let summary = "waits for the end of a copy";
   let description = [{
-    `flight` is the result of the copy of `source` (C1), in the same block. From here on the copy can be
+    `token` is the result of the copy of `source` (C1), in the same block. From here on the copy can be
     read, and the source may go.
 
     Example: `%h = kiln.copy_wait %f, %x : tensor<4xf32>`
   }];
-  let arguments = (ins Kiln_AnyTensor:$flight, Kiln_AnyTensor:$source);
+  let arguments = (ins Kiln_AnyTensor:$token, Kiln_AnyTensor:$source);
   let results = (outs Kiln_AnyTensor:$y);
-  let assemblyFormat = "$flight `,` $source attr-dict `:` type($y)";
+  let assemblyFormat = "$token `,` $source attr-dict `:` type($y)";
   let hasVerifier = 1;
 }
 
@@ -232,9 +232,9 @@ def Kiln_DispatchOp : Kiln_Op<"dispatch", [SingleBlock, IsolatedFromAbove, Kiln_
   let hasRegionVerifier = 1;
   let extraClassDeclaration = [{
     /// The product of a dispatch of family gemm, null for other families.
-    ::kiln::MatmulOp getProduct();
+    ::kiln::MatmulOp getMatmul();
     /// Whether the last result is the product itself.
-    bool keepsProduct();
+    bool keepsMatmul();
   }];
 }
 

@@ -196,7 +196,7 @@ SweepPlan planSweeps(const RowProgram &program);
 /// depends on elements in its own place, row or column alone, and on the
 /// product's in its own place. Unless the product is kept, a result must be
 /// able to take its slot.
-bool isEpilogue(const RowProgram &program, int32_t product, bool keepsProduct);
+bool isEpilogue(const RowProgram &program, int32_t matmul, bool keepsMatmul);
 
 /// Whether result `result` may be written over operand `operand`: every element
 /// of the operand is read before the element in its place is written, under any

@@ -302,7 +302,7 @@ def KilnRT_GemmOp : KilnRT_Command<"gemm", [AttrSizedOperandSegments,
     ::mlir::Type getElement();
     ::mlir::Type getResultElement();
     /// What `library` names; an unknown name counts as none.
-    ::kiln::abi::GemmEpilogue getLibraryEpilogue();
+    ::kiln::abi::GemmEpilogue getVendorEpilogue();
   }];
 }
 

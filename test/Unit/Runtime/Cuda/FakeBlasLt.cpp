@@ -1,4 +1,4 @@
-//===- FakeProducts.cpp - The functions of a cuBLASLt without a GPU -------===//
+//===- FakeBlasLt.cpp - The functions of a cuBLASLt without a GPU -------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -312,7 +312,7 @@ int cublasLtMatmulAlgoGetHeuristic(void *library, void *desc, void *a, void *b,
   const auto *wish = static_cast<Preference *>(preference);
   if (wish->reductions != 2)
     return violate("sums of a product may be rounded more than once");
-  std::size_t known = state().settings.productTimes.size();
+  std::size_t known = state().settings.gemmTimes.size();
   *found = int(std::min(std::size_t(wanted), known));
   for (int i = 0; i < *found; ++i) {
     proposals[i] = {};
@@ -434,7 +434,7 @@ int cublasLtMatmul(void *library, void *descHandle, const void *alpha,
   ++state().products[way];
   return enqueue(static_cast<StreamObject *>(stream),
                  [products, space, workspaceBytes, way] {
-                   state().clock += state().settings.productTimes[way];
+                   state().clock += state().settings.gemmTimes[way];
                    std::fill_n(space, space ? workspaceBytes : 0, '\x7b');
                    for (const Product &product : products)
                      if (int code = compute(product))

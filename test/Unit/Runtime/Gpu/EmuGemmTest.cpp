@@ -1,4 +1,4 @@
-//===- EmuProductTest.cpp - Matrix products of the emulated GPU -----------===//
+//===- EmuGemmTest.cpp - Matrix products of the emulated GPU -----------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -123,7 +123,7 @@ int64_t scratchOf(ElementType type, ElementType resultType) {
   return (bytes + 63) / 64 * 64;
 }
 
-TEST(EmuProductTest, HasTheBitsOfTheCpu) {
+TEST(EmuGemmTest, HasTheBitsOfTheCpu) {
   for (const auto &kind : kinds)
     for (bool accumulates : {false, true}) {
       int64_t scratch = scratchOf(kind.first, kind.second);
@@ -142,7 +142,7 @@ TEST(EmuProductTest, HasTheBitsOfTheCpu) {
 
 /// The bias is added to sums of f32: there is one rounding, of the result of
 /// the product of f32 and the bias.
-TEST(EmuProductTest, AddsABiasBeforeItRounds) {
+TEST(EmuGemmTest, AddsABiasBeforeItRounds) {
   int64_t scratch = scratchOf(ElementType::BF16, ElementType::BF16);
   auto elementsOf = [](const std::vector<char> &bytes, ElementType type) {
     std::vector<float> values(bytes.size() * 8 / bitsOf(type));
@@ -174,7 +174,7 @@ TEST(EmuProductTest, AddsABiasBeforeItRounds) {
   }
 }
 
-TEST(EmuProductTest, NeedsItsWorkspace) {
+TEST(EmuGemmTest, NeedsItsWorkspace) {
   int64_t scratch = scratchOf(ElementType::BF16, ElementType::BF16);
   auto status = [&](const char *kind, int64_t workspace) {
     Json description =
@@ -196,7 +196,7 @@ TEST(EmuProductTest, NeedsItsWorkspace) {
   EXPECT_TRUE(status("cuda-emu", scratch).ok());
 }
 
-TEST(EmuProductTest, AnyReplacedValueIsHandled) {
+TEST(EmuGemmTest, AnyReplacedValueIsHandled) {
   const Json replacements[] = {nullptr,       -1, INT64_MAX, "bf16",
                                Json::array(), 0,  1e300,     Json::object()};
   for (const char *kind : {"cpu", "cuda-emu"}) {

@@ -1,4 +1,4 @@
-//===- ProductsTest.cpp - cuBLASLt's products against naive ones ----------===//
+//===- BlasLtTest.cpp - cuBLASLt's products against naive ones ----------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -181,18 +181,18 @@ void checkAllKinds(const Shape &shape) {
   }
 }
 
-TEST(ProductsTest, SmallOnes) {
+TEST(BlasLtTest, SmallOnes) {
   for (const Shape &shape :
        {Shape{1, 1, 1, 0, 0, 1}, Shape{3, 5, 4, 2, 1, 2},
         Shape{16, 16, 16, 0, 0, 1}, Shape{7, 64, 33, 3, 0, 3}})
     checkAllKinds(shape);
 }
 
-TEST(ProductsTest, OddOnes) {
+TEST(BlasLtTest, OddOnes) {
   checkAllKinds({127, 65, 33, 1, 1, 1});
   checkAllKinds({42, 42, 126, 0, 0, 1});
 }
 
-TEST(ProductsTest, LongSums) { checkAllKinds({33, 40, 3000, 0, 3, 1}); }
+TEST(BlasLtTest, LongSums) { checkAllKinds({33, 40, 3000, 0, 3, 1}); }
 
 } // namespace

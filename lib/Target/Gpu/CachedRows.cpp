@@ -1,4 +1,5 @@
-//===- KeptRows.cpp - Long rows in a gpu's shared memory ------------------===//
+//===- CachedRows.cpp - Long rows in a gpu's shared memory
+//------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -369,7 +370,7 @@ void RowEmitter::emitKeptRow(const RowPlan &plan, Value r, Value exists) {
   blockShift = {};
 }
 
-void RowEmitter::emitKeptRows(const RowPlan &plan) {
+void RowEmitter::emitCachedRows(const RowPlan &plan) {
   int64_t together = plan.groups, rows = plan.rowsPerGroup;
   keptThreads = k.threads() / together;
   int64_t columns = tileColumns();

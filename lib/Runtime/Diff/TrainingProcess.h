@@ -1,4 +1,5 @@
-//===- Trainee.h - An executable that is told every step --------*- C++ -*-===//
+//===- TrainingProcess.h - An executable that is told every step --------*- C++
+//-*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -8,12 +9,13 @@
 // The other end of --lockstep (docs/reference/lockstep-protocol.md): starts an
 // executable as a child process, asks, and reads its answers. A child that dies
 // or answers nonsense is one line and an exit code: its own where it names a
-// wrong flag, a bad file or divergence. The child ends with its Trainee.
+// wrong flag, a bad file or divergence. The child ends with its
+// TrainingProcess.
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef KILN_LIB_RUNTIME_DIFF_TRAINEE_H
-#define KILN_LIB_RUNTIME_DIFF_TRAINEE_H
+#ifndef KILN_LIB_RUNTIME_DIFF_TRAININGPROCESS_H
+#define KILN_LIB_RUNTIME_DIFF_TRAININGPROCESS_H
 
 #include "OpDifference.h"
 #include "kiln/Support/ElementType.h"
@@ -30,13 +32,13 @@
 namespace kiln::runtime {
 
 /// How to start one.
-struct TraineeCommand {
+struct TrainedCommand {
   std::string label; ///< "A" or "B".
   std::string path;
   std::vector<std::string> flags;
 };
 
-struct TraineeTensor {
+struct TrainedTensor {
   std::string name;
   std::string role; ///< "parameter", "optimizer", "gradient", ...
   ElementType type = ElementType::F32;
@@ -45,46 +47,47 @@ struct TraineeTensor {
 };
 
 /// What an executable says about itself.
-struct TraineeModel {
+struct TrainedModel {
   std::string type;
   int64_t vocabulary = 0, batch = 0, length = 0;
   std::map<std::string, std::string> build; ///< Flags that it was built with.
   std::string library;
   int64_t firstStep = 1, lastStep = 0;
-  std::vector<TraineeTensor> tensors;
+  std::vector<TrainedTensor> tensors;
   std::vector<std::string> hashes; ///< Before the first step.
 };
 
-struct TraineeStep {
+struct TrainedStep {
   int64_t step = 0;
   double loss = 0, rate = 0;
   std::optional<double> gradNorm;
-  std::vector<std::string> hashes; ///< As TraineeModel::tensors.
+  std::vector<std::string> hashes; ///< As TrainedModel::tensors.
   std::vector<OpRecord> ops;
   std::vector<int64_t> order; ///< When each tensor was written last; -1: never.
 };
 
-class Trainee {
+class TrainingProcess {
 public:
-  explicit Trainee(TraineeCommand command) : command_(std::move(command)) {}
-  Trainee(const Trainee &) = delete;
-  Trainee &operator=(const Trainee &) = delete;
-  ~Trainee() { stop(); }
+  explicit TrainingProcess(TrainedCommand command)
+      : command_(std::move(command)) {}
+  TrainingProcess(const TrainingProcess &) = delete;
+  TrainingProcess &operator=(const TrainingProcess &) = delete;
+  ~TrainingProcess() { stop(); }
 
   Status start();
   void stop();
 
-  const TraineeModel &model() const { return model_; }
+  const TrainedModel &model() const { return model_; }
   /// Lines that it has warned with so far.
   std::vector<std::string> warnings() const;
 
   /// `ops`: with what every command wrote. `keep`: perturb() may follow.
-  Result<TraineeStep> step(bool ops, bool keep);
+  Result<TrainedStep> step(bool ops, bool keep);
   Status save(const std::string &file, const std::vector<size_t> &tensors);
   Status load(const std::string &file, const std::vector<size_t> &tensors);
   /// Does the last step also from weights that are off by rounding, and saves
   /// what that gives. The states are unmoved.
-  Result<TraineeStep> perturb(const std::string &file,
+  Result<TrainedStep> perturb(const std::string &file,
                               const std::vector<size_t> &tensors);
 
 private:
@@ -95,8 +98,8 @@ private:
   std::string title() const;
   std::string errorText() const;
 
-  TraineeCommand command_;
-  TraineeModel model_;
+  TrainedCommand command_;
+  TrainedModel model_;
   pid_t child_ = -1;
   std::FILE *commands_ = nullptr;
   std::FILE *answers_ = nullptr;
@@ -105,4 +108,4 @@ private:
 
 } // namespace kiln::runtime
 
-#endif // KILN_LIB_RUNTIME_DIFF_TRAINEE_H
+#endif // KILN_LIB_RUNTIME_DIFF_TRAININGPROCESS_H

@@ -1,4 +1,4 @@
-//===- ProductRates.h - Rates of matrix products ----------------*- C++ -*-===//
+//===- GemmRates.h - Rates of matrix products ----------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -12,17 +12,17 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef KILN_LIB_RUNTIME_MEASURE_PRODUCTRATES_H
-#define KILN_LIB_RUNTIME_MEASURE_PRODUCTRATES_H
+#ifndef KILN_LIB_RUNTIME_MEASURE_GEMMRATES_H
+#define KILN_LIB_RUNTIME_MEASURE_GEMMRATES_H
 
 #include "../Engine/Gemm.h"
 #include "Sampler.h"
 
 namespace kiln::runtime {
 
-class ProductRates {
+class GemmRates {
 public:
-  ProductRates(ElementType type, ThreadTeam &team, Sampler &sampler);
+  GemmRates(ElementType type, ThreadTeam &team, Sampler &sampler);
 
   /// {"m": [...], "n": [...], "k": [...], "flop_per_s": [[[...]]]}, after the
   /// sampler has run. Noise is taken out that would give a larger product less
@@ -47,4 +47,4 @@ std::string numberText(double value);
 
 } // namespace kiln::runtime
 
-#endif // KILN_LIB_RUNTIME_MEASURE_PRODUCTRATES_H
+#endif // KILN_LIB_RUNTIME_MEASURE_GEMMRATES_H

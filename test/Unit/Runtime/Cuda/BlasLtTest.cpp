@@ -1,4 +1,4 @@
-//===- ProductsTest.cpp - Matrix products of every kind -------------------===//
+//===- BlasLtTest.cpp - Matrix products of every kind -------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -217,7 +217,7 @@ constexpr std::pair<ElementType, ElementType> kinds[] = {
     {ElementType::BF16, ElementType::BF16},
     {ElementType::BF16, ElementType::F32}};
 
-TEST(ProductsTest, OfAllKinds) {
+TEST(BlasLtTest, OfAllKinds) {
   for (auto [type, resultType] : kinds)
     for (bool transA : {false, true})
       for (bool transB : {false, true})
@@ -228,7 +228,7 @@ TEST(ProductsTest, OfAllKinds) {
 
 /// All that the library does with sums, with operands of both orders. Rows of
 /// an aux are multiples of 8 elements.
-TEST(ProductsTest, WithEpilogues) {
+TEST(BlasLtTest, WithEpilogues) {
   for (auto [type, resultType] : kinds)
     for (int e = 1; e <= int(GemmEpilogue::BiasGradB); ++e)
       for (bool transA : {false, true})
@@ -246,7 +246,7 @@ TEST(ProductsTest, WithEpilogues) {
 }
 
 /// A choice is of one epilogue, and serves biases in several places.
-TEST(ProductsTest, WithSeveralBiases) {
+TEST(BlasLtTest, WithSeveralBiases) {
   Case test = {
       ElementType::F32, ElementType::F32, false, false, 1, false, 4096};
   Json description = describe(test);
@@ -273,7 +273,7 @@ TEST(ProductsTest, WithSeveralBiases) {
   EXPECT_TRUE(fakecuda::violations().empty()) << fakecuda::violations().front();
 }
 
-TEST(ProductsTest, RefusesEpiloguesElsewhere) {
+TEST(BlasLtTest, RefusesEpiloguesElsewhere) {
   auto expect = [](Case test, Json library, const char *expected) {
     Json description = describe(test);
     for (auto &[name, program] : description["programs"].items())
@@ -317,9 +317,9 @@ TEST(ProductsTest, RefusesEpiloguesElsewhere) {
 }
 
 /// A library that has no way to carry out an epilogue.
-TEST(ProductsTest, NamesAnEpilogueThatIsNotKnown) {
+TEST(BlasLtTest, NamesAnEpilogueThatIsNotKnown) {
   fakecuda::Settings settings;
-  settings.productTimes = {};
+  settings.gemmTimes = {};
   Case test = {
       ElementType::F32,      ElementType::F32, false, false, 1, false, 4096,
       GemmEpilogue::GeluBias};
@@ -338,12 +338,12 @@ TEST(ProductsTest, NamesAnEpilogueThatIsNotKnown) {
       << message;
 }
 
-TEST(ProductsTest, WithoutAWorkspace) {
+TEST(BlasLtTest, WithoutAWorkspace) {
   for (auto [type, resultType] : kinds)
     check({type, resultType, false, true, 1, false, 0});
 }
 
-TEST(ProductsTest, OfHardlyAlignedMatrices) {
+TEST(BlasLtTest, OfHardlyAlignedMatrices) {
   for (auto [type, resultType] : kinds)
     check({type, resultType, true, false, 1, true, 4096}, 1);
 }

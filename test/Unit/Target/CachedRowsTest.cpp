@@ -1,4 +1,5 @@
-//===- KeptRowsTest.cpp - Long rows in a gpu's shared memory --------------===//
+//===- CachedRowsTest.cpp - Long rows in a gpu's shared memory
+//--------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -22,7 +23,7 @@ using namespace kiln::test;
 
 namespace {
 
-class KeptRows : public testing::Test {
+class CachedRows : public testing::Test {
 protected:
   void TearDown() override { runner.runAll(); }
   RowRunner runner;
@@ -42,23 +43,25 @@ RowCase rmsNormCase() {
           "%y : tensor<$Rx$Cx$T>, %rstd : tensor<$Rx$F>"};
 }
 
-TEST_F(KeptRows, Norms) {
+TEST_F(CachedRows, Norms) {
   runner.add(layerNormCase(), {{3, 1025}, {2, 4096}, {3, 4097}});
   runner.add(rmsNormCase(), {{3, 1088}, {2, 2048}, {2, 8195}});
 }
 
 /// With so many rows a block works on some of them in turn.
-TEST_F(KeptRows, RowsInTurn) { runner.add(layerNormCase(), {{1201, 1027}, {18, 2052}}); }
+TEST_F(CachedRows, RowsInTurn) {
+  runner.add(layerNormCase(), {{1201, 1027}, {18, 2052}});
+}
 
-TEST_F(KeptRows, Softmax) {
+TEST_F(CachedRows, Softmax) {
   runner.add(softmaxCase(), {{3, 1025}, {2, 4096}, {3, 4097}});
 }
 
-TEST_F(KeptRows, ReadBack) {
+TEST_F(CachedRows, ReadBack) {
   runner.add(residualCase(), {{2, 1088}, {2, 1100}, {2, 2051}});
 }
 
-TEST_F(KeptRows, Classifier) {
+TEST_F(CachedRows, Classifier) {
   for (int64_t classes : {1025, 4096, 16500})
     runner.add(classifierCase(classes), {{4, classes}});
   RowCase padded = classifierCase(2001);
@@ -66,12 +69,12 @@ TEST_F(KeptRows, Classifier) {
   runner.add(padded, {{3, 2001}});
 }
 
-TEST_F(KeptRows, LongClassifier) {
+TEST_F(CachedRows, LongClassifier) {
   runner.add(classifierCase(50257), {{2, 50257}});
 }
 
 /// Of two zeros the one in the lower partial wins, of one partial the first.
-TEST_F(KeptRows, Maxima) {
+TEST_F(CachedRows, Maxima) {
   RowCase rowCase = {"%x: tensor<$Rx$Cx$T>",
                      "%s = kiln.reduce sum %x dims [1] : tensor<$Rx$Cx$T> to "
                      "tensor<$Rx$T>\n"

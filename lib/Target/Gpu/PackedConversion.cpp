@@ -1,11 +1,12 @@
-//===- RoundInPairs.cpp - Rounding to bf16 in PTX -------------------------===//
+//===- PackedConversion.cpp - Rounding to bf16 in PTX
+//-------------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
-#include "RoundInPairs.h"
+#include "PackedConversion.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"

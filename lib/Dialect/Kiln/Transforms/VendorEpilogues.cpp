@@ -1,4 +1,4 @@
-//===- LibraryEpilogues.cpp - What a gpu's library fuses --------*- C++ -*-===//
+//===- VendorEpilogues.cpp - What a gpu's library fuses --------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -12,7 +12,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "LibraryEpilogues.h"
+#include "VendorEpilogues.h"
 
 #include "kiln/Dialect/Kiln/IR/KilnLibrary.h"
 
@@ -24,10 +24,9 @@ using namespace kiln::abi;
 using namespace kiln;
 
 /// Whether the library has epilogues for a product at all.
-static bool hasEpilogues(MatmulOp product) {
-  return product && !product.getAccumulate() &&
-         product.getType().getRank() == 2 &&
-         !product.getType().getElementType().isF64();
+static bool hasEpilogues(MatmulOp matmul) {
+  return matmul && !matmul.getAccumulate() && matmul.getType().getRank() == 2 &&
+         !matmul.getType().getElementType().isF64();
 }
 
 /// Whether the library takes gelu of a result of this type, of operands like a,
@@ -52,30 +51,30 @@ static Value biasOf(Value rows) {
 }
 
 /// The product that only `reader` reads, or nothing.
-static MatmulOp productOf(Value value, Operation *reader) {
-  auto product = value.getDefiningOp<MatmulOp>();
-  if (!hasEpilogues(product) || !product->hasOneUse() ||
-      product->getBlock() != reader->getBlock())
+static MatmulOp matmulOf(Value value, Operation *reader) {
+  auto matmul = value.getDefiningOp<MatmulOp>();
+  if (!hasEpilogues(matmul) || !matmul->hasOneUse() ||
+      matmul->getBlock() != reader->getBlock())
     return {};
-  return product;
+  return matmul;
 }
 
 static void addInLibrary(AddOp sum) {
   for (auto [term, rows] : {std::pair<Value, Value>(sum.getA(), sum.getB()),
                             {sum.getB(), sum.getA()}}) {
-    MatmulOp product = productOf(term, sum);
+    MatmulOp matmul = matmulOf(term, sum);
     Value bias = biasOf(rows);
-    if (!product || !bias)
+    if (!matmul || !bias)
       continue;
     OpBuilder builder(sum);
-    auto linear = LinearOp::create(builder, product.getLoc(), product.getType(),
-                                   product.getA(), product.getB(), bias,
-                                   product.getTransA(), product.getTransB(),
+    auto linear = LinearOp::create(builder, matmul.getLoc(), matmul.getType(),
+                                   matmul.getA(), matmul.getB(), bias,
+                                   matmul.getTransA(), matmul.getTransB(),
                                    /*grid=*/DenseI64ArrayAttr());
     Operation *broadcast = rows.getDefiningOp();
     sum.replaceAllUsesWith(linear.getY());
     sum.erase();
-    product.erase();
+    matmul.erase();
     if (broadcast->use_empty())
       broadcast->erase();
     return;
@@ -120,19 +119,19 @@ static void takeGeluInLibrary(GeluOp gelu) {
 
 /// The gradient of a gelu that the library took.
 static void multiplyInLibrary(GeluGradOp gradient) {
-  MatmulOp product = productOf(gradient.getB(), gradient);
+  MatmulOp matmul = matmulOf(gradient.getB(), gradient);
   auto forward = gradient.getA().getDefiningOp<LinearGeluOp>();
-  if (!gradient.getTanh() || !product || !forward ||
-      !mayTakeGelu(product.getType(), product.getA(), /*hasMatrix=*/true))
+  if (!gradient.getTanh() || !matmul || !forward ||
+      !mayTakeGelu(matmul.getType(), matmul.getA(), /*hasMatrix=*/true))
     return;
   OpBuilder builder(gradient);
   auto fused = MatmulGeluGradOp::create(
-      builder, product.getLoc(), product.getType(), product.getA(),
-      product.getB(), gradient.getA(), product.getTransA(), product.getTransB(),
+      builder, matmul.getLoc(), matmul.getType(), matmul.getA(), matmul.getB(),
+      gradient.getA(), matmul.getTransA(), matmul.getTransB(),
       /*grid=*/DenseI64ArrayAttr());
   gradient.replaceAllUsesWith(fused.getDu());
   gradient.erase();
-  product.erase();
+  matmul.erase();
 }
 
 //===----------------------------------------------------------------------===//
@@ -150,13 +149,13 @@ static bool isMadeInRows(Value value) {
 static MatmulOp weightGradientOf(Value dy, Operation *sum) {
   MatmulOp first;
   for (OpOperand &use : dy.getUses()) {
-    auto product = dyn_cast<MatmulOp>(use.getOwner());
-    if (!hasEpilogues(product) || product->getBlock() != sum->getBlock())
+    auto matmul = dyn_cast<MatmulOp>(use.getOwner());
+    if (!hasEpilogues(matmul) || matmul->getBlock() != sum->getBlock())
       continue;
-    bool sumsRows = use.getOperandNumber() == 0 ? product.getTransA()
-                                                : !product.getTransB();
-    if (sumsRows && (!first || product->isBeforeInBlock(first)))
-      first = product;
+    bool sumsRows =
+        use.getOperandNumber() == 0 ? matmul.getTransA() : !matmul.getTransB();
+    if (sumsRows && (!first || matmul->isBeforeInBlock(first)))
+      first = matmul;
   }
   return first;
 }
@@ -197,19 +196,19 @@ static void addRowsInLibrary(ReduceCombineOp sum) {
       isMadeInRows(partial.getX()))
     return;
   Value dy = partial.getX();
-  MatmulOp product = weightGradientOf(dy, sum);
-  if (!product || tensorTypeOf(sum.getResult()).getElementType() !=
-                      product.getType().getElementType())
+  MatmulOp matmul = weightGradientOf(dy, sum);
+  if (!matmul || tensorTypeOf(sum.getResult()).getElementType() !=
+                     matmul.getType().getElementType())
     return;
-  auto readers = readersBetween(sum, product);
+  auto readers = readersBetween(sum, matmul);
   if (!readers)
     return;
-  bool ofA = product.getA() == dy && product.getTransA();
-  OpBuilder builder(product);
+  bool ofA = matmul.getA() == dy && matmul.getTransA();
+  OpBuilder builder(matmul);
   auto fused = MatmulBiasGradOp::create(
-      builder, product.getLoc(), product.getType(), sum.getType(),
-      product.getA(), product.getB(), product.getTransA(), product.getTransB(),
-      ofA, /*grid=*/DenseI64ArrayAttr());
+      builder, matmul.getLoc(), matmul.getType(), sum.getType(), matmul.getA(),
+      matmul.getB(), matmul.getTransA(), matmul.getTransB(), ofA,
+      /*grid=*/DenseI64ArrayAttr());
   Operation *last = fused;
   for (Operation *reader : *readers) {
     reader->moveAfter(last);
@@ -217,10 +216,10 @@ static void addRowsInLibrary(ReduceCombineOp sum) {
   }
   // Where the sum stood behind the product, its readers do so too.
   sum.replaceAllUsesWith(fused.getDb());
-  product.replaceAllUsesWith(fused.getC());
+  matmul.replaceAllUsesWith(fused.getC());
   sum.erase();
   partial.erase();
-  product.erase();
+  matmul.erase();
 }
 
 template <typename Op>

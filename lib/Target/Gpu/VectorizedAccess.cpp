@@ -1,11 +1,12 @@
-//===- WideAccess.cpp - Several elements at a time ------------------------===//
+//===- VectorizedAccess.cpp - Several elements at a time
+//------------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
-#include "WideAccess.h"
+#include "VectorizedAccess.h"
 #include "kiln/Dialect/Kiln/IR/ElementTypes.h"
 
 #include "DeviceFacts.h"

@@ -1,4 +1,5 @@
-//===- RoundInPairs.h - Rounding to bf16 in PTX -----------------*- C++ -*-===//
+//===- PackedConversion.h - Rounding to bf16 in PTX -----------------*- C++
+//-*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -11,8 +12,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef KILN_LIB_TARGET_GPU_ROUNDINPAIRS_H
-#define KILN_LIB_TARGET_GPU_ROUNDINPAIRS_H
+#ifndef KILN_LIB_TARGET_GPU_PACKEDCONVERSION_H
+#define KILN_LIB_TARGET_GPU_PACKEDCONVERSION_H
 
 #include "mlir/IR/BuiltinOps.h"
 
@@ -24,4 +25,4 @@ void roundInPairs(mlir::ModuleOp module);
 
 } // namespace kiln::gpu
 
-#endif // KILN_LIB_TARGET_GPU_ROUNDINPAIRS_H
+#endif // KILN_LIB_TARGET_GPU_PACKEDCONVERSION_H

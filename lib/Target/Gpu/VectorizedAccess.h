@@ -1,4 +1,5 @@
-//===- WideAccess.h - Several elements at a time ----------------*- C++ -*-===//
+//===- VectorizedAccess.h - Several elements at a time ----------------*- C++
+//-*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -10,8 +11,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef KILN_LIB_TARGET_GPU_WIDEACCESS_H
-#define KILN_LIB_TARGET_GPU_WIDEACCESS_H
+#ifndef KILN_LIB_TARGET_GPU_VECTORIZEDACCESS_H
+#define KILN_LIB_TARGET_GPU_VECTORIZEDACCESS_H
 
 #include "GpuBuilder.h"
 
@@ -48,4 +49,4 @@ llvm::SmallVector<mlir::Value> splitIndex(GpuBuilder &k, mlir::Value index,
 
 } // namespace kiln::gpu
 
-#endif // KILN_LIB_TARGET_GPU_WIDEACCESS_H
+#endif // KILN_LIB_TARGET_GPU_VECTORIZEDACCESS_H

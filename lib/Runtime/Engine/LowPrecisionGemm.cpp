@@ -1,4 +1,5 @@
-//===- NarrowProduct.cpp - Matrix products of bf16 on a cpu ---------------===//
+//===- LowPrecisionGemm.cpp - Matrix products of bf16 on a cpu
+//---------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -10,7 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "NarrowProduct.h"
+#include "LowPrecisionGemm.h"
 
 #include "kiln/Abi/GemmWorkspace.h"
 
@@ -105,8 +106,8 @@ static int64_t widenPart(const char *x, int64_t ld, bool isTransposed,
   return part.columns;
 }
 
-void narrowProduct(const GemmCall &call, ElementType resultType, char *scratch,
-                   const TileEpilogue &epilogue) {
+void lowPrecisionGemm(const GemmCall &call, ElementType resultType,
+                      char *scratch, const TileEpilogue &epilogue) {
   const int64_t m = blockExtent(call.m, blockRows),
                 n = blockExtent(call.n, blockColumns),
                 k = blockExtent(call.k, blockDepth);

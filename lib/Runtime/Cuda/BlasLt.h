@@ -1,4 +1,4 @@
-//===- Products.h - Matrix products through cuBLASLt ------------*- C++ -*-===//
+//===- BlasLt.h - Matrix products through cuBLASLt ------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -15,12 +15,12 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef KILN_LIB_RUNTIME_CUDA_PRODUCTS_H
-#define KILN_LIB_RUNTIME_CUDA_PRODUCTS_H
+#ifndef KILN_LIB_RUNTIME_CUDA_BLASLT_H
+#define KILN_LIB_RUNTIME_CUDA_BLASLT_H
 
 #include "AlgorithmSearch.h"
+#include "BlasLtApi.h"
 #include "Gpu.h"
-#include "ProductsApi.h"
 #include "kiln/Runtime/Engine/Program.h"
 
 #include <array>
@@ -32,14 +32,14 @@ namespace kiln::runtime::cuda {
 
 /// Where the operands of a gemm command and its workspace begin, and its bias
 /// and aux, if it has them.
-struct ProductPlaces {
+struct MatmulPlaces {
   DevicePointer a = 0, b = 0, c = 0, workspace = 0, bias = 0, aux = 0;
 };
 
-class Products {
+class BlasLt {
 public:
   /// Opens the first of `libraries`.
-  static Result<Products> open(const std::vector<std::string> &libraries);
+  static Result<BlasLt> open(const std::vector<std::string> &libraries);
 
   /// "cuBLASLt 13.1.0".
   const std::string &name() const { return name_; }
@@ -48,10 +48,9 @@ public:
 
   /// Chooses how a command is computed at these places, by trials there, or,
   /// without a search, as the library proposes. The index is for run().
-  Result<std::size_t> choose(const Command &command,
-                             const ProductPlaces &places,
+  Result<std::size_t> choose(const Command &command, const MatmulPlaces &places,
                              AlgorithmSearch *search, StreamHandle stream);
-  Status run(std::size_t choice, const ProductPlaces &places, bool accumulate,
+  Status run(std::size_t choice, const MatmulPlaces &places, bool accumulate,
              StreamHandle stream) const {
     return run(choices_[choice], choices_[choice].algorithm, places, accumulate,
                stream);
@@ -62,7 +61,7 @@ private:
   using Problem = std::array<int64_t, 21>;
   static std::string textOf(const Problem &problem);
   struct Choice {
-    Owned<ProductDescHandle> desc;
+    Owned<MatmulDescHandle> desc;
     Owned<LayoutHandle> a, b, c; ///< The library's own a and b.
     Algorithm algorithm;
     bool isF64 = false;
@@ -70,7 +69,7 @@ private:
     int64_t workspaceBytes = 0;
   };
 
-  Products() = default;
+  BlasLt() = default;
   template <typename... Parameters, typename... Arguments>
   Status call(const Entry<int(Parameters...)> &entry,
               Arguments... arguments) const {
@@ -83,20 +82,20 @@ private:
                     int64_t columns);
   Status describe(const Command &command, Choice &choice);
   Status describeEpilogue(const Command &command, Choice &choice) const;
-  Status setPlaces(const Choice &choice, const ProductPlaces &places) const;
+  Status setPlaces(const Choice &choice, const MatmulPlaces &places) const;
   Result<std::vector<Algorithm>> propose(const Problem &problem,
                                          const Choice &choice, int most) const;
   Status run(const Choice &choice, const Algorithm &algorithm,
-             const ProductPlaces &places, bool accumulate,
+             const MatmulPlaces &places, bool accumulate,
              StreamHandle stream) const;
 
-  ProductsApi api_;
+  BlasLtApi api_;
   std::string name_;
-  Owned<ProductsHandle> handle_;
+  Owned<BlasLtHandle> handle_;
   std::vector<Choice> choices_;
   std::map<Problem, std::size_t> chosen_;
 };
 
 } // namespace kiln::runtime::cuda
 
-#endif // KILN_LIB_RUNTIME_CUDA_PRODUCTS_H
+#endif // KILN_LIB_RUNTIME_CUDA_BLASLT_H

@@ -1,4 +1,5 @@
-//===- NarrowProductTest.cpp - Matrix products of bf16 on a cpu -----------===//
+//===- LowPrecisionGemmTest.cpp - Matrix products of bf16 on a cpu
+//-----------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -10,7 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "NarrowProduct.h"
+#include "LowPrecisionGemm.h"
 
 #include "CommandTable.h"
 #include "GemmTiles.h"
@@ -257,9 +258,9 @@ void check(const Shape &shape, bool transA, bool transB, ElementType resultType,
         << shape.k << (transA ? " a^T" : "") << (transB ? " b^T" : "");
 }
 
-class NarrowProductTest : public testing::TestWithParam<Shape> {};
+class LowPrecisionGemmTest : public testing::TestWithParam<Shape> {};
 
-TEST_P(NarrowProductTest, IsThatOfPlainLoopsOnAnyNumberOfThreads) {
+TEST_P(LowPrecisionGemmTest, IsThatOfPlainLoopsOnAnyNumberOfThreads) {
   for (ElementType resultType : {ElementType::BF16, ElementType::F32})
     for (GemmBeta beta : {GemmBeta::Zero, GemmBeta::One})
       for (bool transA : {false, true})
@@ -268,7 +269,7 @@ TEST_P(NarrowProductTest, IsThatOfPlainLoopsOnAnyNumberOfThreads) {
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    Shapes, NarrowProductTest,
+    Shapes, LowPrecisionGemmTest,
     testing::Values(Shape{1, 1, 1, 1, 1, 1}, Shape{3, 5, 7, 1, 1, 1},
                     Shape{16, 16, 16, 1, 1, 1}, Shape{17, 15, 33, 3, 1, 1},
                     Shape{40, 40, 24, 4, 2, 2}, Shape{70, 90, 33, 1, 2, 3},
@@ -280,7 +281,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Shape{31, 33, 2 * blockDepth + 1, 1, 1, 1},
                     Shape{160, 150, 2 * blockDepth + 50, 1, 1, 2}));
 
-TEST(NarrowProductTest, TheFirstIterationStartsTheSum) {
+TEST(LowPrecisionGemmTest, TheFirstIterationStartsTheSum) {
   Product product({20, 30, 10, 1, 1, 2}, false, false, ElementType::F32,
                   GemmBeta::First);
   Product after = product;
@@ -294,7 +295,7 @@ TEST(NarrowProductTest, TheFirstIterationStartsTheSum) {
     }
 }
 
-TEST(NarrowProductTest, RoundsOnce) {
+TEST(LowPrecisionGemmTest, RoundsOnce) {
   // 1 + 2^-8 + 2^-8 in bf16 is 1 if rounded twice; the terms lie in two blocks.
   Product product({16, 16, 2 * blockDepth, 1, 1, 1}, false, false,
                   ElementType::BF16, GemmBeta::Zero);
@@ -319,7 +320,7 @@ TEST(NarrowProductTest, RoundsOnce) {
   EXPECT_EQ(after.c(0, 3, 4), 1.0f + 0x1p-7f);
 }
 
-TEST(ProductMemoryTest, BlocksFitTheScratchOfAnyTile) {
+TEST(GemmMemoryTest, BlocksFitTheScratchOfAnyTile) {
   for (int64_t extent = 1; extent < 3 * blockRows; extent += 13) {
     int64_t block = blockExtent(extent, blockRows);
     EXPECT_LE(block, blockRows);
@@ -337,7 +338,7 @@ TEST(ProductMemoryTest, BlocksFitTheScratchOfAnyTile) {
   }
 }
 
-TEST(ProductMemoryTest, OfLibrariesGrowsWithTheResultUpToACap) {
+TEST(GemmMemoryTest, OfLibrariesGrowsWithTheResultUpToACap) {
   auto bytes = [](int64_t m, int64_t n, int64_t k, int64_t batch = 1) {
     return gemmWorkspaceBytes({m, n, k, batch, 1, 1});
   };

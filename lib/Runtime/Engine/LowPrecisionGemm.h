@@ -1,4 +1,5 @@
-//===- NarrowProduct.h - Matrix products of bf16 on a cpu -------*- C++ -*-===//
+//===- LowPrecisionGemm.h - Matrix products of bf16 on a cpu -------*- C++
+//-*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -10,8 +11,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef KILN_LIB_RUNTIME_ENGINE_NARROWPRODUCT_H
-#define KILN_LIB_RUNTIME_ENGINE_NARROWPRODUCT_H
+#ifndef KILN_LIB_RUNTIME_ENGINE_LOWPRECISIONGEMM_H
+#define KILN_LIB_RUNTIME_ENGINE_LOWPRECISIONGEMM_H
 
 #include "Gemm.h"
 #include "TileEpilogue.h"
@@ -29,9 +30,10 @@ void narrowRows(const float *from, int64_t fromLd, int64_t rows,
 /// Computes a tile: `call.type` is bf16, and c that or f32. `scratch` has
 /// narrowGemmBytes() of a product with this tile. The tile's `epilogue`, if
 /// it has one, is that of sums whose result of bf16 is not yet rounded.
-void narrowProduct(const GemmCall &call, ElementType resultType, char *scratch,
-                   const TileEpilogue &epilogue = TileEpilogue());
+void lowPrecisionGemm(const GemmCall &call, ElementType resultType,
+                      char *scratch,
+                      const TileEpilogue &epilogue = TileEpilogue());
 
 } // namespace kiln::runtime
 
-#endif // KILN_LIB_RUNTIME_ENGINE_NARROWPRODUCT_H
+#endif // KILN_LIB_RUNTIME_ENGINE_LOWPRECISIONGEMM_H

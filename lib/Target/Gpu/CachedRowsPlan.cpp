@@ -1,12 +1,13 @@
-//===- KeptPlan.cpp - Which long rows a gpu keeps in shared memory --------===//
+//===- CachedRowsPlan.cpp - Which long rows a gpu keeps in shared memory
+//--------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// KeptRows.cpp says how a block works on such a row. Shared memory has what the
-// sweeps read, the tiles of terms on their way into sums, and values per
+// CachedRows.cpp says how a block works on such a row. Shared memory has what
+// the sweeps read, the tiles of terms on their way into sums, and values per
 // column, in this order of importance.
 //
 //===----------------------------------------------------------------------===//
@@ -85,8 +86,8 @@ row::Type keptTypeOf(const RowProgram &program, const row::SweepPlan &sweeps,
   return node.access == row::Access::SumOfSlices ? node.type : node.stored;
 }
 
-bool planKeptRows(RowPlan &plan, const RowShape &shape, Alignments alignments,
-                  const row::SweepPlan &sweeps) {
+bool planCachedRows(RowPlan &plan, const RowShape &shape, Alignments alignments,
+                    const row::SweepPlan &sweeps) {
   const RowProgram &program = shape.program;
   int64_t reductions = mostReductions(program, sweeps);
   if (program.cols <= kCachedColumns || reductions < 0 ||

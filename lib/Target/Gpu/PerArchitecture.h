@@ -1,12 +1,13 @@
-//===- PerChip.h - One piece of work per architecture -----------*- C++ -*-===//
+//===- PerArchitecture.h - One piece of work per architecture -----------*- C++
+//-*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef KILN_LIB_TARGET_GPU_PERCHIP_H
-#define KILN_LIB_TARGET_GPU_PERCHIP_H
+#ifndef KILN_LIB_TARGET_GPU_PERARCHITECTURE_H
+#define KILN_LIB_TARGET_GPU_PERARCHITECTURE_H
 
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/Support/Error.h"
@@ -48,4 +49,4 @@ inParallel(size_t count, llvm::function_ref<llvm::Expected<T>(size_t)> work) {
 
 } // namespace kiln::gpu
 
-#endif // KILN_LIB_TARGET_GPU_PERCHIP_H
+#endif // KILN_LIB_TARGET_GPU_PERARCHITECTURE_H

@@ -1,11 +1,11 @@
-//===- Products.cpp - Matrix products through cuBLASLt --------------------===//
+//===- BlasLt.cpp - Matrix products through cuBLASLt --------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
-#include "Products.h"
+#include "BlasLt.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -18,7 +18,7 @@ using namespace kiln;
 /// The library looks at no more than that.
 static constexpr int64_t largestAlignment = 256;
 
-Status Products::failure(int code, const char *function) const {
+Status BlasLt::failure(int code, const char *function) const {
   const char *name = api_.cublasLtGetStatusName.function(code);
   const char *text = api_.cublasLtGetStatusString.function(code);
   return Status::error(
@@ -29,7 +29,7 @@ Status Products::failure(int code, const char *function) const {
       "supports");
 }
 
-Result<Products> Products::open(const std::vector<std::string> &libraries) {
+Result<BlasLt> BlasLt::open(const std::vector<std::string> &libraries) {
   Result<Library> library = Library::open(libraries);
   if (!library.ok())
     return Status::error(
@@ -38,19 +38,19 @@ Result<Products> Products::open(const std::vector<std::string> &libraries) {
         library.status().message() +
         "; install the cuBLAS library of CUDA 12 or 13, or add its folder to "
         "LD_LIBRARY_PATH");
-  Products products;
+  BlasLt products;
   const char *missing = nullptr;
   auto find = [&](auto &entry) {
     if (!library->find(entry) && !missing)
       missing = entry.name;
   };
-#define KILN_PRODUCT_FIND(symbol, ...) find(products.api_.symbol);
-  KILN_PRODUCT_FUNCTIONS(KILN_PRODUCT_FIND)
-#undef KILN_PRODUCT_FIND
+#define KILN_BLASLT_FIND(symbol, ...) find(products.api_.symbol);
+  KILN_PRODUCT_FUNCTIONS(KILN_BLASLT_FIND)
+#undef KILN_BLASLT_FIND
   if (missing)
     return Status::error(library->name() + " lacks " + missing +
                          "; install the cuBLAS library of CUDA 12 or 13");
-  ProductsHandle handle = nullptr;
+  BlasLtHandle handle = nullptr;
   Status status = products.call(products.api_.cublasLtCreate, &handle);
   if (!status.ok())
     return status;
@@ -74,9 +74,9 @@ static int libraryType(ElementType type) {
 }
 
 /// Of an operand with `rows` rows in memory. The library sees it transposed.
-Status Products::makeLayout(Owned<LayoutHandle> &layout, const Command &command,
-                            const GemmOperand &operand, ElementType type,
-                            int64_t rows, int64_t columns) {
+Status BlasLt::makeLayout(Owned<LayoutHandle> &layout, const Command &command,
+                          const GemmOperand &operand, ElementType type,
+                          int64_t rows, int64_t columns) {
   LayoutHandle handle = nullptr;
   Status status =
       call(api_.cublasLtMatrixLayoutCreate, &handle, libraryType(type),
@@ -117,12 +117,11 @@ static uint32_t numberOf(GemmEpilogue epilogue) {
   return 1;
 }
 
-Status Products::describeEpilogue(const Command &command,
-                                  Choice &choice) const {
+Status BlasLt::describeEpilogue(const Command &command, Choice &choice) const {
   choice.epilogue = command.library;
   if (choice.epilogue == GemmEpilogue::None)
     return Status();
-  ProductDescHandle desc = choice.desc.get();
+  MatmulDescHandle desc = choice.desc.get();
   uint32_t number = numberOf(choice.epilogue);
   Status status = call(api_.cublasLtMatmulDescSetAttribute, desc, descEpilogue,
                        &number, sizeof(number));
@@ -133,10 +132,10 @@ Status Products::describeEpilogue(const Command &command,
   return status;
 }
 
-Status Products::describe(const Command &command, Choice &choice) {
+Status BlasLt::describe(const Command &command, Choice &choice) {
   choice.isF64 = command.type == ElementType::F64;
   choice.workspaceBytes = command.workspace.bytes;
-  ProductDescHandle desc = nullptr;
+  MatmulDescHandle desc = nullptr;
   Status status = call(api_.cublasLtMatmulDescCreate, &desc,
                        choice.isF64 ? computeF64 : computeF32,
                        choice.isF64 ? typeF64 : typeF32);
@@ -166,8 +165,8 @@ Status Products::describe(const Command &command, Choice &choice) {
 }
 
 /// A choice serves products in many places, and what lies beside them.
-Status Products::setPlaces(const Choice &choice,
-                           const ProductPlaces &places) const {
+Status BlasLt::setPlaces(const Choice &choice,
+                         const MatmulPlaces &places) const {
   Status status;
   auto set = [&](bool exists, int attribute, const DevicePointer &place) {
     if (status.ok() && exists)
@@ -180,9 +179,8 @@ Status Products::setPlaces(const Choice &choice,
 }
 
 /// The ways that fit, the first one being the library's choice.
-Result<std::vector<Algorithm>> Products::propose(const Problem &problem,
-                                                 const Choice &choice,
-                                                 int most) const {
+Result<std::vector<Algorithm>>
+BlasLt::propose(const Problem &problem, const Choice &choice, int most) const {
   PreferenceHandle preference = nullptr;
   Status status = call(api_.cublasLtMatmulPreferenceCreate, &preference);
   if (!status.ok())
@@ -233,17 +231,17 @@ static int64_t alignmentOf(DevicePointer pointer) {
 }
 
 /// How a file of algorithms names a problem.
-std::string Products::textOf(const Problem &problem) {
+std::string BlasLt::textOf(const Problem &problem) {
   std::string text;
   for (int64_t number : problem)
     text += (text.empty() ? "" : " ") + std::to_string(number);
   return text;
 }
 
-Result<std::size_t> Products::choose(const Command &command,
-                                     const ProductPlaces &places,
-                                     AlgorithmSearch *search,
-                                     StreamHandle stream) {
+Result<std::size_t> BlasLt::choose(const Command &command,
+                                   const MatmulPlaces &places,
+                                   AlgorithmSearch *search,
+                                   StreamHandle stream) {
   Problem problem = {int64_t(command.type),
                      int64_t(command.resultType),
                      command.workspace.bytes,
@@ -296,7 +294,7 @@ Result<std::size_t> Products::choose(const Command &command,
   return choices_.size() - 1;
 }
 
-std::string Products::hash() const {
+std::string BlasLt::hash() const {
   // FNV-1a over the words.
   uint64_t hash = 0xcbf29ce484222325;
   for (const Choice &choice : choices_)
@@ -307,9 +305,9 @@ std::string Products::hash() const {
   return text;
 }
 
-Status Products::run(const Choice &choice, const Algorithm &algorithm,
-                     const ProductPlaces &places, bool accumulate,
-                     StreamHandle stream) const {
+Status BlasLt::run(const Choice &choice, const Algorithm &algorithm,
+                   const MatmulPlaces &places, bool accumulate,
+                   StreamHandle stream) const {
   Status status = setPlaces(choice, places);
   if (!status.ok())
     return status;

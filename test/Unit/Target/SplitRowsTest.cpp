@@ -1,4 +1,5 @@
-//===- FewRowsTest.cpp - Few long rows on a gpu ---------------------------===//
+//===- SplitRowsTest.cpp - Few long rows on a gpu
+//---------------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -48,7 +49,7 @@ RowCase squaresCase() {
           "%l : tensor<$Rxf64>", 1e-13};
 }
 
-TEST(FewRows, HaveTheBitsOfTheCpu) {
+TEST(SplitRows, HaveTheBitsOfTheCpu) {
   RowRunner runner;
   const std::vector<std::pair<int64_t, int64_t>> sizes = {
       {1, 320}, {2, 1100}, {1, 8300}};
@@ -87,7 +88,7 @@ TEST(FewRows, HaveTheBitsOfTheCpu) {
   runner.runAll();
 }
 
-TEST(FewRows, LoadsComeFirst) {
+TEST(SplitRows, LoadsComeFirst) {
   RowRunner runner;
   mlir::OwningOpRef<mlir::ModuleOp> module =
       mlir::ModuleOp::create(mlir::UnknownLoc::get(&runner.context));
@@ -130,7 +131,7 @@ TEST(FewRows, LoadsComeFirst) {
 
 /// Values between f32 that are rounded to bf16 on their way: a thread that has
 /// one column has no pair to round.
-TEST(FewRows, SingleElementsAreRounded) {
+TEST(SplitRows, SingleElementsAreRounded) {
   RowRunner runner;
   std::optional<RowShape> shape = runner.shapeOf(
       {"%x: tensor<$Rx$Cxf32>",

@@ -1,12 +1,12 @@
-//===- LibraryEpilogues.h - What a gpu's library fuses ----------*- C++ -*-===//
+//===- VendorEpilogues.h - What a gpu's library fuses ----------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef KILN_LIB_DIALECT_KILN_TRANSFORMS_LIBRARYEPILOGUES_H
-#define KILN_LIB_DIALECT_KILN_TRANSFORMS_LIBRARYEPILOGUES_H
+#ifndef KILN_LIB_DIALECT_KILN_TRANSFORMS_VENDOREPILOGUES_H
+#define KILN_LIB_DIALECT_KILN_TRANSFORMS_VENDOREPILOGUES_H
 
 #include "mlir/IR/BuiltinOps.h"
 
@@ -18,4 +18,4 @@ void fuseLibraryEpilogues(mlir::ModuleOp module);
 
 } // namespace kiln
 
-#endif // KILN_LIB_DIALECT_KILN_TRANSFORMS_LIBRARYEPILOGUES_H
+#endif // KILN_LIB_DIALECT_KILN_TRANSFORMS_VENDOREPILOGUES_H

@@ -1,4 +1,4 @@
-//===- ProductsApi.h - Functions of cuBLASLt --------------------*- C++ -*-===//
+//===- BlasLtApi.h - Functions of cuBLASLt --------------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -10,15 +10,15 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef KILN_LIB_RUNTIME_CUDA_PRODUCTSAPI_H
-#define KILN_LIB_RUNTIME_CUDA_PRODUCTSAPI_H
+#ifndef KILN_LIB_RUNTIME_CUDA_BLASLTAPI_H
+#define KILN_LIB_RUNTIME_CUDA_BLASLTAPI_H
 
 #include "DriverApi.h"
 
 namespace kiln::runtime::cuda {
 
-using ProductsHandle = struct ProductsObject *;
-using ProductDescHandle = struct ProductDescObject *;
+using BlasLtHandle = struct BlasLtObject *;
+using MatmulDescHandle = struct MatmulDescObject *;
 using LayoutHandle = struct LayoutObject *;
 using PreferenceHandle = struct PreferenceObject *;
 
@@ -77,12 +77,12 @@ inline constexpr int preferAlignmentA = 5; ///< 6: B, 7: C, 8: D.
   FUNCTION(cublasLtGetStatusName, const char *(int))                           \
   FUNCTION(cublasLtGetStatusString, const char *(int))                         \
   FUNCTION(cublasLtGetVersion, std::size_t())                                  \
-  FUNCTION(cublasLtCreate, int(ProductsHandle *))                              \
-  FUNCTION(cublasLtDestroy, int(ProductsHandle))                               \
-  FUNCTION(cublasLtMatmulDescCreate, int(ProductDescHandle *, int, int))       \
-  FUNCTION(cublasLtMatmulDescDestroy, int(ProductDescHandle))                  \
+  FUNCTION(cublasLtCreate, int(BlasLtHandle *))                                \
+  FUNCTION(cublasLtDestroy, int(BlasLtHandle))                                 \
+  FUNCTION(cublasLtMatmulDescCreate, int(MatmulDescHandle *, int, int))        \
+  FUNCTION(cublasLtMatmulDescDestroy, int(MatmulDescHandle))                   \
   FUNCTION(cublasLtMatmulDescSetAttribute,                                     \
-           int(ProductDescHandle, int, const void *, std::size_t))             \
+           int(MatmulDescHandle, int, const void *, std::size_t))              \
   FUNCTION(cublasLtMatrixLayoutCreate,                                         \
            int(LayoutHandle *, int, uint64_t, uint64_t, int64_t))              \
   FUNCTION(cublasLtMatrixLayoutDestroy, int(LayoutHandle))                     \
@@ -93,16 +93,16 @@ inline constexpr int preferAlignmentA = 5; ///< 6: B, 7: C, 8: D.
   FUNCTION(cublasLtMatmulPreferenceSetAttribute,                               \
            int(PreferenceHandle, int, const void *, std::size_t))              \
   FUNCTION(cublasLtMatmulAlgoGetHeuristic,                                     \
-           int(ProductsHandle, ProductDescHandle, LayoutHandle, LayoutHandle,  \
+           int(BlasLtHandle, MatmulDescHandle, LayoutHandle, LayoutHandle,     \
                LayoutHandle, LayoutHandle, PreferenceHandle, int, Proposal *,  \
                int *))                                                         \
   FUNCTION(cublasLtMatmul,                                                     \
-           int(ProductsHandle, ProductDescHandle, const void *, DevicePointer, \
+           int(BlasLtHandle, MatmulDescHandle, const void *, DevicePointer,    \
                LayoutHandle, DevicePointer, LayoutHandle, const void *,        \
                DevicePointer, LayoutHandle, DevicePointer, LayoutHandle,       \
                const Algorithm *, DevicePointer, std::size_t, StreamHandle))
 
-struct ProductsApi {
+struct BlasLtApi {
 #define KILN_PRODUCT_ENTRY(symbol, ...) Entry<__VA_ARGS__> symbol{#symbol};
   KILN_PRODUCT_FUNCTIONS(KILN_PRODUCT_ENTRY)
 #undef KILN_PRODUCT_ENTRY
@@ -110,4 +110,4 @@ struct ProductsApi {
 
 } // namespace kiln::runtime::cuda
 
-#endif // KILN_LIB_RUNTIME_CUDA_PRODUCTSAPI_H
+#endif // KILN_LIB_RUNTIME_CUDA_BLASLTAPI_H

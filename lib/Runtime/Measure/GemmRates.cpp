@@ -1,11 +1,11 @@
-//===- ProductRates.cpp - Rates of matrix products ------------------------===//
+//===- GemmRates.cpp - Rates of matrix products ------------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
-#include "ProductRates.h"
+#include "GemmRates.h"
 
 #include "kiln/Abi/GemmGrid.h"
 #include "kiln/Abi/GemmWorkspace.h"
@@ -33,7 +33,7 @@ template <typename Real> static void fill(std::vector<char> &bytes) {
   }
 }
 
-ProductRates::ProductRates(ElementType type, ThreadTeam &team, Sampler &sampler)
+GemmRates::GemmRates(ElementType type, ThreadTeam &team, Sampler &sampler)
     : type_(type), team_(team), sampler_(sampler) {
   std::size_t bytes =
       std::size_t(axis.back() * axis.back()) * std::size_t(bitsOf(type)) / 8;
@@ -52,7 +52,7 @@ ProductRates::ProductRates(ElementType type, ThreadTeam &team, Sampler &sampler)
 }
 
 /// As the command table does.
-void ProductRates::multiply(std::size_t kind, int64_t m, int64_t n, int64_t k) {
+void GemmRates::multiply(std::size_t kind, int64_t m, int64_t n, int64_t k) {
   GemmCall whole{};
   whole.type = type_;
   whole.transA = kind == 2;
@@ -101,7 +101,7 @@ static std::vector<double> inOrder(const std::vector<double> &seconds) {
   return mean;
 }
 
-std::string ProductRates::json() const {
+std::string GemmRates::json() const {
   std::vector<double> seconds;
   for (std::size_t index = 0; index < subjects_.size(); index += kinds) {
     double sum = 0;

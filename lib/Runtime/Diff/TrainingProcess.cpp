@@ -1,11 +1,12 @@
-//===- Trainee.cpp - An executable that is told every step ----------------===//
+//===- TrainingProcess.cpp - An executable that is told every step
+//----------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
-#include "Trainee.h"
+#include "TrainingProcess.h"
 
 #include "kiln/Support/Json.h"
 #include "kiln/Support/Messages.h"
@@ -29,11 +30,11 @@ namespace kiln::runtime {
 
 using Json = nlohmann::json;
 
-std::string Trainee::title() const {
+std::string TrainingProcess::title() const {
   return command_.label + " (" + inQuotes(command_.path) + ")";
 }
 
-Status Trainee::nonsense(const std::string &what) const {
+Status TrainingProcess::nonsense(const std::string &what) const {
   return Status::error(title() + " answered nonsense (" + what +
                        "); is it an executable of this version of kilnc?");
 }
@@ -51,8 +52,8 @@ Status Trainee::nonsense(const std::string &what) const {
 }
 
 /// The model from the JSON of the first answer; throws what Json throws.
-static TraineeModel readModel(const Json &json) {
-  TraineeModel model;
+static TrainedModel readModel(const Json &json) {
+  TrainedModel model;
   model.type = json.at("model").get<std::string>();
   model.vocabulary = json.at("vocab_size").get<int64_t>();
   model.batch = json.at("batch").get<int64_t>();
@@ -63,7 +64,7 @@ static TraineeModel readModel(const Json &json) {
   model.lastStep = json.at("last_step").get<int64_t>();
   model.hashes = json.at("hashes").get<std::vector<std::string>>();
   for (const Json &entry : json.at("tensors")) {
-    TraineeTensor tensor;
+    TrainedTensor tensor;
     tensor.name = entry.at("name").get<std::string>();
     tensor.role = entry.at("role").get<std::string>();
     tensor.shape = entry.at("shape").get<std::vector<int64_t>>();
@@ -87,8 +88,8 @@ static double numberOf(const Json &bits) {
 }
 
 /// A step from JSON; throws what Json throws.
-static TraineeStep readStep(const Json &json) {
-  TraineeStep step;
+static TrainedStep readStep(const Json &json) {
+  TrainedStep step;
   step.step = json.at("step").get<int64_t>();
   step.loss = numberOf(json.at("loss"));
   step.rate = numberOf(json.at("lr"));
@@ -108,7 +109,7 @@ static TraineeStep readStep(const Json &json) {
   return step;
 }
 
-Status Trainee::start() {
+Status TrainingProcess::start() {
   stop();
   struct stat info;
   int fault = ::access(command_.path.c_str(), X_OK) != 0 ? errno : 0;
@@ -156,7 +157,7 @@ Status Trainee::start() {
   return Status();
 }
 
-void Trainee::stop() {
+void TrainingProcess::stop() {
   for (std::FILE **file : {&commands_, &answers_, &errors_}) {
     if (*file)
       std::fclose(*file);
@@ -170,7 +171,7 @@ void Trainee::stop() {
   child_ = -1;
 }
 
-std::string Trainee::errorText() const {
+std::string TrainingProcess::errorText() const {
   std::string text;
   char buffer[4096];
   off_t offset = 0;
@@ -199,12 +200,12 @@ static std::vector<std::string> linesWith(const std::string &text,
   return lines;
 }
 
-std::vector<std::string> Trainee::warnings() const {
+std::vector<std::string> TrainingProcess::warnings() const {
   return linesWith(errorText(), "warning: ");
 }
 
 /// It closed its pipe: says why.
-Status Trainee::died() {
+Status TrainingProcess::died() {
   int status = 0;
   ::waitpid(std::exchange(child_, -1), &status, 0);
   if (WIFSIGNALED(status))
@@ -227,7 +228,7 @@ Status Trainee::died() {
   return Status(ours, title() + ": " + printable(lines.front(), 1000));
 }
 
-Result<Json> Trainee::readAnswer() {
+Result<Json> TrainingProcess::readAnswer() {
   // A signal that comes between this check and the wait is seen after the next
   // answer.
   if (Status status = checkStop(); !status.ok())
@@ -251,7 +252,7 @@ Result<Json> Trainee::readAnswer() {
   return answer;
 }
 
-Result<Json> Trainee::ask(const Json &command) {
+Result<Json> TrainingProcess::ask(const Json &command) {
   std::string line = command.dump() + "\n";
   // A child that is gone is noticed when its answer is read.
   std::fwrite(line.data(), 1, line.size(), commands_);
@@ -259,12 +260,12 @@ Result<Json> Trainee::ask(const Json &command) {
   return readAnswer();
 }
 
-Result<TraineeStep> Trainee::step(bool ops, bool keep) {
+Result<TrainedStep> TrainingProcess::step(bool ops, bool keep) {
   Result<Json> answer = ask({{"do", "step"}, {"ops", ops}, {"keep", keep}});
   if (!answer.ok())
     return answer.status();
   try {
-    TraineeStep step = readStep(*answer);
+    TrainedStep step = readStep(*answer);
     if (step.hashes.size() != model_.tensors.size() ||
         (ops && step.order.size() != model_.tensors.size()))
       return nonsense("another number of tensors than before");
@@ -274,18 +275,19 @@ Result<TraineeStep> Trainee::step(bool ops, bool keep) {
   }
 }
 
-Status Trainee::save(const std::string &file,
-                     const std::vector<size_t> &tensors) {
+Status TrainingProcess::save(const std::string &file,
+                             const std::vector<size_t> &tensors) {
   return ask({{"do", "save"}, {"file", file}, {"tensors", tensors}}).status();
 }
 
-Status Trainee::load(const std::string &file,
-                     const std::vector<size_t> &tensors) {
+Status TrainingProcess::load(const std::string &file,
+                             const std::vector<size_t> &tensors) {
   return ask({{"do", "load"}, {"file", file}, {"tensors", tensors}}).status();
 }
 
-Result<TraineeStep> Trainee::perturb(const std::string &file,
-                                     const std::vector<size_t> &tensors) {
+Result<TrainedStep>
+TrainingProcess::perturb(const std::string &file,
+                         const std::vector<size_t> &tensors) {
   Result<Json> answer =
       ask({{"do", "perturb"}, {"file", file}, {"tensors", tensors}});
   if (!answer.ok())

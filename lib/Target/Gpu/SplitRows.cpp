@@ -1,4 +1,5 @@
-//===- FewRows.cpp - Few long rows on a gpu -------------------------------===//
+//===- SplitRows.cpp - Few long rows on a gpu
+//-------------------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -30,7 +31,7 @@ using row::Space;
 using row::StoreKind;
 
 /// With more rows than that, half a warp for each keeps the device busy.
-constexpr int64_t kFewRows = 256;
+constexpr int64_t kMostSplitRows = 256;
 /// Blocks that are on their way at a time, and what their values may take.
 constexpr int64_t kMostBlocks = 64, kMostRegisters = 160;
 
@@ -43,11 +44,11 @@ static int64_t registersOf(const RowProgram &program) {
   return registers;
 }
 
-bool planFewRows(RowPlan &plan, const RowShape &shape,
-                 const row::SweepPlan &sweeps) {
+bool planSplitRows(RowPlan &plan, const RowShape &shape,
+                   const row::SweepPlan &sweeps) {
   const RowProgram &program = shape.program;
   bool isReadOnce = program.cols > kCachedColumns || sweeps.sweeps == 1;
-  if (program.rows > kFewRows || !isReadOnce ||
+  if (program.rows > kMostSplitRows || !isReadOnce ||
       program.cols <= plan.blocksAtOnce * kBlock ||
       hasStore(program, StoreKind::ColumnPartial) ||
       llvm::any_of(program.nodes, [](const row::Node &node) {
