@@ -59,8 +59,8 @@ static double interpolate(const std::vector<int64_t> &axis,
 }
 
 /// Seconds of one product.
-static double gemmSeconds(const GemmCurve &curve, double m, double n,
-                          double k) {
+static double curveSeconds(const GemmCurve &curve, double m, double n,
+                           double k) {
   std::array<const std::vector<int64_t> *, 3> axes = {&curve.m, &curve.n,
                                                       &curve.k};
   std::array<AxisPlace, 3> places = {locate(curve.m, m), locate(curve.n, n),
@@ -111,8 +111,8 @@ double Machine::gemmSeconds(ElementType type, int64_t batch, int64_t m,
   const GemmCurve &curve = gemmOf(type);
   auto columns = double(n), depth = double(std::max<int64_t>(k, 1));
   if (kind == MachineKind::Gpu)
-    return gemmSeconds(curve, double(batch) * double(m), columns, depth);
-  return double(batch) * gemmSeconds(curve, double(m), columns, depth);
+    return curveSeconds(curve, double(batch) * double(m), columns, depth);
+  return double(batch) * curveSeconds(curve, double(m), columns, depth);
 }
 
 double Machine::memorySeconds(double bytes, double workingSet) const {

@@ -121,7 +121,7 @@ std::optional<Entry> Generator::linear() {
                x->magnitude * 2};
 }
 
-/// BlasLt of a stack of matrices with itself, in every transposition.
+/// Matmuls of a stack of matrices with itself, in every transposition.
 std::optional<Entry> Generator::batchedMatmul() {
   auto x = anyWhere([](const Entry &e) { return e.type().getRank() >= 3; });
   if (!x)

@@ -1,4 +1,4 @@
-// BlasLt of bf16 in a schedule: written side by side at places that no four
+// Matmuls of bf16 in a schedule: written side by side at places that no four
 // bytes divide, of two types, and added onto a wide sum.
 
 // RUN: kiln-run %s --entry=f > %t.dense

@@ -185,9 +185,9 @@ LogicalResult PlanBuilder::visitWork(Operation *op) {
     return failure();
   auto dispatch = dyn_cast<DispatchOp>(op);
   bool hasEpilogue = dispatch && dispatch.getFamily() == Family::Gemm;
-  Place matmul;
+  Place matmulPlace;
   if (hasEpilogue)
-    matmul = placeMatmul(dispatch);
+    matmulPlace = placeMatmul(dispatch);
   placeResults(op);
   classifyGradients(op);
   Command command;
@@ -222,7 +222,7 @@ LogicalResult PlanBuilder::visitWork(Operation *op) {
     command.kind = Command::Kind::Gemm;
     for (Value operand : op->getOperands())
       command.places.push_back(places.lookup(operand));
-    command.places.insert(command.places.begin() + 2, matmul);
+    command.places.insert(command.places.begin() + 2, matmulPlace);
     for (Value result : op->getResults().drop_back(dispatch.keepsMatmul()))
       command.places.push_back(places.lookup(result));
   } else {

@@ -292,7 +292,7 @@ AttentionTiles::Values AttentionTiles::dropped(Value firstQuery,
 }
 
 //===----------------------------------------------------------------------===//
-// BlasLt with the tile
+// Matmuls with the tile
 //===----------------------------------------------------------------------===//
 
 void AttentionTiles::setTile(const Values &scores) {

@@ -11,7 +11,7 @@
 // followed by shuffles of 16 lanes, which is the order of the cpu target, and
 // one Philox counter gives the random words of its keys in a block of 64.
 //
-// BlasLt run over chunks of the head dimension that are staged in shared
+// Matmuls run over chunks of the head dimension that are staged in shared
 // memory, so any head dimension will do:
 //
 //   a b^T    rows of both by the same columns: `products`

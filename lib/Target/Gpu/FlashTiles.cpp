@@ -261,7 +261,7 @@ FlashTiles::Values FlashTiles::stream(Value first, Value middle, Value last,
 }
 
 //===----------------------------------------------------------------------===//
-// BlasLt
+// Matmuls
 //===----------------------------------------------------------------------===//
 
 WarpSums FlashTiles::zeros(int64_t groups, int64_t columns) const {

@@ -125,7 +125,7 @@ public:
                 Fetch fetch, Work work, bool savesRegisters = false);
 
   //===--------------------------------------------------------------------===//
-  // BlasLt
+  // Matmuls
   //===--------------------------------------------------------------------===//
 
   WarpSums zeros(int64_t groups, int64_t columns) const;

@@ -13,7 +13,7 @@
 // one-dimensional in grid and block; a block works on `unitsPerBlock` units.
 // Control flow is scf, arithmetic is arith on scalars and small vectors, memory
 // is llvm loads and stores: address space 1 is the arena, 3 a block's shared
-// memory. BlasLt of matrices and asynchronous copies are nvvm's, written by
+// memory. MMAs and asynchronous copies are nvvm's, written by
 // TensorCore.h. Arguments may lie on top of each other where the plan says so,
 // hence nothing is said of aliasing.
 //

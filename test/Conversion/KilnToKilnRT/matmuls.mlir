@@ -27,7 +27,7 @@ kiln.program @narrow(%x: tensor<48x520xbf16> {kiln.name = "x", kiln.input = #kil
   kiln.return %y, %sum : tensor<48x32xbf16>, tensor<48x32xf32>
 }
 
-// BlasLt of f32 need nothing on a cpu, and short sums nothing anywhere.
+// Matmuls of f32 need nothing on a cpu, and short sums nothing anywhere.
 // CHECK-LABEL: kilnrt.program @full
 // CPU-NOT: class workspace
 // GPU: [[S:%.+]] = kilnrt.slot "matmul" class workspace {{.*}} bytes 12288 lifetime [1, 1]

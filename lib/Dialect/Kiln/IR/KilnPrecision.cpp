@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 //
 // PrecisionOpInterface and WideResultOpInterface, where an op differs from the
-// default. BlasLt, attention and lookups run in the low precision; exp, log
+// default. Matmuls, attention and lookups run in the low precision; exp, log
 // and reductions in f32, as in PyTorch's autocast; norms follow their input,
 // because their arithmetic is f32 in any case.
 //

@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 //
 // The programs of EmuToy.h for the engine of --target=cuda, on a driver without
-// a GPU. BlasLt are computed as the cpu does, so that its bits are expected,
+// a GPU. Matmuls are computed as the cpu does, so that its bits are expected,
 // where a product is one tile.
 //
 //===----------------------------------------------------------------------===//

@@ -111,7 +111,7 @@ int64_t callsOf(const std::string &function);
 /// Handles that exist, by kind.
 std::map<std::string, int64_t> live();
 std::vector<std::string> violations();
-/// BlasLt that were computed in each of the ways.
+/// Matmuls that were computed in each of the ways.
 std::vector<int64_t> gemmsByAlgorithm();
 /// The most shared memory that a launch has asked for.
 int64_t sharedBytesOfLaunches();

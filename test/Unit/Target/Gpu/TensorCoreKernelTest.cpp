@@ -1,4 +1,4 @@
-//===- TensorCoreKernelTest.cpp - BlasLt of a warp, in kernels ----------===//
+//===- TensorCoreKernelTest.cpp - Matmuls of a warp, in kernels ----------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
