@@ -159,7 +159,10 @@ void PlanBuilder::placeConcats(Block &block) {
           place.rowStride = getColumnCount(tensorTypeOf(input));
       }
       at += tensorTypeOf(input).getDimSize(concat.getDim());
-      preplace(input, place);
+      Value stored = getStoredOperand(concat, input);
+      if (stored != input)
+        place.rowStride = getColumnCount(tensorTypeOf(stored));
+      preplace(stored, place);
     }
   }
 }

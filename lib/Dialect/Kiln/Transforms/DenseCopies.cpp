@@ -123,6 +123,20 @@ static bool canWriteInto(Value value, bool apart, RowPrograms &rowPrograms) {
   }
 }
 
+Value kiln::getStoredOperand(ConcatOp concat, Value operand) {
+  auto reshape = operand.getDefiningOp<ReshapeOp>();
+  if (isPitched(concat) || !reshape || !reshape->hasOneUse() ||
+      reshape->getBlock() != concat->getBlock())
+    return operand;
+  Value stored = reshape.getX();
+  bool hasOtherView = llvm::any_of(stored.getUsers(), [&](Operation *user) {
+    return user != reshape && familyOf(user) == Family::View;
+  });
+  return hasOtherView || isa_and_nonnull<ReshapeOp>(stored.getDefiningOp())
+             ? operand
+             : stored;
+}
+
 /// Uses that need a value in a place of their own.
 static bool isPinned(Value value, ConcatOp concat, bool apart) {
   for (OpOperand &use : value.getUses()) {
@@ -139,11 +153,13 @@ static bool isPinned(Value value, ConcatOp concat, bool apart) {
 static void copyConcatOperands(ConcatOp concat, RowPrograms &rowPrograms) {
   bool apart = isPitched(concat);
   OpBuilder builder(concat);
-  for (OpOperand &operand : concat->getOpOperands())
-    if (!canWriteInto(operand.get(), apart, rowPrograms) ||
-        isPinned(operand.get(), concat, apart) ||
-        operand.get().getParentBlock() != concat->getBlock())
+  for (OpOperand &operand : concat->getOpOperands()) {
+    Value stored = getStoredOperand(concat, operand.get());
+    if (!canWriteInto(stored, apart, rowPrograms) ||
+        isPinned(stored, concat, apart) ||
+        stored.getParentBlock() != concat->getBlock())
       operand.set(copyOf(builder, operand.get()));
+  }
 }
 
 //===----------------------------------------------------------------------===//

@@ -14,10 +14,18 @@ namespace kiln {
 
 class RowPrograms;
 
-/// Of a result in a dispatched program: whether there may be gaps between its
-/// rows in memory, and a product that it belongs to may gain by them. Whoever
-/// writes or reads it is a product or a row kernel that steps over gaps.
+class ConcatOp;
+
+/// Returns true if the rows of a result in a dispatched program may be padded,
+/// and a matmul that reads or writes them may gain by that: every op that
+/// accesses the result is a matmul or a row kernel, which support any pitch.
 bool mayHavePaddedRows(mlir::OpResult value, RowPrograms &rowPrograms);
+
+/// Returns the value whose producer writes the part of the concat's result that
+/// `operand` is: the operand itself, or the tensor that it reshapes if the part
+/// is contiguous and no other view reads that tensor. Therefore a concat of
+/// flattened tensors is a group of buffers that are stored side by side.
+mlir::Value getStoredOperand(ConcatOp concat, mlir::Value operand);
 
 } // namespace kiln
 
