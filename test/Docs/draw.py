@@ -1,0 +1,113 @@
+#!/usr/bin/env python3
+# ===- draw.py - Draw comments, messages and commit titles for a review -------=== #
+#
+# Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+# ===-----------------------------------------------------------------------=== #
+"""draw.py --seed=N [--since=COMMIT] [--root=DIR]: draws texts at random, to be judged by readers
+who did not write them (docs/design/text-review.md). The same seed and tree give the same texts.
+
+Comments are blocks of // lines. Messages are the string literals of statements that report an error
+or describe an option, with {} for what is inserted between them. Titles are those of the commits
+after COMMIT."""
+
+import argparse
+import pathlib
+import random
+import re
+import subprocess
+import sys
+
+FOLDERS = ["include", "lib", "tools", "test"]
+SUFFIXES = {".c", ".cpp", ".cu", ".h", ".td"}
+COMMENT = re.compile(r"^\s*//[/!]?(?!===)(.*)|^[^\"']*?\s//[/!]?<?\s(.*)$")
+BOILERPLATE = re.compile(
+    r"Part of kiln, under the Apache|SPDX-License|===-|^\W*$|namespace|NOLINT|clang-format"
+)
+MESSAGE = re.compile(
+    r"\b(?:emitOpError|emitError|emitRemark|emitWarning|createStringError|fail|refuse|reject"
+    r"|error|badInput|usage|desc|warn|report)\((?=[^;]*\")"
+)
+PIECE = re.compile(r"\"((?:[^\"\\]|\\.)*)\"|'(?:[^'\\]|\\.)'|//[^\n]*|[^\"'/]+|[/'\"]")
+
+
+def sources(root):
+    for folder in FOLDERS:
+        for path in sorted((root / folder).rglob("*")):
+            if path.suffix in SUFFIXES:
+                yield path.relative_to(root), path.read_text(encoding="utf-8")
+
+
+def comments(name, text):
+    """Yields blocks of adjacent comment lines as (place, text)."""
+    block, first = [], 0
+    for number, line in enumerate(text.splitlines() + [""], 1):
+        found = COMMENT.match(line)
+        words = found and (found.group(1) or found.group(2) or "").lstrip("/<! ").rstrip()
+        if words and not BOILERPLATE.search(words) and re.search(r"[A-Za-z]{3}", words):
+            first = first if block else number
+            block.append(words)
+        else:
+            if block and len(" ".join(block).split()) > 2:
+                yield f"{name}:{first}", " ".join(block)
+            block = []
+
+
+def messages(name, text):
+    if name.parts[0] == "test":
+        return
+    for found in MESSAGE.finditer(text):
+        words, place = "", found.end()
+        while place < len(text) and text[place] not in ";{}":
+            piece = PIECE.match(text, place)
+            code = piece.group(0)
+            if piece.group(1) is not None:
+                words += piece.group(1)
+            elif not code.isspace() and not code.startswith("//"):
+                end = re.search(r"[;{}]", code)
+                code = code[: end.start()] if end else code
+                words += "{}" if re.search(r"\w", code) else ""
+                place += len(code)
+                if end:
+                    break
+                continue
+            place = piece.end()
+        words = re.sub(r"(\{\})+", "{}", words).removeprefix("{}").strip()
+        if len(words.replace("{}", " ").split()) > 2:
+            yield f"{name}:{text.count(chr(10), 0, found.start()) + 1}", words
+
+
+def titles(root, since):
+    command = ["git", "-C", str(root), "log", "--no-merges", "--format=%h %s", f"{since}..HEAD"]
+    for line in subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines():
+        yield tuple(line.split(" ", 1))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seed", type=int, required=True)
+    parser.add_argument("--since", default="HEAD~100")
+    parser.add_argument("--root", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parents[2])
+    parser.add_argument("--comments", type=int, default=60)
+    parser.add_argument("--messages", type=int, default=40)
+    parser.add_argument("--titles", type=int, default=30)
+    arguments = parser.parse_args()
+    files = list(sources(arguments.root))
+    populations = {
+        "comments": [found for name, text in files for found in comments(name, text)],
+        "messages": [found for name, text in files for found in messages(name, text)],
+        "titles": list(titles(arguments.root, arguments.since)) if arguments.titles else [],
+    }
+    draw = random.Random(arguments.seed)
+    print(f"seed {arguments.seed}")
+    for kind, population in populations.items():
+        count = min(getattr(arguments, kind), len(population))
+        print(f"\n{kind}: {count} of {len(population)}")
+        for number, (place, text) in enumerate(draw.sample(population, count), 1):
+            print(f"{kind[0]}{number} {place}: {text}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
