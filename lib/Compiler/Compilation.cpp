@@ -214,7 +214,7 @@ Status Compilation::readModelFile() {
   if (!module)
     return Status::badInput("model '" + options.model + "': " + diagnostics);
   // Only kilnc makes plans.
-  (*module)->removeAttr("kiln.plan");
+  (*module)->removeAttr(kPlanAttr);
   (*module)->removeAttr("kiln.compressed");
   (*module)->removeAttr(kTargetAttr);
   (*module)->removeAttr(kAttentionAttr);
@@ -359,12 +359,11 @@ void Compilation::choosePipeline() {
 
 /// What the planner promised is what the schedule has.
 Status Compilation::checkPrediction() {
-  auto plan = (*module)->getAttrOfType<DictionaryAttr>("kiln.plan");
+  PlanAttr plan = decidedPlan();
   if (!plan)
     return Status();
-  int64_t promised = plan.getAs<IntegerAttr>("predicted_peak_bytes").getInt();
-  int64_t promisedHost =
-      plan.getAs<IntegerAttr>("predicted_host_bytes").getInt();
+  int64_t promised = plan.getPredictedPeakBytes();
+  int64_t promisedHost = plan.getPredictedHostBytes();
   rt::ArenaOp arena = *module->getOps<rt::ArenaOp>().begin();
   int64_t height = arena.getHeight(), host = arena.getHostHeight();
   if (promised == height && promisedHost == host)
@@ -536,16 +535,21 @@ Status Compilation::printPipeline() {
   return writeOutput("-", text + "\n");
 }
 
-double Compilation::planned(StringRef milliseconds) {
-  auto plan = (*module)->getAttrOfType<DictionaryAttr>("kiln.plan");
-  return 1e-3 * plan.getAs<FloatAttr>(milliseconds).getValueAsDouble();
+PlanAttr Compilation::decidedPlan() {
+  return (*module)->getAttrOfType<PlanAttr>(kPlanAttr);
+}
+
+double Compilation::predictedSeconds() {
+  return 1e-3 * decidedPlan().getPredictedStepMs().getValueAsDouble();
 }
 
 bool Compilation::mayGainFromStates() {
   double seconds = predictedSeconds(), copied = 0;
+  double unplanned =
+      1e-3 * decidedPlan().getUnplannedStepMs().getValueAsDouble();
   for (StateOp state : module->getOps<StateOp>())
     if (state.isTrainable())
       copied += double(bytesOf(state.getType()));
-  return seconds > kOptimalityTolerance * planned("unplanned_step_ms") &&
+  return seconds > kOptimalityTolerance * unplanned &&
          seconds > machine->linkSeconds(copied, LinkDirection::ToHost);
 }

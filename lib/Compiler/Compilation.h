@@ -51,7 +51,7 @@ public:
   /// reads them.
   Status printPipeline();
   /// Seconds of a step, as the planner predicts them.
-  double predictedSeconds() { return planned("predicted_step_ms"); }
+  double predictedSeconds();
   /// Whether states on the host might make the step faster: not if it is about
   /// as fast as without a budget, nor if their copies alone take longer.
   bool mayGainFromStates();
@@ -71,7 +71,8 @@ private:
   OffloadSet offloadByHand() const;
   void choosePipeline();
   Status runTo(PipelinePoint point);
-  double planned(llvm::StringRef milliseconds);
+  /// Returns the planner's prediction, or null if nothing was planned.
+  PlanAttr decidedPlan();
   Status checkPrediction();
   Status generateCode();
   Status writeReport(const llvm::json::Object &plan);

@@ -85,9 +85,8 @@ Status Compilation::generateCode() {
     if (program.getKind() == ProgramKind::Train)
       record.predictedStepMs = 1e3 * programSeconds(program, *machine);
   record.lowerBoundMs = record.predictedStepMs;
-  if (auto plan = (*module)->getAttrOfType<DictionaryAttr>("kiln.plan"))
-    record.lowerBoundMs =
-        plan.getAs<FloatAttr>("lower_bound_ms").getValueAsDouble();
+  if (PlanAttr planned = decidedPlan())
+    record.lowerBoundMs = planned.getLowerBoundMs().getValueAsDouble();
 
   llvm::json::Object plan = kiln::writePlan(*module, *target, record);
   if (Status status = writeReport(plan); !status.ok())

@@ -99,22 +99,12 @@ ArrayAttr PlanChoices::attribute(MLIRContext *context) const {
     return b.getArrayAttr(texts);
   };
   for (const StageChoice &choice : choices) {
-    auto number = [&](StringRef key, int64_t value) {
-      return b.getNamedAttr(key, b.getI64IntegerAttr(value));
-    };
-    stages.push_back(b.getDictionaryAttr(
-        {number("stage", choice.stage),
-         b.getNamedAttr("layer", b.getStringAttr(choice.layer)),
-         number("forward_runs", choice.forwardRuns),
-         b.getNamedAttr("keeps_input", b.getBoolAttr(choice.keepsInput)),
-         b.getNamedAttr("keeps", names(choice.keeps)),
-         b.getNamedAttr("offloads", names(choice.offloads)),
-         b.getNamedAttr("repeats", names(choice.repeats)),
-         number("kept_bytes", choice.keptBytes),
-         number("offloaded_bytes", choice.offloadedBytes),
-         number("repeated_bytes", choice.repeatedBytes),
-         b.getNamedAttr("repeated_ms",
-                        b.getF64FloatAttr(1e3 * choice.repeatedSeconds))}));
+    stages.push_back(StageChoiceAttr::get(
+        context, choice.stage, b.getStringAttr(choice.layer),
+        choice.forwardRuns, choice.keepsInput, names(choice.keeps),
+        names(choice.offloads), names(choice.repeats), choice.keptBytes,
+        choice.offloadedBytes, choice.repeatedBytes,
+        b.getF64FloatAttr(1e3 * choice.repeatedSeconds)));
   }
   return b.getArrayAttr(stages);
 }

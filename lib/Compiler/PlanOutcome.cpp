@@ -88,12 +88,6 @@ void MemoryPlanner::apply(const Proposal &proposal) {
     repeated.walk([](Operation *op) { op->removeAttr(kOffloadAttr); });
   });
   choices.priceRepeats(trainProgram(module), machine);
-  auto number = [&](StringRef name, int64_t value) {
-    return b.getNamedAttr(name, b.getI64IntegerAttr(value));
-  };
-  auto real = [&](StringRef name, double value) {
-    return b.getNamedAttr(name, b.getF64FloatAttr(value));
-  };
   double bound = proposal.bound;
   if (request.offloadActivations && !fits(plain))
     for (const Ladder &ladder : ladders)
@@ -101,19 +95,20 @@ void MemoryPlanner::apply(const Proposal &proposal) {
                            ? std::numeric_limits<double>::infinity()
                            : bound,
                        boundOf(ladder));
-  SmallVector<NamedAttribute> plan = {
-      number("predicted_peak_bytes", proposal.height),
-      number("predicted_host_bytes", proposal.hostHeight),
-      real("predicted_step_ms", 1e3 * proposal.seconds),
-      real("lower_bound_ms", 1e3 * std::min(bound, proposal.seconds)),
-      real("unplanned_step_ms", 1e3 * plain.seconds),
-      number("unplanned_peak_bytes", plain.height),
-      b.getNamedAttr("choices", choices.attribute(module.getContext()))};
-  if (request.budget != kNoBudget)
-    plan.push_back(number("budget", request.budget));
-  if (request.hostBudget != kNoBudget)
-    plan.push_back(number("host_budget", request.hostBudget));
-  module->setAttr("kiln.plan", b.getDictionaryAttr(plan));
+  auto limit = [](int64_t budget) {
+    return budget == kNoBudget ? std::nullopt : std::optional<int64_t>(budget);
+  };
+  auto milliseconds = [&](double seconds) {
+    return b.getF64FloatAttr(1e3 * seconds);
+  };
+  module->setAttr(kPlanAttr,
+                  PlanAttr::get(module.getContext(), limit(request.budget),
+                                limit(request.hostBudget), proposal.height,
+                                proposal.hostHeight,
+                                milliseconds(proposal.seconds),
+                                milliseconds(std::min(bound, proposal.seconds)),
+                                milliseconds(plain.seconds), plain.height,
+                                choices.attribute(module.getContext())));
 
   PlanFacts facts;
   facts.height = proposal.height;

@@ -259,21 +259,20 @@ void kiln::remarkStates(ModuleOp module) {
 }
 
 void kiln::remarkEncodings(ModuleOp module) {
-  auto list = module->getAttrOfType<ArrayAttr>("kiln.compressed");
-  for (Attribute entry : list ? list.getValue() : ArrayRef<Attribute>()) {
-    auto fields = cast<DictionaryAttr>(entry);
-    int64_t bytes = fields.getAs<IntegerAttr>("bytes").getInt(),
-            encoded = fields.getAs<IntegerAttr>("encoded_bytes").getInt();
+  auto list = module->getAttrOfType<ArrayAttr>(kEncodedAttr);
+  if (!list)
+    return;
+  for (auto encoded : list.getAsRange<EncodedAttr>()) {
     InFlightRemark remark =
         remark::passed(placeOf(module.getLoc()), named("Encode", "train"));
-    remark << Arg("Value", fields.getAs<StringAttr>("value").getValue())
+    remark << Arg("Value", encoded.getValue().getValue())
            << text(" is kept as ")
-           << Arg("Encoding", fields.getAs<StringAttr>("as").getValue())
-           << text(", ") << Arg("EncodedBytes", encoded)
-           << text(" bytes: saves ") << Arg("BytesSaved", bytes - encoded)
-           << text(fields.getAs<BoolAttr>("lossy").getValue()
-                       ? " bytes, gradients are estimates"
-                       : " bytes, exactly");
+           << Arg("Encoding", encoded.getAs().getValue()) << text(", ")
+           << Arg("EncodedBytes", encoded.getEncodedBytes())
+           << text(" bytes: saves ")
+           << Arg("BytesSaved", encoded.getBytes() - encoded.getEncodedBytes())
+           << text(encoded.getLossy() ? " bytes, gradients are estimates"
+                                      : " bytes, exactly");
   }
 }
 
@@ -352,7 +351,7 @@ static StringRef differenceOf(const PlanTrial &trial, const PlanTrial &chosen) {
 void kiln::remarkTrials(ModuleOp module, ArrayRef<PlanTrial> trials,
                         const PlanTrial &chosen) {
   Location loc = placeOf(module.getLoc());
-  if (!module->hasAttr("kiln.plan"))
+  if (!module->hasAttr(kPlanAttr))
     remark::analysis(loc, named("Plan", "train"))
         << text("no budget was given: everything that the backward pass reads "
                 "is kept on the device, unless --recompute or --offload say "

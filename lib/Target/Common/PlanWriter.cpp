@@ -35,52 +35,43 @@ Object kiln::slotObject(rt::SlotOp slot, const TargetBackend &target) {
 /// What the planner decided, stage by stage.
 static Array writeChoices(ModuleOp module) {
   Array choices;
-  auto plan = module->getAttrOfType<DictionaryAttr>("kiln.plan");
-  auto stages = plan ? plan.getAs<ArrayAttr>("choices") : ArrayAttr();
+  auto plan = module->getAttrOfType<PlanAttr>(kPlanAttr);
+  if (!plan)
+    return choices;
   auto names = [](ArrayAttr list) {
     Array texts;
     for (Attribute name : list)
       texts.push_back(cast<StringAttr>(name).getValue());
     return texts;
   };
-  for (Attribute entry : stages ? stages.getValue() : ArrayRef<Attribute>()) {
-    auto stage = cast<DictionaryAttr>(entry);
-    auto number = [&](StringRef key) {
-      return stage.getAs<IntegerAttr>(key).getInt();
-    };
+  for (StageChoiceAttr stage : plan.getStages())
     choices.push_back(
-        Object{{"stage", number("stage")},
-               {"layer", stage.getAs<StringAttr>("layer").getValue()},
-               {"forward_runs", number("forward_runs")},
-               {"keeps_input", stage.getAs<BoolAttr>("keeps_input").getValue()},
-               {"keeps", names(stage.getAs<ArrayAttr>("keeps"))},
-               {"offloads", names(stage.getAs<ArrayAttr>("offloads"))},
-               {"repeats", names(stage.getAs<ArrayAttr>("repeats"))},
-               {"kept_bytes", number("kept_bytes")},
-               {"offloaded_bytes", number("offloaded_bytes")},
-               {"repeated_bytes", number("repeated_bytes")},
-               {"repeated_ms",
-                stage.getAs<FloatAttr>("repeated_ms").getValueAsDouble()}});
-  }
+        Object{{"stage", stage.getStage()},
+               {"layer", stage.getLayer().getValue()},
+               {"forward_runs", stage.getForwardRuns()},
+               {"keeps_input", stage.getKeepsInput()},
+               {"keeps", names(stage.getKeeps())},
+               {"offloads", names(stage.getOffloads())},
+               {"repeats", names(stage.getRepeats())},
+               {"kept_bytes", stage.getKeptBytes()},
+               {"offloaded_bytes", stage.getOffloadedBytes()},
+               {"repeated_bytes", stage.getRepeatedBytes()},
+               {"repeated_ms", stage.getRepeatedMs().getValueAsDouble()}});
   return choices;
 }
 
 /// What is kept as an encoding instead of its value.
 static Array writeCompressed(ModuleOp module) {
   Array values;
-  auto list = module->getAttrOfType<ArrayAttr>("kiln.compressed");
-  for (Attribute entry : list ? list.getValue() : ArrayRef<Attribute>()) {
-    auto fields = cast<DictionaryAttr>(entry);
-    auto number = [&](StringRef name) {
-      return fields.getAs<IntegerAttr>(name).getInt();
-    };
-    values.push_back(Object{
-        {"value", fields.getAs<StringAttr>("value").getValue()},
-        {"as", fields.getAs<StringAttr>("as").getValue()},
-        {"tag", fields.getAs<BoolAttr>("lossy").getValue() ? "lossy" : "exact"},
-        {"bytes", number("bytes")},
-        {"encoded_bytes", number("encoded_bytes")}});
-  }
+  auto list = module->getAttrOfType<ArrayAttr>(kEncodedAttr);
+  if (!list)
+    return values;
+  for (auto encoded : list.getAsRange<EncodedAttr>())
+    values.push_back(Object{{"value", encoded.getValue().getValue()},
+                            {"as", encoded.getAs().getValue()},
+                            {"tag", encoded.getLossy() ? "lossy" : "exact"},
+                            {"bytes", encoded.getBytes()},
+                            {"encoded_bytes", encoded.getEncodedBytes()}});
   return values;
 }
 
@@ -213,15 +204,13 @@ Object kiln::writePlan(ModuleOp module, const TargetBackend &target,
   if (Array compressed = writeCompressed(module); !compressed.empty())
     plan["compressed"] = std::move(compressed);
   // What was asked of the planner, and what it started from.
-  if (auto planned = module->getAttrOfType<DictionaryAttr>("kiln.plan")) {
-    if (auto budget = planned.getAs<IntegerAttr>("budget"))
-      plan["budget_bytes"] = budget.getInt();
-    if (auto budget = planned.getAs<IntegerAttr>("host_budget"))
-      plan["host_budget_bytes"] = budget.getInt();
-    plan["unplanned_step_ms"] =
-        planned.getAs<FloatAttr>("unplanned_step_ms").getValueAsDouble();
-    plan["unplanned_peak_bytes"] =
-        planned.getAs<IntegerAttr>("unplanned_peak_bytes").getInt();
+  if (auto planned = module->getAttrOfType<PlanAttr>(kPlanAttr)) {
+    if (auto budget = planned.getBudget())
+      plan["budget_bytes"] = *budget;
+    if (auto budget = planned.getHostBudget())
+      plan["host_budget_bytes"] = *budget;
+    plan["unplanned_step_ms"] = planned.getUnplannedStepMs().getValueAsDouble();
+    plan["unplanned_peak_bytes"] = planned.getUnplannedPeakBytes();
   }
   return plan;
 }

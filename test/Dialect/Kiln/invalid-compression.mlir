@@ -98,6 +98,6 @@ kiln.program @f(%x: tensor<8x4xf32>, %rng: tensor<1x2xi64>) attributes {kind = #
 
 // -----
 
-// expected-error @+1 {{has a 'kiln.compressed' that is not what kiln-compress-residuals writes on a module}}
-module attributes {kiln.compressed = [{value = "x"}]} {
+// expected-error @+1 {{has a 'kiln.encoded' of [{value = "x"}], expected an array of #kiln.encoded on a module}}
+module attributes {kiln.encoded = [{value = "x"}]} {
 }

@@ -96,15 +96,6 @@ static LogicalResult verifyModelEntry(Operation *op, NamedAttribute entry) {
             "has_weights, files or unused_tensors";
 }
 
-/// One value that is kept as an encoding.
-static bool isCompressedEntry(Attribute entry) {
-  auto fields = dyn_cast<DictionaryAttr>(entry);
-  return fields && fields.getAs<StringAttr>("value") &&
-         fields.getAs<StringAttr>("as") && fields.getAs<BoolAttr>("lossy") &&
-         fields.getAs<IntegerAttr>("bytes") &&
-         fields.getAs<IntegerAttr>("encoded_bytes");
-}
-
 /// Checks `kiln.target` against the targets of the tool, if it has registered
 /// any.
 static LogicalResult verifyTarget(Operation *op, Attribute value,
@@ -127,7 +118,7 @@ static LogicalResult verifyTarget(Operation *op, Attribute value,
 
 /// The discardable attributes of the dialect: `kiln.name`, the name of a
 /// program whose symbol is another; `kiln.model`, which describes the model,
-/// `kiln.plan`, which carries the planner's prediction, and `kiln.compressed`,
+/// `kiln.plan`, which carries the planner's prediction, and `kiln.encoded`,
 /// which lists the encodings, all on the module; `kiln.microbatches` on a
 /// program, the number that its loss was split for; `kiln.offload` on ops and
 /// `kiln.prefetch` on reads, which say where kiln-place-copies puts copies.
@@ -143,21 +134,24 @@ LogicalResult KilnDialect::verifyOperationAttribute(Operation *op,
            << kNameAttr << "' of " << attribute.getValue()
            << ", expected a string on a program";
   }
-  if (attribute.getName() == "kiln.model" ||
-      attribute.getName() == "kiln.plan") {
-    StringRef name = attribute.getName().getValue();
+  if (attribute.getName() == "kiln.model") {
+    auto model = dyn_cast<DictionaryAttr>(attribute.getValue());
     if (!isa<ModuleOp>(op))
-      return op->emitOpError("has '")
-             << name << "', which belongs on the module";
-    if (!isa<DictionaryAttr>(attribute.getValue()))
-      return op->emitOpError("attribute '")
-             << name << "' is " << attribute.getValue()
-             << ", expected a dictionary";
-    if (name == "kiln.model")
-      for (NamedAttribute entry : cast<DictionaryAttr>(attribute.getValue()))
-        if (failed(verifyModelEntry(op, entry)))
-          return failure();
+      return op->emitOpError("has 'kiln.model', which belongs on the module");
+    if (!model)
+      return op->emitOpError("attribute 'kiln.model' is ")
+             << attribute.getValue() << ", expected a dictionary";
+    for (NamedAttribute entry : model)
+      if (failed(verifyModelEntry(op, entry)))
+        return failure();
     return success();
+  }
+  if (attribute.getName() == kPlanAttr) {
+    if (isa<ModuleOp>(op) && isa<PlanAttr>(attribute.getValue()))
+      return success();
+    return op->emitOpError("has a '")
+           << kPlanAttr << "' of " << attribute.getValue()
+           << ", expected a #kiln.plan on a module";
   }
   if (attribute.getName() == kOffloadAttr ||
       attribute.getName() == kPrefetchAttr) {
@@ -173,12 +167,14 @@ LogicalResult KilnDialect::verifyOperationAttribute(Operation *op,
              << ", each from 0 to 2147483647";
     return success();
   }
-  if (attribute.getName() == "kiln.compressed") {
+  if (attribute.getName() == kEncodedAttr) {
     auto list = dyn_cast<ArrayAttr>(attribute.getValue());
-    if (isa<ModuleOp>(op) && list && llvm::all_of(list, isCompressedEntry))
+    if (isa<ModuleOp>(op) && list &&
+        llvm::all_of(list, llvm::IsaPred<EncodedAttr>))
       return success();
-    return op->emitOpError("has a 'kiln.compressed' that is not what "
-                           "kiln-compress-residuals writes on a module");
+    return op->emitOpError("has a '")
+           << kEncodedAttr << "' of " << attribute.getValue()
+           << ", expected an array of #kiln.encoded on a module";
   }
   if (attribute.getName() == kTargetAttr)
     return verifyTarget(op, attribute.getValue(),

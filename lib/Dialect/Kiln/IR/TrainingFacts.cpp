@@ -90,9 +90,9 @@ TrainingInfo kiln::deriveTrainingInfo(ModuleOp module) {
   std::sort(info.updates.begin(), info.updates.end());
   info.dropout.assign(dropout.begin(), dropout.end());
   info.attentionDropout.assign(attention.begin(), attention.end());
-  if (auto list = module->getAttrOfType<ArrayAttr>("kiln.compressed"))
-    for (auto entry : list.getAsRange<DictionaryAttr>())
-      if (entry.getAs<BoolAttr>("lossy").getValue())
-        ++info.lossy[entry.getAs<StringAttr>("as").str()];
+  if (auto list = module->getAttrOfType<ArrayAttr>(kEncodedAttr))
+    for (auto encoded : list.getAsRange<EncodedAttr>())
+      if (encoded.getLossy())
+        ++info.lossy[encoded.getAs().str()];
   return info;
 }

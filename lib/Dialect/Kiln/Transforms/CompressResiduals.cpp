@@ -224,18 +224,11 @@ SmallVector<ResidualEncoding> Compressor::run() {
 
 /// What was done, for plans and reports.
 static Attribute describe(Builder &b, const ResidualEncoding &encoding) {
-  auto text = [&](StringRef name, const llvm::Twine &value) {
-    return b.getNamedAttr(name, b.getStringAttr(value));
-  };
-  auto number = [&](StringRef name, int64_t value) {
-    return b.getNamedAttr(name, b.getI64IntegerAttr(value));
-  };
-  return b.getDictionaryAttr(
-      {text("value", getLocationName(encoding.residual.getLoc())),
-       text("as", encoding.describe()),
-       b.getNamedAttr("lossy", b.getBoolAttr(encoding.lossy)),
-       number("bytes", bytesOf(encoding.residual.getType())),
-       number("encoded_bytes", encoding.encodedBytes)});
+  return EncodedAttr::get(
+      b.getContext(),
+      b.getStringAttr(getLocationName(encoding.residual.getLoc())),
+      b.getStringAttr(encoding.describe()), encoding.lossy,
+      bytesOf(encoding.residual.getType()), encoding.encodedBytes);
 }
 
 namespace {
@@ -259,9 +252,9 @@ struct CompressResidualsPass
         for (const ResidualEncoding &encoding :
              Compressor(program, *spec, rebuild).run())
           done.push_back(describe(builder, encoding));
-    module->removeAttr("kiln.compressed");
+    module->removeAttr(kEncodedAttr);
     if (!done.empty())
-      module->setAttr("kiln.compressed", builder.getArrayAttr(done));
+      module->setAttr(kEncodedAttr, builder.getArrayAttr(done));
   }
 };
 

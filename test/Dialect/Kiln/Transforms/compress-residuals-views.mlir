@@ -3,7 +3,7 @@
 // What reads a residual through a view of it: the code is made of the view. A
 // view behind the forward pass keeps the residual until then, so it stays.
 
-// CHECK: kiln.compressed
+// CHECK: kiln.encoded
 // CHECK-LABEL: kiln.program @train
 // CHECK: [[V:%.+]] = kiln.reshape
 // CHECK: kiln.bucket_encode [[V]]
@@ -20,7 +20,7 @@ kiln.program @train(%x: tensor<8x16xf32> {kiln.name = "x"}, %dy: tensor<128xf32>
 
 // -----
 
-// CHECK-NOT: kiln.compressed
+// CHECK-NOT: kiln.encoded
 // CHECK-LABEL: kiln.program @train
 // CHECK-NOT: kiln.bucket_encode
 // CHECK: kiln.relu_grad

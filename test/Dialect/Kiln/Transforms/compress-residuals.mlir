@@ -7,8 +7,8 @@
 // gelu's output can be made again from its input as long as that is kept: one
 // encoding alone saves nothing, both save everything.
 
-// BOTH: kiln.compressed = [{as = "fewbit:2", bytes = 2048 : i64, encoded_bytes = 128 : i64, lossy = true
-// BOTH-SAME: {as = "rmm:4/16", bytes = 2048 : i64, encoded_bytes = 512 : i64, lossy = true
+// BOTH: kiln.encoded = [#kiln.encoded<value = "{{.*}}", as = "fewbit:2", lossy = true, bytes = 2048, encoded_bytes = 128>
+// BOTH-SAME: #kiln.encoded<value = "{{.*}}", as = "rmm:4/16", lossy = true, bytes = 2048, encoded_bytes = 512>
 // BOTH-LABEL: kiln.program @train
 // BOTH-SAME: [[RNG:%[a-z0-9]+]]: tensor<1x3xi64> {kiln.name = "rng"}
 // BOTH: [[H:%.+]] = kiln.add
@@ -56,7 +56,7 @@ kiln.program @forward(%tokens: tensor<4x16xi32> {kiln.name = "tokens"}, %targets
 // read in the backward pass: its reader's weights are frozen, or it has a
 // sketch.
 
-// NONE: kiln.compressed = [{as = "mask", bytes = 2048 : i64, encoded_bytes = 64 : i64, lossy = false
+// NONE: kiln.encoded = [#kiln.encoded<value = "{{.*}}", as = "mask", lossy = false, bytes = 2048, encoded_bytes = 64>
 // NONE-LABEL: kiln.program @train
 // NONE: [[H:%.+]] = kiln.add
 // NONE: [[C:%.+]] = kiln.bucket_encode [[H]] {borders = array<f64: 0.000000e+00>} : (tensor<64x8xf32>) -> tensor<64xi8>

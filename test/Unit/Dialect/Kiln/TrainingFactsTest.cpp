@@ -93,14 +93,14 @@ TEST(TrainingFactsTest, DropoutAndLossyEncodings) {
   };
   auto encoding = [](const char *as, const char *lossy) {
     return llvm::formatv(
-               "{{value = \"x\", as = \"{0}\", lossy = {1}, bytes = 8 "
-               ": i64, encoded_bytes = 1 : i64}",
+               "#kiln.encoded<value = \"x\", as = \"{0}\", lossy = {1}, "
+               "bytes = 8, encoded_bytes = 1>",
                as, lossy)
         .str();
   };
   TrainingInfo info =
       infoOf(dropout(1, "0.25") + dropout(2, "0.125") + dropout(3, "0.25"),
-             "kiln.compressed = [" + encoding("fewbit:3", "true") + ", " +
+             "kiln.encoded = [" + encoding("fewbit:3", "true") + ", " +
                  encoding("mask", "false") + ", " +
                  encoding("fewbit:3", "true") + "]");
   EXPECT_EQ(info.dropout, (std::vector<double>{0.125, 0.25}));

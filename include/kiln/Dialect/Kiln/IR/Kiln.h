@@ -83,6 +83,12 @@ inline constexpr llvm::StringLiteral kMicrobatchesAttr = "kiln.microbatches";
 /// the runtime knows it. Arguments and results of programs have it too.
 inline constexpr llvm::StringLiteral kNameAttr = "kiln.name";
 
+/// On a module: the planner's prediction and choices (PlanAttr).
+inline constexpr llvm::StringLiteral kPlanAttr = "kiln.plan";
+
+/// On a module: the residuals that are stored as encodings (EncodedAttr).
+inline constexpr llvm::StringLiteral kEncodedAttr = "kiln.encoded";
+
 /// On an argument of a program: what it is for (InputAttr).
 inline constexpr llvm::StringLiteral kInputAttr = "kiln.input";
 

@@ -9,6 +9,7 @@
 #define KILN_DIALECT_KILN_IR_KILNATTRS_TD
 
 include "kiln/Dialect/Kiln/IR/KilnBase.td"
+include "kiln/Dialect/Kiln/IR/KilnPlanAttrs.td"
 
 class Kiln_Enum<string name, string summary, list<I32EnumAttrCase> cases>
     : I32EnumAttr<name, summary, cases> {

@@ -90,7 +90,7 @@ def CompressResiduals : Pass<"kiln-compress-residuals", "::mlir::ModuleOp"> {
 
     Encodings are made only where fewer bytes are kept: with `rebuild`, a value that
     `kiln-rebuild-activations` makes again from what is kept anyway costs nothing.
-    What was done is listed by the module's `kiln.compressed`. Runs between
+    What was done is listed by the module's `kiln.encoded`. Runs between
     autodiff and rebuild. Its cost is linear in the program.
 
     ```
