@@ -12,8 +12,8 @@
 
 namespace kiln::abi {
 
-/// Slots, scratch memory and workspaces begin at multiples of this number of
-/// bytes: vector loads and cache lines have 64.
+/// Alignment in bytes of slots, scratch memory and workspaces: the size of a
+/// cache line and of the widest vector.
 inline constexpr int64_t slotAlignment = 64;
 
 } // namespace kiln::abi

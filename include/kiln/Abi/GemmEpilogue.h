@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The epilogues that a GPU's vendor library (cuBLASLt) applies to the sums of a
-// GEMM before it rounds them, and the reductions that it computes of its
-// operands. `u` below is a sum plus its bias, in f32; gelu is the tanh form.
-// The compiler writes the names into programs, and the runtime reads them.
+// The epilogues that a vendor library (cuBLASLt) applies to the accumulators of
+// a GEMM before rounding, and the reductions of its operands. Below, `u` is the
+// f32 accumulator plus the bias, and gelu is the tanh approximation. The
+// compiler writes the names into programs, and the runtime reads them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,7 +26,7 @@ enum class GemmEpilogue {
   Bias,        ///< c = u
   GeluBias,    ///< c = gelu(u)
   GeluAuxBias, ///< c = gelu(u), aux = u
-  GeluGrad,    ///< c = gelu'(aux) times the sum
+  GeluGrad,    ///< c = gelu'(aux) * accumulator
   BiasGradA,   ///< bias[i] = the sum of row i of op(a)
   BiasGradB    ///< bias[j] = the sum of column j of op(b)
 };
@@ -46,41 +46,42 @@ inline std::optional<GemmEpilogue> gemmEpilogueOf(std::string_view name) {
   return std::nullopt;
 }
 
-/// True if the GEMM writes the row `bias`.
+/// Returns true if the GEMM writes the vector `bias`.
 inline bool writesBias(GemmEpilogue epilogue) {
   return epilogue == GemmEpilogue::BiasGradA ||
          epilogue == GemmEpilogue::BiasGradB;
 }
 
-/// True if the GEMM reads or writes a row `bias`.
+/// Returns true if the GEMM reads or writes a vector `bias`.
 inline bool hasBias(GemmEpilogue epilogue) {
   return epilogue != GemmEpilogue::None && epilogue != GemmEpilogue::GeluGrad;
 }
 
-/// True if the GEMM writes the matrix `aux`.
+/// Returns true if the GEMM writes the matrix `aux`.
 inline bool writesAux(GemmEpilogue epilogue) {
   return epilogue == GemmEpilogue::GeluAuxBias;
 }
 
-/// True if the GEMM reads or writes a matrix `aux`.
+/// Returns true if the GEMM reads or writes a matrix `aux`.
 inline bool hasAux(GemmEpilogue epilogue) {
   return writesAux(epilogue) || epilogue == GemmEpilogue::GeluGrad;
 }
 
-/// True if the epilogue computes gelu or its derivative.
+/// Returns true if the epilogue computes GELU or its derivative.
 inline bool usesGelu(GemmEpilogue epilogue) {
   return hasAux(epilogue) || epilogue == GemmEpilogue::GeluBias;
 }
 
-/// The number of elements of the row `bias` of a GEMM with an m x n result.
+/// Returns the number of elements of the vector `bias` of a GEMM with an m x n
+/// result.
 inline int64_t biasLength(GemmEpilogue epilogue, int64_t m, int64_t n) {
   return epilogue == GemmEpilogue::BiasGradA ? m : n;
 }
 
-/// The vendor library requires that the leading dimension of `aux` is a
-/// multiple of this number of elements,
+/// The leading dimension of `aux` must be a multiple of this number of
+/// elements.
 inline constexpr int64_t auxRowMultiple = 8;
-/// and that `aux` is aligned to this number of bytes.
+/// The address of `aux` must be a multiple of this number of bytes.
 inline constexpr int64_t auxAlignment = 16;
 
 } // namespace kiln::abi

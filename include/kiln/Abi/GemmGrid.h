@@ -1,14 +1,14 @@
-//===- GemmGrid.h - The grid of tiles of a GEMM -----------------*- C++ -*-===//
+//===- GemmGrid.h - The tile grid of a GEMM ---------------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// The grid of tiles of a GEMM on a CPU is a function of the GEMM's shape and
-// the number of threads, because the rounding of a tile depends on its shape.
-// The compiler writes the grid into programs, and kiln-measure times GEMMs with
-// it.
+// The tile grid of a GEMM on a CPU is a function of the GEMM's shape and the
+// number of threads, because the rounding of a tile depends on its shape. The
+// compiler writes the grid into programs, and kiln-measure uses it to time
+// GEMMs.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,14 +20,14 @@
 
 namespace kiln::abi {
 
-/// Splits an m x n result over `threads` tiles so that BLAS packs the operands
-/// as few times as possible: each of gn tiles side by side reads all of a, and
-/// each of gm tiles below each other reads all of b. If two splits cost the
-/// same, a GEMM with a transposed left operand is split by rows. Returns (gm,
-/// gn).
+/// Splits an m x n result into `threads` tiles and returns the grid (gm, gn)
+/// for which BLAS packs the fewest operand elements: each of the gn tiles in a
+/// row of the grid packs its rows of a, and each of the gm tiles in a column
+/// packs its columns of b. If two grids cost the same and the left operand is
+/// transposed, chooses the one with more rows.
 inline std::pair<int64_t, int64_t>
 chooseGemmGrid(int64_t m, int64_t n, int64_t k, bool transA, int64_t threads) {
-  // A smaller number of multiply-adds is not worth a second thread.
+  // GEMMs with fewer multiply-adds are not worth a second thread.
   constexpr int64_t serialGemm = 64 * 64 * 64;
   if (m * n * k <= serialGemm)
     return {1, 1};

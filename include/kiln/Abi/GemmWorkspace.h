@@ -5,16 +5,16 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Functions of a GEMM's shape alone, so that the compiler plans the memory that
-// the runtime uses.
+// These functions depend only on a GEMM's shape, so that the compiler plans
+// exactly the memory that the runtime uses.
 //
-// The BLAS of a CPU has no bf16 GEMM. Therefore a tile of the grid is cut into
-// blocks, the blocks of a and b are widened to f32 in scratch memory of the
-// thread, and BLAS accumulates their products, one block of k after the other:
-// the summation order depends on these constants and on the shape.
+// BLAS has no bf16 GEMM for CPUs. Therefore a tile of the grid is split into
+// blocks, the blocks of a and b are converted to f32 in scratch memory of the
+// thread, and BLAS accumulates their GEMMs in order of k. The summation order
+// depends on these constants and on the shape.
 //
 // On a GPU the vendor library may split the sum over k into parts, which it
-// keeps in f32 in its workspace and then adds up (split-K).
+// stores in f32 in its workspace and then adds (split-K).
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,31 +26,34 @@
 
 namespace kiln::abi {
 
-/// The shape of a batched GEMM, and the grid of its tiles.
+/// The shape of a batched GEMM and its tile grid.
 struct GemmShape {
   int64_t m, n, k, batch;
   int64_t gridM, gridN;
 };
 
-/// First row or column of tile `index` when `extent` is cut into `tiles`.
+/// Returns the first row or column of tile `index` if `extent` is split into
+/// `tiles`.
 inline int64_t tileBegin(int64_t extent, int64_t tiles, int64_t index) {
   return index >= tiles ? extent : index * extent / tiles / 16 * 16;
 }
 
-/// The largest extents of a block of a bf16 GEMM, multiples of 16.
+/// Maximum extents of a block of a bf16 GEMM, multiples of 16.
 inline constexpr int64_t blockRows = 256, blockColumns = 768, blockDepth = 128;
 
-/// Rows, columns or depth of a block when `extent` is cut into blocks of about
-/// the same size, at most `largest`; the last one may be smaller.
+/// Returns the rows, columns or depth of a block if `extent` is split into
+/// blocks of about the same size, at most `largest`. The last block may be
+/// smaller.
 inline int64_t blockExtent(int64_t extent, int64_t largest) {
   int64_t count = (extent + largest - 1) / largest;
   return ((extent + count - 1) / count + 15) / 16 * 16;
 }
 
-/// The scratch bytes of one thread for any tile of a bf16 GEMM: blocks of a and
-/// b, and a block of c if the result is narrower than f32.
+/// Returns the scratch bytes of one thread for any tile of a bf16 GEMM: a block
+/// of each of a and b, and a block of c if the result is narrower than f32.
 inline int64_t narrowGemmBytes(const GemmShape &shape, bool narrowResult) {
-  // No tile is larger than its share and what it is rounded by.
+  // A tile is at most 16 rows or columns larger than the average, due to
+  // rounding.
   auto largest = [](int64_t extent, int64_t tiles, int64_t block) {
     int64_t tile = std::min(extent, extent / tiles + 16);
     return std::min((tile + 15) / 16 * 16, block);
@@ -61,16 +64,16 @@ inline int64_t narrowGemmBytes(const GemmShape &shape, bool narrowResult) {
   return 4 * (m * k + k * n + (narrowResult ? m * n : 0));
 }
 
-/// The workspace bytes that the vendor library of a GPU may use for a GEMM: the
-/// split-K parts of all elements, up to the size that its vendor recommends. A
-/// GEMM with a small k gains nothing from a workspace.
+/// Returns the workspace bytes that the vendor library of a GPU may use for a
+/// GEMM: the split-K partial sums of all elements, up to the vendor's
+/// recommended size. GEMMs with a small k use no workspace.
 inline int64_t gemmWorkspaceBytes(const GemmShape &shape) {
   constexpr int64_t most = int64_t(32) << 20, shortestPart = 256,
                     mostParts = 32;
   int64_t parts = std::min(shape.k / shortestPart, mostParts);
   if (parts < 2)
     return 0;
-  // In floating point: extents are at most 2^31.
+  // Computed in floating point, because the product may exceed 64 bits.
   double bytes = 4. * double(shape.m) * double(shape.n) * double(shape.batch) *
                  double(parts);
   return bytes < double(most) ? int64_t(bytes) : most;

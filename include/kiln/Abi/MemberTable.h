@@ -5,13 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Several successive launches of one GPU kernel may be a group, which is
-// started as one launch. The kernel's first parameter is then a table that is
-// passed by value: the addresses of all arguments of the first member, then of
-// the second, and so on. Block (x, y) works on member y. The compiler chooses
-// the capacity of the table, and the runtime fills as many rows as the group
-// has members.
-//
+// Several consecutive launches of one GPU kernel may form a group, which runs
+// as one launch. The kernel's first parameter is then a table, passed by value,
+// with the addresses of all arguments of the first member, then of the second,
+// and so on. Block (x, y) computes member y. The compiler chooses the capacity
+// of the table, and the runtime fills one row per member.
 //===----------------------------------------------------------------------===//
 
 #ifndef KILN_ABI_MEMBERTABLE_H
@@ -21,11 +19,12 @@
 
 namespace kiln::abi {
 
-/// The parameter bytes of a GPU kernel that all drivers and GPUs support.
+/// Size in bytes of the kernel parameters that all drivers and GPUs support.
 inline constexpr int64_t kernelParameterBytes = 4096;
 
-/// The largest number of members of `args` arguments that fit beside the
-/// immediates and the number of units.
+/// Returns the maximum number of members with `args` arguments whose table fits
+/// into the kernel parameters, together with the immediates and the number of
+/// units.
 inline int64_t maxTableMembers(int64_t args, int64_t immediates) {
   int64_t words = kernelParameterBytes / 8 - immediates - 1;
   return args > 0 && words > 0 ? words / args : 0;

@@ -23,7 +23,8 @@ inline double tanhGeluSigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 /// sqrt(2 / pi).
 inline constexpr double tanhGeluFactor = 0.79788456080286535588;
 
-/// x sigmoid(2u) is 0.5 x (1 + tanh(u)), u = sqrt(2/pi) (x + 0.044715 x^3).
+/// Returns x sigmoid(2u) = 0.5 x (1 + tanh(u)) for u = sqrt(2/pi) (x + 0.044715
+/// x^3).
 inline double tanhGelu(double x) {
   return x * tanhGeluSigmoid(2 * tanhGeluFactor * (x + 0.044715 * x * x * x));
 }
@@ -31,7 +32,7 @@ inline double tanhGelu(double x) {
 inline double tanhGeluDerivative(double x) {
   double u = tanhGeluFactor * (x + 0.044715 * x * x * x);
   double du = tanhGeluFactor * (1 + 3 * 0.044715 * x * x);
-  // s(1-s) with 1-s = sigmoid(-2u): no overflow, no cancellation.
+  // s (1 - s) with 1 - s = sigmoid(-2u): no overflow, no cancellation.
   return tanhGeluSigmoid(2 * u) +
          x * 2 * du * tanhGeluSigmoid(2 * u) * tanhGeluSigmoid(-2 * u);
 }

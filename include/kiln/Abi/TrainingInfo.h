@@ -5,11 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The choices inside a training program that decide its trajectory: how
-// parameters are updated, what is dropped at random, and which residuals are
-// estimates. The compiler derives them from the ops of the program, not from
-// its flags, so that an executable and the interpreter describe one program
-// alike.
+// The choices inside a training program that determine its trajectory: the
+// update rules of parameters, dropout, and approximated residuals. The compiler
+// derives them from the ops of the program, not from its flags, so that an
+// executable and the interpreter report identical values.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,13 +23,13 @@
 
 namespace kiln::abi {
 
-/// How a set of parameters is updated.
+/// The update rule of a set of parameters.
 struct UpdateRule {
   std::string optimizer; ///< As in `kilnc --optimizer`: "adamw", "sgd", ...
   std::map<std::string, double> options; ///< "beta1", "weight_decay", ...
   /// The parameters that weight_decay applies to: "matrices" (two or more
-  /// dimensions; the others have none), "all", or, in a program that was not
-  /// made by kilnc, "vectors".
+  /// dimensions), "all", or, in programs that kilnc did not generate,
+  /// "vectors".
   std::string decay = "matrices";
 
   friend bool operator==(const UpdateRule &a, const UpdateRule &b) {
@@ -45,10 +44,11 @@ struct UpdateRule {
 
 struct TrainingInfo {
   std::vector<UpdateRule> updates; ///< Sorted, without duplicates; usually one.
-  /// Probabilities other than 0, sorted, without duplicates.
-  std::vector<double> dropout;          ///< Of elements of activations.
-  std::vector<double> attentionDropout; ///< Of the weights of attention.
-  /// How many residuals are kept as each encoding that changes gradients.
+  /// Nonzero dropout probabilities, sorted, without duplicates.
+  std::vector<double> dropout;          ///< Dropout of activations.
+  std::vector<double> attentionDropout; ///< Dropout of attention weights.
+  /// For each encoding that changes gradients, the number of residuals stored
+  /// in it.
   std::map<std::string, int64_t> lossy;
 };
 

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The vendor library of a GPU (cuDNN) may compute an attention launch in place
-// of the launch's kernel. The compiler and the runtime agree here on which
-// launches are eligible, on their arguments, and on the size of the workspace.
+// A GPU's vendor library (cuDNN) may compute an attention launch instead of the
+// launch's kernel. This file defines, for the compiler and the runtime, which
+// launches are eligible, their arguments, and the size of the workspace.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,11 +22,12 @@
 namespace kiln::abi {
 
 /// The arguments of the launch are, in this order, q, k, v, o and lse, and for
-/// gradients also dout, dq, dk and dv. lse is f32, the others are bf16. Row t
-/// of sequence s is row s * length + t of a matrix and holds the heads one
-/// after the other; lse has a row of `length` elements for each sequence and
-/// head:
+/// gradients also dout, dq, dk and dv. lse is f32; all others are bf16. Token t
+/// of sequence s is row s * length + t of a matrix, in which the heads are
+/// contiguous. lse has `length` contiguous elements for each sequence and head:
+///
 ///   lse = log(sum(exp(scale * q k)))
+///
 /// Query head h attends to key head h / (heads / kvHeads).
 struct VendorAttention {
   bool isGradient = false;
@@ -36,25 +37,24 @@ struct VendorAttention {
   std::array<int64_t, 8> strides = {};
 
   std::size_t arguments() const { return isGradient ? 9 : 5; }
-  /// The number of `strides` that are used.
+  /// Returns the number of `strides` that are used.
   std::size_t matrices() const { return isGradient ? 8 : 4; }
-  /// The number of columns of a matrix, by its index in `strides`.
+  /// Returns the number of columns of a matrix, by its index in `strides`.
   int64_t columns(std::size_t matrix) const {
     bool ofKeys = matrix == 1 || matrix == 2 || matrix == 6 || matrix == 7;
     return (ofKeys ? kvHeads : heads) * headDim;
   }
 };
 
-/// Converts the second immediate of the launch, the bits of an f64, to the
-/// scale.
+/// Returns the scale whose f64 bits are the second immediate of the launch.
 inline double scaleOfBits(int64_t bits) {
   double scale = 0;
   std::memcpy(&scale, &bits, sizeof(scale));
   return scale;
 }
 
-/// True if the vendor library supports the launch: rows are aligned to 16
-/// bytes, and heads have up to 128 elements.
+/// Returns true if the vendor library supports the launch: rows must be aligned
+/// to 16 bytes, and heads must have a multiple of 8 elements, at most 128.
 inline bool suitsVendorLibrary(const VendorAttention &attention) {
   // With these limits the number of scores does not overflow.
   constexpr int64_t mostRows = int64_t(1) << 20, mostHeads = int64_t(1) << 16;
@@ -68,21 +68,22 @@ inline bool suitsVendorLibrary(const VendorAttention &attention) {
   return true;
 }
 
-/// The bytes of the f32 accumulator of dq, for gradients.
+/// Returns the bytes of the f32 accumulator of dq, for gradients.
 inline int64_t queryGradBytes(const VendorAttention &attention) {
   return 4 * attention.sequences * attention.heads * attention.length *
          attention.headDim;
 }
 
-/// The bytes of the f32 row sums of dout * o, for gradients: a multiple of 256.
+/// Returns the bytes of the f32 row sums of dout * o, for gradients, rounded up
+/// to a multiple of 256.
 inline int64_t rowSumBytes(const VendorAttention &attention) {
   int64_t bytes = 4 * attention.sequences * attention.heads * attention.length;
   return (bytes + 255) / 256 * 256;
 }
 
-/// The workspace of a launch: 1 MiB, and for gradients the bytes of the two
-/// functions above. If several query heads share a key head, also the bytes of
-/// dk and dv of every query head. A multiple of 256.
+/// Returns the workspace bytes of a launch, a multiple of 256: 1 MiB, and for
+/// gradients the bytes of the two functions above. If several query heads share
+/// a key head, also the bytes of dk and dv for every query head.
 inline int64_t attentionWorkspaceBytes(const VendorAttention &attention) {
   int64_t bytes = int64_t(1) << 20;
   if (!attention.isGradient)

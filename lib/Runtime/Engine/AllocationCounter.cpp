@@ -1,4 +1,4 @@
-//===- AllocationCounter.cpp - Counts what the process allocates ----------===//
+//===- AllocationCounter.cpp - Counting malloc and mmap -------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -30,7 +30,8 @@ std::atomic<uint64_t> calls{0};
 std::atomic<uint64_t> mapCalls{0};
 std::atomic<int64_t> liveBytes{0};
 
-/// Live mappings, for residentMappedBytes; more than fit are only counted.
+/// Live mappings, for residentMappedBytes. If the table is full, further
+/// mappings are not recorded.
 struct Mapping {
   std::atomic<void *> address{nullptr};
   std::size_t bytes = 0;
@@ -53,7 +54,7 @@ void forget(void *block) {
 } // namespace
 
 extern "C" {
-// glibc's allocator under its other names.
+// The internal names of glibc's allocation functions.
 void *__libc_malloc(size_t bytes);
 void *__libc_calloc(size_t count, size_t bytes);
 void *__libc_realloc(void *block, size_t bytes);

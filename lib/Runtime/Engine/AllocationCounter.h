@@ -1,14 +1,14 @@
-//===- AllocationCounter.h - Counts what the process allocates --*- C++ -*-===//
+//===- AllocationCounter.h - Counting malloc and mmap -----------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Linking this file replaces malloc and its relatives, and mmap, by versions
-// that count and then do the same. It lets an executable prove that its steps
-// allocate nothing, libraries included. Under a sanitizer, which brings its own
-// allocator, nothing is replaced.
+// Linking this file replaces malloc, mmap and related functions with versions
+// that count calls. An executable can then verify that its steps do not
+// allocate memory, including in libraries. A build with a sanitizer, which has
+// its own allocator, replaces nothing.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,7 +20,7 @@
 #include <initializer_list>
 #include <optional>
 
-/// 1 when this build counts allocations: when no sanitizer brings an allocator.
+/// Defined to 1 if this build counts allocations, that is, without a sanitizer.
 #if defined(__has_feature)
 #define KILN_HAS_FEATURE(x) __has_feature(x)
 #else
@@ -35,11 +35,11 @@
 
 namespace kiln::runtime {
 
-/// Nothing when this build does not count.
+/// Returns the counts so far, or nothing if this build does not count.
 std::optional<AllocationCounts> allocationCounts();
 
-/// Resident bytes of the mappings that exist, those that hold an `excluded`
-/// address not among them: the pools of libraries.
+/// Returns the resident bytes of all mappings except those that contain an
+/// address in `excluded`. These are the memory pools of libraries.
 int64_t residentMappedBytes(std::initializer_list<const void *> excluded);
 
 } // namespace kiln::runtime

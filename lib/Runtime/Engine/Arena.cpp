@@ -19,7 +19,7 @@ using namespace kiln::support;
 
 namespace kiln::runtime {
 
-/// Of a huge page; also the alignment that planned offsets may rely on.
+/// Bytes of a huge page, and the alignment of an arena.
 static constexpr int64_t hugePageBytes = int64_t(2) << 20;
 
 Arena::~Arena() {
@@ -31,7 +31,7 @@ Status Arena::map(int64_t bytes) {
   if (bytes > INT64_MAX / 2)
     return Status(ExitCode::OverBudget, "the arena of " +
                                             std::to_string(bytes) +
-                                            " bytes is larger than any memory");
+                                            " bytes exceeds the address space");
   mappedBytes_ = bytes + marginBytes + hugePageBytes;
   mapping_ = mmap(nullptr, std::size_t(mappedBytes_), PROT_READ | PROT_WRITE,
                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -48,7 +48,8 @@ Status Arena::map(int64_t bytes) {
   address = (address + hugePageBytes - 1) & ~uintptr_t(hugePageBytes - 1);
   data_ = reinterpret_cast<char *>(address);
   bytes_ = bytes;
-  // Whole huge pages only: they hold no byte that the plan does not.
+  // Use only complete huge pages, so that none extends beyond the planned
+  // bytes.
   int64_t wholePages = bytes & ~(hugePageBytes - 1);
   if (wholePages > 0)
     madvise(data_, std::size_t(wholePages), MADV_HUGEPAGE);

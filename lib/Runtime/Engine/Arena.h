@@ -5,11 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A mapping that holds planned memory: that of the device or, where a program
-// keeps something on the host, that of the host. On a cpu both are alike. Pages
-// cost nothing until they are touched. Behind the planned bytes lies a margin
-// that no program touches, where the memory check can see writes beyond the
-// end.
+// A memory mapping for the device arena or the host arena, which are ordinary
+// memory on a CPU. Pages use no memory until the first access. A margin follows
+// the planned bytes. Programs never access it, so that the memory check can
+// detect writes beyond the end.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,12 +31,12 @@ public:
   Arena(const Arena &) = delete;
   Arena &operator=(const Arena &) = delete;
 
-  /// Maps `bytes` zeroed bytes. Called once.
+  /// Maps `bytes` zeroed bytes. Must be called only once.
   Status map(int64_t bytes);
 
   char *data() const { return data_; }
   int64_t bytes() const { return bytes_; }
-  /// Bytes of pages in memory.
+  /// Returns the bytes of resident pages.
   int64_t residentBytes() const;
 
 private:
@@ -47,10 +46,10 @@ private:
   int64_t bytes_ = 0;
 };
 
-/// Where the bytes of a program are.
+/// The memory of a program.
 struct Arenas {
   Arena device;
-  Arena host; ///< Not mapped where nothing lives on the host.
+  Arena host; ///< Not mapped if the program has no host arena.
 
   Arena &of(ArenaKind kind) { return kind == ArenaKind::Host ? host : device; }
   const Arena &of(ArenaKind kind) const {

@@ -1,4 +1,4 @@
-//===- AttentionReader.cpp - Reads what a library may compute -------------===//
+//===- AttentionReader.cpp - Reads the attention of a vendor library ------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -15,7 +15,8 @@ using namespace kiln::runtime;
 using namespace kiln::support;
 using namespace kiln;
 
-/// Bytes from the first to the last element of an argument; nothing: too many.
+/// Returns the bytes from the first to the last element of an argument, or
+/// nothing if they exceed 64 bits.
 static std::optional<int64_t> extentOf(const VendorAttention &attention,
                                        std::size_t argument) {
   auto product = [](std::optional<int64_t> a, int64_t b) {
@@ -34,14 +35,14 @@ static std::optional<int64_t> extentOf(const VendorAttention &attention,
   return product(all, 2);
 }
 
-/// "library": attention that cuDNN may compute instead of the kernel.
+/// Reads "library": the attention that cuDNN may compute instead of the kernel.
 void CommandReader::readAttention(const Node &node, Command &command) {
   std::optional<Node> library = node.find("library");
   if (!library || node.failed())
     return;
   if (file_.description.target.kind != TargetKind::Cuda ||
       !isDeviceLaunch(command))
-    return library->fail("is given, but the launch is none of a kernel of "
+    return library->fail("is given, but the launch is not a GPU kernel of "
                          "--target=cuda");
   VendorAttention attention;
   Node op = library->at("op");
@@ -81,18 +82,19 @@ void CommandReader::readAttention(const Node &node, Command &command) {
   if (node.failed())
     return;
   if (!suitsVendorLibrary(attention))
-    return library->fail("is of heads or rows that it cannot compute");
+    return library->fail(
+        "has a head_dim, heads, length or strides that cuDNN does not support");
 
   const KernelCall &call = *command.call;
   if (call.extents.size() != attention.arguments() ||
       call.immediates.size() != 2)
     return library->fail(
-        "does not suit a launch of " + std::to_string(call.extents.size()) +
+        "does not match a launch with " + std::to_string(call.extents.size()) +
         " args and " + std::to_string(call.immediates.size()) + " immediates");
   for (std::size_t i = 0; i < attention.arguments(); ++i)
     if (extentOf(attention, i) != call.extents[i])
       return node.at("extents").element(i).fail(
-          "is not what attention of these sizes has");
+          "does not match the sizes of the attention");
   std::vector<int64_t> results = {3, 4};
   if (attention.isGradient)
     results = {6, 7, 8};
@@ -100,7 +102,8 @@ void CommandReader::readAttention(const Node &node, Command &command) {
     return node.at("writes").fail("are not the results of attention");
   double scale = scaleOfBits(call.immediates[1].value);
   if (call.immediates[1].stride != 0 || !(scale > 0 && scale < 1e6))
-    return node.at("imm").element(1).fail("is not the bits of a scale");
+    return node.at("imm").element(1).fail(
+        "is not the bits of an f64 scale between 0 and 1e6");
 
   Node workspace = library->at("workspace");
   if (workspace.size() != 2)

@@ -1,4 +1,4 @@
-//===- Command.cpp - What the commands of each kind touch -----------------===//
+//===- Command.cpp - Accesses of the commands of each kind ----------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -38,8 +38,8 @@ bool KernelCall::isWritten(std::size_t argument) const {
          writes.end();
 }
 
-/// The description does not say which of the written arguments a kernel updates
-/// in place, so that each of them may be read.
+/// Adds the arguments of a kernel. Written arguments may also be read, because
+/// the description does not distinguish results from operands updated in place.
 static void addCall(const KernelCall &call, std::vector<MemoryAccess> &list) {
   for (std::size_t i = 0; i < call.args.size(); ++i)
     list.push_back(

@@ -90,9 +90,9 @@ public:
 private:
   Status runInOrder(size_t program, CommandObserver *observer,
                     SerialCopier::When copies) override;
-  /// Who copies in ordinary runs; null: nobody has to.
+  /// Returns the copier of ordinary runs, or null if no program has copies.
   Copier *copier();
-  /// Keeps the counts of a run that has just ended.
+  /// Stores the copy counts of the latest run of a program.
   void countCopies(size_t program);
 
   ProgramFile file_;
@@ -100,15 +100,15 @@ private:
   Arenas arenas_;
   std::optional<ThreadTeam> team_;
   std::optional<uint64_t> stressSeed_;
-  /// At most one of them exists; neither does when no program copies.
+  /// At most one of these is set; neither is if no program has copies.
   std::unique_ptr<CopyEngine> copyEngine_;
   std::optional<StressCopier> stressCopier_;
-  // As Description::programs.
+  // Indexed like Description::programs.
   std::vector<CommandTable> tables_;
   std::vector<std::optional<CopyCounts>> copyCounts_;
 };
 
-/// Records a bar for every command.
+/// Records a trace event for every command.
 class TraceObserver final : public CommandObserver {
 public:
   TraceObserver(const Program &program, std::vector<TraceEvent> &events)
@@ -118,7 +118,7 @@ public:
     before_ = microseconds(monotonicNanoseconds());
   }
   void after(size_t index, int64_t iteration) override;
-  /// Adds bars of their own for the copies of a run that has ended.
+  /// Adds the events of the copies of a completed run.
   void addCopies(const TimedCopier &copies);
 
 private:
@@ -275,10 +275,11 @@ Result<std::unique_ptr<Engine>> createCommandEngine(std::string_view json,
     return file.status();
   if (file->description.target.kind != TargetKind::Cpu)
     return Status::error("the program description is for a GPU, but this "
-                         "executable was linked for the cpu");
+                         "executable was linked for the CPU");
   if (Status status = requireOneRank(file->description); !status.ok())
     return status;
-  // The parsed JSON was many times the size of its text; give its pages back.
+  // The parsed JSON is many times larger than its text; return its freed memory
+  // to the system.
   malloc_trim(0);
   std::unique_ptr<Engine> engine =
       std::make_unique<CommandEngine>(std::move(*file), kernels);

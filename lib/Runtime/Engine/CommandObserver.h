@@ -1,12 +1,12 @@
-//===- CommandObserver.h - Watching a run, command by command ---*- C++ -*-===//
+//===- CommandObserver.h - Observers of program execution -------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// What the checks of compiled programs need from an engine, whatever carries
-// out the commands: a run in the order of the description, in which they see
+// An interface for checks of compiled programs that is independent of the
+// engine: they run a program in the order of the description and can inspect
 // the arenas between any two commands.
 //
 //===----------------------------------------------------------------------===//
@@ -22,10 +22,11 @@
 
 namespace kiln::runtime {
 
-/// Called at the start of a run and around every command of it; `iteration` is
-/// that of the enclosing loop, or 0. A loop_end is reported once, after the
-/// last iteration; a loop_begin not at all, and on a GPU nothing that is no
-/// action of a stream (loop_end, copy_wait).
+/// Receives a call at the start of a run and before and after each command.
+/// `iteration` is the iteration of the enclosing loop, or 0. A loop_end is
+/// reported once, after the last iteration, and a loop_begin is not reported.
+/// On a GPU, commands that are not stream actions (loop_end, copy_wait) are not
+/// reported either.
 class CommandObserver {
 public:
   virtual ~CommandObserver() = default;
@@ -34,12 +35,12 @@ public:
   virtual void after(std::size_t command, int64_t iteration) {}
 };
 
-/// Runs programs, one command after the other.
+/// Runs the commands of programs one after another.
 class ProgramRunner {
 public:
   virtual ~ProgramRunner() = default;
-  /// Asynchronous copies are done at their starts or at their waits.
-  /// `observer` may be null.
+  /// Runs a program. `copies` selects whether asynchronous copies are executed
+  /// at their starts or at their waits. `observer` may be null.
   virtual Status runInOrder(std::size_t program, CommandObserver *observer,
                             SerialCopier::When copies) = 0;
 };

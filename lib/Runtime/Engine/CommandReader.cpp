@@ -49,7 +49,8 @@ ArenaKind readArena(const Node &node) {
   return ArenaKind::Device;
 }
 
-/// A reference to at least `bytes` bytes, in its arena in every iteration.
+/// Reads a reference to `bytes` bytes, which must be within the arena in every
+/// iteration.
 Ref CommandReader::readRef(const Node &node, int64_t bytes) {
   Ref ref;
   std::size_t size = node.size();
@@ -75,18 +76,20 @@ Ref CommandReader::readRef(const Node &node, int64_t bytes) {
   std::optional<int64_t> end =
       last ? checkedAdd<int64_t>(*last, bytes) : std::nullopt;
   if (!end || *last < 0 || *end > file_.bytesOf(ref.arena))
-    stride.fail("leaves the arena in the last iteration of its loop");
+    stride.fail("moves the reference outside the arena in the last iteration "
+                "of its loop");
   return ref;
 }
 
-/// Iterations of a loop that becomes actions of streams.
+/// Maximum number of iterations of a loop that is unrolled into stream actions.
 static constexpr int64_t maxUnrolled = 65536;
 
-/// Largest block and its memory, and largest grid, of any GPU.
+/// Maximum threads and shared memory of a block, and maximum blocks of a grid,
+/// of all supported GPUs.
 static constexpr int64_t maxThreads = 1024, maxSharedBytes = 163 * 1024,
                          maxBlocks = INT32_MAX;
 
-/// "threads" and "shared", which make a launch one of a GPU kernel.
+/// Reads "threads" and "shared", which mark a launch of a GPU kernel.
 void CommandReader::readGrid(const Node &node, Command &command) {
   auto read = [&](const char *key, int64_t minimum, int64_t maximum) {
     std::optional<Node> field = node.find(key);
@@ -103,16 +106,17 @@ void CommandReader::readGrid(const Node &node, Command &command) {
   command.threads = read("threads", 1, maxThreads);
   command.sharedBytes = read("shared", 0, maxSharedBytes);
   if (isDeviceLaunch(command) && command.scratch.bytesPerThread > 0)
-    node.at("scratch").fail("is given, but a GPU kernel has none");
+    node.at("scratch").fail("is given, but a GPU kernel has no scratch memory");
   if (!isDeviceLaunch(command) && command.sharedBytes > 0)
     node.at("shared").fail("is given without 'threads'");
   if (hasGpu() && !isDeviceLaunch(command) &&
       command.scratch.bytesPerThread > 0)
-    node.at("scratch").fail("lies on the device, where a kernel of the host "
-                            "has none");
+    node.at("scratch").fail(
+        "is in device memory, which a host kernel cannot use as "
+        "scratch memory");
 }
 
-/// "members" and "group", of a launch whose kernel takes a table.
+/// Reads "members" and "group" of a launch whose kernel has an argument table.
 void CommandReader::readGroup(const Node &node, Command &command) {
   std::optional<Node> members = node.find("members"),
                       group = node.find("group");
@@ -158,22 +162,23 @@ void CommandReader::readExtents(const Node &node, KernelCall &call) {
     call.extents.push_back(extents.element(i).integer(0));
 }
 
-/// A GPU kernel reaches the device alone, a kernel of the host what is there:
-/// what it reads from the device, and writes nowhere, is brought to it.
+/// Checks that arguments are accessible: a GPU kernel can only access device
+/// memory. A host kernel can also read arguments on the device, which are
+/// copied to the host, but cannot write them.
 void CommandReader::checkGpuArgs(const Node &args,
                                  const Command &command) const {
   const KernelCall &call = *command.call;
   if (isDeviceLaunch(command)) {
     for (std::size_t i = 0; i < call.args.size(); ++i)
       if (call.args[i].arena == ArenaKind::Host)
-        args.element(i).fail("is in the host arena, out of reach of a GPU "
-                             "kernel");
+        args.element(i).fail("is in the host arena, which a GPU kernel "
+                             "cannot access");
     return;
   }
   for (int64_t index : call.writes)
     if (call.args[std::size_t(index)].arena == ArenaKind::Device)
       args.element(std::size_t(index))
-          .fail("is written by a kernel of the host, but lies on the device");
+          .fail("is written by a host kernel, but is in device memory");
 }
 
 void CommandReader::readCall(const Node &node, Command &command) {
@@ -211,8 +216,7 @@ void CommandReader::readCall(const Node &node, Command &command) {
     std::optional<int64_t> advance =
         checkedMul<int64_t>(immediate.stride, iterations_ - 1);
     if (!advance || !checkedAdd<int64_t>(immediate.value, *advance))
-      entry.fail("leaves the range of 64 bits in the last iteration of its "
-                 "loop");
+      entry.fail("exceeds 64 bits in the last iteration of its loop");
     call.immediates.push_back(immediate);
   }
 }
@@ -222,11 +226,11 @@ void CommandReader::readUnits(const Node &node, Command &command) {
   command.call->units = units.integer(0);
   if (!isDeviceLaunch(command) &&
       !checkedAdd<int64_t>(command.call->units, command.grain))
-    return units.fail("and the grain of " + std::to_string(command.grain) +
-                      " are too large");
+    return units.fail("plus the grain of " + std::to_string(command.grain) +
+                      " exceeds 64 bits");
   if (isDeviceLaunch(command) && !node.failed() &&
       (command.call->units - 1) / command.grain >= maxBlocks)
-    units.fail("makes more than 2^31 - 1 blocks of " +
+    units.fail("requires more than 2^31 - 1 blocks of " +
                std::to_string(command.grain) + " units");
 }
 
@@ -291,11 +295,11 @@ GemmOperand CommandReader::readOperand(const Node &node, ElementType type,
   operand.bytes = *bytes;
   operand.ref = readRef(node.at("ref"), *bytes);
   if (hasGpu() && operand.ref.arena == ArenaKind::Host)
-    node.fail("is in the host arena, out of reach of a GPU's product");
+    node.fail("is in the host arena, which a gemm on a GPU cannot access");
   return operand;
 }
 
-/// Of a and b, and of c: the same, or f32 where they are bf16.
+/// Reads the types of a and b and of c, which must be equal, or bf16 and f32.
 void CommandReader::readTypes(const Node &node, Command &command) {
   Node dtype = node.at("dtype");
   std::string name = dtype.text();
@@ -332,7 +336,8 @@ void CommandReader::readWorkspace(const Node &node, Command &command) {
   }
   if (node.failed())
     return;
-  // The true library of a GPU multiplies bf16 without any.
+  // cuBLASLt needs no workspace for bf16; its emulation works in the workspace
+  // of one thread.
   int64_t threads = file_.description.build.maxThreads;
   if (file_.description.target.kind == TargetKind::Cuda)
     threads = 0;
@@ -341,11 +346,11 @@ void CommandReader::readWorkspace(const Node &node, Command &command) {
   int64_t needed = tileScratchBytes(command) * threads;
   if (command.workspace.bytes < needed)
     place.fail("has " + std::to_string(command.workspace.bytes) +
-               " bytes to multiply bf16 in, expected at least " +
+               " bytes for a bf16 gemm, expected at least " +
                std::to_string(needed));
 }
 
-/// "library": what the library of a GPU does with the sums of a product.
+/// Reads "library": the epilogue that the vendor library applies to a GEMM.
 void CommandReader::readLibrary(const Node &node, Command &command) {
   std::optional<Node> library = node.find("library");
   if (!library)
@@ -356,7 +361,8 @@ void CommandReader::readLibrary(const Node &node, Command &command) {
   std::optional<GemmEpilogue> epilogue = gemmEpilogueOf(name.text());
   if (!epilogue) {
     if (!node.failed())
-      name.fail("is " + inQuotes(name.text()) + ", which is not known");
+      name.fail("is " + inQuotes(name.text()) +
+                ", which is not a vendor epilogue");
     return;
   }
   if (command.batch != 1 || command.beta != GemmBeta::Zero)
@@ -364,8 +370,8 @@ void CommandReader::readLibrary(const Node &node, Command &command) {
   if (command.type == ElementType::F64)
     return library->fail("needs operands of bf16 or f32, not f64");
   if (usesGelu(*epilogue) && command.resultType != command.type)
-    return library->fail("takes gelu of a result of another type than its "
-                         "operands");
+    return library->fail("computes gelu, which needs a result of the same type "
+                         "as the operands");
   if (abi::hasAux(*epilogue) && command.n % auxRowMultiple != 0)
     return library->fail(
         "has an aux with rows of " + std::to_string(command.n) +
@@ -376,7 +382,7 @@ void CommandReader::readLibrary(const Node &node, Command &command) {
     to.bytes = bytes;
     to.ref = readRef(place, bytes);
     if (to.ref.arena == ArenaKind::Host)
-      place.fail("is in the host arena, out of reach of a GPU's product");
+      place.fail("is in the host arena, which a gemm on a GPU cannot access");
     return place;
   };
   if (abi::hasBias(*epilogue))
@@ -432,7 +438,7 @@ void CommandReader::readGemm(const Node &node, Command &command) {
       trans->fail("is true, but a result is never transposed");
   command.c = readOperand(c, command.resultType, command.m, command.n, command);
   if (command.batch > 1 && command.c.batchStride == 0)
-    c.fail("is the same for all products of the batch");
+    c.fail("has batch_stride 0, but the matrices of a batch must not overlap");
   Node beta = node.at("beta");
   if (beta.json() == "first")
     command.beta = GemmBeta::First;
@@ -467,8 +473,8 @@ void CommandReader::readTransfer(const Node &node, Command &command) {
     node.fail("does not copy between the device and the host arena");
   if (hasGpu() && command.kind == Command::Kind::Copy &&
       command.from.arena != command.to.arena)
-    node.fail("copies between the device and the host arena, which takes a "
-              "copy_start where the device is a GPU");
+    node.fail("copies between the device and the host arena, which "
+              "requires a copy_start on a GPU");
 }
 
 Command CommandReader::read(const Node &node) {
@@ -481,7 +487,7 @@ Command CommandReader::read(const Node &node) {
     command.name = kind;
   if (std::optional<Node> flops = node.find("flops"))
     command.flops = flops->integer(0);
-  // For a fill or a copy `bytes` is its size, which is its traffic too.
+  // The `bytes` of a fill or a copy are both its size and its memory traffic.
   if (std::optional<Node> bytes = node.find("bytes"))
     command.bytes = bytes->integer(0);
 
@@ -506,13 +512,13 @@ Command CommandReader::read(const Node &node) {
       count.fail("is more than " + std::to_string(maxUnrolled) +
                  ", but loops of a GPU's program are unrolled");
     if (inLoop_)
-      node.fail("is a loop in a loop");
+      node.fail("begins a loop inside another loop");
     inLoop_ = true;
     iterations_ = std::max<int64_t>(command.count, 1);
   } else if (kind == "loop_end") {
     command.kind = Command::Kind::LoopEnd;
     if (!inLoop_)
-      node.fail("ends a loop that was not begun");
+      node.fail("ends a loop that has not begun");
     inLoop_ = false;
     iterations_ = 1;
   } else if (kind == "fill") {

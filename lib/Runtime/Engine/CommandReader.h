@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Reads one command after the other and checks each against the arenas, the
-// kernel table, the queues and the loop around it. What concerns several
-// commands, the order of asynchronous copies, is checked by CopyOrder.h.
+// Reads the commands of a program and checks each against the arenas, the
+// kernel table, the queues and the enclosing loop. CopyOrder.h checks the order
+// of asynchronous copies, which involves several commands.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,21 +19,21 @@
 
 namespace kiln::runtime {
 
-/// Offset of `bytes` bytes in an arena of `file`.
+/// Reads the offset of `bytes` bytes in an arena of `file`.
 int64_t readOffset(const support::Node &node, int64_t bytes,
                    const ProgramFile &file, ArenaKind arena);
 
-/// "arena" of a state or slot: "device" when absent.
+/// Reads "arena" of a state or slot; the default is "device".
 ArenaKind readArena(const support::Node &node);
 
-/// Reads commands and keeps what their checks need.
+/// Reads commands in order, and keeps the state of the enclosing loop.
 class CommandReader {
 public:
   CommandReader(const ProgramFile &file, int64_t kernelCount)
       : file_(file), kernelCount_(kernelCount) {}
 
   Command read(const support::Node &node);
-  /// After a loop_begin whose loop_end has not been read.
+  /// Returns true after a loop_begin whose loop_end has not been read.
   bool inLoop() const { return inLoop_; }
 
 private:

@@ -1,4 +1,4 @@
-//===- CommandTable.cpp - The commands of one program, resolved -----------===//
+//===- CommandTable.cpp - Executable form of a program's commands ---------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -15,7 +15,7 @@
 
 namespace kiln::runtime {
 
-/// Work of one thread at a time in fills and copies.
+/// Bytes that one thread fills or copies at a time.
 static constexpr int64_t transferChunkBytes = 256 * 1024;
 
 static bool isStrided(const KernelCall &call) {
@@ -50,7 +50,7 @@ CommandTable::CommandTable(const Program &program, const Bases &arenas,
     steps_.push_back(step);
     resolve(step, 0);
   }
-  // Threads write next to each other: keep them on different cache lines.
+  // Pad to separate cache lines, because threads write to adjacent entries.
   epilogueImmediates_ = (epilogueImmediates_ + 15) / 8 * 8;
   threadImmediates_.resize(epilogueImmediates_ * std::size_t(team.size()));
 }

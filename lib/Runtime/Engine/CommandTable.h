@@ -1,14 +1,14 @@
-//===- CommandTable.h - The commands of one program, resolved ---*- C++ -*-===//
+//===- CommandTable.h - Executable form of a program's commands -*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// A program's commands with all references turned into pointers, and the one
-// loop that walks them. Everything a command needs lies in tables that are
-// built once; walking allocates nothing. Only references with a stride are
-// computed again, once per iteration of their loop.
+// The commands of a program with references resolved to pointers, and the loop
+// that executes them. Everything that a command needs is stored in tables that
+// are built once; execution allocates no memory. Only references with a stride
+// are resolved again, once per iteration of their loop.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,28 +28,28 @@ namespace kiln::runtime {
 
 class CommandTable {
 public:
-  /// Where the arenas begin.
+  /// The base addresses of the arenas.
   struct Bases {
     char *device;
-    char *host = nullptr; ///< May be null when no reference is to it.
+    char *host = nullptr; ///< May be null if no reference is to the host arena.
   };
 
   /// `program` must outlive the table.
   CommandTable(const Program &program, const Bases &arenas, ThreadTeam &team,
                const void *const *kernels);
 
-  /// Runs all commands. `observer` may be null; so may `copier`, where copies
-  /// are done at their starts.
+  /// Executes all commands. `observer` may be null. If `copier` is null, copies
+  /// are executed synchronously at their starts.
   void run(CommandObserver *observer, Copier *copier = nullptr);
 
 private:
   struct Step {
     const Command *command;
     KernelFunction kernel = nullptr;
-    std::size_t firstArg = 0;       ///< In args_.
-    std::size_t firstImmediate = 0; ///< In immediates_.
+    std::size_t firstArg = 0;       ///< Index in args_.
+    std::size_t firstImmediate = 0; ///< Index in immediates_.
     int64_t chunks = 0;
-    bool strided = false; ///< Some reference moves with the loop.
+    bool strided = false; ///< True if a reference or immediate has a stride.
   };
 
   void resolve(const Step &step, int64_t iteration);
@@ -70,7 +70,7 @@ private:
   std::vector<Step> steps_;
   std::vector<char *> args_;
   std::vector<int64_t> immediates_;
-  /// Per thread: the immediates of one epilogue call.
+  /// Immediates of an epilogue call, with this number of entries per thread.
   std::size_t epilogueImmediates_ = 0;
   std::vector<int64_t> threadImmediates_;
 };

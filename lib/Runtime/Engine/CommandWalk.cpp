@@ -1,4 +1,4 @@
-//===- CommandWalk.cpp - Commands in the order of a run -------------------===//
+//===- CommandWalk.cpp - Commands in execution order ----------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

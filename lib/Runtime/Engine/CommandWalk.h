@@ -1,11 +1,12 @@
-//===- CommandWalk.h - Commands in the order of a run -----------*- C++ -*-===//
+//===- CommandWalk.h - Commands in execution order --------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// The loops of a program, and a walk that goes through them. Loops do not nest.
+// The loops of a program, and an iterator over its commands in execution order.
+// Loops do not nest.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,7 +21,7 @@
 
 namespace kiln::runtime {
 
-/// The commands between `begin` and `end`, which run `count` times.
+/// The commands between `begin` and `end`, which are executed `count` times.
 struct ProgramLoop {
   std::size_t begin, end;
   int64_t count;
@@ -28,24 +29,24 @@ struct ProgramLoop {
 
 std::vector<ProgramLoop> loopsOf(const std::vector<Command> &commands);
 
-/// Says for each command how often it runs.
+/// Returns the number of executions of each command.
 std::vector<int64_t> runsOf(const std::vector<Command> &commands);
 
-/// Visits commands in the order of a run. The begin of a loop is passed over;
-/// its end is visited once, after the last iteration.
+/// Visits commands in execution order. A loop_begin is skipped; a loop_end is
+/// visited once, after the last iteration.
 ///
 ///   for (CommandWalk walk(program.commands); walk.next();)
 ///     visit(walk.command(), walk.iteration());
 class CommandWalk {
 public:
-  /// `commands` must outlive the walk, which allocates nothing.
+  /// `commands` must outlive the walk. The walk allocates no memory.
   explicit CommandWalk(const std::vector<Command> &commands)
       : commands_(commands) {}
 
-  /// Moves to the next command; false after the last one.
+  /// Advances to the next command. Returns false after the last one.
   bool next();
   std::size_t command() const { return next_ - 1; }
-  /// The iteration of the loop around the command; 0 outside of loops.
+  /// Returns the iteration of the enclosing loop, or 0 outside of loops.
   int64_t iteration() const { return iteration_; }
 
 private:

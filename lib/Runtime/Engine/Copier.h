@@ -1,15 +1,15 @@
-//===- Copier.h - Who carries out asynchronous copies -----------*- C++ -*-===//
+//===- Copier.h - Execution of asynchronous copies --------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// What CommandTable tells of the asynchronous copies of a run. Whenever between
-// its start and its wait a copy is done, the results are the same; who wants to
-// see that can choose when: the threads of CopyEngine.h in ordinary runs, the
-// calling thread at once or as late as possible (SerialCopier) in checks, or at
-// random points (StressCopier).
+// The interface through which CommandTable executes asynchronous copies. A copy
+// may be executed at any time between its start and its wait without a change
+// of results. In ordinary runs the threads of CopyEngine.h execute copies; in
+// checks the calling thread does, at the start or at the wait (SerialCopier) or
+// at random points (StressCopier).
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,34 +24,34 @@
 
 namespace kiln::runtime {
 
-/// One copy of a run.
+/// One asynchronous copy.
 struct CopyJob {
   const char *from = nullptr;
   char *to = nullptr;
   int64_t bytes = 0;
   CopyDirection direction = CopyDirection::Out;
-  int64_t token = 0;   ///< Of its program.
-  std::size_t command; ///< Index of the copy_start.
+  int64_t token = 0;   ///< Token in its program.
+  std::size_t command; ///< Index of the CopyStart.
 };
 
 class Copier {
 public:
   virtual ~Copier() = default;
 
-  /// A run begins; no copy is in flight.
+  /// Called at the beginning of a run, when no copy is in flight.
   virtual void begin() { counts_ = {}; }
   virtual void start(const CopyJob &job) = 0;
-  /// Returns when the latest copy that was started with `token` is done. Copies
-  /// of one direction are done in the order of their starts.
+  /// Returns after the latest copy that was started with `token` has completed.
+  /// The copies of one direction complete in the order of their starts.
   virtual void wait(int64_t token) = 0;
-  /// Between two commands.
+  /// Called between any two commands.
   virtual void between() {}
 
-  /// Of the run since begin().
+  /// Returns the counts of the run since begin().
   virtual const CopyCounts &counts() const { return counts_; }
 
 protected:
-  /// What every start() does.
+  /// Counts a copy; every start() calls it.
   void count(const CopyJob &job) {
     (job.direction == CopyDirection::Out ? counts_.outBytes
                                          : counts_.inBytes) += job.bytes;
@@ -60,7 +60,7 @@ protected:
   CopyCounts counts_;
 };
 
-/// Copies on the calling thread, at the start or at the wait.
+/// Executes copies on the calling thread, at the start or at the wait.
 class SerialCopier final : public Copier {
 public:
   enum class When { Start, Wait };

@@ -1,4 +1,4 @@
-//===- CopyEngine.cpp - Copies between the arenas, on threads -------------===//
+//===- CopyEngine.cpp - Threads that execute asynchronous copies ----------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -22,13 +22,15 @@
 
 namespace kiln::runtime {
 
-/// Bytes between two looks at the clock.
+/// Bytes copied between two readings of the clock.
 static constexpr int64_t chunkBytes = 256 * 1024;
-/// Shorter sleeps cost more than they keep pace.
+/// Sleeps of fewer nanoseconds would cost more time than they delay.
 static constexpr int64_t shortestSleep = 200'000;
-/// Of a copy, so that due times do not overflow: a month.
+/// Maximum duration of a copy in nanoseconds, a month, so that due times do not
+/// overflow.
 static constexpr double longestCopy = 2.6e15;
-/// Looks at the counter before a waiting thread sleeps; some microseconds.
+/// Polls of the counter before a waiting thread sleeps; they take a few
+/// microseconds.
 static constexpr int spins = 500;
 
 static void sleepUntil(int64_t time) {
@@ -47,7 +49,7 @@ CopyEngine::CopyEngine(const LinkInfo &link, int64_t copies)
   channels_[std::size_t(CopyDirection::In)].bytesPerSecond =
       link.inBytesPerSecond;
   std::optional<cpu_set_t> processors = processorsOfPlaces();
-  // A new thread has the signal mask of its parent.
+  // Block all signals while starting threads, which inherit the signal mask.
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -66,7 +68,8 @@ CopyEngine::CopyEngine(const LinkInfo &link, int64_t copies)
         "; allow this process more threads or more memory (ulimit -u, -v)");
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  // What a thread allocates as it starts belongs to no step.
+  // Wait for the startup of the threads, so that their allocations are not
+  // counted in a step.
   for (Channel &channel : channels_) {
     if (!channel.thread.joinable())
       continue;
@@ -148,7 +151,7 @@ void CopyEngine::carryOut(const Order &order, Channel &channel) {
 
 void CopyEngine::serve(Channel &channel) {
   prctl(PR_SET_NAME, "kiln-copy");
-  // The default lets a sleeper wake 50 microseconds late.
+  // The default timer slack delays wakeups by up to 50 microseconds.
   prctl(PR_SET_TIMERSLACK, 1);
   {
     std::lock_guard<std::mutex> lock(channel.mutex);

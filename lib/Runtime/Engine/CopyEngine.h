@@ -1,18 +1,18 @@
-//===- CopyEngine.h - Copies between the arenas, on threads -----*- C++ -*-===//
+//===- CopyEngine.h - Threads that execute asynchronous copies --*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// One thread per direction plays the link between the device and the host
-// arena. It carries out one copy after the other, in the order of their starts.
-// Where the link has a pace, a copy of n bytes that is started at time t on a
-// free link is done at t + n / pace, and the thread sleeps meanwhile. Due times
-// follow from each other, not from the clock, so that oversleeping does not add
-// up. Starting and waiting allocate nothing.
+// One thread per direction emulates the link between the device and the host
+// arena. It executes the copies of its direction in the order of their starts.
+// If the link has a rate, a copy of n bytes that starts at time t on an idle
+// link completes at t + n / rate, and the thread sleeps until then. Due times
+// are computed from each other, not from the clock, so that late wakeups do not
+// accumulate. Starting a copy and waiting for it allocate no memory.
 //
-// The threads take no signals, and are no part of the team of ThreadTeam.h.
+// The threads block all signals and do not belong to the team of ThreadTeam.h.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,26 +33,27 @@
 
 namespace kiln::runtime {
 
-/// When a copy was carried out: nanoseconds of the monotonic clock.
+/// Start and end of a copy, in nanoseconds of the monotonic clock.
 struct CopyTiming {
   int64_t begin = 0, end = 0;
 };
 
 class CopyEngine final : public Copier {
 public:
-  /// `copies`: at least as many as any program has.
+  /// `copies` is the maximum number of copies of any program.
   CopyEngine(const LinkInfo &link, int64_t copies);
   ~CopyEngine() override;
   CopyEngine(const CopyEngine &) = delete;
   CopyEngine &operator=(const CopyEngine &) = delete;
 
-  /// Whether its threads could be started: otherwise nothing may be copied.
+  /// Fails if the threads could not be started; then no copy may be started.
   const Status &status() const { return status_; }
 
   void start(const CopyJob &job) override { start(job, nullptr); }
   void wait(int64_t token) override;
 
-  /// As start(); `timing`, unless null, is written before the wait returns.
+  /// Starts a copy. Unless `timing` is null, it is written before the wait
+  /// returns.
   void start(const CopyJob &job, CopyTiming *timing);
 
 private:
@@ -60,24 +61,25 @@ private:
     const char *from;
     char *to;
     int64_t bytes;
-    int64_t started; ///< When start() was called.
+    int64_t started; ///< Time of the call of start().
     CopyTiming *timing;
   };
-  /// The orders of one direction. `started` counts those given by start(),
-  /// `done` those carried out; order i is in ring[i % size]. The size is that
-  /// of the tokens: every order from the first that is not done on has a token
-  /// of its own, because waiting for a later one means that it is done.
+  /// The queue of one direction. `started` counts copies passed to start(), and
+  /// `done` counts completed copies; order i is stored in ring[i % size]. As
+  /// many entries as tokens suffice: all unfinished orders have different
+  /// tokens, because a token is only reused after a wait for its copy.
   struct Channel {
     std::vector<Order> ring;
     double bytesPerSecond = 0;
     std::atomic<uint64_t> started{0}, done{0};
     std::mutex mutex;
     std::condition_variable given, carriedOut;
-    bool serving = false, stopping = false; ///< Under the mutex.
-    int64_t linkFree = 0; ///< When the last copy was due; the thread's own.
+    bool serving = false, stopping = false; ///< Protected by the mutex.
+    /// Due time of the last copy; only the thread accesses it.
+    int64_t linkFree = 0;
     std::thread thread;
   };
-  /// The order that belongs to a token.
+  /// The order that a token refers to.
   struct Ticket {
     Channel *channel;
     uint64_t number;
@@ -87,11 +89,11 @@ private:
   static void carryOut(const Order &order, Channel &channel);
 
   std::array<Channel, copyDirections> channels_;
-  std::vector<Ticket> tickets_; ///< By token.
+  std::vector<Ticket> tickets_; ///< Indexed by token.
   Status status_;
 };
 
-/// As the engine that it is given, but notes when each copy was carried out.
+/// Forwards copies to an engine and records when each was executed.
 class TimedCopier final : public Copier {
 public:
   struct Entry {
@@ -107,12 +109,13 @@ public:
   void wait(int64_t token) override { engine_.wait(token); }
   const CopyCounts &counts() const override { return engine_.counts(); }
 
-  /// In the order of their starts; complete when the run has ended.
+  /// Returns the copies in the order of their starts. Complete after the end of
+  /// the run.
   const std::deque<Entry> &entries() const { return entries_; }
 
 private:
   CopyEngine &engine_;
-  std::deque<Entry> entries_; ///< Entries never move.
+  std::deque<Entry> entries_; ///< A deque, so that entries never move.
 };
 
 } // namespace kiln::runtime

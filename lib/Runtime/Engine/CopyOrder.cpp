@@ -1,5 +1,4 @@
-//===- CopyOrder.cpp - Does anything disturb a copy in transfer?
-//------------===//
+//===- CopyOrder.cpp - Race checks of asynchronous copies -----------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -20,18 +19,18 @@ namespace kiln::runtime {
 
 namespace {
 
-/// A copy between its start and its wait.
+/// An asynchronous copy in flight.
 struct Transfer {
   std::size_t command;
   int64_t token;
-  /// What it reads and writes: `lag` iterations before the current one.
+  /// The source and destination, `lag` iterations before the current one.
   Ref from, to;
   int64_t lag = 0;
-  /// The slots and states around their first bytes, as blocks_ counts them.
+  /// Indexes in blocks_ of the slots and states that contain their first bytes.
   std::vector<std::size_t> fromBlocks, toBlocks;
 };
 
-/// Iterations of a loop.
+/// A range of loop iterations.
 struct Iterations {
   int64_t first = 0, last = 0;
 };
@@ -76,23 +75,26 @@ private:
     return "commands[" + std::to_string(command) + "]";
   }
 
-  /// A slot or a state.
+  /// The memory and the lifetime of a slot or a state.
   struct Block {
     ArenaKind arena;
     int64_t begin, end;
-    int64_t first, last; ///< Commands.
+    int64_t first, last; ///< Live range in commands.
   };
 
   const SegmentReader &segments_;
   const Program &program_;
-  std::vector<Block> blocks_;      ///< By their first commands.
-  std::size_t nextBlock_ = 0;      ///< The first that does not live yet.
-  std::vector<std::size_t> alive_; ///< Blocks that live at this command.
-  std::vector<bool> started_;      ///< By token: once, at least.
+  std::vector<Block> blocks_; ///< Sorted by `first`.
+  std::size_t nextBlock_ = 0; ///< The first block that is not live yet.
+  /// Blocks that are live at the current command.
+  std::vector<std::size_t> alive_;
+  /// Indexed by token: true after the first start.
+  std::vector<bool> started_;
   std::vector<Transfer> transfers_;
-  std::vector<int64_t> runs_;    ///< By command: how often its loop runs it.
-  ProgramLoop loop_ = {0, 0, 1}; ///< The loop that is walked, or nothing.
-  Iterations iterations_;        ///< What the walk stands for; 0 outside.
+  std::vector<int64_t> runs_;    ///< Indexed by command: number of executions.
+  ProgramLoop loop_ = {0, 0, 1}; ///< The current loop, or an empty one.
+  /// The iterations that the current walk represents.
+  Iterations iterations_;
 };
 
 } // namespace
@@ -114,7 +116,7 @@ CopyOrder::CopyOrder(const SegmentReader &segments, const ProgramFile &file,
             [](const Block &a, const Block &b) { return a.first < b.first; });
 }
 
-/// Finds the blocks that live at `command`.
+/// Updates the blocks that are live at `command`.
 void CopyOrder::moveTo(std::size_t command) {
   auto index = int64_t(command);
   for (; nextBlock_ < blocks_.size() && blocks_[nextBlock_].first <= index;
@@ -126,7 +128,7 @@ void CopyOrder::moveTo(std::size_t command) {
       alive_.end());
 }
 
-/// The living blocks that hold the first byte of a reference.
+/// Returns the live blocks that contain the first byte of a reference.
 std::vector<std::size_t> CopyOrder::around(const Ref &ref) const {
   std::vector<std::size_t> found;
   for (std::size_t i : alive_)
@@ -136,14 +138,14 @@ std::vector<std::size_t> CopyOrder::around(const Ref &ref) const {
   return found;
 }
 
-/// Whether [a, +aBytes) in one of the iterations shares a byte with [b,
-/// +bBytes) `lag` iterations before.
+/// Returns true if [a, a + aBytes) in one of the iterations overlaps [b, b +
+/// bBytes) `lag` iterations earlier.
 static bool overlap(const Ref &a, int64_t aBytes, const Ref &b, int64_t bBytes,
                     int64_t lag, const Iterations &iterations) {
-  using Wide = __int128; // Sizes may be as large as 2^63.
+  using Wide = __int128; // Offsets and sizes can be close to 2^63.
   if (a.arena != b.arena || aBytes <= 0 || bBytes <= 0)
     return false;
-  // b - a, which must be in (low, high), and what each iteration adds to it.
+  // b - a overlaps if it is in (low, high); each iteration adds `step` to it.
   Wide step = Wide(b.stride) - a.stride;
   Wide distance = Wide(b.offset) - Wide(b.stride) * lag - a.offset +
                   step * iterations.first;
@@ -165,9 +167,9 @@ static bool overlap(const Ref &a, int64_t aBytes, const Ref &b, int64_t bBytes,
   return distance < high;
 }
 
-/// True if an access shares bytes with what a copy has at `ref`, its source or
-/// its destination, in one of the iterations that the walk stands for. `runs`
-/// is how often the command of the access runs.
+/// Returns true if an access overlaps the source or the destination `ref` of a
+/// copy in one of the current iterations. `runs` is the number of executions of
+/// the access's command.
 bool CopyOrder::disturbs(const MemoryAccess &access, int64_t runs,
                          const Transfer &transfer, const Ref &ref,
                          const std::vector<std::size_t> &around) const {
@@ -183,7 +185,8 @@ bool CopyOrder::disturbs(const MemoryAccess &access, int64_t runs,
       }
       bytes = std::max(bytes, blocks_[i].end - access.ref.offset);
     }
-    // What one iteration has of a buffer of all.
+    // A strided argument in a loop accesses one stride of its buffer per
+    // iteration.
     if (runs > 1 && access.ref.stride != 0)
       bytes = std::min(bytes, std::abs(access.ref.stride));
   }
@@ -198,15 +201,15 @@ void CopyOrder::checkAccess(std::size_t command, const MemoryAccess &access,
   const char *what = nullptr;
   int64_t runs = runs_[command];
   if (disturbs(access, runs, transfer, transfer.to, transfer.toBlocks))
-    what = "what it writes";
+    what = "the destination";
   else if (access.writes() &&
            disturbs(access, runs, transfer, transfer.from, transfer.fromBlocks))
-    what = "what it reads";
+    what = "the source";
   if (what)
-    fail(command, "(" + title(command) + ") " + does + " " + what + " while " +
-                      title(transfer.command) + " of " +
+    fail(command, "(" + title(command) + ") " + does + " " + what + " of " +
+                      title(transfer.command) + " at " +
                       place(transfer.command) +
-                      " is in transfer: its copy_wait must come before");
+                      " while it is in flight; its copy_wait must come first");
 }
 
 void CopyOrder::checkAccesses(std::size_t command) const {
@@ -224,15 +227,15 @@ void CopyOrder::start(std::size_t index) {
                            ", but the program starts " +
                            std::to_string(program_.copies) + " copies");
   if (auto other = findTransfer(command.token); other != transfers_.end())
-    return fail(index, "starts copy " + std::to_string(command.token) +
-                           " while " + title(other->command) + " of " +
+    return fail(index, "uses token " + std::to_string(command.token) +
+                           " while " + title(other->command) + " at " +
                            place(other->command) +
-                           " is in transfer: its copy_wait must come before");
+                           " is in flight; its copy_wait must come first");
   started_[std::size_t(command.token)] = true;
   Transfer transfer = {
       index, command.token,        command.from,      command.to,
       0,     around(command.from), around(command.to)};
-  // Outside of loops a stride says nothing.
+  // A stride has no meaning outside of loops.
   if (!isOfLoop(transfer))
     transfer.from.stride = transfer.to.stride = 0;
   transfers_.push_back(std::move(transfer));
@@ -245,7 +248,8 @@ bool CopyOrder::livesAroundLoop(const std::vector<std::size_t> &blocks) const {
   });
 }
 
-/// What a copy of the iteration before touches lives all around the loop.
+/// Checks that the blocks accessed by a copy of the previous iteration are live
+/// around the whole loop.
 void CopyOrder::checkLives(std::size_t wait, const Transfer &transfer) const {
   const char *what = nullptr;
   if (!livesAroundLoop(transfer.fromBlocks))
@@ -253,21 +257,21 @@ void CopyOrder::checkLives(std::size_t wait, const Transfer &transfer) const {
   else if (!livesAroundLoop(transfer.toBlocks))
     what = "writes";
   if (what)
-    fail(wait, "waits for " + title(transfer.command) + " of " +
+    fail(wait, "waits for " + title(transfer.command) + " at " +
                    place(transfer.command) +
-                   " of the iteration before, but no slot that lives all "
-                   "around the loop, from " +
+                   " of the previous iteration, but no slot that is live "
+                   "around the whole loop, from " +
                    place(loop_.begin) + " to " + place(loop_.end) +
-                   ", holds what it " + what);
+                   ", holds what the copy " + what);
 }
 
 void CopyOrder::wait(std::size_t index) {
   int64_t token = program_.commands[index].token;
   if (token >= program_.copies || !started_[std::size_t(token)])
-    return fail(index, "waits for copy " + std::to_string(token) +
-                           ", which no command before it starts");
+    return fail(index, "waits for token " + std::to_string(token) +
+                           ", but no earlier copy_start has this token");
   auto transfer = findTransfer(token);
-  // Another wait for it may hold up other queues.
+  // The copy has been waited for already; this wait blocks other queues.
   if (transfer == transfers_.end())
     return;
   if (isOfLoop(*transfer) && transfer->command > index)
@@ -298,8 +302,8 @@ void CopyOrder::walkLoop(const ProgramLoop &loop) {
     for (std::size_t i = loop.begin + 1; i < loop.end; ++i)
       if (!segments_.failed())
         visit(i);
-    // From here on, the copies in transfer are those of the iteration before,
-    // or, after the loop, of the last one.
+    // From here on, unfinished copies belong to the previous iteration or,
+    // after the loop, to the last one.
     for (Transfer &transfer : transfers_) {
       if (!isOfLoop(transfer))
         continue;

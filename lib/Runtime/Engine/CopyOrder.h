@@ -1,28 +1,26 @@
-//===- CopyOrder.h - Does anything disturb a copy in transfer? ----*- C++
-//-*-===//
+//===- CopyOrder.h - Race checks of asynchronous copies ---------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Checks the asynchronous copies of a program. A copy is in transfer from its
-// start to the first wait for its token, in the order of a run. There is such a
-// wait before its token is used for another copy and before the program ends.
-// While a copy is in transfer, no other command writes what it reads or touches
-// what it writes.
+// Checks the asynchronous copies of a program. A copy is in flight from its
+// start to the first wait for its token, in execution order. The wait must
+// precede the next use of the token and the end of the program. While a copy is
+// in flight, no other command may write its source or access its destination.
 //
 // A copy that is started in one iteration of a loop may be waited for in the
-// next one. Then what it reads and writes is in slots or states that live all
-// around the loop. It is enough to walk through a loop twice: the second walk
-// stands for all iterations but the first, because every iteration ends with
-// the same copies in transfer.
+// next. Its source and destination must then be in slots or states that are
+// live around the whole loop. Two walks over a loop suffice: the second one
+// represents all iterations except the first, because every iteration ends with
+// the same copies in flight.
 //
-// Where the target has a GPU, launches say how many bytes each argument has.
-// The description for a cpu does not: an argument is taken to reach to the end
-// of the slots and states around it. But where these hold a copy too, they are
-// made of parts (slices, operands of a concat), and only an argument that
-// begins inside of the copied bytes counts.
+// On targets with a GPU, launches contain the size of each argument. On a CPU
+// they do not, and an argument is assumed to extend to the end of the slots and
+// states that contain it. If these also contain the source or destination of a
+// copy, their parts are separate values (slices, operands of a concat); then
+// only an argument that begins inside the copied bytes conflicts.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,8 +32,8 @@
 
 namespace kiln::runtime {
 
-/// Checks `program`, whose commands were read from `segments`, and counts its
-/// copies.
+/// Checks the copies of `program`, whose commands were read from `segments`,
+/// and sets Program::copies.
 void checkCopies(const SegmentReader &segments, const ProgramFile &file,
                  Program &program);
 

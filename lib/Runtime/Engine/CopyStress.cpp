@@ -23,7 +23,7 @@ StressCopier::StressCopier(uint64_t seed, int64_t copies) : state_(seed) {
 
 uint64_t StressCopier::random() {
   uint64_t value = splitmix64(state_);
-  state_ += 0x9E3779B97F4A7C15; // So that no two seeds give shifted sequences.
+  state_ += 0x9E3779B97F4A7C15; // Avoids shifted sequences for related seeds.
   return value;
 }
 
@@ -49,7 +49,7 @@ void StressCopier::start(const CopyJob &job) {
                 : choice == 1 ? Habit::Late
                               : Habit::InPieces;
   queue.push_back({job, 0, habit});
-  // With those before it, whatever their habits: the order is fixed.
+  // Complete all earlier copies too, because their order is fixed.
   if (habit == Habit::AtOnce)
     while (!queue.empty())
       finishFirst(queue);
@@ -74,7 +74,7 @@ void StressCopier::between() {
     uint64_t choice = random();
     if (choice % 2)
       continue;
-    // Mostly small pieces, so that a copy lasts over many commands.
+    // Prefer small parts, so that a copy extends over many commands.
     int64_t most = queue.front().job.bytes >> (choice / 2 % 4);
     advance(queue, 1 + int64_t(random() % uint64_t(most + 1)));
   }

@@ -5,11 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// --stress-copies: the calling thread carries out every copy between its start
-// and its wait, at points and in chunks that a seed decides: some at once, some
-// as late as possible, some piece by piece between other commands. A program
-// that reuses memory too early, or waits too late, computes other bits then; a
-// sound one never does.
+// Implements --stress-copies: the calling thread executes each copy between its
+// start and its wait, at points and in chunks that a seed determines. Some
+// copies are executed at once, some as late as possible, and some in parts
+// between other commands. The results of a program that reuses memory too early
+// or waits too late then differ; those of a correct program do not.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,7 +25,7 @@ namespace kiln::runtime {
 
 class StressCopier final : public Copier {
 public:
-  /// `copies`: at least as many as any program has.
+  /// `copies` is the maximum number of copies of any program.
   StressCopier(uint64_t seed, int64_t copies);
 
   void start(const CopyJob &job) override;
@@ -42,7 +42,7 @@ private:
   using Queue = std::vector<Pending>; ///< In the order of their starts.
 
   uint64_t random();
-  /// Copies up to `bytes` of the first job.
+  /// Copies up to `bytes` bytes of the first job.
   static void advance(Queue &queue, int64_t bytes);
   static void finishFirst(Queue &queue);
 

@@ -1,4 +1,4 @@
-//===- CpuFeatures.cpp - Can this CPU run the kernels? --------------------===//
+//===- CpuFeatures.cpp - Check of the CPU features of kernels -------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -15,7 +15,8 @@
 
 namespace kiln::runtime {
 
-/// LLVM's name and Linux's, where they differ by more than punctuation.
+/// LLVM's and Linux's names of features whose names differ in more than
+/// punctuation.
 static constexpr std::array<std::pair<const char *, const char *>, 11>
     otherNames = {{{"64bit", "lm"},
                    {"bmi", "bmi1"},
@@ -29,9 +30,10 @@ static constexpr std::array<std::pair<const char *, const char *>, 11>
                    {"sse3", "pni"},
                    {"x87", "fpu"}}};
 
-/// The vector extensions: what a kernel can use and some CPU lacks. Linux does
-/// not list every other feature that LLVM knows; avx10.1 is only a name for
-/// AVX-512 extensions that are listed each.
+/// Returns true for vector extensions, which kernels can use and some CPUs
+/// lack. Other features are not checked, because Linux does not list all that
+/// LLVM knows. avx10.1 only stands for AVX-512 extensions that are listed
+/// separately.
 static bool isChecked(const std::string &name) {
   if (name.rfind("avx10", 0) == 0)
     return false;

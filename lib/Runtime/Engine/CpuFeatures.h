@@ -1,4 +1,4 @@
-//===- CpuFeatures.h - Can this CPU run the kernels? ------------*- C++ -*-===//
+//===- CpuFeatures.h - Check of the CPU features of kernels -----*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -15,12 +15,12 @@
 
 namespace kiln::runtime {
 
-/// Fails with one line that names what is missing when this CPU lacks a feature
-/// that the kernels were compiled for. `cpuinfo` is the text of /proc/cpuinfo;
-/// without its "flags" line nothing can be checked and nothing is refused.
+/// Fails if this CPU lacks a feature that the kernels were compiled for; the
+/// message lists the missing features. `cpuinfo` is the text of /proc/cpuinfo;
+/// without a "flags" line the check succeeds.
 Status checkCpuFeatures(const TargetInfo &target, const std::string &cpuinfo);
 
-/// The text of /proc/cpuinfo, up to the end of the first processor.
+/// Returns the text of /proc/cpuinfo, up to the end of the first processor.
 std::string readCpuInfo();
 
 } // namespace kiln::runtime

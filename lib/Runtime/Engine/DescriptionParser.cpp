@@ -1,4 +1,4 @@
-//===- DescriptionParser.cpp - Reads the parts without commands -----------===//
+//===- DescriptionParser.cpp - Reads program metadata ---------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -44,7 +44,7 @@ static std::optional<std::string> decodeBase64(const std::string &text) {
   return bytes;
 }
 
-/// The strings of an optional array.
+/// Reads an optional array of strings.
 static std::vector<std::string> readNames(const Node &node, const char *key) {
   std::vector<std::string> names;
   if (std::optional<Node> array = node.find(key))
@@ -125,7 +125,7 @@ static void readTarget(const Node &node, TargetInfo &target) {
     target.machine = machine->text();
 }
 
-/// Bytes per second.
+/// Reads a rate in bytes per second.
 static double readRate(const Node &node) {
   double rate = node.real();
   if (!node.failed() && !(std::isfinite(rate) && rate > 0))
@@ -138,7 +138,7 @@ static void readLink(const Node &node, LinkInfo &link) {
   link.inBytesPerSecond = readRate(node.at("in_bytes_per_second"));
 }
 
-/// The format that this reader understands.
+/// The supported version of the format.
 static constexpr int64_t formatNumber = 2;
 
 void readDescription(const Node &root, Description &description) {
@@ -195,7 +195,7 @@ static StateRole readRole(const Node &node) {
   return StateRole::Parameter;
 }
 
-/// Which part of a tensor the state is.
+/// Reads the shape of the tensor and the offset of the shard.
 static void readShard(const Node &node, StateInfo &state) {
   Node global = node.at("global_shape"), shard = node.at("shard");
   for (const Node &array : {global, shard})
@@ -208,9 +208,9 @@ static void readShard(const Node &node, StateInfo &state) {
     Node offset = shard.element(i);
     int64_t extent = global.element(i).integer(0), begin = offset.integer(0);
     if (!node.failed() && (begin > extent || state.shape[i] > extent - begin))
-      offset.fail("is " + std::to_string(begin) + ", but a part of " +
+      offset.fail("is " + std::to_string(begin) + ", but a shard of " +
                   std::to_string(state.shape[i]) +
-                  " that begins there leaves the global shape of " +
+                  " that begins there exceeds the global shape of " +
                   std::to_string(extent));
     state.globalShape.push_back(extent);
     state.shard.push_back(begin);
@@ -239,7 +239,7 @@ StateInfo readState(const Node &node, const Description &description) {
     state.trainable = trainable->boolean();
   if (state.role == StateRole::Mirror) {
     if (std::optional<Node> init = node.find("init"))
-      init->fail("is given, but a mirror takes the values of its parameter");
+      init->fail("is given, but a mirror copies the values of its parameter");
     return state;
   }
   Node init = node.at("init");
@@ -250,7 +250,7 @@ StateInfo readState(const Node &node, const Description &description) {
   if (initial.ok())
     state.init = std::move(*initial);
   else
-    init.fail("is wrong: " + initial.status().message());
+    init.fail("is invalid: " + initial.status().message());
   return state;
 }
 

@@ -1,4 +1,4 @@
-//===- DescriptionParser.h - Reads the parts without commands ---*- C++ -*-===//
+//===- DescriptionParser.h - Reads program metadata -------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -13,14 +13,14 @@
 
 namespace kiln::runtime {
 
-/// Reads model, options, target, roles and plan; states and programs are read
-/// with their offsets by the caller. Problems go to the node's failure.
+/// Reads the model, options, target, roles and plan. The caller reads states
+/// and programs, with their offsets. Errors are recorded in the node's failure.
 void readDescription(const support::Node &root, Description &description);
 
-/// Reads one entry of "states", without its offset.
+/// Reads one entry of "states", except its offset.
 StateInfo readState(const support::Node &node, const Description &description);
 
-/// Reads name, dtype and shape of an input or output.
+/// Reads the name, dtype and shape of an input or output.
 ValueInfo readValue(const support::Node &node);
 
 } // namespace kiln::runtime

@@ -1,4 +1,4 @@
-//===- Executable.cpp - What every executable's main() does ---------------===//
+//===- Executable.cpp - Common part of every executable's main() ----------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

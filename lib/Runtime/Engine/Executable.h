@@ -1,13 +1,13 @@
-//===- Executable.h - What every executable's main() does -------*- C++ -*-===//
+//===- Executable.h - Common part of every executable's main() --*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Executables of different targets have different engines, and nothing of those
-// that they do not need: each target's archive has a main() of its own, which
-// names its engine. The object file that kilnc emitted provides the program.
+// An executable contains only the engine of its target: the archive of each
+// target has its own main(), which passes the factory of its engine to
+// runExecutable(). The object file that kilnc generates provides the program.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,11 +23,12 @@
 
 namespace kiln::runtime {
 
-/// Makes the engine of a target; see createCommandEngine.
+/// Creates the engine of a target; see createCommandEngine.
 using EngineFactory = Result<std::unique_ptr<Engine>> (*)(
     std::string_view json, const void *const *kernels, uint64_t kernelCount);
 
-/// The exit code of the process.
+/// Runs the program that is linked into the executable. Returns the exit code
+/// of the process.
 int runExecutable(EngineFactory createEngine, int argc, char **argv);
 
 } // namespace kiln::runtime

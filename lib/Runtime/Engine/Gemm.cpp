@@ -1,4 +1,4 @@
-//===- Gemm.cpp - Matrix products through CBLAS ---------------------------===//
+//===- Gemm.cpp - GEMMs through CBLAS -------------------------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -13,8 +13,8 @@
 #include <vector>
 
 extern "C" {
-// OpenBLAS's pool of buffers. Weak: a library without these names still works,
-// it only takes its buffers during the first step.
+// OpenBLAS's buffer pool. The symbols are weak: with a BLAS library that lacks
+// them, buffers are allocated during the first step.
 __attribute__((weak)) void *blas_memory_alloc(int position);
 __attribute__((weak)) void blas_memory_free(void *buffer);
 void omp_set_num_threads(int threads);
@@ -22,14 +22,15 @@ void omp_set_num_threads(int threads);
 
 namespace kiln::runtime {
 
-/// OpenBLAS's kernels for small products allocate memory in a call; it takes
-/// them up to this many multiply-adds.
+/// OpenBLAS uses kernels that allocate memory for GEMMs with up to this many
+/// multiply-adds.
 static constexpr double smallGemm = 100.0 * 100.0 * 100.0;
 
-/// One row of c at a time: c[i] = op(b)^T op(a)[i], a matrix times a vector.
+/// Computes one row of c at a time as a matrix-vector multiplication: c[i] =
+/// op(b)^T op(a)[i].
 static void smallGemmByRows(const GemmCall &call) {
   auto ldb = blasint(call.ldb);
-  // A row of op(a) is a column of a that is transposed.
+  // If a is transposed, a row of op(a) is a column of a.
   auto increment = blasint(call.transA ? call.lda : 1);
   int64_t rowStride = call.transA ? 1 : call.lda;
   CBLAS_TRANSPOSE trans = call.transB ? CblasNoTrans : CblasTrans;
@@ -75,8 +76,8 @@ void gemm(const GemmCall &call) {
 
 void prepareBlas(ThreadTeam &team) {
   openblas_set_num_threads(1);
-  // The OpenMP build asks libgomp instead, whose number belongs to the thread
-  // that calls.
+  // OpenMP builds of OpenBLAS query the thread count of libgomp, which is a
+  // per-thread setting.
   team.forEachThread([](int) { omp_set_num_threads(1); });
   if (!blas_memory_alloc || !blas_memory_free)
     return;
@@ -108,10 +109,12 @@ std::optional<std::string> blasNotice(const std::string &planned) {
   std::string config = openblas_get_config();
   if (config.find("USE_OPENMP") == std::string::npos)
     return "the BLAS library (" + firstWords(config, 2) +
-           ") is not an OpenMP build: two thread pools fight for the cores and "
+           ") is not an OpenMP build: two thread pools compete for the cores "
+           "and "
            "steps may take twice as long; install libopenblas0-openmp";
   std::string found = blasName();
-  // The plan may have named the library alone, or its version and core too.
+  // `planned` may be only the name of the library, or include its version and
+  // core.
   if (lowered(found).rfind(lowered(planned), 0) != 0)
     return "planned for BLAS '" + planned + "' but running with '" + found +
            "': results may differ in the last bits";

@@ -1,13 +1,12 @@
-//===- Gemm.h - Matrix products through CBLAS -------------------*- C++ -*-===//
+//===- Gemm.h - GEMMs through CBLAS -----------------------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// All uses of the BLAS library. Every call computes one tile on one thread: the
-// library must never start threads of its own, so that bits depend on the tile
-// alone.
+// All calls of the BLAS library. Each call computes one tile on one thread.
+// BLAS must not start threads, so that the result depends only on the tile.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,7 +22,7 @@
 
 namespace kiln::runtime {
 
-/// C = op(A) op(B) + beta C, row-major.
+/// A GEMM C = op(A) op(B) + beta C with row-major matrices.
 struct GemmCall {
   ElementType type;
   bool transA, transB;
@@ -34,19 +33,19 @@ struct GemmCall {
   int64_t ldb;
   char *c;
   int64_t ldc;
-  bool accumulate; ///< beta: 1 or 0.
+  bool accumulate; ///< beta is 1 if true, otherwise 0.
 };
 
 void gemm(const GemmCall &call);
 
-/// Makes the library single-threaded in every thread of the team and lets it
-/// take its buffers now, one per thread, so that no step has to.
+/// Makes BLAS single-threaded in every thread of the team, and allocates its
+/// buffers, one per thread, so that no step allocates them.
 void prepareBlas(ThreadTeam &team);
 
-/// Such as "OpenBLAS 0.3.21 SkylakeX".
+/// Returns the name of the BLAS library, such as "OpenBLAS 0.3.21 SkylakeX".
 std::string blasName();
 
-/// What is wrong with the library or different from `planned`, if anything.
+/// Returns a message if BLAS is not an OpenMP build or differs from `planned`.
 std::optional<std::string> blasNotice(const std::string &planned);
 
 } // namespace kiln::runtime

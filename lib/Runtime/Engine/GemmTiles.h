@@ -5,8 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A gemm command is cut into the tiles of its grid, and each is one call of the
-// library. So the bits depend on the command alone, whoever carries it out.
+// A gemm command is split into the tiles of its grid, each of which is one BLAS
+// call. Therefore the result depends only on the command, not on the threads or
+// engine that execute it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,7 +20,7 @@
 
 namespace kiln::runtime {
 
-/// A rectangle of the result of one product of the batch.
+/// A rectangle of the result of one matrix of the batch.
 struct GemmTile {
   int64_t product;
   int64_t rowBegin, rowEnd;
@@ -28,40 +29,41 @@ struct GemmTile {
   bool empty() const { return rowBegin == rowEnd || columnBegin == columnEnd; }
 };
 
-/// Where the operands begin.
+/// The addresses of the operands.
 struct GemmPlaces {
   const char *a;
   const char *b;
   char *c;
-  char *bias = nullptr; ///< Null: none.
-  char *aux = nullptr;  ///< Null: none.
+  char *bias = nullptr; ///< Null if the GEMM has no bias.
+  char *aux = nullptr;  ///< Null if the GEMM has no aux.
 };
 
-/// True if computeTile supports operands of this type.
+/// Returns true if computeTile supports operands of this type.
 inline bool isGemmType(ElementType type) {
   return type == ElementType::F64 || type == ElementType::F32 ||
          type == ElementType::BF16;
 }
 
-/// Number of tiles of all products.
+/// Returns the number of tiles of all matrices of the batch.
 inline int64_t gemmTiles(const Command &command) {
   return command.batch * command.gridM * command.gridN;
 }
 
-/// Tile `index` of gemmTiles(command).
+/// Returns tile `index` of gemmTiles(command).
 GemmTile gemmTile(const Command &command, int64_t index);
 
-/// Bytes of a command's workspace that one thread works in.
+/// Returns the bytes of a command's workspace that one thread uses.
 int64_t tileScratchBytes(const Command &command);
 
-/// Computes a tile that is not empty; `scratch` has tileScratchBytes().
+/// Computes a nonempty tile. `scratch` has tileScratchBytes() bytes.
 void computeTile(const Command &command, const GemmTile &tile,
                  const GemmPlaces &places, bool accumulate, char *scratch);
 
-/// Writes the sums of an operand that the library adds up beside the product.
+/// Writes the bias gradient: the sums of the rows of op(a) or of the columns of
+/// op(b).
 void computeBiasGrad(const Command &command, const GemmPlaces &places);
 
-/// Whether the command adds to what c holds.
+/// Returns true if the command adds to the previous value of c.
 inline bool accumulates(const Command &command, int64_t iteration) {
   return command.beta == GemmBeta::One ||
          (command.beta == GemmBeta::First && iteration > 0);

@@ -1,12 +1,12 @@
-//===- LaunchGroups.cpp - Checks launches that may be one -----------------===//
+//===- LaunchGroups.cpp - Checks of launch groups -------------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// A table holds at most some hundred addresses, so that comparing every pair of
-// arguments in a group takes no time.
+// An argument table holds at most a few hundred addresses, so that a comparison
+// of all pairs of arguments in a group is cheap.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,10 +42,10 @@ private:
   const SegmentReader &segments_;
   const Program &program_;
   std::vector<Command> &commands_;
-  std::vector<int64_t> runs_; ///< By command: how often its loop runs it.
+  std::vector<int64_t> runs_; ///< Indexed by command: number of executions.
 };
 
-/// What all launches of a kernel agree in: its parameters.
+/// The kernel parameters, which all launches of a kernel must share.
 struct Parameters {
   int64_t tableMembers;
   std::size_t args, immediates;
@@ -59,8 +59,8 @@ struct Parameters {
 
 } // namespace
 
-/// Whether a and b share bytes, in any two iterations. They lie in their arena,
-/// so that no sum overflows.
+/// Returns true if a and b overlap in any two iterations. Both are within their
+/// arenas, so that the sums do not overflow.
 static bool overlap(const Ref &a, int64_t aBytes, const Ref &b, int64_t bBytes,
                     int64_t iterations) {
   auto begin = [&](const Ref &ref) {
@@ -73,8 +73,9 @@ static bool overlap(const Ref &a, int64_t aBytes, const Ref &b, int64_t bBytes,
          begin(a) < end(b, bBytes) && begin(b) < end(a, aBytes);
 }
 
-/// True if an argument that `one` writes shares bytes with one of `other`. The
-/// workspaces of attention may be the same: a group runs kernels alone.
+/// Returns true if an argument that `one` writes overlaps an argument of
+/// `other`. Attention workspaces may overlap, because a group runs only
+/// kernels.
 bool GroupCheck::disturbs(const Accesses &one, const Accesses &other,
                           int64_t iterations) {
   for (const MemoryAccess &a : one)
@@ -85,11 +86,11 @@ bool GroupCheck::disturbs(const Accesses &one, const Accesses &other,
   return false;
 }
 
-/// Null: in nothing that a group shares.
+/// Returns why `member` cannot be in the group of `first`, or null if it can.
 const char *GroupCheck::differsFrom(const Command &first,
                                     const Command &member) const {
   if (member.kernel != first.kernel || !isDeviceLaunch(member))
-    return "is no launch of its kernel";
+    return "is not a launch of the same kernel";
   if (member.group > 1)
     return "begins a group itself";
   if (!member.after.empty())
@@ -98,14 +99,14 @@ const char *GroupCheck::differsFrom(const Command &first,
   if (a.units != b.units || first.grain != member.grain ||
       first.threads != member.threads ||
       first.sharedBytes != member.sharedBytes)
-    return "has another size";
+    return "differs in 'units', 'grain', 'threads' or 'shared'";
   auto same = [](const Immediate &x, const Immediate &y) {
     return x.value == y.value && x.stride == y.stride;
   };
   if (a.args.size() != b.args.size() ||
       !std::equal(a.immediates.begin(), a.immediates.end(),
                   b.immediates.begin(), b.immediates.end(), same))
-    return "has other args or immediates";
+    return "differs in its number of args or in its immediates";
   return nullptr;
 }
 
@@ -153,7 +154,7 @@ static void checkParameters(const SegmentReader &segments,
                       command.call->immediates.size()};
     return known.emplace(command.kernel, own).first->second == own;
   };
-  // These have been checked.
+  // The earlier programs have been checked, so that the results are not needed.
   for (const Program &earlier : file.programs)
     for (const Command &command : earlier.commands)
       (void)agrees(command);

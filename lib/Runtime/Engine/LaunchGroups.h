@@ -1,13 +1,13 @@
-//===- LaunchGroups.h - Checks launches that may be one ---------*- C++ -*-===//
+//===- LaunchGroups.h - Checks of launch groups -----------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// The members of a group run at once: they are launches of one kernel of equal
-// size with equal immediates, and none of them writes what another one reads or
-// writes, in any two iterations of the loop around them.
+// The launches of a group run concurrently: they are launches of one kernel
+// with the same size and immediates, and none of them writes bytes that another
+// one reads or writes, in any two iterations of their loop.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,8 +20,8 @@
 namespace kiln::runtime {
 
 /// Checks the groups of `program`, whose commands were read from `segments`,
-/// and that a kernel has the same parameters in all launches, those of the
-/// programs in `file` included. Numbers the members.
+/// and sets Command::member. Also checks that all launches of a kernel,
+/// including those of the programs in `file`, have the same parameters.
 void checkGroups(const SegmentReader &segments, const ProgramFile &file,
                  Program &program);
 

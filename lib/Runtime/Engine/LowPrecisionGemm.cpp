@@ -1,13 +1,12 @@
-//===- LowPrecisionGemm.cpp - Matrix products of bf16 on a cpu
-//---------------===//
+//===- LowPrecisionGemm.cpp - GEMMs of bf16 on a CPU ----------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Conversions use what every x86-64 has: they are a few percent of a product,
-// and wait for memory rather than for instructions.
+// Conversions use only baseline x86-64 instructions: they take a few percent of
+// the time of a GEMM and are limited by memory bandwidth.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,11 +26,12 @@ static uint16_t narrowed(float value) {
   std::memcpy(&bits, &value, sizeof(bits));
   if ((bits & 0x7fffffff) > 0x7f800000)
     return 0x7fc0;
-  // A carry out of the mantissa moves on to the next exponent, as it should.
+  // A carry out of the mantissa increments the exponent, as required.
   return uint16_t((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
 }
 
-/// Four numbers, each in the upper half of its element as if negative or not.
+/// Converts four numbers. Each result is a sign-extended 32-bit integer, as
+/// _mm_packs_epi32 requires.
 static __m128i narrowedFour(const float *from) {
   __m128 values = _mm_loadu_ps(from);
   __m128i bits = _mm_castps_si128(values);
@@ -87,14 +87,15 @@ void narrowRows(const float *from, int64_t fromLd, int64_t rows,
 
 namespace {
 
-/// Rows and columns [begin, begin + extent) of op(a), op(b) or c.
+/// A block of op(a), op(b) or c.
 struct Part {
   int64_t row, rows, column, columns;
 };
 
 } // namespace
 
-/// Widens a part of op(x) as it lies in memory; returns its row length.
+/// Converts a block of op(x) to f32 in the storage order of x. Returns its
+/// leading dimension.
 static int64_t widenPart(const char *x, int64_t ld, bool isTransposed,
                          Part part, float *to) {
   if (isTransposed) {
@@ -115,7 +116,7 @@ void lowPrecisionGemm(const GemmCall &call, ElementType resultType,
   float *b = a + m * k, *c = b + k * n;
   bool isNarrow = resultType == ElementType::BF16;
 
-  // Adds up everything for one block of c.
+  // Computes one block of c.
   auto compute = [&](int64_t row, int64_t column) {
     GemmCall block = call;
     block.type = ElementType::F32;

@@ -1,13 +1,12 @@
-//===- LowPrecisionGemm.h - Matrix products of bf16 on a cpu -------*- C++
-//-*-===//
+//===- LowPrecisionGemm.h - GEMMs of bf16 on a CPU --------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// A product whose operands are bf16, in f32 and block by block: see
-// GemmWorkspace.h. What is added up is rounded once, at the end.
+// A GEMM with bf16 operands, computed block by block in f32: see
+// GemmWorkspace.h. Each result is rounded once, after the accumulation.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,17 +18,18 @@
 
 namespace kiln::runtime {
 
-/// Rows of bf16, `ld` elements apart, as rows of f32, `toLd` apart.
+/// Converts rows of bf16 with leading dimension `ld` to rows of f32 with
+/// leading dimension `toLd`.
 void widenRows(const char *from, int64_t ld, int64_t rows, int64_t columns,
                float *to, int64_t toLd);
 
-/// The reverse, rounded to nearest even; what is not a number stays so.
+/// Converts f32 to bf16, rounding to nearest even; NaN stays NaN.
 void narrowRows(const float *from, int64_t fromLd, int64_t rows,
                 int64_t columns, char *to, int64_t ld);
 
-/// Computes a tile: `call.type` is bf16, and c that or f32. `scratch` has
-/// narrowGemmBytes() of a product with this tile. The tile's `epilogue`, if
-/// it has one, is that of sums whose result of bf16 is not yet rounded.
+/// Computes a tile whose `call.type` is bf16 and whose c is bf16 or f32.
+/// `scratch` has narrowGemmBytes() bytes for a GEMM of this tile. If c is bf16,
+/// applies `epilogue` to the accumulators before rounding.
 void lowPrecisionGemm(const GemmCall &call, ElementType resultType,
                       char *scratch,
                       const TileEpilogue &epilogue = TileEpilogue());

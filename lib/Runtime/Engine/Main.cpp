@@ -1,4 +1,4 @@
-//===- Main.cpp - main() of an executable for the cpu ---------------------===//
+//===- Main.cpp - main() of an executable for the CPU ---------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- OpRepeat.cpp - The same commands on the same bytes -----------------===//
+//===- OpRepeat.cpp - Comparison of ops with a trace ----------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -22,13 +22,13 @@ using namespace kiln::support;
 
 namespace kiln::runtime {
 
-/// Results that are named before only their number is said.
+/// Maximum number of differing results per program that get their own line.
 static constexpr int64_t namedResults = 20;
 
 namespace {
 
-/// Reads the numbers and bytes of a trace one after the other. What a trace
-/// says about sizes is compared with the program; nothing is taken for it.
+/// Reads the numbers and bytes of a trace in order. Sizes are taken from the
+/// program; the trace must contain the same ones.
 class TraceReader {
 public:
   explicit TraceReader(InputFile file) : file_(std::move(file)) {}
@@ -38,15 +38,16 @@ public:
     offset_ += uint64_t(size);
     return status;
   }
-  /// Reads a number, which must be `expected`; `what` it is.
+  /// Reads a number and checks that it is `expected`. `what` describes it in
+  /// messages.
   Status expect(uint64_t expected, const std::string &what) {
     uint64_t value = 0;
     Status status = bytes(&value, sizeof(value));
     if (status.ok() && value != expected)
       return Status::badInput(
           file_.path() + ": " + what + " is " + std::to_string(value) +
-          ", but " + std::to_string(expected) +
-          " here; --check-trace needs a trace by an executable of the same "
+          ", expected " + std::to_string(expected) +
+          "; --check-trace needs a trace by an executable of the same "
           "plan: compile both with the same flags, for cuda and cuda-emu");
     return status;
   }
@@ -72,11 +73,11 @@ public:
     if (status_.ok() && !hasNoRecord(program_.commands[command]))
       status_ = repeat(command, iteration);
   }
-  /// Adds the lines of the kinds.
+  /// Adds one line per kind of command.
   Status finish();
 
 private:
-  /// Of all results of a kind of command.
+  /// Statistics of all results of one kind of command.
   struct Tally {
     int64_t results = 0, same = 0, flushed = 0, wrong = 0;
     ResultDistance worst;
@@ -95,8 +96,9 @@ private:
   const Arenas &arenas_;
   TraceReader &trace_;
   std::vector<MemoryCheckLine> &lines_;
-  std::vector<std::vector<char>> before_; ///< What the slots held, in order.
-  std::vector<char> other_;               ///< A slot of the trace.
+  /// Contents of the written slots before the command.
+  std::vector<std::vector<char>> before_;
+  std::vector<char> other_; ///< Contents of a slot in the trace.
   std::map<std::string, Tally> tallies_;
   int64_t named_ = 0;
   Status status_;
@@ -118,7 +120,7 @@ Status TraceReader::end() const {
     return Status();
   return Status::badInput(file_.path() + ": " +
                           std::to_string(file_.size() - offset_) +
-                          " bytes behind the last program of this executable");
+                          " bytes after the last program of this executable");
 }
 
 void OpRepeater::before(size_t command, int64_t) {
@@ -130,9 +132,8 @@ void OpRepeater::before(size_t command, int64_t) {
   }
 }
 
-/// Finds where a command writes in a slot, in bytes of the slot. Nothing is
-/// found for the c of a gemm, whose rows may be apart, and for arguments of
-/// unknown size.
+/// Returns the ranges of a slot, in bytes, that a command writes. Omits the c
+/// of a gemm, whose rows may be padded, and arguments of unknown size.
 static std::vector<std::pair<int64_t, int64_t>>
 writtenRanges(const Command &command, int64_t iteration, const Slot &slot) {
   std::vector<std::pair<int64_t, int64_t>> ranges;
@@ -146,7 +147,7 @@ writtenRanges(const Command &command, int64_t iteration, const Slot &slot) {
   return ranges;
 }
 
-/// True for a command that multiplies matrices.
+/// Returns true if a command computes a matmul.
 static bool isMatmul(const Command &command) {
   std::vector<MemoryAccess> results = resultsOf(command);
   return std::any_of(results.begin(), results.end(),
@@ -155,8 +156,8 @@ static bool isMatmul(const Command &command) {
                      });
 }
 
-/// There is no value between rows, so it is no difference: `to` gets what
-/// `from` has there.
+/// Copies the padding between rows, which has no value and therefore must not
+/// count as a difference.
 static void copyGaps(const Slot &slot, const char *from, char *to) {
   if (slot.rowPitch == 0)
     return;
@@ -173,7 +174,7 @@ ResultDistance OpRepeater::compare(const Command &command, int64_t iteration,
     return {};
   bool ofMatmul = isMatmul(command);
   auto ranges = writtenRanges(command, iteration, slot);
-  // What lies beside a product is elsewhere than that.
+  // Results other than the matrix (bias gradient, aux) have ranges.
   if (ofMatmul && !command.epilogue && ranges.empty())
     return gemmDistance(command, iteration, arenas_, slot, other_.data());
   if (ranges.empty())
@@ -211,7 +212,7 @@ void OpRepeater::count(size_t index, int64_t iteration, const Slot &slot,
       inQuotes(command.name) + " (commands[" + std::to_string(index) + "])" +
       (iteration ? ", iteration " + std::to_string(iteration) : std::string()) +
       ", result " + inQuotes(slot.name) +
-      (distance.raw ? " of no known type, whose bits must be the same" : "");
+      (distance.raw ? " of unknown type, which must be bitwise equal" : "");
   if (!distance.same && distance.share() >= tally.worst.share()) {
     tally.worst = distance;
     tally.worstAt = at;
@@ -227,7 +228,7 @@ void OpRepeater::count(size_t index, int64_t iteration, const Slot &slot,
 Status OpRepeater::repeat(size_t index, int64_t iteration) {
   auto what = [&](const char *number) {
     return "in program " + inQuotes(info_.name) + ", the " + number +
-           " of what should be commands[" + std::to_string(index) + "]";
+           " in the record of commands[" + std::to_string(index) + "]";
   };
   std::vector<size_t> slots = writtenSlots(program_, index);
   Status status = trace_.expect(index, what("index"));
@@ -261,10 +262,10 @@ Status OpRepeater::finish() {
   if (!status.ok())
     return status;
   for (const auto &[kind, tally] : tallies_) {
-    std::string found = std::to_string(tally.same) + " the same bits";
+    std::string found = std::to_string(tally.same) + " bitwise equal";
     if (tally.flushed > 0)
       found += ", " + std::to_string(tally.flushed) +
-               " but for numbers below the smallest normal one";
+               " equal except for subnormal numbers";
     if (tally.worst.error > 0)
       found += "; worst " + shareText(tally.worst) + ": " + tally.worstAt;
     if (tally.wrong > 0)
@@ -276,8 +277,8 @@ Status OpRepeater::finish() {
   return Status();
 }
 
-/// Kernels take tokens and positions as they are: whoever writes inputs checks
-/// them. A target that does not count is -100.
+/// Checks tokens and positions of the trace, because kernels use them as
+/// indexes without a check. The target -100 is ignored by the loss.
 static Status checkIndices(const ProgramFile &file, size_t program,
                            const Arenas &arenas, const std::string &path) {
   const ProgramInfo &info = file.description.programs[program];
@@ -333,9 +334,8 @@ Status repeatOps(const ProgramFile &file, const Arenas &arenas,
     if (status.ok())
       status = trace.bytes(name.data(), int64_t(name.size()));
     if (status.ok() && name != info.name)
-      return Status::badInput(path + ": program " + inQuotes(name) +
-                              " where this executable has " +
-                              inQuotes(info.name));
+      return Status::badInput(path + ": found program " + inQuotes(name) +
+                              ", expected " + inQuotes(info.name));
     int64_t hostBegin = traceHostBegin(file);
     if (status.ok())
       status = trace.expect(uint64_t(hostBegin + file.hostArenaBytes),

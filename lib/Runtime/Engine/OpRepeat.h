@@ -1,18 +1,19 @@
-//===- OpRepeat.h - The same commands on the same bytes ---------*- C++ -*-===//
+//===- OpRepeat.h - Comparison of ops with a trace --------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// --check-trace: reads what --check-ops of another executable of the same plan
-// wrote, repeats every command on exactly the bytes that the other one read,
-// and compares what came out. After a command the other one's results take the
-// place of its own, so that no difference reaches a second command.
+// Implements --check-trace: reads a trace that --check-ops of another
+// executable of the same plan wrote, repeats every command on the inputs of the
+// trace, and compares the results. After each command the results of the trace
+// replace those of the repeated command, so that a difference does not affect
+// later commands.
 //
-// So a GPU's kernels are compared with those of the emulated GPU, and those of
-// one machine with those of another. docs/design/check-ops.md says what may
-// differ.
+// This compares the kernels of a GPU with those of the emulated GPU, or the
+// kernels of two machines. docs/design/check-ops.md defines the allowed
+// differences.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,9 +29,9 @@
 
 namespace kiln::runtime {
 
-/// Appends a line for each kind of command of each program, and one for each
-/// result that is too far from the other one's. Fails when the trace cannot be
-/// read or belongs to another plan.
+/// Appends one line for each kind of command of each program, and one for each
+/// result whose difference exceeds the bound. Fails if the trace cannot be read
+/// or belongs to another plan.
 Status repeatOps(const ProgramFile &file, const Arenas &arenas,
                  ProgramRunner &runner, const std::string &path,
                  std::vector<MemoryCheckLine> &lines);

@@ -1,4 +1,4 @@
-//===- OpTrace.cpp - What every command wrote, in a file ------------------===//
+//===- OpTrace.cpp - Trace files of the results of commands ---------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -16,14 +16,14 @@ using namespace kiln::support;
 
 namespace kiln::runtime {
 
-/// Beyond this a trace helps nobody.
+/// Maximum size of a trace in bytes.
 static constexpr int64_t largestTrace = int64_t(256) << 20;
 
 bool hasNoRecord(const Command &command) {
   return endsLoop(command) || waitsForCopy(command);
 }
 
-/// Whether a reference of command `index` lies in `slot`.
+/// Returns true if a reference of command `index` is in `slot`.
 static bool liesIn(const Slot &slot, const Ref &ref, size_t index) {
   return slot.arena == ref.arena && slot.first <= int64_t(index) &&
          int64_t(index) <= slot.last && slot.offset <= ref.offset &&
@@ -47,7 +47,7 @@ int64_t traceHostBegin(const ProgramFile &file) {
                                  : file.arenaBytes;
 }
 
-/// Bytes of the trace of one program, about.
+/// Returns the approximate size of the trace of one program.
 static int64_t traceBytes(const ProgramFile &file, const Program &program) {
   int64_t bytes = traceHostBegin(file) + file.hostArenaBytes;
   std::vector<int64_t> runs = runsOf(program.commands);
@@ -102,7 +102,8 @@ private:
 
 namespace {
 
-/// What commands write, worked out before the run.
+/// Passes the slots that each command writes to a callback. The slots are
+/// computed before the run.
 class OpWatcher final : public CommandObserver {
 public:
   OpWatcher(const Program &program, const Arenas &arenas,
@@ -113,8 +114,10 @@ private:
   const Program &program_;
   const Arenas &arenas_;
   const std::function<void(const OpResult &)> &observe_;
-  std::vector<std::vector<size_t>> slots_; ///< Per command.
-  std::vector<bool> whole_;                ///< Per slot.
+  /// Written slots, indexed by command.
+  std::vector<std::vector<size_t>> slots_;
+  /// Indexed by slot: OpResult::whole.
+  std::vector<bool> whole_;
 };
 
 } // namespace

@@ -1,15 +1,15 @@
-//===- OpTrace.h - What every command wrote, in a file ----------*- C++ -*-===//
+//===- OpTrace.h - Trace files of the results of commands -------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// --check-ops: runs every program once and writes down the arenas before it
-// and, after every command, the slots that the command wrote. An asynchronous
-// copy is done at its start. `kiln-run --check-trace` repeats the commands from
-// that. The format is in docs/design/check-ops.md. observeOps shows the same to
-// a caller in this process.
+// Implements --check-ops: runs every program once, and writes the arenas before
+// the run and, after every command, the slots that the command wrote.
+// Asynchronous copies are executed at their starts. `kiln-run --check-trace`
+// repeats the commands of the trace. docs/design/check-ops.md defines the
+// format. observeOps passes the same results to a callback in this process.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,26 +29,28 @@ namespace kiln::runtime {
 /// The first bytes of a trace.
 inline constexpr char opTraceMagic[] = "KILNOPS1";
 
-/// Ends the records of a program.
+/// Marks the end of a program's records.
 inline constexpr uint64_t opTraceEnd = UINT64_MAX;
 
-/// Whether a command has no record: it writes nothing itself.
+/// Returns true if a command has no record, because it writes nothing itself.
 bool hasNoRecord(const Command &command);
 
-/// The slots of a program that one command writes.
+/// Returns the indexes of the slots that a command writes.
 std::vector<size_t> writtenSlots(const Program &program, size_t command);
 
-/// Where the host arena begins in a trace: behind the device arena, aligned.
+/// Returns the offset of the host arena in a trace: the size of the device
+/// arena, aligned.
 int64_t traceHostBegin(const ProgramFile &file);
 
-/// Traces every program of `file` to `path`; `prepare(p)` restores the states
-/// and writes the inputs of program p.
+/// Writes a trace of every program of `file` to `path`. `prepare(p)` restores
+/// the states and writes the inputs of program p.
 Status traceOps(const ProgramFile &file, const Arenas &arenas,
                 ProgramRunner &runner,
                 const std::function<Status(size_t)> &prepare,
                 const std::string &path);
 
-/// Runs program `index` and shows `observe` every buffer that a command wrote.
+/// Runs program `index`, and calls `observe` for every buffer that a command
+/// writes.
 Status observeOps(const ProgramFile &file, const Arenas &arenas,
                   ProgramRunner &runner, size_t index,
                   const std::function<void(const OpResult &)> &observe);

@@ -1,4 +1,4 @@
-//===- PlanCheck.cpp - Do programs do what their plan says? ---------------===//
+//===- PlanCheck.cpp - Checks of programs against their plans -------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -20,9 +20,9 @@ using namespace kiln::support;
 
 namespace kiln::runtime {
 
-/// Bytes that the write check may compare per program.
+/// Maximum bytes that the check of writes compares per program.
 static constexpr int64_t compareBudgetBytes = int64_t(24) << 30;
-/// Size up to which it may copy.
+/// Maximum bytes that the check of writes copies.
 static constexpr int64_t copyBudgetBytes = int64_t(512) << 20;
 
 static constexpr unsigned char nanPattern = 0xff;
@@ -86,7 +86,8 @@ void PlanCheck::reportEnd(size_t index, ArenaKind kind, int64_t found) {
       highestButWorkspace =
           std::max(highestButWorkspace, slot.offset + slot.bytes);
   }
-  // A workspace on top is a cap: a library or an idle thread may use less.
+  // The highest buffer may be a workspace, which the vendor library and idle
+  // threads need not use completely.
   bool ok =
       found == highest || (found >= highestButWorkspace && found < highest);
   report(index,
@@ -96,7 +97,7 @@ void PlanCheck::reportEnd(size_t index, ArenaKind kind, int64_t found) {
 }
 
 Status PlanCheck::checkPaint(size_t index) {
-  int64_t found[2] = {0, 0}; // As arenaKinds.
+  int64_t found[2] = {0, 0}; // Indexed like arenaKinds.
   uint64_t hashes[2];
   unsigned char patterns[2] = {nanPattern, hugePattern};
   for (int i = 0; i < 2; ++i) {
@@ -175,7 +176,7 @@ public:
 
   size_t candidates() const { return slots_.size(); }
   const Slot &candidate(size_t i) const { return *slots_[i]; }
-  /// Poison candidates [begin, end) only.
+  /// Selects candidates [begin, end) for poisoning.
   void choose(size_t begin, size_t end) {
     begin_ = begin;
     end_ = end;
@@ -190,7 +191,7 @@ private:
   size_t index_;
   const Program &program_;
   const Arenas &arenas_;
-  std::vector<const Slot *> slots_; ///< By last use.
+  std::vector<const Slot *> slots_; ///< Sorted by last use.
   size_t begin_ = 0, end_ = 0;
 };
 
@@ -210,7 +211,8 @@ Poisoner::Poisoner(const ProgramFile &file, size_t index, const Arenas &arenas)
   end_ = slots_.size();
 }
 
-/// NaN as a token would be an index beyond its table; zero is wrong too.
+/// Returns true for integer inputs, which are filled with zero: a NaN pattern
+/// as a token would be an index out of bounds.
 bool Poisoner::isIntegerInput(const Slot &slot) const {
   const ProgramInfo &info = file_.description.programs[index_];
   for (size_t i = 0; i < info.inputs.size(); ++i)
@@ -223,7 +225,7 @@ bool Poisoner::isIntegerInput(const Slot &slot) const {
 
 void Poisoner::poison(const Slot &slot) {
   int pattern = isIntegerInput(slot) ? 0 : nanPattern;
-  // What took over part of the slot at its last use stays.
+  // Keep the slots that took over parts of this slot at its last use.
   std::vector<const Slot *> heirs;
   for (const Slot &other : program_.slots)
     if (&other != &slot && other.arena == slot.arena &&
@@ -272,7 +274,7 @@ Status PlanCheck::checkLifetimes(size_t index, SerialCopier::When copies) {
     return changed.status();
   std::string found = "equal";
   if (*changed) {
-    // Halve the set that changes the results until it is one slot.
+    // Bisect the set of slots that changes the results, until it is one slot.
     while (end - begin > 1) {
       size_t middle = begin + (end - begin) / 2;
       Result<bool> lower = changes(begin, middle);

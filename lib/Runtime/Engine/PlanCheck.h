@@ -1,23 +1,24 @@
-//===- PlanCheck.h - Do programs do what their plan says? -------*- C++ -*-===//
+//===- PlanCheck.h - Checks of programs against their plans -----*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// The checks of --check-memory that look into the arenas:
+// The checks of --check-memory that inspect the arenas:
 //
-//  * paint: the transient part of each arena, and a margin behind it, are
-//    filled with a pattern; then each program runs once. The highest byte that
-//    changed must be the last one of the highest slot. Two patterns: a byte
-//    that equals one differs from the other. Outputs and states must not
-//    depend on the pattern, or something was read that nobody wrote.
-//  * copies: outputs and states are the same whether all asynchronous copies
-//    are done when they start or when they are waited for.
-//  * writes: after every command, only the slots that it writes and its scratch
-//    have changed. A copy is done at its start.
-//  * lifetimes: every slot is filled with NaN right after its planned last use,
-//    and neither outputs nor states change, whenever copies are done.
+//  * paint: The transient part of each arena and the margin after it are filled
+//    with a pattern; then each program runs once. The highest byte that changed
+//    must be the last byte of the highest slot. Two patterns are used, because
+//    a written byte may equal one of them. Outputs and states must not depend
+//    on the pattern; otherwise a program reads memory before writing it.
+//  * copies: Outputs and states must be the same if all asynchronous copies are
+//    executed at their starts and if they are executed at their waits.
+//  * writes: A command must change only the slots that it writes and its
+//    scratch memory. Copies are executed at their starts.
+//  * lifetimes: Every slot is filled with NaN right after its planned last use.
+//    Outputs and states must not change, with copies at their starts and at
+//    their waits.
 //
 //===----------------------------------------------------------------------===//
 
@@ -43,7 +44,7 @@ public:
       : file_(file), arenas_(arenas), runner_(runner), prepare_(prepare),
         lines_(lines) {}
 
-  /// Checks all programs. Fails only when `prepare` or a run does.
+  /// Checks all programs. Fails only if `prepare` or a run fails.
   Status run();
 
 private:
@@ -54,11 +55,12 @@ private:
   Status checkWrites(size_t index);
   Status checkLifetimes(size_t index, SerialCopier::When copies);
 
-  /// Paints everything but states with `pattern`, prepares, runs.
+  /// Fills the arenas except states with `pattern`, calls `prepare` and runs
+  /// the program.
   Status runPainted(size_t index, unsigned char pattern,
                     CommandObserver *observer = nullptr,
                     SerialCopier::When copies = SerialCopier::When::Start);
-  /// A hash of the outputs of a program and all states.
+  /// Returns a hash of the outputs of a program and of all states.
   uint64_t results(size_t index) const;
   int64_t highestChanged(ArenaKind kind, unsigned char pattern) const;
   void report(size_t index, const std::string &check, std::string expected,
@@ -69,7 +71,7 @@ private:
   ProgramRunner &runner_;
   const std::function<Status(size_t)> &prepare_;
   std::vector<MemoryCheckLine> &lines_;
-  uint64_t expectedResults_ = 0; ///< Of the program being checked.
+  uint64_t expectedResults_ = 0; ///< Result hash of the current program.
 };
 
 } // namespace kiln::runtime

@@ -1,4 +1,4 @@
-//===- ProcessorShare.cpp - A worker's part of a shared processor ---------===//
+//===- ProcessorShare.cpp - Sharing of a processor by a worker ------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -13,12 +13,12 @@
 
 namespace kiln::runtime {
 
-/// Half of Linux's shortest usual slice, which is a tick of 4 ms.
+/// Half of Linux's shortest usual time slice, a tick of 4 ms.
 static constexpr int64_t turnNanoseconds = 2'000'000;
-/// Reading the time that the thread has used takes about half a microsecond.
+/// Interval of checks: reading the CPU time of a thread takes about 0.5 us.
 static constexpr int64_t checkNanoseconds = 1'000'000;
-/// Tasks of the system take a thread off for less. A sleep takes longer only if
-/// somebody else uses the processor meanwhile.
+/// System tasks interrupt a thread for less time. A minimal sleep takes longer
+/// only if another process uses the processor in the meantime.
 static constexpr int64_t sharedNanoseconds = 500'000;
 static constexpr int shortSleepsUntilAlone = 8;
 

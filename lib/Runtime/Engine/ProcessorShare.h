@@ -1,16 +1,16 @@
-//===- ProcessorShare.h - A worker's part of a shared processor -*- C++ -*-===//
+//===- ProcessorShare.h - Sharing of a processor by a worker ----*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// On a processor that another process uses too, the system takes a worker off
-// after a slice of some milliseconds, wherever it is. The others of its team
-// then wait for the piece that it had begun until it is on again, which takes
-// another slice: two threads are no faster than one. So a worker that finds
-// that it is taken off leaves its processor earlier, between two pieces, when
-// nobody waits for it.
+// If another process uses the same processor, the scheduler preempts a worker
+// at any point after a slice of some milliseconds. The other threads of the
+// team then wait for the worker's unfinished piece for another slice, so that
+// two threads are no faster than one. Therefore a worker that detects
+// preemption yields its processor before the end of its slice, between two
+// pieces, when no thread waits for it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,21 +21,22 @@
 
 namespace kiln::runtime {
 
-/// Belongs to the thread that calls it.
+/// The state of one thread; only this thread may call it.
 class ProcessorShare {
 public:
-  /// Notes that the thread has slept and is on a processor again.
+  /// Records that the thread has slept and now runs on a processor.
   void begin();
-  /// Returns true if the thread should call giveUp() before it goes on.
+  /// Returns true if the thread should call giveUp() before it continues.
   bool isSpent();
   /// Lets other processes run first.
   void giveUp();
 
 private:
-  int64_t begun_ = 0;   ///< When the thread came on its processor.
-  int64_t checked_ = 0; ///< When it was last checked how long the thread ran,
-  int64_t used_ = 0;    ///< and the result.
-  /// Others used the processor, unless as many giveUp() in a row were short.
+  int64_t begun_ = 0;   ///< Time at which the thread began to run.
+  int64_t checked_ = 0; ///< Time of the last check.
+  int64_t used_ = 0;    ///< CPU time of the thread at the last check.
+  /// While positive, the processor counts as shared: the number of consecutive
+  /// short giveUp() calls after which it no longer does.
   int doubts_ = 0;
 };
 

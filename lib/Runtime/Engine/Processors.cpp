@@ -1,4 +1,4 @@
-//===- Processors.cpp - Where threads may run -----------------------------===//
+//===- Processors.cpp - Processor affinity of threads ---------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,14 +1,14 @@
-//===- Processors.h - Where threads may run ---------------------*- C++ -*-===//
+//===- Processors.h - Processor affinity of threads -------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// The processors that this process may use. With OMP_PROC_BIND, libgomp bound
-// the main thread to the first of its places as the process started, and any
-// thread that the main thread starts inherits that. Such threads must be given
-// places of their own.
+// The processors that this process may use. If OMP_PROC_BIND is set, libgomp
+// binds the main thread to the first place at program start. Threads that the
+// main thread creates inherit this affinity, so that their places must be set
+// explicitly.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,18 +20,19 @@
 
 namespace kiln::runtime {
 
-/// The number of processors that this process may use; at least 1.
+/// Returns the number of processors that this process may use, at least 1.
 int availableProcessors();
 
-/// The processors of all places. Nothing if OMP_PROC_BIND made no places.
+/// Returns the processors of all places, or nothing if OMP_PROC_BIND defines
+/// none.
 std::optional<cpu_set_t> processorsOfPlaces();
 
-/// The processors that OMP_PROC_BIND gives to a thread of a team of `threads`.
-/// Nothing if OMP_PROC_BIND made no places.
+/// Returns the processors that OMP_PROC_BIND assigns to a thread of a team of
+/// `threads` threads, or nothing if OMP_PROC_BIND defines no places.
 std::optional<cpu_set_t> processorsOfThread(int thread, int threads);
 
-/// Moves the calling thread from `processor` to another one that it may use, if
-/// there is one. It may come back later.
+/// Moves the calling thread from `processor` to another allowed processor, if
+/// there is one. The scheduler may move it back later.
 void leaveProcessor(int processor);
 
 } // namespace kiln::runtime

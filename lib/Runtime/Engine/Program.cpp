@@ -53,25 +53,24 @@ const SegmentRun &Program::segmentOf(std::size_t command) const {
   return *after;
 }
 
-/// Slot::rowBytes and rowPitch.
+/// Reads Slot::rowBytes and Slot::rowPitch.
 static void readRows(const Node &node, Slot &slot) {
   if (node.size() != 2)
     return node.fail("has " + std::to_string(node.size()) +
-                     " entries, expected the bytes of a row and those from "
-                     "one to the next");
+                     " entries, expected [bytes of a row, pitch in bytes]");
   slot.rowBytes = node.element(0).integer(1);
   slot.rowPitch = node.element(1).integer(1);
   if (node.failed())
     return;
   if (slot.rowPitch <= slot.rowBytes || slot.bytes < slot.rowBytes ||
       (slot.bytes - slot.rowBytes) % slot.rowPitch != 0)
-    node.fail("are rows of " + std::to_string(slot.rowBytes) +
-              " bytes that begin " + std::to_string(slot.rowPitch) +
-              " bytes apart, which do not fill the slot's " +
+    node.fail("has rows of " + std::to_string(slot.rowBytes) +
+              " bytes with a pitch of " + std::to_string(slot.rowPitch) +
+              " bytes, which do not match the bytes of the slot, " +
               std::to_string(slot.bytes));
 }
 
-/// Slot::type.
+/// Reads Slot::type.
 static void readSlotType(const Node &node, Slot &slot) {
   std::string name = node.text();
   slot.type = elementTypeNamed(name);
@@ -81,8 +80,8 @@ static void readSlotType(const Node &node, Slot &slot) {
     return node.fail("is " + inQuotes(name) + ", not a type");
   int64_t width = bytesOf(*slot.type);
   if (slot.bytes % width != 0)
-    node.fail("is " + name + ", of which " + std::to_string(slot.bytes) +
-              " bytes are no whole number of elements");
+    node.fail("is " + name + ", but the slot's " + std::to_string(slot.bytes) +
+              " bytes are not a whole number of elements");
 }
 
 static Slot readSlot(const Node &node, const ProgramFile &file) {
@@ -143,7 +142,7 @@ static void readValues(const Node &node, const ProgramFile &file,
   }
 }
 
-/// Actions of the streams of a GPU, for which loops are unrolled.
+/// Maximum number of stream actions on a GPU, for which loops are unrolled.
 static constexpr int64_t maxActions = int64_t(1) << 22;
 
 static void checkUnrolled(const Node &node, const ProgramFile &file,
@@ -179,7 +178,7 @@ static Program readProgram(const Node &node, ProgramFile &file,
   return program;
 }
 
-/// A mirror is a copy of a parameter in another type or memory.
+/// Checks that a mirror is a copy of a parameter with another type or arena.
 static void checkMirror(const Node &node, const ProgramFile &file,
                         const std::map<std::string, std::size_t> &indexes,
                         std::size_t index) {
@@ -191,10 +190,10 @@ static void checkMirror(const Node &node, const ProgramFile &file,
     return of.fail("is " + inQuotes(mirror.of) + ", not a parameter");
   const StateInfo &parameter = file.description.states[found->second];
   if (parameter.shape != mirror.shape)
-    return of.fail("is a parameter of another shape");
+    return of.fail("is a parameter with another shape");
   if (parameter.globalShape != mirror.globalShape ||
       parameter.shard != mirror.shard)
-    return of.fail("is a parameter that is another part of its tensor");
+    return of.fail("is a parameter with another shard of its tensor");
   if (!isConvertible(parameter.type, mirror.type))
     return of.fail("is a parameter whose elements do not convert to those of "
                    "the mirror");
@@ -222,7 +221,7 @@ static void readStates(const Node &states, ProgramFile &file) {
     Node offset = node.at("offset");
     place.offset = readOffset(offset, state.bytes(), file, place.arena);
     if (place.offset + state.bytes() > file.stateBytesOf(place.arena))
-      offset.fail("lies beyond the states' part of the arena");
+      offset.fail("is outside the part of the arena that holds states");
     file.statePlaces.push_back(place);
     file.description.states.push_back(std::move(state));
   }

@@ -41,7 +41,7 @@ static QueueEngine readEngine(const Node &node) {
   return QueueEngine::Host;
 }
 
-/// Queues are compared with each other; no program needs so many.
+/// Maximum number of queues, which limits the pairwise comparisons.
 static constexpr std::size_t maxQueues = 64;
 
 void readQueues(const Node &node, ProgramFile &file) {
@@ -60,17 +60,18 @@ void readQueues(const Node &node, ProgramFile &file) {
     for (const Queue &other : file.queues) {
       if (other.name == queue.name)
         name.fail("is " + inQuotes(queue.name) + ", the name of another queue");
-      // Several links are fine: each has the stream of its direction.
+      // Several links are allowed: each is assigned to the stream of its
+      // direction.
       if (other.engine == queue.engine && queue.engine != QueueEngine::Link)
         engine.fail(std::string("is ") + engineName(queue.engine) +
-                    ", as that of queue " + inQuotes(other.name) +
-                    " is, expected at most one such queue");
+                    ", like the engine of queue " + inQuotes(other.name) +
+                    ", expected at most one such queue");
     }
     file.queues.push_back(std::move(queue));
   }
 }
 
-/// The index of the queue that a node names.
+/// Returns the index of the queue that a node names.
 static int64_t readQueue(const Node &node, const ProgramFile &file) {
   std::string name = node.text();
   auto found =
@@ -82,8 +83,8 @@ static int64_t readQueue(const Node &node, const ProgramFile &file) {
   return 0;
 }
 
-/// What must execute a command. On a GPU, kernels say by their fields where
-/// they run; other commands run where their memory is.
+/// Returns the engine that must execute a command. On a GPU, the fields of a
+/// kernel determine where it runs; other commands run where their memory is.
 static QueueEngine expectedEngine(const Command &command, bool hasGpu) {
   if (startsCopy(command))
     return QueueEngine::Link;
@@ -99,7 +100,8 @@ static QueueEngine expectedEngine(const Command &command, bool hasGpu) {
   return isOnHost ? QueueEngine::Host : QueueEngine::Device;
 }
 
-/// Adds the queue that a node names to a list that does not have it yet.
+/// Appends the queue that a node names to a list, which must not contain it
+/// yet.
 static void addQueue(const Node &node, const ProgramFile &file,
                      std::vector<int64_t> &queues) {
   int64_t queue = readQueue(node, file);
@@ -133,7 +135,7 @@ static void readAfter(const Node &node, const ProgramFile &file,
   }
 }
 
-/// A command that no queue executes must not state an order that nothing keeps.
+/// Checks that a command that no queue executes has no order of execution.
 static void refuseQueue(const Node &node) {
   for (const char *key : {"queue", "after"})
     if (std::optional<Node> field = node.find(key))

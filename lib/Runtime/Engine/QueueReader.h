@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The queues of a program description, and how commands refer to them: the
-// queue that executes a command, the queues that a command is after, and the
-// queues that a copy_wait holds up.
+// Reads the queues of a program description and the references of commands to
+// them: the queue that executes a command, the queues that it waits for, and
+// the queues that a copy_wait blocks.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,10 +20,10 @@
 
 namespace kiln::runtime {
 
-/// Reads "queues" of the top level into `file`, whose target is known.
+/// Reads "queues" of the top level into `file`, whose target has been read.
 void readQueues(const support::Node &node, ProgramFile &file);
 
-/// Reads the queues of a command, whose other fields have been read.
+/// Reads the queues of a command whose other fields have been read.
 void readQueueUse(const support::Node &node, const ProgramFile &file,
                   Command &command);
 

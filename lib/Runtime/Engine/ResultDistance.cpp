@@ -1,4 +1,4 @@
-//===- ResultDistance.cpp - How far two results are apart -----------------===//
+//===- ResultDistance.cpp - Difference of two results ---------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -15,7 +15,7 @@
 
 namespace kiln::runtime {
 
-/// What sums may be off by, in units of sqrt(L) eps |x|.
+/// The bound on the rounding error of sums, in units of sqrt(L) eps |x|.
 static constexpr double roundings = 8;
 
 static double smallestNormal(ElementType type) {
@@ -26,7 +26,7 @@ static double smallestNormal(ElementType type) {
 
 namespace {
 
-/// Sums of squares over elements of one type.
+/// Sums of squares of elements of one type.
 class Squares {
 public:
   explicit Squares(ElementType type)
@@ -34,7 +34,7 @@ public:
 
   void add(const char *own, const char *other) {
     double a = read(own), b = read(other);
-    // A NaN of the same bits is no difference.
+    // NaNs with the same bits are equal.
     if (std::memcmp(own, other, bytes()) != 0)
       difference_ += (a - b) * (a - b);
     size_ += b * b;
@@ -61,7 +61,8 @@ private:
 
 } // namespace
 
-/// For a result of a type and norm, whose sums are as large as `sums` in norm.
+/// Returns the allowed error of a result. `norm` is the norm of the result, and
+/// `sums` the norm that the sums would have without cancellation.
 static double allowedError(ElementType type, double longestSum, double norm,
                            double sums) {
   double eps = infoOf(type).spacingAtOne,
@@ -98,7 +99,7 @@ ResultDistance rawDistance(const char *own, const char *other, int64_t bytes) {
   return distance;
 }
 
-/// Calls visit(offset) for the byte offset of every element of a matrix.
+/// Calls visit(offset) with the byte offset of every element of a matrix.
 template <typename Visitor>
 static void forEachElement(const GemmOperand &operand, int64_t batch,
                            int64_t rows, int64_t columns, int64_t width,

@@ -1,19 +1,20 @@
-//===- ResultDistance.h - How far two results are apart ---------*- C++ -*-===//
+//===- ResultDistance.h - Difference of two results -------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Two results of one command on the same bytes, and what rounding allows: a
-// distance of 8 sqrt(L) eps |x| in Euclidean norm, for L the longest sum. Of a
-// product L is its inner extent, and |x| the larger of its norm and of
-// |A| |B| / sqrt(L), which is what it would be if no terms cancelled. Sums of
-// narrow types are in f32; that they are rounded at the end may move each
-// element by one eps of its type.
+// The difference of two results of one command with the same operands, and the
+// bound that rounding explains: 8 sqrt(L) eps |x| in the Euclidean norm, where
+// L is the length of the longest sum. For a GEMM, L is k, and |x| is the
+// maximum of the result's norm and of |A| |B| / sqrt(L), the norm that the
+// result would have without cancellation. Narrow types are accumulated in f32;
+// the rounding of the result adds an error of up to one eps of its type per
+// element.
 //
-// Numbers below the smallest normal one count as zeros: a cpu flushes them, a
-// GPU need not.
+// Subnormal numbers count as zero, because a CPU flushes them and a GPU may
+// not.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,13 +30,14 @@
 namespace kiln::runtime {
 
 struct ResultDistance {
-  bool same = true; ///< All bits.
-  bool raw = false; ///< Of bytes of no known type.
+  bool same = true; ///< True if all bits are equal.
+  bool raw = false; ///< True if the element type is unknown.
   double error = 0;
   double allowed = 0;
 
   bool sameButSubnormals() const { return !same && error == 0; }
-  /// error / allowed; infinite where nothing is allowed, or with a NaN.
+  /// Returns error / allowed; infinity for a NaN, or if `allowed` is 0 and
+  /// `error` is not.
   double share() const {
     if (error == 0)
       return 0;
@@ -44,19 +46,19 @@ struct ResultDistance {
   }
 };
 
-/// Of `bytes` bytes of elements of a type of floating point. Elements that both
-/// have left as they were `before` do not count: they are no result. What is
-/// left behind the last whole element must be the same.
+/// Compares `bytes` bytes of floating-point elements. Elements that both
+/// results left as they were `before` do not count. Bytes after the last whole
+/// element must be equal.
 ResultDistance tensorDistance(ElementType type, const char *before,
                               const char *own, const char *other, int64_t bytes,
                               double longestSum);
 
-/// Of bytes of no known type: rounding cannot be told from a fault.
+/// Compares bytes of unknown type, which must be equal.
 ResultDistance rawDistance(const char *own, const char *other, int64_t bytes);
 
-/// Of the result of a product, whose operands are still in their places.
-/// `other` is the slot of its result; what lies around the result in there does
-/// not count.
+/// Compares the results of a GEMM whose operands are still in the arenas.
+/// `other` is the other copy of the slot that contains the result; the rest of
+/// the slot does not count.
 ResultDistance gemmDistance(const Command &command, int64_t iteration,
                             const Arenas &arenas, const Slot &slot,
                             const char *other);

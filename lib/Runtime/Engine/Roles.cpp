@@ -1,4 +1,4 @@
-//===- Roles.cpp - Reads who runs programs and holds states ---------------===//
+//===- Roles.cpp - Reads the roles of programs and states -----------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -15,7 +15,7 @@ using namespace kiln::support;
 
 namespace kiln::runtime {
 
-/// Roles are compared with each other; no description needs so many.
+/// Maximum number of roles, which limits the pairwise comparisons.
 static constexpr std::size_t maxRoles = 4096;
 
 std::vector<RoleInfo> readRoles(const Node &node) {
@@ -92,7 +92,7 @@ Status requireOneRank(const Description &description) {
   for (const StateInfo &state : description.states)
     if (!state.isWhole())
       return refuse("has a state, " + inQuotes(state.name) +
-                    ", that is only a part of its tensor");
+                    ", that is only a shard of its tensor");
   return Status();
 }
 

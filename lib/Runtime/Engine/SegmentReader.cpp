@@ -17,13 +17,13 @@ using namespace kiln::support;
 
 namespace kiln::runtime {
 
-/// A small description may repeat its commands without end: the runs of
-/// segments in an order, and the commands and their arguments that repetition
-/// may add.
+/// Limits on repetition, with which a small description could become
+/// arbitrarily large: the number of segment runs, and the number of repeated
+/// commands and arguments.
 static constexpr std::size_t maxRuns = std::size_t(1) << 16,
                              maxRepeated = std::size_t(1) << 20;
 
-/// Commands, and what they have a list of.
+/// Returns the number of commands and of their arguments and immediates.
 static std::size_t sizeOf(const std::vector<Command> &commands) {
   std::size_t size = commands.size();
   for (const Command &command : commands)
@@ -76,7 +76,7 @@ void SegmentReader::read(const ProgramFile &file, int64_t kernelCount,
   std::size_t count = order_.size();
   if (count == 0)
     order_.fail("is empty, but a program runs at least one segment");
-  std::vector<std::size_t> left(table.size()); // Runs that are still to come.
+  std::vector<std::size_t> left(table.size()); // Number of runs that are left.
   std::size_t length = 0, repeated = 0;
   if (count > maxRuns)
     order_.fail("has " + std::to_string(count) + " entries, expected at most " +
@@ -128,7 +128,7 @@ Node SegmentReader::command(std::size_t index) const {
 }
 
 void SegmentReader::fail(std::size_t index, const std::string &problem) const {
-  // Messages count commands along the order.
+  // Messages use command indexes in execution order.
   std::string place = "commands[" + std::to_string(index) + "] of the order";
   command(index).fail(runs_.size() == 1 ? problem
                                         : problem + " (this is " + place + ")");

@@ -6,10 +6,10 @@
 //===----------------------------------------------------------------------===//
 //
 // A program is a table of segments, which are lists of commands, and an order
-// of their names. Each segment is read once; the program in memory is the list
-// of commands along the order. The reader remembers where each of these
-// commands is in the description, so that a check of the whole list can name
-// the place of a problem.
+// of segment names. Each segment is read once; the program in memory is the
+// list of commands in execution order. The reader stores the location of each
+// of these commands in the description, so that checks of the whole list can
+// report the location of an error.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,21 +31,22 @@ public:
   /// `program` must outlive the reader.
   explicit SegmentReader(const support::Node &program)
       : segments_(program.at("segments")), order_(program.at("order")) {}
-  // Nodes point to each other.
+  // Not copyable, because nodes point to each other.
   SegmentReader(const SegmentReader &) = delete;
   SegmentReader &operator=(const SegmentReader &) = delete;
 
   /// Reads the commands and segments of `program`.
   void read(const ProgramFile &file, int64_t kernelCount, Program &program);
 
-  /// The place of command `index` along the order.
+  /// Returns the node of command `index` in execution order.
   support::Node command(std::size_t index) const;
-  /// Reports a problem of command `index` along the order.
+  /// Reports an error of command `index` in execution order.
   void fail(std::size_t index, const std::string &problem) const;
   bool failed() const { return segments_.failed(); }
 
 private:
-  /// A run of a segment: its first command along the order.
+  /// A run of a segment; `begin` is the index of its first command in execution
+  /// order.
   struct Run {
     std::size_t segment, begin;
   };
@@ -56,10 +57,11 @@ private:
   const Run &runOf(std::size_t command) const;
 
   support::Node segments_, order_;
-  std::vector<support::Node> entries_;  ///< By segment; never reallocated.
-  std::vector<support::Node> commands_; ///< By segment: its "commands".
-  std::map<std::string, std::size_t> indexes_; ///< Segments by name.
-  std::vector<Run> runs_;                      ///< Along the order.
+  /// Indexed by segment; never reallocated.
+  std::vector<support::Node> entries_;
+  std::vector<support::Node> commands_; ///< Node "commands" of each segment.
+  std::map<std::string, std::size_t> indexes_; ///< Segment indexes by name.
+  std::vector<Run> runs_;                      ///< In execution order.
 };
 
 } // namespace kiln::runtime

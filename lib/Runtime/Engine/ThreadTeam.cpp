@@ -1,24 +1,24 @@
-//===- ThreadTeam.cpp - One team of threads -------------------------------===//
+//===- ThreadTeam.cpp - Thread pool for parallel loops --------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// How a loop begins and ends. The caller writes `loop_` and stores a new epoch
-// in `gate_`, with the flag `isOpen`. A worker that sees the new epoch enters:
-// it adds one to the number of workers inside, in one step with a look at the
-// flag. Who is inside may read `loop_` and takes pieces until there are none.
-// The caller does so too, then clears the flag, and waits until nobody is
-// inside; from then on nobody can enter, and `loop_` may be written again. A
-// worker that comes too late finds the flag cleared and waits for the next
-// epoch. In runOnEach() all workers are counted as inside from the beginning.
+// Start and end of a loop. The caller writes `loop_` and stores a new epoch in
+// `gate_`, with the flag `isOpen`. A worker that reads the new epoch enters the
+// loop: it checks the flag and increments the number of workers inside with one
+// atomic operation. Workers inside may read `loop_` and take pieces until none
+// are left. The caller also takes pieces, then clears the flag and waits until
+// no worker is inside; from then on no worker can enter, and `loop_` may be
+// written again. A worker that finds the flag cleared waits for the next epoch.
+// In runOnEach() all workers count as inside from the start.
 //
-// How sleepers are woken. A worker sets `someSleep_` before it looks at `gate_`
-// for the last time, and the caller looks at `someSleep_` after it has stored
-// the epoch; both are sequentially consistent, so that at least one of them
-// sees what the other did. The same holds for `callerSleeps` in `gate_`, which
-// the last worker to leave reads as it counts itself out.
+// Wakeup. A worker sets `someSleep_` before it reads `gate_` for the last time,
+// and the caller reads `someSleep_` after it has stored the epoch. Both are
+// sequentially consistent, so that at least one of them observes the other's
+// store. The same holds for `callerSleeps` in `gate_`, which the last worker
+// reads in the operation that decrements the number of workers inside.
 //
 //===----------------------------------------------------------------------===//
 
@@ -44,7 +44,7 @@ int omp_get_thread_limit(void);
 
 namespace kiln::runtime {
 
-/// Flush-to-zero and denormals-are-zero.
+/// The MXCSR bits flush-to-zero and denormals-are-zero.
 static constexpr unsigned flushBits = 0x8040;
 
 DenormalsFlushed::DenormalsFlushed() : saved_(_mm_getcsr()) {
@@ -53,7 +53,8 @@ DenormalsFlushed::DenormalsFlushed() : saved_(_mm_getcsr()) {
 
 DenormalsFlushed::~DenormalsFlushed() { _mm_setcsr(saved_); }
 
-// Below the epoch in `gate_`. The lowest bits count the workers inside.
+// Flags in the lower half of `gate_`. The lowest bits are the number of workers
+// inside.
 static constexpr uint32_t isOpen = 1u << 31;
 static constexpr uint32_t callerSleeps = 1u << 30;
 static constexpr uint32_t isForEach = 1u << 29;
@@ -65,10 +66,10 @@ static uint32_t workersInside(uint64_t state) {
   return uint32_t(state) & insideMask;
 }
 
-/// Blocks of one part that its counters can count.
+/// Maximum number of blocks in a part, limited by the bits of its counters.
 static constexpr int64_t mostBlocks = 0xffff;
 
-/// The thread of a team that this one is while it runs a body.
+/// The team and the thread index of the body that the current thread executes.
 static thread_local struct {
   const ThreadTeam *team = nullptr;
   int thread = 0;
@@ -80,7 +81,7 @@ ThreadTeam::ThreadTeam(int size)
                                std::getenv("OMP_WAIT_POLICY"),
                                std::getenv("GOMP_SPINCOUNT"))),
       parts_(std::size_t(size_)) {
-  // A new thread has the signal mask of its parent.
+  // Block all signals while starting threads, which inherit the signal mask.
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -100,7 +101,8 @@ ThreadTeam::ThreadTeam(int size)
     size_ = int(workers_.size()) + 1;
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  // What a thread allocates as it starts belongs to no loop.
+  // Wait for the startup of the threads, so that their allocations are not
+  // counted in a loop.
   forEachThread([](int) {});
 }
 
@@ -167,15 +169,15 @@ void ThreadTeam::serve(int thread) {
     if (share.isSpent()) {
       share.giveUp();
       leaveCallersProcessor();
-      // The loop may still run; this worker can enter it again.
+      // The loop may still be open; this worker can enter it again.
       if (state & isOpen)
         seen -= 1;
     }
   }
 }
 
-/// Counts this worker as inside the loop that `state` announces. Returns false
-/// if that loop is over.
+/// Counts this worker as inside the loop of `state`. Returns false if that loop
+/// has ended.
 bool ThreadTeam::enter(uint64_t state) {
   uint64_t found = state;
   while (epochOf(found) == epochOf(state) && (found & isOpen))
@@ -184,8 +186,8 @@ bool ThreadTeam::enter(uint64_t state) {
   return epochOf(found) == epochOf(state) && (found & isForEach);
 }
 
-/// The system lets some threads wake up on the processor of who woke them,
-/// where they take turns with the thread that they should help.
+/// Leaves the caller's processor. The scheduler wakes some threads on the
+/// processor of the thread that wakes them, where the two would take turns.
 void ThreadTeam::leaveCallersProcessor() const {
   int processor = callersProcessor_.load(std::memory_order_relaxed);
   if (sched_getcpu() == processor)
@@ -200,7 +202,7 @@ void ThreadTeam::leave() {
   wakeSleepers(finished_);
 }
 
-/// Takes half of what is left of a part.
+/// Takes half of the remaining blocks of a part.
 bool ThreadTeam::take(int owner, bool fromFront, uint32_t epoch, Piece &piece) {
   int64_t blocks = (loop_.count + loop_.block - 1) / loop_.block;
   int64_t first = blocks * owner / size_;

@@ -1,4 +1,4 @@
-//===- TileEpilogue.cpp - What is done with the sums of a tile ------------===//
+//===- TileEpilogue.cpp - Emulated vendor epilogues of GEMM tiles ---------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

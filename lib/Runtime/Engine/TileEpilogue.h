@@ -1,13 +1,13 @@
-//===- TileEpilogue.h - What is done with the sums of a tile ----*- C++ -*-===//
+//===- TileEpilogue.h - Emulated vendor epilogues of GEMM tiles -*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// What the library of a GPU does in its epilogue, for what stands in for it:
-// sums of f32 get their bias, and gelu or its derivative, before they are
-// rounded to the result's type. Gelu is computed in f64 and rounded to f32.
+// Emulates the GEMM epilogues of a GPU's vendor library: adds the bias to the
+// f32 accumulators, and applies GELU or its derivative, before they are rounded
+// to the result's type. GELU is computed in f64 and rounded to f32.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,21 +23,24 @@ namespace kiln::runtime {
 
 struct TileEpilogue {
   abi::GemmEpilogue kind = abi::GemmEpilogue::None;
-  ElementType type = ElementType::F32; ///< Of bias and aux: f32 or bf16.
-  const char *bias = nullptr;          ///< Of the tile's first column.
-  char *aux = nullptr;                 ///< Of the tile's first element.
+  /// Element type of bias and aux: f32 or bf16.
+  ElementType type = ElementType::F32;
+  const char *bias = nullptr; ///< Address for the tile's first column.
+  /// Address for the tile's first element.
+  char *aux = nullptr;
   int64_t auxLd = 0;
 
-  /// That of a tile which begins so much further on.
+  /// Returns the epilogue of the tile that begins at this row and column of
+  /// this tile.
   TileEpilogue at(int64_t row, int64_t column) const;
 };
 
-/// Carries the epilogue out for `rows` rows of `columns` sums of f32, which
-/// begin `ld` elements apart.
+/// Applies the epilogue to a tile of f32 accumulators with leading dimension
+/// `ld`.
 void finishTile(const TileEpilogue &epilogue, int64_t rows, int64_t columns,
                 char *sums, int64_t ld);
 
-/// An element of f32 or bf16.
+/// Reads or writes an f32 or bf16 element.
 float readElement(const char *begin, ElementType type, int64_t index);
 void writeElement(char *begin, ElementType type, int64_t index, float value);
 

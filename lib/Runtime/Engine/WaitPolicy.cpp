@@ -1,4 +1,4 @@
-//===- WaitPolicy.cpp - How long a thread spins before it sleeps ----------===//
+//===- WaitPolicy.cpp - Spin times of waiting threads ---------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -19,16 +19,17 @@
 
 namespace kiln::runtime {
 
-/// libgomp's number for OMP_WAIT_POLICY=active: minutes.
+/// The spin count that libgomp uses for OMP_WAIT_POLICY=active; it takes
+/// minutes.
 static constexpr uint64_t activeLooks = 30'000'000'000;
-/// The most looks of a team that has more threads than processors, as in
-/// libgomp: the thread that is waited for may need this very processor.
+/// Maximum spin counts of a team with more threads than processors, as in
+/// libgomp: the awaited thread may need the processor of the spinning one.
 static constexpr uint64_t crowdedLooks = 100, crowdedActiveLooks = 1000;
-/// Two commands of a step are some microseconds apart, and waking a sleeper
-/// takes about 50 in a virtual machine.
+/// Consecutive commands of a step are a few microseconds apart, and waking a
+/// sleeping thread takes about 50 microseconds in a virtual machine.
 static constexpr int64_t defaultNanoseconds = 50'000;
 
-/// Returns the text in lower case and without spaces around it.
+/// Returns the text in lower case, without surrounding spaces.
 static std::string normalized(const char *text) {
   std::string word(text ? text : "");
   auto isSpace = [](char c) { return std::isspace((unsigned char)c) != 0; };
@@ -41,8 +42,8 @@ static std::string normalized(const char *text) {
   return word;
 }
 
-/// Parses a number with one of libgomp's suffixes. Returns nothing for text
-/// that is no count, which libgomp ignores as well.
+/// Parses a number with one of libgomp's suffixes. Returns nothing for other
+/// text, which libgomp ignores too.
 static std::optional<uint64_t> parseCount(const std::string &text) {
   if (text == "infinite" || text == "infinity")
     return UINT64_MAX;

@@ -1,17 +1,17 @@
-//===- WaitPolicy.h - How long a thread spins before it sleeps --*- C++ -*-===//
+//===- WaitPolicy.h - Spin times of waiting threads -------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// A thread that waits for another one of its team first looks at a variable
-// again and again, since waking a sleeper costs more than most commands take.
-// After a bounded time it sleeps, so that it does not hold a processor that
-// another process, or the thread it waits for, could use.
+// A thread that waits for another thread of its team first polls a variable,
+// because waking a sleeping thread takes longer than most commands. After a
+// bounded time it sleeps, so that it does not block a processor that another
+// process, or the awaited thread, could use.
 //
-// The bound is that of the environment where there is one. OMP_WAIT_POLICY and
-// GOMP_SPINCOUNT mean here what they mean to libgomp.
+// The environment variables OMP_WAIT_POLICY and GOMP_SPINCOUNT set the bound,
+// with the same meaning as in libgomp.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,13 +27,13 @@
 namespace kiln::runtime {
 
 struct WaitPolicy {
-  /// The number of looks at the variable. If it is empty, time is the bound.
+  /// The number of polls. If it is empty, `nanoseconds` is the bound.
   std::optional<uint64_t> looks;
   int64_t nanoseconds = 0;
 };
 
-/// Reads the policy of a team of `threads` threads that may use `processors`.
-/// Either argument may be null, as getenv() returns it.
+/// Returns the policy for `threads` threads on `processors` processors.
+/// `ompPolicy` and `gompSpinCount` are the results of getenv() and may be null.
 WaitPolicy chooseWaitPolicy(int threads, int processors, const char *ompPolicy,
                             const char *gompSpinCount);
 
@@ -45,7 +45,7 @@ inline int64_t monotonicNanoseconds() {
 }
 
 /// Calls ready() until it returns true or the policy's bound is reached.
-/// Returns what the last call returned.
+/// Returns the result of the last call.
 template <typename Ready>
 bool spinUntil(const WaitPolicy &policy, Ready &&ready) {
   if (policy.looks) {
@@ -70,8 +70,8 @@ bool spinUntil(const WaitPolicy &policy, Ready &&ready) {
   return ready();
 }
 
-/// Sleeps unless `word` differs from `expected`; returns when it is woken, and
-/// at times without a reason.
+/// Sleeps if `word` equals `expected`. Returns when the thread is woken;
+/// wakeups may be spurious.
 void sleepWhileEqual(std::atomic<uint32_t> &word, uint32_t expected);
 
 /// Wakes all threads that sleep on `word`.

@@ -1,4 +1,4 @@
-//===- WriteWatch.cpp - Which bytes does a command change? ----------------===//
+//===- WriteWatch.cpp - Detection of unplanned writes ---------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -53,8 +53,8 @@ void WriteWatch::begin() {
                 size_t(pageBytes));
 }
 
-/// Allows the slots that are live at `command`, and the states, around a byte
-/// that the command is given to write to.
+/// Allows writes to the live slots and the states that contain `place`, the
+/// first byte of a result of the command.
 void WriteWatch::allowAt(size_t command, const Place &place,
                          std::vector<Range> &allowed) const {
   for (const Slot &slot : program_.slots)
@@ -120,7 +120,8 @@ void WriteWatch::comparePage(size_t index, size_t command, int64_t iteration,
       std::find_if(allowed.begin(), allowed.end(), [&](const Range &entry) {
         return entry.arena == page.arena;
       });
-  int64_t allowedEnd = 0; // Of all ranges that begin at or before the byte.
+  // Maximum end of the ranges that begin at or before the byte.
+  int64_t allowedEnd = 0;
   for (int64_t i = 0; i < pageBytes; ++i) {
     int64_t offset = begin + i;
     for (; range != allowed.end() && range->arena == page.arena &&

@@ -1,15 +1,15 @@
-//===- WriteWatch.h - Which bytes does a command change? --------*- C++ -*-===//
+//===- WriteWatch.h - Detection of unplanned writes -------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Compares the arenas with a copy after every command of a run, and collects
-// the bytes that changed although no written slot, state or scratch of the
-// command holds them. Watches all pages of small arenas; of large ones the
-// pages at the edges of all slots, where overruns land, and an even sample of
-// the rest. An asynchronous copy is expected to be done at its start.
+// Compares the arenas with a copy after every command of a run, and reports
+// bytes that changed outside the command's results and scratch memory. In small
+// arenas it watches all pages; in large ones, the pages at the boundaries of
+// all slots, where overruns occur, and a uniform sample of the rest.
+// Asynchronous copies must be executed at their starts.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,19 +31,20 @@ class WriteWatch final : public CommandObserver {
 public:
   static constexpr int64_t pageBytes = 4096;
 
-  /// `pageBudget`: at most about this many pages are watched.
+  /// Watches about `pageBudget` pages at most.
   WriteWatch(const ProgramFile &file, const Program &program,
              const Arenas &arenas, int64_t pageBudget);
 
-  /// Takes the copy.
+  /// Copies the watched pages.
   void begin() override;
   void after(size_t command, int64_t iteration) override;
 
   int64_t watchedPages() const { return int64_t(pages_.size()); }
   int64_t totalPages() const { return totalPages_; }
-  /// The first violation in words; empty when there was none.
+  /// Returns a description of the first violation, or an empty string.
   const std::string &violation() const { return violation_; }
-  /// One past the highest byte that changed in workspace slots; 0: none.
+  /// Returns the end of the highest byte that changed in a workspace slot, or
+  /// 0.
   int64_t workspaceEnd() const { return workspaceEnd_; }
 
 private:
@@ -75,9 +76,9 @@ private:
   const ProgramFile &file_;
   const Program &program_;
   const Arenas &arenas_;
-  std::vector<const Slot *> workspaces_; ///< They lie in the device arena.
+  std::vector<const Slot *> workspaces_; ///< All in the device arena.
   int64_t totalPages_ = 0;
-  std::vector<Page> pages_; ///< The watched ones, ascending.
+  std::vector<Page> pages_; ///< The watched pages in ascending order.
   std::vector<char> copy_;
   std::string violation_;
   int64_t workspaceEnd_ = 0;

@@ -1,11 +1,11 @@
-//===- WrittenStates.cpp - Which states the programs write ----------------===//
+//===- WrittenStates.cpp - Finds the states that programs write -----------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// A command that writes into a state begins to write inside the state's bytes.
+// A command that writes a state has a result whose first byte is in the state.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- WrittenStates.h - Which states the programs write --------*- C++ -*-===//
+//===- WrittenStates.h - Finds the states that programs write ---*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// See CheckpointDir.h for the protocol. Order of operations in save(): files
-// and manifest synced, staging directory synced, rename, parent synced,
-// `latest` written, older checkpoints pruned.
+// See CheckpointDir.h for the protocol. save() executes these steps in order:
+// sync the files and the manifest, sync the staging directory, rename it, sync
+// the parent directory, write `latest`, prune older checkpoints.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,16 +36,16 @@ bool startsWith(std::string_view text, std::string_view prefix) {
   return text.substr(0, prefix.size()) == prefix;
 }
 
-/// Removes a tree. What stays behind is removed when the directory is opened
-/// the next time.
+/// Removes a directory tree. The next open() removes what remains after a
+/// failure.
 std::string removeTree(const std::string &path) {
   std::error_code error;
   std::filesystem::remove_all(path, error);
   return error ? "cannot remove '" + path + "': " + error.message() : "";
 }
 
-/// Removes what is neither a checkpoint nor about to become one, such as what
-/// runs left that died while they saved. Safe because the lock is held.
+/// Removes staging and trash directories of interrupted runs. Safe because the
+/// lock is held.
 Status removeLeftovers(const std::string &path) {
   std::error_code error;
   std::filesystem::directory_iterator it(path, error), end;
@@ -71,7 +71,8 @@ void noteSequences(const std::vector<ListedCheckpoint> &list, int64_t &last) {
 }
 
 std::string trashName(const std::string &directory, const std::string &name) {
-  // `name` is checkpoint-<step>; the prefix repeats it up to the step.
+  // `name` is checkpoint-<step>; kTrashPrefix replaces the part before the
+  // step.
   return directory + "/" + kTrashPrefix + name.substr(name.rfind('-') + 1) +
          "." + std::to_string(::getpid());
 }
@@ -171,7 +172,8 @@ CheckpointDir::~CheckpointDir() {
   if (used_ || !lock_)
     return;
   lock_->removeIfCreated();
-  // Another run's lock may be in it by now; then it stays.
+  // If another run has locked this directory in the meantime, it is not empty
+  // and rmdir fails.
   if (created_)
     (void)::rmdir(path_.c_str());
 }
@@ -187,7 +189,8 @@ std::vector<int64_t> CheckpointDir::steps() const {
 
 Status CheckpointDir::checkFreeSpace(uint64_t bytes) const {
   struct statvfs info;
-  // A file system that cannot tell (or counts no blocks) is given a try.
+  // Unknown free space (an error, or a file system without blocks) is not an
+  // error.
   if (::statvfs(path_.c_str(), &info) != 0 || info.f_blocks == 0)
     return Status();
   uint64_t available;
@@ -217,7 +220,7 @@ Status CheckpointDir::save(int64_t step,
 
   std::string staging = path_ + "/" + kStagingPrefix + std::to_string(step) +
                         "." + std::to_string(::getpid());
-  removeTree(staging); // of an earlier save of this step
+  removeTree(staging); // Left over from a save of this step.
   if (::mkdir(staging.c_str(), 0777) != 0)
     return Status::error("cannot create '" + staging +
                          "': " + errnoText(errno));
@@ -237,15 +240,15 @@ Status CheckpointDir::save(int64_t step,
 
   lastSequence_ = manifest.sequence;
 
-  // The new checkpoint is in place. What fails from here on does not undo it,
-  // but nothing older may go before it is known to be durable.
+  // The new checkpoint is in place and later failures do not undo it. Older
+  // checkpoints must not be removed before it is known to be durable.
   if (int error = syncDirectory(path_)) {
     notes.push_back("checkpoint-" + std::to_string(step) + " is saved, but '" +
                     path_ + "' could not be synced: " + errnoText(error) +
                     "; older checkpoints are kept");
     return Status();
   }
-  // A checkpoint that was replaced is among these.
+  // This also removes a checkpoint that was replaced.
   if (Status leftovers = removeLeftovers(path_); !leftovers.ok())
     notes.push_back(leftovers.message());
   if (Status latest = writeFile(path_ + "/latest", checkpointName(step) + "\n");
@@ -256,8 +259,8 @@ Status CheckpointDir::save(int64_t step,
   return Status();
 }
 
-/// Renames the finished staging directory. An older checkpoint of the name is
-/// exchanged with it, so that one of both is there at any moment.
+/// Renames the finished staging directory. An older checkpoint of this name is
+/// exchanged atomically, so that one of the two exists at any time.
 Status CheckpointDir::commit(const std::string &staging,
                              const std::string &name) {
   std::string target = path_ + "/" + name;
@@ -271,8 +274,8 @@ Status CheckpointDir::commit(const std::string &staging,
   if (error == EEXIST)
     error = rename(RENAME_EXCHANGE);
   if (error == EINVAL || error == ENOSYS) {
-    // A file system without renameat2: put an old one aside first. A plain
-    // rename never replaces a directory that holds files.
+    // The file system does not support renameat2: move the old checkpoint away
+    // first, because a plain rename does not replace a nonempty directory.
     std::string trash = trashName(path_, name);
     bool moved = ::rename(target.c_str(), trash.c_str()) == 0;
     error = ::rename(staging.c_str(), target.c_str()) == 0 ? 0 : errno;
@@ -291,8 +294,8 @@ void CheckpointDir::prune(int keep, std::vector<std::string> &notes) const {
     notes.push_back(list.status().message());
     return;
   }
-  // Directories without a valid manifest are not counted and stay: another
-  // program may have made them.
+  // Directories without a valid manifest do not count and are not removed,
+  // because another program may have created them.
   list->erase(std::remove_if(list->begin(), list->end(),
                              [](const ListedCheckpoint &entry) {
                                return !entry.manifest.ok();
@@ -301,7 +304,7 @@ void CheckpointDir::prune(int keep, std::vector<std::string> &notes) const {
   for (std::size_t i = 0; i + keep < list->size(); ++i) {
     const std::string &path = (*list)[i].path;
     std::string trash = trashName(path_, std::string(baseName(path)));
-    // Renamed first, so that a crash leaves no half-deleted checkpoint.
+    // Rename first, so that a crash leaves no partially deleted checkpoint.
     if (::rename(path.c_str(), trash.c_str()) != 0) {
       notes.push_back("cannot remove the old '" + path +
                       "': " + errnoText(errno));

@@ -1,18 +1,17 @@
-//===- CheckpointFind.cpp - Finding a checkpoint to resume from -----------===//
+//===- CheckpointFind.cpp - Search for a valid checkpoint -----------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// A checkpoint counts only when its manifest is intact and every file has the
-// size and the hash that the manifest gives.
+// A checkpoint is valid if its manifest is intact and every file has the size
+// and the hash of the manifest.
 //
-// The run that saves here may go on meanwhile, and prune or replace what is
-// being read. All files are opened before the first is hashed: from then on
-// the checkpoint stays readable. Before that, a checkpoint that is no longer
-// what was listed makes the whole search start again, since there is a newer
-// one now.
+// A run that saves to the same directory may prune or replace checkpoints
+// during the search. All files of a checkpoint are opened before the first is
+// hashed; from then on they stay readable. If a checkpoint has changed before
+// that, the search starts again, because there is a newer one.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,7 +27,7 @@ using namespace kiln::runtime;
 using namespace kiln::support;
 using namespace kiln;
 
-/// How often a search is repeated because a checkpoint went away meanwhile.
+/// Maximum number of searches if checkpoints disappear in the meantime.
 static constexpr int kSearches = 20;
 
 static Status verifyFile(const InputFile &file, const CheckpointFile &expected,
@@ -58,7 +57,7 @@ static Status verifyFile(const InputFile &file, const CheckpointFile &expected,
   return Status();
 }
 
-/// Opens all files of a checkpoint, then checks them.
+/// Opens all files of a checkpoint and then verifies them.
 static Result<FoundCheckpoint> openFiles(const std::string &path,
                                          CheckpointManifest manifest,
                                          VerifyLevel level) {
@@ -77,7 +76,7 @@ static Result<FoundCheckpoint> openFiles(const std::string &path,
   return found;
 }
 
-/// True if the checkpoint at `path` is no longer the one with this manifest.
+/// Returns true if the checkpoint at `path` no longer has this manifest.
 static bool hasChanged(const std::string &path,
                        const Result<CheckpointManifest> &manifest) {
   struct stat info;
@@ -87,8 +86,8 @@ static bool hasChanged(const std::string &path,
   return now.ok() && !(manifest.ok() && manifest->sequence == now->sequence);
 }
 
-/// One search. `stale` is set if a checkpoint went away during it; unless this
-/// is the last search, it then ends at once.
+/// Searches once. Sets `stale` if a checkpoint changed during the search;
+/// unless this is the last search, it then returns immediately.
 static Result<FoundCheckpoint>
 search(const std::string &path, VerifyLevel level, bool isLast, bool &stale) {
   struct stat info;
@@ -109,17 +108,19 @@ search(const std::string &path, VerifyLevel level, bool isLast, bool &stale) {
   if (!list.ok())
     return list.status();
   if (list->empty()) {
-    // Listing while another process saves may miss the old and the new one.
+    // A listing during a save by another process may contain neither the old
+    // nor the new checkpoint.
     stale = true;
     return Status::badInput("'" + path +
                             "' holds no checkpoint (checkpoint-<step>)");
   }
   std::vector<std::string> notes;
   auto passOver = [&](const ListedCheckpoint &entry, const Status &status) {
-    notes.push_back("passing over '" + entry.path + "': " + status.message());
+    notes.push_back("skipping '" + entry.path + "': " + status.message());
     stale = stale || hasChanged(entry.path, entry.manifest);
   };
-  // Those without a manifest may have been the newest: they are always noted.
+  // Checkpoints without a manifest are always noted, because they may be the
+  // newest.
   for (const ListedCheckpoint &entry : *list)
     if (!entry.manifest.ok())
       passOver(entry, entry.manifest.status());

@@ -1,11 +1,11 @@
-//===- CheckpointFormat.h - How checkpoints lie on disk ---------*- C++ -*-===//
+//===- CheckpointFormat.h - On-disk format of checkpoints -------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Internal to the files library: names, and the manifest as text.
+// File names and manifest text; internal to this library.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,14 +22,15 @@ inline constexpr const char *kStagingPrefix = ".tmp-checkpoint-";
 inline constexpr const char *kTrashPrefix = ".trash-checkpoint-";
 
 std::string checkpointName(int64_t step);
-/// The step in "checkpoint-<step>".
+/// Returns the step of a name "checkpoint-<step>", or nothing for other names.
 std::optional<int64_t> parseCheckpointName(std::string_view name);
 
-/// The manifest's text; its last member is the hash of all text before it.
+/// Returns the manifest's text, whose last member is the hash of the preceding
+/// text.
 std::string manifestText(const CheckpointManifest &manifest);
 
-/// Reads the manifest of the checkpoint at `path`, whose step must be that in
-/// its name, if the name has one.
+/// Reads the manifest of the checkpoint at `path`. If the directory name
+/// contains a step, the manifest's step must be equal.
 Result<CheckpointManifest> readManifest(const std::string &path);
 
 struct ListedCheckpoint {
@@ -38,8 +39,8 @@ struct ListedCheckpoint {
   Result<CheckpointManifest> manifest;
 };
 
-/// All checkpoint-<step> directories in `path`, whether valid or not; oldest
-/// first, those without a valid manifest before all others.
+/// Returns all checkpoint-<step> directories in `path`, valid or not, oldest
+/// first. Those without a valid manifest come first.
 Result<std::vector<ListedCheckpoint>> listCheckpoints(const std::string &path);
 
 } // namespace kiln::runtime

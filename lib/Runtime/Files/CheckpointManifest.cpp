@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 //
 // The manifest is the commit record: it is written last and lists every file
-// with its size and hash. It ends in its own hash, over the bytes before it, so
-// that any flipped bit in it is noticed.
+// with its size and hash. It ends with a hash of its preceding bytes, which
+// detects any corruption of the manifest.
 //
 //===----------------------------------------------------------------------===//
 
@@ -41,7 +41,7 @@ std::string hashOf(std::string_view text) {
   return hash.hex();
 }
 
-/// A non-negative integer below 2^63.
+/// Returns a non-negative integer member that is less than 2^63.
 std::optional<int64_t> member(const json &object, const char *key) {
   auto it = object.find(key);
   if (it == object.end() || !it->is_number_unsigned() ||
@@ -71,7 +71,7 @@ kiln::runtime::parseCheckpointName(std::string_view name) {
   int64_t step = 0;
   auto [end, error] =
       std::from_chars(digits.data(), digits.data() + digits.size(), step);
-  // The name must be the one that checkpointName makes: no "+7" or "007".
+  // Reject names that checkpointName does not generate, such as "+7" or "007".
   if (error != std::errc() || step < 0 || name != checkpointName(step))
     return std::nullopt;
   return step;
@@ -101,7 +101,7 @@ kiln::runtime::parseManifest(std::string_view text, const std::string &source) {
   };
   std::size_t tail = kHashStart.size() + kHashDigits + kHashEnd.size();
   if (text.size() < tail)
-    return fail("the manifest is cut short");
+    return fail("the manifest is truncated");
   std::string_view body = text.substr(0, text.size() - tail);
   std::string_view ending = text.substr(body.size());
   if (ending.substr(0, kHashStart.size()) != kHashStart ||

@@ -1,4 +1,4 @@
-//===- EventLog.cpp - The JSON-lines log of a run -------------------------===//
+//===- EventLog.cpp - JSON-lines log of a run -----------------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -31,11 +31,12 @@ using namespace kiln;
 
 namespace {
 
-/// No line of a log is longer; what is has no step.
+/// Maximum length of a log line. Longer lines have no step.
 constexpr std::size_t kMaxLineBytes = 1 << 20;
 
-/// Where to cut a log for a resume at `step`: before the first complete line of
-/// a later step, or after the last complete line.
+/// Returns the length to which a log is truncated for a resume at `step`: up to
+/// the first complete line of a later step, or else up to the end of the last
+/// complete line.
 Result<int64_t> keptBytes(const std::string &path, int64_t step) {
   Result<InputFile> file = InputFile::open(path);
   if (!file.ok())
@@ -156,8 +157,9 @@ Result<EventLog> EventLog::open(const std::string &path, Warn warn) {
   EventLog log;
   log.path_ = path;
   log.warn_ = std::move(warn);
-  // O_NONBLOCK, which regular files ignore: a reader that stands still must not
-  // keep the run from stopping. A FIFO that has no reader yet is ENXIO.
+  // O_NONBLOCK, which has no effect on regular files, lets a run stop although
+  // the reader of a FIFO is blocked. Opening a FIFO without a reader fails with
+  // ENXIO.
   struct stat info;
   bool isFifo = ::stat(path.c_str(), &info) == 0 && S_ISFIFO(info.st_mode);
   int error;
@@ -170,7 +172,7 @@ Result<EventLog> EventLog::open(const std::string &path, Warn warn) {
   if (error != 0)
     return Status::error("cannot open the log '" + path +
                          "': " + writeFault(error));
-  // A file system without locks keeps no run from its log.
+  // Ignore other lock errors: the file system may not support locks.
   if (log.file_->lockError() == EWOULDBLOCK)
     return Status::error("the log '" + path +
                          "' is in use by another run; choose another file, or "
@@ -194,7 +196,8 @@ Status EventLog::begin(std::optional<int64_t> resumedStep) {
   return Status();
 }
 
-/// As writeAll, but gives up once a stop is requested while nobody reads.
+/// Writes like writeAll, but returns EAGAIN if a stop is requested while the
+/// reader is blocked.
 static int writeWhileRead(int fd, std::string_view text) {
   while (!text.empty()) {
     ssize_t written = ::write(fd, text.data(), text.size());
@@ -219,7 +222,7 @@ void EventLog::write(const LogLine &line) {
     end_ += text.size();
     return;
   }
-  // A later line overwrites what this one left, even if cutting it off fails.
+  // If truncation fails, the next line overwrites the partial one.
   if (file_->isRegular())
     (void)!::ftruncate(file_->get(), end_);
   if (linesLost_++ > 0)

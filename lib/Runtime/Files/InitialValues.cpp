@@ -5,8 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Elements 2k and 2k+1 share Philox block k of the stream of their state: its
-// 128 bits are two uniform numbers, or one pair of normal ones (Box-Muller).
+// Elements 2k and 2k+1 use Philox block k of the stream of their state. The 128
+// bits of the block are two uniform numbers or one Box-Muller pair of normal
+// numbers.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,8 +27,8 @@ using namespace kiln;
 
 namespace {
 
-/// Computes single elements; keeps the last Philox block, since neighbours
-/// share it.
+/// Computes single elements. Caches the last Philox block, which adjacent
+/// elements share.
 class Elements {
 public:
   Elements(const InitialValue &init, const std::vector<int64_t> &shape,
@@ -76,7 +77,7 @@ private:
     second_ = uniformFromBits(words[2], words[3]);
     if (init_.kind == InitialValue::Kind::Normal) {
       constexpr double twoPi = 6.283185307179586476925;
-      double radius = std::sqrt(-2.0 * std::log(1.0 - first_)); // log of (0, 1]
+      double radius = std::sqrt(-2.0 * std::log(1.0 - first_)); // Never log(0).
       double angle = twoPi * second_;
       first_ = radius * std::cos(angle);
       second_ = radius * std::sin(angle);
@@ -160,13 +161,14 @@ kiln::runtime::parseInitialValue(const nlohmann::json &init,
   return numbers({{"scale", &result.scale}});
 }
 
-/// True if `value` is an integer in the range of the signed integer type.
+/// Returns true if `value` is an integer in the range of the signed integer
+/// type.
 static bool fitsInteger(ElementType type, double value) {
   double limit = std::ldexp(1.0, int(bitsOf(type)) - 1);
   return value >= -limit && value < limit && value == std::trunc(value);
 }
 
-/// Stores the lowest bytes of a value, little endian as all files are.
+/// Stores the low bytes of a value in little-endian order.
 static void fillIntegers(int64_t value, int64_t width, int64_t count,
                          char *destination) {
   for (int64_t i = 0; i < count; ++i)

@@ -1,4 +1,4 @@
-//===- LockedFile.cpp - A file that one run has for itself ----------------===//
+//===- LockedFile.cpp - Exclusively locked files --------------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -26,7 +26,8 @@ int LockedFile::open(const std::string &path, int flags) {
   for (;;) {
     file_ = Descriptor(::open(path.c_str(), flags | O_EXCL, 0666));
     created_ = file_.valid();
-    // Without O_EXCL a link to a file that does not exist creates that file.
+    // With O_EXCL, open() fails for a dangling symbolic link; without it,
+    // open() creates the target.
     if (!created_ && errno == EEXIST)
       file_ = Descriptor(::open(path.c_str(), flags, 0666));
     if (!file_.valid())

@@ -1,14 +1,14 @@
-//===- LockedFile.h - A file that one run has for itself --------*- C++ -*-===//
+//===- LockedFile.h - Exclusively locked files ------------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// An exclusive flock on a file that is created if needed. A run that ends
-// before it has written anything removes the files that it created, so another
-// run may have opened such a file already: a lock counts only while the path
-// still names the locked file.
+// A file with an exclusive flock, which is created if needed. A run that ends
+// before it writes removes the files that it created, and another run may have
+// opened such a file in the meantime. Therefore a lock is valid only while the
+// path still refers to the locked file.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,14 +22,15 @@ namespace kiln::runtime {
 class LockedFile {
 public:
   /// Opens `path` with `flags`, such as O_WRONLY, and locks it if it is a
-  /// regular file. Returns the errno value of a failed open.
+  /// regular file. Returns 0, or the errno value of a failed open.
   int open(const std::string &path, int flags);
 
   int get() const { return file_.get(); }
   bool valid() const { return file_.valid(); }
   bool isRegular() const { return isRegular_; }
-  /// 0: the lock is held, or there is none to hold. EWOULDBLOCK: another
-  /// process holds it. Else why the file system cannot lock.
+  /// Returns 0 if the lock is held or the file is not regular, EWOULDBLOCK if
+  /// another process holds the lock, and otherwise the error of the file
+  /// system.
   int lockError() const { return lockError_; }
   /// Removes the file if open() created it.
   void removeIfCreated();

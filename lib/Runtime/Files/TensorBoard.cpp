@@ -5,8 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Protocol buffers by hand: a field is a varint of (number << 3 | wire type),
-// then a varint (type 0), 8 bytes (1), length and bytes (2), or 4 bytes (5).
+// Encodes protocol buffers: a field is a varint of (number << 3 | wire type),
+// followed by a varint (type 0), 8 bytes (1), a length and bytes (2), or 4
+// bytes (5).
 //
 //===----------------------------------------------------------------------===//
 
@@ -194,8 +195,8 @@ void TensorBoardLog::append(const std::string &record) {
     end_ += record.size();
     return;
   }
-  // The next record overwrites what this one left; readers stop at a broken
-  // record, so a failed cut does no further harm.
+  // If truncation fails, the next record overwrites the partial one; readers
+  // stop at an incomplete record.
   (void)!::ftruncate(fd_, end_);
   if (lost_++ > 0)
     return;

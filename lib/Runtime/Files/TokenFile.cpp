@@ -35,7 +35,7 @@ uint32_t littleEndian(const unsigned char *bytes, unsigned count) {
   return value;
 }
 
-/// The other files that llm.c writes, by magic number.
+/// Returns the kind of other llm.c files by their magic number, or null.
 const char *otherLlmcFile(uint32_t magic) {
   switch (magic) {
   case 20240326:
@@ -63,7 +63,7 @@ Result<TokenLayout> parseLlmcHeader(std::string_view head, uint64_t fileBytes,
   auto *bytes = reinterpret_cast<const unsigned char *>(head.data());
   if (head.size() < kHeaderBytes)
     return Status::badInput("'" + path +
-                            "': the llm.c header is cut short at " +
+                            "': the llm.c header is truncated at " +
                             std::to_string(head.size()) + " of 1024 bytes");
   if (uint32_t found = littleEndian(bytes + 4, 4); found != version)
     return Status::badInput("'" + path + "': llm.c token file has version " +
@@ -73,7 +73,7 @@ Result<TokenLayout> parseLlmcHeader(std::string_view head, uint64_t fileBytes,
   if (tokens < 0)
     return Status::badInput("'" + path + "': the header says " +
                             std::to_string(tokens) + " tokens");
-  // At most 2^31 tokens of 4 bytes: no overflow.
+  // At most 2^31 tokens of 4 bytes, so that the sum does not overflow.
   uint64_t expected = kHeaderBytes + uint64_t(tokens) * bytesPerToken;
   if (expected != fileBytes)
     return Status::badInput(
@@ -205,7 +205,7 @@ Status TokenFile::readSequence(int64_t index, int64_t length, int32_t *tokens,
   assert(index >= 0);
   if (sequencesPerEpoch(length) == 0)
     return checkLength(length);
-  // The product is at most the number of tokens, so it cannot overflow.
+  // The result is at most the number of tokens, so that it does not overflow.
   int64_t firstToken = sequenceNumber(index, length) * length;
   unsigned width = layout_.bytesPerToken;
   int64_t perChunk = kBufferBytes / width;
@@ -244,8 +244,9 @@ int64_t kiln::runtime::shuffledIndex(int64_t index, int64_t count,
   uint64_t mask = (uint64_t{1} << halfBits) - 1;
   uint64_t key = splitmix64(splitmix64(seed) + epoch);
   uint64_t value = index;
-  // Each walk is a permutation of [0, 4^halfBits); repeating it until the value
-  // lands below `count` permutes [0, count). Fewer than 4 walks on average.
+  // The Feistel network permutes [0, 4^halfBits). Repeating it until the value
+  // is less than `count` (cycle walking) permutes [0, count) in fewer than 4
+  // iterations on average.
   do {
     uint64_t left = value >> halfBits, right = value & mask;
     for (uint64_t round = 0; round < 6; ++round) {

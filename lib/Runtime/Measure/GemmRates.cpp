@@ -1,4 +1,4 @@
-//===- GemmRates.cpp - Rates of matrix products ------------------------===//
+//===- GemmRates.cpp - GEMM performance measurements ----------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -19,7 +19,8 @@ using namespace kiln::abi;
 
 namespace kiln::runtime {
 
-/// A rate is nearly constant once every dimension is past a few hundred.
+/// Extents of the measured GEMMs. The rate is nearly constant for larger
+/// extents.
 static constexpr std::array<int64_t, 7> axis = {1, 16, 64, 128, 256, 512, 2048};
 static constexpr std::size_t points = axis.size();
 static constexpr std::size_t kinds = 3;
@@ -51,7 +52,7 @@ GemmRates::GemmRates(ElementType type, ThreadTeam &team, Sampler &sampler)
           }));
 }
 
-/// As the command table does.
+/// Computes one GEMM like the command table does.
 void GemmRates::multiply(std::size_t kind, int64_t m, int64_t n, int64_t k) {
   GemmCall whole{};
   whole.type = type_;
@@ -82,9 +83,9 @@ void GemmRates::multiply(std::size_t kind, int64_t m, int64_t n, int64_t k) {
   });
 }
 
-/// Two tables between which noise lies: the longest time of any smaller product
-/// and the shortest of any larger one. Neither gives a larger product less
-/// time, nor does their geometric mean.
+/// Makes times monotonic in each dimension. `below` is the running maximum over
+/// smaller GEMMs, `above` the running minimum over larger GEMMs. Both are
+/// monotonic, and so is their geometric mean.
 static std::vector<double> inOrder(const std::vector<double> &seconds) {
   constexpr std::size_t strides[3] = {points * points, points, 1};
   std::vector<double> below = seconds, above = seconds, mean(seconds.size());
@@ -118,7 +119,7 @@ std::string GemmRates::json() const {
     std::size_t m = index / points / points, n = index / points % points,
                 k = index % points;
     double flops = 2.0 * double(axis[m]) * double(axis[n]) * double(axis[k]);
-    // Digits that are dropped may not upset the order.
+    // Rounding must preserve monotonicity.
     double least = 0;
     if (m > 0)
       least = std::max(least, seconds[index - points * points]);
@@ -139,7 +140,8 @@ std::string GemmRates::json() const {
 }
 
 double roundedDown(double value) {
-  // By way of text: the nearest number to four decimal digits prints as them.
+  // Conversion from text returns the number whose shortest text has these
+  // digits.
   int exponent = int(std::floor(std::log10(value))) - 3;
   auto digits = int64_t(std::floor(value / std::pow(10.0, exponent)));
   return std::stod(std::to_string(digits) + "e" + std::to_string(exponent));

@@ -1,14 +1,13 @@
-//===- GemmRates.h - Rates of matrix products ----------------*- C++ -*-===//
+//===- GemmRates.h - GEMM performance measurements --------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Times products over a grid of sizes as executables compute them: on the tiles
-// that the compiler would choose, by the same calls and threads. A figure is
-// the mean over the three products of a linear layer: plain, with the right
-// operand transposed, with the left one transposed.
+// Times GEMMs over a grid of sizes, with the tiles, BLAS calls and threads that
+// an executable uses. Each value is the mean of the three GEMMs of a linear
+// layer: not transposed, transposed right operand, and transposed left operand.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,9 +23,9 @@ class GemmRates {
 public:
   GemmRates(ElementType type, ThreadTeam &team, Sampler &sampler);
 
-  /// {"m": [...], "n": [...], "k": [...], "flop_per_s": [[[...]]]}, after the
-  /// sampler has run. Noise is taken out that would give a larger product less
-  /// time.
+  /// Returns {"m": [...], "n": [...], "k": [...], "flop_per_s": [[[...]]]};
+  /// requires Sampler::run(). Smooths noise, so that a larger GEMM never takes
+  /// less time than a smaller one.
   std::string json() const;
 
 private:
@@ -39,10 +38,10 @@ private:
   std::vector<std::size_t> subjects_; ///< [m][n][k][kind]
 };
 
-/// With so many digits as are worth writing; rounded down.
+/// Rounds down to four significant digits.
 double roundedDown(double value);
 
-/// The shortest text that reads back as the same number.
+/// Returns the shortest text that converts back to the same number.
 std::string numberText(double value);
 
 } // namespace kiln::runtime

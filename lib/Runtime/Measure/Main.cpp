@@ -1,16 +1,16 @@
-//===- Main.cpp - kiln-measure: the figures of this machine ---------------===//
+//===- Main.cpp - kiln-measure, a benchmark of the machine ----------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// kilnc --measure-machine runs this program, which has what executables have:
-// the BLAS library, the team of threads, the calls. It prints a JSON object on
-// standard output, members of a machine file among them.
+// kilnc --measure-machine runs this program, which uses the same BLAS library,
+// thread team and calls as executables. It prints a JSON object with members of
+// a machine file to standard output.
 //
-//   kiln-measure describe            CPU and BLAS
-//   kiln-measure THREADS SECONDS     all figures
+//   kiln-measure describe            names of the CPU and BLAS
+//   kiln-measure THREADS SECONDS     all measurements
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,8 +29,9 @@ using namespace kiln::runtime;
 using namespace kiln::support;
 using namespace kiln;
 
-/// Such as "Intel(R) Xeon(R) Processor, family 6 model 143": machines may hide
-/// which processor they have behind a common name.
+/// Returns a name such as "Intel(R) Xeon(R) Processor, family 6 model 143".
+/// Family and model are included because virtual machines may report a generic
+/// name.
 static std::string cpuName() {
   std::istringstream lines(readCpuInfo());
   std::string line, name = "unknown CPU", family, model;

@@ -1,14 +1,15 @@
-//===- MemoryRates.cpp - Rates of memory, vectors and copies --------------===//
+//===- MemoryRates.cpp - Memory, vector and copy performance --------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Memory: a triad (two arrays read, one written) by all threads, each on its
-// own part, over working sets from the first cache to beyond the last. Vectors:
-// a polynomial of data in the first cache, which is what exp and its kin are.
-// Copies: one thread, as an offload does, alone and two at once.
+// Memory bandwidth: all threads compute a triad (two arrays read, one written),
+// each on its own part, with working sets from the size of the first-level
+// cache to more than the last-level cache. Vector throughput: a polynomial of
+// data in the first-level cache, as in exp and similar functions. Copies: one
+// thread copies, as for offloading; then two threads copy concurrently.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,7 +24,7 @@
 
 namespace kiln::runtime {
 
-// The runtime is built for the least processor, kernels are not.
+// The runtime is compiled for baseline x86-64, but kernels are not.
 #if defined(__x86_64__)
 #define KILN_EVERY_VECTOR                                                      \
   __attribute__((target_clones("avx512f", "arch=haswell", "default")))
@@ -50,7 +51,7 @@ void polynomial(float *values, int64_t count) {
   }
 }
 
-/// A thread that waits for work, as the one for copies does.
+/// A thread that waits for work, like a thread of the copy engine.
 struct MemoryRates::Partner {
   Partner() : thread([this] { loop(); }) {}
   ~Partner() {
@@ -86,7 +87,7 @@ struct MemoryRates::Partner {
   std::thread thread;
 };
 
-static constexpr int64_t vectorElements = 2048; ///< a thread's, 8 KiB
+static constexpr int64_t vectorElements = 2048; ///< Elements per thread: 8 KiB.
 
 MemoryRates::MemoryRates(int64_t memoryBytes, ThreadTeam &team,
                          Sampler &sampler)
@@ -94,13 +95,13 @@ MemoryRates::MemoryRates(int64_t memoryBytes, ThreadTeam &team,
   int64_t most = std::min<int64_t>(int64_t(256) << 20, memoryBytes / 16);
   for (int64_t size = int64_t(64) << 10; size <= most; size *= 4)
     sizes_.push_back(size);
-  // Values that stay normal numbers.
+  // Choose values that never become subnormal.
   data_.assign(std::size_t(sizes_.back()) / sizeof(float), 0.5f);
   float *data = data_.data();
   for (int64_t size : sizes_) {
     int64_t part = size / 3 / int64_t(sizeof(float));
-    // Many passes make up for waking the team. The parts of all threads begin
-    // anew in each pass.
+    // Repeat the passes, to amortize the wakeup of the team. Each thread
+    // processes the same part in each pass.
     bandwidth_.push_back(sampler.add([=, &team](int64_t count) {
       team.forEachThread([&](int thread) {
         for (int64_t pass = 0; pass < count; ++pass)
@@ -122,7 +123,7 @@ MemoryRates::MemoryRates(int64_t memoryBytes, ThreadTeam &team,
     });
   });
   copyBytes_ = sizes_.back() / 4;
-  // Two arrays for each of two copies.
+  // Each of the two copies uses two arrays.
   char *bytes = reinterpret_cast<char *>(data);
   int64_t quarter = copyBytes_;
   copy_ = sampler.add([=](int64_t count) {
@@ -154,7 +155,7 @@ std::string MemoryRates::json() const {
   double last = 0;
   for (std::size_t i = 0; i < sizes_.size(); ++i) {
     double rate = double(sizes_[i] / 12 * 12) / sampler_.seconds(bandwidth_[i]);
-    // Noise may not give more bytes less time.
+    // Smooth noise, so that more bytes never take less time.
     if (i > 0)
       rate = std::min(rate, last * double(sizes_[i]) / double(sizes_[i - 1]));
     last = roundedDown(rate);
@@ -163,7 +164,8 @@ std::string MemoryRates::json() const {
   }
   double copy = sampler_.seconds(copy_);
   std::string rate = numberText(roundedDown(double(copyBytes_) / copy));
-  // Two copies at once as fast as one: the directions do not share a rate.
+  // If two concurrent copies are as fast as one, the directions do not share a
+  // rate.
   bool duplex = sampler_.seconds(copyBoth_) < 1.25 * copy;
   return "\"launch_s\": " + numberText(roundedDown(sampler_.seconds(launch_))) +
          ", \"vector_flop_per_s\": " +

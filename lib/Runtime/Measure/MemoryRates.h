@@ -1,4 +1,4 @@
-//===- MemoryRates.h - Rates of memory, vectors and copies ------*- C++ -*-===//
+//===- MemoryRates.h - Memory, vector and copy performance ------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -18,12 +18,12 @@ namespace kiln::runtime {
 
 class MemoryRates {
 public:
-  /// Uses up to a sixteenth of `memoryBytes`.
+  /// Uses up to 1/16 of `memoryBytes`.
   MemoryRates(int64_t memoryBytes, ThreadTeam &team, Sampler &sampler);
   ~MemoryRates();
 
-  /// Members of a machine file: "launch_s", "vector_flop_per_s", "bandwidth",
-  /// "link"; after the sampler has run.
+  /// Returns members of a machine file: "launch_s", "vector_flop_per_s",
+  /// "bandwidth", "link". Requires Sampler::run().
   std::string json() const;
 
 private:

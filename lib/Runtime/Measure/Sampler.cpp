@@ -1,4 +1,4 @@
-//===- Sampler.cpp - Times of many things, taking turns -------------------===//
+//===- Sampler.cpp - Interleaved time measurements ------------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -16,13 +16,15 @@
 
 namespace kiln::runtime {
 
-/// A sample is long against the clock and a wake-up of the team.
+/// A sample takes much longer than a reading of the clock or a wakeup of the
+/// team.
 static constexpr double sampleSeconds = 100e-6;
 static constexpr int64_t maxCount = 1 << 20;
-/// The kernel counts the use of processors in ticks of 10 ms, so samples are
-/// judged by windows of several ticks.
+/// The kernel counts processor use in ticks of 10 ms, so that disturbance is
+/// measured over windows of several ticks.
 static constexpr double windowSeconds = 0.1;
-/// Processors that others may use during a window that counts.
+/// Maximum number of processors that others may use during an undisturbed
+/// window.
 static constexpr double othersAllowed = 0.1;
 
 double now() {
@@ -30,7 +32,7 @@ double now() {
   return duration<double>(steady_clock::now().time_since_epoch()).count();
 }
 
-/// Processor seconds used by everybody but this process since boot.
+/// Returns the processor seconds that other processes have used since boot.
 static double usedByOthers() {
   std::ifstream file("/proc/stat");
   std::string word;
@@ -39,7 +41,7 @@ static double usedByOthers() {
   for (int i = 0; i < 8; ++i) {
     double value = 0;
     file >> value;
-    // Neither idle nor waiting for a disk; stolen time counts.
+    // Excludes idle and I/O wait; includes stolen time.
     if (i != 3 && i != 4)
       ticks += value;
   }
@@ -55,7 +57,7 @@ std::size_t Sampler::add(std::function<void(int64_t)> work) {
   return subjects_.size() - 1;
 }
 
-/// Finds how often the work is to be repeated; also its warm-up.
+/// Determines the repetitions of the work per sample, and warms up.
 void Sampler::calibrate(Subject &subject) {
   subject.work(1);
   for (;;) {
@@ -78,7 +80,7 @@ void Sampler::run(double seconds, const std::function<void(double)> &progress) {
   double windowStart = now(), others = usedByOthers();
   auto closeWindow = [&] {
     double elapsed = now() - windowStart, used = usedByOthers();
-    // Two ticks more, by which the counters may be late.
+    // Allow two more ticks, because the counters may lag.
     bool quiet = used - others <= othersAllowed * elapsed + 0.021;
     for (auto [subject, time] : window)
       (quiet ? subject->quiet : subject->disturbed).push_back(time);
@@ -96,7 +98,7 @@ void Sampler::run(double seconds, const std::function<void(double)> &progress) {
       subject.work(subject.count);
       double time = now() - sampleStart;
       window.push_back({&subject, time / double(subject.count)});
-      // A disturbance while calibrating made it look slower than it is.
+      // Disturbance during calibration can make the count too small.
       if (time < sampleSeconds / 2 && subject.count < maxCount)
         subject.count *= 2;
       if (now() - windowStart >= windowSeconds)
@@ -110,7 +112,7 @@ void Sampler::run(double seconds, const std::function<void(double)> &progress) {
 
 double Sampler::seconds(std::size_t number) const {
   const Subject &subject = subjects_[number];
-  // Others only ever make it slower.
+  // Disturbance only increases times.
   if (subject.quiet.empty())
     return *std::min_element(subject.disturbed.begin(),
                              subject.disturbed.end());

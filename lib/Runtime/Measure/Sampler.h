@@ -1,13 +1,13 @@
-//===- Sampler.h - Times of many things, taking turns -----------*- C++ -*-===//
+//===- Sampler.h - Interleaved time measurements ----------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// All that is measured takes turns, one sample each, so that a drift of the
-// machine hits all alike. Samples during which other processes used the machine
-// do not count, as long as there are others.
+// Takes one sample of each work item in turn, so that a drift of the machine's
+// speed affects all items equally. Samples during which other processes used
+// the machine are ignored if there are others.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,23 +20,24 @@
 
 namespace kiln::runtime {
 
-/// Seconds on a clock that never goes back.
+/// Returns the time in seconds of a monotonic clock.
 double now();
 
 class Sampler {
 public:
-  /// Adds what to measure: runs its work `count` times, and takes at least as
-  /// long as timing needs once `count` has been found. Returns its number.
+  /// Adds a work item and returns its index. `work` repeats the work `count`
+  /// times; the sampler chooses `count` so that a sample is long enough to be
+  /// timed.
   std::size_t add(std::function<void(int64_t count)> work);
 
-  /// Samples everything in turns, for about `seconds` and at least once each.
-  /// Tells `progress` which share is done.
+  /// Samples all items in turn for about `seconds`, each at least once. Calls
+  /// `progress` with the completed fraction.
   void run(double seconds, const std::function<void(double)> &progress);
 
-  /// Seconds of one piece of work: the median of its undisturbed samples, or,
-  /// where there are none, the least.
+  /// Returns the seconds of one repetition of an item: the median of the
+  /// undisturbed samples, or, if there are none, the minimum.
   double seconds(std::size_t number) const;
-  /// The share of things that were never measured without disturbance.
+  /// Returns the fraction of items without an undisturbed sample.
   double disturbedShare() const;
   int rounds() const { return rounds_; }
 

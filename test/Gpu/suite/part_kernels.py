@@ -15,7 +15,7 @@ from . import data, process, training
 from .context import Outcome, Row
 
 LINE = re.compile(
-    r"^(ok|FAIL) +(\w+): (\w+), (\d+) results +within rounding +(\d+) the same bits(.*)$"
+    r"^(ok|FAIL) +(\w+): (\w+), (\d+) results +within rounding +(\d+) bitwise equal(.*)$"
 )
 NUMBER = r"([0-9.e+-]+|inf|-?nan)"
 WORST = re.compile(rf"worst {NUMBER} of {NUMBER} allowed: (.*?)(?:; \d+ wrong)?$")

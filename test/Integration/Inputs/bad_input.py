@@ -55,7 +55,7 @@ refuse(BAD_INPUT, "cannot open 'missing.bin': No such file or directory", "--dat
 write("cut-header.bin", TOKENS[:100])
 refuse(
     BAD_INPUT,
-    "'cut-header.bin': the llm.c header is cut short at 100 of 1024 bytes",
+    "'cut-header.bin': the llm.c header is truncated at 100 of 1024 bytes",
     "--data=cut-header.bin",
 )
 write("cut.bin", TOKENS[:2000])

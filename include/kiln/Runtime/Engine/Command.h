@@ -1,16 +1,18 @@
-//===- Command.h - A command of a program and what it touches ---*- C++ -*-===//
+//===- Command.h - Commands of a program and their accesses -----*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// The commands of docs/reference/program-format.md as structs, and the
-// questions that can be asked of any command, whatever its kind: which bytes it
-// reads and writes, whether it begins or ends a loop, whether it starts a copy
-// or waits for one. Engines execute commands by way of execute().
-// A new kind of command answers these questions in Command.cpp, and every check
-// of lifetimes, races, copies and written bytes covers it.
+// Structs for the commands of docs/reference/program-format.md, and functions
+// that describe any command independently of its kind: the bytes that it reads
+// and writes, whether it begins or ends a loop, and whether it starts an
+// asynchronous copy or waits for one. Engines execute commands through
+// execute().
+//
+// A new kind of command implements these functions in Command.cpp. All checks
+// of lifetimes, races, copies and written bytes then cover it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,7 +33,7 @@ namespace kiln::runtime {
 /// The two memories of a program.
 enum class ArenaKind : uint8_t { Device, Host };
 
-/// A byte of an arena.
+/// The address of a byte in an arena.
 struct Place {
   int64_t offset = 0;
   ArenaKind arena = ArenaKind::Device;
@@ -54,21 +56,22 @@ struct Immediate {
   int64_t stride = 0;
 };
 
-/// Per-thread scratch: thread t has [offset + t*bytesPerThread,
-/// +bytesPerThread).
+/// Scratch memory of threads: thread t uses the bytes [offset + t *
+/// bytesPerThread, offset + (t + 1) * bytesPerThread).
 struct ScratchRef {
   int64_t offset = 0;
-  int64_t bytesPerThread = 0; ///< 0: none.
-  int64_t bytes = 0;          ///< Of all threads.
+  int64_t bytesPerThread = 0; ///< 0: the command has no scratch memory.
+  int64_t bytes = 0;          ///< Total bytes for all threads.
 };
 
-/// The arguments of a kernel, and how many units it works on.
+/// The arguments of a kernel, and the number of work units.
 struct KernelCall {
   std::vector<Ref> args;
   std::vector<Immediate> immediates;
-  std::vector<int64_t> writes; ///< Indexes of the args that are written.
+  std::vector<int64_t> writes; ///< Indexes of the args that the kernel writes.
   int64_t units = 0;
-  /// Targets with a GPU: bytes of each arg, from its first to its last one.
+  /// For each arg, the number of bytes from its first to its last byte. Empty
+  /// if the target is a CPU.
   std::vector<int64_t> extents = {};
 
   bool isWritten(std::size_t argument) const;
@@ -79,23 +82,24 @@ struct GemmOperand {
   int64_t ld = 0;
   bool trans = false;
   int64_t batchStride = 0; ///< In elements.
-  int64_t bytes = 0;       ///< From the first to the last one, in all batches.
+  /// Bytes from the first to the last element, in all batches.
+  int64_t bytes = 0;
 };
 
-/// A dense operand of an epilogue of a GPU's vendor library, of the result's
-/// type.
+/// A dense operand of a vendor GEMM epilogue, with the element type of the
+/// result.
 struct EpilogueOperand {
   Ref ref;
-  int64_t bytes = 0; ///< 0: none.
+  int64_t bytes = 0; ///< 0: the epilogue has no such operand.
 };
 
 enum class GemmBeta { Zero, One, First };
 
-/// Memory of the device in which a product works: of all threads on a cpu, of
-/// the library on a GPU.
+/// Workspace of a GEMM in device memory: shared by all threads on a CPU, or
+/// used by the vendor library on a GPU.
 struct Workspace {
   int64_t offset = 0;
-  int64_t bytes = 0; ///< 0: none.
+  int64_t bytes = 0; ///< 0: no workspace.
 };
 
 struct Command {
@@ -112,31 +116,38 @@ struct Command {
 
   Kind kind = Kind::Launch;
   std::string name;
-  int64_t flops = 0; ///< For reports; 0: unknown.
+  int64_t flops = 0; ///< Used in reports; 0: unknown.
   int64_t bytes = 0;
 
-  // All but LoopBegin, LoopEnd and CopyWait. Queues are indexes in
+  // All kinds except LoopBegin, LoopEnd and CopyWait. Queues are indexes into
   // ProgramFile::queues.
-  int64_t queue = -1;         ///< The queue that executes the command.
-  std::vector<int64_t> after; ///< Their earlier commands end before it begins.
+  int64_t queue = -1; ///< The queue that executes the command.
+  /// The command begins after all earlier commands of these queues have
+  /// completed.
+  std::vector<int64_t> after;
 
-  // Launch, and the epilogue of a Gemm.
+  // Launch, and the kernel epilogue of a Gemm.
   int64_t kernel = -1;
   int64_t grain = 1;
   std::optional<KernelCall> call;
   ScratchRef scratch;
-  int64_t threads = 0;     ///< Of a block of a GPU kernel; 0: not one.
-  int64_t sharedBytes = 0; ///< Of a block.
-  /// What a library of the GPU may do in the kernel's place, in `workspace`.
+  /// Threads per block of a GPU kernel; 0: a host kernel.
+  int64_t threads = 0;
+  int64_t sharedBytes = 0; ///< Shared memory bytes per block.
+  /// The attention that the vendor library may compute, in `workspace`, instead
+  /// of the kernel.
   std::optional<abi::VendorAttention> attention;
-  /// Room in the table that the kernel gets its arguments in; 0: it has none.
+  /// The capacity of the kernel's argument table, in launches; 0: the kernel
+  /// has no table.
   int64_t tableMembers = 0;
-  int64_t group = 1;  ///< So many launches from this one on may be one.
-  int64_t member = 0; ///< Of the group that the launch is in.
+  /// If greater than 1, the number of launches, from this one on, that may be
+  /// merged into one.
+  int64_t group = 1;
+  int64_t member = 0; ///< Index of this launch in its group.
 
   // Gemm.
-  ElementType type = ElementType::F32;       ///< Of a and b.
-  ElementType resultType = ElementType::F32; ///< Of c.
+  ElementType type = ElementType::F32;       ///< Element type of a and b.
+  ElementType resultType = ElementType::F32; ///< Element type of c.
   int64_t m = 0, n = 0, k = 0, batch = 1;
   GemmOperand a, b, c;
   GemmBeta beta = GemmBeta::Zero;
@@ -146,13 +157,14 @@ struct Command {
   abi::GemmEpilogue library = abi::GemmEpilogue::None;
   EpilogueOperand bias, aux;
 
-  int64_t count = 0; ///< LoopBegin: iterations.
+  int64_t count = 0; ///< LoopBegin: number of iterations.
 
-  // Fill (to), Copy and CopyStart (from, to); `size` bytes.
+  // Fill uses `to`; Copy and CopyStart use `from` and `to`. All transfer `size`
+  // bytes.
   Ref from, to;
   int64_t size = 0;
 
-  int64_t token = -1; ///< CopyStart signals it, CopyWait waits for it.
+  int64_t token = -1; ///< Token that CopyStart signals and CopyWait waits for.
   std::vector<int64_t> heldQueues; ///< CopyWait: the queues that wait.
 };
 
@@ -160,75 +172,78 @@ struct Command {
 enum class CopyDirection : uint8_t { Out, In };
 inline constexpr std::size_t copyDirections = 2;
 
-/// A CopyStart copies out to the host arena or in from it.
+/// Returns the direction of a CopyStart: Out to the host arena, or In from it.
 inline CopyDirection copyDirection(const Command &command) {
   return command.to.arena == ArenaKind::Host ? CopyDirection::Out
                                              : CopyDirection::In;
 }
 
-/// True for a launch of a GPU kernel.
+/// Returns true for a launch of a GPU kernel.
 inline bool isDeviceLaunch(const Command &command) {
   return command.threads > 0;
 }
 
-/// As in the description: "launch", "gemm", ...
+/// Returns the name of the kind in the program description: "launch", "gemm",
+/// ...
 const char *commandKindName(Command::Kind kind);
 
 //===----------------------------------------------------------------------===//
-// What a command touches
+// Memory accesses of a command
 //===----------------------------------------------------------------------===//
 
 enum class AccessMode : uint8_t {
   Read,
-  Write,    ///< No byte is read before the command has written it.
-  ReadWrite ///< Bytes are written, and may be read before.
+  Write,    ///< The command reads no byte before it has written that byte.
+  ReadWrite ///< The command writes the bytes and may read them first.
 };
 
-/// The part that the accessed bytes play in the command.
+/// The role of the accessed bytes in the command.
 enum class AccessUse : uint8_t {
-  Argument, ///< An argument of a kernel, be it a launch's or an epilogue's.
-  Matrix,   ///< The a, b or c of a gemm.
-  Beside,   ///< The bias or aux of a gemm.
+  Argument, ///< An argument of a launched kernel or of an epilogue kernel.
+  Matrix,   ///< Operand a, b or c of a gemm.
+  Beside,   ///< The bias or aux operand of a gemm.
   Transfer, ///< The source or the destination of a fill or a copy.
-  Scratch,  ///< Memory of the threads that run a kernel.
-  Workspace ///< Memory of a gemm or of a vendor library.
+  Scratch,  ///< Scratch memory of the threads that run a kernel.
+  Workspace ///< Workspace of a gemm or of the vendor library.
 };
 
-/// The size of an argument on a cpu, where the description does not give it.
+/// Size of a kernel argument on a CPU, where the description does not contain
+/// it.
 inline constexpr int64_t unknownBytes = -1;
 
-/// Bytes that a command reads or writes.
+/// A range of bytes that a command reads or writes.
 struct MemoryAccess {
-  Ref ref;           ///< The first byte, and how it moves with the loop.
-  int64_t bytes = 0; ///< From the first to the last one; may be unknownBytes.
+  Ref ref;           ///< The first byte, and its stride per loop iteration.
+  int64_t bytes = 0; ///< Bytes from the first to the last one, or unknownBytes.
   AccessMode mode = AccessMode::Read;
   AccessUse use = AccessUse::Argument;
 
   bool reads() const { return mode != AccessMode::Write; }
   bool writes() const { return mode != AccessMode::Read; }
-  /// True for memory that holds nothing before the command or after it.
+  /// Returns true for memory without a value before and after the command.
   bool isTemporary() const {
     return use == AccessUse::Scratch || use == AccessUse::Workspace;
   }
 };
 
-/// All accesses of a command in an iteration of its loop: arguments in their
-/// order, scratch, the matrices a, b and c, bias, aux, source, destination,
-/// workspace. An access may have 0 bytes where the description says so. Only
-/// the asynchronous copy's start has its accesses, not its wait, although they
-/// happen anywhere between the two.
+/// Returns all accesses of a command in one iteration of its loop, in this
+/// order: kernel arguments, scratch, matrices a, b and c, bias, aux, source,
+/// destination, workspace. An access has 0 bytes if the description specifies a
+/// size of 0. The accesses of an asynchronous copy are those of its CopyStart,
+/// although they occur at any time until its CopyWait, which has no accesses.
 std::vector<MemoryAccess> accessesOf(const Command &command);
 
-/// The accesses that write, but for temporary memory.
+/// Returns the accesses that write, except those to temporary memory.
 std::vector<MemoryAccess> resultsOf(const Command &command);
 
 //===----------------------------------------------------------------------===//
 // Execution
 //===----------------------------------------------------------------------===//
 
-/// Calls the member function of `on` that executes such a command: launch(),
-/// gemm(), fill(), copy(), startCopy() or waitForCopy(), which have one result
-/// type. For the two commands around a loop, returns a default result.
+/// Calls the member function of `on` that executes a command of this kind:
+/// launch(), gemm(), fill(), copy(), startCopy() or waitForCopy(). All of them
+/// have the same result type. Returns a default-constructed result for
+/// LoopBegin and LoopEnd.
 template <typename Executor> auto execute(const Command &command, Executor on) {
   using Outcome = decltype(on.launch());
   switch (command.kind) {
@@ -252,16 +267,17 @@ template <typename Executor> auto execute(const Command &command, Executor on) {
 }
 
 //===----------------------------------------------------------------------===//
-// How a command takes part in the order of a program
+// Control flow and asynchronous copies
 //===----------------------------------------------------------------------===//
 
-/// True for the two commands around a loop, which do nothing themselves. The
-/// first one has Command::count.
+/// Return true for the commands that begin or end a loop. They do nothing
+/// themselves; a LoopBegin has Command::count.
 bool beginsLoop(const Command &command);
 bool endsLoop(const Command &command);
 
-/// True for the two ends of an asynchronous copy, which share Command::token. A
-/// wait is for the latest start before it in the order of a run.
+/// Return true for the start of an asynchronous copy and for a wait for it,
+/// which share Command::token. A wait refers to the latest start of its token
+/// in execution order.
 bool startsCopy(const Command &command);
 bool waitsForCopy(const Command &command);
 

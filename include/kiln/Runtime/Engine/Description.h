@@ -1,4 +1,4 @@
-//===- Description.h - What an executable was built with --------*- C++ -*-===//
+//===- Description.h - Metadata of a compiled training program --*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -6,9 +6,9 @@
 //===----------------------------------------------------------------------===//
 //
 // The part of the program description (docs/reference/program-format.md) that
-// training needs whatever computes the programs: the model, the options, the
-// states, and the inputs and outputs of every program. Commands and slots
-// belong to the Engine that walks them (Program.h).
+// training needs from every engine: the model, the options, the states, and the
+// inputs and outputs of every program. Commands and slots are private to the
+// engine that executes them (Program.h).
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,7 +32,7 @@ namespace kiln::runtime {
 struct ValueInfo {
   std::string name;
   ElementType type = ElementType::F32;
-  std::vector<int64_t> shape; ///< Empty: a scalar.
+  std::vector<int64_t> shape; ///< Empty for a scalar.
 
   int64_t elements() const {
     int64_t count = 1;
@@ -45,43 +45,48 @@ struct ValueInfo {
 
 /// An input of a program.
 struct InputInfo : ValueInfo {
-  /// The model declares it, and a file has its values.
+  /// True if the model declares the input and its values come from a data file.
   bool isData = false;
-  /// The first dimension is that of the sequences of a step.
+  /// True if the first dimension is the batch dimension.
   bool isBatched = false;
 };
 
-/// Ranks that execute the same programs, each on its own memory.
+/// A group of ranks that execute the same programs, each on its own memory.
 struct RoleInfo {
   std::string name;
   int64_t ranks = 1;
 };
 
-/// A mirror is the device copy of a parameter that lives in the host arena.
+/// The purpose of a state. A Mirror is a copy of a parameter with another
+/// element type or in another arena.
 enum class StateRole { Parameter, Buffer, Constant, Optimizer, Mirror };
 
-/// A state is a part of a tensor, and usually all of it: `shape` is that of the
-/// part.
+/// A state holds a tensor or a shard of one. `shape` is the shape of the shard.
 struct StateInfo : ValueInfo {
-  std::vector<int64_t> globalShape; ///< The shape of the whole tensor.
-  std::vector<int64_t> shard;       ///< Where in it the part begins.
-  std::vector<std::size_t> roles;   ///< The roles that hold the part.
-  std::string sourceName;           ///< Name in the model's own files.
-  std::vector<std::string> aliases; ///< Other accepted spellings.
-  /// Names under which weight files repeat the tensor, because it is tied.
+  std::vector<int64_t> globalShape; ///< Shape of the complete tensor.
+  /// Offset of the shard in the tensor, per dimension.
+  std::vector<int64_t> shard;
+  /// Indexes of the roles that hold the shard.
+  std::vector<std::size_t> roles;
+  /// Tensor name in the files of the source model.
+  std::string sourceName;
+  std::vector<std::string> aliases; ///< Other accepted tensor names.
+  /// Names of duplicates of the tensor in weight files, which exist because it
+  /// is tied.
   std::vector<std::string> copies;
   StateRole role = StateRole::Parameter;
-  std::string of;   ///< Optimizer states, mirrors: the parameter's state name.
+  /// Optimizer states and mirrors: name of the parameter's state.
+  std::string of;
   std::string slot; ///< Optimizer states: "m", "v", ...
   bool trainable = true;
-  /// False: no program writes it, so that it keeps the values it starts with.
+  /// False if no program writes the state, which then keeps its initial values.
   bool written = true;
   InitialValue init;
 
   bool isWhole() const { return shape == globalShape; }
 };
 
-/// Outputs of the training program with this prefix are gradients.
+/// Name prefix of the gradient outputs of the training program.
 inline constexpr std::string_view gradientPrefix = "gradient:";
 
 inline bool isGradient(const ValueInfo &output) {
@@ -90,7 +95,7 @@ inline bool isGradient(const ValueInfo &output) {
 
 struct ProgramInfo {
   std::string name; ///< "train", "evaluate", "generate".
-  /// The roles that run it: indexes in Description::roles, as in StateInfo.
+  /// The roles that run the program, as indexes into Description::roles.
   std::vector<std::size_t> roles;
   std::vector<InputInfo> inputs;
   std::vector<ValueInfo> outputs;
@@ -108,17 +113,18 @@ struct ModelInfo {
   int64_t vocabSize = 0;
   int64_t batch = 0;
   int64_t sequenceLength = 0;
-  bool hasWeights = false; ///< The source directory holds weights.
-  /// Names of tensors that weight files may hold and the model does not need;
+  bool hasWeights = false; ///< True if the source directory contains weights.
+  /// Names of tensors that weight files may contain but the model does not use;
   /// `*` stands for a number.
   std::vector<std::string> unusedTensors;
   std::vector<EmbeddedFile> files;
 };
 
 struct BuildInfo {
-  std::string version; ///< Of kiln.
+  std::string version; ///< Version of kiln.
   std::string optimizer;
-  std::string lossy; ///< Techniques that change gradients; empty: none.
+  /// Techniques that change gradients; empty if there are none.
+  std::string lossy;
   std::string precision;
   int64_t microbatches = 1;
   bool clip = true;
@@ -129,7 +135,7 @@ struct BuildInfo {
   std::string commandLine;
 };
 
-/// Of what the kernels are, and so which engine runs them.
+/// The kind of target, which determines the kernel ABI and the engine.
 enum class TargetKind : uint8_t { Cpu, CudaEmu, Cuda };
 
 struct TargetInfo {
@@ -140,8 +146,7 @@ struct TargetInfo {
   std::string machine; ///< Hash of the machine file.
 };
 
-/// Pace of the copies between the device and the host arena; 0: as fast as
-/// memory copies.
+/// Rates of the copies between the device and the host arena; 0: not limited.
 struct LinkInfo {
   double outBytesPerSecond = 0; ///< Device to host.
   double inBytesPerSecond = 0;  ///< Host to device.
@@ -153,7 +158,7 @@ struct Description {
   abi::TrainingInfo training;
   TargetInfo target;
   LinkInfo link;
-  int64_t hostArenaBytes = 0; ///< 0: nothing lives on the host.
+  int64_t hostArenaBytes = 0; ///< 0: the program has no host arena.
   std::vector<RoleInfo> roles;
   std::vector<StateInfo> states;
   std::vector<ProgramInfo> programs;

@@ -6,14 +6,12 @@
 //===----------------------------------------------------------------------===//
 //
 // The program description of docs/reference/program-format.md as structs; its
-// commands are in Command.h. What parseProgramFile returns has been checked:
-// every reference lies in its arena for every iteration of its loop, every
-// kernel index is in the table, loops are closed within their segment and do
-// not nest, sizes are not negative, every command is on a queue whose engine
-// executes such commands, every asynchronous copy is waited for, and nothing
-// disturbs it before. The engine relies on that and checks nothing while it
-// walks.
-//
+// commands are in Command.h. parseProgramFile returns only valid programs:
+// every reference is within its arena in every iteration of its loop, every
+// kernel index is in the table, loops end in their segment and do not nest,
+// sizes are not negative, every command is on a queue whose engine executes
+// such commands, and every asynchronous copy is waited for and free of races
+// until then. The engine relies on this and checks nothing during execution.
 //===----------------------------------------------------------------------===//
 
 #ifndef KILN_RUNTIME_ENGINE_PROGRAM_H
@@ -46,7 +44,7 @@ enum class SlotClass {
 
 const char *slotClassName(SlotClass slotClass);
 
-/// A planned buffer, live over commands [first, last].
+/// A planned buffer, which is live over the commands [first, last].
 struct Slot {
   std::string name;
   SlotClass slotClass = SlotClass::Activation;
@@ -55,59 +53,66 @@ struct Slot {
   int64_t bytes = 0;
   int64_t first = 0;
   int64_t last = 0;
-  /// Of its elements. Nothing: it has none, as what a kernel works in, or not
-  /// always the same.
+  /// The element type. Empty if the buffer is a workspace, or holds elements of
+  /// different types over its lifetime.
   std::optional<ElementType> type = std::nullopt;
-  /// Of a matrix with gaps between its rows, in which there is no value: bytes
-  /// of a row, and from one to the next. Else 0.
+  /// For a matrix with padded rows, the bytes of a row and the pitch in bytes;
+  /// the padding has no value. Otherwise 0.
   int64_t rowBytes = 0, rowPitch = 0;
 };
 
-/// What executes the commands of a queue.
+/// The component that executes the commands of a queue.
 enum class QueueEngine : uint8_t {
-  Device, ///< Kernels and the vendor library of a GPU, on its memory.
-  Host,   ///< The cpu.
+  Device, ///< The GPU: kernels and vendor library calls on device memory.
+  Host,   ///< The CPU.
   Link    ///< Asynchronous copies.
 };
 
-/// Executes its commands one after another, in the order of a run. Commands of
-/// different queues overlap unless the description orders them.
+/// A queue executes its commands one after another, in program order. Commands
+/// of different queues overlap unless the description orders them.
 struct Queue {
   std::string name;
   QueueEngine engine = QueueEngine::Host;
-  /// The direction of a link's copies; nothing if no program has any.
+  /// The direction of a link's copies; empty if no program has copies on this
+  /// link.
   std::optional<CopyDirection> direction = std::nullopt;
 };
 
-/// One entry of a program's order: the commands [begin, end) are those of a
-/// segment, which may be none.
+/// One entry of a program's order: commands [begin, end), which may be empty,
+/// are those of the segment.
 struct SegmentRun {
   std::string name;
   std::size_t begin = 0, end = 0;
 };
 
 struct Program {
-  std::vector<int64_t> inputOffsets;  ///< As ProgramInfo::inputs.
-  std::vector<int64_t> outputOffsets; ///< As ProgramInfo::outputs.
-  /// Along the order: those of a segment are repeated for each of its runs.
+  std::vector<int64_t> inputOffsets;  ///< Indexed like ProgramInfo::inputs.
+  std::vector<int64_t> outputOffsets; ///< Indexed like ProgramInfo::outputs.
+  /// All commands in execution order: the commands of a segment are repeated
+  /// for each of its runs.
   std::vector<Command> commands;
-  std::vector<SegmentRun> segments; ///< Along the order, without gaps.
+  /// In execution order; they cover all commands.
+  std::vector<SegmentRun> segments;
   std::vector<Slot> slots;
-  int64_t copies = 0; ///< Copy starts; tokens are in [0, copies).
+  /// Number of CopyStart commands; tokens are in [0, copies).
+  int64_t copies = 0;
 
-  /// The run of a segment that a command belongs to.
+  /// Returns the run of a segment that contains the command.
   const SegmentRun &segmentOf(std::size_t command) const;
 };
 
 struct ProgramFile {
   Description description;
-  int64_t arenaBytes = 0;         ///< Of the device arena.
-  int64_t stateBytes = 0;         ///< States occupy [0, stateBytes) of it.
-  int64_t hostArenaBytes = 0;     ///< 0: no host arena.
-  int64_t hostStateBytes = 0;     ///< States occupy [0, hostStateBytes) of it.
-  std::vector<Queue> queues;      ///< Only links have an engine in common.
-  std::vector<Place> statePlaces; ///< As Description::states.
-  std::vector<Program> programs;  ///< As Description::programs.
+  int64_t arenaBytes = 0; ///< Size of the device arena.
+  /// The states occupy the first stateBytes of it.
+  int64_t stateBytes = 0;
+  int64_t hostArenaBytes = 0; ///< 0: no host arena.
+  /// The states occupy the first hostStateBytes of it.
+  int64_t hostStateBytes = 0;
+  /// No two are of the same engine, except links.
+  std::vector<Queue> queues;
+  std::vector<Place> statePlaces; ///< Indexed like Description::states.
+  std::vector<Program> programs;  ///< Indexed like Description::programs.
 
   int64_t bytesOf(ArenaKind arena) const {
     return arena == ArenaKind::Host ? hostArenaBytes : arenaBytes;
@@ -117,8 +122,8 @@ struct ProgramFile {
   }
 };
 
-/// Parses and checks a program description; `kernelCount` is the size of the
-/// kernel table beside it.
+/// Parses and checks a program description. `kernelCount` is the number of
+/// kernels in the kernel table of the executable.
 Result<ProgramFile> parseProgramFile(std::string_view json,
                                      int64_t kernelCount);
 

@@ -5,16 +5,16 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A checkpoint is a directory DIR/checkpoint-<step>. It is written under
-// another name, file by file, each synced; its manifest (sizes and XXH3-128 of
-// all files) is written last; then the directory is renamed, which is the
-// commit. At any moment a crash leaves either the previous checkpoints or those
-// and the new one. Saving can fail at any point without harm to older
-// checkpoints.
+// A checkpoint is a directory DIR/checkpoint-<step>. It is first written under
+// another name: every file is written and synced, then the manifest (sizes and
+// XXH3-128 hashes of all files). Renaming the directory commits the checkpoint.
+// A crash at any point leaves the previous checkpoints intact, with or without
+// the new one, and so does a failed save.
 //
-// "Newest" is by the sequence number in the manifest, which grows by one with
-// each save into DIR, not by step: after a resume from an older checkpoint the
-// steps start over, and what was saved last is what counts.
+// The newest checkpoint is the one with the highest sequence number in its
+// manifest, not the one with the highest step. Each save into DIR increments
+// the sequence number; the step decreases after a resume from an older
+// checkpoint.
 //
 //===----------------------------------------------------------------------===//
 
@@ -45,19 +45,21 @@ struct CheckpointManifest {
   int64_t step = 0;
   int64_t sequence = 0;
   std::vector<CheckpointFile> files;
-  nlohmann::json extra; ///< whatever the caller gave to save()
+  nlohmann::json extra; ///< The `extra` argument of save().
 };
 
-/// Entry for fuzzers: touches nothing but its input. Checks the manifest's own
-/// hash, and that all names are plain.
+/// Parses a manifest. Fails if the manifest's own hash does not match, or if a
+/// file name is not plain. Entry point for fuzzers: accesses nothing but its
+/// arguments.
 Result<CheckpointManifest> parseManifest(std::string_view json,
                                          const std::string &source);
 
-/// The checkpoint under construction; files go in one after the other.
+/// A checkpoint under construction, to which files are added one after another.
 class CheckpointStage {
 public:
   Status addText(const std::string &name, std::string_view text);
-  /// `fill` appends the data of all tensors, in order, through write().
+  /// Adds a safetensors file. `fill` appends the data of all tensors, in order,
+  /// through write().
   Status
   addTensors(const std::string &name,
              std::vector<support::TensorDeclaration> tensors,
@@ -74,9 +76,10 @@ private:
 
 class CheckpointDir {
 public:
-  /// Creates `path` if needed, takes its lock (a second process fails), removes
-  /// what dead runs left, and proves that it can be written. What open()
-  /// creates goes away with the object unless save() was called.
+  /// Creates `path` if needed, locks it, removes the remains of interrupted
+  /// saves, and checks that the directory is writable. Fails if another process
+  /// holds the lock. If save() is never called, the destructor removes what
+  /// open() created.
   static Result<CheckpointDir> open(const std::string &path);
 
   CheckpointDir(CheckpointDir &&other) noexcept;
@@ -84,16 +87,18 @@ public:
   ~CheckpointDir();
 
   const std::string &path() const { return path_; }
-  /// Steps of the checkpoints there, oldest first. A caller that does not
-  /// resume may want to refuse a directory that is not empty.
+  /// Returns the steps of the checkpoints in the directory, oldest first. A
+  /// caller that does not resume can use it to refuse a directory that is not
+  /// empty.
   std::vector<int64_t> steps() const;
-  /// Fails when the file system has not `bytes` free.
+  /// Fails if the file system has less than `bytes` of free space.
   Status checkFreeSpace(uint64_t bytes) const;
 
-  /// Writes checkpoint-<step>; `fill` adds the files, `extra` goes into the
-  /// manifest. Afterwards only the newest `keep` checkpoints stay (0: all). An
-  /// older checkpoint of the same step is replaced atomically. After a failure
-  /// nothing new is left. `notes` gets what went wrong after the commit.
+  /// Writes checkpoint-<step> and replaces an older checkpoint of this step
+  /// atomically. `fill` adds the files, and `extra` is stored in the manifest.
+  /// Then removes all but the newest `keep` checkpoints (0: keeps all). A
+  /// failure leaves no new files. Problems after the commit are appended to
+  /// `notes`.
   Status save(int64_t step,
               const std::function<Status(CheckpointStage &)> &fill,
               const nlohmann::json &extra, int keep,
@@ -105,38 +110,38 @@ private:
   void prune(int keep, std::vector<std::string> &notes) const;
   std::string path_;
   std::unique_ptr<LockedFile> lock_;
-  bool created_ = false; ///< The directory, by open().
-  bool used_ = false;    ///< save() was called.
-  /// The highest sequence number seen, so that one manifest that cannot be read
-  /// for a moment does not make the next checkpoint look old.
+  bool created_ = false; ///< True if open() created the directory.
+  bool used_ = false;    ///< True if save() was called.
+  /// The highest sequence number read so far, so that a temporarily unreadable
+  /// manifest does not lower the next sequence number.
   int64_t lastSequence_ = -1;
 };
 
-/// A checkpoint that was found and checked. Its files are open: they can be
-/// read even after another process has removed or replaced the directory.
+/// A checkpoint that was found and verified. Its files are open and stay
+/// readable after another process has removed or replaced the directory.
 struct FoundCheckpoint {
-  std::string path; ///< the checkpoint-<step> directory
+  std::string path; ///< The checkpoint-<step> directory.
   CheckpointManifest manifest;
-  /// One line for each newer checkpoint that was passed over.
+  /// One line for each newer checkpoint that was skipped.
   std::vector<std::string> notes;
-  /// The files of the manifest by name.
+  /// The files of the manifest, indexed by name.
   std::map<std::string, support::InputFile> files = {};
 
-  /// The file `name`, as it was checked.
+  /// Returns the verified file `name`.
   Result<support::InputFile> open(const std::string &name) const;
 };
 
 enum class VerifyLevel { Sizes, Hashes };
 
-/// `path` is one checkpoint, which must be valid, or a directory of them, of
-/// which the newest valid one is taken. Every file is checked. If another
-/// process removes or replaces a checkpoint meanwhile, the search starts again,
-/// a bounded number of times.
+/// Verifies one checkpoint, or finds the newest valid checkpoint in a directory
+/// of checkpoints. Checks every file at the given level. Restarts, a bounded
+/// number of times, if another process removes or replaces a checkpoint in the
+/// meantime.
 Result<FoundCheckpoint> findCheckpoint(const std::string &path,
                                        VerifyLevel level = VerifyLevel::Hashes);
 
 /// Opens weights as ModelWeights::open does. If `path` is a directory of
-/// checkpoints, the failure names the newest one.
+/// checkpoints, the error message names the newest one.
 Result<support::ModelWeights> openWeights(const std::string &path);
 
 } // namespace kiln::runtime

@@ -1,15 +1,15 @@
-//===- EventLog.h - The JSON-lines log of a run -----------------*- C++ -*-===//
+//===- EventLog.h - JSON-lines log of a run ---------------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// One object per line, written with one write call each. A disk that is full
-// must not stop training: after a failure the partial line is cut off again,
-// the failure is reported once, and later lines are tried anew. Resuming at a
-// step cuts the file after the last line of that step, so that no step appears
-// twice. One run writes a log: its file is locked.
+// Each line is one JSON object and is written with one system call. A full disk
+// does not stop training: after a failed write the partial line is removed, the
+// first failure is reported, and later lines are tried again. Resuming at a
+// step truncates the file after the last line of that step, so that no step
+// occurs twice. The file is locked, because only one run may write to it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,18 +28,19 @@ namespace kiln::runtime {
 
 class LockedFile;
 
-/// Builds one line. Reals have 17 significant digits, whatever the locale. JSON
-/// has no NaN: such a value is written as null, and the line gets
-/// "nonfinite": "nan", "inf" or "-inf", after the first one.
+/// Builds one line. Real numbers have 17 significant digits in every locale.
+/// NaN and infinities, which JSON lacks, are written as null; the line then has
+/// a field "nonfinite", which is "nan", "inf" or "-inf" according to the first
+/// of them.
 class LogLine {
 public:
   LogLine &integer(std::string_view key, int64_t value);
   LogLine &real(std::string_view key, double value);
   LogLine &text(std::string_view key, std::string_view value);
   LogLine &boolean(std::string_view key, bool value);
-  /// `json` is a JSON value already, without line breaks.
+  /// Adds a field whose value `json` is already JSON without line breaks.
   LogLine &json(std::string_view key, std::string_view json);
-  /// The finished line, with its line break.
+  /// Returns the complete line, including its line break.
   std::string finish() const;
 
 private:
@@ -48,33 +49,33 @@ private:
   std::string nonfinite_;
 };
 
-/// The "step" (or "steps") of a line; nothing when it has none or is not JSON.
-/// Entry for fuzzers.
+/// Returns the "step" (or "steps") of a line, or nothing if the line has none
+/// or is not JSON. Entry point for fuzzers.
 std::optional<int64_t> stepOfLine(std::string_view line);
 
 class EventLog {
 public:
   using Warn = std::function<void(const std::string &)>;
 
-  /// Opens the file, which is created if needed, and locks it: a second process
-  /// fails. Its lines stay until begin(); without a begin(), a file that open()
-  /// created goes away with the object. Opening a FIFO waits for its reader.
-  /// `warn` is told once when writing fails.
+  /// Opens or creates the file and locks it. Fails if another process holds the
+  /// lock. The file keeps its contents until begin(); if begin() is never
+  /// called, the destructor removes a file that open() created. Opening a FIFO
+  /// blocks until it has a reader. `warn` is called at the first failed write.
   static Result<EventLog> open(const std::string &path, Warn warn);
 
-  /// Starts an empty file; or, with `resumedStep`, keeps the lines up to the
-  /// first of a later step (and cuts off an incomplete last line).
+  /// Truncates the file to zero length; or, with `resumedStep`, before the
+  /// first line of a later step or an incomplete last line.
   Status begin(std::optional<int64_t> resumedStep);
 
   EventLog(EventLog &&other) noexcept;
   EventLog &operator=(EventLog &&other) noexcept;
   ~EventLog();
 
-  /// After begin().
+  /// Writes one line; requires begin().
   void write(const LogLine &line);
-  /// Lines lost to failures so far.
+  /// Returns the number of lines that failed writes have lost.
   int64_t linesLost() const { return linesLost_; }
-  /// A failure that counts the lines lost and gives the first reason.
+  /// Fails with the number of lost lines and the first error, if there was any.
   Status outcome() const;
 
 private:

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Every element is a function of (seed, state name, element index) alone, so
-// that any slice can be computed by itself, in any order and by any rank. All
-// arithmetic is in f64, rounded once to the element type.
+// Each element is a function of (seed, state name, element index) only. Any
+// rank can therefore compute any slice, in any order. Arithmetic is in f64; the
+// result is rounded once to the element type.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,20 +30,21 @@ struct InitialValue {
   Kind kind = Kind::Constant;
   double value = 0.0;              ///< Constant
   double mean = 0.0, stddev = 1.0; ///< Normal
-  std::optional<int64_t> zeroRow;  ///< Normal: this row, of dimension 0, is 0.
+  std::optional<int64_t> zeroRow;  ///< Normal: this row is 0.
   double low = 0.0, high = 1.0;    ///< Uniform, [low, high)
   double scale = 1.0;              ///< RopeCos, RopeSin
   /// RopeCos, RopeSin: element [t, i] = scale * cos(t * inverseFrequency[i]).
   std::vector<double> inverseFrequencies;
 };
 
-/// Reads the "init" object of a state. `where` names the state in messages.
+/// Reads the "init" object of a state. `where` names the state in error
+/// messages.
 Result<InitialValue> parseInitialValue(const nlohmann::json &init,
                                        const std::string &where);
 
-/// Writes elements [begin, end) of the row-major tensor as `type` (F64, F32,
-/// F16, BF16, or any type for a Constant of zero) to `destination`, which
-/// points to element `begin`. Fails when the spec does not fit the shape.
+/// Computes elements [begin, end) of the row-major tensor as `type` (F64, F32,
+/// F16 or BF16; any type for a Constant of zero). `destination` points to
+/// element `begin`. Fails if `init` does not match the shape.
 Status fillInitialValue(const InitialValue &init, uint64_t seed,
                         std::string_view stateName,
                         const std::vector<int64_t> &shape, ElementType type,

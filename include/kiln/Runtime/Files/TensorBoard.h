@@ -5,9 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Writes the event file format by hand: records framed with masked CRC-32C,
-// each an Event message of a few fields. A crash can leave a truncated last
-// record, which readers tolerate; a resumed run starts a new file.
+// Writes TensorBoard's event file format: records with masked CRC-32C
+// checksums, each of which contains an Event message with a few fields. A crash
+// can leave a truncated last record, which readers tolerate. A resumed run
+// starts a new file.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,7 +25,7 @@ namespace kiln::runtime {
 
 uint32_t crc32c(std::string_view bytes);
 
-/// The first record of a file.
+/// Returns the record that every event file begins with.
 std::string tensorBoardVersionRecord(double wallTime);
 std::string tensorBoardScalarRecord(double wallTime, int64_t step,
                                     std::string_view tag, float value);
@@ -33,9 +34,9 @@ class TensorBoardLog {
 public:
   using Warn = std::function<void(const std::string &)>;
 
-  /// Creates `directory` if needed, and a new file in it. Both go away with the
-  /// object unless scalar() was called. `warn` is told once when writing fails
-  /// later; training goes on.
+  /// Creates `directory` if needed, and a new file in it. If scalar() is never
+  /// called, the destructor removes both. `warn` is called at the first failed
+  /// write; training continues.
   static Result<TensorBoardLog> open(const std::string &directory, Warn warn);
 
   TensorBoardLog(TensorBoardLog &&other) noexcept;
@@ -43,10 +44,11 @@ public:
   ~TensorBoardLog();
 
   const std::string &path() const { return path_; }
-  /// Tags as Hugging Face writes them: train/loss, train/learning_rate,
-  /// train/grad_norm, eval/loss; perf/tokens_per_second.
+  /// Writes one scalar. Tags follow Hugging Face: train/loss,
+  /// train/learning_rate, train/grad_norm, eval/loss; perf/tokens_per_second.
   void scalar(std::string_view tag, int64_t step, double value);
-  /// A failure that counts the scalars lost and gives the first reason.
+  /// Fails with the number of lost scalars and the first error, if there was
+  /// any.
   Status outcome() const;
 
 private:

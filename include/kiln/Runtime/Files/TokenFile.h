@@ -5,13 +5,16 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Formats: llm.c training files (magic 20240520 version 1, u16 tokens; magic
-// 20240801 version 7, u32 tokens), nanoGPT .bin (raw u16), and .txt read as
-// bytes. A file of n tokens holds (n - 1) / T sequences of length T: sequence i
-// is tokens [i*T, i*T + T) with their successors as targets; a tail shorter
-// than T + 1 is dropped. Sequence numbers go on beyond the end: the file wraps,
-// and each pass is an epoch. Every token is checked against the vocabulary when
-// it is read, so that no kernel can gather out of bounds.
+// Supported formats are llm.c training files (magic 20240520 version 1, u16
+// tokens; magic 20240801 version 7, u32 tokens), nanoGPT .bin (raw u16), and
+// .txt, whose bytes are tokens.
+//
+// A file of n tokens contains (n - 1) / T sequences of length T. Sequence i is
+// tokens [i * T, i * T + T); its targets are the tokens one position later. A
+// remainder of fewer than T + 1 tokens is dropped. Sequence numbers beyond the
+// end wrap around; each pass over the file is an epoch. Every token is checked
+// against the vocabulary when it is read, so that no kernel gathers out of
+// bounds.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,17 +31,17 @@
 
 namespace kiln::runtime {
 
-/// How tokens lie in a file.
+/// The position and size of the tokens in a file.
 struct TokenLayout {
   uint64_t dataStart = 0;
   unsigned bytesPerToken = 2;
   int64_t tokens = 0;
 };
 
-/// Tells data apart without reading all of it; where the file is stored does
-/// not matter. `hash` is the XXH3-128 of 64 samples of 4096 bytes, the first at
-/// the start of the tokens, the last at their end, the others in equal steps
-/// (rounded down to a byte) between; of all bytes if there are no more.
+/// Identifies training data independently of its path. `hash` is the XXH3-128
+/// of 64 samples of 4096 bytes: the first at the start of the tokens, the last
+/// at their end, and the others at equal distances in between (rounded down to
+/// a byte). If the samples would cover all bytes, it is the hash of all bytes.
 struct DataIdentity {
   int64_t tokens = 0;
   int64_t bytesPerToken = 0;
@@ -53,34 +56,35 @@ struct DataIdentity {
   }
 };
 
-/// Decides the layout from the file's name, its first bytes (up to 1024) and
-/// its size. Entry for fuzzers: touches nothing but its input.
+/// Determines the layout from the file's name, its first bytes (up to 1024) and
+/// its size. Entry point for fuzzers: accesses nothing but its arguments.
 Result<TokenLayout> parseTokenLayout(std::string_view head, uint64_t fileBytes,
                                      const std::string &path);
 
 class TokenFile {
 public:
-  /// With `shuffleSeed`, every epoch visits the sequences in an order of its
-  /// own that depends only on (seed, epoch, number of sequences).
+  /// Opens a token file. With `shuffleSeed`, each epoch visits the sequences in
+  /// a different order that depends only on (seed, epoch, number of sequences).
   static Result<TokenFile> open(const std::string &path, int64_t vocabulary,
                                 std::optional<uint64_t> shuffleSeed = {});
 
   const std::string &path() const { return file_.path(); }
   int64_t tokens() const { return layout_.tokens; }
-  /// Its tokens are the bytes of a text.
+  /// Returns true if the tokens are the bytes of a text.
   bool holdsBytes() const { return layout_.bytesPerToken == 1; }
   Result<DataIdentity> identity() const;
-  /// 0 when the file is too short for even one.
+  /// Returns 0 if the file is too short for one sequence.
   int64_t sequencesPerEpoch(int64_t length) const;
-  /// Fails, with what to do, when there is no sequence of that length.
+  /// Fails if the file has no sequence of this length; the message suggests a
+  /// remedy.
   Status checkLength(int64_t length) const;
 
-  /// The number of sequence `index` >= 0 of the endless stream among those of
-  /// the file.
+  /// Returns the sequence of the file that is at `index` >= 0 of the endless
+  /// stream.
   int64_t sequenceNumber(int64_t index, int64_t length) const;
 
-  /// Reads sequence `index` >= 0 of the endless stream: tokens[0, length) and
-  /// targets[0, length). Allocates nothing unless it fails.
+  /// Reads the sequence at `index` >= 0 of the endless stream into tokens[0,
+  /// length) and targets[0, length). Does not allocate memory unless it fails.
   Status readSequence(int64_t index, int64_t length, int32_t *tokens,
                       int32_t *targets);
 
@@ -94,9 +98,9 @@ private:
   std::unique_ptr<unsigned char[]> buffer_;
 };
 
-/// Position `index` of a permutation of [0, count) keyed by (seed, epoch).
-/// Needs no table: a Feistel network over the next power of four, walked until
-/// it lands inside.
+/// Returns the element at position `index` of a permutation of [0, count) keyed
+/// by (seed, epoch). Uses no table: a Feistel network permutes the next power
+/// of four, and is applied until the result is below `count`.
 int64_t shuffledIndex(int64_t index, int64_t count, uint64_t seed,
                       uint64_t epoch);
 

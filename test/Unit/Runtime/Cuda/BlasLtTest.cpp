@@ -302,7 +302,8 @@ TEST(BlasLtTest, RefusesEpiloguesElsewhere) {
   expect(f64, bias, "needs operands of bf16 or f32");
   expect(good, with("bias", device(16 * 1024)), "beyond the arena");
   expect(good, with("bias", {0, 0, "host"}), "");
-  expect(good, with("epilogue", "relu"), "'relu', which is not known");
+  expect(good, with("epilogue", "relu"),
+         "'relu', which is not a vendor epilogue");
   expect(good, {{"epilogue", "bias"}}, "bias");
   expect(good, Json::object(), "epilogue");
   expect(good, 3, "");
@@ -313,7 +314,7 @@ TEST(BlasLtTest, RefusesEpiloguesElsewhere) {
   expect(even, {{"epilogue", "dgelu"}, {"aux", device(16 * 1024)}},
          "beyond the arena");
   expect(even, {{"epilogue", "dgelu"}}, "aux");
-  expect(wide, with("epilogue", "gelu_bias"), "another type");
+  expect(wide, with("epilogue", "gelu_bias"), "of the same type");
 }
 
 /// A library that has no way to carry out an epilogue.

@@ -1,4 +1,4 @@
-//===- AllocationCounterTest.cpp - Counting allocations -------------------===//
+//===- AllocationCounterTest.cpp - Tests of allocation counts -------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -78,7 +78,7 @@ TEST_F(AllocationCounterTest, BlasAllocatesNothingOncePrepared) {
   AllocationCounts after = *allocationCounts();
   EXPECT_EQ(after.calls, before.calls);
   EXPECT_EQ(after.mapCalls, before.mapCalls);
-  // It packs operands into its own buffers, which are reported as "library".
+  // BLAS packs operands into its own buffers, which are reported as "library".
   EXPECT_GT(residentMappedBytes({}), residentBefore);
   EXPECT_EQ(c.front(), float(n));
   EXPECT_EQ(c.back(), float(n));

@@ -1,4 +1,4 @@
-//===- BusyMachine.h - Processors and their time in a test ------*- C++ -*-===//
+//===- BusyMachine.h - Processors and CPU time in tests ---------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -25,8 +25,8 @@ inline int processorCount() {
   return CPU_COUNT(&set);
 }
 
-/// Binds the calling thread, and those that it starts, to the first processor
-/// that it may use.
+/// Binds the calling thread and the threads that it starts to the first
+/// available processor.
 inline void useOneProcessor() {
   cpu_set_t all = usableProcessors(), one;
   int first = 0;
@@ -37,7 +37,7 @@ inline void useOneProcessor() {
   sched_setaffinity(0, sizeof(one), &one);
 }
 
-/// Processor time that all threads of this process have used.
+/// Returns the CPU time of all threads of this process.
 inline double processSeconds() {
   timespec used;
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);

@@ -1,4 +1,4 @@
-//===- CommandTableTest.cpp - Walking commands ----------------------------===//
+//===- CommandTableTest.cpp - Execution of commands -----------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -22,22 +22,22 @@ template <typename T> T *as(char *pointer) {
   return reinterpret_cast<T *>(pointer);
 }
 
-/// (values): values[i] = imm[0] + i.
+/// Arguments (values): values[i] = imm[0] + i.
 void count(char *const *args, const int64_t *imm, int64_t begin, int64_t end,
            char *) {
   for (int64_t i = begin; i < end; ++i)
     as<int64_t>(args[0])[i] = imm[0] + i;
 }
 
-/// (values): values[i] += 1.
+/// Arguments (values): values[i] += 1.
 void increment(char *const *args, const int64_t *, int64_t begin, int64_t end,
                char *) {
   for (int64_t i = begin; i < end; ++i)
     as<int64_t>(args[0])[i] += 1;
 }
 
-/// (c, bias), (column begin, column end, ld): adds a bias to rows; as a gemm's
-/// epilogue. Goes through the scratch.
+/// Arguments (c, bias), immediates (column begin, column end, ld): a gemm
+/// epilogue that adds a bias to rows, through scratch memory.
 void addBias(char *const *args, const int64_t *imm, int64_t begin, int64_t end,
              char *scratch) {
   for (int64_t row = begin; row < end; ++row)
@@ -123,7 +123,7 @@ TEST_F(CommandTableTest, TableRunsAgainFromTheFirstIteration) {
 TEST_F(CommandTableTest, LaunchesOfAllSizes) {
   for (int threads : {1, 2, 3}) {
     std::memset(arena_, 0, sizeof(arena_));
-    // Sizes around the grain, and no units at all.
+    // Sizes near the grain, and zero units.
     int64_t sizes[] = {0, 10, 0, 4, 1, 0, 23, 0};
     Program program;
     for (int64_t i = 0; i < 8; ++i)
@@ -187,7 +187,7 @@ struct GemmShape {
 
 class GemmTest : public testing::TestWithParam<GemmShape> {};
 
-/// Offsets of the operands in the arena of a gemm test, in elements.
+/// Element offsets of the operands in the arena of a gemm test.
 constexpr int64_t placeA = 0, placeB = 100'000, placeC = 200'000,
                   placeBias = 300'000, scratchPlace = 310'016;
 
@@ -200,7 +200,7 @@ template <typename T> Command gemmCommand(const GemmShape &shape) {
   command.n = shape.n;
   command.k = shape.k;
   command.batch = shape.batch;
-  // Leading dimensions beyond the extents, so that mistakes show.
+  // Pad the leading dimensions, so that errors are detected.
   command.a = {{placeA * int64_t(sizeof(T)), 0},
                (shape.transA ? shape.m : shape.k) + 3,
                shape.transA,
@@ -238,7 +238,7 @@ std::vector<T> runGemm(const Program &program, int threads) {
   return arena;
 }
 
-/// What element (row, column) of product `entry` should be.
+/// Returns the expected element (row, column) of matrix `entry` of the batch.
 template <typename T>
 double expectedElement(const Command &command, const std::vector<T> &arena,
                        int64_t entry, int64_t row, int64_t column) {
@@ -296,7 +296,7 @@ INSTANTIATE_TEST_SUITE_P(
                     GemmShape{33, 150, 65, 1, true, true, 3, 2},
                     GemmShape{17, 15, 20, 3, false, true, 1, 1},
                     GemmShape{40, 40, 24, 4, true, false, 2, 2},
-                    // More tiles than whole blocks of 16: some are empty.
+                    // With more tiles than blocks of 16, some tiles are empty.
                     GemmShape{20, 20, 8, 1, false, false, 4, 4},
                     GemmShape{1, 300, 320, 1, false, false, 1, 2}));
 

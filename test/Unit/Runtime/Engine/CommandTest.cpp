@@ -1,4 +1,4 @@
-//===- CommandTest.cpp - What commands touch, and in which order ----------===//
+//===- CommandTest.cpp - Accesses and order of commands -------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -58,7 +58,7 @@ Command ofKind(Command::Kind kind) {
   return command;
 }
 
-/// A launch that reads one argument and writes the two around it.
+/// Returns a launch that reads one argument and writes the arguments around it.
 Command launch() {
   Command command = ofKind(Command::Kind::Launch);
   command.kernel = 0;
@@ -77,7 +77,7 @@ Command gemm() {
   return command;
 }
 
-/// What gemm() touches where it has nothing but its matrices.
+/// Returns the accesses of gemm() without bias, aux and workspace.
 Accesses matrices(AccessMode result) {
   return {{{0, 24}, 24, Read, Matrix},
           {{1024, 0}, 96, Read, Matrix},
@@ -178,7 +178,7 @@ TEST(CommandAccessTest, FillsAndCopies) {
     if (kind == Command::Kind::Fill)
       expected.erase(expected.begin());
     EXPECT_EQ(accessesOf(command), expected) << commandKindName(kind);
-    // One of no bytes is there all the same: a trace has a record of it.
+    // An access of zero bytes is included: traces have a record of it.
     command.size = 0;
     EXPECT_EQ(accessesOf(command).size(), expected.size());
   }
@@ -216,8 +216,8 @@ TEST(CommandAccessTest, ResultsLeaveOutReadsAndTemporaryMemory) {
                       {{256, 0, Host}, unknownBytes, ReadWrite, Argument}}));
 }
 
-/// Every access of a description lies in its arena, in every iteration, and
-/// scratch has room for all threads.
+/// Every access of a description is within its arena in every iteration, and
+/// scratch memory has room for all threads.
 TEST(CommandAccessTest, AccessesOfADescription) {
   Result<ProgramFile> file =
       parseProgramFile(toy::describeOffloaded().dump(), toy::kernelCount);
@@ -267,7 +267,7 @@ TEST(CommandOrderTest, EachQuestionIsAboutOneKind) {
       EXPECT_EQ(question(ofKind(kind)), kind == yes) << commandKindName(kind);
 }
 
-/// fill, loop of 3 { copy, fill }, loop of 1 {}, copy
+/// Returns the commands: fill, loop of 3 { copy, fill }, loop of 1 {}, copy.
 std::vector<Command> commandsWithLoops() {
   using Kind = Command::Kind;
   std::vector<Command> commands;

@@ -26,7 +26,7 @@ using namespace kiln;
 
 namespace {
 
-/// Buffers of both arenas, and jobs between them.
+/// Buffers of both arenas, and copy jobs between them.
 struct Buffers {
   explicit Buffers(std::size_t bytes) : device(bytes), host(bytes) {
     for (std::size_t i = 0; i < bytes; ++i)
@@ -71,7 +71,7 @@ TEST(CopyEngineTest, CopiesOutAndIn) {
             0);
   EXPECT_EQ(buffers.host[400'001], 0);
   engine.start(buffers.in(0, 500'000, 300'000, 0));
-  engine.start(buffers.out(450'000, 0, 1)); // Of nothing.
+  engine.start(buffers.out(450'000, 0, 1)); // Zero bytes.
   engine.wait(1);
   engine.wait(0);
   EXPECT_EQ(std::memcmp(buffers.device.data() + 500'000, buffers.device.data(),
@@ -84,7 +84,7 @@ TEST(CopyEngineTest, CopiesOutAndIn) {
 }
 
 TEST(CopyEngineTest, ManyRoundsReuseTheTokens) {
-  // As in the iterations of a loop: the ring wraps around.
+  // The ring wraps around, as in the iterations of a loop.
   CopyEngine engine({}, 3);
   Buffers buffers(3 * 4096);
   for (int round = 0; round < 2000; ++round) {
@@ -100,7 +100,7 @@ TEST(CopyEngineTest, ManyRoundsReuseTheTokens) {
 }
 
 TEST(CopyEngineTest, OneDirectionKeepsTheOrderOfItsStarts) {
-  // 400 KiB each at 20 MB/s: some 20 ms each.
+  // 400 KiB at 20 MB/s take about 20 ms each.
   CopyEngine engine({20e6, 20e6}, 4);
   Buffers buffers(4 * 409'600);
   std::array<CopyTiming, 4> timings;
@@ -112,12 +112,12 @@ TEST(CopyEngineTest, OneDirectionKeepsTheOrderOfItsStarts) {
     engine.wait(token);
   EXPECT_LE(timings[3].end, timings[1].begin);
   EXPECT_LE(timings[1].end, timings[2].begin);
-  // The other direction did not wait for them.
+  // The other direction did not wait for these copies.
   EXPECT_LT(timings[0].end, timings[2].end);
 }
 
 TEST(CopyEngineTest, KeepsThePaceOfTheLink) {
-  // 20 MB at 200 MB/s.
+  // 20 MB at 200 MB/s take 0.1 s.
   CopyEngine engine({200e6, 0}, 1);
   Buffers buffers(20'000'000);
   double best = 1;
@@ -125,7 +125,7 @@ TEST(CopyEngineTest, KeepsThePaceOfTheLink) {
     engine.begin();
     int64_t begin = monotonicNanoseconds();
     engine.start(buffers.out(0, 20'000'000, 0));
-    EXPECT_LT(seconds(begin), 0.05); // Starting does not wait.
+    EXPECT_LT(seconds(begin), 0.05); // start() does not block.
     engine.wait(0);
     double took = seconds(begin);
     EXPECT_GE(took, 0.1);
@@ -139,7 +139,7 @@ TEST(CopyEngineTest, KeepsThePaceOfTheLink) {
 }
 
 TEST(CopyEngineTest, ManyShortCopiesKeepThePaceToo) {
-  // 200 of 100 KB at 200 MB/s: oversleeping must not add up.
+  // 200 copies of 100 KB at 200 MB/s: late wakeups must not accumulate.
   CopyEngine engine({200e6, 0}, 200);
   Buffers buffers(100'000);
   double best = 1;
@@ -160,7 +160,7 @@ TEST(CopyEngineTest, ThePacedThreadLeavesTheProcessorAlone) {
   double process = processorSeconds(CLOCK_PROCESS_CPUTIME_ID);
   engine.start(buffers.out(0, 5'000'000, 0));
   engine.start(buffers.in(5'000'000, 5'000'000, 5'000'000, 1));
-  // What is computed meanwhile costs no waiting.
+  // Computation during the copy takes no waiting time.
   double own = processorSeconds(CLOCK_THREAD_CPUTIME_ID);
   volatile double sum = 0;
   while (processorSeconds(CLOCK_THREAD_CPUTIME_ID) - own < 0.02)
@@ -169,7 +169,7 @@ TEST(CopyEngineTest, ThePacedThreadLeavesTheProcessorAlone) {
   engine.wait(1);
   own = processorSeconds(CLOCK_THREAD_CPUTIME_ID) - own;
   process = processorSeconds(CLOCK_PROCESS_CPUTIME_ID) - process;
-  // 0.1 s of copying 10 MB: some milliseconds for two threads.
+  // Copying 10 MB takes 0.1 s, but only some milliseconds of CPU time.
   EXPECT_LT(process - own, 0.04);
   EXPECT_LT(own, 0.04); // The waiting thread sleeps.
 }
@@ -196,7 +196,7 @@ TEST(CopyEngineTest, StartingAndWaitingAllocateNothing) {
 #endif
 }
 
-/// The blocked signals of every thread of that name.
+/// Returns the blocked signals of every thread with this name.
 std::vector<uint64_t> blockedSignals(const std::string &thread) {
   std::vector<uint64_t> masks;
   for (const auto &task :
@@ -230,8 +230,8 @@ TEST(CopyEngineTest, ItsThreadsTakeNoSignals) {
 
 TEST(CopyEngineTest, SaysThatItsThreadsCannotStart) {
 #if KILN_COUNTS_ALLOCATIONS
-  // In a process of its own: the stacks of threads that ended are kept, and
-  // would do here.
+  // Runs in a separate process: the stacks of ended threads are cached, and
+  // would suffice here.
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   auto withoutMemory = [] {
     std::ifstream statm("/proc/self/statm");
@@ -277,7 +277,7 @@ TEST(SerialCopierTest, CopiesAtTheStartOrAtTheWait) {
   late.start(others.out(16, 16, 2));
   late.start(others.out(32, 16, 3));
   EXPECT_EQ(others.host, std::vector<char>(64));
-  // With what was started before it in its direction, but no more.
+  // The wait completes earlier copies of the same direction, but no others.
   late.wait(2);
   EXPECT_EQ(std::memcmp(others.host.data(), others.device.data(), 32), 0);
   EXPECT_EQ(others.host[33], 0);

@@ -1,4 +1,4 @@
-//===- CopyOrderTest.cpp - Descriptions with copies and a host arena ------===//
+//===- CopyOrderTest.cpp - Tests of descriptions with asynchronous copies -===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -18,7 +18,7 @@ using Json = nlohmann::json;
 
 namespace {
 
-/// The one line that says why, or nothing.
+/// Returns the error message, or an empty string if the description is valid.
 std::string refusal(const Json &description) {
   Result<ProgramFile> file = parseProgramFile(description.dump(), 7);
   if (file.ok())
@@ -54,8 +54,8 @@ TEST(HostArenaTest, ReadsTheOffloadedToy) {
 
 struct Damage {
   const char *name;
-  const char *pointer; ///< Where in the offloaded toy's description.
-  Json value;          ///< "discarded": remove it.
+  const char *pointer; ///< JSON pointer into the offloaded toy's description.
+  Json value;          ///< "discarded" removes the member.
   const char *message;
 };
 
@@ -109,14 +109,14 @@ INSTANTIATE_TEST_SUITE_P(
         Damage{"TokenHigh", TRAIN "4/token", 6,
                "has token 6, but the program starts 6 copies"},
         Damage{"TokenInTransit", TRAIN "15/token", 2,
-               "starts copy 2 while copy_start 'grad_U' of commands[14] is in "
-               "flight: its copy_wait must come before"},
+               "uses token 2 while copy_start 'grad_U' at commands[14] is in "
+               "flight; its copy_wait must come first"},
         Damage{"WaitNotStarted", TRAIN "7/token", 1,
-               "waits for copy 1, which no command before it starts"},
+               "waits for token 1, but no earlier copy_start has this token"},
         Damage{"WaitHigh", TRAIN "7/token", 6,
-               "waits for copy 6, which no command before it starts"},
+               "waits for token 6, but no earlier copy_start has this token"},
         Damage{"WaitForAnother", TRAIN "10/token", 0,
-               "is in flight: its copy_wait must come before"},
+               "is in flight; its copy_wait must come first"},
         Damage{"NoWait",
                TRAIN "24",
                {{"op", "fill"},
@@ -127,7 +127,7 @@ INSTANTIATE_TEST_SUITE_P(
         Damage{"MirrorInit",
                "/states/4/init",
                {{"kind", "constant"}, {"value", 0}},
-               "a mirror takes the values of its parameter"},
+               "a mirror copies the values of its parameter"},
         Damage{"MirrorOf", "/states/4/of", "U.m", "'U.m', not a parameter"},
         Damage{"MirrorOfNothing", "/states/4/of", "discarded", "missing"},
         Damage{"MirrorOfDevice", "/states/4/of", "E", "another"},
@@ -141,16 +141,18 @@ TEST(DamagedHostTest, AMirrorIsTheSamePartAsItsParameter) {
   const Json shape = mirror["shape"], other = {shape[1], shape[0]};
   mirror["shape"] = mirror["global_shape"] = other;
   EXPECT_NE(
-      refusal(json).find("'states[4].of' is a parameter of another shape"),
+      refusal(json).find("'states[4].of' is a parameter with another shape"),
       std::string::npos)
       << refusal(json);
   mirror["shape"] = shape;
   mirror["global_shape"] = {shape[0], 2 * shape[1].get<int64_t>()};
-  EXPECT_NE(refusal(json).find("another part of its tensor"), std::string::npos)
+  EXPECT_NE(refusal(json).find("another shard of its tensor"),
+            std::string::npos)
       << refusal(json);
   mirror["shard"] = {0, shape[1]};
   json["states"][1]["global_shape"] = mirror["global_shape"];
-  EXPECT_NE(refusal(json).find("another part of its tensor"), std::string::npos)
+  EXPECT_NE(refusal(json).find("another shard of its tensor"),
+            std::string::npos)
       << refusal(json);
   json["states"][1]["shard"] = mirror["shard"];
   EXPECT_EQ(refusal(json), "");
@@ -161,7 +163,8 @@ TEST(DamagedHostTest, AnyReplacedValueIsHandled) {
   json["link"] = {{"out_bytes_per_second", 1e8}, {"in_bytes_per_second", 2}};
   json["programs"].erase("evaluate");
   json["programs"].erase("generate");
-  // The rest is that of the toy, of which ProgramTest.cpp does the same.
+  // ProgramTest.cpp checks the members that this description shares with the
+  // toy.
   auto isNew = [&](const std::string &path) {
     const std::string commands = "/programs/train/segments/0/commands/";
     if (path.rfind(commands, 0) != 0)
@@ -186,7 +189,7 @@ TEST(DamagedHostTest, AnyReplacedValueIsHandled) {
 }
 
 //===----------------------------------------------------------------------===//
-// What may happen while a copy is in flight
+// Commands during a copy
 //===----------------------------------------------------------------------===//
 
 class CopyOrderTest : public testing::Test {
@@ -196,14 +199,15 @@ protected:
     return findSlot(json_["programs"]["train"], name);
   }
   int64_t place(const char *name) { return slot(name)["offset"]; }
-  /// Puts command `from` at the place of command `to`.
+  /// Moves command `from` to the position of command `to`.
   void move(size_t from, size_t to) {
     Json command = commands()[from];
     commands().erase(from);
     commands().insert(commands().begin() + long(to), command);
   }
   void replace(size_t index, Json command) { commands()[index] = command; }
-  /// Says why the program, with queues for all of its commands, is refused.
+  /// Returns the error message for the program, with queues for all of its
+  /// commands.
   std::string refusal() const { return ::refusal(withQueues(json_)); }
   void refuses(const std::string &message) {
     EXPECT_NE(refusal().find(message), std::string::npos)
@@ -213,40 +217,40 @@ protected:
 };
 
 TEST_F(CopyOrderTest, WriteOfTheSourceByAProduct) {
-  // The gradient of U is computed once more while it is copied out.
+  // The gradient of U is computed again while it is copied out.
   Json product = commands()[11];
   product["beta"] = 1;
   replace(15, product);
-  refuses("'programs.train.segments[0].commands[15]' (gemm 'd_U') writes what "
-          "it reads "
-          "while copy_start 'grad_U' of commands[14] is in flight");
+  refuses(
+      "'programs.train.segments[0].commands[15]' (gemm 'd_U') writes the "
+      "source of copy_start 'grad_U' at commands[14] while it is in flight");
 }
 
 TEST_F(CopyOrderTest, WriteOfTheSourceByAKernel) {
-  move(23, 24); // Waits may come in any order.
+  move(23, 24); // The order of waits is arbitrary.
   move(17, 18);
   EXPECT_EQ(refusal(), "");
-  // The update of E's moment before its copy has come.
+  // The update of E's moment runs before the copy of the moment is complete.
   move(19, 17);
   refuses("'programs.train.segments[0].commands[17]' (launch 'update_E') "
-          "writes what it "
-          "writes while copy_start 'moment_E' of commands[15] is in flight");
+          "writes the destination of copy_start 'moment_E' at commands[15] "
+          "while it is in flight");
 }
 
 TEST_F(CopyOrderTest, ReadOfTheDestinationByAKernel) {
-  // The update of U before its gradient has come.
+  // The update of U runs before the copy of its gradient is complete.
   move(20, 17);
   refuses("'programs.train.segments[0].commands[17]' (launch 'update_U') reads "
-          "what it "
-          "writes while copy_start 'grad_U' of commands[14] is in flight");
+          "the destination of copy_start 'grad_U' at commands[14] while it is "
+          "in flight");
 }
 
 TEST_F(CopyOrderTest, ReadOfTheDestination) {
-  // hidden_back is read before it is there.
+  // hidden_back is read before its copy is complete.
   move(10, 11);
-  refuses("'programs.train.segments[0].commands[10]' (gemm 'd_U') reads what "
-          "it writes "
-          "while copy_start 'hidden_back' of commands[8] is in flight");
+  refuses("'programs.train.segments[0].commands[10]' (gemm 'd_U') reads the "
+          "destination of copy_start 'hidden_back' at commands[8] while it is "
+          "in flight");
 }
 
 TEST_F(CopyOrderTest, WriteOfTheDestination) {
@@ -254,8 +258,7 @@ TEST_F(CopyOrderTest, WriteOfTheDestination) {
               {"name", "zero"},
               {"ref", {place("hidden_back") + 8, 0}},
               {"bytes", 4}});
-  refuses("(fill 'zero') writes what it writes while copy_start "
-          "'hidden_back'");
+  refuses("(fill 'zero') writes the destination of copy_start 'hidden_back'");
 }
 
 TEST_F(CopyOrderTest, NeighboursAreLeftAlone) {
@@ -267,7 +270,7 @@ TEST_F(CopyOrderTest, NeighboursAreLeftAlone) {
   }
   for (int64_t offset : {begin - 3, begin + bytes - 1}) {
     replace(9, {{"op", "fill"}, {"ref", {offset, 0}}, {"bytes", 4}});
-    refuses("(fill 'fill') writes what it writes");
+    refuses("(fill 'fill') writes the destination");
   }
 }
 
@@ -280,30 +283,29 @@ TEST_F(CopyOrderTest, ReadOfTheSourceIsFine) {
 }
 
 TEST_F(CopyOrderTest, ASlotThatReachesIntoTheSource) {
-  // row_loss begins before hidden and ends in it: a launch that is given
-  // row_loss writes hidden while it is copied.
+  // The buffer of row_loss begins before hidden and ends in it, so that a
+  // launch that writes row_loss writes hidden during its copy.
   slot("row_loss")["offset"] = place("hidden") - 64;
   commands()[5]["args"][3] = {place("hidden") - 64, 0};
-  refuses("'programs.train.segments[0].commands[5]' (launch 'loss') writes "
-          "what it reads "
-          "while copy_start 'hidden' of commands[4]");
+  refuses("'programs.train.segments[0].commands[5]' (launch 'loss') writes the "
+          "source of copy_start 'hidden' at commands[4]");
 }
 
 TEST_F(CopyOrderTest, PartsOfOneSlotAreSeparate) {
-  // hidden and the row losses as slices of one slot.
+  // hidden and the row losses are slices of one slot.
   int64_t bytes = slot("row_loss")["bytes"];
   int64_t rowLoss = place("hidden") - bytes;
   slot("hidden")["offset"] = rowLoss;
   slot("hidden")["bytes"] = slot("hidden")["bytes"].get<int64_t>() + bytes;
   commands()[5]["args"][3] = {rowLoss, 0};
   EXPECT_EQ(refusal(), "");
-  // Not when it begins in the copied bytes.
+  // An argument that begins inside the copied bytes conflicts.
   commands()[5]["args"][3] = {rowLoss + bytes, 0};
-  refuses("(launch 'loss') writes what it reads");
+  refuses("(launch 'loss') writes the source");
 }
 
 TEST_F(CopyOrderTest, StatesAreBlocksToo) {
-  // The update of U writes its moment; here it is still on its way.
+  // The update of U writes its moment, which is still being copied.
   replace(15, {{"op", "copy_start"},
                {"name", "moment_U"},
                {"from", {2 * offloadedTableBytes + 64, 0, "host"}},
@@ -311,26 +313,26 @@ TEST_F(CopyOrderTest, StatesAreBlocksToo) {
                {"bytes", 64},
                {"token", 3}});
   move(18, 20);
-  // It begins in front of the copied bytes, in the same state: a part of it,
-  // for all that is known. But E's moment is read.
-  refuses("(launch 'update_E') writes what it writes while copy_start "
-          "'moment_U' of commands[15]");
+  // The copied bytes are inside the same state, after the beginning of the
+  // argument, which could be another part of the state. But E's moment is read.
+  refuses("(launch 'update_E') writes the destination of copy_start 'moment_U' "
+          "at commands[15]");
 }
 
 TEST_F(CopyOrderTest, ScratchIsWritten) {
   commands()[5]["scratch"][0] = place("hidden");
   json_["arena"]["bytes"] = json_["arena"]["bytes"].get<int64_t>() + 4096;
-  refuses("(launch 'loss') writes what it reads while copy_start 'hidden'");
+  refuses("(launch 'loss') writes the source of copy_start 'hidden'");
 }
 
 TEST_F(CopyOrderTest, CopiesInFlightMayShareOnlyWhatBothRead) {
-  Json second = commands()[21]; // moment_E_back, in flight with 'mirror'.
+  // moment_E_back, which is in flight together with 'mirror'.
+  Json second = commands()[21];
   second["from"] = commands()[22]["to"];
   replace(21, second);
   refuses("'programs.train.segments[0].commands[22]' (copy_start 'mirror') "
-          "writes what it "
-          "reads while copy_start 'moment_E_back' of commands[21]");
-  // Two that read the same.
+          "writes the source of copy_start 'moment_E_back' at commands[21]");
+  // Two copies may read the same bytes.
   json_ = describeOffloaded();
   replace(21, {{"op", "copy_start"},
                {"name", "again"},
@@ -340,8 +342,7 @@ TEST_F(CopyOrderTest, CopiesInFlightMayShareOnlyWhatBothRead) {
                {"token", 4}});
   EXPECT_EQ(refusal(), "");
   commands()[21]["to"] = commands()[22]["to"];
-  refuses("(copy_start 'mirror') writes what it writes while copy_start "
-          "'again'");
+  refuses("(copy_start 'mirror') writes the destination of copy_start 'again'");
 }
 
 TEST_F(CopyOrderTest, TokensMayBeUsedAgain) {
@@ -369,20 +370,19 @@ TEST_F(CopyOrderTest, CopiesMayBeInFlightWhereLoopsBeginAndEnd) {
   };
   EXPECT_EQ(between(1, 3), "");
   EXPECT_EQ(between(1, 15), "");
-  // The second iteration starts it again.
-  EXPECT_NE(between(5, 15).find(
-                "'programs.train.segments[0].commands[5]' (copy_start "
-                "'grad_U') writes "
-                "what it writes while copy_start 'grad_U' of commands[5] is in "
-                "flight: its copy_wait must come before"),
-            std::string::npos)
+  // The second iteration starts the copy again.
+  EXPECT_NE(
+      between(5, 15).find(
+          "'programs.train.segments[0].commands[5]' (copy_start 'grad_U') "
+          "writes the destination of copy_start 'grad_U' at commands[5] while "
+          "it is in flight; its copy_wait must come first"),
+      std::string::npos)
       << between(5, 15);
 }
 
 TEST_F(CopyOrderTest, StridesMatterInLoopsAlone) {
-  // Behind the loop a stride says nothing of how far an argument reaches:
-  // 'update_E', which is given a state that begins in front of the copied
-  // bytes.
+  // After the loop, a stride does not limit the extent of an argument:
+  // 'update_E' receives a state that begins before the copied bytes.
   replace(15, {{"op", "copy_start"},
                {"name", "moment_U"},
                {"from", {2 * offloadedTableBytes + 64, 0, "host"}},
@@ -401,9 +401,9 @@ TEST_F(CopyOrderTest, StridesMatterInLoopsAlone) {
 }
 
 TEST_F(CopyOrderTest, ReferencesThatMeetInALaterIteration) {
-  // Iteration i of the copy has [i * 64, +64) of the tail of the host arena,
-  // the other command what is two parts further on in the first of its two
-  // iterations, and the same part in the second.
+  // In iteration i, the copy writes [i * 64, (i + 1) * 64) of the tail of the
+  // host arena. The other command accesses the bytes of iteration i + 2 in the
+  // first of its two iterations, and the same bytes in the second.
   int64_t tail = json_["arena"]["host_bytes"];
   json_["arena"]["host_bytes"] = tail + 1024;
   commands()[4]["to"] = {tail, 64, "host"};
@@ -417,12 +417,12 @@ TEST_F(CopyOrderTest, ReferencesThatMeetInALaterIteration) {
   commands()[5]["ref"] = {tail + 128, 0, "host"};
   EXPECT_EQ(refusal(), "");
   commands()[5]["ref"] = {tail + 65, 0, "host"};
-  refuses("(fill 'clear') writes what it writes while copy_start 'hidden'");
+  refuses("(fill 'clear') writes the destination of copy_start 'hidden'");
   commands()[5]["ref"] = {tail + 128, -64, "host"};
   refuses("(fill 'clear')");
   commands()[5]["ref"] = {tail + 192, -64, "host"};
   EXPECT_EQ(refusal(), "");
-  // The same place on the device is another one.
+  // The same offset in the device arena is a different location.
   commands()[5]["ref"] = {tail, 0};
   EXPECT_EQ(refusal(), "");
 }

@@ -20,14 +20,14 @@ using namespace kiln;
 
 namespace {
 
-/// (values): values[i] = imm[0] + i.
+/// Arguments (values): values[i] = imm[0] + i.
 void count(char *const *args, const int64_t *imm, int64_t begin, int64_t end,
            char *) {
   for (int64_t i = begin; i < end; ++i)
     reinterpret_cast<int64_t *>(args[0])[i] = imm[0] + i;
 }
 
-/// (sums, values): sums[i] += values[i].
+/// Arguments (sums, values): sums[i] += values[i].
 void accumulate(char *const *args, const int64_t *, int64_t begin, int64_t end,
                 char *) {
   for (int64_t i = begin; i < end; ++i)
@@ -39,7 +39,7 @@ const void *const kernels[] = {reinterpret_cast<const void *>(count),
                                reinterpret_cast<const void *>(accumulate)};
 
 constexpr int64_t values = 1000, bytes = values * 8;
-/// On the device: a goes to the host and comes back as b; c is somebody else's.
+/// Device offsets: a is copied to the host and back to b; c is unrelated.
 constexpr int64_t a = 0, b = bytes, c = 2 * bytes, sum = 3 * bytes;
 
 Command fillWith(int64_t place, int64_t first) {
@@ -80,7 +80,8 @@ Command loop(Command::Kind kind) {
   return command;
 }
 
-/// Offloads what count() made, uses its place again, and brings it back; twice.
+/// Copies the results of count() to the host, reuses their memory, and copies
+/// them back, twice.
 Program roundTrip() {
   Ref host = {0, bytes, ArenaKind::Host};
   Program program;
@@ -101,7 +102,7 @@ Program roundTrip() {
   return program;
 }
 
-/// Puts command `from` at the place of command `to`.
+/// Moves command `from` to the position of command `to`.
 Program moved(size_t from, size_t to) {
   Program program = roundTrip();
   Command command = program.commands[from];
@@ -110,7 +111,7 @@ Program moved(size_t from, size_t to) {
   return program;
 }
 
-/// The device arena after a run.
+/// Returns the device arena after a run.
 std::vector<char> run(const Program &program, Copier &copier) {
   std::vector<char> device(4 * bytes), host(2 * bytes);
   ThreadTeam team(1);
@@ -124,7 +125,7 @@ std::vector<char> runSerial(SerialCopier::When when) {
   return run(roundTrip(), copier);
 }
 
-/// How many of some seeds give other results than the sound program.
+/// Returns the number of seeds that change the results of the program.
 int changes(const Program &program) {
   std::vector<char> expected = runSerial(SerialCopier::When::Start);
   int changes = 0;
@@ -154,7 +155,7 @@ TEST(CopyStressTest, WaitBehindAUseOfTheResult) {
 }
 
 TEST(CopyStressTest, CopyBackBeforeTheFirstHasArrived) {
-  // The copy in starts right behind the copy out, which nobody has waited for.
+  // The copy in starts right after the copy out, without a wait.
   EXPECT_GT(changes(moved(7, 3)), 5);
 }
 
@@ -173,13 +174,13 @@ TEST(CopyStressTest, ASeedAlwaysDoesTheSame) {
 }
 
 //===----------------------------------------------------------------------===//
-// Copies that are waited for in the next iteration
+// Copies that the next iteration waits for
 //===----------------------------------------------------------------------===//
 
 constexpr int64_t parts = 40;
 
-/// Adds up `parts` parts of the host arena. While a part is added, the next one
-/// comes in, and the last sum goes out, to the parts after them.
+/// Adds `parts` parts of the host arena. While a part is added, the next part
+/// is copied in and the previous sum is copied out.
 Program prefetch() {
   auto part = [](int64_t first, int64_t stride) {
     return Ref{first * bytes, stride * bytes, ArenaKind::Host};
@@ -208,7 +209,7 @@ Program prefetch() {
   return program;
 }
 
-/// Both arenas after a run of a program on parts with values of their own.
+/// Returns both arenas after a run on parts with distinct values.
 std::pair<std::vector<char>, std::vector<char>>
 runOnParts(const Program &program, Copier &copier) {
   std::vector<char> device(4 * bytes), host(2 * parts * bytes);
@@ -232,7 +233,7 @@ TEST(PrefetchTest, EveryCopierGivesTheSameBits) {
     StressCopier copier(seed, program.copies);
     EXPECT_EQ(runOnParts(program, copier), expected) << seed;
   }
-  // Far more copies than the engine has room for at a time.
+  // The program executes many more copies than the engine has ring entries.
   for (double rate : {0.0, 2e8}) {
     CopyEngine engine({rate, rate}, program.copies);
     ASSERT_TRUE(engine.status().ok());
@@ -262,14 +263,14 @@ TEST_F(StressedToyTest, TrainsLikeTheToy) {
     return lossTexts(log);
   };
   nlohmann::json offloaded = describeOffloaded();
-  // Nobody keeps to the pace of the link.
+  // A stress copier ignores the rate of the link.
   offloaded["link"] = {{"out_bytes_per_second", 1}, {"in_bytes_per_second", 1}};
   std::vector<std::string> expected = losses(describe(), "--seed=0");
   EXPECT_EQ(expected.size(), 4u);
   for (int seed = 0; seed < 8; ++seed)
     EXPECT_EQ(losses(offloaded, "--stress-copies=" + std::to_string(seed)),
               expected);
-  // Without copies there is nothing to do.
+  // Without copies the flag has no effect.
   EXPECT_EQ(losses(describe(), "--stress-copies=5"), expected);
 }
 

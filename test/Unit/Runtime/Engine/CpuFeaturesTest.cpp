@@ -1,4 +1,4 @@
-//===- CpuFeaturesTest.cpp - Refusing CPUs --------------------------------===//
+//===- CpuFeaturesTest.cpp - Tests of CPU feature checks ------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

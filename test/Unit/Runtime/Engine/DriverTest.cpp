@@ -1,4 +1,4 @@
-//===- DriverTest.cpp - Training from start to end ------------------------===//
+//===- DriverTest.cpp - Complete training runs ----------------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -90,7 +90,8 @@ TEST_F(DriverTest, ResumedRunHasTheSameBits) {
                  "--save=" + path("whole-save"), "--save-every=8"})
                 .exitCode,
             0);
-  // From the middle, into a log that has gone on too far.
+  // Resumes from the middle; the log contains later steps, which must be
+  // removed.
   std::filesystem::copy_file(path("whole"), path("part"));
   Outcome resumed = run({"--steps=20", "--log=" + path("part"),
                          "--resume=" + path("whole-save") + "/checkpoint-8",
@@ -159,7 +160,7 @@ TEST_F(DriverTest, InitStartsFromSavedWeights) {
   EXPECT_EQ(log[1]["event"], "eval");
   EXPECT_EQ(log[1]["step"], 0);
   EXPECT_LT(log[1]["loss"].get<double>(), 4.5);
-  // All sequences of the file, the last batch padded.
+  // The evaluation covers all sequences of the file; the last batch is padded.
   int64_t tokens = int64_t(std::filesystem::file_size(path("text.txt")));
   EXPECT_EQ(log[1]["targets"], (tokens - 1) / length * length);
 }
@@ -200,7 +201,7 @@ TEST_F(DriverTest, DivergenceEndsTheRunAndSavesNothing) {
   EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1);
   Json end = readLog(path("a")).back();
   EXPECT_EQ(end["reason"], "diverged");
-  // The step that diverged is not saved, those before it are.
+  // The step that diverged is not saved, but earlier steps are.
   std::string step = end["steps"].dump();
   EXPECT_FALSE(std::filesystem::exists(path("save/checkpoint-") + step));
   EXPECT_TRUE(std::filesystem::exists(path("save/checkpoint-1")));
@@ -221,7 +222,7 @@ TEST_F(DriverTest, LearnsToContinueText) {
   Outcome outcome = runToy({data(), "--steps=400", "--lr=2", "--generate=8",
                             "--prompt=q", "--temperature=0"});
   ASSERT_EQ(outcome.exitCode, 0);
-  // A bigram model knows what always follows: "qu".
+  // A bigram model learns that 'u' always follows 'q'.
   EXPECT_NE(outcome.out.find("\nqu"), std::string::npos);
 }
 

@@ -1,4 +1,4 @@
-//===- GemmTest.cpp - The BLAS library in a team of threads ---------------===//
+//===- GemmTest.cpp - BLAS calls in a team of threads ---------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -24,9 +24,8 @@ size_t threadsOfThisProcess() {
                               fs::directory_iterator()));
 }
 
-/// A product that the library would divide among threads of its own, had it
-/// not been told otherwise in every thread of the team. Then its bits would
-/// depend on how many there are, too.
+/// Without a setting in each thread of the team, BLAS would split this GEMM
+/// among its own threads, and the result would depend on their number.
 TEST(GemmTest, EveryThreadComputesAloneAndTheSameBits) {
   constexpr int threads = 3;
   constexpr int64_t n = 500;

@@ -1,13 +1,12 @@
-//===- LowPrecisionGemmTest.cpp - Matrix products of bf16 on a cpu
-//-----------===//
+//===- LowPrecisionGemmTest.cpp - GEMMs of bf16 on a CPU ------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Elements are small integers, so that every sum is exact in f32 and must come
-// out as plain loops have it, rounded once.
+// Elements are small integers, so that every sum is exact in f32 and must equal
+// the result of plain loops, rounded once.
 //
 //===----------------------------------------------------------------------===//
 
@@ -39,7 +38,7 @@ TEST(NarrowRowsTest, WidensEveryValue) {
   for (int64_t i = 0; i < columns; ++i)
     all[size_t(i)] = uint16_t(i);
   std::vector<float> wide(columns);
-  // In rows of an odd length, at an odd place.
+  // Use rows of odd length at an odd offset.
   const char *from = reinterpret_cast<const char *>(all.data());
   wide[0] = bfloatToFloat(0);
   widenRows(from + 2, 257, 255, 257, wide.data() + 1, 257);
@@ -53,7 +52,7 @@ TEST(NarrowRowsTest, RoundsToNearestEven) {
   std::vector<float> values = {0.0f,
                                -0.0f,
                                1.0f,
-                               1.00390625f, // Half way, to even.
+                               1.00390625f, // A tie, rounded to even.
                                1.01171875f,
                                std::nextafter(1.00390625f, 2.0f),
                                std::nextafter(1.01171875f, 1.0f),
@@ -71,7 +70,7 @@ TEST(NarrowRowsTest, RoundsToNearestEven) {
     if (!std::isnan(value))
       values.push_back(value);
   }
-  // Whole and with a tail.
+  // One count is a multiple of 8; the other one has a remainder.
   for (size_t count : {values.size() / 8 * 8, size_t(13)}) {
     std::vector<uint16_t> narrow(count);
     narrowRows(values.data(), int64_t(count), 1, int64_t(count),
@@ -82,7 +81,7 @@ TEST(NarrowRowsTest, RoundsToNearestEven) {
 }
 
 TEST(NarrowRowsTest, KeepsWhatIsNotANumber) {
-  // Such that rounding the bits would carry into the sign.
+  // NaNs for which rounding of the bits would carry into the sign.
   uint32_t bits[9] = {0x7fffffff, 0xffffffff, 0x7f800001,
                       0xff800001, 0x7fc00000, 0x7fffffff,
                       0xffffffff, 0x7f800001, 0xff800001};
@@ -103,7 +102,7 @@ struct Shape {
   int64_t gridM, gridN;
 };
 
-/// A product in an arena: a and b of bf16, c of bf16 or f32, a workspace.
+/// A GEMM in an arena: a and b of bf16, c of bf16 or f32, and a workspace.
 class Product {
 public:
   Product(const Shape &shape, bool transA, bool transB, ElementType resultType,
@@ -121,7 +120,7 @@ public:
   float c(int64_t entry, int64_t row, int64_t column) const {
     return get(command.c, command.resultType, entry, row, column);
   }
-  /// The arena after `runs` runs of the command, on some threads.
+  /// Returns the arena after `runs` runs of the command on `threads` threads.
   std::vector<char> run(int threads, int64_t runs = 1) const;
 
 private:
@@ -139,7 +138,7 @@ GemmOperand Product::take(int64_t rows, int64_t columns, bool trans,
     std::swap(rows, columns);
   GemmOperand operand;
   operand.trans = trans;
-  // Rows and matrices lie apart, at places that are hardly aligned.
+  // Rows and matrices are padded, and their addresses are barely aligned.
   operand.ld = columns + gap;
   operand.batchStride = rows * operand.ld + gap;
   int64_t bytes = int64_t(bitsOf(type)) / 8;
@@ -181,7 +180,7 @@ Product::Product(const Shape &shape, bool transA, bool transB,
   fill(command.c, resultType);
   command.workspace.offset = int64_t(arena.size() + 63) / 64 * 64;
   command.workspace.bytes = maxThreads * tileScratchBytes(command);
-  // What nobody may write comes behind.
+  // The bytes after the workspace must not be written.
   arena.resize(size_t(command.workspace.offset + command.workspace.bytes),
                0x77);
   arena.resize(arena.size() + 256, 0x55);
@@ -213,7 +212,7 @@ std::vector<char> Product::run(int threads, int64_t runs) const {
     end.kind = Command::Kind::LoopEnd;
     program.commands = {begin, command, end};
   }
-  // Aligned as the arena of an executable.
+  // Align like the arena of an executable.
   std::vector<char> memory(arena.size() + 64);
   char *base =
       memory.data() + (64 - reinterpret_cast<uintptr_t>(memory.data()) % 64);
@@ -225,7 +224,7 @@ std::vector<char> Product::run(int threads, int64_t runs) const {
   return {base, base + arena.size()};
 }
 
-/// The bytes outside of the workspace.
+/// Returns the bytes outside the workspace.
 std::vector<char> results(const Product &product, std::vector<char> arena) {
   auto begin = arena.begin() + product.command.workspace.offset;
   arena.erase(begin, begin + product.command.workspace.bytes);
@@ -275,7 +274,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Shape{40, 40, 24, 4, 2, 2}, Shape{70, 90, 33, 1, 2, 3},
                     // Some tiles are empty.
                     Shape{20, 20, 8, 1, 4, 4}, Shape{1, 300, 320, 1, 1, 2},
-                    // Several blocks in each direction.
+                    // Several blocks in each dimension.
                     Shape{blockRows + 5, 24, 9, 1, 1, 1},
                     Shape{9, blockColumns + 1, 10, 1, 1, 1},
                     Shape{31, 33, 2 * blockDepth + 1, 1, 1, 1},
@@ -296,7 +295,7 @@ TEST(LowPrecisionGemmTest, TheFirstIterationStartsTheSum) {
 }
 
 TEST(LowPrecisionGemmTest, RoundsOnce) {
-  // 1 + 2^-8 + 2^-8 in bf16 is 1 if rounded twice; the terms lie in two blocks.
+  // 1 + 2^-8 + 2^-8 in bf16 is 1 if rounded twice; the terms are in two blocks.
   Product product({16, 16, 2 * blockDepth, 1, 1, 1}, false, false,
                   ElementType::BF16, GemmBeta::Zero);
   auto fill = [&](const GemmOperand &operand, float value) {

@@ -1,4 +1,4 @@
-//===- MemoryCheckTest.cpp - Planted faults are caught --------------------===//
+//===- MemoryCheckTest.cpp - Detection of injected faults -----------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -21,7 +21,7 @@ protected:
   Outcome check(const toy::Options &options) {
     return runToy(describe(options), {"--check-memory"});
   }
-  /// The lines of the table that failed.
+  /// Returns the lines of the table that failed.
   static std::string failures(const std::string &table) {
     std::istringstream lines(table);
     std::string failed;
@@ -84,7 +84,7 @@ TEST_F(MemoryCheckTest, LifetimeOneCommandShort) {
 
 TEST_F(MemoryCheckTest, WriteToAnUndeclaredResult) {
   nlohmann::json description = describe();
-  // The row losses are written too.
+  // The command also writes the row losses.
   toy::commandsOf(description["programs"]["train"])[4]["writes"] = {0};
   Outcome outcome = runToy(description, {"--check-memory"});
   EXPECT_EQ(outcome.exitCode, 1);
@@ -95,7 +95,8 @@ TEST_F(MemoryCheckTest, WriteToAnUndeclaredResult) {
 
 TEST_F(MemoryCheckTest, ReadOfWhatNobodyWrote) {
   nlohmann::json description = describe();
-  // Without the fill, the gradient of E starts as whatever was there.
+  // Without the fill, the gradient of E starts from the previous contents of
+  // memory.
   nlohmann::json &commands = toy::commandsOf(description["programs"]["train"]);
   commands[0]["bytes"] = 0;
   Outcome outcome = runToy(description, {"--check-memory"});
@@ -121,7 +122,7 @@ protected:
   nlohmann::json &slot(const char *name) {
     return findSlot(json_["programs"]["train"], name);
   }
-  /// Runs the check, which must fail; returns the lines that say so.
+  /// Runs the check, which must fail, and returns the failed lines.
   std::string failed() {
     Outcome outcome = runToy(json_, {"--check-memory"});
     EXPECT_EQ(outcome.exitCode, 1) << outcome.out << outcome.err;
@@ -172,7 +173,7 @@ TEST_F(HostMemoryCheckTest, LifetimeOneCommandShort) {
 }
 
 TEST_F(HostMemoryCheckTest, WriteToTheHostThatNobodyDeclared) {
-  // The update of U writes its moment too.
+  // The update of U also writes its moment.
   toy::commandsOf(json_["programs"]["train"])[20]["writes"] = {0};
   std::string lines = failed();
   EXPECT_NE(lines.find("on the host of state 'U.m'"), std::string::npos)
@@ -180,7 +181,7 @@ TEST_F(HostMemoryCheckTest, WriteToTheHostThatNobodyDeclared) {
 }
 
 TEST_F(HostMemoryCheckTest, ReadOfHostMemoryThatNobodyWrote) {
-  // The second half of the gradient stays on the device.
+  // The second half of the gradient is not copied.
   toy::commandsOf(json_["programs"]["train"])[14]["bytes"] =
       offloadedTableBytes / 2;
   EXPECT_NE(failed().find("what memory held before"), std::string::npos);
@@ -192,7 +193,7 @@ TEST_F(HostMemoryCheckTest, TouchedHostMemoryCountsAsArena) {
   ASSERT_TRUE((*engine)->start(1).ok());
   int64_t before = (*engine)->memory().touchedArenaBytes;
   int64_t library = (*engine)->memory().libraryBytes;
-  // U, which lies at the beginning of the host arena.
+  // U is at the beginning of the host arena.
   std::memset((*engine)->stateData(1), 1, size_t(offloadedTableBytes));
   EXPECT_GE((*engine)->memory().touchedArenaBytes,
             before + offloadedTableBytes);

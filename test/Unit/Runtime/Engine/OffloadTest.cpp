@@ -1,4 +1,4 @@
-//===- OffloadTest.cpp - A model that keeps things on the host ------------===//
+//===- OffloadTest.cpp - A model with states and buffers on the host ------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -23,7 +23,7 @@ protected:
   Json offloaded_ = describeOffloaded();
 };
 
-/// The bytes of every file of a checkpoint but the manifest, which has times.
+/// Returns the files of a checkpoint except the manifest, which contains times.
 std::string weightsOf(const std::string &checkpoint) {
   return readFile(checkpoint + "/model.safetensors") +
          readFile(checkpoint + "/optimizer.safetensors");
@@ -72,7 +72,7 @@ TEST_F(OffloadTest, ResumesFromACheckpointOfAnotherPlan) {
   losses.erase(losses.begin(), losses.begin() + 3);
   EXPECT_EQ(lossTexts(path("on-host.jsonl")), losses);
   EXPECT_EQ(lossTexts(path("on-device.jsonl")), losses);
-  // --init takes the weights alone, into the mirror too.
+  // --init loads only the weights, and also updates the mirror.
   std::string init = "--init=" + path("host/checkpoint-3/model.safetensors");
   run(offloaded_, {"--steps=2", init, "--log=" + path("init-host.jsonl")});
   run(describe(), {"--steps=2", init, "--log=" + path("init.jsonl")});
@@ -90,7 +90,7 @@ TEST_F(OffloadTest, LogsWhatWasCopied) {
   EXPECT_EQ(end["host_arena_bytes"], offloaded_["arena"]["host_bytes"]);
   EXPECT_EQ(end["copied_out_bytes_per_step"], copiedOutBytes);
   EXPECT_EQ(end["copied_in_bytes_per_step"], copiedInBytes);
-  // Some 35 KiB at 1 MB/s, with hardly anything to compute meanwhile.
+  // A step copies about 35 KiB at 1 MB/s and has almost nothing to compute.
   double wait = log[1]["copy_wait_ms"].get<double>();
   EXPECT_GT(wait, 5);
   EXPECT_LE(wait, log[1]["step_ms"].get<double>());
@@ -131,7 +131,7 @@ TEST_F(OffloadTest, TracesCopiesOnTheirOwnTracks) {
     else if (event["cat"] == "copy_wait")
       awaited[event["name"]].push_back(end);
   }
-  // No copy goes on after its wait.
+  // No copy ends after its wait.
   for (auto &[name, ends] : done) {
     ASSERT_EQ(awaited[name].size(), ends.size()) << name;
     for (size_t i = 0; i < ends.size(); ++i)
@@ -178,10 +178,10 @@ TEST_F(OffloadTest, TracesOpsOfBothArenas) {
       ASSERT_LT(command, toy::commandsOf(program).size());
       const Json &op = toy::commandsOf(program)[command]["op"];
       EXPECT_NE(op, "copy_wait");
-      number(); // The iteration.
+      number(); // Iteration.
       uint64_t slots = number();
       if (op == "copy_start") {
-        // Into a slot, or a state.
+        // The copy writes a slot or a state.
         EXPECT_EQ(slots, command == 21 || command == 22 ? 0u : 1u) << command;
       }
       for (; slots > 0; --slots)

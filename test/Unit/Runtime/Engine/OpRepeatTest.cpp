@@ -1,4 +1,4 @@
-//===- OpRepeatTest.cpp - The same commands on the same bytes -------------===//
+//===- OpRepeatTest.cpp - Comparison of ops with a trace ------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -19,7 +19,7 @@ using namespace kiln;
 
 namespace {
 
-/// The toy whose slots say what they hold.
+/// Returns the toy with element types of its slots.
 nlohmann::json describeTyped() {
   nlohmann::json description = describe();
   for (nlohmann::json &program : description["programs"])
@@ -49,7 +49,8 @@ protected:
     std::memcpy(&value, bytes_.data() + offset, sizeof(value));
     return value;
   }
-  /// Of the first command that writes, behind the arenas of the first program.
+  /// Returns the offset of the first record, after the arenas of the first
+  /// program.
   std::size_t firstRecord() const {
     std::size_t arenas = 8 + 8 + number(8);
     return arenas + 8 + number(arenas);
@@ -73,7 +74,8 @@ TEST_F(OpRepeatTest, GivesItsOwnBits) {
         << outcome.out;
   EXPECT_NE(outcome.out.find("train: gemm, "), std::string::npos);
   EXPECT_EQ(outcome.out.find("worst"), std::string::npos) << outcome.out;
-  // Another batch, other seed: the trace says what the commands read.
+  // The batch and the seed differ, but the trace contains the inputs of the
+  // commands.
   outcome = runToy({"--check-trace=" + trace(), "--seed=7", "--threads=3"});
   EXPECT_EQ(outcome.exitCode, 0) << outcome.out << outcome.err;
 }
@@ -85,7 +87,7 @@ TEST_F(OpRepeatTest, WithAHostArena) {
   outcome = runToy(describeOffloaded(), {"--check-trace=" + trace()});
   EXPECT_EQ(outcome.exitCode, 0) << outcome.out << outcome.err;
   EXPECT_NE(outcome.out.find("train: copy_start, "), std::string::npos);
-  // The plan without one has other arenas.
+  // The plan without a host arena has different arenas.
   outcome = repeat();
   EXPECT_EQ(outcome.exitCode, 3) << outcome.out;
   EXPECT_NE(outcome.err.find("the same plan"), std::string::npos);
@@ -93,7 +95,7 @@ TEST_F(OpRepeatTest, WithAHostArena) {
 
 TEST_F(OpRepeatTest, NamesTheResultThatDiffers) {
   std::size_t record = firstRecord();
-  ASSERT_GE(number(record + 16), 1u); // Slots.
+  ASSERT_GE(number(record + 16), 1u); // Number of slots.
   std::string wrong = bytes_;
   float value = 1e30f;
   std::memcpy(wrong.data() + record + 32, &value, sizeof(value));
@@ -110,23 +112,24 @@ TEST_F(OpRepeatTest, NamesTheResultThatDiffers) {
       << outcome.err;
 }
 
-/// One bit of a result is rounding where it is one of numbers.
+/// A changed bit of a result is within rounding if the slot has an element
+/// type.
 TEST_F(OpRepeatTest, SlotsSayWhatTheyHold) {
   std::size_t last = firstRecord() + 32;
   std::string wrong = bytes_;
   wrong[last] = char(wrong[last] ^ 1);
   Outcome outcome = repeat(wrong);
   EXPECT_EQ(outcome.exitCode, 0) << outcome.out << outcome.err;
-  EXPECT_EQ(outcome.out.find("of no known type"), std::string::npos);
+  EXPECT_EQ(outcome.out.find("of unknown type"), std::string::npos);
   EXPECT_NE(outcome.out.find("; worst "), std::string::npos) << outcome.out;
   outcome = runToy({"--check-trace=" + trace()});
   EXPECT_EQ(outcome.exitCode, 1) << outcome.out;
-  EXPECT_NE(outcome.out.find(" of no known type, whose bits must be the same"),
+  EXPECT_NE(outcome.out.find(" of unknown type, which must be bitwise equal"),
             std::string::npos)
       << outcome.out;
 }
 
-/// Two rows of four bytes, at the beginning and the end of the slot.
+/// The slot has two rows of four bytes, at its beginning and its end.
 TEST_F(OpRepeatTest, GapsBetweenRowsAreNoValue) {
   std::size_t record = firstRecord();
   std::string wrong = bytes_;
@@ -152,7 +155,7 @@ TEST_F(OpRepeatTest, RefusesWhatIsNoTraceOfThisPlan) {
     EXPECT_EQ(outcome.exitCode, 3) << bytes.size() << outcome.err;
     EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1);
   }
-  // Every number of the format is looked at.
+  // All numbers of the format are checked.
   for (std::size_t byte : {8, 16, 16 + 5}) {
     std::string wrong = bytes_;
     wrong[byte] = char(wrong[byte] + 1);
@@ -165,7 +168,7 @@ TEST_F(OpRepeatTest, RefusesWhatIsNoTraceOfThisPlan) {
       2);
 }
 
-/// Kernels would read where it points to.
+/// A kernel would use the token as an index without a check.
 TEST_F(OpRepeatTest, RefusesTokensOutsideOfTheVocabulary) {
   uint64_t name, arenas;
   std::memcpy(&name, bytes_.data() + 8, sizeof(name));
@@ -202,19 +205,19 @@ TEST(ResultDistanceTest, OfTensors) {
   EXPECT_FALSE(last.same);
   EXPECT_NEAR(last.share(), 1 / (64 * std::sqrt(2)), 1e-4);
   EXPECT_GT(between({1, 1}, {1, 1.001f}).share(), 1);
-  // A cpu flushes what a GPU keeps.
+  // A CPU flushes subnormal numbers that a GPU keeps.
   EXPECT_TRUE(between({1, 0}, {1, FLT_MIN / 2}).sameButSubnormals());
   EXPECT_TRUE(between({0, 0}, {-0.0f, 0}).sameButSubnormals());
   float nan = std::numeric_limits<float>::quiet_NaN();
   EXPECT_EQ(between({nan, 1}, {nan, 1}).share(), 0);
   EXPECT_EQ(between({nan, 1}, {1, 1}).share(), INFINITY);
   EXPECT_EQ(between({0, 0}, {0, 1}).share(), 1 / (64 * double(FLT_EPSILON)));
-  // What neither has written is no result, whatever it is.
+  // Elements that neither result has changed do not count.
   EXPECT_GT(
       between({nan, 1, 1e30f}, {nan, 1.001f, 1e30f}, {nan, 1, 1e30f}).share(),
       1);
   EXPECT_LT(between({nan, 1}, {nan, 1 + FLT_EPSILON}, {nan, 1}).share(), 1);
-  // Something behind the last element.
+  // A difference after the last whole element.
   double a[] = {1, 2}, b[] = {1, 2}, before[] = {0, 0};
   reinterpret_cast<char *>(b)[12] = 1;
   EXPECT_EQ(tensorDistance(ElementType::F64, reinterpret_cast<char *>(before),
@@ -224,7 +227,7 @@ TEST(ResultDistanceTest, OfTensors) {
             INFINITY);
 }
 
-/// [1 1] [1 -1]^T, whose terms cancel.
+/// The terms of [1 1] [1 -1]^T cancel.
 TEST(ResultDistanceTest, OfProducts) {
   Arenas arenas;
   ASSERT_TRUE(arenas.device.map(256).ok());
@@ -255,7 +258,7 @@ TEST(ResultDistanceTest, OfProducts) {
   EXPECT_LT(distance().share(), 1);
   other[1] = 1e-3f;
   EXPECT_GT(distance().share(), 1);
-  // What lies around the result is none.
+  // Bytes around the result do not count.
   other[1] = 0;
   other[2] = 1;
   EXPECT_TRUE(distance().same);

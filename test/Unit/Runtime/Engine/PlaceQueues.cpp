@@ -1,4 +1,4 @@
-//===- PlaceQueues.cpp - Queues for descriptions by hand ------------------===//
+//===- PlaceQueues.cpp - Queues for handwritten descriptions --------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -25,7 +25,7 @@ static bool isGpu(const Json &description) {
 
 static bool isOnHost(const Json &ref) { return ref.size() == 3; }
 
-/// The name of the queue of a command; empty for loops and waits.
+/// Returns the name of the queue of a command; empty for loops and waits.
 static std::string queueOf(const Json &command, bool isGpu) {
   std::string op = command["op"];
   if (op == "loop_begin" || op == "loop_end" || op == "copy_wait")
@@ -41,7 +41,7 @@ static std::string queueOf(const Json &command, bool isGpu) {
 
 namespace {
 
-/// Bytes of the device that commands of the host read.
+/// Device bytes that commands of the host read.
 struct Scalar {
   int64_t begin, end;
   bool isWritten = false, isRead = false;
@@ -49,8 +49,8 @@ struct Scalar {
 
 } // namespace
 
-/// Orders the commands of the host and those of the device that write what the
-/// host reads.
+/// Orders the commands of the host and the device commands that write the bytes
+/// that the host reads.
 static void orderScalars(const ProgramFile &file, const Program &program,
                          const std::vector<Json *> &commands) {
   std::vector<Scalar> scalars;
@@ -96,7 +96,7 @@ static void orderScalars(const ProgramFile &file, const Program &program,
   });
 }
 
-/// The commands of a program along its order.
+/// Returns the commands of a program in execution order.
 static std::vector<Json *> inOrder(Json &program) {
   std::vector<Json *> commands;
   for (const Json &name : program["order"])
@@ -147,7 +147,7 @@ Json withQueues(Json description) {
       command["queues"] = executing;
   });
   Result<ProgramFile> file = parseProgramFile(description.dump(), INT64_MAX);
-  // What is refused now is refused with more waits, too.
+  // An invalid description is also invalid with waits.
   if (!file.ok())
     return description;
   for (std::size_t i = 0; i < file->programs.size(); ++i) {

@@ -1,13 +1,13 @@
-//===- PlaceQueues.h - Queues for descriptions by hand ----------*- C++ -*-===//
+//===- PlaceQueues.h - Queues for handwritten descriptions ------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Adds queues and waits to a description that is written by hand, by the rules
-// of the compiler (lib/Conversion/KilnToKilnRT/PlaceWaits.h), after completing
-// its short form.
+// Adds queues and waits to a handwritten description, with the rules of the
+// compiler (lib/Conversion/KilnToKilnRT/PlaceWaits.h), after expanding its
+// short form.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,8 +20,8 @@
 
 namespace kiln::runtime::toy {
 
-/// The description in full, with the fields "queues", "queue" and "after" of
-/// the compiler, whether or not it had others before.
+/// Returns the complete description, with the fields "queues", "queue" and
+/// "after" as the compiler would write them. Replaces existing fields.
 nlohmann::json withQueues(nlohmann::json description);
 
 } // namespace kiln::runtime::toy

@@ -1,4 +1,4 @@
-//===- ProcessorsTest.cpp - Where threads run -----------------------------===//
+//===- ProcessorsTest.cpp - Tests of processor affinity -------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -33,7 +33,7 @@ TEST(ProcessorsTest, LeavesAProcessor) {
     GTEST_SKIP() << "there is no other processor";
   cpu_set_t before = usableProcessors();
   bool left = false;
-  // The system may bring the thread back at once.
+  // The scheduler may move the thread back at once.
   for (int attempt = 0; attempt < 100 && !left; ++attempt) {
     int processor = sched_getcpu();
     leaveProcessor(processor);
@@ -54,7 +54,7 @@ TEST(ProcessorsTest, StaysOnTheOnlyProcessor) {
   }).join();
 }
 
-/// Two threads on one processor: each finds that it is not alone there.
+/// Two threads share one processor, and each of them detects this.
 TEST(ProcessorShareTest, IsSpentBesideABusyThread) {
   std::atomic<bool> isOver{false};
   std::thread([&] {

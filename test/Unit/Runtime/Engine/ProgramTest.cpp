@@ -1,4 +1,4 @@
-//===- ProgramTest.cpp - Reading descriptions -----------------------------===//
+//===- ProgramTest.cpp - Tests of the description reader ------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -40,8 +40,8 @@ TEST(ProgramTest, ReadsTheToy) {
 
 struct Damage {
   const char *name;
-  const char *pointer; ///< Where in the toy's description.
-  Json value;          ///< "discarded": remove it.
+  const char *pointer; ///< JSON pointer into the toy's description.
+  Json value;          ///< "discarded" removes the member.
   const char *message;
 };
 
@@ -81,11 +81,11 @@ INSTANTIATE_TEST_SUITE_P(
         Damage{"SlotRows",
                "/programs/train/slots/0/rows",
                {8},
-               "has 1 entries, expected the bytes of a row"},
+               "has 1 entries, expected [bytes of a row, pitch in bytes]"},
         Damage{"SlotRowsApart",
                "/programs/train/slots/0/rows",
                {8, 8},
-               "rows of 8 bytes that begin 8 bytes apart"},
+               "has rows of 8 bytes with a pitch of 8 bytes"},
         Damage{"SlotRowsOver",
                "/programs/train/slots/0/rows",
                {8, 1ll << 40},
@@ -112,7 +112,8 @@ INSTANTIATE_TEST_SUITE_P(
                 {"first", 0},
                 {"last", 0},
                 {"dtype", "f32"}},
-               "is f32, of which 6 bytes are no whole number of elements"},
+               "is f32, but the slot's 6 bytes are not a whole number of "
+               "elements"},
         Damage{"Op", TRAIN "0/op", "jump", "'jump', not a command"},
         Damage{"Kernel", TRAIN "2/kernel", 7, "there are 7 kernels"},
         Damage{"NegativeKernel", TRAIN "2/kernel", -1, "kernel"},
@@ -135,7 +136,7 @@ INSTANTIATE_TEST_SUITE_P(
                "too large"},
         Damage{"GemmType", TRAIN "3/dtype", "f16", "f32 or f64"},
         Damage{"GemmResult", TRAIN "3/result", "f64", "expected f32"},
-        Damage{"GemmNarrow", TRAIN "3/dtype", "bf16", "to multiply bf16 in"},
+        Damage{"GemmNarrow", TRAIN "3/dtype", "bf16", "bytes for a bf16 gemm"},
         Damage{"GemmWorkspace", TRAIN "3/workspace", {0}, "[offset, bytes]"},
         Damage{"GemmWorkspaceEnd",
                TRAIN "3/workspace",
@@ -152,7 +153,7 @@ INSTANTIATE_TEST_SUITE_P(
         Damage{"GemmLdBig", TRAIN "3/a/ld", int64_t(1) << 40, "2^31"},
         Damage{"GemmTrans", TRAIN "3/c/trans", true, "never transposed"},
         Damage{"GemmOutside", TRAIN "3/c/ref", {120000, 0}, "arena"},
-        Damage{"GemmBatch", TRAIN "3/batch", 2, "same for all"},
+        Damage{"GemmBatch", TRAIN "3/batch", 2, "has batch_stride 0"},
         Damage{"GemmGrid", TRAIN "3/grid", {1, 1000}, "more tiles"},
         Damage{"GemmBeta", TRAIN "3/beta", 0.5, "\"first\""},
         Damage{"LoopOpen", TRAIN "9/op", "loop_begin", "commands[9]"},
@@ -178,14 +179,14 @@ TEST(DamagedProgramTest, TextThatIsNoJson) {
   EXPECT_FALSE(parseProgramFile("[]", 7).ok());
 }
 
-/// No value anywhere may crash the reader, whatever takes its place.
+/// The reader must not crash for any replacement of any value.
 TEST(DamagedProgramTest, AnyReplacedValueIsHandled) {
   Json json = toy::describe();
   Json flat = json.flatten();
   const Json replacements[] = {nullptr,       -1, INT64_MAX, "x", Json::array(),
                                Json::object()};
   for (auto &[path, unused] : flat.items()) {
-    // One program is enough, and its commands are where the variety is.
+    // One program suffices; its commands are the most diverse part.
     if (path.rfind("/programs/evaluate", 0) == 0 ||
         path.rfind("/programs/generate", 0) == 0)
       continue;

@@ -1,4 +1,4 @@
-//===- ResumeTest.cpp - A resumed run stays on its trajectory -------------===//
+//===- ResumeTest.cpp - Tests of resumed runs -----------------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -20,14 +20,14 @@ protected:
   std::string resume() const { return "--resume=" + path("save"); }
   std::string save() const { return "--save=" + path("save"); }
 
-  /// A run of `steps` steps whose last checkpoint is in "save".
+  /// Trains `steps` steps; the last checkpoint is in "save".
   void train(const std::string &steps, std::vector<std::string> flags = {}) {
     flags.insert(flags.end(), {data(), "--steps=" + steps, save()});
     Outcome outcome = runToy(flags);
     ASSERT_EQ(outcome.exitCode, 0) << outcome.err;
   }
 
-  /// Rewrites what the caller of save() put into a manifest.
+  /// Edits the `extra` member of a manifest.
   void editManifest(const std::string &checkpoint,
                     const std::function<void(Json &extra)> &edit) {
     std::string file = checkpoint + "/kiln_manifest.json";
@@ -103,7 +103,7 @@ TEST_F(ResumeTest, AFlagThatIsGivenWinsAndThatIsSaid) {
                 "note: --lr changes from 0.5 to 0.25\n"
                 "note: --min-lr changes from 0 to 0.125\n"
                 "note: --grad-clip changes from 2 to 0\n");
-  // From now on they are those of the run.
+  // From now on the checkpoint has the trajectory of the resumed run.
   outcome = runToy({data(), resume(), save(), "--steps=9"});
   ASSERT_EQ(outcome.exitCode, 0) << outcome.err;
   Json trajectory = manifestOf(path("save/checkpoint-9"))["trajectory"];
@@ -111,7 +111,7 @@ TEST_F(ResumeTest, AFlagThatIsGivenWinsAndThatIsSaid) {
   EXPECT_EQ(trajectory["schedule"]["min_lr"], 0.125);
   EXPECT_EQ(trajectory["grad_clip"], 0.0);
   EXPECT_EQ(trajectory["steps"], 9);
-  // A schedule without an end brings no options of the old one along.
+  // A schedule without an end does not inherit options of the old schedule.
   outcome = runToy(
       {data(), resume(), save(), "--steps=10", "--lr-schedule=constant"});
   ASSERT_EQ(outcome.exitCode, 0) << outcome.err;
@@ -160,7 +160,7 @@ TEST_F(ResumeTest, AFinishedRunSaysSo) {
 
 struct OtherExecutable {
   const char *name;
-  const char *pointer; ///< In the description.
+  const char *pointer; ///< JSON pointer into the description.
   Json value;
   const char *difference;
 };
@@ -196,7 +196,8 @@ TEST_F(ResumeTest, AnotherExecutableIsRefusedUnlessThatIsAllowed) {
     expectSays(outcome, "with --resume-changing=" + std::string(other.name));
     EXPECT_EQ(countOf(outcome.err, "\n"), 1) << outcome.err;
 
-    // Only what differs is named, allowed or not.
+    // The message names only the settings that differ, even those that are
+    // allowed.
     flags.push_back("--resume-changing=data");
     outcome = runToy(description, flags);
     EXPECT_EQ(outcome.exitCode, 2) << outcome.err;
@@ -206,12 +207,12 @@ TEST_F(ResumeTest, AnotherExecutableIsRefusedUnlessThatIsAllowed) {
     outcome = runToy(description, flags);
     EXPECT_EQ(outcome.exitCode, 0) << outcome.err;
     expectSays(outcome, " changes from ");
-    // The same executable needs no permission and has nothing to say.
+    // The same executable needs no permission and reports nothing.
     outcome = runToy(describe(), flags);
     EXPECT_EQ(outcome.exitCode, 0) << outcome.err;
     EXPECT_EQ(countOf(outcome.err, "changes from"), 1) << outcome.err;
   }
-  // --grad-clip=0 says the same as --clip=off.
+  // --grad-clip=0 is equivalent to --clip=off.
   toy::Options unclipped;
   unclipped.clip = false;
   Outcome outcome = runToy(describe(unclipped),
@@ -284,10 +285,10 @@ TEST_F(ResumeTest, DataIsKnownByItsContentNotByItsPath) {
   outcome = runToy(flags);
   EXPECT_EQ(outcome.exitCode, 0) << outcome.err;
   expectSays(outcome, "; reading starts at its beginning\n");
-  // Two steps from the beginning.
+  // Two steps since the beginning of the data.
   EXPECT_EQ(manifestOf(path("new/checkpoint-6"))["training"]["sequence"],
             2 * batch);
-  // Validation data are nobody's business.
+  // The validation data may change freely.
   EXPECT_EQ(runToy({data(), resume(), "--steps=6", "--val-batches=1",
                     "--val-data=" + path("other.txt")})
                 .exitCode,
@@ -301,7 +302,8 @@ TEST_F(ResumeTest, AnotherLengthGoesOnAtTheSameToken) {
   Outcome outcome =
       runToy(longer, {data(), resume(), "--steps=5", "--resume-changing=seq"});
   EXPECT_EQ(outcome.exitCode, 0) << outcome.err;
-  // 16 sequences of 8 tokens are done: 8.53 of 15.
+  // 16 sequences of 8 tokens are complete, which are 8.53 sequences of 15
+  // tokens.
   expectSays(outcome, "note: the sequence length changes from 8 to 15; reading "
                       "goes on at the same token, in sequence 9\n");
 }
@@ -328,7 +330,7 @@ TEST_F(ResumeTest, ACheckpointOfAnEarlierFormatIsReadWithOneWarning) {
   outcome = runToy(sgd, {data(), resume(), "--steps=7"});
   EXPECT_EQ(outcome.exitCode, 2);
   expectSays(outcome, "the optimizer was momentum and is sgd");
-  // A run that does not train keeps what is unknown unknown.
+  // A run that does not train keeps an unknown trajectory unknown.
   ASSERT_EQ(runToy({resume(), "--steps=0", "--save=" + path("same")}).exitCode,
             0);
   EXPECT_FALSE(manifestOf(path("same/checkpoint-6")).contains("trajectory"));
@@ -362,7 +364,8 @@ TEST_F(ResumeTest, ARunThatDoesNotTrainKeepsTheTrajectory) {
             manifestOf(path("save/checkpoint-4"))["trajectory"]);
   EXPECT_EQ(readFile(path("same/checkpoint-4/optimizer.safetensors")),
             readFile(path("save/checkpoint-4/optimizer.safetensors")));
-  // What another optimizer cannot keep, its checkpoint does not claim.
+  // The checkpoint of another optimizer does not contain the old optimizer
+  // states.
   Json sgd = describe();
   sgd["training"]["optimizer"][0]["name"] = "sgd";
   Outcome outcome =

@@ -1,4 +1,4 @@
-//===- RolesTest.cpp - Roles and shards of descriptions -------------------===//
+//===- RolesTest.cpp - Roles and shards in descriptions -------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -20,8 +20,9 @@ Result<ProgramFile> read(const Json &description) {
   return parseProgramFile(description.dump(), toy::kernelCount);
 }
 
-/// Two roles, which both run `train` and share "U": the first one holds the
-/// upper half of the table "E", which has twice as many rows.
+/// Returns a description with two roles, which both run `train` and share "U".
+/// The first role holds the upper half of the table "E", whose global shape has
+/// twice as many rows.
 Json withTwoRoles() {
   Json json = toy::describe();
   json["roles"] = {{{"name", "first"}, {"ranks", 2}},
@@ -76,7 +77,7 @@ TEST(RolesTest, ReadsRolesAndShards) {
   EXPECT_TRUE(head.isWhole());
 }
 
-/// What an engine for one rank says about a description.
+/// Returns the error message of an engine that supports one rank.
 std::string refusal(const Json &description) {
   Result<std::unique_ptr<Engine>> engine = toy::makeEngine(description);
   if (engine.ok())
@@ -99,14 +100,14 @@ TEST(RolesTest, EnginesRunOneRank) {
   json = toy::describe();
   json["states"][1]["global_shape"] = {toy::width, 2 * toy::vocabulary};
   EXPECT_EQ(refusal(json), "the program description has a state, 'U', that is "
-                           "only a part of its tensor" +
+                           "only a shard of its tensor" +
                                advice);
 }
 
 struct Damage {
   const char *name;
-  const char *pointer; ///< In withTwoRoles().
-  Json value;          ///< "discarded": remove it.
+  const char *pointer; ///< JSON pointer into withTwoRoles().
+  Json value;          ///< "discarded" removes the member.
   const char *message;
 };
 
@@ -182,13 +183,13 @@ INSTANTIATE_TEST_SUITE_P(
         Damage{"ShardNegative", "/states/0/shard/1", -1,
                "'states[0].shard[1]' is -1, expected at least 0"},
         Damage{"ShardOutside", "/states/0/shard/0", 257,
-               "'states[0].shard[0]' is 257, but a part of 256 that begins "
-               "there leaves the global shape of 512"},
+               "'states[0].shard[0]' is 257, but a shard of 256 that begins "
+               "there exceeds the global shape of 512"},
         Damage{"ShardFarOutside", "/states/0/shard/0", INT64_MAX,
-               "leaves the global shape of 512"},
+               "exceeds the global shape of 512"},
         Damage{"ShardOfASmallerTensor", "/states/1/global_shape/0", 15,
-               "'states[1].shard[0]' is 0, but a part of 16 that begins there "
-               "leaves the global shape of 15"}),
+               "'states[1].shard[0]' is 0, but a shard of 16 that begins there "
+               "exceeds the global shape of 15"}),
     [](const testing::TestParamInfo<Damage> &info) { return info.param.name; });
 
 } // namespace

@@ -1,4 +1,4 @@
-//===- RunToy.h - Calling the driver in a test ------------------*- C++ -*-===//
+//===- RunToy.h - Running the driver in a test ------------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -26,7 +26,7 @@ struct Outcome {
   std::string err;
 };
 
-/// Runs the driver on a fresh engine in this process.
+/// Runs the driver on a new engine in this process.
 inline Outcome runToy(const nlohmann::json &description,
                       std::vector<std::string> flags,
                       Result<std::unique_ptr<Engine>> (*make)(
@@ -60,7 +60,7 @@ inline std::string readFile(const std::string &path) {
   return text.str();
 }
 
-/// The objects of a JSONL file.
+/// Returns the objects of a JSONL file.
 inline std::vector<nlohmann::json> readLog(const std::string &path) {
   std::vector<nlohmann::json> lines;
   std::ifstream file(path);
@@ -69,7 +69,7 @@ inline std::vector<nlohmann::json> readLog(const std::string &path) {
   return lines;
 }
 
-/// Losses of all steps, as the text of the log has them.
+/// Returns the losses of all steps as they are printed in the log.
 inline std::vector<std::string> lossTexts(const std::string &path) {
   std::vector<std::string> losses;
   for (const nlohmann::json &line : readLog(path))
@@ -78,7 +78,7 @@ inline std::vector<std::string> lossTexts(const std::string &path) {
   return losses;
 }
 
-/// A directory of its own for every test, with a text to train on.
+/// Provides each test with its own directory and a text to train on.
 class ToyTest : public testing::Test {
 protected:
   void SetUp() override {

@@ -1,4 +1,4 @@
-//===- SegmentsTest.cpp - Programs of several segments --------------------===//
+//===- SegmentsTest.cpp - Programs with several segments ------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -18,13 +18,13 @@ using Json = nlohmann::json;
 
 namespace {
 
-/// The commands [begin, end) of an array.
+/// Returns the elements [begin, end) of an array.
 Json part(const Json &commands, long begin, long end) {
   return Json(Json::array_t(commands.begin() + begin, commands.begin() + end));
 }
 
-/// The toy with two updates in each step: its commands are in the segments
-/// "gradients", a loop among them, and "update", and the order has both twice.
+/// Returns the toy with two updates in each step. The segments "gradients",
+/// which contains a loop, and "update" occur twice in the order.
 Json withTwoUpdates() {
   Json json = describe();
   Json &train = json["programs"]["train"];
@@ -33,7 +33,7 @@ Json withTwoUpdates() {
       {{"name", "update"}, {"commands", part(commands, 10, 13)}},
       {{"name", "gradients"}, {"commands", part(commands, 0, 10)}}};
   train["order"] = {"gradients", "update", "gradients", "update"};
-  // No two slots of the toy share bytes.
+  // The slots of the toy do not overlap.
   for (Json &slot : train["slots"]) {
     slot["first"] = 0;
     slot["last"] = 26;
@@ -41,7 +41,7 @@ Json withTwoUpdates() {
   return json;
 }
 
-/// The same in one segment.
+/// Returns the same program with a single segment.
 Json writtenOut() {
   Json json = withTwoUpdates();
   Json &train = json["programs"]["train"];
@@ -98,7 +98,7 @@ TEST(SegmentsTest, ASegmentMayBeEmpty) {
 
 class SegmentsRunTest : public ToyTest {
 protected:
-  /// The losses and the weights after some steps.
+  /// Returns the losses and the weights after some steps.
   std::pair<std::vector<std::string>, std::string>
   train(const Json &description, const std::string &name) {
     Outcome outcome = runToy(description, {data(), "--steps=3", "--seed=5",
@@ -122,7 +122,7 @@ TEST_F(SegmentsRunTest, RepeatedSegmentsAreTheCommandsWrittenOut) {
   EXPECT_EQ(outcome.exitCode, 0) << outcome.out << outcome.err;
 }
 
-/// Copies may be in flight from one segment to the next.
+/// A copy may be in flight across the end of a segment.
 TEST_F(SegmentsRunTest, CopiesCrossTheBorder) {
   Json json = describeOffloaded();
   Json &program = json["programs"]["train"];
@@ -135,18 +135,18 @@ TEST_F(SegmentsRunTest, CopiesCrossTheBorder) {
       {{"name", "b"}, {"commands", part(commands, 15, last)}}};
   program["order"] = {"a", "b"};
   EXPECT_EQ(train(json, "segments"), train(describeOffloaded(), "whole"));
-  // The update of U before its gradient has come.
+  // The update of U runs before the copy of its gradient is complete.
   Json &second = program["segments"][1]["commands"];
   Json update = second[5];
   second.erase(5);
   second.insert(second.begin(), update);
   std::string message = read(json).status().message();
-  EXPECT_NE(message.find("'programs.train.segments[1].commands[0]' (launch "
-                         "'update_U') reads what it writes while copy_start "
-                         "'grad_U' of commands[14] is in flight: its copy_wait "
-                         "must come before (this is commands[15] of the "
-                         "order)"),
-            std::string::npos)
+  EXPECT_NE(
+      message.find("'programs.train.segments[1].commands[0]' (launch "
+                   "'update_U') reads the destination of copy_start 'grad_U' "
+                   "at commands[14] while it is in flight; its copy_wait must "
+                   "come first (this is commands[15] of the order)"),
+      std::string::npos)
       << message;
 }
 
@@ -156,8 +156,8 @@ TEST_F(SegmentsRunTest, CopiesCrossTheBorder) {
 
 struct Damage {
   const char *name;
-  const char *pointer; ///< Below "train" of withTwoUpdates().
-  Json value;          ///< "discarded": remove it.
+  const char *pointer; ///< JSON pointer below "train" of withTwoUpdates().
+  Json value;          ///< "discarded" removes the member.
   const char *message;
 };
 
@@ -214,7 +214,8 @@ INSTANTIATE_TEST_SUITE_P(
                "'programs.train.segments[0].name' is 'update', which the order "
                "does not name"},
         Damage{"LoopLeavesTheSegment", "/segments/1/commands/9", loopBegin,
-               "'programs.train.segments[1].commands[9]' is a loop in a loop"},
+               "'programs.train.segments[1].commands[9]' begins a loop inside "
+               "another loop"},
         Damage{"LoopEndsInTheNextSegment", "/segments/0/commands/2", loopBegin,
                "'programs.train.segments[0].commands' ends inside a loop"},
         Damage{"LoopBeginsInAnotherSegment", "/segments/0/commands/0", loopEnd,
@@ -244,7 +245,7 @@ TEST(DamagedSegmentsTest, ShortDescriptionsOfLongPrograms) {
       << read(json).status().message();
 }
 
-/// No value may crash the reader, whatever takes its place.
+/// The reader must not crash for any replacement of any value.
 TEST(DamagedSegmentsTest, AnyReplacedValueIsHandled) {
   Json json = withTwoUpdates();
   const Json replacements[] = {nullptr,       -1, INT64_MAX, "gradients",

@@ -1,4 +1,4 @@
-//===- ShortForm.cpp - The short form of descriptions ---------------------===//
+//===- ShortForm.cpp - Short form of descriptions -------------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,12 +1,12 @@
-//===- ShortForm.h - The short form of descriptions -------------*- C++ -*-===//
+//===- ShortForm.h - Short form of descriptions -----------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// A description that is written by hand has one role with one rank, states that
-// are whole, and programs with "commands", which are those of one segment.
+// A handwritten description has one role with one rank, states that are not
+// sharded, and programs whose "commands" form a single segment.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,11 +17,12 @@
 
 namespace kiln::runtime::toy {
 
-/// The description in full: what the short form leaves out is added, and what
-/// is there is kept.
+/// Returns the complete description: adds missing members, and keeps the
+/// others.
 nlohmann::json inFull(nlohmann::json description);
 
-/// The commands of the first segment of a program, usually all.
+/// Returns the commands of the first segment of a program, usually the only
+/// one.
 nlohmann::json &commandsOf(nlohmann::json &program);
 const nlohmann::json &commandsOf(const nlohmann::json &program);
 

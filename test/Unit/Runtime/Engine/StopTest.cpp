@@ -1,4 +1,4 @@
-//===- StopTest.cpp - Signals, in a process of their own ------------------===//
+//===- StopTest.cpp - Signals to a separate process -----------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -20,7 +20,7 @@ using namespace kiln;
 
 namespace {
 
-/// The toy executable, with its stdout in a pipe.
+/// A process that runs the toy executable, whose stdout is a pipe.
 class ToyProcess {
 public:
   explicit ToyProcess(
@@ -31,7 +31,7 @@ public:
     child_ = fork();
     if (child_ == 0) {
       dup2(ends[1], STDOUT_FILENO);
-      // A shell or nohup may have started the tests with these ignored.
+      // The parent, such as a shell or nohup, may ignore these signals.
       for (int signal : {SIGHUP, SIGINT})
         ::signal(signal, SIG_DFL);
       prepare();
@@ -63,14 +63,15 @@ public:
     return false;
   }
   void send(int signal) { kill(child_, signal); }
-  /// Drains stdout and returns the exit code; -signal if one killed it.
+  /// Drains stdout. Returns the exit code, or -signal if a signal ended the
+  /// process.
   int wait() {
     char buffer[4096];
     while (size_t size = std::fread(buffer, 1, sizeof(buffer), out_))
       rest_.append(buffer, size);
     return waitWithoutReading();
   }
-  /// What wait() read.
+  /// Returns the output that wait() read.
   const std::string &rest() const { return rest_; }
   int waitWithoutReading() {
     int status = 0;
@@ -85,12 +86,12 @@ private:
   std::string rest_;
 };
 
-/// In a child: gives it a standard output on which nothing can be written.
+/// Called in the child: makes every write to standard output fail.
 void useFullDevice() { dup2(open("/dev/full", O_WRONLY), STDOUT_FILENO); }
 
 class StopTest : public ToyTest {
 protected:
-  /// Waits until a file has grown, and then no more for a while.
+  /// Waits until a file has grown and then stays unchanged for a while.
   static void waitForStandstill(const std::string &file) {
     std::error_code error;
     for (uintmax_t last = 0, same = 0; same < 20;) {
@@ -106,7 +107,7 @@ protected:
 };
 
 TEST_F(StopTest, SigtermSavesAndTheResumedRunHasTheSameBits) {
-  // The second program has threads that copy. What it saves, the first reads.
+  // The second program has copy threads. The first one reads its checkpoints.
   for (auto [signal, program] : {std::pair{SIGTERM, KILN_TOY},
                                  {SIGINT, KILN_TOY},
                                  {SIGHUP, KILN_TOY},
@@ -152,7 +153,7 @@ TEST_F(StopTest, WhatWasIgnoredAtTheStartStaysIgnored) {
   process.send(SIGHUP);
   process.send(SIGINT);
   process.send(SIGINT);
-  // It has gone on, even behind what was in the pipe.
+  // The run has continued after the output that was in the pipe.
   ASSERT_TRUE(process.waitForLine("step 3000/"));
   process.send(SIGTERM);
   EXPECT_EQ(process.wait(), 75);
@@ -168,7 +169,7 @@ TEST_F(StopTest, AStoppedTextEndsItsLine) {
 }
 
 TEST_F(StopTest, AStopBeforeTheFirstStepLeavesNothing) {
-  // Nobody will read from the FIFO, and opening it waits.
+  // The FIFO has no reader, so that opening it blocks.
   ASSERT_EQ(mkfifo(path("fifo").c_str(), 0600), 0);
   std::vector<std::string> all = flags("10");
   for (std::string flag : {"--log=" + path("fifo"), "--save=" + path("save")})
@@ -267,7 +268,7 @@ TEST_F(StopTest, ATraceThatCannotBeWrittenInTheEndDoesNotKeepARunFromSaving) {
   all.push_back("--trace=" + path("traces/trace.json"));
   all.push_back("--save=" + path("save"));
   ToyProcess process(all);
-  // The pipe holds the run up long before its last step.
+  // The pipe blocks the run long before its last step.
   ASSERT_TRUE(process.waitForLine("step 5/"));
   std::filesystem::remove(path("traces"));
   EXPECT_EQ(process.wait(), 1);

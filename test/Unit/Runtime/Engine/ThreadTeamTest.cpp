@@ -23,7 +23,7 @@ using namespace kiln;
 
 namespace {
 
-/// Notes the calls of a body, and fails when two calls at a time have the same
+/// Records the calls of a body. Fails if two concurrent calls have the same
 /// thread.
 class Calls {
 public:
@@ -54,7 +54,7 @@ TEST(ThreadTeamTest, CoversEveryIndexOnce) {
     ThreadTeam team(threads);
     ASSERT_TRUE(team.status().ok());
     EXPECT_EQ(team.size(), threads);
-    // The last count has more indexes than a part can count one by one.
+    // The last count has more indexes than a part can count individually.
     for (int64_t count : {0, 1, 2, 3, 7, 1000, 1'000'003}) {
       Calls calls(count, threads);
       team.forEachPart(count, [&](int64_t begin, int64_t end, int thread) {
@@ -92,7 +92,7 @@ TEST(ThreadTeamTest, RunsOnceOnEveryThread) {
   }
 }
 
-/// Every piece waits for the others, each of which needs a thread.
+/// Each piece waits for the others, so that each needs its own thread.
 TEST(ThreadTeamTest, WorkersTakeParts) {
   ThreadTeam team(3);
   std::atomic<int> arrived{0};
@@ -104,7 +104,7 @@ TEST(ThreadTeamTest, WorkersTakeParts) {
   EXPECT_EQ(arrived, 3);
 }
 
-/// Thread 0 stays in its first piece until all others are done.
+/// Thread 0 stays in its first piece until all others are complete.
 TEST(ThreadTeamTest, NobodyWaitsForWhatAnotherHasNotBegun) {
   ThreadTeam team(2);
   std::atomic<int64_t> done{0};
@@ -157,7 +157,7 @@ TEST(ThreadTeamTest, StartsAndStopsManyTimes) {
   }
 }
 
-/// A worker that cannot run must not be waited for, nor spun for.
+/// The caller must not wait or spin for a worker that cannot run.
 TEST(ThreadTeamTest, SharesOneProcessor) {
   for (bool afterTheStart : {false, true}) {
     std::thread([&] {
@@ -171,15 +171,15 @@ TEST(ThreadTeamTest, SharesOneProcessor) {
       for (int loop = 0; loop < 500; ++loop)
         team.forEachPart(
             2, [&](int64_t begin, int64_t end, int) { sum += end - begin; });
-      // Spinning for a slice of the processor per loop would take seconds.
+      // Spinning for a time slice per loop would take seconds.
       EXPECT_LT(processSeconds() - before, 0.5);
       EXPECT_EQ(sum, 1000);
     }).join();
   }
 }
 
-/// Returns true if a team uses much processor time while it has nothing to do.
-/// Waits for that at most `seconds`.
+/// Returns true if an idle team uses much CPU time. Waits at most `seconds` for
+/// this.
 bool spinsWhileIdle(double seconds) {
   ThreadTeam team(2);
   double before = processSeconds();

@@ -1,4 +1,4 @@
-//===- TileEpilogueTest.cpp - What stands in for a library's epilogues ----===//
+//===- TileEpilogueTest.cpp - Tests of emulated vendor epilogues ----------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- ToyMain.cpp - The toy model as an executable -----------------------===//
+//===- ToyMain.cpp - Executable of the toy model --------------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -17,12 +17,12 @@ namespace kiln::runtime::toy {
 using Json = nlohmann::json;
 
 constexpr int64_t tableBytes = offloadedTableBytes;
-// Places of the states; E and U.device are where E and U were.
+// Offsets of the states; E and U.device replace E and U.
 constexpr int64_t deviceU = tableBytes;
 constexpr int64_t hostU = 0, hostMomentE = tableBytes,
                   hostMomentU = 2 * tableBytes;
 constexpr int64_t hostStateBytes = 3 * tableBytes;
-// Buffers on the host.
+// Offsets and sizes of the buffers on the host.
 constexpr int64_t partHiddenBytes = offloadedHiddenBytes / microbatches;
 constexpr int64_t hostHidden = hostStateBytes,
                   hostGradient = hostHidden + partHiddenBytes;
@@ -62,8 +62,8 @@ static void offloadTrain(Json &train, int64_t hiddenBack, int64_t momentE) {
     return findSlot(train, name)["offset"].get<int64_t>();
   };
   int64_t hidden = place("hidden"), gradU = place("grad_U");
-  // 0 fill, 1 loop, 2 gather, 3 logits, 4 loss, 5 sum, 6 d U, 7 d hidden,
-  // 8 scatter, 9 end, 10 norm, 11 update E, 12 update U.
+  // Command indexes: 0 fill, 1 loop, 2 gather, 3 logits, 4 loss, 5 sum, 6 d U,
+  // 7 d hidden, 8 scatter, 9 end, 10 norm, 11 update E, 12 update U.
   const Json old = commandsOf(train);
   Json gradientOfU = old[6], updateE = old[11], updateU = old[12];
   gradientOfU["a"]["ref"] = device(hiddenBack);

@@ -5,12 +5,12 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The toy of ToyProgram.h, but parameter U and both moments live in the host
-// arena. Of every kind of offload there is one: an activation (hidden goes to
-// the host and comes back), an optimizer state that visits the device (E.m), an
-// update that runs on the host (U, from a gradient that is copied there), a
-// mirror (U.device), and copies inside and outside of the loop. All of this is
-// exact: it trains like the toy, bit for bit.
+// The toy of ToyProgram.h with parameter U and both moments in the host arena.
+// It contains every kind of offload: an activation (hidden is copied to the
+// host and back), an optimizer state that is copied to the device for its
+// update (E.m), an update that runs on the host (U, with a gradient that is
+// copied there), a mirror (U.device), and copies inside and outside of the
+// loop. Its results are bitwise equal to those of the toy.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,22 +21,22 @@
 
 namespace kiln::runtime::toy {
 
-/// Changes a description of describe().
+/// Returns a description of describe() with offloading.
 nlohmann::json offload(nlohmann::json description);
 
 inline nlohmann::json describeOffloaded() { return offload(describe()); }
 
-/// Bytes that its training program copies per step, to and from the host.
+/// Bytes that the training program copies per step, to and from the host.
 constexpr int64_t offloadedHiddenBytes = batch * length * width * 4;
 constexpr int64_t offloadedTableBytes = vocabulary * width * 4;
 constexpr int64_t copiedOutBytes =
     offloadedHiddenBytes + 2 * offloadedTableBytes;
 constexpr int64_t copiedInBytes = copiedOutBytes;
 
-/// The slot of that name.
+/// Returns the slot with this name.
 nlohmann::json &findSlot(nlohmann::json &program, const std::string &name);
 
-/// The index of the command of that kind and name.
+/// Returns the index of the command with this kind and name.
 size_t findCommand(const nlohmann::json &program, const std::string &op,
                    const std::string &name);
 

@@ -27,7 +27,7 @@ template <typename T> static T *as(char *pointer) {
   return reinterpret_cast<T *>(pointer);
 }
 
-/// (E, tokens, hidden), (width); units: rows.
+/// Arguments (E, tokens, hidden), immediates (width); units are rows.
 static void gather(char *const *args, const int64_t *imm, int64_t begin,
                    int64_t end, char *) {
   for (int64_t row = begin; row < end; ++row)
@@ -35,8 +35,9 @@ static void gather(char *const *args, const int64_t *imm, int64_t begin,
                 as<float>(args[2]) + row * imm[0]);
 }
 
-/// (logits, targets, scale, row losses), (vocabulary); units: rows. The logits
-/// become their gradients. Scratch: the probabilities of one row.
+/// Arguments (logits, targets, scale, row losses), immediates (vocabulary);
+/// units are rows. Replaces the logits with their gradients. Scratch memory
+/// holds the probabilities of one row.
 static void crossEntropy(char *const *args, const int64_t *imm, int64_t begin,
                          int64_t end, char *scratch) {
   int64_t columns = imm[0];
@@ -61,7 +62,7 @@ static void crossEntropy(char *const *args, const int64_t *imm, int64_t begin,
   }
 }
 
-/// (row losses, loss), (rows, iteration); one unit.
+/// Arguments (row losses, loss), immediates (rows, iteration); one unit.
 static void sumLoss(char *const *args, const int64_t *imm, int64_t, int64_t,
                     char *) {
   double &loss = *as<double>(args[1]);
@@ -71,7 +72,8 @@ static void sumLoss(char *const *args, const int64_t *imm, int64_t, int64_t,
     loss += as<double>(args[0])[row];
 }
 
-/// (d hidden, tokens, d E), (rows, width); units: columns.
+/// Arguments (d hidden, tokens, d E), immediates (rows, width); units are
+/// columns.
 static void scatter(char *const *args, const int64_t *imm, int64_t begin,
                     int64_t end, char *) {
   for (int64_t row = 0; row < imm[0]; ++row)
@@ -80,7 +82,7 @@ static void scatter(char *const *args, const int64_t *imm, int64_t begin,
           as<float>(args[0])[row * imm[1] + column];
 }
 
-/// (a, b, norm), (elements of each); one unit.
+/// Arguments (a, b, norm), immediates (elements of each); one unit.
 static void norm(char *const *args, const int64_t *imm, int64_t, int64_t,
                  char *) {
   double sum = 0;
@@ -90,7 +92,7 @@ static void norm(char *const *args, const int64_t *imm, int64_t, int64_t,
   *as<double>(args[2]) = std::sqrt(sum);
 }
 
-/// (parameter, gradient, moment, lr, norm, clip); units: elements.
+/// Arguments (parameter, gradient, moment, lr, norm, clip); units are elements.
 static void update(char *const *args, const int64_t *, int64_t begin,
                    int64_t end, char *) {
   double clip = *as<double>(args[5]);
@@ -103,7 +105,7 @@ static void update(char *const *args, const int64_t *, int64_t begin,
   }
 }
 
-/// (logits, position, result), (vocabulary); one unit.
+/// Arguments (logits, position, result), immediates (vocabulary); one unit.
 static void takeRow(char *const *args, const int64_t *imm, int64_t, int64_t,
                     char *) {
   std::copy_n(as<float>(args[0]) + *as<int64_t>(args[1]) * imm[0], imm[0],
@@ -139,7 +141,7 @@ constexpr int64_t offsetE = 0, offsetU = tableBytes;
 constexpr int64_t offsetMomentE = 2 * tableBytes,
                   offsetMomentU = 3 * tableBytes;
 
-/// Collects slots, inputs, outputs and commands of one program.
+/// Collects the slots, inputs, outputs and commands of one program.
 class ProgramBuilder {
 public:
   int64_t slot(const std::string &name, const char *slotClass, int64_t bytes,
@@ -235,7 +237,7 @@ static int64_t probabilityScratch(ProgramBuilder &program, int64_t last) {
 static ProgramBuilder trainProgram(const Options &options) {
   ProgramBuilder p;
   constexpr int64_t part = rows / microbatches;
-  // Commands: 0 fill, 1 loop, 2 gather, 3 logits, 4 loss, 5 sum, 6 d U,
+  // Command indexes: 0 fill, 1 loop, 2 gather, 3 logits, 4 loss, 5 sum, 6 d U,
   // 7 d hidden, 8 scatter, 9 end, 10 norm, 11 update E, 12 update U.
   int64_t tokens = p.input("tokens", "i32", {batch, length}, rows * 4, 9);
   int64_t targets = p.input("targets", "i32", {batch, length}, rows * 4, 9);

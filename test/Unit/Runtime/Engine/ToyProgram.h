@@ -6,9 +6,9 @@
 //===----------------------------------------------------------------------===//
 //
 // A bigram language model over bytes: hidden = E[token], logits = hidden U,
-// trained by SGD with momentum and clipping, in two micro-batches. Its
-// description uses every kind of command, and is planned by hand. Faults can be
-// planted in the plan.
+// trained by SGD with momentum and gradient clipping, in two micro-batches. Its
+// description uses every kind of command and has a handwritten plan, into which
+// faults can be injected.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,21 +35,22 @@ struct Options {
   bool hasWeights = false;
   bool clip = true;
   bool eval = true;
-  bool gradients = false; ///< Outputs "gradient:...".
-  /// Slot of "train" that is planned one byte too small; empty: none.
+  bool gradients = false; ///< Adds the outputs "gradient:...".
+  /// Slot of "train" whose planned size is one byte too small; empty: none.
   std::string shortSlot = {};
-  /// Slot of "train" whose last use is planned one command too early.
+  /// Slot of "train" whose planned last use is one command too early; empty:
+  /// none.
   std::string shortLife = {};
 };
 
-/// The program description.
+/// Returns the program description.
 nlohmann::json describe(const Options &options = {});
 
-/// The kernel table of descriptions.
+/// The kernel table of the descriptions.
 constexpr int64_t kernelCount = 7;
 const void *const *kernelTable();
 
-/// An engine for a description like that of describe().
+/// Returns an engine for a description like that of describe().
 Result<std::unique_ptr<Engine>> makeEngine(const nlohmann::json &description);
 
 } // namespace kiln::runtime::toy

@@ -1,4 +1,4 @@
-//===- WaitPolicyTest.cpp - Bounds of spinning ----------------------------===//
+//===- WaitPolicyTest.cpp - Tests of spin limits --------------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -30,7 +30,7 @@ TEST(WaitPolicyTest, ReadsTheVariablesOfLibgomp) {
   EXPECT_EQ(looks("passive", nullptr), 0u);
   EXPECT_EQ(looks(" PASSIVE ", ""), 0u);
   EXPECT_EQ(looks("Active", nullptr), 30'000'000'000u);
-  // The count has precedence.
+  // GOMP_SPINCOUNT has precedence.
   EXPECT_EQ(looks("active", "0"), 0u);
   EXPECT_EQ(looks("passive", "3000"), 3000u);
   EXPECT_EQ(looks(nullptr, "3k"), 3000u);

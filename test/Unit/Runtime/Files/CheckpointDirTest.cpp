@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Damage of every kind is noticed and the previous checkpoint is used.
+// Every kind of damage is detected, and the previous checkpoint is used.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,7 +23,7 @@ using nlohmann::json;
 
 namespace {
 
-/// Saves a small checkpoint whose weights are all `step`.
+/// Saves a small checkpoint in which all weights are `step`.
 Status save(CheckpointDir &directory, int64_t step, int keep = 0) {
   std::vector<std::string> notes;
   Status status = directory.save(
@@ -94,7 +94,8 @@ TEST(CheckpointDir, KeepsTheNewest) {
                                       "checkpoint-8", "latest"}));
 }
 
-// After a resume from an older checkpoint, newest is what was saved last.
+// After a resume from an older checkpoint, the newest one is the one saved
+// last.
 TEST(CheckpointDir, NewestIsBySequence) {
   TestDirectory temporary;
   CheckpointDir directory = open(temporary.path());
@@ -102,7 +103,7 @@ TEST(CheckpointDir, NewestIsBySequence) {
     expectOk(save(directory, step));
   expectOk(save(directory, 15));
   EXPECT_EQ(stepFound(temporary.path()), 15);
-  expectOk(save(directory, 20)); // replaces the older one
+  expectOk(save(directory, 20)); // Replaces the older one.
   EXPECT_EQ(stepFound(temporary.path()), 20);
   EXPECT_EQ(directory.steps(), (std::vector<int64_t>{10, 30, 15, 20}));
   expectOk(save(directory, 25, 2));
@@ -187,10 +188,10 @@ TEST(CheckpointDir, FallsBackFromMissingOrShortFiles) {
         std::filesystem::resize_file(path,
                                      std::filesystem::file_size(path) - 1);
       EXPECT_EQ(stepFound(temporary.path(), 1), 1);
-      // Named itself, it is an error.
+      // If its path is given explicitly, it is an error.
       expectBadInput(findCheckpoint(temporary / "checkpoint-2").status(),
                      remove ? "No such file" : name);
-      // Sizes alone are enough to see this.
+      // The sizes suffice to detect this.
       Result<FoundCheckpoint> found =
           findCheckpoint(temporary.path(), VerifyLevel::Sizes);
       ASSERT_TRUE(found.ok());
@@ -207,7 +208,7 @@ TEST(CheckpointDir, NothingValid) {
   expectOk(save(directory, 1));
   temporary.put("checkpoint-1/config.json", "[]");
   expectBadInput(findCheckpoint(temporary.path()).status(),
-                 "holds no valid checkpoint: passing over");
+                 "holds no valid checkpoint: skipping");
   expectBadInput(findCheckpoint(temporary / "checkpoint-1").status(),
                  "is damaged");
 }
@@ -220,7 +221,7 @@ TEST(CheckpointDir, ARenamedCheckpointIsNoticed) {
                           temporary / "checkpoint-7");
   expectBadInput(findCheckpoint(temporary / "checkpoint-7").status(),
                  "is of step 1, but its directory is of step 7");
-  // Any other name is the user's choice.
+  // Any other name is allowed.
   std::filesystem::rename(temporary / "checkpoint-7", temporary / "best");
   EXPECT_EQ(stepFound(temporary / "best"), 1);
 }
@@ -260,7 +261,7 @@ TEST(CheckpointDir, RefusesWhereItCannotWrite) {
   ASSERT_FALSE(below.ok());
   EXPECT_EQ(below.status().code(), ExitCode::Error);
   EXPECT_FALSE(CheckpointDir::open(temporary / "file").ok());
-  // A place where even root cannot create files.
+  // A directory in which even root cannot create files.
   EXPECT_FALSE(CheckpointDir::open("/proc/self").ok());
 }
 
@@ -284,7 +285,7 @@ TEST(CheckpointDir, CreatesOneDirectoryAndRemovesItUnlessItSaves) {
   }
   open(temporary / "out");
   EXPECT_EQ(stepFound(temporary / "out"), 1);
-  // A directory that was there stays, as it was.
+  // An existing directory is kept unchanged.
   std::filesystem::create_directory(temporary / "mine");
   open(temporary / "mine");
   EXPECT_TRUE(std::filesystem::is_empty(temporary / "mine"));
@@ -300,7 +301,7 @@ TEST(CheckpointDir, ChecksFreeSpace) {
             std::string::npos);
 }
 
-// A real full disk, where this process may mount one.
+// Uses a file system that is really full, if this process may mount one.
 TEST(CheckpointDir, FullDisk) {
   TestDirectory temporary;
   if (::mount("tmpfs", temporary.path().c_str(), "tmpfs", 0, "size=256k") !=
@@ -340,7 +341,7 @@ TEST(CheckpointManifest, Rejects) {
   EXPECT_EQ(manifest->step, 1);
   for (std::size_t length = 0; length < good.size(); ++length)
     ASSERT_FALSE(parseManifest(good.substr(0, length), "m").ok());
-  expectBadInput(parseManifest("", "m").status(), "cut short");
+  expectBadInput(parseManifest("", "m").status(), "truncated");
   expectBadInput(parseManifest(good + " ", "m").status(), "end in its hash");
   std::string other = good;
   other[good.find("config")] = 'C';

@@ -1,13 +1,13 @@
-//===- CheckpointFaultTest.cpp - Failing and dying while saving -----------===//
+//===- CheckpointFaultTest.cpp - Errors and crashes during saving ---------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Whatever call of a save fails, the save says so, nothing new is left, and the
-// previous checkpoint is found. Whatever call the process dies at, a valid
-// checkpoint is found by the next run.
+// If any system call of a save fails, the save reports it, leaves no new files,
+// and the previous checkpoint is found. If the process is killed at any system
+// call, the next run finds a valid checkpoint.
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,8 +40,8 @@ Status save(CheckpointDir &directory, int64_t step, int keep,
       {}, keep, notes);
 }
 
-/// Steps that are saved before the save under test, which is of step 3 (a new
-/// one) or 2 (replaced).
+/// Saves two steps. The save under test saves step 3 (a new checkpoint) or 2 (a
+/// replacement).
 void prepare(const std::string &path) {
   Result<CheckpointDir> directory = CheckpointDir::open(path);
   ASSERT_TRUE(directory.ok());
@@ -57,7 +57,7 @@ void expectNoLeftovers(const TestDirectory &temporary) {
         << name;
 }
 
-/// Returns how many calls were failed.
+/// Makes each system call fail in turn. Returns the number of calls.
 int sweepErrors(int64_t step, int error, int keep) {
   for (int call = 1;; ++call) {
     TestDirectory temporary;
@@ -77,8 +77,8 @@ int sweepErrors(int64_t step, int error, int keep) {
       EXPECT_TRUE(notes.empty());
       return call - 1;
     }
-    // After the commit a failure is a note. A failing close of a file that was
-    // only read is nobody's problem.
+    // A failure after the commit is a note. A failing close of a file that was
+    // only read is ignored.
     Result<FoundCheckpoint> found = findCheckpoint(temporary.path());
     EXPECT_TRUE(found.ok()) << found.status().message();
     if (found.ok()) {
@@ -86,13 +86,13 @@ int sweepErrors(int64_t step, int error, int keep) {
       EXPECT_EQ(found->manifest.sequence, status.ok() ? 2 : 1)
           << "call " << call;
     }
-    // A checkpoint that was replaced stays until the new one is known to be
+    // A checkpoint that was replaced is kept until the new one is known to be
     // durable.
     bool notSynced = !notes.empty() &&
                      notes[0].find("could not be synced") != std::string::npos;
     if (!notSynced)
       expectNoLeftovers(temporary);
-    // The next save works and tidies up.
+    // The next save succeeds and removes leftovers.
     notes.clear();
     expectOk(save(*directory, 9, 0, notes));
     EXPECT_TRUE(notes.empty());
@@ -106,8 +106,8 @@ TEST(CheckpointFault, EveryFailingCall) {
       EXPECT_GT(sweepErrors(step, error, 1), 30);
 }
 
-// renameat2 is not supported by every file system; then every call of the other
-// way must be as safe.
+// Not every file system supports renameat2; the fallback must be as safe at
+// every call.
 TEST(CheckpointFault, WithoutRenameat2) {
   EXPECT_GT(sweepErrors(3, EINVAL, 0), 30);
   EXPECT_GT(sweepErrors(2, EINVAL, 0), 30);

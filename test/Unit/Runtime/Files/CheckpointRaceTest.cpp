@@ -1,12 +1,12 @@
-//===- CheckpointRaceTest.cpp - Reading beside a run that prunes ----------===//
+//===- CheckpointRaceTest.cpp - Reading during concurrent pruning ---------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Another process saves with --keep=1 at every moment of a search: the newest
-// checkpoint is found all the same, whole, and stays readable once it is found.
+// Another process saves with --keep=1 at every point of a search. The newest
+// checkpoint must be found complete, and must stay readable.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,7 +23,7 @@ using namespace kiln;
 
 namespace {
 
-/// Saves a checkpoint whose tensor is `value`, and prunes all others.
+/// Saves a checkpoint whose tensor is `value`, and removes all others.
 void save(CheckpointDir &directory, int64_t step, float value) {
   std::vector<std::string> notes;
   expectOk(directory.save(
@@ -38,7 +38,7 @@ void save(CheckpointDir &directory, int64_t step, float value) {
       {{"value", value}}, /*keep=*/1, notes));
 }
 
-/// The value in the tensor, which must be that in the manifest.
+/// Returns the value in the tensor, which must equal that in the manifest.
 float valueOf(const FoundCheckpoint &found) {
   Result<InputFile> file = found.open("model.safetensors");
   EXPECT_TRUE(file.ok()) << file.status().message();
@@ -85,7 +85,7 @@ TEST_F(CheckpointRace, ThePrunedOneIsReplacedByTheNewest) {
   }
 }
 
-// A run that was resumed saves a step once more.
+// A resumed run saves the same step again.
 TEST_F(CheckpointRace, AReplacedOneIsReadAnew) {
   for (const std::string &path :
        {temporary.path(), temporary / "checkpoint-1"}) {

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Number format, resume, and what happens when the disk is full.
+// Tests of the number format, of resuming, and of a full disk.
 //
 //===----------------------------------------------------------------------===//
 
@@ -81,10 +81,10 @@ TEST(EventLog, ResumeCutsLaterSteps) {
     log->write(LogLine().text("event", "end").integer("steps", 5));
   }
   std::string five = readBytes(path);
-  // At its end: everything stays.
+  // Resuming at the last step keeps all lines.
   ASSERT_TRUE(open(path, 5).ok());
   EXPECT_EQ(readBytes(path), five);
-  // A crash in the middle of a line.
+  // A crash within a line leaves an incomplete line.
   directory.put("log.jsonl", five + "{\"step\": 6, \"lo");
   ASSERT_TRUE(open(path, 5).ok());
   EXPECT_EQ(readBytes(path), five);
@@ -94,7 +94,7 @@ TEST(EventLog, ResumeCutsLaterSteps) {
     log->write(step(4));
   }
   EXPECT_EQ(readBytes(path), five.substr(0, five.find("{\"step\":5")));
-  // Without a resume the file starts anew.
+  // Without a resume, the file is truncated.
   ASSERT_TRUE(open(path).ok());
   EXPECT_EQ(readBytes(path), "");
 }
@@ -134,7 +134,7 @@ TEST(EventLog, OneRunWritesAFile) {
   }
   EXPECT_EQ(readBytes(path), step(1).finish() + step(2).finish());
   EXPECT_TRUE(open(path, 2).ok());
-  // Devices have no lock.
+  // Devices are not locked.
   Result<EventLog> one = open("/dev/null"), other = open("/dev/null");
   EXPECT_TRUE(one.ok() && other.ok());
 }
@@ -176,7 +176,7 @@ TEST(EventLog, NoPartialLineAfterAFailure) {
   ASSERT_TRUE(log.ok() && log->begin({}).ok());
   log->write(step(1));
   {
-    Fault fault(1, ENOSPC); // stores half of the line first
+    Fault fault(1, ENOSPC); // Stores half of the line first.
     log->write(step(2));
     EXPECT_TRUE(fault.fired());
   }

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Any slice equals that part of the whole; the distributions have their
-// moments.
+// Any slice equals the same part of the whole tensor, and the distributions
+// have the expected moments.
 //
 //===----------------------------------------------------------------------===//
 
@@ -89,7 +89,8 @@ TEST(InitialValues, DependOnSeedAndName) {
   EXPECT_EQ(base, fill(normal, 1, "a", {64}, 0, 64));
   EXPECT_NE(base, fill(normal, 2, "a", {64}, 0, 64));
   EXPECT_NE(base, fill(normal, 1, "b", {64}, 0, 64));
-  // Not on the shape: a padded or reshaped tensor keeps its values.
+  // Values do not depend on the shape: a padded or reshaped tensor keeps its
+  // values.
   EXPECT_EQ(base, fill(normal, 1, "a", {8, 16}, 0, 64));
 }
 
@@ -107,7 +108,7 @@ TEST(InitialValues, NormalHasItsMoments) {
     fourth += z * z * z * z / count;
     product += z * (values[(i + 1) % count] - 0.25) / 0.02 / count;
   }
-  // Five standard errors each.
+  // The tolerances are five standard errors.
   EXPECT_NEAR(mean, 0.25, 5 * 0.02 / std::sqrt(double(count)));
   EXPECT_NEAR(square, 1.0, 5 * std::sqrt(2.0 / count));
   EXPECT_NEAR(fourth, 3.0, 5 * std::sqrt(96.0 / count));

@@ -5,11 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Every parser gets thousands of damaged copies of a valid input: flipped bits,
-// overwritten bytes, cut and doubled parts. It must answer with a value or with
-// one printable line. Deterministic, so that a failure repeats; meant to run
-// under AddressSanitizer too (-DKILN_SANITIZE=ON). The parsers' entries take
-// bytes, as a libFuzzer target does.
+// Passes thousands of damaged copies of a valid input to every parser: flipped
+// bits, overwritten bytes, removed and duplicated parts. The parser must return
+// a value or one printable line. Deterministic, so that failures are
+// reproducible; also useful with AddressSanitizer (-DKILN_SANITIZE=ON). Like
+// libFuzzer targets, the entry points of the parsers accept bytes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -46,7 +46,7 @@ private:
     std::size_t at = random(text.size());
     std::size_t length =
         1 + random(std::min<std::size_t>(text.size() - at, 16));
-    // Bytes that matter to the formats.
+    // Bytes with a meaning in the formats.
     constexpr std::string_view hot = "{}[]\":,-0129.eE\\u\xff\x80 ";
     switch (random(7)) {
     case 0:
@@ -77,7 +77,7 @@ private:
   uint64_t state_ = 0;
 };
 
-/// Feeds `rounds` mutations of `seed` to `parse`, which returns a Status.
+/// Passes `rounds` mutations of `seed` to `parse`, which returns a Status.
 template <typename Parse>
 void sweep(const std::string &seed, int rounds, Parse parse) {
   expectOk(parse(seed));
@@ -112,7 +112,7 @@ TEST(Mutation, SafeTensorsHeader) {
         kRounds, [](const std::string &text) {
           Result<SafeTensorsHeader> header =
               parseSafeTensorsHeader(text, 26, "m");
-          // What is accepted tiles the data.
+          // Accepted tensors must cover the data without gaps or overlaps.
           uint64_t position = 0;
           if (header.ok())
             for (const TensorInfo &tensor : header->tensors) {

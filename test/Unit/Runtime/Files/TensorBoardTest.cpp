@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The golden records were computed by an independent implementation.
+// An independent implementation computed the golden records.
 //
 //===----------------------------------------------------------------------===//
 
@@ -56,7 +56,7 @@ TEST(TensorBoard, WritesAFileOfRecords) {
   for (std::size_t at = 0; at < bytes.size(); ++records)
     at += 16 + uint8_t(bytes[at]);
   EXPECT_EQ(records, 3);
-  // A second log of the same second and process is another file.
+  // A second log in the same second and process uses another file.
   Result<TensorBoardLog> second =
       TensorBoardLog::open(directory / "events", nullptr);
   ASSERT_TRUE(second.ok());

@@ -5,7 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Layouts, the order of sequences, shuffling, and files that do not fit.
+// Tests of layouts, of the order of sequences, of shuffling, and of invalid
+// files.
 //
 //===----------------------------------------------------------------------===//
 
@@ -76,12 +77,13 @@ TEST(TokenFile, EveryLayoutReadsTheSame) {
     Result<TokenFile> file = TokenFile::open(path, 256);
     ASSERT_TRUE(file.ok()) << file.status().message();
     EXPECT_EQ(file->tokens(), 22);
-    // 21 tokens have a successor: five sequences of four, a tail of one.
+    // 21 tokens have a successor: five sequences of four tokens, and a
+    // remainder of one.
     EXPECT_EQ(file->sequencesPerEpoch(4), 5);
     EXPECT_EQ(readTokens(*file, 0, 4), (std::vector<int32_t>{0, 1, 2, 3, 4}));
     EXPECT_EQ(readTokens(*file, 4, 4),
               (std::vector<int32_t>{16, 17, 18, 19, 20}));
-    // The next one wraps, however far.
+    // Larger indexes wrap around.
     EXPECT_EQ(readTokens(*file, 5, 4), readTokens(*file, 0, 4));
     EXPECT_EQ(readTokens(*file, int64_t{5} << 50, 4), readTokens(*file, 0, 4));
     EXPECT_EQ(readTokens(*file, 0, 21).back(), 21);
@@ -146,9 +148,9 @@ TEST(TokenFile, ChecksTheVocabulary) {
   expectBadInput(status, "'" + path +
                              "': token 6 has id 99, but the model's vocabulary "
                              "has only 99");
-  // As a target only: the last token counts too.
+  // The last token is checked too, although it is only a target.
   EXPECT_FALSE(file->readSequence(0, 6, tokens, targets).ok());
-  // An id that does not fit i32.
+  // An id that exceeds i32.
   path = directory.put(
       "u.bin", llmcFile(20240801, 7, 3, rawTokens({1, 0xffffffff, 2}, 4)));
   Result<TokenFile> wide = TokenFile::open(path, INT32_MAX);
@@ -164,7 +166,7 @@ TEST(TokenFile, RejectsBadFiles) {
   expectRejected("t.txt", "hello", "needs a vocabulary of at least 256", 255);
   expectRejected("t.bin", two, "vocabulary of 0 tokens", 0);
   expectRejected("t.bin", llmcFile(20240520, 1, 2, two).substr(0, 1000),
-                 "cut short at 1000 of 1024");
+                 "truncated at 1000 of 1024");
   for (int version : {0, 2, 7})
     expectRejected("t.bin", llmcFile(20240520, version, 2, two), "expected 1");
   expectRejected("t.bin", llmcFile(20240801, 1, 1, two),
@@ -215,7 +217,7 @@ TEST(TokenFile, ShufflesDifferBySeedAndEpoch) {
     fixed += at == i;
     neighbours += at + 1 == shuffledIndex((i + 1) % count, count, 1, 0);
   }
-  // Each is about 1 on average for random permutations.
+  // Random permutations have an expected value of about 1.
   EXPECT_LT(sameSeed, 8);
   EXPECT_LT(sameEpoch, 8);
   EXPECT_LT(fixed, 8);
@@ -247,7 +249,7 @@ TEST(TokenFile, IdentityIsThatOfTheTokens) {
     EXPECT_TRUE(identity.ok()) << identity.status().message();
     return *identity;
   };
-  // Neither the name nor the header matters, but the width does.
+  // The identity depends on the token width, but not on the name or the header.
   std::string tokens = rawTokens(counting(1000));
   DataIdentity raw = identityOf("a.bin", tokens);
   EXPECT_EQ(raw.tokens, 1000);
@@ -257,7 +259,8 @@ TEST(TokenFile, IdentityIsThatOfTheTokens) {
   EXPECT_NE(raw, identityOf("c.txt", tokens));
   EXPECT_NE(raw, identityOf("d.bin", rawTokens(counting(999))));
 
-  // Small data are hashed whole; of large data the ends and steps between.
+  // Small data is hashed completely; large data is sampled at the ends and at
+  // equal distances in between.
   for (std::size_t bytes :
        {std::size_t(1), std::size_t(4096), std::size_t(64 * 4096),
         std::size_t(64 * 4096 + 1), std::size_t(3 << 20)}) {

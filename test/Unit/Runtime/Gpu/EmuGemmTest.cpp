@@ -184,7 +184,7 @@ TEST(EmuGemmTest, NeedsItsWorkspace) {
                 : createCommandEngine(description.dump(), nullptr, 0))
         .status();
   };
-  std::string expected = "bytes to multiply bf16 in, expected at least ";
+  std::string expected = "bytes for a bf16 gemm, expected at least ";
   EXPECT_NE(status("cpu", 2 * scratch - 64)
                 .message()
                 .find(expected + std::to_string(2 * scratch)),

@@ -140,33 +140,36 @@ TEST(PrefetchTest, RunsInEveryOrder) {
 TEST(PrefetchTest, NoCopyBeforeTheFirstWait) {
   Json description = prefetch();
   commandsOf(description).erase(6);
-  refuses(description, "commands[7]' waits for copy 1, which no command before "
-                       "it starts");
+  refuses(description, "commands[7]' waits for token 1, but no earlier "
+                       "copy_start has this token");
 }
 
 TEST(PrefetchTest, NoWaitInTheLoop) {
   Json description = prefetch();
   commandsOf(description).erase(8);
   commandsOf(description).erase(8); // What reads the destination.
-  refuses(description, "commands[8]' (copy_start 'next') writes what it writes "
-                       "while copy_start 'first' of commands[6] is in flight");
+  refuses(description,
+          "commands[8]' (copy_start 'next') writes the destination of "
+          "copy_start 'first' at commands[6] while it is in flight");
   commandsOf(description)[8]["bytes"] = 0;
-  refuses(description, "commands[8]' starts copy 1 while copy_start 'first' of "
+  refuses(description, "commands[8]' uses token 1 while copy_start 'first' at "
                        "commands[6] is in flight");
   // The one of the first iteration is in flight in the second one.
   description = prefetch();
   Json wait = commandsOf(description)[8];
   commandsOf(description).erase(8);
   insert(description, 7, wait);
-  refuses(description, "commands[9]' (copy 'keep') reads what it writes while "
-                       "copy_start 'next' of commands[10] is in flight");
+  refuses(description,
+          "commands[9]' (copy 'keep') reads the destination of copy_start "
+          "'next' at commands[10] while it is in flight");
 }
 
 TEST(PrefetchTest, NoWaitAfterTheLoop) {
   Json description = prefetch();
   commandsOf(description).erase(13);
-  refuses(description, "commands[13]' (launch 'add_last') reads what it writes "
-                       "while copy_start 'next' of commands[10] is in flight");
+  refuses(description,
+          "commands[13]' (launch 'add_last') reads the destination of "
+          "copy_start 'next' at commands[10] while it is in flight");
   commandsOf(description).erase(13);
   refuses(description, "commands[10]' (copy_start 'next') has no copy_wait");
 }
@@ -175,8 +178,9 @@ TEST(PrefetchTest, AnotherIterationWritesTheSource) {
   // The fill of iteration 1 meets the copy of iteration 0.
   Json description = prefetch();
   insert(description, 8, fill("clear", host(2 * bytes, -bytes)));
-  refuses(description, "commands[8]' (fill 'clear') writes what it reads while "
-                       "copy_start 'next' of commands[11] is in flight");
+  refuses(description,
+          "commands[8]' (fill 'clear') writes the source of copy_start 'next' "
+          "at commands[11] while it is in flight");
   description = prefetch();
   insert(description, 8, fill("clear", host(2 * bytes, 0)));
   EXPECT_EQ(refusal(withQueues(description)).find("in flight"),
@@ -193,17 +197,17 @@ TEST(PrefetchTest, AnotherIterationWritesTheSource) {
 TEST(PrefetchTest, TheLastCopyIsInFlightAfterTheLoop) {
   Json description = prefetch();
   insert(description, 13, fill("clear", host(2 * bytes, 0)));
-  refuses(description, "commands[13]' (fill 'clear') writes what it reads "
-                       "while copy_start 'next' of commands[10]");
+  refuses(description, "commands[13]' (fill 'clear') writes the source of "
+                       "copy_start 'next' at commands[10]");
   commandsOf(description)[13]["ref"] = host(bytes, 0);
   EXPECT_EQ(refusal(withQueues(description)), "");
 }
 
 TEST(PrefetchTest, SlotsLiveAllAroundTheLoop) {
-  const char *whole = "waits for copy_start 'next' of commands[10] of the "
-                      "iteration before, but no slot that lives all around "
-                      "the loop, from commands[7] to commands[12], holds what "
-                      "it ";
+  const char *whole =
+      "waits for copy_start 'next' at commands[10] of the previous iteration, "
+      "but no slot that is live around the whole loop, from commands[7] to "
+      "commands[12], holds what the copy ";
   Json description = prefetch();
   slotOf(description, 1)["last"] = 11;
   refuses(description, std::string(whole) + "writes");

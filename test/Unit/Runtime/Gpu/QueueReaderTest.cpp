@@ -100,8 +100,8 @@ INSTANTIATE_TEST_SUITE_P(
         Damage{"DeviceOfACpu", false, "/queues/0/engine", "device",
                "'queues[0].engine' is device, but the target has no GPU"},
         Damage{"TwoDevices", true, "/queues/1/engine", "device",
-               "'queues[1].engine' is device, as that of queue 'compute' is, "
-               "expected at most one such queue"},
+               "'queues[1].engine' is device, like the engine of queue "
+               "'compute', expected at most one such queue"},
         Damage{"NoQueue", true, TRAIN "0/queue", "discarded",
                "'programs.train.segments[0].commands[0].queue' is missing"},
         Damage{"NoQueueOfACpu", false, TRAIN "0/queue", "discarded",

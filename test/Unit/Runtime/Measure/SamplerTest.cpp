@@ -1,4 +1,4 @@
-//===- SamplerTest.cpp - Times of many things, taking turns ---------------===//
+//===- SamplerTest.cpp - Tests of interleaved time measurements -----------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -35,11 +35,11 @@ TEST(Sampler, TimesOnePieceOfWork) {
     EXPECT_GE(done, told);
     told = done;
   });
-  // Other processes only ever add to it.
+  // Other processes can only increase the times.
   EXPECT_GE(sampler.seconds(slow), 2e-3);
   EXPECT_GE(sampler.seconds(fast), 1e-6);
   EXPECT_LT(sampler.seconds(fast), sampler.seconds(slow));
-  EXPECT_GT(mostRepeated, 10); // too short to be timed alone
+  EXPECT_GT(mostRepeated, 10); // Too short to be timed alone.
   EXPECT_GT(told, 0);
   EXPECT_GE(sampler.rounds(), 1);
 }
