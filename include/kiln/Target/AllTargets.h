@@ -1,4 +1,4 @@
-//===- AllTargets.h - Every target of kiln ----------------------*- C++ -*-===//
+//===- AllTargets.h - Registration of all targets ---------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -13,7 +13,7 @@
 
 namespace kiln {
 
-/// Registers all targets, in the order in which messages list them.
+/// Registers all targets, in the order in which diagnostics list them.
 inline void registerAllTargets(mlir::DialectRegistry &registry) {
   registerCpuTarget(registry);
   registerCudaTarget(registry);

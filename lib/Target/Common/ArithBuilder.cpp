@@ -1,12 +1,12 @@
-//===- ArithBuilder.cpp - Writing arithmetic in kernels -------------------===//
+//===- ArithBuilder.cpp - Builder of kernel arithmetic --------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Every operation is the plain one of its dialect; what is decided here is that
-// loops carry the annotation that keeps LLVM from unrolling them.
+// Each method creates the corresponding operation of its dialect. Loops carry
+// the annotation that keeps LLVM from unrolling them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -79,7 +79,7 @@ Value ArithBuilder::firstLanes(int64_t count) {
 }
 
 Value ArithBuilder::lanesBetween(Value first, Value low, Value high) {
-  // Relative to `first` the bounds may be far outside 0..16; compare in i64.
+  // The bounds may be outside the lane range, so compare in i64.
   Value position = add(broadcast(first), lanes(i64()));
   Value inside = less(position, broadcast(high));
   Value outside = less(position, broadcast(low));
@@ -176,7 +176,7 @@ Value ArithBuilder::widen(Value stored) {
 Value ArithBuilder::roundTo(Value x, Type stored) {
   if (!isNarrowFloat(stored))
     return x;
-  // What was rounded, or came from memory, is stored as it is.
+  // A value that was widened from `stored` needs no rounding.
   if (auto widened = x.getDefiningOp<arith::ExtFOp>())
     if (getElementTypeOrSelf(widened.getIn()) == stored)
       return widened.getIn();
@@ -244,7 +244,7 @@ Value ArithBuilder::sumLanes(Value vector) {
 SmallVector<Value> ArithBuilder::loop(Value low, Value high, int64_t step,
                                       ValueRange initial, LoopBody body) {
   auto loop = scf::ForOp::create(b, low, high, i64Constant(step), initial);
-  // The spelling that convert-scf-to-cf understands.
+  // convert-scf-to-cf recognizes this attribute name.
   loop->setAttr("loop_annotation", noUnrolling(b.getContext()));
   OpBuilder::InsertionGuard guard(b);
   Block *block = loop.getBody();

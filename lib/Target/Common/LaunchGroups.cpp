@@ -1,14 +1,13 @@
-//===- LaunchGroups.cpp - Launches that a gpu runs as one -----------------===//
+//===- LaunchGroups.cpp - Groups launches of one kernel -------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Launches change places only within a run: launches one after the other, none
-// of which writes what another one of them touches, and which touch no slots
-// that take turns on the same bytes. In a run every order computes the same,
-// in any place of the arena that the plan has chosen.
+// Launches are reordered only within a run: a sequence of launches of which
+// none writes bytes that another one accesses, and whose slots do not share
+// memory. Every order of a run computes the same results with any memory plan.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,19 +29,20 @@ using namespace mlir;
 using namespace kiln::abi;
 using namespace kiln;
 
-/// Every launch is compared with all of its run before it.
+/// The maximum length of a run. Each launch is compared with all previous ones
+/// of its run.
 constexpr size_t kLongestRun = 1024;
 
 namespace {
 
-/// What a launch does to a part of a slot, in all iterations.
+/// The access of a launch to a part of a slot, over all iterations.
 struct SlotAccess {
   rt::SlotOp slot;
-  int64_t begin, end; ///< In the arena.
+  int64_t begin, end; ///< Arena offsets.
   bool writes;
 };
 
-/// Launches that may stand in any order.
+/// Launches that may be executed in any order.
 struct Run {
   SmallVector<rt::LaunchOp> launches;
   SmallVector<SlotAccess> accesses;
@@ -61,7 +61,7 @@ private:
   void moveLives(ArrayRef<rt::LaunchOp> launches, int64_t first);
 
   rt::ProgramOp program;
-  DenseMap<Operation *, int64_t> indexes; ///< Of commands.
+  DenseMap<Operation *, int64_t> indexes; ///< Command indices.
 };
 
 } // namespace
@@ -80,7 +80,7 @@ SmallVector<SlotAccess> Grouping::accessesOf(rt::LaunchOp launch,
   return accesses;
 }
 
-/// Whether two launches with these accesses must keep their order.
+/// Returns true if launches with these accesses must keep their order.
 static bool conflict(const SlotAccess &a, const SlotAccess &b) {
   rt::SlotOp slot = a.slot, other = b.slot;
   if (slot != other)
@@ -90,7 +90,7 @@ static bool conflict(const SlotAccess &a, const SlotAccess &b) {
   return (a.writes || b.writes) && a.begin < b.end && b.begin < a.end;
 }
 
-/// A run's slots live as long as before, counted in the run's new order.
+/// Updates the lifetimes of the slots of a run to the new order.
 void Grouping::moveLives(ArrayRef<rt::LaunchOp> launches, int64_t first) {
   auto last = first + static_cast<int64_t>(launches.size()) - 1;
   auto inRun = [&](int64_t index) { return first <= index && index <= last; };
@@ -108,7 +108,7 @@ void Grouping::moveLives(ArrayRef<rt::LaunchOp> launches, int64_t first) {
   }
   for (auto &[slot, use] : uses) {
     rt::SlotOp place = slot;
-    // The caller holds inputs from the first command, outputs to the last.
+    // Inputs are live from the first command, outputs until the last.
     auto boundary = [&](auto isBoundary) {
       return llvm::any_of(place->getUsers(), [&](Operation *view) {
         return llvm::any_of(view->getUsers(), isBoundary);
@@ -128,7 +128,7 @@ void Grouping::moveLives(ArrayRef<rt::LaunchOp> launches, int64_t first) {
 
 void Grouping::markGroups(ArrayRef<rt::LaunchOp> equal) {
   rt::LaunchOp first = equal.front();
-  // The micro-batch is an immediate too.
+  // AddAfterFirst takes the micro-batch as one more immediate.
   auto immediates =
       static_cast<int64_t>(immediatesOf(first).size()) +
       (first.getAccumulate() == rt::Accumulation::AddAfterFirst ? 1 : 0);
@@ -142,7 +142,7 @@ void Grouping::markGroups(ArrayRef<rt::LaunchOp> equal) {
 }
 
 void Grouping::finish(Run &run) {
-  // Kernel, arguments, how it accumulates, queue: by first appearance.
+  // Kernel, arguments, accumulation and queue, in order of first appearance.
   using Key = std::tuple<Attribute, Attribute, Attribute, Attribute>;
   llvm::MapVector<Key, SmallVector<rt::LaunchOp>> kinds;
   for (rt::LaunchOp launch : run.launches)
@@ -212,7 +212,8 @@ struct GroupLaunchesPass : kiln::impl::GroupLaunchesBase<GroupLaunchesPass> {
     if (!target->getLaunchRules().groups)
       return markAllAnalysesPreserved();
     for (rt::ProgramOp program : module.getOps<rt::ProgramOp>()) {
-      // Groups must not mend lifetimes that were wrong before.
+      // Verify first, since grouping could hide lifetimes that were wrong
+      // before.
       if (failed(rt::verifySchedule(program)))
         return signalPassFailure();
       Grouping(program).run();

@@ -1,4 +1,4 @@
-//===- PlanWriter.cpp - The memory plan as JSON ---------------------------===//
+//===- PlanWriter.cpp - Writes the memory plan as JSON --------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -32,7 +32,7 @@ Object kiln::slotObject(rt::SlotOp slot, const TargetBackend &target) {
   return object;
 }
 
-/// What the planner decided, stage by stage.
+/// Writes the decisions of the planner, one object per stage.
 static Array writeChoices(ModuleOp module) {
   Array choices;
   auto plan = module->getAttrOfType<PlanAttr>(kPlanAttr);
@@ -60,7 +60,7 @@ static Array writeChoices(ModuleOp module) {
   return choices;
 }
 
-/// What is kept as an encoding instead of its value.
+/// Writes the values that are kept in encoded form.
 static Array writeCompressed(ModuleOp module) {
   Array values;
   auto list = module->getAttrOfType<ArrayAttr>(kEncodedAttr);
@@ -75,7 +75,8 @@ static Array writeCompressed(ModuleOp module) {
   return values;
 }
 
-/// In the order that lifetimes count: a loop at both of its ends.
+/// Returns the names of the commands in lifetime order; a loop appears at its
+/// begin and its end.
 static Array writeCommandNames(rt::ProgramOp program) {
   Array names;
   bool inside = false;
@@ -98,7 +99,7 @@ struct CopiedBytes {
 
 } // namespace
 
-/// Those of one run.
+/// Counts the bytes copied by one execution of `block`.
 static CopiedBytes countCopies(Block &block) {
   CopiedBytes copied;
   for (Operation &op : block) {
@@ -114,7 +115,9 @@ static CopiedBytes countCopies(Block &block) {
   return copied;
 }
 
-/// Live bytes per class at the command with the most of them, and totals.
+/// by_class and declared describe the program with the largest arena: by_class
+/// counts the live bytes per memory class at the command with the most live
+/// bytes, and declared counts all slots of a class.
 Object kiln::writePlan(ModuleOp module, const TargetBackend &target,
                        const BuildRecord &record) {
   auto arena = *module.getOps<rt::ArenaOp>().begin();
@@ -203,7 +206,7 @@ Object kiln::writePlan(ModuleOp module, const TargetBackend &target,
     plan["lossy"] = record.lossy;
   if (Array compressed = writeCompressed(module); !compressed.empty())
     plan["compressed"] = std::move(compressed);
-  // What was asked of the planner, and what it started from.
+  // The memory budgets and the step before planning.
   if (auto planned = module->getAttrOfType<PlanAttr>(kPlanAttr)) {
     if (auto budget = planned.getBudget())
       plan["budget_bytes"] = *budget;

@@ -1,4 +1,4 @@
-//===- PrintRowPrograms.cpp - Show what row kernels compute ---------------===//
+//===- PrintRowPrograms.cpp - Prints the row programs of a module ---------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -39,7 +39,7 @@ struct PrintRowProgramsPass
       if (failed(printed))
         return signalPassFailure();
     }
-    // In one piece, so that nothing else that is printed cuts it.
+    // Print all programs at once, so that no other output interleaves.
     llvm::outs() << text;
     llvm::outs().flush();
     markAllAnalysesPreserved();
@@ -57,8 +57,8 @@ struct PrintRowProgramsPass
                  rowOpsOf(kernel.getBody().front(), (*space)[0], (*space)[1]));
   }
 
-  /// Dispatches are numbered in the order of the program, those of other
-  /// families as well.
+  /// Prints the row programs of dispatches. Numbers count the dispatches of all
+  /// families in program order.
   LogicalResult printDispatches(raw_ostream &os, ProgramOp program) {
     int64_t number = 0;
     WalkResult walk = program.walk([&](DispatchOp dispatch) {
@@ -88,10 +88,12 @@ struct PrintRowProgramsPass
       return success();
     auto parsed = row::parse(text);
     if (!parsed)
-      return op->emitOpError("has a row program whose text is refused: ")
+      return op->emitOpError(
+                 "has a row program whose printed form does not parse: ")
              << llvm::toString(parsed.takeError());
     if (!(*parsed == *program))
-      return op->emitOpError("has a row program that its text does not equal");
+      return op->emitOpError(
+          "has a row program that differs from its parsed printed form");
     return success();
   }
 };

@@ -1,4 +1,4 @@
-//===- ProgramWriter.cpp - The description of an executable -----*- C++ -*-===//
+//===- ProgramWriter.cpp - Writes the program description -----------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -67,12 +67,13 @@ private:
   ModuleOp module;
   const TargetBackend &target;
   const KernelIndex &kernels;
-  DenseMap<mlir::Value, int64_t> tokens; ///< of the program, by first signal
+  DenseMap<mlir::Value, int64_t> tokens; ///< Token numbers of the program.
 };
 
 } // namespace
 
-/// Floating point operations and bytes moved by a kernel, for traces.
+/// Returns the floating-point operations and the bytes accessed by a kernel,
+/// for traces.
 static std::pair<int64_t, int64_t> costOf(rt::KernelOp kernel) {
   Block &body = kernel.getBody().front();
   int64_t flops = 0, bytes = 0;
@@ -86,7 +87,8 @@ static std::pair<int64_t, int64_t> costOf(rt::KernelOp kernel) {
   return {flops, bytes};
 }
 
-/// The type of a slot's elements: that of its views, if they agree.
+/// Returns the element type of a slot: that of its views, or a null type if
+/// they differ.
 static Type elementOf(rt::SlotOp slot) {
   Type element;
   for (Operation *user : slot->getUsers()) {
@@ -280,7 +282,7 @@ Object ProgramWriter::writeWait(rt::WaitOp wait) {
                 {"queues", std::move(queues)}};
 }
 
-/// The queue that executes a command, and those that it is after.
+/// Writes the queue of a command and the queues that it waits for.
 static void addQueues(rt::CommandOpInterface command, Object &object) {
   object["queue"] = command.getQueueAttr().getValue();
   ArrayAttr after = command.getAfterAttr();
@@ -419,7 +421,7 @@ static Array writeStates(ModuleOp module) {
         {"offset", offsets.lookup(state.getSymName())},
         {"bytes", bytesOf(type)},
         {"trainable", state.isTrainable()}};
-    // The runtime copies a mirror from its parameter.
+    // The runtime initializes a mirror from its parameter.
     if (state.getRole() != Role::Mirror)
       object["init"] = writeInit(state.getInit());
     if (state.getOf())
@@ -490,7 +492,7 @@ Object kiln::writeProgram(ModuleOp module, const TargetBackend &target,
   ProgramWriter writer(module, target, kernels);
   for (rt::ProgramOp program : module.getOps<rt::ProgramOp>())
     programs[getProgramName(program)] = writer.write(program);
-  // The commands themselves have their names.
+  // The commands already have their names.
   Object plan = writePlan(module, target, record);
   plan.erase("command_names");
 

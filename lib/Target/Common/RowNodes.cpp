@@ -1,12 +1,12 @@
-//===- RowNodes.cpp - The arithmetic of row program nodes -----------------===//
+//===- RowNodes.cpp - Arithmetic of row program nodes ---------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// One operation or elementary function per node kind. Each rounds to the node's
-// own type, so a node's bits do not depend on its neighbours.
+// Each node kind maps to one operation or elementary function. Every node
+// rounds to its own type, so its bits do not depend on adjacent nodes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -55,9 +55,10 @@ Value emitCast(ArithBuilder &k, Value x, row::Type to) {
   return arith::ExtSIOp::create(k.b, type, x);
 }
 
-/// Of f64, as f32: exact, or the neighbour whose last bit is set. A narrower
-/// type rounds that as it would have rounded `x`, which another f32 in between
-/// may move to a halfway point or across one.
+/// Rounds an f64 value to f32 with round-to-odd: returns the exact value, or
+/// the adjacent f32 whose last bit is set. Rounding the result to a narrower
+/// type is then the same as rounding `x` once. Any other intermediate rounding
+/// could move `x` to or across a halfway point.
 Value roundToOdd(ArithBuilder &k, Value x) {
   Value nearest = emitCast(k, x, row::Type::F32);
   Value size = k.abs(x), rounded = k.abs(emitCast(k, nearest, row::Type::F64));
@@ -66,7 +67,7 @@ Value roundToOdd(ArithBuilder &k, Value x) {
   auto number = [&](int64_t value) {
     return k.constantI(value, bits.getType());
   };
-  // Neither holds for a NaN, which stays.
+  // Both comparisons are false for a NaN, which is returned unchanged.
   Value step = k.select(k.less(rounded, size), number(1), number(0));
   step = k.select(k.less(size, rounded), number(-1), step);
   Value isEven = k.equal(k.bitAnd(bits, number(1)), number(0));
@@ -74,7 +75,7 @@ Value roundToOdd(ArithBuilder &k, Value x) {
                    nearest.getType());
 }
 
-/// base^exponent by squaring, for exponents from 0 on.
+/// Emits base^exponent by repeated squaring; exponent >= 0.
 Value emitPower(ArithBuilder &k, Value base, Value exponent) {
   Value one = k.constantF(1, base.getType());
   Value zeros = LLVM::CountLeadingZerosOp::create(k.b, k.i64(), exponent,

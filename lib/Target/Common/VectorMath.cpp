@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The exponential is Cephes' (argument reduced by ln 2 in two parts, degree 7).
-// The other polynomials are minimax fits in the weight of their function's
-// relative error. Nothing branches: both forms of a function are computed and
-// one selected, as vectors want it.
+// The exponential follows Cephes: the argument is reduced by ln 2 in two parts,
+// and the polynomial has degree 7. The other polynomials are minimax fits
+// weighted by the relative error of the function. The code has no branches: it
+// computes both forms of a function and selects one, which suits vectors.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,9 +36,9 @@ Value emitExp(ArithBuilder &k, Value x) {
   Type type = x.getType(), bits = ArithBuilder::like(type, k.i32());
   auto constant = [&](double value) { return k.constantF(value, type); };
 
-  // Beyond these bounds the result is 0 or infinite all the same.
+  // Outside these bounds the result is 0 or infinity.
   x = k.min(k.max(x, constant(-87.33654)), constant(89.0));
-  // n = round(x / ln 2) appears in the low mantissa bits of t.
+  // The low mantissa bits of t hold n = round(x / ln 2).
   Value rounder = constant(12582912.0);
   Value t = k.fma(x, constant(1.44269504), rounder);
   Value n = k.sub(t, rounder);
@@ -47,8 +47,8 @@ Value emitExp(ArithBuilder &k, Value x) {
   Value p = k.polynomial(r, {1.98756915e-4, 1.39819995e-3, 8.33345190e-3,
                              4.16657959e-2, 1.66666655e-1, 5.00000012e-1});
   Value y = k.add(k.fma(p, k.mul(r, r), r), constant(1.0));
-  // y * 2^(n-1) * 2: n = -126 gives the factor 0, n = 128 overflows to
-  // infinity. A product, so that NaN survives.
+  // Computes y * 2^(n-1) * 2: n = -126 gives the factor 0, and n = 128
+  // overflows to infinity. The multiplication propagates NaN.
   Value half = k.add(k.shiftLeft(k.bitcast(t, bits), 23),
                      k.constantI(int64_t{126} << 23, bits));
   Value scaled = k.mul(y, k.bitcast(half, type));
@@ -61,7 +61,7 @@ Value emitLog(ArithBuilder &k, Value x) {
   Type type = x.getType(), bits = ArithBuilder::like(type, k.i32());
   auto constant = [&](double value) { return k.constantF(value, type); };
 
-  // Denormals are scaled into the normal range.
+  // Scale subnormals into the normal range.
   Value tiny = k.less(x, constant(0x1p-126));
   Value scaled = k.select(tiny, k.mul(x, constant(0x1p23)), x);
   // x = m * 2^e with m in [sqrt(1/2), sqrt(2)).
@@ -72,7 +72,7 @@ Value emitLog(ArithBuilder &k, Value x) {
                       type);
   Value e = arith::SIToFPOp::create(k.b, type, exponent);
   e = k.add(e, k.select(tiny, constant(-23), constant(0)));
-  // log(1 + f) = f - f^2/2 + f^3 P(f); the exponent's ln 2 in two parts.
+  // log(1 + f) = f - f^2/2 + f^3 P(f). The term e * ln 2 is added in two parts.
   Value f = k.sub(m, constant(1.0));
   Value p = k.polynomial(f, {0.0691554099, -0.117898643, 0.118729256,
                              -0.12384335, 0.142186642, -0.166692525,
@@ -87,7 +87,7 @@ Value emitLog(ArithBuilder &k, Value x) {
   Value isInfinite = k.equal(x, constant(infinity));
   y = k.select(isInfinite, x, y);
   y = k.select(k.equal(x, constant(0)), constant(-infinity), y);
-  // Ordered and not negative, or NaN.
+  // The result is NaN unless x >= 0, which is false for NaN.
   Value valid =
       arith::CmpFOp::create(k.b, arith::CmpFPredicate::OGE, x, constant(0));
   return k.select(valid, y, constant(std::numeric_limits<double>::quiet_NaN()));
@@ -124,7 +124,7 @@ Value emitErf(ArithBuilder &k, Value x) {
                                   0.00520063424, -0.0268592704, 0.112836942,
                                   -0.376126349, 0.128379166});
   Value small = k.fma(p, x, x);
-  // 1 - exp(log(erfc(a))); from 4 on, erf is 1 in f32.
+  // Computes 1 - exp(log(erfc(a))). For a >= 4, erf rounds to 1 in f32.
   Value a = k.min(k.abs(x), constant(4.0));
   Value q = k.polynomial(a, {-2.10949656e-05, 0.00043446169, -0.004171059,
                              0.0251194164, -0.108280078, -0.633346915,
@@ -138,7 +138,7 @@ Value emitRandomKey(ArithBuilder &k, Value seed, Value key) {
   auto constant = [&](uint64_t value) {
     return k.i64Constant(static_cast<int64_t>(value));
   };
-  // splitmix64 itself starts by adding the constant to its state.
+  // splitmix64 first adds the constant to its state.
   Value z = k.add(seed, k.mul(constant(golden), k.add(key, constant(1))));
   z = k.add(z, constant(golden));
   z = k.mul(k.bitXor(z, k.shiftRight(z, 30)), constant(0xBF58476D1CE4E5B9));

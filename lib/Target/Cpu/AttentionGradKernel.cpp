@@ -6,26 +6,27 @@
 //===----------------------------------------------------------------------===//
 //
 // A unit is one key head of one sequence. For each query head of its group and
-// each panel of up to 512 queries it packs scale * q and dout, and computes D =
-// rowsum(dout * o); then, for each tile of keys that the panel sees, it packs
-// k as it is and transposed, and v^T, and for each block of 64 queries:
+// each panel of up to 512 queries, it packs scale * q and dout and computes D =
+// rowsum(dout * o). For each tile of keys that the panel attends to, it packs
+// k, k^T and v^T, and for each block of 64 queries it computes
 //
 //   p  = exp((scale q) k^T - lse)   dp = dout v^T   ds = p (dp - D)
 //   dv += p^T dout   dk += ds^T (scale q)   dq += ds k
 //
-// dq of the panel stays in scratch and is scaled when it is stored. dk and dv
-// of the tile stay in scratch for the panel; between panels they are kept in
-// the results, which the first panel starts. Results in bf16 cannot keep them:
-// then dk and dv of all keys stay in scratch until the last panel is over.
+// dq of the panel stays in scratch memory and is scaled when it is stored. dk
+// and dv of the tile are in scratch memory for the panel; between panels they
+// are kept in the results, which the first panel initializes. bf16 results
+// cannot hold the sums, so dk and dv of all keys then stay in scratch memory
+// until the last panel.
 //
-// So dk and dv add over query heads, then queries, and dq over keys, always in
-// this order. With few key heads the work is split further: units that own a
-// tile of keys and compute its dk and dv, followed by units that own a block of
-// queries and compute its dq. The orders, and with them the bits, stay the
+// dk and dv are thus summed over query heads, then queries, and dq over keys,
+// always in this order. With few key heads, the work is split further: some
+// units own a tile of keys and compute its dk and dv, and others own a block of
+// queries and compute its dq. The order of the sums, and thus the bits, is the
 // same.
 //
-// With dropout, p is replaced by its dropped values in dv and dp by its own in
-// ds; D needs no change, for o holds the dropped values already.
+// With dropout, dv uses the dropped p, and ds uses the dropped dp. D is
+// unchanged, because o already contains the dropped values.
 //
 //===----------------------------------------------------------------------===//
 
@@ -41,9 +42,10 @@ namespace kiln::cpu {
 
 namespace {
 
-/// Below so many key heads in all, a unit is a tile instead.
+/// With fewer key heads in total, a unit is a tile of keys or a block of
+/// queries.
 constexpr int64_t kEnoughHeads = 4;
-/// Queries of a panel: tiles of keys are packed once for all of them.
+/// Queries per panel; tiles of keys are packed once per panel.
 constexpr int64_t kPanelQueries = 512;
 
 class AttentionGradEmitter {
@@ -53,7 +55,7 @@ public:
   KernelLaunch emit();
 
 private:
-  /// What a unit computes.
+  /// The results that a unit computes.
   enum class Role { Everything, Keys, Queries };
 
   void wholeHead(Value index);
@@ -62,11 +64,11 @@ private:
 
   void setKeyHead(Value index);
   void setQueryHead(Value index) { head = index; }
-  /// Row `row` of the current head in argument `arg`.
+  /// Return row `row` of the current query head or key head in argument `arg`.
   Value queryRow(unsigned arg, Value row, int64_t stride);
   Value keyRow(unsigned arg, Value row, int64_t stride);
   Value keyCount(Value firstKey);
-  /// Rows of dk and dv in scratch: whole tiles.
+  /// Returns the rows of dk and dv in scratch memory: whole tiles.
   int64_t sumRows() const {
     return keepsSums ? llvm::alignTo(shape.length, shape.kvTile) : shape.kvTile;
   }
@@ -78,9 +80,10 @@ private:
   void loadSums(unsigned arg, int64_t stride, Value firstKey, Value isFirst,
                 Value sum);
   void storeSums(Value firstKey, Value count);
-  /// All blocks of the panel that see keys of the packed tile.
+  /// Processes all blocks of the panel that attend to keys of the packed tile.
   void panelTile(Value first, Value end, Value firstKey, Role role);
-  /// `rel` counts queries from the panel's first.
+  /// Computes p and ds of a strip; `rel` counts queries from the first of the
+  /// panel.
   void strip(Value query, Value rel, Value blockRow, Value firstKey);
   void dropBlock(Value firstQuery, Value rel, Value rows, Value firstKey);
   void addTransposed(Value weights, Value rows, Value sum, Value firstQuery,
@@ -91,21 +94,21 @@ private:
   bool dropout;
   KernelBuilder k;
   AttentionTiles tiles;
-  Type type;     ///< of scratch and arithmetic
-  int64_t group; ///< query heads of a key head
+  Type type;     ///< Type of scratch memory and arithmetic.
+  int64_t group; ///< Query heads per key head.
   int64_t padded, keyVectors, rowsPerStrip, panelQueries;
   unsigned dqArg;
-  bool splitsHeads; ///< units are less than a key head
-  bool roundsSums;  ///< dk and dv are bf16: no place for sums
-  bool keepsSums;   ///< so dk and dv of a head stay in scratch
+  bool splitsHeads; ///< Units are smaller than a key head.
+  bool roundsSums;  ///< dk and dv are bf16 and cannot hold sums.
+  bool keepsSums;   ///< dk and dv of a head stay in scratch memory.
   ScratchLayout layout;
   Value zero, scale;
-  // Scratch.
-  Value keys, keysTransposed, valuesTransposed; // of a tile
-  Value dk, dv;                                 // of a tile, or of a head
-  Value queries, gradients, dq, rowSums;        // of a panel
-  Value p, ds;                                  // of a block and a tile
-  // Of the current unit.
+  // Scratch memory.
+  Value keys, keysTransposed, valuesTransposed; // One tile.
+  Value dk, dv;                                 // One tile, or one head.
+  Value queries, gradients, dq, rowSums;        // One panel.
+  Value p, ds;                                  // One block and one tile.
+  // State of the current unit.
   Value sequence, keyHead, head;
 };
 
@@ -318,16 +321,16 @@ void AttentionGradEmitter::startSums(Value sum, int64_t rows) {
          [&](Value i) { k.storeVector(zeros, tiles.at(sum, i)); });
 }
 
-/// What dk and dv of a tile start from: what earlier panels left in the
+/// Initializes dk and dv of a tile from the sums of earlier panels in the
 /// results.
 void AttentionGradEmitter::startTile(Value member, Value first,
                                      Value firstKey) {
-  if (roundsSums) { // only one panel
+  if (roundsSums) { // There is only one panel.
     startSums(dk, shape.kvTile);
     startSums(dv, shape.kvTile);
     return;
   }
-  // The first panel of the group that sees the tile.
+  // True in the first panel of the group that attends to the tile.
   Value seenBefore = shape.causal ? k.sub(first, firstKey) : first;
   Value isFirst =
       k.bitAnd(k.equal(member, zero), k.less(seenBefore, k.i64Constant(1)));
@@ -446,8 +449,8 @@ void AttentionGradEmitter::dropBlock(Value firstQuery, Value rel, Value rows,
       });
 }
 
-/// sum += weights^T rows, for the keys that the block sees and the queries that
-/// see them.
+/// Computes sum += weights^T rows for the keys that the block attends to and
+/// the queries that attend to them.
 void AttentionGradEmitter::addTransposed(Value weights, Value rows, Value sum,
                                          Value firstQuery, Value firstKey) {
   Value queryEnd =
@@ -470,7 +473,7 @@ void AttentionGradEmitter::addTransposed(Value weights, Value rows, Value sum,
   }
 }
 
-/// dq += ds k, for the keys that each strip of queries sees.
+/// Computes dq += ds k for the keys that each strip of queries attends to.
 void AttentionGradEmitter::addToQueries(Value firstQuery, Value rel,
                                         Value firstKey, Value rows) {
   for (ColumnChunk chunk : tiles.columnChunks()) {

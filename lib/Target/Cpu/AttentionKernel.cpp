@@ -1,28 +1,29 @@
-//===- AttentionKernel.cpp - softmax(q k^T) v with an online softmax ------===//
+//===- AttentionKernel.cpp - Attention with an online softmax -------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// A unit is a range of queries of one head of one sequence. It walks the tiles
-// of keys in order; for each it packs k^T and v, and for each block of 64
-// queries that sees some of these keys:
+// A unit is a range of queries of one head of one sequence. It processes the
+// tiles of keys in order. For each tile it packs k^T and v, and for each block
+// of 64 queries that attends to some of these keys it computes
 //
 //   s = (scale q) k^T    in registers, a strip of queries at a time
 //   m' = max(m, max s)   alpha = exp(m - m')   p = exp(s - m')
 //   l = l alpha + sum p  m = m'
 //   o = o alpha + p v    after dropout of p
 //
-// and finally o / l and lse = m + log l. m, l, alpha of a strip of R rows are
-// one vector, row r in lanes r*16/R and following, so that their arithmetic
-// costs one operation a strip.
+// and finally o / l and lse = m + log l. m, l and alpha of a strip of R rows
+// are one vector each, with row r in the 16/R lanes that start at lane r*16/R,
+// so their arithmetic takes one operation per strip.
 //
-// A query's result depends on the key tiles alone: not on how many queries
-// share a unit, which only decides how often keys are packed.
+// The result of a query depends only on the key tiles. It does not depend on
+// the number of queries per unit, which only determines how often keys are
+// packed.
 //
-// m starts at -1e30, not at -inf, so that m - m' is never NaN by itself; a NaN
-// among the scores still reaches p, l and o.
+// m starts at -1e30 instead of -inf, so m - m' is not NaN unless a score is; a
+// NaN score still reaches p, l and o.
 //
 //===----------------------------------------------------------------------===//
 
@@ -39,12 +40,13 @@ namespace kiln::cpu {
 namespace {
 
 constexpr double kNoMaximum = -1e30;
-/// Queries of a unit at most: more would not make packing noticeably cheaper.
+/// Maximum queries per unit; more would not reduce the cost of packing
+/// noticeably.
 constexpr int64_t kMaxUnitQueries = 512;
-/// Units that are enough to keep a team busy.
+/// Number of units that keeps a thread team busy.
 constexpr int64_t kEnoughUnits = 24;
 
-/// Queries of a unit: as many as leave enough units.
+/// Returns the queries per unit: as many as leave enough units.
 int64_t queriesPerUnit(const AttentionShape &shape) {
   int64_t queries = kMaxUnitQueries;
   while (queries > kRowBlock &&
@@ -62,14 +64,15 @@ public:
   KernelLaunch emit();
 
 private:
-  /// Where a unit works. Pointers are those of its first query and of key 0.
+  /// The rows of a unit. Pointers are those of its first query and of key 0.
   struct Place {
     Value sequence, head, first, end;
     Value q, k, v, o;
   };
   Place locate(Value index);
   void unit(Value index);
-  /// Scores and softmax of a strip; `rel` counts queries from the unit's first.
+  /// Computes scores and softmax of a strip; `rel` counts queries from the
+  /// first of the unit.
   void strip(Value row, Value rel, Value blockRow, Value firstKey);
   void dropBlock(Value row, Value rows, Value firstKey);
   void accumulate(Value row, Value rel, Value rows, Value firstKey);
@@ -79,13 +82,13 @@ private:
   bool dropout;
   KernelBuilder k;
   AttentionTiles tiles;
-  Type type; ///< of scratch and arithmetic
+  Type type; ///< Type of scratch memory and arithmetic.
   int64_t keyVectors, rowsPerStrip;
-  int64_t rowLanes; ///< lanes of a row in m, l, alpha
+  int64_t rowLanes; ///< Lanes per row in m, l and alpha.
   int64_t unitQueries, unitsPerHead;
   ScratchLayout layout;
   Value scale;
-  // Scratch.
+  // Scratch memory.
   Value queries, keys, values, scores, sums, maxima, alphas, output;
   Place current;
 };
@@ -108,8 +111,7 @@ AttentionEmitter::AttentionEmitter(ModuleOp module, StringRef name,
     tiles.prepareDropout(k.arg(3), k.immediate(0));
 
   auto allocate = [&](int64_t elements) {
-    return tiles.scratch(
-        layout.allocate(elementBytes(type, elements)));
+    return tiles.scratch(layout.allocate(elementBytes(type, elements)));
   };
   int64_t padded = tiles.paddedDim();
   queries = allocate(unitQueries * padded);
@@ -133,8 +135,8 @@ AttentionEmitter::Place AttentionEmitter::locate(Value index) {
   Value units = k.i64Constant(unitsPerHead);
   Value part = k.remUnsigned(index, units);
   if (shape.causal) {
-    // Late queries cost more: take them in turn from both ends, so that threads
-    // with a contiguous run of units get about the same work.
+    // Late queries take longer. Alternate between both ends, so that threads
+    // with contiguous ranges of units have about the same work.
     Value half = k.shiftRight(part, 1);
     Value odd = k.equal(k.bitAnd(part, k.i64Constant(1)), k.i64Constant(1));
     part = k.select(odd, k.sub(k.i64Constant(unitsPerHead - 1), half), half);

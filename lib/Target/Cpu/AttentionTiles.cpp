@@ -1,12 +1,12 @@
-//===- AttentionTiles.cpp - What both attention kernels are made of -------===//
+//===- AttentionTiles.cpp - Tile operations of attention kernels ----------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// See the header. Register tiles are sized for 32 vector registers of 16
-// floats: 16 accumulators, a row of `b`, and one broadcast; more of them spill.
+// Register tiles are sized for 32 vector registers of 16 floats: 16
+// accumulators, a row of `b`, and one broadcast. Larger tiles spill.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,9 +28,11 @@ namespace {
 constexpr int64_t kMaxChunkVectors = 4;
 constexpr int64_t kAccumulators = 16;
 constexpr int64_t kCacheLineBits = 512;
-/// Far enough ahead to hide a miss, and no more lines than can be under way.
+/// Far enough ahead to hide a cache miss, within the number of outstanding
+/// misses.
 constexpr int64_t kPrefetchRows = 8;
-/// Numbers of vectors that the score tile is specialised for at the diagonal.
+/// Number of vector counts for which the score tile is specialized at the
+/// diagonal.
 constexpr int64_t kDiagonalSizes = 4;
 
 } // namespace
@@ -191,7 +193,7 @@ void AttentionTiles::prefetchStores(Value row, int64_t stride) {
 void AttentionTiles::forSeenKeys(ArrayRef<Value> seen,
                                  function_ref<void(int64_t, bool)> body) {
   int64_t vectors = shape.kvTile / kLanes;
-  // The sizes of masked tiles that occur.
+  // The possible sizes of masked tiles.
   SmallVector<int64_t> sizes;
   if (shape.causal) {
     int64_t step = llvm::divideCeil(vectors, kDiagonalSizes);
@@ -234,9 +236,9 @@ Value AttentionTiles::keyMask(Value seen, int64_t v) {
 Value AttentionTiles::reduceRows(ArrayRef<Value> rows,
                                  function_ref<Value(Value, Value)> combine) {
   SmallVector<Value> vectors(rows);
-  int64_t group = kLanes; // lanes that hold one row
+  int64_t group = kLanes; // Lanes per row.
   while (vectors.size() > 1) {
-    // Both halves of every group of x, then of y.
+    // Collect both halves of every group of x, then of y.
     SmallVector<int64_t> low, high;
     for (int64_t lane = 0; lane < 2 * kLanes; lane += group)
       for (int64_t i : llvm::seq(group / 2)) {

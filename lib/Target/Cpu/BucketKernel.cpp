@@ -1,14 +1,14 @@
-//===- BucketKernel.cpp - Codes of a few bits per element -----------------===//
+//===- BucketKernel.cpp - Encoding of elements in a few bits --------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// A unit is a group of 8 elements: 8 codes of b bits are b whole bytes, so that
-// no two units write the same byte, and one word of 64 bits, in which lane i
-// has its code at bit b*i. The group is loaded and stored by its own width of
-// 8b bits, at any address. The last group may be smaller.
+// A unit is a group of 8 elements. 8 codes of b bits fill b whole bytes, so no
+// two units write the same byte, and fit into one 64-bit word, in which lane i
+// has its code at bit b*i. The codes of a group are loaded and stored as an
+// integer of 8b bits at any address. The last group may be smaller.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,7 +25,7 @@ namespace kiln::cpu {
 namespace {
 
 constexpr int64_t kGroup = 8;
-/// Groups that make a call worth its cost.
+/// Minimum groups per call.
 constexpr int64_t kGrainGroups = 2048;
 
 class BucketKernel {
@@ -35,15 +35,15 @@ public:
       : k(module, name, numArgs, /*numImmediates=*/0), shape(shape), bits(bits),
         type(fullPrecision(shape.elementType)) {}
 
-  /// Calls `body` for every group of the call: its first element and how many
-  /// there are.
+  /// Calls `body` for every group of the call with its first element and its
+  /// number of elements.
   KernelLaunch run(function_ref<void(Value first, int64_t count)> body);
 
-  /// The codes of a group of `count` elements as 64 bits.
+  /// Load and store the codes of a group of `count` elements as 64 bits.
   Value loadWord(Value codes, Value first, int64_t count);
   void storeWord(Value word, Value codes, Value first, int64_t count);
-  /// 8 elements in full precision, of which those behind `count` are not
-  /// touched.
+  /// Load and store 8 elements in full precision; elements after the first
+  /// `count` are not accessed.
   Value loadGroup(Value pointer, Value first, int64_t count);
   void storeGroup(Value group, Value pointer, Value first, int64_t count);
 
@@ -51,15 +51,16 @@ public:
   Value spread(Value scalar) {
     return vector::BroadcastOp::create(k.b, groupOf(scalar.getType()), scalar);
   }
-  /// Lane i: the i-th of 8 constants of 64 bits.
+  /// Returns a vector of 8 64-bit constants.
   Value constants(function_ref<uint64_t(int64_t)> value);
-  /// The level of every lane: a binary tree of selections by the code's bits.
+  /// Selects the level of every lane by a binary tree of selects over the bits
+  /// of its code.
   Value select(ArrayRef<Value> bitMasks, ArrayRef<double> levels);
 
   KernelBuilder k;
 
 private:
-  /// The type that holds `count` codes, and where they are.
+  /// The type and the address of `count` codes.
   Type packedType(int64_t count) {
     return k.b.getIntegerType(8 * llvm::divideCeil(bits * count, 8));
   }
@@ -71,7 +72,7 @@ private:
 
   const BucketShape &shape;
   int64_t bits;
-  Type type; ///< of the arithmetic
+  Type type; ///< Type of the arithmetic.
 };
 
 } // namespace
@@ -159,7 +160,7 @@ KernelLaunch emitBucketEncode(ModuleOp module, StringRef name,
     }
     Value shifted = arith::ShLIOp::create(
         k.b, code, kernel.constants([&](int64_t i) { return bits * i; }));
-    // What is behind the last element was not loaded, and is nobody's code.
+    // Clear the lanes after the last element, which were not loaded.
     if (count < kGroup)
       shifted = k.bitAnd(shifted, kernel.constants([&](int64_t i) {
         return i < count ? ~uint64_t(0) : 0;

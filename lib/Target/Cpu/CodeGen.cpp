@@ -1,15 +1,15 @@
-//===- CodeGen.cpp - From kernel modules to object code -------------------===//
+//===- CodeGen.cpp - Compiles kernel modules to object code ---------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// The in-process compiler. Kernels arrive with their loops, vectors and
-// rounding written down; LLVM schedules and allocates registers and must change
-// nothing else: no vectorizer, no unroller, no recognition of library
-// functions, no contraction. All state is local to a call, so modules in
-// separate contexts compile in parallel.
+// Emitters determine the loops, vectors and rounding of kernels. LLVM only
+// schedules instructions and allocates registers: its vectorizers and unroller,
+// the recognition of library functions and the contraction of operations are
+// disabled. All state is local to a call, so modules in separate contexts
+// compile in parallel.
 //
 //===----------------------------------------------------------------------===//
 
@@ -44,7 +44,7 @@ namespace kiln::cpu {
 
 namespace {
 
-/// The native target, registered once per process.
+/// Returns the native target, which is registered once per process.
 llvm::Expected<const llvm::Target *> getTarget(const llvm::Triple &triple) {
   static std::once_flag once;
   std::call_once(once, [] {
@@ -63,10 +63,11 @@ llvm::Triple hostTriple() {
   return llvm::Triple(llvm::sys::getProcessTriple());
 }
 
-/// Conversions from and to bf16 as operations on integers, and what then still
-/// is bf16 as integers. LLVM would call a function of a library that is not
-/// linked or, on a processor that has one, take an instruction that flushes
-/// denormals: to convert, and to take an element out of a vector as well.
+/// Expands conversions from and to bf16 to integer operations and replaces the
+/// remaining bf16 types by integers. Otherwise LLVM calls a library function
+/// that is not linked, or uses an instruction that flushes subnormals on
+/// processors that have one, both for conversions and for vector element
+/// accesses.
 void expandBFloat16(ModuleOp module) {
   MLIRContext *context = module.getContext();
   RewritePatternSet patterns(context);
@@ -119,7 +120,7 @@ void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
   llvm::FunctionAnalysisManager functions;
   llvm::CGSCCAnalysisManager components;
   llvm::ModuleAnalysisManager modules;
-  // Without library functions no loop turns into a call of memset.
+  // With library functions disabled, no loop becomes a call of memset.
   llvm::TargetLibraryInfoImpl library(module.getTargetTriple());
   library.disableAllFunctions();
   functions.registerPass([&] { return llvm::TargetLibraryAnalysis(library); });
@@ -140,8 +141,8 @@ llvm::Expected<Processor> getProcessor(StringRef mcpu) {
   if (!target)
     return target.takeError();
 
-  // The names of what the host can report are those that can be checked when
-  // the executable starts; LLVM's lists also hold tuning hints.
+  // Use the feature names that the host reports, since the executable can check
+  // only these at startup; the lists of LLVM also contain tuning hints.
   llvm::StringMap<bool> host = llvm::sys::getHostCPUFeatures();
   Processor processor;
   SmallVector<std::pair<StringRef, bool>> known;
@@ -151,7 +152,7 @@ llvm::Expected<Processor> getProcessor(StringRef mcpu) {
       known.push_back({feature.getKey(), feature.getValue()});
   } else {
     processor.name = mcpu.str();
-    // An unknown name would be reported on stderr by the constructor.
+    // The constructor would report an unknown name on stderr.
     std::unique_ptr<llvm::MCSubtargetInfo> generic(
         (*target)->createMCSubtargetInfo(triple, "", ""));
     if (!generic->isCPUStringValid(mcpu))
@@ -210,7 +211,8 @@ compileToObject(ModuleOp kernels, const Processor &processor) {
   llvm::legacy::PassManager codegen;
   if (machine->addPassesToEmitFile(codegen, stream, nullptr,
                                    llvm::CodeGenFileType::ObjectFile))
-    return llvm::createStringError("no object files for " + triple.str());
+    return llvm::createStringError(
+        "this build of LLVM cannot emit object files for " + triple.str());
   codegen.run(*module);
   return object;
 }

@@ -1,4 +1,4 @@
-//===- CpuBackend.cpp - The target cpu ------------------------------------===//
+//===- CpuBackend.cpp - The CPU target ------------------------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -50,7 +50,8 @@ FusionRules CpuBackend::getFusionRules() const {
   return rules;
 }
 
-/// The BLAS multiplies no narrow floats: each thread widens blocks of them.
+/// The BLAS does not support narrow floats, so each thread widens blocks of
+/// them in its workspace.
 int64_t CpuBackend::getGemmWorkspaceBytes(const GemmShape &shape, Type operand,
                                           Type result,
                                           int64_t maxThreads) const {

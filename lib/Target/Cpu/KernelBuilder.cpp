@@ -1,13 +1,12 @@
-//===- KernelBuilder.cpp - Writing one cpu kernel -------------------------===//
+//===- KernelBuilder.cpp - Builder of a CPU kernel ------------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// What is decided here is that memory is accessed with the alignment of one
-// element, and that elements of type bf16 go through integer registers: few
-// processors have others for them.
+// Memory accesses have the alignment of one element. bf16 elements are held in
+// integer registers, since few processors have bf16 registers.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,10 +19,10 @@ namespace kiln::cpu {
 
 namespace {
 
-/// Bytes of an element; masks are never stored.
+/// Returns the bytes of an element; masks are never stored.
 unsigned bytesOf(Type element) { return elementBytes(element); }
 
-/// What a value of `type`, a scalar or a vector, is loaded and stored as.
+/// Returns the type in which a scalar or vector of `type` is loaded and stored.
 Type memoryType(Type type) {
   if (!getElementTypeOrSelf(type).isBF16())
     return type;

@@ -1,28 +1,30 @@
-//===- PermuteKernel.cpp - Strided copies, sums and padding ---------------===//
+//===- PermuteKernel.cpp - Strided copies, reductions and padding ---------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// The dimensions are first brought into a normal form: ordered by destination
-// stride, neighbours that are contiguous on both sides merged, ones of size one
-// dropped. The innermost dimension then decides how elements move:
+// The dimensions are first normalized: sorted by destination stride, merged if
+// they are contiguous on both sides, and dropped if they have size one. The
+// innermost dimension then selects how elements are copied:
 //
-//   Rows       the destination is contiguous, the source too (or it repeats one
-//              element): vectors; a reduction keeps one vector of results
+//   Rows       the destination is contiguous, and so is the source, or it
+//              repeats one element: vectors; a reduction keeps one vector of
+//              results
 //   Transpose  another dimension is contiguous in the source: squares of 16x16
 //              elements are transposed in registers
-//   Elements   anything else
+//   Elements   all other cases
 //
-// A unit is a panel of the dimension that vectors walk (in the source, for
-// Transpose) for one index of some of the others; small dimensions are looped
-// over within a unit. With padding a unit must fill what it owns before it
-// copies, so units are then slices of the destination: chunks of one long
-// vector, slabs along its outermost dimension, or in the general case all of
-// it.
+// A unit is a panel of the vectorized dimension (of the source, for Transpose)
+// for one index of some of the other dimensions; small dimensions are loops
+// within a unit. With padding, a unit fills its part of the destination before
+// it copies, so units are slices of the destination: chunks of one long vector,
+// slabs along its outermost dimension or, in the general case, the whole
+// tensor.
 //
-// A copy moves bits: bf16 elements are integers to it. A sum of them is in f32.
+// A copy moves bits, so it treats bf16 elements as integers. A sum of bf16 is
+// computed in f32.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,20 +44,21 @@ namespace kiln::cpu {
 
 namespace {
 
-/// Elements that make a call worth its cost.
+/// Minimum elements per call.
 constexpr int64_t kGrainElements = 16 * 1024;
-/// Dimensions are looped over within a unit up to about so many elements.
+/// Approximate maximum elements per unit for loops over dimensions within a
+/// unit.
 constexpr int64_t kUnitElements = 4 * 1024;
-/// Columns of a panel at least: a few lines.
+/// Minimum columns per panel: a few cache lines.
 constexpr int64_t kMinPanel = 64;
-/// Slabs thinner than this are not worth a unit.
+/// Minimum elements per slab.
 constexpr int64_t kMinSlab = 64;
 
 struct Dim {
   int64_t size, src, dst;
 };
 
-/// Merges every dimension with the one inside it where both sides allow it.
+/// Merges each dimension with the next inner one if both sides are contiguous.
 SmallVector<Dim> merge(ArrayRef<Dim> dims) {
   SmallVector<Dim> merged;
   for (const Dim &dim : dims) {
@@ -86,18 +89,19 @@ private:
   bool slabsSuffice() const;
   int64_t slabCount(int64_t slab) const;
 
-  /// Copies the region of `loops` x [low, high) of the inner dimension, low
-  /// being a multiple of 16, at these offsets.
+  /// Copies the region of `loops` x [low, high) of the inner dimension at the
+  /// given offsets; `low` is a multiple of 16.
   void region(ArrayRef<Dim> loops, Value src, Value dst, Value low, Value high);
   void rows(Value src, Value dst, Value low, Value high);
   void squares(Value src, Value dst, Value low, Value high);
   void elements(Value src, Value dst, Value low, Value high);
-  /// The element(s) at a source offset: a vector, or with `scalar` one element.
+  /// Returns the value at a source offset: a vector, or one element if
+  /// `scalar`.
   Value value(Value src, bool scalar, Value mask = {});
   Value reduced(ArrayRef<Dim> dims, Value src, Value initial,
                 llvm::function_ref<Value(Value src)> read);
   void fill(Value low, Value high);
-  /// Fills rows [first, end) of the padded tensor.
+  /// Fills rows [first, end) of the padded tensor with zeros.
   void fillRows(Value first, Value end);
 
   Value number(int64_t x) { return k.i64Constant(x); }
@@ -113,14 +117,14 @@ private:
 
   const PermuteShape &shape;
   KernelBuilder k;
-  Type from, to;               ///< of elements in memory
-  Type type;                   ///< of elements in registers
-  SmallVector<Dim> outer;      ///< all but `inner` and `across`
-  Dim inner;                   ///< what vectors (of the source) walk
-  Dim across{1, 0, 0};         ///< Transpose: contiguous in the destination
-  SmallVector<Dim> reductions; ///< in index order
+  Type from, to;               ///< Element types in memory.
+  Type type;                   ///< Element type in registers.
+  SmallVector<Dim> outer;      ///< All dimensions but `inner` and `across`.
+  Dim inner;                   ///< Dimension of vectors (of the source).
+  Dim across{1, 0, 0};         ///< Transpose: contiguous in the destination.
+  SmallVector<Dim> reductions; ///< In index order.
   int64_t reducedElements = 1;
-  int64_t zeroRows, zeroColumns; ///< one row if the padded tensor is dense
+  int64_t zeroRows, zeroColumns; ///< One row if the padded tensor is dense.
   Kind kind = Kind::Elements;
 };
 
@@ -137,7 +141,7 @@ PermuteEmitter::PermuteEmitter(ModuleOp module, StringRef name,
   for (auto [size, src, dst] :
        llvm::zip_equal(shape.shape, shape.srcStrides, shape.dstStrides))
     dims.push_back({size, src, dst});
-  // Dimensions of size one are dropped first: their strides mean nothing.
+  // Drop dimensions of size one, whose strides are arbitrary, before sorting.
   llvm::erase_if(dims, [](const Dim &dim) { return dim.size == 1; });
   llvm::sort(dims, [](const Dim &x, const Dim &y) { return x.dst > y.dst; });
   outer = merge(dims);
@@ -149,15 +153,16 @@ PermuteEmitter::PermuteEmitter(ModuleOp module, StringRef name,
   bool dense = shape.zeroRows <= 1 || shape.zeroStride == shape.zeroColumns;
   zeroRows = dense ? 1 : shape.zeroRows;
   zeroColumns = dense ? shape.zeroRows * shape.zeroColumns : shape.zeroColumns;
-  // A destination stride that grows like the source's lets merge() look at the
-  // source alone.
+  // With equal source and destination strides, merge() compares only the
+  // source.
   for (Dim &dim : inside)
     dim.dst = dim.src;
   reductions = merge(inside);
 
-  // A single element, if nothing is left.
+  // If no dimension is left, copy a single element.
   inner = outer.empty() ? Dim{1, 1, 1} : outer.pop_back_val();
-  // One row that is padded into many, so that these can be slabs.
+  // Add an outer dimension to one row that is padded to many, so that units can
+  // be slabs.
   if (zeroRows > 1 && outer.empty())
     outer.push_back({1, 0, shape.zeroStride});
   if (inner.dst != 1)
@@ -202,7 +207,7 @@ KernelLaunch PermuteEmitter::emitPanels() {
   int64_t panels = llvm::divideCeil(inner.size, panel);
   int64_t work = std::min(inner.size, panel) * workPerElement;
 
-  // Inner dimensions join the unit while it is small.
+  // Add inner dimensions to the unit while it is small.
   ArrayRef<Dim> unitDims = outer;
   while (panels == 1 && !unitDims.empty() &&
          work * unitDims.back().size <= kUnitElements) {
@@ -241,8 +246,8 @@ KernelLaunch PermuteEmitter::emitChunks() {
     fill(low, k.min(high, number(shape.dstOffset)));
     fill(k.max(low, number(end)), high);
     k.ifThen(k.less(copyLow, copyHigh), [&] {
-      // The inner dimension starts anywhere here: whole vectors, then single
-      // elements.
+      // The inner dimension starts at any element here: copy full vectors, then
+      // single elements.
       Value whole =
           k.add(copyLow, k.bitAnd(k.sub(copyHigh, copyLow), number(-kLanes)));
       Value first = number(shape.dstOffset);
@@ -261,8 +266,8 @@ KernelLaunch PermuteEmitter::emitChunks() {
           kGrainElements / kUnitElements, 0};
 }
 
-/// Whether every index of the outermost destination dimension writes inside a
-/// slab of its own.
+/// Returns true if every index of the outermost destination dimension writes
+/// only to its own slab.
 bool PermuteEmitter::slabsSuffice() const {
   if (outer.empty() || outer.front().dst < kMinSlab ||
       outer.front().dst < std::max(inner.dst, across.dst))
@@ -287,13 +292,13 @@ KernelLaunch PermuteEmitter::emitSlabs() {
   Dim dim = outer.front();
   int64_t firstSlab = shape.dstOffset / dim.dst;
   k.loop(k.begin(), k.end(), 1, [&](Value unit) {
-    // Elements of the slab if the padded tensor is one row, else rows.
+    // Elements per slab if the padded tensor is one row, else rows.
     int64_t size = zeroRows == 1 ? dim.dst : dim.dst / shape.zeroStride;
     int64_t end = zeroRows == 1 ? zeroColumns : zeroRows;
     Value low = k.mul(unit, number(size));
     Value high = k.min(k.add(low, number(size)), number(end));
     zeroRows == 1 ? fill(low, high) : fillRows(low, high);
-    // As unsigned numbers, slabs before the first are far behind the last.
+    // As unsigned numbers, slabs before the first exceed the last.
     Value i = k.sub(unit, number(firstSlab));
     k.ifThen(k.lessUnsigned(i, number(dim.size)), [&] {
       region(ArrayRef<Dim>(outer).drop_front(),
@@ -372,7 +377,7 @@ Value PermuteEmitter::reduced(ArrayRef<Dim> dims, Value src, Value initial,
   Value x = read(src);
   if (!shape.reduceMax)
     return k.add(initial, x);
-  // NaN wins, and stays.
+  // NaN propagates.
   Value isNaN = arith::CmpFOp::create(k.b, arith::CmpFPredicate::UNO, x, x);
   return k.select(k.bitOr(k.less(initial, x), isNaN), x, initial);
 }
@@ -405,7 +410,8 @@ void PermuteEmitter::rows(Value src, Value dst, Value low, Value high) {
 }
 
 void PermuteEmitter::squares(Value src, Value dst, Value low, Value high) {
-  // Vectors of `across` elements (rows), each along `inner` in the source.
+  // Transposes `rows` vectors along `inner` in the source, one per element of
+  // `across`.
   auto square = [&](Value i, int64_t columns, Value j, int64_t rows) {
     Value first = plus(plus(src, i, inner.src), j, across.src);
     Value target = plus(plus(dst, i, inner.dst), j, across.dst);
@@ -420,8 +426,8 @@ void PermuteEmitter::squares(Value src, Value dst, Value low, Value high) {
       k.storeVector(vectors[c], destination(plus(target, number(c), inner.dst)),
                     storeMask);
   };
-  // The panel is the inner loop, so that whole lines of the source are used
-  // while they are near.
+  // The panel is the inner loop, so that whole cache lines of the source are
+  // used while they are cached.
   int64_t restColumns = inner.size % kLanes;
   int64_t restRows = across.size % kLanes;
   Value wholeColumns = number(inner.size - restColumns);

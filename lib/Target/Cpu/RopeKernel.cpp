@@ -5,13 +5,13 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A unit is a row. In every head, element j of the first half and its partner
-// in the second half turn by the angle of the row's position:
+// A unit is a row. In every head, element j of the first half and element j of
+// the second half are rotated by the angle of the row's position:
 //
 //   y1 = fma(x1, cos, -(x2 sin))   y2 = fma(x2, cos, x1 sin)
 //
-// and with the sign of sin changed for the inverse. Both are loaded before
-// either is stored, so y may be x.
+// The inverse negates sin. Both elements are loaded before either is stored, so
+// y may be x.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,7 +25,7 @@ namespace kiln::cpu {
 
 namespace {
 
-/// Elements that make a call worth its cost.
+/// Minimum elements per call.
 constexpr int64_t kGrainElements = 16 * 1024;
 
 } // namespace
@@ -49,7 +49,7 @@ KernelLaunch emitRope(ModuleOp module, StringRef name, const RopeShape &shape) {
     Value x = at(k.arg(0), k.mul(row, k.i64Constant(shape.xStride)));
     Value y = at(k.arg(3), k.mul(row, k.i64Constant(shape.yStride)));
 
-    // 16 elements of each half, for all heads.
+    // Rotates 16 elements of each half in all heads.
     auto turn = [&](Value j, Value mask) {
       Value offset = k.add(angle, j);
       Value cosine = loadTable(1, offset, mask);

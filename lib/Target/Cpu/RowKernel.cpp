@@ -1,28 +1,33 @@
-//===- RowKernel.cpp - Row programs as loops ------------------------------===//
+//===- RowKernel.cpp - Row programs on a CPU ------------------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// A row kernel walks its rows one by one and follows the program's SweepPlan:
+// A row kernel processes its rows one by one, following the SweepPlan of the
+// program:
 //
 //   scalars
-//   for unit: zero the unit's column partials
-//     for row of the unit:
-//       Row values of level 0
-//       for columns, 64 at a time: loads, arithmetic, reductions, stores
-//       Row values of level 1; second sweep; ...
-//       Row stores
+//   for (unit : units of the call) {
+//     zero the column partials of the unit;
+//     for (row : rows of the unit) {
+//       Row values of level 0;
+//       for (block of 64 columns)     // sweep 0
+//         loads, arithmetic, reductions, stores;
+//       Row values of level 1; sweep 1; ...
+//       Row stores;
+//     }
+//   }
 //
-// A block of 64 columns is written one vector after the other, so few registers
-// are alive at once; the columns behind the last whole block are masked, and
-// the masks are constants. Each of the four vectors of a block has its own
-// partial result of every reduction. At a column position all loads come before
-// all stores: mayShareSlot relies on it.
+// A block of 64 columns is emitted one vector at a time, which limits live
+// registers. Columns after the last full block are masked with constant masks.
+// Each of the four vectors of a block has its own partial result of every
+// reduction. At each column position, all loads precede all stores, which
+// mayShareSlot requires.
 //
-// Three shapes: rows, one long vector (flat programs), and the epilogue of a
-// matrix product, whose columns are given at run time.
+// There are three forms: rows, one long vector (flat programs), and the
+// epilogue of a GEMM, whose columns are given at run time.
 //
 //===----------------------------------------------------------------------===//
 
@@ -48,13 +53,13 @@ using row::StoreKind;
 
 namespace {
 
-/// Elements that make a call of a kernel worth its cost.
+/// Minimum elements per call.
 constexpr int64_t kGrainElements = 16384;
 constexpr int64_t kVectors = kBlock / kLanes;
 
 class RowEmitter {
 public:
-  /// `firstImmediate`: immediates in front of the program's own.
+  /// `firstImmediate` is the number of immediates before those of the program.
   RowEmitter(ModuleOp module, StringRef name, const RowProgram &program,
              ArrayRef<Layout> layouts, unsigned firstImmediate)
       : program(program), plan(row::planSweeps(program)), layouts(layouts),
@@ -79,19 +84,20 @@ public:
   void emitColumnRange();
 
 private:
-  /// The vectors of a block that exist; null: the whole vector.
+  /// Masks of the vectors of a block; null selects the whole vector.
   using Masks = SmallVector<Value, kVectors>;
-  /// By reduction of the sweep, the partial results of each vector of a block.
+  /// Partial results of each vector of a block, indexed by reduction of the
+  /// sweep.
   using Partials = SmallVector<Value>;
 
-  /// What a Random node's numbers are keyed by: once per call, and per row.
+  /// The counter words of a Random node, set once per call and once per row.
   struct RandomSource {
     Value key, step, firstSequence;
     Value rowInSequence, sequence;
   };
 
-  /// The type of elements in memory: of a Load's operand, a store's result, and
-  /// of where a sweep finds a node.
+  /// Return the element type in memory of a load, of a store, and of the
+  /// location from which a sweep reads a node.
   Type memoryOf(const Node &load) { return elementTypeOf(k, load.stored); }
   Type memoryOf(const Store &store) { return elementTypeOf(k, store.stored); }
   Type memoryOf(NodeId id) {
@@ -114,7 +120,7 @@ private:
       return integer;
     return arith::ExtSIOp::create(k.b, k.i64(), integer);
   }
-  /// The pointer to row `row` of a matrix of `type`.
+  /// Returns the pointer to row `row` of a matrix of `type`.
   Value rowOf(Value base, Type type, int64_t stride) {
     return k.element(base, type, k.mul(row, k.i64Constant(stride)));
   }
@@ -140,22 +146,22 @@ private:
   unsigned numOperands, firstImmediate;
   KernelBuilder k;
 
-  /// By node: scalars of Scalar and Row nodes, and in a block the vectors of
-  /// the others.
+  /// Indexed by node: scalars of Scalar and Row nodes and, in a block, the
+  /// vectors of other nodes.
   SmallVector<Value> values;
-  /// By node, in a sweep: Scalar and Row values in every lane.
+  /// Indexed by node, per sweep: Scalar and Row values broadcast to all lanes.
   SmallVector<Value> splats;
-  /// By node, in a sweep: where the node's row begins.
+  /// Indexed by node, per sweep: address of the node's row.
   SmallVector<Value> bases;
-  /// By result, in a unit or row: where the store's row begins.
+  /// Indexed by store, per unit or row: address of the store's row.
   SmallVector<Value> targets;
-  /// What is computed for all vectors of a block at once.
+  /// Values computed for all vectors of a block at once.
   llvm::DenseMap<NodeId, SmallVector<Value, kVectors>> blockValues;
 
   llvm::MapVector<NodeId, RandomSource> randoms;
 
-  Value row;  ///< i64
-  Value unit; ///< i64, with column partials
+  Value row;  ///< i64.
+  Value unit; ///< i64, if there are column partials.
   int32_t sweep = 0;
   SmallVector<NodeId> reductions, elementNodes;
 };
@@ -171,7 +177,7 @@ void RowEmitter::emitRowValues(int32_t level) {
     switch (node.kind) {
     case Kind::ReduceSum:
     case Kind::ReduceMax:
-      break; // set by the sweep
+      break; // Set by the sweep.
     case Kind::RowIndex:
       values[id] = arith::TruncIOp::create(k.b, k.i32(), row);
       break;
@@ -256,7 +262,7 @@ void RowEmitter::emitRows() {
     }
     emitRowStores();
   };
-  // A chunk of a column sum is a unit, even if it is one row.
+  // A chunk of a column sum is a unit, even if it has one row.
   bool chunks = llvm::any_of(program.stores, [](const Store &store) {
     return store.kind == StoreKind::ColumnPartial;
   });
@@ -352,7 +358,7 @@ Value RowEmitter::baseOf(NodeId id) {
   llvm_unreachable("not a load per element");
 }
 
-/// Prepares what all blocks of sweep `s` share.
+/// Prepares the values that all blocks of sweep `s` share.
 void RowEmitter::startSweep(int32_t s) {
   sweep = s;
   reductions = plan.reductionsOf(program, s);
@@ -375,7 +381,8 @@ void RowEmitter::startSweep(int32_t s) {
       spread(store.value);
 }
 
-/// Random numbers, and sums over slices: better made for a whole block.
+/// Emits random words and sums of slices, which are computed for a whole block
+/// at once.
 void RowEmitter::emitBlockNodes(Value column, const Masks &masks) {
   blockValues.clear();
   for (NodeId id : elementNodes) {
@@ -413,7 +420,8 @@ void RowEmitter::emitBlockNodes(Value column, const Masks &masks) {
   }
 }
 
-/// The vector of a Full or Column node at `column`, vector `v` of its block.
+/// Emits the vector of a Full or Column node at `column`, which is vector `v`
+/// of its block.
 Value RowEmitter::emitElement(NodeId id, Value column, int64_t v, Value mask) {
   const Node &node = program.nodes[id];
   if (auto found = blockValues.find(id); found != blockValues.end())
@@ -445,8 +453,8 @@ void RowEmitter::emitStores(Value column, Value mask) {
   }
 }
 
-/// The vectors of a block that `masks` lists, from `column` on; returns the new
-/// partial results.
+/// Emits the vectors of a block listed in `masks`, starting at `column`, and
+/// returns the new partial results.
 RowEmitter::Partials RowEmitter::emitBlock(Value column, const Masks &masks,
                                            Partials partials) {
   emitBlockNodes(column, masks);
@@ -466,7 +474,8 @@ RowEmitter::Partials RowEmitter::emitBlock(Value column, const Masks &masks,
   return partials;
 }
 
-/// Adds up partial results j and j + 32, j + 16, ... of every reduction.
+/// Reduces the partial results of every reduction as a binary tree: j with j +
+/// 32, then with j + 16, and so on.
 void RowEmitter::finishReductions(const Partials &partials) {
   for (auto [i, id] : llvm::enumerate(reductions)) {
     const Node &node = program.nodes[id];

@@ -1,4 +1,4 @@
-//===- ScatterKernel.cpp - Adding rows to the rows of a table -------------===//
+//===- ScatterKernel.cpp - Adds rows to the rows of a table ---------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -6,10 +6,10 @@
 //===----------------------------------------------------------------------===//
 //
 // A unit is a panel of 64 columns of the table. A call owns the columns of its
-// units and walks all tokens in order, so that equal tokens add up in the same
-// order whatever the number of threads; adjacent panels of a call are walked
-// together, for long rows are cheaper than short ones. The sums are kept in the
-// table's rows: these are in full precision.
+// units and processes all tokens in order, so that equal tokens are added in
+// the same order for any number of threads. Adjacent panels of a call are
+// processed together, since long rows are more efficient than short ones. The
+// sums are kept in the table, which has full precision.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,13 +1,13 @@
-//===- SketchKernel.cpp - Random sums of rows -----------------------------===//
+//===- SketchKernel.cpp - Sums of rows with random signs ------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// A unit is a row of the result: it is added up in memory, one row of x after
-// the other, each times its sign. Where the result is bf16, its sums are in
-// scratch memory until they are complete.
+// A unit is a row of the result. It is accumulated in memory over rows of x,
+// each multiplied by its sign. If the result is bf16, the sums stay in scratch
+// memory until they are complete.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,7 +25,7 @@ namespace kiln::cpu {
 
 namespace {
 
-/// Elements that make a call worth its cost.
+/// Minimum elements per call.
 constexpr int64_t kGrainElements = 16 * 1024;
 
 } // namespace
@@ -88,9 +88,7 @@ KernelLaunch emitSketch(ModuleOp module, StringRef name,
   k.finish();
   int64_t perUnit = shape.length / shape.kept * shape.columns;
   int64_t scratchBytes =
-      inScratch ? llvm::alignTo(
-                      elementBytes(sumType, shape.columns), 64)
-                : 0;
+      inScratch ? llvm::alignTo(elementBytes(sumType, shape.columns), 64) : 0;
   return {shape.sequences * shape.kept,
           std::max<int64_t>(1, kGrainElements / perUnit), scratchBytes};
 }

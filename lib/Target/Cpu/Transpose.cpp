@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The square is transposed by exchanging its off-diagonal quarters, then those
-// of its quarters, and so on: four stages of 16 shuffles of two vectors. They
-// are written out instead of left to vector.transpose, so that they do not
+// Transposes a square by exchanging its off-diagonal quarters, then those of
+// its quarters, and so on: four stages of 16 two-vector shuffles. The shuffles
+// are emitted directly instead of as vector.transpose, so that they do not
 // depend on an option of its lowering.
 //
 //===----------------------------------------------------------------------===//

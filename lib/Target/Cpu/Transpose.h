@@ -12,7 +12,7 @@
 
 namespace kiln::cpu {
 
-/// Lane j of result i is lane i of rows[j]; there are kLanes rows.
+/// Transposes kLanes rows: lane j of result i is lane i of rows[j].
 llvm::SmallVector<mlir::Value> emitTranspose(KernelBuilder &k,
                                              llvm::ArrayRef<mlir::Value> rows);
 

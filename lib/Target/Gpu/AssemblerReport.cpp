@@ -1,19 +1,19 @@
-//===- AssemblerReport.cpp - What ptxas says of kernels -------------------===//
+//===- AssemblerReport.cpp - Parser of the ptxas report -------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// The report is text for people, of this form:
+// The report has this form:
 //
 //   ptxas info    : Compiling entry function 'add' for 'sm_90'
 //   ptxas info    : Function properties for add
 //       0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
 //   ptxas info    : Used 12 registers, used 1 barriers, 64 bytes smem
 //
-// nvJitLink starts every line with "ptxas". A kernel's lines follow the one
-// that names it; figures that are zero may be left out of the last one.
+// nvJitLink starts every line with "ptxas". The lines of a kernel follow the
+// line that names it. The last line may omit figures that are zero.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,7 +28,8 @@ namespace kiln::gpu {
 
 namespace {
 
-/// The number before `what` in `line`, e.g. 12 of "Used 12 registers, ..".
+/// Reads the number before `what` in `line`, such as 12 in "Used 12 registers,
+/// ..".
 bool numberBefore(StringRef line, StringRef what, int64_t &number) {
   size_t at = line.find(what);
   if (at == StringRef::npos)

@@ -1,4 +1,4 @@
-//===- AssemblerReport.h - What ptxas says of kernels -----------*- C++ -*-===//
+//===- AssemblerReport.h - Parser of the ptxas report -----------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -12,9 +12,9 @@
 
 namespace kiln::gpu {
 
-/// Reads the output of `ptxas -v`, the kernels in its order. Fails when it is
-/// not about `numKernels` or when one lacks a figure, so that a changed format
-/// is not read as no spills.
+/// Parses the output of `ptxas -v`, with the kernels in its order. Returns an
+/// error if it does not report `numKernels` kernels or lacks a figure of one,
+/// so that a changed format is not mistaken for the absence of spills.
 llvm::Expected<std::vector<KernelResources>>
 parseAssemblerReport(llvm::StringRef report, size_t numKernels);
 

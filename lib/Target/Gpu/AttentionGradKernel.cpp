@@ -5,26 +5,33 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The first units, each a block, own a tile of keys of one key head and compute
-// its dk and dv; the others own a block of queries and compute its dq. Both
-// kinds compute anew, for each block of queries and tile of keys that see each
-// other,
+//   attention_grad(q, k, v, o, lse, dout, dq, dk, dv):
+//     if (blockIdx.x < key units)        // one tile of keys of one key head
+//       for (head : query heads of the key head)
+//         for (block : blocks of queries) {
+//           dv += p^T dout; dk += ds^T (scale q);
+//         }
+//     else                               // one block of queries of one head
+//       for (tile : tiles of keys)
+//         dq += ds k;                    // dq is scaled at the end
 //
-//   p  = exp((scale q) k^T - lse)   dp = dout v^T   ds = p (dp - D)
+//     // Recomputed for each pair of query block and key tile:
+//     //   p = exp((scale q) k^T - lse); dp = dout v^T; ds = p (dp - D);
+//     //   D = rowsum(dout * o)
 //
-// with D = rowsum(dout * o), and add, in registers,
+// Launch: ceil(length / 64) * sequences * kvHeads + ceil(length / queries) *
+// sequences * heads blocks of 256 threads.
+// Shared: staged chunks of rows and one tile of p or ds, in f32.
+// Bytes: gradients are written once; no intermediate results are stored.
 //
-//   dv += p^T dout   dk += ds^T (scale q)   |   dq += ds k
+// dk and dv are summed over the query heads of the group, then over queries,
+// and dq over keys, always in order. Each sum is computed by one block.
 //
-// dk and dv add over the query heads of the group, then queries, dq over keys,
-// always in order. So nothing is added from two blocks, and no results but the
-// last are stored.
+// With dropout, dv uses the dropped p, and ds uses the dropped dp. D is
+// unchanged, because o already contains the dropped values.
 //
-// With dropout, p is replaced by its dropped values in dv and dp by its own in
-// ds; D needs no change, for o holds the dropped values already.
-//
-// Where queries see the keys before them alone, late blocks of queries and
-// early tiles of keys cost more and so come first.
+// With a causal mask, late blocks of queries and early tiles of keys take
+// longer and run first.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,7 +49,7 @@ namespace kiln::gpu {
 
 namespace {
 
-/// Keys of a tile: any number gives the same result.
+/// Keys per tile; the number does not affect the result.
 constexpr int64_t kKeys = 64;
 
 using Values = AttentionTiles::Values;
@@ -60,18 +67,18 @@ public:
   int64_t emit();
 
 private:
-  /// Of a query head: what its queries read.
+  /// The inputs of the queries of a query head.
   struct QueryHead {
     HeadRows q, o, dout;
-    Value lse; ///< of its first query
+    Value lse; ///< Address of the lse of the first query.
   };
   QueryHead setQueryHead(Value head);
-  /// Of a block of queries, by query of a thread.
+  /// lse and D of a block of queries, indexed by query of a thread.
   struct Rows {
     Values lse, sums;
   };
   Rows readRows(const QueryHead &from, Value firstQuery);
-  /// The probabilities that dv takes, and ds.
+  /// The probabilities for dv, and ds.
   struct Scores {
     Values p, ds;
   };
@@ -86,10 +93,10 @@ private:
   GpuBuilder &k;
   AttentionTiles::Sizes sizes;
   AttentionTiles tiles;
-  int64_t group; ///< query heads of a key head
+  int64_t group; ///< Query heads per key head.
   unsigned dqArg;
   Value scale;
-  // Of the current unit.
+  // State of the current unit.
   Value sequence;
   HeadRows keys, values;
 };

@@ -1,22 +1,28 @@
-//===- AttentionKernel.cpp - softmax(q k^T) v with an online softmax ------===//
+//===- AttentionKernel.cpp - Attention with an online softmax -------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// A unit, and a block, is a block of queries of one head of one sequence. It
-// walks the tiles of keys in order:
+//   attention(q, k, v, o, lse):          // one block of queries of one head
+//     m = -1e30; l = 0; o = 0;           // in registers
+//     for (tile : tiles of keys) {       // in order
+//       s = (scale q) k^T;
+//       m' = max(m, max(s)); alpha = exp(m - m'); p = exp(s - m');
+//       l = l alpha + sum(p); m = m';
+//       o = o alpha + dropout(p) v;      // p in shared memory
+//     }
+//     o = o / l; lse = m + log(l);
 //
-//   s = (scale q) k^T    in registers
-//   m' = max(m, max s)   alpha = exp(m - m')   p = exp(s - m')
-//   l = l alpha + sum p  m = m'
-//   o = o alpha + p v    after dropout of p, which goes by shared memory
+// Launch: sequences * heads * ceil(length / queries) blocks of 256 threads.
+// Shared: staged chunks of q, k and v, and one tile of scores, in f32.
+// Bytes: each block reads q once per tile of keys, and the k and v that its
+// queries attend to; o and lse are written once.
 //
-// and finally o / l and lse = m + log l. Where queries see the keys before them
-// alone, late blocks cost more and so come first.
+// With a causal mask, late blocks of queries take longer and run first.
 //
-// m starts at -1e30, not at -inf, so that m - m' is never NaN by itself.
+// m starts at -1e30 instead of -inf, so m - m' is not NaN unless a score is.
 //
 //===----------------------------------------------------------------------===//
 
@@ -49,7 +55,7 @@ public:
   int64_t emit();
 
 private:
-  /// What is known of a block of queries after some tiles.
+  /// The state of a block of queries after some tiles.
   struct State {
     Values maxima, sums, output;
     Values all() const;

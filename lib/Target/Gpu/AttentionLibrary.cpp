@@ -1,4 +1,4 @@
-//===- AttentionLibrary.cpp - Attention that a library may do -------------===//
+//===- AttentionLibrary.cpp - Attention calls of a vendor library ---------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

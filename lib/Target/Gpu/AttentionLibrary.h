@@ -1,13 +1,13 @@
-//===- AttentionLibrary.h - Attention that a library may do -----*- C++ -*-===//
+//===- AttentionLibrary.h - Attention calls of a vendor library -----------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// A module with the attribute `kiln.attention`, which kilnc sets, allows a
-// vendor library to compute its attention. The description of such a call
-// follows from the kernel that it replaces.
+// A vendor library may compute the attention of a module with the attribute
+// `kiln.attention`, which kilnc sets. The description of such a call is derived
+// from the kernel that it replaces.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,9 +21,9 @@
 
 namespace kiln::gpu {
 
-/// Describes the call that may replace `kernel`. Returns nothing if the module
-/// does not ask for it, or if the library cannot compute what the kernel does:
-/// it has dropout or not suitsVendorLibrary().
+/// Returns the library call that may replace `kernel`. Returns std::nullopt if
+/// the module does not request it, or if the library does not support the
+/// kernel because of dropout or suitsVendorLibrary().
 std::optional<abi::VendorAttention> libraryAttentionOf(rt::KernelOp kernel);
 
 } // namespace kiln::gpu

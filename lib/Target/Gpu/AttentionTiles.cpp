@@ -1,4 +1,4 @@
-//===- AttentionTiles.cpp - What attention kernels are made of ------------===//
+//===- AttentionTiles.cpp - Tile operations of attention kernels ----------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -20,10 +20,10 @@ namespace kiln::gpu {
 namespace {
 
 constexpr int64_t kMaxQueries = 64;
-/// Elements of a vector in shared memory, and what staged rows are padded by:
-/// 16 rows at the same column then lie in different banks.
+/// Elements per vector in shared memory, and the padding of staged rows, which
+/// places 16 rows at the same column in different banks.
 constexpr int64_t kVector = 4;
-/// Sums of a thread that leave registers for the rest.
+/// Maximum sums per thread; more would leave too few registers.
 constexpr int64_t kMaxSums = 64;
 
 } // namespace
@@ -36,7 +36,7 @@ int64_t AttentionTiles::Sizes::chunkElements() const {
 AttentionTiles::Sizes AttentionTiles::chooseSizes(const AttentionShape &shape,
                                                   int64_t keys) {
   int64_t bytes = elementBytes(fullPrecision(shape.elementType));
-  // Powers of two, and no more than there is to do.
+  // Sizes are powers of two and do not exceed the problem size.
   auto upTo = [](int64_t wanted, int64_t most) {
     return std::clamp<int64_t>(llvm::PowerOf2Ceil(wanted), kSide, most);
   };
@@ -107,8 +107,8 @@ void AttentionTiles::stage(const HeadRows &from, Value firstRow, int64_t count,
                            Value firstColumn, int64_t columns, Value to,
                            int64_t pitch, Value factor) {
   int64_t perRow = columns / from.width, pieces = count * perRow;
-  // Pieces of a thread are whole rows apart, so that all of its addresses are
-  // constants away from the first.
+  // The pieces of a thread are whole rows apart, so their addresses have
+  // constant offsets from the first.
   Value firstPiece = k.thread(), perRowValue = k.i64Constant(perRow);
   Value row = k.divUnsigned(firstPiece, perRowValue);
   Value column = times(k.remUnsigned(firstPiece, perRowValue), from.width);
@@ -276,7 +276,7 @@ AttentionTiles::Values AttentionTiles::dropped(Value firstQuery,
   Value firstCounter = times(head, shape.length);
   Value globalSequence = k.add(firstSequence, sequence);
   constexpr int64_t words = kRandomKeys / kSide;
-  // Key 64*b + 16*word + tx: counter 16*b + tx.
+  // Key 64*b + 16*word + tx has counter 16*b + tx.
   Value block = k.shiftRight(firstKey, llvm::Log2_64(words));
   Values result;
   for (int64_t i : llvm::seq(rowsPerThread())) {
@@ -317,7 +317,7 @@ AttentionTiles::Values AttentionTiles::noSums(int64_t rows) const {
 AttentionTiles::Values AttentionTiles::addChunk(bool transposed, int64_t count,
                                                 int64_t rows, Values sums) {
   int64_t width = columnsPerThread(), pitch = sizes.tilePitch();
-  // So many terms at a time: the tile is read along its rows.
+  // Terms per iteration; the tile is read along its rows.
   int64_t step = transposed ? 2 : kVector;
   int64_t tileWidth = transposed ? std::min(rows, kVector) : kVector;
   Value mine = at(tile, times(ty, transposed ? rows : rows * pitch));
@@ -325,7 +325,7 @@ AttentionTiles::Values AttentionTiles::addChunk(bool transposed, int64_t count,
   return k.loop(
       k.i64Constant(0), k.i64Constant(count), step, sums,
       [&](Value i, ValueRange carried) {
-        // weights[n][r]: of term n in the sum of row r.
+        // weights[n][r] is the weight of term n in the sum of row r.
         SmallVector<Values> weights(step, Values(rows));
         Value from = at(mine, transposed ? times(i, pitch) : i);
         if (transposed) {
@@ -363,7 +363,7 @@ AttentionTiles::Values AttentionTiles::add(bool transposed, const HeadRows &b,
   int64_t perChunk = rows * columnsPerThread();
   Values result;
   for (int64_t chunk : llvm::seq(chunkCount())) {
-    // Nobody has read a chunk since setTile waited for all.
+    // No thread has read the first chunk since the barrier in setTile.
     if (chunk > 0)
       k.barrier();
     stage(b, firstB, count, k.i64Constant(chunk * sizes.columns), sizes.columns,

@@ -1,33 +1,35 @@
-//===- AttentionTiles.h - What attention kernels are made of ----*- C++ -*-===//
+//===- AttentionTiles.h - Tile operations of attention kernels --*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// A block of 16x16 threads works on a block of queries and a tile of keys of
-// one head. Thread (ty, tx) holds the scores of queries R*ty ... R*ty + R-1 and
-// keys tx, tx + 16, ...: reductions along a query's keys are sums in one thread
-// followed by shuffles of 16 lanes, which is the order of the cpu target, and
-// one Philox counter gives the random words of its keys in a block of 64.
+// A thread block of 16x16 threads processes a block of queries and a tile of
+// keys of one head. Thread (ty, tx) holds the scores of queries R*ty ... R*ty +
+// R-1 and keys tx, tx + 16, .... A reduction over the keys of a query is a sum
+// within a thread followed by shuffles over 16 lanes, which is the order of the
+// CPU target. One Philox counter gives the random words of a thread's keys in a
+// block of 64.
 //
-// Matmuls run over chunks of the head dimension that are staged in shared
-// memory, so any head dimension will do:
+// Matmuls process chunks of the head dimension that are staged in
+// shared memory, so any head dimension is supported:
 //
 //   a b^T    rows of both by the same columns: `products`
 //   w b      w a tile of scores in shared memory, b a chunk of rows
-//   w^T b    the same, summed over w's rows
+//   w^T b    likewise, summed over the rows of w
 //
-// A thread adds up R rows and W columns of the latter two per chunk. Every sum
-// is one chain of fma in ascending order, as on the cpu. So the results are
-// the cpu kernels', bit for bit (but for the sign of zeros, and NaN).
+// In the latter two, a thread computes R rows and W columns per chunk. Every
+// sum is one chain of fma in ascending order, as on the CPU. The results are
+// bit-identical to those of the CPU kernels, except for the sign of zeros and
+// for NaN.
 //
-// Rows of bf16 are widened on their way to shared memory, which is f32 as all
-// arithmetic is.
+// bf16 rows are widened when they are staged; shared memory and arithmetic are
+// f32.
 //
-// What does not exist: rows past the end repeat the last one, columns past the
-// head dimension are zeros, scores of keys that a query does not see are
-// masked.
+// Out-of-range elements: rows past the end repeat the last row, columns past
+// the head dimension are zero, and scores of keys that a query does not attend
+// to are masked.
 //
 //===----------------------------------------------------------------------===//
 
@@ -45,78 +47,80 @@ public:
 
   static constexpr int64_t kSide = 16;
   static constexpr int64_t kThreads = kSide * kSide;
-  /// Keys of one block of random words.
+  /// Keys per block of random words.
   static constexpr int64_t kRandomKeys = 64;
 
-  /// Rows of one head of one sequence in an argument.
+  /// The rows of one head of one sequence in an argument.
   struct HeadRows {
-    Value first; ///< Its first element.
+    Value first; ///< Address of the first element.
     int64_t stride;
-    int64_t width; ///< of accesses
+    int64_t width; ///< Elements per access.
   };
 
-  /// The largest block of queries, at most 64, that fits with tiles of `keys`
-  /// keys, and the chunks that go with it.
+  /// Sizes of the query block, the key tile and the staged chunks.
+  /// chooseSizes() selects the largest query block, at most 64, that fits into
+  /// shared memory.
   struct Sizes {
     int64_t queries = 0, keys = 0;
-    int64_t dotColumns = 0; ///< of a chunk of `products`
-    int64_t columns = 0;    ///< of a chunk of the other two
+    int64_t dotColumns = 0; ///< Columns per chunk in `products`.
+    int64_t columns = 0;    ///< Columns per chunk in the other matmuls.
     int64_t chunkElements() const;
     int64_t tileElements() const { return queries * tilePitch(); }
     int64_t tilePitch() const { return keys + 4; }
   };
-  /// `queries` is 0 if none fits.
+  /// Sets `queries` to 0 if no size fits.
   static Sizes chooseSizes(const AttentionShape &shape, int64_t keys);
 
   AttentionTiles(GpuBuilder &k, const AttentionShape &shape, const Sizes &sizes,
                  Alignments alignments);
 
-  /// Reads what random numbers depend on; once, before they are needed.
+  /// Loads the state of the random numbers; called once, before dropped().
   void prepareDropout(Value rng, Value key);
   void setHead(Value sequence, Value head);
 
   HeadRows rows(unsigned arg, int64_t stride, Value head) const;
 
-  /// Queries of a thread, and keys.
+  /// Queries and keys per thread.
   int64_t rowsPerThread() const { return sizes.queries / kSide; }
   int64_t keysPerThread() const { return sizes.keys / kSide; }
-  /// Query `i` of this thread in the block that starts at `first`.
+  /// Returns query `i` of this thread in the block that starts at `first`;
+  /// existingQuery() returns the last query instead of one past the end.
   Value query(Value first, int64_t i) const;
   Value existingQuery(Value first, int64_t i) const;
 
-  /// Scores, (i, j) at i*keysPerThread() + j: (factor a) b^T.
+  /// Returns the scores (factor a) b^T, with (i, j) at i*keysPerThread() + j.
   Values products(const HeadRows &a, Value firstA, Value factor,
                   const HeadRows &b, Value firstB);
-  /// By query, the sum of x*y over the head dimension.
+  /// Returns the sum of x*y over the head dimension for each query.
   Values rowSums(const HeadRows &x, const HeadRows &y, Value first);
-  /// Combines all scores of each query.
+  /// Reduces all scores of each query.
   Values reduce(const Values &scores,
                 llvm::function_ref<Value(Value, Value)> combine);
-  /// Which scores exist (i1), or nothing if all do.
+  /// Returns which scores are not masked (i1), or nothing if all are valid.
   Values seen(Value firstQuery, Value firstKey) const;
-  /// Which scores are dropped (i1).
+  /// Returns which scores are dropped (i1).
   Values dropped(Value firstQuery, Value firstKey);
 
-  /// Makes the scores the tile in shared memory.
+  /// Stores the scores as the tile in shared memory.
   void setTile(const Values &scores);
 
-  /// Sums by chunk, row and column of a thread: zeros.
+  /// Returns zero sums, indexed by chunk, row and column of a thread.
   Values noSums(int64_t rows) const;
-  /// sums + tile * b, for rowsPerThread() rows.
+  /// Returns sums + tile * b for rowsPerThread() rows.
   Values addMatmul(const HeadRows &b, Value firstB, Values sums);
-  /// sums + tile^T * (factor b), for keysPerThread() rows: keys from
-  /// keysPerThread() * ty on.
+  /// Returns sums + tile^T * (factor b) for keysPerThread() rows, which are the
+  /// keys starting at keysPerThread() * ty.
   Values addTransposed(const HeadRows &b, Value firstB, Value factor,
                        Values sums);
-  /// Stores rows that start at `first` + `rows` * ty.
+  /// Stores `rows` rows starting at `first` + `rows` * ty.
   void storeSums(const Values &sums, int64_t rows, const HeadRows &to,
                  Value first);
 
-  /// What kept probabilities are multiplied with.
+  /// Returns the factor of probabilities that are not dropped.
   double keptFactor() const { return 1 / (1 - shape.dropout); }
   Value across() const { return tx; }
 
-  /// What is computed with, and what rows have in memory.
+  /// Types of the arithmetic and of rows in memory.
   mlir::Type type() const { return fullPrecision(shape.elementType); }
   mlir::Type storedType() const { return shape.elementType; }
 
@@ -124,7 +128,8 @@ public:
   Value plus(Value x, int64_t y) const { return k.add(x, k.i64Constant(y)); }
   Value times(Value x, int64_t y) const { return k.mul(x, k.i64Constant(y)); }
   Value atMost(Value x, int64_t y) const { return k.min(x, k.i64Constant(y)); }
-  // Places of elements that are computed with, and of a head's rows.
+  // Addresses of elements in the arithmetic type, and of elements of a head's
+  // rows.
   Value at(Value pointer, Value offset) const {
     return k.element(pointer, type(), offset);
   }
@@ -141,11 +146,11 @@ public:
 private:
   int64_t chunkCount() const;
   int64_t columnsPerThread() const { return sizes.columns / kSide; }
-  /// Copies `count` rows by `columns` columns to shared memory.
+  /// Copies `count` rows of `columns` columns to shared memory.
   void stage(const HeadRows &from, Value firstRow, int64_t count,
              Value firstColumn, int64_t columns, Value to, int64_t pitch,
              Value factor);
-  /// Adds the products with a staged chunk of `count` rows.
+  /// Adds the matmul with a staged chunk of `count` rows to `sums`.
   Values addChunk(bool transposed, int64_t count, int64_t rows, Values sums);
   Values add(bool transposed, const HeadRows &b, Value firstB, Value factor,
              int64_t rows, Values sums);
@@ -155,13 +160,13 @@ private:
   Sizes sizes;
   Alignments alignments;
   Value tx, ty;
-  Value chunks, tile; ///< shared memory
+  Value chunks, tile; ///< In shared memory.
   Value sequence, head;
   Value randomKey, randomStep, firstSequence;
 };
 
-/// Says that this target has no attention of the shape's element type. Returns
-/// whether it has.
+/// Returns true if this target supports attention with the element type of
+/// `shape`; otherwise makes k.finish() report an error.
 bool checkAttentionType(GpuBuilder &k, const AttentionShape &shape);
 
 } // namespace kiln::gpu

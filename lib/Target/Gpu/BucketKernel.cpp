@@ -1,28 +1,45 @@
-//===- BucketKernel.cpp - Codes of a few bits per element -----------------===//
+//===- BucketKernel.cpp - Encoding of elements in a few bits --------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// A unit is a group of 8 elements: 8 codes of b bits are b whole bytes, so that
-// no two threads write the same byte, and one word of 64 bits in which element
-// i has its code at bit b*i. The last group may be smaller.
+//   encode(x, codes):
+//     group = blockIdx.x * 256 + threadIdx.x;        // 8 elements
+//     for (i = 0; i < 8; ++i)
+//       word |= (number of borders < x[8 * group + i]) << (bits * i);
+//     codes[group] = word;                           // `bits` bytes
+//   decode(codes, dy, dx):
+//     group = blockIdx.x * 256 + threadIdx.x;
+//     word = codes[group];
+//     for (i = 0; i < 8; ++i) {
+//       level = levels[(word >> (bits * i)) & (2^bits - 1)];
+//       dx[8 * group + i] = level == 0 ? 0 : level * dy[8 * group + i];
+//     }
 //
-// A warp works on 32 groups, and every access of it is to whole sectors:
-//  - Where 8 elements are two accesses, a thread's second four are those 128
-//    elements behind its first, so that the threads of an access are
-//    neighbours. Two threads then have the halves of two groups: they exchange
-//    one each, and the even thread gets the first group.
-//  - Where b is no power of two, the codes of the warp are accessed as words of
-//    32 or 64 bits, one a thread, and threads get their groups from two words,
-//    or a word from two or three groups, by shuffles.
-// Groups behind the last whole warp, and elements at addresses that are not
-// good for this, are a thread's own.
+// Launch: one group of 8 elements per thread, 256 threads per block, no shared
+// memory; units = ceil(elements / 8).
+// Bytes: every element is read or written once, and every code once.
 //
-// Borders increase, so a code is found by a binary search: from its highest bit
-// on, the border in the middle of what is left, which a tree of selections by
-// the bits before picks.
+// 8 codes of `bits` bits fill whole bytes, so no two threads write the same
+// byte. The last group may be smaller.
+//
+// A warp processes 32 groups, and each of its accesses covers whole sectors:
+// - If 8 elements take two accesses, the second four elements of a thread are
+//   128 elements after its first four, so that each access is contiguous over
+//   the warp. Two threads then hold the halves of two groups. They exchange one
+//   half each, and the even thread gets the first group.
+// - If `bits` is not a power of two, the warp accesses its codes as words of 32
+//   or 64 bits, one per thread. Threads extract their groups from two words, or
+//   assemble a word from two or three groups, by shuffles.
+//
+// Groups after the last full warp, and elements at unaligned addresses, are
+// accessed by their own thread.
+//
+// Borders increase, so a binary search finds a code from its highest bit on.
+// The border to compare with is selected by a tree of selects over the bits
+// found so far.
 //
 //===----------------------------------------------------------------------===//
 
@@ -50,29 +67,30 @@ public:
       : k(kernels, name, numArgs, /*numImmediates=*/0, kThreads), shape(shape),
         bits(bits), alignments(alignments) {}
 
-  /// Eight elements of a thread, and the group whose codes it has in memory.
+  /// The eight elements of a thread, and the group whose codes it accesses.
   struct Place {
-    Value first;            ///< element
-    Value group;            ///< its number
-    int64_t count = kGroup; ///< of elements
-    int64_t apart = 0;      ///< From the first four to the others; 0: none.
-    Value warpGroup;        ///< The first of a warp that shares words, or null.
+    Value first;            ///< Index of the first element.
+    Value group;            ///< Index of the group.
+    int64_t count = kGroup; ///< Number of elements.
+    int64_t apart = 0;      ///< Distance of the two halves; 0: contiguous.
+    Value warpGroup; ///< First group of a warp that shares words, or null.
   };
 
   /// Calls `body` for the place of the thread. `elements` are the arguments
-  /// that hold elements, `codes` the one that holds codes.
+  /// with elements, and `codes` is the argument with codes.
   FailureOr<KernelLaunch> run(ArrayRef<unsigned> elements, unsigned codes,
                               function_ref<void(const Place &)> body);
 
-  /// The codes of the elements of a place, as 64 bits of which only those of
-  /// the codes mean something.
+  /// Loads the codes of a place as 64 bits; bits beyond the codes are
+  /// undefined.
   Value loadWord(unsigned arg, const Place &place);
   void storeWord(Value word, unsigned arg, const Place &place);
-  /// Elements in the type of the arithmetic.
+  /// Load and store elements, in the type of the arithmetic.
   SmallVector<Value> loadGroup(unsigned arg, const Place &place);
   void storeGroup(ArrayRef<Value> group, unsigned arg, const Place &place);
 
-  /// The entry of `table` whose index has these bits (i1), lowest first.
+  /// Selects the entry of `table` whose index has the given bits (i1), lowest
+  /// first.
   Value select(ArrayRef<Value> indexBits, ArrayRef<double> table);
 
   Type computedType() const { return fullPrecision(shape.elementType); }
@@ -80,12 +98,13 @@ public:
   GpuBuilder k;
 
 private:
-  /// Calls `body` for each access to the codes of a group: its address, its
-  /// type, and the bit of the word at which it starts.
+  /// Calls `body` for each access to the codes of a group, with its address,
+  /// its type and its first bit in the word.
   void forCodes(
       unsigned arg, const Place &place,
       function_ref<void(Value address, IntegerType type, int64_t bit)> body);
-  /// The same for elements: the address, and the number of the first.
+  /// Calls `body` for each access to the elements, with its address and the
+  /// index of its first element.
   void forElements(unsigned arg, const Place &place,
                    function_ref<void(Value address, int64_t first)> body);
   int64_t groupWidth(unsigned arg, int64_t count) {
@@ -96,9 +115,9 @@ private:
     return place.apart ? kGroup / 2 : groupWidth(arg, place.count);
   }
 
-  // Codes of a warp.
+  // Code words of a warp.
   int64_t groupBits() const { return kGroup * bits; }
-  /// Of a word that one thread accesses.
+  /// Bits of a word that one thread accesses.
   int64_t wordBits() const { return bits <= 4 ? 32 : 64; }
   int64_t words() const { return kWarp * groupBits() / wordBits(); }
   Value lane() { return k.bitAnd(k.thread(), k.i64Constant(kWarp - 1)); }
@@ -106,16 +125,17 @@ private:
     return k.equal(k.bitAnd(k.thread(), k.i64Constant(1)), k.i64Constant(1));
   }
   Value shift(Value word, Value by, bool isLeft);
-  /// `word` of the lane `from` (i64).
+  /// Returns `word` of lane `from` (i64).
   Value fetch(Value word, Value from);
   Value wordAddress(unsigned arg, const Place &place);
-  /// The lane that has a warp's group `group`, and the other way round.
+  /// Map group `group` of a warp to its lane, and a lane to its group.
   Value laneOf(Value group, const Place &place);
   Value groupOf(Value lane, const Place &place);
   Value loadShared(unsigned arg, const Place &place);
   void storeShared(Value word, unsigned arg, const Place &place);
-  /// Exchanges halves of words with the neighbour: from what the thread has of
-  /// elements to a group, and back. Either is its own inverse.
+  /// Exchanges halves of words with the adjacent thread, which converts between
+  /// the elements of a thread and the codes of a group. The function is its own
+  /// inverse.
   Value exchangeHalves(Value word);
 
   const BucketShape &shape;
@@ -134,7 +154,7 @@ BucketKernel::run(ArrayRef<unsigned> elements, unsigned codes,
   bool sharesWords =
       !llvm::isPowerOf2_64(bits) && alignments[codes] % (wordBits() / 8) == 0;
   int64_t whole = shape.elements / kGroup, rest = shape.elements % kGroup;
-  int64_t inWarps = 0; // groups
+  int64_t inWarps = 0; // Groups of warps that share accesses.
   if (2 * width >= kGroup && (width < kGroup || sharesWords))
     inWarps = whole / kWarp * kWarp;
 
@@ -195,7 +215,7 @@ void BucketKernel::forCodes(
     body(k.element(codes, byte, i), k.b.getIntegerType(8 * width), 8 * i);
 }
 
-/// `by` (i64) may be as large as it likes: then nothing is left.
+/// Shifts `word`; the result is 0 if `by` (i64) is 64 or more.
 Value BucketKernel::shift(Value word, Value by, bool isLeft) {
   Value amount = k.bitAnd(by, k.i64Constant(63));
   Value shifted = isLeft ? Value(arith::ShLIOp::create(k.b, word, amount))
@@ -234,7 +254,7 @@ Value BucketKernel::groupOf(Value lane, const Place &place) {
   return k.add(k.shiftRight(lane, 1), k.mul(half, k.i64Constant(kWarp / 2)));
 }
 
-/// The bits of a group are in one word or two.
+/// Loads the codes of a group, which are in one or two words.
 Value BucketKernel::loadShared(unsigned arg, const Place &place) {
   Type type = k.b.getIntegerType(wordBits());
   Value word = loadWideIf(k, k.less(lane(), k.i64Constant(words())),
@@ -252,13 +272,13 @@ Value BucketKernel::loadShared(unsigned arg, const Place &place) {
       shift(high, k.sub(k.i64Constant(wordBits()), begin), /*isLeft=*/true));
 }
 
-/// Word j begins in group p = j * wordBits / groupBits, and ends in one of the
-/// next.
+/// Assembles and stores word j, which starts in group j * wordBits / groupBits
+/// and ends in one of the next groups.
 void BucketKernel::storeShared(Value word, unsigned arg, const Place &place) {
   Value bit = k.mul(lane(), k.i64Constant(wordBits()));
   Value size = k.i64Constant(groupBits());
   Value group = k.divUnsigned(bit, size), begin = k.remUnsigned(bit, size);
-  // Where a word may begin in a group, the last place is the worst.
+  // Count the groups of a word that starts at the last possible bit.
   int64_t step = std::gcd(groupBits(), wordBits());
   int64_t groups =
       llvm::divideCeil(groupBits() - step + wordBits(), groupBits());
@@ -372,9 +392,9 @@ FailureOr<KernelLaunch> emitBucketEncode(mlir::gpu::GPUModuleOp kernels,
   return kernel.run({0}, 1, [&](const BucketKernel::Place &place) {
     Value word = k.i64Constant(0);
     for (auto [i, x] : llvm::enumerate(kernel.loadGroup(0, place))) {
-      SmallVector<Value> found; // bits, lowest first
+      SmallVector<Value> found; // Bits, lowest first.
       for (int64_t bit = bits - 1; bit >= 0; --bit) {
-        // The borders in the middle of what the bits above may leave.
+        // The middle border of each interval that the higher bits may select.
         SmallVector<double> middles;
         for (int64_t high = 0; high < int64_t(1) << (bits - 1 - bit); ++high)
           middles.push_back(shape.table[(((high << 1) | 1) << bit) - 1]);

@@ -1,30 +1,48 @@
-//===- CachedRows.cpp - Long rows in a gpu's shared memory
-//------------------===//
+//===- CachedRows.cpp - Rows cached in shared memory ----------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// A block works on one row at a time, or on a few where they share values per
-// column: then each row has a part of its threads, a power of two. A row comes
-// to shared memory, from where all sweeps read it; what is stored goes to
-// memory once. The threads of a row together cover a *tile* of neighbouring
-// columns, 64 per group of 16 threads, and the row is some tiles. What shared
-// memory has no room for, some tiles at the end of a row, is in the registers
-// of the threads that compute with it.
+//   kept(operands, results):
+//     for (row : rows of this block) {       // rowsPerGroup, one by one
+//       cached = load(row);                  // into shared memory
+//       __syncthreads();
+//       for (sweep : sweeps) {
+//         for (tile : row) {
+//           terms[tile % 2] = f(cached, tile);
+//           __syncthreads();
+//           if (adder of the reduction)      // 64 threads, one per partial
+//             partial = combine(partial, terms[tile % 2]);
+//         }
+//         value = reduce(partials);          // binary tree
+//       }
+//     }
 //
-// Sums have the order of the numerics contract: partial p adds up columns p,
-// p + 64, ... one by one. So all threads compute the terms of a tile and leave
-// them in shared memory, and 64 threads, one per partial, add them up, while
-// the others go on with the next tile: there are two places for tiles, and one
-// barrier per tile. A term of a column that does not exist is the neutral
-// element: +0 changes no sum that begins with +0.
+// Launch: one thread block of 128, 256 or 384 threads per row. If rows share
+// per-column values, a block of up to 512 threads processes several rows at a
+// time, with a power-of-two part of its threads per row.
+// Shared: the cached row values, two tiles of terms and 64 partials per
+// reduction, and per-column values.
+// Bytes: all sweeps read the row from shared memory, so global memory is read
+// once; results are written once.
 //
-// Maxima are combined in any order that keeps the first of equal values, which
-// may be zeros of both signs, the first: every group takes a part of the row's
-// blocks that lies together, without a barrier. Then 64 threads combine the
-// groups' partials in the order of the groups.
+// The threads of a row cover a *tile* of adjacent columns, 64 per group of 16
+// threads. If a row does not fit into shared memory, its last tiles stay in the
+// registers of the threads that process them.
+//
+// Sums follow the order of the numerics contract: partial p adds the columns p,
+// p + 64, ... one by one. All threads therefore compute the terms of a tile and
+// store them to shared memory, and 64 threads, one per partial, add them while
+// the others continue with the next tile. Two tile buffers make one barrier per
+// tile sufficient. The term of a column past the end is the neutral element; +0
+// does not change a sum that starts with +0.
+//
+// Maxima may be combined in any order in which the first of equal values (zeros
+// of both signs) comes first. Each group processes a contiguous part of the
+// column blocks without barriers. Then 64 threads combine the partials of the
+// groups in the order of the groups.
 //
 //===----------------------------------------------------------------------===//
 
@@ -41,8 +59,8 @@ using row::Access;
 using row::Kind;
 using row::StoreKind;
 
-/// Accesses of a thread that are on their way together, and tiles at a time
-/// where nothing is added up.
+/// Loads in flight per thread, and tiles per iteration of a sweep without
+/// reductions.
 constexpr int64_t kLoadsAtOnce = 8, kTilesAtOnce = 2;
 
 Value RowEmitter::emitKept(NodeId id, const Position &position) {
@@ -57,7 +75,7 @@ void RowEmitter::keep(NodeId id, const Position &position, Value stored) {
                /*aligned=*/true, {});
 }
 
-/// Calls `body` for all tiles, some at a time, with the number of the first.
+/// Calls `body` for all tiles, several at a time, with the index of the first.
 SmallVector<Value> RowEmitter::forEachTile(
     int64_t atOnce, ValueRange initial,
     function_ref<SmallVector<Value>(Value tile, ArrayRef<Position> positions,
@@ -92,7 +110,7 @@ SmallVector<Value> RowEmitter::forEachTile(
   int64_t begin = inRegisters ? sharedTiles : blockShift ? 1 : 0;
   if (blockShift && !inRegisters)
     runPart(0, false);
-  // A shifted row ends up to a block later.
+  // A shifted row ends up to one column block later.
   int64_t allWhole = program.cols / columns;
   int64_t whole = std::max(begin, std::min(allWhole, sharedTiles));
   int64_t several = begin + (whole - begin) / atOnce * atOnce;
@@ -103,7 +121,7 @@ SmallVector<Value> RowEmitter::forEachTile(
   return carried;
 }
 
-/// Brings a row to shared memory, as it is in memory.
+/// Copies a row to shared memory, in its type in memory.
 void RowEmitter::loadKept() {
   SmallVector<NodeId> loads;
   sweep = 0;
@@ -142,8 +160,8 @@ void RowEmitter::loadKept() {
   k.barrier();
 }
 
-/// Runs `body` in the 64 threads that work on the partials of reduction `i` of
-/// a sweep, on partial thread() % 64.
+/// Runs `body` in the 64 threads that combine the partials of reduction `i` of
+/// a sweep; each processes partial thread() % 64.
 Value RowEmitter::inAdders(size_t i, Value otherwise,
                            function_ref<Value(Value partial)> body) {
   Value partial = k.bitAnd(rowThread, k.i64Constant(kBlock - 1));
@@ -160,8 +178,8 @@ Value RowEmitter::inAdders(size_t i, Value otherwise,
   return branch.getResult(0);
 }
 
-/// Combines column `partial` of a tile, downwards, with `initial` if there is
-/// one.
+/// Combines the values of partial `partial` in a tile, in column order,
+/// starting from `initial` if it is not null.
 Value RowEmitter::combineTile(const Node &node, Value tile, Value partial,
                               Value initial) {
   Value result = initial;
@@ -174,8 +192,8 @@ Value RowEmitter::combineTile(const Node &node, Value tile, Value partial,
   return result;
 }
 
-/// The value of a reduction whose partials are in shared memory: all warps
-/// combine them, by halving.
+/// Reduces partials in shared memory as a binary tree. All warps compute the
+/// result.
 Value RowEmitter::halvePartials(const Node &node, Value partials) {
   Value lane = k.bitAnd(k.thread(), k.i64Constant(kWarp - 1));
   Value number = blockShift ? k.sub(lane, blockShift) : lane;
@@ -184,7 +202,8 @@ Value RowEmitter::halvePartials(const Node &node, Value partials) {
         k.element(partials, k.f32(), k.add(lane, k.i64Constant(offset)));
     return k.load(place, k.f32());
   };
-  // Maxima are no commutative function of zeros: the lower partial comes first.
+  // The maximum is not commutative for signed zeros, so the lower partial is
+  // the first operand.
   auto combine = [&](Value x, Value other, int64_t half) {
     if (node.kind != Kind::ReduceMax)
       return emitCombine(k, node, x, other);
@@ -199,7 +218,7 @@ Value RowEmitter::halvePartials(const Node &node, Value partials) {
   return result;
 }
 
-/// Of the reductions of a sweep, each from its 64 threads.
+/// Finishes the reductions of a sweep from the partials of their 64 threads.
 void RowEmitter::finishKept(ArrayRef<Value> partials) {
   Type type = k.f32();
   auto resultsOf = [&](size_t i) {
@@ -215,8 +234,8 @@ void RowEmitter::finishKept(ArrayRef<Value> partials) {
     values[id] = halvePartials(program.nodes[id], resultsOf(i));
 }
 
-/// Combines the tiles of a sweep, or those in registers, with `partials`, of
-/// which each reduction's 64 threads have one.
+/// Combines the tiles of a sweep, or only those in registers, with `partials`.
+/// Each of the 64 threads of a reduction holds one partial.
 SmallVector<Value> RowEmitter::combineInOrder(ArrayRef<Value> partials,
                                               bool inRegisters) {
   int64_t columns = tileColumns();
@@ -256,7 +275,7 @@ void RowEmitter::emitOrderedSweep() {
   finishKept(combineInOrder(partials, /*inRegisters=*/false));
 }
 
-/// Maxima alone, without stores.
+/// Emits a sweep that has only maxima and no stores.
 void RowEmitter::emitMaximaSweep() {
   Value group = k.divUnsigned(rowThread, k.i64Constant(kBlock / k.width()));
   Value own = k.mul(laneInGroup(), k.i64Constant(k.width()));
@@ -280,8 +299,8 @@ void RowEmitter::emitMaximaSweep() {
           return next;
         });
   };
-  // All groups look at a block of which not all columns need exist; it counts
-  // in the one that it belongs to.
+  // All groups evaluate a partial block; it counts only in the group that it
+  // belongs to.
   Value exists = active.all;
   auto runPart = [&](int64_t block) {
     Value isOwn = k.equal(group, k.i64Constant(block / sharedTiles));
@@ -337,7 +356,7 @@ void RowEmitter::emitKeptSweep(int32_t s) {
     isOrdered |= program.nodes[id].kind != Kind::ReduceMax;
   for (auto [i, store] : llvm::enumerate(program.stores))
     isOrdered |= store.kind != StoreKind::Row && sweeps.storeSweep[i] == s;
-  // Threads tell each other random numbers where all do the same.
+  // Sharing random words needs all threads on the same path.
   for (NodeId id : elementNodes)
     isOrdered |= program.nodes[id].kind == Kind::Random;
   if (reductions.empty())
@@ -399,7 +418,8 @@ void RowEmitter::emitCachedRows(const RowPlan &plan) {
   stageColumns({}, program.cols, plan.stagedBytes);
   cached.assign(program.nodes.size(), false);
   sharesRandom = true;
-  // All do as many rows: they meet at barriers.
+  // All threads iterate over the same number of rows, since they meet at
+  // barriers.
   bool fills = program.rows % (rows * together) == 0;
   Value first = k.add(k.mul(k.block(), k.i64Constant(rows * together)), number);
   auto emitRow = [&](Value i) {

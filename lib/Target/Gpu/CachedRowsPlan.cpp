@@ -1,14 +1,13 @@
-//===- CachedRowsPlan.cpp - Which long rows a gpu keeps in shared memory
-//--------===//
+//===- CachedRowsPlan.cpp - Launch plan of rows cached in shared memory ---===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// CachedRows.cpp says how a block works on such a row. Shared memory has what
-// the sweeps read, the tiles of terms on their way into sums, and values per
-// column, in this order of importance.
+// CachedRows.cpp describes the kernel. Shared memory holds, in order of
+// priority, the row values that sweeps read, two tiles of reduction terms, and
+// per-column values.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,29 +29,33 @@ using row::StoreKind;
 
 namespace {
 
-/// Of long rows a block has as many threads as leave room for two blocks on a
-/// processor of 228 KiB that keeps 50257 elements of bf16: of their tiles of
-/// 2 * 1536 terms, and of registers.
+/// Threads per block for long rows. kMostThreads lets two blocks reside on a
+/// multiprocessor with 228 KiB of shared memory for rows of 50257 bf16
+/// elements, including the registers and the two tiles of 1536 terms.
 constexpr int64_t kMostThreads = 384, kManyThreads = 256, kFewThreads = 128;
-/// Blocks of columns up to which there are few, or many.
+/// Maximum column blocks of a short and of a medium row.
 constexpr int64_t kShortRow = 32, kMiddleRow = 256;
-/// Values per column that leave room for a few blocks.
+/// Maximum bytes of per-column values, so that several blocks fit on a
+/// multiprocessor.
 constexpr int64_t kKeptColumnBytes = 64 * 1024;
-/// Of a row, up to which what is read once comes with what is read again.
+/// Maximum bytes of a cached row up to which values that are read once are
+/// cached too.
 constexpr int64_t kReadOnceBytes = 32 * 1024;
-/// Of a thread, for what shared memory has no room for: of kMostThreads, and of
-/// kManyThreads, which have more registers each.
+/// Registers per thread for the part of a row that does not fit into shared
+/// memory: with kMostThreads, and with kManyThreads, which have more registers
+/// each.
 constexpr int64_t kTailRegisters = 48, kLongTailRegisters = 112;
-/// Blocks of which each reads values per column once, for at most so many rows.
+/// Number of thread blocks to aim for, each of which reads per-column values
+/// once, and the maximum rows per block.
 constexpr int64_t kBlocksWanted = 340, kMostRows = 48;
-/// Of a block that works on several rows at a time.
+/// Limits of a thread block that processes several rows at a time.
 constexpr int64_t kThreadsTogether = 512, kBytesTogether = 96 * 1024;
 
 bool isRowLoad(const row::Node &node) {
   return node.kind == Kind::Load && node.space == Space::Full;
 }
 
-/// By node: the sweeps that read it from memory.
+/// Returns, for each node, the number of sweeps that read it from memory.
 SmallVector<int64_t> countReads(const RowProgram &program,
                                 const row::SweepPlan &sweeps) {
   SmallVector<int64_t> reads(program.nodes.size(), 0);
@@ -62,7 +65,8 @@ SmallVector<int64_t> countReads(const RowProgram &program,
   return reads;
 }
 
-/// Or -1: there are sums in another type than f32.
+/// Returns the maximum number of reductions per sweep, or -1 if a reduction has
+/// a type other than f32.
 int64_t mostReductions(const RowProgram &program,
                        const row::SweepPlan &sweeps) {
   size_t most = 0;
@@ -101,7 +105,7 @@ bool planCachedRows(RowPlan &plan, const RowShape &shape, Alignments alignments,
 
   SmallVector<int64_t> reads = countReads(program, sweeps);
   bool isLoaded = true;
-  int64_t elementBytes = 0; // of a column, in all that is kept
+  int64_t elementBytes = 0; // Per column, over all cached nodes.
   auto keep = [&](NodeId id) {
     kept.kept.push_back(id);
     elementBytes += bytesOf(keptTypeOf(program, sweeps, id));
@@ -116,8 +120,8 @@ bool planCachedRows(RowPlan &plan, const RowShape &shape, Alignments alignments,
   int64_t reach = program.cols + kept.blockAlignment - 1;
   int64_t blocks = llvm::divideCeil(reach, kBlock), threads = 0, columns = 0,
           bytes = 0;
-  // Whether all of a row has a place, with so many threads: its end is in
-  // registers where shared memory is too small.
+  // Returns true if a row fits with `count` threads. Its last tiles are in
+  // registers if shared memory is too small.
   auto fits = [&](int64_t count, int64_t tailRegisters) {
     threads = count;
     columns = llvm::alignTo(reach, threads * kept.width);
@@ -151,7 +155,7 @@ bool planCachedRows(RowPlan &plan, const RowShape &shape, Alignments alignments,
   bool stagesAll =
       staged <= kKeptColumnBytes && bytes + staged <= kMostSharedBytes;
   if (!stagesAll) {
-    // Values per column lie where they are aligned as rows would be.
+    // Shifted column blocks need per-column values in shared memory.
     if (kept.blockAlignment > 1)
       return false;
     kept.stagedBytes = 0;

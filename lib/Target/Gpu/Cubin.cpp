@@ -1,17 +1,17 @@
-//===- Cubin.cpp - From PTX to machine code -------------------------------===//
+//===- Cubin.cpp - Assembles PTX to machine code --------------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// NVIDIA's assembler comes as a program, ptxas, and as a library, nvJitLink.
-// The program is preferred where both are installed: the library assembles for
-// linking, with division and square root as calls and at least 32 registers per
-// kernel. The library is opened at run time and its few functions are declared
-// here, so that kiln builds without a CUDA toolkit and works with whatever
-// release is installed. Both get the same options: multiplications and
-// additions are never contracted, and the report of resources is on.
+// NVIDIA ships its assembler as a program, ptxas, and as a library, nvJitLink.
+// The program is preferred if both are installed: the library assembles
+// relocatable code, with division and square root as calls and at least 32
+// registers per kernel. The library is loaded at run time and its functions are
+// declared here, so kiln builds without a CUDA toolkit and works with any
+// installed release. Both get the same options: no contraction of
+// multiplications and additions, and a report of resources.
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,7 +37,7 @@ namespace kiln::gpu {
 
 namespace {
 
-/// An assembler's log as one line.
+/// Joins the lines of an assembler log into one line.
 std::string oneLine(StringRef log) {
   std::string line;
   llvm::SmallVector<StringRef> lines;
@@ -61,16 +61,18 @@ public:
 };
 
 //===----------------------------------------------------------------------===//
-// The library
+// nvJitLink
 //===----------------------------------------------------------------------===//
 
-/// nvJitLink's functions, as its header declares them in every release so far.
+/// The functions of nvJitLink, as declared by its header in every release so
+/// far.
 class JitLink : public Assembler {
 public:
-  /// Null when the library is not there or is not nvJitLink; `why` says which.
+  /// Loads the library. Returns null if it is missing or is not nvJitLink, and
+  /// sets `why` to the reason.
   static std::unique_ptr<JitLink> open(const std::string &library,
                                        std::string &why) {
-    // Never closed: the library keeps threads and exit handlers.
+    // The library is never closed, since it keeps threads and exit handlers.
     void *handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (!handle) {
       why = dlerror();
@@ -115,7 +117,7 @@ private:
   static constexpr int kInputPtx = 2;
 
   llvm::Expected<Cubin> assemble(const PtxText &text, Handle handle) const {
-    // The text with its terminating zero, as nvJitLink's own examples pass it.
+    // Pass the text with its terminating zero, as the examples of nvJitLink do.
     int code = addData(handle, kInputPtx, text.text.c_str(),
                        text.text.size() + 1, "kernels.ptx");
     if (!code)
@@ -152,7 +154,8 @@ private:
     return text.c_str();
   }
 
-  /// Takes the plain name, or the one that the release's header renames it to.
+  /// Resolves a function by its plain name, or by the versioned name to which
+  /// the header of the release renames it.
   template <typename Function>
   void resolve(void *library, const std::string &name, Function &function) {
     void *symbol = dlsym(library, name.c_str());
@@ -166,7 +169,7 @@ private:
     function = reinterpret_cast<Function>(symbol);
   }
 
-  std::string missing; ///< the first function that the library lacks
+  std::string missing; ///< The first function that the library lacks.
   unsigned major = 0, minor = 0;
   int (*version)(unsigned *, unsigned *) = nullptr;
   int (*create)(Handle *, uint32_t, const char **) = nullptr;
@@ -182,7 +185,7 @@ private:
 };
 
 //===----------------------------------------------------------------------===//
-// The program
+// ptxas
 //===----------------------------------------------------------------------===//
 
 class Ptxas : public Assembler {
@@ -240,8 +243,9 @@ public:
 
 private:
   static llvm::Error noFile(std::error_code code) {
-    return llvm::createStringError("no temporary file for the PTX assembler: " +
-                                   code.message());
+    return llvm::createStringError(
+        "cannot create a temporary file for the PTX assembler: " +
+        code.message());
   }
 
   std::string path;
@@ -264,8 +268,8 @@ findAssembler(const AssemblerSearch &search) {
       "no assembler for NVIDIA GPUs: no ptxas in PATH or CUDA_HOME/bin" +
       (why.empty() ? "" : "; " + why) +
       "; install the CUDA toolkit's compiler (Debian's or NVIDIA's package of "
-      "ptxas, or pip's nvidia-cuda-nvcc or nvidia-nvjitlink), or go on with "
-      "PTX alone, which the GPU's driver compiles when the program starts");
+      "ptxas, or pip's nvidia-cuda-nvcc or nvidia-nvjitlink), or use only PTX, "
+      "which the GPU driver compiles when the program starts");
 }
 
 } // namespace

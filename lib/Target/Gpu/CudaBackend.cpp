@@ -20,7 +20,7 @@ using namespace kiln;
 
 namespace {
 
-/// Kernels become machine code and PTX, which the driver of the GPU loads.
+/// Compiles kernels to machine code and PTX, which the GPU driver loads.
 class CudaCodeGenerator : public GpuCodeGenerator {
 public:
   CodeTraits getTraits() const override {
@@ -42,7 +42,7 @@ class CudaBackend : public GpuBackend {
 public:
   StringRef getName() const override { return "cuda"; }
 
-  /// cuDNN may compute attention.
+  /// Lets cuDNN compute attention.
   FusionRules getFusionRules() const override {
     FusionRules rules = GpuBackend::getFusionRules();
     rules.libraryAttention = true;
@@ -59,8 +59,7 @@ public:
     return libraryAttentionOf(kernel);
   }
 
-  /// A plan for a GPU needs the figures of a GPU, if only because its memory is
-  /// its own.
+  /// Plans use a GPU machine file by default, since a GPU has its own memory.
   StringRef getDefaultMachine() const override { return "h100"; }
 
   const CodeGenerator &getCodeGenerator() const override {
@@ -71,7 +70,7 @@ public:
 
 } // namespace
 
-/// "sm_90a" is 90.
+/// Returns the architecture number of a chip, such as 90 for "sm_90a".
 static int64_t architectureOf(StringRef chip) {
   int64_t number = 0;
   chip.consume_front("sm_");
@@ -79,8 +78,8 @@ static int64_t architectureOf(StringRef chip) {
   return number;
 }
 
-/// Machine code for each of `chips` if an assembler is installed, and PTX for
-/// the first, from which a driver makes code for other chips.
+/// Returns machine code for each of `chips` if an assembler is installed, and
+/// PTX for the first chip, which a driver can compile for other chips.
 llvm::Expected<DeviceImages>
 CudaCodeGenerator::compileImages(ModuleOp device,
                                  ArrayRef<std::string> chips) const {
@@ -95,7 +94,7 @@ CudaCodeGenerator::compileImages(ModuleOp device,
   if (!cubins) {
     llvm::Error other =
         llvm::handleErrors(cubins.takeError(), [&](const NoAssembler &missing) {
-          result.note = "the executable has no machine code for gpus, only "
+          result.note = "the executable has no machine code for GPUs, only "
                         "PTX: " +
                         missing.message();
         });

@@ -16,7 +16,7 @@ using namespace kiln::gpu;
 
 namespace {
 
-/// Kernels become functions of the host that run on the emulated device.
+/// Compiles kernels to host functions that run on the emulated device.
 class CudaEmuCodeGenerator : public GpuCodeGenerator {
 public:
   llvm::Error addHostFunctions(KernelModules modules) const override {

@@ -1,11 +1,11 @@
-//===- DeviceFacts.h - What every GPU has -----------------------*- C++ -*-===//
+//===- DeviceFacts.h - Constants of NVIDIA GPUs -----------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Numbers that those who write kernels and those who lower them must agree on.
+// Constants shared by the kernel emitters and the lowerings.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,16 +16,17 @@
 
 namespace kiln::gpu {
 
-/// Threads of a warp.
+/// Threads per warp.
 constexpr int64_t kWarp = 32;
-/// Address spaces of pointers, as NVPTX numbers them.
+/// Address spaces of NVPTX pointers.
 constexpr unsigned kGlobalSpace = 1, kSharedSpace = 3;
-/// Of shared memory, that every kernel may have without asking for more.
+/// Bytes of static shared memory that every kernel may use.
 constexpr int64_t kSharedBytes = 48 * 1024;
-/// That a kernel may ask for on every GPU since sm_80: sm_86, sm_89 and sm_120
-/// have no more, those of data centers have 163 KiB and 227.
+/// Maximum bytes of shared memory that a kernel may request on every GPU since
+/// sm_80. This is the limit of sm_86, sm_89 and sm_120; data-center GPUs have
+/// 163 or 227 KiB.
 constexpr int64_t kMostSharedBytes = 99 * 1024;
-/// The longest access of one thread by one instruction, which is aligned.
+/// Maximum bytes of one access by one thread; such an access is aligned.
 constexpr int64_t kWidestAccess = 16;
 
 } // namespace kiln::gpu

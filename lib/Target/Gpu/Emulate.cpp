@@ -1,17 +1,17 @@
-//===- Emulate.cpp - GPU kernels for the emulated device ------------------===//
+//===- Emulate.cpp - Lowers GPU kernels for the emulated device -----------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// The calls are opaque to LLVM, which therefore moves no access over a barrier,
-// a shuffle or the call that announces it. Whatever touches memory in another
-// way than a plain load or store would escape the device's checks and is
-// refused.
+// The device calls are opaque to LLVM, which therefore moves no access across a
+// barrier, a shuffle or the call that reports the access. Operations that
+// access memory other than by plain loads and stores would bypass the checks of
+// the device and are rejected.
 //
-// Conversions from and to bf16 stay as they are: the cpu target writes them out
-// in all code for the host.
+// Conversions from and to bf16 are not lowered here: the CPU target expands
+// them in all host code.
 //
 //===----------------------------------------------------------------------===//
 
@@ -38,7 +38,8 @@ namespace kiln::gpu {
 
 namespace {
 
-/// Bytes in memory of a scalar, a fixed vector or an array of them.
+/// Returns the bytes in memory of a scalar, a fixed-length vector or an array
+/// of them, or std::nullopt for other types.
 std::optional<int64_t> bytesOf(Type type) {
   if (auto array = dyn_cast<LLVM::LLVMArrayType>(type)) {
     std::optional<int64_t> element = bytesOf(array.getElementType());
@@ -61,14 +62,14 @@ std::optional<int64_t> bytesOf(Type type) {
   return bits / 8;
 }
 
-/// What is aligned to as much as a type needs by itself.
+/// Returns the natural alignment of a type.
 int64_t naturalAlignment(Type type) {
   while (auto array = dyn_cast<LLVM::LLVMArrayType>(type))
     type = array.getElementType();
   return llvm::PowerOf2Ceil(bytesOf(type).value_or(1));
 }
 
-/// Where the shared globals of one kernel lie, and what they are declared with.
+/// The offsets and declared alignments of the shared globals of one kernel.
 struct SharedLayout {
   struct Global {
     int64_t offset, alignment;
@@ -87,9 +88,9 @@ llvm::Expected<SharedLayout> layOutShared(mlir::gpu::GPUFuncOp kernel) {
       continue;
     std::optional<int64_t> bytes = bytesOf(global.getGlobalType());
     if (global.getAddrSpace() != kSharedSpace || !bytes)
-      return llvm::createStringError("kernel '" + kernel.getName() +
-                                     "': global '" + global.getSymName() +
-                                     "' is no array of bytes in shared memory");
+      return llvm::createStringError(
+          "kernel '" + kernel.getName() + "': global '" + global.getSymName() +
+          "' must be an array of bytes in shared memory");
     int64_t alignment = global.getAlignment().value_or(
         naturalAlignment(global.getGlobalType()));
     layout.bytes =
@@ -100,7 +101,7 @@ llvm::Expected<SharedLayout> layOutShared(mlir::gpu::GPUFuncOp kernel) {
   return layout;
 }
 
-/// Calls of the emulated device, declared in a module on first use.
+/// Emits calls of the emulated device, declared in a module on first use.
 class EmulatedDevice : public DeviceOps {
 public:
   explicit EmulatedDevice(ModuleOp module) : module(module) {}
@@ -135,8 +136,8 @@ public:
     return call(b, loc, "kiln_emu_shared",
                 LLVM::LLVMPointerType::get(b.getContext()), {at});
   }
-  /// Announces an access of `bytes`, in pieces that are each aligned if the
-  /// whole has the alignment promised.
+  /// Reports an access of `bytes` to the device, in pieces that are each
+  /// aligned if the whole access has the declared alignment.
   void access(OpBuilder &b, Location loc, unsigned space, Value address,
               int64_t bytes, int64_t alignment, bool isWrite) {
     StringRef name = space == kSharedSpace ? "kiln_emu_shared_access"
@@ -159,13 +160,13 @@ public:
     }
   }
 
-  /// Removes the declarations that this object added.
+  /// Erases the declarations that this object added.
   void eraseDeclarations() {
     for (auto &declared : declarations)
       declared.second.erase();
   }
 
-  /// A call of a function of the device; a null type is no result.
+  /// Emits a call of a device function. A null `result` means no result.
   Value call(OpBuilder &b, Location loc, StringRef name, Type result,
              ArrayRef<Value> operands) {
     auto function = module.lookupSymbol<LLVM::LLVMFuncOp>(name);
@@ -190,9 +191,9 @@ private:
   llvm::MapVector<StringRef, LLVM::LLVMFuncOp> declarations;
 };
 
-/// Turns the clone of one kernel into its host function. Values keep the
-/// address spaces of their pointers to the end, since they tell how an access
-/// is announced.
+/// Converts the clone of one kernel into its host function. Pointers keep their
+/// address spaces until the end, since these determine how an access is
+/// reported.
 class KernelEmulation {
 public:
   KernelEmulation(LLVM::LLVMFuncOp function, const SharedLayout &shared,
@@ -222,23 +223,24 @@ private:
                                    op->getName().getStringRef() + "' " + why);
   }
 
-  /// Of the global of shared memory that an address lies in. The device aligns
-  /// all globals well, so that only their declarations can tell.
+  /// Returns the declared alignment of the shared global that contains an
+  /// address. The device aligns all globals more than necessary, so the
+  /// alignment is checked at compile time.
   int64_t declaredAlignment(Value address) {
     while (auto element = address.getDefiningOp<LLVM::GEPOp>())
       address = element.getBase();
     int64_t least = kWidestAccess;
     for (const auto &[name, global] : shared.globals)
       least = std::min(least, global.alignment);
-    // What came through a choice or a region may lie in any of them.
+    // An address from a select or a region may point into any global.
     auto named = address.getDefiningOp<LLVM::AddressOfOp>();
     auto found = named ? shared.globals.find(named.getGlobalName())
                        : shared.globals.end();
     return found == shared.globals.end() ? least : found->second.alignment;
   }
 
-  /// An address in shared memory that is less aligned than the access promises
-  /// is a fault on a GPU, but need not be one here.
+  /// Checks the alignment of an access to shared memory. An underaligned access
+  /// faults on a GPU but may succeed on the emulated device.
   llvm::Error checkAlignment(Operation *op) {
     Value address;
     int64_t alignment = 0;
@@ -280,7 +282,7 @@ private:
     if (auto address = dyn_cast<LLVM::AddressOfOp>(op)) {
       auto found = shared.globals.find(address.getGlobalName());
       if (found == shared.globals.end())
-        return refuse(op, "names no global of the kernel module");
+        return refuse(op, "does not name a global of the kernel module");
       OpBuilder b(op);
       Value pointer = device.shared(b, op->getLoc(), found->second.offset);
       pointer.setType(address.getType());
@@ -303,7 +305,7 @@ private:
     bool known = isa_and_present<arith::ArithDialect, scf::SCFDialect,
                                  vector::VectorDialect, LLVM::LLVMDialect>(
         op->getDialect());
-    // The effects of a region's operations are seen at those.
+    // The effects of operations in a region are checked at those operations.
     bool plain = op->getNumRegions() || op->hasTrait<OpTrait::IsTerminator>() ||
                  isMemoryEffectFree(op);
     if (!known || !plain || isa<LLVM::AddrSpaceCastOp>(op))
@@ -311,21 +313,22 @@ private:
     return llvm::Error::success();
   }
 
-  /// Whether an address is one in the table of members, which is a parameter:
-  /// what is read there lies in no memory of the device.
+  /// Returns true if an address points into the member table. The table is a
+  /// parameter and is not in device memory.
   bool isOfTable(Value address) {
     auto element = address.getDefiningOp<LLVM::GEPOp>();
     return pointers.isTable && element &&
            element.getBase() == function.getBody().front().getArgument(0);
   }
 
-  /// Without a promise LLVM assumes the type's own alignment.
+  /// Returns the declared alignment of an access, or the natural alignment of
+  /// its type if it has none.
   template <typename OpTy>
   static int64_t promisedAlignment(OpTy op, Type type) {
     return op.getAlignment().value_or(naturalAlignment(type));
   }
 
-  /// Puts the device's check before a load or a store.
+  /// Inserts the device check before a load or a store.
   template <typename OpTy>
   llvm::Error announce(OpTy op, Value address, Type type, bool isWrite) {
     unsigned space =
@@ -334,8 +337,8 @@ private:
       return refuse(op, "is neither in global nor in shared memory");
     std::optional<int64_t> bytes = bytesOf(type);
     if (isa<LLVM::LLVMArrayType>(type) || !bytes)
-      return refuse(op, "accesses what is neither a scalar nor a vector of "
-                        "whole bytes");
+      return refuse(op, "accesses a value that is neither a scalar nor a "
+                        "vector of whole bytes");
     if (op.getOrdering() != LLVM::AtomicOrdering::not_atomic)
       return refuse(op, "is atomic");
     int64_t alignment = promisedAlignment(op, type);
@@ -345,7 +348,8 @@ private:
     return llvm::Error::success();
   }
 
-  /// The parameters of the kernel come through two arrays and a number.
+  /// Replaces the kernel parameters by loads from the two array parameters of
+  /// the host function and by its number of units.
   void loadParameters() {
     Block &entry = function.getBody().front();
     OpBuilder b = OpBuilder::atBlockBegin(&entry);
@@ -372,7 +376,7 @@ private:
     entry.eraseArguments(0, numKernel);
   }
 
-  /// The host has one address space.
+  /// Removes the address spaces of all pointers; the host has only one.
   void dropAddressSpaces() {
     auto plain = LLVM::LLVMPointerType::get(function.getContext());
     auto drop = [&](Value value) {

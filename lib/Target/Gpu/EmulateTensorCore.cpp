@@ -1,4 +1,4 @@
-//===- EmulateTensorCore.cpp - Emulating a warp's operations --------------===//
+//===- EmulateTensorCore.cpp - Emulation of tensor core operations --------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -15,7 +15,7 @@ namespace kiln::gpu {
 
 namespace {
 
-/// Of a product: a, b and then the sums.
+/// Words of the operands a and b of an MMA, followed by the sums.
 constexpr int32_t kFactorWords = 6, kSums = 4;
 constexpr int32_t kWords = kFactorWords + kSums;
 
@@ -97,7 +97,7 @@ std::optional<std::string> TensorCoreEmulation::multiply(Operation *op,
       !isBFloat16(mma.getMultiplicandBPtxType()) ||
       mma.getLayoutA() != NVVM::MMALayout::row ||
       mma.getLayoutB() != NVVM::MMALayout::col)
-    return "is no product of 16 x 16 by 16 x 8 bf16";
+    return "must multiply a 16 x 16 by a 16 x 8 bf16 matrix";
   OpBuilder b(op);
   Location loc = op->getLoc();
   int32_t index = 0;
@@ -112,10 +112,10 @@ std::optional<std::string> TensorCoreEmulation::multiply(Operation *op,
 std::optional<std::string> TensorCoreEmulation::load(Operation *op, Call call) {
   auto load = cast<NVVM::LdMatrixOp>(op);
   auto shape = load.getShape();
-  // One matrix is no struct.
+  // Loading a single matrix returns no struct.
   if (load.getEltType() != NVVM::LdStMatrixEltType::B16 || shape.getM() != 8 ||
       shape.getN() != 8 || load.getNum() == 1)
-    return "loads anything but 2 or 4 matrices of 8 x 8 elements of 16 bits";
+    return "must load 2 or 4 matrices of 8 x 8 16-bit elements";
   OpBuilder b(op);
   Location loc = op->getLoc();
   Type i32 = b.getI32Type();

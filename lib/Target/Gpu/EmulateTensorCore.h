@@ -1,13 +1,13 @@
-//===- EmulateTensorCore.h - Emulating a warp's operations ------*- C++ -*-===//
+//===- EmulateTensorCore.h - Emulation of tensor core operations ----------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// The operations of the nvvm dialect that TensorCore.h emits, as calls of the
-// emulated device. Their operands and results go through a few words on the
-// thread's stack.
+// Lowers the nvvm operations that TensorCore.h emits to calls of the emulated
+// device. Operands and results are passed in an array on the stack of the
+// thread.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,7 +24,7 @@ namespace kiln::gpu {
 
 class TensorCoreEmulation {
 public:
-  /// Emits a call of the device; a null type is no result.
+  /// Emits a call of the device. A null type means no result.
   using Call = llvm::function_ref<mlir::Value(mlir::OpBuilder &, mlir::Location,
                                               llvm::StringRef, mlir::Type,
                                               llvm::ArrayRef<mlir::Value>)>;
@@ -32,9 +32,9 @@ public:
   explicit TensorCoreEmulation(mlir::LLVM::LLVMFuncOp function)
       : function(function) {}
 
-  /// Whether the operation is a matter of this class.
+  /// Returns true if this class lowers the operation.
   static bool handles(mlir::Operation *op);
-  /// Replaces such an operation, or says why it cannot.
+  /// Replaces an operation, or returns the reason why it is not supported.
   std::optional<std::string> lower(mlir::Operation *op, Call call);
 
 private:
@@ -42,12 +42,12 @@ private:
   std::optional<std::string> load(mlir::Operation *op, Call call);
   std::optional<std::string> copy(mlir::Operation *op, Call call);
   mlir::Value word(mlir::OpBuilder &b, mlir::Location loc, int32_t index);
-  /// Replaces an operation by what the device left at the words from `first`
-  /// on.
+  /// Replaces an operation by the words that the device wrote, starting at word
+  /// `first`.
   void replaceByWords(mlir::Operation *op, int32_t first);
 
   mlir::LLVM::LLVMFuncOp function;
-  mlir::Value words; ///< On the stack; made at first use.
+  mlir::Value words; ///< Array on the stack, created on first use.
 };
 
 } // namespace kiln::gpu

@@ -12,9 +12,10 @@
 
 namespace kiln::gpu {
 
-/// Whether the two emitters below are for `shape`: q, k, v, o and their
-/// gradients of bf16 (lse is f32), and heads of 16, 32, ... 128 elements. Where
-/// things lie decides nothing, since these kernels round as no others do.
+/// Returns true if the two emitters below support `shape`: q, k, v, o and their
+/// gradients in bf16 (lse in f32), and head dimensions 16, 32, ..., 128.
+/// Strides and alignments do not matter, since no other kernel computes the
+/// same bits.
 bool suitsTensorCores(const AttentionShape &shape);
 
 llvm::FailureOr<KernelLaunch> emitFlashAttention(mlir::gpu::GPUModuleOp kernels,

@@ -1,11 +1,11 @@
-//===- FlashBackward.cpp - Gradients of attention of bf16 -----------------===//
+//===- FlashBackward.cpp - Gradients of attention in bf16 -----------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// What both kinds of units share.
+// The common part of the units that own keys and those that own queries.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,8 +19,8 @@ using namespace mlir;
 
 namespace kiln::gpu {
 
-/// Two groups of own rows halve the traffic of shared memory for each product,
-/// as long as what is owned and the scores leave room in registers.
+/// Selects the sizes. Two groups of own rows halve the shared memory traffic
+/// per matmul if own rows and scores fit into registers.
 FlashBackward::Sizes FlashBackward::chooseSizes(const AttentionShape &shape) {
   bool isShort = shape.length <= FlashTiles::kBlockRows;
   int64_t dim = shape.headDim;

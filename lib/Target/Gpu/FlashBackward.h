@@ -1,31 +1,43 @@
-//===- FlashBackward.h - Gradients of attention of bf16 ---------*- C++ -*-===//
+//===- FlashBackward.h - Gradients of attention in bf16 ---------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// There are two kinds of units, each a block. One owns some keys of a key head,
-// streams the queries of the group's heads that see them, and has k, v, dk and
-// dv in registers. The other owns some queries of a head, streams keys, and has
-// q, dout and dq. Both compute anew
+//   attention_grad(q, k, v, o, lse, dout, dq, dk, dv):
+//     if (own keys)                      // some keys of one key head
+//       for (head : query heads of the key head)
+//         for (tile : tiles of queries) {
+//           dv += p^T dout; dk += ds^T q;
+//         }
+//     else                               // some queries of one head
+//       for (tile : tiles of keys)
+//         dq += ds k;
 //
-//   p  = 2^(c q k^T - lse log2(e))   dp = dout v^T   ds = p (dp - D)
+//     // Recomputed for each tile, with c = scale log2(e):
+//     //   p = 2^(c q k^T - lse log2(e)); dp = dout v^T; ds = p (dp - D);
+//     //   D = rowsum(dout * o)
 //
-// with c = scale log2(e) and D = rowsum(dout * o), the former transposed, with
-// keys as rows, so that p and ds are where products take them from:
+// Launch: sequences * (kvHeads * ceil(length / own keys) + heads * ceil(length
+// / own queries)) blocks of 128 threads.
+// Shared: two stages of the streamed rows; see FlashKeyGrads.cpp and
+// FlashQueryGrads.cpp.
+// Bytes: own rows are read once and gradients are written once; each block
+// reads the rows of the other side that it needs.
 //
-//   dv += p^T dout   dk += ds^T q   |   dq += ds k
+// Blocks that own keys keep k, v, dk and dv in registers and compute p and ds
+// transposed, with keys as rows; blocks that own queries keep q, dout and dq.
+// The matmuls thus use p and ds directly from registers. p and ds are rounded
+// to bf16. dk and dq are multiplied by the scale at the end. Every result has
+// one owner, which sums in order.
 //
-// p and ds are rounded to bf16. dk and dq are multiplied with the scale in the
-// end. Every result has one owner, which adds up in order.
+// With dropout, dv uses the dropped p, and ds uses the dropped dp. D is
+// unchanged, because o already contains the dropped values. The factor of
+// values that are not dropped is applied to dv at the end.
 //
-// With dropout, p is replaced by its dropped values in dv and dp by its own in
-// ds; D needs no change, for o holds the dropped values already. The factor of
-// what is kept is left to the end in dv.
-//
-// Units go through the sequences in order, within one from those that see much
-// to those that see little.
+// Units are ordered by sequence, and within a sequence from those that attend
+// to many rows to those that attend to few.
 //
 //===----------------------------------------------------------------------===//
 
@@ -48,62 +60,62 @@ private:
   using Values = FlashTiles::Values;
   using HeadRows = FlashTiles::HeadRows;
 
-  /// As many as shared memory and registers have room for.
+  /// Sizes limited by shared memory and registers.
   struct Sizes {
-    int64_t keyGroups;       ///< of 16 own keys, of a warp
-    int64_t streamedQueries; ///< of a tile
-    int64_t queriesAtOnce;   ///< of a tile, in registers
-    int64_t queryGroups;     ///< of 16 own queries, of a warp
-    int64_t streamedKeys;    ///< of a tile
-    int64_t keysAtOnce;      ///< of a tile, in registers
+    int64_t keyGroups;       ///< Groups of 16 own keys per warp.
+    int64_t streamedQueries; ///< Queries per tile.
+    int64_t queriesAtOnce;   ///< Queries of a tile in registers.
+    int64_t queryGroups;     ///< Groups of 16 own queries per warp.
+    int64_t streamedKeys;    ///< Keys per tile.
+    int64_t keysAtOnce;      ///< Keys of a tile in registers.
     int64_t ownKeys() const { return keyGroups * FlashTiles::kBlockRows; }
     int64_t ownQueries() const { return queryGroups * FlashTiles::kBlockRows; }
   };
   static Sizes chooseSizes(const AttentionShape &shape);
 
-  /// Of a query head.
+  /// The inputs of a query head.
   struct QueryHead {
     HeadRows q, o, dout;
-    Value lse; ///< of its first query
+    Value lse; ///< Address of the lse of the first query.
   };
   QueryHead queryHead(Value head);
   bool drops() const { return shape.dropout > 0; }
-  /// p of one score.
+  /// Returns p for one score.
   Value power(Value score, Value minusLse);
-  /// dp - D, of dp that is dropped or not (null: there is no dropout).
+  /// Returns dp - D, where dp is 0 if `isDropped`; null means no dropout.
   Value difference(Value dp, Value minusD, Value isDropped);
 
   void ownKeys(Value unit);
   int64_t queryStageBytes() const;
   void fetchQueries(const QueryHead &from, Value firstKey, Value tile,
                     Value stage);
-  /// Puts -D of a tile's queries into shared memory.
+  /// Computes -D of the queries of a tile in shared memory.
   void sumTile(Value o, Value dout);
   Value minusSums();
-  /// dv and dk after a tile of queries, `carried` before.
+  /// Returns dv and dk after a tile of queries; `carried` holds them before it.
   Values addQueries(const OwnRows &keys, const OwnRows &values, Value firstKey,
                     Value tile, Value stage, bool isMasked,
                     mlir::ValueRange carried);
 
   void ownQueries(Value unit);
   int64_t keyStageBytes() const;
-  /// -D, by row of the lane.
+  /// Returns -D, indexed by row of the lane.
   Values ownSums(const OwnRows &dout, const HeadRows &o, Value firstQuery);
   Values addKeys(const OwnRows &q, const OwnRows &dout, const Values &minusD,
                  const Values &minusLse, Value firstQuery, Value tile,
                  Value stage, bool isMasked, mlir::ValueRange carried);
 
-  /// Part of a stage, from a byte on.
+  /// Returns the address of byte `offset` of a stage.
   Value inStage(Value stage, int64_t stageBytes, int64_t offset);
 
   const AttentionGradShape &shape;
   Sizes sizes;
   GpuBuilder &k;
   FlashTiles tiles;
-  int64_t group; ///< query heads of a key head
+  int64_t group; ///< Query heads per key head.
   unsigned dqArg;
   Value shared;
-  Value scale, factor; ///< scale and c
+  Value scale, factor; ///< scale and c.
   Value minusLog2E;
 };
 

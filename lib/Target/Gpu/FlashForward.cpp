@@ -1,29 +1,38 @@
-//===- FlashForward.cpp - Attention of bf16 on tensor cores ---------------===//
+//===- FlashForward.cpp - Attention in bf16 on tensor cores ---------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// A unit, and a block, is a block of queries of one head. It streams the tiles
-// of keys and values in order; with c = scale log2(e):
+//   attention(q, k, v, o, lse):          // one block of queries of one head
+//     m = -1e30; l = 0; o = 0;           // in registers, f32
+//     for (tile : tiles of keys) {       // two stages in shared memory
+//       wait(tile); __syncthreads(); copy_async(tile + 1);
+//       s = q k^T;
+//       m' = max(m, max(s)); alpha = 2^(c m - c m'); p = 2^(c s - c m');
+//       l = l alpha + sum(p); m = m';    // l per lane until the end
+//       o = o alpha + bf16(dropout(p)) v;
+//     }
+//     o = o / l; lse = scale m + log(l); // c = scale log2(e)
 //
-//   s = q k^T            in registers, f32
-//   m' = max(m, max s)   alpha = 2^(c m - c m')   p = 2^(c s - c m')
-//   l = l alpha + sum p  m = m'
-//   o = o alpha + p v    with p, after dropout, rounded to bf16
+// Launch: sequences * heads * ceil(length / queries) blocks of 128 threads,
+// with 64 or 128 queries per block.
+// Shared: two stages of one tile of k, one tile of v and, with dropout, one
+// mask.
+// Bytes: q is read once, o and lse are written once, and each block reads the k
+// and v that its queries attend to.
 //
-// and finally o / l and lse = scale m + log l. Each lane has its part of l
-// until the end. Where c is negative, q is negated instead, so that the largest
-// score is the largest power.
+// If c is negative, q is negated instead, so that the largest score gives the
+// largest power.
 //
-// Only the tiles that a query of the block does not see whole are masked; they
-// come last and have a loop of their own. Tile 0 has a key that every query
-// sees, so m is a score from then on.
+// Only tiles that some query of the block does not fully attend to are masked.
+// They come last and have their own loop. Tile 0 contains a key that every
+// query attends to, so m is a score from then on.
 //
-// Units go through the sequences in order, so that those that share keys run
-// side by side, and within one from the late queries, which see more keys, to
-// the early ones.
+// Units are ordered by sequence, so that units that share keys run
+// concurrently, and within a sequence from late queries, which attend to more
+// keys, to early ones.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,25 +51,25 @@ namespace kiln::gpu {
 
 namespace {
 
-/// Below all scores, and finite, so that differences are no NaN.
+/// Below all scores, and finite so that differences are not NaN.
 constexpr double kNoMaximum = -1e30;
 constexpr double kLeastFactor = 1e-20;
-/// At once, of tiles that are not seen whole.
+/// Keys per step in masked tiles.
 constexpr int64_t kMaskedKeys = 32;
 
 using Values = FlashTiles::Values;
 using HeadRows = FlashTiles::HeadRows;
 
-/// What a block owns, and what it streams.
+/// Sizes of the rows that a thread block owns and streams.
 struct Sizes {
-  int64_t groups;     ///< of 16 queries, of a warp
-  int64_t keys;       ///< of a tile
-  int64_t keysAtOnce; ///< of a tile, in registers
+  int64_t groups;     ///< Groups of 16 queries per warp.
+  int64_t keys;       ///< Keys per tile.
+  int64_t keysAtOnce; ///< Keys of a tile in registers.
   int64_t queries() const { return groups * FlashTiles::kBlockRows; }
 };
 
-/// Two groups halve the traffic of shared memory for each product, as long as
-/// their sums and scores leave room in registers.
+/// Selects the sizes. Two groups halve the shared memory traffic per matmul if
+/// their sums and scores fit into registers.
 Sizes chooseSizes(const AttentionShape &shape) {
   bool isShort = shape.length <= FlashTiles::kBlockRows;
   int64_t dim = shape.headDim;
@@ -81,14 +90,14 @@ public:
   int64_t emit();
 
 private:
-  /// What is known of the own queries after some tiles, by a lane's row.
+  /// The state of the own queries after some tiles, indexed by row of a lane.
   struct State {
     Values maxima, sums;
     WarpSums output;
     Values all() const;
   };
   State split(ValueRange values) const;
-  /// `count` keys of a tile from its `first` on.
+  /// Adds `count` keys of a tile starting at its key `first`.
   State addKeys(const State &before, Value tile, Value first, int64_t count,
                 Value stage, bool isMasked);
   void fetch(const HeadRows &keys, const HeadRows &values, Value tile,
@@ -116,7 +125,7 @@ private:
   FlashTiles tiles;
   unsigned oArg;
   Value shared;
-  Value scale, factor; ///< |scale| and |c|
+  Value scale, factor; ///< |scale| and |c|.
   Value firstQuery;
   OwnRows q;
 };
@@ -145,8 +154,8 @@ int64_t FlashForward::emit() {
   Value given =
       arith::TruncFOp::create(k.b, k.f32(), k.bitcast(k.immediate(1), k.f64()));
   scale = k.abs(given);
-  // A scale next to 0 has no effect on scores that exist, but hidden ones must
-  // stay far below them.
+  // A scale near 0 does not affect valid scores, but masked scores must stay
+  // far below them.
   factor = larger(k, k.mul(scale, k.constantF(llvm::numbers::log2e, k.f32())),
                   k.constantF(kLeastFactor, k.f32()));
   Value signs = k.select(k.less(given, k.constantF(0, k.f32())),
@@ -184,7 +193,7 @@ int64_t FlashForward::emit() {
         int64_t perStep = sizes.keysAtOnce;
         Value end = k.i64Constant(sizes.keys);
         if (isMasked) {
-          // What no query of a warp sees is left out, step by step.
+          // Skip the steps whose keys no query of the warp attends to.
           perStep = std::min(perStep, kMaskedKeys);
           end = tiles.seenByWarp(firstQuery, sizes.groups,
                                  tiles.times(tile, sizes.keys), sizes.keys);

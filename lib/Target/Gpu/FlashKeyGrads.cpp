@@ -1,13 +1,28 @@
-//===- FlashKeyGrads.cpp - dk and dv of attention of bf16 -----------------===//
+//===- FlashKeyGrads.cpp - dk and dv of attention in bf16 -----------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Units that own keys. A stage of shared memory holds q, dout, o, lse, and the
-// mask of dropout, block of 64 keys by block; -D of the current tile lies
-// behind both stages.
+//   own_keys(block):                     // some keys of one key head
+//     dk = dv = 0;                       // k, v, dk, dv in registers
+//     for (head : query heads of the key head)
+//       for (tile : tiles of queries) {  // two stages in shared memory
+//         wait(tile); __syncthreads(); copy_async(tile + 1);
+//         D = rowsum(dout * o);          // in shared memory
+//         __syncthreads();
+//         p = 2^(c k q^T - lse log2(e)); dp = dropout(v dout^T);
+//         ds = p (dp - D);
+//         dv += bf16(dropout(p)) dout; dk += bf16(ds) q;
+//       }
+//     store(scale dk, dv);
+//
+// Launch: see FlashBackward.h.
+// Shared: two stages of one tile of q, dout and o each, lse and, with dropout,
+// one mask per block of 64 own keys; then -D of the current tile.
+// Bytes: k and v are read once, dk and dv are written once; each block reads
+// the rows of the queries that attend to its keys.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,7 +38,7 @@ namespace kiln::gpu {
 
 namespace {
 
-/// Where things are in a stage, in bytes.
+/// Byte offsets in a stage; q is at 0.
 struct QueryStage {
   int64_t dout, o, lse, mask;
   QueryStage(const FlashTiles &tiles, int64_t queries)
@@ -56,7 +71,7 @@ void FlashBackward::ownKeys(Value unit) {
   OwnRows values =
       tiles.loadOwn(tiles.rows(2, shape.vStride, kvHead), firstKey, groups);
 
-  // Of queries: from the first that sees a key.
+  // Tiles of queries, starting at the first that attends to an own key.
   Value end = k.i64Constant(llvm::divideCeil(shape.length, perTile));
   Value first = k.i64Constant(0), whole = first;
   if (shape.causal) {
@@ -85,7 +100,7 @@ void FlashBackward::ownKeys(Value unit) {
   else
     sums = k.loop(k.i64Constant(0), k.i64Constant(group), 1, start,
                   [&](Value member, ValueRange carried) {
-                    // Nobody works on the tiles of the head before any more.
+                    // Wait until no thread uses the tiles of the previous head.
                     k.barrier();
                     Value head = k.add(tiles.times(kvHead, group), member);
                     return addHead(head, Values(carried));
@@ -131,8 +146,8 @@ void FlashBackward::fetchQueries(const QueryHead &from, Value firstKey,
 }
 
 void FlashBackward::sumTile(Value o, Value dout) {
-  // So many threads share a query, each with neighbouring elements: 16 bytes at
-  // a time where they come out even.
+  // Several threads share a query, each with adjacent elements. Accesses have
+  // 16 bytes if the elements per thread permit it.
   int64_t perQuery = FlashTiles::kThreads / sizes.streamedQueries;
   int64_t perThread = shape.headDim / perQuery;
   int64_t width = perThread % 8 == 0 ? 8 : 4;

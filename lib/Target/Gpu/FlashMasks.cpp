@@ -1,14 +1,14 @@
-//===- FlashMasks.cpp - What scores count for, on tensor cores ------------===//
+//===- FlashMasks.cpp - Masks of attention on tensor cores ----------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Which keys a query sees, and which of them are dropped. Dropped keys are bits
-// in shared memory, made by all threads of a block while the tile that they are
-// about is on its way: one counter gives random words for four keys of a query,
-// 16 apart, and no lane of a block that owns keys has two of them.
+// Computes which keys a query attends to and which of them are dropped. Dropped
+// keys are bits in shared memory, which all threads of a block compute while
+// the corresponding tile loads. One counter gives random words for four keys of
+// a query, 16 apart, and no lane of a block that owns keys holds two of them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,7 +24,7 @@ using namespace mlir;
 namespace kiln::gpu {
 
 //===----------------------------------------------------------------------===//
-// Keys that are seen
+// Visible keys
 //===----------------------------------------------------------------------===//
 
 FlashTiles::TileRange FlashTiles::seenKeys(Value firstQuery, int64_t queries,
@@ -91,15 +91,15 @@ void FlashTiles::makeMask(Value firstQuery, int64_t count, Value firstKey,
   auto threshold = static_cast<uint32_t>(shape.dropout * 0x1p32);
   Value limit = k.constantI(static_cast<int32_t>(threshold), k.i32());
   constexpr int64_t keys = 8, words = 4;
-  // Read every time: with the key known before the loop, compilers would keep
-  // those of all rounds in registers.
+  // Reload the state each time: with the key computed before the loop,
+  // compilers would keep the keys of all rounds in registers.
   auto state = [&](int64_t i) {
     return k.load(k.element(rngState, k.i64(), i), k.i64());
   };
   Value randomKey = emitRandomKey(k, state(0), opKey), step = state(1);
   Value globalSequence = k.add(state(2), currentSequence);
-  // Key 64 b + 16 w + j: counter 16 b + j, word w. A thread makes those of
-  // eight j, which are four bytes of the mask.
+  // Key 64 b + 16 w + j has counter 16 b + j and word w. A thread computes
+  // eight values of j, which give four bytes of the mask.
   Value block = times(k.shiftRight(firstKey, llvm::Log2_64(kRandomKeys)),
                       kRandomKeys / words);
   auto make = [&](int64_t firstItem) {
@@ -109,7 +109,7 @@ void FlashTiles::makeMask(Value firstQuery, int64_t count, Value firstKey,
     Value counter = k.add(times(currentHead, shape.length), query);
     Value column = k.add(block, times(half, keys));
     Value none = k.constantI(0, k.i32());
-    // Two at a time, which keeps code and registers small.
+    // Two at a time limits code size and registers.
     constexpr int64_t atOnce = 2;
     Values bytes = k.loop(
         k.i64Constant(0), k.i64Constant(keys), atOnce, Values(words, none),
@@ -173,7 +173,7 @@ FlashTiles::Values FlashTiles::droppedBy(Value mask, int64_t row,
 
 FlashTiles::Values FlashTiles::droppedKeys(Value masks, int64_t groups,
                                            int64_t count, Value query) {
-  // A warp's keys are 16 or 32 that lie in one word of a block.
+  // The 16 or 32 keys of a warp are in one word of a block.
   Value firstKey = times(warp, groups * kGroupRows);
   Value block = k.shiftRight(firstKey, llvm::Log2_64(kRandomKeys));
   Value word = k.bitAnd(k.shiftRight(firstKey, 5), k.i64Constant(1));

@@ -1,12 +1,25 @@
-//===- FlashQueryGrads.cpp - dq of attention of bf16 ----------------------===//
+//===- FlashQueryGrads.cpp - dq of attention in bf16 ----------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Units that own queries. A stage of shared memory holds k, v, and the mask of
-// dropout.
+//   own_queries(block):                  // one block of queries of one head
+//     dq = 0; D = rowsum(dout * o);      // q, dout, dq, lse, D in registers
+//     for (tile : tiles of keys) {       // two stages in shared memory
+//       wait(tile); __syncthreads(); copy_async(tile + 1);
+//       p = 2^(c q k^T - lse log2(e)); dp = dropout(dout v^T);
+//       ds = p (dp - D);
+//       dq += bf16(ds) k;
+//     }
+//     store(scale dq);
+//
+// Launch: see FlashBackward.h.
+// Shared: two stages of one tile of k, one tile of v and, with dropout, one
+// mask.
+// Bytes: q, dout, o and lse are read once and dq is written once; each block
+// reads the k and v that its queries attend to.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- FlashTiles.cpp - Attention on tensor cores -------------------------===//
+//===- FlashTiles.cpp - Tile operations of attention on tensor cores ------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -37,8 +37,8 @@ FlashTiles::FlashTiles(GpuBuilder &k, const AttentionShape &shape,
                        Alignments alignments)
     : k(k), shape(shape), alignments(alignments) {
   setNumbers(k.thread());
-  // The four matrices of 16 columns of b, which are rows of the tile, come
-  // column by column of b, those of 16 rows of b row by row.
+  // The four matrices of 16 columns of b, which are rows of the tile, are
+  // ordered by column of b; those of 16 rows of b are ordered by row.
   Value row = lowBits(lane, 3);
   Value odd = times(lowBits(k.shiftRight(lane, 3), 1), kColumns);
   Value upper = times(k.shiftRight(lane, 4), kColumns);
@@ -58,7 +58,7 @@ void FlashTiles::setNumbers(Value newThread) {
 }
 
 Value FlashTiles::renewedThread() {
-  // From the thread's own lane.
+  // Each lane reads its own value.
   return arith::ExtUIOp::create(k.b, k.i64(),
                                 k.shuffleIdx(narrow(thread), narrow(lane)));
 }
@@ -179,14 +179,15 @@ Value FlashTiles::acrossRow(Value x,
 void FlashTiles::fetch(const HeadRows &from, Value first, int64_t count,
                        Value to) {
   int64_t perRow = shape.headDim / from.width;
-  // A power of two of threads for each row, so that a thread's accesses are
-  // whole rows or so many accesses apart.
+  // Use a power of two of threads per row, so that the accesses of a thread are
+  // whole rows, or `across` accesses, apart.
   int64_t across = std::min(perRow & -perRow, kThreads);
   int64_t rowsAtOnce = kThreads / across;
   int64_t bytes = from.width * 2;
   Value row = k.shiftRight(thread, llvm::Log2_64(across));
   Value column = times(k.bitAnd(thread, k.i64Constant(across - 1)), from.width);
-  // What is the same for all threads stays apart from what is not.
+  // Keep the uniform part of the address apart from the part that depends on
+  // the thread.
   Value sourceRow = k.add(first, row);
   Value tile = k.element(from.first, bf16(), times(first, from.stride));
   Value source =
@@ -230,8 +231,8 @@ FlashTiles::Values FlashTiles::stream(Value first, Value middle, Value last,
   auto stageOf = [&](Value tile) { return k.bitAnd(tile, one); };
   auto renewed = [&](llvm::function_ref<void()> body) {
     ThreadNumbers outside = *this;
-    // Random numbers need all room there is; without them it is better to keep
-    // what products ask for again and again.
+    // Random numbers need the registers. Without them, keep the values that
+    // matmuls use repeatedly.
     if (savesRegisters && shape.dropout > 0)
       setNumbers(renewedThread());
     else if (savesRegisters)
@@ -242,8 +243,8 @@ FlashTiles::Values FlashTiles::stream(Value first, Value middle, Value last,
   renewed([&] { fetch(first, stageOf(first)); });
   auto walk = [&](Value low, Value high, bool isSecondKind, Values carried) {
     return k.loop(low, high, 1, carried, [&](Value tile, ValueRange carried) {
-      // Behind the barrier all of the tile is there, and nobody works on the
-      // one before it.
+      // After the barrier, the tile is complete and no thread uses the previous
+      // one.
       waitCopies(k);
       k.barrier();
       Values values;

@@ -1,29 +1,30 @@
-//===- FlashTiles.h - Attention on tensor cores -----------------*- C++ -*-===//
+//===- FlashTiles.h - Tile operations of attention on tensor cores --------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// What the kernels for bf16 are made of. A block of four warps owns some rows
-// (of queries, or of keys) of one head, and streams tiles of the other side's
-// rows through shared memory. Each warp owns 16 rows, or two groups of 16, and
-// keeps them in registers as `a` of products (TensorCore.h):
+// A thread block of four warps owns some rows (of queries or of keys) of one
+// head and streams tiles of the rows of the other side through shared memory.
+// Each warp owns 16 rows, or two groups of 16, and keeps them in registers as
+// `a` fragments of MMAs (TensorCore.h):
 //
-//   scores       own b^T, with rows of a tile as the columns of the result
-//   addMatmul   sums + w b, w of own rows by rows of the tile, in registers
+//   scores      own b^T, with rows of a tile as the columns of the result
+//   addMatmul   sums + w b, with w of own rows by rows of the tile, in
+//               registers
 //
-// A tile is row-major with 8 elements of padding: rows at one column then lie
-// in different banks, eight at a time, and every address of a thread is a
-// constant away from its first. There are two stages, so that the next tile is
-// on its way while one is worked on, with one barrier for each.
+// A tile is row-major with 8 elements of padding. Eight rows at one column are
+// then in different banks, and all addresses of a thread have constant offsets
+// from the first. Two stages let the next tile load while the current one is
+// processed, with one barrier per tile.
 //
-// Rows past the end are zeros in tiles, and repeat the last one among own rows,
-// where they change nobody else's results.
+// Rows past the end are zero in tiles. Among own rows, they repeat the last
+// row, which does not affect the results of other rows.
 //
-// Which rows a lane has of 16: g and g + 8, in sums and scores, with columns
-// 8 n + 2 t and the next of every n. A `row` below counts a lane's own rows,
-// two per group.
+// In sums and scores, a lane holds rows g and g + 8 of each group of 16, at
+// columns 8 n + 2 t and 8 n + 2 t + 1 for every n. Below, a `row` counts the
+// own rows of a lane, two per group.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,29 +35,29 @@
 
 namespace kiln::gpu {
 
-/// A matrix that a warp holds: 16 rows per group, 8 columns per tile.
+/// A matrix in the registers of a warp: 16 rows per group, 8 columns per tile.
 struct WarpSums {
   int64_t groups = 0, tiles = 0;
-  llvm::SmallVector<mlir::Value> values; ///< (group * tiles + tile) * 4 + i
+  llvm::SmallVector<mlir::Value> values; ///< At (group * tiles + tile) * 4 + i.
 
   FourValues get(int64_t group, int64_t tile) const;
   void set(int64_t group, int64_t tile, const FourValues &four);
-  /// Of lane's row `row`, element `i` of the two in tile `tile`.
+  /// Returns element `i` of 2 of the lane's row `row` in tile `tile`.
   mlir::Value &at(int64_t row, int64_t tile, int64_t i) {
     return values[((row / 2) * tiles + tile) * 4 + row % 2 * 2 + i];
   }
 };
 
-/// Rows that a warp owns, as `a` of products.
+/// The rows that a warp owns, as `a` fragments of MMAs.
 struct OwnRows {
   int64_t groups = 0;
-  llvm::SmallVector<mlir::Value> words; ///< (group * steps + step) * 4 + i
+  llvm::SmallVector<mlir::Value> words; ///< At (group * steps + step) * 4 + i.
 };
 
-/// Of a thread, all i64.
+/// Indices of a thread, all i64.
 struct ThreadNumbers {
   mlir::Value thread, warp, lane;
-  mlir::Value g, t; ///< lane / 4, lane % 4
+  mlir::Value g, t; ///< lane / 4 and lane % 4.
 };
 
 class FlashTiles : public ThreadNumbers {
@@ -66,12 +67,12 @@ public:
 
   static constexpr int64_t kWarps = 4;
   static constexpr int64_t kThreads = kWarps * kWarp;
-  static constexpr int64_t kGroupRows = 16; ///< of an `a`
-  /// Own rows of a block, with one group for each warp.
+  static constexpr int64_t kGroupRows = 16; ///< Rows of an `a` fragment.
+  /// Own rows per thread block with one group per warp.
   static constexpr int64_t kBlockRows = kWarps * kGroupRows;
-  static constexpr int64_t kColumns = 8; ///< of a product
-  static constexpr int64_t kPair = 2;    ///< elements of a word
-  /// Keys of one block of random words.
+  static constexpr int64_t kColumns = 8; ///< Columns of an MMA.
+  static constexpr int64_t kPair = 2;    ///< Elements per word.
+  /// Keys per block of random words.
   static constexpr int64_t kRandomKeys = 64;
 
   FlashTiles(GpuBuilder &k, const AttentionShape &shape, Alignments alignments);
@@ -80,11 +81,11 @@ public:
   Value sequence() const { return currentSequence; }
   Value head() const { return currentHead; }
 
-  /// Rows of one head of one sequence in an argument.
+  /// The rows of one head of one sequence in an argument.
   struct HeadRows {
-    Value first; ///< Its first element.
+    Value first; ///< Address of the first element.
     int64_t stride;
-    int64_t width; ///< of accesses, in elements
+    int64_t width; ///< Elements per access.
   };
   HeadRows rows(unsigned arg, int64_t stride, Value head) const;
 
@@ -92,16 +93,17 @@ public:
   // Own rows
   //===--------------------------------------------------------------------===//
 
-  /// Own row `row` of this lane, where the block's rows start at `first`.
+  /// Returns the index of own row `row` of this lane if the rows of the thread
+  /// block start at `first`.
   Value ownRow(Value first, int64_t row, int64_t groups) const;
-  /// The same, or the last one that exists.
+  /// Returns `row`, or the last row if it is past the end.
   Value existing(Value row) const;
 
   OwnRows loadOwn(const HeadRows &from, Value first, int64_t groups);
-  /// Stores own rows, those that exist, each times its factor.
+  /// Stores the own rows that exist, each multiplied by its factor.
   void storeOwn(WarpSums sums, const Values &factors, const HeadRows &to,
                 Value first);
-  /// Combines what the four lanes of each row have.
+  /// Reduces the values of the four lanes of each row.
   Value acrossRow(Value x, llvm::function_ref<Value(Value, Value)> combine);
 
   //===--------------------------------------------------------------------===//
@@ -111,13 +113,13 @@ public:
   int64_t pitch() const { return shape.headDim + kColumns; }
   int64_t tileBytes(int64_t rows) const { return rows * pitch() * 2; }
 
-  /// Copies `count` rows from `first` on into the tile at `to`.
+  /// Copies `count` rows starting at `first` into the tile at `to`.
   void fetch(const HeadRows &from, Value first, int64_t count, Value to);
 
-  /// Walks the tiles [first, last), of which those from `middle` on are the
-  /// second kind. `fetch` begins the copies of a tile to a stage (0 or 1, i64),
-  /// `work` does the rest. With `savesRegisters`, what both make of `thread` is
-  /// computed anew for every tile.
+  /// Processes the tiles [first, last); those from `middle` on are of the
+  /// second kind. `fetch` starts the copies of a tile to a stage (0 or 1, i64),
+  /// and `work` processes it. With `savesRegisters`, both recompute values
+  /// derived from `thread` for every tile.
   using Fetch = llvm::function_ref<void(Value tile, Value stage)>;
   using Work = llvm::function_ref<Values(
       Value tile, Value stage, bool isSecondKind, mlir::ValueRange carried)>;
@@ -129,56 +131,57 @@ public:
   //===--------------------------------------------------------------------===//
 
   WarpSums zeros(int64_t groups, int64_t columns) const;
-  /// own rows^T, for `count` rows of a tile from the address `rows` on.
+  /// Returns own * rows^T for `count` rows of a tile starting at address
+  /// `rows`.
   WarpSums scores(const OwnRows &own, Value rows, int64_t count);
-  /// sums + weights * rows. Weights are rounded to bf16.
+  /// Computes sums += weights * rows. The weights are rounded to bf16.
   void addMatmul(WarpSums &sums, const WarpSums &weights, Value rows);
 
   //===--------------------------------------------------------------------===//
   // Masks
   //===--------------------------------------------------------------------===//
 
-  /// The tiles of keys, [0, end), that a block of queries sees; those before
-  /// `masked` whole.
+  /// The tiles of keys [0, end) that a block of queries attends to; all queries
+  /// attend to all keys of the tiles before `masked`.
   struct TileRange {
     Value masked, end;
   };
   TileRange seenKeys(Value firstQuery, int64_t queries, int64_t keys) const;
-  /// Of the `keys` keys from `firstKey` on, how many the warp's own queries
-  /// see: none of them sees those behind.
+  /// Returns how many of the `keys` keys starting at `firstKey` are visible to
+  /// some own query of the warp.
   Value seenByWarp(Value firstQuery, int64_t groups, Value firstKey,
                    int64_t keys) const;
-  /// Of the `queries` queries from `firstQuery` on, how many come before the
-  /// first that sees one of the warp's own keys.
+  /// Returns how many of the `queries` queries starting at `firstQuery` precede
+  /// the first one that attends to an own key of the warp.
   Value blindToWarp(Value firstKey, int64_t groups, Value firstQuery,
                     int64_t queries) const;
-  /// Whether `query` sees the lane's columns of `tiles` tiles of scores with
-  /// keys from `firstKey` on (i1), (tile * 2 + i).
+  /// Returns whether `query` attends to the lane's columns of `tiles` tiles of
+  /// scores, whose keys start at `firstKey` (i1, at tile * 2 + i).
   Values seenBy(Value query, Value firstKey, int64_t tiles) const;
-  /// Whether `key` is seen by the lane's columns of `tiles` tiles of scores
-  /// with queries from `firstQuery` on.
+  /// Returns whether the lane's columns of `tiles` tiles of scores, whose
+  /// queries start at `firstQuery`, attend to `key`.
   Values seesKey(Value key, Value firstQuery, int64_t tiles) const;
 
   //===--------------------------------------------------------------------===//
   // Dropout
   //===--------------------------------------------------------------------===//
 
-  /// What random numbers depend on: the op's key, and what `rng` points to.
+  /// Sets the key of the op and the pointer to the random state.
   void setRandom(Value rng, Value key);
-  /// 64 bits for each of `count` queries, at `to` in shared memory: which keys
-  /// are dropped, of a block of 64 that starts at `firstKey` or before.
+  /// Computes 64 bits for each of `count` queries at `to` in shared memory: the
+  /// dropped keys of the block of 64 that contains `firstKey`.
   void makeMask(Value firstQuery, int64_t count, Value firstKey, Value to);
   static int64_t maskBytes(int64_t queries) { return queries * 8; }
-  /// Whether the lane's columns of scores with `count` keys (16, 32, 64) from
-  /// `firstKey` on are dropped (i1), (tile * 2 + i), by its own row `row` of
-  /// the queries that `mask` is about.
+  /// Returns whether the lane's columns of scores with `count` keys (16, 32 or
+  /// 64) starting at `firstKey` are dropped by own row `row` (i1, at tile * 2 +
+  /// i). `mask` is the mask of the own queries.
   Values droppedBy(Value mask, int64_t row, int64_t groups, Value firstKey,
                    int64_t count);
-  /// Whether the lane's own keys are dropped by its two queries from the
-  /// `query`-th on, (row * 2 + i). `masks`: those of `count` queries, block of
-  /// 64 own keys by block.
+  /// Returns whether the lane's own keys are dropped by its two queries
+  /// starting at the `query`-th (i1, at row * 2 + i). `masks` holds the masks
+  /// of `count` queries for each block of 64 own keys.
   Values droppedKeys(Value masks, int64_t groups, int64_t count, Value query);
-  /// What kept probabilities are multiplied with.
+  /// Returns the factor of probabilities that are not dropped.
   double keptFactor() const { return 1 / (1 - shape.dropout); }
 
   // Short names.
@@ -186,14 +189,15 @@ public:
   Value times(Value x, int64_t y) const { return k.mul(x, k.i64Constant(y)); }
   Value bytesAt(Value pointer, Value offset) const;
   Value bytesAt(Value pointer, int64_t offset) const;
-  Value narrow(Value x) const; ///< i64 to i32
+  Value narrow(Value x) const; ///< i64 to i32.
 
 private:
   Value lowBits(Value x, int64_t count) const;
   Value isBitSet(Value word, int64_t bit) const;
   void setNumbers(Value newThread);
-  /// The thread's number in a way that compilers do not see through: what
-  /// follows from it is computed anew, instead of staying in registers.
+  /// Returns the thread index through a shuffle, which compilers cannot
+  /// simplify. Values derived from it are recomputed instead of kept in
+  /// registers.
   Value renewedThread();
   mlir::Type bf16() const { return k.b.getBF16Type(); }
 
@@ -201,8 +205,8 @@ private:
   const AttentionShape &shape;
   Alignments alignments;
   Value currentSequence, currentHead;
-  /// Of this lane, in bytes from a tile's first: its row of four matrices that
-  /// are 16 rows by 16 columns, as columns of b and as rows of it.
+  /// Byte offsets of this lane in a tile: its row of four matrices that form 16
+  /// rows by 16 columns, used as columns of b and as rows of b.
   Value columnsOffset, rowsOffset;
   Value rngState, opKey;
 };

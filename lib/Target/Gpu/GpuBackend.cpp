@@ -1,4 +1,4 @@
-//===- GpuBackend.cpp - What cuda and cuda-emu share ----------------------===//
+//===- GpuBackend.cpp - Common part of the targets cuda and cuda-emu ------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -21,11 +21,11 @@ using namespace kiln;
 
 StringRef GpuBackend::whyUnsupported(ElementType type) const {
   return type == ElementType::F64
-             ? "gpu kernels have no elementary functions of f64"
+             ? "GPU kernels have no elementary functions of f64"
              : "";
 }
 
-/// The vendor library computes a GEMM as a whole, so row ops cannot run on its
+/// The vendor library computes a whole GEMM, so row ops cannot run on its
 /// tiles.
 FusionRules GpuBackend::getFusionRules() const {
   FusionRules rules;
@@ -33,9 +33,9 @@ FusionRules GpuBackend::getFusionRules() const {
   return rules;
 }
 
-/// Refuses to reduce the one row of a program while its elements are still sums
-/// of slices. A GPU gives a row to few threads: each of them would add up the
-/// slices of many columns, one after the other.
+/// Returns false for the reduction of a single row whose elements are sums of
+/// slices. A GPU assigns few threads to a row, and each of them would sum the
+/// slices of many columns sequentially.
 bool GpuBackend::mayFuse(const row::RowProgram &program) const {
   auto isReduction = [](const row::Node &node) {
     return node.kind == row::Kind::ReduceSum ||
@@ -50,18 +50,18 @@ bool GpuBackend::mayFuse(const row::RowProgram &program) const {
 }
 
 /// Every chunk reads and writes the gradient of the whole classifier, and a
-/// GEMM of few rows does not fill a GPU: a 512th of its memory for a chunk in
-/// bf16.
+/// GEMM with few rows does not fill a GPU. A chunk therefore takes 1/512 of the
+/// device memory in bf16.
 int64_t GpuBackend::getLogitsPerChunk(int64_t deviceBytes) const {
   return deviceBytes / 512 / 2;
 }
 
-/// A sector of a GPU's memory, and twice what the fast kernels of the vendor
-/// library need.
+/// One memory sector of a GPU, and twice the alignment that the fast kernels of
+/// the vendor library need.
 int64_t GpuBackend::getRowAlignment() const { return 32; }
 
-/// One workspace for the library. The emulated device computes GEMMs as a cpu
-/// does, in the same memory.
+/// Returns the size of a single workspace for the vendor library. The emulated
+/// device computes GEMMs like a CPU, in the same workspace.
 int64_t GpuBackend::getGemmWorkspaceBytes(const GemmShape &shape, Type operand,
                                           Type result,
                                           int64_t maxThreads) const {
@@ -73,7 +73,7 @@ int64_t GpuBackend::getGemmWorkspaceBytes(const GemmShape &shape, Type operand,
   return std::max(bytes, blocks);
 }
 
-/// Kernels work in registers and shared memory.
+/// Kernels use only registers and shared memory.
 int64_t GpuBackend::getScratchBytes(rt::KernelOp, int64_t) const { return 0; }
 
 LaunchRules GpuBackend::getLaunchRules() const {
@@ -85,7 +85,7 @@ LaunchRules GpuBackend::getLaunchRules() const {
 CodeTraits GpuCodeGenerator::getTraits() const {
   CodeTraits traits;
   traits.ptx = true;
-  traits.refusal = "no kernel for a gpu: ";
+  traits.refusal = "cannot generate a GPU kernel: ";
   return traits;
 }
 

@@ -1,12 +1,12 @@
-//===- GpuBackend.h - What cuda and cuda-emu share --------------*- C++ -*-===//
+//===- GpuBackend.h - Common part of the targets cuda and cuda-emu --------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Both targets have the same plans and the same kernels. They differ in where
-// the kernels run and in the vendor libraries beside them.
+// Both targets use the same plans and the same kernels. They differ in the
+// device that runs the kernels and in the vendor libraries.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- GpuBuilder.cpp - Writing one gpu kernel ----------------------------===//
+//===- GpuBuilder.cpp - Builder of a GPU kernel ---------------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -38,8 +38,8 @@ GpuBuilder::GpuBuilder(mlir::gpu::GPUModuleOp kernels, StringRef name,
                     b.getUnitAttr());
   function->setAttr(NVVM::NVVMDialect::getReqntidAttrName(),
                     b.getDenseI32ArrayAttr({int32_t(threads), 1, 1}));
-  // Without a word of it the assembler may spill a register to fit one more
-  // block on a processor.
+  // Without minctasm, the assembler may spill a register to fit another block
+  // onto a multiprocessor.
   function->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(),
                     b.getI32IntegerAttr(1));
   Block &entry = function.getBody().front();
@@ -59,8 +59,9 @@ GpuBuilder::GpuBuilder(mlir::gpu::GPUModuleOp kernels, StringRef name,
 LogicalResult GpuBuilder::finish() {
   mlir::gpu::ReturnOp::create(b);
   if (sharedTotal > kMostSharedBytes)
-    missing = std::to_string(sharedTotal) + " bytes of shared memory, and " +
-              std::to_string(kMostSharedBytes) + " are the most";
+    missing = std::to_string(sharedTotal) +
+              " bytes of shared memory; at most " +
+              std::to_string(kMostSharedBytes) + " are available";
   else if (sharedTotal > kSharedBytes)
     shareAtLaunch();
   if (missing.empty())
@@ -110,8 +111,8 @@ Value GpuBuilder::shared(Type element, int64_t count) {
   return address;
 }
 
-/// What is more than a kernel has by itself is one array, whose size the launch
-/// says.
+/// Replaces static shared memory beyond the static limit by one external array,
+/// whose size the launch specifies.
 void GpuBuilder::shareAtLaunch() {
   LLVM::GlobalOp whole =
       sharedGlobal(LLVM::LLVMArrayType::get(b.getI8Type(), 0), "_shared",
@@ -154,7 +155,8 @@ Value GpuBuilder::shuffleIdx(Value x, Value lane) {
 
 Value GpuBuilder::callLibrary(StringRef name, Value x) {
   missing =
-      (name + " of f64, which no gpu kernel has: cast to f32 before it").str();
+      (name + " of f64, which GPU kernels do not have; cast to f32 before it")
+          .str();
   return x;
 }
 

@@ -1,21 +1,22 @@
-//===- GpuBuilder.h - Writing one gpu kernel --------------------*- C++ -*-===//
+//===- GpuBuilder.h - Builder of a GPU kernel -------------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// All gpu emitters write their kernels with this class. A kernel is a gpu.func
+// All GPU emitters build their kernels with this class. A kernel is a gpu.func
 // in the gpu.module @kernels:
 //
 //   gpu.func @name(%arg0: !llvm.ptr<1>, ..., %imm0: i64, ..., %units: i64)
 //
-// one-dimensional in grid and block; a block works on `unitsPerBlock` units.
-// Control flow is scf, arithmetic is arith on scalars and small vectors, memory
-// is llvm loads and stores: address space 1 is the arena, 3 a block's shared
-// memory. MMAs and asynchronous copies are nvvm's, written by
-// TensorCore.h. Arguments may lie on top of each other where the plan says so,
-// hence nothing is said of aliasing.
+// Grid and block are one-dimensional; each block processes `unitsPerBlock` work
+// units. Control flow uses scf, arithmetic uses arith on scalars and small
+// vectors, and memory accesses are llvm loads and stores: address space 1 is
+// the arena, address space 3 the shared memory of a block. Matrix instructions
+// and asynchronous copies use nvvm ops, which TensorCore.h emits. The memory
+// plan may place arguments at overlapping addresses, so arguments carry no
+// noalias attributes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,7 +31,7 @@
 
 namespace kiln::gpu {
 
-/// Lanes of every vector, unless an emitter wants others.
+/// The default number of lanes of a vector.
 constexpr int64_t kLanes = 4;
 
 class GpuBuilder : public ArithBuilder {
@@ -39,37 +40,37 @@ public:
   GpuBuilder(mlir::gpu::GPUModuleOp kernels, llvm::StringRef name,
              unsigned numArgs, unsigned numImmediates, int64_t threads,
              int64_t width = kLanes);
-  /// Ends the function. Fails, with an error at the kernels, when it needed
-  /// what a GPU does not have.
+  /// Ends the function. Reports an error on the kernels and fails if the kernel
+  /// needs a feature that GPUs lack.
   llvm::LogicalResult finish();
 
-  // What the launch passed.
+  // Values passed by the launch.
   Value arg(unsigned i) const { return args[i]; }
-  Value immediate(unsigned i) const { return immediates[i]; } ///< i64
-  Value units() const { return unitCount; }                   ///< i64
-  Value thread() const { return threadIndex; }                ///< i64, in block
-  Value block() const { return blockIndex; }                  ///< i64, in grid
-  int64_t threads() const { return threadCount; }             ///< of a block
-  int64_t width() const { return laneCount; }                 ///< of a vector
+  Value immediate(unsigned i) const { return immediates[i]; } ///< i64.
+  Value units() const { return unitCount; }                   ///< i64.
+  Value thread() const { return threadIndex; }    ///< i64, in the block.
+  Value block() const { return blockIndex; }      ///< i64, in the grid.
+  int64_t threads() const { return threadCount; } ///< Per block.
+  int64_t width() const { return laneCount; }     ///< Vector lanes.
 
-  // Memory. Offsets count elements of the given type (i64). `alignment` in
-  // bytes; 0: of one element.
+  // Memory. Offsets count elements of the given type (i64). `alignment` is in
+  // bytes; 0 means the size of one element.
   Value element(Value pointer, Type type, Value offset);
   Value element(Value pointer, Type type, int64_t offset);
   Value load(Value pointer, Type type, int64_t alignment = 0);
   void store(Value value, Value pointer, int64_t alignment = 0);
 
-  /// `count` elements of shared memory, 16 bytes aligned.
+  /// Allocates `count` elements of shared memory, aligned to 16 bytes.
   Value shared(Type element, int64_t count);
-  /// All that has been asked for.
+  /// Returns the total size of all shared memory allocations.
   int64_t sharedBytes() const { return sharedTotal; }
 
-  /// Waits for all threads of the block.
+  /// Emits a barrier for all threads of the block.
   void barrier();
-  /// The value of the lane whose number differs in the bits of `mask`; of a
-  /// scalar or, element by element, of a vector.
+  /// Returns the value of x in the lane whose index differs in the bits of
+  /// `mask`. x is a scalar, or a vector that is shuffled element by element.
   Value shuffleXor(Value x, int64_t mask);
-  /// The scalar `x` of the warp's lane `lane` (i32).
+  /// Returns the scalar `x` of lane `lane` (i32) of the warp.
   Value shuffleIdx(Value x, Value lane);
 
   Value callLibrary(llvm::StringRef name, Value x) override;
@@ -92,7 +93,7 @@ private:
   };
   llvm::SmallVector<SharedPlace> sharedPlaces;
   int64_t sharedTotal = 0;
-  std::string missing; ///< What was asked for in vain.
+  std::string missing; ///< The unsupported feature, for the error of finish().
 };
 
 /// Loads the dialects that emitted kernels use.

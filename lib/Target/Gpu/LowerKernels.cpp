@@ -1,14 +1,14 @@
-//===- LowerKernels.cpp - What both forms of a GPU kernel share -----------===//
+//===- LowerKernels.cpp - Common lowering of GPU kernels ------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// The kernel ABI has four gpu operations besides the return, and the nvvm
-// operations of TensorCore.h. What is outside of it is refused here by name: a
-// kernel that the emulated device could not run must not become PTX either, or
-// it would run untested.
+// The kernel ABI consists of the gpu operations handled below and the nvvm
+// operations of TensorCore.h. All others are rejected by name: a kernel that
+// the emulated device cannot run must not be compiled to PTX either, since it
+// would run untested.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,7 +33,8 @@ llvm::Error refuse(Operation *op, const llvm::Twine &why) {
                                  op->getName().getStringRef() + "' " + why);
 }
 
-/// The integer type with the bits of a scalar or of a fixed vector, or null.
+/// Returns the integer type with as many bits as a scalar or a fixed-length
+/// vector, or null.
 IntegerType bitsType(Type type) {
   int64_t lanes = 1;
   if (auto vector = dyn_cast<VectorType>(type)) {
@@ -54,7 +55,7 @@ llvm::Error replaceShuffle(mlir::gpu::ShuffleOp op, DeviceOps &device) {
     return refuse(op, "has a width other than 32");
   if (op.getMode() != mlir::gpu::ShuffleMode::XOR &&
       op.getMode() != mlir::gpu::ShuffleMode::IDX)
-    return refuse(op, "is neither xor nor idx");
+    return refuse(op, "has a mode other than xor and idx");
   Type type = op.getValue().getType();
   IntegerType narrow = bitsType(type);
   if (!narrow || narrow.getWidth() > 64)
@@ -62,7 +63,7 @@ llvm::Error replaceShuffle(mlir::gpu::ShuffleOp op, DeviceOps &device) {
 
   OpBuilder b(op);
   Location loc = op.getLoc();
-  // Registers have 32 or 64 bits; what is narrower travels zero-extended.
+  // Registers have 32 or 64 bits; narrower values are zero-extended.
   Type wide = b.getIntegerType(narrow.getWidth() <= 32 ? 32 : 64);
   Value bits = op.getValue();
   if (type != narrow)
@@ -81,7 +82,8 @@ llvm::Error replaceShuffle(mlir::gpu::ShuffleOp op, DeviceOps &device) {
   return llvm::Error::success();
 }
 
-/// Ids are never negative, so that they extend to 64 bits without a sign.
+/// Replaces an id. Ids are never negative, so they are zero-extended to 64
+/// bits.
 void replaceId(Operation *op, Value id) {
   OpBuilder b(op);
   id = arith::IndexCastUIOp::create(b, op->getLoc(), b.getIndexType(), id);
@@ -111,7 +113,7 @@ llvm::Error replaceGpuOp(Operation *op, DeviceOps &device) {
     LLVM::ReturnOp::create(b, op->getLoc(), ValueRange{});
     op->erase();
   } else {
-    return refuse(op, "is no part of the kernel ABI");
+    return refuse(op, "is not part of the kernel ABI");
   }
   return llvm::Error::success();
 }
@@ -132,7 +134,7 @@ llvm::Expected<PointerParameters> checkSignature(mlir::gpu::GPUFuncOp kernel) {
     return llvm::createStringError("kernel '" + kernel.getName() + "' " + why);
   };
   if (!kernel.isKernel() || kernel.getNumResults() != 0)
-    return refuseKernel("is no kernel without results");
+    return refuseKernel("must be a kernel without results");
   if (kernel.getNumWorkgroupAttributions() ||
       kernel.getNumPrivateAttributions())
     return refuseKernel("has memory attributions; shared memory is an "

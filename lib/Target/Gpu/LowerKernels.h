@@ -1,14 +1,14 @@
-//===- LowerKernels.h - What both forms of a GPU kernel share ---*- C++ -*-===//
+//===- LowerKernels.h - Common lowering of GPU kernels ----------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// A gpu.func reaches the machine in two ways: as PTX, and as host code run by
-// the emulated device. Both start here: the body moves into an llvm.func, and
-// the few gpu operations of the kernel ABI become what a DeviceOps says.
-// Everything else in a body (arith, scf, vector, llvm) is the same for both.
+// A gpu.func is compiled to PTX and to host code for the emulated device. Both
+// lowerings start here: the body moves into an llvm.func, and a DeviceOps
+// object replaces the gpu operations of the kernel ABI. All other operations of
+// a body (arith, scf, vector, llvm) are the same for both.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,40 +23,41 @@
 
 namespace kiln::gpu {
 
-/// What the gpu operations of a kernel become.
+/// Emits the replacements of the gpu operations of a kernel.
 class DeviceOps {
 public:
   virtual ~DeviceOps() = default;
   virtual mlir::Value threadId(mlir::OpBuilder &b, mlir::Location loc) = 0;
   virtual mlir::Value blockId(mlir::OpBuilder &b, mlir::Location loc) = 0;
-  /// The block's number in the second dimension of the grid.
+  /// Returns the block index in the second dimension of the grid.
   virtual mlir::Value memberId(mlir::OpBuilder &b, mlir::Location loc) = 0;
   virtual void barrier(mlir::OpBuilder &b, mlir::Location loc) = 0;
-  /// `bits` (i32 or i64) of the lane `mode` and `offset` (i32) say.
+  /// Returns `bits` (i32 or i64) of the lane selected by `mode` and `offset`
+  /// (i32).
   virtual mlir::Value shuffle(mlir::OpBuilder &b, mlir::Location loc,
                               mlir::gpu::ShuffleMode mode, mlir::Value bits,
                               mlir::Value offset) = 0;
 };
 
-/// The module's only gpu.module.
+/// Returns the only gpu.module of a module.
 llvm::Expected<mlir::gpu::GPUModuleOp> findKernelModule(mlir::ModuleOp module);
 
-/// The parameters of a kernel up to the immediates.
+/// The parameters of a kernel before the immediates.
 struct PointerParameters {
-  unsigned count = 0;   ///< The table, or the pointers to global memory.
+  unsigned count = 0;   ///< 1 for a table, else the number of pointers.
   bool isTable = false; ///< See MemberTable.h.
 };
 
-/// Checks the parameters: a table of members or pointers to global memory, then
-/// i64 immediates of which the last is the number of units.
+/// Checks that the parameters are a member table or pointers to global memory,
+/// followed by i64 immediates of which the last is the number of units.
 llvm::Expected<PointerParameters> checkSignature(mlir::gpu::GPUFuncOp kernel);
 
-/// Replaces the gpu operations below `function`, whose body was cloned from a
-/// gpu.func. Ids are 64 bit; shuffles are exactly the full warp's, by xor or
-/// index, of scalars or vectors of at most 64 bits.
+/// Replaces the gpu operations in `function`, whose body was cloned from a
+/// gpu.func. Ids have 64 bits. Shuffles use the full warp, mode xor or idx, and
+/// scalars or vectors of at most 64 bits.
 llvm::Error replaceGpuOps(mlir::LLVM::LLVMFuncOp function, DeviceOps &device);
 
-/// Collects the diagnostics of a conversion as one line instead of printing
+/// Collects the diagnostics of a conversion into one line instead of printing
 /// them.
 class DiagnosticLine {
 public:

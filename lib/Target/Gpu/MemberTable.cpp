@@ -1,13 +1,13 @@
-//===- MemberTable.cpp - A kernel that many launches share ----------------===//
+//===- MemberTable.cpp - Kernels that serve a group of launches -----------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// The addresses are loaded where the kernel begins, once per thread, from the
-// memory of the launch's parameters, which a GPU reads through a cache for
-// constants: all threads of a block read the same.
+// Each thread loads the addresses once, at kernel entry, from the parameter
+// memory of the launch. A GPU reads this memory through the constant cache,
+// since all threads of a block read the same addresses.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,12 +1,12 @@
-//===- MemberTable.h - A kernel that many launches share --------*- C++ -*-===//
+//===- MemberTable.h - Kernels that serve a group of launches ---*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Emitters write kernels of one launch. Where several launches are to be one,
-// the finished kernel gets its arguments from a table instead:
+// Emitters write kernels for a single launch. For a group of launches, the
+// finished kernel reads its arguments from a member table instead:
 //
 //   gpu.func @name(%table: !llvm.ptr {llvm.byval = array<members x
 //                      array<args x ptr<1>>>}, %imm0: i64, ..., %units: i64)
@@ -22,7 +22,7 @@
 
 namespace kiln::gpu {
 
-/// Replaces the pointers that `kernel` is passed by a table of so many members.
+/// Replaces the pointer parameters of `kernel` by a table of `members` members.
 void addMemberTable(mlir::gpu::GPUFuncOp kernel, int64_t members);
 
 } // namespace kiln::gpu

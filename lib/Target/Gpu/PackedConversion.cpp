@@ -1,5 +1,4 @@
-//===- PackedConversion.cpp - Rounding to bf16 in PTX
-//-------------------------===//
+//===- PackedConversion.cpp - Packed conversions from f32 to bf16 ---------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -25,7 +24,7 @@ static Value roundOne(ImplicitLocOpBuilder &b, Value x) {
       .getResult(0);
 }
 
-/// {low, high}
+/// Returns the vector {low, high} in bf16.
 static Value roundTwo(ImplicitLocOpBuilder &b, Value low, Value high) {
   return LLVM::CallIntrinsicOp::create(
              b, VectorType::get({2}, b.getBF16Type()),
@@ -33,7 +32,7 @@ static Value roundTwo(ImplicitLocOpBuilder &b, Value low, Value high) {
       .getResult(0);
 }
 
-/// The elements of all `vectors`, which are as many as a power of two.
+/// Concatenates `vectors`, whose number is a power of two.
 static Value joined(ImplicitLocOpBuilder &b, ArrayRef<Value> vectors) {
   if (vectors.size() == 1)
     return vectors.front();
@@ -69,7 +68,7 @@ void roundInPairs(ModuleOp module) {
         (vector && !llvm::isPowerOf2_64(vector.getNumElements())))
       return;
     ImplicitLocOpBuilder b(op.getLoc(), op);
-    // What has been rounded before is widened only.
+    // A value that was widened from bf16 needs no rounding.
     auto widened = op.getIn().getDefiningOp<arith::ExtFOp>();
     bool isRounded = widened && widened.getIn().getType() == op.getType();
     op.replaceAllUsesWith(isRounded ? widened.getIn() : rounded(b, op.getIn()));

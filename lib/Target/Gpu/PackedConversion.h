@@ -1,14 +1,13 @@
-//===- PackedConversion.h - Rounding to bf16 in PTX -----------------*- C++
-//-*-===//
+//===- PackedConversion.h - Packed conversions from f32 to bf16 -----------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Conversions from f32 to bf16 as the instructions that they should be. LLVM
-// knows how to narrow arithmetic whose result is converted, and then takes
-// apart what goes to memory in pairs.
+// Emits each f32 to bf16 conversion as one PTX instruction. Otherwise, LLVM
+// narrows the arithmetic whose result is converted and splits the pairs of
+// elements that are stored together.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,8 +18,8 @@
 
 namespace kiln::gpu {
 
-/// Replaces all arith.truncf from f32 to bf16 in `module`: two neighbouring
-/// elements of a vector are one instruction.
+/// Replaces every arith.truncf from f32 to bf16 in `module`. Two adjacent
+/// vector elements become one packed conversion.
 void roundInPairs(mlir::ModuleOp module);
 
 } // namespace kiln::gpu

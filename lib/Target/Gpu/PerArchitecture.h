@@ -1,5 +1,4 @@
-//===- PerArchitecture.h - One piece of work per architecture -----------*- C++
-//-*-===//
+//===- PerArchitecture.h - Parallel work per architecture -------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -18,8 +17,8 @@
 
 namespace kiln::gpu {
 
-/// The results of work(0), work(1), ..., each from a thread of its own, in
-/// order; or the first failure of that order.
+/// Runs work(0), work(1), ... in one thread each. Returns their results in
+/// order, or the first error in that order.
 template <typename T>
 llvm::Expected<std::vector<T>>
 inParallel(size_t count, llvm::function_ref<llvm::Expected<T>(size_t)> work) {

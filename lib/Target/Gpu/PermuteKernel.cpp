@@ -1,23 +1,34 @@
-//===- PermuteKernel.cpp - Strided copies, sums and padding ---------------===//
+//===- PermuteKernel.cpp - Strided copies, reductions and padding ---------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// The dimensions are first brought into a normal form: ordered by destination
-// stride, neighbours that are contiguous on both sides merged, ones of size one
-// dropped. Where one of them is contiguous in the destination and another in
-// the source, and both are long, a block moves a tile of 32x32 elements of
-// these two through shared memory, so that both sides are accessed along their
-// rows. Elements of 16 bits go in pairs, 64x64 of them, where both sides have
-// whole pairs. Everything else is flat: a unit is a few neighbouring elements
-// of the destination, which one thread copies or reduces (in index order, in
-// full precision).
+//   flat(src, dst):                      // one thread per vector of dst
+//     index = delinearize(blockIdx.x * 256 + threadIdx.x);
+//     dst[index . dstStrides] = src[index . srcStrides];
+//                                        // or a reduction, in index order
+//   tiles(src, dst):                     // one thread block per tile
+//     __shared__ T tile[32 * w][33 * w]; // w elements per access
+//     tile[r][c] = src[..];              // rows contiguous in src
+//     __syncthreads();
+//     dst[..] = tile[c][r];              // rows contiguous in dst
+//   padded(src, dst):                    // one thread per vector of dst
+//     index = delinearize(offset, dstStrides);
+//     dst[offset] = index is inside of the copied region ? src[..] : 0;
 //
-// With padding the units are all of the padded tensor. The offset of an element
-// divided by the strides gives its index there; a copied element is one whose
-// index is inside of the copied region, all others are zero.
+// Launch: 256 threads per block; one tile per block, or one unit per thread.
+// Shared: one tile of 32 * w by 33 * w elements.
+// Bytes: dst is written once; src is read once, or once per repetition of a
+// broadcast.
+//
+// The dimensions are first normalized: sorted by destination stride, merged if
+// they are contiguous on both sides, and dropped if they have size one. The
+// kernel uses tiles if one dimension is contiguous in the destination, another
+// one in the source, and both are long, so that both sides are accessed along
+// their rows. 16-bit elements are accessed in pairs if all rows of both sides
+// consist of whole pairs. Reductions compute in full precision.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,22 +47,23 @@ namespace kiln::gpu {
 namespace {
 
 constexpr int64_t kThreads = 256;
-/// Side of a tile, in accesses of a thread, and the accesses from one of its
-/// rows to the next: columns of it lie in different banks.
+/// Side of a tile and its pitch, in accesses of a thread. The padding places
+/// the elements of a column in different banks.
 constexpr int64_t kTile = 32;
 constexpr int64_t kPitch = kTile + 1;
-/// Of an access to a tile: a bank is not wider.
+/// Bytes of an access to a tile: the width of a bank.
 constexpr int64_t kTileBytes = 4;
-/// Shorter dimensions would leave most of a tile empty.
+/// Minimum size of a tiled dimension; shorter ones would leave most of a tile
+/// empty.
 constexpr int64_t kMinTiled = 8;
-/// Elements that a thread reads before it reduces the first.
+/// Elements that a thread loads before it reduces the first.
 constexpr int64_t kReadAhead = 8;
 
 struct Dim {
   int64_t size, src, dst;
 };
 
-/// Merges every dimension with the one inside it where both sides allow it.
+/// Merges each dimension with the next inner one if both sides are contiguous.
 SmallVector<Dim> merge(ArrayRef<Dim> dims) {
   SmallVector<Dim> merged;
   for (const Dim &dim : dims) {
@@ -74,21 +86,21 @@ public:
   FailureOr<KernelLaunch> emit();
 
 private:
-  /// Whether elements go through tiles: then `dims` ends with what is
-  /// contiguous in the source and in the destination.
+  /// Returns true if the kernel uses tiles, and then moves the dimensions that
+  /// are contiguous in the source and in the destination to the end of `dims`.
   bool findTiles();
-  /// Elements of an access where tiles are used.
+  /// Returns the elements per access of a tiled kernel.
   int64_t tileWidth() const;
   int64_t emitTiles(int64_t width);
   int64_t emitFlat(int64_t width);
   int64_t emitPadded(int64_t width);
   int64_t flatWidth() const;
 
-  /// `width` neighbouring elements for a source offset.
+  /// Emits `width` adjacent elements of the result for a source offset.
   Value value(Value src, int64_t width);
   Value reduced(ArrayRef<Dim> dims, Value src, Value initial, int64_t width);
   Value combine(Value partial, Value x);
-  /// The elements at a source offset as they are in memory.
+  /// Loads the elements at a source offset in their type in memory.
   Value read(Value src, int64_t width);
   Value readWide(Value src, int64_t width) { return k.widen(read(src, width)); }
 
@@ -105,9 +117,9 @@ private:
   Alignments alignments;
   Type type, sourceType;
   GpuBuilder k;
-  SmallVector<Dim> dims;                     ///< by destination stride
-  SmallVector<Dim> reductions;               ///< in index order
-  int64_t zeroRows, zeroColumns, zeroStride; ///< one row if dense
+  SmallVector<Dim> dims;                     ///< Sorted by destination stride.
+  SmallVector<Dim> reductions;               ///< In index order.
+  int64_t zeroRows, zeroColumns, zeroStride; ///< One row if dense.
 };
 
 } // namespace
@@ -121,14 +133,14 @@ PermuteEmitter::PermuteEmitter(mlir::gpu::GPUModuleOp kernels, StringRef name,
   for (auto [size, src, dst] :
        llvm::zip_equal(shape.shape, shape.srcStrides, shape.dstStrides))
     all.push_back({size, src, dst});
-  // Dimensions of size one are dropped first: their strides mean nothing.
+  // Drop dimensions of size one, whose strides are arbitrary, before sorting.
   llvm::erase_if(all, [](const Dim &dim) { return dim.size == 1; });
   llvm::sort(all, [](const Dim &x, const Dim &y) { return x.dst > y.dst; });
   dims = merge(all);
   if (dims.empty())
     dims.push_back({1, 1, 1});
-  // A destination stride that grows like the source's lets merge() look at the
-  // source alone.
+  // With equal source and destination strides, merge() compares only the
+  // source.
   for (auto [size, src] :
        llvm::zip_equal(shape.reduceShape, shape.srcReduceStrides))
     inside.push_back({size, src, src});
@@ -229,8 +241,8 @@ int64_t PermuteEmitter::emitTiles(int64_t width) {
     column = k.mul(column, number(width));
   Value tile = k.shared(type, side * pitch);
 
-  // Each thread moves one access of every eighth row, or of `together`
-  // neighbouring rows, both ways.
+  // Each thread moves one access of every eighth row, or of every eighth group
+  // of `together` rows, in both directions.
   auto forRows = [&](int64_t together, const Dim &rows, Value firstRow,
                      const Dim &columns, Value firstColumn,
                      function_ref<void(Value i, Value r, Value c)> body) {
@@ -253,8 +265,8 @@ int64_t PermuteEmitter::emitTiles(int64_t width) {
                       k.element(tile, type, place));
           });
   k.barrier();
-  // What is a row of the destination is a column of the tile: as many of both
-  // as an access has elements.
+  // A row of the destination is a column of the tile. A thread transposes a
+  // square of as many rows and columns as an access has elements.
   forRows(width, along, firstAlong, across, firstAcross,
           [&](Value i, Value r, Value c) {
             Value to = plus(plus(dst, r, along.dst), c, across.dst);
@@ -306,7 +318,8 @@ int64_t PermuteEmitter::emitPadded(int64_t width) {
   k.ifThen(k.less(unit, k.units()), [&] {
     SmallVector<Value> place = splitIndex(k, unit, {zeroRows, columns});
     Value offset = plus(k.mul(place[1], number(width)), place[0], zeroStride);
-    // The index of the element in each dimension, and of the first copied one.
+    // Compute the index of the element in each dimension, relative to the first
+    // copied element.
     Value src = number(shape.srcOffset), rest = offset;
     int64_t low = shape.dstOffset;
     Value isCopied = k.constantI(1, k.i1());
@@ -315,7 +328,7 @@ int64_t PermuteEmitter::emitPadded(int64_t width) {
           k.sub(k.divUnsigned(rest, number(dim.dst)), number(low / dim.dst));
       rest = k.remUnsigned(rest, number(dim.dst));
       low %= dim.dst;
-      // As unsigned numbers, what is before the first is far behind the last.
+      // As unsigned numbers, indices before the first exceed the last.
       isCopied = k.bitAnd(isCopied, k.lessUnsigned(i, number(dim.size)));
       src = plus(src, i, dim.src);
     }
@@ -342,7 +355,7 @@ Value PermuteEmitter::read(Value src, int64_t width) {
 Value PermuteEmitter::combine(Value partial, Value x) {
   if (!shape.reduceMax)
     return k.add(partial, x);
-  // NaN wins, and stays.
+  // NaN propagates.
   Value isNaN = arith::CmpFOp::create(k.b, arith::CmpFPredicate::UNO, x, x);
   return k.select(k.bitOr(k.less(partial, x), isNaN), x, partial);
 }

@@ -1,15 +1,15 @@
-//===- Ptx.cpp - From GPU kernels to PTX ----------------------------------===//
+//===- Ptx.cpp - Compiles GPU kernels to PTX ------------------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Kernels become LLVM IR once, by the passes of the cpu target (only the gpu
-// operations differ, and those are few); each chip then has its own copy of the
-// IR in its own LLVM context and thread. What LLVM's NVPTX backend cannot do
-// without a device library is found before it runs, since it would end the
-// process.
+// Kernels are lowered to LLVM IR once, with the passes of the CPU target; only
+// the few gpu operations differ. Each chip then has its own copy of the IR in
+// its own LLVM context and thread. Calls that the NVPTX backend cannot lower
+// without a device library are rejected before it runs, since the backend would
+// end the process.
 //
 //===----------------------------------------------------------------------===//
 
@@ -61,7 +61,7 @@ const llvm::Triple &nvptxTriple() {
   return triple;
 }
 
-/// The NVPTX target, registered once per process.
+/// Returns the NVPTX target, which is registered once per process.
 llvm::Expected<const llvm::Target *> getTarget() {
   static std::once_flag once;
   std::call_once(once, [] {
@@ -82,7 +82,7 @@ llvm::Expected<const llvm::Target *> getTarget() {
 // From gpu.func to LLVM IR
 //===----------------------------------------------------------------------===//
 
-/// gpu operations as NVVM's.
+/// Emits gpu operations as NVVM operations.
 class NvvmDevice : public DeviceOps {
 public:
   Value threadId(OpBuilder &b, Location loc) override {
@@ -111,7 +111,7 @@ public:
     };
     if (bits.getType().isInteger(32))
       return move(bits);
-    // One instruction moves 32 bits.
+    // A shuffle instruction moves 32 bits.
     Type words = VectorType::get({2}, b.getI32Type());
     Value in = LLVM::BitcastOp::create(b, loc, words, bits);
     Value out = LLVM::PoisonOp::create(b, loc, words);
@@ -140,7 +140,8 @@ llvm::Error addKernel(mlir::gpu::GPUFuncOp kernel, ModuleOp plain) {
       function->setAttr(attr.getName(), attr.getValue());
   if (ArrayAttr attrs = kernel.getAllArgAttrs())
     function.setAllArgAttrs(attrs);
-  // Otherwise every thread would copy the table to where it can index it.
+  // Without this attribute, every thread copies the table to local memory to
+  // index it.
   if (pointers->isTable)
     function.setArgAttr(0, NVVM::NVVMDialect::getGridConstantAttrName(),
                         b.getUnitAttr());
@@ -150,7 +151,8 @@ llvm::Error addKernel(mlir::gpu::GPUFuncOp kernel, ModuleOp plain) {
   return replaceGpuOps(function, device);
 }
 
-/// The kernels, their shared memory and functions in a module of their own.
+/// Returns a separate module with the kernels, their shared memory and their
+/// functions.
 llvm::Expected<OwningOpRef<ModuleOp>> extractKernels(ModuleOp module) {
   llvm::Expected<mlir::gpu::GPUModuleOp> kernels = findKernelModule(module);
   if (!kernels)
@@ -177,7 +179,7 @@ LogicalResult lowerToLLVMDialect(ModuleOp module) {
   return pm.run(module);
 }
 
-/// The kernels as LLVM bitcode, which any context can read.
+/// Returns the kernels as LLVM bitcode, which any context can read.
 llvm::Expected<llvm::SmallVector<char, 0>> translate(ModuleOp module) {
   MLIRContext *mlirContext = module.getContext();
   DiagnosticLine diagnostics(mlirContext);
@@ -217,7 +219,7 @@ void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
   llvm::FunctionAnalysisManager functions;
   llvm::CGSCCAnalysisManager components;
   llvm::ModuleAnalysisManager modules;
-  // Without library functions no loop turns into a call of memset.
+  // With library functions disabled, no loop becomes a call of memset.
   llvm::TargetLibraryInfoImpl library(module.getTargetTriple());
   library.disableAllFunctions();
   functions.registerPass([&] { return llvm::TargetLibraryAnalysis(library); });
@@ -230,7 +232,7 @@ void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
       .run(module, modules);
 }
 
-/// Intrinsics that NVPTX lowers to calls of a library, or not at all.
+/// Returns true if NVPTX lowers an intrinsic to a library call or not at all.
 bool needsLibrary(llvm::Intrinsic::ID id) {
   switch (id) {
   case llvm::Intrinsic::acos:
@@ -262,7 +264,7 @@ bool needsLibrary(llvm::Intrinsic::ID id) {
   }
 }
 
-/// Fails if a kernel calls what PTX has no instruction for.
+/// Returns an error if a kernel calls a function that has no PTX instruction.
 llvm::Error checkCallees(const llvm::Module &module) {
   for (const llvm::Function &callee : module) {
     if (!callee.isDeclaration() || callee.use_empty())
@@ -280,7 +282,7 @@ llvm::Error checkCallees(const llvm::Module &module) {
   return llvm::Error::success();
 }
 
-/// Keeps what the backend has to say, instead of printing it and exiting.
+/// Collects the errors of the backend instead of printing them and exiting.
 class CollectDiagnostics : public llvm::DiagnosticHandler {
 public:
   explicit CollectDiagnostics(std::string &errors) : errors(errors) {}
@@ -327,7 +329,7 @@ llvm::Expected<std::string> compileBitcode(StringRef bitcode, StringRef chip) {
   llvm::legacy::PassManager codegen;
   if (machine->addPassesToEmitFile(codegen, stream, nullptr,
                                    llvm::CodeGenFileType::AssemblyFile))
-    return llvm::createStringError("no PTX from this LLVM");
+    return llvm::createStringError("this build of LLVM cannot emit PTX");
   codegen.run(**module);
   if (!errors.empty())
     return llvm::createStringError("kernels do not compile for " + chip + ": " +
@@ -343,7 +345,7 @@ llvm::Error checkChip(StringRef chip) {
     return target.takeError();
   std::unique_ptr<llvm::MCSubtargetInfo> info(
       (*target)->createMCSubtargetInfo(nvptxTriple(), "", ""));
-  // In the order of their numbers, which LLVM's is not.
+  // Sort by architecture number; the order of LLVM differs.
   std::map<std::pair<unsigned, StringRef>, StringRef> known;
   unsigned number = 0;
   for (const llvm::SubtargetSubTypeKV &entry :

@@ -5,14 +5,22 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Heads are turned a few neighbouring elements of the first half, and their
-// partners in the second half, at a time. One thread reads and writes both, so
-// that y may be x.
+//   rope(x, cos, sin, y):
+//     unit = blockIdx.x * 256 + threadIdx.x;
+//     (position, share, part) = delinearize(unit);    // j = part * width
+//     c = cos[position][j .. j + width]; s = sin[position][j .. j + width];
+//     for (head = share; head < sequences * heads; head += shares) {
+//       x1 = x[head's row][j ..]; x2 = x[head's row][j + headDim / 2 ..];
+//       y[..][j ..] = x1 * c - x2 * s;
+//       y[..][j + headDim / 2 ..] = x2 * c + x1 * s;
+//     }
 //
-// Elements at one place of all heads of a position, in all sequences, are
-// turned by the same angles. A unit is a share of them: a thread reads the
-// tables once, and turns the heads of its share one by one. There are as many
-// shares as read little of the tables beside what is turned.
+// Launch: one unit per thread, 256 threads per block, no shared memory; units =
+// period * shares * headDim / 2 / width.
+// Bytes: x is read once and y is written once. cos and sin are read once per
+// share, so `shares` is chosen to keep their part small.
+//
+// One thread reads and writes both halves of a pair, so y may be x.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,22 +34,23 @@ using namespace mlir;
 namespace kiln::gpu {
 
 constexpr int64_t kThreads = 256;
-/// Of what the heads of a position are to read and write, for its tables: a
-/// part of 32.
+/// The bytes read from the tables are at most 1/32 of the bytes that the heads
+/// of a position read and write.
 constexpr int64_t kTablesPart = 32;
-/// Heads that a thread loads before it stores one.
+/// Heads that a thread loads before its first store.
 constexpr int64_t kHeadsAtOnce = 4;
 
-/// Units that share the heads of a position, if it takes `parts` of them to
-/// turn one head.
+/// Returns the number of units that share the heads of a position if `parts`
+/// units process one head.
 static int64_t sharesOf(const RopeShape &shape, int64_t parts) {
   int64_t heads = shape.rows / shape.period * shape.heads;
   int64_t bytes = elementBytes(shape.elementType);
-  // Two accesses to each element, one to two tables of half as many angles.
+  // Each element is read and written; the two tables have half as many angles
+  // each.
   int64_t angleBytes = elementBytes(fullPrecision(shape.elementType));
   int64_t warps =
       1 + (2 * heads * bytes + angleBytes) / (angleBytes * kTablesPart);
-  // A warp reads what all its threads need once.
+  // A warp reads an address that all its threads need only once.
   int64_t shares = warps * std::max<int64_t>(1, kWarp / parts);
   return std::min(shares, heads);
 }
@@ -57,7 +66,7 @@ FailureOr<KernelLaunch> emitRope(mlir::gpu::GPUModuleOp kernels, StringRef name,
   width = accessWidth(type, std::min(alignments[0], alignments[3]),
                       {half, shape.xStride, shape.yStride}, width);
   int64_t parts = half / width, shares = sharesOf(shape, parts);
-  int64_t heads = shape.rows / shape.period * shape.heads; // of a position
+  int64_t heads = shape.rows / shape.period * shape.heads; // Per position.
   int64_t units = shape.period * shares * parts;
 
   auto times = [&](Value i, int64_t stride) {
@@ -97,7 +106,7 @@ FailureOr<KernelLaunch> emitRope(mlir::gpu::GPUModuleOp kernels, StringRef name,
       storeWide(k, k.roundTo(y1, type), to);
       storeWide(k, k.roundTo(y2, type), k.element(to, type, half));
     };
-    // From head `first` on, up to the last, `count` of them together.
+    // Processes the heads from `first` to `last`, `count` at a time.
     auto turnHeads = [&](Value first, Value last, int64_t count) {
       k.loop(first, last, count * shares, [&](Value head) {
         SmallVector<Pair> pairs;

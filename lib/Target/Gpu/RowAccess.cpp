@@ -1,4 +1,4 @@
-//===- RowAccess.cpp - A few columns of a row in memory -------------------===//
+//===- RowAccess.cpp - Accesses to adjacent columns of a row --------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -24,7 +24,7 @@ bool isVectorAligned(const GpuBuilder &k, Type element, int64_t alignment,
   return alignment % wanted == 0 && elementBytes(element, stride) % wanted == 0;
 }
 
-/// The value of `body` where `condition` holds, else that of `otherwise`.
+/// Emits an if whose value is that of `body` or of `otherwise`.
 static Value eitherOf(GpuBuilder &k, Value condition, Type type,
                       function_ref<Value()> body,
                       function_ref<Value()> otherwise) {
@@ -38,7 +38,8 @@ static Value eitherOf(GpuBuilder &k, Value condition, Type type,
   return branch.getResult(0);
 }
 
-/// The value of `body` where `condition` (may be null) holds, else 0.
+/// Emits an if whose value is that of `body`, or 0 if `condition` is false. A
+/// null condition is true.
 static Value onlyIf(GpuBuilder &k, Value condition, Type type,
                     function_ref<Value()> body) {
   if (!condition)

@@ -1,13 +1,13 @@
-//===- RowAccess.h - A few columns of a row in memory -----------*- C++ -*-===//
+//===- RowAccess.h - Accesses to adjacent columns of a row ------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Loads and stores of the consecutive columns that a thread works on:
-// whole vectors where the addresses allow it, else element by element, and only
-// those that exist. Elements are as they are in memory.
+// Loads and stores of the adjacent columns that a thread processes: vectorized
+// if the alignment permits it, otherwise element by element, with a mask for
+// columns past the end. Elements have their type in memory.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,29 +18,31 @@
 
 namespace kiln::gpu {
 
-/// Which of the columns exist: those of `lanes` (i1 each), or all if `all` (i1)
-/// holds; without either, all do. `whole` (i1, may be null) tells of `lanes`
-/// whether they all do, for one access.
+/// The mask of the columns that exist: the lanes `lanes` (i1 each), or all
+/// lanes if `all` (i1) holds. If neither is set, all columns exist. With
+/// `lanes`, `whole` (i1, may be null) is true if all columns exist, so that one
+/// access suffices.
 struct Mask {
   mlir::Value all;
   llvm::SmallVector<mlir::Value, kLanes> lanes;
   mlir::Value whole = {};
 };
 
-/// Whether addresses that are multiples of `alignment` bytes, plus multiples of
-/// `stride` and of k.width() elements, are good for a vector.
+/// Returns true if addresses that are multiples of `alignment` bytes, plus
+/// multiples of `stride` and of k.width() elements, are aligned for a vector
+/// access.
 bool isVectorAligned(const GpuBuilder &k, mlir::Type element, int64_t alignment,
                      int64_t stride);
 
-/// Columns that do not exist are 0.
+/// Masked access. Columns that do not exist load as 0 and are not stored.
 mlir::Value loadColumns(GpuBuilder &k, mlir::Value pointer, mlir::Type element,
                         bool aligned, const Mask &mask);
 void storeColumns(GpuBuilder &k, mlir::Value vector, mlir::Value pointer,
                   bool aligned, const Mask &mask);
-/// `x` where columns exist, `y` elsewhere.
+/// Returns `x` in columns that exist and `y` in the others.
 mlir::Value selectColumns(GpuBuilder &k, const Mask &mask, mlir::Value x,
                           mlir::Value y);
-/// 0 unless `condition` (may be null) holds.
+/// Loads a scalar if `condition` holds or is null; otherwise returns 0.
 mlir::Value loadScalar(GpuBuilder &k, mlir::Value pointer, mlir::Type type,
                        mlir::Value condition);
 

@@ -1,4 +1,4 @@
-//===- RowEmitter.cpp - Rows and sweeps of a gpu kernel -------------------===//
+//===- RowEmitter.cpp - Rows and sweeps of a GPU kernel -------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -23,9 +23,9 @@ using row::RowProgram;
 using row::Space;
 using row::StoreKind;
 
-/// Blocks of columns that are on their way at a time.
+/// Column blocks in flight.
 constexpr int64_t kUnrolled = 4;
-/// Registers for slices that are on their way.
+/// Registers for slices in flight.
 constexpr int64_t kSliceWords = 32;
 
 RowEmitter::RowEmitter(GpuBuilder &k, const RowShape &shape,
@@ -87,7 +87,7 @@ void RowEmitter::emitRowValues(int32_t level) {
     switch (node.kind) {
     case Kind::ReduceSum:
     case Kind::ReduceMax:
-      break; // set by the sweep
+      break; // Set by the sweep.
     case Kind::RowIndex:
       values[id] = arith::TruncIOp::create(k.b, k.i32(), row);
       break;
@@ -112,7 +112,7 @@ void RowEmitter::emitRowValues(int32_t level) {
     k.barrier();
 }
 
-/// Stores values per row where `condition` holds.
+/// Stores per-row values if `condition` holds.
 void RowEmitter::emitRowStores(Value condition) {
   if (!hasStore(program, StoreKind::Row))
     return;
@@ -158,7 +158,7 @@ RowEmitter::Base RowEmitter::baseOf(NodeId id) {
   llvm_unreachable("not a load per element");
 }
 
-/// Prepares what all blocks of sweep `s` share.
+/// Prepares the values that all column blocks of sweep `s` share.
 void RowEmitter::startSweep(int32_t s) {
   sweep = s;
   reductions = sweeps.reductionsOf(program, s);
@@ -181,7 +181,8 @@ void RowEmitter::startSweep(int32_t s) {
       spread(store.value);
 }
 
-/// Of the columns from c on: words c / 16 % 4 of as many counters.
+/// Emits the random words of the columns starting at c: word c / 16 % 4 of one
+/// counter per lane.
 Value RowEmitter::emitRandom(NodeId id, Value column) {
   std::array<Value, 4> words = emitRandomWords(id, column);
   Value word = k.bitAnd(k.shiftRight(column, 4), k.i64Constant(3));
@@ -191,7 +192,7 @@ Value RowEmitter::emitRandom(NodeId id, Value column) {
   return result;
 }
 
-/// All four words of the counters of the columns from `column` on.
+/// Emits all four words of the counters of the columns that start at `column`.
 std::array<Value, 4> RowEmitter::emitRandomWords(NodeId id, Value column) {
   const RandomSource &source = randoms[id];
   Value counter = k.add(k.shiftLeft(k.shiftRight(column, 6), 4),
@@ -202,7 +203,7 @@ std::array<Value, 4> RowEmitter::emitRandomWords(NodeId id, Value column) {
                      k.broadcast(source.sequence), k.broadcast(source.step)});
 }
 
-/// Of a thread whose positions are the four that share counters.
+/// Emits the random words of a thread whose positions share counters.
 Value RowEmitter::emitSpreadRandom(NodeId id, const Position &position) {
   std::array<Value, 4> words = emitRandomWords(id, position.column);
   for (int64_t i = 1; i < spread; ++i)
@@ -210,10 +211,11 @@ Value RowEmitter::emitSpreadRandom(NodeId id, const Position &position) {
   return words[0];
 }
 
-/// Of as many counters as a thread has columns it needs one word of four, and
-/// the three threads 16, 32 and 48 columns away the others. So each of the four
-/// takes one counter, with two columns also of the next block, and gives away
-/// what is not its own: by a transposition in two steps.
+/// Emits random words that threads share. A thread needs one of the four words
+/// of each of its counters; the threads 16, 32 and 48 columns away need the
+/// others. Each of the four threads therefore evaluates one counter (with two
+/// columns per thread, also one of the next block), and a transposition in two
+/// shuffle steps distributes the words.
 Value RowEmitter::emitSharedRandom(NodeId id, const Position &position) {
   constexpr int64_t count = 4;
   int64_t width = k.width(), distance = 16 / width;
@@ -234,7 +236,7 @@ Value RowEmitter::emitSharedRandom(NodeId id, const Position &position) {
   std::array<Value, count> words =
       emitPhilox(k, source.key,
                  {counter, source.rowInSequence, source.sequence, source.step});
-  // Word i of thread j becomes word j of thread i.
+  // Transpose: word i of thread j becomes word j of thread i.
   for (int64_t step = 1; step < count; step *= 2) {
     Value isUpper = bit(step);
     for (int64_t i = 0; i < count; ++i) {
@@ -266,7 +268,7 @@ Value RowEmitter::emitSlices(NodeId id, const Position &position) {
     return k.widen(loadColumns(k, k.element(bases[id].pointer, type, offset),
                                type, aligned, position.mask));
   };
-  // They are added in their order, but loaded some at a time.
+  // Slices are added in order, but several loads are in flight.
   int64_t words =
       k.width() * llvm::divideCeil(type.getIntOrFloatBitWidth(), 32);
   int64_t atOnce = std::max<int64_t>(kSliceWords / words, 1);
@@ -280,7 +282,7 @@ Value RowEmitter::emitSlices(NodeId id, const Position &position) {
   };
   int64_t inLoop = llvm::alignDown(node.period, atOnce);
   int64_t rest = node.period - inLoop;
-  // The first of all begins the sum.
+  // The sum starts with the first slice.
   int64_t begin = inLoop > 0 ? atOnce : rest;
   Value sum = addFrom(k.i64Constant(0), begin, {});
   if (begin < inLoop)
@@ -293,7 +295,7 @@ Value RowEmitter::emitSlices(NodeId id, const Position &position) {
   return sum;
 }
 
-/// The vector of a Full or Column node; `current` has those it depends on.
+/// Emits the vector of a Full or Column node; `current` holds its inputs.
 Value RowEmitter::emitElement(NodeId id, const Position &position,
                               ArrayRef<Value> current) {
   const Node &node = program.nodes[id];
@@ -351,8 +353,8 @@ void RowEmitter::emitStore(size_t i, const Position &position,
     cache[{store.value, position.block}] = value;
 }
 
-/// Which nodes stay in registers from sweep to sweep: loads, and values that
-/// later sweeps read back, of those that are read in more than one.
+/// Selects the nodes that stay in registers between sweeps: loads, and values
+/// that later sweeps read back, if several sweeps read them.
 void RowEmitter::chooseCached() {
   cached.assign(program.nodes.size(), false);
   int64_t blocks = llvm::divideCeil(program.cols, kBlock), registers = 0;
@@ -373,8 +375,8 @@ void RowEmitter::chooseCached() {
   }
 }
 
-/// Brings values of `count` columns to shared memory, once for all rows of the
-/// block. `first` may be null: 0.
+/// Copies per-column values of `count` columns to shared memory, once for all
+/// rows of the thread block. A null `first` means column 0.
 void RowEmitter::stageColumns(Value first, int64_t count, int64_t mostBytes) {
   int64_t padded = llvm::alignTo(count, k.width()), bytes = 0;
   for (auto [id, node] : llvm::enumerate(program.nodes)) {
@@ -405,8 +407,8 @@ void RowEmitter::stageColumns(Value first, int64_t count, int64_t mostBytes) {
     k.barrier();
 }
 
-/// Loads what a sweep keeps of all positions before it does anything else: as
-/// many bytes as possible are on their way at once.
+/// Loads the cached values of all positions at the start of a sweep, so that
+/// many loads are in flight.
 void RowEmitter::preload(ArrayRef<Position> positions) {
   for (const Position &position : positions)
     for (NodeId id : elementNodes) {
@@ -417,8 +419,9 @@ void RowEmitter::preload(ArrayRef<Position> positions) {
     }
 }
 
-/// All of a sweep at some positions; `partials` are those of its reductions. At
-/// a position all loads come before all stores: mayShareSlot relies on it.
+/// Emits a sweep at the given positions; `partials` are the partial results of
+/// its reductions. At each position, all loads precede all stores, which
+/// mayShareSlot requires.
 void RowEmitter::emitPositions(ArrayRef<Position> positions,
                                MutableArrayRef<Value> partials) {
   SmallVector<SmallVector<Value>> current(
@@ -447,7 +450,8 @@ void RowEmitter::emitPositions(ArrayRef<Position> positions,
   }
 }
 
-/// The columns from `column` on, of which all exist if `whole`.
+/// Returns the position of the columns that start at `column`. If `whole`, all
+/// of them exist.
 RowEmitter::Position RowEmitter::positionAt(Value column, bool whole,
                                             int64_t block) {
   Position position{column, active, block};
@@ -456,11 +460,11 @@ RowEmitter::Position RowEmitter::positionAt(Value column, bool whole,
   Value end = k.i64Constant(program.cols);
   auto exists = [&](int64_t lane) {
     Value here = k.add(column, k.i64Constant(lane));
-    // Columns before the first are far behind the last, as unsigned numbers.
+    // As unsigned numbers, columns before the first exceed the last.
     Value inside = blockShift ? k.lessUnsigned(here, end) : k.less(here, end);
     return active.all ? k.bitAnd(active.all, inside) : inside;
   };
-  // All four exist or none, if they come in fours.
+  // All lanes of a vector exist, or none.
   if (program.cols % k.width() == 0 && !blockShift)
     position.mask = {exists(0), {}};
   else
@@ -468,7 +472,7 @@ RowEmitter::Position RowEmitter::positionAt(Value column, bool whole,
       position.mask.lanes.push_back(exists(lane));
   if (!position.mask.lanes.empty())
     position.mask.all = {};
-  // Long rows have few vectors of which only a part exists.
+  // Few vectors of a long row are partial.
   if ((blockShift || keptTiles > 0) && !position.mask.lanes.empty()) {
     Value isWhole =
         k.lessUnsigned(column, k.sub(end, k.i64Constant(k.width() - 1)));
@@ -477,8 +481,9 @@ RowEmitter::Position RowEmitter::positionAt(Value column, bool whole,
   return position;
 }
 
-/// Combines the partial maxima of a group, by halving. Maxima are no
-/// commutative function of NaN and of zeros: the lower partial comes first.
+/// Reduces the partial maxima of a group as a binary tree. The maximum is not
+/// commutative for NaN and signed zeros, so the lower partial is the first
+/// operand.
 Value RowEmitter::combineMaxima(const Node &node, Value partials) {
   auto combine = [&](Value isUpper, Value x, Value other) {
     return emitCombine(k, node, k.select(isUpper, other, x),
@@ -494,7 +499,7 @@ Value RowEmitter::combineMaxima(const Node &node, Value partials) {
     return k.reduceLanes(
         partials, [&](Value x, Value y) { return emitCombine(k, node, x, y); });
   }
-  // A lane's partial has another number in each row.
+  // The index of a lane's partial differs between rows.
   Value first =
       k.sub(k.mul(laneInGroup(), k.i64Constant(k.width())), blockShift);
   SmallVector<Value> lanes;
@@ -513,7 +518,7 @@ Value RowEmitter::combineMaxima(const Node &node, Value partials) {
   return lanes[0];
 }
 
-/// Combines the partial results of a group, by halving.
+/// Reduces the partial results of a group as a binary tree.
 void RowEmitter::finishReductions(ArrayRef<Value> partials) {
   for (auto [id, partial] : llvm::zip(reductions, partials)) {
     const Node &node = program.nodes[id];
@@ -548,7 +553,7 @@ void RowEmitter::emitSweep(int32_t s) {
     emitPositions(positions, partials);
     finishTile(positions.size());
   };
-  // What stays in registers has to be known by block.
+  // Values cached in registers need constant block indices.
   if (llvm::is_contained(cached, true)) {
     SmallVector<Position> positions;
     for (int64_t block = 0; block < whole + (tail > 0); ++block)
@@ -579,8 +584,8 @@ void RowEmitter::emitSweep(int32_t s) {
       Value number = k.i64Constant(block);
       emitTile(number, positionAt(at(number), false), partials);
     };
-    // Shifted blocks are one more, and what is whole is not known of the first
-    // and the last two.
+    // Shifting adds one block, and the first and the last two blocks may be
+    // partial.
     int64_t begin = blockShift ? 1 : 0;
     if (blockShift)
       runPart(0);

@@ -1,13 +1,14 @@
-//===- RowEmitter.h - Row programs on a gpu ---------------------*- C++ -*-===//
+//===- RowEmitter.h - Emitter of row programs on a GPU ----------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Writes one kernel of a row program: RowKernel.cpp says in which shape, and
-// how threads share the work. What it knows of a row at one moment is in its
-// members: startRow() begins a row, startSweep() a pass over its columns.
+// Emits the kernel of a row program. RowKernel.cpp describes the forms of a
+// kernel and the distribution of work among threads. The members hold the state
+// of the current row and sweep: startRow() begins a row, and startSweep()
+// begins a pass over its columns.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,15 +43,16 @@ public:
   void emitCachedRows(const RowPlan &plan);
 
 private:
-  /// Columns of one thread in one block.
+  /// The columns of one thread in one column block.
   struct Position {
     Value column;
     Mask mask;
-    /// Its number, where it is known; in a split kernel that of the position
-    /// among those of the thread.
+    /// Index of the column block if it is a constant, else -1; in a split
+    /// kernel, the index of the position within the thread.
     int64_t block = -1;
   };
-  /// Where the elements of a row begin; `aligned` for vectors.
+  /// Address of the first element of a row; `aligned` if vector accesses to the
+  /// row are aligned.
   struct Base {
     Value pointer;
     bool aligned = false;
@@ -60,9 +62,9 @@ private:
     Value rowInSequence, sequence;
   };
 
-  /// Of a node's value.
+  /// Returns the type of a node's value.
   Type typeOf(const Node &node) { return elementTypeOf(k, node.type); }
-  /// Of the elements in memory that are loaded or stored.
+  /// Returns the type of the loaded or stored elements in memory.
   Type storedTypeOf(const Node &load) { return elementTypeOf(k, load.stored); }
   Type storedTypeOf(const Store &store) {
     return elementTypeOf(k, store.stored);
@@ -78,14 +80,14 @@ private:
       return integer;
     return mlir::arith::ExtSIOp::create(k.b, k.i64(), integer);
   }
-  /// Row `r` of argument `arg`, whose rows are `stride` elements of `type`
-  /// apart.
+  /// Returns row `r` of argument `arg` with a row stride of `stride` elements
+  /// of `type`.
   Base rowOf(unsigned arg, Type type, Value r, int64_t stride) {
     return {k.element(k.arg(arg), type, k.mul(r, k.i64Constant(stride))),
             isVectorAligned(k, type, alignments[arg],
                             isFlat || blockShift ? 0 : stride)};
   }
-  /// Threads that work on a row.
+  /// Returns the number of threads that process a row.
   int64_t group() const { return kBlock / (k.width() * spread); }
   bool chunks() { return hasStore(program, row::StoreKind::ColumnPartial); }
 
@@ -117,11 +119,11 @@ private:
   Value combineMaxima(const Node &node, Value partials);
   void finishReductions(llvm::ArrayRef<Value> partials);
   void emitSweep(int32_t s);
-  /// Combines all blocks of a row, from the thread's column `first` on, with
-  /// `partials`.
+  /// Combines all column blocks of a row into `partials`, starting at the
+  /// thread's column `first`.
   void emitManyBlocks(Value first, llvm::MutableArrayRef<Value> partials);
-  /// The value of the thread of the row whose number differs in the bits of
-  /// `distance`.
+  /// Returns the value of x in the thread of the row whose index differs in the
+  /// bits of `distance`.
   Value exchange(Value x, int64_t distance);
   void addToPartial(size_t store, const Position &position, Value value);
   void startSums(int64_t groups, Value number);
@@ -154,9 +156,9 @@ private:
   void emitKeptSweep(int32_t s);
   void emitKeptRow(const RowPlan &plan, Value r, Value exists);
   int64_t tileColumns() const { return keptThreads * k.width(); }
-  /// Of the thread in its tile, and in shared memory.
+  /// Returns the offset of the thread's columns in its tile.
   Value placeInTile() { return k.mul(rowThread, k.i64Constant(k.width())); }
-  /// Of a position's values in a row that is kept.
+  /// Returns the offset of a position's values in a cached row.
   Value keptPlaceOf(const Position &position) {
     return blockShift ? k.add(position.column, blockShift) : position.column;
   }
@@ -180,64 +182,68 @@ private:
   const row::SweepPlan &sweeps;
   GpuBuilder &k;
 
-  /// By node: scalars of Scalar and Row nodes.
+  /// Indexed by node: the scalars of Scalar and Row nodes.
   llvm::SmallVector<Value> values;
-  /// By node, in a sweep: those in every lane.
+  /// Indexed by node, per sweep: these scalars broadcast to all lanes.
   llvm::SmallVector<Value> splats;
-  /// By node: values per column in shared memory, or null.
+  /// Indexed by node: per-column values in shared memory, or null.
   llvm::SmallVector<Value> stagedColumns;
-  /// By node, in a sweep, and by store, in a row.
+  /// Indexed by node, per sweep, and indexed by store, per row.
   llvm::SmallVector<Base> bases, targets;
-  /// By node: whether its vectors of a row are in `cache`, by block.
+  /// Indexed by node: true if `cache` holds its vectors of the current row,
+  /// keyed by node and column block.
   llvm::SmallVector<bool> cached;
   using Cache = llvm::DenseMap<std::pair<NodeId, int64_t>, Value>;
   Cache cache;
-  /// Of a split kernel's thread, which keeps them for all rows.
+  /// Per-column values that a thread of a split kernel keeps for all rows.
   Cache columnValues;
   llvm::MapVector<NodeId, RandomSource> randoms;
   int64_t spread = 1;
   int64_t blocksAtOnce = 1;
   bool sharesRandom = false;
-  /// By node and block: what came with the random numbers of a block before.
+  /// Keyed by node and column block: random words that were computed together
+  /// with those of a previous block.
   Cache nextRandom;
-  /// By store and position: a sum down the columns of a split kernel.
+  /// Keyed by store and position: column sums of a split kernel.
   Cache columnSums;
-  /// By store: a thread's sums in shared memory; null: in the result.
+  /// Indexed by store: column sums of a thread in shared memory; null if they
+  /// are in the result.
   llvm::SmallVector<Value> sharedSums;
 
-  /// Sums of a chunk on which all groups of a block work.
+  /// Column sums of a chunk that all groups of a thread block process.
   struct Chunk {
-    int64_t groups = 0, tileBlocks = 0; ///< 0: there is none
-    int64_t columns = 0;                ///< of a row of `sums`
-    /// By store: the row of `sums`; stores of one sweep are neighbours.
+    int64_t groups = 0, tileBlocks = 0; ///< 0 if there is no such chunk.
+    int64_t columns = 0;                ///< Row length of `sums`.
+    /// Indexed by store: the row of `sums`. Stores of one sweep have adjacent
+    /// rows.
     llvm::SmallVector<int64_t> slots;
-    Value sums, tile; ///< in shared memory
-    Value number;     ///< of the group
-    // In a sweep.
+    Value sums, tile; ///< In shared memory.
+    Value number;     ///< Index of the group.
+    // State of the current sweep.
     int64_t firstSlot = 0, numSlots = 0;
     Value firstColumn;
-    bool isEmpty = true; ///< Whether nothing is in the tile yet.
+    bool isEmpty = true; ///< The tile holds no terms yet.
   } chunk;
 
-  /// By node: its values of a row in shared memory, or null.
+  /// Indexed by node: its cached values of a row in shared memory, or null.
   llvm::SmallVector<Value> keptRows;
-  /// Of a row, and of those the ones in shared memory.
+  /// Tiles of a cached row, and those of them in shared memory.
   int64_t keptTiles = 0, sharedTiles = 0;
-  int64_t keptThreads = 0; ///< that work on a row
-  /// In shared memory, for each reduction of a sweep: two tiles, and 64 partial
-  /// results.
+  int64_t keptThreads = 0; ///< Threads that process a cached row.
+  /// Shared memory for each reduction of a sweep: two tiles of terms, and 64
+  /// partial results.
   Value keptTerms, keptPartials;
-  /// Where emitPositions leaves what a sweep's reductions combine, instead of
-  /// combining it; or null.
+  /// If not null, emitPositions appends the reduction terms of a sweep to this
+  /// list instead of combining them.
   llvm::SmallVector<Value> *terms = nullptr;
 
-  bool isFlat = false; ///< One row only, whatever the program's.
+  bool isFlat = false; ///< The program is processed as a single row.
   Value row;
-  Value blockShift; ///< Columns that its first block begins before it, or null.
-  /// The thread's number, as hiddenThread() has it or among those of a kept
-  /// row, or null.
+  Value blockShift; ///< Columns of the first block before the row, or null.
+  /// Index of the thread as returned by hiddenThread(), or among the threads of
+  /// a cached row, or null.
   Value rowThread;
-  Mask active; ///< Of the row: whether there is one.
+  Mask active; ///< Mask of rows that exist.
   int32_t sweep = 0;
   llvm::SmallVector<NodeId> reductions, elementNodes;
 };

@@ -1,46 +1,64 @@
-//===- RowKernel.cpp - Row programs on a gpu ------------------------------===//
+//===- RowKernel.cpp - Row programs on a GPU ------------------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Every thread works on four consecutive columns at a time; 16 threads, a
-// *group*, cover a block of 64. (Where rows have to be kept in registers and do
-// not fit, a thread works on two, and a group has 32. Where nothing depends on
-// it and all elements are bf16, a thread works on eight.) Five shapes:
+// A row program computes the reductions of each row and its element-wise
+// results. Columns are processed in column blocks of 64. A *group* of 16
+// threads covers a column block, with four adjacent columns per thread. (A
+// thread has two columns, and a group 32 threads, if caching rows takes too
+// many registers. A thread has eight columns if all elements are bf16 and no
+// reduction fixes the width.) There are five forms:
 //
-//   flat     a thread per four elements of one long vector
-//   scalar   a thread per row, where rows have single values only
-//   split    a group per block of 64 columns and chunk of rows, where no row is
-//            reduced; with rows of bf16 and values per column, all groups of a
-//            block work on the same columns
-//   rows     a group per chunk of rows, which follows the program's SweepPlan
-//            as on the cpu: one pass over a row's blocks per level of
-//            reductions; with sums down columns, all groups of a block share
-//            one chunk (RowSums.cpp)
-//   kept     a block per row, or per some in turn, which it keeps in shared
-//            memory: CachedRows.cpp
+//   flat:    // one long vector; all accesses are dense
+//     i = (blockIdx.x * blockDim.x + threadIdx.x) * width;
+//     store(i, f(load(i)));
+//   scalar:  // one thread per row; the program has no columns
+//     r = blockIdx.x * blockDim.x + threadIdx.x;
+//     store(r, f(load(r)));
+//   split:   // one group per column block and chunk of rows; no row reductions
+//     for (r : chunk)
+//       store(r, block, f(load(r, block)));
+//   rows:    // one group per chunk of rows
+//     for (r : chunk)
+//       for (sweep : sweeps) {          // one per level of reductions
+//         for (block : column blocks)
+//           partial = combine(partial, f(load(r, block)));
+//         value = reduce(partial);      // binary tree over the group
+//       }
+//   kept:    // one thread block per row, cached in shared memory
+//     See CachedRows.cpp.
 //
-// A group's partial results of a row reduction are those of the numerics
-// contract: thread l has partials 4*l to 4*l+3, so halving 32, 16, 8 and 4 is
-// between threads whose numbers differ in bit 8, 4, 2 and 1, and 2 and 1 within
-// a thread (with two columns: 16 to 1, and 1). Of few rows a thread has one
-// partial or two, and loads as much as it can at a time: SplitRows.cpp. Rows of
-// up to kCachedColumns columns stay in registers from sweep to sweep as far as
-// there are registers, so memory is read once.
+// Launch: 256 threads per block (64 for short sums of slices). A flat kernel
+// has `width` elements per thread and a scalar kernel one row per thread; split
+// and rows kernels have several groups per block. In a split kernel with bf16
+// rows and per-column values, all groups of a block process the same columns.
+// In a rows kernel with column sums, all groups of a block share one chunk
+// (RowSums.cpp).
+// Bytes: each sweep reads its operands once. Rows of up to kCachedColumns
+// columns stay in registers between sweeps as far as registers permit, so
+// memory is read once.
 //
-// Long rows that do not begin where memory does can have their blocks
-// *shifted* to where it does: the first block then begins up to 63 columns
-// before the row. A thread has other partials in each row, but what halving
-// combines is a distance apart that does not change, so the same values meet.
+// The partial results of a row reduction follow the numerics contract: thread l
+// of a group has partials 4*l to 4*l+3. The tree steps 32, 16, 8 and 4 combine
+// threads whose indices differ in bit 8, 4, 2 and 1, and the steps 2 and 1
+// combine lanes of a thread (with two columns: 16 to 1, and 1). If there are
+// few rows, a thread has one or two partials and keeps many loads in flight
+// (SplitRows.cpp).
 //
-// Threads touch no element of each other's columns (but in shared memory, of
-// which the files of the forms speak), so nothing has to wait but
-// where whole rows are looked at: single elements of a row (RowElement) that a
-// store may replace, and values per row that all threads of a group read and
-// one writes. There all threads of a block meet at a barrier; hence all do the
-// same number of rows, and groups without a row do nothing in them.
+// Column blocks of long rows that start at unaligned addresses can be *shifted*
+// to aligned addresses: the first block then starts up to 63 columns before the
+// row. The partials of a thread then differ between rows, but their distances
+// do not, so the tree combines the same values.
+//
+// Threads access disjoint columns, except in shared memory, so barriers are
+// needed only for accesses to whole rows: single elements of a row (RowElement)
+// that a store may replace, and per-row values that all threads of a group read
+// and one thread writes. All threads of a thread block reach these barriers.
+// All groups therefore iterate over the same number of rows; groups without a
+// row are masked.
 //
 //===----------------------------------------------------------------------===//
 
@@ -56,7 +74,7 @@ namespace kiln::gpu {
 using row::Access;
 using row::StoreKind;
 
-/// Columns from one position of a split kernel's thread to the next.
+/// Distance in columns between the positions of a thread in a split kernel.
 constexpr int64_t kApart = 16;
 
 void RowEmitter::emitFlat() {
@@ -70,10 +88,7 @@ void RowEmitter::emitFlat() {
     return k.less(k.add(first, k.i64Constant(lane)), k.units());
   };
   k.ifThen(
-      exists(k.width() - 1),
-      [&] {
-        emitPositions(Position{first, {}}, {});
-      },
+      exists(k.width() - 1), [&] { emitPositions(Position{first, {}}, {}); },
       [&] {
         Position position{first, {}};
         for (int64_t lane = 0; lane < k.width(); ++lane)
@@ -93,7 +108,7 @@ void RowEmitter::emitScalar() {
 
 void RowEmitter::emitSplit(const RowPlan &plan) {
   int64_t blocks = llvm::divideCeil(program.cols, kBlock);
-  // The number of this thread's group behind `i` blocks of groups.
+  // Returns the index of this thread's group in block `i`.
   auto groupOf = [&](Value i) {
     return k.add(k.mul(i, k.i64Constant(plan.groups)),
                  k.divUnsigned(k.thread(), k.i64Constant(group())));
@@ -127,7 +142,7 @@ void RowEmitter::emitSplit(const RowPlan &plan) {
            [&] { emitChunk(plan, chunk, k.add(column, lane)); });
 }
 
-/// The columns from `column` on in the rows of `chunk`.
+/// Emits the columns that start at `column` in the rows of `chunk`.
 void RowEmitter::emitChunk(const RowPlan &plan, Value chunk, Value column) {
   SmallVector<Position> positions;
   for (int64_t i = 0; i < spread; ++i)
@@ -145,7 +160,7 @@ void RowEmitter::emitChunk(const RowPlan &plan, Value chunk, Value column) {
                               type, base.aligned, position.mask));
   }
   SmallVector<Value> sums;
-  SmallVector<std::pair<NodeId, int64_t>> sumsOf; // store and position
+  SmallVector<std::pair<NodeId, int64_t>> sumsOf; // Store and position.
   for (auto [i, store] : llvm::enumerate(program.stores))
     for (const Position &position : positions)
       if (store.kind == StoreKind::ColumnPartial) {
@@ -183,8 +198,8 @@ void RowEmitter::emitChunk(const RowPlan &plan, Value chunk, Value column) {
   }
 }
 
-/// Of `count` rows: all loads come before all stores. A thread stores where it
-/// alone has loaded.
+/// Emits `count` rows; all loads precede all stores. A thread stores only to
+/// elements that it alone has loaded.
 void RowEmitter::emitRowsFrom(Value first, int64_t count,
                               ArrayRef<Position> positions) {
   struct Loaded {
@@ -234,8 +249,8 @@ void RowEmitter::emitRowOf(const RowPlan &plan, Value unit, Value r,
   emitRowStores(exists ? k.bitAnd(exists, isFirst) : isFirst);
 }
 
-/// The thread's number as something that a warp's threads tell each other: what
-/// depends on it is computed anew for every row.
+/// Returns the thread index through a warp shuffle. The compiler cannot hoist
+/// values that depend on it, so they are recomputed for every row.
 Value RowEmitter::hiddenThread() {
   Value thread = arith::TruncIOp::create(k.b, k.i32(), k.thread());
   Value lane = k.bitAnd(thread, k.constantI(kWarp - 1, k.i32()));
@@ -265,7 +280,8 @@ void RowEmitter::emitRows(const RowPlan &plan) {
     startSums(groups, number);
     zeroSums(unit, isUnit);
   }
-  // All groups of a block do as many rows: they meet at shuffles and barriers.
+  // All groups iterate over the same number of rows, since they meet at
+  // shuffles and barriers.
   auto emitRow = [&](Value i) {
     if (plan.hidesColumns)
       rowThread = hiddenThread();

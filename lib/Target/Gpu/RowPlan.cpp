@@ -1,11 +1,11 @@
-//===- RowPlan.cpp - How a gpu's threads share a row program --------------===//
+//===- RowPlan.cpp - Launch plan of a row program -------------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// No choice made here changes a bit of any result.
+// The choices in this file do not change the bits of any result.
 //
 //===----------------------------------------------------------------------===//
 
@@ -47,20 +47,21 @@ bool hasStore(const RowProgram &program, StoreKind kind) {
 namespace {
 
 constexpr int64_t kThreads = 256;
-/// That keep a large gpu busy.
+/// Number of groups that keeps a large GPU busy.
 constexpr int64_t kWantedGroups = 4096;
 constexpr int64_t kMostRows = 24;
-/// Fewer threads than that do not: what they do is spread over more of them.
+/// With fewer threads than this, work is spread over more threads in smaller
+/// blocks.
 constexpr int64_t kFewThreads = 1 << 15, kSmallBlock = 64;
-/// Of bf16, that a group works on where groups share values per column.
+/// Rows of bf16 per group if groups share per-column values.
 constexpr int64_t kNarrowRows = 4;
-/// Columns, 16 apart, that one random number has words for.
+/// Columns, 16 apart, that one random counter has words for.
 constexpr int64_t kRandomWords = 4;
-/// Accesses of a thread that are on their way together.
+/// Loads in flight per thread.
 constexpr int64_t kLoadsAtOnce = 8;
-/// That memory moves at once.
+/// Bytes per memory sector.
 constexpr int64_t kSectorBytes = 32;
-/// A tile of so many has a column for each thread.
+/// A tile of this many blocks has one column per thread.
 constexpr int64_t kMostTileBlocks = kThreads / kBlock;
 
 RowPlan::Form formOf(const RowShape &shape, const row::SweepPlan &sweeps) {
@@ -77,8 +78,8 @@ RowPlan::Form formOf(const RowShape &shape, const row::SweepPlan &sweeps) {
   return reduces || looksAtRow ? RowPlan::Rows : RowPlan::Split;
 }
 
-/// Calls `body` for all that is accessed element by element: the argument, the
-/// element type in memory, and elements from one row to the next.
+/// Calls `body` for all tensors that are accessed element by element, with the
+/// argument, the element type in memory and the row stride in elements.
 void forEachElement(
     const RowShape &shape,
     function_ref<void(unsigned arg, row::Type type, int64_t stride)> body) {
@@ -98,8 +99,8 @@ void forEachElement(
 
 } // namespace
 
-/// Whether there are rows of bf16: values per column, which are f32, weigh
-/// twice as much beside them, and an access has half the bytes.
+/// Returns true if there are bf16 rows. Per-column values are f32: they take
+/// twice the memory per element, and a bf16 access has half the bytes.
 bool hasNarrowRows(const RowShape &shape) {
   bool isNarrow = false;
   forEachElement(shape, [&](unsigned, row::Type type, int64_t) {
@@ -110,8 +111,8 @@ bool hasNarrowRows(const RowShape &shape) {
 
 namespace {
 
-/// Columns of a thread where any number will do. More than four would be more
-/// than one access of what is not bf16.
+/// Returns the columns per thread if the form does not fix them. More than four
+/// columns would need several accesses for types other than bf16.
 int64_t freeWidth(const RowShape &shape, Alignments alignments, bool isFlat) {
   bool isNarrow = true;
   forEachElement(shape, [&](unsigned arg, row::Type type, int64_t stride) {
@@ -121,8 +122,8 @@ int64_t freeWidth(const RowShape &shape, Alignments alignments, bool isFlat) {
   return isNarrow ? kWidestAccess / bytesOf(row::Type::BF16) : kLanes;
 }
 
-/// Vectors that a row has in registers from sweep to sweep: of how many nodes.
-/// What is computed of a load may stay, too, so it counts twice.
+/// Returns the number of row values that stay in registers between sweeps. A
+/// load counts twice because a value computed from it may stay too.
 int64_t countKept(const RowProgram &program, const row::SweepPlan &sweeps) {
   SmallVector<int64_t> reads(program.nodes.size(), 0);
   for (int32_t s = 0; s < sweeps.sweeps; ++s)
@@ -131,8 +132,8 @@ int64_t countKept(const RowProgram &program, const row::SweepPlan &sweeps) {
   return 2 * llvm::count_if(reads, [](int64_t count) { return count > 1; });
 }
 
-/// Rows that a group works on, one by one, where any number will do: more of
-/// them read values per column less often, but leave fewer blocks.
+/// Returns the rows per group if the form does not fix them. More rows read
+/// per-column values less often but give fewer blocks.
 int64_t rowsFor(const RowShape &shape, int64_t groupsOfOneRow) {
   const RowProgram &program = shape.program;
   if (hasStore(program, StoreKind::ColumnPartial))
@@ -144,7 +145,8 @@ int64_t rowsFor(const RowShape &shape, int64_t groupsOfOneRow) {
                              factor * kMostRows);
 }
 
-/// Groups of a block: as many as leave enough shared memory for their sums.
+/// Returns the groups per thread block: as many as the shared memory for their
+/// sums permits.
 int64_t groupsOf(const RowProgram &program, int64_t group) {
   int64_t sums = llvm::count_if(program.stores, [](const row::Store &store) {
     return store.kind == StoreKind::ColumnPartial;
@@ -154,12 +156,12 @@ int64_t groupsOf(const RowProgram &program, int64_t group) {
   auto fits = [&] { return groups * sums * program.cols * 4 <= kPartialBytes; };
   while (groups > least && !fits())
     groups /= 2;
-  // Sums in the result itself take no shared memory.
+  // If the sums do not fit, they stay in the result and use no shared memory.
   return fits() ? groups : most;
 }
 
-/// Chooses RowPlan::tileBlocks: the more, the fewer barriers. Shared memory has
-/// the sums of the chunk, and what each group adds to a tile of them.
+/// Sets RowPlan::tileBlocks; more blocks need fewer barriers. Shared memory
+/// holds the sums of the chunk and one tile of terms per group.
 void shareChunks(RowPlan &plan, const RowProgram &program) {
   int64_t columns = llvm::alignTo(program.cols, kBlock), staged = 0, sums = 0;
   for (const row::Node &node : program.nodes)
@@ -175,7 +177,7 @@ void shareChunks(RowPlan &plan, const RowProgram &program) {
   int64_t group = kBlock / plan.width, groups = kThreads / group;
   if (sums == 0 || program.rowsPerUnit % groups != 0)
     return;
-  // Values per column come second.
+  // Stage per-column values only if there is room.
   for (int64_t mostStaged : {kStagedBytes, int64_t(0)})
     for (int64_t blocks = kMostTileBlocks; blocks >= 1; blocks /= 2) {
       int64_t own = sums * (columns + groups * blocks * kBlock) * 4;
@@ -195,7 +197,7 @@ void planFlat(RowPlan &plan, const RowShape &shape, Alignments alignments) {
   plan.width = freeWidth(shape, alignments, /*isFlat=*/true);
   if (hasLoad(program, Access::SumOfSlices) &&
       elements < kFewThreads * plan.width) {
-    // Elements of bf16 are rounded in pairs.
+    // A packed conversion rounds two bf16 elements.
     plan.width = hasNarrowRows(shape) ? 2 : 1;
     threads = kSmallBlock;
   }
@@ -222,7 +224,7 @@ void planSplit(RowPlan &plan, const RowShape &shape, Alignments alignments) {
     int64_t loads = llvm::count_if(program.nodes, [](const row::Node &node) {
       return node.kind == Kind::Load && node.space == Space::Full;
     });
-    // Each column has the registers of a random number's words.
+    // Each column needs registers for all words of a random counter.
     int64_t words = isRandom ? kRandomWords : 1;
     uint64_t rows = kLoadsAtOnce / (words * std::max<int64_t>(loads, 1));
     plan.rowsAtOnce = std::clamp<int64_t>(
@@ -269,7 +271,7 @@ void planWholeRows(RowPlan &plan, const RowShape &shape, Alignments alignments,
                    const row::SweepPlan &sweeps) {
   const RowProgram &program = shape.program;
   plan.width = kLanes;
-  // A warp per row where half a warp has too few registers.
+  // Use a warp per row if half a warp has too few registers.
   if (program.cols <= kCachedColumns &&
       countKept(program, sweeps) * program.cols * kLanes / kBlock >
           kCacheRegisters)
@@ -312,7 +314,7 @@ RowPlan planRows(const RowShape &shape, Alignments alignments,
       planWholeRows(plan, shape, alignments, sweeps);
     break;
   case RowPlan::Kept:
-    llvm_unreachable("is one way to work on rows");
+    llvm_unreachable("formOf does not return Kept");
   }
   return plan;
 }

@@ -1,24 +1,23 @@
-//===- RowSums.cpp - Sums down columns in a gpu kernel --------------------===//
+//===- RowSums.cpp - Column sums of a GPU row kernel ----------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// The rows of a chunk are added up in their order, by one of two schemes.
+// The rows of a chunk are added in order, by one of two schemes.
 //
-// Together: the groups of a thread block work on as many rows of one chunk at a
-// time. A few blocks of columns, a *tile*, are put into shared memory by all
-// groups; behind a barrier each thread adds the rows of a column to its sum,
-// which is in shared memory, too. A row that there is not adds -0, which
-// changes no sum.
+// Shared chunk: the groups of a thread block process consecutive rows of one
+// chunk. All groups write the terms of a few column blocks, a *tile*, to shared
+// memory. After a barrier, each thread adds the rows of one column to the sum
+// of that column, which is also in shared memory. A row past the end adds -0,
+// which changes no sum.
 //
-// Alone: a group does all rows of a chunk. Every thread has the sums of its own
-// columns: in registers where it has one block only (split), else in shared
-// memory where they fit, else in the result itself.
+// Chunk per group: a group processes all rows of its chunk. Every thread holds
+// the sums of its own columns: in registers if it has one column block (split),
+// otherwise in shared memory if they fit, otherwise in the result.
 //
-// Everywhere sums have the result's type: reduce_partial leaves sums of bf16 in
-// f32.
+// Sums have the type of the result: reduce_partial sums bf16 elements in f32.
 //
 //===----------------------------------------------------------------------===//
 
@@ -41,7 +40,7 @@ void RowEmitter::addToPartial(size_t i, const Position &position, Value value) {
   }
   if (chunk.groups > 0)
     return addToTile(i, position, value);
-  // The thread's own elements, of shared memory or of the result.
+  // The elements belong to this thread, in shared memory or in the result.
   Type type = storedTypeOf(program.stores[i]);
   bool isShared = !sharedSums.empty();
   bool aligned = isShared || targets[i].aligned;
@@ -51,13 +50,13 @@ void RowEmitter::addToPartial(size_t i, const Position &position, Value value) {
   storeColumns(k, k.add(sum, value), address, aligned, position.mask);
 }
 
-/// Shared memory for the sums of `groups` groups, of which this is `number`.
+/// Allocates shared memory for the sums of `groups` groups; `number` is the
+/// index of this group.
 void RowEmitter::startSums(int64_t groups, Value number) {
   int64_t padded = llvm::alignTo(program.cols, k.width()), bytes = 0;
   for (const Store &store : program.stores)
     if (store.kind == StoreKind::ColumnPartial)
-      bytes +=
-          elementBytes(storedTypeOf(store), groups * padded);
+      bytes += elementBytes(storedTypeOf(store), groups * padded);
   if (bytes > kPartialBytes)
     return;
   sharedSums.assign(program.stores.size(), Value());
@@ -68,8 +67,8 @@ void RowEmitter::startSums(int64_t groups, Value number) {
                     storedTypeOf(store), k.mul(number, k.i64Constant(padded)));
 }
 
-/// Calls `body` for all of the thread's sums, where they are collected, with
-/// the row of the result that they are for.
+/// Calls `body` for all sums of the thread, with their addresses and the row of
+/// the result that receives them.
 void RowEmitter::forEachSum(
     Value unit, Value isUnit,
     function_ref<void(const Store &, const Base &, const Position &, Value)>
@@ -116,7 +115,7 @@ void RowEmitter::storeSums(Value unit, Value isUnit) {
 }
 
 //===----------------------------------------------------------------------===//
-// Chunks of all groups of a block
+// Chunks shared by all groups of a thread block
 //===----------------------------------------------------------------------===//
 
 void RowEmitter::startChunk(const RowPlan &plan, Value number) {
@@ -134,7 +133,7 @@ void RowEmitter::startChunk(const RowPlan &plan, Value number) {
   chunk.sums = k.shared(k.f32(), count);
   chunk.tile =
       k.shared(k.f32(), slots * chunk.groups * chunk.tileBlocks * kBlock);
-  // The barrier in front of the first tile's values is behind this.
+  // The barrier before the first tile orders these stores.
   k.loop(k.mul(k.thread(), k.i64Constant(k.width())), k.i64Constant(count),
          k.threads() * k.width(), [&](Value i) {
            storeColumns(k, k.constantF(0, k.vectorOf(k.f32())),
@@ -143,7 +142,8 @@ void RowEmitter::startChunk(const RowPlan &plan, Value number) {
          });
 }
 
-/// Whether the sweep that begins adds to sums of a chunk of all groups.
+/// Prepares the tiles of a sweep. Returns true if the sweep adds to the sums of
+/// a shared chunk.
 bool RowEmitter::startTiles() {
   chunk.numSlots = 0;
   if (chunk.groups == 0)
@@ -155,7 +155,7 @@ bool RowEmitter::startTiles() {
   return chunk.numSlots > 0;
 }
 
-/// Begins a tile whose first block is `block`.
+/// Starts a tile at column block `block`.
 void RowEmitter::startTile(Value block) {
   if (chunk.numSlots == 0)
     return;
@@ -163,9 +163,10 @@ void RowEmitter::startTile(Value block) {
   chunk.isEmpty = true;
 }
 
-/// Columns that do not exist get values, too, which nobody looks at.
+/// Adds a term to the tile. Columns past the end get values too, which are
+/// never read.
 void RowEmitter::addToTile(size_t i, const Position &position, Value value) {
-  // Sums of the tile before have been made.
+  // Wait until the previous tile has been added.
   if (std::exchange(chunk.isEmpty, false))
     k.barrier();
   int64_t columns = chunk.tileBlocks * kBlock;
@@ -180,7 +181,7 @@ void RowEmitter::addToTile(size_t i, const Position &position, Value value) {
                /*aligned=*/true, {});
 }
 
-/// Adds up what the groups have put into a tile of `blocks` blocks.
+/// Adds the terms of a tile of `blocks` column blocks to the sums.
 void RowEmitter::finishTile(int64_t blocks) {
   if (chunk.numSlots == 0)
     return;

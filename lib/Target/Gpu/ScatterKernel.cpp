@@ -1,24 +1,38 @@
-//===- ScatterKernel.cpp - Adding rows to the rows of a table -------------===//
+//===- ScatterKernel.cpp - Adds rows to the rows of a table ---------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// A unit, and a block, owns every G-th row of the table, G being the number of
-// blocks: frequent tokens have neighbouring numbers, so this spreads them. It
-// reads all tokens, a chunk at a time, and lists those of its rows in token
-// order (a prefix sum over the threads gives each its places). When the list is
-// full, and at the end, the list is flushed: one thread per row sorts the
-// row's positions out of it, in order, and then the threads take a few columns
-// each and add dy at these positions, row by row, in registers. So equal tokens
-// add up in token order, without atomics, and every row is written by the
-// threads of one block alone. The first flush writes also rows without tokens,
-// which must become zero. The table adds up in memory, from flush to flush, so
-// it has the type of the sums, whatever dy's is.
+//   scatter(tokens, dy, table):            // block b owns rows b, b + G, ...
+//     for (chunk : tokens) {               // 2048 tokens; G = gridDim.x
+//       found = tokens of own rows;        // prefix sum over the threads
+//       if (list overflows || last chunk)
+//         flush(list);
+//       append(list, found);               // in token order
+//     }
+//   flush(list):
+//     sort the positions by row;           // one thread per row
+//     for (row, columns : own rows) {      // a few columns per thread
+//       sum = first flush && imm[0] == 0 ? 0 : table[row][columns];
+//       for (position : positions of row)  // in token order
+//         sum += dy[position][columns];
+//       table[row][columns] = sum;
+//     }
 //
-// All blocks together read the tokens G times, from the second-level cache.
-// The rows per block bound this, and the list's flushes bound the rows.
+// Launch: G = ceil(vocabulary / rowsPerBlock) blocks of 256 threads, with
+// rowsPerBlock = min(64, ceil(vocabulary / 1024)).
+// Shared: 25120 bytes: the list, the sorted positions and the counters.
+// Bytes: dy is read once and the table is written once, plus one read and write
+// of a row per further flush. The blocks together read the tokens G times, from
+// the L2 cache.
+//
+// Frequent tokens have adjacent numbers, so interleaving the rows distributes
+// them over the blocks. Equal tokens are added in token order without atomics,
+// and only one block writes a row. The first flush also writes rows without
+// tokens, which must become zero. Sums stay in the table between flushes, so
+// the table has the type of the sums, whatever the type of dy.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,13 +50,13 @@ namespace {
 constexpr int64_t kThreads = 256;
 constexpr int64_t kWarps = kThreads / kWarp;
 constexpr int64_t kTokensPerThread = 8;
-/// Tokens of a chunk, and places of the list: all of a chunk may be listed.
+/// Tokens per chunk and capacity of the list, which holds a whole chunk.
 constexpr int64_t kChunk = kThreads * kTokensPerThread;
-/// One thread each sorts the list.
+/// Maximum rows per block; one thread per row sorts the list.
 constexpr int64_t kMaxRows = 64;
-/// Blocks that are enough to keep a GPU busy.
+/// Number of blocks that keeps a GPU busy.
 constexpr int64_t kEnoughBlocks = 1024;
-/// Rows of dy that a thread reads before it adds the first.
+/// Rows of dy that a thread loads before it adds the first.
 constexpr int64_t kReadAhead = 8;
 
 class ScatterEmitter {
@@ -52,11 +66,12 @@ public:
   FailureOr<KernelLaunch> emit();
 
 private:
-  /// The tokens of a chunk that are this thread's: which are listed, the places
-  /// of these if the list starts with the chunk, and how many the block lists.
+  /// The tokens of a chunk that this thread reads: which ones are listed, the
+  /// list position of the first relative to the chunk, and the number of tokens
+  /// that the block lists.
   struct Found {
-    SmallVector<Value> isListed, rows; // i1, i32
-    Value place, total;                // i32
+    SmallVector<Value> isListed, rows; // i1 and i32.
+    Value place, total;                // i32.
   };
   Found readChunk(Value first);
   void list(const Found &found, Value first, Value listed);
@@ -76,15 +91,15 @@ private:
   }
 
   const ScatterShape &shape;
-  Type type; ///< of the table, and of sums
+  Type type; ///< Type of the table and of the sums.
   int64_t rowsPerBlock, blocks;
   int64_t tokenWidth, width;
   GpuBuilder k;
-  Value thread; // i32
+  Value thread; // i32.
   // Shared memory, all i32.
-  Value positions, rows; ///< the list
-  Value sorted;          ///< positions by row
-  Value counts, starts;  ///< of every row in `sorted`
+  Value positions, rows; ///< The list.
+  Value sorted;          ///< Positions sorted by row.
+  Value counts, starts;  ///< Range of every row in `sorted`.
   Value warpSums;
 };
 
@@ -111,7 +126,7 @@ ScatterEmitter::ScatterEmitter(mlir::gpu::GPUModuleOp kernels, StringRef name,
 
 FailureOr<KernelLaunch> ScatterEmitter::emit() {
   Value isTrue = k.constantI(1, k.i1()), isFalse = k.constantI(0, k.i1());
-  // One more chunk, without tokens, flushes the rest.
+  // One more chunk, without tokens, flushes the rest of the list.
   int64_t last = llvm::alignTo(shape.tokens, kChunk);
   k.loop(k.i64Constant(0), k.i64Constant(last + 1), kChunk,
          ValueRange{i32Constant(0), isTrue},
@@ -158,7 +173,7 @@ ScatterEmitter::Found ScatterEmitter::readChunk(Value first) {
     }
   }
 
-  // Sums over the lanes up to this one, then over the warps before.
+  // Prefix sum over the lanes, then over the warps.
   Value lane = k.bitAnd(thread, i32Constant(kWarp - 1));
   Value warp = k.shiftRight(thread, llvm::Log2_64(kWarp));
   Value upTo = count;
@@ -238,7 +253,7 @@ void ScatterEmitter::sortList(Value listed) {
 void ScatterEmitter::flush(Value listed, Value isFirst) {
   sortList(listed);
   Value isFresh = k.bitAnd(isFirst, k.equal(k.immediate(0), k.i64Constant(0)));
-  // Short rows leave threads for several of them at once.
+  // Short rows leave threads for several rows at once.
   int64_t rowThreads = std::min<int64_t>(
       llvm::PowerOf2Ceil(llvm::divideCeil(shape.cols, width)), kThreads);
   Value firstRow = k.divUnsigned(k.thread(), k.i64Constant(rowThreads));

@@ -1,15 +1,25 @@
-//===- SketchKernel.cpp - Random sums of rows -----------------------------===//
+//===- SketchKernel.cpp - Sums of rows with random signs ------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// A unit is a few elements of a row of the result: one thread adds them up in
-// registers, one row of x after the other, each times its sign. Every thread
-// computes the signs it needs, and a sign costs about as much as it takes to
-// read 16 bytes: so a thread has up to four accesses in a row, which neighbours
-// are between.
+//   sketch(x, rng, y):
+//     unit = blockIdx.x * 256 + threadIdx.x;
+//     (sequence, first, columns) = delinearize(unit);
+//     sum = 0;
+//     for (t = first; t < length; t += kept)
+//       sum += sign(t) * x[sequence * length + t][columns];
+//     y[sequence * kept + first][columns] = sum;
+//
+// Launch: one unit per thread, 256 threads per block, no shared memory; units =
+// sequences * kept * columns / (width * accesses).
+// Bytes: x is read once and y is written once.
+//
+// Every thread computes the signs that it needs, and one sign costs about as
+// much as a 16-byte load. A thread therefore processes up to four vectors of a
+// row; the vectors of adjacent threads are adjacent.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,8 +36,8 @@ namespace kiln::gpu {
 constexpr int64_t kThreads = 256;
 constexpr int64_t kMostAccesses = 4, kSectorBytes = 32;
 
-/// Accesses of a thread to a row of `pieces` of `bytes` bytes: as many as leave
-/// whole sectors for each.
+/// Returns the accesses of a thread to a row of `pieces` vectors of `bytes`
+/// bytes: as many as leave each access whole sectors.
 static int64_t accessesOf(int64_t pieces, int64_t bytes) {
   int64_t count = kMostAccesses;
   while (count > 1 &&
@@ -45,7 +55,7 @@ FailureOr<KernelLaunch> emitSketch(mlir::gpu::GPUModuleOp kernels,
                               {shape.columns, shape.xStride});
   int64_t rows = shape.sequences * shape.kept, pieces = shape.columns / width;
   int64_t accesses = accessesOf(pieces, elementBytes(type, width));
-  int64_t units = pieces / accesses; // of a row
+  int64_t units = pieces / accesses; // Per row.
   auto times = [&](Value i, int64_t stride) {
     return k.mul(i, k.i64Constant(stride));
   };

@@ -1,17 +1,26 @@
-//===- SplitRows.cpp - Few long rows on a gpu
-//-------------------------------===//
+//===- SplitRows.cpp - Few long rows on a GPU -----------------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// The order of sums leaves a row 64 partial results, so no more than 64 threads
-// can add it up; a kernel of a few rows, like the norm of all gradients, waits
-// for memory most of its time. So each partial result gets a thread of its own,
-// and a thread loads as many blocks before it adds the first as it has
-// registers for. A row is a block of two warps, which combine halves in shared
-// memory.
+//   rows(operands, results):     // one thread block per row
+//     for (b = 0; b < column blocks; b += blocksAtOnce) {
+//       for (i : blocksAtOnce)   // all loads in flight
+//         x[i] = load(row, column block b + i, columns of the thread);
+//       for (i : blocksAtOnce)
+//         partial = combine(partial, x[i]);
+//     }
+//     value = reduce(partials);  // binary tree
+//
+// Launch: one thread block of 64 / width threads per row.
+// Bytes: each operand is read once per sweep.
+//
+// The order of sums gives a row 64 partial results, so at most 64 threads can
+// add it. A kernel with few rows, such as the norm of all gradients, is
+// latency-bound. Each partial result therefore has its own thread, and a thread
+// loads as many column blocks as its registers hold before it adds the first.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,12 +39,12 @@ using row::RowProgram;
 using row::Space;
 using row::StoreKind;
 
-/// With more rows than that, half a warp for each keeps the device busy.
+/// Maximum rows; with more, half a warp per row keeps the device busy.
 constexpr int64_t kMostSplitRows = 256;
-/// Blocks that are on their way at a time, and what their values may take.
+/// Maximum column blocks in flight, and registers for their values.
 constexpr int64_t kMostBlocks = 64, kMostRegisters = 160;
 
-/// Registers of a thread for what depends on one of its columns.
+/// Returns the registers per thread for the values of one column.
 static int64_t registersOf(const RowProgram &program) {
   int64_t registers = 0;
   for (const row::Node &node : program.nodes)
@@ -56,13 +65,13 @@ bool planSplitRows(RowPlan &plan, const RowShape &shape,
       }))
     return false;
   bool isNarrow = hasNarrowRows(shape);
-  // There an access has two elements.
+  // An access of bf16 has two elements.
   if (isNarrow && program.rows > 1 && program.cols % 2 != 0)
     return false;
-  plan.width = isNarrow ? 2 : 1; // Elements of bf16 are rounded in pairs.
+  plan.width = isNarrow ? 2 : 1; // Packed bf16 conversion.
   int64_t blocks = kMostRegisters /
                    (plan.width * std::max<int64_t>(registersOf(program), 1));
-  // Of slices a thread loads several of one block.
+  // A sum of slices loads several slices of one block instead.
   if (!hasLoad(program, Access::SumOfSlices))
     plan.blocksAtOnce =
         std::clamp<int64_t>(blocks, plan.blocksAtOnce, kMostBlocks);

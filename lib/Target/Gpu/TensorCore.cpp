@@ -1,4 +1,4 @@
-//===- TensorCore.cpp - What a warp does as a whole -----------------------===//
+//===- TensorCore.cpp - Tensor core operations of a warp ------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -50,8 +50,8 @@ FourValues loadMatrices(GpuBuilder &k, Value row, bool isTransposed) {
 
 void copyAsync(GpuBuilder &k, Value to, Value from, int64_t bytes,
                Value present) {
-  // What is read by one block alone is of no use in the L1 cache; only whole
-  // vectors may go past it.
+  // Only one block reads the data, so bypass the L1 cache; the hardware
+  // supports this only for 16-byte copies.
   auto cache = bytes == 16 ? NVVM::LoadCacheModifierKind::CG
                            : NVVM::LoadCacheModifierKind::CA;
   NVVM::CpAsyncOp::create(k.b, to, from, bytes, cache, present);
@@ -82,7 +82,7 @@ Value packWord(GpuBuilder &k, Value low, Value high) {
 }
 
 std::array<Value, 2> unpackWord(GpuBuilder &k, Value word) {
-  // The upper half of an f32 is a bf16.
+  // A bf16 is the upper half of an f32.
   Value high = k.bitAnd(word, k.constantI(int32_t(0xffff0000), k.i32()));
   return {k.bitcast(k.shiftLeft(word, 16), k.f32()), k.bitcast(high, k.f32())};
 }

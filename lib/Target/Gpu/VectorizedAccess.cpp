@@ -1,5 +1,4 @@
-//===- VectorizedAccess.cpp - Several elements at a time
-//------------------------===//
+//===- VectorizedAccess.cpp - Vectorized memory accesses ------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -20,7 +19,8 @@ using namespace mlir;
 
 namespace kiln::gpu {
 
-/// Of `width` elements: more than one access has the alignment of one.
+/// Returns the alignment of an access to `width` elements, at most that of one
+/// instruction.
 static int64_t wideAlignment(Type element, int64_t width) {
   return std::min(width * elementBytes(element), kWidestAccess);
 }
@@ -89,7 +89,7 @@ SmallVector<Value> splitIndex(GpuBuilder &k, Value index,
   int64_t product = 1;
   for (int64_t size : sizes)
     product *= size;
-  // Divisions of 64 bits are several times as long.
+  // 64-bit divisions are several times slower.
   bool isNarrow = product <= std::numeric_limits<int32_t>::max();
   Type type = isNarrow ? k.i32() : k.i64();
   Value rest = isNarrow ? arith::TruncIOp::create(k.b, type, index) : index;

@@ -1,13 +1,12 @@
-//===- VectorizedAccess.h - Several elements at a time ----------------*- C++
-//-*-===//
+//===- VectorizedAccess.h - Vectorized memory accesses ----------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// A thread that moves neighbouring elements moves up to 16 bytes at once, where
-// all addresses that the kernel forms allow it.
+// A thread that accesses adjacent elements accesses up to 16 bytes at once if
+// the alignment of all addresses permits it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,32 +17,33 @@
 
 namespace kiln::gpu {
 
-/// Elements that one access may move: a power of two, of `most` elements and of
-/// 16 bytes at most, such that addresses which are multiples of `alignment`
-/// bytes, plus multiples of the elements `strides`, are multiples of an access.
-/// So counts that accesses must not straddle are to be among `strides` too.
+/// Returns the number of elements per access: the largest power of two, up to
+/// `most` elements and 16 bytes, for which every address is a multiple of the
+/// access size. Addresses are multiples of `alignment` bytes plus multiples of
+/// the element counts `strides`. Counts that an access must not straddle belong
+/// to `strides` too.
 int64_t accessWidth(mlir::Type element, int64_t alignment,
                     llvm::ArrayRef<int64_t> strides, int64_t most = 16);
 
-/// What `width` elements are as one value: a vector, or for 1 the element.
+/// Returns the type of `width` elements as one value: a vector, or the element
+/// type if `width` is 1.
 mlir::Type wideType(mlir::Type element, int64_t width);
 
-/// Accesses with the alignment that accessWidth ensures, and of elements as
-/// they are in memory. Longer than 16 bytes, they are several.
+/// Load and store elements as they are in memory, with the alignment that
+/// accessWidth ensures. Values of more than 16 bytes take several accesses.
 mlir::Value loadWide(GpuBuilder &k, mlir::Value pointer, mlir::Type element,
                      int64_t width);
-/// Zeros unless `condition` holds.
+/// Loads only if `condition` holds; otherwise returns zeros.
 mlir::Value loadWideIf(GpuBuilder &k, mlir::Value condition,
                        mlir::Value pointer, mlir::Type element, int64_t width);
 void storeWide(GpuBuilder &k, mlir::Value value, mlir::Value pointer);
 
-/// Element `i` of a wide value.
+/// Returns element `i` of a wide value.
 mlir::Value wideElement(GpuBuilder &k, mlir::Value value, int64_t i);
-/// A wide value of these elements.
+/// Returns a wide value of the given elements.
 mlir::Value wideOf(GpuBuilder &k, llvm::ArrayRef<mlir::Value> elements);
 
-/// The index in each of the dimensions `sizes`, outermost first, of position
-/// `index` (i64) in their product.
+/// Delinearizes `index` (i64) into the dimensions `sizes`, outermost first.
 llvm::SmallVector<mlir::Value> splitIndex(GpuBuilder &k, mlir::Value index,
                                           llvm::ArrayRef<int64_t> sizes);
 

@@ -1,4 +1,4 @@
-//===- CodeGenerator.cpp - From kernels to code ---------------------------===//
+//===- CodeGenerator.cpp - Defaults of the code generator interface -------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -15,11 +15,11 @@ CodeGenerator::~CodeGenerator() = default;
 
 llvm::Expected<std::string> CodeGenerator::compileToPtx(mlir::ModuleOp,
                                                         llvm::StringRef) const {
-  llvm_unreachable("asked for PTX that the traits exclude");
+  llvm_unreachable("compileToPtx() requires CodeTraits::ptx");
 }
 
 llvm::Expected<DeviceImages>
 CodeGenerator::compileImages(mlir::ModuleOp,
                              llvm::ArrayRef<std::string>) const {
-  llvm_unreachable("asked for images that the traits exclude");
+  llvm_unreachable("compileImages() requires CodeTraits::images");
 }

@@ -1,4 +1,4 @@
-//===- TargetRegistry.cpp - Targets by name -------------------------------===//
+//===- TargetRegistry.cpp - Registry of the targets of a context ----------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -59,9 +59,9 @@ const TargetBackend *kiln::backendOf(ModuleOp module) {
     return backend;
   std::string known =
       targets ? targets->listNames([](auto &) { return true; }) : "";
-  module.emitError("is compiled for the target '")
-      << name << "', "
-      << (known.empty() ? "but this program has registered no target"
+  module.emitError("unknown target '")
+      << name << "'; "
+      << (known.empty() ? "this tool registers no target"
                         : "expected " + known);
   return nullptr;
 }

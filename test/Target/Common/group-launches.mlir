@@ -1,8 +1,8 @@
 // RUN: kiln-opt %s --kiln-group-launches -split-input-file | FileCheck %s
 // RUN: kiln-opt %s --kiln-group-launches --kiln-group-launches -split-input-file | FileCheck %s
 
-// Independent launches of one kernel become neighbours, and the first one has
-// the size of their group. The slots' lifetimes follow the new order.
+// Independent launches of one kernel become adjacent, and the first one has the
+// size of their group. The lifetimes of slots follow the new order.
 // CHECK-LABEL: module attributes {kiln.target = "cuda"}
 // CHECK-DAG: [[C:%.+]] = kilnrt.slot "c" {{.*}} lifetime [2, 2]
 // CHECK-DAG: [[E:%.+]] = kilnrt.slot "e" {{.*}} lifetime [1, 1]
@@ -44,7 +44,7 @@ kilnrt.program @train kind<train> {
 
 // -----
 
-// Launches on different queues are no group.
+// Launches on different queues are not grouped.
 // CHECK-LABEL: kilnrt.program @two_queues
 // CHECK-NOT: group
 module attributes {kiln.target = "cuda"} {
@@ -69,7 +69,7 @@ kilnrt.program @two_queues kind<train> {
 
 // -----
 
-// A CPU starts kernels at once: its schedule stays as it is.
+// Launches are not grouped on a CPU, which starts kernels immediately.
 // CHECK-LABEL: module {
 // CHECK: kilnrt.launch @neg
 // CHECK-NOT: group

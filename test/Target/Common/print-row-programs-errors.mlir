@@ -21,7 +21,7 @@ kilnrt.kernel @k0 family<row> row_strides [4, 4] {
 
 // -----
 
-// 2^64 + 4 elements, which 64 bits would count as 4.
+// 2^64 + 4 elements, which overflow to 4 in 64 bits.
 kiln.program @g(%x: tensor<4xf32> {kiln.name = "x"}) -> tensor<4xf32> attributes {kind = #kiln.program_kind<train>} {
   // expected-error @below {{'kiln.dispatch' op has no row program}}
   %0 = kiln.dispatch row(%x) space [4611686018427387905, 4] : (tensor<4xf32>) -> tensor<4xf32> {

@@ -1,6 +1,6 @@
 // RUN: kiln-opt %s --kiln-form-dispatches --kiln-print-row-programs=check-text -split-input-file -o /dev/null | FileCheck %s
 
-// A norm: three sweeps over the row, one per level of sums and one for y.
+// A norm has three sweeps over the row: one per level of sums and one for y.
 // CHECK-LABEL: // dispatch 0 of @layer_norm
 // CHECK-NEXT: row_program space [8, 64] sweeps 3 {
 // CHECK-NEXT:   %0 = load %arg0[r, c] : f32 -> full<f32>              in sweeps 0, 1, 2
@@ -70,7 +70,7 @@ kiln.program @softmax_cross_entropy(%x: tensor<4x32xbf16> {kiln.name = "x"}, %t:
 
 // -----
 
-// The key of dropout is an immediate.
+// The key of the dropout random numbers is an immediate.
 // CHECK-LABEL: // dispatch 0 of @gelu_dropout
 // CHECK-NEXT: row_program space [6, 16] sweeps 1 immediates [3] {
 // CHECK-NEXT:   %0 = load %arg0[r, c] : f32 -> full<f32>              in sweep 0
@@ -218,7 +218,7 @@ kiln.program @epilogue(%x: tensor<8x4xf32> {kiln.name = "x"}, %w: tensor<4x16xf3
 
 // -----
 
-// Nobody reads the first value, so its kernel stores nothing.
+// The first value has no readers, so its kernel stores nothing.
 // CHECK-LABEL: // dispatch 0 of @unused
 // CHECK-NEXT: row_program space [4, 4] flat sweeps 0 {
 // CHECK-NEXT: }

@@ -13,8 +13,8 @@
 #include "llvm/Support/Error.h"
 #include "gtest/gtest.h"
 
-/// Ends a test where `result` has no value: the test is skipped if no assembler
-/// is installed, and fails if there is one that reports an error.
+/// Ends a test if `result` has no value: skips it if no assembler is installed,
+/// and fails if an assembler reports an error.
 #define KILN_REQUIRE_ASSEMBLED(result)                                         \
   if (!(result)) {                                                             \
     llvm::Error error = (result).takeError();                                  \

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// q, k, v lie in the rows of one fused tensor, and so do their gradients: what
-// the kernels must not touch shows as a difference.
+// q, k and v are stored in the rows of one fused tensor, and so are their
+// gradients, so writes outside the results are detected.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,13 +31,13 @@ struct Case {
   bool takesRng = false;
 };
 
-/// Everything in f64, element by element.
+/// The expected results, computed in f64 element by element.
 struct Expected {
   std::vector<double> o, lse, gradients;
 };
 
 constexpr int64_t kKey = 3;
-int64_t rng[3] = {42, 7, 5}; // seed, step, first sequence
+int64_t rng[3] = {42, 7, 5}; // Seed, step, first sequence.
 
 template <typename T> struct Problem {
   Case c;
@@ -276,8 +276,8 @@ TEST(Attention, Doubles) {
   check<double>({1, 40, 2, 1, 8, false, 0.2});
 }
 
-/// One unit for a whole head, and units for parts of it: the same bits.
-/// The kernels of bf16 are those of f32 with other loads and stores.
+/// Checks that one unit per head and several units per head give the same bits.
+/// The bf16 kernels equal those of f32 except for loads and stores.
 void checkBfloats(const Case &c, int calls = 2) {
   SCOPED_TRACE(testing::Message()
                << "sequences " << c.sequences << " length " << c.length
@@ -308,9 +308,9 @@ TEST(Attention, BfloatsAreRoundedOnce) {
 }
 
 TEST(Attention, GradientsOfBfloatsOverPanelsAreRoundedOnce) {
-  checkBfloats({4, 1030, 1, 1, 16, true});         // panels of a head
-  checkBfloats({2, 600, 4, 2, 24, false, 0, 192}); // and groups of heads
-  checkBfloats({1, 530, 2, 1, 16, true});          // parts of a head
+  checkBfloats({4, 1030, 1, 1, 16, true});         // Panels of a head.
+  checkBfloats({2, 600, 4, 2, 24, false, 0, 192}); // Groups of heads.
+  checkBfloats({1, 530, 2, 1, 16, true});          // Parts of a head.
 }
 
 TEST(Attention, MoreSequencesSameBits) {
@@ -333,7 +333,7 @@ TEST(Attention, NaNReachesTheResults) {
   Case c{1, 70, 1, 1, 32, true};
   Problem<float> clean(c);
   CompiledKernel attention = forward(clean), gradient = backward(clean);
-  for (int64_t head : {0, 1, 2}) { // in q, in k, in v
+  for (int64_t head : {0, 1, 2}) { // In q, in k, in v.
     Problem<float> problem(c);
     problem.qkv[(66 * 3 + head) * 32 + 5] =
         std::numeric_limits<float>::quiet_NaN();
@@ -348,7 +348,8 @@ TEST(Attention, NaNReachesTheResults) {
   }
 }
 
-/// Scores far from zero, of both signs: the maximum keeps exp in range.
+/// Scores far from zero, of both signs; subtracting the maximum keeps exp in
+/// range.
 TEST(Attention, LargeScores) {
   Problem<float> problem({1, 130, 1, 1, 16, true});
   for (float &x : problem.qkv)

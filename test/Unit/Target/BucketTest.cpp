@@ -1,4 +1,4 @@
-//===- BucketTest.cpp - Codes of a few bits against plain loops -----------===//
+//===- BucketTest.cpp - Bucket kernels against plain loops ----------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -49,7 +49,7 @@ Bytes pack(const std::vector<int64_t> &codes, int64_t bits) {
   return bytes;
 }
 
-/// Values on both sides of the borders, on them, and at the ends.
+/// Returns values on both sides of the borders, on them, and at the ends.
 template <typename T>
 std::vector<T> values(int64_t count, const std::vector<double> &borders) {
   std::vector<T> x = someValues<T>(count, 1);
@@ -91,7 +91,7 @@ template <typename T> void check(int64_t bits, int64_t count) {
     return emitBucketDecode(module, name, shapeOf(b, levels));
   });
   for (int calls : {1, 2, 3}) {
-    // What lies behind is not touched.
+    // The bytes after the codes must not change.
     Bytes got(want.size() + 16, 0x5a);
     encode.run({x.data(), got.data()}, {}, calls);
     EXPECT_TRUE(std::equal(want.begin(), want.end(), got.begin()));

@@ -1,14 +1,13 @@
-//===- CachedRowsTest.cpp - Long rows in a gpu's shared memory
-//--------------===//
+//===- CachedRowsTest.cpp - Rows cached in shared memory ------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Bits of kernels that keep rows of more than 1,024 columns in shared memory:
-// rows that begin anywhere, that are a few tiles or many, with values per
-// column, random numbers and values that later sweeps read back.
+// Checks the bits of kernels that cache rows of more than 1,024 columns in
+// shared memory: rows with any alignment, of a few or many tiles, with
+// per-column values, random numbers and values that later sweeps read back.
 //
 //===----------------------------------------------------------------------===//
 
@@ -48,7 +47,7 @@ TEST_F(CachedRows, Norms) {
   runner.add(rmsNormCase(), {{3, 1088}, {2, 2048}, {2, 8195}});
 }
 
-/// With so many rows a block works on some of them in turn.
+/// With this many rows, a thread block processes several rows one by one.
 TEST_F(CachedRows, RowsInTurn) {
   runner.add(layerNormCase(), {{1201, 1027}, {18, 2052}});
 }
@@ -73,7 +72,8 @@ TEST_F(CachedRows, LongClassifier) {
   runner.add(classifierCase(50257), {{2, 50257}});
 }
 
-/// Of two zeros the one in the lower partial wins, of one partial the first.
+/// Of two zeros, the one in the lower partial is returned; within a partial,
+/// the first one.
 TEST_F(CachedRows, Maxima) {
   RowCase rowCase = {"%x: tensor<$Rx$Cx$T>",
                      "%s = kiln.reduce sum %x dims [1] : tensor<$Rx$Cx$T> to "

@@ -1,14 +1,14 @@
-//===- ChunkRowsTest.cpp - Rows that a gpu adds up together ---------------===//
+//===- ChunkRowsTest.cpp - Column sums of chunks of rows ------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Gradients of norms, with sums down the columns of chunks of 64 rows: all
-// groups of a thread block work on one chunk. The sums' bits are those of one
-// row after the other, and registers and threads are enough to keep a large gpu
-// busy.
+// Gradients of norms with sums over the columns of chunks of 64 rows. All
+// groups of a thread block process one chunk. The bits of the sums equal those
+// of adding the rows one by one, and the kernels use enough threads and few
+// enough registers to keep a large GPU busy.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,7 +36,7 @@ protected:
   RowRunner runner;
 };
 
-/// Of a norm without means: one sum.
+/// The gradients of a norm without mean subtraction, which has one sum.
 RowCase rmsNormBackwardCase(int64_t rows) {
   std::string partial = partialSums(rows);
   return {"%x: tensor<$Rx$Cx$T>, %g: tensor<$Cx$F>, %s: tensor<$Rx$F>, "
@@ -53,8 +53,8 @@ RowCase rmsNormBackwardCase(int64_t rows) {
           "%dx : tensor<$Rx$Cx$T>, %dg : " + partial};
 }
 
-/// The last chunk has 1, 63, 1 and 2 rows; blocks of columns are whole or not,
-/// a tile of them, too.
+/// The last chunk has 1, 63, 1 and 2 rows. Column blocks are full or partial,
+/// and so are tiles.
 TEST_F(ChunkRows, Sizes) {
   runner.add(layerNormBackwardCase(1), {{1, 72}, {1, 1}});
   runner.add(layerNormBackwardCase(63), {{63, 71}});
@@ -67,14 +67,14 @@ TEST_F(ChunkRows, Dropout) {
   runner.add(layerNormBackwardCase(66, true), {{66, 330}});
 }
 
-/// Too long for registers, for gains to be in shared memory beside the sums,
-/// and for the sums.
+/// Rows that are too long for registers, for gains in shared memory next to the
+/// sums, and for the sums.
 TEST_F(ChunkRows, LongRows) {
   runner.add(rmsNormBackwardCase(65), {{65, 1601}});
   runner.add(layerNormBackwardCase(3), {{3, 1100}, {3, 3998}, {3, 6200}});
 }
 
-/// One sum is complete before the row's statistics are known.
+/// One sum is complete before the statistics of the row are known.
 TEST_F(ChunkRows, SumsOfTwoSweeps) {
   std::string partial = partialSums(70);
   RowCase rowCase = layerNormCase();
@@ -89,7 +89,7 @@ TEST_F(ChunkRows, SumsOfTwoSweeps) {
   runner.add(rowCase, {{70, 72}, {70, 330}});
 }
 
-/// Rows that do not exist must not make 0 of -0, nor a sum of -0 stay one.
+/// Rows past the end must not turn -0 into 0, nor keep a sum at -0.
 TEST_F(ChunkRows, SignsOfZeros) {
   RowCase rowCase = layerNormBackwardCase(67);
   rowCase.fill = [](unsigned argument, HostTensor &tensor) {
@@ -100,7 +100,7 @@ TEST_F(ChunkRows, SignsOfZeros) {
   runner.add(rowCase, {{67, 65}});
 }
 
-/// Rows are read once, values per column once for each chunk.
+/// Rows are read once, and per-column values once per chunk.
 TEST(ChunkRowsOnGpu, Sectors) {
   constexpr int64_t rows = 1024, columns = 768;
   for (const char *type : {"f32", "bf16"}) {
@@ -123,8 +123,8 @@ struct Kernel {
   int64_t columns;
 };
 
-/// Batches of sixteen sequences of 1,024 tokens have 256 chunks: a warp for
-/// each would be 8,192 threads, for more than 100 processors.
+/// 16 sequences of 1,024 tokens have 256 chunks. With one warp per chunk, there
+/// would be only 8,192 threads for more than 100 multiprocessors.
 TEST(ChunkRowsOnGpu, ThreadsAndRegisters) {
   constexpr int64_t rows = 16384;
   const std::vector<Kernel> cases = {

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Objects do not depend on the thread that compiles them; processors are known
-// by name.
+// Objects do not depend on the thread that compiles them, and processors are
+// selected by name.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,7 +26,7 @@ using namespace kiln::cpu;
 
 namespace {
 
-/// y = exp(x) over vectors, compiled in a context of its own.
+/// Compiles y = exp(x) on vectors in a separate context.
 std::string compileExp() {
   mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
   loadKernelDialects(context);
@@ -59,7 +59,7 @@ TEST(CodeGen, CompilesInParallelToTheSameBytes) {
     EXPECT_EQ(object, objects[0]);
 }
 
-/// Rounds to bf16 and stores the elements one by one, and a constant.
+/// Rounds to bf16 and stores the elements one by one, and stores a constant.
 const char *narrowKernel = R"(
   llvm.func @narrow_kernel(%from: !llvm.ptr, %to: !llvm.ptr) {
     %wide = llvm.load %from {alignment = 4 : i64} : !llvm.ptr -> vector<4xf32>
@@ -109,7 +109,7 @@ TEST(CodeGen, ProcessorsByName) {
   };
   EXPECT_TRUE(has("avx2") && has("fma"));
   EXPECT_FALSE(has("avx512f"));
-  // Tuning hints are nothing that a processor must have.
+  // Tuning hints are not required features.
   EXPECT_FALSE(has("fast-variable-perlane-shuffle"));
 #endif
 

@@ -1,13 +1,13 @@
-//===- FakeTargetTest.cpp - What a new target costs -----------------------===//
+//===- FakeTargetTest.cpp - Adding a target -------------------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// This file alone adds a target: its tensors are aligned to 256 bytes, its
-// states to 1024, its matrices have rows of 48 bytes, and its launches are
-// grouped. Passes schedule for it as it answers.
+// This file adds a target of its own: it aligns tensors to 256 bytes, states to
+// 1024 bytes and matrix rows to 48 bytes, and groups launches. The passes
+// follow these rules.
 //
 //===----------------------------------------------------------------------===//
 
@@ -60,18 +60,18 @@ kiln.program @evaluate(%x: tensor<6x8xf32> {kiln.name = "x", kiln.input = #kiln.
 }
 )";
 
-/// The facts of a schedule in which targets may differ.
+/// Properties of a schedule that depend on the target.
 struct Schedule {
   std::vector<int64_t> stateOffsets;
-  int64_t alignment = 0; ///< The largest that all other offsets have.
-  int64_t pitch = 0;     ///< Bytes between padded rows; 0: none are padded.
+  int64_t alignment = 0; ///< Common alignment of all other offsets.
+  int64_t pitch = 0;     ///< Row stride of padded rows; 0 if none.
   int64_t epilogues = 0; ///< GEMMs with row ops on their tiles.
   int64_t largestGroup = 1;
 };
 
 class FakeTarget : public testing::Test {
 protected:
-  /// A context whose tool knows cpu and the new target.
+  /// A context with the targets cpu and the new one.
   FakeTarget() {
     DialectRegistry registry;
     registry.insert<KilnDialect, rt::KilnRTDialect>();
@@ -93,7 +93,7 @@ protected:
     passes.addPass(createGroupLaunches());
     Schedule facts;
     if (!module || failed(passes.run(*module))) {
-      ADD_FAILURE() << "no schedule for " << target.str();
+      ADD_FAILURE() << "cannot schedule for " << target.str();
       return facts;
     }
     int64_t offsets = 0;
@@ -116,7 +116,7 @@ protected:
     return facts;
   }
 
-  /// The first error that `run` causes.
+  /// Returns the first error that `run` reports.
   std::string errorOf(llvm::function_ref<void()> run) {
     std::string text;
     ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
@@ -156,11 +156,11 @@ TEST_F(FakeTarget, UnknownNamesAreErrors) {
   });
   EXPECT_EQ(error, "'builtin.module' op has a 'kiln.target' of \"wade\", "
                    "expected \"cpu\" or \"wide\" on the module");
-  // Code that builds modules does not verify them.
+  // A module that code builds is not verified.
   OwningOpRef<ModuleOp> module = ModuleOp::create(UnknownLoc::get(&context));
   (*module)->setAttr(kTargetAttr, StringAttr::get(&context, "wade"));
   error = errorOf([&] { EXPECT_EQ(backendOf(*module), nullptr); });
-  EXPECT_EQ(error, "is compiled for the target 'wade', expected cpu or wide");
+  EXPECT_EQ(error, "unknown target 'wade'; expected cpu or wide");
 }
 
 TEST_F(FakeTarget, ContextsWithoutTargetsReadAllModules) {
@@ -175,8 +175,7 @@ TEST_F(FakeTarget, ContextsWithoutTargetsReadAllModules) {
     return success();
   });
   EXPECT_EQ(backendOf(*module), nullptr);
-  EXPECT_EQ(error, "is compiled for the target 'wide', but this program has "
-                   "registered no target");
+  EXPECT_EQ(error, "unknown target 'wide'; this tool registers no target");
 }
 
 TEST_F(FakeTarget, RegistrationMayBeRepeated) {

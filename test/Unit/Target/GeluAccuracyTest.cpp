@@ -1,13 +1,13 @@
-//===- GeluAccuracyTest.cpp - Relative accuracy of gelu below zero --------===//
+//===- GeluAccuracyTest.cpp - Accuracy of GELU for negative inputs --------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Measures both forms of gelu over [-40, 0] in every element type against
-// 80-bit references. It prints the figures of docs/design/numerics.md and
-// bounds them.
+// Measures both forms of GELU on [-40, 0] in every element type against 80-bit
+// references. Prints the figures of docs/design/numerics.md and checks their
+// bounds.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,13 +31,14 @@ namespace {
 constexpr double kEnds[] = {0, 1, 2, 3, 4, 5, 6, 8, 10, 14, 40};
 constexpr size_t kIntervals = std::size(kEnds) - 1;
 
-/// The largest relative error by interval, and the largest absolute one of all.
+/// The largest relative error per interval, and the largest absolute error.
 struct Errors {
   std::array<double, kIntervals> relative;
   double absolute;
 };
 
-/// Without cancellation: 1 + erf(z) is erfc(-z), 1 + tanh(u) is 2 sigmoid(2u).
+/// Computes the reference without cancellation: 1 + erf(z) is erfc(-z), and 1 +
+/// tanh(u) is 2 sigmoid(2u).
 long double reference(long double x, bool isTanh) {
   if (!isTanh)
     return x / 2 * std::erfc(-x / std::sqrt(2.0L));
@@ -46,8 +47,8 @@ long double reference(long double x, bool isTanh) {
   return x / (1 + std::exp(-2 * u));
 }
 
-/// An element type of a kernel: how a number is stored, and in what type the
-/// kernel computes.
+/// An element type of a kernel: its storage type and the type of its
+/// arithmetic.
 struct Float32 {
   using Storage = float;
   using Compute = float;
@@ -70,13 +71,14 @@ struct Bfloat16 {
   static double load(uint16_t x) { return bfloatToFloat(x); }
 };
 
-/// Below that, gelu underflows: the result is denormal, or exp(-2u) overflows.
+/// Returns the bound below which GELU underflows: the result is subnormal, or
+/// exp(-2u) overflows.
 template <typename T> double underflow(double x) {
   return std::max<double>(std::numeric_limits<T>::min(),
                           -x / std::numeric_limits<T>::max());
 }
 
-/// At 400,000 points; relative where the result does not underflow.
+/// Measures 400,000 points. Errors are relative unless the result underflows.
 template <typename Type> Errors measure(bool isTanh) {
   constexpr int64_t rows = 400, columns = 1000;
   RowRunner runner;

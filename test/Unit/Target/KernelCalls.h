@@ -1,12 +1,12 @@
-//===- KernelCalls.h - Calling kernels as the runtime does ------*- C++ -*-===//
+//===- KernelCalls.h - Calls kernels like the runtime -----------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// A kernel with its launch: `run` splits the units over several calls, each
-// with scratch full of garbage, as threads of a team would.
+// A kernel with its launch geometry. `run` distributes the units over several
+// calls, each with uninitialized scratch memory, like the threads of a team.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,8 +32,7 @@
 
 namespace kiln::test {
 
-/// An element of type bf16: it is computed with as a float, and rounded once
-/// when it is stored.
+/// A bf16 element. Arithmetic uses float, and stores round once.
 struct Bfloat {
   uint16_t bits = 0;
   Bfloat() = default;
@@ -41,13 +40,13 @@ struct Bfloat {
   operator float() const { return support::bfloatToFloat(bits); }
 };
 
-/// What elements of type T are computed with.
+/// The type of arithmetic on elements of type T.
 template <typename T>
 using Full = std::conditional_t<std::is_same_v<T, Bfloat>, float, T>;
 
 class CompiledKernel {
 public:
-  /// `emit` appends the kernel "kernel" to a module.
+  /// `emit` appends the kernel named "kernel" to a module.
   template <typename Emit>
   explicit CompiledKernel(Emit emit)
       : context(mlir::MLIRContext::Threading::DISABLED) {
@@ -94,7 +93,7 @@ template <typename T> mlir::Type elementType(mlir::Builder b) {
   return b.getF64Type();
 }
 
-/// |got - want| / |want|, Euclidean norms.
+/// Returns |got - want| / |want| in Euclidean norms.
 template <typename T>
 double relativeError(const std::vector<T> &got,
                      const std::vector<double> &want) {
@@ -121,7 +120,7 @@ std::vector<To> converted(const std::vector<From> &from) {
   return std::vector<To>(from.begin(), from.end());
 }
 
-/// Values in about [-2, 2], without order.
+/// Returns unsorted values in about [-2, 2].
 template <typename T> std::vector<T> someValues(size_t count, double seed) {
   std::vector<T> values(count);
   for (size_t i = 0; i < count; ++i)

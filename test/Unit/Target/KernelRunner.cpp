@@ -1,4 +1,4 @@
-//===- KernelRunner.cpp - Compiling and calling kernels -------------------===//
+//===- KernelRunner.cpp - Compiles and calls kernels ----------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -67,7 +67,7 @@ LoadedKernels::LoadedKernels(mlir::ModuleOp module, const char *mcpu) {
   SmallString<128> objectPath, libraryPath;
   if (sys::fs::createTemporaryFile("kernels", "o", objectPath) ||
       sys::fs::createTemporaryFile("kernels", "so", libraryPath)) {
-    ADD_FAILURE() << "no temporary files";
+    ADD_FAILURE() << "cannot create temporary files";
     return;
   }
   {
@@ -96,7 +96,7 @@ LoadedKernels::~LoadedKernels() {
 
 Kernel LoadedKernels::find(const std::string &name) const {
   void *symbol = library ? dlsym(library, name.c_str()) : nullptr;
-  EXPECT_NE(symbol, nullptr) << "no kernel " << name;
+  EXPECT_NE(symbol, nullptr) << "missing kernel " << name;
   return reinterpret_cast<Kernel>(symbol);
 }
 

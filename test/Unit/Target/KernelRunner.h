@@ -1,12 +1,12 @@
-//===- KernelRunner.h - Compiling and calling kernels -----------*- C++ -*-===//
+//===- KernelRunner.h - Compiles and calls kernels --------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Tests emit kernels into a module, compile it as kilnc does, link the object
-// into a shared library and call the kernels through their ABI.
+// Tests emit kernels into a module, compile it like kilnc, link the object into
+// a shared library and call the kernels through their ABI.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,16 +24,16 @@ namespace kiln::test {
 using Kernel = void (*)(char *const *args, const int64_t *imm, int64_t begin,
                         int64_t end, char *scratch);
 
-/// The kernels of a module as loaded code. Reports failures to GoogleTest.
+/// The loaded kernels of a module. Reports failures to GoogleTest.
 class LoadedKernels {
 public:
-  /// Compiles a copy of `module` for this machine or the processor `mcpu`.
+  /// Compiles a copy of `module` for this machine, or for the processor `mcpu`.
   explicit LoadedKernels(mlir::ModuleOp module, const char *mcpu = "");
   ~LoadedKernels();
   LoadedKernels(const LoadedKernels &) = delete;
 
   Kernel find(const std::string &name) const;
-  /// What the object file wants from elsewhere, sorted.
+  /// Returns the undefined symbols of the object file, sorted.
   std::vector<std::string> undefinedSymbols() const { return undefined; }
 
 private:

@@ -1,12 +1,13 @@
-//===- LaunchGroupsTest.cpp - Which launches become one -------------------===//
+//===- LaunchGroupsTest.cpp - Groups of launches --------------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Dependences planted between launches of one kernel: what one reads or writes
-// and another writes must keep the two apart, and nothing else may.
+// Each test adds a dependence between launches of one kernel. Launches of which
+// one writes what another reads or writes must not be grouped; all others must
+// be.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,7 +25,8 @@ using namespace mlir;
 
 namespace {
 
-/// Slots of 64 bytes, one beside the other, that live all the time.
+/// Declares slots of 64 bytes at consecutive offsets that are live in all
+/// commands.
 std::string slots(const std::string &names, int64_t commands) {
   std::string text;
   for (size_t i = 0; i < names.size(); ++i)
@@ -34,8 +36,8 @@ std::string slots(const std::string &names, int64_t commands) {
   return text;
 }
 
-/// A launch on one place of each slot: a byte offset, and a stride in a loop,
-/// such as "16 + 4 * iteration".
+/// A launch on one view of each slot, given by a byte offset and a stride in a
+/// loop, such as "16 + 4 * iteration".
 std::string launch(const std::string &kernel, const std::string &from,
                    const std::string &to, const std::string &readAt = "0",
                    const std::string &writtenAt = "0") {
@@ -49,7 +51,7 @@ std::string launch(const std::string &kernel, const std::string &from,
          read + ", wo " + written + ")\n";
 }
 
-/// A kernel with an argument.
+/// A kernel with an immediate argument.
 const char *const dropout = R"(
 kilnrt.kernel @dropout family<row> space [1, 4] row_strides [4, 3, 4] {
 ^bb0(%x: tensor<1x4xf32>, %rng: tensor<1x3xi64>):
@@ -67,8 +69,8 @@ protected:
     context.loadDialect<KilnDialect, rt::KilnRTDialect>();
   }
 
-  /// The launches of a program after kiln-group-launches, in order: "neg ab"
-  /// reads a and writes b. A group is in brackets.
+  /// Returns the launches of a program after kiln-group-launches, in order:
+  /// "neg ab" reads a and writes b. Groups are in brackets.
   std::string grouped(const std::string &program) {
     std::string kernels;
     for (std::string op : {"neg", "exp"})
@@ -116,7 +118,7 @@ TEST_F(LaunchGroups, IndependentLaunchesBecomeNeighbours) {
   EXPECT_EQ(grouped(slots("abcdef", 3) + launch("neg", "a", "b") +
                     launch("exp", "c", "d") + launch("neg", "e", "f")),
             "[neg ab neg ef] exp cd");
-  // What both only read is no dependence.
+  // Two reads are not a dependence.
   EXPECT_EQ(grouped(slots("abc", 2) + launch("neg", "a", "b") +
                     launch("neg", "a", "c")),
             "[neg ab neg ac]");
@@ -126,19 +128,19 @@ TEST_F(LaunchGroups, IndependentLaunchesBecomeNeighbours) {
 }
 
 TEST_F(LaunchGroups, DependentLaunchesStayApart) {
-  // Reads what the first writes.
+  // The second launch reads what the first writes.
   EXPECT_EQ(grouped(slots("abc", 2) + launch("neg", "a", "b") +
                     launch("neg", "b", "c")),
             "neg ab neg bc");
-  // Writes what the first reads.
+  // The second launch writes what the first reads.
   EXPECT_EQ(grouped(slots("abc", 2) + launch("neg", "a", "b") +
                     launch("neg", "c", "a")),
             "neg ab neg ca");
-  // Both write the same.
+  // Both launches write the same slot.
   EXPECT_EQ(grouped(slots("abc", 2) + launch("neg", "a", "b") +
                     launch("neg", "c", "b")),
             "neg ab neg cb");
-  // By way of another kernel's launch, on either side of it.
+  // The dependence goes through a launch of another kernel.
   EXPECT_EQ(grouped(slots("abcd", 3) + launch("neg", "a", "b") +
                     launch("exp", "b", "c") + launch("neg", "c", "d")),
             "neg ab exp bc neg cd");
@@ -154,7 +156,7 @@ TEST_F(LaunchGroups, PartsOfASlotCount) {
   };
   EXPECT_EQ(parts("0", "16"), "[neg4 ab neg4 ab]");
   EXPECT_EQ(parts("0", "12"), "neg4 ab neg4 ab");
-  // One slot, in which one writes where the other reads.
+  // Both launches use one slot, and one writes where the other reads.
   EXPECT_EQ(grouped(slots("a", 2) + launch("neg4", "a", "a", "0", "16") +
                     launch("neg4", "a", "a", "32", "48")),
             "[neg4 aa neg4 aa]");
@@ -164,7 +166,7 @@ TEST_F(LaunchGroups, PartsOfASlotCount) {
 }
 
 TEST_F(LaunchGroups, SlotsThatTakeTurnsStayApart) {
-  // In the other order the second would write into the first's bytes.
+  // In the other order, the second launch would overwrite bytes of the first.
   EXPECT_EQ(grouped(R"(
   %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 0]
   %b = kilnrt.slot "b" class activation offset 64 bytes 64 lifetime [0, 0]
@@ -176,7 +178,7 @@ TEST_F(LaunchGroups, SlotsThatTakeTurnsStayApart) {
 }
 
 TEST_F(LaunchGroups, IterationsCount) {
-  // A later iteration of the first touches what the second writes.
+  // A later iteration of the first launch accesses what the second writes.
   auto loop = [&](const std::string &offset) {
     return grouped(slots("ab", 4) + "kilnrt.loop 2 {\n" +
                    launch("neg4", "a", "b", "0", "0 + 16 * iteration") +

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What a step of GPT-2 consists of beside products and attention: kernels that
-// are bound by memory.
+// The memory-bound kernels of a GPT-2 step: all kernels but matmuls and
+// attention.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,7 +17,7 @@
 
 namespace kiln::test {
 
-/// Column sums are of chunks of 64 rows.
+/// Returns the type of column sums over chunks of 64 rows.
 inline std::string partialSums(int64_t rows) {
   return "tensor<" + std::to_string((rows + 63) / 64) + "x$Cx$F>";
 }
@@ -43,8 +43,8 @@ inline RowCase layerNormCase() {
       "%y : tensor<$Rx$Cx$T>, %mean : tensor<$Rx$F>, %rstd : tensor<$Rx$F>"};
 }
 
-/// Behind the product at the end of a block's half: bias, dropout, residual,
-/// and the norm that follows.
+/// The kernel after the matmul at the end of each half of a block: bias,
+/// dropout, residual, and the next norm.
 inline RowCase residualCase() {
   return {"%x: tensor<$Rx$Cx$T>, %c: tensor<$Cx$T>, %r: tensor<1x3xi64>, "
           "%skip: tensor<$Rx$Cx$T>, %g: tensor<$Cx$F>, %b: tensor<$Cx$F>",
@@ -61,8 +61,10 @@ inline RowCase residualCase() {
           "%mean : tensor<$Rx$F>, %rstd : tensor<$Rx$F>"};
 }
 
-/// A norm's gradients with respect to its input, gain and shift, and the norm
-/// once more. With `dropout` also the gradient behind the residual.
+/// The gradients of a norm with respect to its input, gain and shift, with the
+/// input gradient added to that of the residual. With `dropout`, also the
+/// recomputed output of the norm and the gradient of the dropout before the
+/// residual.
 inline RowCase layerNormBackwardCase(int64_t rows, bool dropout = false) {
   std::string partial = partialSums(rows);
   RowCase rowCase = {
@@ -103,7 +105,7 @@ inline RowCase biasGradientCase(int64_t rows) {
           "%y : " + partial};
 }
 
-/// Of a gelu and the bias in front of it.
+/// The gradients of a GELU and of the bias before it.
 inline RowCase geluBackwardCase(int64_t rows) {
   std::string partial = partialSums(rows);
   return {"%x: tensor<$Rx$Cx$T>, %dy: tensor<$Rx$Cx$T>",
@@ -137,7 +139,7 @@ inline RowCase classifierCase(int64_t classes) {
   return rowCase;
 }
 
-/// Parameters and moments are f32 whatever the rest is.
+/// Adam; parameters and moments are f32 in every precision.
 inline RowCase adamCase() {
   RowCase rowCase = {
       "%p: tensor<$Rx$Cx$F>, %m: tensor<$Rx$Cx$F>, %v: tensor<$Rx$Cx$F>, "
@@ -157,7 +159,7 @@ inline RowCase adamCase() {
   return rowCase;
 }
 
-/// What products read of a parameter.
+/// The cast of a parameter for matmuls.
 inline RowCase castCase() {
   return {"%x: tensor<$Rx$Cx$F>",
           "%y = kiln.cast %x : tensor<$Rx$Cx$F> to tensor<$Rx$Cx$T>",

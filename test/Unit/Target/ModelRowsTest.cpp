@@ -1,12 +1,12 @@
-//===- ModelRowsTest.cpp - The fused row kernels of a step ----------------===//
+//===- ModelRowsTest.cpp - Fused row kernels of a training step -----------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Bits of the kernels in which most of a gpu's ways to share work meet: sums
-// down columns, values per column and random numbers, in rows of bf16.
+// Checks the bits of kernels that combine most ways of sharing work on a GPU:
+// column sums, per-column values and random numbers, in bf16 rows.
 //
 //===----------------------------------------------------------------------===//
 
@@ -48,7 +48,7 @@ TEST_F(ModelRows, ValuesPerColumn) {
   runner.add(affineCase(), {{1, 64}, {130, 72}, {131, 200}, {129, 66}});
 }
 
-/// Without a norm nothing keeps a row together.
+/// Without a norm, a row may be split among groups.
 TEST_F(ModelRows, Dropout) {
   runner.add(dropoutAndAddCase(), {{6, 64}, {34, 72}, {66, 200}, {4, 70}});
   for (int64_t rows : {4, 70}) {
@@ -71,8 +71,8 @@ TEST_F(ModelRows, Dropout) {
   }
 }
 
-/// Rows that begin anywhere in memory, in which partial maxima change threads:
-/// of two zeros the one in the lower partial wins, and NaN goes by.
+/// Rows with any alignment, in which partial maxima change threads. Of two
+/// zeros, the one in the lower partial is returned; some rows contain NaN.
 TEST_F(ModelRows, MaximaOfLongRows) {
   RowCase rowCase = {"%x: tensor<$Rx$Cx$T>",
                      "%y = kiln.reduce max %x dims [1] : tensor<$Rx$Cx$T> to "

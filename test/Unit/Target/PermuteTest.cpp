@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Copies move bits and reductions add in index order in the element type, so
-// all results are known exactly. The destination starts with a pattern:
-// elements outside the region must keep it.
+// Copies move bits, and reductions add in index order in the element type, so
+// all results are known exactly. The destination starts with a pattern that
+// elements outside the region must keep.
 //
 //===----------------------------------------------------------------------===//
 
@@ -129,7 +129,8 @@ PermuteShape pad(Sizes shape, Sizes src, Sizes dst, int64_t offset,
   return s;
 }
 
-/// Into `rows` rows of `columns` elements, `stride` apart.
+/// Returns a pad into `rows` rows of `columns` elements with row stride
+/// `stride`.
 PermuteShape padRows(Sizes shape, Sizes src, Sizes dst, int64_t offset,
                      int64_t rows, int64_t columns, int64_t stride) {
   PermuteShape s = pad(shape, src, dst, offset, columns);
@@ -141,9 +142,9 @@ PermuteShape padRows(Sizes shape, Sizes src, Sizes dst, int64_t offset,
 TEST(Permute, Copies) {
   check<float>(copy({1}, {1}, {1}));
   check<float>(copy({10000}, {1}, {1}));
-  check<float>(copy({7, 33}, {40, 1}, {33, 1}));                      // slice
-  check<float>(copy({3, 5, 4, 8}, {160, 32, 8, 1}, {160, 8, 40, 1})); // heads
-  check<float>(copy({2, 9000}, {9500, 1}, {9000, 1}));                // panels
+  check<float>(copy({7, 33}, {40, 1}, {33, 1}));                      // Slice.
+  check<float>(copy({3, 5, 4, 8}, {160, 32, 8, 1}, {160, 8, 40, 1})); // Heads.
+  check<float>(copy({2, 9000}, {9500, 1}, {9000, 1}));                // Panels.
   check<float>(copy({20, 3}, {3, 1}, {5, 1}));
   check<double>(copy({5, 21}, {30, 1}, {21, 1}));
   PermuteShape offsets = copy({4, 20}, {25, 1}, {22, 1});
@@ -153,9 +154,9 @@ TEST(Permute, Copies) {
 }
 
 TEST(Permute, Broadcasts) {
-  check<float>(copy({6, 50}, {1, 0}, {50, 1})); // per row
-  check<float>(copy({6, 50}, {0, 1}, {50, 1})); // per column
-  check<float>(copy({300}, {0}, {1}));          // scalar
+  check<float>(copy({6, 50}, {1, 0}, {50, 1})); // Per row.
+  check<float>(copy({6, 50}, {0, 1}, {50, 1})); // Per column.
+  check<float>(copy({300}, {0}, {1}));          // Scalar.
   check<float>(copy({3, 4, 17}, {17, 0, 1}, {68, 17, 1}));
 }
 
@@ -164,7 +165,7 @@ TEST(Permute, Transposes) {
   check<float>(copy({37, 50}, {1, 37}, {50, 1}));
   check<float>(copy({3, 700}, {1, 3}, {700, 1}));
   check<float>(copy({700, 3}, {1, 700}, {3, 1}));
-  check<float>(copy({3, 20, 35}, {700, 1, 20}, {700, 35, 1})); // batches
+  check<float>(copy({3, 20, 35}, {700, 1, 20}, {700, 35, 1})); // Batches.
   check<float>(copy({20, 3, 35}, {1, 700, 20}, {105, 35, 1}));
   check<double>(copy({18, 33}, {1, 18}, {33, 1}));
 }
@@ -175,8 +176,8 @@ TEST(Permute, Elements) {
 }
 
 TEST(Permute, Reductions) {
-  check<float>(reduce({50}, {1}, {1}, {30}, {50})); // column sums
-  check<float>(reduce({50}, {30}, {1}, {30}, {1})); // row sums
+  check<float>(reduce({50}, {1}, {1}, {30}, {50})); // Column sums.
+  check<float>(reduce({50}, {30}, {1}, {30}, {1})); // Row sums.
   check<float>(reduce({4, 50}, {500, 1}, {50, 1}, {10}, {50}));
   check<float>(reduce({6}, {60}, {1}, {5, 4}, {4, 1}, true));
   check<float>(reduce({20}, {1}, {1}, {3, 7}, {500, 20}, true));
@@ -217,28 +218,29 @@ TEST(Permute, MaximumKeepsNaN) {
 }
 
 TEST(Permute, Pads) {
-  check<float>(pad({5000}, {1}, {1}, 0, 20000)); // rows below
+  check<float>(pad({5000}, {1}, {1}, 0, 20000)); // Rows below.
   check<float>(pad({5000}, {1}, {1}, 4500, 9700));
-  check<float>(pad({9, 80}, {80, 1}, {100, 1}, 0, 900)); // columns
+  check<float>(pad({9, 80}, {80, 1}, {100, 1}, 0, 900)); // Columns.
   check<float>(pad({9, 80}, {80, 1}, {100, 1}, 2 * 100 + 10, 1300));
   check<float>(pad({3, 4, 9}, {36, 9, 1}, {140, 14, 1}, 143, 600));
-  check<float>(pad({9, 8}, {8, 1}, {10, 1}, 12, 130));     // thin slabs
-  check<float>(pad({70, 90}, {1, 70}, {100, 1}, 0, 7500)); // transposed
+  check<float>(pad({9, 8}, {8, 1}, {10, 1}, 12, 130));     // Thin slabs.
+  check<float>(pad({70, 90}, {1, 70}, {100, 1}, 0, 7500)); // Transposed.
   check<float>(pad({40}, {0}, {1}, 30, 100));
 }
 
-/// Beside the padded rows lie those of other operands of a concatenation.
+/// The rows of other operands of a concatenation are next to the padded rows.
 TEST(Permute, PadsRowsThatLieApart) {
-  check<float>(padRows({4, 8}, {8, 1}, {19, 1}, 2, 4, 11, 19)); // thin slabs
+  check<float>(padRows({4, 8}, {8, 1}, {19, 1}, 2, 4, 11, 19)); // Thin slabs.
   check<float>(padRows({3, 8}, {8, 1}, {20, 1}, 42, 6, 10, 20));
-  check<float>(padRows({9, 80}, {80, 1}, {150, 1}, 310, 13, 100, 150)); // slabs
   check<float>(
-      padRows({10, 3, 2}, {6, 2, 1}, {30, 6, 1}, 36, 12 * 5, 2, 6)); // rank 3
+      padRows({9, 80}, {80, 1}, {150, 1}, 310, 13, 100, 150)); // Slabs.
+  check<float>(
+      padRows({10, 3, 2}, {6, 2, 1}, {30, 6, 1}, 36, 12 * 5, 2, 6)); // Rank 3.
   check<float>(
       padRows({10, 3, 9}, {27, 9, 1}, {100, 20, 1}, 120, 12 * 5, 9, 20));
   check<float>(
-      padRows({1, 90}, {90, 1}, {120, 1}, 244, 5, 100, 120));         // one row
-  check<float>(padRows({30, 1}, {1, 1}, {100, 1}, 507, 40, 70, 100)); // column
+      padRows({1, 90}, {90, 1}, {120, 1}, 244, 5, 100, 120)); // One row.
+  check<float>(padRows({30, 1}, {1, 1}, {100, 1}, 507, 40, 70, 100)); // Column.
   check<float>(padRows({70, 90}, {1, 70}, {140, 1}, 280, 75, 95, 140));
   check<double>(padRows({9, 80}, {80, 1}, {150, 1}, 310, 13, 100, 150));
 }

@@ -22,7 +22,7 @@ void check(int64_t sequences, int64_t period, int64_t heads, int64_t headDim,
   int64_t columns = heads * headDim, xStride = columns + 5;
   int64_t yStride = inPlace ? xStride : columns + 3;
   auto x = someValues<T>(rows * xStride, 1);
-  // More positions than rows of a sequence.
+  // The tables have more positions than a sequence has rows.
   auto cosine = someValues<Full<T>>((period + 3) * half, 2);
   auto sine = someValues<Full<T>>((period + 3) * half, 3);
   std::vector<T> start = inPlace ? x : std::vector<T>(rows * yStride, T(77));

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What ops do not show: every node kind alone, the exact order of summation,
-// that a formula's bits do not depend on what it is fused with, epilogues, and
-// which results may take the slot of which operands.
+// Covers what tests of ops do not: each node kind by itself, the exact order of
+// sums, the independence of a formula's bits from fusion, epilogues, and which
+// results may share the slots of which operands.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,7 +31,7 @@ using row::Space;
 
 namespace {
 
-/// A row program written node by node.
+/// Builds a row program node by node.
 struct ProgramText {
   row::RowProgram program;
 
@@ -115,7 +115,7 @@ void call(Kernel kernel, int64_t begin, int64_t end, Buffers &...buffers) {
 // Node kinds
 //===----------------------------------------------------------------------===//
 
-/// What a node of each kind means.
+/// Evaluates a node of each kind.
 template <typename T> T meaningOf(Kind kind, T a, T b, T c) {
   switch (kind) {
   case Kind::Neg:
@@ -169,7 +169,7 @@ const Kind binaryKinds[] = {Kind::Add, Kind::Sub, Kind::Mul,
                             Kind::Div, Kind::Max, Kind::Min};
 const Kind comparisons[] = {Kind::Less, Kind::Equal};
 
-/// One program with a result per kind, on the spaces given for its inputs.
+/// Returns a program with one result per kind, with inputs in the given spaces.
 template <typename T> ProgramText allKinds(int64_t rows, int64_t cols) {
   ProgramText text(rows, cols);
   row::Type type = typeOf<T>();
@@ -291,7 +291,7 @@ TEST_F(RowKernel, MaxAndReluKeepNaN) {
 // Orders of summation
 //===----------------------------------------------------------------------===//
 
-/// The sum of a row as RowProgram.h defines it.
+/// Computes the sum of a row in the order that RowProgram.h defines.
 template <typename T> T rowSum(const T *x, int64_t cols) {
   T partials[64] = {};
   for (int64_t c = 0; c < cols; ++c)
@@ -302,7 +302,8 @@ template <typename T> T rowSum(const T *x, int64_t cols) {
   return partials[0];
 }
 
-/// Row sums and maxima of x*x, and column sums of x in chunks of 3 rows.
+/// Returns a program with row sums and maxima of x*x, and column sums of x in
+/// chunks of 3 rows.
 template <typename T> ProgramText sums(int64_t rows, int64_t cols) {
   ProgramText text(rows, cols);
   row::Type type = typeOf<T>();
@@ -433,7 +434,7 @@ TEST_F(RowFusion, ProcessorsDoNotChangeBits) {
        b = normals<float>(200);
   std::vector<int64_t> rng = {1, 2, 3};
   std::vector<std::vector<float>> results;
-  // Eight lanes a register, and this machine's.
+  // With eight lanes per register, and for this machine.
   for (const char *mcpu : {"haswell", ""}) {
     LoadedKernels library(*module, mcpu);
     std::vector<float> z(1200);
@@ -461,7 +462,7 @@ TEST_F(RowFusion, ProcessorsRoundBfloatsAlike) {
   auto x = asBfloats(normals<float>(1200));
   auto g = normals<float>(200), b = normals<float>(200);
   std::vector<std::vector<uint16_t>> results;
-  // Without registers of 16 lanes, without and with instructions for bf16.
+  // Without 16-lane registers, and without and with bf16 instructions.
   for (const char *mcpu : {"haswell", "skylake-avx512", ""}) {
     LoadedKernels library(*module, mcpu);
     EXPECT_EQ(library.undefinedSymbols(), std::vector<std::string>());
@@ -479,8 +480,8 @@ TEST_F(RowFusion, ProcessorsRoundBfloatsAlike) {
 //===----------------------------------------------------------------------===//
 
 TEST_F(RowFusion, RoundsToNearestEven) {
-  // All upper halves with the lower halves around a tie; denormals, infinities
-  // and NaN are among them.
+  // All upper halves, with lower halves around a tie; subnormals, infinities
+  // and NaN are included.
   const uint32_t lower[] = {0, 1, 0x7fff, 0x8000, 0x8001, 0xffff};
   std::vector<float> x;
   for (uint32_t upper = 0; upper < 0x10000; ++upper)
@@ -510,13 +511,14 @@ TEST_F(RowFusion, RoundsToNearestEven) {
 }
 
 TEST_F(RowFusion, RoundsDoublesOnce) {
-  // Halfway points between neighbours, and what differs from one by less than
-  // an f32 can say: with an f32 in between these would be halfway, too.
+  // Halfway points between adjacent values, and values that differ from one by
+  // less than f32 can represent: rounding to f32 first would make these halfway
+  // points too.
   HostTensor x(mlir::RankedTensorType::get(
       {5, 0x2000}, mlir::Float64Type::get(&runner.context)));
   std::vector<double> values;
   for (uint32_t upper = 0; upper < 0x10000; upper += 8) {
-    // Even and odd ones.
+    // Even and odd mantissas.
     uint32_t bits = (upper | (upper >> 3 & 1)) << 16 | 0x8000;
     double half = llvm::bit_cast<float>(bits);
     for (double value :
@@ -568,7 +570,7 @@ TEST_F(RowFusion, RoundsDoublesOnce) {
 // GELU
 //===----------------------------------------------------------------------===//
 
-/// The largest error relative to max(|y|, 1e-3) over [-12, 12].
+/// Returns the largest error relative to max(|y|, 1e-3) on [-12, 12].
 double geluError(Kernel kernel, int64_t units, bool isGradient) {
   std::vector<float> x(1200), one(1200, 1), y(1200);
   for (int i = 0; i < 1200; ++i)
@@ -617,10 +619,11 @@ TEST_F(RowFusion, SlotsThatMayBeShared) {
             "tensor<$Cx$T>",
             layerNormText, "%y : tensor<$Rx$Cx$T>, %mean : tensor<$Rx$T>");
   EXPECT_TRUE(row::mayShareSlot(norm, 0, 0));
-  EXPECT_FALSE(row::mayShareSlot(norm, 1, 0)); // gamma
+  EXPECT_FALSE(row::mayShareSlot(norm, 1, 0)); // Gamma.
   EXPECT_FALSE(row::mayShareSlot(norm, 0, 1));
 
-  // The sum is stored in the first sweep and read back: both operands are free.
+  // The sum is stored in the first sweep and read back, so both operands are
+  // free.
   auto residual = build(
       "%u: tensor<$Rx$Cx$T>, %v: tensor<$Rx$Cx$T>, %g: tensor<$Cx$T>, "
       "%b: tensor<$Cx$T>",
@@ -636,9 +639,10 @@ TEST_F(RowFusion, SlotsThatMayBeShared) {
                     "(tensor<$Rx$T>, tensor<$Rx$Cx$T>)",
                     "%l : tensor<$Rx$T>, %d : tensor<$Rx$Cx$T>");
   EXPECT_TRUE(row::mayShareSlot(loss, 0, 1));
-  EXPECT_FALSE(row::mayShareSlot(loss, 1, 0)); // another element type
+  EXPECT_FALSE(row::mayShareSlot(loss, 1, 0)); // Different element type.
 
-  // An output that could be made early waits for the last read of its operand.
+  // An output that could be computed early waits for the last read of its
+  // operand.
   auto waits = build("%x: tensor<$Rx$Cx$T>",
                      "%s = kiln.softmax %x : (tensor<$Rx$Cx$T>) -> "
                      "tensor<$Rx$Cx$T>\n%y = kiln.neg %x : tensor<$Rx$Cx$T>",
@@ -725,7 +729,8 @@ TEST_F(RowFusion, EpiloguesOfColumnRanges) {
   EXPECT_EQ(got, want);
 }
 
-/// As on the tiles of a product that bf16 results take the place of.
+/// Epilogues as on the tiles of a GEMM whose result is replaced by bf16
+/// results.
 TEST_F(RowFusion, EpiloguesOfBfloatsInPlace) {
   row::RowProgram program =
       build("%x: tensor<$Rx$Cx$T>, %b: tensor<$Cx$T>, %r: tensor<$Rx$Cx$T>",

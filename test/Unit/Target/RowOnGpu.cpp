@@ -1,4 +1,4 @@
-//===- RowOnGpu.cpp - Row kernels on the emulated gpu ---------------------===//
+//===- RowOnGpu.cpp - Row kernels on the emulated GPU ---------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -26,7 +26,7 @@ namespace kiln::test {
 
 constexpr int64_t kAlignment = EmuDevice::memoryAlignment;
 constexpr int64_t kShift =
-    8; ///< Bytes: good for any element, but for no vector of 16.
+    8; ///< Bytes; aligned for elements but not for 16-byte vectors.
 
 RowOnGpu::RowOnGpu(MLIRContext &context)
     : module(ModuleOp::create(UnknownLoc::get(&context))) {}
@@ -39,7 +39,7 @@ void RowOnGpu::add(const std::string &name, const RowShape &shape) {
     auto launch = gpu::emitRowKernel(gpu::getKernelModule(*module), full, shape,
                                      alignments);
     if (failed(launch)) {
-      ADD_FAILURE() << full << " has no gpu kernel";
+      ADD_FAILURE() << full << " has no GPU kernel";
       return;
     }
     launches[full] = *launch;

@@ -1,13 +1,13 @@
-//===- RowOnGpu.h - Row kernels on the emulated gpu -------------*- C++ -*-===//
+//===- RowOnGpu.h - Row kernels on the emulated GPU -------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// The gpu kernels of row programs: one for arguments that lie as in an arena,
-// one for arguments eight bytes off. The emulated device looks for races and
-// for accesses out of bounds.
+// The GPU kernels of row programs: one for arguments with the alignment of an
+// arena, and one for arguments that are offset by eight bytes. The emulated
+// device detects races and out-of-bounds accesses.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,13 +28,13 @@ public:
   explicit RowOnGpu(mlir::MLIRContext &context);
 
   void add(const std::string &name, const RowShape &shape);
-  /// Once, behind all add().
+  /// Compiles all kernels; called once, after all calls of add().
   void compile();
 
-  /// Runs kernel `name` on buffers of all operands and results, with result
-  /// `shared.second` in the place of operand `shared.first` unless that is
-  /// negative. `isShifted`: eight bytes off.
-  /// Returns the sectors that were moved.
+  /// Runs kernel `name` on buffers of all operands and results and returns the
+  /// number of accessed sectors. Result `shared.second` uses the buffer of
+  /// operand `shared.first` unless that is negative. `isShifted` offsets the
+  /// arguments by eight bytes.
   runtime::EmuCounts run(const std::string &name, bool isShifted,
                          llvm::MutableArrayRef<Buffer> buffers,
                          size_t numOperands, llvm::ArrayRef<int64_t> immediates,

@@ -1,12 +1,12 @@
-//===- RowOpsTest.cpp - Every op of the row family, compiled --------------===//
+//===- RowOpsTest.cpp - All ops of the row family -------------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// One case per op, and the fusions that a training step contains. What is
-// checked for each is in RowRunner.h.
+// One case per op, and the fusions of a training step. RowRunner.h describes
+// the checks.
 //
 //===----------------------------------------------------------------------===//
 
@@ -120,13 +120,13 @@ const RowCase layerNorm = {
     "%y : tensor<$Rx$Cx$T>, %mean : tensor<$Rx$F>, %rstd : tensor<$Rx$F>"};
 
 TEST_F(RowOps, LayerNorm) {
-  // A single column has no variance: 1/sqrt(eps).
+  // A single column has zero variance: 1/sqrt(eps).
   RowCase rowCase = layerNorm;
   rowCase.tolerance32 = 1e-5;
   runner.add(rowCase, kRaggedSizes);
   rowCase.padding = 24;
   runner.add(rowCase, kFewSizes);
-  // So many rows that a gpu's threads work on several.
+  // Enough rows that GPU threads process several.
   rowCase.padding = 0;
   runner.add(rowCase, {{8201, 70}});
 }
@@ -227,7 +227,7 @@ TEST_F(RowOps, Softmax) {
              kFewSizes);
 }
 
-/// Targets: classes, and some that are ignored.
+/// Fills targets with classes, some of which are ignored.
 void fillTargets(HostTensor &tensor, int64_t classes) {
   for (auto [i, x] : llvm::enumerate(tensor.integers))
     x = i % 3 == 1 ? kIgnoreIndex : (i * 7919 + classes - 1) % classes;
@@ -250,7 +250,7 @@ TEST_F(RowOps, CrossEntropy) {
     runner.add(rowCase, {size});
     rowCase.padding = 47;
     runner.add(rowCase, {size});
-    // The loss alone, of logits that are computed in the same kernel.
+    // Only the loss, of logits that are computed in the same kernel.
     rowCase.padding = 0;
     rowCase.body =
         "%z = kiln.scale %x by 3.0 : tensor<$Rx$Cx$T>\n"
@@ -309,9 +309,9 @@ TEST_F(RowOps, Broadcasts) {
   broadcast("tensor<$Rx$Cx$T>", "1, 2", "tensor<1x$Rx$Cx$T>");
 }
 
-/// What is f32 in a program of bf16 elements, beside what norms keep so.
+/// f32 values in a program of bf16 elements, besides the statistics of norms.
 TEST_F(RowOps, MixedTypes) {
-  // A norm that is rounded once, behind gain and shift.
+  // A norm that is rounded once, after gain and shift.
   runner.add({"%x: tensor<$Rx$Cx$T>, %m: tensor<$Rx$F>, %s: tensor<$Rx$F>, "
               "%g: tensor<$Cx$F>",
               "%h = kiln.normalize %x, %m, %s : (tensor<$Rx$Cx$T>, "
@@ -320,7 +320,7 @@ TEST_F(RowOps, MixedTypes) {
               "tensor<$Rx$Cx$T>",
               "%y : tensor<$Rx$Cx$T>, %h : tensor<$Rx$Cx$F>"},
              kRaggedSizes);
-  // A residual in f32; its sum is needed in three sweeps.
+  // A residual in f32 whose sum is needed in three sweeps.
   runner.add({"%x: tensor<$Rx$Cx$T>, %r: tensor<$Rx$Cx$F>, %g: tensor<$Cx$F>, "
               "%b: tensor<$Cx$F>",
               "%w = kiln.cast %x : tensor<$Rx$Cx$T> to tensor<$Rx$Cx$F>\n"
@@ -379,7 +379,8 @@ TEST_F(RowOps, Reductions) {
               "(tensor<$Rx$Cx$T>, tensor<1x$Cx$T>) -> tensor<1x$Cx$T>",
               "%y : tensor<1x$Cx$T>"},
              kFewSizes);
-  // With the sum of squares that clipping wants: rows, not one long vector.
+  // With the sum of squares for clipping, the kernel has rows instead of one
+  // long vector.
   runner.add({"%x: tensor<4x$Rx$Cx$T>",
               "%y = kiln.reduce_combine %x : (tensor<4x$Rx$Cx$T>) -> "
               "tensor<$Rx$Cx$T>\n"
@@ -394,8 +395,8 @@ TEST_F(RowOps, MaximumOfNaN) {
                      "%y = kiln.reduce max %x dims [1] : tensor<$Rx$Cx$T> to "
                      "tensor<$Rx$T>",
                      "%y : tensor<$Rx$T>"};
-  // A NaN in turn in the first block, behind a later maximum and in the tail;
-  // infinities are none.
+  // A NaN in the first block, after a later maximum, and in the tail.
+  // Infinities are not NaN.
   for (int64_t column : {0, 70, 199}) {
     rowCase.fill = [=](unsigned, HostTensor &tensor) {
       tensor.reals[column] = std::nan("");
@@ -544,7 +545,7 @@ TEST_F(RowOps, Lion) {
   }
 }
 
-// A step that is skipped leaves the parameter and the states as they are.
+// A skipped step does not change the parameter and the states.
 TEST_F(RowOps, SkippedUpdates) {
   for (int64_t apply : {0, 1}) {
     RowCase update = {

@@ -1,12 +1,12 @@
-//===- RowPtxTest.cpp - Row kernels of bf16 as instructions ---------------===//
+//===- RowPtxTest.cpp - PTX of bf16 row kernels ---------------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Elements are rounded in pairs by one instruction, accesses are as wide as
-// they may be, nothing is a call, and no register is spilled.
+// Packed conversions round elements in pairs, accesses have the maximum width,
+// the code has no calls, and no register is spilled.
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,8 +37,8 @@ protected:
       : module(mlir::ModuleOp::create(mlir::UnknownLoc::get(&runner.context))) {
   }
 
-  /// The kernel of a case, in bf16 unless it says, whose arguments lie as in an
-  /// arena.
+  /// Adds the kernel of a case, in bf16 by default, for arguments with the
+  /// alignment of an arena.
   void add(const std::string &name, const RowCase &rowCase,
            int64_t columns = kColumns, int64_t rows = kRows,
            const char *type = "bf16") {
@@ -56,7 +56,7 @@ protected:
     ADD_FAILURE() << llvm::toString(ptx.takeError());
     return {};
   }
-  /// The text of one kernel.
+  /// Returns the PTX of one kernel.
   static std::string bodyOf(const std::string &ptx, const std::string &name) {
     size_t begin = ptx.find(".entry " + name + "(");
     EXPECT_NE(begin, std::string::npos) << name;
@@ -82,7 +82,7 @@ TEST_F(RowPtx, WideAccessesAndRoundingInPairs) {
   add("residual", residualCase());
   add("classifier", classifierCase(50257), 50257, 304);
   for (const std::string &ptx : compile()) {
-    // Arithmetic is f32, on all elements.
+    // All arithmetic is f32.
     for (const char *narrowed :
          {"add.rn.bf16", "sub.rn.bf16", "mul.rn.bf16", "fma.rn.bf16"})
       EXPECT_EQ(count(ptx, narrowed), 0u) << narrowed;
@@ -96,17 +96,17 @@ TEST_F(RowPtx, WideAccessesAndRoundingInPairs) {
       EXPECT_EQ(count(body, "call"), 0u);
       EXPECT_NE(count(body, "ld.global.v4.b32"), 0u);
     }
-    // Eight elements each, none by itself.
+    // Each access has eight elements; there are no scalar accesses.
     for (const char *name : {"affine", "random"}) {
       SCOPED_TRACE(name);
       std::string body = bodyOf(ptx, name);
       EXPECT_NE(count(body, "st.global.v4.b32"), 0u);
       EXPECT_EQ(count(body, "global.b16"), 0u);
     }
-    // More than 48 KiB of shared memory is what the launch says.
+    // The launch specifies shared memory of more than 48 KiB.
     EXPECT_EQ(count(ptx, ".extern .shared .align 16 .b8 classifier_shared[]"),
               1u);
-    // Sums are f32: nothing is rounded.
+    // Sums are f32, so there are no conversions.
     std::string sums = bodyOf(ptx, "sums");
     EXPECT_EQ(count(sums, "cvt.rn.bf16"), 0u);
     EXPECT_NE(count(sums, "ld.global.v4.b32"), 0u);

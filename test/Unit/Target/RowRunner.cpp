@@ -1,4 +1,4 @@
-//===- RowRunner.cpp - Row kernels against the reference ------------------===//
+//===- RowRunner.cpp - Compares row kernels with the reference ------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -36,7 +36,7 @@ Buffer::Buffer(RankedTensorType type, int64_t stride)
     : type(type), columns(getColumnCount(type)),
       rowStride(stride ? stride : columns),
       elementSize(type.getElementType().getIntOrFloatBitWidth() / 8) {
-  // 0xff: a NaN, and an index far outside of everything.
+  // 0xff bytes are a NaN, or an index that is out of bounds.
   bytes.assign(2 * kGuard + getRowCount(type) * rowStride * elementSize,
                static_cast<char>(0xff));
 }
@@ -116,7 +116,7 @@ static std::string substitute(std::string text, int64_t rows, int64_t columns,
   return text;
 }
 
-/// "%a : X, %b : Y" as {"%a, %b", "X, Y"}.
+/// Splits "%a : X, %b : Y" into {"%a, %b", "X, Y"}.
 static std::pair<std::string, std::string> splitResults(StringRef results) {
   std::string names, types;
   SmallVector<StringRef> parts;
@@ -157,7 +157,7 @@ std::optional<RowInstance> RowRunner::build(const RowCase &rowCase,
   llvm::append_range(instance.operands, block.getArguments());
   llvm::append_range(instance.results, block.getTerminator()->getOperands());
 
-  // Ops that do not care follow the ones that do.
+  // Ops with a flexible space use the space of the others.
   RowSpace space;
   space.flexible = true;
   for (Operation &op : block.without_terminator())
@@ -166,7 +166,7 @@ std::optional<RowInstance> RowRunner::build(const RowCase &rowCase,
   RowBuilder builder(space.rows, space.cols);
   for (Operation &op : block.without_terminator())
     if (failed(cast<RowOpInterface>(op).buildRows(builder))) {
-      ADD_FAILURE() << "no rows for " << op.getName().getStringRef().str()
+      ADD_FAILURE() << "no row space for " << op.getName().getStringRef().str()
                     << " in\n"
                     << text;
       return std::nullopt;
@@ -255,7 +255,7 @@ static void compare(const HostTensor &got, const HostTensor &want,
                               << ", expected " << want.reals[where];
 }
 
-/// Equal but for what a NaN holds.
+/// Compares bits; NaNs may have different payloads.
 static void compareBits(const HostTensor &got, const HostTensor &want) {
   for (int64_t i = 0; i < got.size(); ++i) {
     double x = got.reals[i], y = want.reals[i];
@@ -273,7 +273,7 @@ void RowRunner::run(const Compiled &compiled, const LoadedKernels &library) {
   size_t numOperands = instance.operands.size();
   size_t numResults = instance.results.size();
   std::vector<HostTensor> inputs = makeInputs(instance, compiled.rowCase);
-  // Runs with result `shared.second` in the place of operand `shared.first`.
+  // Runs with result `shared.second` in the buffer of operand `shared.first`.
   auto runWith = [&](int64_t unitsPerCall, std::pair<int, int> shared) {
     std::vector<Buffer> buffers = makeBuffers(compiled, inputs);
     std::vector<char *> args;
@@ -281,7 +281,7 @@ void RowRunner::run(const Compiled &compiled, const LoadedKernels &library) {
       args.push_back(buffer.data());
     if (shared.first >= 0)
       args[numOperands + shared.second] = args[shared.first];
-    // Units in reverse: the order of calls must not matter.
+    // Run units in reverse, since the order of calls must not matter.
     int64_t calls = llvm::divideCeil(launch.units, unitsPerCall);
     for (int64_t i = calls; i-- > 0;)
       kernel(args.data(), instance.rows.immediates.data(), i * unitsPerCall,
@@ -365,8 +365,9 @@ void RowRunner::runOnGpu(const Compiled &compiled, ArrayRef<HostTensor> inputs,
   });
 }
 
-/// A matrix as wide as the program may be padded; what is dense is walked in
-/// the program's rows, whatever its own shape.
+/// Describes the arguments of a case. A matrix with the columns of the program
+/// may be padded. A dense tensor is accessed by the rows of the program,
+/// whatever its own shape.
 RowRunner::Compiled RowRunner::describe(const RowCase &rowCase,
                                         RowInstance instance) {
   Compiled compiled;

@@ -1,18 +1,19 @@
-//===- RowRunner.h - Row kernels against the reference ----------*- C++ -*-===//
+//===- RowRunner.h - Compares row kernels with the reference ----*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// A RowCase is a few kiln ops as text. It becomes one row program, whose text
-// must parse to the same program, and one row kernel, which runs on random
-// inputs in several ways that must all give the same bits: in one call,
-// in one call per unit, and with every result in the slot of every operand that
-// mayShareSlot allows. The first is compared with the ops' naive evaluation, or
-// in bf16 with kernels of single ops on f32 elements (RowSteps). Nothing may be
-// written outside the results. In f32 and bf16 the gpu's kernel has to give the
-// same bits on the emulated device.
+// A RowCase is a short sequence of kiln ops as text. It is converted to one row
+// program, whose printed form must parse to the same program, and to one row
+// kernel. The kernel runs on random inputs in several ways that must give
+// identical bits: in one call, in one call per unit, and with every result in
+// the slot of every operand that mayShareSlot permits. The first run is
+// compared with a naive evaluation of the ops or, in bf16, with kernels of
+// single ops on f32 elements (RowSteps). Memory outside the results must not
+// change. In f32 and bf16, the GPU kernel must give the same bits on the
+// emulated device.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,14 +31,14 @@
 
 namespace kiln::test {
 
-/// One tensor in the memory of a kernel, between guards.
+/// A tensor in kernel memory, between guard bytes.
 class Buffer {
 public:
   explicit Buffer(mlir::RankedTensorType type, int64_t rowStride = 0);
   explicit Buffer(const HostTensor &tensor, int64_t rowStride = 0);
 
   char *data() { return bytes.data() + kGuard; }
-  /// Of the tensor with the gaps between its rows.
+  /// Returns the bytes of the tensor including row padding.
   int64_t size() const { return bytes.size() - 2 * kGuard; }
   HostTensor read() const;
   bool hasIntactGuards() const;
@@ -52,19 +53,19 @@ private:
 };
 
 struct RowCase {
-  /// In all texts $R, $C, $T stand for rows, columns and the element type; $F
-  /// is the type in which it is computed with, f32 for bf16.
+  /// In all texts, $R, $C and $T are the number of rows, the number of columns
+  /// and the element type. $F is the type of arithmetic: f32 for bf16.
   std::string arguments; ///< "%x: tensor<$Rx$Cx$T>, ..."
-  std::string body;      ///< ops
+  std::string body;      ///< Ops.
   std::string results;   ///< "%y : tensor<$Rx$Cx$T>, ..."
   /// Bounds of |got - want| / max(1, largest |want|).
   double tolerance32 = 2e-6, tolerance64 = 1e-12;
-  /// Overwrites the default inputs: normal numbers, integers in [0, rows).
+  /// Overwrites the default inputs, which are normally distributed numbers and
+  /// integers in [0, rows).
   std::function<void(unsigned argument, HostTensor &tensor)> fill = nullptr;
-  /// Elements between rows of the arguments and results with C columns, beyond
-  /// C.
+  /// Row padding in elements of the arguments and results with C columns.
   int64_t padding = 0;
-  /// Whether its ops take bf16 elements.
+  /// True if the ops support bf16 elements.
   bool hasBfloats = true;
 };
 
@@ -79,26 +80,26 @@ struct RowInstance {
 class RowOnGpu;
 class RowSteps;
 
-/// Collects cases, then compiles them as one module and runs each as the header
-/// says.
+/// Collects cases, compiles them as one module and runs each as described
+/// above.
 class RowRunner {
 public:
   RowRunner();
   ~RowRunner();
 
-  /// Builds the row program; a failure is one of the test.
+  /// Builds the row program. Reports failures to GoogleTest.
   std::optional<RowInstance> build(const RowCase &rowCase, int64_t rows,
                                    int64_t columns, const char *type);
-  /// What the kernel of a case is made for.
+  /// Returns the kernel shape of a case.
   std::optional<RowShape> shapeOf(const RowCase &rowCase, int64_t rows,
                                   int64_t columns, const char *type);
-  /// The kernels of a case in all element types, for all sizes.
+  /// Adds the kernels of a case for all element types and sizes.
   void add(const RowCase &rowCase,
            mlir::ArrayRef<std::pair<int64_t, int64_t>> sizes);
   void runAll();
 
-  /// Of a case in `type` on the gpu: the sectors of 32 bytes that it moves, by
-  /// the least that it has to move, every byte of its arguments once.
+  /// Returns the ratio of the 32-byte sectors that the GPU kernel of a case
+  /// accesses to the minimum, which accesses every byte of the arguments once.
   double sectorRatio(const RowCase &rowCase, int64_t rows, int64_t columns,
                      const char *type);
 
@@ -113,7 +114,7 @@ private:
     llvm::SmallVector<Layout> layouts;
     std::string name, trace;
     bool hasGpu = false;
-    std::unique_ptr<RowSteps> steps; ///< in bf16
+    std::unique_ptr<RowSteps> steps; ///< Only in bf16.
   };
   Compiled describe(const RowCase &rowCase, RowInstance instance);
   void run(const Compiled &compiled, const LoadedKernels &library);
@@ -121,7 +122,8 @@ private:
                 llvm::ArrayRef<Buffer> expected);
   std::vector<Buffer> makeBuffers(const Compiled &compiled,
                                   llvm::ArrayRef<HostTensor> inputs);
-  /// Calls body({operand, result}) where the result may take its slot.
+  /// Calls body({operand, result}) for every result that may share the slot of
+  /// an operand.
   void forEachShared(const Compiled &compiled,
                      llvm::function_ref<void(std::pair<int, int>)> body);
 
@@ -130,7 +132,7 @@ private:
   std::unique_ptr<RowOnGpu> onGpu;
 };
 
-/// The sizes that meet every kind of tail.
+/// Sizes that cover every kind of tail.
 inline const std::vector<std::pair<int64_t, int64_t>> kRaggedSizes = {
     {3, 1}, {2, 7}, {3, 16}, {2, 63}, {2, 64}, {5, 65}, {1, 200}, {4, 1000}};
 

@@ -1,12 +1,12 @@
-//===- RowSectorsTest.cpp - What gpu kernels move -------------------------===//
+//===- RowSectorsTest.cpp - Memory traffic of GPU row kernels -------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Kernels that are bound by memory should move every byte once, in whole
-// sectors. The emulated device has no caches: what is read twice counts twice.
+// Memory-bound kernels should access every byte once, in whole sectors. The
+// emulated device has no caches, so repeated reads count each time.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,11 +21,11 @@ using namespace kiln::test;
 
 namespace {
 
-/// A GPT-2 of 768 columns, sixteen sequences of 1,024 tokens, or four where
-/// more change nothing.
+/// GPT-2 with 768 columns and 16 sequences of 1,024 tokens, or 4 sequences if
+/// more do not matter.
 constexpr int64_t kRows = 16384, kMostSplitRows = 4096, kColumns = 768;
 
-/// The most that a kernel of `type` may move, by the least.
+/// The maximum ratio of accessed sectors to the minimum for a kernel of `type`.
 struct Limit {
   const char *type;
   int64_t rows = kMostSplitRows;
@@ -68,8 +68,8 @@ TEST(RowSectors, AddAndDropout) {
   expectFewSectors("dropout and add", dropoutAndAddCase());
 }
 
-/// Three sweeps read rows that begin anywhere from shared memory, of f32 also
-/// from registers.
+/// Three sweeps read rows with any alignment from shared memory and, in f32,
+/// also from registers.
 TEST(RowSectors, Classifier) {
   expectFewSectors("softmax_cross_entropy", classifierCase(50257),
                    {{"f32", 32}, {"bf16", 32}}, 50257);
@@ -79,13 +79,13 @@ TEST(RowSectors, Classifier) {
                    50257);
 }
 
-/// So long that each of three sweeps reads them from memory.
+/// Rows that are so long that each of three sweeps reads them from memory.
 TEST(RowSectors, LongestRows) {
   expectFewSectors("softmax_cross_entropy", classifierCase(131001),
                    {{"f32", 16, 2.6}, {"bf16", 16, 2.1}}, 131001);
 }
 
-/// The more rows there are, the less often values per column are read.
+/// With more rows, per-column values are read less often.
 TEST(RowSectors, LongNorm) {
   expectFewSectors("layer_norm", layerNormCase(),
                    {{"f32", kMostSplitRows, 1.09}, {"bf16", kRows}}, 2048);

@@ -31,7 +31,7 @@ RowSteps::RowSteps(ModuleOp module, const std::string &name,
     Step step;
     step.op = &op;
     step.name = name + "_" + std::to_string(steps.size());
-    // The op on f32 elements.
+    // Clone the op with f32 elements.
     Block block;
     IRMapping mapping;
     for (Value operand : op.getOperands())
@@ -53,7 +53,7 @@ RowSteps::RowSteps(ModuleOp module, const std::string &name,
       program = rows.finish(SmallVector<Value>(wide->getOperands()),
                             SmallVector<Value>(wide->getResults()));
     if (failed(program)) {
-      ADD_FAILURE() << "no rows for " << op.getName().getStringRef().str();
+      ADD_FAILURE() << "no row space for " << op.getName().getStringRef().str();
       return;
     }
     step.immediates = program->immediates;

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What a kernel on bf16 elements has to give, bit for bit: every op of its
-// program runs as a kernel of its own on f32 elements, and each result of type
-// bf16 is rounded once, by a plain function.
+// Computes the bits that a kernel on bf16 elements must produce: every op of
+// its program runs as a separate kernel on f32 elements, and each bf16 result
+// is rounded once by a plain function.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,8 +20,8 @@ namespace kiln::test {
 
 class RowSteps {
 public:
-  /// Appends the kernels of `instance` to `module`; their names begin with
-  /// `name`. A failure is one of the test.
+  /// Appends the kernels of `instance` to `module`; their names start with
+  /// `name`. Reports failures to GoogleTest.
   RowSteps(mlir::ModuleOp module, const std::string &name,
            const RowInstance &instance);
 
@@ -40,7 +40,7 @@ private:
   std::vector<Step> steps;
 };
 
-/// Rounds the elements of a bf16 tensor to its type.
+/// Rounds the elements of a bf16 tensor to bf16.
 void roundElements(HostTensor &tensor);
 
 } // namespace kiln::test

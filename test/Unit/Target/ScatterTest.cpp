@@ -5,7 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Additions in token order, in the element type: the bits are known exactly.
+// Additions are in token order and in the element type, so the bits are known
+// exactly.
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,7 +41,7 @@ void check(int64_t tokens, int64_t vocabulary, int64_t cols,
   });
   EXPECT_EQ(kernel.launch.units, (cols + 63) / 64);
   for (int64_t accumulate : {0, 1}) {
-    // The table is followed by elements that are not its own.
+    // The elements after the table must not change.
     auto table = someValues<T>(vocabulary * cols + 16, 2);
     std::vector<T> want = table;
     if (!accumulate)

@@ -1,12 +1,12 @@
-//===- SketchTest.cpp - Random sums of rows against plain loops -----------===//
+//===- SketchTest.cpp - Sketch kernels against plain loops ----------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// The signs are those of the reference; that they are as random as they should
-// be is tested with the gradients that they make.
+// The signs are those of the reference. Tests of the resulting gradients check
+// that they are random.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,7 +20,7 @@ using namespace kiln::test;
 
 namespace {
 
-/// Evaluates the op by its reference.
+/// Evaluates the op with its reference implementation.
 template <typename T>
 std::vector<double> reference(const SketchShape &shape, const std::vector<T> &x,
                               const std::vector<int64_t> &rng, int64_t key) {

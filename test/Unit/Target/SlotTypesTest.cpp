@@ -1,4 +1,4 @@
-//===- SlotTypesTest.cpp - Of which elements slots are --------------------===//
+//===- SlotTypesTest.cpp - Element types of slots -------------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -18,8 +18,7 @@ using namespace mlir;
 
 namespace {
 
-/// Slots are named after the type that the description of the program gives
-/// them.
+/// Each slot is named after its type in the program description.
 const char *const program = R"(
 kiln.state @w : tensor<8xf64> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
 kiln.state @u : tensor<32xbf16> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}

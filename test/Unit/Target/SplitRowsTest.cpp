@@ -1,13 +1,12 @@
-//===- SplitRowsTest.cpp - Few long rows on a gpu
-//---------------------------===//
+//===- SplitRowsTest.cpp - Few long rows on a GPU -------------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Many blocks of a row are on their way at a time: the sizes are some more than
-// a number of times as many, a part of one, and few.
+// Many column blocks of a row are in flight at a time. The sizes are slightly
+// more than a multiple of their number, a part of one block, and small.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,7 +28,7 @@ using namespace kiln::test;
 
 namespace {
 
-/// The norm of all gradients, and what it makes of the limit.
+/// The norm of all gradients, and the clipping factor.
 RowCase clipCase() {
   RowCase clip = {"%x: tensor<$Cxf64>, %c: tensor<f64>",
                   "%f, %n = kiln.clip_factor %x, %c : (tensor<$Cxf64>, "
@@ -66,12 +65,12 @@ TEST(SplitRows, HaveTheBitsOfTheCpu) {
                     " %x dims [1] : tensor<$Rx$Cx$T> to tensor<$Rx$T>",
                 "%y : tensor<$Rx$T>"},
                {{3, 1101}, {1, 8300}, {5, 260}});
-  // Longer than shared memory.
+  // Rows that exceed shared memory.
   runner.add({"%x: tensor<$Rx$Cx$F>",
               "%y = kiln.softmax %x : (tensor<$Rx$Cx$F>) -> tensor<$Rx$Cx$F>",
               "%y : tensor<$Rx$Cx$F>"},
              {{2, 60001}});
-  // Slices in their order: all at a time, and several times as many.
+  // Slices in order: all in flight at once, and several times as many.
   for (int64_t slices : {5, 32, 77}) {
     std::string from = "tensor<" + std::to_string(slices) + "x$Cx$T>";
     runner.add({"%x: " + from,
@@ -129,8 +128,8 @@ TEST(SplitRows, LoadsComeFirst) {
   }
 }
 
-/// Values between f32 that are rounded to bf16 on their way: a thread that has
-/// one column has no pair to round.
+/// f32 values that are rounded to bf16 in between: a thread with one column has
+/// no pair for a packed conversion.
 TEST(SplitRows, SingleElementsAreRounded) {
   RowRunner runner;
   std::optional<RowShape> shape = runner.shapeOf(

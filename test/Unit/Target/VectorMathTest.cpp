@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Each function is compared with the C library's f64 function over its whole
-// range; random numbers with the runtime's Philox.
+// Each function is compared with the f64 function of the C library over its
+// whole range, and random numbers with Philox of the runtime.
 //
 //===----------------------------------------------------------------------===//
 
@@ -51,7 +51,8 @@ const Function functions[] = {
     {"sigmoid", emitSigmoid, sigmoid},
 };
 
-/// y[i] = f(x[i]) for units of 16 elements, as vectors and element by element.
+/// Emits y[i] = f(x[i]) for units of 16 elements, both with vectors and element
+/// by element.
 void emitMap(mlir::ModuleOp module, const Function &function, bool isDouble) {
   for (bool isVector : {true, false}) {
     std::string name = std::string(function.name) + (isDouble ? "64" : "32") +
@@ -118,7 +119,7 @@ protected:
 mlir::MLIRContext *VectorMath::context;
 test::LoadedKernels *VectorMath::kernels[2];
 
-/// |got - want| in units of the last place of `want`.
+/// Returns |got - want| in ULP of `want`.
 double ulps(float got, double want) {
   if (std::isnan(want) || std::isinf(want) || std::isnan(got))
     return (std::isnan(got) && std::isnan(want)) || got == want ? 0 : 1e30;
@@ -126,10 +127,10 @@ double ulps(float got, double want) {
   return std::abs(got - want) / std::ldexp(1, exponent - 23);
 }
 
-/// The bits of every `stride`-th float from low to high.
+/// Returns every `stride`-th float from low to high.
 std::vector<float> floatsBetween(float low, float high, uint32_t stride) {
   std::vector<float> x;
-  auto sweep = [&](float from, float to) { // of one sign, |from| < |to|
+  auto sweep = [&](float from, float to) { // One sign, |from| < |to|.
     uint32_t first, last;
     std::memcpy(&first, &from, 4);
     std::memcpy(&last, &to, 4);

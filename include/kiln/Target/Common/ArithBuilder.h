@@ -1,15 +1,16 @@
-//===- ArithBuilder.h - Writing arithmetic in kernels -----------*- C++ -*-===//
+//===- ArithBuilder.h - Builder of kernel arithmetic ------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// What the emitters of all targets write their formulas with: constants,
-// arithmetic and loops over scalars and vectors of a fixed number of lanes.
-// Memory, and who works on what, is the target's (cpu::KernelBuilder,
-// gpu::GpuBuilder). No operation here carries fast-math flags and nothing is
-// contracted: a formula has the same bits in every kernel and on every target.
+// The emitters of all targets build their formulas with this class: constants,
+// arithmetic and loops over scalars and over vectors of a fixed number of
+// lanes. Memory accesses and the distribution of work are target-specific
+// (cpu::KernelBuilder, gpu::GpuBuilder). Operations have no fast-math flags and
+// are not contracted, so a formula gives identical bits in every kernel and on
+// every target.
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,56 +41,60 @@ public:
   Type i64() { return b.getI64Type(); }
   Type f32() { return b.getF32Type(); }
   Type f64() { return b.getF64Type(); }
-  /// A vector of `element` with all lanes.
+  /// Returns the type of a vector of `element` with laneCount lanes.
   mlir::VectorType vectorOf(Type element);
-  /// `element`, as a vector if `shape` is one.
+  /// Returns `element`, or a vector of it with the lanes of `shape` if that is
+  /// a vector type.
   static Type like(Type shape, Type element);
 
-  // Constants. `type` may be a vector: all lanes.
+  // Constants. If `type` is a vector, all lanes have the value.
   Value constantF(double value, Type type);
   Value constantI(int64_t value, Type type);
   Value i64Constant(int64_t value) { return constantI(value, i64()); }
-  /// {0, 1, ...} of an integer type.
+  /// Returns the vector {0, 1, ...} of an integer type.
   Value lanes(Type integer);
-  /// The mask with the first `count` lanes set.
+  /// Returns the mask with the first `count` lanes set.
   Value firstLanes(int64_t count);
-  /// The mask of lanes j with low <= first + j < high, all i64.
+  /// Returns the mask of lanes j with low <= first + j < high. All operands are
+  /// i64.
   Value lanesBetween(Value first, Value low, Value high);
 
-  // Arithmetic on scalars or vectors of one type. add, sub, mul choose between
-  // float and integer by the type.
+  // Arithmetic on scalars or vectors of one type. add, sub and mul select the
+  // float or the integer operation by the type.
   Value add(Value x, Value y);
   Value sub(Value x, Value y);
   Value mul(Value x, Value y);
-  Value div(Value x, Value y);         ///< float
-  Value divUnsigned(Value x, Value y); ///< integer
-  Value remUnsigned(Value x, Value y); ///< integer
-  Value neg(Value x);                  ///< float
-  Value abs(Value x);                  ///< float
-  Value sqrt(Value x);                 ///< float, correctly rounded
+  Value div(Value x, Value y);         ///< Float.
+  Value divUnsigned(Value x, Value y); ///< Integer.
+  Value remUnsigned(Value x, Value y); ///< Integer.
+  Value neg(Value x);                  ///< Float.
+  Value abs(Value x);                  ///< Float.
+  Value sqrt(Value x);                 ///< Float, correctly rounded.
   Value copySign(Value magnitude, Value sign);
-  /// x*y + z with one rounding.
+  /// Returns x*y + z with one rounding.
   Value fma(Value x, Value y, Value z);
-  /// Horner's rule with fma, highest coefficient first.
+  /// Evaluates a polynomial by Horner's rule with fma; the highest coefficient
+  /// comes first.
   Value polynomial(Value x, llvm::ArrayRef<double> coefficients);
   Value bitAnd(Value x, Value y);
   Value bitOr(Value x, Value y);
   Value bitXor(Value x, Value y);
   Value shiftLeft(Value x, int64_t bits);
-  Value shiftRight(Value x, int64_t bits); ///< logical
+  Value shiftRight(Value x, int64_t bits); ///< Logical shift.
   Value bitcast(Value x, Type type);
 
-  // Elements of type bf16 are for memory alone; other types stay as they are.
-  Value widen(Value stored); ///< bf16 as f32, exactly
-  /// As elements of type `stored`: to nearest even, once.
+  // bf16 is a storage type: values are widened after loads and rounded before
+  // stores. Both functions return values of other types unchanged.
+  Value widen(Value stored); ///< Exact.
+  /// Rounds to nearest even if `stored` is bf16.
   Value roundTo(Value x, Type stored);
 
-  // Comparisons, false for NaN, signed; they give i1 or a vector of it.
+  // Comparisons are signed and false for NaN. They return i1 or a vector of i1.
   Value less(Value x, Value y);
-  Value lessUnsigned(Value x, Value y); ///< integer
+  Value lessUnsigned(Value x, Value y); ///< Integer.
   Value equal(Value x, Value y);
   Value select(Value condition, Value x, Value y);
-  /// x < y ? y : x and y < x ? y : x: NaN in x stays.
+  /// Return x < y ? y : x and y < x ? y : x. A NaN in x is returned.
   Value max(Value x, Value y) { return select(less(x, y), y, x); }
   Value min(Value x, Value y) { return select(less(y, x), y, x); }
 
@@ -97,17 +102,17 @@ public:
   Value broadcast(Value scalar);
   Value lane(Value vector, int64_t i);
   Value insertLane(Value scalar, Value vector, int64_t i);
-  /// Combines the lanes of a vector by halving: lane j with j + n/2, then n/4,
-  /// ..., 1.
+  /// Reduces the lanes of a vector as a binary tree: lane j with lane j + n/2,
+  /// then with j + n/4, ..., j + 1.
   Value reduceLanes(Value vector,
                     llvm::function_ref<Value(Value, Value)> combine);
   Value sumLanes(Value vector);
 
-  // Loops. LLVM must not unroll them: emitters decide that.
+  // Loops. They are annotated so that LLVM does not unroll them.
   using LoopBody = llvm::function_ref<llvm::SmallVector<Value>(
       Value i, mlir::ValueRange carried)>;
-  /// for (i = low; i < high; i += step) with carried values; returns their
-  /// final values.
+  /// Emits for (i = low; i < high; i += step) with loop-carried values and
+  /// returns their final values.
   llvm::SmallVector<Value> loop(Value low, Value high, int64_t step,
                                 mlir::ValueRange initial, LoopBody body);
   void loop(Value low, Value high, int64_t step,
@@ -115,18 +120,18 @@ public:
   void ifThen(Value condition, llvm::function_ref<void()> body,
               llvm::function_ref<void()> otherwise = nullptr);
 
-  /// The elementary function `name` ("exp", "log", "tanh", "erf") of f64
-  /// scalars or vectors. Only targets with a C library have it.
+  /// Calls the elementary function `name` ("exp", "log", "tanh" or "erf") on
+  /// f64 scalars or vectors. Supported only by targets with a C library.
   virtual Value callLibrary(llvm::StringRef name, Value x) = 0;
 
-  /// Insertion point and location of everything above.
+  /// The insertion point and location of all emitted operations.
   mlir::ImplicitLocOpBuilder b;
 
 protected:
   ArithBuilder(mlir::Location location, int64_t laneCount)
       : b(location, location.getContext()), laneCount(laneCount) {}
 
-  /// Of every vector.
+  /// Number of lanes of each vector.
   const int64_t laneCount;
 };
 

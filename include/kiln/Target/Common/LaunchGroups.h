@@ -1,12 +1,13 @@
-//===- LaunchGroups.h - Sizes of groups of launches -------------*- C++ -*-===//
+//===- LaunchGroups.h - Sizes of launch groups ------------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// kiln-group-launches makes groups of launches of one kernel, which the runtime
-// starts as one. These functions read the groups of a scheduled module.
+// The pass kiln-group-launches groups launches of one kernel, and the runtime
+// runs each group as one launch. These functions query the groups of a
+// scheduled module.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,10 +18,11 @@
 
 namespace kiln {
 
-/// Members of the group that begins with a launch; 1: none does.
+/// Returns the size of the group that starts at a launch, or 1 if none does.
 int64_t getGroupSize(rt::LaunchOp launch);
 
-/// Of the groups of a kernel; 0: it has none, and no table of members.
+/// Returns the size of the largest group of a kernel, or 0 if it has no groups
+/// and no member table.
 int64_t getLargestGroup(rt::KernelOp kernel);
 
 } // namespace kiln

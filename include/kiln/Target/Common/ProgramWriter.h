@@ -1,11 +1,11 @@
-//===- ProgramWriter.h - The description of an executable -------*- C++ -*-===//
+//===- ProgramWriter.h - Writes the program description ---------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Writes docs/reference/program-format.md from a scheduled module.
+// Writes the JSON of docs/reference/program-format.md for a scheduled module.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,13 +22,13 @@ namespace kiln {
 
 class TargetBackend;
 
-/// A kernel's place in the kernel table, and how it is run.
+/// The index of a kernel in the kernel table and its launch geometry.
 struct TableEntry : LaunchGeometry {
   int64_t index = 0;
 };
 
-/// What the launches of a module call: a kernel may run on the device and, with
-/// a gpu, also on the host.
+/// The kernels that the launches of a module call. With a GPU, a kernel may run
+/// both on the device and on the host.
 struct KernelIndex {
   llvm::StringMap<TableEntry> device, host;
 
@@ -38,39 +38,41 @@ struct KernelIndex {
   }
 };
 
-/// The processor that code for the host is made for.
+/// The processor that host code is compiled for.
 struct Processor {
-  std::string name;                  ///< LLVM's name, e.g. "sapphirerapids"
-  std::vector<std::string> features; ///< those that must be present at run time
-  std::string featureString;         ///< as LLVM's TargetMachine wants it
+  std::string name;                  ///< LLVM's name, e.g. "sapphirerapids".
+  std::vector<std::string> features; ///< Features required at run time.
+  std::string featureString;         ///< Features in the form of TargetMachine.
 };
 
-/// What the executable was built with.
+/// The options and inputs that the executable was built with.
 struct BuildRecord {
   std::string version, optimizer, lossy, precision, commandLine, machineHash;
   int64_t microbatches = 1, maxThreads = 1, batch = 1;
   bool clip = true, eval = true;
   double dropout = 0;
-  /// Of a step on the machine that was planned for, and what no plan beats.
+  /// Predicted time of a step on the planned machine, and its lower bound.
   double predictedStepMs = 0, lowerBoundMs = 0;
-  /// Pace of copies between device and host, each way; 0: that of memory.
+  /// Rate of copies between device and host, in each direction; 0 if copies run
+  /// at memory bandwidth.
   double linkBytesPerSecond = 0;
-  /// The link that the plan was priced with.
+  /// Link rates that the cost model of the plan used.
   double plannedOutBytesPerSecond = 0, plannedInBytesPerSecond = 0;
   Processor processor;
-  /// Small files of the model directory: name and contents.
+  /// Small files of the model directory, as pairs of name and contents.
   std::vector<std::pair<std::string, std::string>> files;
 };
 
-/// A slot with its name, class, place and lifetime.
+/// Returns the JSON of a slot: its name, class, location and lifetime.
 llvm::json::Object slotObject(rt::SlotOp slot, const TargetBackend &target);
 
-/// The plan as users read it (`--emit=plan`): peak, classes, buffers.
+/// Returns the memory plan (`--emit=plan`): the peak, the memory classes and
+/// the buffers.
 llvm::json::Object writePlan(mlir::ModuleOp scheduled,
                              const TargetBackend &target,
                              const BuildRecord &record);
 
-/// The whole description.
+/// Returns the complete program description.
 llvm::json::Object writeProgram(mlir::ModuleOp scheduled,
                                 const TargetBackend &target,
                                 const KernelIndex &kernels,

@@ -1,12 +1,13 @@
-//===- RowNodes.h - The arithmetic of row program nodes ---------*- C++ -*-===//
+//===- RowNodes.h - Arithmetic of row program nodes -------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// What a node computes from its inputs, for one element or for a vector: nodes
-// that know nothing of rows, columns and memory.
+// Emits the nodes of a row program that compute a value from their inputs
+// alone, for one element or for a vector. These nodes do not depend on rows,
+// columns or memory.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,16 +22,16 @@ namespace kiln {
 
 mlir::Type elementTypeOf(ArithBuilder &k, row::Type type);
 
-/// The value of a constant or of an operation on `inputs`, which are all
-/// scalars or all vectors.
+/// Emits a constant, or an operation on `inputs`, which are all scalars or all
+/// vectors.
 mlir::Value emitNode(ArithBuilder &k, const row::Node &node,
                      llvm::ArrayRef<mlir::Value> inputs);
 
-/// The neutral element that a row reduction's partial results start from, as
-/// a vector.
+/// Returns the neutral element of a row reduction as a vector.
 mlir::Value emitNeutral(ArithBuilder &k, const row::Node &reduction);
 
-/// One more element in each lane of a partial result, or two partial results.
+/// Combines each lane of a partial result with a further element or with
+/// another partial result.
 mlir::Value emitCombine(ArithBuilder &k, const row::Node &reduction,
                         mlir::Value partial, mlir::Value next);
 

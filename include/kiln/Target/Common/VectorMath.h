@@ -5,11 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Each function emits its formula for a scalar or a vector: the same
-// operations, so the same bits on every target. In f32 they are polynomials
-// with explicit fma (errors in units in the last place, tested); in f64 they
-// call the C library lane by lane, where the target has one, for f64 is there
-// to check, not to be fast. NaN in gives NaN out.
+// Each function emits its formula for a scalar or a vector. The operations are
+// the same on every target, and so are the bits of the results. The f32
+// formulas are polynomials with explicit fma; tests bound their ULP error. In
+// f64 the functions call the C library once per lane, on targets that have one:
+// f64 serves verification, not speed. NaN inputs give NaN results.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,39 +22,41 @@
 
 namespace kiln {
 
-/// 1.5 ulp where the result is at least 2^-125, zero below, infinity above
-/// the largest float: exp(-inf) is exactly 0.
+/// Emits exp(x) with an error of at most 1.5 ULP if the result is at least
+/// 2^-125. Smaller results are flushed to zero, and results above the largest
+/// float are infinity. exp(-inf) is exactly 0.
 mlir::Value emitExp(ArithBuilder &k, mlir::Value x);
-/// -inf at 0, NaN below.
+/// Emits log(x): -inf for 0, NaN for negative x.
 mlir::Value emitLog(ArithBuilder &k, mlir::Value x);
 mlir::Value emitTanh(ArithBuilder &k, mlir::Value x);
-/// 1 / (1 + exp(-x)).
+/// Emits 1 / (1 + exp(-x)).
 mlir::Value emitSigmoid(ArithBuilder &k, mlir::Value x);
 mlir::Value emitErf(ArithBuilder &k, mlir::Value x);
 
-/// The key of the random numbers of an op, all i64: kiln::splitmix64 (Rng.h) of
-/// seed + 0x9E3779B97F4A7C15 * (key + 1).
+/// Emits the key of the random numbers of an op: kiln::splitmix64 (Rng.h) of
+/// seed + 0x9E3779B97F4A7C15 * (key + 1). All values are i64.
 mlir::Value emitRandomKey(ArithBuilder &k, mlir::Value seed, mlir::Value key);
 
-/// Philox4x32-10 of counters that are all scalars or all vectors of i64; key is
-/// a scalar. Words live in the low halves: the product of two is one
-/// instruction, and what the high halves hold does not matter until the end.
+/// Emits Philox4x32-10 for counters that are all i64 scalars or all vectors of
+/// i64; the key is a scalar. Each 32-bit word is kept in the low half of an
+/// i64, so that one instruction multiplies two words. The high halves are
+/// undefined until the result is truncated.
 std::array<mlir::Value, 4> emitPhilox(ArithBuilder &k, mlir::Value key,
                                       std::array<mlir::Value, 4> c);
 
-/// For builders of 16 lanes: random bits of 64 consecutive columns as four
-/// vectors of i32: column 16*v + j of the block is lane j of vector v.
-/// Philox4x32-10 with counter (block * 16
-/// + j, counter1, counter2, counter3), output word v. All arguments are i64;
-/// counters are used modulo 2^32.
+/// Emits the random bits of 64 consecutive columns as four i32 vectors: column
+/// 16*v + j of the block is lane j of vector v. It is output word v of
+/// Philox4x32-10 with the counter (block * 16 + j, counter1, counter2,
+/// counter3). All arguments are i64; counters are used modulo 2^32. Requires a
+/// builder of 16 lanes.
 std::array<mlir::Value, 4> emitRandomBlock(ArithBuilder &k, mlir::Value key,
                                            mlir::Value block,
                                            mlir::Value counter1,
                                            mlir::Value counter2,
                                            mlir::Value counter3);
 
-/// The random bits of one element, an i32: those of column 0 with the same
-/// counters.
+/// Emits the random bits of one element as an i32: those of column 0 with the
+/// same counters.
 mlir::Value emitRandomWord(ArithBuilder &k, mlir::Value key,
                            mlir::Value counter1, mlir::Value counter2,
                            mlir::Value counter3);

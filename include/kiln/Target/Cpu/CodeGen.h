@@ -1,4 +1,4 @@
-//===- CodeGen.h - From kernel modules to object code -----------*- C++ -*-===//
+//===- CodeGen.h - Compiles kernel modules to object code -------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -15,12 +15,13 @@
 
 namespace kiln::cpu {
 
-/// The machine kilnc runs on, or the one that `--mcpu` names.
+/// Returns the processor named by `mcpu`, or the one that kilnc runs on if
+/// `mcpu` is empty or "native".
 llvm::Expected<Processor> getProcessor(llvm::StringRef mcpu);
 
-/// Lowers a module of emitted kernels (scf, arith, math, vector, llvm ops) to
-/// the LLVM dialect and on to a position independent object file. No fast-math,
-/// no implicit fma; LLVM's vectorizers and unroller are off.
+/// Compiles a module of emitted kernels (scf, arith, math, vector and llvm ops)
+/// to a position-independent object file. Uses no fast-math flags and no
+/// implicit FMA, and disables the vectorizers and the unroller of LLVM.
 llvm::Expected<llvm::SmallVector<char, 0>>
 compileToObject(mlir::ModuleOp kernels, const Processor &processor);
 

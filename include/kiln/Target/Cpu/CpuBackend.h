@@ -1,4 +1,4 @@
-//===- CpuBackend.h - The target cpu ----------------------------*- C++ -*-===//
+//===- CpuBackend.h - The CPU target ----------------------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -14,8 +14,8 @@
 
 namespace kiln::cpu {
 
-/// The processor that kilnc runs on. A BLAS computes the tiles of GEMMs; all
-/// other kernels are generated.
+/// The target `cpu`: the processor that kilnc runs on. A BLAS computes the
+/// tiles of GEMMs; all other kernels are generated.
 class CpuBackend : public TargetBackend {
 public:
   llvm::StringRef getName() const override { return "cpu"; }

@@ -1,4 +1,4 @@
-//===- EmitKernel.h - From kilnrt kernels to the emitters -------*- C++ -*-===//
+//===- EmitKernel.h - Emits the function of a kilnrt kernel -----*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -13,11 +13,11 @@
 
 namespace kiln::cpu {
 
-/// Appends the function of a kernel, under the kernel's name, to `module`.
+/// Appends the function of a kernel to `module`, under the kernel's name.
 llvm::FailureOr<KernelLaunch> emitKernel(mlir::ModuleOp module,
                                          rt::KernelOp kernel);
 
-/// Bytes of scratch that one thread needs to run a kernel.
+/// Returns the scratch bytes that one thread needs to run a kernel.
 int64_t scratchBytes(rt::KernelOp kernel);
 
 } // namespace kiln::cpu

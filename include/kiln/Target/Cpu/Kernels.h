@@ -1,4 +1,4 @@
-//===- Kernels.h - Emitters of cpu kernels, one per family ------*- C++ -*-===//
+//===- Kernels.h - CPU kernel emitters, one per family ----------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -11,8 +11,7 @@
 //   void name(char *const *args, const int64_t *imm, int64_t begin,
 //             int64_t end, char *scratch)
 //
-// KernelShapes.h says what `args` and `imm` are. The module is then turned into
-// machine code by CodeGen.h.
+// KernelShapes.h describes `args` and `imm`. CodeGen.h compiles the module.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,22 +24,22 @@
 
 namespace kiln::cpu {
 
-/// How the runtime runs a kernel.
+/// The geometry with which the runtime calls a kernel.
 struct KernelLaunch {
-  int64_t units = 0;        ///< work units in all
-  int64_t grain = 1;        ///< units per call that make a call worth its cost
-  int64_t scratchBytes = 0; ///< per thread
+  int64_t units = 0;        ///< Total number of work units.
+  int64_t grain = 1;        ///< Minimum number of units per call.
+  int64_t scratchBytes = 0; ///< Scratch memory per thread.
 };
 
-/// Units are rows, or chunks of rows with column partials. In a flat program
-/// whose accesses are all dense, a unit is one element, and the grain a
-/// multiple of 64: the kernel then knows no size (unless it adds up slices), so
-/// one kernel serves launches of all sizes.
+/// A work unit is a row, or a chunk of rows if the program has column partials.
+/// In a flat program whose accesses are all dense, a unit is one element and
+/// the grain is a multiple of 64. Such a kernel contains no size unless it sums
+/// slices, so it serves launches of all sizes.
 KernelLaunch emitRowKernel(mlir::ModuleOp module, llvm::StringRef name,
                            const RowShape &shape);
 
-/// Like emitRowKernel, for a program without reductions used as epilogue of a
-/// matrix product: works on columns [imm[0], imm[1]) of rows [begin, end).
+/// Emits a program without reductions as the epilogue of a GEMM. The function
+/// works on columns [imm[0], imm[1]) of rows [begin, end).
 KernelLaunch emitRowEpilogue(mlir::ModuleOp module, llvm::StringRef name,
                              const RowShape &shape);
 
@@ -50,7 +49,7 @@ KernelLaunch emitAttentionGrad(mlir::ModuleOp module, llvm::StringRef name,
                                const AttentionGradShape &shape);
 KernelLaunch emitRope(mlir::ModuleOp module, llvm::StringRef name,
                       const RopeShape &shape);
-/// Units are column panels: every unit walks all tokens in order.
+/// A work unit is a column panel; each unit processes all tokens in order.
 KernelLaunch emitScatter(mlir::ModuleOp module, llvm::StringRef name,
                          const ScatterShape &shape);
 KernelLaunch emitPermute(mlir::ModuleOp module, llvm::StringRef name,

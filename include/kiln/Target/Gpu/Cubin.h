@@ -1,4 +1,4 @@
-//===- Cubin.h - From PTX to machine code -----------------------*- C++ -*-===//
+//===- Cubin.h - Assembles PTX to machine code ------------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -19,8 +19,9 @@
 
 namespace kiln::gpu {
 
-/// What the assembler reports of a kernel. Spills are of the kernel and the
-/// functions it calls, in bytes. Shared memory may include the assembler's own.
+/// The resource usage of a kernel as the assembler reports it. Spills include
+/// those of called functions, in bytes. Shared memory may include bytes
+/// reserved by the assembler.
 struct KernelResources {
   std::string kernel;
   int64_t registers = 0;
@@ -36,26 +37,27 @@ struct Cubin {
   std::vector<KernelResources> kernels;
 };
 
-/// PTX and the architecture to assemble it for.
+/// A PTX module and the architecture to assemble it for.
 struct PtxText {
   std::string chip;
   std::string text;
 };
 
-/// Where an assembler is looked for, in this order: programs that behave as
-/// ptxas, by path; then libraries that have nvJitLink's functions, as dlopen
-/// takes them.
+/// The search path for an assembler, in order: the paths of programs compatible
+/// with ptxas, then libraries with the functions of nvJitLink, as names for
+/// dlopen.
 struct AssemblerSearch {
   std::vector<std::string> programs;
   std::vector<std::string> libraries;
 
-  /// PATH, or the loader's search path; then CUDA_HOME, CUDA_PATH and the
-  /// toolkit's usual place.
+  /// Returns the default search path: PATH (for libraries, the search path of
+  /// the loader), then CUDA_HOME, CUDA_PATH and the default directory of the
+  /// CUDA toolkit.
   static AssemblerSearch standard();
 };
 
-/// The error where no assembler is installed; it says what is missing, and that
-/// PTX works alone.
+/// The error for a missing assembler. Its message names what is missing and
+/// states that an executable with only PTX works.
 class NoAssembler : public llvm::ErrorInfo<NoAssembler> {
 public:
   static char ID;
@@ -69,8 +71,8 @@ private:
   std::string text;
 };
 
-/// Assembles each text, in parallel. The assembler is no part of kiln: see
-/// NoAssembler.
+/// Assembles the given PTX modules in parallel. Returns a NoAssembler error if
+/// no assembler is installed.
 llvm::Expected<std::vector<Cubin>>
 assemble(llvm::ArrayRef<PtxText> texts,
          const AssemblerSearch &search = AssemblerSearch::standard());

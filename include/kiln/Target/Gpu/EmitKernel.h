@@ -1,4 +1,4 @@
-//===- EmitKernel.h - From kilnrt kernels to the emitters -------*- C++ -*-===//
+//===- EmitKernel.h - Emits the function of a kilnrt kernel -----*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -12,12 +12,14 @@
 
 namespace kiln::gpu {
 
-/// The gpu.module that kernels go to, in `module`; made at first use.
+/// Returns the gpu.module of all kernels in `module` and creates it on first
+/// use.
 mlir::gpu::GPUModuleOp getKernelModule(mlir::ModuleOp module);
 
-/// Appends the function of a kernel, under the kernel's name. It may rely on
-/// where the launches of the kernel in its module have their arguments, and has
-/// a table of members where some of them are a group.
+/// Appends the function of a kernel to `kernels`, under the kernel's name. The
+/// code may rely on the alignment of the arguments of all launches of the
+/// kernel in its module. The function has a member table if some of the
+/// launches form a group.
 llvm::FailureOr<KernelLaunch> emitKernel(mlir::gpu::GPUModuleOp kernels,
                                          rt::KernelOp kernel);
 

@@ -1,4 +1,4 @@
-//===- Emulate.h - GPU kernels for the emulated device ----------*- C++ -*-===//
+//===- Emulate.h - Lowers GPU kernels for the emulated device ---*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -6,13 +6,13 @@
 //===----------------------------------------------------------------------===//
 //
 // The kernels of the cuda target also run on a device that the runtime
-// emulates, one fiber per GPU thread (lib/Runtime/Emu). For that each gpu.func
+// emulates, with one fiber per GPU thread (lib/Runtime/Emu). Each gpu.func
 // becomes a host function
 //
 //   void NAME(char *const *args, const int64_t *immediates, int64_t units)
 //
-// that is called once per thread and asks the device for everything a thread
-// has on a GPU:
+// that is called once per thread. It calls the device for each operation that
+// depends on the GPU:
 //
 //   gpu.thread_id x, gpu.block_id x  i64 kiln_emu_thread_id, .._block_id
 //   gpu.block_id y                   i64 kiln_emu_member_id()
@@ -28,13 +28,13 @@
 //                                      .._wait(..)
 //   llvm.nvvm.ex2.approx.ftz.f32     f32 kiln_emu_exp2(f32)
 //
-// Where the kernel has a table of members (llvm.byval), `args` is the table:
-// the arguments of one member after the other.
+// If the kernel has a member table (llvm.byval), `args` is that table: the
+// arguments of the members one after another.
 //
-// An access call names what one memory instruction of a GPU touches: at most 16
-// bytes, and at most the alignment that the kernel promises, so that the device
-// finds a promise that is not kept by testing that the address is a multiple of
-// the bytes. The host's own access promises nothing.
+// Each access call describes one memory instruction of a GPU. Its size is at
+// most 16 bytes and at most the alignment that the kernel declares. The device
+// can thus verify the declared alignment by checking that the address is a
+// multiple of the size. The host access itself assumes no alignment.
 //
 //===----------------------------------------------------------------------===//
 
@@ -47,14 +47,14 @@
 
 namespace kiln::gpu {
 
-/// Bytes of shared memory of a block of `kernel`: the shared globals whose
-/// address it takes, one after the other in the order of their definitions,
-/// each at a multiple of 16 or of its own alignment where that is larger.
+/// Returns the shared memory bytes per thread block of `kernel`: the shared
+/// globals whose addresses it takes, in the order of their definitions, each
+/// aligned to 16 bytes or to its own alignment if that is larger.
 llvm::Expected<int64_t> getSharedBytes(mlir::gpu::GPUFuncOp kernel);
 
 /// Adds a host function for each kernel of the gpu.module in `module` to
-/// `into`, which cpu::compileToObject then compiles. `module` stays as it is;
-/// on failure `into` does too.
+/// `into`, which cpu::compileToObject then compiles. Does not change `module`,
+/// nor `into` on failure.
 llvm::Error lowerForEmulation(mlir::ModuleOp module, mlir::ModuleOp into);
 
 } // namespace kiln::gpu

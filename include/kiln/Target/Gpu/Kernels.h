@@ -1,13 +1,14 @@
-//===- Kernels.h - Emitters of gpu kernels, one per family ------*- C++ -*-===//
+//===- Kernels.h - GPU kernel emitters, one per family ----------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Every emitter appends one gpu.func (GpuBuilder.h has its shape) to the module
-// of all kernels. The same functions are translated to PTX and to code for the
-// emulated device. KernelShapes.h says what arguments and immediates are.
+// Every emitter appends one gpu.func (see GpuBuilder.h for its signature) to
+// the module of all kernels. The same functions are translated to PTX and to
+// code for the emulated device. KernelShapes.h describes arguments and
+// immediates.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,22 +23,22 @@ class GPUModuleOp;
 
 namespace kiln::gpu {
 
-/// How the runtime launches a kernel.
+/// The geometry with which the runtime launches a kernel.
 struct KernelLaunch {
-  int64_t units = 0;         ///< work units in all
-  int64_t unitsPerBlock = 1; ///< of them for a block
-  int64_t threads = 1;       ///< of a block
-  int64_t sharedBytes = 0;   ///< of a block
-  int64_t tableMembers = 0;  ///< room in the table of arguments; 0: none
+  int64_t units = 0;         ///< Total number of work units.
+  int64_t unitsPerBlock = 1; ///< Work units per thread block.
+  int64_t threads = 1;       ///< Threads per block.
+  int64_t sharedBytes = 0;   ///< Shared memory per block.
+  int64_t tableMembers = 0;  ///< Capacity of the member table; 0 if none.
 };
 
-/// What is known of where every operand, then every result lies, in all
-/// launches of a kernel: each address is a multiple of it, in bytes.
+/// The alignments in bytes of the operands, then of the results, that hold in
+/// all launches of a kernel.
 using Alignments = llvm::ArrayRef<int64_t>;
 
-/// Units are elements in a flat program whose accesses are all dense (the
-/// kernel then knows no size, unless it adds up slices), else rows, chunks of
-/// rows, or those for 64 columns: RowKernel.cpp has the shapes.
+/// A work unit is an element in a flat program whose accesses are all dense;
+/// such a kernel contains no size unless it sums slices. Otherwise a unit is a
+/// row, a chunk of rows, or 64 columns of one of these; see RowKernel.cpp.
 llvm::FailureOr<KernelLaunch> emitRowKernel(mlir::gpu::GPUModuleOp kernels,
                                             llvm::StringRef name,
                                             const RowShape &shape,

@@ -1,4 +1,4 @@
-//===- Ptx.h - From GPU kernels to PTX --------------------------*- C++ -*-===//
+//===- Ptx.h - Compiles GPU kernels to PTX ----------------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -16,18 +16,19 @@
 
 namespace kiln::gpu {
 
-/// Fails unless `chip` is an NVIDIA architecture that code can be made for:
-/// LLVM's name of it, e.g. "sm_90", of sm_80 or newer.
+/// Returns an error unless `chip` is LLVM's name of an NVIDIA architecture of
+/// sm_80 or newer, such as "sm_90".
 llvm::Error checkChip(llvm::StringRef chip);
 
-/// PTX of all kernels of the gpu.module in `module`, which stays as it is, for
-/// each of `chips`, which compile in parallel. Needs no CUDA toolkit. No
-/// fast-math, no fma but those written: + - * / sqrt and fma round as IEEE 754
-/// says. A kernel that needs a library function is refused.
+/// Returns the PTX of all kernels of the gpu.module in `module` for each of
+/// `chips`, which are compiled in parallel. Does not change `module` and needs
+/// no CUDA toolkit. Uses no fast-math flags and no implicit FMA: +, -, *, /,
+/// sqrt and fma round as IEEE 754 specifies. Returns an error if a kernel calls
+/// a library function.
 llvm::Expected<std::vector<std::string>>
 compileToPtx(mlir::ModuleOp module, llvm::ArrayRef<std::string> chips);
 
-/// The same for one chip.
+/// Returns the PTX for one chip.
 llvm::Expected<std::string> compileToPtx(mlir::ModuleOp module,
                                          llvm::StringRef chip);
 

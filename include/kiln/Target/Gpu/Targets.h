@@ -12,11 +12,11 @@
 
 namespace kiln {
 
-/// Registers the NVIDIA GPU, cuda.
+/// Registers the target cuda: NVIDIA GPUs.
 void registerCudaTarget(mlir::DialectRegistry &registry);
 
-/// Registers the GPU that is emulated, and checked, on the host: cuda-emu. Its
-/// plans are those of cuda.
+/// Registers the target cuda-emu: a GPU emulated on the host, which also checks
+/// the kernels. Its plans equal those of cuda.
 void registerCudaEmuTarget(mlir::DialectRegistry &registry);
 
 } // namespace kiln

@@ -1,14 +1,13 @@
-//===- CodeGenerator.h - From kernels to code -------------------*- C++ -*-===//
+//===- CodeGenerator.h - Generates the code of a target's kernels ---------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// The part of a target that the driver asks after the module is scheduled. The
-// driver makes functions of the host's processor itself: of kernels whose
-// launches work on the host's memory, and of everything that a target adds to
-// the host's module.
+// The part of a target that the driver uses after scheduling. The driver itself
+// generates host code: the kernels of launches on host memory, and the
+// functions that a target adds to the host module.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,46 +26,46 @@
 
 namespace kiln {
 
-/// How the runtime runs a kernel.
+/// The geometry with which the runtime launches a kernel.
 struct LaunchGeometry {
-  int64_t units = 0;        ///< Work units in all.
-  int64_t grain = 1;        ///< Units of one call or, on a GPU, of a block.
-  int64_t scratchBytes = 0; ///< Per thread of the host.
-  int64_t threads = 0;      ///< Of a GPU's block; 0: a function of the host.
-  int64_t sharedBytes = 0;  ///< Of a GPU's block.
-  int64_t tableMembers = 0; ///< Room in a GPU kernel's table; 0: it has none.
+  int64_t units = 0;        ///< Total number of work units.
+  int64_t grain = 1;        ///< Units per call or, on a GPU, per thread block.
+  int64_t scratchBytes = 0; ///< Scratch memory per host thread.
+  int64_t threads = 0;      ///< Threads per GPU block; 0 for a host function.
+  int64_t sharedBytes = 0;  ///< Shared memory per GPU block.
+  int64_t tableMembers = 0; ///< Capacity of the member table; 0 if none.
 };
 
-/// The modules that kernels are emitted to. If the device is the host's
-/// processor, both are the same module.
+/// The modules that kernels are emitted to. Both members are the same module if
+/// the device is the host processor.
 struct KernelModules {
   mlir::ModuleOp deviceCode;
-  mlir::ModuleOp hostCode; ///< Functions of the host's processor.
+  mlir::ModuleOp hostCode; ///< Functions that run on the host processor.
 };
 
-/// Code of all kernels of a device, which the runtime loads.
+/// The code of all device kernels, in one file that the runtime loads.
 struct DeviceImage {
-  int64_t architecture = 0; ///< Compute capability 8.0 is 80.
-  bool isPtx = false;       ///< Otherwise machine code of this architecture.
+  int64_t architecture = 0; ///< Compute capability; 80 for 8.0.
+  bool isPtx = false;       ///< PTX if true, else machine code.
   std::string bytes;
 };
 
 struct DeviceImages {
   std::vector<DeviceImage> images;
-  std::string note; ///< Something that the user should know; empty: nothing.
+  std::string note; ///< A remark for the user; may be empty.
 };
 
-/// What code a target has.
+/// The kinds of code that a target generates.
 struct CodeTraits {
-  /// The device is the host's processor and memory: a kernel is emitted once,
-  /// for launches on either side.
+  /// The device is the host processor and uses host memory. Each kernel is
+  /// emitted once and serves launches on both sides.
   bool deviceIsHost = false;
-  /// The device's kernels are in images, where the runtime finds them by name;
-  /// otherwise they are functions of the object file.
+  /// Device kernels are stored in images, in which the runtime looks them up by
+  /// name; otherwise they are functions of the object file.
   bool images = false;
-  /// The device's kernels can be written as PTX (--emit=ptx).
+  /// Device kernels can be printed as PTX (--emit=ptx).
   bool ptx = false;
-  /// Precedes the error of a kernel that cannot be emitted.
+  /// Prefix of the error that reports a kernel that cannot be emitted.
   llvm::StringLiteral refusal = "internal error: ";
 };
 
@@ -78,38 +77,39 @@ public:
 
   /// Adds the code of a kernel to `modules.deviceCode` under the kernel's name.
   /// A target may add a variant for each chip that it generates code for; all
-  /// variants are launched with the same geometry. Errors are reported on the
-  /// kernel or on a launch of it.
+  /// variants are launched with the same geometry. Reports errors on the kernel
+  /// or on one of its launches.
   virtual llvm::FailureOr<LaunchGeometry>
   emitKernel(rt::KernelOp kernel, KernelModules modules) const = 0;
 
-  /// Adds to the host's module the device's kernels that the host's processor
-  /// runs. Called once, after all kernels are emitted.
+  /// Adds the device kernels that run on the host processor to the host module.
+  /// Called once, after all kernels have been emitted.
   virtual llvm::Error addHostFunctions(KernelModules modules) const {
     return llvm::Error::success();
   }
 
-  /// Prints the device's kernels for one chip; only if the traits have `ptx`.
+  /// Returns the PTX of the device kernels for one chip. Requires
+  /// CodeTraits::ptx.
   virtual llvm::Expected<std::string> compileToPtx(mlir::ModuleOp device,
                                                    llvm::StringRef chip) const;
 
-  /// Compiles the device's kernels for each of `chips`; only if the traits have
-  /// `images`.
+  /// Compiles the device kernels for each of `chips`. Requires
+  /// CodeTraits::images.
   virtual llvm::Expected<DeviceImages>
   compileImages(mlir::ModuleOp device, llvm::ArrayRef<std::string> chips) const;
 
-  /// The chips that code is generated for without being asked for.
+  /// The chips that code is generated for by default.
   virtual llvm::ArrayRef<llvm::StringLiteral> getDefaultChips() const {
     return {};
   }
 
-  /// Fails unless code can be generated for a chip.
+  /// Returns an error unless code can be generated for `chip`.
   virtual llvm::Error checkChip(llvm::StringRef chip) const {
     return llvm::Error::success();
   }
 
-  /// The runtime's archives that executables of this target need in addition.
-  /// They are linked before the others, and the first has main().
+  /// The additional runtime archives that executables of this target link. They
+  /// are linked before the other archives, and the first one defines main().
   virtual llvm::ArrayRef<llvm::StringLiteral> getRuntimeArchives() const {
     return {};
   }

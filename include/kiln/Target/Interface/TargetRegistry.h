@@ -1,12 +1,12 @@
-//===- TargetRegistry.h - Targets by name -----------------------*- C++ -*-===//
+//===- TargetRegistry.h - Registry of the targets of a context --*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// A tool registers the targets that it needs with its DialectRegistry; the kiln
-// dialect of each context then has a backend for each of them.
+// A tool registers the targets that it needs with its DialectRegistry. The kiln
+// dialect of each context then owns a backend for each registered target.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,22 +26,23 @@
 
 namespace kiln {
 
-/// The backends of a context. It is the only implementation of TargetNames.
+/// The backends of a context. This is the only implementation of TargetNames.
 class TargetRegistry final : public TargetNames {
 public:
   using TargetNames::TargetNames;
 
-  /// The registry of a dialect, which is created at first use. Only for the
-  /// time before passes run: the dialect is changed without a lock.
+  /// Returns the registry of a dialect and creates it on first use. May be
+  /// called only before passes run, because it changes the dialect without a
+  /// lock.
   static TargetRegistry &of(KilnDialect &dialect);
-  /// The registry of a context; null if nothing was registered.
+  /// Returns the registry of a context, or null if no target is registered.
   static const TargetRegistry *lookup(mlir::MLIRContext &context);
 
-  /// Adds a backend. A context applies the extensions of a DialectRegistry
-  /// again when it is extended, so a name that is known keeps its backend.
+  /// Adds a backend, unless one of the same name exists: a context applies the
+  /// extensions of a DialectRegistry again whenever it is extended.
   void add(std::unique_ptr<TargetBackend> backend);
 
-  /// The backend with a name, or null.
+  /// Returns the backend with a name, or null.
   const TargetBackend *find(llvm::StringRef name) const;
 
   llvm::SmallVector<llvm::StringRef> getNames() const override;
@@ -63,11 +64,11 @@ void registerTarget(mlir::DialectRegistry &registry) {
   });
 }
 
-/// The backend of a module's target. Without one, reports an error on the
-/// module and returns null.
+/// Returns the backend of a module's target. Reports an error on the module and
+/// returns null if the target is not registered.
 const TargetBackend *backendOf(mlir::ModuleOp module);
 
-/// Makes `backend` the target of a module.
+/// Sets the target of a module.
 void setTarget(mlir::ModuleOp module, const TargetBackend &backend);
 
 } // namespace kiln

@@ -5,8 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// q, k, v lie in the rows of one fused tensor, and so do their gradients. The
-// kernels give the bits of the cpu's, dropout included.
+// q, k and v are stored in the rows of one fused tensor, and so are their
+// gradients. The kernels give the same bits as those of the CPU, including
+// dropout.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,8 +27,8 @@ struct Case {
   bool causal;
   double dropout = 0;
   int64_t kvTile = 64;
-  int64_t padding = 0; ///< columns behind a row of qkv
-  int64_t skip = 0;    ///< bytes in front of everything
+  int64_t padding = 0; ///< Columns after a row of qkv.
+  int64_t skip = 0;    ///< Bytes before each argument.
 };
 
 template <typename T> class AttentionCase {
@@ -65,7 +66,7 @@ template <typename T> AttentionCase<T>::AttentionCase(const Case &c) {
   v = from<T>(qkv, (c.heads + c.kvHeads) * c.headDim);
   rng = memory.add(std::vector<int64_t>{42, 7, 5});
   o = memory.add(someValues<T>(rows * oColumns, 2), c.skip);
-  // About what it is: probabilities do not exceed 1 by much.
+  // Approximate values suffice: probabilities do not exceed 1 by much.
   std::vector<float> sums = someFloats(c.sequences * c.heads * c.length, 3);
   for (float &x : sums)
     x += 8;
@@ -181,7 +182,7 @@ TEST(GpuAttention, BfloatsAreRoundedOnce) {
   check<Bfloat>({1, 140, 1, 1, 24, true, 0.2, 128});
 }
 
-/// What emitting both kernels says.
+/// Returns the error of emitting both kernels.
 std::string refusal(AttentionGradShape shape, bool isDouble) {
   mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
   context.loadDialect<mlir::gpu::GPUDialect>();
@@ -205,8 +206,8 @@ std::string refusal(AttentionGradShape shape, bool isDouble) {
 TEST(GpuAttention, RefusesWhatDoesNotFit) {
   AttentionGradShape shape;
   EXPECT_EQ(refusal(shape, /*isDouble=*/true),
-            "kernel 'kernel' needs exp of f64, which no gpu kernel has: cast "
-            "to f32 before it");
+            "kernel 'kernel' needs exp of f64, which GPU kernels do not have; "
+            "cast to f32 before it");
   shape.kvTile = 1024;
   EXPECT_EQ(refusal(shape, /*isDouble=*/false),
             "kernel 'kernel': tiles of 1024 keys do not fit into shared "

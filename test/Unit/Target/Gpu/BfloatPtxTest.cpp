@@ -1,13 +1,13 @@
-//===- BfloatPtxTest.cpp - Kernels of bf16 as instructions ----------------===//
+//===- BfloatPtxTest.cpp - PTX of bf16 kernels ----------------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Every family but the row programs (RowPtxTest.cpp) and flash attention:
-// copies move 16 bytes, elements are rounded in pairs, arithmetic is f32, and
-// no register is spilled.
+// Covers every family but row programs (RowPtxTest.cpp) and flash attention:
+// copies access 16 bytes, packed conversions round elements in pairs,
+// arithmetic is f32, and no register is spilled.
 //
 //===----------------------------------------------------------------------===//
 
@@ -131,7 +131,7 @@ TEST_F(BfloatPtx, Instructions) {
       EXPECT_TRUE(contains(bodyOf(ptx, name), "cvt.rn.bf16x2.f32")) << name;
     for (const char *name : {"copy", "reduce", "encode", "decode", "sketch"})
       EXPECT_TRUE(contains(bodyOf(ptx, name), "ld.global.v4.b32")) << name;
-    // Copies convert nothing.
+    // Copies contain no conversions.
     for (const char *name : {"copy", "transpose"})
       EXPECT_FALSE(contains(bodyOf(ptx, name), "cvt.rn.bf16")) << name;
     EXPECT_FALSE(contains(bodyOf(ptx, "transpose"), "global.b16"));

@@ -1,4 +1,4 @@
-//===- BucketKernelTest.cpp - Codes of elements on the emulated GPU -------===//
+//===- BucketKernelTest.cpp - Bucket kernels on the emulated GPU ----------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -33,7 +33,7 @@ std::vector<double> levelsOf(int64_t bits) {
   return levels;
 }
 
-/// Values on both sides of the borders, on them, and at the ends.
+/// Returns values on both sides of the borders, on them, and at the ends.
 template <typename T>
 std::vector<T> values(int64_t count, const std::vector<double> &borders) {
   std::vector<T> x = someValues<T>(count, 1);

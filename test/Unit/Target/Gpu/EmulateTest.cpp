@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Lowered kernels give the bits that their text says, and what they do wrong
-// reaches the device's checks.
+// Lowered kernels compute the bits that their text specifies, and the checks of
+// the device detect their errors.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,7 +31,7 @@ using kiln::runtime::EmuLaunch;
 
 namespace {
 
-/// An array in the memory of a device.
+/// An array in device memory.
 template <typename T> class DeviceArray {
 public:
   DeviceArray(EmuDevice &device, size_t count)
@@ -89,7 +89,8 @@ protected:
     counts = *result;
     return Status();
   }
-  /// The message of the refusal to lower `text`; nothing stays behind.
+  /// Returns the error of lowering `text` and checks that the host module is
+  /// unchanged.
   std::string refusal(const std::string &text) {
     module = kernels.parse(text);
     if (!module)
@@ -110,7 +111,7 @@ protected:
 
 TEST_F(Emulate, ElementwiseWithTail) {
   load(curveKernel());
-  constexpr size_t units = 700; // three blocks, of which the last is not full
+  constexpr size_t units = 700; // Three blocks; the last one is partial.
   DeviceArray<float> x(device, units), y(device, units);
   x.fill(device, sample);
   Status status = launch("curve", {x.argument(false), y.argument(true)}, {},
@@ -118,7 +119,7 @@ TEST_F(Emulate, ElementwiseWithTail) {
   ASSERT_TRUE(status.ok()) << status.message();
   for (size_t i = 0; i < units; ++i)
     ASSERT_EQ(y[i], std::sqrt(std::fabs(x[i] * 2.5f + x[i] / 3.0f))) << i;
-  // 2800 bytes each way, with 16-byte accesses throughout.
+  // 2800 bytes in each direction, with 16-byte accesses only.
   EXPECT_EQ(counts.readSectors, 88);
   EXPECT_EQ(counts.writeSectors, 88);
 }
@@ -134,7 +135,7 @@ TEST_F(Emulate, ScalarTail) {
     EXPECT_EQ(y[i], std::sqrt(std::fabs(x[i] * 2.5f + x[i] / 3.0f))) << i;
 }
 
-/// As rowSumKernel says.
+/// Computes a row sum in the order of rowSumKernel.
 float rowSum(const float *row, size_t cols) {
   float warps[2];
   for (size_t warp : {0, 1}) {
@@ -204,8 +205,8 @@ TEST_F(Emulate, FindsAlignmentThatIsPromisedButNotKept) {
 }
 
 TEST_F(Emulate, AccessesAreAsWideAsTheirAlignment) {
-  // The same 16 bytes with 4 bytes of alignment are four accesses, which may
-  // begin at any float.
+  // With an alignment of 4 bytes, the same 16 bytes are four accesses, which
+  // may start at any float.
   std::string text = curveKernel();
   for (size_t at; (at = text.find("alignment = 16")) != std::string::npos;)
     text.replace(at, strlen("alignment = 16"), "alignment = 4");
@@ -216,7 +217,7 @@ TEST_F(Emulate, AccessesAreAsWideAsTheirAlignment) {
                          64, 256, 64);
   ASSERT_TRUE(status.ok()) << status.message();
   EXPECT_EQ(y[63], std::sqrt(std::fabs(x[64] * 2.5f + x[64] / 3.0f)));
-  // Each of the four touches every sector anew.
+  // Each of the four accesses counts its sectors again.
   EXPECT_GE(counts.readSectors, 4 * 8);
 }
 
@@ -260,7 +261,7 @@ TEST_F(Emulate, ShufflesOfEveryWidth) {
   }
 }
 
-/// f32 to bf16 with ties to even.
+/// Rounds f32 to bf16, ties to even.
 uint16_t toBFloat16(float value) {
   uint32_t bits;
   std::memcpy(&bits, &value, 4);
@@ -290,9 +291,9 @@ TEST_F(Emulate, BFloat16StorageNeedsNoLibrary) {
     if (i == 8)
       return -INFINITY;
     if (i == 9)
-      return 1.00390625f; // halfway between 1 and the next bf16
+      return 1.00390625f; // Halfway between 1 and the next bf16.
     if (i == 10)
-      return 1.01171875f; // halfway, odd below
+      return 1.01171875f; // Halfway; the lower neighbor is odd.
     return sample(i);
   });
   Status status =
@@ -324,7 +325,7 @@ TEST_F(Emulate, SharedGlobalsLieOneAfterTheOther) {
 }
 
 TEST_F(Emulate, RefusesAlignmentThatSharedMemoryIsNotDeclaredWith) {
-  // The emulated device aligns every global to 16 bytes: a GPU does not.
+  // The emulated device aligns every global to 16 bytes; a GPU does not.
   auto withBody = [&](const std::string &declared, const std::string &body) {
     return refusal("llvm.mlir.global internal @s() {addr_space = 3 : i32" +
                    declared + "} : !llvm.array<64 x f32>\n" +
@@ -354,11 +355,11 @@ TEST_F(Emulate, RefusesAlignmentThatSharedMemoryIsNotDeclaredWith) {
     EXPECT_EQ(withBody(", alignment = 8", body),
               "kernel 'k': '" + std::string(op) + "'" + why);
   }
-  // Without a word it is the alignment of an element.
+  // Without an attribute, the alignment is that of an element.
   EXPECT_EQ(withBody("", load), "kernel 'k': 'llvm.load' promises an alignment "
                                 "of 16 bytes in shared memory that is declared "
                                 "with 4");
-  // An address that went through a choice may be any.
+  // An address from a select may point to any global.
   EXPECT_EQ(withBody(", alignment = 8",
                      "%c = arith.cmpi eq, %t, %b : i64\n"
                      "%a = arith.select %c, %e, %s : !llvm.ptr<3>\n"
@@ -379,13 +380,13 @@ TEST_F(Emulate, RefusesWhatTheDeviceCannotCheck) {
                      "%v = llvm.load %g : !llvm.ptr -> f32\n"),
             "kernel 'k': 'llvm.addrspacecast' has no emulation");
   EXPECT_EQ(withBody("%v = llvm.load %x : !llvm.ptr<1> -> i1\n"),
-            "kernel 'k': 'llvm.load' accesses what is neither a scalar nor a "
-            "vector of whole bytes");
+            "kernel 'k': 'llvm.load' accesses a value that is neither a scalar "
+            "nor a vector of whole bytes");
   EXPECT_EQ(withBody("%v = gpu.thread_id y\n"),
             "kernel 'k': 'gpu.thread_id' is not along x; blocks have one "
             "dimension");
   EXPECT_EQ(withBody("%v = gpu.lane_id\n"),
-            "kernel 'k': 'gpu.lane_id' is no part of the kernel ABI");
+            "kernel 'k': 'gpu.lane_id' is not part of the kernel ABI");
   EXPECT_EQ(withBody("nvvm.cp.async.bulk.commit.group\n"),
             "kernel 'k': 'nvvm.cp.async.bulk.commit.group' has no emulation");
   EXPECT_EQ(withBody("%o = arith.constant 1 : i32\n"

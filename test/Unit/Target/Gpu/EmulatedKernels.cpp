@@ -1,4 +1,4 @@
-//===- EmulatedKernels.cpp - Running kernels on the emulated GPU ----------===//
+//===- EmulatedKernels.cpp - Runs kernels on the emulated GPU -------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -36,7 +36,7 @@ static Expected<std::unique_ptr<orc::LLJIT>> load(mlir::ModuleOp module) {
   if (!jit)
     return jit.takeError();
 
-  // Nothing else: a kernel needs no library of the host.
+  // Define only these symbols: kernels need no host library.
   orc::SymbolMap symbols;
   auto define = [&](StringRef name, auto *function) {
     symbols[(*jit)->mangleAndIntern(name)] = {

@@ -1,13 +1,13 @@
-//===- EmulatedKernels.h - Running kernels on the emulated GPU --*- C++ -*-===//
+//===- EmulatedKernels.h - Runs kernels on the emulated GPU -----*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Tests lower the kernels of a module for emulation, compile them as kilnc
-// does, and load the object into this process, where its calls of kiln_emu_*
-// meet the emulated device.
+// Tests lower the kernels of a module for emulation, compile them like kilnc,
+// and load the object into this process, which resolves its calls of kiln_emu_*
+// to the emulated device.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,7 +27,7 @@ class LLJIT;
 
 namespace kiln::test {
 
-/// The kernels of a module as loaded code. Reports failures to GoogleTest.
+/// The loaded kernels of a module. Reports failures to GoogleTest.
 class EmulatedKernels {
 public:
   explicit EmulatedKernels(mlir::ModuleOp module);

@@ -5,14 +5,14 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The kernels round to bf16 in known places: probabilities and their gradients
-// when they enter a product, and results. So every result is held against f64
-// on the same inputs within 2^-8 of its terms' magnitudes, element by element,
-// plus a little for sums in f32.
+// The kernels round to bf16 at known points: probabilities and their gradients
+// when they enter a matmul, and results. Every result is therefore
+// compared with an f64 computation on the same inputs, element by element,
+// within 2^-8 of the magnitude of its terms plus a small bound for sums in f32.
 //
-// q, k, v lie in the rows of one fused tensor, and so do their gradients: what
-// the kernels must not touch shows as a difference. Dropout is the generator's,
-// so that one wrong bit of a mask shows as well.
+// q, k and v are stored in the rows of one fused tensor, and so are their
+// gradients, so writes outside the results are detected. Dropout uses the
+// random generator, so a single wrong mask bit is detected too.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,17 +36,17 @@ struct Case {
   int64_t sequences, length, heads, kvHeads, headDim;
   bool causal;
   double dropout = 0;
-  double scale = 0;    ///< 0: about 1 / sqrt(headDim)
-  int64_t padding = 0; ///< columns behind a row of qkv
-  int64_t skip = 0;    ///< bytes in front of everything of bf16
+  double scale = 0;    ///< 0 means about 1 / sqrt(headDim).
+  int64_t padding = 0; ///< Columns after a row of qkv.
+  int64_t skip = 0;    ///< Bytes before each bf16 argument.
   bool takesRng = false;
 };
 
 constexpr int64_t kKey = 3;
-constexpr int64_t kRng[3] = {42, 7, 5}; // seed, step, first sequence
-/// What rounding to bf16 changes at most, in parts.
+constexpr int64_t kRng[3] = {42, 7, 5}; // Seed, step, first sequence.
+/// Relative error bound of rounding to bf16.
 constexpr double kRounding = 0x1p-8;
-/// The same of what the kernels compute in f32, products with 2^x included.
+/// Relative error bound of f32 arithmetic, including 2^x.
 constexpr double kArithmetic = 1e-5;
 
 uint16_t toBFloat16(float x) {
@@ -70,13 +70,13 @@ std::vector<uint16_t> someBFloats(size_t count, double seed) {
   return values;
 }
 
-/// A result and how far from it a kernel may be, element by element.
+/// The expected results and the error bounds of each element.
 struct Expected {
   std::vector<double> value, rounded, computed;
   explicit Expected(size_t count)
       : value(count), rounded(count), computed(count) {}
-  /// Adds factor * x, of which the factor is rounded to bf16, and was computed
-  /// from terms of the given magnitude.
+  /// Adds factor * x. The factor is rounded to bf16 and was computed from terms
+  /// of the given magnitude.
   void add(size_t at, double factor, double x, double magnitude) {
     value[at] += factor * x;
     rounded[at] += std::abs(factor * x);
@@ -99,7 +99,8 @@ struct Expected {
       worst = std::max(worst, error / bound);
     }
     EXPECT_EQ(wrong, 0) << name;
-    // A bound that nothing comes near to would hide a coarser rounding.
+    // Check that the bound is tight: a loose bound would hide a coarser
+    // rounding.
     if (value.size() > 4096)
       EXPECT_GT(worst, 0.2) << name;
   }
@@ -126,7 +127,7 @@ private:
     return sum;
   }
   double keepFactor(int64_t s, int64_t h, int64_t i, int64_t j) const;
-  /// The bytes that a kernel may write are the rest's only ones to change.
+  /// Checks that only the given byte ranges have changed.
   void checkUntouched(const std::vector<char> &bytes,
                       const std::vector<std::pair<size_t, size_t>> &rows);
   AttentionGradShape shape(mlir::Builder b) const;
@@ -136,7 +137,7 @@ private:
   double scale;
   std::vector<uint16_t> qkv, dout, o;
   std::vector<float> lse;
-  /// Of every query: sums of exponentials are over these.
+  /// The probabilities of every query.
   std::vector<std::vector<double>> p;
   Expected expectedO, expectedLse;
   Memory memory;
@@ -231,7 +232,7 @@ void Problem::checkUntouched(
   std::vector<char> want = memory.bytes;
   for (auto [offset, size] : written)
     std::memcpy(&want[offset], &bytes[offset], size);
-  EXPECT_TRUE(want == bytes) << "other bytes are written too";
+  EXPECT_TRUE(want == bytes) << "bytes outside of the results changed";
 }
 
 void Problem::checkForward() {
@@ -263,7 +264,7 @@ void Problem::checkForward() {
 }
 
 void Problem::checkBackward() {
-  // From the o and lse that the kernel is given.
+  // Compute from the o and lse that are passed to the kernel.
   Expected expected(qkv.size());
   std::vector<std::pair<size_t, size_t>> rows;
   for (int64_t s = 0, row = 0; s < c.sequences; ++s)
@@ -309,7 +310,7 @@ void Problem::checkBackward() {
   size_t rowBytes = (columns - c.padding) * 2;
   for (int64_t row = 0; row < c.sequences * c.length; ++row) {
     rows.push_back({gradientsPlace.offset + row * columns * 2, rowBytes});
-    // What pads a row is expected to be what it was.
+    // Row padding must not change.
     for (int64_t column = columns - c.padding; column < columns; ++column) {
       uint16_t bits;
       std::memcpy(
@@ -379,7 +380,7 @@ TEST(FlashKernel, Scales) {
   check({1, 33, 1, 1, 16, true, 0, /*scale=*/-0.3});
   check({1, 33, 1, 1, 16, true, 0, /*scale=*/1e-30});
   check({1, 70, 1, 1, 16, false, 0, /*scale=*/-1e-20});
-  // One probability is 1 and the others are next to 0.
+  // One probability is 1 and the others are close to 0.
   check({1, 33, 1, 1, 16, false, 0, /*scale=*/20});
 }
 

@@ -1,12 +1,13 @@
-//===- FlashPtxTest.cpp - Attention on tensor cores as machine code -------===//
+//===- FlashPtxTest.cpp - Machine code of attention on tensor cores -------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// These kernels fill the register file, so that each shape is held against the
-// assembler: no spills, and two blocks of 128 threads on a processor.
+// These kernels use most of the register file, so the assembler report is
+// checked for each shape: no spills, and two blocks of 128 threads per
+// multiprocessor.
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,7 +38,7 @@ protected:
   FlashPtx() : context(mlir::MLIRContext::Threading::DISABLED) {
     context.loadDialect<mlir::gpu::GPUDialect>();
   }
-  /// Both kernels of the case, in a module.
+  /// Emits both kernels of the case into a module.
   mlir::OwningOpRef<mlir::ModuleOp> emit() {
     const Case &c = GetParam();
     mlir::OpBuilder b(&context);
@@ -81,7 +82,7 @@ TEST_P(FlashPtx, AssemblesWithoutSpills) {
     auto ptx = compileToPtx(*module, chip);
     ASSERT_TRUE(!!ptx) << llvm::toString(ptx.takeError());
     llvm::StringRef text(*ptx);
-    // Nothing goes through local memory or a library.
+    // The code uses no local memory and no library calls.
     EXPECT_EQ(text.count(".local"), 0u);
     EXPECT_EQ(text.count("call"), 0u);
     EXPECT_NE(text.count("cp.async.cg.shared.global"), 0u);
@@ -95,12 +96,13 @@ TEST_P(FlashPtx, AssemblesWithoutSpills) {
       EXPECT_EQ(kernel.spillStores, 0) << kernel.kernel << " " << cubin.chip;
       EXPECT_EQ(kernel.spillLoads, 0) << kernel.kernel << " " << cubin.chip;
       EXPECT_LE(kernel.registers, 255);
-      // Of which the assembler has 1 KiB for itself.
+      // The assembler reserves 1 KiB per block.
       EXPECT_LE(2 * kernel.sharedBytes, 98 * 1024);
     }
 }
 
-// GPT-2 124M, with and without dropout; grouped queries; other heads.
+// GPT-2 124M with and without dropout, grouped queries, and other head
+// dimensions.
 INSTANTIATE_TEST_SUITE_P(Shapes, FlashPtx,
                          testing::Values(Case{1024, 12, 12, 64, true},
                                          Case{1024, 12, 12, 64, true, 0.1},

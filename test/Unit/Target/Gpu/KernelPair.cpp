@@ -1,4 +1,4 @@
-//===- KernelPair.cpp - One kernel for two targets ------------------------===//
+//===- KernelPair.cpp - Compares a kernel on two targets ------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -53,7 +53,7 @@ Bytes runCpu(ModuleOp module, const cpu::KernelLaunch &launch,
   return bytes;
 }
 
-/// Runs `kernel` on a new device; what it moved.
+/// Runs `kernel` on a new device and returns its access counts.
 EmuCounts runGpu(EmuKernel kernel, const gpu::KernelLaunch &launch,
                  uint64_t seed, char *bytes, int64_t size, ArrayRef<Place> args,
                  ArrayRef<int64_t> immediates) {
@@ -82,8 +82,8 @@ EmuCounts runGpu(EmuKernel kernel, const gpu::KernelLaunch &launch,
   return {};
 }
 
-/// The largest power of two that divides the offset, as far as the device's own
-/// alignment tells.
+/// Returns the largest power of two that divides the offset, at most the
+/// alignment of the device.
 int64_t alignmentOf(int64_t offset) {
   int64_t alignment = 1;
   while (alignment < EmuDevice::memoryAlignment &&
@@ -95,7 +95,7 @@ int64_t alignmentOf(int64_t offset) {
 } // namespace
 
 /// Runs the kernel under the schedules `seeds`; calls `body` after each with
-/// the memory and what was moved.
+/// the memory and the access counts.
 static void
 runSchedules(const Memory &memory, ArrayRef<Place> args,
              ArrayRef<int64_t> immediates, EmitGpu emitGpu,

@@ -1,14 +1,14 @@
-//===- KernelPair.h - One kernel for two targets ----------------*- C++ -*-===//
+//===- KernelPair.h - Compares a kernel on two targets ----------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// A kernel of the cpu target and the same one of the cuda target run on equal
-// memory, the latter on the emulated device with its checks, under several
-// schedules. All bytes of the memory must be equal afterwards: results, what
-// lies between their rows, and what the kernels only read.
+// Runs a CPU kernel and the corresponding GPU kernel on equal memory. The GPU
+// kernel runs on the emulated device with its checks, under several schedules.
+// Afterwards all bytes of the memory must be equal: results, row padding, and
+// operands.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,17 +29,17 @@
 
 namespace kiln::test {
 
-/// Where an argument lies in a Memory.
+/// The location of an argument in a Memory.
 struct Place {
   int64_t offset = 0, bytes = 0;
   bool isRead = true, isWritten = false;
 };
 
-/// What the arguments of both kernels point into.
+/// The memory that holds the arguments of both kernels.
 class Memory {
 public:
-  /// Adds `values`, `skip` bytes behind an address with the device's
-  /// alignment.
+  /// Adds `values` at `skip` bytes after an address with the alignment of the
+  /// device.
   template <typename T>
   Place add(const std::vector<T> &values, int64_t skip = 0) {
     int64_t offset = (bytes.size() + 255) / 256 * 256 + skip;
@@ -51,18 +51,19 @@ public:
   std::vector<char> bytes;
 };
 
-/// The place as that of a result; the kernel writes all it reads of it first.
+/// Marks a place as a result. The kernel writes every byte of it before it
+/// reads it.
 inline Place written(Place place) {
   place.isRead = false;
   place.isWritten = true;
   return place;
 }
-/// As that of a result that is an operand too.
+/// Marks a place as both an operand and a result.
 inline Place updated(Place place) {
   place.isWritten = true;
   return place;
 }
-/// The part of a place from element `first` on.
+/// Returns the part of a place that starts at element `first`.
 template <typename T> Place from(Place place, int64_t first) {
   place.offset += first * sizeof(T);
   place.bytes -= first * sizeof(T);
@@ -74,23 +75,23 @@ using EmitCpu = llvm::function_ref<cpu::KernelLaunch(
 using EmitGpu = llvm::function_ref<llvm::FailureOr<gpu::KernelLaunch>(
     mlir::gpu::GPUModuleOp, llvm::StringRef, mlir::Builder, gpu::Alignments)>;
 
-/// Runs both kernels and compares. Only bytes that are read are initialised for
-/// the device.
+/// Runs both kernels and compares the memory. On the device, only bytes that
+/// are read are initialized.
 void expectSameBits(const Memory &memory, llvm::ArrayRef<Place> args,
                     llvm::ArrayRef<int64_t> immediates, EmitCpu emitCpu,
                     EmitGpu emitGpu);
 
-/// Runs the kernel of the cuda target alone. The memory afterwards, which every
-/// schedule must leave alike.
+/// Runs only the GPU kernel and returns the memory afterwards, which must be
+/// equal for all schedules.
 std::vector<char> runOnGpu(const Memory &memory, llvm::ArrayRef<Place> args,
                            llvm::ArrayRef<int64_t> immediates, EmitGpu emitGpu);
 
-/// The sectors of 32 bytes that the kernel of the cuda target moves, by the
-/// least that it has to move: all of what it reads and writes once.
+/// Returns the ratio of the 32-byte sectors that the GPU kernel accesses to the
+/// minimum, which accesses all operands and results once.
 double sectorRatio(const Memory &memory, llvm::ArrayRef<Place> args,
                    llvm::ArrayRef<int64_t> immediates, EmitGpu emitGpu);
 
-/// Values in about [-2, 2], without order.
+/// Returns unsorted values in about [-2, 2].
 inline std::vector<float> someFloats(size_t count, double seed) {
   std::vector<float> values(count);
   for (size_t i = 0; i < count; ++i)

@@ -1,12 +1,12 @@
-//===- MemberTableTest.cpp - Kernels that launches share ------------------===//
+//===- MemberTableTest.cpp - Kernels with a member table ------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// A kernel with a table does for each member what it did without one, with the
-// same sectors, and reads the table where it lies.
+// For each member, a kernel with a table computes the same as without one,
+// accesses the same sectors, and reads the table directly from the parameters.
 //
 //===----------------------------------------------------------------------===//
 
@@ -39,7 +39,8 @@ constexpr int64_t units = 999, members = 3, room = 5;
 
 class MemberTableTest : public testing::Test {
 protected:
-  /// curve(x, y), 256 units per block, with a table if there is room in it.
+  /// Parses curve(x, y), 256 units per block, with a table of `room` members
+  /// unless `room` is 0.
   OwningOpRef<ModuleOp> curve(int64_t room) {
     OwningOpRef<ModuleOp> module = kernels.parse(curveKernel());
     if (room > 0)
@@ -105,7 +106,7 @@ TEST_F(MemberTableTest, IsReadWhereItLies) {
     auto compiled = kiln::gpu::compileToPtx(*module, chip);
     ASSERT_TRUE(!!compiled) << llvm::toString(compiled.takeError());
     const std::string &ptx = *compiled;
-    // Five members of two addresses.
+    // Five members with two addresses each.
     EXPECT_NE(ptx.find(".param .align 8 .b8 curve_param_0[80]"),
               std::string::npos)
         << ptx;

@@ -100,7 +100,7 @@ TEST(GpuPermute, Copies) {
   check(copy({3000}, {1}, {1}), /*skip=*/8);
   check(copy({7, 33}, {40, 1}, {33, 1}));
   check(copy({7, 32}, {40, 1}, {32, 1}));
-  check(copy({3, 5, 4, 8}, {160, 32, 8, 1}, {160, 8, 40, 1})); // heads
+  check(copy({3, 5, 4, 8}, {160, 32, 8, 1}, {160, 8, 40, 1})); // Heads.
   check(copy({4, 20}, {25, 1}, {22, 1}, 13, 3));
   check(copy({4, 20}, {24, 1}, {28, 1}, 4, 8));
   check<double>(copy({5, 22}, {30, 1}, {22, 1}));
@@ -118,7 +118,7 @@ TEST(GpuPermute, Transposes) {
   check(copy({37, 50}, {1, 37}, {50, 1}));
   check(copy({3, 200}, {1, 3}, {200, 1}));
   check(copy({200, 3}, {1, 200}, {3, 1}));
-  check(copy({3, 20, 35}, {700, 1, 20}, {700, 35, 1})); // batches
+  check(copy({3, 20, 35}, {700, 1, 20}, {700, 35, 1})); // Batches.
   check(copy({20, 3, 35}, {1, 700, 20}, {105, 35, 1}));
   check(copy({40, 50}, {1, 43}, {53, 1}, 2, 5), /*skip=*/4);
   check<double>(copy({18, 33}, {1, 18}, {33, 1}));
@@ -130,8 +130,8 @@ TEST(GpuPermute, Elements) {
 }
 
 TEST(GpuPermute, Reductions) {
-  check(reduce({52}, {1}, {1}, {30}, {52})); // column sums
-  check(reduce({50}, {30}, {1}, {30}, {1})); // row sums
+  check(reduce({52}, {1}, {1}, {30}, {52})); // Column sums.
+  check(reduce({50}, {30}, {1}, {30}, {1})); // Row sums.
   check(reduce({4, 50}, {500, 1}, {50, 1}, {10}, {50}));
   check(reduce({6}, {60}, {1}, {5, 4}, {4, 1}, true));
   check(reduce({20}, {1}, {1}, {3, 7}, {500, 20}, true));
@@ -157,11 +157,11 @@ TEST(GpuPermute, BfloatsKeepTheirBits) {
   check<Bfloat>(copy({9, 11}, {3, 27}, {11, 1}));
 }
 
-/// Tiles of pairs of elements, and where one side has no whole pairs.
+/// Tiles of element pairs, and cases in which one side has no whole pairs.
 TEST(GpuPermute, TransposesOfBfloats) {
   check<Bfloat>(copy({128, 64}, {1, 128}, {64, 1}), 0, /*nanAt=*/9);
   check<Bfloat>(copy({38, 70}, {1, 38}, {70, 1}));
-  check<Bfloat>(copy({3, 20, 36}, {720, 1, 20}, {720, 36, 1})); // batches
+  check<Bfloat>(copy({3, 20, 36}, {720, 1, 20}, {720, 36, 1})); // Batches.
   check<Bfloat>(copy({37, 70}, {1, 38}, {70, 1}));
   check<Bfloat>(copy({38, 71}, {1, 38}, {72, 1}));
   check<Bfloat>(copy({38, 70}, {1, 39}, {70, 1}));
@@ -185,7 +185,7 @@ TEST(GpuPermute, Pads) {
   check(pad({9, 80}, {80, 1}, {100, 1}, 212, 13, 100, 100));
   check(pad({3, 4, 9}, {36, 9, 1}, {140, 14, 1}, 143, 30, 20, 20));
   check(pad({40}, {0}, {1}, 30, 1, 100, 100));
-  // Rows that lie apart.
+  // Padded rows with a row stride.
   check(pad({4, 8}, {8, 1}, {19, 1}, 2, 4, 11, 19));
   check(pad({9, 80}, {80, 1}, {152, 1}, 312, 13, 100, 152));
   check(pad({10, 3, 2}, {6, 2, 1}, {30, 6, 1}, 36, 12 * 5, 2, 6));

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The instructions that decide speed and rounding are those that the kernels
-// name. PTX needs nothing but this process; machine code needs an assembler,
-// and its tests are skipped where there is none.
+// The PTX contains the instructions that the kernels specify where these
+// determine speed and rounding. PTX is generated in this process; tests of
+// machine code need an assembler and are skipped without one.
 //
 //===----------------------------------------------------------------------===//
 
@@ -72,7 +72,7 @@ TEST_F(Ptx, BarriersShufflesAndSharedMemory) {
 }
 
 TEST_F(Ptx, LoadsAreNotMovedOverABarrier) {
-  // Thread 5 alone writes; the others must see it.
+  // Only thread 5 writes; the other threads must read its value.
   std::string ptx = compile(R"(
   llvm.mlir.global internal @s() {addr_space = 3 : i32, alignment = 16} : !llvm.array<1 x i32>
 )" + kernel("k", "%x: !llvm.ptr<1>", 64, R"(
@@ -246,9 +246,9 @@ TEST_F(Cubins, WithoutAnAssembler) {
                           0),
             0u)
       << message;
-  EXPECT_NE(message.find("PTX alone"), std::string::npos);
+  EXPECT_NE(message.find("only PTX"), std::string::npos);
 
-  // A library that is something else.
+  // A library other than nvJitLink.
   search.libraries = {"libc.so.6"};
   cubin = assemble("", "sm_90", search);
   ASSERT_FALSE(!!cubin);

@@ -19,8 +19,8 @@ namespace {
 struct Case {
   int64_t sequences, period, heads, headDim;
   bool inverse = false, inPlace = false;
-  int64_t padding = 0; ///< columns behind a row
-  int64_t skip = 0;    ///< bytes in front of everything
+  int64_t padding = 0; ///< Columns after a row.
+  int64_t skip = 0;    ///< Bytes before each argument.
 };
 
 template <typename T = float> void check(const Case &c) {
@@ -40,7 +40,7 @@ template <typename T = float> void check(const Case &c) {
 
   Memory memory;
   Place x = memory.add(someValues<T>(rows * stride, 1), c.skip);
-  // More positions than rows of a sequence.
+  // The tables have more positions than a sequence has rows.
   Place cosine = memory.add(someFloats((c.period + 3) * half, 2), c.skip);
   Place sine = memory.add(someFloats((c.period + 3) * half, 3), c.skip);
   Place y = c.inPlace

@@ -53,7 +53,8 @@ std::string kernel(const std::string &name, const std::string &parameters,
   return text + body + "    gpu.return\n}\n";
 }
 
-/// sqrt(|x * 2.5 + x / 3|) of values of `type`, named with `suffix`.
+/// Returns the code of sqrt(|x * 2.5 + x / 3|) for values of `type`, with names
+/// that end in `suffix`.
 static std::string curve(const std::string &type, const std::string &suffix) {
   std::string text = R"(
       %k# = arith.constant K2.5X : TYPE

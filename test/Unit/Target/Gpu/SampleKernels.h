@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Kernels of the GPU kernel ABI as text, so that the lowerings are tested
-// without the emitters.
+// Kernels with the GPU kernel ABI as text, so that tests of the lowerings do
+// not depend on the emitters.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,25 +24,26 @@ namespace kiln::test {
 class KernelContext {
 public:
   KernelContext();
-  /// A module with one gpu.module of `kernels`. Reports errors to GoogleTest.
+  /// Parses a module with one gpu.module that contains `kernels`. Reports
+  /// errors to GoogleTest.
   mlir::OwningOpRef<mlir::ModuleOp> parse(const std::string &kernels);
   mlir::MLIRContext context;
 };
 
-/// What one thread of a warp has: %t and %b, the thread and block as i64, and
-/// constants %c0, %c1, .. %c1024 (the powers of two) of i64. `parameters` come
-/// before %units.
+/// Returns the text of a kernel. The body can use %t and %b, the thread and
+/// block index as i64, and the i64 constants %c0, %c1, %c2, %c4, .. %c1024.
+/// `parameters` come before %units.
 std::string kernel(const std::string &name, const std::string &parameters,
                    int threads, const std::string &body);
 
-/// curve(x, y): y = sqrt(|x * 2.5 + x / 3|), 4 elements per thread, 64 threads,
-/// 256 units per block.
+/// Returns the kernel curve(x, y): y = sqrt(|x * 2.5 + x / 3|), with 4 elements
+/// per thread, 64 threads and 256 units per block.
 std::string curveKernel();
 
-/// row_sums(x, y, cols): y[r] = the sum of row r of x, a row per block of two
-/// warps. Thread t adds columns 4 * (t + 64 * i) .. + 3 in order of i; then
-/// come elements (0+2) + (1+3), lanes at distance 16, 8, 4, 2, 1, and the two
-/// warps.
+/// Returns the kernel row_sums(x, y, cols): y[r] is the sum of row r of x, with
+/// one row per block of two warps. Thread t adds columns 4 * (t + 64 * i) .. +
+/// 3 in order of i; then elements (0+2) + (1+3), lanes at distance 16, 8, 4, 2,
+/// 1, and the two warps are added.
 std::string rowSumKernel();
 
 } // namespace kiln::test

@@ -16,7 +16,7 @@ using namespace kiln::test;
 
 namespace {
 
-/// `distinct`: tokens that occur at all.
+/// `distinct` is the number of different tokens.
 template <typename Dy = float>
 void check(int64_t tokens, int64_t vocabulary, int64_t columns,
            int64_t distinct, int64_t padding = 0, int64_t skip = 0,
@@ -81,7 +81,7 @@ TEST(GpuScatter, SkipsThePaddingIndex) {
 
 TEST(GpuScatter, ManyRowsPerBlock) { check(500, 3001, 8, 2000); }
 
-/// One block lists more than it has places for, again and again.
+/// One block repeatedly lists more tokens than its list can hold.
 TEST(GpuScatter, FlushesFullLists) {
   check(5000, 3, 4, 1);
   check(4500, 2100, 4, 2);

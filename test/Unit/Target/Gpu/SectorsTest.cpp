@@ -1,12 +1,12 @@
-//===- SectorsTest.cpp - What gpu kernels move ----------------------------===//
+//===- SectorsTest.cpp - Memory traffic of GPU kernels --------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// The kernels that are no row programs: RowSectorsTest.cpp has those. The
-// emulated device has no caches, so what is read twice counts twice.
+// Covers all kernels but row programs (RowSectorsTest.cpp). The emulated device
+// has no caches, so repeated reads count each time.
 //
 //===----------------------------------------------------------------------===//
 
@@ -96,7 +96,7 @@ template <typename T> void rope(int64_t sequences) {
                         }));
 }
 
-/// The tables of a position are read rarely, by all heads of all sequences.
+/// All heads of all sequences share each read of the tables.
 TEST(GpuSectors, Rope) {
   for (int64_t sequences : {1, 2, 6}) {
     rope<float>(sequences);
@@ -134,7 +134,7 @@ template <typename T> void buckets(int64_t bits) {
                         }));
 }
 
-/// Bits that are whole bytes of two, four or more elements, and others.
+/// Code sizes at which two, four or more elements fill whole bytes, and others.
 TEST(GpuSectors, Buckets) {
   for (int64_t bits : {1, 2, 3, 5}) {
     buckets<float>(bits);
@@ -161,7 +161,7 @@ template <typename T> void sketch() {
                         }));
 }
 
-/// What random numbers depend on is read once per warp.
+/// The random state is read once per warp.
 TEST(GpuSectors, Sketch) {
   sketch<float>();
   sketch<Bfloat>();

@@ -1,4 +1,4 @@
-//===- SketchKernelTest.cpp - Random sums of rows on the emulated GPU -----===//
+//===- SketchKernelTest.cpp - Sketch kernels on the emulated GPU ----------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,13 +1,13 @@
-//===- TensorCoreKernelTest.cpp - Matmuls of a warp, in kernels ----------===//
+//===- TensorCoreKernelTest.cpp - Tensor core operations in kernels -------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// One warp copies two matrices to shared memory and multiplies them there and
-// back: on the emulated device its results are those of plain loops, and PTX
-// has the instructions that were meant.
+// One warp copies two matrices to shared memory, multiplies them, and
+// multiplies the result by one of them. On the emulated device, the results
+// equal those of plain loops, and the PTX contains the expected instructions.
 //
 //===----------------------------------------------------------------------===//
 
@@ -43,7 +43,8 @@ float fromBFloat16(uint16_t x) {
   return value;
 }
 
-/// z = 2^(x y^T) y of 16 x 16 each, z in f32; x and y bf16.
+/// Emits z = 2^(x y^T) y on 16 x 16 matrices, with z in f32 and x and y in
+/// bf16.
 llvm::FailureOr<KernelLaunch> emitMatmuls(mlir::gpu::GPUModuleOp kernels,
                                           llvm::StringRef name) {
   GpuBuilder k(kernels, name, /*numArgs=*/3, /*numImmediates=*/0,
@@ -55,7 +56,7 @@ llvm::FailureOr<KernelLaunch> emitMatmuls(mlir::gpu::GPUModuleOp kernels,
   };
   Value x = k.shared(bf16, kSide * kPitch), y = k.shared(bf16, kSide * kPitch);
   Value lane = k.thread();
-  // Half a row for each lane; the last row of x is missing.
+  // Each lane copies half a row; the last row of x is missing.
   Value row = k.shiftRight(lane, 1);
   Value column = k.mul(bits(lane, 1), constant(8));
   Value from = k.add(k.mul(row, constant(kSide)), column);
@@ -68,8 +69,8 @@ llvm::FailureOr<KernelLaunch> emitMatmuls(mlir::gpu::GPUModuleOp kernels,
   waitCopies(k);
   k.barrier();
 
-  // Of four matrices, rows from l % 8 on, in the order down, right or the
-  // other way round.
+  // The row addresses of four matrices, in row-major or column-major order of
+  // the matrices; each lane gives row l % 8.
   auto place = [&](bool downFirst) {
     Value first = k.mul(bits(k.shiftRight(lane, 3), 1), constant(8));
     Value second = k.mul(k.shiftRight(lane, 4), constant(8));
