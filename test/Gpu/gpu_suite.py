@@ -1,18 +1,19 @@
 #!/usr/bin/env python3
-# ===- gpu_suite.py - Everything that needs a GPU, in one command ------------=== #
+# ===- gpu_suite.py - Driver of the GPU suite --------------------------------=== #
 #
 # Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # ===-----------------------------------------------------------------------=== #
-"""Runs the GPU suite from its bundle: docs/design/gpu-suite.md.
+"""Runs the GPU suite from its bundle; see docs/design/gpu-suite.md.
 
     gpu_suite.py [--results=DIR] [--limit=SECONDS] [--only=PART,...] [--match=TEXT]
                  [--again] [--quick] [--dry-run=emu] [--list]
 
-Writes results.jsonl and results.md into the results folder as it goes. A run that is
-stopped, by --limit or otherwise, is continued by the same command. A part that fails
-is a row that says so. Exit code 0: every row is ok or could not be run here; 1: not.
+Each completed row is written to results.jsonl and results.md in the results folder. The
+same command resumes a run that was interrupted, by --limit or otherwise. A failure is
+recorded as a row. The exit code is 1 if a row is wrong, failed or timed out, and 0 if
+all rows are ok or cannot run on this machine.
 """
 
 import argparse
@@ -35,7 +36,8 @@ from suite.bundle import Bundle  # noqa: E402
 from suite.context import Context, Outcome, Row  # noqa: E402
 from suite.results import Results  # noqa: E402
 
-# In the order in which they are run: what others need, then what is worth most.
+# In execution order: parts on which others depend, then the most important
+# ones.
 PARTS = (
     "machine",
     "tests",
@@ -73,7 +75,7 @@ def rows_of(context, part):
 
 
 def run_row(context, row, end):
-    """(status, outcome) of a row, whatever happens in it."""
+    """Runs a row and returns (status, outcome); never raises an exception."""
     context.deadline = min(time.monotonic() + row.limit, end)
     try:
         outcome = row.function()
@@ -86,12 +88,12 @@ def run_row(context, row, end):
         return "error", Outcome({}, False, note=str(reason))
     except subprocess.SubprocessError as reason:
         return "error", Outcome({}, False, note=str(reason))
-    except Exception as reason:  # A fault of the suite itself must not end it.
+    except Exception as reason:  # An error of the suite itself must not end the run.
         return "error", Outcome({}, False, note=f"{type(reason).__name__}: {reason}")
 
 
 def run_part(context, part, options, end):
-    """Runs the rows that are missing; returns how many had no time left."""
+    """Runs the rows without a result; returns the number for which no time was left."""
     left = 0
     for row in rows_of(context, part):
         if options.match and options.match not in row.name:
@@ -104,7 +106,8 @@ def run_part(context, part, options, end):
         before, begin = machine.clocks(), time.monotonic()
         status, outcome = run_row(context, row, end)
         seconds = time.monotonic() - begin
-        # A row that the whole run's end has cut is for the next one.
+        # A row that the end of the whole run interrupted is left to the next
+        # run.
         if status == "timeout" and seconds < row.limit - 1:
             left += 1
             continue
@@ -136,23 +139,23 @@ def run_part(context, part, options, end):
 def parse():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--results", type=pathlib.Path, default=pathlib.Path("results"))
-    parser.add_argument("--limit", type=float, help="seconds after which nothing new is begun")
-    parser.add_argument("--only", help=f"some of: {', '.join(PARTS)}")
-    parser.add_argument("--match", help="only rows whose name has this text")
+    parser.add_argument("--limit", type=float, help="seconds after which no row is started")
+    parser.add_argument("--only", help=f"comma-separated parts to run: {', '.join(PARTS)}")
+    parser.add_argument("--match", help="run only rows whose name contains this text")
     flag = {"action": "store_true"}
     parser.add_argument("--again", **flag, help="repeat rows that failed or were not run")
-    parser.add_argument("--dry-run", choices=["emu"], help="the emulated GPU, without PyTorch")
-    parser.add_argument("--quick", **flag, help="as little as shows that the suite works")
-    parser.add_argument("--work", type=pathlib.Path, help="for large files; default: temporary")
-    parser.add_argument("--torch-device", choices=["cpu", "cuda"], help="to try its scripts")
+    parser.add_argument("--dry-run", choices=["emu"], help="use the emulated GPU, no PyTorch")
+    parser.add_argument("--quick", **flag, help="small sizes, to test the suite itself")
+    parser.add_argument("--work", type=pathlib.Path, help="folder for large files (temporary)")
+    parser.add_argument("--torch-device", choices=["cpu", "cuda"], help="for tests of the scripts")
     parser.add_argument("--bundle", type=pathlib.Path, default=HERE)
-    parser.add_argument("--list", action="store_true", help="name the rows, run nothing")
+    parser.add_argument("--list", action="store_true", help="list the rows without running them")
     options = parser.parse_args()
     parts = options.only.split(",") if options.only else list(PARTS)
     for part in parts:
         if part not in PARTS:
-            parser.error(f"--only: there is no part '{part}'; there are {', '.join(PARTS)}")
-    # The facts of the machine belong to every row.
+            parser.error(f"--only: unknown part '{part}', expected one of {', '.join(PARTS)}")
+    # The part "machine" always runs, since every row refers to its values.
     options.parts = [part for part in PARTS if part in parts or part == "machine"]
     return options
 
@@ -165,7 +168,7 @@ def main():
     try:
         bundle = Bundle(options.bundle, device="emu" if dry else "cuda")
     except (OSError, ValueError, KeyError, TypeError, tarfile.TarError) as error:
-        print(f"error: {options.bundle} is no bundle of the GPU suite: {error}", file=sys.stderr)
+        print(f"error: {options.bundle} is not a bundle of the GPU suite: {error}", file=sys.stderr)
         return 2
     with tempfile.TemporaryDirectory(prefix="gpu-suite-") as temporary:
         work = options.work or temporary
@@ -176,8 +179,8 @@ def main():
                     print(f"{part}  {row.name}")
             return 0
         context.results = Results(options.results, options.again)
-        # The ways of products that were found fastest stay with the results, so that
-        # every run has the same bits.
+        # The file of matmul algorithms is kept with the results, so that every
+        # run computes the same bits.
         bundle.environment["XDG_CACHE_HOME"] = str((options.results / "cache").resolve())
         if not dry:
             context.torch, sees_gpu = machine.pytorch()

@@ -1,19 +1,21 @@
 #!/usr/bin/env python3
-# ===- pack.py - Build the bundle of the GPU suite ---------------------------=== #
+# ===- pack.py - Builds the bundle of the GPU suite --------------------------=== #
 #
 # Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # ===-----------------------------------------------------------------------=== #
-"""Compiles the models of suite/cases.py and packs them with the scripts, tools and
-libraries that a machine without kiln needs: `ninja gpu-suite`, docs/design/gpu-suite.md.
+"""Builds the bundle of the GPU suite (`ninja gpu-suite`, docs/design/gpu-suite.md).
+
+The bundle has the compiled models of suite/cases.py and the scripts, tools and
+libraries that a machine without kiln needs.
 
     pack.py --build=BUILD --out=DIR [--small] [--match=TEXT] [--jobs=N]
             [--archive=FILE.tar.gz] [--stand-in]
 
-A model that kilnc refuses is noted in the manifest, and is a row of the suite that
-says so. --small: the few models of the suite's own tests. --stand-in: what executables
-for a GPU need to run on the driver without one (StandIn/EmulatedKernels.cpp).
+The manifest records an error of kilnc for a model, which the suite reports as a row.
+--small packs only the models of the suite's own tests. --stand-in adds the libraries
+with which executables for a GPU run on the fake driver (StandIn/EmulatedKernels.cpp).
 """
 
 import argparse
@@ -40,7 +42,8 @@ from suite import bundle, cases  # noqa: E402
 MODELS = (ROOT / "test/Integration/models", HERE / "models")
 TOOLS = ("KilnDeviceTests", "kiln-gpu-rates", "kiln-tensor-errors", "kiln-diff")
 EXPECTATIONS = ("reference.py", "make_weights.py")
-# What executables need beside the C library: always, and where it is missing.
+# Libraries that executables need in addition to the C library: those that are
+# always used, and those that are used only if the machine has none.
 LIBRARIES = ("libopenblas", "libgomp", "libgfortran", "libquadmath")
 FALLBACKS = ("libstdc++", "libgcc_s")
 LARGEST = 60 << 20
@@ -80,7 +83,7 @@ class Packer:
         self.executables = {}
 
     def compile(self, case, target):
-        """(name, entry of the manifest)"""
+        """Compiles a case and returns (name, entry of the manifest)."""
         name = f"{case.name}-{target}"
         path = self.out / "exe" / name
         model = model_folder(case.model)
@@ -95,7 +98,7 @@ class Packer:
         return name, {"flags": flags, "file": name}
 
     def compile_kernels(self, case, path):
-        """The kernels of the emulated GPU, for the driver without one."""
+        """Compiles the emulated kernels that the fake driver loads."""
         model = model_folder(case.model)
         whole = path.with_name(path.name + ".o")
         flags = [*case.compiler_flags("emu"), "--emit=obj"]
@@ -140,7 +143,7 @@ class Packer:
             shutil.copy2(model_folder(model) / "config.json", folder)
 
     def copy_libraries(self):
-        """Those that the device tests name, which have all of an executable's."""
+        """Copies the libraries of KilnDeviceTests, which include those of executables."""
         done = subprocess.run(
             ["ldd", self.out / "bin/KilnDeviceTests"], capture_output=True, text=True, check=True
         )
@@ -160,8 +163,9 @@ class Packer:
         (self.out / "manifest.json").write_text(json.dumps(manifest, indent=1))
 
     def archive(self):
-        """The executables have most of their bytes in common, but far apart: xz looks
-        back that far, gzip does not. The suite unpacks them when it starts."""
+        """Writes the archive. The executables share most of their bytes over distances
+        that the window of xz covers and that of gzip does not, so they are compressed
+        with xz. The suite unpacks them when it starts."""
         path = self.options.archive
         payload = self.out.with_name(self.out.name + ".payload")
         preset = 0 if self.options.small else 3
@@ -179,7 +183,7 @@ class Packer:
         size = path.stat().st_size
         print(f"pack.py: {path}, {size / 2**20:.1f} MiB", flush=True)
         if size > LARGEST:
-            raise SystemExit(f"pack.py: {path} has {size} bytes, at most {LARGEST} are wanted")
+            raise SystemExit(f"pack.py: {path} has {size} bytes, expected at most {LARGEST}")
 
     def pack(self):
         chosen = cases.cases_of("small" if self.options.small else "full")
@@ -199,10 +203,10 @@ class Packer:
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--build", type=pathlib.Path, required=True, help="kiln's build folder")
-    parser.add_argument("--out", type=pathlib.Path, required=True, help="the folder; emptied first")
+    parser.add_argument("--out", type=pathlib.Path, required=True, help="output folder (emptied)")
     parser.add_argument("--archive", type=pathlib.Path)
     parser.add_argument("--small", action="store_true")
-    parser.add_argument("--match", help="only models whose name this finds")
+    parser.add_argument("--match", help="pack only models whose name matches this regex")
     parser.add_argument("--stand-in", action="store_true")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     options = parser.parse_args()

@@ -1,4 +1,4 @@
-//===- ActionTimer.cpp - When the actions of a run took place -------------===//
+//===- ActionTimer.cpp - GPU timestamps of a program's actions ------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -60,7 +60,7 @@ static TraceEvent::Track trackOf(Stream stream) {
                                     : TraceEvent::Track::Commands;
 }
 
-/// What the driver was given for an action: a command, or a group of them.
+/// Returns the trace event, without its times, of a command or a launch group.
 TraceEvent ActionTimer::describe(const StreamAction &action) const {
   const std::vector<Command> &commands = program_.program().commands;
   const Command &command = commands[action.command];

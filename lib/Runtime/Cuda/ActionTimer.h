@@ -1,12 +1,12 @@
-//===- ActionTimer.h - When the actions of a run took place -----*- C++ -*-===//
+//===- ActionTimer.h - GPU timestamps of a program's actions ----*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Events of the driver around every action, on the streams themselves: what
-// they say is the time of the GPU, not of the calls.
+// Records CUDA events before and after every action on the action's stream. The
+// resulting times are those of the GPU, not those of the API calls.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,26 +25,28 @@ public:
   ActionTimer(const CudaProgram &program, const CudaResources &resources)
       : program_(program), resources_(resources) {}
 
-  /// Makes the events; the run is to begin right after.
+  /// Creates the events and records the start event. The program must be queued
+  /// immediately afterwards.
   Status start();
   bool splitsGroups() const override { return false; }
   Status before(std::size_t action) override;
   Status after(std::size_t action) override;
-  /// Adds a bar for every action; launches that are one have one, with the name
-  /// of the first. All streams must have been waited for.
+  /// Appends one trace event for each action. A launch group has one event,
+  /// with the name of its first member. All streams must be synchronized before
+  /// the call.
   Status addBars(std::vector<TraceEvent> &events) const;
 
 private:
   const Driver &driver() const { return resources_.gpu->driver(); }
   Status record(const Event &event, Stream stream);
   TraceEvent describe(const StreamAction &action) const;
-  /// Microseconds since start().
+  /// Returns the time of an event in microseconds since start().
   Result<double> timeOf(const Event &event) const;
 
   const CudaProgram &program_;
   const CudaResources &resources_;
   Event start_;
-  std::vector<Event> begins_, ends_; ///< As the actions.
+  std::vector<Event> begins_, ends_; ///< Indexed by action.
 };
 
 } // namespace kiln::runtime::cuda

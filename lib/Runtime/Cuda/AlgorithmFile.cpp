@@ -1,4 +1,4 @@
-//===- AlgorithmFile.cpp - Algorithms that were found fastest -------------===//
+//===- AlgorithmFile.cpp - File of fastest matmul algorithms --------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -20,7 +20,8 @@ using namespace kiln::support;
 using namespace kiln;
 using Json = nlohmann::json;
 
-/// Devices and products beyond which the others are forgotten.
+/// The maximum number of devices and of problems per device. When a limit is
+/// reached, add() removes all earlier entries.
 static constexpr std::size_t mostDevices = 64, mostProblems = 4096;
 
 static constexpr const char *digits = "0123456789abcdef";
@@ -57,25 +58,26 @@ Result<AlgorithmFile> AlgorithmFile::open(std::string path,
   auto refuse = [&](const std::string &problem) {
     return Status(ExitCode::BadInput,
                   inQuotes(file.path_) +
-                      " is no file of algorithms: " + problem +
-                      "; remove it, or name another one with "
+                      " is not an algorithm file: " + problem +
+                      "; remove it, or name another file with "
                       "--gpu-algorithms=FILE");
   };
   if (!json->is_object() || json->value("format", Json()) != 1)
     return refuse("expected \"format\": 1");
   Json devices = json->value("devices", Json());
   if (!devices.is_object() || devices.size() > mostDevices)
-    return refuse("expected an object \"devices\" of at most " +
+    return refuse("expected an object \"devices\", whose maximum size is " +
                   std::to_string(mostDevices));
   for (auto &[name, problems] : devices.items()) {
     if (!problems.is_object() || problems.size() > mostProblems)
-      return refuse("expected an object of at most " +
-                    std::to_string(mostProblems) + " products for " +
+      return refuse("expected an object with at most " +
+                    std::to_string(mostProblems) + " problems for device " +
                     inQuotes(name, 60));
     for (auto &[problem, algorithm] : problems.items()) {
       if (!algorithm.is_string() || !parse(algorithm.get<std::string>()))
-        return refuse("expected 128 hexadecimal digits for product " +
-                      inQuotes(problem, 60));
+        return refuse(
+            "expected 128 lower-case hexadecimal digits for problem " +
+            inQuotes(problem, 60));
       file.devices_[name][problem] = algorithm.get<std::string>();
     }
   }
@@ -106,7 +108,7 @@ Status AlgorithmFile::save() const {
     return Status();
   std::error_code error;
   std::filesystem::path directory = std::filesystem::path(path_).parent_path();
-  // What cannot be made is said by the file that cannot be written there.
+  // If the directory cannot be created, writeFile() reports the error.
   if (!directory.empty())
     std::filesystem::create_directories(directory, error);
   Json json = {{"format", 1}, {"devices", devices_}};
@@ -114,7 +116,7 @@ Status AlgorithmFile::save() const {
 }
 
 std::string kiln::runtime::cuda::defaultAlgorithmFile() {
-  // As the XDG specification says: what is no absolute path does not count.
+  // The XDG Base Directory specification ignores relative paths.
   auto folder = [](const char *variable) {
     const char *value = std::getenv(variable);
     return value && *value == '/' ? std::string(value) : std::string();

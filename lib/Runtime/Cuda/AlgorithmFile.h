@@ -1,13 +1,14 @@
-//===- AlgorithmFile.h - Algorithms that were found fastest -----*- C++ -*-===//
+//===- AlgorithmFile.h - File of fastest matmul algorithms ------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// A file with the fastest algorithm of each product that was searched for, per
-// GPU, driver and version of the library. It only ever chooses among what the
-// library proposes itself, so that what it holds is at worst slow.
+// A JSON file with the fastest measured cuBLASLt algorithm for each matmul
+// problem, grouped by GPU, driver version and cuBLASLt version. An entry only
+// selects among the algorithms that cuBLASLt proposes at run time, so a wrong
+// entry can make a matmul slower but not incorrect.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,8 +26,9 @@ namespace kiln::runtime::cuda {
 
 class AlgorithmFile {
 public:
-  /// Reads `path`, which need not be there. `device` names what measurements
-  /// hold for.
+  /// Reads `path` if the file exists. `device` is the key under which
+  /// measurements are stored: the GPU and the versions of the driver and
+  /// library. Returns an error if the file is not a valid algorithm file.
   static Result<AlgorithmFile> open(std::string path, std::string device);
 
   std::optional<Algorithm> find(const std::string &problem) const;
@@ -36,7 +38,8 @@ public:
   Status save() const;
 
 private:
-  using Problems = std::map<std::string, std::string>; ///< Algorithms as text.
+  /// Algorithms in hex, by problem.
+  using Problems = std::map<std::string, std::string>;
 
   AlgorithmFile(std::string path, std::string device)
       : path_(std::move(path)), device_(std::move(device)) {}
@@ -46,7 +49,8 @@ private:
   std::map<std::string, Problems> devices_;
 };
 
-/// In the user's folder for caches; empty when there is none.
+/// Returns the path of the algorithm file in the user's cache directory, or an
+/// empty string if neither XDG_CACHE_HOME nor HOME is an absolute path.
 std::string defaultAlgorithmFile();
 
 } // namespace kiln::runtime::cuda

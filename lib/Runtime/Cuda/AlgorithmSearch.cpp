@@ -1,4 +1,4 @@
-//===- AlgorithmSearch.cpp - The fastest way to compute a product ---------===//
+//===- AlgorithmSearch.cpp - Timed search for matmul algorithms -----------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -13,11 +13,12 @@ using namespace kiln::runtime::cuda;
 using namespace kiln::runtime;
 using namespace kiln;
 
-/// Trials of a proposal, of which the fastest counts.
+/// The number of timed trials per proposal; the minimum time is used.
 static constexpr int trials = 4;
 
-/// A later proposal has to be faster by this: what is within the noise of a
-/// measurement stays in the library's order.
+/// A later proposal replaces the best one only if its time is below this
+/// fraction of the best time. Within measurement noise, cuBLASLt's order
+/// decides.
 static constexpr double clearlyFaster = 0.98;
 
 Result<AlgorithmSearch> AlgorithmSearch::begin(const Driver &driver,
@@ -35,7 +36,7 @@ Result<AlgorithmSearch> AlgorithmSearch::begin(const Driver &driver,
   return search;
 }
 
-/// Milliseconds of what `queue` queues.
+/// Returns the GPU time in milliseconds of the work that `queue` queues.
 Result<double>
 AlgorithmSearch::time(const std::function<Status()> &queue) const {
   const DriverApi &api = driver_->api();
@@ -74,7 +75,7 @@ AlgorithmSearch::choose(const std::string &problem,
   double bestTime = 0;
   for (std::size_t i = 0; i < proposals.size(); ++i) {
     double fastest = 0;
-    // The first trial loads kernels.
+    // The first trial is not counted, since it loads kernels.
     for (int trial = 0; trial <= trials; ++trial) {
       Result<double> found = time([&] { return queue(i); });
       if (!found.ok())

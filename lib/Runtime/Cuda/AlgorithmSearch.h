@@ -1,13 +1,14 @@
-//===- AlgorithmSearch.h - The fastest way to compute a product -*- C++ -*-===//
+//===- AlgorithmSearch.h - Timed search for matmul algorithms ---*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Times what the library proposes for a product, once: the answer is kept in a
-// file, and equal answers give equal bits. Trials write to the places of the
-// product, so they are made before anything there has a value.
+// Measures the algorithms that cuBLASLt proposes for a matmul and stores the
+// fastest in an algorithm file. Later starts use the stored algorithm, so that
+// they compute the same bits. Trials write to the operands of the matmul, so
+// they must run before any buffer holds a value.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,21 +26,21 @@ namespace kiln::runtime::cuda {
 
 class AlgorithmSearch {
 public:
-  /// Proposals that are worth a trial; the library's order is that of its
-  /// estimates.
+  /// The maximum number of proposals to measure. cuBLASLt sorts proposals by
+  /// estimated time.
   static constexpr int mostProposals = 8;
 
-  /// The driver must outlive the search.
+  /// Creates the timing events. `driver` must outlive the search.
   static Result<AlgorithmSearch> begin(const Driver &driver,
                                        StreamHandle stream, AlgorithmFile file);
 
-  /// The index of the proposal to take; `queue(i)` queues the product as
-  /// proposal i computes it.
+  /// Returns the index of the stored or fastest proposal. `queue(i)` queues the
+  /// matmul with proposal i.
   Result<std::size_t> choose(const std::string &problem,
                              const std::vector<Algorithm> &proposals,
                              const std::function<Status(std::size_t)> &queue);
 
-  /// Writes down what was found.
+  /// Writes the algorithm file.
   Status save() const { return file_.save(); }
 
 private:

@@ -1,4 +1,4 @@
-//===- AttentionCheck.cpp - Is a library's attention kiln's? --------------===//
+//===- AttentionCheck.cpp - Numerical check of library attention ----------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -28,7 +28,8 @@ AttentionCheck::AttentionCheck(const Driver &driver, StreamHandle stream,
     : driver_(driver), stream_(stream), attention_(attention), scale_(scale),
       arguments_(std::move(arguments)) {}
 
-/// In the order of VendorAttention::strides; lse has no place there.
+/// Returns the index of an argument in VendorAttention::strides, which has no
+/// entry for lse.
 static std::size_t matrixOf(std::size_t argument) {
   return argument < 4 ? argument : argument - 1;
 }
@@ -47,7 +48,8 @@ static std::vector<std::size_t> resultsOf(const VendorAttention &attention) {
   return results;
 }
 
-/// From the first to the last one.
+/// Returns the bytes from the first to the last element of an argument,
+/// including row padding.
 static int64_t bytesOf(const VendorAttention &attention, std::size_t argument) {
   int64_t rows = attention.sequences * attention.length;
   if (isLse(argument))
@@ -81,9 +83,10 @@ float AttentionCheck::random(float limit) {
 // Inputs
 //===----------------------------------------------------------------------===//
 
-/// Logits get a variance of 2, so that weights are neither alike nor zero. For
-/// gradients lse is about what it is of such logits; that it is not exact
-/// changes neither what is to be computed nor how large it is.
+/// Returns random values for an operand. q and k are scaled so that the logits
+/// have a variance of 2, which makes the attention weights neither uniform nor
+/// zero. For gradients, lse is an estimate for such logits. An inexact lse is
+/// sufficient, since both implementations receive the same values.
 AttentionCheck::Buffer AttentionCheck::input(std::size_t argument) {
   Buffer buffer(std::size_t(bytesOf(attention_, argument)));
   if (isLse(argument)) {
@@ -99,14 +102,15 @@ AttentionCheck::Buffer AttentionCheck::input(std::size_t argument) {
   auto limit = argument < 2 ? float(std::sqrt(3 * variance)) : 1.0f;
   for (std::size_t i = 0; i < buffer.size() / 2; ++i) {
     float value = random(limit);
-    // Any bf16 will do, so that the rest is cut off.
+    // Truncation to bf16 is sufficient for random values.
     std::memcpy(buffer.data() + 2 * i, reinterpret_cast<char *>(&value) + 2, 2);
   }
   return buffer;
 }
 
-/// Matrices may be parts of one another's rows: what is written last counts,
-/// and is as random as the rest.
+/// Writes random values to all operands. Operands may share rows (q, k and v in
+/// one matrix); a later copy then overwrites the row padding of an earlier one
+/// with other random values.
 Status AttentionCheck::fill() {
   Status status;
   for (std::size_t i = 0; i < arguments_.size() && status.ok(); ++i) {
@@ -116,14 +120,15 @@ Status AttentionCheck::fill() {
     status = driver_.call(driver_.api().cuMemcpyHtoDAsync_v2, arguments_[i],
                           static_cast<const void *>(buffer.data()),
                           buffer.size(), stream_);
-    // The copy may read the buffer for as long as it runs.
+    // The asynchronous copy reads the buffer until the stream is synchronized.
     if (status.ok())
       status = driver_.call(driver_.api().cuStreamSynchronize, stream_);
   }
   return status;
 }
 
-/// No number: what nobody writes is seen.
+/// Fills the results with NaNs, so that elements that are not written count as
+/// differences.
 Status AttentionCheck::clearResults() {
   Status status;
   for (std::size_t i : resultsOf(attention_))
@@ -179,15 +184,15 @@ std::string AttentionCheck::compare(std::size_t argument,
       most = std::max(most, std::abs(a));
       mostError = std::max(mostError, std::abs(a - b));
     }
-    // Said so that what is no number is a difference too.
+    // These comparisons are false if a value is NaN.
     bool agrees = errors <= mostMean * mostMean * squares &&
                   mostError <= mostElement * most;
     if (!agrees)
       return std::string(names[argument]) + " of head " +
              std::to_string(block % heads) + ", sequence " +
-             std::to_string(block / heads) + ", is off by " +
+             std::to_string(block / heads) + ", has a relative RMS error of " +
              std::to_string(std::sqrt(errors / squares)) +
-             " of itself, expected at most " + std::to_string(mostMean);
+             ", expected at most " + std::to_string(mostMean);
   }
   return "";
 }

@@ -1,16 +1,16 @@
-//===- AttentionCheck.h - Is a library's attention kiln's? ------*- C++ -*-===//
+//===- AttentionCheck.h - Numerical check of library attention --*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Runs kiln's kernel and the library on the same random numbers, in the places
-// that a launch will have, before any of them has a value, and compares what
-// they write. Both round weights and results to bf16, each in its own way:
-// they agree where every head is within 1/64 of the other in the root of the
-// mean square, no element is off by more than 1/16 of the head's largest, and
-// lse within 1/1024.
+// Runs kiln's kernel and cuDNN on the same random inputs, in the buffers of the
+// launch before these hold values, and compares the results. Both round weights
+// and results to bf16, but at different points. For each head, the root mean
+// square of the difference must be at most 1/64 of that of the expected result,
+// and no element may differ by more than 1/16 of the head's largest magnitude.
+// lse may differ by 1/1024, relative to max(1, |lse|).
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,18 +28,21 @@ namespace kiln::runtime::cuda {
 
 class AttentionCheck {
 public:
-  /// Whether a result shares bytes with what is read.
+  /// Returns true if a result overlaps an operand.
   static bool overlap(const abi::VendorAttention &attention,
                       const std::vector<DevicePointer> &arguments);
 
-  /// The arguments of a launch, as VendorAttention has them, which do not
-  /// overlap(). The driver outlives the check.
+  /// `arguments` are the addresses of the launch's arguments in the order of
+  /// VendorAttention; overlap() must be false for them. `driver` must outlive
+  /// the check.
   AttentionCheck(const Driver &driver, StreamHandle stream,
                  const abi::VendorAttention &attention, double scale,
                  std::vector<DevicePointer> arguments);
 
-  /// Both queue their work on the stream. What differs, or nothing; fails where
-  /// the device or the kernel does. A failure of the library is a difference.
+  /// Runs both implementations and returns a description of the first
+  /// difference, or an empty string if the results agree. `kernel` and
+  /// `library` queue their work on the stream. A failure of `library` counts as
+  /// a difference; a failure of the device or of `kernel` is an error.
   Result<std::string> run(const std::function<Status()> &kernel,
                           const std::function<Status()> &library);
 
@@ -47,7 +50,7 @@ private:
   using Buffer = std::vector<char>;
 
   Buffer input(std::size_t argument);
-  /// A number in [-limit, limit].
+  /// Returns a uniform random number in [-limit, limit].
   float random(float limit);
   Status fill();
   Status clearResults();

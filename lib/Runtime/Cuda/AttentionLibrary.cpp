@@ -1,4 +1,4 @@
-//===- AttentionLibrary.cpp - Attention that cuDNN computes ---------------===//
+//===- AttentionLibrary.cpp - Choice of cuDNN for attention ---------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -56,18 +56,18 @@ std::optional<std::string> AttentionLibrary::notice() const {
       });
   std::string text;
   if (!why_.empty())
-    text = "not all attention is computed by cuDNN, the rest is by kiln's own "
-           "kernels: " +
-           why_;
+    text =
+        "not all attention uses cuDNN, the rest uses kiln's kernels: " + why_;
   if (!isDeterministic)
     text += (text.empty() ? "" : "; ") + dnn_->name() +
-            " adds up gradients of attention in no fixed order, so that equal "
-            "runs may differ in their last bits; compile with "
-            "--attention=generated where they must not";
+            " accumulates gradients of attention in no fixed order, so that "
+            "equal runs may differ in their last bits; compile with "
+            "--attention=generated for reproducible results";
   return text.empty() ? std::nullopt : std::optional(text);
 }
 
-/// The library moves 16 bytes at once.
+/// Returns true if all addresses are aligned to 16 bytes, as cuDNN's vectorized
+/// accesses require.
 static bool isAligned(const std::vector<DevicePointer> &places) {
   return std::all_of(places.begin(), places.end(),
                      [](DevicePointer place) { return place % 16 == 0; });
@@ -80,8 +80,8 @@ Status AttentionLibrary::decide(const VendorAttention &attention, double scale,
                                 Choice &choice) {
   Result<DnnAttention> found = DnnAttention::plan(*dnn_, attention, scale);
   if (!found.ok()) {
-    refuse(dnn_->name() + " has no way to compute " +
-           (attention.isGradient ? "gradients of " : "") + "attention of " +
+    refuse(dnn_->name() + " cannot compute " +
+           (attention.isGradient ? "gradients of " : "") + "attention with " +
            std::to_string(attention.heads) + " heads of " +
            std::to_string(attention.headDim) +
            " elements: " + found.status().message());
@@ -91,12 +91,13 @@ Status AttentionLibrary::decide(const VendorAttention &attention, double scale,
   Result<std::string> difference =
       check.run(kernel, [&] { return found->run(places, workspace); });
   if (!difference.ok()) {
-    // Its work may still be under way.
+    // Work that it queued may still use the plan, so the plan must not be
+    // destroyed.
     choice.attention.emplace(std::move(*found));
     return difference.status();
   }
   if (!difference->empty())
-    refuse(dnn_->name() + " does not agree with them: " + *difference);
+    refuse(dnn_->name() + " computes different results: " + *difference);
   else
     choice.attention.emplace(std::move(*found));
   return Status();
@@ -111,11 +112,11 @@ AttentionLibrary::choose(const VendorAttention &attention, double scale,
   if (!dnn_)
     return none;
   if (!isAligned(places)) {
-    refuse("a matrix does not begin at a multiple of 16 bytes");
+    refuse("a matrix is not aligned to 16 bytes");
     return none;
   }
   if (AttentionCheck::overlap(attention, places)) {
-    refuse("a result lies where an operand does");
+    refuse("a result overlaps an operand");
     return none;
   }
   std::vector<int64_t> key = {attention.isGradient, attention.causal,

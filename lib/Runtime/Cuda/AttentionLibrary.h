@@ -1,13 +1,13 @@
-//===- AttentionLibrary.h - Attention that cuDNN computes -------*- C++ -*-===//
+//===- AttentionLibrary.h - Choice of cuDNN for attention -------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Decides for every launch that may be cuDNN's whether it is: where the library
-// is there, has a way within the launch's workspace, and computes what kiln's
-// own kernel does. Otherwise that kernel runs, and notice() says why.
+// Decides whether cuDNN or kiln's kernel computes each eligible attention
+// launch. cuDNN is used if it can be loaded, has a plan within the workspace of
+// the launch, and passes AttentionCheck. Otherwise notice() gives the reason.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,24 +25,27 @@ namespace kiln::runtime::cuda {
 
 class AttentionLibrary {
 public:
-  /// Looks for the library, whose calls go to `stream`. The driver outlives
-  /// the result.
+  /// Loads cuDNN from the first of `libraries`; its calls are queued on
+  /// `stream`. `driver` must outlive this object.
   AttentionLibrary(const Driver &driver,
                    const std::vector<std::string> &libraries,
                    StreamHandle stream);
 
-  /// What computes a launch with these arguments and workspace; null: its
-  /// kernel, which `kernel` queues. Fails where the device does. The first
-  /// launch of each kind changes the bytes of its arguments.
+  /// Returns the cuDNN plan for a launch with these argument addresses and
+  /// workspace, or null if kiln's kernel computes it. `kernel` queues that
+  /// kernel for comparison. The first call for each distinct problem overwrites
+  /// the arguments. Returns an error only if the device or the kernel fails.
   Result<const DnnAttention *> choose(const abi::VendorAttention &attention,
                                       double scale,
                                       const std::vector<DevicePointer> &places,
                                       DevicePointer workspace,
                                       const std::function<Status()> &kernel);
 
-  /// "cuDNN 9.19.0", or nothing where no launch is the library's.
+  /// Returns a name such as "cuDNN 9.19.0", or an empty string if cuDNN
+  /// computes no launch.
   std::string name() const;
-  /// One line of what is not as was asked for.
+  /// Returns one line that reports launches cuDNN does not compute and
+  /// nondeterministic gradients, if any.
   std::optional<std::string> notice() const;
 
 private:
@@ -57,9 +60,9 @@ private:
 
   const Driver &driver_;
   StreamHandle stream_;
-  std::optional<Dnn> dnn_; ///< Started.
+  std::optional<Dnn> dnn_; ///< Set if cuDNN can be used.
   std::map<std::vector<int64_t>, Choice> choices_;
-  std::string why_; ///< The first reason why a kernel is kiln's.
+  std::string why_; ///< The first reason not to use cuDNN.
 };
 
 } // namespace kiln::runtime::cuda

@@ -1,4 +1,4 @@
-//===- BlasLt.cpp - Matrix products through cuBLASLt --------------------===//
+//===- BlasLt.cpp - Matmuls through cuBLASLt ------------------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -15,7 +15,7 @@ using namespace kiln::runtime::cuda;
 using namespace kiln::runtime;
 using namespace kiln;
 
-/// The library looks at no more than that.
+/// The largest alignment that cuBLASLt's heuristic distinguishes, in bytes.
 static constexpr int64_t largestAlignment = 256;
 
 Status BlasLt::failure(int code, const char *function) const {
@@ -33,8 +33,8 @@ Result<BlasLt> BlasLt::open(const std::vector<std::string> &libraries) {
   Result<Library> library = Library::open(libraries);
   if (!library.ok())
     return Status::error(
-        "this executable computes matrix products with NVIDIA's cuBLASLt, "
-        "which cannot be loaded: " +
+        "this executable uses NVIDIA's cuBLASLt for matmuls, but it cannot be "
+        "loaded: " +
         library.status().message() +
         "; install the cuBLAS library of CUDA 12 or 13, or add its folder to "
         "LD_LIBRARY_PATH");
@@ -73,7 +73,8 @@ static int libraryType(ElementType type) {
   }
 }
 
-/// Of an operand with `rows` rows in memory. The library sees it transposed.
+/// Creates the layout of a row-major rows x columns operand, which cuBLASLt
+/// treats as its column-major transpose.
 Status BlasLt::makeLayout(Owned<LayoutHandle> &layout, const Command &command,
                           const GemmOperand &operand, ElementType type,
                           int64_t rows, int64_t columns) {
@@ -96,7 +97,7 @@ Status BlasLt::makeLayout(Owned<LayoutHandle> &layout, const Command &command,
   return status;
 }
 
-/// As the library numbers them, whose a and b have changed their places.
+/// Returns the cublasLtEpilogue_t of an epilogue. A and B are swapped.
 static uint32_t numberOf(GemmEpilogue epilogue) {
   switch (epilogue) {
   case GemmEpilogue::None:
@@ -142,7 +143,7 @@ Status BlasLt::describe(const Command &command, Choice &choice) {
   if (!status.ok())
     return status;
   choice.desc = {desc, api_.cublasLtMatmulDescDestroy};
-  // The operands change their places.
+  // cuBLASLt's A is B, and its B is A.
   int32_t transA = command.b.trans, transB = command.a.trans;
   for (auto [attribute, value] :
        {std::pair(descTransA, &transA), std::pair(descTransB, &transB)})
@@ -164,7 +165,8 @@ Status BlasLt::describe(const Command &command, Choice &choice) {
   return status;
 }
 
-/// A choice serves products in many places, and what lies beside them.
+/// Sets the addresses of the epilogue operands. A choice is shared by matmuls
+/// whose operands have different addresses.
 Status BlasLt::setPlaces(const Choice &choice,
                          const MatmulPlaces &places) const {
   Status status;
@@ -178,7 +180,8 @@ Status BlasLt::setPlaces(const Choice &choice,
   return status;
 }
 
-/// The ways that fit, the first one being the library's choice.
+/// Returns up to `most` supported algorithms in cuBLASLt's order of preference.
+/// Returns an error if there is none.
 Result<std::vector<Algorithm>>
 BlasLt::propose(const Problem &problem, const Choice &choice, int most) const {
   PreferenceHandle preference = nullptr;
@@ -194,7 +197,7 @@ BlasLt::propose(const Problem &problem, const Choice &choice, int most) const {
   };
   prefer(preferWorkspaceBytes, uint64_t(choice.workspaceBytes));
   prefer(preferReductionSchemes, reduceInComputeType);
-  // The library's a, b, c and the result, which takes the place of c.
+  // The alignments of cuBLASLt's A, B, C and D; C and D are the same matrix.
   const int64_t *alignments = problem.data() + problem.size() - 3;
   const int64_t ofOperands[] = {alignments[1], alignments[0], alignments[2],
                                 alignments[2]};
@@ -216,11 +219,11 @@ BlasLt::propose(const Problem &problem, const Choice &choice, int most) const {
   bool hasEpilogue = choice.epilogue != GemmEpilogue::None;
   if (algorithms.empty())
     return Status::error(
-        name_ + " knows no way to compute this product" +
+        name_ + " has no algorithm for this matmul" +
         (hasEpilogue ? " with the epilogue '" +
                            std::string(nameOf(choice.epilogue)) + "'"
                      : std::string()) +
-        " within its workspace of " + std::to_string(choice.workspaceBytes) +
+        " within a workspace of " + std::to_string(choice.workspaceBytes) +
         " bytes; install a newer cuBLAS library" +
         (hasEpilogue ? ", or compile with --library-epilogues=off" : ""));
   return algorithms;
@@ -230,7 +233,7 @@ static int64_t alignmentOf(DevicePointer pointer) {
   return std::min(int64_t(pointer & (~pointer + 1)), largestAlignment);
 }
 
-/// How a file of algorithms names a problem.
+/// Returns the key of a problem in the algorithm file.
 std::string BlasLt::textOf(const Problem &problem) {
   std::string text;
   for (int64_t number : problem)
@@ -268,7 +271,7 @@ Result<std::size_t> BlasLt::choose(const Command &command,
     return known->second;
   Choice choice;
   Status status = describe(command, choice);
-  // The library derives alignments from these places.
+  // cuBLASLt derives alignments from these addresses.
   if (status.ok())
     status = setPlaces(choice, places);
   if (!status.ok())
@@ -295,7 +298,7 @@ Result<std::size_t> BlasLt::choose(const Command &command,
 }
 
 std::string BlasLt::hash() const {
-  // FNV-1a over the words.
+  // FNV-1a over the 64-bit words of the algorithms.
   uint64_t hash = 0xcbf29ce484222325;
   for (const Choice &choice : choices_)
     for (uint64_t word : choice.algorithm.words)

@@ -1,17 +1,18 @@
-//===- BlasLt.h - Matrix products through cuBLASLt ------------*- C++ -*-===//
+//===- BlasLt.h - Matmuls through cuBLASLt ----------------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// The library counts along columns first, and programs along rows: a row-major
-// C = A B is the library's C^T = B^T A^T on the same bytes, without a copy.
+// cuBLASLt uses column-major matrices, and programs use row-major ones. The
+// row-major C = A B is computed as the column-major C^T = B^T A^T on the same
+// bytes, without a copy.
 //
-// How a product is computed is chosen once for each distinct problem, before
-// any run, among the ways that need no more than the product's workspace and
-// add up in a fixed order, in the type of the arithmetic: so equal runs give
-// equal bits, and a result is rounded once.
+// The algorithm of each distinct matmul problem is chosen once, before any run,
+// among the algorithms that fit into the workspace and accumulate in a fixed
+// order in the compute type. Equal runs therefore give equal bits, and a result
+// is rounded once.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,24 +31,26 @@
 
 namespace kiln::runtime::cuda {
 
-/// Where the operands of a gemm command and its workspace begin, and its bias
-/// and aux, if it has them.
+/// The addresses of the operands and the workspace of a gemm command, and of
+/// its bias and aux operands, if any.
 struct MatmulPlaces {
   DevicePointer a = 0, b = 0, c = 0, workspace = 0, bias = 0, aux = 0;
 };
 
 class BlasLt {
 public:
-  /// Opens the first of `libraries`.
+  /// Loads the first of `libraries` that exists and creates a handle.
   static Result<BlasLt> open(const std::vector<std::string> &libraries);
 
-  /// "cuBLASLt 13.1.0".
+  /// Returns the name and version, such as "cuBLASLt 13.1.0".
   const std::string &name() const { return name_; }
-  /// Of the algorithms chosen so far, as 8 hexadecimal digits.
+  /// Returns a hash of the algorithms chosen so far as 8 hexadecimal digits.
   std::string hash() const;
 
-  /// Chooses how a command is computed at these places, by trials there, or,
-  /// without a search, as the library proposes. The index is for run().
+  /// Chooses the algorithm for a command with operands at these addresses and
+  /// returns its index for run(). With a search, the proposals are measured,
+  /// which overwrites the operands; without one, cuBLASLt's first proposal is
+  /// used.
   Result<std::size_t> choose(const Command &command, const MatmulPlaces &places,
                              AlgorithmSearch *search, StreamHandle stream);
   Status run(std::size_t choice, const MatmulPlaces &places, bool accumulate,
@@ -57,12 +60,13 @@ public:
   }
 
 private:
-  /// What decides the choice.
+  /// The key of a choice: types, workspace, shape, layouts, epilogue and
+  /// alignments.
   using Problem = std::array<int64_t, 21>;
   static std::string textOf(const Problem &problem);
   struct Choice {
     Owned<MatmulDescHandle> desc;
-    Owned<LayoutHandle> a, b, c; ///< The library's own a and b.
+    Owned<LayoutHandle> a, b, c; ///< As cuBLASLt names them, a and b swapped.
     Algorithm algorithm;
     bool isF64 = false;
     abi::GemmEpilogue epilogue = abi::GemmEpilogue::None;

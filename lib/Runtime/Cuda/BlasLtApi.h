@@ -1,12 +1,13 @@
-//===- BlasLtApi.h - Functions of cuBLASLt --------------------*- C++ -*-===//
+//===- BlasLtApi.h - Declarations of the cuBLASLt API -----------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// The part of libcublasLt that matrix products need, declared from its
-// documented binary interface; it is the same in versions 12 and 13.
+// The functions and constants of libcublasLt that matmuls need, declared from
+// NVIDIA's documentation, so that kiln can be built without a CUDA toolkit.
+// They are identical in versions 12 and 13.
 //
 //===----------------------------------------------------------------------===//
 
@@ -41,19 +42,21 @@ static_assert(sizeof(Proposal) == 96);
 inline constexpr int typeF32 = 0;
 inline constexpr int typeF64 = 1;
 inline constexpr int typeBF16 = 14;
-// cublasComputeType_t. That of f32 does not round operands of f32 to TF32, and
-// adds up products of bf16 in f32.
+// cublasComputeType_t. computeF32 does not round f32 operands to TF32, and
+// accumulates bf16 operands in f32.
 inline constexpr int computeF32 = 68;
 inline constexpr int computeF64 = 70;
-// cublasLtMatmulDescAttributes_t, int32_t each; 1 is a transposed operand.
+// cublasLtMatmulDescAttributes_t with int32_t values; 1 transposes the operand.
 inline constexpr int descTransA = 3;
 inline constexpr int descTransB = 4;
-// uint32_t: cublasLtEpilogue_t, where a bias is a column of the library's own
-// result, which is a row of kiln's, and of its type; void *.
+// The value of descEpilogue is a uint32_t, a cublasLtEpilogue_t; that of
+// descBiasPointer is a void *. The bias has the type of the result. It is a
+// column of cuBLASLt's result and therefore a row of kiln's.
 inline constexpr int descEpilogue = 7;
 inline constexpr int descBiasPointer = 8;
-// void *; int64_t: the elements between columns, a multiple of 8. Its type is
-// the result's. The library's own a is kiln's b.
+// The value of descAuxPointer is a void *; that of descAuxLd is an int64_t, the
+// leading dimension in elements, a multiple of 8. The aux operand has the type
+// of the result. In the epilogue names, A is kiln's B.
 inline constexpr int descAuxPointer = 11;
 inline constexpr int descAuxLd = 12;
 inline constexpr uint32_t epilogueBias = 4;
@@ -62,16 +65,18 @@ inline constexpr uint32_t epilogueGeluAuxBias = 128 | epilogueGeluBias;
 inline constexpr uint32_t epilogueGeluGrad = 64 | 128;
 inline constexpr uint32_t epilogueSumsOfA = 256;
 inline constexpr uint32_t epilogueSumsOfB = 512;
-// cublasLtMatrixLayoutAttribute_t: int32_t, int64_t.
+// cublasLtMatrixLayoutAttribute_t with an int32_t and an int64_t value.
 inline constexpr int layoutBatchCount = 5;
 inline constexpr int layoutBatchStride = 6;
-// cublasLtReductionScheme_t, a mask: parts of a sum are kept in f32 (or f64) in
-// the workspace, and added up when all are there, always in the same order.
+// cublasLtReductionScheme_t, a bit mask: partial sums of a split-K algorithm
+// are stored in the compute type in the workspace and then added in a fixed
+// order.
 inline constexpr uint32_t reduceInComputeType = 2;
-// cublasLtMatmulPreferenceAttributes_t: uint64_t, then uint32_t.
+// cublasLtMatmulPreferenceAttributes_t with a uint64_t value, then with
+// uint32_t values.
 inline constexpr int preferWorkspaceBytes = 1;
 inline constexpr int preferReductionSchemes = 3;
-inline constexpr int preferAlignmentA = 5; ///< 6: B, 7: C, 8: D.
+inline constexpr int preferAlignmentA = 5; ///< B is 6, C is 7, D is 8.
 
 #define KILN_PRODUCT_FUNCTIONS(FUNCTION)                                       \
   FUNCTION(cublasLtGetStatusName, const char *(int))                           \

@@ -1,4 +1,4 @@
-//===- CudaEngine.cpp - Engine of an executable for a GPU -----------------===//
+//===- CudaEngine.cpp - Execution engine for NVIDIA GPUs ------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -27,7 +27,7 @@ using namespace kiln::runtime;
 using namespace kiln::support;
 using namespace kiln;
 
-/// Runs of --check-memory, of which the first ones may still allocate.
+/// The number of runs of --check-memory, and of initial runs that may allocate.
 static constexpr int64_t checkedRuns = 20, firstRuns = 2;
 
 namespace {
@@ -100,7 +100,8 @@ private:
   Status accessDevice(int64_t offset, int64_t bytes, HostAccess access,
                       const std::function<Status(char *)> &body);
   Status runOnce(size_t program);
-  /// Memory of the host for copies of the arenas; only what is copied is taken.
+  /// Maps host copies of the arenas on first use. Pages become resident when
+  /// data is copied into them.
   Result<const Arenas *> hostCopies();
   Status runInOrder(size_t program, CommandObserver *observer,
                     SerialCopier::When copies) override;
@@ -114,7 +115,7 @@ private:
   std::unique_ptr<Arenas> copies_;
 };
 
-/// Waits for every action.
+/// Synchronizes the stream after every action.
 class SyncedActions final : public ActionObserver {
 public:
   SyncedActions(const CudaProgram &program, const CudaResources &resources)
@@ -156,7 +157,8 @@ Status CudaEngine::inProgram(const Status &status, size_t program,
                                    advice);
 }
 
-/// One by one, as a graph, or the first time one by one and then recorded.
+/// Launches the program's graph if it was captured. Otherwise queues the
+/// actions one by one, and then captures them unless --sync-ops is set.
 Status CudaEngine::runOnce(size_t index) {
   CudaProgram &program = programs_[index];
   if (program.isCaptured())
@@ -180,8 +182,8 @@ Status CudaEngine::run(size_t index) {
   if (!status.ok())
     return status;
   return inProgram(program.finish(), index,
-                   asGraph ? ", whose commands ran as one graph: run again "
-                             "with --sync-ops to learn which one it was"
+                   asGraph ? ", whose commands ran as one graph; run again "
+                             "with --sync-ops to name the command that failed"
                            : "");
 }
 
@@ -209,11 +211,11 @@ Status CudaEngine::accessDevice(int64_t offset, int64_t bytes,
   std::unique_ptr<char[]> copy(new (std::nothrow) char[size + 1]);
   if (!copy)
     return Status(ExitCode::OverBudget,
-                  "cannot take " + std::to_string(bytes) +
-                      " bytes of host memory for the copy of a tensor of the "
-                      "GPU; free some memory");
+                  "cannot allocate " + std::to_string(bytes) +
+                      " bytes of host memory for the copy of a GPU tensor; "
+                      "free some memory");
   DevicePointer place = resources().arena + DevicePointer(offset);
-  // On the stream of the kernels: copies on another one could be overtaken.
+  // The compute stream orders the copy against kernels.
   StreamHandle stream = resources().stream(Stream::Compute);
   const Driver &driver = resources().gpu->driver();
   const DriverApi &api = driver.api();
@@ -251,7 +253,7 @@ CudaEngine::readGradient(size_t program, size_t output,
 }
 
 //===----------------------------------------------------------------------===//
-// Watched runs
+// Observed runs
 //===----------------------------------------------------------------------===//
 
 Result<const Arenas *> CudaEngine::hostCopies() {
@@ -279,7 +281,8 @@ const char *CudaEngine::observedOutput(size_t program, size_t output) {
              : nullptr;
 }
 
-/// Every action ends before the next begins, copies at their starts as well.
+/// Runs a program with a WatchedRun observer. Every action completes before the
+/// next begins, so that asynchronous copies complete at their start.
 Status CudaEngine::runInOrder(size_t index, CommandObserver *observer,
                               SerialCopier::When) {
   const CudaProgram &program = programs_[index];
@@ -308,7 +311,7 @@ Status CudaEngine::traceOps(const std::function<Status(size_t)> &prepare,
   Result<const Arenas *> arenas = hostCopies();
   if (!arenas.ok())
     return arenas.status();
-  // A trace begins with the arenas, inputs in their places.
+  // A trace begins with the contents of the arenas, including inputs.
   auto prepareCopies = [&](size_t program) {
     Status status = prepare(program);
     if (status.ok())
@@ -324,7 +327,7 @@ Status CudaEngine::traceOps(const std::function<Status(size_t)> &prepare,
 }
 
 //===----------------------------------------------------------------------===//
-// Facts
+// Memory checks and counts
 //===----------------------------------------------------------------------===//
 
 MemoryFacts CudaEngine::memory() const {
@@ -336,7 +339,7 @@ MemoryFacts CudaEngine::memory() const {
   return facts;
 }
 
-/// Every run copies the same.
+/// Every run of a program copies the same number of bytes.
 std::optional<CopyCounts> CudaEngine::copies(size_t index) const {
   if (programs_.empty() || file_.programs[index].copies == 0)
     return std::nullopt;
@@ -351,7 +354,8 @@ std::optional<CopyCounts> CudaEngine::copies(size_t index) const {
   return counts;
 }
 
-/// The first runs load kernels and make the graph; later ones take nothing.
+/// Checks that runs after the first ones, which load kernels and capture the
+/// graph, do not change the free memory of the GPU.
 Status
 CudaEngine::checkMemoryOfRuns(size_t index,
                               const std::function<Status(size_t)> &prepare,

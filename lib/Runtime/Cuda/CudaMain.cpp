@@ -1,4 +1,4 @@
-//===- CudaMain.cpp - main() of an executable for a GPU -------------------===//
+//===- CudaMain.cpp - main() of executables for NVIDIA GPUs ---------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- CudaProgram.cpp - A program on the streams of a GPU ----------------===//
+//===- CudaProgram.cpp - A program on CUDA streams ------------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -56,8 +56,8 @@ void CudaProgram::layOutStaging() {
         isGradient(output) ? -1 : take(stagingBytes_, output.bytes()));
   readsBegin_ = stagingBytes_;
 
-  // The kernels of the host run one after the other, so that all can have the
-  // same bytes for what they read.
+  // Host kernels run one after another, so that the copies that they read can
+  // share memory.
   prepared_.resize(streams_.actions.size());
   std::vector<int64_t> ends(streams_.actions.size(), readsBegin_);
   for (std::size_t i = 0; i < streams_.actions.size(); ++i) {
@@ -76,7 +76,8 @@ void CudaProgram::layOutStaging() {
     stagingBytes_ = std::max(stagingBytes_, end);
 }
 
-/// The input that these bytes of the device still hold when an action begins.
+/// Returns the input that contains `range` if no action before `index` writes
+/// these bytes, so that the host copy of the input can be read instead.
 std::optional<std::size_t> CudaProgram::inputAt(std::size_t index,
                                                 const ByteRange &range) const {
   for (std::size_t i = 0; i < index; ++i)
@@ -91,7 +92,7 @@ std::optional<std::size_t> CudaProgram::inputAt(std::size_t index,
   return std::nullopt;
 }
 
-/// The action's launch, fill or copy, as a call.
+/// Prepares the launch, fill or copy of an action on the host stream.
 void CudaProgram::prepareHost(std::size_t index) {
   const StreamAction &action = streams_.actions[index];
   const Command &command = commandOf(action);
@@ -142,7 +143,7 @@ MatmulPlaces CudaProgram::placesOf(const StreamAction &action) const {
           beside(command.aux)};
 }
 
-/// Addresses of what a launch works on.
+/// Returns the device addresses of the arguments of a launch.
 std::vector<DevicePointer>
 CudaProgram::argumentsOf(const StreamAction &action) const {
   std::vector<DevicePointer> places;
@@ -173,7 +174,8 @@ Status CudaProgram::prepare(const CudaResources &resources, char *staging) {
     const Command &command = commandOf(action);
     if (action.stream == Stream::Host)
       prepareHost(i);
-    // One launch may be a whole group, whose members stay together.
+    // cuDNN computes no members of launch groups, since one kernel launch runs
+    // the whole group.
     if (command.attention && command.group == 1 && command.member == 0)
       if (Status status = prepareAttention(i); !status.ok())
         return status;
@@ -231,15 +233,17 @@ Status CudaProgram::record(std::size_t event, Stream stream) const {
                        resources_->stream(stream));
 }
 
-/// `members`: of the group that the action's command begins, or 1.
+/// Launches a kernel. `members` is the size of the group that starts at the
+/// action's command, or 1.
 Status CudaProgram::queueLaunch(const StreamAction &action,
                                 int64_t members) const {
   const Command &command = commandOf(action);
   const KernelCall &call = *command.call;
-  // The driver refuses a grid of no blocks.
+  // The driver rejects an empty grid.
   if (call.units == 0)
     return Status();
-  // The driver copies the whole table, filled or not.
+  // The launch copies the whole argument table, which has space for
+  // `tableMembers` members even if fewer are launched.
   std::size_t args = call.args.size();
   std::vector<uint64_t> addresses(
       args * std::size_t(std::max<int64_t>(command.tableMembers, 1)));
@@ -345,14 +349,15 @@ Status CudaProgram::queueAction(std::size_t index, bool splitsGroups) const {
       return command.size == 0 ? Status() : program.queueCopy(action);
     }
     Status startCopy() { return copy(); }
-    Status waitForCopy() { return Status(); } // An event orders the streams.
+    Status waitForCopy() { return Status(); } // Events order the streams.
   };
   return runtime::execute(
       command, Executor{*this, index, action, command, splitsGroups});
 }
 
 Status CudaProgram::queue(ActionObserver *observer) const {
-  // Behind the events of the program: the start, and the ends of streams.
+  // After the program's own events: one for the start of the run and one for
+  // the end of each stream.
   auto start = std::size_t(streams_.events);
   auto end = [&](Stream stream) { return start + std::size_t(stream); };
   bool splitsGroups = observer && observer->splitsGroups();
@@ -393,7 +398,7 @@ Status CudaProgram::capture() {
   if (!status.ok())
     return status;
   status = queue(nullptr);
-  // The stream must leave the capture whatever has happened.
+  // The capture must be ended even after an error.
   GraphHandle recorded = nullptr;
   Status ended = driver().call(api().cuStreamEndCapture, stream, &recorded);
   Graph graph(recorded, api().cuGraphDestroy);

@@ -1,16 +1,18 @@
-//===- CudaProgram.h - A program on the streams of a GPU --------*- C++ -*-===//
+//===- CudaProgram.h - A program on CUDA streams ----------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Queues the actions of a StreamProgram on the driver's streams. All begin
-// behind what the compute stream holds, and the compute stream ends behind all
-// of them, so that the same calls can be carried out or recorded as a graph.
+// Queues the actions of a StreamProgram on CUDA streams. All streams begin
+// after the work in the compute stream, and the compute stream ends after all
+// of them, so that the same calls can be executed directly or captured into a
+// graph.
 //
-// A program has memory on the host that copies reach (pinned): its inputs, its
-// outputs but for gradients, and what kernels of the host read on the device.
+// A program has pinned host memory, its staging memory: copies of its inputs,
+// of its outputs other than gradients, and of device data that host kernels
+// read.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,38 +33,40 @@
 
 namespace kiln::runtime::cuda {
 
-/// What all programs of an engine share.
+/// The resources that all programs of an engine share.
 struct CudaResources {
   const Gpu *gpu = nullptr;
   DevicePointer arena = 0;
-  char *hostArena = nullptr;         ///< May be null when nothing lives there.
-  BlasLt *products = nullptr;        ///< Null: no program has one.
-  AlgorithmSearch *search = nullptr; ///< Null: the library chooses.
-  AttentionLibrary *attention = nullptr; ///< Null: no launch may be its.
+  char *hostArena = nullptr;             ///< Null if it has no bytes.
+  BlasLt *products = nullptr;            ///< Null if no program has a gemm.
+  AlgorithmSearch *search = nullptr;     ///< Null: use cuBLASLt's heuristic.
+  AttentionLibrary *attention = nullptr; ///< Null if no launch is eligible.
   ThreadTeam *team = nullptr;
   const void *const *kernels = nullptr;
-  std::vector<Function> functions; ///< As `kernels`; null: of the host.
+  /// Indexed like `kernels`; null for host kernels.
+  std::vector<Function> functions;
   std::array<QueueStream, streamCount> streams;
-  std::vector<Event> events; ///< Enough for any program.
+  std::vector<Event> events; ///< As many as the largest program needs.
 
   StreamHandle stream(Stream which) const {
     return streams[std::size_t(which)].get();
   }
 };
 
-/// Of a launch, which has to ask for it: a kernel with more than what every one
-/// may have gets all of it so.
+/// Returns the bytes of dynamic shared memory of a launch. CUDA limits static
+/// shared memory to 48 KiB; a kernel that needs more uses dynamic shared memory
+/// only.
 inline int64_t dynamicSharedBytes(const Command &command) {
   constexpr int64_t mostStatic = 48 * 1024;
   return command.sharedBytes > mostStatic ? command.sharedBytes : 0;
 }
 
-/// Called around every action while a program is queued.
+/// Observes the actions of a program while they are queued.
 class ActionObserver {
 public:
   virtual ~ActionObserver() = default;
-  /// Whether launches that could be one stay apart, each with its own calls;
-  /// else the first of them is all of them.
+  /// Returns true if the members of a launch group are launched separately.
+  /// Otherwise the first member launches the whole group.
   virtual bool splitsGroups() const { return true; }
   virtual Status before(std::size_t action) { return Status(); }
   virtual Status after(std::size_t action) { return Status(); }
@@ -70,7 +74,7 @@ public:
 
 class CudaProgram {
 public:
-  /// The file must outlive the program.
+  /// `file` must outlive the program.
   CudaProgram(const ProgramFile &file, std::size_t index);
 
   const StreamProgram &streams() const { return streams_; }
@@ -78,49 +82,50 @@ public:
   const Program &program() const { return program_; }
   const ProgramInfo &info() const { return info_; }
   bool usesBlasLt() const;
-  /// Whether cuDNN may compute any of it.
+  /// Returns true if the program has launches that cuDNN may compute.
   bool mayUseAttention() const;
-  /// Number of events to queue it.
+  /// Returns the number of events that queue() uses.
   std::size_t events() const {
     return std::size_t(streams_.events) + streamCount;
   }
-  /// Of the memory that prepare() is given.
+  /// Returns the size of the staging memory that prepare() expects.
   int64_t stagingBytes() const { return stagingBytes_; }
 
-  /// Resolves every reference. The resources must outlive the program and stay
-  /// where they are.
+  /// Resolves all references and chooses the algorithms. `staging` is pinned
+  /// memory of stagingBytes() bytes. It and the resources must outlive the
+  /// program and must not move.
   Status prepare(const CudaResources &resources, char *staging);
 
   char *inputData(std::size_t input) const { return staging_ + inputs_[input]; }
-  /// Null: a gradient, which stays on the device.
+  /// Returns null for a gradient, which has no host copy.
   char *outputData(std::size_t output) const {
     return outputs_[output] < 0 ? nullptr : staging_ + outputs_[output];
   }
 
   Status copyInputs() const;
   Status copyOutputs() const;
-  /// `observer` may be null.
+  /// Queues all actions. `observer` may be null.
   Status queue(ActionObserver *observer) const;
-  /// Records what queue() does.
+  /// Captures the calls of queue() into a graph and uploads it.
   Status capture();
   bool isCaptured() const { return bool(graph_); }
   Status launchGraph() const;
-  /// Waits for all that was queued.
+  /// Waits until all queued work has completed.
   Status finish() const;
-  /// Whether it uses a stream.
+  /// Returns true if the program has actions on the stream.
   bool uses(Stream stream) const { return used_[std::size_t(stream)]; }
 
 private:
-  /// Bytes of the device that a kernel of the host reads.
+  /// Device data that a host kernel reads from a copy in staging memory.
   struct HostRead {
-    int64_t offset; ///< In the device arena.
+    int64_t offset; ///< Offset in the device arena.
     int64_t bytes;
     int64_t staging;
   };
-  /// What an action needs beside its command.
+  /// The data that an action needs in addition to its command.
   struct Prepared {
-    std::size_t choice = 0;                  ///< Of a product.
-    const DnnAttention *attention = nullptr; ///< Null: the kernel.
+    std::size_t choice = 0;                  ///< The algorithm of a gemm.
+    const DnnAttention *attention = nullptr; ///< Null: launch the kernel.
     HostWork host;
     std::vector<HostRead> reads;
   };
@@ -158,13 +163,13 @@ private:
   StreamProgram streams_;
   BufferNames names_;
   std::array<bool, streamCount> used_ = {};
-  // Offsets in the staging memory; -1: none.
+  // Offsets in the staging memory; -1 if there is no copy.
   std::vector<int64_t> inputs_, outputs_;
   int64_t readsBegin_ = 0;
   int64_t stagingBytes_ = 0;
   const CudaResources *resources_ = nullptr;
   char *staging_ = nullptr;
-  std::vector<Prepared> prepared_; ///< As the actions.
+  std::vector<Prepared> prepared_; ///< Indexed by action.
   GraphExec graph_;
 };
 

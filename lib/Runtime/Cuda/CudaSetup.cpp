@@ -1,4 +1,4 @@
-//===- CudaSetup.cpp - What an engine takes of a GPU ----------------------===//
+//===- CudaSetup.cpp - GPU resources of an engine -------------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -17,7 +17,7 @@ using namespace kiln::runtime;
 using namespace kiln::support;
 using namespace kiln;
 
-/// By which the driver gives out memory.
+/// The granularity of the driver's allocations, in bytes.
 static constexpr int64_t allocationGranularity = int64_t(2) << 20;
 
 Status CudaSetup::countMemory(const char *what) {
@@ -29,7 +29,7 @@ Status CudaSetup::countMemory(const char *what) {
   return Status();
 }
 
-/// The device with the kernels and the library, which take memory too.
+/// Opens the driver and the GPU, and loads the kernels and cuBLASLt.
 Status CudaSetup::openDevice(const Programs &programs) {
   Result<Driver> driver = Driver::open(libraries_.driver);
   if (!driver.ok())
@@ -44,7 +44,7 @@ Status CudaSetup::openDevice(const Programs &programs) {
   if (!memory.ok())
     return memory.status();
   memoryUses_.push_back(
-      {"context, and other programs", memory->total - memory->free});
+      {"context and other programs", memory->total - memory->free});
   freeBytes_ = memory->free;
 
   Result<LoadedModule> module = loadImage(*gpu_, images_);
@@ -62,7 +62,7 @@ Status CudaSetup::openDevice(const Programs &programs) {
     return products.status();
   blasLt_.emplace(std::move(*products));
   resources_.products = &*blasLt_;
-  return countMemory("handle of cuBLASLt");
+  return countMemory("cuBLASLt handle");
 }
 
 static int64_t roundedUp(int64_t bytes) {
@@ -141,9 +141,10 @@ Status CudaSetup::makeStreams(const Programs &programs) {
   return Status();
 }
 
-/// The kernels that are launched on the device, by their names in the table.
+/// Looks up the device kernels by their names in the kernel table, and sets
+/// their limits of dynamic shared memory.
 Status CudaSetup::findFunctions() {
-  std::vector<int64_t> shared; // What launches of each may ask for.
+  std::vector<int64_t> shared; // The limit of each function.
   for (const Program &program : file_.programs) {
     for (const Command &command : program.commands) {
       if (!isDeviceLaunch(command))
@@ -221,14 +222,14 @@ void CudaSetup::endSearch() {
     return;
   Status status = search_->save();
   if (!status.ok())
-    note("the fastest algorithms of matrix products are not kept, so that "
-         "every start searches for them: " +
+    note("the fastest matmul algorithms are not saved, so that "
+         "every start searches for them again: " +
          status.message());
   resources_.search = nullptr;
   search_.reset();
 }
 
-/// All that is said at the start is one line.
+/// Appends to the notice, which is a single line.
 void CudaSetup::note(const std::string &text) {
   notice_ = notice_ ? *notice_ + "; " + text : text;
 }
@@ -242,7 +243,7 @@ Status CudaSetup::openAttention(const Programs &programs) {
   attention_.emplace(*driver_, libraries_.attention,
                      resources_.stream(Stream::Compute));
   resources_.attention = &*attention_;
-  return countMemory("handle of cuDNN");
+  return countMemory("cuDNN handle");
 }
 
 Status CudaSetup::start(Programs &programs, int threads) {
@@ -273,7 +274,7 @@ Status CudaSetup::start(Programs &programs, int threads) {
   if (std::optional<std::string> text =
           attention_ ? attention_->notice() : std::nullopt)
     note(*text);
-  return countMemory("streams, and choices of the libraries");
+  return countMemory("streams and library algorithms");
 }
 
 std::string CudaSetup::libraryName() const {
@@ -289,13 +290,14 @@ std::string CudaSetup::libraryName() const {
 }
 
 Status CudaSetup::checkMemory(std::vector<MemoryCheckLine> &lines) {
-  Status status = countMemory("graphs, and kernels at their first launch");
+  Status status =
+      countMemory("graphs and kernels loaded at their first launch");
   if (!status.ok())
     return status;
   for (const MemoryUse &use : memoryUses_) {
     bool isArena = use.what == std::string_view("arena");
     int64_t expected = roundedUp(file_.arenaBytes);
-    // A little may fit into what the driver already had.
+    // A small arena may fit into memory that the driver has already reserved.
     bool ok = use.bytes == expected ||
               (use.bytes == 0 && expected == allocationGranularity);
     lines.push_back(

@@ -1,14 +1,14 @@
-//===- CudaSetup.h - What an engine takes of a GPU --------------*- C++ -*-===//
+//===- CudaSetup.h - GPU resources of an engine -----------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Everything that a start takes, in the order in which it is taken: context,
-// kernels, libraries, the arenas, streams and events, memory for inputs and
-// outputs. All of it is given back from the last one to the first one, and what
-// each took of the GPU's free memory is counted.
+// Acquires all resources of an engine in a fixed order: context, kernels,
+// libraries, arenas, streams and events, and memory for inputs and outputs.
+// They are released in reverse order. The decrease of the GPU's free memory is
+// recorded for each step.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,8 +27,9 @@ namespace kiln::runtime::cuda {
 
 class CudaSetup {
 public:
-  /// `file` must outlive it. `kernels` has the names of the kernels, as
-  /// createCudaEngine(); an empty `algorithmFile` lets the library choose.
+  /// `file` must outlive this object. `kernels` is the kernel table of
+  /// createCudaEngine(). If `algorithmFile` is empty, cuBLASLt's heuristic
+  /// chooses the algorithms.
   CudaSetup(const ProgramFile &file, const void *const *kernels,
             const GpuImages &images, Libraries libraries,
             std::string algorithmFile)
@@ -37,30 +38,33 @@ public:
     resources_.kernels = kernels;
   }
 
-  /// Before start(): another file, as of the constructor.
+  /// Replaces the algorithm file. Must be called before start().
   void keepAlgorithms(const std::string &path) { algorithmFile_ = path; }
 
-  /// Takes everything and prepares the programs, which must stay where they
-  /// are. `threads` of the host's kernels; 0: as planned.
+  /// Acquires all resources and prepares the programs, which must not move
+  /// afterwards. `threads` is the number of threads for host kernels; 0 selects
+  /// the planned number, limited to the available processors.
   Status start(std::vector<CudaProgram> &programs, int threads);
 
-  /// Valid and in its place as long as this.
+  /// Returns the resources. The reference is valid for the lifetime of this
+  /// object.
   const CudaResources &resources() const { return resources_; }
   int threads() const { return team_ ? team_->size() : 0; }
-  /// What a user should know of the start: one line, if anything.
+  /// Returns one line that start() reports to the user, if any.
   std::optional<std::string> notice() const { return notice_; }
-  /// Libraries and device, as the log has them; empty before the start.
+  /// Returns the names of the libraries and the GPU for the log, or an empty
+  /// string before start().
   std::string libraryName() const;
 
-  /// Adds lines of what everything took of the GPU's free memory; the arena's
-  /// can be wrong.
+  /// Appends lines with the GPU memory used by each step. Only the line of the
+  /// arena can fail.
   Status checkMemory(std::vector<MemoryCheckLine> &lines);
 
-  /// Nothing that is still under way may lose its memory.
+  /// Waits for all queued work, so that its memory can be released.
   void waitForAll() const;
 
 private:
-  /// What a part of the start took of the device's memory.
+  /// The device memory that a step acquired.
   struct MemoryUse {
     const char *what;
     int64_t bytes;
@@ -77,7 +81,7 @@ private:
   void endSearch();
   Status openAttention(const Programs &programs);
   void note(const std::string &text);
-  /// Adds what the free memory has fallen by since the last call.
+  /// Records the decrease of free memory since the last call.
   Status countMemory(const char *what);
 
   const ProgramFile &file_;
@@ -86,12 +90,12 @@ private:
   std::string algorithmFile_;
   std::optional<std::string> notice_;
   std::optional<ThreadTeam> team_;
-  // Given back from the last one to the first one.
+  // Destroyed in reverse order of declaration.
   std::optional<Driver> driver_;
   std::optional<Gpu> gpu_;
   LoadedModule module_;
   std::optional<BlasLt> blasLt_;
-  std::optional<AlgorithmSearch> search_; ///< While the engine starts.
+  std::optional<AlgorithmSearch> search_; ///< Set only during start().
   std::optional<AttentionLibrary> attention_;
   DeviceMemory arena_;
   PinnedMemory hostArena_, staging_;

@@ -1,4 +1,4 @@
-//===- Dnn.cpp - Graphs of operations through cuDNN -----------------------===//
+//===- Dnn.cpp - Operation graphs through cuDNN ---------------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -11,7 +11,8 @@ using namespace kiln::runtime::cuda;
 using namespace kiln::runtime;
 using namespace kiln;
 
-/// Since this version the library clears what it adds up in.
+/// The oldest supported version. Older versions do not clear the buffers in
+/// which they accumulate gradients.
 static constexpr std::size_t oldestVersion = 90600;
 
 Status Dnn::failure(int code, const char *function) const {
@@ -50,7 +51,7 @@ Result<Dnn> Dnn::open(const std::vector<std::string> &libraries) {
               std::to_string(version % 10000 / 100) + "." +
               std::to_string(version % 100);
   if (version < oldestVersion)
-    return Status::error(dnn.name_ + " is too old, 9.6 is needed");
+    return Status::error(dnn.name_ + " is too old, expected 9.6 or newer");
   return dnn;
 }
 
@@ -118,7 +119,7 @@ DnnDescriptor DnnGraph::keep(DnnBuilder &builder) {
 DnnGraph::Tensor DnnGraph::add(int64_t id, const Sizes &sizes,
                                const Sizes &strides, dnn::Data type,
                                bool isVirtual, bool isNumber) {
-  constexpr int64_t alignment = 16; // Of the addresses.
+  constexpr int64_t alignment = 16; // The alignment of addresses, in bytes.
   DnnBuilder builder(dnn_, dnn::Tensor, status_);
   builder.set(dnn::TensorType_, dnn::IsDataType, int(type))
       .set(dnn::TensorDimensions, dnn::IsInt64, 4, sizes.data())
@@ -231,7 +232,8 @@ Status DnnGraph::finish() {
 // Plans
 //===----------------------------------------------------------------------===//
 
-/// Fails where the engine is none for this graph or device, or needs too much.
+/// Creates a plan. Returns an error if the engine does not support the graph or
+/// the device, or needs too much workspace.
 Status DnnGraph::planOf(DnnDescriptor config, int64_t mostBytes,
                         DnnPlan &plan) const {
   DnnBuilder builder(dnn_, dnn::ExecutionPlan);
@@ -249,12 +251,12 @@ Status DnnGraph::planOf(DnnDescriptor config, int64_t mostBytes,
   if (!status.ok())
     return status;
   if (count != 1 || plan.workspaceBytes < 0 || plan.workspaceBytes > mostBytes)
-    return Status::error("it needs a workspace of " +
-                         std::to_string(plan.workspaceBytes) +
-                         " bytes, and has " + std::to_string(mostBytes));
+    return Status::error(
+        "it needs a workspace of " + std::to_string(plan.workspaceBytes) +
+        " bytes, but the limit is " + std::to_string(mostBytes));
   plan.plan = std::move(*object);
 
-  // What the engine says of itself.
+  // Query the numerical notes of the engine.
   DnnBuilder empty(dnn_, dnn::Engine);
   Result<DnnObjectOwner> engine = empty.unfinished();
   if (!engine.ok())
@@ -269,7 +271,7 @@ Status DnnGraph::planOf(DnnDescriptor config, int64_t mostBytes,
     status = dnn_.call(get, place, int(dnn::EngineNumericalNotes),
                        int(dnn::IsNumericalNote), int64_t(dnn::numericalNotes),
                        &count, static_cast<void *>(notes));
-  plan.isDeterministic = status.ok(); // An engine that says nothing may not be.
+  plan.isDeterministic = status.ok(); // Conservative if the query fails.
   for (int64_t i = 0; i < count && i < dnn::numericalNotes; ++i)
     plan.isDeterministic &= notes[i] != dnn::nondeterministic;
   return Status();
@@ -277,7 +279,7 @@ Status DnnGraph::planOf(DnnDescriptor config, int64_t mostBytes,
 
 Result<DnnPlan> DnnGraph::plan(int64_t mostBytes) const {
   constexpr int64_t mostProposals = 16;
-  Status why = Status::error("it proposes no engine for this graph");
+  Status why = Status::error("it has no engine for this graph");
   for (int mode : {dnn::heuristicsA, dnn::heuristicsFallback}) {
     DnnBuilder builder(dnn_, dnn::EngineHeuristics);
     builder.set(dnn::HeuristicsGraph, dnn::IsDescriptor, graph_)

@@ -1,13 +1,13 @@
-//===- Dnn.h - Graphs of operations through cuDNN ---------------*- C++ -*-===//
+//===- Dnn.h - Operation graphs through cuDNN -------------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// A graph says what is computed; the library knows engines for some graphs, and
-// a plan is one of them. Nothing here is needed to train: whoever asks has a
-// kernel of kiln's own, and says why it is used instead.
+// Builds operation graphs with cuDNN's backend API. cuDNN proposes engines for
+// a graph, and a plan selects one of them. cuDNN is optional: if a graph has no
+// plan, the caller launches a kernel of kiln and reports the reason.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,15 +27,16 @@ using DnnObjectOwner = Owned<DnnDescriptor>;
 
 class Dnn {
 public:
-  /// Opens the first of `libraries`, without a device.
+  /// Loads the first of `libraries` that exists. Needs no device.
   static Result<Dnn> open(const std::vector<std::string> &libraries);
-  /// Makes a handle of the current context, whose calls go to `stream`.
+  /// Creates a handle in the current context, whose calls are queued on
+  /// `stream`.
   Status start(StreamHandle stream);
 
-  /// "cuDNN 9.19.0".
+  /// Returns the name and version, such as "cuDNN 9.19.0".
   const std::string &name() const { return name_; }
   const DnnApi &api() const { return api_; }
-  /// Null before start().
+  /// Returns null before start().
   DnnHandle handle() const { return handle_.get(); }
 
   template <typename... Parameters, typename... Arguments>
@@ -54,10 +55,11 @@ private:
   Owned<DnnHandle> handle_;
 };
 
-/// A descriptor that takes its attributes one by one. The first failure stays.
+/// Builds a descriptor by setting its attributes one by one. The first error is
+/// sticky.
 class DnnBuilder {
 public:
-  /// Does nothing where `status` is a failure.
+  /// Creates a descriptor. If `status` is an error, all calls have no effect.
   DnnBuilder(const Dnn &dnn, dnn::Descriptor kind, Status status = Status());
 
   template <typename T>
@@ -66,9 +68,10 @@ public:
   }
   DnnBuilder &set(dnn::Attribute attribute, dnn::Type type, int64_t count,
                   const void *values);
-  /// The finished descriptor.
+  /// Finalizes and returns the descriptor.
   Result<DnnObjectOwner> finalize();
-  /// One that the library itself fills.
+  /// Returns the descriptor without finalizing it, to be filled by
+  /// cudnnBackendGetAttribute.
   Result<DnnObjectOwner> unfinished();
 
 private:
@@ -77,51 +80,54 @@ private:
   Status status_;
 };
 
-/// How a graph is computed.
+/// The execution plan of a graph.
 struct DnnPlan {
   DnnObjectOwner config, plan;
   int64_t workspaceBytes = 0;
-  /// Whether equal runs give equal bits, as far as the library says.
+  /// False if the engine reports that it is nondeterministic, or reports no
+  /// properties.
   bool isDeterministic = true;
 };
 
-/// A graph under construction; the first failure stays.
+/// A graph under construction. The first error is sticky.
 class DnnGraph {
 public:
   using Sizes = std::array<int64_t, 4>;
-  /// A tensor of the graph; -1: none.
+  /// The index of a tensor of the graph, or -1 for none.
   using Tensor = int;
 
   explicit DnnGraph(const Dnn &dnn) : dnn_(dnn) {}
 
-  /// In memory, at the address that execute() is given for `id`.
+  /// Adds a tensor in device memory. `id` identifies its address in the variant
+  /// pack at execution.
   Tensor inMemory(int64_t id, const Sizes &sizes, const Sizes &strides,
                   dnn::Data type);
-  /// A number, which execute() is given in the same way, on the host.
+  /// Adds an f32 scalar in host memory, identified by `id` in the same way.
   Tensor number(int64_t id);
-  /// Nowhere in memory: dense, or with the strides given.
+  /// Adds a virtual (intermediate) tensor, contiguous or with the given
+  /// strides.
   Tensor between(const Sizes &sizes, dnn::Data type);
   Tensor between(const Sizes &sizes, const Sizes &strides, dnn::Data type);
 
   void multiply(Tensor a, Tensor b, Tensor c);
   void pointwise(dnn::Mode mode, dnn::Data math, Tensor x, Tensor b, Tensor y,
                  Tensor t = -1);
-  /// y = the index along `axis`.
+  /// Sets each element of y to its index along `axis`.
   void index(int64_t axis, Tensor x, Tensor y);
   void reduce(dnn::Reduce what, Tensor x, Tensor y);
-  /// y is x with other sizes and strides.
+  /// Makes y a view of x with other sizes and strides.
   void reshape(Tensor x, Tensor y);
 
-  /// Checks the whole; needs no device.
+  /// Finalizes the graph. Needs no device.
   Status finish();
-  /// The first way that the library proposes and that needs no more than
-  /// `mostBytes` of workspace. Needs a handle.
+  /// Returns the first proposed plan whose workspace has at most `mostBytes`
+  /// bytes. Requires Dnn::start().
   Result<DnnPlan> plan(int64_t mostBytes) const;
 
 private:
   Tensor add(int64_t id, const Sizes &sizes, const Sizes &strides,
              dnn::Data type, bool isVirtual, bool isNumber);
-  /// Keeps what a builder has made; null after a failure.
+  /// Finalizes a descriptor and stores it; returns null after an error.
   DnnDescriptor keep(DnnBuilder &builder);
   DnnDescriptor at(Tensor tensor) const {
     return tensors_[std::size_t(tensor)];
@@ -132,7 +138,7 @@ private:
   std::vector<DnnObjectOwner> objects_;
   std::vector<DnnDescriptor> tensors_, operations_;
   DnnDescriptor graph_ = nullptr;
-  int64_t nextId_ = 1000; ///< Behind those of the callers.
+  int64_t nextId_ = 1000; ///< Greater than all ids of callers.
   Status status_;
 };
 

@@ -1,13 +1,14 @@
-//===- DnnApi.h - Functions of cuDNN ----------------------------*- C++ -*-===//
+//===- DnnApi.h - Declarations of the cuDNN backend API ---------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// The part of libcudnn that graphs of operations need, declared from its
-// documented binary interface, which versions 9.x share. All objects are
-// descriptors: made, given attributes, and finalized.
+// The functions and constants of libcudnn that operation graphs need, declared
+// from NVIDIA's documentation, so that kiln can be built without cuDNN. They
+// are identical in all versions 9.x. Every object is a descriptor, which is
+// created, gets its attributes, and is finalized.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,7 +22,7 @@ namespace kiln::runtime::cuda {
 using DnnHandle = struct DnnObject *;
 using DnnDescriptor = void *;
 
-/// Values of the library's enumerations. Their types do not mix with others.
+/// Values of cuDNN's enumerations, in a namespace to avoid name clashes.
 namespace dnn {
 
 // cudnnBackendDescriptorType_t.
@@ -120,11 +121,12 @@ enum Mode : int {
 // cudnnReduceTensorOp_t.
 enum Reduce : int { Sum = 0, Max = 3 };
 
-// cudnnBackendHeurMode_t: the better guess, and what always works.
+// cudnnBackendHeurMode_t: the best heuristic, and the fallback for graphs that
+// it does not support.
 inline constexpr int heuristicsA = 3;
 inline constexpr int heuristicsFallback = 2;
 
-// cudnnBackendNumericalNote_t, and how many there are.
+// cudnnBackendNumericalNote_t: the number of its values, and one of them.
 inline constexpr int numericalNotes = 10;
 inline constexpr int nondeterministic = 4;
 

@@ -1,4 +1,4 @@
-//===- DnnAttention.cpp - Attention as one kernel of cuDNN ----------------===//
+//===- DnnAttention.cpp - Fused attention through cuDNN -------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -16,7 +16,8 @@ using namespace kiln;
 
 namespace {
 
-/// Of tensors with an address: the arguments of the launch, then others.
+/// Ids of tensors with an address: the arguments of the launch in order, then
+/// others.
 enum Id : int64_t {
   Q = 1,
   K,
@@ -27,7 +28,7 @@ enum Id : int64_t {
   Dq,
   Dk,
   Dv,
-  QueryGrads, ///< dq before it is rounded.
+  QueryGrads, ///< The f32 accumulator of dq.
   RowSums,
   Scale,
   One,
@@ -40,8 +41,8 @@ enum Id : int64_t {
 // Parts of graphs
 //===----------------------------------------------------------------------===//
 
-/// A matrix of all heads as [sequence, head, row, element], or with the last
-/// two the other way round.
+/// Adds a matrix argument with the dimensions [sequence, head, row, element],
+/// with the last two swapped if `transposed`.
 DnnGraph::Tensor DnnAttention::matrix(int64_t id, std::size_t index,
                                       bool transposed) {
   int64_t d = attention_.headDim, stride = attention_.strides[index];
@@ -55,7 +56,7 @@ DnnGraph::Tensor DnnAttention::matrix(int64_t id, std::size_t index,
   return graph_->inMemory(id, sizes, strides, dnn::BF16);
 }
 
-/// A value in memory for each row of scores.
+/// Adds an f32 tensor in memory with one value for each row of scores.
 DnnGraph::Tensor DnnAttention::rowValues(int64_t id) {
   int64_t h = attention_.heads, t = attention_.length;
   return graph_->inMemory(id, {attention_.sequences, h, t, 1}, {h * t, t, 1, 1},
@@ -85,7 +86,7 @@ DnnGraph::Tensor DnnAttention::logits(Tensor q, Tensor keys, Tensor scale) {
   return pointwise(dnn::Mul, product, scale);
 }
 
-/// -infinity where a row does not look.
+/// Sets the logits of masked keys to -infinity if attention is causal.
 DnnGraph::Tensor DnnAttention::masked(Tensor logits) {
   if (!attention_.causal)
     return logits;
@@ -103,7 +104,7 @@ DnnGraph::Tensor DnnAttention::masked(Tensor logits) {
   return result;
 }
 
-/// Of bf16, for a product.
+/// Adds the transposed scores in bf16, as an operand of a matmul.
 DnnGraph::Tensor DnnAttention::transposed(Tensor scores) {
   int64_t h = attention_.heads, t = attention_.length;
   Tensor result = graph_->between({attention_.sequences, h, t, t},
@@ -112,8 +113,8 @@ DnnGraph::Tensor DnnAttention::transposed(Tensor scores) {
   return result;
 }
 
-/// dk or dv: transposed scores times rows of the queries. Where query heads
-/// share a key head, their gradients are added up.
+/// Computes dk or dv, the matmul of the transposed scores and `rows`. The
+/// gradients of query heads that share a key head are added.
 void DnnAttention::keyGrad(Tensor scores, Tensor rows, int64_t id,
                            std::size_t index) {
   Tensor left = transposed(scores), result = matrix(id, index, false);
@@ -159,7 +160,8 @@ void DnnAttention::describeGradient() {
          sums = rowValues(RowSums);
   graph_->pointwise(dnn::Mul, dnn::F32, dout, o, product);
   graph_->reduce(dnn::Sum, product, reduced);
-  // Without dropout; the library looks for this multiplication.
+  // cuDNN's pattern has a multiplication by the dropout scale here; without
+  // dropout the scale is 1.
   graph_->pointwise(dnn::Mul, dnn::F32, reduced, graph_->number(One), sums);
 
   Tensor scale = graph_->number(Scale), lse = rowValues(Lse);
@@ -201,7 +203,8 @@ Result<DnnAttention> DnnAttention::describe(const Dnn &dnn,
   return result;
 }
 
-/// Of the workspace, what the library's own engine does not get.
+/// Returns the bytes at the start of the workspace that hold the row sums and
+/// the dq accumulator. The rest is the workspace of cuDNN's engine.
 static int64_t ownBytes(const VendorAttention &attention) {
   return attention.isGradient
              ? rowSumBytes(attention) +

@@ -1,13 +1,14 @@
-//===- DnnAttention.h - Attention as one kernel of cuDNN --------*- C++ -*-===//
+//===- DnnAttention.h - Fused attention through cuDNN -----------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// The library recognises attention in a graph of products, sums and elementwise
-// operations, whose results it never keeps whole. The graphs are those of
-// NVIDIA's cudnn-frontend, since others are computed in no fused way.
+// cuDNN recognises attention in a graph of matmuls, reductions and elementwise
+// operations, and executes it as a fused kernel that never stores the whole
+// score matrix. The graphs follow NVIDIA's cudnn-frontend, since cuDNN fuses no
+// other patterns.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,15 +25,17 @@ namespace kiln::runtime::cuda {
 
 class DnnAttention {
 public:
-  /// The graph alone, which needs no device. `dnn` must outlive the result.
+  /// Builds the graph alone, which needs no device. `dnn` must outlive the
+  /// result.
   static Result<DnnAttention>
   describe(const Dnn &dnn, const abi::VendorAttention &attention, double scale);
-  /// A graph with the way to compute it, in attentionWorkspaceBytes(). `dnn` is
-  /// started.
+  /// Builds the graph and a plan within attentionWorkspaceBytes(). `dnn` must
+  /// be started and must outlive the result.
   static Result<DnnAttention>
   plan(const Dnn &dnn, const abi::VendorAttention &attention, double scale);
 
-  /// `arguments` as the launch has them.
+  /// Queues the computation. `arguments` are the device addresses of the
+  /// launch's arguments, in the order of VendorAttention.
   Status run(const std::vector<DevicePointer> &arguments,
              DevicePointer workspace) const;
   bool isDeterministic() const { return plan_.isDeterministic; }
@@ -43,7 +46,7 @@ private:
   void describeForward();
   void describeGradient();
 
-  // Parts of both graphs.
+  // Subgraphs that both graphs share.
   using Tensor = DnnGraph::Tensor;
   Tensor matrix(int64_t id, std::size_t index, bool transposed);
   Tensor rowValues(int64_t id);

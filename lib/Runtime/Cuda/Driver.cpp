@@ -1,4 +1,4 @@
-//===- Driver.cpp - The CUDA driver ---------------------------------------===//
+//===- Driver.cpp - CUDA driver access ------------------------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -11,7 +11,8 @@ using namespace kiln::runtime::cuda;
 using namespace kiln::runtime;
 using namespace kiln;
 
-/// Whether a kernel did wrong; nothing can be run after it.
+/// Returns true if the code reports a kernel fault, after which the context is
+/// unusable.
 static bool isKernelFault(int code) {
   return code == illegalAddress || code == launchTimeout ||
          code == assertFailed ||
@@ -19,7 +20,7 @@ static bool isKernelFault(int code) {
 }
 
 std::string Driver::codeText(int code) const {
-  // A stub of the driver leaves them as they are.
+  // The driver's stub library does not set them.
   const char *name = nullptr, *text = nullptr;
   (void)api_.cuGetErrorName.function(code, &name);
   (void)api_.cuGetErrorString.function(code, &text);
@@ -37,7 +38,7 @@ Status Driver::failure(int code, const char *function) const {
                          "--microbatches");
   if (isKernelFault(code))
     return Status::error(what + ": a kernel has faulted");
-  return Status::error(what + "; look at the GPU with nvidia-smi");
+  return Status::error(what + "; check the GPU with nvidia-smi");
 }
 
 Status Driver::start() {
@@ -45,7 +46,7 @@ Status Driver::start() {
   if (code == stubLibrary)
     return Status::error("this executable needs an NVIDIA GPU, and the CUDA "
                          "driver that was found is the toolkit's stub, which "
-                         "only helps to link; take it out of LD_LIBRARY_PATH" +
+                         "is only for linking; remove it from LD_LIBRARY_PATH" +
                          std::string(runElsewhere));
   if (code != success)
     return Status::error("this executable needs an NVIDIA GPU, and the CUDA "
@@ -76,7 +77,7 @@ Result<Driver> Driver::open(const std::vector<std::string> &libraries) {
   if (missing)
     return Status::error("the CUDA driver " + library->name() +
                          " is too old: it lacks " + missing +
-                         ", which is there since CUDA 11.4; install a newer "
+                         ", which exists since CUDA 11.4; install a newer "
                          "NVIDIA driver" +
                          runElsewhere);
   Status status = driver.start();

@@ -1,13 +1,13 @@
-//===- Driver.h - The CUDA driver -------------------------------*- C++ -*-===//
+//===- Driver.h - CUDA driver access ----------------------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Calls of the driver and what their failures mean. Every return code is
-// looked at, but for those of destructors: what a device says while everything
-// is given back changes nothing any more.
+// Calls the CUDA driver and converts its error codes to messages. The results
+// of all functions are checked, except those of destructors, whose failures
+// have no consequence.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,18 +23,18 @@
 
 namespace kiln::runtime::cuda {
 
-/// What a user without the GPU that an executable needs can do.
+/// Advice that ends the messages of executables that find no suitable GPU.
 inline constexpr const char *runElsewhere =
     "; compile with --target=cpu or --target=cuda-emu to run here";
 
 class Driver {
 public:
-  /// Opens the first of `libraries` and starts it.
+  /// Loads the first of `libraries` that exists and initializes the driver.
   static Result<Driver> open(const std::vector<std::string> &libraries);
 
   const DriverApi &api() const { return api_; }
 
-  /// Calls a function of the api.
+  /// Calls a function of the driver and converts its error code.
   template <typename... Parameters, typename... Arguments>
   Status call(const Entry<int(Parameters...)> &entry,
               Arguments... arguments) const {
@@ -42,12 +42,13 @@ public:
     return code == success ? Status() : failure(code, entry.name);
   }
 
-  /// What a failed call is reported as.
+  /// Returns the error for a failed call.
   Status failure(int code, const char *function) const;
-  /// "CUDA_ERROR_NO_DEVICE (no CUDA-capable device is detected)".
+  /// Returns the name and description of a code, such as "CUDA_ERROR_NO_DEVICE
+  /// (no CUDA-capable device is detected)".
   std::string codeText(int code) const;
 
-  /// The newest CUDA that the driver knows, "13.0".
+  /// Returns the newest CUDA version that the driver supports, such as "13.0".
   const std::string &version() const { return version_; }
 
 private:
@@ -58,7 +59,7 @@ private:
   std::string version_;
 };
 
-/// A handle that is destroyed with its owner.
+/// An owning handle, which its destructor destroys.
 template <typename Handle> class Owned {
 public:
   Owned() = default;

@@ -1,14 +1,14 @@
-//===- DriverApi.h - Functions of the CUDA driver ---------------*- C++ -*-===//
+//===- DriverApi.h - Declarations of the CUDA driver API --------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// The part of libcuda.so.1 that an executable uses, declared from its
-// documented binary interface, so that kiln is built where no CUDA toolkit is
-// installed. A function that exists in several versions is named with the one
-// that is meant. All are there since CUDA 11.4.
+// The functions and constants of libcuda.so.1 that executables use, declared
+// from NVIDIA's documentation, so that kiln can be built without a CUDA
+// toolkit. Functions that exist in several versions have the suffix of the
+// version used. All functions exist since CUDA 11.4.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,7 +22,7 @@
 
 namespace kiln::runtime::cuda {
 
-// Objects of the driver; what they are is its own affair.
+// Opaque objects of the driver.
 using Context = struct ContextObject *;
 using Module = struct ModuleObject *;
 using Function = struct FunctionObject *;
@@ -34,7 +34,7 @@ using Device = int;
 using DevicePointer = uint64_t;
 using HostFunction = void (*)(void *data);
 
-/// CUresult: what the functions return. Those that are told apart.
+/// The values of CUresult that the runtime distinguishes.
 enum Code : int {
   success = 0,
   outOfMemory = 2,
@@ -63,7 +63,7 @@ inline constexpr unsigned eventDefault = 0;
 inline constexpr unsigned eventDisableTiming = 2;
 inline constexpr int captureThreadLocal = 1;
 
-/// Of functions: the most shared memory that launches may ask for.
+/// CUfunction_attribute: the limit of dynamic shared memory per block.
 inline constexpr int mostDynamicShared = 8;
 
 #define KILN_CUDA_FUNCTIONS(FUNCTION)                                          \

@@ -1,4 +1,4 @@
-//===- Gpu.cpp - The GPU that a run uses ----------------------------------===//
+//===- Gpu.cpp - GPU of a run ---------------------------------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -58,9 +58,10 @@ Result<Gpu> Gpu::open(const Driver &driver) {
   int count = 0;
   Status status = driver.call(driver.api().cuDeviceGetCount, &count);
   if (status.ok() && count == 0)
-    status = Status::error("this executable needs an NVIDIA GPU, but the CUDA "
-                           "driver shows none (is CUDA_VISIBLE_DEVICES set?)" +
-                           std::string(runElsewhere));
+    status =
+        Status::error("this executable needs an NVIDIA GPU, but the CUDA "
+                      "driver reports none (is CUDA_VISIBLE_DEVICES set?)" +
+                      std::string(runElsewhere));
   Device device = 0;
   if (status.ok())
     status = driver.call(driver.api().cuDeviceGet, &device, 0);
@@ -85,14 +86,14 @@ Result<Gpu::Memory> Gpu::memory() const {
 
 static Status withPurpose(const Status &status, int64_t bytes,
                           const char *purpose) {
-  return Status(status.code(), "cannot take " + std::to_string(bytes) +
+  return Status(status.code(), "cannot allocate " + std::to_string(bytes) +
                                    " bytes for " + purpose + ": " +
                                    status.message());
 }
 
 Result<DeviceMemory> Gpu::allocate(int64_t bytes, const char *purpose) const {
   DevicePointer pointer = 0;
-  // The driver refuses to give nothing.
+  // The driver rejects an allocation of zero bytes.
   Status status = driver_->call(driver_->api().cuMemAlloc_v2, &pointer,
                                 std::size_t(bytes > 0 ? bytes : 1));
   if (!status.ok())

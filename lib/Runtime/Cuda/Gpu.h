@@ -1,13 +1,13 @@
-//===- Gpu.h - The GPU that a run uses --------------------------*- C++ -*-===//
+//===- Gpu.h - GPU of a run -------------------------------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// The first device that the driver shows (CUDA_VISIBLE_DEVICES chooses), in its
-// primary context, which the driver's libraries share. The context is current
-// in the thread that opened it.
+// The first device that the driver reports (CUDA_VISIBLE_DEVICES selects it)
+// and its primary context, which is shared with the vendor libraries. The
+// context is current in the thread that opened the GPU.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,7 +31,7 @@ public:
 
   const Driver &driver() const { return *driver_; }
   const std::string &name() const { return name_; }
-  /// Compute capability: 90 is 9.0.
+  /// Returns the compute capability times 10: 90 for 9.0.
   int64_t architecture() const { return architecture_; }
 
   struct Memory {
@@ -40,9 +40,9 @@ public:
   };
   Result<Memory> memory() const;
 
-  /// Memory of the device; `purpose` says for what, in the error.
+  /// Allocates device memory. `purpose` names its use in the error message.
   Result<DeviceMemory> allocate(int64_t bytes, const char *purpose) const;
-  /// Memory of the host that copies run beside.
+  /// Allocates pinned host memory, as asynchronous copies require.
   Result<PinnedMemory> allocatePinned(int64_t bytes, const char *purpose) const;
 
 private:
@@ -58,7 +58,7 @@ private:
   int64_t architecture_ = 0;
 };
 
-/// 90 as "9.0".
+/// Formats a compute capability: 90 becomes "9.0".
 std::string capabilityText(int64_t architecture);
 
 } // namespace kiln::runtime::cuda

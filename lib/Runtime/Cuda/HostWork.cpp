@@ -1,4 +1,4 @@
-//===- HostWork.cpp - What the host does between kernels ------------------===//
+//===- HostWork.cpp - Commands of the host stream -------------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -24,7 +24,8 @@ static void launch(const HostWork &work) {
 
 void kiln::runtime::cuda::runHostWork(void *data) {
   const auto &work = *static_cast<const HostWork *>(data);
-  // The driver calls on a thread of its own.
+  // The driver calls this function on its own thread, which has the default
+  // floating-point mode.
   DenormalsFlushed flushed;
   if (work.kernel)
     launch(work);

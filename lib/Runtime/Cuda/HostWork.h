@@ -1,13 +1,13 @@
-//===- HostWork.h - What the host does between kernels ----------*- C++ -*-===//
+//===- HostWork.h - Commands of the host stream -----------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Commands of the host stream: updates of parameters that live in the host
-// arena, and fills and copies there. The driver calls them on a thread of its
-// own when it is their turn. They never call the driver.
+// Commands of the host stream: updates of parameters in the host arena, and
+// fills and copies there. The driver calls them in stream order on a thread of
+// its own (cuLaunchHostFunc). They must not call the driver.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,19 +25,19 @@ namespace kiln::runtime::cuda {
 /// One command in one iteration, with all references resolved.
 struct HostWork {
   ThreadTeam *team = nullptr;
-  // A launch; without `kernel`, the work is a copy or a fill.
+  // A launch. If `kernel` is null, the work is a copy or a fill.
   KernelFunction kernel = nullptr;
   int64_t grain = 1;
   std::vector<char *> args;
   std::vector<int64_t> immediates;
   int64_t units = 0;
-  // A copy or, without `from`, a fill with zeros.
+  // A copy, or a fill with zeros if `from` is null.
   const char *from = nullptr;
   char *to = nullptr;
   int64_t bytes = 0;
 };
 
-/// `work` is a HostWork.
+/// Executes `work`, which points to a HostWork.
 void runHostWork(void *work);
 
 } // namespace kiln::runtime::cuda

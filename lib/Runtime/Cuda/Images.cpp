@@ -1,4 +1,4 @@
-//===- Images.cpp - Machine code for the GPU at hand ----------------------===//
+//===- Images.cpp - Selection of GPU machine code -------------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -34,12 +34,13 @@ kiln::runtime::cuda::suitableImages(const GpuImages &images,
                 return b->isPtx != 0;
               if (a->architecture != b->architecture)
                 return a->architecture > b->architecture;
-              return a < b; // As they are listed.
+              return a < b; // The order of the list.
             });
   return suitable;
 }
 
-/// "machine code for 8.0, machine code for 9.0, PTX for 8.0".
+/// Lists the images, such as "machine code for 8.0, machine code for 9.0, PTX
+/// for 8.0".
 static std::string listOf(const GpuImages &images) {
   std::string list;
   for (int64_t i = 0; i < images.count; ++i)
@@ -49,7 +50,8 @@ static std::string listOf(const GpuImages &images) {
   return list.empty() ? "no code" : list;
 }
 
-/// The version that PTX says it is written in, or nothing.
+/// Returns the version of an image's `.version` directive, or an empty string
+/// if the image is not PTX.
 static std::string ptxVersion(const GpuImage &image) {
   std::string_view text(static_cast<const char *>(image.bytes),
                         std::size_t(image.bytesSize));
@@ -62,10 +64,10 @@ static std::string ptxVersion(const GpuImage &image) {
   return std::string(text.substr(begin, end - begin));
 }
 
-/// That kilnc compiles for: of compute capability 8.0.
+/// The oldest architecture that kilnc supports, compute capability 8.0.
 static constexpr int64_t oldestArchitecture = 80;
 
-/// Whether a newer driver may take what this one refused.
+/// Returns true if a newer driver may accept the image.
 static bool isTooNew(int code) {
   return code == invalidImage || code == noBinaryForGpu || code == invalidPtx ||
          code == unsupportedPtxVersion;
@@ -106,8 +108,8 @@ Result<LoadedModule> kiln::runtime::cuda::loadImage(const Gpu &gpu,
                 driver.codeText(code) +
                 (said.empty() ? "" : " " + inQuotes(said, 200));
   }
-  return Status::error("the NVIDIA driver, which knows CUDA " +
-                       driver.version() + ", refuses the code for the GPU " +
+  return Status::error("the NVIDIA driver, which supports CUDA " +
+                       driver.version() + ", rejects the code for the GPU " +
                        inQuotes(gpu.name()) + " (" + refusals +
                        "); install a driver that is at least as new as the "
                        "CUDA toolkit of kilnc" +

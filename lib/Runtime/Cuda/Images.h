@@ -1,13 +1,14 @@
-//===- Images.h - Machine code for the GPU at hand --------------*- C++ -*-===//
+//===- Images.h - Selection of GPU machine code -----------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// An executable holds its kernels as machine code for some GPUs and as PTX,
-// from which the driver makes machine code for newer ones. Machine code runs on
-// GPUs of its major version from its minor version on.
+// An executable contains its kernels as machine code for some architectures and
+// as PTX, which the driver compiles for newer ones. Machine code runs on GPUs
+// with the same major version of the compute capability and an equal or higher
+// minor version.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,12 +22,12 @@
 
 namespace kiln::runtime::cuda {
 
-/// The images that a GPU of this compute capability may run, best first: its
-/// own machine code, that of the nearest older one of its major version, PTX.
+/// Returns the images that a GPU of this compute capability can run, best
+/// first: machine code before PTX, then higher architectures first.
 std::vector<const GpuImage *> suitableImages(const GpuImages &images,
                                              int64_t architecture);
 
-/// Loads the best image that the driver takes.
+/// Loads the best image that the driver accepts.
 Result<LoadedModule> loadImage(const Gpu &gpu, const GpuImages &images);
 
 } // namespace kiln::runtime::cuda

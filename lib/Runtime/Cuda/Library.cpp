@@ -1,4 +1,4 @@
-//===- Library.cpp - A shared library, opened at run time -----------------===//
+//===- Library.cpp - Shared library loaded at run time --------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -21,7 +21,7 @@ Result<Library> Library::open(const std::vector<std::string> &names) {
     if (const char *text = ::dlerror(); text && reason.empty())
       reason = text;
   }
-  return Status::error(reason.empty() ? "no name is given" : reason);
+  return Status::error(reason.empty() ? "no library name is given" : reason);
 }
 
 void *Library::symbol(const char *name) const { return ::dlsym(handle_, name); }

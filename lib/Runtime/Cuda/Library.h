@@ -1,12 +1,13 @@
-//===- Library.h - A shared library, opened at run time ---------*- C++ -*-===//
+//===- Library.h - Shared library loaded at run time ------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// A driver and its libraries are on the machine that trains, not where kiln is
-// built: their functions are found by name at the start of a run.
+// The CUDA driver and its libraries are installed on the machine that trains,
+// not necessarily where kiln is built. Therefore their functions are resolved
+// by name at run time.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,23 +21,24 @@
 
 namespace kiln::runtime::cuda {
 
-/// A function of a library, under the name that it is exported with.
+/// A function of a library and its exported name.
 template <typename Signature> struct Entry {
   const char *name;
   Signature *function = nullptr;
 };
 
-/// Stays loaded until the process ends: threads of a driver may run in it.
+/// A loaded library. It is never unloaded, since driver threads may still
+/// execute its code.
 class Library {
 public:
-  /// Opens the first of `names` that can be; a failure says why the first one
-  /// cannot.
+  /// Loads the first of `names` that can be loaded. An error gives the reason
+  /// for the first name.
   static Result<Library> open(const std::vector<std::string> &names);
 
-  /// The one that was opened.
+  /// Returns the name of the loaded library.
   const std::string &name() const { return name_; }
 
-  /// Finds the function of an entry; false: the library lacks it.
+  /// Resolves an entry; returns false if the library lacks the function.
   template <typename Signature> bool find(Entry<Signature> &entry) const {
     entry.function = reinterpret_cast<Signature *>(symbol(entry.name));
     return entry.function != nullptr;

@@ -1,4 +1,4 @@
-//===- WatchedRun.cpp - A run whose memory is looked at -------------------===//
+//===- WatchedRun.cpp - Observer of memory during a run -------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

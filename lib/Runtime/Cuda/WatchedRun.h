@@ -1,14 +1,14 @@
-//===- WatchedRun.h - A run whose memory is looked at -----------*- C++ -*-===//
+//===- WatchedRun.h - Observer of memory during a run -----------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// While a program is queued, waits for every action and copies the slots that
-// it wrote to the host, where an observer of commands sees them: at the same
-// places of two arenas as they have on a cpu. Only what was written is copied,
-// so the rest of the copies is as old as the last whole copy.
+// Synchronizes after every action and copies the slots that it wrote to the
+// host, where a CommandObserver reads them. The copies of the arenas have the
+// same layout as the arenas of a CPU engine. All other bytes keep the contents
+// of the last whole copy.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,8 +21,8 @@
 
 namespace kiln::runtime::cuda {
 
-/// Copies bytes of an arena of the device or the host, when nothing is under
-/// way, to the same place of `copies`.
+/// Copies bytes of the device or host arena to the same place in `copies`. No
+/// work may be pending.
 Status copyToHost(const CudaResources &resources, const Arenas &copies,
                   const Place &place, int64_t bytes);
 

@@ -1,21 +1,21 @@
-//===- AccessHistory.h - Who may have raced on a cell -----------*- C++ -*-===//
+//===- AccessHistory.h - Access history of a memory cell --------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// The accesses to one cell of memory within one launch, as far as they decide
-// whether a later one races. Two accesses are ordered if the same thread made
-// them, or two threads of a block with a barrier between, that is in different
-// epochs of the block. Blocks run one after the other, so the epochs of the
-// accesses to a cell never go back within a block, and a block that another one
-// followed never comes again.
+// The accesses to one memory cell within a launch that are needed to detect
+// races with later accesses. Two accesses are ordered if the same thread makes
+// them, or if threads of the same block make them in different epochs, that is,
+// with a barrier in between. Blocks run one after another, so that epochs never
+// decrease within a block and a block never resumes after another one has
+// started.
 //
-// One write is enough to remember: what is ordered after the last write is
-// ordered after all that came before it. Of the reads since then two are
-// enough. They are either of two threads in one epoch, or of two blocks: every
-// other write races with one of the two.
+// It is sufficient to store the last write, since an access ordered after the
+// last write is ordered after all accesses before it. Of the reads since that
+// write, two are sufficient: either of two threads in the same epoch, or of two
+// blocks. A later write that races with any read races with one of these two.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,7 +26,7 @@
 
 namespace kiln::runtime::emu {
 
-/// A thread at a time, in 64 bits; 0 is nobody.
+/// A thread of a block in an epoch, packed into 64 bits; 0 means none.
 class Accessor {
 public:
   static constexpr int64_t maxEpoch = (1 << 21) - 1;
@@ -47,7 +47,7 @@ public:
   bool sameEpoch(Accessor other) const {
     return (bits_ ^ other.bits_) >> 11 == 0;
   }
-  /// Whether nothing orders this access and a later one by `other`.
+  /// Returns true if this access and a later one by `other` are unordered.
   bool races(Accessor other) const {
     return bits_ && bits_ != other.bits_ &&
            (sameEpoch(other) || !sameBlock(other));
@@ -59,10 +59,11 @@ private:
 
 struct AccessHistory {
   Accessor write;
-  Accessor reads[2]; ///< The newer one first.
+  Accessor reads[2]; ///< The newer read is first.
 
-  /// Adds an access, unless it races with an earlier one: that one is the
-  /// answer then, and `otherWrote` says what it did.
+  /// Adds an access. If it races with an earlier access, returns the accessor
+  /// of that one instead and sets `otherWrote` to whether that access is a
+  /// write.
   Accessor add(Accessor now, bool isWrite, bool &otherWrote) {
     otherWrote = true;
     if (write.races(now))

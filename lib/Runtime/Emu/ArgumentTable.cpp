@@ -1,4 +1,4 @@
-//===- ArgumentTable.cpp - Which memory a launch may touch ----------------===//
+//===- ArgumentTable.cpp - Address ranges of a launch's arguments ---------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -20,8 +20,9 @@ void ArgumentTable::sort() {
     range.lastEnd = lastEnd = std::max(lastEnd, range.end);
 }
 
-// Of the ranges that begin at or before the access, one that reaches to its
-// end: no earlier one does where lastEnd lies before it.
+// Visits the ranges that begin at or before the access from the last to the
+// first, until one contains the access. The search stops when no earlier range
+// reaches the end of the access, which `lastEnd` tells.
 MemoryShadow *ArgumentTable::find(const char *begin, int64_t bytes) const {
   auto next = std::upper_bound(
       ranges_.begin(), ranges_.end(), begin,

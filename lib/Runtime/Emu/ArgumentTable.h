@@ -1,12 +1,13 @@
-//===- ArgumentTable.h - Which memory a launch may touch --------*- C++ -*-===//
+//===- ArgumentTable.h - Address ranges of a launch's arguments -*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// The ranges of a launch's arguments, which may overlap, sorted so that the one
-// that holds an access is found in a few steps.
+// The address ranges of a launch's arguments, which may overlap. They are
+// sorted by their begin, so that a binary search finds the range that contains
+// an access.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,26 +23,28 @@ namespace kiln::runtime::emu {
 class ArgumentTable {
 public:
   void clear() { ranges_.clear(); }
-  /// `shadow`: of the memory that [begin, end) lies in.
+  /// Adds the range [begin, end); `shadow` is the shadow of its memory.
   void add(const char *begin, const char *end, MemoryShadow *shadow) {
     ranges_.push_back({begin, end, end, shadow});
   }
-  /// After the last add().
+  /// Sorts the ranges. Must be called after the last add() and before find().
   void sort();
 
-  /// The shadow of an argument that holds [begin, begin + bytes), or null.
+  /// Returns the shadow of an argument that contains [begin, begin + bytes), or
+  /// null if there is none.
   MemoryShadow *find(const char *begin, int64_t bytes) const;
 
 private:
   struct Range {
     const char *begin, *end;
-    const char *lastEnd; ///< Of the ranges up to this one.
+    const char *lastEnd; ///< The maximum end up to this range.
     MemoryShadow *shadow;
   };
   std::vector<Range> ranges_;
 };
 
-/// What a launch, or a member of one, may read and write.
+/// The memory that a launch, or a member of a grouped launch, may read and
+/// write.
 struct Bounds {
   ArgumentTable readable, writable;
 };

@@ -1,13 +1,14 @@
-//===- AsyncCopies.h - Copies on their way to shared memory -----*- C++ -*-===//
+//===- AsyncCopies.h - Asynchronous copies to shared memory -----*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// A thread's copies arrive at any time between their beginning and the thread's
-// wait for them. So no byte of shared memory that one is on its way to may be
-// touched: not read, not written, and not by another copy.
+// Tracks asynchronous copies (cp.async) that are in flight. A copy may write
+// its bytes at any time between its start and the thread's wait for its group.
+// Until then no access and no other copy may touch these bytes of shared
+// memory.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,17 +23,17 @@ namespace kiln::runtime::emu {
 
 class AsyncCopies {
 public:
-  /// What sizes and places are multiples of.
+  /// Offsets and sizes are multiples of this number of bytes.
   static constexpr int64_t unit = 4;
 
   struct Copy {
     int64_t to; ///< Offset in shared memory.
     const char *from;
     int64_t bytes;
-    int64_t present; ///< Of these; zeros follow.
+    int64_t present; ///< Bytes that are copied; the rest is set to zero.
   };
 
-  /// Forgets all copies of the block before.
+  /// Removes all copies of the previous block.
   void beginBlock(int64_t threads, int64_t sharedBytes) {
     if (used_ || groups_.size() != size_t(threads) ||
         owners_.size() != size_t(sharedBytes / unit + 1)) {
@@ -54,8 +55,8 @@ public:
     groups.committed.push_back(std::move(groups.open));
     groups.open.clear();
   }
-  /// The copies that a wait for all but `pending` groups ends, in order; they
-  /// are no longer on their way. Valid until the next wait.
+  /// Completes all groups of the thread except the newest `pending` ones and
+  /// returns their copies in order. The result is valid until the next call.
   const std::vector<Copy> &wait(int64_t thread, int64_t pending) {
     ended_.clear();
     auto &committed = groups_[thread].committed;
@@ -70,8 +71,8 @@ public:
     return ended_;
   }
 
-  /// A thread with a copy on its way to one of the bytes from `offset` on, or
-  /// -1; the first such byte.
+  /// Returns a thread with a copy in flight to one of the bytes [offset, offset
+  /// + bytes), or -1 if there is none. Sets `firstByte` to the first such byte.
   int64_t findOwner(int64_t offset, int64_t bytes, int64_t &firstByte) const {
     if (inFlight_ == 0)
       return -1;
@@ -86,7 +87,7 @@ public:
 private:
   struct Groups {
     std::vector<Copy> open;
-    std::vector<std::vector<Copy>> committed; ///< The oldest first.
+    std::vector<std::vector<Copy>> committed; ///< The oldest group is first.
   };
 
   void mark(const Copy &copy, int64_t owner) {
@@ -95,11 +96,11 @@ private:
       owners_[(copy.to + i) / unit] = int16_t(owner);
   }
 
-  std::vector<Groups> groups_;  ///< By thread.
-  std::vector<Copy> ended_;     ///< By the last wait.
-  std::vector<int16_t> owners_; ///< Of shared memory: 0, or thread + 1.
-  int64_t inFlight_ = 0;        ///< Bytes.
-  bool used_ = false;           ///< In this block.
+  std::vector<Groups> groups_;  ///< Indexed by thread.
+  std::vector<Copy> ended_;     ///< The result of the last wait().
+  std::vector<int16_t> owners_; ///< Per unit of shared memory: 0 or thread + 1.
+  int64_t inFlight_ = 0;        ///< The bytes of all copies in flight.
+  bool used_ = false;           ///< True if the block used copies.
 };
 
 } // namespace kiln::runtime::emu

@@ -1,4 +1,4 @@
-//===- BlockRunner.cpp - The threads of one block at a time ---------------===//
+//===- BlockRunner.cpp - Scheduler of emulated thread blocks --------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -16,7 +16,8 @@ using namespace kiln::runtime;
 using namespace kiln;
 
 static constexpr int64_t warpLanes = EmuDevice::warpLanes;
-/// Of shared memory, as of the largest tiles that hardware copies.
+/// The alignment of shared memory in bytes, the largest that hardware copies of
+/// tiles require.
 static constexpr int64_t sharedAlignment = 128;
 
 thread_local BlockRunner *BlockRunner::current = nullptr;
@@ -35,7 +36,9 @@ Status BlockRunner::prepare() {
   if (hasFibers_)
     return Status();
   if (!sharedShadow_.ok())
-    return Status::error("cuda-emu: no memory to watch shared memory");
+    return Status::error(
+        "cuda-emu: cannot allocate host memory for the shadow of "
+        "shared memory");
   Status status = fibers_.create(EmuDevice::maxThreads);
   hasFibers_ = status.ok();
   return status;
@@ -65,7 +68,7 @@ void BlockRunner::beginBlock(int64_t block) {
   runnable_.clear();
   for (int64_t i = 0; i * warpLanes < launch_->threads; ++i)
     runnable_.push_back(i);
-  // All bits set are a NaN of every floating-point type.
+  // A value with all bits set is a NaN in every floating-point type.
   std::memset(shared_, 0xff, launch_->sharedBytes);
   sharedShadow_.setInitialised(0, launch_->sharedBytes, false);
   sharedShadow_.newGeneration();
@@ -103,7 +106,8 @@ void BlockRunner::runThread() {
   __builtin_unreachable();
 }
 
-/// Until no lane can go on. False after a fault.
+/// Runs the lanes of a warp until none can continue. Returns false after a
+/// fault.
 bool BlockRunner::advanceWarp(int64_t warp) {
   int64_t first = warp * warpLanes;
   int64_t lanes = std::min(warpLanes, launch_->threads - first);
@@ -135,15 +139,16 @@ const char *BlockRunner::nameOf(Wait wait) {
   case Wait::ShuffleIdx:
     return "shuffle by index";
   case Wait::LoadMatrices:
-    return "load of matrices";
+    return "matrix load";
   case Wait::MultiplyMatrices:
-    return "product of matrices";
+    return "matrix multiplication";
   default:
     return "";
   }
 }
 
-/// Whether all lanes of the warp are at the same operation; else a fault.
+/// Returns true if all lanes of the warp wait at the same operation, otherwise
+/// records a fault.
 bool BlockRunner::checkWarp(int64_t first, int64_t lanes) {
   Thread *warp = &threads_[first];
   fault_.block = block_;
@@ -162,7 +167,8 @@ bool BlockRunner::checkWarp(int64_t first, int64_t lanes) {
     }
     return false;
   }
-  // Lanes shuffle by what each of them says, but load the same matrices.
+  // Operands of shuffles may differ between lanes, but all lanes must load the
+  // same number of matrices in the same order of elements.
   auto differs = [&](const Thread &thread) {
     return thread.wait != warp->wait || (thread.wait == Wait::LoadMatrices &&
                                          thread.operand != warp->operand);
@@ -178,7 +184,7 @@ bool BlockRunner::checkWarp(int64_t first, int64_t lanes) {
   return false;
 }
 
-/// Carries out what the warp waits for. False after a fault.
+/// Executes the operation at which the warp waits. Returns false after a fault.
 bool BlockRunner::runWarpOperation(int64_t first, int64_t lanes) {
   if (!checkWarp(first, lanes))
     return false;
@@ -203,7 +209,7 @@ bool BlockRunner::runWarpOperation(int64_t first, int64_t lanes) {
   return true;
 }
 
-/// Carries out a shuffle.
+/// Executes a shuffle.
 void BlockRunner::exchange(Thread *warp) {
   uint64_t values[warpLanes];
   for (int64_t i = 0; i < warpLanes; ++i)
@@ -215,8 +221,7 @@ void BlockRunner::exchange(Thread *warp) {
   }
 }
 
-/// When no warp can go on: the barrier that all threads wait at. False after a
-/// fault.
+/// Releases the barrier at which all threads wait. Returns false after a fault.
 bool BlockRunner::openBarrier() {
   fault_.block = block_;
   auto waits = [](const Thread &thread) { return thread.wait != Wait::Ended; };
@@ -243,7 +248,8 @@ bool BlockRunner::openBarrier() {
   return true;
 }
 
-/// What a stack that overflowed did to its neighbour came first.
+/// Replaces the fault by a stack overflow if a canary is damaged, since any
+/// other fault may be a consequence of the overflow.
 void BlockRunner::checkStacks() {
   for (int64_t i = 0; i < launch_->threads; ++i) {
     if (fibers_.isIntact(i))
@@ -314,8 +320,8 @@ void BlockRunner::loadMatrices(const char *row, int32_t count,
     Access access = {row, rowBytes, /*isWrite=*/false, /*isShared=*/true};
     checkSharedBounds(access);
     check(access, sharedShadow_);
-    // Other lanes get the row, too, so that not even this one may write it
-    // before the next barrier.
+    // All lanes receive the row. Recording another thread as its reader makes a
+    // write by this thread a race, too, until the next barrier.
     checkRace(access, sharedShadow_, Accessor(block_, epoch_, thread_ ^ 1));
   }
   Thread &thread = threads_[thread_];
@@ -350,7 +356,8 @@ void BlockRunner::accessGlobal(const Access &access, const void *place,
                   access.isWrite);
 }
 
-/// Also that no copy is on its way to there.
+/// Checks that an access is in bounds and that no asynchronous copy to its
+/// bytes is in flight.
 void BlockRunner::checkSharedBounds(const Access &access) {
   uint64_t offset = uintptr_t(access.address) - uintptr_t(shared_);
   uint64_t limit = launch_->sharedBytes;
@@ -411,8 +418,8 @@ void BlockRunner::copyAsync(char *to, const char *from, int64_t bytes,
   copies_.begin(thread_, {to - shared_, from, bytes, present});
 }
 
-/// The copies touch both sides once more, since they do so at any time from
-/// their beginning to here.
+/// Checks both sides of the copies for races again, since a copy may access
+/// them at any time from its start to this wait.
 void BlockRunner::copyWait(int64_t pending, const void *frame) {
   checkFrame(frame);
   for (const AsyncCopies::Copy &copy : copies_.wait(thread_, pending)) {

@@ -1,19 +1,20 @@
-//===- BlockRunner.h - The threads of one block at a time -------*- C++ -*-===//
+//===- BlockRunner.h - Scheduler of emulated thread blocks ------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Runs the blocks of a launch: the scheduler picks a warp, whose lanes run in
-// turn until each ends or waits. When all lanes wait at a shuffle, or at
-// another operation of the warp as a whole, it is carried out and the warp goes
-// on. When no warp can go on, all threads of the block have ended, or all wait
-// at a barrier, or the kernel is wrong.
+// Runs the thread blocks of a launch one at a time. The scheduler picks a warp,
+// whose lanes run in turn until each has ended or waits. When all lanes wait at
+// the same shuffle or other warp-wide operation, the scheduler executes it and
+// the warp continues. When no warp can continue, either all threads have ended,
+// or all wait at a barrier, or the kernel is faulty.
 //
-// Calls of kernels (kiln/Abi/EmulatedKernel.h) reach the runner by `current`,
-// on the stack of a fiber. A fault there is written down, and control goes back
-// to the scheduler for good.
+// Device functions that kernels call (kiln/Abi/EmulatedKernel.h) find the
+// runner in `current` and run on the stack of a fiber. If one of them detects a
+// fault, it records the fault and switches to the scheduler, which never
+// resumes the kernel.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,22 +35,23 @@ namespace kiln::runtime::emu {
 
 class BlockRunner {
 public:
-  /// The one whose kernel runs on this OS thread.
+  /// The runner whose kernel runs on this OS thread.
   static thread_local BlockRunner *current;
 
   BlockRunner();
 
-  /// Makes the stacks, once.
+  /// Allocates the stacks on the first call.
   Status prepare();
 
-  /// The bounds hold what each member of the launch may touch.
+  /// Starts a launch. bounds() must contain the memory that each member may
+  /// access.
   void begin(const EmuLaunch &launch, Random random);
   std::vector<Bounds> &bounds() { return bounds_; }
-  /// Blocks of all members are counted one after the other.
+  /// Runs a block. The blocks of all members are numbered consecutively.
   Status runBlock(int64_t block);
   const EmuCounts &counts() const { return sectors_.counts(); }
 
-  /// The calls of kernels.
+  /// Functions that kernels call, on the stack of a fiber.
   int64_t thread() const { return thread_; }
   int64_t block() const { return block_ - member_ * blocks_; }
   int64_t member() const { return member_; }
@@ -68,7 +70,8 @@ public:
   void copyWait(int64_t pending, const void *frame);
 
 private:
-  /// What a thread waits for: nothing, the block, its warp, or no more.
+  /// The state of a thread: ready, waiting at a barrier, waiting at a warp-wide
+  /// operation, or ended.
   enum class Wait : uint8_t {
     Ready,
     Barrier,
@@ -79,10 +82,10 @@ private:
     Ended
   };
   struct Thread {
-    uint64_t value;  ///< Given to a shuffle, then got from it.
-    int32_t operand; ///< Of the warp's operation.
+    uint64_t value;  ///< Operand, then result of a shuffle.
+    int32_t operand; ///< Operand of a warp-wide operation.
     Wait wait;
-    const void *source; ///< Of a matrix operation.
+    const void *source; ///< Operands of a matrix operation.
     void *result;
   };
 
@@ -101,28 +104,28 @@ private:
   void checkFrame(const void *frame);
   void checkSharedBounds(const Access &access);
   MemoryShadow &globalShadow(const Access &access);
-  /// What holds for all accesses that lie in bounds.
+  /// Checks the alignment, initialisation and races of an access in bounds.
   void check(const Access &access, MemoryShadow &shadow);
   void checkRace(const Access &access, MemoryShadow &shadow, Accessor who);
   void wait(Wait wait);
-  /// Ends the launch, on the stack of a fiber.
+  /// Records a fault and ends the launch. Called on the stack of a fiber.
   [[noreturn]] void stop(Fault::Kind kind, const Access &access,
                          const char *firstByte = nullptr, Race race = {});
 
   const EmuLaunch *launch_ = nullptr;
   std::vector<char *> args_;
   Random random_{0};
-  std::vector<Bounds> bounds_; ///< By member.
-  int64_t blocks_ = 0;         ///< Of a member.
+  std::vector<Bounds> bounds_; ///< Indexed by member.
+  int64_t blocks_ = 0;         ///< The number of blocks per member.
   SectorCounter sectors_;
   FiberPool fibers_;
   bool hasFibers_ = false;
 
   int64_t block_ = 0, member_ = 0, epoch_ = 0, thread_ = 0;
-  int64_t ended_ = 0;       ///< Threads of the block.
-  int64_t warpWaiting_ = 0; ///< Lanes, for the warp that is being advanced.
+  int64_t ended_ = 0;       ///< Threads of the block that have ended.
+  int64_t warpWaiting_ = 0; ///< Waiting lanes of the current warp.
   std::vector<Thread> threads_;
-  std::vector<int64_t> runnable_; ///< Warps.
+  std::vector<int64_t> runnable_; ///< Warps that can continue.
   Fault fault_;
 
   std::unique_ptr<char[]> sharedMemory_;

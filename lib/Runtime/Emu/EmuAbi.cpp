@@ -1,12 +1,12 @@
-//===- EmuAbi.cpp - What emulated GPU kernels call ------------------------===//
+//===- EmuAbi.cpp - Functions that emulated kernels call ------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// The frames and return addresses are taken here, where the kernel's calls
-// arrive.
+// These functions capture the frame address and the return address, since
+// kernels call them directly.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- EmuDevice.cpp - A GPU played by the CPU, for tests -----------------===//
+//===- EmuDevice.cpp - Emulated GPU with race and memory checks -----------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -17,7 +17,7 @@ using namespace kiln::runtime;
 using namespace kiln::support;
 using namespace kiln;
 
-/// Of a grid in its first dimension.
+/// The maximum size of a grid in its first dimension.
 static constexpr int64_t maxBlocks = INT32_MAX;
 
 struct EmuDevice::State {
@@ -51,7 +51,7 @@ Result<MemoryShadow *> EmuDevice::State::require(const void *begin,
     return memory;
   return Status::error("cuda-emu: " + printable(what) + ": " +
                        std::to_string(bytes) +
-                       " bytes that are no memory of the device");
+                       " bytes are not within the device's memory");
 }
 
 Status EmuDevice::State::declareArgument(const EmuLaunch &launch,
@@ -75,7 +75,7 @@ Status EmuDevice::State::declareArguments(const EmuLaunch &launch) {
   if (args * members != launch.arguments.size())
     return Status::error("cuda-emu: kernel " + inQuotes(launch.name) + ": " +
                          std::to_string(launch.arguments.size()) +
-                         " arguments are not the same number for each of " +
+                         " arguments cannot be divided equally among " +
                          std::to_string(members) + " members");
   std::vector<Bounds> &bounds = runner.bounds();
   bounds.assign(members, Bounds());
@@ -100,11 +100,12 @@ Status EmuDevice::addMemory(const char *begin, int64_t bytes) {
   for (const std::unique_ptr<MemoryShadow> &memory : state_->memories)
     if (begin < memory->begin() + memory->bytes() &&
         memory->begin() < begin + bytes)
-      return Status::error("cuda-emu: two memories of the device overlap");
+      return Status::error("cuda-emu: two memory ranges of the device overlap");
   auto memory = std::make_unique<MemoryShadow>(begin, bytes);
   if (!memory->ok())
-    return Status::error("cuda-emu: no memory to watch " +
-                         std::to_string(bytes) + " bytes of the device");
+    return Status::error("cuda-emu: cannot allocate host memory for the shadow "
+                         "of " +
+                         std::to_string(bytes) + " bytes of device memory");
   state_->memories.push_back(std::move(memory));
   return Status();
 }

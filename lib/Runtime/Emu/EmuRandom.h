@@ -1,12 +1,12 @@
-//===- EmuRandom.h - Choices of the emulated device -------------*- C++ -*-===//
+//===- EmuRandom.h - Random scheduling of the emulated GPU ------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// A splitmix64 generator: the order of blocks and warps comes from one of them
-// alone, so that a seed stands for a schedule.
+// A SplitMix64 generator. Only this generator determines the order of blocks
+// and warps, so that a seed identifies a schedule.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,7 +24,7 @@ class Random {
 public:
   explicit Random(uint64_t seed) : state_(support::splitmix64(seed)) {}
 
-  /// In [0, limit), for small limits.
+  /// Returns a number in [0, limit). `limit` must be less than 2^32.
   uint64_t below(uint64_t limit) {
     uint64_t value = support::splitmix64(state_);
     state_ += 0x9E3779B97F4A7C15;

@@ -1,4 +1,4 @@
-//===- Fault.cpp - What a kernel did wrong --------------------------------===//
+//===- Fault.cpp - Fault of an emulated kernel ----------------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -21,14 +21,14 @@ namespace {
 
 std::string number(int64_t value) { return std::to_string(value); }
 
-/// The launch that a block works for.
+/// Returns the name of the launch or group member to which a block belongs.
 std::string_view launchName(int64_t block, const EmuLaunch &launch) {
   return launch.members.empty()
              ? launch.name
              : launch.members[std::size_t(block / blocksOf(launch))];
 }
 
-/// "block 3", and which member's.
+/// Formats a block, such as "block 3" or "block 3 of 'member'".
 std::string blockName(int64_t block, const EmuLaunch &launch) {
   std::string text = "block " + number(block % blocksOf(launch));
   return launch.members.empty()
@@ -36,8 +36,8 @@ std::string blockName(int64_t block, const EmuLaunch &launch) {
              : text + " of " + inQuotes(launchName(block, launch));
 }
 
-/// How many bytes of [begin, begin + bytes) or between it and the argument are
-/// outside of the argument.
+/// Returns the number of bytes by which [begin, begin + bytes) extends beyond
+/// the argument, or 0 if it is contained.
 int64_t distance(const EmuArgument &argument, const char *begin,
                  int64_t bytes) {
   int64_t before = argument.begin - begin;
@@ -55,7 +55,7 @@ public:
 
 private:
   const EmuArgument *nearestArgument() const;
-  /// Of those that the faulty block has, its member's.
+  /// Returns the index of the first argument of the faulty block's member.
   int64_t firstArgument() const {
     return fault_.block / blocksOf(launch_) * argumentCount();
   }
@@ -66,7 +66,8 @@ private:
   std::string space() const {
     return fault_.access.isShared ? "shared" : "global";
   }
-  /// "argument 1 ('x') + 64", or an offset in shared memory.
+  /// Formats an address, such as "argument 1 ('x') + 64" or "offset 64 of
+  /// shared memory".
   std::string place(const char *address) const;
   std::string extent() const;
   std::string raceText() const;
@@ -80,7 +81,8 @@ private:
 
 } // namespace
 
-/// Where a write misses all arguments, those that are written come first.
+/// Returns the argument nearest to the access. For a write, a written argument
+/// precedes a read-only one at the same distance.
 const EmuArgument *Describer::nearestArgument() const {
   const EmuArgument *nearest = nullptr;
   auto rank = [&](const EmuArgument &argument) {
@@ -116,7 +118,8 @@ std::string Describer::place(const char *address) const {
 
 std::string Describer::extent() const {
   if (fault_.access.isShared)
-    return "the block has " + number(launch_.sharedBytes) + " bytes of it";
+    return "the block has " + number(launch_.sharedBytes) +
+           " bytes of shared memory";
   if (!nearest_)
     return "the launch has no arguments";
   return "the argument has " + number(nearest_->end - nearest_->begin) +
@@ -162,7 +165,7 @@ std::string Describer::text() const {
            number(FiberPool::usableBytes) + " bytes of stack that a thread has";
   case Fault::Kind::TooManyBarriers:
     return "more than " + number(Accessor::maxEpoch) +
-           " barriers, which is all that races are looked for between";
+           " barriers, the most that the race check supports";
   case Fault::Kind::PartialBarrier:
     return "barrier reached by part of the block only: " +
            absentText("threads");
@@ -175,13 +178,13 @@ std::string Describer::text() const {
     return std::string(fault_.operation) + " reached by part of a warp only: " +
            absentText("lanes of the warp");
   case Fault::Kind::MixedWarp:
-    return std::string("part of a warp is at a ") + fault_.operation +
-           ", thread " + number(fault_.absent) + " at another " +
-           fault_.otherOperation;
+    return std::string("divergent warp: this thread waits at a ") +
+           fault_.operation + ", thread " + number(fault_.absent) +
+           " at a different operation, a " + fault_.otherOperation;
   case Fault::Kind::InFlight:
-    return access() + ", but a copy that thread " +
-           number(fault_.other.thread()) + " began is on its way to " +
-           place(fault_.firstByte) + ", and nothing waited for it";
+    return access() + ", but an asynchronous copy of thread " +
+           number(fault_.other.thread()) + " to " + place(fault_.firstByte) +
+           " is still in flight";
   }
   return "";
 }

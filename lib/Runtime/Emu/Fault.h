@@ -1,12 +1,13 @@
-//===- Fault.h - What a kernel did wrong ------------------------*- C++ -*-===//
+//===- Fault.h - Fault of an emulated kernel --------------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// A fault is found on the stack of an emulated thread, which is small and is
-// dropped. So it is plain data there, and the scheduler makes the message.
+// A fault is detected on the small stack of an emulated thread, which is then
+// abandoned without running destructors. It is therefore plain data, and the
+// scheduler formats the message.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,13 +19,14 @@
 
 namespace kiln::runtime::emu {
 
-/// What the address of an access must be a multiple of: a GPU moves a power of
-/// two of bytes, 16 at most, with one instruction of a lane.
+/// Returns the required alignment of an access in bytes. One instruction of a
+/// lane accesses a power of two of at most 16 bytes; longer accesses are
+/// sequences of such instructions. Other sizes need no alignment.
 inline int64_t accessAlignment(int64_t bytes) {
   return bytes & (bytes - 1) ? 1 : bytes < 16 ? bytes : 16;
 }
 
-/// Of one thread, to global or shared memory.
+/// An access of one thread to global or shared memory.
 struct Access {
   const char *address = nullptr;
   int64_t bytes = 0; ///< At least 1.
@@ -51,31 +53,31 @@ struct Fault {
   Kind kind = Kind::None;
   int64_t block = 0, thread = 0;
 
-  /// Of faults of an access: its first byte that is wrong, and the access that
-  /// it races with, or who began a copy to there.
+  /// For faults of an access: the access, its first faulty byte, and the
+  /// accessor with which it races or whose copy is in flight.
   Access access;
   const char *firstByte = nullptr;
   Accessor other;
   bool otherWrote = false;
 
-  /// Of barriers and operations of a warp that some reach: how many threads are
-  /// there, of how many, and one that is not, with what it does instead.
+  /// For barriers and warp-wide operations that only some threads reach: the
+  /// number of threads that are present and expected, and one absent thread.
   int64_t present = 0, expected = 0, absent = 0;
   bool absentEnded = false;
-  const char *operation = "", *otherOperation = ""; ///< Of the warp.
+  const char *operation = "", *otherOperation = ""; ///< Warp-wide operations.
 };
 
-/// Of an emulated launch: the launches that it is, at least 1, and the blocks
-/// of each of them.
+/// Returns the number of members of a launch, at least 1.
 inline int64_t memberCount(const EmuLaunch &launch) {
   return launch.members.empty() ? 1 : int64_t(launch.members.size());
 }
+/// Returns the number of blocks of each member.
 inline int64_t blocksOf(const EmuLaunch &launch) {
   return launch.units > 0 ? (launch.units - 1) / launch.unitsPerBlock + 1 : 0;
 }
 
-/// The one line that says what happened. `sharedBase`: where the block's shared
-/// memory lies.
+/// Returns an error with a message of one line. `sharedBase` is the address of
+/// the block's shared memory.
 Status faultStatus(const Fault &fault, const EmuLaunch &launch,
                    const char *sharedBase);
 

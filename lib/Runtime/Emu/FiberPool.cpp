@@ -1,4 +1,4 @@
-//===- FiberPool.cpp - A stack for every thread of a block ----------------===//
+//===- FiberPool.cpp - Fibers of emulated GPU threads ---------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -26,10 +26,10 @@ using namespace kiln::runtime;
 using namespace kiln::support;
 using namespace kiln;
 
-// Saves the registers of the caller and its stack pointer in *from, then goes
-// on with `to`, a stack pointer that was saved likewise. The jump in place of a
-// ret spares the processor's stack of return addresses, which is of no use
-// across stacks.
+// Saves the caller's callee-saved registers on its stack and its stack pointer
+// in *from, then restores those of `to`, a stack pointer saved in the same way.
+// An indirect jump replaces the ret, since the CPU's return address predictor
+// would mispredict across stacks.
 extern "C" void kiln_emu_switch_stack(void **from, void *to);
 asm(R"(
   .pushsection .text.kiln_emu_switch_stack, "ax", @progbits
@@ -58,7 +58,7 @@ kiln_emu_switch_stack:
   .popsection
 )");
 
-/// At the end of every stack.
+/// The canary in the lowest bytes of every stack.
 static constexpr uint64_t canary[] = {0x6b696c6e2d656d75, 0x9e3779b97f4a7c15,
                                       0xbf58476d1ce4e5b9, 0x94d049bb133111eb};
 
@@ -72,8 +72,8 @@ Status FiberPool::create(int64_t count) {
   void *memory = mmap(nullptr, mappedBytes_, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED)
-    return Status::error("cuda-emu: no memory for the stacks of " +
-                         std::to_string(count) + " threads, " +
+    return Status::error("cuda-emu: cannot map the stacks of " +
+                         std::to_string(count) + " threads with " +
                          std::to_string(mappedBytes_) +
                          " bytes: " + errnoText(errno));
   stacks_ = static_cast<char *>(memory);
@@ -94,15 +94,16 @@ void FiberPool::repair(int64_t fiber) {
   std::memcpy(bottom(fiber), canary, sizeof(canary));
 }
 
-// The frame that kiln_emu_switch_stack pops: six registers, then where to go
-// on. The stack pointer is then as after a call: 8 below a multiple of 16, at a
-// return address, which is null to end backtraces.
+// Builds the frame that kiln_emu_switch_stack pops: six registers, then the
+// address at which to continue. After the pops, the stack is as after a call:
+// the stack pointer is 8 below a multiple of 16 and points to the return
+// address, which is null to end backtraces.
 void FiberPool::prepare(int64_t fiber, void (*entry)()) {
   char *top = bottom(fiber) + stackBytes;
   void *frame[8] = {};
   frame[6] = reinterpret_cast<void *>(entry);
 #if KILN_EMU_ASAN
-  // Frames that were dropped have left their marks.
+  // Abandoned frames may have left poisoned memory.
   ASAN_UNPOISON_MEMORY_REGION(bottom(fiber), stackBytes);
   fakeStacks_[fiber] = nullptr;
 #endif

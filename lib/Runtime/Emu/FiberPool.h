@@ -1,20 +1,22 @@
-//===- FiberPool.h - A stack for every thread of a block --------*- C++ -*-===//
+//===- FiberPool.h - Fibers of emulated GPU threads -------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Fibers that one scheduler resumes and that suspend themselves. They belong to
-// the OS thread that made them. A switch saves the six registers that a callee
-// must preserve and nothing else: kernels leave the floating-point modes alone.
-// A fiber may be prepared anew at any time while it is not running; what was on
-// its stack is dropped.
+// Fibers with a stack of their own. A scheduler resumes a fiber, which runs
+// until it suspends itself. All fibers of a pool belong to the OS thread that
+// created it. A switch saves only the six callee-saved registers and not the
+// floating-point modes, which kernels do not change. A fiber can be prepared
+// again whenever it is not running; the contents of its stack are then
+// discarded.
 //
-// The pitch of the stacks is no multiple of a page, since tops of stacks that
-// are equally aligned evict each other from the L1 cache. So there are no guard
-// pages. Instead callers compare their frame with limit(), and isIntact() tells
-// afterwards whether anything was written to a stack's last bytes.
+// The pitch of the stacks is not a multiple of the page size, since equally
+// aligned stack tops evict each other from the L1 cache. For this reason there
+// are no guard pages. Instead, device functions compare their frame with
+// limit(), and isIntact() checks afterwards that a canary in the lowest bytes
+// of the stack is unchanged.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,10 +44,10 @@ namespace kiln::runtime::emu {
 
 class FiberPool {
 public:
-  /// Of a stack. Frames are several times as large under AddressSanitizer.
+  /// Bytes of a stack. AddressSanitizer makes frames several times larger.
   static constexpr int64_t stackBytes = KILN_EMU_ASAN ? 128 << 10 : 16 << 10;
-  /// Of these, for frames down to limit(). Calls into the device, which are
-  /// made near the limit too, have the rest.
+  /// Bytes above limit() that kernels may use. The rest is reserved for device
+  /// functions called near the limit.
   static constexpr int64_t usableBytes = stackBytes / 8 * 7;
 
   FiberPool() = default;
@@ -53,25 +55,26 @@ public:
   FiberPool(const FiberPool &) = delete;
   FiberPool &operator=(const FiberPool &) = delete;
 
-  /// Makes the stacks of `count` fibers.
+  /// Allocates the stacks of `count` fibers.
   Status create(int64_t count);
 
-  /// The next resume() of the fiber calls `entry`, which must not return.
+  /// Resets the fiber: the next resume() calls `entry`, which must not return.
   void prepare(int64_t fiber, void (*entry)());
   /// Runs the fiber until it suspends itself.
   void resume(int64_t fiber);
-  /// Back to the scheduler. `isLast`: the fiber is never resumed again before
-  /// it is prepared.
+  /// Switches to the scheduler. If `isLast`, the fiber is not resumed again
+  /// until it is prepared.
   void suspend(int64_t fiber, bool isLast);
-  /// What `entry` calls before anything else.
+  /// Must be the first call of `entry`.
   void entered();
 
-  /// Frames below this address are about to overflow the stack.
+  /// Returns the lowest address of a frame that does not risk a stack overflow.
   const char *limit(int64_t fiber) const {
     return bottom(fiber) + stackBytes - usableBytes;
   }
-  /// Whether the last bytes of the stack are as they were.
+  /// Returns true if the canary of the stack is unchanged.
   bool isIntact(int64_t fiber) const;
+  /// Rewrites the canary.
   void repair(int64_t fiber);
 
 private:
@@ -81,8 +84,10 @@ private:
 
   char *stacks_ = nullptr;
   int64_t mappedBytes_ = 0;
-  void *scheduler_ = nullptr; ///< Its stack pointer while a fiber runs.
-  std::unique_ptr<void *[]> stackPointers_; ///< While they do not run.
+  /// The scheduler's stack pointer while a fiber runs.
+  void *scheduler_ = nullptr;
+  /// The stack pointers of suspended fibers.
+  std::unique_ptr<void *[]> stackPointers_;
 #if KILN_EMU_ASAN
   const void *schedulerBottom_ = nullptr;
   size_t schedulerBytes_ = 0;

@@ -1,4 +1,4 @@
-//===- MemoryShadow.cpp - What is known about a range of memory -----------===//
+//===- MemoryShadow.cpp - Shadow of a memory range ------------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -15,8 +15,8 @@ using namespace kiln::runtime::emu;
 
 static constexpr int64_t cellBytes = 4;
 
-// calloc, since fresh pages of zeros are free of charge, and all-zero bits are
-// an untouched cell.
+// calloc maps zero pages lazily, so that untouched pages use no memory. A
+// zeroed cell belongs to generation 0 and is therefore untouched.
 MemoryShadow::MemoryShadow(const char *begin, int64_t bytes)
     : begin_(begin), bytes_(bytes),
       cells_(static_cast<Cell *>(

@@ -1,18 +1,19 @@
-//===- MemoryShadow.h - What is known about a range of memory ---*- C++ -*-===//
+//===- MemoryShadow.h - Shadow of a memory range ----------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Which bytes of a range are initialised, and who touched them in the current
-// generation (a launch; for shared memory a block). Accesses are remembered per
-// cell of 4 bytes. The first access to part of a cell splits it into its bytes,
-// so that neighbours of 2 bytes or 1 do not appear to race.
+// Stores which bytes of a range are initialised, and which threads accessed
+// them in the current generation (a launch for global memory, a block for
+// shared memory). Accesses are recorded per cell of 4 bytes. The first access
+// to only part of a cell splits it into bytes, so that accesses to adjacent
+// elements of 1 or 2 bytes are not reported as races.
 //
-// A cell that carries the number of an older generation counts as untouched, so
-// a new generation costs nothing. Pages of the tables that are never used cost
-// no memory.
+// A cell of an older generation counts as untouched, so that a new generation
+// takes constant time. Pages of the tables that are never touched use no
+// memory.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,19 +29,21 @@
 
 namespace kiln::runtime::emu {
 
-/// An earlier access that a new one races with, if `other` is somebody.
+/// An earlier access with which a new one races; `other` is empty if there is
+/// none.
 struct Race {
   Accessor other;
   bool otherWrote = false;
-  int64_t offset = 0; ///< Of the cell or byte.
+  int64_t offset = 0; ///< The offset of the racing cell or byte.
 };
 
 class MemoryShadow {
 public:
-  /// `begin` is a multiple of 4.
+  /// Creates the shadow of [begin, begin + bytes). `begin` must be a multiple
+  /// of 4.
   MemoryShadow(const char *begin, int64_t bytes);
 
-  /// Whether there was memory for the tables.
+  /// Returns false if the tables could not be allocated.
   bool ok() const { return cells_ && initialised_; }
 
   const char *begin() const { return begin_; }
@@ -51,22 +54,25 @@ public:
            uint64_t(bytes) <= uint64_t(bytes_) - offset;
   }
 
-  /// All below take ranges that are contained.
+  // The ranges of the following functions must be within the memory.
+
   void setInitialised(int64_t offset, int64_t bytes, bool value);
   void copyInitialised(int64_t to, const MemoryShadow &source, int64_t from,
                        int64_t bytes);
-  /// The offset of the first uninitialised byte, or -1.
+  /// Returns the offset of the first uninitialised byte, or -1 if there is
+  /// none.
   int64_t findUninitialised(int64_t offset, int64_t bytes) const;
 
-  /// Forgets all accesses.
+  /// Discards all recorded accesses.
   void newGeneration();
+  /// Records an access. Returns the race with an earlier access, if any.
   Race access(int64_t offset, int64_t bytes, Accessor now, bool isWrite);
 
 private:
   struct Cell {
     AccessHistory history;
     uint32_t generation;
-    uint32_t split; ///< 0, or one more than the place of its bytes in splits_.
+    uint32_t split; ///< 0, or 1 + the index of its bytes in splits_.
   };
   struct Free {
     void operator()(void *memory) const { std::free(memory); }
@@ -77,7 +83,7 @@ private:
 
   const char *begin_;
   int64_t bytes_;
-  uint32_t generation_ = 1; ///< New cells are of generation 0.
+  uint32_t generation_ = 1; ///< New cells have generation 0.
   std::unique_ptr<Cell[], Free> cells_;
   std::unique_ptr<uint8_t[], Free> initialised_; ///< Per byte: 0 or 1.
   std::vector<std::array<AccessHistory, 4>> splits_;

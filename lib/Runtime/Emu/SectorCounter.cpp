@@ -1,4 +1,4 @@
-//===- SectorCounter.cpp - Sectors that a warp's accesses touch -----------===//
+//===- SectorCounter.cpp - Memory traffic of emulated warps ---------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -13,7 +13,7 @@ using namespace kiln::runtime::emu;
 using namespace kiln::runtime;
 using namespace kiln;
 
-/// What one lane moves with one instruction.
+/// The bytes that one lane accesses with one instruction.
 static constexpr int64_t laneBytes = 16;
 
 void SectorCounter::clear() {

@@ -1,16 +1,16 @@
-//===- SectorCounter.h - Sectors that a warp's accesses touch ---*- C++ -*-===//
+//===- SectorCounter.h - Memory traffic of emulated warps -------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// A GPU moves the bytes of one instruction of a warp in sectors of 32 bytes,
-// each once. The emulated lanes of a warp run one after the other from one
-// point where they wait for each other to the next. In between, the k-th pass
-// of each lane through the same place in the code is taken to be the same
-// instruction. Lanes that skip a place, or leave a loop early, so disturb no
-// other instruction.
+// Counts the sectors of 32 bytes that warps transfer. An instruction of a warp
+// transfers each sector once. The emulated lanes of a warp run one after
+// another between two points where they wait for each other (a segment). Within
+// a segment, the k-th access of each lane at the same code address is treated
+// as the same instruction. A lane that skips an access or leaves a loop early
+// therefore does not affect other instructions.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,33 +28,34 @@ namespace kiln::runtime::emu {
 
 class SectorCounter {
 public:
-  /// Forgets all.
+  /// Resets the counts.
   void clear();
 
-  /// The lanes of one warp in turn, any number of accesses each. `place`:
-  /// where in the code.
+  /// Records an access of a lane. `place` is the code address of the access.
+  /// The lanes of a warp make their accesses one lane after another.
   void access(const void *place, int64_t lane, uint64_t address, int64_t bytes,
               bool isWrite);
 
-  /// The lanes of the warp have come to where they wait for each other.
+  /// Ends a segment: all lanes of the warp wait or have ended.
   void endSegment();
 
   const EmuCounts &counts() const { return counts_; }
 
 private:
-  /// The sectors of one instruction: 64 of them as bits, by far the most
-  /// common case; others go to Place::others.
+  /// The sectors of one instruction. A bit mask holds those in one window of 64
+  /// sectors, by far the most common case; others are stored in Place::others.
   struct Instruction {
-    uint64_t window; ///< Sector / 64.
+    uint64_t window; ///< Sector number / 64.
     uint64_t sectors;
   };
   struct Place {
     const void *address;
     bool isWrite;
-    int64_t lane = -1; ///< The last one.
-    size_t next = 0;   ///< Of the instructions, for that lane.
+    int64_t lane = -1; ///< The last lane.
+    size_t next = 0;   ///< The index of that lane's next instruction.
     std::vector<Instruction> instructions;
-    std::vector<std::pair<size_t, uint64_t>> others; ///< With instruction.
+    /// Pairs of instruction and sector.
+    std::vector<std::pair<size_t, uint64_t>> others;
   };
 
   Place &placeAt(const void *address, bool isWrite);
@@ -62,8 +63,8 @@ private:
 
   EmuCounts counts_;
   std::vector<Place> places_;
-  std::vector<size_t> used_;         ///< Places of this segment.
-  std::array<uint32_t, 64> cache_{}; ///< Of places, by address.
+  std::vector<size_t> used_;         ///< Indices of the segment's places.
+  std::array<uint32_t, 64> cache_{}; ///< Indices of places, hashed by address.
 };
 
 } // namespace kiln::runtime::emu

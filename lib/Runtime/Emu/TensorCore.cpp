@@ -1,4 +1,4 @@
-//===- TensorCore.cpp - What a warp computes together ---------------------===//
+//===- TensorCore.cpp - Matrix operations of emulated warps ---------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -14,9 +14,9 @@ using namespace kiln;
 
 namespace {
 
-/// Of the matrices that are loaded: rows, columns and elements of one word.
+/// The rows and columns of a loaded matrix, and the elements per word.
 constexpr int64_t side = 8, inWord = 2;
-/// Of a product.
+/// The shape of a matrix multiplication.
 constexpr int64_t mmaRows = 16, mmaColumns = 8, mmaDepth = 16;
 
 float toFloat(uint32_t bits) {
@@ -26,7 +26,7 @@ float toFloat(uint32_t bits) {
   return value;
 }
 
-/// The elements of a word of bf16.
+/// Unpacks the two bf16 elements of a word.
 void unpack(uint32_t word, float &first, float &second) {
   first = toFloat(word & 0xffff);
   second = toFloat(word >> 16);
@@ -77,8 +77,9 @@ void emu::multiplyMatrices(const std::array<Mma, tensorLanes> &lanes) {
   }
 }
 
-// With n the integer next to x, 2^x = 2^n e^((x - n) ln 2); the series of the
-// latter up to the eighth power is off by 2^-32 at most.
+// Uses 2^x = 2^n e^((x - n) ln 2), where n is the integer nearest to x. The
+// series of the exponential up to the eighth power has an error of at most
+// 2^-32.
 float emu::exp2(float x) {
   if (x != x)
     return x;

@@ -1,12 +1,12 @@
-//===- TensorCore.h - What a warp computes together -------------*- C++ -*-===//
+//===- TensorCore.h - Matrix operations of emulated warps -------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// The arithmetic of the warp-wide operations that kiln/Abi/EmulatedKernel.h
-// describes, once the operands of all lanes are there.
+// The arithmetic of the warp-wide operations in kiln/Abi/EmulatedKernel.h,
+// applied to the operands of all lanes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,7 +20,7 @@ namespace kiln::runtime::emu {
 
 constexpr int64_t tensorLanes = 32;
 
-/// A lane's part in kiln_emu_load_matrices.
+/// The operands of one lane for kiln_emu_load_matrices.
 struct MatrixLoad {
   const char *row;
   uint32_t *words;
@@ -28,7 +28,7 @@ struct MatrixLoad {
 void loadMatrices(const std::array<MatrixLoad, tensorLanes> &lanes,
                   int32_t count, bool isTransposed);
 
-/// A lane's part in kiln_emu_multiply_matrices.
+/// The operands of one lane for kiln_emu_multiply_matrices.
 struct Mma {
   const uint32_t *words;
   float *sums;

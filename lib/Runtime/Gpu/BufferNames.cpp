@@ -1,4 +1,4 @@
-//===- BufferNames.cpp - What lies where, for messages --------------------===//
+//===- BufferNames.cpp - Buffer names for messages ------------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

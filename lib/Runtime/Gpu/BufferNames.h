@@ -1,4 +1,4 @@
-//===- BufferNames.h - What lies where, for messages ------------*- C++ -*-===//
+//===- BufferNames.h - Buffer names for messages ----------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -17,26 +17,30 @@
 
 namespace kiln::runtime {
 
-/// The buffers of one program of a file; both must outlive it.
+/// The names of the buffers of a program. `file` and `program` must outlive
+/// this object.
 class BufferNames {
 public:
   BufferNames(const ProgramFile &file, const Program &program);
 
-  /// Slots that live at a command: their indexes.
+  /// Returns the indices of the slots that are live at a command.
   const std::vector<std::size_t> &living(std::size_t command) const {
     return living_[command];
   }
-  /// Of the slot or state that holds a byte at a command. Where a result takes
-  /// the place of an operand, a write is to the result.
+  /// Returns the name of the slot or state that contains the byte at `place` at
+  /// a command. If a result is stored in place of an operand, a write belongs
+  /// to the result and a read to the operand. Returns an empty string if there
+  /// is no such buffer.
   std::string_view nameAt(std::size_t command, const Place &place,
                           bool writes) const;
-  /// "launch 'h.0.ln_1' (commands[12])", and in which iteration.
+  /// Formats a command and its iteration, such as "launch 'h.0.ln_1'
+  /// (commands[12])".
   std::string title(std::size_t command, int64_t iteration) const;
 
 private:
   const ProgramFile &file_;
   const Program &program_;
-  std::vector<std::vector<std::size_t>> living_; ///< Per command.
+  std::vector<std::vector<std::size_t>> living_; ///< Indexed by command.
 };
 
 } // namespace kiln::runtime

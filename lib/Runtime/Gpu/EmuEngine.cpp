@@ -1,4 +1,4 @@
-//===- EmuEngine.cpp - Engine of an executable for cuda-emu ---------------===//
+//===- EmuEngine.cpp - Execution engine for target cuda-emu ---------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -100,12 +100,13 @@ private:
   std::optional<ThreadTeam> team_;
   std::optional<EmuDevice> device_;
   std::optional<EmuExecutor> executor_;
-  // As Description::programs.
+  // Indexed like Description::programs.
   std::vector<EmuProgram> programs_;
-  std::vector<std::optional<SectorCounts>> sectors_; ///< Of the last runs.
+  /// The traffic of each program's last run.
+  std::vector<std::optional<SectorCounts>> sectors_;
 };
 
-/// What is left of the actions of a run.
+/// The remaining actions of a run, one queue per stream.
 class StreamQueues {
 public:
   explicit StreamQueues(const StreamProgram &streams)
@@ -114,20 +115,21 @@ public:
       queues_[std::size_t(streams.actions[i].stream)].push_back(i);
   }
 
-  /// The first actions of streams that wait for nothing any more.
+  /// Returns the first actions of streams whose events have all been recorded.
   const std::vector<std::size_t> &ready();
-  /// One of them has been carried out.
+  /// Removes an executed action from its queue and records its event.
   void finish(std::size_t action);
 
 private:
   const StreamProgram &streams_;
-  std::vector<bool> recorded_; ///< By event.
+  std::vector<bool> recorded_; ///< Indexed by event.
   std::array<std::vector<std::size_t>, streamCount> queues_;
   std::array<std::size_t, streamCount> heads_ = {};
   std::vector<std::size_t> ready_;
 };
 
-/// Runs commands in order, and copies at their starts or waits.
+/// Runs commands in program order. Copies are executed at their start or at
+/// their wait.
 class OrderedRun {
 public:
   OrderedRun(const EmuProgram &program, EmuExecutor &executor,
@@ -144,8 +146,9 @@ private:
   EmuExecutor &executor_;
   CommandObserver *observer_;
   SerialCopier::When copies_;
-  std::size_t next_ = 0;             ///< The next action.
-  std::vector<std::size_t> pending_; ///< Copies that have only been started.
+  std::size_t next_ = 0; ///< The next action.
+  /// Copies that were started but not executed.
+  std::vector<std::size_t> pending_;
 };
 
 } // namespace
@@ -181,7 +184,7 @@ Status OrderedRun::finishCopy(int64_t token) {
       });
   if (awaited == pending_.end())
     return Status();
-  // With all that were started before it on its stream.
+  // Earlier copies of the same stream complete first.
   std::vector<std::size_t> rest;
   for (auto it = pending_.begin(); it != pending_.end(); ++it) {
     if (it > awaited || actions[*it].stream != actions[*awaited].stream) {
@@ -270,7 +273,7 @@ Status EmuEngine::start(int threads) {
     status = addPrograms();
   if (!status.ok())
     return status;
-  // Only products use more than one thread.
+  // Only matmuls use more than one thread.
   team_.emplace(threads == 0 ? 1 : threads);
   if (!team_->status().ok())
     return team_->status();
@@ -286,8 +289,8 @@ Status EmuEngine::run(size_t index) {
   StreamQueues queues(program.streams);
   Status status = executor_->begin(program);
   while (status.ok()) {
-    // Events are waited for by later actions alone, so that none is ready only
-    // when all are done.
+    // An action waits only for events of earlier actions. Therefore the list of
+    // ready actions is empty only when all actions are done.
     const std::vector<std::size_t> &ready = queues.ready();
     if (ready.empty()) {
       status = executor_->end(program);
@@ -320,7 +323,7 @@ MemoryFacts EmuEngine::memory() const {
   return facts;
 }
 
-/// Every run copies the same.
+/// Every run of a program copies the same number of bytes.
 std::optional<CopyCounts> EmuEngine::copies(size_t index) const {
   const Program &program = file_.programs[index];
   if (programs_.empty() || program.copies == 0)

@@ -1,4 +1,4 @@
-//===- EmuExecutor.cpp - Carries out actions on the emulated GPU ----------===//
+//===- EmuExecutor.cpp - Execution of actions on the emulated GPU ---------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -78,7 +78,8 @@ Status EmuExecutor::executeActions(const EmuProgram &program, std::size_t index,
   if (status.ok())
     return status;
   std::string others =
-      count > 1 ? " and " + std::to_string(count - 1) + " after it" : "";
+      count > 1 ? " and " + std::to_string(count - 1) + " more of its group"
+                : "";
   return Status(
       status.code(),
       status.message() + "; in program " + inQuotes(program.info.name) + ", " +
@@ -105,7 +106,7 @@ Status EmuExecutor::execute(const Work &work) {
     Status fill() { return emulator.fill(work); }
     Status copy() { return emulator.copy(work); }
     Status startCopy() { return emulator.copy(work); }
-    Status waitForCopy() { return Status(); } // An event orders the streams.
+    Status waitForCopy() { return Status(); } // Events order the streams.
   };
   return runtime::execute(work.command, Executor{*this, work});
 }
@@ -184,8 +185,8 @@ Status EmuExecutor::launchOnHost(const Work &work) {
   return Status();
 }
 
-/// Calls visit(offset, bytes) for the rows of an operand in all batches, until
-/// it fails.
+/// Calls visit(offset, bytes) for each row of an operand in all batches and
+/// returns the first error.
 template <typename Visitor>
 static Status forEachRow(const Command &command, const GemmOperand &operand,
                          ElementType type, int64_t rows, int64_t columns,
@@ -204,8 +205,8 @@ static Status forEachRow(const Command &command, const GemmOperand &operand,
   return Status();
 }
 
-/// What works beside each other shares the workspace of a GPU's library, which
-/// has room for one at least.
+/// Computes the tiles of a matmul. Concurrent parts divide the workspace of the
+/// vendor library, which has space for at least one tile.
 void EmuExecutor::multiply(const Work &work, const GemmPlaces &places,
                            bool accumulate) {
   const Command &command = work.command;

@@ -1,15 +1,16 @@
-//===- EmuExecutor.h - Carries out actions on the emulated GPU --*- C++ -*-===//
+//===- EmuExecutor.h - Execution of actions on the emulated GPU -*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// One action after the other, in whatever order the caller chooses. Kernels of
-// the GPU run on the emulated device, with the exact bounds of their arguments.
-// What stands in for a GPU's library, products and copies, computes as the
-// engine of the cpu does, tile by tile: of products the bits are the same. All
-// bytes that these and the kernels of the host read must have been written.
+// Executes actions one at a time, in an order that the caller chooses. GPU
+// kernels run on the emulated device with the exact bounds of their arguments.
+// Host code executes matmuls of the vendor library and copies; matmuls use the
+// tiles of the CPU engine and produce the same bits. All bytes that matmuls and
+// host kernels read must be initialised. A copy of uninitialised bytes leaves
+// its target uninitialised.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,35 +30,36 @@
 
 namespace kiln::runtime {
 
-/// A program, ready to run.
+/// A program prepared for execution.
 struct EmuProgram {
   const Program &program;
   const ProgramInfo &info;
   BufferNames names;
   StreamProgram streams;
-  std::vector<std::vector<ByteRange>> firstTouches; ///< Per action.
+  std::vector<std::vector<ByteRange>> firstTouches; ///< Indexed by action.
 };
 
 class EmuExecutor {
 public:
-  /// The arenas are mapped, and memory of the device.
+  /// The arenas must be mapped and declared as memory of the device.
   EmuExecutor(const ProgramFile &file, const Arenas &arenas, EmuDevice &device,
               ThreadTeam &team, const void *const *kernels)
       : file_(file), arenas_(arenas), device_(device), team_(team),
         kernels_(kernels) {}
 
-  /// A run begins: states and inputs hold values, and nothing else does.
+  /// Begins a run: states and inputs are initialised, and all other bytes are
+  /// uninitialised.
   Status begin(const EmuProgram &program);
   Status execute(const EmuProgram &program, std::size_t action) {
     return executeActions(program, action, 1);
   }
-  /// The same, but the first member of a group runs it as one launch, so that
-  /// nothing is left to do for the others.
+  /// Executes an action. The first member of a launch group runs the whole
+  /// group as one launch, and the other members do nothing.
   Status executeGroup(const EmuProgram &program, std::size_t action);
-  /// A run ends: outputs and states must hold values.
+  /// Ends a run. Returns an error if an output or a state is not initialised.
   Status end(const EmuProgram &program) const;
 
-  /// Of the kernels since begin().
+  /// Returns the memory traffic of the kernels since begin().
   const SectorCounts &sectors() const { return sectors_; }
 
 private:
@@ -68,11 +70,13 @@ private:
     const Command &command;
     int64_t iteration;
   };
-  /// `count` actions from one on, of a group if there are several.
+  /// Executes `count` consecutive actions; several actions are the members of a
+  /// launch group.
   Status executeActions(const EmuProgram &program, std::size_t action,
                         int64_t count);
   Status execute(const Work &work);
-  /// `members`: of the group that the command begins, or 1.
+  /// Launches a kernel. `members` is the size of the group that starts at the
+  /// command, or 1.
   Status launch(const Work &work, int64_t members);
   void addArguments(const Work &work, EmuLaunch &launch) const;
   Status launchOnHost(const Work &work);

@@ -1,4 +1,4 @@
-//===- EmuMain.cpp - main() of an executable for cuda-emu -----------------===//
+//===- EmuMain.cpp - main() of executables for cuda-emu -------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

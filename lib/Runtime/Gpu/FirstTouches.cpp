@@ -1,4 +1,4 @@
-//===- FirstTouches.cpp - Where the lives of slots begin ------------------===//
+//===- FirstTouches.cpp - First accesses of slot lifetimes ----------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -18,7 +18,7 @@ using namespace kiln;
 
 namespace {
 
-/// Offsets from begin up to end.
+/// The offsets [begin, end).
 struct Span {
   int64_t begin, end;
 };
@@ -27,19 +27,21 @@ class SpanSet {
 public:
   void clear() { spans_.clear(); }
   void add(Span span);
-  /// The parts of `span` that are not in the set.
+  /// Returns the parts of `span` that are not in the set.
   std::vector<Span> missing(Span span) const;
 
 private:
-  std::map<int64_t, int64_t> spans_; ///< End by begin; they do not touch.
+  /// Maps begin to end; spans are separated.
+  std::map<int64_t, int64_t> spans_;
 };
 
-/// What was touched in the current life of a slot.
+/// The current lifetime of a slot.
 struct Life {
-  bool isRepeated = false;   ///< In every iteration of a loop.
-  bool startsWithin = false; ///< The program; other slots hold values at once.
-  int64_t number = 0;        ///< The iteration of the loop, or 0.
-  SpanSet touched;
+  bool isRepeated = false; ///< One lifetime per loop iteration.
+  /// False for inputs and states, which are initialised from the start.
+  bool startsWithin = false;
+  int64_t number = 0; ///< The iteration of the loop, or 0.
+  SpanSet touched;    ///< The bytes accessed so far.
 };
 
 class FirstTouches {
@@ -56,7 +58,7 @@ private:
 
   const Program &program_;
   const BufferNames &names_;
-  std::vector<Life> lives_; ///< By slot.
+  std::vector<Life> lives_; ///< Indexed by slot.
 };
 
 } // namespace
@@ -120,8 +122,9 @@ Life &FirstTouches::lifeAt(std::size_t slot, int64_t iteration) {
   return life;
 }
 
-/// What of a part of a slot neither it nor a slot whose place it takes has
-/// touched.
+/// Returns the spans of `part` that neither the slot nor another live slot at
+/// the same offsets has accessed. A result may be stored in place of an
+/// operand.
 std::vector<Span> FirstTouches::untouched(const StreamAction &action,
                                           std::size_t slot, Span part) {
   std::vector<Span> spans =
@@ -158,7 +161,8 @@ std::vector<ByteRange> FirstTouches::visit(const StreamAction &action) {
           first.push_back({slot.arena, span.begin, span.end});
     }
   }
-  // Only now: an operand and a result of one action may share a slot.
+  // Updated after all accesses, since an operand and a result of one action may
+  // share a slot.
   for (auto &[index, part] : touched)
     lifeAt(index, action.iteration).touched.add(part);
   return first;

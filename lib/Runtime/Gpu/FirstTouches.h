@@ -1,19 +1,20 @@
-//===- FirstTouches.h - Where the lives of slots begin ----------*- C++ -*-===//
+//===- FirstTouches.h - First accesses of slot lifetimes --------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// When the life of a slot begins, its bytes mean nothing, whatever an earlier
-// slot left there. Each byte loses its meaning right before the first action
-// that touches it in this life. As that action is ordered against all others
-// that touch the byte, in this life and in earlier ones, the same holds in
-// whatever order the streams run.
+// When the lifetime of a slot begins, its bytes are uninitialised, whatever an
+// earlier slot stored there. Each byte is invalidated immediately before the
+// first action that accesses it in this lifetime. Events order that action with
+// respect to all other actions that access the byte, in this lifetime and in
+// earlier ones. Therefore the invalidation is correct for every interleaving of
+// the streams.
 //
-// A slot that lives inside of a loop has a life in every iteration. Inputs and
-// states hold something from the start. A result that takes the place of an
-// operand takes over its bytes.
+// A slot that is live only within a loop has one lifetime per iteration. Inputs
+// and states are initialised from the start. A result that is stored in place
+// of an operand takes over its bytes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,7 +28,7 @@
 
 namespace kiln::runtime {
 
-/// Per action, the bytes of slots that it is the first to touch.
+/// Returns, for each action, the bytes of slots that it is the first to access.
 std::vector<std::vector<ByteRange>> firstTouches(const ProgramFile &file,
                                                  const Program &program,
                                                  const StreamProgram &streams,

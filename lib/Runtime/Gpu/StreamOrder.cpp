@@ -1,4 +1,4 @@
-//===- StreamOrder.cpp - Do events order what they must? ------------------===//
+//===- StreamOrder.cpp - Verification of events between streams -----------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -21,18 +21,21 @@ namespace {
 
 constexpr int64_t nobody = -1;
 
-/// Who touched some bytes last: an action of each stream, or nobody.
+/// The last reader and writer of some bytes on each stream, as action indices
+/// or `nobody`.
 struct Touches {
   StreamNumbers reader = {nobody, nobody, nobody, nobody};
   StreamNumbers writer = {nobody, nobody, nobody, nobody};
 };
 
-/// All bytes of an arena. What one element says holds up to the next one.
+/// The last accesses to all bytes of an arena. An element applies to the bytes
+/// up to the next element.
 class TouchMap {
 public:
   TouchMap() { touches_.emplace(INT64_MIN, Touches()); }
 
-  /// Calls visit(begin, touches) for all parts of [begin, end).
+  /// Calls visit(begin, touches) for each element in [begin, end), after
+  /// splitting the elements at both ends.
   template <typename Visitor>
   void forEach(int64_t begin, int64_t end, Visitor &&visit) {
     auto first = split(begin), last = split(end);
@@ -66,22 +69,23 @@ private:
   Status missingEvent(std::size_t earlier, std::size_t later,
                       const Place &place) const;
   std::string describe(std::size_t action) const;
-  /// What an action does to a byte, and what that is part of.
+  /// Formats an action's access to a byte, such as "reads 'x'".
   std::string deed(std::size_t action, const Place &place) const;
 
   const StreamProgram &streams_;
   const BufferNames &names_;
-  std::vector<int64_t> recorders_; ///< By event: an action, or nobody yet.
-  // By action.
-  std::vector<StreamNumbers> clocks_; ///< When it begins.
-  std::vector<int64_t> numbers_;      ///< On its stream, from 1.
-  std::array<StreamNumbers, streamCount> known_ = {}; ///< To each stream.
-  TouchMap touches_[2];                               ///< By ArenaKind.
+  std::vector<int64_t> recorders_; ///< Per event: its action, or nobody.
+  // Indexed by action.
+  std::vector<StreamNumbers> clocks_; ///< The clock at its begin.
+  std::vector<int64_t> numbers_;      ///< Number on its stream, from 1.
+  /// The clock of each stream.
+  std::array<StreamNumbers, streamCount> known_ = {};
+  TouchMap touches_[2]; ///< Indexed by ArenaKind.
 };
 
 } // namespace
 
-/// Works out the clock of an action.
+/// Computes the clock of an action.
 Status OrderCheck::begin(std::size_t index) {
   const StreamAction &action = streams_.actions[index];
   StreamNumbers &known = known_[std::size_t(action.stream)];
@@ -90,7 +94,7 @@ Status OrderCheck::begin(std::size_t index) {
     if (recorder == nobody)
       return Status::error(describe(index) + " waits for event " +
                            std::to_string(event) +
-                           ", which no action before it records");
+                           ", which no earlier action records");
     const StreamAction &other = streams_.actions[std::size_t(recorder)];
     for (std::size_t i = 0; i < streamCount; ++i)
       known[i] = std::max(known[i], clocks_[std::size_t(recorder)][i]);
@@ -104,7 +108,7 @@ Status OrderCheck::begin(std::size_t index) {
   return Status();
 }
 
-/// Whether an earlier action is over where `clock` holds.
+/// Returns true if an earlier action has completed at `clock`.
 bool OrderCheck::isOver(int64_t earlier, const StreamNumbers &clock) const {
   return earlier == nobody ||
          numbers_[std::size_t(earlier)] <=
@@ -114,7 +118,7 @@ bool OrderCheck::isOver(int64_t earlier, const StreamNumbers &clock) const {
 Status OrderCheck::access(std::size_t index, const ByteAccess &access) {
   const StreamAction &action = streams_.actions[index];
   const StreamNumbers &clock = clocks_[index];
-  std::optional<std::pair<std::size_t, int64_t>> found; // Action and byte.
+  std::optional<std::pair<std::size_t, int64_t>> found; // An action and a byte.
   touches_[std::size_t(access.arena)].forEach(
       access.begin, access.end, [&](int64_t begin, Touches &touches) {
         for (std::size_t i = 0; i < streamCount && !found; ++i) {

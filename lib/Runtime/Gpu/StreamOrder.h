@@ -1,18 +1,20 @@
-//===- StreamOrder.h - Do events order what they must? ----------*- C++ -*-===//
+//===- StreamOrder.h - Verification of events between streams ---*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Of two actions on different streams that share bytes, at least one of them
-// writing, one must end before the other begins, whatever the streams' speed.
-// Vector clocks tell from the waits alone, for every run at once and without
-// any luck: the clock of an action says how many actions of each stream are
-// over when it begins. The last reader and the last writer of every byte on
-// each stream are enough to look at, since the earlier ones were over before.
+// Verifies that events order all conflicting accesses: if two actions on
+// different streams access the same byte and at least one of them writes it,
+// one must complete before the other begins, whatever the speed of the streams.
 //
-// Clocks are taken from the actions as they are, not from how they were made.
+// The check uses vector clocks and therefore covers every interleaving: the
+// clock of an action gives, for each stream, the number of actions that have
+// completed when it begins. For each byte it is sufficient to consider the last
+// reader and the last writer on each stream, since earlier actions of that
+// stream completed before. Clocks depend only on the events of the actions, not
+// on how buildStreamProgram() chose them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,8 +27,8 @@
 
 namespace kiln::runtime {
 
-/// Fails with the first two actions that nothing orders; `names` and the
-/// actions are of the same program.
+/// Returns an error that names the first two conflicting actions that no event
+/// orders. `names` must belong to the same program as `streams`.
 Status checkStreamOrder(const StreamProgram &streams, const BufferNames &names);
 
 } // namespace kiln::runtime

@@ -1,13 +1,13 @@
-//===- StreamProgram.cpp - A program on the streams of a GPU --------------===//
+//===- StreamProgram.cpp - A program as actions on GPU streams ------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Actions of a stream are numbered from 1. What a stream knows is, per stream,
-// how many of its first actions are over when the next action begins: a vector
-// clock.
+// Actions of a stream are numbered from 1. The vector clock of a stream gives,
+// for each stream, the number of actions that are known to have completed when
+// its next action begins.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,7 +35,8 @@ const char *kiln::runtime::streamName(Stream stream) {
   return "unknown";
 }
 
-/// The stream that executes a queue; nothing for a link without copies.
+/// Returns the stream that executes a queue, or nothing for a link without
+/// copies.
 static std::optional<Stream> streamOf(const Queue &queue) {
   switch (queue.engine) {
   case QueueEngine::Device:
@@ -51,7 +52,7 @@ static std::optional<Stream> streamOf(const Queue &queue) {
                                                 : Stream::CopyIn;
 }
 
-/// The bytes of a command in an iteration, but for accesses of no bytes.
+/// Returns the accesses of a command in an iteration, without empty ones.
 static std::vector<ByteAccess> bytesOf(const Command &command,
                                        int64_t iteration) {
   std::vector<ByteAccess> accesses;
@@ -74,16 +75,16 @@ public:
   StreamProgram build();
 
 private:
-  /// An action of a stream, by its number.
+  /// An action, identified by its stream and number.
   struct Position {
     Stream stream;
     int64_t number;
   };
   struct Lane {
-    std::vector<std::size_t> actions;  ///< Action i + 1 of the stream.
-    std::vector<StreamNumbers> clocks; ///< What is known after each.
-    StreamNumbers knows = {};
-    StreamNumbers mustKnow = {}; ///< Before its next action.
+    std::vector<std::size_t> actions;  ///< Indexed by number - 1.
+    std::vector<StreamNumbers> clocks; ///< The clock after each action.
+    StreamNumbers knows = {};          ///< The clock of the stream.
+    StreamNumbers mustKnow = {};       ///< The clock its next action requires.
   };
 
   void visit(std::size_t command, int64_t iteration);
@@ -106,12 +107,12 @@ private:
   const Program &program_;
   StreamProgram result_;
   std::array<Lane, streamCount> lanes_;
-  std::vector<Position> copies_; ///< By token: the last one started with it.
+  std::vector<Position> copies_; ///< Per token: its latest copy.
 };
 
 } // namespace
 
-/// The event that is recorded after an action.
+/// Returns the event that an action records, and adds one if it has none.
 int64_t Builder::eventAfter(const Position &position) {
   const Lane &lane = this->lane(position.stream);
   StreamAction &action =
@@ -121,7 +122,7 @@ int64_t Builder::eventAfter(const Position &position) {
   return action.event;
 }
 
-/// Lets the action wait for what its stream must know and does not.
+/// Adds the waits that the stream's required clock needs and its clock lacks.
 void Builder::addWaits(StreamAction &action) {
   Lane &own = lane(action.stream);
   std::vector<Position> missing;
@@ -131,7 +132,7 @@ void Builder::addWaits(StreamAction &action) {
   auto clockAfter = [&](const Position &position) -> const StreamNumbers & {
     return lane(position.stream).clocks[std::size_t(position.number - 1)];
   };
-  // One of them may know of another one.
+  // A wait may imply another one.
   auto implied = [&](const Position &position) {
     return std::any_of(
         missing.begin(), missing.end(), [&](const Position &other) {
@@ -149,8 +150,8 @@ void Builder::addWaits(StreamAction &action) {
   }
 }
 
-/// Lets a stream wait for what another one has been given so far: its actions,
-/// and the waits that hold up its next action.
+/// Makes the next action of `stream` wait for all actions of `other` so far,
+/// and for everything for which the next action of `other` must wait.
 void Builder::requireAll(Stream stream, Stream other) {
   require(stream, {other, issued(other)});
   for (std::size_t i = 0; i < streamCount; ++i)
@@ -162,11 +163,11 @@ void Builder::issue(std::size_t index, int64_t iteration) {
   StreamAction action;
   action.command = index;
   action.iteration = iteration;
-  // The queue of a copy has its direction.
+  // The queue of a copy always has a direction and therefore a stream.
   action.stream = *streamOfQueue(command.queue);
   action.accesses = bytesOf(command, iteration);
-  // The first launch of a group may run it whole: the others are after nothing.
-  // No command is after a link.
+  // The first launch of a group may run the whole group. Therefore only its
+  // command has an `after` list. No `after` list contains a link.
   for (int64_t queue : command.after)
     requireAll(action.stream, *streamOfQueue(queue));
   addWaits(action);

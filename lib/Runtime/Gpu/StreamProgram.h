@@ -1,29 +1,32 @@
-//===- StreamProgram.h - A program on the streams of a GPU ------*- C++ -*-===//
+//===- StreamProgram.h - A program as actions on GPU streams ----*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// The commands of a program as actions on streams, loops unrolled. A stream
-// carries out its actions one by one; between streams, an action may wait for
-// an event that an action of another one records after itself.
+// Converts the commands of a program to actions on streams, with loops
+// unrolled. A stream executes its actions in order. Between streams, an action
+// may wait for an event that an action of another stream records when it
+// completes.
 //
-//   compute   the commands of the queue of the device
-//   host      the commands of the queue of the host
-//   copy-out  the copies of all links that copy to the host arena
-//   copy-in   the copies of all links that copy from it
+//   compute   the commands of the device queue
+//   host      the commands of the host queue
+//   copy-out  the copies of all links to the host arena
+//   copy-in   the copies of all links from the host arena
 //
-// The compiler decides what waits for what; the description has it, and this
-// file adds no order of its own:
-//   - an action waits for all earlier actions of the queues that its command is
-//     `after`, and for everything that their next actions would wait for;
-//   - the next action of each queue that a copy_wait holds up waits for the
+// The compiler determines the order, which the program description contains.
+// This file adds no order of its own:
+//   - an action waits for all earlier actions of the queues in its command's
+//     `after` list, and for everything that the next actions of these queues
+//     would wait for;
+//   - the next action of each queue that a copy_wait blocks waits for the
 //     latest copy that was started with the token.
-// Which events these waits need is decided here: a wait that others imply is
-// left out. StreamOrder.h checks that the order suffices for a plan.
+// buildStreamProgram() only chooses the events that implement these waits, and
+// omits a wait that other waits imply. StreamOrder.h verifies that the order is
+// sufficient.
 //
-// The end of a run joins all streams.
+// A run ends when all streams have completed.
 //
 //===----------------------------------------------------------------------===//
 
@@ -41,10 +44,10 @@ namespace kiln::runtime {
 enum class Stream : uint8_t { Compute, Host, CopyOut, CopyIn };
 inline constexpr std::size_t streamCount = 4;
 
-/// "compute", "host", "copy-out", "copy-in".
+/// Returns "compute", "host", "copy-out" or "copy-in".
 const char *streamName(Stream stream);
 
-/// One number per stream.
+/// A number for each stream.
 using StreamNumbers = std::array<int64_t, streamCount>;
 
 inline int64_t &of(StreamNumbers &numbers, Stream stream) {
@@ -54,7 +57,7 @@ inline int64_t of(const StreamNumbers &numbers, Stream stream) {
   return numbers[std::size_t(stream)];
 }
 
-/// Bytes of an arena.
+/// A range of bytes in an arena.
 struct ByteRange {
   ArenaKind arena = ArenaKind::Device;
   int64_t begin = 0, end = 0;
@@ -64,27 +67,29 @@ struct ByteRange {
   }
 };
 
-/// Bytes that an action reads or writes: from the first to the last one.
+/// The byte range of an access by an action, from its first to its last byte,
+/// including row padding.
 struct ByteAccess : ByteRange {
   bool writes = false;
 };
 
 struct StreamAction {
-  std::size_t command = 0; ///< Index in the program.
-  int64_t iteration = 0;   ///< Of the enclosing loop, or 0.
+  std::size_t command = 0; ///< Index in Program::commands.
+  int64_t iteration = 0;   ///< Iteration of the enclosing loop, or 0.
   Stream stream = Stream::Compute;
-  std::vector<int64_t> waits; ///< Events, before it.
-  int64_t event = -1;         ///< Recorded after it; -1: none.
+  std::vector<int64_t> waits; ///< The events it waits for.
+  int64_t event = -1;         ///< The event it records, or -1.
   std::vector<ByteAccess> accesses;
 };
 
 struct StreamProgram {
-  /// In the order of the commands, so that waits refer to earlier actions.
+  /// In command order, so that waits refer to events of earlier actions.
   std::vector<StreamAction> actions;
-  int64_t events = 0; ///< Their numbers are [0, events).
+  int64_t events = 0; ///< The number of events.
 };
 
-/// `program` is one of the programs of `file`, whose target has a GPU.
+/// Builds the stream program of `program`, which must belong to `file`. The
+/// target of `file` must have a GPU.
 StreamProgram buildStreamProgram(const ProgramFile &file,
                                  const Program &program);
 

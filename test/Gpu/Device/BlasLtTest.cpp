@@ -1,14 +1,14 @@
-//===- BlasLtTest.cpp - cuBLASLt's products against naive ones ----------===//
+//===- BlasLtTest.cpp - Tests of cuBLASLt matmuls -------------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Transposed operands, batches, added results, long rows, places that are no
-// multiples of 16 bytes. The difference to a sum in f64 may be
-// 8 sqrt(k) eps |a| |b| / sqrt(k) in norm, and what lies between the rows of a
-// result must stay as it was.
+// Compares matmuls with naive ones in f64: transposed operands, batches,
+// accumulation, padded rows, and operands that are not aligned to 16 bytes. The
+// norm of the error may be at most 8 eps |A| |B|, and the padding of the result
+// must not change.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,8 +28,8 @@ namespace {
 
 struct Shape {
   int64_t m, n, k;
-  int64_t padding;    ///< Elements behind each row.
-  int64_t misaligned; ///< Elements by which the places are off.
+  int64_t padding;    ///< Padding elements of each row.
+  int64_t misaligned; ///< Offset of the operands in elements.
   int64_t batch;
 };
 
@@ -50,7 +50,7 @@ private:
   struct Operand {
     int64_t rows, ld, stride, elements;
     bool trans;
-    int64_t offset = 0; ///< Of its buffer, in bytes.
+    int64_t offset = 0; ///< Offset of its buffer in bytes.
     std::vector<T> values;
     int64_t at(int64_t entry, int64_t row, int64_t column) const {
       if (trans)
@@ -161,7 +161,7 @@ template <typename T> void Product<T>::check() {
       compare(result);
       first.assign(result, result + operands_[2].elements);
     }
-    // As a graph, it gives the same bits.
+    // The graph launches of later runs give the same bits.
     ASSERT_EQ(std::memcmp(first.data(), result, first.size() * sizeof(T)), 0);
   }
 }

@@ -1,4 +1,4 @@
-//===- DeviceUnderTest.cpp - The GPU that these tests run on --------------===//
+//===- DeviceUnderTest.cpp - Device of the tests --------------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -14,7 +14,7 @@ using namespace kiln::runtime;
 using namespace kiln::support;
 using namespace kiln;
 
-// Text that ends with a zero.
+// NUL-terminated PTX.
 asm(R"(
   .section .rodata
   .p2align 4
@@ -30,7 +30,8 @@ cuda::GpuImage devicetest::ptxImage() {
   return {80, 1, kiln_test_ptx, kiln_test_ptx_end - kiln_test_ptx};
 }
 
-/// args: a scalar on the device, then an array on the host that it divides.
+/// Divides the array args[1] in host memory by the scalar args[0], which is
+/// computed on the device.
 static void hostDivide(char *const *args, const int64_t *, int64_t begin,
                        int64_t end, char *) {
   float divisor = *reinterpret_cast<const float *>(args[0]);
@@ -47,7 +48,7 @@ devicetest::makeEngine(testing::Json description,
       reinterpret_cast<const void *>(&hostDivide)};
   description["target"]["kind"] = "cuda";
   description["options"]["target"] = "cuda";
-  // Read when the engine starts.
+  // start() reads the images, so they must outlive this function.
   static std::vector<cuda::GpuImage> kept;
   kept = images;
   return cuda::createCudaEngine(description.dump(), kernels, 4,

@@ -1,15 +1,15 @@
-//===- DeviceUnderTest.h - The GPU that these tests run on ------*- C++ -*-===//
+//===- DeviceUnderTest.h - Device of the tests ------------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// The tests of the engine of --target=cuda that need no compiled model: on a
-// real GPU, with its driver and libraries (KilnDeviceTests, part of the GPU
-// suite), or on the driver without a GPU of the unit tests, so that the tests
-// themselves are tested everywhere. Which one is decided by the file that is
-// linked: Real.cpp or StandIn.cpp.
+// Helpers of the tests of the --target=cuda engine that need no compiled model.
+// The tests run on a real GPU with its driver and libraries (KilnDeviceTests,
+// part of the GPU suite), or on the fake driver of the unit tests
+// (KilnStandInTests), so that they are tested everywhere. The linked file,
+// Real.cpp or StandIn.cpp, selects the device.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,37 +25,39 @@
 
 namespace kiln::runtime::devicetest {
 
-/// Where the driver and cuBLASLt are.
+/// Returns the names of the driver and of cuBLASLt.
 cuda::Libraries libraries();
 
-/// Whether it is a GPU.
+/// Returns true if the device is a real GPU.
 bool isReal();
 
-/// Before a test that lets a kernel fault, which a stand-in must be told of.
+/// Announces a kernel fault to the stand-in. Must be called before the engine
+/// starts.
 void expectFault();
 
-/// The kernels of kernels.ptx, which the driver compiles.
+/// Returns the PTX image of kernels.ptx.
 cuda::GpuImage ptxImage();
 
-/// Indexes of the kernels in every engine of these tests.
+/// Indices in the kernel table of all engines of these tests.
 enum KernelIndex : int64_t { Scale, BlockSum, Fault, HostDivide };
 
-/// Offsets, in bytes, are multiples of this.
+/// The alignment of buffer offsets in bytes.
 constexpr int64_t alignment = 256;
 
-/// An engine for a program by hand.
+/// Creates an engine for a handwritten program description.
 Result<std::unique_ptr<Engine>>
 makeEngine(testing::Json description,
            const std::vector<cuda::GpuImage> &images = {ptxImage()});
 
-/// The same, started; fails the test when it cannot be.
+/// Creates and starts an engine. Fails the test and returns null on an error.
 std::unique_ptr<Engine> startEngine(const testing::Json &description);
 
-/// Elements of program 0's inputs and outputs.
+/// Returns the elements of an input or output of program 0.
 float *input(Engine &engine, std::size_t index);
 float *output(Engine &engine, std::size_t index);
 
-/// Numbers of either sign and several magnitudes, anew for every seed.
+/// Returns pseudo-random numbers of both signs and several magnitudes, which
+/// depend on the seed.
 std::vector<float> numbers(int64_t count, uint64_t seed);
 
 } // namespace kiln::runtime::devicetest

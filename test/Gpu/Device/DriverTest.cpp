@@ -1,4 +1,4 @@
-//===- DriverTest.cpp - The driver's facts and memory ---------------------===//
+//===- DriverTest.cpp - Tests of driver properties and memory -------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -50,7 +50,7 @@ TEST_F(DriverTest, OpensADevice) {
 }
 
 TEST_F(DriverTest, AllocationsTakeTheirSizeRoundedUp) {
-  // The first allocation may bring what the driver keeps for itself.
+  // With the first allocation, the driver may reserve memory for itself.
   ASSERT_TRUE(gpu_->allocate(1, "a test").ok());
   for (int64_t bytes : {64 * granularity, 64 * granularity + 1}) {
     int64_t before = freeBytes();

@@ -1,12 +1,12 @@
-//===- EngineTest.cpp - Programs by hand on a GPU -------------------------===//
+//===- EngineTest.cpp - Tests of the engine on a GPU ----------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Every kind of command, run one by one and as a graph, against what the host
-// computes. Inputs change between runs.
+// Executes every kind of command individually and as a graph, and compares the
+// results with host computations. Inputs change between runs.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,13 +25,13 @@ using namespace kiln;
 namespace {
 
 constexpr int64_t count = 1000, bytes = 4 * count;
-/// Distance of two buffers.
+/// The offset between two buffers in bytes.
 constexpr int64_t step = 4096;
 
 Json buffer(int64_t index) { return device(index * step); }
 Json hostBuffer(int64_t index) { return host(index * step); }
 
-/// A launch whose arguments have the given bytes.
+/// Returns a launch whose arguments have the given sizes in bytes.
 Json launch(const char *name, int64_t kernel, Json args,
             const std::vector<int64_t> &extents, int64_t written,
             Json immediates, int64_t units) {
@@ -47,8 +47,8 @@ Json slotAt(const char *name, const char *kind, int64_t index, int64_t first,
   return slot(name, kind, index * step, size, first, last, onHost);
 }
 
-/// Runs three times, the second and third time as a graph; `expected` computes
-/// the output from the input.
+/// Runs the program three times, the second and third time as a graph, and
+/// compares with `expected`, which computes an output from the input.
 void checkRuns(
     const Json &description, int64_t outputs,
     const std::function<std::vector<float>(const std::vector<float> &, int64_t)>
@@ -72,7 +72,8 @@ void checkRuns(
   }
 }
 
-/// out = 3 (3 in + 5) + 6 beside copies to the host and back.
+/// Computes out = 3 (3 in + 5) + 6 with copies to the host and back between the
+/// kernels.
 TEST(EngineTest, KernelsBetweenCopies) {
   Json commands = {
       launch("first", Scale, {buffer(0), buffer(1)}, {bytes, bytes}, 1,
@@ -128,7 +129,7 @@ TEST(EngineTest, SharedMemoryAndShuffles) {
             });
 }
 
-/// Four parts of an array, each with its own immediate.
+/// Each loop iteration processes a quarter of an array with its own immediate.
 TEST(EngineTest, LoopsAreUnrolled) {
   constexpr int64_t part = count / 4;
   Json commands = {{{"op", "loop_begin"}, {"count", 4}},
@@ -148,8 +149,8 @@ TEST(EngineTest, LoopsAreUnrolled) {
             });
 }
 
-/// The driver calls a kernel of the host, which reads a scalar of the device
-/// that was computed just before.
+/// The driver calls a host kernel that reads a scalar computed on the device
+/// immediately before.
 TEST(EngineTest, KernelsOfTheHost) {
   Json divide = kernelLaunch("divide", HostDivide, {buffer(2), hostBuffer(0)},
                              bytes, Json::array({1}), Json::array(), count);
@@ -189,7 +190,7 @@ TEST(EngineTest, KernelsOfTheHost) {
   }
 }
 
-/// A product, a kernel, and a copy to the host.
+/// Returns a program with a matmul, a kernel and a copy to the host.
 Json mixedProgram() {
   Json operand = {
       {"ref", buffer(0)}, {"ld", 25}, {"trans", false}, {"batch_stride", 0}};
@@ -254,7 +255,7 @@ TEST(EngineTest, EveryWayToRunGivesTheSameBits) {
   for (std::size_t i = 1; i < results.size(); ++i)
     ASSERT_EQ(std::memcmp(results[i].data(), results[0].data(), bytes), 0) << i;
 
-  // A bar for each command, in the order of its stream.
+  // The trace has an event for each command; those of a stream do not overlap.
   ASSERT_EQ(events.size(), 4u);
   double end = 0;
   for (const TraceEvent &event : events) {
@@ -269,7 +270,7 @@ TEST(EngineTest, EveryWayToRunGivesTheSameBits) {
 
 TEST(EngineTest, ItsMemoryIsWhatIsPlanned) {
   Json description = mixedProgram();
-  // More than what the driver may have at hand.
+  // Larger than the memory that the driver may already have reserved.
   description["arena"]["bytes"] = int64_t(64) << 20;
   std::unique_ptr<Engine> engine = startEngine(description);
   ASSERT_TRUE(engine);

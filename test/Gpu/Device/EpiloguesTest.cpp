@@ -1,14 +1,14 @@
-//===- EpiloguesTest.cpp - What cuBLASLt does beside products -------------===//
+//===- EpiloguesTest.cpp - Tests of cuBLASLt epilogues --------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Every epilogue that kilnc makes, in all types and transpositions that it is
-// made in, against f64. An element may be off by a rounding of its own type and
-// of sums in f32; where gelu is taken also by 2^-10 of its input, which leaves
-// room for a GPU's own tanh.
+// Compares every epilogue that kilnc generates, with all of its element types
+// and transpositions, with f64. The error of an element may be a rounding of
+// its type plus the rounding of sums in f32. With gelu, it may also be 2^-10 of
+// the magnitude of gelu's input, which allows for a GPU's approximate tanh.
 //
 //===----------------------------------------------------------------------===//
 
@@ -47,13 +47,13 @@ std::string nameOf(const Case &test) {
 
 void PrintTo(const Case &test, std::ostream *out) { *out << nameOf(test); }
 
-/// A matrix or row of the program, in f64: its values, or what it should be.
+/// A matrix or vector of the program in f64, with its input or expected values.
 struct Tensor {
   const char *name;
   ElementType type;
   bool isWritten;
   std::vector<double> values;
-  std::vector<double> allowed; ///< By element: the largest error.
+  std::vector<double> allowed; ///< Largest error per element.
   int64_t offset = 0;
 
   int64_t bytes() const { return int64_t(values.size()) * bitsOf(type) / 8; }
@@ -241,7 +241,7 @@ std::vector<Case> allCases() {
   std::vector<Case> cases;
   for (int i = 1; i <= int(GemmEpilogue::BiasGradB); ++i)
     for (auto [type, resultType] : types)
-      // Of gelu, results have the operands' type.
+      // With gelu, results have the type of the operands.
       if (!usesGelu(GemmEpilogue(i)) || type == resultType)
         cases.push_back({GemmEpilogue(i), type, resultType});
   return cases;

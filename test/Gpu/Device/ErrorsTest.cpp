@@ -1,12 +1,12 @@
-//===- ErrorsTest.cpp - What a GPU refuses --------------------------------===//
+//===- ErrorsTest.cpp - Tests of device errors ----------------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// A fault leaves a process without a GPU, so each test is meant to run in a
-// process of its own, as the GPU suite and ctest run them.
+// After a fault, the process cannot use the GPU any more. Therefore the GPU
+// suite and ctest run each test in a process of its own.
 //
 //===----------------------------------------------------------------------===//
 
@@ -52,7 +52,7 @@ TEST(ErrorsTest, KernelThatFaultsIsNamed) {
   EXPECT_EQ(status.code(), ExitCode::Error);
   isOneLine(status, {"a kernel has faulted",
                      "in program 'run', launch 'h.0.ln_1' (commands[0])"});
-  // Nothing runs any more, and everything ends.
+  // The engine cannot run again, but is destroyed without an error.
   EXPECT_FALSE(engine->run(0).ok());
 }
 
@@ -76,7 +76,7 @@ TEST(ErrorsTest, CodeForOtherGpus) {
             {"machine code for 7.0, PTX for 99.9", "has compute capability"});
 }
 
-/// Machine code that a driver cannot read, of the very GPU: PTX takes over.
+/// If the driver rejects the machine code for the GPU, the PTX is used instead.
 TEST(ErrorsTest, UnreadableMachineCodeIsPassedOver) {
   static const char junk[64] = "no machine code";
   std::vector<cuda::GpuImage> images;
@@ -97,7 +97,7 @@ TEST(ErrorsTest, UnreadableMachineCodeIsPassedOver) {
 
 TEST(ErrorsTest, KernelThatIsNotThere) {
   if (!isReal())
-    GTEST_SKIP() << "a stand-in finds kernels by their names alone";
+    GTEST_SKIP() << "the stand-in resolves kernels by their names alone";
   static const char ptx[] = ".version 7.0\n.target sm_80\n.address_size 64\n";
   Result<std::unique_ptr<Engine>> engine =
       makeEngine(scaling(), {{80, 1, ptx, sizeof(ptx)}});

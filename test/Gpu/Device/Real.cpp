@@ -1,4 +1,4 @@
-//===- Real.cpp - Tests on the machine's own GPU --------------------------===//
+//===- Real.cpp - Device tests on a real GPU ------------------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,12 +1,13 @@
-//===- StandIn.cpp - Tests on a driver without a GPU ----------------------===//
+//===- StandIn.cpp - Device tests on the fake driver ----------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// The kernels of kernels.ptx in C++, and a test environment that begins every
-// test with a fresh driver and ends it with nothing left and no rule broken.
+// The kernels of kernels.ptx in C++, and a listener that resets the fake driver
+// before every test and checks after it that all resources were released and no
+// rule was violated.
 //
 //===----------------------------------------------------------------------===//
 
@@ -67,7 +68,7 @@ class FreshDriver final : public ::testing::EmptyTestEventListener {
     EXPECT_TRUE(fakecuda::violations().empty())
         << fakecuda::violations().front();
     EXPECT_TRUE(fakecuda::live().empty())
-        << fakecuda::live().begin()->first << " is left";
+        << fakecuda::live().begin()->first << " was not released";
   }
 };
 

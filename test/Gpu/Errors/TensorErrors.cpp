@@ -1,15 +1,15 @@
-//===- TensorErrors.cpp - How far tensors are from a reference --*- C++ -*-===//
+//===- TensorErrors.cpp - Comparison of tensor files ------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// kiln-tensor-errors REFERENCE FILE...: for each tensor of one safetensors file
-// a line of JSON with its name, elements and norm, and, for each other file,
-// the norm of the difference and whether all bits are the same. Sums are in
-// f64, whatever the types. Names are compared without "gradient:" and
-// "transformer.", which writers put before them.
+// kiln-tensor-errors REFERENCE FILE... prints one line of JSON for each tensor
+// of a safetensors file: its name, number of elements and norm, and for each
+// other file the norm of the difference and whether all bits are equal. Sums
+// use f64 for all types. The prefixes "gradient:" and "transformer.", which
+// some writers add, are removed from names before they are compared.
 //
 //===----------------------------------------------------------------------===//
 
@@ -43,7 +43,7 @@ static const TensorInfo *find(const SafeTensorsFile &file,
 
 namespace {
 
-/// A tensor of one file beside that of the reference.
+/// The difference between a tensor and the reference.
 struct Difference {
   double squares = 0;
   bool same = true;
@@ -60,9 +60,10 @@ static Status compare(const SafeTensorsFile &reference,
   if (!other || other->elements != tensor.elements)
     return Status::badInput(
         file.path() + ": " +
-        (other ? std::to_string(other->elements) + " elements" : "nothing") +
-        " for tensor " + inQuotes(tensor.name) + ", which has " +
-        std::to_string(tensor.elements) + " in " + reference.path());
+        (other ? std::to_string(other->elements) + " elements" : "no data") +
+        " for tensor " + inQuotes(tensor.name) + ", expected " +
+        std::to_string(tensor.elements) + " elements as in " +
+        reference.path());
   std::vector<double> a(blockElements), b(blockElements);
   squares = 0;
   for (int64_t first = 0; first < tensor.elements; first += blockElements) {
@@ -86,7 +87,7 @@ static Status compare(const SafeTensorsFile &reference,
   return Status();
 }
 
-/// JSON has no word for what is not finite.
+/// Converts infinities and NaNs to null, since JSON has no such numbers.
 static Json number(double value) {
   return std::isfinite(value) ? Json(value) : Json(nullptr);
 }

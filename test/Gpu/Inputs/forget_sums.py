@@ -1,12 +1,12 @@
-# ===- forget_sums.py - A product that forgets what it should add to ---------=== #
+# ===- forget_sums.py - Disable accumulation in a gemm -----------------------=== #
 #
 # Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # ===-----------------------------------------------------------------------=== #
-"""forget_sums.py EXECUTABLE COPY NAME: a copy of an executable of several micro-batches
-in which the gradient of the product NAME is that of the last one alone. Nothing that
-an emulated GPU checks is wrong with it."""
+"""forget_sums.py EXECUTABLE COPY NAME: copies an executable with several micro-batches
+and disables accumulation in the gemm NAME, so that the gradient is that of the last
+micro-batch alone. None of the emulated GPU's checks detects this error."""
 
 import os
 import pathlib
@@ -21,7 +21,7 @@ product = re.compile(
 )
 found = product.search(content, start)
 if not found:
-    raise SystemExit(f"no sum of products {name} in {executable}")
+    raise SystemExit(f"no accumulating gemm {name} in {executable}")
 content[found.start(1) : found.end(1)] = b"0".ljust(len(found.group(1)))
 pathlib.Path(copy).write_bytes(content)
 os.chmod(copy, 0o755)

@@ -1,4 +1,4 @@
-//===- GpuClock.cpp - Times of work on a stream ---------------------------===//
+//===- GpuClock.cpp - Timing of work on a stream --------------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -14,7 +14,8 @@ using namespace kiln::runtime::rates;
 using namespace kiln::runtime;
 using namespace kiln;
 
-/// Of a sample, so that the events around it do not count.
+/// The duration of a sample, chosen so that the overhead of its two events is
+/// negligible.
 static constexpr double sampleSeconds = 5e-3;
 static constexpr int64_t mostCalls = 1000;
 

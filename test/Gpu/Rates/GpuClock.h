@@ -1,4 +1,4 @@
-//===- GpuClock.h - Times of work on a stream -------------------*- C++ -*-===//
+//===- GpuClock.h - Timing of work on a stream ------------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -15,15 +15,15 @@
 
 namespace kiln::runtime::rates {
 
-/// Two events around what is queued on a stream.
+/// Measures the time of work on a stream with two events.
 class GpuClock {
 public:
   static Result<GpuClock> create(const cuda::Driver &driver,
                                  cuda::StreamHandle stream);
 
-  /// Seconds of one call of `queue`, which adds work to the stream: the median
-  /// of `samples`, each of as many calls as take a few milliseconds, after a
-  /// first one that nobody times.
+  /// Returns the time in seconds of one call of `queue`, which queues work on
+  /// the stream: the median of `samples` samples. Each sample has as many calls
+  /// as take a few milliseconds. Warm-up calls are not timed.
   Result<double> secondsOf(const std::function<Status()> &queue,
                            int64_t samples) const;
 

@@ -1,4 +1,4 @@
-//===- Measurements.cpp - What a GPU can do at best -----------------------===//
+//===- Measurements.cpp - Measurement of a GPU's peak rates ---------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -28,10 +28,10 @@ using namespace kiln::support;
 using namespace kiln;
 using Json = nlohmann::json;
 
-/// The most that a plan gives a product.
+/// The largest workspace that a plan assigns to a gemm.
 static constexpr int64_t workspaceBytes = int64_t(32) << 20;
 
-/// Of random numbers, which are repeated in larger buffers.
+/// The bytes of random numbers, which are repeated in larger buffers.
 static constexpr int64_t patternBytes = int64_t(16) << 20;
 
 namespace {
@@ -111,7 +111,7 @@ Status Measurements::open() {
     if (!products.ok())
       return products.status();
     blasLt_.emplace(std::move(*products));
-    // Found and kept as executables do.
+    // Uses the same algorithm file as executables.
     Result<AlgorithmFile> file = AlgorithmFile::open(
         defaultAlgorithmFile(),
         gpu_->name() + ", CUDA " + driver_->version() + ", " + blasLt_->name());
@@ -123,7 +123,7 @@ Status Measurements::open() {
       return search.status();
     search_.emplace(std::move(*search));
     Result<DeviceMemory> workspace =
-        gpu_->allocate(workspaceBytes, "the workspace of products");
+        gpu_->allocate(workspaceBytes, "the workspace of matmuls");
     if (!workspace.ok())
       return workspace.status();
     workspace_ = std::move(*workspace);
@@ -133,7 +133,7 @@ Status Measurements::open() {
   return Status();
 }
 
-/// Uniform in (-1, 1).
+/// Fills the pattern with uniform random numbers in (-1, 1).
 Status Measurements::makePattern(ElementType type) {
   if (!pattern_) {
     Result<PinnedMemory> pinned =
@@ -180,7 +180,7 @@ void Measurements::rate(const char *name, int64_t bytes, double seconds,
   print_(line);
 }
 
-/// Of buffers that no cache holds.
+/// Measures copies on the device of buffers larger than its caches.
 Status Measurements::measureCopies() {
   if (request_.copyBytes == 0)
     return Status();
@@ -211,7 +211,8 @@ Status Measurements::measureCopies() {
   return Status();
 }
 
-/// Both at once, each on its stream, by the clock of the host.
+/// Measures concurrent copies in both directions on two streams with the host's
+/// clock.
 Status Measurements::measureBothDirections(DevicePointer device, char *out,
                                            char *in) {
   using Clock = std::chrono::steady_clock;
@@ -324,7 +325,7 @@ Status Measurements::run() {
   for (const MeasuredGemm &shape : request_.products)
     if (status.ok())
       status = measureGemm(shape);
-  // Without a place to keep them, they are searched for the next time.
+  // If the algorithms cannot be saved, the next run searches again.
   if (status.ok() && search_)
     (void)search_->save();
   return status;

@@ -1,4 +1,4 @@
-//===- Measurements.h - What a GPU can do at best ---------------*- C++ -*-===//
+//===- Measurements.h - Measurement of a GPU's peak rates -------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -19,23 +19,24 @@
 
 namespace kiln::runtime::rates {
 
-/// C = op(A) op(B), row-major.
+/// A row-major matmul C = op(A) op(B).
 struct MeasuredGemm {
   ElementType type = ElementType::F32;
   int64_t m = 0, n = 0, k = 0;
   bool transA = false, transB = false;
-  std::string text; ///< As it was asked for.
+  std::string text; ///< The shape as given by --product.
 };
 
 struct Request {
-  int64_t copyBytes = int64_t(1) << 31; ///< Of a copy on the device.
-  int64_t linkBytes = int64_t(1) << 28; ///< Of a copy to or from the host.
+  int64_t copyBytes = int64_t(1) << 31; ///< Bytes of a copy on the device.
+  /// Bytes of a copy to or from the host.
+  int64_t linkBytes = int64_t(1) << 28;
   int64_t samples = 9;
   std::vector<MeasuredGemm> products;
 };
 
-/// Measures on the first GPU and gives `print` an object for the device and one
-/// for each rate.
+/// Measures the first GPU. Calls `print` with one JSON object for the device
+/// and one for each rate.
 Status measure(const Request &request,
                const std::function<void(const nlohmann::json &)> &print);
 

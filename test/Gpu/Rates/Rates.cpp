@@ -1,14 +1,14 @@
-//===- Rates.cpp - What a GPU can do at best --------------------*- C++ -*-===//
+//===- Rates.cpp - Main program of kiln-gpu-rates ---------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// kiln-gpu-rates: the rates that the GPU suite holds kiln against, one JSON
-// object per line. Times are those of events on the GPU, medians of --samples;
-// operands are random, since products of zeros are faster. Copies count bytes
-// read and bytes written.
+// kiln-gpu-rates measures the rates with which the GPU suite compares kiln, and
+// prints one JSON object per line. Times are medians of --samples measurements
+// with CUDA events. Operands are random, since matmuls of zeros are faster. The
+// bytes of copies count both reads and writes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,8 +30,8 @@ using namespace kiln;
 static constexpr const char *help =
     "kiln-gpu-rates [--copy-bytes=N] [--link-bytes=N] [--samples=N] "
     "[--product=TYPE:MxNxK[:ta][:tb]]...\n"
-    "prints what the GPU copies and multiplies per second; 0 bytes: not "
-    "measured\n";
+    "Measures the copy bandwidth and matmul rate of the GPU; 0 bytes disable a "
+    "measurement.\n";
 
 static std::optional<int64_t> numberOf(const char *text) {
   char *end = nullptr;
@@ -41,7 +41,7 @@ static std::optional<int64_t> numberOf(const char *text) {
   return value;
 }
 
-/// "f32:1024x768x3072:ta:tb"
+/// Parses a shape such as "f32:1024x768x3072:ta:tb".
 static std::optional<MeasuredGemm> shapeOf(const std::string &text) {
   MeasuredGemm shape;
   std::size_t colon = text.find(':');

@@ -1,23 +1,24 @@
-//===- EmulatedKernels.cpp - A driver whose kernels are emulated ----------===//
+//===- EmulatedKernels.cpp - A driver with emulated kernels ---------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// With the driver without a GPU of the unit tests this makes a libcuda.so.1 on
-// which executables for --target=cuda run, so that what is meant for a GPU can
-// be tried before there is one: the engine with its graphs, streams and host
-// functions on real models, and the GPU suite.
+// Together with the fake driver of the unit tests, this file implements a
+// libcuda.so.1 that runs executables for --target=cuda without a GPU. It allows
+// the engine with its graphs, streams and host functions, and the GPU suite, to
+// be tested on real models.
 //
-// The kernels are those of --target=cuda-emu, on the emulated device with all
-// its checks but those of bounds and of bytes that nobody wrote. They come from
-// a shared library beside the executable, EXECUTABLE.kernels.so, made of what
+// The kernels are those of --target=cuda-emu and run on the emulated device
+// with all of its checks except those of bounds and of uninitialised bytes.
+// They are loaded from the shared library EXECUTABLE.kernels.so next to the
+// executable, which is linked from the output of
 //
 //     kilnc MODEL [the same flags] --target=cuda-emu --emit=obj
 //
-// writes; how many parameters one has is read from the executable's PTX. As on
-// a GPU, numbers below the smallest normal one are kept.
+// The number of parameters of a kernel is read from the executable's PTX.
+// Denormals are preserved, as on a GPU.
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,7 +38,8 @@ using namespace kiln;
 /// CUDA_ERROR_LAUNCH_FAILED.
 static constexpr int launchFailed = 719;
 
-/// The device, made anew when memory was allocated or given back since.
+/// Returns the emulated device. It is recreated after memory was allocated or
+/// freed.
 static EmuDevice &deviceOf(const fakecuda::State &state) {
   static std::vector<const char *> known;
   static std::unique_ptr<EmuDevice> device;
@@ -58,7 +60,8 @@ static EmuDevice &deviceOf(const fakecuda::State &state) {
   return *device;
 }
 
-/// The block that a parameter points into, or null: it is a number.
+/// Returns the allocation to which a parameter points, or null if it is not a
+/// pointer.
 static const fakecuda::Allocation *blockOf(const fakecuda::State &state,
                                            uint64_t value) {
   for (const fakecuda::Allocation &block : state.allocations)
@@ -67,10 +70,12 @@ static const fakecuda::Allocation *blockOf(const fakecuda::State &state,
   return nullptr;
 }
 
-/// What PTX says about the parameters of a kernel.
+/// The parameters of a kernel according to its PTX.
 struct Signature {
-  std::size_t count = 0;      ///< Of parameters; 0: there is no such kernel.
-  std::size_t tableWords = 0; ///< Of the first one, or 0: it is no table.
+  /// Number of parameters; 0 if there is no such kernel.
+  std::size_t count = 0;
+  /// Words of the argument table; 0 if there is none.
+  std::size_t tableWords = 0;
 };
 
 static void launchEmulated(EmuKernel kernel, const std::string &name,
@@ -81,7 +86,7 @@ static void launchEmulated(EmuKernel kernel, const std::string &name,
   call.kernel = kernel;
   call.name = name;
   const uint64_t *values = launch.parameters;
-  std::size_t end = signature.count - 1 + // The units are last.
+  std::size_t end = signature.count - 1 + // The last parameter is the units.
                     (signature.tableWords ? signature.tableWords - 1 : 0);
   std::size_t i = 0;
   for (; i < end; ++i) {
@@ -92,17 +97,17 @@ static void launchEmulated(EmuKernel kernel, const std::string &name,
     call.arguments.push_back({memory + (values[i] - block->begin),
                               memory + block->bytes, /*isWritten=*/true, ""});
   }
-  // A table has room for more members than there are.
+  // The table may have space for more members than are launched.
   for (i = std::max(i, signature.tableWords); i < end; ++i)
     call.immediates.push_back(int64_t(values[i]));
   if (launch.members > 1)
     call.members.assign(launch.members, name);
   call.units = int64_t(values[end]);
-  // As many blocks as were launched.
+  // Reproduces the number of launched blocks.
   call.unitsPerBlock =
       std::max<int64_t>((call.units + launch.blocks - 1) / launch.blocks, 1);
   call.threads = launch.threads;
-  // What a kernel has by itself is not known.
+  // The size of a kernel's static shared memory is unknown.
   call.sharedBytes = launch.sharedBytes ? launch.sharedBytes : 48 * 1024;
   Result<EmuCounts> counts = deviceOf(state).launch(call);
   if (counts.ok())
@@ -111,7 +116,8 @@ static void launchEmulated(EmuKernel kernel, const std::string &name,
   state.sticky = launchFailed;
 }
 
-/// Of ".visible .entry NAME(.param ..., .param ...)" in PTX.
+/// Returns the signature of ".visible .entry NAME(.param ..., .param ...)" in
+/// PTX.
 static Signature signatureOf(std::string_view ptx, const std::string &name) {
   Signature signature;
   std::size_t begin = ptx.find(".entry " + name + "(");
@@ -121,7 +127,7 @@ static Signature signatureOf(std::string_view ptx, const std::string &name) {
   for (std::size_t at = list.find(".param"); at != std::string_view::npos;
        at = list.find(".param", at + 1))
     ++signature.count;
-  // ".param .align 8 .b8 NAME_param_0[1120]"
+  // The argument table is declared as ".param .align 8 .b8 NAME_param_0[1120]".
   if (std::size_t size = list.find('['); size != std::string_view::npos)
     signature.tableWords =
         std::size_t(std::atoll(list.data() + size + 1)) / sizeof(uint64_t);

@@ -1,10 +1,10 @@
-# ===- bundle.py - What the bundle holds -------------------------------------=== #
+# ===- bundle.py - Contents of the bundle ------------------------------------=== #
 #
 # Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # ===-----------------------------------------------------------------------=== #
-"""The folder that pack.py writes, and the environment that its programs need."""
+"""Access to the folder that pack.py writes, and the environment of its programs."""
 
 import glob
 import importlib.util
@@ -17,7 +17,7 @@ import tarfile
 
 from . import cases, process
 
-# Where a driver, a toolkit or PyTorch's own packages put their libraries.
+# Library folders of drivers, CUDA toolkits and distributions.
 LIBRARY_FOLDERS = (
     "/usr/local/nvidia/lib64",
     "/usr/local/cuda/lib64",
@@ -28,12 +28,12 @@ LIBRARY_FOLDERS = (
 )
 
 
-# What an archive of the bundle holds packed.
+# The compressed part of an archive, and the folders that it contains.
 PAYLOAD, PAYLOAD_FOLDERS = "payload.tar.xz", ("bin", "exe", "lib", "lib-fallback")
 
 
 def unpack(folder):
-    """Once, what an archive holds packed."""
+    """Unpacks the compressed part of an archive unless this was done before."""
     payload = folder / PAYLOAD
     if (folder / "exe").exists() or not payload.exists():
         return
@@ -47,7 +47,7 @@ def unpack(folder):
 
 
 def folders_with(library):
-    """Folders that hold a file like `library`, those of Python packages too."""
+    """Returns the folders with a file that matches `library`, including Python packages."""
     patterns = [f"{folder}/{library}" for folder in LIBRARY_FOLDERS]
     spec = importlib.util.find_spec("nvidia")
     for root in (spec.submodule_search_locations or []) if spec else []:
@@ -58,7 +58,7 @@ def folders_with(library):
 
 class Bundle:
     def __init__(self, folder, device="cuda"):
-        """`device`: the target that stands for the GPU, cuda or emu."""
+        """Opens a bundle. `device` is the target that represents the GPU: cuda or emu."""
         self.folder = pathlib.Path(folder)
         unpack(self.folder)
         manifest = json.loads((self.folder / "manifest.json").read_text())
@@ -80,7 +80,8 @@ class Bundle:
         for library in ("libcublasLt.so.1[23]", "libcudnn.so.9", "libcuda.so.1"):
             folders += folders_with(library)
         environment = dict(os.environ, LD_LIBRARY_PATH=":".join(dict.fromkeys(folders)))
-        # Ours stands behind the machine's own, which may be newer.
+        # The bundle's libstdc++ is a fallback, since the machine's own may be
+        # newer.
         if not self.starts(environment):
             environment["LD_LIBRARY_PATH"] += f":{self.folder / 'lib-fallback'}"
         return environment
@@ -108,11 +109,11 @@ class Bundle:
         return [case for case in self.cases if part in case.uses]
 
     def target_of(self, target):
-        """`device` as cuda, or what stands for it."""
+        """Returns the target, with "device" replaced by the target of the bundle."""
         return self.device if target == "device" else target
 
     def executable(self, case, target):
-        """The path of a case's executable; NotRun when the compiler refused it."""
+        """Returns the path of a case's executable; raises NotRun if it was not compiled."""
         entry = self.executables.get(f"{case.name}-{self.target_of(target)}")
         if not entry:
             raise process.NotRun(f"the bundle has no {case.name} for {self.target_of(target)}")

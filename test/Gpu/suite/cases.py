@@ -1,15 +1,16 @@
-# ===- cases.py - The models of the GPU suite --------------------------------=== #
+# ===- cases.py - Models of the GPU suite ------------------------------------=== #
 #
 # Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # ===-----------------------------------------------------------------------=== #
-"""What is compiled for the suite, and which parts use it. pack.py compiles it; the
-suite reads it again from the bundle's manifest."""
+"""The models and flags that are compiled for the suite, and the parts that use them.
+pack.py compiles them; the suite reads them from the bundle's manifest."""
 
 import dataclasses
 
-# Of every executable: for the machines of today, and as many threads as they have.
+# Flags of every executable: an instruction set that current machines have, and
+# a limit of the number of threads.
 COMMON_FLAGS = ("--mcpu=x86-64-v3", "--max-threads=16")
 EVERY_OFFLOAD = "--offload=activations,optimizer,parameters"
 SMALL_PARTS = ("correctness", "kernels", "memory")
@@ -21,12 +22,12 @@ class Case:
     """A model with flags, compiled for several targets.
 
     targets     cpu, cpu64 (cpu with --precision=fp64), emu (cuda-emu), cuda
-    uses        the parts of the suite that run it
+    uses        the parts of the suite that run the case
     tolerance   a name in tolerances.py
-    twin        PyTorch computes the same (no dropout, nothing lossy)
-    exact       the case whose run in fp64 is the reference, if not its own
-    cudnn       attention by cuDNN, whose sums have no fixed order on some GPUs
-    bundles     full, or small: that of the suite's own tests
+    twin        true if PyTorch computes the same model (no dropout, no lossy flags)
+    exact       the case whose fp64 run is the reference; default: the case itself
+    cudnn       true if cuDNN computes attention, which is nondeterministic on some GPUs
+    bundles     the bundles with this case: full, or small for the suite's own tests
     """
 
     name: str
@@ -46,12 +47,12 @@ class Case:
     exact: str = ""
     cudnn: bool = False
     bundles: tuple = ("full",)
-    # Weights by closed formulas are slow to make for large models; those are
-    # initialised by the executable of the cpu.
+    # True if the CPU executable initialises the weights, since generating them
+    # in Python is slow for large models.
     large: bool = False
 
     def compiler_flags(self, target):
-        """All flags of kilnc but the model and the output."""
+        """Returns all flags of kilnc except the model and the output."""
         targets = {"cpu": "cpu", "cpu64": "cpu", "emu": "cuda-emu", "cuda": "cuda"}
         precision = "fp64" if target == "cpu64" else self.precision
         flags = [*COMMON_FLAGS, f"--target={targets[target]}"]
@@ -61,7 +62,7 @@ class Case:
         if "correctness" in self.uses:
             flags.append("--emit-gradients")
         if target == "cpu64":
-            return flags  # The meaning of the program, without techniques.
+            return flags  # The reference runs without memory techniques.
         if target == "cuda" and self.cudnn:
             flags.append("--attention=cudnn")
         return [*flags, *self.flags]
@@ -72,13 +73,13 @@ class Case:
 
 
 def plain(name, model, **options):
-    """A model without techniques, compared with f64 and with PyTorch as well."""
+    """Returns a case without memory techniques, also compared with f64 and PyTorch."""
     targets = ("cpu", "cpu64", "emu", "cuda")
     return Case(name, model, (), targets=targets, twin=True, **options)
 
 
 def small_cases():
-    """Awkward shapes of both families, and every technique among them."""
+    """Yields small models with irregular shapes, which together use every technique."""
     yield plain("gpt2-awkward", "gpt2-awkward")
     yield plain(
         "gpt2-erf-inner",
@@ -142,8 +143,8 @@ def small_cases():
         ("--lossy=fewbit:3", "--rebuild=off", "--offload=activations"),
         tolerance="lossy",
     )
-    # One layer as wide as the 124M model, with few words: kernels at their true widths,
-    # and a trace of them that is not too large.
+    # One layer with the width of the 124M model and a small vocabulary: kernels
+    # have their real widths, and the trace remains small.
     for precision in ("fp32", "bf16"):
         yield Case(
             f"gpt2-slice-{precision}",
@@ -186,7 +187,7 @@ def small_cases():
 
 
 def large_cases():
-    """GPT-2 124M: correctness at full length, and what is timed."""
+    """Yields the cases of GPT-2 124M: correctness at full length, and benchmarks."""
     model = "gpt2-124m"
     fixed = {"model": model, "length": 1024, "large": True}
     for precision in ("fp32", "bf16"):
@@ -237,7 +238,7 @@ def large_cases():
 
 
 def tiny_cases():
-    """As little as goes through every part of the suite, for its own tests."""
+    """Yields minimal cases that use every part of the suite, for its own tests."""
     shape = {"model": "gpt2-erf-inner", "batch": 2, "length": 8}
     fixed = {**shape, "clip": -1.0, "bundles": ("small",)}
     yield Case(
@@ -257,6 +258,6 @@ def tiny_cases():
 
 
 def cases_of(bundle):
-    """The cases of the full or the small bundle."""
+    """Returns the cases of a bundle, full or small."""
     every = [*small_cases(), *large_cases(), *tiny_cases()]
     return [case for case in every if bundle in case.bundles]

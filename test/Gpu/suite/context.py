@@ -1,11 +1,11 @@
-# ===- context.py - What every part of the suite has at hand -----------------=== #
+# ===- context.py - Context of the suite's parts -----------------------------=== #
 #
 # Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # ===-----------------------------------------------------------------------=== #
-"""A part is a module with `rows(context)`, which gives `Row`s. A row's function
-returns an Outcome, or raises one of process.py's exceptions."""
+"""A part is a module with a function `rows(context)` that returns `Row`s. The function
+of a row returns an Outcome or raises one of the exceptions of process.py."""
 
 import dataclasses
 import pathlib
@@ -33,7 +33,7 @@ class Row:
     name: str
     function: typing.Callable
     limit: float = 120.0  # Seconds.
-    # Below this a row is left to the next run.
+    # If fewer seconds remain, the row is left to the next run.
     least: float = 10.0
 
 
@@ -42,22 +42,22 @@ class Context:
         self.bundle = bundle
         self.results = results
         self.work = pathlib.Path(work)
-        self.dry = dry  # Nothing is a GPU: times mean nothing.
-        self.quick = dry or quick  # As little as shows that the suite works.
+        self.dry = dry  # There is no GPU, so times are meaningless.
+        self.quick = dry or quick  # Small sizes, to test the suite itself.
         self.torch = ""  # PyTorch's version, or empty.
-        self.torch_device = ""  # Where it computes: cuda, or cpu to try the scripts.
-        self.deadline = float("inf")  # Of the row that runs.
+        self.torch_device = ""  # cuda, or cpu to test the scripts.
+        self.deadline = float("inf")  # The deadline of the current row.
 
     def left(self):
         return self.deadline - time.monotonic()
 
     def run(self, command, **options):
-        """A program of the bundle, until it ends or the row's time is up."""
+        """Runs a program of the bundle with the remaining time of the row."""
         options.setdefault("environment", self.bundle.environment)
         return process.run(command, min(self.left(), 3600), **options)
 
     def folder(self, *names):
-        """An empty folder for a row."""
+        """Returns an empty work folder."""
         path = self.work.joinpath(*names)
         shutil.rmtree(path, ignore_errors=True)
         path.mkdir(parents=True)
@@ -74,7 +74,7 @@ class Context:
             raise process.NotRun("needs a GPU")
 
     def portable(self, text):
-        """A command as somebody else would write it."""
+        """Replaces the paths of this machine in a command."""
         for path, name in {self.bundle.folder: ".", self.work: "$WORK"}.items():
             text = text.replace(str(path), name)
         return text

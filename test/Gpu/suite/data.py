@@ -4,7 +4,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # ===-----------------------------------------------------------------------=== #
-"""What the programs of the bundle read and write. Everything is generated."""
+"""Input and output files of the bundle's programs. All inputs are generated."""
 
 import array
 import json
@@ -17,11 +17,11 @@ EXPECTATIONS = pathlib.Path(__file__).resolve().parent.parent / "expectations"
 sys.path.insert(0, str(EXPECTATIONS))
 sys.dont_write_bytecode = True
 
-import make_weights  # noqa: E402  (its folder is on the path only now)
+import make_weights  # noqa: E402  (needs the path above)
 
 
 def write_tokens(path, vocabulary, count):
-    """Small ids more often, so that there is something to learn."""
+    """Writes random tokens in which small ids are more frequent, so that loss decreases."""
     if path.exists():
         return
     state, ids = 1, array.array("H")
@@ -33,7 +33,7 @@ def write_tokens(path, vocabulary, count):
 
 
 def tokens_for(context, case, steps):
-    """A token file for a case; it wraps when it is at its end."""
+    """Returns a token file for a case; the executable restarts at its end."""
     vocabulary = context.bundle.config(case)["vocab_size"]
     sequences = case.batch * min(steps, 8 if case.large else 25)
     path = context.work / f"{case.model}-{sequences}x{case.length}.bin"
@@ -43,7 +43,7 @@ def tokens_for(context, case, steps):
 
 
 def weights_for(context, case):
-    """The weights that every side starts from, as a safetensors file."""
+    """Returns the safetensors file with the initial weights of a case."""
     folder = context.work / "weights"
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{case.model}.safetensors"
@@ -65,7 +65,7 @@ def weights_for(context, case):
 
 
 def newest_model(folder):
-    """model.safetensors of the last checkpoint."""
+    """Returns the path of model.safetensors in the last checkpoint."""
     found = sorted(
         pathlib.Path(folder).glob("checkpoint-*/model.safetensors"),
         key=lambda path: int(re.findall(r"\d+", path.parent.name)[-1]),
@@ -76,7 +76,7 @@ def newest_model(folder):
 
 
 def read_log(path):
-    """(start, steps, end) of a JSONL log."""
+    """Returns (start, steps, end) of a JSONL log."""
     start, steps, end = {}, [], {}
     for line in pathlib.Path(path).read_text().splitlines():
         entry = json.loads(line)
@@ -91,16 +91,16 @@ def read_log(path):
 
 
 def tensor_errors(context, reference, *files):
-    """For every tensor of the reference: its norm, and the norms of the differences."""
+    """Returns the norm and the norms of the differences for each reference tensor."""
     done = context.run([context.bundle.tool("kiln-tensor-errors"), reference, *files])
     return [json.loads(line) for line in done.out.splitlines()]
 
 
 def number(value):
-    """JSON has null for what is not finite."""
+    """Converts null, which JSON files have for values that are not finite, to NaN."""
     return math.nan if value is None else float(value)
 
 
 def total(tensors, key):
-    """Euclidean norm over all tensors; `key` gives that of one."""
+    """Returns the Euclidean norm over all tensors; `key` returns that of one tensor."""
     return math.sqrt(sum(number(key(tensor)) ** 2 for tensor in tensors))

@@ -1,30 +1,32 @@
-# ===- gpt2.py - What a training step of GPT-2 has to do ---------------------=== #
+# ===- gpt2.py - Cost model of GPT-2 training steps --------------------------=== #
 #
 # Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # ===-----------------------------------------------------------------------=== #
-"""Operations and bytes of a step, and the least time it can take: the additive floor.
+"""Operations and bytes of a training step, and a lower bound of its time: the additive
+floor.
 
-The floor adds up the matrix products, the causal half of attention, the traffic of
-fused kernels and that of AdamW, each at a rate measured in the same run. Traffic in
-rows of the model's width per token and layer: two residual additions with norm 8
-forward and 8 backward, attention 4 and 8, the pre-activation kept 4 and 4, bias
-gradients 9; three times the logits; 28 bytes a parameter."""
+The floor is the sum of the times of the matmuls, of the causal half of attention, of
+the memory traffic of fused kernels, and of AdamW, each at a rate measured in the same
+run. The traffic per token and layer, in rows of the model's width, is: 8 forward and 8
+backward for the two residual additions with norms, 4 and 8 for attention, 4 and 4 for
+the stored pre-activation, and 9 for bias gradients. In addition, there are three times
+the logits, and 28 bytes per parameter."""
 
 ROWS_PER_LAYER = 8 + 8 + 4 + 8 + 4 + 4 + 9
 ADAMW_BYTES = 28
 
 
 def flops_per_token(c, length):
-    """As papers count for MFU: full attention, no repeated work."""
+    """Returns the operations that count for MFU: full attention, no recomputation."""
     width, layers = c["n_embd"], c["n_layer"]
     matrices = 12 * layers * width * width + c["vocab_size"] * width
     return 6.0 * matrices + 12.0 * layers * width * length
 
 
 def products(c, tokens):
-    """(name, transA, transB, m, n, k, how often) of a step, row-major."""
+    """Yields (name, transA, transB, m, n, k, count) of a step's row-major matmuls."""
     width = c["n_embd"]
     inner = c.get("n_inner") or 4 * width
     linears = {
@@ -57,7 +59,7 @@ def parameters(c):
 
 
 def floor_parts(c, batch, length, element, tflops, attention_tflops, gbs):
-    """Milliseconds by part; `element`: bytes of an activation."""
+    """Returns the milliseconds of each part; `element` is the bytes of an activation."""
     tokens, width, layers = batch * length, c["n_embd"], c["n_layer"]
     attention = 12.0 * layers * width * length * tokens / 2
     return {

@@ -1,10 +1,10 @@
-# ===- machine.py - What the figures were taken on ---------------------------=== #
+# ===- machine.py - Properties of the machine --------------------------------=== #
 #
 # Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # ===-----------------------------------------------------------------------=== #
-"""The GPU, its driver and clocks by nvidia-smi, and the processors of the host."""
+"""The GPU, its driver and clocks as nvidia-smi reports them, and the host processor."""
 
 import os
 import pathlib
@@ -25,7 +25,7 @@ CLOCKS = {"clocks.sm": "sm_clock_mhz", "clocks.mem": "memory_clock_mhz"}
 
 
 def query(fields):
-    """Values of the first GPU by the suite's names; none without nvidia-smi."""
+    """Queries the first GPU; returns an empty dictionary without nvidia-smi."""
     tool = shutil.which("nvidia-smi")
     if not tool:
         return {}
@@ -56,7 +56,7 @@ def processor():
 
 
 def pytorch():
-    """PyTorch's version and its GPU, or why there is none."""
+    """Returns PyTorch's version, or "" if it is missing, and whether it has a GPU."""
     code = "import torch; print(torch.__version__, torch.cuda.is_available())"
     try:
         done = subprocess.run(

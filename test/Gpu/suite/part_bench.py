@@ -1,16 +1,16 @@
-# ===- part_bench.py - Training steps beside PyTorch -------------------------=== #
+# ===- part_bench.py - Training steps compared with PyTorch ------------------=== #
 #
 # Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # ===-----------------------------------------------------------------------=== #
-"""Tokens per second, MFU, and the share of the additive floor's rate; beside PyTorch
-eager and compiled, taking turns in the same run."""
+"""Measures tokens per second, MFU, and the rate relative to the additive floor. kiln is
+compared with eager and compiled PyTorch, which take turns with it in the same run."""
 
 from . import data, gpt2, process, sides, tolerances
 from .context import Outcome, Row
 
-# Name, flags of torch_steps.py.
+# Pairs of a name and flags of torch_steps.py.
 JUDGED = "PyTorch compiled"
 PEERS = {
     "fp32": (
@@ -28,11 +28,12 @@ MEASURED = "rates"
 
 
 def floor_of(context, case):
-    """Milliseconds, from the rates part; None before it has run."""
+    """Returns the floor in milliseconds, or None if the rates part has not run."""
     rate = context.results.value
     tflops = rate(MEASURED, f"products, {case.precision}", "large, TFLOP/s")
     gbs = rate(MEASURED, "copies", "copy, GB/s")
-    # Without PyTorch's: half the rate of products, as of public kernels at d=64.
+    # Without PyTorch's rate: half that of matmuls, as public kernels have for
+    # d=64.
     attention = rate(MEASURED, f"PyTorch's attention, {case.precision}", "both, TFLOP/s")
     if not tflops or not gbs:
         return None
@@ -67,7 +68,7 @@ def start_kiln(context, case):
 
 
 def judge(values, times=None):
-    """(what is missed, what is wanted)"""
+    """Returns (missed targets, description of all targets)."""
     missed = []
     wanted = f"{tolerances.OF_FLOOR:g} of the floor's rate"
     share = values.get("of the floor's rate")
@@ -119,7 +120,7 @@ def beside(context, case, title, flags):
 
 
 def rows(context):
-    """What is judged first, then other peers and, where PyTorch is not, kiln alone."""
+    """Yields the comparisons that are judged, then other ones, then kiln alone."""
     cases = sorted(context.bundle.using("bench"), key=lambda case: case.precision != "bf16")
     for number in range(3):
         for case in cases:

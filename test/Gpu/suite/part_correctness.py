@@ -1,11 +1,11 @@
-# ===- part_correctness.py - Training on the GPU against the cpu -------------=== #
+# ===- part_correctness.py - Training on the GPU compared with the CPU -------=== #
 #
 # Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # ===-----------------------------------------------------------------------=== #
-"""Per model three rows: the GPU against the cpu, the run as one graph against the run
-command by command, and the error against f64 beside PyTorch's own."""
+"""Each model has up to three rows: the GPU compared with the CPU, graph launches compared
+with individual commands, and the error relative to f64 compared with PyTorch's error."""
 
 import math
 
@@ -14,7 +14,7 @@ from .context import Outcome, Row
 
 
 def largest(pairs):
-    """The largest relative difference of two lists of numbers."""
+    """Returns the largest relative difference of pairs of numbers."""
     worst = 0.0
     for a, b in pairs:
         difference = abs(a - b) / max(abs(b), 1e-300)
@@ -23,7 +23,7 @@ def largest(pairs):
 
 
 def shares(tensors, relative, floor, index=0):
-    """(share of what is allowed, tensor) of the worst tensor."""
+    """Returns (error / tolerance, name) of the worst tensor."""
     norm = data.total(tensors, lambda tensor: tensor["norm"])
     worst, name = 0.0, ""
     for tensor in tensors:
@@ -36,21 +36,21 @@ def shares(tensors, relative, floor, index=0):
 
 
 def relative_error(tensors, index=0):
-    """Of all tensors as one vector."""
+    """Returns the relative error of all tensors as one vector."""
     norm = data.total(tensors, lambda tensor: tensor["norm"])
     return data.total(tensors, lambda tensor: tensor["errors"][index]) / max(norm, 1e-300)
 
 
 def against_cpu(context, case):
     tolerance = tolerances.TOLERANCES[case.tolerance]
-    context.bundle.executable(case, "device")  # Nothing is compared without it.
+    context.bundle.executable(case, "device")  # Raises NotRun if it is missing.
     cpu = training.train(context, case, "cpu")
     gpu = training.train(context, case, "device")
     values, bad = {}, []
 
     def judge(what, share, where=""):
         if share > 1:
-            bad.append(f"{what} {where} at {share:.2g} of what is allowed".replace("  ", " "))
+            bad.append(f"{what} {where} at {share:.2g} times the tolerance".replace("  ", " "))
 
     if len(gpu.losses) != len(cpu.losses):
         bad.append(f"{len(gpu.losses)} steps instead of {len(cpu.losses)}")
@@ -73,7 +73,7 @@ def against_cpu(context, case):
 
 
 def command_by_command(context, case):
-    """--sync-ops must not change a bit."""
+    """Checks that --sync-ops does not change any bit."""
     context.need_gpu()
     graph = training.train(context, case, "device")
     single = training.train(context, case, "device", "--sync-ops", name="single")
@@ -86,8 +86,9 @@ def command_by_command(context, case):
 
 
 def against_f64(context, case):
-    """Losses, gradients and weights as one vector each; PyTorch's error is taken to
-    be at least the spacing of the type, which none beats but by luck."""
+    """Compares the errors relative to f64 of losses, gradients and weights, each as one
+    vector, with those of PyTorch. The ratio uses a lower limit for PyTorch's error that
+    is derived from the spacing of the type."""
     context.need_torch()
     exact = training.train(context, training.exact_case(context, case), "cpu64")
     gpu = training.train(context, case, "device")

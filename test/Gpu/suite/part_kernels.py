@@ -1,13 +1,13 @@
-# ===- part_kernels.py - Every command against the cpu, on the same inputs ---=== #
+# ===- part_kernels.py - Commands compared on equal inputs -------------------=== #
 #
 # Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # ===-----------------------------------------------------------------------=== #
-"""The GPU writes what each command of each program computed (--check-ops), and the
-executable for the emulated GPU, whose kernels have the cpu's bits, repeats each of
-them on the bytes that the GPU read (--check-trace). And kiln-diff trains both side by
-side."""
+"""The executable for the GPU writes the inputs and results of every command
+(--check-ops). The executable for the emulated GPU, whose kernels compute the CPU's
+bits, repeats each command on these inputs (--check-trace). In addition, kiln-diff
+trains with both executables and compares their ops."""
 
 import re
 
@@ -22,7 +22,7 @@ WORST = re.compile(rf"worst {NUMBER} of {NUMBER} allowed: (.*?)(?:; \d+ wrong)?$
 
 
 def parse(table):
-    """Figures over all programs by kind of command, and the worst result of all."""
+    """Returns figures per kind of command, the worst result, and the number of results."""
     results, same, worst, where = {}, {}, 0.0, ""
     for line in table.splitlines():
         found = LINE.match(line)
@@ -62,7 +62,7 @@ def same_inputs(context, case):
 
 
 def side_by_side(context, case):
-    """kiln-diff names the first op that differs by more than rounding."""
+    """Runs kiln-diff, which names the first op that differs by more than rounding."""
     steps = 2 if context.quick else 5
     tokens = data.tokens_for(context, case, training.steps_of(context, case))
     weights = data.weights_for(context, case)

@@ -1,12 +1,13 @@
-# ===- part_memory.py - The plan and the driver's own figures ----------------=== #
+# ===- part_memory.py - Planned memory compared with the driver's ------------=== #
 #
 # Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # ===-----------------------------------------------------------------------=== #
-"""--check-memory: what the driver's free memory falls by when the arena is taken must be
-the arena, rounded to the driver's granularity, and it must not change over steps 2 to
-20. What the context, the kernels, the library and the graphs take is listed."""
+"""Runs --check-memory: the allocation of the arena must reduce the driver's free memory
+by the size of the arena, rounded up to the driver's granularity, and free memory must
+not change over steps 2 to 20. The memory of the context, the kernels, the libraries and
+the graphs is listed."""
 
 import re
 
@@ -37,7 +38,7 @@ def check(context, case):
             change = max(change, abs(int(moved.group(1))))
     if not context.dry:
         if "arena" not in values:
-            failures.append("no line says what the arena took")
+            failures.append("the output has no line for the arena")
         values["change over steps 2 to 20"] = change
         if change > tolerances.MEMORY_CHANGE:
             failures.append(f"free memory changes by {change}")

@@ -1,13 +1,13 @@
-# ===- part_offload.py - Copies beside the computation -----------------------=== #
+# ===- part_offload.py - Overlap of copies with computation ------------------=== #
 #
 # Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # ===-----------------------------------------------------------------------=== #
-"""A step with copies to and from the host, against max(compute, bytes / link): the
-same model's step without copies (taking turns), and the bytes of each direction at
-the rate that was measured with both busy. Where the optimizer runs on the host, its
-own time counts as compute."""
+"""Compares the time of a step with copies to and from the host with max(compute,
+bytes / link). Compute is a step of the same model without copies, measured in turns, or
+the time of the optimizer on the host. The link time uses the bytes of each direction and
+the measured rates of one direction and of both together."""
 
 import json
 
@@ -16,7 +16,7 @@ from .context import Outcome, Row
 
 
 def base_of(context, case):
-    """The case without offloading that is timed at the same batch."""
+    """Returns the benchmark of the same model and batch without offloading."""
     for other in context.bundle.using("bench"):
         same = all(
             getattr(other, key) == getattr(case, key) for key in ("model", "batch", "precision")
@@ -27,7 +27,7 @@ def base_of(context, case):
 
 
 def traced_once(context, case, path):
-    """Bytes each way of a step, and milliseconds that the host computed."""
+    """Returns the bytes that a step copies out and in, and milliseconds of host kernels."""
     log = context.work / "offload.jsonl"
     log.unlink(missing_ok=True)
     tokens = data.tokens_for(context, case, 8)
@@ -68,7 +68,8 @@ def overlap(context, case):
     if not both:
         note = "the rates part has not run"
         return Outcome(values, context.quick, wanted, note, offloaded.command)
-    # Each direction alone, and both sharing what they get together.
+    # The lower bound of each direction alone, and of both at their combined
+    # rate.
     link = max(
         out / one_way["out"] * 1e-6, back / one_way["in"] * 1e-6, (out + back) / both * 1e-6
     )

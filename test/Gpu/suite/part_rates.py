@@ -1,11 +1,11 @@
-# ===- part_rates.py - What this GPU can do at best --------------------------=== #
+# ===- part_rates.py - Peak rates of the GPU ---------------------------------=== #
 #
 # Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # ===-----------------------------------------------------------------------=== #
-"""Copies on the device and over the link, and matrix products: one large one, and
-those of GPT-2 124M at B=16, T=1024. Other parts are held against these figures."""
+"""Measures copies on the device and over the link, and matmuls: a large one, and those
+of GPT-2 124M at B=16, T=1024. Other parts compare their figures with these rates."""
 
 import json
 import pathlib
@@ -41,7 +41,7 @@ def shape_flag(kind, trans_a, trans_b, m, n, k):
 
 
 def products(context, precision, config):
-    """The rate of a large product, and of all products of a step together."""
+    """Measures the rate of a large matmul, and of all matmuls of a step together."""
     kind, tokens = NAMES[precision], 32 if context.quick else 16 * 1024
     shapes = list(gpt2.products(config, tokens))
     texts = [shape_flag(kind, *shape[1:6]) for shape in shapes]
@@ -58,7 +58,7 @@ def products(context, precision, config):
 
 
 def attention(context, precision):
-    """PyTorch's fastest attention, forward and backward, at the shape of GPT-2 124M."""
+    """Measures PyTorch's fastest attention with the shape of GPT-2 124M."""
     context.need_torch()
     small = ["--batch=1", "--length=64"] if context.torch_device == "cpu" else []
     command = [sys.executable, HERE / "torch_attention.py", f"--precision={precision}", *small]

@@ -1,11 +1,11 @@
-# ===- part_sanitizer.py - compute-sanitizer ---------------------------------=== #
+# ===- part_sanitizer.py - Runs under compute-sanitizer ----------------------=== #
 #
 # Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # ===-----------------------------------------------------------------------=== #
-"""NVIDIA's checker of memory accesses, races, uninitialised reads and barriers, on two
-steps of small models. It is looked for on PATH and in CUDA toolkits."""
+"""Checks memory accesses, races, uninitialised reads and barriers of two training steps
+of small models with NVIDIA's compute-sanitizer, found on PATH or in a CUDA toolkit."""
 
 import glob
 import re

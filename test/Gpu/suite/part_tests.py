@@ -1,18 +1,18 @@
-# ===- part_tests.py - Tests of the engine on the true driver ----------------=== #
+# ===- part_tests.py - Tests of the engine on a real driver ------------------=== #
 #
 # Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # ===-----------------------------------------------------------------------=== #
-"""KilnDeviceTests: driver, memory, graphs, host functions, products, faults. Each test
-runs in a process of its own, since a fault leaves a process without a GPU."""
+"""Runs KilnDeviceTests: driver, memory, graphs, host functions, matmuls, faults. Each
+test has its own process, since a process cannot use the GPU after a fault."""
 
 from . import process
 from .context import Outcome, Row
 
 
 def names(context):
-    """"Suite.Test" of every test."""
+    """Returns the names of all tests as "Suite.Test"."""
     command = [context.bundle.tool("KilnDeviceTests"), "--gtest_list_tests"]
     done = process.run(command, 60, context.bundle.environment)
     suite, found = "", []

@@ -1,13 +1,13 @@
-# ===- part_trace.py - Where the time of a step goes -------------------------=== #
+# ===- part_trace.py - Time of a step per kernel -----------------------------=== #
 #
 # Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # ===-----------------------------------------------------------------------=== #
-"""--trace times every command by events of the GPU. Commands of the same name but for
-the layer's number are one row: kernels that move memory by their bandwidth, counted
-in bytes of operands and results, against the copy that was measured in this run;
-attention and products by their operations."""
+"""--trace measures every command with CUDA events. Commands whose names differ only in
+the layer number form a group. The bandwidth of memory-bound kernels, from the bytes of
+operands and results, is compared with the measured copy rate. Attention and matmuls
+are rated by their operations."""
 
 import json
 import re
@@ -16,25 +16,25 @@ from . import data, process, tolerances
 from .context import Outcome, Row
 
 
-# Operations per byte of an attention kernel, at least; other kernels that are no
-# products stay far below.
+# The minimum operations per byte of attention kernels. All other kernels are
+# far below.
 ATTENTION_INTENSITY = 32
 
 
 def group_of(name):
-    """h.3.ln_1 and h.7.ln_1 are h.*.ln_1."""
+    """Replaces layer numbers: h.3.ln_1 becomes h.*.ln_1."""
     return re.sub(r"(?<=\.)\d+(?=\.)", "*", name)
 
 
 class Group:
-    """Commands of one name, kind and size."""
+    """Commands of the same name, kind and size."""
 
     def __init__(self, name, kind):
         self.name, self.kind = name, kind
         self.count, self.us, self.bytes, self.flops = 0, 0.0, 0, 0
 
     def is_attention(self):
-        """It computes far more than it moves, and calls no library."""
+        """Returns True for kernels with attention's number of operations per byte."""
         return self.kind == "launch" and self.flops > ATTENTION_INTENSITY * self.bytes
 
     def add(self, event):
@@ -45,7 +45,7 @@ class Group:
 
 
 def read_trace(path):
-    """Groups, and the microseconds from the first to the last command."""
+    """Returns the groups, and the microseconds from the first to the last command."""
     groups, names, first, last = {}, {}, float("inf"), 0.0
     for event in json.loads(path.read_text())["traceEvents"]:
         if event["ph"] != "X" or event["cat"] == "program":
@@ -54,7 +54,7 @@ def read_trace(path):
         name, size = group_of(event["name"]), (event["args"]["bytes"], event["args"]["flops"])
         key = (event["cat"], name, size)
         if key not in groups:
-            # The forward and backward kernels of an op have its name.
+            # The forward and backward kernels of an op have the same name.
             names[key[:2]] = names.get(key[:2], 0) + 1
             title = name if names[key[:2]] == 1 else f"{name} ({names[key[:2]]})"
             groups[key] = Group(title, event["cat"])
@@ -63,7 +63,8 @@ def read_trace(path):
 
 
 def traced(context, case):
-    """The trace of a step, made once for all rows."""
+    """Returns the groups of a traced step, its duration, and the command. The trace is
+    written once for all rows."""
     path = context.work / f"{case.name}.trace.json"
     note = context.work / f"{case.name}.trace.command"
     if not path.exists():
@@ -95,7 +96,7 @@ def overview(context, case):
 
 
 def memory_bound(context, case):
-    """Every kernel that is long enough to be about bandwidth."""
+    """Rates the bandwidth of all kernels that are not too short for it."""
     groups, _, command = traced(context, case)
     copy = context.results.value("rates", "copies", "copy, GB/s")
     values, slow, milliseconds = {}, [], 0.0
@@ -125,7 +126,7 @@ def attention(context, case):
     least = min((group.flops / group.count for group in kernels), default=0)
     for group in kernels:
         rate = group.flops / group.us * 1e-6  # TFLOP/s
-        # Two products of the scores forward, five backward.
+        # The forward kernel has two matmuls, the backward kernel five.
         is_backward = group.flops / group.count > 1.5 * least
         title = f"{group.name} {'backward' if is_backward else 'forward'}"
         values[f"{title}, TFLOP/s"] = rate

@@ -1,10 +1,11 @@
-# ===- process.py - Programs with a limit ------------------------------------=== #
+# ===- process.py - Programs with a time limit -------------------------------=== #
 #
 # Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # ===-----------------------------------------------------------------------=== #
-"""Runs programs; whatever they do ends as a result or as one of three exceptions."""
+"""Runs programs with a time limit. A call returns a result or raises one of the three
+exceptions below."""
 
 import dataclasses
 import os
@@ -15,15 +16,15 @@ import time
 
 
 class Failed(Exception):
-    """A program that ended otherwise than it should."""
+    """A program could not be started or ended with an unexpected exit code."""
 
 
 class TimedOut(Exception):
-    pass
+    """A program did not end within its time limit."""
 
 
 class NotRun(Exception):
-    """Something that is needed is not here."""
+    """A prerequisite is missing on this machine."""
 
 
 @dataclasses.dataclass
@@ -40,7 +41,7 @@ def text_of(command):
 
 
 def end_group(process):
-    """Ends a process and what it has started."""
+    """Ends a process and its descendants."""
     try:
         os.killpg(process.pid, signal.SIGKILL)
     except ProcessLookupError:
@@ -49,18 +50,18 @@ def end_group(process):
 
 
 def first_line(text):
-    """The line of an error output that says what is wrong."""
+    """Returns the line of an error output that has the message."""
     lines = [line for line in text.splitlines() if line.strip()]
     errors = [line for line in lines if line.startswith("error: ")]
     return (errors or lines[-1:] or ["no message"])[0][:500]
 
 
 def run(command, limit, environment=None, expect=(0,), **options):
-    """Runs to the end and returns what it printed. `limit` is in seconds."""
+    """Runs a program and returns its output. `limit` is in seconds."""
     begin = time.monotonic()
     text = text_of(command)
     if limit <= 0:
-        raise TimedOut("no time was left to start it")
+        raise TimedOut("no time was left to start the program")
     try:
         process = subprocess.Popen(
             list(map(str, command)),

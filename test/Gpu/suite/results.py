@@ -1,15 +1,15 @@
-# ===- results.py - Rows that stay -------------------------------------------=== #
+# ===- results.py - Persistent results of the suite --------------------------=== #
 #
 # Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # ===-----------------------------------------------------------------------=== #
-"""The rows of a run: one JSON object each in results.jsonl, written when it is known,
-and a table of all in results.md. A later run into the same folder goes on behind the
-rows that are there.
+"""The rows of a run. Each row is appended to results.jsonl as one JSON object when it is
+complete, and results.md has a table of all rows. A later run into the same folder
+continues after the existing rows.
 
 status    ok, wrong (a target or tolerance is missed), error (a program failed),
-          timeout, not run (something that is needed is not here)
+          timeout, not run (a prerequisite is missing on this machine)
 """
 
 import json
@@ -42,7 +42,7 @@ class Results:
                     row = json.loads(line)
                     self.rows[row["part"], row["row"]] = row
                 except (ValueError, KeyError, TypeError):
-                    continue  # A line that was cut off when the machine went away.
+                    continue  # An incomplete line of an interrupted run.
         self.again = again
 
     def has(self, part, name):
@@ -50,7 +50,7 @@ class Results:
         return bool(row) and (row["status"] in FINAL or not self.again)
 
     def value(self, part, name, key):
-        """A figure of an earlier row, or None."""
+        """Returns a figure of an earlier row, or None."""
         return self.rows.get((part, name), {}).get("values", {}).get(key)
 
     def add(self, row):
@@ -66,7 +66,7 @@ class Results:
         return list(dict.fromkeys(part for part, _ in self.rows))
 
     def write_table(self):
-        """All parts, with the facts of the machine on top."""
+        """Writes the table of all parts, after the properties of the machine."""
         lines = ["# Results of the GPU suite", ""]
         facts = next(iter(self.of("machine")), {})
         for key, value in facts.get("values", {}).items():

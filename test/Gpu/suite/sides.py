@@ -4,8 +4,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # ===-----------------------------------------------------------------------=== #
-"""Two sides of a benchmark stay resident and train in turns, so that a drift of clocks
-or of the machine hits both alike. The one whose turn it is not is stopped."""
+"""Two sides of a benchmark stay resident and train in turns, so that a drift of the
+clocks or of the machine affects both equally. A side is stopped while the other runs."""
 
 import json
 import os
@@ -43,7 +43,7 @@ class Side:
 
     def check_time(self):
         if self.context.left() <= 0:
-            raise process.TimedOut("the row's time was up")
+            raise process.TimedOut("the time limit of the row was reached")
 
     def close(self):
         process.end_group(self.process)
@@ -51,20 +51,20 @@ class Side:
         pathlib.Path(self.errors.name).unlink(missing_ok=True)
 
     def milliseconds(self):
-        """The median over rounds of the median of each."""
+        """Returns the median over rounds of each round's median step time."""
         return statistics.median(statistics.median(part) for part in self.rounds)
 
 
 class Kiln(Side):
-    """An executable, stopped and continued by signals."""
+    """An executable that signals stop and continue."""
 
-    WARM_STEPS = 4  # The first one waits for every command, the second is recorded.
+    WARM_STEPS = 4  # The first step synchronizes commands and is captured.
 
     def __init__(self, context, executable, tokens, flags):
         self.log = context.work / f"timed-{id(self)}.jsonl"
         self.log.touch()
         self.reader = self.log.open()
-        self.library = ""  # Of products, with the GPU.
+        self.library = ""  # The log's library field.
         command = [executable, f"--data={tokens}", "--steps=1000000", "--from-scratch"]
         command += [*flags, f"--log={self.log}"]
         super().__init__(
@@ -95,7 +95,7 @@ class Kiln(Side):
 
     def run(self, steps):
         self.process.send_signal(signal.SIGCONT)
-        self.next_step()  # The one that the signal interrupted.
+        self.next_step()  # The step that the signal interrupted.
         self.rounds.append([self.next_step() for _ in range(steps)])
         self.process.send_signal(signal.SIGSTOP)
 
@@ -106,7 +106,7 @@ class Kiln(Side):
 
 
 class PyTorch(Side):
-    """torch_steps.py, which does a step per line of its standard input."""
+    """torch_steps.py, which executes one step per line of its standard input."""
 
     def __init__(self, context, case, *flags):
         context.need_torch()
@@ -123,7 +123,7 @@ class PyTorch(Side):
             raise
 
     def read(self):
-        """A line of JSON; reads byte by byte, so that nothing waits in a buffer."""
+        """Reads a line of JSON byte by byte, so that select() sees all unread bytes."""
         line = b""
         pipe = self.process.stdout
         while not line.endswith(b"\n"):
@@ -153,6 +153,6 @@ def take_turns(sides, rounds, steps):
 
 
 def ratio(one, other):
-    """The median over rounds of `other`'s time by `one`'s: how many times as fast."""
+    """Returns the speedup of `one`: the median over rounds of `other`'s time / `one`'s."""
     pairs = zip(one.rounds, other.rounds)
     return statistics.median(statistics.median(b) / statistics.median(a) for a, b in pairs)

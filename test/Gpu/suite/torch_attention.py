@@ -5,8 +5,10 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # ===-----------------------------------------------------------------------=== #
-"""Times scaled_dot_product_attention with every backend that takes the shape, and
-prints one JSON object: the fastest one's rates, counting the causal half."""
+"""Measures scaled_dot_product_attention with every backend that supports the shape.
+
+Prints the rates of the fastest backend, counting the causal half, as a JSON object.
+"""
 
 import argparse
 import json
@@ -34,7 +36,7 @@ for tensor in (q, k, v):
 
 
 def seconds_of(work):
-    """The median over samples, of events on a GPU."""
+    """Returns the median time of `work`, measured with CUDA events on a GPU."""
     work()
     times = []
     for _ in range(options.samples):
@@ -52,7 +54,7 @@ def seconds_of(work):
     return sorted(times)[len(times) // 2]
 
 
-# Two products of T x T x d forward, five backward; half of each is masked.
+# Two matmuls of T x T x d forward and five backward; half of each is masked.
 flops = 2.0 * options.batch * options.heads * options.length**2 * options.head
 results = {}
 for name in ("CUDNN_ATTENTION", "FLASH_ATTENTION", "EFFICIENT_ATTENTION", "MATH"):
@@ -67,7 +69,7 @@ for name in ("CUDNN_ATTENTION", "FLASH_ATTENTION", "EFFICIENT_ATTENTION", "MATH"
                 lambda: torch.autograd.grad(out, (q, k, v), do, retain_graph=True)
             )
     except RuntimeError:
-        continue  # Not for this shape, type or device.
+        continue  # The backend does not support the shape, type or device.
     results[name] = (forward, backward)
 fastest = min(results, key=lambda name: sum(results[name]))
 forward, backward = results[fastest]

@@ -1,21 +1,22 @@
 #!/usr/bin/env python3
-# ===- torch_steps.py - GPT-2 training steps in PyTorch, on demand -----------=== #
+# ===- torch_steps.py - GPT-2 training steps in PyTorch ----------------------=== #
 #
 # Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # ===-----------------------------------------------------------------------=== #
-"""The peer of the GPU suite's benchmarks: prints a JSON line about itself, then for
-every line of standard input one with the milliseconds of a step (forward, backward,
-AdamW in one fused kernel, zero_grad).
+"""Executes training steps of GPT-2 in PyTorch for the GPU suite's benchmarks.
+
+Prints a JSON line with its configuration, then for every line of standard input a JSON
+line with the milliseconds of a step (forward, backward, fused AdamW, zero_grad).
 
     --precision=bf16   autocast, weights and optimizer in fp32
-    --precision=tf32   fp32 with TF32 products
-    --precision=fp32   products in full fp32
+    --precision=tf32   fp32 with TF32 matmuls
+    --precision=fp32   matmuls in full fp32
     --padded           the vocabulary rounded up to a multiple of 128
 
-Neither dropout nor clipping. Attention is scaled_dot_product_attention with the
-fastest of the backends that take the shape, found by trying.
+There is no dropout and no clipping. Attention is scaled_dot_product_attention with the
+fastest backend that supports the shape, which is measured at the start.
 """
 
 import argparse
@@ -89,7 +90,7 @@ def synchronize():
 
 
 def fastest_backend(config, kind):
-    """Of attention forward and backward at the model's shape."""
+    """Returns the fastest backend of attention, forward and backward, at the model's shape."""
     heads = config["n_head"]
     shape = (options.batch, heads, options.length, config["n_embd"] // heads)
     q, k, v = (torch.randn(shape, device=options.device, dtype=kind) for _ in range(3))
@@ -141,7 +142,7 @@ def main():
         return {"step_ms": (time.perf_counter() - start) * 1e3, "loss": loss}
 
     with sdpa_kernel([getattr(SDPBackend, backend)]):
-        for _ in range(4):  # Compiles, and takes its memory.
+        for _ in range(4):  # Warm-up: compiles and allocates memory.
             step()
         peak = torch.cuda.max_memory_allocated() if on_gpu else 0
         about = {"torch": torch.__version__, "attention": backend, "peak_bytes": peak}

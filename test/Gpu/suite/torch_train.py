@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
-# ===- torch_train.py - A case of the GPU suite in PyTorch -------------------=== #
+# ===- torch_train.py - Training of suite cases in PyTorch -------------------=== #
 #
 # Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # ===-----------------------------------------------------------------------=== #
-"""Trains models from the weights and on the tokens of files, one after the other.
+"""Trains models in PyTorch with weights and tokens from files, one after another.
 
---jobs is a JSON list of objects: config, weights, tokens, batch, length, steps,
-optimizer, rate, clip, precision, out. Into each out are written log.json (losses,
-gradient norms, or an error), gradients.safetensors (of step 1, before clipping) and
-weights.safetensors (after the last step). The models are those of
-expectations/reference.py, plain PyTorch without a model library; fp32 means without
-TF32, bf16 is autocast with weights and optimizer in fp32.
+--jobs is a JSON list of objects with the fields config, weights, tokens, batch, length,
+steps, optimizer, rate, clip, precision and out. Each folder `out` receives log.json
+(losses and gradient norms, or an error), gradients.safetensors (step 1, before clipping)
+and weights.safetensors (after the last step). The models are those of
+expectations/reference.py, plain PyTorch without a model library. fp32 disables TF32;
+bf16 is autocast with weights and optimizer in fp32.
 """
 
 import argparse
@@ -91,7 +91,7 @@ def make_optimizer(job, weights):
 
 
 def batch_of(tokens, step, job):
-    """As kiln reads a file: sequence number j of step s is number s * batch + j."""
+    """Returns a batch as kiln reads it: row j of step s is sequence s * batch + j."""
     length = job.length
     sequences = (len(tokens) - 1) // length
     first = [(step * job.batch + j) % sequences * length for j in range(job.batch)]
@@ -139,7 +139,7 @@ def main():
     options = parser.parse_args()
     torch.backends.cuda.matmul.allow_tf32 = False
     torch.backends.cudnn.allow_tf32 = False
-    # The models make masks and positions on the default device.
+    # The models create masks and positions on the default device.
     torch.set_default_device(options.device)
     for fields in json.loads(options.jobs.read_text()):
         job = types.SimpleNamespace(**fields)

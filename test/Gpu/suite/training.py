@@ -1,11 +1,11 @@
-# ===- training.py - Training runs of every side -----------------------------=== #
+# ===- training.py - Training runs of all sides ------------------------------=== #
 #
 # Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # ===-----------------------------------------------------------------------=== #
-"""Runs an executable, or PyTorch, and keeps its losses, gradients and weights. A run is
-made once: all rows that need it take what is in the work folder."""
+"""Runs an executable or PyTorch and stores its losses, gradients and weights in the work
+folder. Each run is executed once; all rows that need it share its results."""
 
 import dataclasses
 import json
@@ -27,7 +27,7 @@ class Trained:
 
     @staticmethod
     def read(folder):
-        """What keep() wrote, or None."""
+        """Returns the run that keep() stored, or None."""
         note = folder / "trained.json"
         if not note.exists():
             return None
@@ -50,7 +50,7 @@ def run_folder(context, case, name):
 
 
 def train(context, case, target, *extra, name=None):
-    """A run of an executable; extra flags need a name."""
+    """Trains with an executable. A run with extra flags needs a name of its own."""
     name = name or target
     if kept := Trained.read(run_folder(context, case, name)):
         return kept
@@ -78,13 +78,13 @@ def train(context, case, target, *extra, name=None):
 
 
 def exact_case(context, case):
-    """The case whose run in fp64 is the reference of this one."""
+    """Returns the case whose fp64 run is the reference of this one, or None."""
     other = context.bundle.named(case.exact) if case.exact else case
     return other if other and context.bundle.has(other, "cpu64") else None
 
 
 def job(context, case):
-    """One run for torch_train.py."""
+    """Returns a job of torch_train.py."""
     steps = steps_of(context, case)
     return {
         "config": str(context.bundle.model(case) / "config.json"),
@@ -102,8 +102,8 @@ def job(context, case):
 
 
 def train_pytorch(context, case):
-    """The same run by PyTorch, which trains all small models as soon as it is asked
-    for one: it takes longer to start than to train them."""
+    """Trains a case with PyTorch. The first call for a small model trains all small models,
+    since starting PyTorch takes longer than training them."""
     context.need_torch()
     folder = run_folder(context, case, "pytorch")
     if kept := Trained.read(folder):
@@ -116,7 +116,7 @@ def train_pytorch(context, case):
     jobs.write_text(json.dumps([job(context, other) for other in together]))
     command = [sys.executable, HERE / "torch_train.py", f"--jobs={jobs}"]
     command.append(f"--device={context.torch_device}")
-    # PyTorch finds its own libraries, not those of the bundle.
+    # PyTorch must load its own libraries, not those of the bundle.
     done = context.run(command, environment=None)
     for other in together:
         out = run_folder(context, other, "pytorch")

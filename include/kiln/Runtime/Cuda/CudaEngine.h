@@ -1,21 +1,23 @@
-//===- CudaEngine.h - Engine of an executable for a GPU ---------*- C++ -*-===//
+//===- CudaEngine.h - Execution engine for NVIDIA GPUs ----------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// The Engine that runs programs on an NVIDIA GPU. The driver and its library of
-// matrix products are opened by start(); nothing of CUDA is needed to link.
+// An Engine that runs programs on an NVIDIA GPU. start() loads the CUDA driver
+// and the vendor libraries (cuBLASLt, cuDNN) with dlopen, so that linking an
+// executable needs no part of CUDA.
 //
-// In the kernel table, a launch with threads has the name of a kernel in the
-// images, any other one a KernelFunction of the cpu.
+// An entry of the kernel table is the name of a kernel in the GPU images if the
+// launch has threads. Otherwise it is a KernelFunction, which runs on the host.
 //
-// States lie in the device's memory, or in the host arena, and are worked on
-// through Engine::accessState. Inputs and the outputs that training reads have
-// copies on the host, which run() copies in and out. The first run of a program
-// waits for every command, so that what fails is named; then its commands
-// become a graph, which later runs launch as a whole.
+// States are stored in device memory or in the host arena and are accessed
+// through Engine::accessState. Inputs, and outputs other than gradients, have
+// copies in host memory; run() transfers them. The first run of a program
+// synchronizes after every command, so that an error names the command that
+// failed. The commands are then captured into a CUDA graph, which later runs
+// launch as a whole.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,10 +35,11 @@
 
 namespace kiln::runtime::cuda {
 
-/// The kernels, for one kind of GPU. kilnc writes this struct.
+/// The kernels compiled for one GPU architecture. kilnc emits arrays of this
+/// struct into the executable.
 struct GpuImage {
-  int64_t architecture; ///< Compute capability: 90 is 9.0.
-  int64_t isPtx;        ///< Text, which ends with a zero.
+  int64_t architecture; ///< Compute capability times 10: 90 for 9.0.
+  int64_t isPtx;        ///< 1: NUL-terminated PTX; 0: machine code.
   const void *bytes;
   int64_t bytesSize;
 };
@@ -46,7 +49,8 @@ struct GpuImages {
   int64_t count;
 };
 
-/// Names under which libraries are looked for, the first that is found wins.
+/// The file names under which each library is searched; the first that can be
+/// loaded is used.
 struct Libraries {
   std::vector<std::string> driver = {"libcuda.so.1"};
   std::vector<std::string> products = {"libcublasLt.so.13",
@@ -54,8 +58,12 @@ struct Libraries {
   std::vector<std::string> attention = {"libcudnn.so.9"};
 };
 
-/// Parses the description. `kernels` and the images must outlive the engine.
-/// `algorithmFile` is what Engine::keepAlgorithms() is given by default.
+/// Creates an engine for the program description `json`, whose target must be a
+/// CUDA GPU. `kernels` is the kernel table. `kernels` and the bytes of the
+/// images must outlive the engine. `algorithmFile` is the path of the matmul
+/// algorithm file (Engine::keepAlgorithms); if it is empty, cuBLASLt's
+/// heuristic chooses the algorithms. Returns an error if the description is
+/// invalid, is for another target, or requires more than one rank.
 Result<std::unique_ptr<Engine>>
 createCudaEngine(std::string_view json, const void *const *kernels,
                  uint64_t kernelCount, const GpuImages &images,

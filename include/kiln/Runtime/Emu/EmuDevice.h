@@ -1,4 +1,4 @@
-//===- EmuDevice.h - A GPU played by the CPU, for tests ---------*- C++ -*-===//
+//===- EmuDevice.h - Emulated GPU with race and memory checks ---*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -7,23 +7,24 @@
 //
 // Runs emulated kernels (kiln/Abi/EmulatedKernel.h) with blocks, warps of 32
 // lanes, barriers, shuffles and shared memory, one GPU thread at a time, and
-// checks what a GPU would let pass or answer with wrong numbers:
-//   - races in shared memory, and in global memory between the threads of one
-//     launch: two threads, one cell, one of them writing, no barrier between
-//     (and no barrier lies between different blocks);
-//   - accesses outside of the launch's arguments or of shared memory, writes
-//     into arguments that the launch only reads, misaligned accesses;
-//   - reads of bytes that nothing wrote since the device's memory was declared,
-//     invalidated or, for shared memory, since the block began. Shared memory
-//     holds NaNs then;
-//   - a barrier or a shuffle that only part of the block or warp reaches.
-// All are exact to the byte. A barrier orders accesses; a shuffle does not.
+// reports errors that a real GPU may not detect:
+//   - races in shared memory, and in global memory between threads of one
+//     launch: two threads access the same cell, at least one of them writes,
+//     and no barrier orders the accesses (no barrier orders different blocks);
+//   - accesses outside of the launch's arguments or of shared memory, writes to
+//     read-only arguments, and misaligned accesses;
+//   - reads of bytes that were not written since the device memory was declared
+//     or invalidated. Shared memory is uninitialised when a block begins, and
+//     is then filled with NaNs;
+//   - barriers and shuffles that only part of the block or warp reaches.
+// All checks have byte granularity. A barrier orders accesses; a shuffle does
+// not.
 //
-// What a launch leaves unordered is shuffled by the device's seed: the order of
-// the blocks, and which warp runs next. A warp runs until it has to wait.
-// Everything is a function of the seed and of the calls made.
+// The seed of the device shuffles the order of the blocks and the choice of the
+// next warp. A warp runs until all of its lanes wait or have ended. A run is a
+// deterministic function of the seed and of the sequence of calls.
 //
-// A device belongs to one OS thread at a time.
+// A device may be used by one OS thread at a time.
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,35 +41,39 @@
 
 namespace kiln::runtime {
 
-/// One argument of a kernel: it gets `begin`, and may touch [begin, end).
-/// Arguments may overlap; what any one of them allows is allowed.
+/// One pointer argument of a kernel. The kernel receives `begin` and may access
+/// [begin, end). Arguments may overlap; an access is valid if any argument
+/// permits it.
 struct EmuArgument {
   char *begin = nullptr;
   char *end = nullptr;
   bool isWritten = false;
-  std::string_view name; ///< For messages; may be empty.
+  std::string_view name; ///< The name in messages; may be empty.
 };
 
 struct EmuLaunch {
   EmuKernel kernel = nullptr;
-  std::string_view name; ///< Of the kernel and its op, for messages.
-  /// Of all members, one after the other.
+  std::string_view name; ///< Name of the launch, for messages.
+  /// The arguments of all members, concatenated in member order.
   std::vector<EmuArgument> arguments;
   std::vector<int64_t> immediates;
-  /// Names of the launches that are one, each with blocks and an equal number
-  /// of arguments of its own, which it alone may touch. Empty: just one launch.
+  /// The names of the members of a grouped launch; empty for a single launch.
+  /// Each member has its own blocks and the same number of arguments, and may
+  /// access only its own arguments.
   std::vector<std::string_view> members;
-  int64_t units =
-      0; ///< Of a member. Blocks: units / unitsPerBlock, rounded up.
+  /// The work items of each member, which uses ceil(units / unitsPerBlock)
+  /// blocks.
+  int64_t units = 0;
   int64_t unitsPerBlock = 1;
-  int64_t threads = 1;     ///< Of a block.
-  int64_t sharedBytes = 0; ///< Of a block.
+  int64_t threads = 1;     ///< Threads per block.
+  int64_t sharedBytes = 0; ///< Shared memory per block.
 };
 
-/// What a launch moved, in sectors of 32 bytes. The lanes of a warp that pass
-/// the same access together touch each sector once; an access of more than 16
-/// bytes is several of 16. Caches are not modelled: another warp, or another
-/// access, counts again.
+/// The memory traffic of a launch in sectors of 32 bytes. If several lanes of a
+/// warp execute the same access, each sector counts once. An access of more
+/// than 16 bytes counts as several accesses of 16 bytes. Caches are not
+/// modelled: an access by another warp or at another place in the code counts
+/// again.
 struct EmuCounts {
   int64_t readSectors = 0;
   int64_t writeSectors = 0;
@@ -78,10 +83,10 @@ class EmuDevice {
 public:
   static constexpr int64_t warpLanes = 32;
   static constexpr int64_t maxThreads = 1024;
-  /// As much as an A100 has for a block that asks for it.
+  /// The maximum dynamic shared memory per block of an A100.
   static constexpr int64_t maxSharedBytes = 163 * 1024;
   static constexpr int64_t sectorBytes = 32;
-  /// Of the memory of a device, as drivers allocate it.
+  /// The alignment of device memory, as CUDA drivers allocate it.
   static constexpr int64_t memoryAlignment = 256;
 
   explicit EmuDevice(uint64_t seed);
@@ -89,23 +94,30 @@ public:
   EmuDevice(const EmuDevice &) = delete;
   EmuDevice &operator=(const EmuDevice &) = delete;
 
-  /// Declares [begin, begin + bytes) as memory of the device, all of it
-  /// uninitialised. It stays the caller's and outlives the device.
+  /// Declares [begin, begin + bytes) as device memory, all of it uninitialised.
+  /// The caller owns the memory, which must outlive the device. Returns an
+  /// error if `begin` is not a multiple of `memoryAlignment` or the range
+  /// overlaps another one.
   Status addMemory(const char *begin, int64_t bytes);
 
-  /// What else happens to the device's memory. The ranges lie in it.
-  /// The host, a copy or a library call wrote the bytes:
+  // The following functions record effects other than those of kernels. They
+  // return an error if a range is not within declared memory.
+
+  /// Records that the host, a copy or a library call wrote the bytes.
   Status markInitialised(const void *begin, int64_t bytes);
-  /// The lifetime of a slot begins:
+  /// Marks the bytes as uninitialised, since the lifetime of a slot begins.
   Status invalidate(const void *begin, int64_t bytes);
-  /// A copy within the memory carried bytes that may be uninitialised:
+  /// Records a copy within device memory: a target byte becomes initialised if
+  /// and only if its source byte is.
   Status copyInitialised(const void *to, const void *from, int64_t bytes);
-  /// Fails if any of the bytes is uninitialised. `what`: who reads them.
+  /// Returns an error if any of the bytes is uninitialised. `what` names the
+  /// reader in the message.
   Status checkInitialised(const void *begin, int64_t bytes,
                           std::string_view what) const;
 
-  /// Runs the kernel to its end. A fault ends it early, with memory as the
-  /// kernel left it; the message names the launch, block and thread.
+  /// Runs the kernel and returns its memory traffic. A fault ends the launch
+  /// early and leaves memory in the state at that point; the message names the
+  /// launch, block and thread.
   Result<EmuCounts> launch(const EmuLaunch &launch);
 
 private:

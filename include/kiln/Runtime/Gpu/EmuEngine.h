@@ -1,17 +1,17 @@
-//===- EmuEngine.h - Engine of an executable for cuda-emu -------*- C++ -*-===//
+//===- EmuEngine.h - Execution engine for target cuda-emu -------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// The Engine that runs programs for a GPU on an emulated one (EmuDevice.h).
-// What such a program leaves unordered, between streams and inside of kernels,
-// is shuffled by a seed, anew in every run. Before the first run the events of
-// all programs are proven to be enough.
+// An Engine that runs GPU programs on the emulated device of EmuDevice.h. In
+// every run, a seed shuffles all orders that a program leaves undefined,
+// between streams and inside of kernels. start() verifies that the events of
+// all programs order all conflicting accesses.
 //
-// In the kernel table, a launch with threads has an EmuKernel, any other one a
-// KernelFunction of the cpu.
+// An entry of the kernel table is an EmuKernel if the launch has threads.
+// Otherwise it is a KernelFunction, which runs on the host.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,7 +27,10 @@
 
 namespace kiln::runtime {
 
-/// Parses the description. `kernels` must outlive the engine.
+/// Creates an engine for the program description `json`, whose target must be
+/// cuda-emu. `kernels` is the kernel table and must outlive the engine. Returns
+/// an error if the description is invalid, is for another target, or requires
+/// more than one rank.
 Result<std::unique_ptr<Engine>> createEmuEngine(std::string_view json,
                                                 const void *const *kernels,
                                                 uint64_t kernelCount);

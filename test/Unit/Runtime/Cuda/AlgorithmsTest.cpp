@@ -1,4 +1,4 @@
-//===- AlgorithmsTest.cpp - The search for the fastest products -----------===//
+//===- AlgorithmsTest.cpp - Tests of the matmul algorithm search ----------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -40,7 +40,7 @@ protected:
     return sum;
   }
 
-  static std::string default_; ///< What the user's cache would be.
+  static std::string default_; ///< Default path of the algorithm file.
   std::string file_, log_;
   fakecuda::Settings settings_ = toySettings();
 
@@ -74,7 +74,8 @@ TEST_F(AlgorithmsTest, TheFastestIsFoundOnceAndKept) {
   EXPECT_NE(found.find("(algorithms "), std::string::npos) << found;
   std::vector<std::string> losses = lossTexts(log_);
 
-  // Another time nothing is tried, whatever takes how long now.
+  // A later start uses the file and measures nothing, even if other algorithms
+  // are now faster.
   settings_.gemmTimes = {1, 2, 3, 4};
   ASSERT_EQ(search().exitCode, 0);
   EXPECT_EQ(fakecuda::gemmsByAlgorithm(),
@@ -116,7 +117,8 @@ TEST_F(AlgorithmsTest, WhatTheLibraryDoesNotProposeIsNotRun) {
     for (Json &algorithm : device)
       algorithm = std::string(128, 'f');
   std::ofstream(file_) << json;
-  // The fake library would write down that it ran another one's algorithm.
+  // The fake library reports a violation if it runs an algorithm that it has
+  // not proposed.
   ASSERT_EQ(search().exitCode, 0);
   EXPECT_EQ(readFile(file_), kept);
 }
@@ -189,7 +191,7 @@ TEST_F(AlgorithmsTest, EveryCallOfASearchMayFail) {
       continue;
     EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1)
         << function << ": " << outcome.err;
-    if (std::filesystem::exists(file_)) // The search was over.
+    if (std::filesystem::exists(file_)) // The search has completed.
       break;
   }
 }

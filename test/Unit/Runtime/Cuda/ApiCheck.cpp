@@ -1,12 +1,12 @@
-//===- ApiCheck.cpp - Are the declared functions the true ones? -----------===//
+//===- ApiCheck.cpp - Check of the declared CUDA functions ----------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Compiled where NVIDIA's headers are installed: compares what DriverApi.h and
-// BlasLtApi.h declare with them.
+// Compares DriverApi.h and BlasLtApi.h with NVIDIA's headers. Compiled only if
+// these are installed.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,13 +18,15 @@
 
 using namespace kiln::runtime::cuda;
 
-// The headers of CUDA 13 mean its successor, which older drivers lack.
+// The headers of CUDA 13 redirect this name to its successor, which older
+// drivers lack.
 #undef cuEventElapsedTime
 extern "C" CUresult cuEventElapsedTime(float *, CUevent, CUevent);
 
 namespace {
 
-/// Whether two functions have as many parameters, of the same sizes.
+/// True if two functions have the same number of parameters with the same
+/// sizes.
 template <typename A, typename B> struct Alike;
 template <typename R, typename... P, typename S, typename... Q>
 struct Alike<R(P...), S(Q...)> {

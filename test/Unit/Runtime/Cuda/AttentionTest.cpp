@@ -1,4 +1,4 @@
-//===- AttentionTest.cpp - Attention that cuDNN computes ------------------===//
+//===- AttentionTest.cpp - Tests of attention through cuDNN ---------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -35,7 +35,7 @@ void put(char *bf16, int64_t index, double value) {
   std::memcpy(bf16 + 2 * index, &narrow, 2);
 }
 
-/// kiln's kernels, by the book and in f64.
+/// kiln's attention kernels, implemented by their definition in f64.
 struct Naive {
   VendorAttention a;
   double scale;
@@ -44,7 +44,8 @@ struct Naive {
   int64_t at(std::size_t matrix, int64_t s, int64_t t, int64_t head) const {
     return (s * a.length + t) * a.strides[matrix] + head * a.headDim;
   }
-  /// Of heads of two arguments, which begin there.
+  /// Returns the dot product of rows of two arguments' heads, which begin at
+  /// these indices.
   double dot(std::size_t x, int64_t ix, std::size_t y, int64_t iy) const {
     double sum = 0;
     for (int64_t e = 0; e < a.headDim; ++e)
@@ -117,7 +118,8 @@ void Naive::gradient() const {
   }
 }
 
-/// q, k and v are parts of one matrix's rows, and so are their gradients.
+/// Returns a problem in which q, k and v share one matrix, and so do their
+/// gradients.
 VendorAttention attentionOf(bool isGradient, bool causal, int64_t kvHeads,
                             int64_t length = 6, int64_t headDim = 8) {
   VendorAttention a;
@@ -139,7 +141,7 @@ constexpr double scale = 0.4;
 
 class AttentionTest : public ::testing::Test {
 protected:
-  /// Of a program that runs attention and its gradient.
+  /// Returns the description of a program that runs attention and its gradient.
   Json attention(bool causal, int64_t kvHeads) {
     forward_ = attentionOf(false, causal, kvHeads);
     backward_ = attentionOf(true, causal, kvHeads);
@@ -255,7 +257,8 @@ protected:
                             libraries);
   }
 
-  /// Runs the program twice, as commands and as a graph. What it leaves.
+  /// Runs the program twice, first as commands and then as a graph, and returns
+  /// the bytes of its results.
   std::string run(Engine &engine) {
     std::string text;
     for (std::size_t i : {0, 3}) {
@@ -309,7 +312,9 @@ protected:
         << fakecuda::violations().front();
     return outcome;
   }
-  /// Kernels of the check, and then of three runs: two, and the recorded one.
+  /// Expects that kiln's kernels compute attention. `checks` is the number of
+  /// kernel launches of the check. The two kernels are then launched by the
+  /// first run and by its captured graph.
   void usesKernels(const Outcome &outcome, const std::string &why,
                    int64_t checks) {
     EXPECT_TRUE(outcome.status.ok()) << outcome.status.message();
@@ -331,8 +336,9 @@ TEST_F(AttentionTest, TheGraphsAreAttention) {
       ASSERT_TRUE(outcome.status.ok()) << outcome.status.message();
       EXPECT_EQ(outcome.notice, "");
       EXPECT_NE(outcome.library.find("cuDNN 9.19.0"), std::string::npos);
-      EXPECT_EQ(kernels_, 2); // Those of the check.
-      // The check, the first run, and its recording.
+      EXPECT_EQ(kernels_, 2); // The check launches both kernels.
+      // cudnnBackendExecute is called for two plans in the check, in the first
+      // run and in the capture.
       EXPECT_EQ(fakecuda::callsOf("cudnnBackendExecute"), 6);
       EXPECT_EQ(outcome.values.rfind("error", 0), std::string::npos);
     }
@@ -343,8 +349,8 @@ TEST_F(AttentionTest, WrongNumbersAreRefused) {
   settings.dnnError = 0.03;
   Json description = attention(true, 2);
   Outcome wrong = outcomeOf(description, settings);
-  usesKernels(wrong, "cuDNN 9.19.0 does not agree with them: o of head 0", 2);
-  // As if the library were not there.
+  usesKernels(wrong, "cuDNN 9.19.0 computes different results: o of head 0", 2);
+  // The results equal those without cuDNN.
   Outcome without = outcomeOf(description, {}, "libnowhere.so.9");
   usesKernels(without, "cuDNN cannot be loaded: libnowhere.so.9", 0);
   EXPECT_TRUE(wrong.values == without.values);
@@ -357,18 +363,19 @@ TEST_F(AttentionTest, LibrariesThatCannot) {
   fakecuda::Settings settings;
   settings.dnnVersion = 90501;
   usesKernels(outcomeOf(description, settings),
-              "cuDNN 9.5.1 is too old, 9.6 is needed", 0);
+              "cuDNN 9.5.1 is too old, expected 9.6 or newer", 0);
   settings = {};
   settings.dnnKnows = false;
   usesKernels(outcomeOf(description, settings),
-              "has no way to compute attention of 4 heads of 8 elements: "
+              "cannot compute attention with 4 heads of 8 elements: "
               "cuDNN's cudnnBackendFinalize failed: CUDNN_STATUS_NOT_SUPPORTED "
               "(said so)",
               0);
   settings = {};
   settings.dnnWorkspace = int64_t(1) << 30;
   usesKernels(outcomeOf(description, settings),
-              "needs a workspace of 1073741824 bytes, and has 1048576", 0);
+              "needs a workspace of 1073741824 bytes, but the limit is 1048576",
+              0);
   settings = {};
   settings.dnnIsDeterministic = false;
   Outcome outcome = outcomeOf(description, settings);
@@ -397,13 +404,13 @@ TEST_F(AttentionTest, EveryCallMayFail) {
                  function.find("Release") != std::string::npos ||
                  function.find("Unload") != std::string::npos ||
                  function == "cuCtxSynchronize";
-    // The library may have another way.
+    // After a failed call, cuDNN may have used another engine.
     if (!isSaid && !isEnd) {
       EXPECT_EQ(function.rfind("cudnn", 0), 0u);
       EXPECT_EQ(outcome.library, good.library);
       EXPECT_TRUE(outcome.values == good.values);
     }
-    // Nothing of it keeps anybody from starting.
+    // Errors of cuDNN never prevent a start.
     if (function.rfind("cudnn", 0) == 0)
       EXPECT_TRUE(outcome.status.ok()) << outcome.status.message();
     if (HasFailure())
@@ -476,11 +483,12 @@ TEST_F(AttentionTest, ResultsInPlaceOfOperandsAreKernels) {
   forward["library"]["strides"][3] = forward["library"]["strides"][0];
   forward["extents"][3] = forward["extents"][0];
   Outcome outcome = outcomeOf(description);
-  EXPECT_NE(outcome.notice.find("a result lies where an operand does"),
+  EXPECT_NE(outcome.notice.find("a result overlaps an operand"),
             std::string::npos);
 }
 
-/// What can be known of the true library without a device.
+/// If the real cuDNN is installed, it must accept the graphs, which needs no
+/// device.
 TEST_F(AttentionTest, TheTrueLibraryTakesTheGraphs) {
   Result<Dnn> dnn = Dnn::open(Libraries().attention);
   if (!dnn.ok())

@@ -1,4 +1,4 @@
-//===- BlasLtTest.cpp - Matrix products of every kind -------------------===//
+//===- BlasLtTest.cpp - Tests of matmuls through cuBLASLt -----------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -23,7 +23,7 @@ namespace {
 
 constexpr int64_t m = 3, n = 5, k = 4, batch = 2;
 
-// Rows are longer than they need to be.
+// The leading dimension includes padding.
 constexpr int64_t ld = 9, stride = 64, elements = 128;
 
 struct Case {
@@ -49,8 +49,8 @@ Json operand(int64_t offset, bool trans) {
           {"batch_stride", stride}};
 }
 
-/// A product of inputs; its result, bias and aux are inputs and outputs. What
-/// `shift` is for lies an element behind its place, and so does its bias.
+/// Returns a program with one gemm. Its result, bias and aux are both inputs
+/// and outputs. a and the bias begin `shift` elements after their slots.
 Json describe(const Case &test, int64_t shift = 0) {
   constexpr int64_t bytes = 1024;
   int64_t elementBytes = bitsOf(test.type) / 8;
@@ -113,7 +113,7 @@ double gelu(double x) {
          (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
 }
 
-/// What the operands of a case, by their names, make of each other.
+/// The expected results of a case.
 struct Expected {
   const Case &test;
   const std::vector<double> (&operands)[5];
@@ -127,7 +127,7 @@ struct Expected {
                                    (i == 0 ? shift : 0))];
   }
   double bias(int64_t i) const { return operands[3][std::size_t(i + shift)]; }
-  /// In front of gelu.
+  /// Returns the argument of gelu.
   double sum(int64_t entry, int64_t row, int64_t column) const {
     double sum = test.accumulates ? at(2, entry, row, column, false) : 0;
     for (int64_t i = 0; i < k; ++i)
@@ -169,7 +169,7 @@ struct Expected {
 void check(const Case &test, int64_t shift = 0) {
   Result<std::unique_ptr<Engine>> engine = start(describe(test, shift));
   ASSERT_TRUE(engine.ok()) << engine.status().message();
-  // As the operands have them, rounded to their types.
+  // The values of the operands, rounded to their types.
   std::vector<double> operands[5];
   std::vector<char> bytes[5];
   for (int i = 0; i < 5; ++i) {
@@ -182,7 +182,7 @@ void check(const Case &test, int64_t shift = 0) {
   }
   Expected expected = {test, operands, shift};
   double tolerance = test.resultType == ElementType::BF16 ? 0x1.1p-6 : 1e-5;
-  // The second and third run are those of the graph.
+  // The second and third run launch the graph.
   for (int run = 0; run < 3; ++run) {
     for (int i = 0; i < 5; ++i)
       std::memcpy((*engine)->inputData(0, std::size_t(i)), bytes[i].data(),
@@ -226,8 +226,8 @@ TEST(BlasLtTest, OfAllKinds) {
             check({type, resultType, transA, transB, count, accumulates, 4096});
 }
 
-/// All that the library does with sums, with operands of both orders. Rows of
-/// an aux are multiples of 8 elements.
+/// Tests all epilogues with all transpositions of the operands. The leading
+/// dimension of aux must be a multiple of 8.
 TEST(BlasLtTest, WithEpilogues) {
   for (auto [type, resultType] : kinds)
     for (int e = 1; e <= int(GemmEpilogue::BiasGradB); ++e)
@@ -245,7 +245,8 @@ TEST(BlasLtTest, WithEpilogues) {
           }
 }
 
-/// A choice is of one epilogue, and serves biases in several places.
+/// A choice applies to one epilogue and is shared by biases at different
+/// addresses.
 TEST(BlasLtTest, WithSeveralBiases) {
   Case test = {
       ElementType::F32, ElementType::F32, false, false, 1, false, 4096};
@@ -317,7 +318,7 @@ TEST(BlasLtTest, RefusesEpiloguesElsewhere) {
   expect(wide, with("epilogue", "gelu_bias"), "of the same type");
 }
 
-/// A library that has no way to carry out an epilogue.
+/// Tests the error for an epilogue without an algorithm.
 TEST(BlasLtTest, NamesAnEpilogueThatIsNotKnown) {
   fakecuda::Settings settings;
   settings.gemmTimes = {};

@@ -1,4 +1,4 @@
-//===- CudaErrorTest.cpp - What a GPU can refuse --------------------------===//
+//===- CudaErrorTest.cpp - Tests of the CUDA engine's errors --------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -28,7 +28,7 @@ protected:
         << fakecuda::violations().front() << "; " << outcome.err;
     return outcome;
   }
-  /// Expects one line with all of the texts.
+  /// Expects an error of one line that contains all of the texts.
   void fails(const Outcome &outcome, std::vector<std::string> texts,
              int exitCode = 1) {
     EXPECT_EQ(outcome.exitCode, exitCode) << outcome.err;
@@ -40,7 +40,7 @@ protected:
           << text << "\nbut: " << outcome.err;
   }
 
-  /// Whether a directory of checkpoints holds none, nor a part of one.
+  /// Returns true if a directory contains no checkpoint and no part of one.
   bool nothingIn(const char *name) {
     if (!std::filesystem::exists(path(name)))
       return true;
@@ -74,7 +74,7 @@ TEST_F(CudaErrorTest, EveryCallMayFail) {
     std::string function = fakecuda::failedFunction();
     ASSERT_FALSE(function.empty()) << call;
     SCOPED_TRACE(function + ", call " + std::to_string(call));
-    // The last call is for the engine's own end.
+    // The last call synchronizes the context when the engine is destroyed.
     if (isDestructor(function) || function == "cuCtxSynchronize") {
       EXPECT_EQ(outcome.exitCode, 0) << outcome.err;
     } else {
@@ -124,7 +124,7 @@ TEST_F(CudaErrorTest, LibraryWithoutTheFunctions) {
 
 TEST_F(CudaErrorTest, NoDevice) {
   settings_.devices = 0;
-  fails(run(plain_, settings_), {"shows none", "--target=cpu"});
+  fails(run(plain_, settings_), {"reports none", "--target=cpu"});
   settings_.initCode = 100;
   fails(run(plain_, settings_), {"CUDA_ERROR_NO_DEVICE", "--target=cpu"});
   settings_.initCode = 34;
@@ -143,7 +143,7 @@ TEST_F(CudaErrorTest, OldGpu) {
 TEST_F(CudaErrorTest, OldDriver) {
   const cuda::GpuImage *images = toyImages().first;
   settings_.driverVersion = 11080;
-  // Machine code is refused, and PTX is not.
+  // The driver rejects the machine code and accepts the PTX.
   settings_.refusedImages = {{images[1].bytes, 200}};
   EXPECT_EQ(run(plain_, settings_).exitCode, 0);
   EXPECT_EQ(fakecuda::loadedImage(), images[2].bytes);
@@ -165,7 +165,8 @@ TEST_F(CudaErrorTest, TooLittleMemory) {
 
 TEST_F(CudaErrorTest, UnknownProduct) {
   settings_.gemmTimes.clear();
-  fails(run(plain_, settings_), {"knows no way", "gemm 'logits'"});
+  fails(run(plain_, settings_),
+        {"has no algorithm for this matmul", "gemm 'logits'"});
 }
 
 TEST_F(CudaErrorTest, UnknownKernel) {
@@ -180,7 +181,8 @@ TEST_F(CudaErrorTest, UnknownKernel) {
       << status.message();
 }
 
-/// More than a kernel has by itself is asked for, once, and at each launch.
+/// Tests dynamic shared memory: its limit is set once per kernel, and each
+/// launch requests its size.
 TEST_F(CudaErrorTest, SharedMemory) {
   Json description = plain_;
   std::function<void(Json &)> share = [&](Json &node) {
@@ -209,7 +211,7 @@ TEST_F(CudaErrorTest, KernelThatFaults) {
                       "was encountered): a kernel has faulted";
   fails(run(plain_, settings_, {"--save=" + path("saved")}),
         {fault, "in program 'train', launch 'scatter'"});
-  // In the graph of the second step.
+  // The fault occurs in the graph of the second step.
   settings_.faultyLaunch = 3;
   fails(run(plain_, settings_, {"--save=" + path("saved")}),
         {fault, "in program 'train', whose commands ran as one graph",

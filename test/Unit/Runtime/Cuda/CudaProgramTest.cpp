@@ -1,4 +1,4 @@
-//===- CudaProgramTest.cpp - Streams of programs built by hand ------------===//
+//===- CudaProgramTest.cpp - Tests of handwritten programs ----------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -18,7 +18,7 @@ using namespace kiln;
 
 namespace {
 
-/// Its first two actions wait for nothing but the beginning.
+/// Tests a program whose first two actions wait only for the start of the run.
 TEST(CudaProgramTest, BeginsOnTheHost) {
   constexpr int64_t bytes = 256;
   Json commands = {
@@ -53,7 +53,7 @@ TEST(CudaProgramTest, BeginsOnTheHost) {
       EXPECT_TRUE(std::all_of(result, result + bytes / 4,
                               [](float element) { return element == 0; }));
     }
-    // No product: the library is not even opened.
+    // The program has no gemm, so cuBLASLt is not loaded.
     EXPECT_EQ((*engine)->libraryName(), "Fake GPU");
     EXPECT_EQ((*engine)->memory().libraryBytes, 0);
     engine->reset();

@@ -1,4 +1,4 @@
-//===- CudaToy.cpp - The toy model for a GPU ------------------------------===//
+//===- CudaToy.cpp - Toy model for the CUDA engine ------------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -16,7 +16,8 @@ namespace kiln::runtime::toy {
 
 using Json = nlohmann::json;
 
-/// Arguments of a kernel of the toy, its scratch among them, and immediates.
+/// The number of arguments of a toy kernel, including its scratch, and of its
+/// immediates.
 struct Shape {
   std::size_t args, immediates;
 };
@@ -27,7 +28,8 @@ static constexpr std::array<const char *, std::size_t(kernelCount)> names = {
     "gather", "cross_entropy", "sum_loss", "scatter",
     "norm",   "update",        "take_row"};
 
-/// Parameters are the arguments, the immediates of EmuToy.cpp, and the units.
+/// Runs a kernel. Its parameters are the arguments, the immediates of
+/// EmuToy.cpp, and the units.
 static void runKernel(std::size_t index, const fakecuda::Launch &launch) {
   DenormalsFlushed flushed;
   std::vector<char *> args;
@@ -43,7 +45,8 @@ static void runKernel(std::size_t index, const fakecuda::Launch &launch) {
          scratch < 0 ? nullptr : args[std::size_t(scratch)]);
 }
 
-/// Along rows first, the transposed product of the transposed operands.
+/// Computes a column-major product as the row-major product of the swapped
+/// operands.
 static void multiply(const fakecuda::Product &product) {
   DenormalsFlushed flushed;
   GemmCall call;

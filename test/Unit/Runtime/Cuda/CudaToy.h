@@ -1,13 +1,13 @@
-//===- CudaToy.h - The toy model for a GPU ----------------------*- C++ -*-===//
+//===- CudaToy.h - Toy model for the CUDA engine ----------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// The programs of EmuToy.h for the engine of --target=cuda, on a driver without
-// a GPU. Matmuls are computed as the cpu does, so that its bits are expected,
-// where a product is one tile.
+// The programs of EmuToy.h for the engine of --target=cuda on the fake driver.
+// The CPU's GEMM computes matmuls, so that a matmul of one tile has the bits of
+// the CPU engine.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,26 +20,26 @@
 
 namespace kiln::runtime::toy {
 
-/// A description whose products are one tile each.
+/// Returns a copy of the description in which each gemm is one tile.
 nlohmann::json withWholeMatmuls(nlohmann::json description);
 
-/// A description of the toy, for a GPU.
+/// Converts a description of the toy to target cuda.
 nlohmann::json onCuda(const nlohmann::json &description);
 
-/// Machine code for 8.0 and 9.0, and PTX for 8.0.
+/// Returns machine code for 8.0 and 9.0, and PTX for 8.0.
 cuda::GpuImages toyImages();
 
-/// The driver without a GPU.
+/// Returns the names of the fake driver and libraries.
 cuda::Libraries fakeLibraries();
 
-/// Settings with the products of the cpu.
+/// Returns settings in which the CPU's GEMM computes matmuls.
 fakecuda::Settings toySettings();
 
-/// An engine for a description like that of onCuda().
+/// Creates an engine for a description of onCuda().
 Result<std::unique_ptr<Engine>>
 makeCudaEngine(const nlohmann::json &description);
 
-/// The same with a default for --gpu-algorithms.
+/// Creates an engine with a default for --gpu-algorithms.
 Result<std::unique_ptr<Engine>>
 makeCudaEngine(const nlohmann::json &description,
                const std::string &algorithmFile);

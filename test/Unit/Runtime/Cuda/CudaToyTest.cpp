@@ -1,4 +1,4 @@
-//===- CudaToyTest.cpp - Training on a GPU --------------------------------===//
+//===- CudaToyTest.cpp - Tests of training on a GPU -----------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -20,7 +20,8 @@ namespace {
 
 class CudaToyTest : public ToyTest {
 protected:
-  /// Checks that nothing is left, and that no rule was broken.
+  /// Runs the toy and checks that all resources are released and that no rule
+  /// of the driver is violated.
   Outcome runCuda(const Json &description, std::vector<std::string> flags,
                   const fakecuda::Settings &settings = toySettings()) {
     fakecuda::reset(settings);
@@ -93,7 +94,7 @@ TEST_F(CudaToyTest, StepsAfterTheFirstAreOneLaunch) {
   EXPECT_EQ(run(5, false), std::pair(kernelsOfOne, int64_t(4)));
   auto [kernels, graphs] = run(5, true);
   EXPECT_EQ(2 * kernels,
-            5 * kernelsOfOne); // Half of those of one were recorded.
+            5 * kernelsOfOne); // One run launches each kernel and captures it.
   EXPECT_EQ(graphs, 0);
 }
 
@@ -188,8 +189,8 @@ TEST_F(CudaToyTest, ItsOpsAreRepeatedByTheEmulatedGpu) {
   }
 }
 
-/// Command, iteration, buffer, tensor, and a hash of the bytes; without the
-/// kernels' scratch, of which they write a part.
+/// Returns the command, iteration, buffer, tensor and hash of each observed
+/// result, except for the kernels' scratch, which they write only partially.
 std::vector<std::string> observed(Result<std::unique_ptr<Engine>> made) {
   std::vector<std::string> found;
   Engine &engine = **made;
@@ -242,7 +243,7 @@ TEST_F(CudaToyTest, WatchedRunsShowWhatTheEmulatedGpuShows) {
     EXPECT_GT(onGpu.size(), 10u);
     EXPECT_TRUE(fakecuda::violations().empty());
   }
-  // Gradients are known by their places, although they are on the device.
+  // Gradients are identified by their offsets, although they are on the device.
   std::vector<std::string> onGpu =
       observed(makeCudaEngine(onCuda(describe(keepGradients))));
   EXPECT_TRUE(

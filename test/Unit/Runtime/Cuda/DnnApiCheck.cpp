@@ -1,12 +1,11 @@
-//===- DnnApiCheck.cpp - Are the functions those of cuDNN? ----------------===//
+//===- DnnApiCheck.cpp - Check of the declared cuDNN functions ------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Compiled where cuDNN's headers are installed: compares what DnnApi.h declares
-// with them.
+// Compares DnnApi.h with cuDNN's headers. Compiled only if these are installed.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,7 +18,8 @@ using namespace kiln::runtime::cuda;
 
 namespace {
 
-/// Whether two functions have as many parameters, of the same sizes.
+/// True if two functions have the same number of parameters with the same
+/// sizes.
 template <typename A, typename B> struct Alike;
 template <typename R, typename... P, typename S, typename... Q>
 struct Alike<R(P...), S(Q...)> {

@@ -1,4 +1,4 @@
-//===- FakeBlasLt.cpp - The functions of a cuBLASLt without a GPU -------===//
+//===- FakeBlasLt.cpp - Fake cuBLASLt without a GPU -----------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -20,12 +20,12 @@ struct Handle {};
 struct Desc {
   int compute, scale;
   int32_t trans[2] = {0, 0};
-  uint32_t epilogue = 1; ///< 1: none.
+  uint32_t epilogue = 1; ///< 1 for none.
   uint64_t bias = 0, aux = 0;
   int64_t auxLd = 0;
 };
 
-/// What the library's numbers stand for.
+/// The meaning of a cublasLtEpilogue_t.
 struct Epilogue {
   bool known, readsBias, gelu, writesAux, geluGrad, sumsA, sumsB;
 
@@ -107,7 +107,7 @@ static double gelu(double x) {
          (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
 }
 
-/// By differences, so that nothing of kiln's formula is repeated.
+/// Uses a finite difference, which is independent of kiln's formula.
 static double geluGradient(double x) {
   return (gelu(x + 1e-5) - gelu(x - 1e-5)) / 2e-5;
 }
@@ -120,7 +120,7 @@ struct Results {
 
 } // namespace
 
-/// Columns first, as the library's manual defines it.
+/// Computes a column-major matmul as cuBLASLt's documentation defines it.
 static Results naive(const Product &p) {
   Results result;
   Epilogue epilogue(p.epilogue);
@@ -131,7 +131,7 @@ static Results naive(const Product &p) {
       for (int64_t l = 0; l < p.k; ++l)
         sum += at(p.type, p.a, p.transA ? l + i * p.lda : i + l * p.lda) *
                at(p.type, p.b, p.transB ? j + l * p.ldb : l + j * p.ldb);
-      // One for each row of the library's result.
+      // The bias has one element per row of the column-major result.
       if (epilogue.readsBias)
         sum += at(p.resultType, p.bias, i);
       result.aux.push_back(sum);
@@ -160,11 +160,11 @@ static int compute(const Product &p) {
   Results expected = naive(p);
   if (state().settings.product)
     state().settings.product(p);
-  // Writes a result, or compares it with what somebody else wrote.
+  // Writes the result, or compares it with that of the settings' function.
   bool isWrong = false;
   double tolerance = p.resultType == bf16 ? 1e-2 : 1e-4;
   auto finish = [&](char *to, int64_t index, double value) {
-    bool isNumber = std::isfinite(value); // Trials have any operands.
+    bool isNumber = std::isfinite(value); // Operands of trials may be NaN.
     if (!state().settings.product)
       put(p.resultType, to, index, value);
     else
@@ -179,7 +179,7 @@ static int compute(const Product &p) {
     }
   for (std::size_t i = 0; i < expected.bias.size(); ++i)
     finish(p.bias, int64_t(i), expected.bias[i]);
-  return isWrong ? violate("a product is wrong") : 0;
+  return isWrong ? violate("wrong result of a matmul") : 0;
 }
 
 #define BEGIN(...)                                                             \
@@ -190,7 +190,7 @@ static int compute(const Product &p) {
 template <typename T>
 static int take(T *to, const void *from, std::size_t bytes) {
   if (bytes != sizeof(T))
-    return violate("an attribute of another size");
+    return violate("wrong size of an attribute");
   std::memcpy(to, from, bytes);
   return 0;
 }
@@ -241,14 +241,14 @@ int cublasLtMatmulDescSetAttribute(void *desc, int attribute, const void *value,
     return take(&product->aux, value, bytes);
   if (attribute == 12)
     return take(&product->auxLd, value, bytes);
-  return violate("an attribute of products that is not known");
+  return violate("unknown matmul attribute");
 }
 
 int cublasLtMatrixLayoutCreate(void **layout, int type, uint64_t rows,
                                uint64_t columns, int64_t ld) {
   BEGIN();
   if (ld < int64_t(rows))
-    return violate("columns of a matrix overlap");
+    return violate("the leading dimension is smaller than a column");
   *layout =
       create("layout", new Layout{type, int64_t(rows), int64_t(columns), ld});
   return 0;
@@ -269,7 +269,7 @@ int cublasLtMatrixLayoutSetAttribute(void *handle, int attribute,
     return take(&layout->batch, value, bytes);
   if (attribute == 6)
     return take(&layout->stride, value, bytes);
-  return violate("an attribute of layouts that is not known");
+  return violate("unknown layout attribute");
 }
 
 int cublasLtMatmulPreferenceCreate(void **preference) {
@@ -297,7 +297,7 @@ int cublasLtMatmulPreferenceSetAttribute(void *handle, int attribute,
     return take(&preference->reductions, value, bytes);
   if (attribute >= 5 && attribute <= 8)
     return take(&preference->alignments[attribute - 5], value, bytes);
-  return violate("a preference that is not known");
+  return violate("unknown preference");
 }
 
 int cublasLtMatmulAlgoGetHeuristic(void *library, void *desc, void *a, void *b,
@@ -311,7 +311,8 @@ int cublasLtMatmulAlgoGetHeuristic(void *library, void *desc, void *a, void *b,
     return 7;
   const auto *wish = static_cast<Preference *>(preference);
   if (wish->reductions != 2)
-    return violate("sums of a product may be rounded more than once");
+    return violate(
+        "reduction schemes other than that of the compute type are allowed");
   std::size_t known = state().settings.gemmTimes.size();
   *found = int(std::min(std::size_t(wanted), known));
   for (int i = 0; i < *found; ++i) {
@@ -321,12 +322,14 @@ int cublasLtMatmulAlgoGetHeuristic(void *library, void *desc, void *a, void *b,
     std::copy_n(wish->alignments, 4, words + 1);
     words[5] = wish->workspace;
     words[6] = uint64_t(i);
-    // Without a bias or an aux they would be 0.
+    // The heuristic needs the addresses of bias and aux to derive their
+    // alignments.
     const auto *product = static_cast<Desc *>(desc);
     Epilogue epilogue(product->epilogue);
     if ((epilogue.hasBias() && product->bias == 0) ||
         (epilogue.hasAux() && product->aux == 0))
-      return violate("an algorithm is wanted before a bias has a place");
+      return violate("no address of the bias or aux is set before the "
+                     "heuristic is queried");
     uint64_t places[] = {product->bias, product->aux};
     for (uint64_t &place : places)
       place = std::min<uint64_t>(place & (~place + 1), 256);
@@ -351,8 +354,8 @@ int cublasLtMatmul(void *library, void *descHandle, const void *alpha,
   const auto &lb = *static_cast<Layout *>(bHandle);
   const auto &lc = *static_cast<Layout *>(cHandle);
   if (algorithm->words[0] != cookie || algorithm->words[5] != workspaceBytes)
-    return violate("an algorithm of another product");
-  // The library may leave anything in its workspace.
+    return violate("the algorithm belongs to another matmul");
+  // cuBLASLt may write any bytes to its workspace.
   char *space = nullptr;
   if (workspaceBytes > 0 &&
       !(space = resolve(workspace, int64_t(workspaceBytes))))
@@ -360,7 +363,8 @@ int cublasLtMatmul(void *library, void *descHandle, const void *alpha,
   uint64_t places[] = {a, b, c, d};
   for (int i = 0; i < 4; ++i)
     if (places[i] % algorithm->words[i + 1] != 0)
-      return violate("an algorithm for better aligned matrices");
+      return violate(
+          "the algorithm requires a larger alignment of the matrices");
   Product p;
   p.type = la.type;
   p.resultType = lc.type;
@@ -368,7 +372,7 @@ int cublasLtMatmul(void *library, void *descHandle, const void *alpha,
   if (desc.compute != (isF64 ? 70 : 68) || desc.scale != (isF64 ? f64 : f32) ||
       lb.type != p.type ||
       (p.resultType != p.type && (p.type != bf16 || p.resultType != f32)))
-    return violate("types of a product that do not fit");
+    return violate("inconsistent types of a matmul");
   p.transA = desc.trans[0] == 1;
   p.transB = desc.trans[1] == 1;
   p.m = lc.rows;
@@ -378,7 +382,7 @@ int cublasLtMatmul(void *library, void *descHandle, const void *alpha,
       (p.transB ? lb.rows : lb.columns) != p.n ||
       (p.transB ? lb.columns : lb.rows) != p.k || la.batch != lc.batch ||
       lb.batch != lc.batch)
-    return violate("matrices of a product that do not fit");
+    return violate("inconsistent shapes of a matmul");
   p.lda = la.ld;
   p.ldb = lb.ld;
   p.ldc = lc.ld;
@@ -387,7 +391,7 @@ int cublasLtMatmul(void *library, void *descHandle, const void *alpha,
   p.beta = isF64 ? *static_cast<const double *>(beta)
                  : double(*static_cast<const float *>(beta));
   if (one != 1)
-    return violate("a product is scaled");
+    return violate("unsupported scale factors of a matmul");
   auto place = [&](const Layout &layout, uint64_t pointer) {
     return resolve(pointer,
                    bytesOf(layout.type) *
@@ -400,26 +404,26 @@ int cublasLtMatmul(void *library, void *descHandle, const void *alpha,
   std::vector<Product> products;
   Epilogue epilogue(desc.epilogue);
   if (!epilogue.known)
-    return violate("an epilogue that is not known");
+    return violate("unknown epilogue");
   if (desc.epilogue != (algorithm->words[7] & 0xffff))
-    return violate("an algorithm of another epilogue");
+    return violate("the algorithm belongs to another epilogue");
   p.epilogue = desc.epilogue;
   p.auxLd = desc.auxLd;
   if (desc.epilogue != 1 && (lc.batch != 1 || isF64 || p.beta != 0))
-    return violate("an epilogue of a product that has none");
+    return violate("the matmul does not support an epilogue");
   if (epilogue.hasBias()) {
     if (desc.bias % (algorithm->words[7] >> 16 & 0xffff) != 0)
-      return violate("an algorithm for a better aligned bias");
+      return violate("the algorithm requires a larger alignment of the bias");
     if (!(p.bias = resolve(desc.bias, bytesOf(p.resultType) *
                                           (epilogue.sumsB ? p.n : p.m))))
       return 7;
   }
   if (epilogue.hasAux()) {
     if (desc.aux % (algorithm->words[7] >> 32) != 0)
-      return violate("an algorithm for a better aligned aux");
-    // The library's manual demands these.
+      return violate("the algorithm requires a larger alignment of aux");
+    // cuBLASLt's documentation requires these conditions.
     if (desc.auxLd % 8 != 0 || desc.auxLd < p.m || desc.aux % 16 != 0)
-      return violate("an aux whose columns do not fit");
+      return violate("invalid leading dimension or alignment of aux");
     if (!(p.aux = resolve(desc.aux, bytesOf(p.resultType) *
                                         ((p.n - 1) * desc.auxLd + p.m))))
       return 7;

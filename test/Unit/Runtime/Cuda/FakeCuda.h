@@ -1,4 +1,4 @@
-//===- FakeCuda.h - A CUDA driver without a GPU -----------------*- C++ -*-===//
+//===- FakeCuda.h - Fake CUDA driver without a GPU --------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -6,13 +6,12 @@
 //===----------------------------------------------------------------------===//
 //
 // A shared library with the functions of the driver, cuBLASLt and cuDNN that
-// kiln calls, on memory of the host. What is queued waits until somebody waits
-// for it, and is then carried out in an order that a seed chooses among those
-// that streams and events allow. Device pointers cannot be read by the host.
-//
-// Misuse is written down (violations) and refused: handles that are no more,
-// copies beyond an allocation, calls that a capture forbids, streams that do
-// not join a capture, waits for what never comes.
+// kiln calls, which use host memory. Queued work is executed when the host
+// synchronizes, in a random order among those that streams and events permit.
+// Device pointers cannot be dereferenced by the host. Misuse is rejected and
+// recorded in violations(): destroyed handles, copies outside of an allocation,
+// calls that are forbidden during a capture, streams that do not join a
+// capture, and waits that never end.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,31 +27,31 @@
 
 namespace kiln::runtime::fakecuda {
 
-/// A launch of a kernel. Parameters have 8 bytes each, those of a table one
-/// after the other.
+/// A kernel launch. Each parameter has 8 bytes; the words of an argument table
+/// are consecutive.
 struct Launch {
   unsigned blocks;
   unsigned threads;
   const uint64_t *parameters;
-  unsigned members = 1;     ///< The grid's second dimension.
-  unsigned sharedBytes = 0; ///< Beside what the kernel has by itself.
+  unsigned members = 1;     ///< Second grid dimension.
+  unsigned sharedBytes = 0; ///< Dynamic shared memory.
 };
 
 struct Kernel {
   std::size_t parameters;
   std::function<void(const Launch &)> run;
-  std::size_t tableWords = 0; ///< Of the first parameter; 0: it is no table.
+  std::size_t tableWords = 0; ///< Words of the argument table, or 0.
 };
 
-/// C = alpha op(A) op(B) + beta C, along columns first. A and B are of `type`,
-/// C of `resultType`, as the library numbers them: 0 f32, 1 f64, 14 bf16.
+/// A column-major matmul C = alpha op(A) op(B) + beta C. A and B have the type
+/// `type`, C has `resultType`, as cudaDataType_t: 0 f32, 1 f64, 14 bf16.
 struct Product {
   int type, resultType;
   bool transA, transB;
   int64_t m, n, k, lda, ldb, ldc;
   const char *a, *b;
   char *c;
-  /// As the library numbers it: 1 is none.
+  /// A cublasLtEpilogue_t; 1 for none.
   uint32_t epilogue = 1;
   char *bias = nullptr, *aux = nullptr;
   int64_t auxLd = 0;
@@ -67,57 +66,60 @@ struct Settings {
   int64_t totalBytes = int64_t(1) << 30;
   int64_t bytesOfOthers = int64_t(100) << 20;
   uint64_t seed = 0;
-  /// Code that the call with this number (from 0) ends with; -1: none.
+  /// The index (from 0) of the call that fails, or -1.
   int64_t failingCall = -1;
   int failingCode = 999;
-  /// Images that cannot be loaded, and why.
+  /// The images that cannot be loaded and their error codes.
   std::map<const void *, int> refusedImages;
-  /// Whether images that are no text cannot be loaded either.
+  /// If true, only PTX images can be loaded.
   bool onlyPtx = false;
-  /// Of a block, that launches may ask for.
+  /// The limit of dynamic shared memory per block.
   int mostSharedBytes = 163 * 1024;
-  /// A kernel that accesses what it may not, at its launch with this number.
+  /// The kernel that faults, and the index of the faulty launch.
   std::string faultyKernel;
   int64_t faultyLaunch = 0;
-  /// How long the ways take that the library knows for any product, in
-  /// milliseconds, in the order of its proposals.
+  /// The times in milliseconds of the algorithms that cuBLASLt proposes for
+  /// every matmul, in the order of its proposals.
   std::vector<double> gemmTimes = {1};
-  /// cuDNN: its version, whether it has an engine for a graph, what that needs
-  /// and says of itself, and how far its results are off, of themselves.
+  /// cuDNN: its version, whether it supports a graph, the engine's workspace
+  /// and whether it reports to be deterministic, and the relative error of
+  /// results.
   std::size_t dnnVersion = 91900;
   bool dnnKnows = true;
   int64_t dnnWorkspace = 4096;
   bool dnnIsDeterministic = true;
   double dnnError = 0;
-  /// Instead of the naive product, which is then compared with it.
+  /// If set, computes matmuls; the results are compared with naive ones.
   std::function<void(const Product &)> product;
 };
 
-/// Forgets everything, but for kernels.
+/// Resets everything except kernels.
 void reset(const Settings &settings = {});
-/// A kernel of every image.
+/// Adds a kernel to every image.
 void addKernel(const std::string &name, Kernel kernel);
-/// Asked for a kernel that was not added, with the image that was loaded last.
+/// Sets a function that resolves other kernels by name and by the image that
+/// was loaded last.
 void setKernelFinder(std::function<std::optional<Kernel>(
                          const std::string &name, const void *image)>
                          finder);
 
-/// Of the driver and the library since reset().
+/// Returns the number of calls since reset().
 int64_t calls();
-/// The function of the call that failed as the settings say, or nothing.
+/// Returns the function of the call that failed because of `failingCall`, or an
+/// empty string.
 std::string failedFunction();
-/// Number of calls of one function.
+/// Returns the number of calls of a function.
 int64_t callsOf(const std::string &function);
-/// Handles that exist, by kind.
+/// Returns the number of live handles by kind.
 std::map<std::string, int64_t> live();
 std::vector<std::string> violations();
-/// Matmuls that were computed in each of the ways.
+/// Returns the number of matmuls executed with each algorithm.
 std::vector<int64_t> gemmsByAlgorithm();
-/// The most shared memory that a launch has asked for.
+/// Returns the maximum dynamic shared memory of all launches.
 int64_t sharedBytesOfLaunches();
-/// The image that was loaded last.
+/// Returns the image that was loaded last.
 const void *loadedImage();
-/// Host memory of a device pointer.
+/// Returns the host memory of a device pointer.
 char *hostPointer(uint64_t device);
 
 } // namespace kiln::runtime::fakecuda

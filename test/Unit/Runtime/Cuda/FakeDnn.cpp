@@ -1,12 +1,12 @@
-//===- FakeDnn.cpp - The functions of a cuDNN without a GPU ---------------===//
+//===- FakeDnn.cpp - Fake cuDNN without a GPU -----------------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Computes any graph, operation by operation, in f64 with whole tensors between
-// them, which are rounded to their types.
+// Executes any graph operation by operation in f64, with whole intermediate
+// tensors that are rounded to their types.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,7 +25,7 @@ namespace {
 struct Object {
   int kind = 0;
   bool isFinal = false;
-  std::map<int, std::string> attributes; ///< Their bytes.
+  std::map<int, std::string> attributes; ///< The bytes of each attribute.
 
   template <typename T> std::vector<T> all(int attribute) const {
     auto found = attributes.find(attribute);
@@ -47,7 +47,7 @@ struct Handle {
 };
 
 using Sizes = std::array<int64_t, 4>;
-using Values = std::vector<double>; ///< Dense.
+using Values = std::vector<double>; ///< Contiguous elements.
 
 struct Tensor {
   Sizes sizes, strides;
@@ -87,7 +87,8 @@ struct Tensor {
       place += index[i] * strides[i];
     return place;
   }
-  /// The element that one of `other` is combined with: sizes divide sizes.
+  /// Returns the element that is combined with an element of `other` by
+  /// broadcasting: the sizes of `other` are multiples of this tensor's.
   int64_t elementFor(const Tensor &other, int64_t element) const {
     Sizes index = other.indexOf(element);
     int64_t result = 0;
@@ -121,7 +122,7 @@ private:
   char *memoryOf(const Tensor &tensor) {
     auto found = places_.find(tensor.id);
     if (found == places_.end() || found->second % 16 != 0) {
-      violate("a tensor that lies nowhere");
+      violate("the address of a tensor is missing or not aligned to 16 bytes");
       return nullptr;
     }
     return resolve(found->second,
@@ -174,7 +175,7 @@ void Evaluation::store(const Tensor &tensor, Values values) {
     failed_ |= !memory;
     for (std::size_t i = 0; i < values.size() && memory; ++i) {
       int64_t place = tensor.placeOf(int64_t(i));
-      // What is wrong on purpose is so in all that comes out.
+      // A deliberate error affects all results.
       auto value = float(
           roundedTo(tensor.type, values[i] * (1 + state().settings.dnnError)));
       if (tensor.type == dnn::BF16)
@@ -239,7 +240,7 @@ void Evaluation::pointwise(const Object &operation) {
       to = mask[std::size_t(t.elementFor(y, i))] != 0 ? u : v;
       break;
     default:
-      violate("an elementwise operation that is not known");
+      violate("unknown pointwise operation");
       failed_ = true;
     }
   }
@@ -252,7 +253,7 @@ void Evaluation::multiply(const Object &operation) {
          c = tensor(operation, dnn::OperationMatmulC);
   if (a.sizes[2] != c.sizes[2] || b.sizes[3] != c.sizes[3] ||
       a.sizes[3] != b.sizes[2] || b.type != dnn::BF16) {
-    violate("matrices of a product that do not fit");
+    violate("inconsistent shapes of a matmul");
     failed_ = true;
     return;
   }
@@ -265,7 +266,7 @@ void Evaluation::multiply(const Object &operation) {
       return (at[0] * tensor.sizes[1] + head) * tensor.sizes[2] *
              tensor.sizes[3];
     };
-    // What is of f32 is rounded on its way.
+    // f32 operands of a matmul are rounded to bf16.
     double sum = 0;
     for (int64_t k = 0; k < depth; ++k)
       sum += roundedTo(dnn::BF16,
@@ -291,7 +292,7 @@ void Evaluation::reduce(const Object &operation) {
   store(y, std::move(result));
 }
 
-/// The same bytes with other sizes and strides.
+/// Executes a reshape: the same bytes with other sizes and strides.
 void Evaluation::reshape(const Object &operation) {
   Tensor x = tensor(operation, dnn::OperationReshapeX),
          y = tensor(operation, dnn::OperationReshapeY);
@@ -320,7 +321,7 @@ int Evaluation::run(const std::vector<Object *> &operations) {
       reshape(*operation);
       break;
     default:
-      return violate("an operation that is not known");
+      return violate("unknown operation");
     }
     if (failed_)
       return 700;
@@ -415,7 +416,7 @@ int cudnnBackendSetAttribute(void *descriptor, int attribute, int type,
     return 2000;
   auto *object = static_cast<Object *>(descriptor);
   if (object->isFinal)
-    return violate("an attribute of a descriptor that is final");
+    return violate("an attribute is set after the descriptor was finalized");
   std::string bytes(static_cast<const char *>(values),
                     std::size_t(count) * bytesOf(type));
   object->attributes[attribute] = bytes;
@@ -444,7 +445,7 @@ int cudnnBackendGetAttribute(void *descriptor, int attribute, int,
     int notes[] = {0, dnn::nondeterministic};
     *count = settings.dnnIsDeterministic ? 1 : 2;
     if (wanted < *count)
-      return violate("too little room for notes");
+      return violate("too small an array for numerical notes");
     std::memcpy(values, notes, std::size_t(*count) * 4);
     return 0;
   }
@@ -455,7 +456,7 @@ int cudnnBackendGetAttribute(void *descriptor, int attribute, int,
     return 0;
   }
   default:
-    return violate("an attribute that nobody needs");
+    return violate("an unsupported attribute is queried");
   }
 }
 
@@ -474,7 +475,7 @@ int cudnnBackendExecute(void *handle, void *plan, void *pack) {
   auto workspace = given.get<uint64_t>(dnn::PackWorkspace);
   int64_t bytes = state().settings.dnnWorkspace;
   std::map<int64_t, uint64_t> places;
-  // Numbers are read before the call returns.
+  // Host scalars are read before the call returns.
   auto numbers = std::make_shared<std::vector<std::vector<char>>>();
   for (std::size_t i = 0; i < ids.size(); ++i) {
     bool onHost = pointers[i] >> 48 == 0;
@@ -488,7 +489,7 @@ int cudnnBackendExecute(void *handle, void *plan, void *pack) {
   }
   return enqueue(static_cast<Handle *>(handle)->stream, [places, numbers, graph,
                                                          workspace, bytes] {
-    // The engine may leave anything there.
+    // The engine may write any bytes to its workspace.
     if (char *space = resolve(workspace, bytes))
       std::memset(space, 0x7f, std::size_t(bytes));
     return Evaluation(places).run(graph->all<Object *>(dnn::GraphOperations));

@@ -1,4 +1,4 @@
-//===- FakeDriver.cpp - The functions of a driver without a GPU -----------===//
+//===- FakeDriver.cpp - Fake CUDA driver without a GPU --------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -18,7 +18,7 @@ const Kernel *findKernel(const std::string &name);
 } // namespace kiln::runtime::fakecuda
 
 //===----------------------------------------------------------------------===//
-// Carrying out what was queued
+// Execution of queued work
 //===----------------------------------------------------------------------===//
 
 static bool isReady(const StreamObject &stream) {
@@ -32,13 +32,13 @@ static bool isReady(const StreamObject &stream) {
 static void runEntry(StreamObject &stream) {
   QueueEntry entry = std::move(stream.queue.front());
   stream.queue.pop_front();
-  // Nothing runs any more after a fault, but everything ends.
+  // After a fault, work is removed without being executed.
   if (entry.work && state().sticky == 0)
     state().sticky = entry.work();
   ++stream.done;
 }
 
-/// Until a stream has nothing to do; null: all streams.
+/// Executes work until the stream, or every stream if null, is empty.
 static void drain(StreamObject *wanted) {
   auto isDone = [&] {
     if (wanted)
@@ -54,7 +54,7 @@ static void drain(StreamObject *wanted) {
       if (auto *stream = static_cast<StreamObject *>(handle); isReady(*stream))
         ready.push_back(stream);
     if (ready.empty()) {
-      violate("a stream waits for what never comes");
+      violate("a stream waits forever");
       return;
     }
     runEntry(*ready[state().random() % ready.size()]);
@@ -82,7 +82,7 @@ static int runGraph(const std::vector<Node> &nodes) {
   if (call.code() != 0)                                                        \
   return call.code()
 
-/// Of destructors: they do their work even when they report a failure.
+/// Begins a destructor, which releases its object even if it reports a failure.
 #define DESTROY(...) Call call(__func__, ##__VA_ARGS__)
 
 extern "C" {
@@ -144,7 +144,7 @@ int cuDeviceGetName(char *name, int bytes, int) {
 int cuDeviceGetAttribute(int *value, int attribute, int) {
   BEGIN();
   if (attribute != 75 && attribute != 76)
-    return violate("an attribute of devices that is not known");
+    return violate("unknown device attribute");
   *value = attribute == 75 ? state().settings.major : state().settings.minor;
   return 0;
 }
@@ -159,7 +159,7 @@ int cuDevicePrimaryCtxRetain(void **context, int) {
 int cuDevicePrimaryCtxRelease_v2(int) {
   DESTROY();
   if (--state().contexts < 0)
-    return violate("a context is released that nobody has");
+    return violate("a context is released that is not retained");
   return call.code();
 }
 
@@ -223,7 +223,7 @@ int cuFuncSetAttribute(void *function, int attribute, int value) {
   BEGIN();
   constexpr int mostDynamicShared = 8;
   if (attribute != mostDynamicShared || value < 0)
-    return violate("an attribute of a function that nobody needs");
+    return violate("unsupported function attribute");
   if (value > state().settings.mostSharedBytes)
     return 1;
   static_cast<FunctionObject *>(function)->mostShared = unsigned(value);
@@ -280,7 +280,7 @@ int cuMemFree_v2(uint64_t pointer) {
         return block.begin == pointer;
       });
   if (found == blocks.end())
-    return violate("memory is freed that is not of the device");
+    return violate("the freed pointer is not device memory");
   blocks.erase(found);
   return call.code();
 }
@@ -299,7 +299,7 @@ int cuMemHostAlloc(void **pointer, std::size_t bytes, unsigned) {
 int cuMemFreeHost(void *pointer) {
   DESTROY(/*inCapture=*/false);
   if (state().pinned.erase(pointer) == 0)
-    return violate("memory is freed that is not pinned");
+    return violate("the freed pointer is not pinned memory");
   return call.code();
 }
 
@@ -318,7 +318,7 @@ static int queueCopy(char *to, const char *from, std::size_t bytes,
                  [=] { return copyNow(to, from, bytes); });
 }
 
-/// Whether the driver can copy beside what the host does.
+/// Returns true if a range is pinned, so that copies can be asynchronous.
 static bool isPinned(const void *pointer, std::size_t bytes) {
   auto place = reinterpret_cast<uintptr_t>(pointer);
   for (auto &[begin, block] : state().pinned)
@@ -326,7 +326,7 @@ static bool isPinned(const void *pointer, std::size_t bytes) {
         first <= place && place + bytes <= first + block.bytes)
       return true;
   if (state().capture)
-    violate("a captured copy of memory that is not pinned");
+    violate("a captured copy uses memory that is not pinned");
   return false;
 }
 
@@ -337,7 +337,7 @@ int cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, std::size_t bytes,
   const auto *source = static_cast<const char *>(from);
   if (!place || isPinned(from, bytes))
     return queueCopy(place, source, bytes, stream);
-  // What is not pinned is read before the call returns.
+  // Memory that is not pinned is read before the call returns.
   std::vector<char> copy(source, source + bytes);
   return enqueue(static_cast<StreamObject *>(stream),
                  [=] { return copyNow(place, copy.data(), bytes); });
@@ -348,7 +348,7 @@ int cuMemcpyDtoHAsync_v2(void *to, uint64_t from, std::size_t bytes,
   BEGIN();
   const char *source = resolve(from, int64_t(bytes));
   if (source && !isPinned(to, bytes)) {
-    // What is not pinned is written before the call returns.
+    // Memory that is not pinned is written before the call returns.
     drain(static_cast<StreamObject *>(stream));
     return copyNow(static_cast<char *>(to), source, bytes);
   }
@@ -381,7 +381,7 @@ int cuMemsetD8Async(uint64_t to, unsigned char value, std::size_t bytes,
 int cuStreamCreate(void **stream, unsigned flags) {
   BEGIN();
   if (flags != 1)
-    return violate("a stream that waits for the default stream");
+    return violate("the stream is not a non-blocking one");
   *stream = create("stream", new StreamObject);
   return 0;
 }
@@ -411,10 +411,10 @@ int cuStreamWaitEvent(void *handle, void *eventHandle, unsigned) {
   auto *stream = static_cast<StreamObject *>(handle);
   const auto *event = static_cast<EventObject *>(eventHandle);
   if (!event->stream)
-    return violate("a wait for an event that was never recorded");
+    return violate("a stream waits for an event that was never recorded");
   if (event->capture) {
     if (event->capture != state().capture.get())
-      return violate("a wait for an event of another capture");
+      return violate("a stream waits for an event of another capture");
     if (!stream->capture) {
       stream->capture = event->capture;
       stream->tips = event->nodes;
@@ -425,7 +425,7 @@ int cuStreamWaitEvent(void *handle, void *eventHandle, unsigned) {
     return 0;
   }
   if (stream->capture)
-    return violate("a captured stream waits for what is not captured");
+    return violate("a captured stream waits for an event that is not captured");
   stream->queue.push_back({nullptr, event->stream, event->position});
   ++stream->queued;
   return 0;
@@ -473,7 +473,7 @@ int cuEventElapsedTime(float *milliseconds, void *from, void *to) {
   auto *begin = static_cast<EventObject *>(from);
   auto *end = static_cast<EventObject *>(to);
   if ((begin->flags | end->flags) & 2)
-    return violate("an event without a time is asked for it");
+    return violate("the elapsed time of an event without timing is queried");
   if (!begin->time || *begin->time < 0 || !end->time || *end->time < 0)
     return 600;
   *milliseconds = float(*end->time - *begin->time);
@@ -489,7 +489,7 @@ static int runKernel(const FunctionObject &function, const Launch &launch) {
   if (now.launches[function.name]++ == now.settings.faultyLaunch &&
       function.name == now.settings.faultyKernel)
     return 700;
-  // It may fail the context.
+  // The kernel may set the sticky error.
   function.kernel->run(launch);
   return now.sticky;
 }
@@ -501,14 +501,15 @@ int cuLaunchKernel(void *handle, unsigned x, unsigned y, unsigned z,
   BEGIN();
   if (x == 0 || y == 0 || y > 65535 || z != 1 || threads == 0 ||
       threads > 1024 || threadsY != 1 || threadsZ != 1 || extra)
-    return violate("a launch of an impossible shape");
+    return violate("invalid grid or block size of a launch");
   const auto *function = static_cast<FunctionObject *>(handle);
   if (shared > function->mostShared)
-    return violate("a launch asks for more shared memory than it may");
+    return violate("a launch exceeds the limit of dynamic shared memory");
   state().mostShared = std::max(state().mostShared, int64_t(shared));
   const Kernel &kernel = *function->kernel;
   if (y != 1 && kernel.tableWords == 0)
-    return violate("a second dimension for a kernel without a table");
+    return violate(
+        "a second grid dimension for a kernel without an argument table");
   std::vector<uint64_t> values;
   for (std::size_t i = 0; i < kernel.parameters; ++i) {
     const auto *words = static_cast<const uint64_t *>(parameters[i]);
@@ -538,7 +539,7 @@ int cuStreamBeginCapture_v2(void *handle, int mode) {
   if (!exists("stream", handle))
     return 400;
   if (mode != 1)
-    return violate("a capture that other threads disturb");
+    return violate("the capture mode is not thread-local");
   auto *stream = static_cast<StreamObject *>(handle);
   state().capture = std::make_unique<Capture>();
   state().capture->origin = stream;
@@ -547,7 +548,7 @@ int cuStreamBeginCapture_v2(void *handle, int mode) {
   return 0;
 }
 
-/// Whether all that a stream was captured with is before `tips`.
+/// Returns true if all captured nodes of a stream precede `tips`.
 static bool isJoined(const GraphObject &graph, const StreamObject &stream,
                      const std::vector<std::size_t> &tips) {
   std::set<std::size_t> before(tips.begin(), tips.end());
@@ -565,7 +566,7 @@ int cuStreamEndCapture(void *handle, void **graph) {
   auto *origin = static_cast<StreamObject *>(handle);
   std::unique_ptr<Capture> capture = std::move(state().capture);
   if (!capture || capture->origin != origin)
-    return violate("a capture ends that was not begun");
+    return violate("the stream is not being captured");
   bool joined = true;
   for (void *other : state().handles["stream"]) {
     auto *stream = static_cast<StreamObject *>(other);

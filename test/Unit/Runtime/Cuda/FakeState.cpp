@@ -1,4 +1,4 @@
-//===- FakeState.cpp - What the driver without a GPU knows ----------------===//
+//===- FakeState.cpp - State of the fake driver ---------------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -94,7 +94,7 @@ Call::Call(const char *name, bool inCapture) {
     code_ = now.sticky;
   } else if (now.capture && !inCapture) {
     now.capture->broken = true;
-    violate(std::string(name) + " while a stream is captured");
+    violate(std::string(name) + " is called while a stream is captured");
     code_ = 900;
   }
 }
@@ -111,7 +111,7 @@ char *resolve(uint64_t device, int64_t bytes) {
     if (block.begin <= device &&
         device + uint64_t(bytes) <= block.begin + uint64_t(block.bytes))
       return block.memory.get() + (device - block.begin);
-  violate(std::to_string(bytes) + " bytes that are not of the device");
+  violate(std::to_string(bytes) + " bytes are not device memory");
   return nullptr;
 }
 

@@ -1,4 +1,4 @@
-//===- FakeState.h - What the driver without a GPU knows --------*- C++ -*-===//
+//===- FakeState.h - State of the fake driver -------------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -18,7 +18,8 @@
 
 namespace kiln::runtime::fakecuda {
 
-/// Carries out something; the code sticks to the context.
+/// Queued work; it returns an error code, which becomes the sticky error of the
+/// context.
 using Work = std::function<int()>;
 
 struct Node {
@@ -39,7 +40,7 @@ struct Capture {
 };
 
 struct QueueEntry {
-  Work work; ///< Empty: waits until `stream` has done `position` entries.
+  Work work; ///< Empty: waits until `stream` has completed `position` entries.
   StreamObject *stream = nullptr;
   int64_t position = 0;
 };
@@ -48,12 +49,12 @@ struct StreamObject {
   std::deque<QueueEntry> queue;
   int64_t queued = 0, done = 0;
   Capture *capture = nullptr;
-  std::vector<std::size_t> tips; ///< Nodes that the next one follows.
+  std::vector<std::size_t> tips; ///< Predecessors of the next node.
 };
 
 struct EventObject {
   unsigned flags = 0;
-  StreamObject *stream = nullptr; ///< Null: was never recorded.
+  StreamObject *stream = nullptr; ///< Null: never recorded.
   int64_t position = 0;
   std::shared_ptr<double> time;
   Capture *capture = nullptr;
@@ -63,14 +64,14 @@ struct EventObject {
 struct FunctionObject {
   std::string name;
   const Kernel *kernel = nullptr;
-  unsigned mostShared = 48 * 1024; ///< That a launch may ask for.
+  unsigned mostShared = 48 * 1024; ///< Limit of dynamic memory.
 };
 
 struct ModuleObject {
   std::vector<std::unique_ptr<FunctionObject>> functions;
 };
 
-/// As drivers align memory of a device.
+/// The alignment of device memory, as drivers allocate it.
 inline constexpr std::size_t allocationAlignment = 256;
 
 struct Allocation {
@@ -98,27 +99,27 @@ struct State {
   bool isCurrent = false;
   double clock = 0;
   std::vector<std::string> violations;
-  std::map<std::string, std::set<void *>> handles; ///< By kind.
+  std::map<std::string, std::set<void *>> handles; ///< Live handles by kind.
   std::vector<Allocation> allocations;
   std::map<void *, Pinned> pinned;
   std::unique_ptr<Capture> capture;
-  std::map<std::string, int64_t> launches; ///< By kernel.
-  std::vector<int64_t> products;           ///< By way.
+  std::map<std::string, int64_t> launches; ///< Launches by kernel.
+  std::vector<int64_t> products;           ///< Matmuls by algorithm.
   const void *loadedImage = nullptr;
-  int64_t mostShared = 0; ///< That a launch has asked for.
-  uint64_t nextAddress = uint64_t(0x7fcd) << 48; ///< Of no host.
+  int64_t mostShared = 0; ///< Maximum dynamic shared memory.
+  uint64_t nextAddress = uint64_t(0x7fcd) << 48; ///< Not a host address.
 };
 
 State &state();
 
 int violate(const std::string &text);
 
-/// The beginning of every function that can fail.
+/// Begins every function that can fail.
 class Call {
 public:
-  /// `inCapture`: whether it is allowed while a stream is captured.
+  /// `inCapture` is true if the function is allowed while a stream is captured.
   explicit Call(const char *name, bool inCapture = true);
-  /// What the call must return at once, or 0.
+  /// Returns the code that the function must return immediately, or 0.
   int code() const { return code_; }
 
 private:
@@ -129,7 +130,7 @@ template <typename T> T *create(const char *kind, T *object) {
   state().handles[kind].insert(object);
   return object;
 }
-/// Whether a handle exists; writes down when not.
+/// Returns true if a handle exists; otherwise records a violation.
 bool exists(const char *kind, void *handle);
 template <typename T> bool destroy(const char *kind, T *handle) {
   if (!exists(kind, handle))
@@ -139,10 +140,11 @@ template <typename T> bool destroy(const char *kind, T *handle) {
   return true;
 }
 
-/// The host's memory of a range of the device; null and a violation: none.
+/// Returns the host memory of a device range. If there is none, records a
+/// violation and returns null.
 char *resolve(uint64_t device, int64_t bytes);
 
-/// Adds work to a stream or to the graph that it is captured in.
+/// Adds work to a stream, or to the graph into which the stream is captured.
 int enqueue(StreamObject *stream, Work work);
 
 } // namespace kiln::runtime::fakecuda

@@ -1,4 +1,4 @@
-//===- ImagesTest.cpp - Which code runs on which GPU ----------------------===//
+//===- ImagesTest.cpp - Tests of the selection of machine code ------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -13,7 +13,8 @@ using namespace kiln::runtime::cuda;
 
 namespace {
 
-/// "90 80p": machine code for 9.0, then PTX for 8.0.
+/// Returns the selected images, such as "90 80p" for machine code for 9.0, then
+/// PTX for 8.0.
 std::string chosen(const std::vector<GpuImage> &images, int64_t architecture) {
   std::string text;
   for (const GpuImage *image :

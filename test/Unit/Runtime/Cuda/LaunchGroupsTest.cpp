@@ -1,4 +1,4 @@
-//===- LaunchGroupsTest.cpp - Groups of launches on a GPU -----------------===//
+//===- LaunchGroupsTest.cpp - Tests of launch groups on a GPU -------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::size_t tableWords = 2 * tableMembers;
 
-/// Members of each launch.
+/// The number of members of each launch.
 std::vector<unsigned> launches;
 
 void add(const fakecuda::Launch &launch) {
@@ -76,7 +76,7 @@ protected:
 
 TEST_F(CudaLaunchGroupsTest, AreOneNodeOfTheGraph) {
   start();
-  // The first run waits for every command.
+  // The first run synchronizes after every command.
   check(engine->run(0));
   EXPECT_EQ(launches, std::vector<unsigned>(4, 1));
   launches.clear();

@@ -1,4 +1,4 @@
-//===- EmuDeviceTest.cpp - Correct kernels on the emulated device ---------===//
+//===- EmuDeviceTest.cpp - Tests of correct emulated kernels --------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -20,9 +20,9 @@ using namespace kiln;
 
 namespace {
 
-/// Replaces each row of immediates[0] columns by its product with its sum.
-/// Rows of a block, immediates[1] of them, follow each other through the same
-/// shared memory, hence the second barrier.
+/// Multiplies each row of immediates[0] columns by its sum. A block processes
+/// immediates[1] rows one after another in the same shared memory, which
+/// requires the second barrier.
 template <bool First, bool Second>
 void scaleBySum(char *const *args, const int64_t *immediates, int64_t units) {
   int64_t columns = immediates[0], rows = immediates[1];
@@ -87,7 +87,8 @@ TEST(EmuDeviceTest, FindsAMissingBarrier) {
     Device device(seed);
     std::string message =
         device.run(scaleLaunch(device, scaleBySum<false, true>, 128));
-    // Which of the two it is depends on whether another warp was there before.
+    // The kind of fault depends on whether another warp has already written the
+    // element.
     bool isRace = message.find("race in shared memory: ") != message.npos;
     bool isRead = message.find("uninitialised shared memory: read of 4 "
                                "bytes at offset ") != message.npos;
@@ -98,7 +99,7 @@ TEST(EmuDeviceTest, FindsAMissingBarrier) {
   }
 }
 
-// With an order of warps that happens to be harmless, too.
+// The race is found even if the order of the warps makes it harmless.
 TEST(EmuDeviceTest, FindsAMissingBarrierBeforeSharedMemoryIsReused) {
   for (uint64_t seed = 0; seed < 20; ++seed) {
     Device device(seed);
@@ -169,7 +170,7 @@ TEST(EmuDeviceTest, ShufflesWarpsBySeed) {
   EXPECT_GE(orders.size(), 15u);
 }
 
-/// result[thread] = what lane thread * 5 + 1 gave.
+/// result[thread] is the value of lane thread * 5 + 1.
 void rotate(char *const *args, const int64_t *, int64_t) {
   uint64_t bits = uint64_t(threadId()) << 40;
   bits = kiln_emu_shuffle_idx(bits, int32_t(threadId() * 5 + 1));
@@ -188,7 +189,7 @@ TEST(EmuDeviceTest, ShufflesByIndexWithinTheWarp) {
     EXPECT_EQ(*device.at(i), float(i / 32 * 32 + (i * 5 + 1) % 32));
 }
 
-// Two elements of 2 bytes in one word belong to two threads.
+// Two threads write adjacent elements of 2 bytes in one word.
 void storeHalves(char *const *args, const int64_t *, int64_t) {
   store<uint16_t>(args[0], threadId(), uint16_t(threadId()));
   kiln_emu_barrier();
@@ -210,7 +211,7 @@ TEST(EmuDeviceTest, NarrowNeighboursAreNoRace) {
             std::string(64, 'y'));
 }
 
-// Without telling the device, as a kernel would whose check was forgotten.
+// Reads shared memory without declaring the access to the device.
 void readPoison(char *const *args, const int64_t *, int64_t) {
   float value;
   std::memcpy(&value, kiln_emu_shared(threadId() * 4), 4);
@@ -231,7 +232,8 @@ TEST(EmuDeviceTest, SharedMemoryOfEveryBlockBeginsAsNaNs) {
     EXPECT_TRUE(std::isnan(*device.at(i)));
 }
 
-// In place: each thread reads and writes its own elements, in two launches.
+// Adds one. The test launches it in place: each thread reads and writes its own
+// element, in two launches.
 void addOne(char *const *args, const int64_t *, int64_t units) {
   int64_t i = blockId() * 64 + threadId();
   if (i < units)
@@ -283,10 +285,10 @@ TEST(EmuDeviceTest, RefusesLaunchesThatNoGpuTakes) {
   char host[4];
   launch.arguments = {device.argument(0, 1, true), {host, host + 4, false, ""}};
   EXPECT_EQ(device.run(launch), "cuda-emu: kernel 'k', argument 1: 4 bytes "
-                                "that are no memory of the device");
+                                "are not within the device's memory");
   launch.arguments = {device.argument(Device::floats - 1, 2, true)};
   EXPECT_EQ(device.run(launch), "cuda-emu: kernel 'k', argument 0: 8 bytes "
-                                "that are no memory of the device");
+                                "are not within the device's memory");
 }
 
 void manyBarriers(char *const *, const int64_t *immediates, int64_t) {

@@ -1,13 +1,13 @@
-//===- EmuTesting.h - Kernels written by hand, and their memory -*- C++ -*-===//
+//===- EmuTesting.h - Helpers of handwritten kernels ------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// What generated kernels do, in C++: a call of the device before every access.
-// The accessors are inlined even into unoptimised code, since the place of a
-// call stands for an instruction.
+// The accesses of generated kernels in C++: each calls the device first. The
+// accessors are inlined even into unoptimised code, since the code address of a
+// call identifies the access.
 //
 //===----------------------------------------------------------------------===//
 
@@ -63,7 +63,7 @@ template <typename T>
 inline int64_t threadId() { return kiln_emu_thread_id(); }
 inline int64_t blockId() { return kiln_emu_block_id(); }
 
-/// A device with memory of `floats` elements, all of them initialised.
+/// A device whose memory has `floats` initialised elements.
 class Device {
 public:
   static constexpr int64_t floats = 16384;
@@ -84,7 +84,7 @@ public:
             name};
   }
 
-  /// The message of the launch that failed, or nothing.
+  /// Runs a launch and returns its error message, or an empty string.
   std::string run(const EmuLaunch &launch) {
     Result<EmuCounts> result = device.launch(launch);
     if (!result.ok())
@@ -95,7 +95,7 @@ public:
 
   EmuDevice device;
   Status status;
-  EmuCounts counts; ///< Of the last launch that succeeded.
+  EmuCounts counts; ///< Of the last successful launch.
 
 private:
   alignas(EmuDevice::memoryAlignment) char memory_[floats * 4];

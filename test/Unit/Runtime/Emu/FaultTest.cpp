@@ -1,4 +1,4 @@
-//===- FaultTest.cpp - Wrong kernels are found and named ------------------===//
+//===- FaultTest.cpp - Tests of faults of emulated kernels ----------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -107,7 +107,7 @@ KERNEL(hugeFrame) {
   kiln_emu_barrier();
   asm volatile("" ::"r"(frame) : "memory");
 }
-// Below its frame, where calls of a kernel would write.
+// Overwrites the stack below the frame, as nested calls of a kernel would.
 KERNEL(spoilsStack) {
   char *frame = static_cast<char *>(__builtin_frame_address(0));
   if (threadId() == 1)
@@ -117,15 +117,15 @@ KERNEL(spoilsStack) {
 struct Mutant {
   const char *name;
   EmuKernel kernel;
-  /// Pieces of the message, as many as there are.
+  /// The parts that the message must contain; unused entries are null.
   const char *pieces[3];
   int64_t threads = 64;
 };
 
 class FaultTest : public ::testing::TestWithParam<Mutant> {};
 
-/// x: 62 floats, read; y: 64 floats, written; z: 64 floats of which the eighth
-/// is not initialised.
+/// Creates a launch with the arguments x (62 floats, read), y (64 floats,
+/// written) and z (64 floats, read; the eighth is uninitialised).
 EmuLaunch makeLaunch(Device &device, const Mutant &mutant) {
   EXPECT_TRUE(device.device.invalidate(device.at(128 + 7), 4).ok());
   EmuLaunch launch;
@@ -155,7 +155,7 @@ TEST_P(FaultTest, IsNamedWithEverySeed) {
       EXPECT_NE(message.find(piece ? piece : ""), message.npos)
           << message << "\nlacks " << piece;
     EXPECT_EQ(message.find('\n'), message.npos);
-    // The device is as good as new.
+    // The device can be used again after a fault.
     launch.kernel = nothing;
     EXPECT_EQ(device.run(launch), "");
     launch.kernel = mutant.kernel;
@@ -163,7 +163,8 @@ TEST_P(FaultTest, IsNamedWithEverySeed) {
   }
 }
 
-// Threads and blocks are named where every order finds the same ones.
+// The expected messages name threads and blocks only if they are the same for
+// every seed.
 const Mutant mutants[] = {
     {"storeBehind",
      storeBehind,
@@ -192,7 +193,7 @@ const Mutant mutants[] = {
     {"sharedOutOfBounds",
      sharedOutOfBounds,
      {"thread 64: out of bounds: write of 4 bytes at offset 256 of shared "
-      "memory, but the block has 256 bytes of it"},
+      "memory, but the block has 256 bytes of shared memory"},
      96},
     {"sharedUninitialised",
      sharedUninitialised,
@@ -225,8 +226,8 @@ const Mutant mutants[] = {
       "lanes of the warp wait, thread 37 waits at a barrier"}},
     {"mixedShuffle",
      mixedShuffle,
-     {"thread 32: part of a warp is at a shuffle by xor, thread 37 at another "
-      "shuffle by index"}},
+     {"thread 32: divergent warp: this thread waits at a shuffle by xor, "
+      "thread 37 at a different operation, a shuffle by index"}},
     {"shuffleOfHalfAWarp",
      shuffleAll,
      {"thread 32: shuffle by xor reached by part of a warp only: the warp has "
@@ -294,7 +295,7 @@ TEST(FaultTest, LibraryCallsAndCopiesAreChecked) {
   EXPECT_EQ(check(8, 8), "");
 
   EXPECT_EQ(emu.invalidate(device.at(Device::floats), 4).message(),
-            "cuda-emu: invalidate: 4 bytes that are no memory of the device");
+            "cuda-emu: invalidate: 4 bytes are not within the device's memory");
   EXPECT_FALSE(emu.markInitialised(device.at(-1), 8).ok());
   EXPECT_FALSE(emu.copyInitialised(device.at(0), device.at(-1), 8).ok());
   EXPECT_FALSE(emu.addMemory(reinterpret_cast<char *>(device.at(64)), 8).ok());

@@ -1,4 +1,4 @@
-//===- MemberTest.cpp - Several launches in one ---------------------------===//
+//===- MemberTest.cpp - Tests of grouped launches -------------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -17,7 +17,7 @@ namespace {
 
 constexpr int64_t args = 2, size = 70, stride = 256;
 
-/// (x, y): y = x + immediate, of the member that the block works on.
+/// Computes y = x + immediate with the arguments (x, y) of the block's member.
 void add(char *const *table, const int64_t *immediates, int64_t units) {
   char *const *own = table + args * kiln_emu_member_id();
   int64_t i = blockId() * 32 + threadId();
@@ -25,7 +25,7 @@ void add(char *const *table, const int64_t *immediates, int64_t units) {
     store(own[1], i, load<float>(own[0], i) + float(immediates[0]));
 }
 
-/// As if a kernel had no table.
+/// Ignores the member and uses the arguments of the first one.
 void addToFirst(char *const *table, const int64_t *, int64_t units) {
   int64_t i = blockId() * 32 + threadId();
   if (i < units)
@@ -63,7 +63,7 @@ TEST_F(MemberTest, EachWorksOnItsOwnArguments) {
                 float(i < size ? 2 * member * stride + i + 7
                                : (2 * member + 1) * stride + i));
   EmuCounts counts = device.counts;
-  // The same sectors as three launches.
+  // A group transfers as many sectors as its three launches.
   launch.arguments.resize(args);
   launch.members.clear();
   EXPECT_EQ(device.run(launch), "");
@@ -102,8 +102,8 @@ TEST_F(MemberTest, HaveEquallyManyArguments) {
   launch.kernel = add;
   launch.arguments.pop_back();
   EXPECT_EQ(device.run(launch),
-            "cuda-emu: kernel 'all': 5 arguments are not the same number for "
-            "each of 3 members");
+            "cuda-emu: kernel 'all': 5 arguments cannot be divided equally "
+            "among 3 members");
 }
 
 } // namespace

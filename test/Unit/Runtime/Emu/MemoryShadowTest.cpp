@@ -1,4 +1,4 @@
-//===- MemoryShadowTest.cpp - The race detector against its definition ----===//
+//===- MemoryShadowTest.cpp - Tests of the race detector ------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -20,7 +20,7 @@ struct Past {
   bool isWrite;
 };
 
-/// By the definition: all accesses to a byte are kept and compared.
+/// Returns true if two accesses to a byte race, by the definition of a race.
 bool races(const Past &a, const Past &b) {
   if (!a.isWrite && !b.isWrite)
     return false;
@@ -29,7 +29,7 @@ bool races(const Past &a, const Past &b) {
   return a.thread != b.thread && a.epoch == b.epoch;
 }
 
-// Few bytes, threads and blocks, so that every kind of meeting comes up.
+// Uses few bytes, threads and blocks, so that all kinds of conflicts occur.
 TEST(MemoryShadowTest, FindsTheRacesOfRandomAccesses) {
   alignas(4) static char memory[12];
   MemoryShadow shadow(memory, sizeof(memory));

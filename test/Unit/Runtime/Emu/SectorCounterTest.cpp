@@ -1,4 +1,4 @@
-//===- SectorCounterTest.cpp - Bytes that kernels move --------------------===//
+//===- SectorCounterTest.cpp - Tests of memory traffic counts -------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -33,8 +33,8 @@ void copyWide(char *const *args, const int64_t *, int64_t) {
   store(args[1], threadId(), load<T>(args[0], threadId()));
 }
 
-/// Thread t copies t + 1 elements of its own row of 32, so that lanes leave the
-/// loop one after the other; the first lane reads one element more than others.
+/// Thread t copies t + 1 elements of its row of 32, so that lanes leave the
+/// loop one after another. The first lane also reads one more element.
 void triangle(char *const *args, const int64_t *, int64_t) {
   float sum = 0;
   if (threadId() == 0)
@@ -44,7 +44,7 @@ void triangle(char *const *args, const int64_t *, int64_t) {
   store(args[1], threadId(), sum);
 }
 
-/// Two loads of the same bytes, with a barrier between.
+/// Loads the same bytes twice, with a barrier in between.
 void twice(char *const *args, const int64_t *, int64_t) {
   float sum = 0;
   for (int64_t i = 0; i < 2; ++i) {
@@ -80,14 +80,14 @@ Sectors sectorsOf(EmuKernel kernel, int64_t threads,
 }
 
 TEST(SectorCounterTest, CountsWhatTextbooksDo) {
-  // 32 lanes of 4 bytes side by side: 128 bytes.
+  // 32 lanes access 4 contiguous bytes each: 128 bytes.
   EXPECT_EQ(sectorsOf(strided, 32, {0, 1}), (Sectors{4, 4}));
   EXPECT_EQ(sectorsOf(strided, 256, {0, 1}), (Sectors{32, 32}));
-  // Begun 4 bytes late, each warp reaches into one sector more.
+  // With an offset of 4 bytes, each warp touches one more sector.
   EXPECT_EQ(sectorsOf(strided, 32, {1, 1}), (Sectors{5, 5}));
   EXPECT_EQ(sectorsOf(strided, 256, {1, 1}), (Sectors{40, 40}));
   EXPECT_EQ(sectorsOf(strided, 32, {8, 1}), (Sectors{4, 4}));
-  // Every second element, every eighth, and far apart.
+  // Strides of two elements, of eight elements, and larger.
   EXPECT_EQ(sectorsOf(strided, 32, {0, 2}), (Sectors{8, 8}));
   EXPECT_EQ(sectorsOf(strided, 32, {0, 8}), (Sectors{32, 32}));
   EXPECT_EQ(sectorsOf(strided, 32, {0, 200}), (Sectors{32, 32}));
@@ -95,12 +95,12 @@ TEST(SectorCounterTest, CountsWhatTextbooksDo) {
 
 TEST(SectorCounterTest, WideAccessesAreSeveralOfSixteenBytes) {
   EXPECT_EQ(sectorsOf(copyWide<Float4>, 32), (Sectors{16, 16}));
-  // Both halves of each sector on their own.
+  // Each sector counts twice, once for each of its halves.
   EXPECT_EQ(sectorsOf(copyWide<Float8>, 32), (Sectors{64, 64}));
 }
 
 TEST(SectorCounterTest, LanesThatSkipAnAccessDisturbNoOther) {
-  // Pass i of the loop is made by lanes i to 31, in one row of 4 sectors.
+  // Lanes i to 31 execute iteration i of the loop, on a row of 4 sectors.
   int64_t sectors = 1;
   for (int64_t i = 0; i < 32; ++i)
     sectors += 4 - i / 8;

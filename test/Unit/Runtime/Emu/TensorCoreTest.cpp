@@ -1,12 +1,12 @@
-//===- TensorCoreTest.cpp - Matrices and copies of a warp -----------------===//
+//===- TensorCoreTest.cpp - Tests of warp-wide operations -----------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// The fragments that lanes hold, against plain loops over whole matrices, and
-// the mistakes that are made with them.
+// Compares the matrix fragments of lanes with plain loops over whole matrices,
+// and tests faults of matrix operations and asynchronous copies.
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,10 +40,10 @@ float fromBFloat16(uint16_t x) {
 }
 
 //===----------------------------------------------------------------------===//
-// Loads and products
+// Matrix loads and multiplications
 //===----------------------------------------------------------------------===//
 
-/// Elements of 16 bits in shared memory that are their own numbers.
+/// Fills shared memory with 16-bit elements that equal their indices.
 void numberShared() {
   for (int64_t i = threadId(); i < 128 && threadId() < 32; i += 32) {
     char *address = kiln_emu_shared(4 * i);
@@ -54,7 +54,8 @@ void numberShared() {
   kiln_emu_barrier();
 }
 
-/// Matrix m starts at row 7 - r of matrix 3 - m: nothing is where lanes are.
+/// Returns the index of row `row` of matrix `matrix`. Matrices and their rows
+/// are stored in reverse order, so that no address equals that of its lane.
 int64_t rowOf(int64_t matrix, int64_t row) {
   return (3 - matrix) * 64 + (7 - row) * 8;
 }
@@ -108,7 +109,8 @@ TEST(TensorCoreTest, LoadsMatrices) {
   checkLoads(storeLoaded<4, true>, 4, true);
 }
 
-/// a [16][16] and b [16][8], bf16 in args[1], and c [16][8] in args[0].
+/// Multiplies a [16][16] and b [16][8], in bf16 at args[1], and adds c [16][8]
+/// at args[0].
 KERNEL(multiply) {
   int64_t g = lane() / 4, t = lane() % 4;
   auto element = [&](int64_t at) { return load<uint16_t>(args[1], at); };
@@ -170,7 +172,8 @@ TEST(TensorCoreTest, PowersOfTwo) {
 // Asynchronous copies
 //===----------------------------------------------------------------------===//
 
-/// Each thread copies 4 floats, of which `present` bytes exist.
+/// Each thread copies 4 floats, of which `present` bytes come from global
+/// memory.
 void copyOwn(char *const *args, int64_t present = 16, int64_t to = -1) {
   kiln_emu_copy_async(kiln_emu_shared(16 * (to < 0 ? threadId() : to)),
                       args[1] + 16 * threadId(), 16, present);
@@ -203,7 +206,7 @@ TEST(TensorCoreTest, CopiesAndFillsWithZeros) {
   }
 }
 
-/// Two groups; the older one is there when one is pending.
+/// Copies two groups. With one group pending, the older one is complete.
 KERNEL(copyTwice) {
   copyOwn(args);
   kiln_emu_copy_commit();
@@ -227,7 +230,7 @@ TEST(TensorCoreTest, WaitsForTheOldestGroups) {
 }
 
 //===----------------------------------------------------------------------===//
-// Mistakes
+// Faults
 //===----------------------------------------------------------------------===//
 
 KERNEL(laneMissesMma) {
@@ -268,7 +271,7 @@ KERNEL(loadsMisaligned) {
   numberShared();
   kiln_emu_load_matrices(kiln_emu_shared(threadId() == 5 ? 8 : 0), 4, 0, words);
 }
-// Others get the row that a lane wrote itself.
+// Each lane writes its own row, but all lanes load all rows.
 KERNEL(loadsWithoutBarrier) {
   uint32_t words[4];
   for (int64_t i = 0; i < 4; ++i)
@@ -354,7 +357,7 @@ KERNEL(sourceIsWritten) {
 struct Mutant {
   const char *name;
   EmuKernel kernel;
-  const char *piece, *otherPiece = nullptr; ///< One is in the message.
+  const char *piece, *otherPiece = nullptr; ///< One of them is in the message.
 };
 
 class TensorFaultTest : public ::testing::TestWithParam<Mutant> {};
@@ -370,7 +373,7 @@ TEST_P(TensorFaultTest, IsNamedWithEverySeed) {
         message.find(mutant.piece) != message.npos ||
         (mutant.otherPiece && message.find(mutant.otherPiece) != message.npos);
     EXPECT_TRUE(isNamed) << message;
-    // The device is as good as new.
+    // The device can be used again after a fault.
     launch.kernel = copyAndSwap;
     EXPECT_EQ(device.run(launch), "");
   }
@@ -378,17 +381,17 @@ TEST_P(TensorFaultTest, IsNamedWithEverySeed) {
 
 const Mutant mutants[] = {
     {"laneMissesMma", laneMissesMma,
-     "thread 32: product of matrices reached by part of a warp only: 31 of 32 "
-     "lanes of the warp wait, thread 40 has ended"},
+     "thread 32: matrix multiplication reached by part of a warp only: 31 of "
+     "32 lanes of the warp wait, thread 40 has ended"},
     {"laneMissesLoad", laneMissesLoad,
-     "thread 32: load of matrices reached by part of a warp only: 31 of 32 "
+     "thread 32: matrix load reached by part of a warp only: 31 of 32 "
      "lanes of the warp wait, thread 41 waits at a barrier"},
     {"laneLoadsOther", laneLoadsOther,
-     "thread 32: part of a warp is at a load of matrices, thread 42 at another "
-     "load of matrices"},
+     "thread 32: divergent warp: this thread waits at a matrix load, thread 42 "
+     "at a different operation, a matrix load"},
     {"laneShuffles", laneShuffles,
-     "thread 32: part of a warp is at a product of matrices, thread 43 at "
-     "another shuffle by xor"},
+     "thread 32: divergent warp: this thread waits at a matrix multiplication, "
+     "thread 43 at a different operation, a shuffle by xor"},
     {"loadsUnwritten", loadsUnwritten,
      "out of bounds: read of 16 bytes at offset 1024 of shared memory",
      "uninitialised shared memory: read of 16 bytes at offset 640"},
@@ -401,26 +404,26 @@ const Mutant mutants[] = {
      "thread 3: race in shared memory: write of 4 bytes at offset 48 of shared "
      "memory, where thread 2 read"},
     {"readsBeforeWait", readsBeforeWait,
-     "thread 6: read of 4 bytes at offset 100 of shared memory, but a copy "
-     "that thread 6 began is on its way to offset 100 of shared memory, and "
-     "nothing waited for it"},
+     "thread 6: read of 4 bytes at offset 100 of shared memory, but an "
+     "asynchronous copy of thread 6 to offset 100 of shared memory is still in "
+     "flight"},
     {"waitsForTooFew", waitsForTooFew,
-     "thread 7: read of 4 bytes at offset 144 of shared memory, but a copy "
-     "that thread 9 began is on its way"},
+     "thread 7: read of 4 bytes at offset 144 of shared memory, but an "
+     "asynchronous copy of thread 9 to offset "},
     {"waitsWithoutCommit", waitsWithoutCommit,
-     "thread 8: read of 4 bytes at offset 128 of shared memory, but a copy "
-     "that thread 8 began is on its way"},
+     "thread 8: read of 4 bytes at offset 128 of shared memory, but an "
+     "asynchronous copy of thread 8 to offset "},
     {"waitsWithoutBarrier", waitsWithoutBarrier, "race in shared memory: ",
      "thread 9: uninitialised shared memory: read of 4 bytes at offset 800"},
     {"barrierWithoutWait", barrierWithoutWait,
-     "thread 9: read of 4 bytes at offset 800 of shared memory, but a copy "
-     "that thread 50 began is on its way"},
+     "thread 9: read of 4 bytes at offset 800 of shared memory, but an "
+     "asynchronous copy of thread 50 to offset "},
     {"copiesOverReads", copiesOverReads,
      "thread 11: race in shared memory: write of 16 bytes at offset 176 of "
      "shared memory, where thread 10 read"},
     {"copiesTwiceToOnePlace", copiesTwiceToOnePlace,
-     "thread 12: write of 16 bytes at offset 208 of shared memory, but a copy "
-     "that thread 13 began is on its way"},
+     "thread 12: write of 16 bytes at offset 208 of shared memory, but an "
+     "asynchronous copy of thread 13 to offset "},
     {"copiesBehindTheEnd", copiesBehindTheEnd,
      "out of bounds: write of 16 bytes at offset 1024 of shared memory"},
     {"copiesMisaligned", copiesMisaligned,

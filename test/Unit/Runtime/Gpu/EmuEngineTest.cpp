@@ -1,4 +1,4 @@
-//===- EmuEngineTest.cpp - Programs by hand on the emulated GPU -----------===//
+//===- EmuEngineTest.cpp - Tests of the emulated GPU's engine -------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -23,7 +23,7 @@ constexpr int64_t bytes = elements * 4;
 
 int64_t unit() { return blockId() * 32 + threadId(); }
 
-/// (x, y), (a, b): y = a x + b.
+/// Computes y = a x + b with the arguments (x, y) and the immediates (a, b).
 void scale(char *const *args, const int64_t *immediates, int64_t units) {
   if (unit() < units)
     store(args[1], unit(),
@@ -31,26 +31,26 @@ void scale(char *const *args, const int64_t *immediates, int64_t units) {
               float(immediates[1]));
 }
 
-/// (x, sum): sum += x.
+/// Computes sum += x with the arguments (x, sum).
 void accumulate(char *const *args, const int64_t *, int64_t units) {
   if (unit() < units)
     store(args[1], unit(),
           load<float>(args[1], unit()) + load<float>(args[0], unit()));
 }
 
-/// (x, y): y is x backwards.
+/// Writes x in reverse order to y.
 void reverse(char *const *args, const int64_t *, int64_t units) {
   if (unit() < units)
     store(args[1], units - 1 - unit(), load<float>(args[0], unit()));
 }
 
-/// (x), (shift): x is shifted in place, with no order between the blocks.
+/// Shifts x in place, which is a race between blocks.
 void shift(char *const *args, const int64_t *immediates, int64_t units) {
   if (unit() + immediates[0] < units)
     store(args[0], unit(), load<float>(args[0], unit() + immediates[0]));
 }
 
-/// (x, s, y) on the host: y = x + s[0].
+/// Computes y = x + s[0] on the host with the arguments (x, s, y).
 void addOnHost(char *const *args, const int64_t *, int64_t begin, int64_t end,
                char *) {
   for (int64_t i = begin; i < end; ++i)
@@ -79,7 +79,8 @@ Json imm(int64_t value, int64_t stride = 0) {
 
 class EmuEngineTest : public ::testing::Test {
 protected:
-  /// Runs twice and returns the output of the second run, or what went wrong.
+  /// Runs the program twice. Stores the output of the second run and returns
+  /// the error message, if any.
   std::string run(const Json &description, uint64_t seed,
                   std::vector<float> &output) {
     Result<std::unique_ptr<Engine>> made =
@@ -113,7 +114,7 @@ protected:
             << "element " << i << ", seed " << seed;
     }
   }
-  /// With every one of some seeds.
+  /// Expects the error with every one of several seeds.
   void fails(const Json &description, const std::string &message) {
     for (uint64_t seed = 0; seed < 5; ++seed) {
       std::vector<float> output;
@@ -125,7 +126,7 @@ protected:
   std::unique_ptr<Engine> engine_;
 };
 
-/// Three launches on two places, of which the second one is used twice.
+/// Returns a program of four launches, in which two slots share an offset.
 Json chain() {
   Json commands = {
       device1("one", Scale, {device(0), device(256)}, 1, {imm(2), imm(1)}),
@@ -169,7 +170,8 @@ TEST_F(EmuEngineTest, ALaunchThatRacesWithItself) {
   fails(withQueues(description), "race in global memory");
 }
 
-/// x goes out and comes back, negated, to the place of what took its own.
+/// Returns a program that copies 3 x to the host and copies a result back to
+/// the offset of another slot.
 Json thereAndBack() {
   Json commands = {
       device1("x", Scale, {device(0), device(256)}, 1, {imm(3), imm(0)}),
@@ -181,7 +183,7 @@ Json thereAndBack() {
                    {2}, Json::array(), elements),
       device1("v", Reverse, {device(256), device(768)}, 1),
       copyStart("in", host(256), device(256), bytes, 1),
-      // s is overwritten when the host has read it.
+      // Overwrites s after the host has read it.
       device1("w", Scale, {device(768), device(512)}, 1, {imm(1), imm(0)}),
       copyWait("in", 1),
       device1("sum", Accumulate, {device(256), device(512)}, 1)};
@@ -215,7 +217,8 @@ TEST_F(EmuEngineTest, HostKernelOfBytesThatNobodyWrote) {
         "(commands[6])");
 }
 
-/// The sum over three iterations of 2 x[i] + i, x of 64 elements each.
+/// Computes the sum over three iterations of 2 x[i] + i, where each x[i] has 64
+/// elements.
 Json loop() {
   Json commands = {{{"op", "fill"},
                     {"name", "zero"},
@@ -253,7 +256,7 @@ TEST_F(EmuEngineTest, AReadBeforeTheWriteOfItsIteration) {
 
 struct Damage {
   const char *name;
-  const char *pointer; ///< In thereAndBack().
+  const char *pointer; ///< JSON pointer into thereAndBack().
   Json value;
   const char *message;
 };

@@ -1,12 +1,12 @@
-//===- EmuGemmTest.cpp - Matrix products of the emulated GPU -----------===//
+//===- EmuGemmTest.cpp - Tests of the emulated GPU's matmuls --------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// What stands in for a GPU's library gives the bits of the cpu, works in the
-// product's workspace, and reads nothing that nobody wrote.
+// The emulated vendor library computes the bits of the CPU engine, uses only
+// its workspace, and reads no uninitialised bytes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,8 +35,8 @@ const char *nameOf(ElementType type) {
   return type == ElementType::F32 ? "f32" : "bf16";
 }
 
-/// c = a b^T, or c + a b^T, or a b^T + the first row of b, which then has the
-/// type of c.
+/// Returns a program that computes c = a b^T, c + a b^T, or a b^T plus a bias.
+/// The bias is the first row of b, which must then have the type of c.
 Json describe(const char *kind, ElementType type, ElementType resultType,
               bool accumulates, int64_t workspaceBytes, bool hasBias = false) {
   auto operand = [&](int64_t index, bool trans) {
@@ -76,7 +76,8 @@ Json describe(const char *kind, ElementType type, ElementType resultType,
   }
   slots.push_back(
       slot("w", "workspace", 3 * matrixBytes, workspaceBytes, 0, 0));
-  // Whole rows where an input holds a value, else the part that is written.
+  // If c is an input, the output is whole rows including padding; otherwise,
+  // the first row.
   Json result = value("c", 2 * matrixBytes, accumulates ? m * ld : n);
   result["dtype"] = nameOf(resultType);
   Json description = handProgram({gemm}, slots, inputs, {result},
@@ -133,15 +134,15 @@ TEST(EmuGemmTest, HasTheBitsOfTheCpu) {
       };
       std::vector<char> expected = run(describeFor("cpu", 2 * scratch), 1);
       EXPECT_EQ(run(describeFor("cpu", 2 * scratch), 2), expected);
-      // With room for one, and for both threads.
+      // The workspace has space for one thread or for both.
       for (int64_t workspace : {scratch, 3 * scratch})
         for (int threads : {1, 2})
           EXPECT_EQ(run(describeFor("cuda-emu", workspace), threads), expected);
     }
 }
 
-/// The bias is added to sums of f32: there is one rounding, of the result of
-/// the product of f32 and the bias.
+/// Checks that the bias is added to the f32 sum, so that the result is rounded
+/// only once.
 TEST(EmuGemmTest, AddsABiasBeforeItRounds) {
   int64_t scratch = scratchOf(ElementType::BF16, ElementType::BF16);
   auto elementsOf = [](const std::vector<char> &bytes, ElementType type) {
@@ -161,7 +162,7 @@ TEST(EmuGemmTest, AddsABiasBeforeItRounds) {
   EXPECT_EQ(product(ElementType::BF16, true, 2), rounded);
   ASSERT_EQ(rounded.size(), std::size_t(n));
   for (int64_t i = 0; i < n; ++i) {
-    // The bias is the first row of b, as bf16 has it.
+    // The bias is the first row of b, rounded to bf16.
     double value = std::sin(double(i) + 1000);
     uint16_t bias, expected;
     convertElements(ElementType::F64, &value, ElementType::BF16, &bias, 1);

@@ -1,4 +1,4 @@
-//===- EmuToy.cpp - The toy model for the emulated GPU --------------------===//
+//===- EmuToy.cpp - Toy model for the emulated GPU ------------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -20,9 +20,9 @@ namespace kiln::runtime::toy {
 
 using Json = nlohmann::json;
 
-// Immediates of a device kernel: number of arguments; for each its bytes and
-// how it is accessed; which one is the scratch of the kernel of the cpu, or -1;
-// then the immediates of that.
+// The immediates of a device kernel: the number of arguments; the bytes and the
+// access kind of each argument; the index of the CPU kernel's scratch argument,
+// or -1; the immediates of the CPU kernel.
 enum Access { Reads = 1, Writes = 2, Updates = 3 };
 
 template <std::size_t index>
@@ -63,8 +63,8 @@ static bool onHost(const Json &place) {
   return place.is_array() ? place.size() == 3 : place.contains("arena");
 }
 
-/// From the first byte of an argument to the end of its slot or state, or of
-/// what one iteration has of it.
+/// Returns the bytes from an argument's address to the end of its slot or
+/// state. For an argument with a stride, limits them to one iteration.
 static int64_t extentOf(const Json &description, const Json &program,
                         int64_t command, const Json &ref) {
   int64_t offset = ref[0], stride = ref[1];
@@ -83,7 +83,8 @@ static int64_t extentOf(const Json &description, const Json &program,
   std::abort();
 }
 
-/// What the kernels of the toy update in place; see ToyProgram.cpp.
+/// Returns true if a toy kernel updates an argument in place; see
+/// ToyProgram.cpp.
 static bool updates(int64_t kernel, int64_t argument) {
   static const std::set<std::pair<int64_t, int64_t>> places = {
       {1, 0}, {3, 2}, {5, 0}, {5, 2}};

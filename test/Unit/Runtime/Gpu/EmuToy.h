@@ -1,13 +1,13 @@
-//===- EmuToy.h - The toy model for the emulated GPU ------------*- C++ -*-===//
+//===- EmuToy.h - Toy model for the emulated GPU ----------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// The toy of ToyProgram.h, also with a host arena, as a program for cuda-emu:
-// the same commands on the same plan. Each kernel is one block, of which one
-// thread runs the kernel of the cpu and declares all accesses at once.
+// Converts the toy of ToyProgram.h, with or without a host arena, to a program
+// for cuda-emu with the same commands and plan. Each kernel is one block, in
+// which one thread declares all accesses and then runs the CPU kernel.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,13 +18,13 @@
 
 namespace kiln::runtime::toy {
 
-/// A description of the toy, for the emulated GPU.
+/// Converts a description of the toy to target cuda-emu.
 nlohmann::json emulated(nlohmann::json description);
 
-/// The device's kernels, and after them those of the host.
+/// The size of the kernel table: the device kernels, then the host kernels.
 constexpr int64_t emuKernelCount = 2 * kernelCount;
 
-/// An engine for a description like that of emulated().
+/// Creates an engine for a description of emulated().
 Result<std::unique_ptr<Engine>>
 makeEmuEngine(const nlohmann::json &description);
 

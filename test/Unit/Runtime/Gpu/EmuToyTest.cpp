@@ -1,4 +1,4 @@
-//===- EmuToyTest.cpp - Training on the emulated GPU ----------------------===//
+//===- EmuToyTest.cpp - Tests of training on the emulated GPU -------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -118,7 +118,7 @@ TEST_F(EmuToyTest, EnginesRefuseEachOthersPrograms) {
 }
 
 //===----------------------------------------------------------------------===//
-// Planted faults
+// Injected faults
 //===----------------------------------------------------------------------===//
 
 class EmuFaultTest : public EmuToyTest {

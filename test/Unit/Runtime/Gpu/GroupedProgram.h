@@ -1,12 +1,13 @@
-//===- GroupedProgram.h - A program with a group of launches ----*- C++ -*-===//
+//===- GroupedProgram.h - A program with a launch group ---------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Kernel 0 takes (x, y), an immediate a, and the units: y = x + a. The first
-// three of four launches are a group, on parts of an input and an output.
+// Kernel 0 computes y = x + a with the arguments (x, y), an immediate a, and
+// the units. The first three of four launches form a group. Each launch
+// processes a part of one input and one output.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,7 +18,7 @@
 
 namespace kiln::runtime::testing {
 
-constexpr int64_t groupedUnits = 40; ///< Of a launch.
+constexpr int64_t groupedUnits = 40; ///< Units of a launch.
 constexpr int64_t groupedBytes = groupedUnits * 4;
 constexpr int64_t groupedLaunches = 4, groupMembers = 3, tableMembers = 5;
 

@@ -1,13 +1,13 @@
-//===- HandProgram.h - Descriptions written by hand -------------*- C++ -*-===//
+//===- HandProgram.h - Handwritten program descriptions ---------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// The least description around the commands and slots of one program, "run".
-// Offsets are in bytes; all values are f32. Queues and waits are those of the
-// compiler for cuda-emu; another target needs withQueues() again.
+// Builds a minimal description with one program, "run", from its commands and
+// slots. Offsets are in bytes; all values are f32. Queues and waits are those
+// of the compiler for cuda-emu; call withQueues() again for another target.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,7 +33,7 @@ inline Json host(int64_t offset, int64_t stride = 0) {
   return Json::array({offset, stride, "host"});
 }
 
-/// Arguments of `bytes` each.
+/// Returns a launch of a host kernel, whose arguments have `bytes` bytes each.
 inline Json kernelLaunch(const char *name, int64_t kernel, Json args,
                          int64_t bytes, Json writes, Json immediates,
                          int64_t units) {
@@ -51,7 +51,7 @@ inline Json kernelLaunch(const char *name, int64_t kernel, Json args,
           {"grain", 32},
           {"scratch", nullptr}};
 }
-/// Of a kernel with a thread for each of the 32 units of a block.
+/// Returns a launch of a device kernel with 32 threads per block, one per unit.
 inline Json deviceLaunch(const char *name, int64_t kernel, Json args,
                          int64_t bytes, Json writes, Json immediates,
                          int64_t units) {
@@ -81,7 +81,7 @@ inline Json slot(const char *name, const char *slotClass, int64_t offset,
   return json;
 }
 
-/// A value of `elements` elements: an input or output.
+/// Returns an input or output with `elements` elements.
 inline Json value(const char *name, int64_t offset, int64_t elements) {
   return {{"name", name},
           {"dtype", "f32"},
@@ -89,7 +89,7 @@ inline Json value(const char *name, int64_t offset, int64_t elements) {
           {"offset", offset}};
 }
 
-/// Without states; both arenas have `bytes` bytes.
+/// Returns a description without states. Both arenas have `bytes` bytes.
 inline Json handProgram(Json commands, Json slots, Json inputs, Json outputs,
                         int64_t bytes) {
   return withQueues({

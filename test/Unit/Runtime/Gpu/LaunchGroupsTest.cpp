@@ -1,4 +1,4 @@
-//===- LaunchGroupsTest.cpp - Groups of launches, run and refused ---------===//
+//===- LaunchGroupsTest.cpp - Tests of launch groups ----------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -47,7 +47,8 @@ TEST(LaunchGroupsTest, AreOneLaunch) {
   ASSERT_TRUE(status.ok()) << status.message();
   for (int64_t i = 0; i < groupedLaunches * groupedUnits; ++i)
     EXPECT_EQ(y[i], float(i + 2));
-  // Of two blocks of 32 threads each, and the launch that is alone.
+  // Each launch has two blocks of 32 threads. The launch outside of the group
+  // counts as member 0.
   for (int64_t member = 0; member < groupMembers; ++member)
     EXPECT_EQ(std::count(memberIds.begin(), memberIds.end(), member),
               member == 0 ? 128 : 64);
@@ -63,11 +64,11 @@ TEST(LaunchGroupsTest, FaultsNameTheMember) {
   EXPECT_EQ((*engine)->run(0).message(),
             "cuda-emu: kernel 'add1', block 1, thread 7: out of bounds: read "
             "of 4 bytes at argument 0 ('x') + 156, but the argument has 156 "
-            "bytes; in program 'run', launch 'add0' (commands[0]) and 2 after "
-            "it");
+            "bytes; in program 'run', launch 'add0' (commands[0]) and 2 more "
+            "of its group");
 }
 
-/// A kernel of the host has read what the third launch of a group writes.
+/// A host kernel reads the bytes that the third launch of a group then writes.
 TEST(LaunchGroupsTest, OnlyTheFirstLaunchIsAfterOthers) {
   Json program = groupedProgram("cuda-emu");
   Json &run = program["programs"]["run"];
@@ -97,11 +98,11 @@ TEST(LaunchGroupsTest, OnlyTheFirstLaunchIsAfterOthers) {
 }
 
 //===----------------------------------------------------------------------===//
-// Damage
+// Damaged descriptions
 //===----------------------------------------------------------------------===//
 
 struct Damage {
-  const char *pointer; ///< Below the commands of "run".
+  const char *pointer; ///< JSON pointer below the commands of "run".
   Json value;
   const char *message;
 };

@@ -1,15 +1,15 @@
-//===- MissingEvents.cpp - Leaves out every event of a program ------------===//
+//===- MissingEvents.cpp - Removes each event of a program ----------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// kiln-missing-events DESCRIPTION.json: of a description that kilnc made for a
-// GPU, every wait of its streams is left out once. The check that an executable
-// makes at its start must pass without a fault, and name both commands of each
-// fault that it finds. A wait may be idle: the description asks for an order,
-// but nothing that shares bytes depends on it.
+// kiln-missing-events DESCRIPTION.json removes each wait of the streams of a
+// kilnc GPU description in turn. The check that executables run at their start
+// must accept the unmodified description, and must name both commands of each
+// missing event. A wait is idle if removing it leaves all conflicting accesses
+// ordered.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- PrefetchTest.cpp - Copies in flight across iterations --------------===//
+//===- PrefetchTest.cpp - Tests of copies across loop iterations ----------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -19,18 +19,18 @@ using namespace kiln;
 namespace {
 
 constexpr int64_t elements = 64, bytes = elements * 4;
-/// Places on the device.
+/// Offsets in the device arena.
 constexpr int64_t x = 0, arrived = 3 * bytes, current = 4 * bytes,
                   sum = 5 * bytes;
 
-/// (x), (a): x = a i.
+/// Computes x[i] = a i with the argument x and the immediate a.
 void make(char *const *args, const int64_t *immediates, int64_t units) {
   int64_t i = blockId() * 32 + threadId();
   if (i < units)
     store(args[0], i, float(immediates[0] * i));
 }
 
-/// (x, sum): sum += x.
+/// Computes sum += x with the arguments (x, sum).
 void accumulate(char *const *args, const int64_t *, int64_t units) {
   int64_t i = blockId() * 32 + threadId();
   if (i < units)
@@ -52,8 +52,9 @@ Json fill(const char *name, Json ref) {
           {"bytes", bytes}};
 }
 
-/// Three parts go to the host. They come back one by one to the same place, and
-/// while one is added to the sum, the next one is on its way.
+/// Returns a program that copies three parts to the host and prefetches them
+/// one by one into the same buffer: while one part is added to the sum, the
+/// next is in flight.
 Json prefetch() {
   Json commands = Json::array();
   for (int64_t i = 0, factor = 1; i < 3; ++i, factor *= 10) // 0 to 2
@@ -99,7 +100,7 @@ void insert(Json &description, std::size_t at, const Json &command) {
   commands.insert(commands.begin() + long(at), command);
 }
 
-/// The reader's error, or that of the check of the streams.
+/// Returns the error of the reader or of the stream order check.
 std::string refusal(const Json &description) {
   Result<ProgramFile> file = parseProgramFile(description.dump(), 2);
   if (!file.ok())
@@ -147,14 +148,20 @@ TEST(PrefetchTest, NoCopyBeforeTheFirstWait) {
 TEST(PrefetchTest, NoWaitInTheLoop) {
   Json description = prefetch();
   commandsOf(description).erase(8);
+<<<<<<< HEAD
   commandsOf(description).erase(8); // What reads the destination.
   refuses(description,
           "commands[8]' (copy_start 'next') writes the destination of "
           "copy_start 'first' at commands[6] while it is in flight");
+=======
+  commandsOf(description).erase(8); // The command that reads the destination.
+  refuses(description, "commands[8]' (copy_start 'next') writes what it writes "
+                       "while copy_start 'first' of commands[6] is in flight");
+>>>>>>> 882f622c7a1264a288e1b576b0dfe83a1d3a46ba
   commandsOf(description)[8]["bytes"] = 0;
   refuses(description, "commands[8]' uses token 1 while copy_start 'first' at "
                        "commands[6] is in flight");
-  // The one of the first iteration is in flight in the second one.
+  // The copy of the first iteration is in flight in the second one.
   description = prefetch();
   Json wait = commandsOf(description)[8];
   commandsOf(description).erase(8);
@@ -175,7 +182,7 @@ TEST(PrefetchTest, NoWaitAfterTheLoop) {
 }
 
 TEST(PrefetchTest, AnotherIterationWritesTheSource) {
-  // The fill of iteration 1 meets the copy of iteration 0.
+  // The fill of iteration 1 conflicts with the copy of iteration 0.
   Json description = prefetch();
   insert(description, 8, fill("clear", host(2 * bytes, -bytes)));
   refuses(description,
@@ -185,8 +192,8 @@ TEST(PrefetchTest, AnotherIterationWritesTheSource) {
   insert(description, 8, fill("clear", host(2 * bytes, 0)));
   EXPECT_EQ(refusal(withQueues(description)).find("in flight"),
             std::string::npos);
-  // The copy of iteration 0 is over when the same iteration of the loop ends,
-  // if it is waited for there.
+  // A wait at the end of the loop body completes the copy of iteration 0 before
+  // iteration 1.
   description = prefetch();
   insert(description, 12, copyWait("next", 1));
   insert(description, 8, fill("clear", host(2 * bytes, -bytes)));
@@ -221,7 +228,7 @@ TEST(PrefetchTest, SlotsLiveAllAroundTheLoop) {
 
 TEST(PrefetchTest, MissingWaitsOfQueues) {
   EXPECT_EQ(refusal(prefetch()), "");
-  // The next part may arrive before this one is kept.
+  // The next part may overwrite the current one before that is copied.
   Json description = prefetch();
   commandsOf(description)[10].erase("after");
   std::string message = refusal(description);
@@ -231,7 +238,7 @@ TEST(PrefetchTest, MissingWaitsOfQueues) {
                          "'arrived'"),
             std::string::npos)
       << message;
-  // Nobody waits for the part on compute.
+  // The compute queue does not wait for the part.
   description = prefetch();
   commandsOf(description)[8]["queues"] = {"copy_out"};
   message = refusal(description);

@@ -1,4 +1,4 @@
-//===- QueueReaderTest.cpp - Queues of descriptions -----------------------===//
+//===- QueueReaderTest.cpp - Tests of the queues of descriptions ----------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -20,9 +20,9 @@ Result<ProgramFile> read(const Json &description) {
   return parseProgramFile(description.dump(), toy::emuKernelCount);
 }
 
-/// The offloaded toy: the commands of train that matter here are 0 (a fill on
-/// the device), 3 (a gemm), 4 (a copy out), 7 (a wait), 8 (a copy in), 19 (a
-/// launch on the device) and 20 (a launch on the host).
+/// Returns the offloaded toy. The tests use these commands of `train`: 0 (a
+/// fill on the device), 3 (a gemm), 4 (a copy out), 7 (a wait), 8 (a copy in),
+/// 19 (a launch on the device) and 20 (a launch on the host).
 Json onGpu() { return toy::emulated(toy::describeOffloaded()); }
 
 TEST(QueueReaderTest, ReadsQueuesAndWaits) {
@@ -44,7 +44,7 @@ TEST(QueueReaderTest, ReadsQueuesAndWaits) {
   EXPECT_EQ(commands[7].heldQueues, (std::vector<int64_t>{0, 1}));
   EXPECT_EQ(commands[8].queue, 3);
   EXPECT_EQ(commands[19].after, std::vector<int64_t>());
-  // It reads the gradient's norm, which the device computes.
+  // The host launch reads the gradient norm, which the device computes.
   EXPECT_EQ(commands[20].queue, 1);
   EXPECT_EQ(commands[20].after, std::vector<int64_t>{0});
 }
@@ -63,7 +63,7 @@ struct Damage {
   const char *name;
   bool onGpu;
   const char *pointer;
-  Json value; ///< "discarded": remove it.
+  Json value; ///< A discarded value removes the field.
   const char *message;
 };
 

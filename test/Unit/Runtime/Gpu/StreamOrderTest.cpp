@@ -1,4 +1,4 @@
-//===- StreamOrderTest.cpp - Streams, events, and missing ones ------------===//
+//===- StreamOrderTest.cpp - Tests of streams and their events ------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -18,7 +18,7 @@ using namespace kiln;
 
 namespace {
 
-/// The streams of a description's program.
+/// The stream program of a description.
 class Streams {
 public:
   Streams(const Json &description, const std::string &program = "run") {
@@ -42,8 +42,8 @@ public:
     BufferNames names(file, file.programs[index]);
     return firstTouches(file, file.programs[index], streams, names);
   }
-  /// "copy-in 4 < 0, 1 > 2": the stream of an action, its command, and the
-  /// events before and behind it.
+  /// Formats an action, such as "copy-in 4 < 0, 1 > 2": its stream, its
+  /// command, the events it waits for, and the event it records.
   std::string text(std::size_t action) const {
     const StreamAction &info = streams.actions[action];
     std::string result =
@@ -65,9 +65,10 @@ public:
   StreamProgram streams;
 };
 
-/// x is made on the device, goes to the host, where y is made of it and of a
-/// scalar s of the device; y comes to where x was, and z is made of it. Then s
-/// is made anew. All buffers have 256 bytes.
+/// Returns a program that computes x on the device and copies it to the host,
+/// where y is computed from x and from a scalar s of the device. y is copied to
+/// the offset of x, and z is computed from it. Then s is computed again. All
+/// buffers have 256 bytes.
 Json thereAndBack() {
   Json commands = {
       deviceLaunch("make_x", 0, {device(0)}, 256, {0}, Json::array(), 64),
@@ -103,13 +104,13 @@ TEST(StreamProgramTest, OrdersWhatCopiesAndKernelsOfTheHostNeed) {
       "compute 1 > 0",
       "copy-out 2 < 0 > 2",
       "compute 3 > 1",
-      // After compute, which made s, and for x.
+      // Waits for compute, which writes s, and for the copy of x.
       "host 5 < 1, 2 > 3",
-      // For y, and so for all the rest.
+      // Waits for y, which implies all other waits.
       "copy-in 6 < 3 > 4",
-      // After the wait for x.
+      // Waits for the copy of x, as the copy_wait requires.
       "compute 7 < 2",
-      // The host read s.
+      // Waits for the host, which reads s.
       "compute 8 < 3",
       "compute 10 < 4",
   };
@@ -165,8 +166,8 @@ TEST(StreamOrderTest, NamesTheScalarThatTheHostStillReads) {
             "host records after commands[5]");
 }
 
-/// How many waits are found when they are missing, and how many of those that
-/// the order of the commands asks for order nothing that shares bytes.
+/// Removes each wait and returns the number of waits whose absence is detected,
+/// and the number of idle waits, which order no conflicting accesses.
 std::pair<int, int> removeEachWait(const Streams &whole) {
   int found = 0, idle = 0;
   for (std::size_t i = 0; i < whole.streams.actions.size(); ++i) {
@@ -188,7 +189,7 @@ std::pair<int, int> removeEachWait(const Streams &whole) {
 }
 
 TEST(StreamOrderTest, FindsEveryWaitThatIsMissing) {
-  // Of w alone nothing depends on when copies begin and end.
+  // The two idle waits only order commands that access nothing but w.
   EXPECT_EQ(removeEachWait(Streams(thereAndBack())), std::pair(5, 2));
   Streams train(toy::emulated(toy::describeOffloaded()), "train");
   EXPECT_EQ(train.check(), "");
@@ -196,10 +197,11 @@ TEST(StreamOrderTest, FindsEveryWaitThatIsMissing) {
 }
 
 //===----------------------------------------------------------------------===//
-// What a description must say
+// Order in the description
 //===----------------------------------------------------------------------===//
 
-/// The error of the program "run" after `damage`, which the reader must accept.
+/// Returns the error of the stream order check after `damage`, which the reader
+/// must accept.
 template <typename Damage> std::string checkWithout(Damage &&damage) {
   Json description = thereAndBack();
   damage(toy::commandsOf(description["programs"]["run"]));
@@ -207,7 +209,7 @@ template <typename Damage> std::string checkWithout(Damage &&damage) {
 }
 
 TEST(StreamProgramTest, AddsNoOrderToTheDescription) {
-  // The copy of x may begin before x is made.
+  // The copy of x may begin before x is computed.
   std::string message =
       checkWithout([](Json &commands) { commands[2].erase("after"); });
   EXPECT_NE(message.find("missing event: launch 'make_x' (commands[0]) on the "
@@ -215,7 +217,7 @@ TEST(StreamProgramTest, AddsNoOrderToTheDescription) {
                          "(commands[2]) on the copy-out stream reads 'x'"),
             std::string::npos)
       << message;
-  // The host waits for x, and so for the copy of x, but not for s.
+  // The host waits for the copy of x and therefore for x, but not for s.
   message = checkWithout([](Json &commands) {
     commands[1].swap(commands[3]);
     for (std::size_t i : {1, 3})
@@ -233,7 +235,7 @@ TEST(StreamProgramTest, AddsNoOrderToTheDescription) {
                          "the compute stream writes 's2'"),
             std::string::npos)
       << message;
-  // A wait holds up the queues that it names, and no other.
+  // A copy_wait blocks the queues that it names and no others.
   message =
       checkWithout([](Json &commands) { commands[4]["queues"] = {"compute"}; });
   EXPECT_EQ(message, "") << "the host is after compute, which waits";
@@ -249,12 +251,12 @@ TEST(StreamProgramTest, AddsNoOrderToTheDescription) {
 TEST(StreamProgramTest, HoldsUpLinksToo) {
   Json description = thereAndBack();
   Json &commands = toy::commandsOf(description["programs"]["run"]);
-  // The copy of y waits for that of x alone: nothing else orders them.
+  // Only the copy_wait orders the copy of y after the copy of x.
   commands[4]["queues"] = {"copy_in", "host"};
   commands[6]["after"] = {"host"};
   Streams streams(description);
   EXPECT_EQ(streams.check(), "");
-  // A queue that no command uses has nothing to hold up.
+  // Blocking a queue without commands has no effect.
   description["queues"].push_back({{"name", "spare"}, {"engine", "link"}});
   commands[4]["queues"].push_back("spare");
   EXPECT_EQ(Streams(description).texts(), streams.texts());
@@ -297,7 +299,7 @@ TEST(FirstTouchesTest, AreInEveryIterationOrInOne) {
   Json commands = {
       {{"op", "loop_begin"}, {"count", 2}},
       deviceLaunch("part", 0, {device(0)}, 256, {0}, Json::array(), 64),
-      // In the place of its operand.
+      // The result is stored in place of the operand.
       deviceLaunch("double", 0, {device(0), device(0)}, 256, {1}, Json::array(),
                    64),
       deviceLaunch("keep", 0, {device(0), device(256, 256)}, 256, {1},
