@@ -148,16 +148,10 @@ TEST(PrefetchTest, NoCopyBeforeTheFirstWait) {
 TEST(PrefetchTest, NoWaitInTheLoop) {
   Json description = prefetch();
   commandsOf(description).erase(8);
-<<<<<<< HEAD
-  commandsOf(description).erase(8); // What reads the destination.
+  commandsOf(description).erase(8); // The command that reads the destination.
   refuses(description,
           "commands[8]' (copy_start 'next') writes the destination of "
           "copy_start 'first' at commands[6] while it is in flight");
-=======
-  commandsOf(description).erase(8); // The command that reads the destination.
-  refuses(description, "commands[8]' (copy_start 'next') writes what it writes "
-                       "while copy_start 'first' of commands[6] is in flight");
->>>>>>> 882f622c7a1264a288e1b576b0dfe83a1d3a46ba
   commandsOf(description)[8]["bytes"] = 0;
   refuses(description, "commands[8]' uses token 1 while copy_start 'first' at "
                        "commands[6] is in flight");
