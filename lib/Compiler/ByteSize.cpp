@@ -1,4 +1,4 @@
-//===- ByteSize.cpp - Sizes as people write them ----------------*- C++ -*-===//
+//===- ByteSize.cpp - Parsing of byte sizes ---------------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

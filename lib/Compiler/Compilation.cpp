@@ -52,7 +52,7 @@ Status Compilation::findBackend() {
   return Status();
 }
 
-/// The names of the targets for which `has` is true, such as "cuda or
+/// Returns the names of the targets for which `has` is true, such as "cuda or
 /// cuda-emu".
 std::string
 Compilation::targetsWith(llvm::function_ref<bool(const TargetBackend &)> has) {
@@ -80,26 +80,26 @@ Status Compilation::checkOptions() {
     return usage("--recompute is '" + options.recompute +
                  "', expected none, full, blocks, sqrt, poor or optimal");
   if (options.recompute == "optimal" && !options.memoryBudget)
-    return usage("--recompute=optimal needs --memory-budget=SIZE: what should "
-                 "the plan fit?");
+    return usage("--recompute=optimal needs --memory-budget=SIZE: a plan needs "
+                 "a budget to fit");
   if (!options.offload.empty() && options.offload != "auto" &&
       !OffloadSet::parse(options.offload))
     return usage("--offload is '" + options.offload +
                  "', expected none, auto, or some of activations, optimizer, "
-                 "parameters with commas between");
+                 "parameters, separated by commas");
   if (options.offload == "auto" && !options.memoryBudget)
-    return usage("--offload=auto needs --memory-budget=SIZE: what should the "
-                 "plan fit?");
+    return usage("--offload=auto needs --memory-budget=SIZE: a plan needs a "
+                 "budget to fit");
   CodeTraits traits = target->getCodeGenerator().getTraits();
   if (options.stage == EmitStage::Ptx && !traits.ptx)
     return usage("--emit=ptx needs --target=" +
                  targetsWith([](const TargetBackend &other) {
                    return other.getCodeGenerator().getTraits().ptx;
                  }) +
-                 ": PTX is what gpus run");
+                 ": only GPUs run PTX");
   if (options.stage == EmitStage::Object && traits.images)
-    return usage("--emit=obj has nothing to write for --target=" +
-                 options.target + ", whose kernels are no object file" +
+    return usage("--emit=obj is not available for --target=" + options.target +
+                 ", which does not compile kernels to object files" +
                  (traits.ptx ? ": use --emit=ptx" : ""));
   if (options.precision && *options.precision != "fp32" &&
       *options.precision != "fp64" && *options.precision != "bf16")
@@ -148,7 +148,7 @@ Status Compilation::readModel() {
   return Status();
 }
 
-/// Gives every random op of a program another probability.
+/// Sets the probability of all dropout in a program.
 static void overrideDropout(ModuleOp module, double p) {
   module.walk([&](Operation *op) {
     if (auto dropout = dyn_cast<DropoutOp>(op)) {
@@ -164,7 +164,8 @@ static void overrideDropout(ModuleOp module, double p) {
   });
 }
 
-/// A file of a Hugging Face directory is not a model without the others.
+/// Refuses a single file of a Hugging Face directory, which is not a model by
+/// itself.
 static Status refuseFileOfDirectory(llvm::StringRef file) {
   llvm::StringRef extension = llvm::sys::path::extension(file);
   if (extension != ".json" && extension != ".safetensors")
@@ -183,7 +184,7 @@ static Status refuseFileOfDirectory(llvm::StringRef file) {
                           "' is one file of a model: " + expected);
 }
 
-/// A program in the dialect: its shapes are in the file.
+/// Reads a program in the kiln dialect, which also determines the shapes.
 Status Compilation::readModelFile() {
   if (!llvm::sys::fs::exists(options.model))
     return Status::badInput(
@@ -213,13 +214,13 @@ Status Compilation::readModelFile() {
         diagnostics);
   if (!module)
     return Status::badInput("model '" + options.model + "': " + diagnostics);
-  // Only kilnc makes plans.
+  // Only kilnc adds these attributes; remove them from the file's module.
   (*module)->removeAttr(kPlanAttr);
-  (*module)->removeAttr("kiln.compressed");
+  (*module)->removeAttr(kEncodedAttr);
   (*module)->removeAttr(kTargetAttr);
   (*module)->removeAttr(kAttentionAttr);
   (*module)->removeAttr(kLibraryEpiloguesAttr);
-  // The shapes below are those of the program that passes the level's check.
+  // The shapes are read only from a program that passes the level's verifier.
   if (failed(verifyLevel(*module, Level::Forward)))
     return Status::badInput("model '" + options.model + "': " + diagnostics);
   ProgramOp forward = *findForward(*module);
@@ -229,7 +230,7 @@ Status Compilation::readModelFile() {
   for (StateOp state : module->getOps<StateOp>())
     if (state.getTensorType().getElementType().isF64())
       precision = "fp64";
-  // Mixed precision keeps fp32 states.
+  // bf16 is mixed precision, which keeps fp32 states.
   if (options.precision == "bf16" && precision == "fp32")
     precision = "bf16";
   if (options.precision && *options.precision != precision)
@@ -253,7 +254,8 @@ Status Compilation::readModelFile() {
                   "--seq is " + std::to_string(options.sequenceLength) +
                       ", but the shapes in '" + options.model + "' are for " +
                       std::to_string(length) + " tokens");
-  // What the file says of the model, and what its program says of the rest.
+  // Keep the entries of the file's attribute, and add the missing ones from its
+  // program.
   Builder b(&context);
   NamedAttrList model((*module)->getAttrOfType<DictionaryAttr>("kiln.model"));
   auto complete = [&](StringRef key, Attribute value) {
@@ -284,7 +286,7 @@ Status Compilation::readMachine() {
   return Status();
 }
 
-/// What goes to the host without the planner's say.
+/// Returns the tensors that the user offloads explicitly, without the planner.
 OffloadSet Compilation::offloadByHand() const {
   if (options.offload.empty() || options.offload == "auto")
     return OffloadSet();
@@ -302,7 +304,8 @@ Status Compilation::runTo(PipelinePoint point) {
              : session.status;
 }
 
-/// The point of the pipeline at which a stage's module is complete.
+/// Returns the point of the pipeline that produces the module of an output
+/// stage.
 static PipelinePoint pointOf(EmitStage stage) {
   switch (stage) {
   case EmitStage::Forward:
@@ -318,7 +321,7 @@ static PipelinePoint pointOf(EmitStage stage) {
   }
 }
 
-/// A rate as parseLinkSpeed reads it, with every digit.
+/// Formats a rate for parseLinkSpeed, without loss of digits.
 static std::string rateText(double bytesPerSecond) {
   char digits[32];
   return std::string(digits, std::to_chars(digits, digits + sizeof digits,
@@ -348,7 +351,7 @@ void Compilation::choosePipeline() {
   plan.machine = options.machineName;
   if (options.simulatedLink > 0)
     plan.link = rateText(options.simulatedLink);
-  // The shapes in a .mlir file are those of one micro-batch.
+  // A .mlir file fixes the shapes of one micro-batch.
   plan.suggestMicrobatches =
       !options.autoMicrobatches && isModelDirectory(options.model);
   pipeline.dispatch.fuse = options.fuse;
@@ -357,7 +360,7 @@ void Compilation::choosePipeline() {
   pipeline.session = &session;
 }
 
-/// What the planner promised is what the schedule has.
+/// Checks that the schedule has the arena heights that the planner predicted.
 Status Compilation::checkPrediction() {
   PlanAttr plan = decidedPlan();
   if (!plan)
@@ -369,7 +372,7 @@ Status Compilation::checkPrediction() {
   if (promised == height && promisedHost == host)
     return Status();
   return Status::error(
-      "internal error: the plan promised " + std::to_string(promised) + " + " +
+      "internal error: the plan predicts " + std::to_string(promised) + " + " +
       std::to_string(promisedHost) + " bytes and the schedule has " +
       std::to_string(height) + " + " + std::to_string(host));
 }
@@ -398,14 +401,14 @@ Status Compilation::writeReport(const llvm::json::Object &plan) {
   return writeOutput(options.report, planPage(plan, title));
 }
 
-/// Reduces locations to the names of layers and tensors that they hold. Returns
-/// true if there is one.
+/// Reduces locations to the names of layers and tensors that they contain.
+/// Returns true if there is a name.
 static bool keepNamesOfLocations(ModuleOp module) {
   bool hasNames = false;
   auto reduced = [&](Location loc) -> LocationAttr {
     StringRef name = getLocationName(loc);
-    // CSE gives an op without a known location that of its duplicate, so what
-    // is known must stay so.
+    // CSE replaces an unknown location with that of the duplicate, so unknown
+    // locations must stay unknown.
     if (name.empty() && isa<UnknownLoc>(loc))
       return loc;
     if (name.empty())
@@ -422,9 +425,10 @@ static bool keepNamesOfLocations(ModuleOp module) {
   return hasNames;
 }
 
-/// A forward graph is written with the names of its layers, by which the
-/// planner and the policies of --recompute group ops: compiled again, it gives
-/// the same program. Later stages are for reading.
+/// Writes a module as text. A forward graph keeps the names of its layers,
+/// because the planner and the policies of --recompute group ops by them;
+/// compiling the written graph gives the same program. Modules of later stages
+/// are written without names.
 Status Compilation::writeModule(ModuleOp written) {
   std::string text;
   llvm::raw_string_ostream stream(text);
@@ -436,7 +440,7 @@ Status Compilation::writeModule(ModuleOp written) {
   return write(text);
 }
 
-/// The first error of the compiler becomes part of the one line that users see.
+/// Stores the first error of the compiler for the one-line error message.
 void Compilation::collectDiagnostic(Diagnostic &diagnostic) {
   if (diagnostic.getSeverity() != DiagnosticSeverity::Error ||
       !diagnostics.empty())
@@ -453,8 +457,8 @@ void Compilation::collectDiagnostic(Diagnostic &diagnostic) {
   diagnostics = firstLineOf(diagnostics);
 }
 
-/// Refuses a model that the target cannot compute, and records in the module
-/// what it is compiled for.
+/// Checks that the target supports the model, and records the target in the
+/// module.
 Status Compilation::setModuleTarget() {
   ElementType computed =
       precision == "fp64" ? ElementType::F64 : ElementType::F32;
@@ -520,7 +524,8 @@ Status Compilation::finish(llvm::ArrayRef<PlanTrial> trials,
 }
 
 Status Compilation::printPipeline() {
-  // In MLIR's text of pipelines these delimit values and cannot be escaped.
+  // MLIR's textual pipelines use these characters as delimiters and cannot
+  // escape them.
   if (StringRef(options.machineName).find_first_of("{}'\"") != StringRef::npos)
     return Status(ExitCode::Usage,
                   "--print-pipeline cannot write --machine='" +

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Reads the model, runs the levels, writes the result. Everything that a
-// compilation may choose is fixed in its options; Compile.cpp makes several to
-// choose among them.
+// A compilation reads the model, runs the pipeline and writes the result. The
+// options fix every choice; Compile.cpp runs several compilations and selects
+// the best.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,7 +30,7 @@
 
 namespace kiln {
 
-/// One compilation: reads the model, runs the levels, writes the result.
+/// Compiles a model with a fixed set of options.
 class Compilation {
 public:
   explicit Compilation(const CompileOptions &options)
@@ -41,21 +41,22 @@ public:
         }) {
     context.printOpOnDiagnostic(false);
   }
-  /// Reads the model and goes on to the planned level, or to the level that the
-  /// stage asks for if that comes first.
+  /// Reads the model and runs the pipeline up to the planned level, or up to
+  /// the level of the output stage if that is earlier.
   Status plan();
-  /// Goes on from there and writes the result. The remarks say why this is the
-  /// trial that was chosen.
+  /// Runs the rest of the pipeline and writes the output. The trials are
+  /// reported in the remarks, which explain why `chosen` was selected.
   Status finish(llvm::ArrayRef<PlanTrial> trials, const PlanTrial &chosen);
-  /// Prints the passes from the forward graph to the schedule, as kiln-opt
-  /// reads them.
+  /// Prints the passes from the forward graph to the schedule as a textual
+  /// pipeline for kiln-opt.
   Status printPipeline();
-  /// Seconds of a step, as the planner predicts them.
+  /// Returns the predicted duration of a step in seconds.
   double predictedSeconds();
-  /// Whether states on the host might make the step faster: not if it is about
-  /// as fast as without a budget, nor if their copies alone take longer.
+  /// Returns true if storing states on the host might make the step faster. It
+  /// cannot if the step is already about as fast as without a budget, or if
+  /// copying the states takes longer than the step.
   bool mayGainFromStates();
-  /// After a budget was refused: the smallest that would not be.
+  /// Returns the smallest feasible budget after no plan fitted.
   int64_t smallestBudget() const { return session.leastBudget; }
 
 private:
@@ -80,19 +81,20 @@ private:
   Status writeModule(mlir::ModuleOp module);
 
   const CompileOptions &options;
-  std::string remarks; ///< of the context's engine
+  std::string remarks; ///< Output of the context's remark engine.
   mlir::MLIRContext context;
-  const TargetBackend *target = nullptr; ///< set before anything else is done
+  /// Backend of the target; set before the options are checked.
+  const TargetBackend *target = nullptr;
   mlir::OwningOpRef<mlir::ModuleOp> module;
   std::string diagnostics;
   mlir::ScopedDiagnosticHandler handler;
-  std::optional<Machine> machine;    ///< the figures that plans are priced with
-  std::vector<std::string> warnings; ///< said once, of the chosen plan's model
-  std::string precision;             ///< fp32, fp64, or bf16 with fp32 states
-  PipelineOptions pipeline;          ///< from the module as it was read
-  PlanningSession session;           ///< of the pipeline
-  PipelinePoint reached = PipelinePoint::Imported; ///< by the module
-  double dropout = 0; ///< the largest probability in the model
+  std::optional<Machine> machine;    ///< Figures that the planner uses.
+  std::vector<std::string> warnings; ///< Printed once, for the chosen plan.
+  std::string precision;             ///< fp32, fp64, or bf16 with fp32 states.
+  PipelineOptions pipeline; ///< Options, starting from the module as read.
+  PlanningSession session;  ///< Session of the memory planner.
+  PipelinePoint reached = PipelinePoint::Imported; ///< Level of the module.
+  double dropout = 0; ///< Largest dropout probability in the model.
 };
 
 } // namespace kiln

@@ -1,4 +1,4 @@
-//===- Compile.cpp - From a model to an executable --------------*- C++ -*-===//
+//===- Compile.cpp - Compile a model into an executable ---------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -19,7 +19,7 @@
 using namespace mlir;
 using namespace kiln;
 
-/// A device with a memory of its own has something to win by offloading.
+/// Returns true if the device has its own memory, so that offloading can help.
 static bool hasDeviceMemory(const CompileOptions &options) {
   return options.simulatedLink > 0 ||
          (options.machine && options.machine->kind == MachineKind::Gpu);
@@ -63,8 +63,9 @@ static Status checkRemarks(const CompileOptions &options) {
 
 namespace {
 
-/// Compiles with whatever makes the fastest step: the number of micro-batches
-/// and what states lie on the host, where these are free.
+/// Selects the compilation with the fastest step among the numbers of
+/// micro-batches, the offload lists and the lossy techniques that the options
+/// allow.
 class FastestCompilation {
 public:
   explicit FastestCompilation(const CompileOptions &request)
@@ -80,7 +81,8 @@ private:
   Status compileChosen();
 
   const CompileOptions &request;
-  std::list<CompileOptions> trials; ///< compilations refer to them
+  /// Options of the compilations, which keep references to them.
+  std::list<CompileOptions> trials;
   std::unique_ptr<Compilation> best;
   std::vector<PlanTrial> tried;
   PlanTrial chosen;
@@ -100,7 +102,7 @@ std::vector<int64_t> FastestCompilation::counts() const {
   return counts;
 }
 
-/// Activations first: states on the host cost a copy of every gradient.
+/// Activations come first: offloading states requires a copy of every gradient.
 std::vector<std::string> FastestCompilation::offloads() const {
   bool free = request.memoryBudget &&
               (request.offload == "auto" ||
@@ -111,8 +113,9 @@ std::vector<std::string> FastestCompilation::offloads() const {
           "activations,optimizer,parameters"};
 }
 
-/// With a budget, exact plans first: a lossy one has to be faster, or the only
-/// one that fits. Without a budget what is named is done.
+/// With a budget, exact plans come first: a lossy plan is chosen only if it is
+/// faster or the only one that fits. Without a budget the requested technique
+/// is applied.
 std::vector<std::string> FastestCompilation::lossies() const {
   if (request.memoryBudget && !request.lossy.empty())
     return {"", request.lossy};
@@ -129,7 +132,7 @@ std::vector<PlanTrial> FastestCompilation::candidates() const {
         trial.offload = offload;
         trial.lossy = lossy;
       }
-  // A forward graph depends on the number of micro-batches alone.
+  // A forward graph depends only on the number of micro-batches.
   if (request.stage == EmitStage::Forward && !request.printsPipeline &&
       !request.autoMicrobatches)
     candidates.resize(1);
@@ -141,8 +144,8 @@ Status FastestCompilation::tryPlan(PlanTrial trial, bool compares) {
   options.microbatches = trial.microbatches;
   options.offload = trial.offload;
   options.lossy = trial.lossy;
-  // Without a budget any plan will do, but all have to be priced, whatever is
-  // written.
+  // Comparing plans requires their predicted times, so plan even without a
+  // budget and beyond the output stage.
   if (compares && !options.memoryBudget)
     options.memoryBudget = kNoBudget;
   if (compares)
@@ -165,7 +168,7 @@ Status FastestCompilation::tryPlan(PlanTrial trial, bool compares) {
   if (compares)
     trial.seconds = compilation->predictedSeconds();
   tried.push_back(trial);
-  // Fewer micro-batches, less on the host and exact gradients win a tie.
+  // On a tie, fewer micro-batches, less offloading and exact gradients win.
   if (!best || trial.seconds < chosen.seconds) {
     best = std::move(compilation);
     chosen = trial;
@@ -173,8 +176,8 @@ Status FastestCompilation::tryPlan(PlanTrial trial, bool compares) {
   return Status();
 }
 
-/// Compiles once more with what was chosen: the trial has gone beyond the stage
-/// that is to be written.
+/// Compiles again with the chosen options, because the trial has already run
+/// past the output stage.
 Status FastestCompilation::compileChosen() {
   CompileOptions &options = trials.emplace_back(request);
   options.microbatches = chosen.microbatches;
@@ -198,7 +201,8 @@ Status FastestCompilation::run() {
     return Status(ExitCode::Usage, "--lossy: " + error);
   std::vector<PlanTrial> allowed = candidates();
   bool compares = allowed.size() > 1;
-  bool mayGain = true; // from states on the host, for this count
+  // True if offloading states can help for this number of micro-batches.
+  bool mayGain = true;
   for (PlanTrial &trial : allowed) {
     bool isFirst = trial.offload == allowed.front().offload;
     if (!isFirst && !mayGain) {

@@ -1,4 +1,4 @@
-//===- GenerateCode.cpp - From a scheduled module to an executable --------===//
+//===- GenerateCode.cpp - Code generation for scheduled modules -----------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -22,7 +22,7 @@
 using namespace mlir;
 using namespace kiln;
 
-/// The type of the tensors that a checkpoint holds, as config.json spells it.
+/// Returns the element type of checkpoint tensors, spelled as in config.json.
 static StringRef storageType(ModuleOp module) {
   for (StateOp state : module.getOps<StateOp>())
     if (state.getRole() == Role::Parameter &&
@@ -31,9 +31,8 @@ static StringRef storageType(ModuleOp module) {
   return "float32";
 }
 
-/// The small files of the model directory that a saved model needs, as a
-/// checkpoint holds them. A .mlir file is no directory, even if it was imported
-/// from one.
+/// Reads the small files of the model directory that a saved model needs. A
+/// .mlir file has none, even if it was imported from a directory.
 static Result<std::vector<std::pair<std::string, std::string>>>
 readSmallFiles(ModuleOp module, StringRef directory) {
   std::vector<std::pair<std::string, std::string>> files;

@@ -1,4 +1,4 @@
-//===- KernelCode.cpp - The kernels of a module as code -------------------===//
+//===- KernelCode.cpp - Code generation of a module's kernels ---*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -21,8 +21,8 @@ KernelCode::KernelCode(ModuleOp scheduled, const CodeGenerator &generator)
       host(ModuleOp::create(UnknownLoc::get(scheduled.getContext()))),
       device(ModuleOp::create(UnknownLoc::get(scheduled.getContext()))) {}
 
-/// Emits a kernel as a function of the host's processor beside the device's
-/// kernel, under a name of its own.
+/// Emits a host function for a kernel. Its symbol has the suffix ".host", so
+/// that it differs from the device kernel's.
 LogicalResult KernelCode::emitForHost(rt::KernelOp kernel) {
   auto launch = cpu::emitKernel(*host, kernel);
   if (failed(launch))

@@ -1,13 +1,13 @@
-//===- KernelCode.h - The kernels of a module as code -----------*- C++ -*-===//
+//===- KernelCode.h - Code generation of a module's kernels -----*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Emits every kernel of a scheduled module. If the device is not the host, a
-// kernel may be needed twice: for the device and, where its launches work on
-// the host's memory, for the host.
+// Emits the code of every kernel of a scheduled module. If the device is not
+// the host, a kernel may be emitted twice: for the device, and for the host if
+// some of its launches access host memory.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,14 +31,14 @@ public:
   /// Emits all kernels. Errors are reported on their ops.
   llvm::LogicalResult emit();
 
-  /// The kernels of the target's device.
+  /// Returns the module with the kernels of the target's device.
   mlir::ModuleOp deviceModule() { return modules().deviceCode; }
   const KernelIndex &index() const { return entries; }
-  /// The kernel table.
+  /// Returns the kernel table.
   llvm::ArrayRef<KernelSymbol> symbols() const { return table; }
 
-  /// Makes the object file with the functions of the kernel table. Consumes the
-  /// host's module.
+  /// Compiles the functions of the kernel table to an object file. Consumes the
+  /// host module.
   llvm::Expected<llvm::SmallVector<char, 0>>
   compile(const Processor &processor);
 

@@ -1,4 +1,4 @@
-//===- Link.cpp - Link an executable ----------------------------*- C++ -*-===//
+//===- Link.cpp - Linking of executables ------------------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -20,7 +20,7 @@ using namespace kiln;
 
 namespace {
 
-/// A folder that disappears with all its files.
+/// A temporary directory that is removed with all its files.
 class TemporaryDirectory {
 public:
   std::error_code create() {
@@ -42,7 +42,7 @@ private:
 
 } // namespace
 
-/// Of what the linker reads.
+/// Writes a temporary input file of the linker.
 static Status writeTemporary(const std::string &path, StringRef contents) {
   std::error_code failure;
   raw_fd_ostream stream(path, failure);
@@ -58,7 +58,8 @@ static Status writeTemporary(const std::string &path, StringRef contents) {
   return Status();
 }
 
-/// The line in which the linker names its first error, or its first line.
+/// Returns the first line of the linker's output that contains "error", or its
+/// first line.
 static std::string firstError(StringRef log) {
   SmallVector<StringRef> lines;
   log.split(lines, '\n', /*MaxSplit=*/-1, /*KeepEmpty=*/false);
@@ -70,8 +71,8 @@ static std::string firstError(StringRef log) {
   return line.trim().take_front(400).str();
 }
 
-/// What the runtime's main() expects: the kernel table, the images of a device,
-/// and the description.
+/// Returns assembly that defines the symbols which the runtime's main()
+/// expects: the kernel table, the device images and the description.
 static std::string assemblyOf(const LinkInput &input,
                               ArrayRef<std::string> imageFiles,
                               const std::string &descriptionFile) {
@@ -100,7 +101,7 @@ static std::string assemblyOf(const LinkInput &input,
   if (input.images) {
     stream << "  .p2align 3\n  .globl kiln_gpu_image_count\n"
            << "kiln_gpu_image_count:\n  .quad " << input.images->size() << "\n";
-    // PTX is text that ends with a zero.
+    // PTX must be terminated by a zero byte.
     for (auto [i, file] : enumerate(imageFiles))
       stream << "  .p2align 6\n.Limage" << i << ":\n  .incbin \"" << file
              << "\"\n  .byte 0\n.Limage_end" << i << ":\n";
@@ -144,13 +145,13 @@ Status kiln::linkExecutable(const LinkInput &input) {
   if (!driver)
     return Status::error("cannot find the compiler driver '" KILN_LINK_DRIVER
                          "' to link with; install clang-22");
-  // Not through a mapping of the file: where the disk is full, that would end
-  // the linker by a signal.
+  // Do not map the output file: on a full disk, a mapping makes the linker die
+  // by a signal.
   std::string linked = directory.file("linked");
   std::vector<std::string> arguments = {
       *driver, "-fuse-ld=lld", "-Wl,--no-mmap-output-file", "-o", linked,
       object,  assembly};
-  // The first archive with a main() provides it.
+  // The first archive that defines main() provides it.
   std::vector<StringRef> libraries(input.archives.begin(),
                                    input.archives.end());
   libraries.insert(libraries.end(), {"libKilnRuntime.a", "libKilnTraining.a",
@@ -160,7 +161,7 @@ Status kiln::linkExecutable(const LinkInput &input) {
     sys::path::append(path, library);
     if (!sys::fs::exists(path))
       return Status::error("cannot find the runtime library '" +
-                           path.str().str() + "'; build kiln completely");
+                           path.str().str() + "'; build all targets of kiln");
     arguments.push_back(path.str().str());
   }
   for (StringRef library : {KILN_RUNTIME_LIBRARIES}) {
@@ -187,7 +188,7 @@ Status kiln::linkExecutable(const LinkInput &input) {
   auto executable = MemoryBuffer::getFile(linked, /*IsText=*/false,
                                           /*RequiresNullTerminator=*/false);
   if (!executable)
-    return Status::error("cannot read what was linked: " +
+    return Status::error("cannot read the linked executable: " +
                          executable.getError().message());
   return writeOutput(input.output.str(), (*executable)->getBuffer(),
                      /*isExecutable=*/true);

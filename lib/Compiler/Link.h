@@ -1,4 +1,4 @@
-//===- Link.h - Link an executable ------------------------------*- C++ -*-===//
+//===- Link.h - Linking of executables --------------------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -18,27 +18,30 @@
 
 namespace kiln {
 
-/// An entry of the kernel table.
+/// Entry of the kernel table.
 struct KernelSymbol {
   std::string name;
-  /// In the device's images: the table has the name itself, not a function.
+  /// True if the kernel is in the device images. The table then stores the name
+  /// of the kernel instead of its address.
   bool inImage = false;
 };
 
 struct LinkInput {
-  llvm::StringRef object;               ///< object code of the host's kernels
-  llvm::ArrayRef<KernelSymbol> kernels; ///< in table order
-  /// Code of the device's kernels; nothing if they are functions of the object.
+  llvm::StringRef object;               ///< Object code of the host kernels.
+  llvm::ArrayRef<KernelSymbol> kernels; ///< Kernels in table order.
+  /// Images with the device kernels; none if the kernels are functions of the
+  /// object.
   std::optional<llvm::ArrayRef<DeviceImage>> images;
-  /// The runtime's archives that the target needs before the others.
+  /// Runtime archives of the target, which precede the common ones on the
+  /// command line.
   llvm::ArrayRef<llvm::StringLiteral> archives;
-  llvm::StringRef description;      ///< JSON
-  llvm::StringRef libraryDirectory; ///< of the runtime
+  llvm::StringRef description;      ///< Description of the program, JSON.
+  llvm::StringRef libraryDirectory; ///< Directory of the runtime archives.
   llvm::StringRef output;
 };
 
-/// Links through the compiler driver with lld. The executable appears under its
-/// name only when it is complete.
+/// Links an executable with the compiler driver and lld. The executable appears
+/// under its name only when it is complete.
 Status linkExecutable(const LinkInput &input);
 
 } // namespace kiln

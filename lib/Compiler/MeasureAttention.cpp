@@ -1,14 +1,14 @@
-//===- MeasureAttention.cpp - Rates of generated attention ----------------===//
+//===- MeasureAttention.cpp - Measurement of generated attention ----------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// A GPT-2 of three small layers is compiled for each length of sequence and
-// runs a few steps with --trace. In the trace of the last step the kernels of
-// attention, and the products of the feed-forward layers, are known by their
-// number of operations.
+// Compiles a GPT-2 with three small layers for each sequence length and runs a
+// few steps with --trace. The attention kernels and the matmuls of the
+// feed-forward layers are identified in the trace by their number of
+// operations.
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,13 +37,13 @@ static constexpr int repetitions = 3;
 
 namespace {
 
-/// One model, its executable and the times that its traces show.
+/// A model with its executable and the times from its traces.
 struct Trial {
   int64_t length, sequences;
   std::string executable;
   std::vector<double> forward, backward, product;
 
-  double pairs() const { // of queries and keys, masked ones left out
+  double pairs() const { // Pairs of queries and keys, without masked ones.
     return double(sequences * heads) * double(length) * double(length) / 2;
   }
   double forwardFlops() const { return 4.0 * headWidth * pairs(); }
@@ -88,8 +88,9 @@ static Status build(Trial &trial, const std::string &directory,
   compilation.maxThreads = options.threads;
   compilation.libraryDirectory = options.libraryDirectory;
   if (compile(compilation) != ExitCode::Done)
-    return Status::error("cannot compile the model that measures attention");
-  // Any bytes will do.
+    return Status::error(
+        "cannot compile the model for the attention measurement");
+  // The contents of the data file do not matter.
   return writeFile(model + "/data.txt",
                    std::string(trial.length * trial.sequences + 1, 'a'));
 }
@@ -106,9 +107,9 @@ static Status sample(Trial &trial, const MeasureOptions &options) {
   std::string error;
   if (int code = sys::ExecuteAndWait(trial.executable, views, std::nullopt,
                                      quiet, 0, 0, &error))
-    return Status::error("the executable that measures attention ended with " +
-                         std::to_string(code) +
-                         (error.empty() ? "" : ": " + error));
+    return Status::error(
+        "the executable of the attention measurement failed with exit code " +
+        std::to_string(code) + (error.empty() ? "" : ": " + error));
   Result<json> document = readJsonFile(trace);
   if (!document.ok())
     return document.status();
@@ -128,12 +129,13 @@ static Status sample(Trial &trial, const MeasureOptions &options) {
       trial.backward.push_back(seconds);
   }
   if (trial.product.empty() || trial.forward.empty() || trial.backward.empty())
-    return Status::error("the trace that measures attention has none");
+    return Status::error("the trace of the attention measurement has no events "
+                         "of attention or matmuls");
   return Status();
 }
 
-/// What the figures say of the feed-forward layers' products: forward, input
-/// gradient and weight gradient of both layers.
+/// Returns the mean predicted seconds of the feed-forward layers' matmuls: the
+/// forward pass, input gradient and weight gradient of both layers.
 static double expectedGemm(const Machine &machine, const Trial &trial) {
   int64_t tokens = trial.length * trial.sequences;
   const int64_t shapes[][3] = {{tokens, 4 * width, width},
@@ -160,7 +162,7 @@ Result<AttentionCurve> kiln::measureAttention(const Machine &machine,
       [&] { (void)sys::fs::remove_directories(directory); });
   std::vector<Trial> trials;
   for (int64_t length : lengths) {
-    // Enough heads for every thread.
+    // Use enough heads to occupy every thread.
     int64_t sequences = std::max<int64_t>(
         2048 / length, (2 * options.threads + heads - 1) / heads);
     trials.push_back({length, sequences, "", {}, {}, {}});
@@ -180,7 +182,7 @@ Result<AttentionCurve> kiln::measureAttention(const Machine &machine,
     auto share = [&](double flops, const std::vector<double> &seconds,
                      const std::vector<double> &before) {
       double value = flops / median(seconds) * drift / peak;
-      // Noise may not give longer sequences less time.
+      // Despite noise, a longer sequence must not take less time.
       if (!before.empty())
         value = std::min(value, before.back() * double(trial.length) /
                                     double(curve.sequence.back()));

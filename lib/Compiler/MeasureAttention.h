@@ -1,4 +1,4 @@
-//===- MeasureAttention.h - Rates of generated attention --------*- C++ -*-===//
+//===- MeasureAttention.h - Measurement of generated attention --*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -12,8 +12,8 @@
 
 namespace kiln {
 
-/// Compiles and runs small models of several sequence lengths. `machine` has
-/// all figures but these.
+/// Measures attention by compiling and running small models with several
+/// sequence lengths. `machine` must have all other figures.
 Result<AttentionCurve> measureAttention(const Machine &machine,
                                         const MeasureOptions &options);
 

@@ -1,14 +1,15 @@
-//===- MeasureMachine.cpp - The machine at hand ---------------------------===//
+//===- MeasureMachine.cpp - Measurement of this machine ---------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// The compiler does not link the BLAS library, so kiln-measure, a program made
-// of the runtime's pieces, does the timing. Attention is generated code: its
-// rate comes from traces of executables, compared with the products in the same
-// trace, so that a drift of the machine between the two cancels out.
+// The compiler does not link the BLAS library, so the program kiln-measure,
+// which is built from parts of the runtime, does the timing. Attention is
+// generated code, so its rate is taken from traces of executables. It is
+// normalized by the matmuls in the same trace, which cancels a drift of the
+// machine's speed between the two measurements.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,14 +34,15 @@ using namespace kiln::support;
 using namespace kiln;
 using nlohmann::json;
 
-/// Runs kiln-measure and parses what it prints.
+/// Runs kiln-measure and parses its output.
 static Result<json> runProbe(const std::string &directory,
                              ArrayRef<std::string> arguments) {
   SmallString<128> program(directory);
   sys::path::append(program, "kiln-measure");
   if (!sys::fs::exists(program))
-    return Status::error("cannot find '" + program.str().str() +
-                         "', which measures; build kiln completely");
+    return Status::error(
+        "cannot find '" + program.str().str() +
+        "', the measurement program; build all targets of kiln");
   SmallString<128> outputPath;
   if (std::error_code failure =
           sys::fs::createTemporaryFile("kiln-measure", "json", outputPath))
@@ -96,7 +98,8 @@ Result<Machine> kiln::measureMachine(const MeasureOptions &options) {
            << " % of the measurements: the figures may be too low; measure "
               "again on an idle machine\n";
 
-  // As in the file; what attention does is measured with the help of the rest.
+  // The file contents. Attention has placeholder values until it is measured,
+  // which requires the other figures.
   json file = {{"format", "kiln-machine"},
                {"version", 1},
                {"name", figures.value("cpu", "").substr(0, 80) + ", " +
@@ -117,7 +120,7 @@ Result<Machine> kiln::measureMachine(const MeasureOptions &options) {
     file[key] = figures[key];
   Result<Machine> machine = parseMachine(file.dump(), "measured");
   if (!machine.ok())
-    return Status::error("the measured figures make no sense: " +
+    return Status::error("the measured figures are invalid: " +
                          machine.status().message());
   errs() << "measuring attention\n";
   Result<AttentionCurve> attention = measureAttention(*machine, options);

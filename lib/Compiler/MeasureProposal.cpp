@@ -1,13 +1,13 @@
-//===- MeasureProposal.cpp - What a proposal comes to -----------*- C++ -*-===//
+//===- MeasureProposal.cpp - Measurement of a plan proposal -----*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// A proposal is applied to a copy of the module, which the passes of the
-// pipeline then dispatch and schedule. Launch groups are left out: they move no
-// buffer, and the cost model prices launches one by one.
+// Applies a proposal to a copy of the module, and dispatches and schedules the
+// copy with the passes of the pipeline. Launch groups are omitted: they move no
+// buffers, and the cost model prices launches individually.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,13 +23,15 @@
 using namespace mlir;
 using namespace kiln;
 
-/// How often the offload planner is asked for less because offsets left gaps.
+/// Maximum number of times that the offload planner is asked for a smaller
+/// arena because fragmentation made the previous one too high.
 static constexpr int kOffloadRounds = 3;
-/// Offloading that is estimated to take this much longer than a plan at hand is
-/// not followed further.
+/// Offloading is abandoned if its estimated time exceeds the best plan by this
+/// factor.
 static constexpr double kPruneRatio = 1.03;
 
-/// Follows a scheduled program: what is alive when, and where heavy ops run.
+/// Returns the live bytes and the positions of the heavy ops of a scheduled
+/// program.
 static LiveCurve followProgram(rt::ProgramOp program) {
   SmallVector<Operation *> commands = rt::commandsOf(program);
   LiveCurve curve;
@@ -76,12 +78,12 @@ LogicalResult MemoryPlanner::runPasses(ModuleOp trial, PipelinePoint from,
   return passes.run(trial);
 }
 
-/// Dispatches and schedules a copy of the module with the proposal applied.
-/// What does not fit gets values offloaded, if that is allowed.
+/// Dispatches and schedules a copy of the module with the proposal applied. If
+/// the proposal does not fit, offloads values where that is allowed.
 Status MemoryPlanner::measure(Proposal &proposal, bool keepsAll,
                               LiveCurve *liveCurve) {
   OwningOpRef<ModuleOp> copy = cast<ModuleOp>(module->clone());
-  dropNumbers(*copy); // which a file may have
+  dropNumbers(*copy); // Remove numbers that the file may contain.
   ProgramOp train = trainProgram(*copy);
   bool offloads = (request.offloadActivations || offloadsMost) && !keepsAll;
   if (offloads)
@@ -89,7 +91,7 @@ Status MemoryPlanner::measure(Proposal &proposal, bool keepsAll,
   applyRecompute(StageChain(train, proposal.cut), proposal.schedule);
   markLeads(*copy, proposal);
   train.walk([](RecomputeOp repeated) { dropNumbers(repeated); });
-  // Copies are placed when it is known what is offloaded.
+  // Copies are placed after the offloaded values are chosen.
   if (failed(runPasses(*copy, PipelinePoint::Planned, PipelinePoint::Formed)))
     return Status::error("internal error: a plan could not be dispatched");
   return offloads ? chooseOffload(*copy, proposal)
@@ -115,15 +117,16 @@ Status MemoryPlanner::schedule(ModuleOp dispatched, Proposal &proposal,
   return Status();
 }
 
-/// Sends to the host what does not fit. Offsets may leave gaps in the arena;
-/// then a little more has to go.
+/// Chooses the values to offload so that the proposal fits. If fragmentation
+/// makes the arena exceed the budget, repeats with a smaller capacity.
 Status MemoryPlanner::chooseOffload(ModuleOp dispatched, Proposal &proposal) {
   OwningOpRef<ModuleOp> trial = cast<ModuleOp>(dispatched->clone());
   bool placed = succeeded(
       runPasses(*trial, PipelinePoint::Formed, PipelinePoint::Dispatched));
   auto model = OffloadModel::build(*trial, request.maxThreads, machine);
   if (!placed || failed(model))
-    return Status::error("internal error: a plan could not be laid out");
+    return Status::error(
+        "internal error: a plan could not be planned for offloading");
   OffloadProblem &problem = model->problem;
   problem.hostCapacity = request.hostBudget - model->hostBytes;
   problem.capacity = request.budget - model->stateBytes;
@@ -135,7 +138,7 @@ Status MemoryPlanner::chooseOffload(ModuleOp dispatched, Proposal &proposal) {
   };
   for (int round = 0; !offloadsMost && round < kOffloadRounds; ++round) {
     OffloadSolution solution = planOffload(problem);
-    // Estimates are good to a few per cent.
+    // The estimates are accurate to a few per cent.
     if (solution.fits() && solution.seconds > kPruneRatio * fastest) {
       proposal.height = std::numeric_limits<int64_t>::max();
       return Status();
@@ -148,7 +151,7 @@ Status MemoryPlanner::chooseOffload(ModuleOp dispatched, Proposal &proposal) {
     problem.hostCapacity -=
         std::max<int64_t>(0, proposal.hostHeight - request.hostBudget);
   }
-  // What is least of all may still fit.
+  // The plan with the smallest arena may still fit.
   if (offloadsMost || !fits(proposal)) {
     problem.capacity = -model->stateBytes;
     if (Status status = tryIt(planOffload(problem)); !status.ok())

@@ -1,16 +1,17 @@
-//===- MemoryPlanner.cpp - The fastest step within a budget -----*- C++ -*-===//
+//===- MemoryPlanner.cpp - Search for the fastest plan in budget ----------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Proposals come from a ladder of chain budgets that depends on the program
-// alone. A small program's are all priced, and the fastest that fits is taken:
-// a larger budget then never gives a slower step. For a large program that
-// would take minutes. True heights grow with the chain budget, but for ripples,
-// so the highest rung that fits is searched for, and what it leaves is used up
-// by one careful proposal.
+// Proposals come from a ladder, a list of chain budgets that depends only on
+// the program. For a small program, every rung is measured and the fastest that
+// fits is chosen, so that a larger budget never gives a slower step. For a
+// large program that would take minutes. Its arena height grows almost
+// monotonically with the chain budget, so the planner searches for the highest
+// rung that fits and then makes one more proposal that uses the rest of the
+// budget.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,14 +22,15 @@
 using namespace mlir;
 using namespace kiln;
 
-/// Programs of up to this many ops are small: their whole ladder is priced;
-/// beyond kTinyOps, or with copies to place, it has half the rungs.
+/// Programs of up to this many ops have all rungs measured. Above kTinyOps, or
+/// with offloaded activations, the ladder has half as many rungs.
 static constexpr int64_t kSmallOps = 1600, kTinyOps = 500;
-/// Stages up to which keeping nothing at all is worth a try.
+/// Maximum number of stages for which the policy "poor" is tried.
 static constexpr int64_t kMostInputOnlyStages = 128;
-/// Commands between the beginning of a parameter's copy and its first reader.
+/// Candidate prefetch distances, in commands between the start of a parameter's
+/// copy and its first reader.
 static constexpr int64_t kLeads[] = {2, 12, 24, 48, 96};
-/// Halvings of the interval in which two bounds meet.
+/// Number of bisections that find the intersection of the two bounds.
 static constexpr int kBisections = 16;
 
 ProgramOp MemoryPlanner::trainProgram(ModuleOp of) {
@@ -42,12 +44,12 @@ Status MemoryPlanner::addLadder(StageCut cut, const LiveCurve &curve) {
   StageChain stages(trainProgram(module), cut);
   if (!ladders.empty() &&
       stages.size() + 1 == ladders.front().menus.chain.size())
-    return Status(); // the same chain
+    return Status(); // Same chain as the first ladder.
   Ladder &ladder = ladders.emplace_back();
   ladder.cut = cut;
   ladder.menus = buildStageMenus(stages, machine);
   calibrate(ladder.menus, curve);
-  // A chain that the planner cannot solve is left to the named policies.
+  // If the planner cannot solve the chain, only the named policies remain.
   if (!verifyChain(ladder.menus.chain).empty()) {
     ladders.pop_back();
     return Status();
@@ -74,7 +76,7 @@ Status MemoryPlanner::propose(const Ladder &ladder, int64_t chainBytes,
   proposal.schedule = ladder.menus.scheduleOf(plan->ops);
   proposal.bound =
       plain.seconds + std::max(0.0, plan->bound - ladder.keepAllSeconds);
-  // Neighbouring budgets often have the same schedule.
+  // Neighbouring budgets often give the same schedule.
   for (auto &[index, rung] : ladder.rungs)
     if (&rung != &proposal && rung.schedule == proposal.schedule) {
       double bound = proposal.bound;
@@ -95,13 +97,13 @@ Result<const Proposal *> MemoryPlanner::rung(Ladder &ladder, int64_t index) {
   return &it->second;
 }
 
-/// Prices the policies that keep least. What repeating adds to a stage's memory
-/// is an estimate, and so is a ladder's foot.
+/// Measures the policies that keep the least. They may fit where the lowest
+/// rung does not, because the chain only estimates the memory of recomputation.
 Status MemoryPlanner::priceNamed() {
   StageChain stages(trainProgram(module));
   for (StringRef name : {"full", "poor"}) {
     if (name == "poor" && stages.size() > kMostInputOnlyStages)
-      continue; // its program grows with the square
+      continue; // The size of its program is quadratic in the stages.
     Proposal &proposal = others.emplace_back();
     proposal.schedule = *namedSchedule(name, stages);
     proposal.bound = plain.seconds;
@@ -111,9 +113,9 @@ Status MemoryPlanner::priceNamed() {
   return Status();
 }
 
-/// Finds the highest rung that fits, `low`, or -1, and what the last rung
-/// looked at has on top of its chain budget: `extra`, which hardly depends on
-/// the rung and tells where to look next.
+/// Finds the highest rung that fits and stores its index in `low`, or -1.
+/// Stores in `extra` the arena height minus the chain budget of the last rung
+/// examined. This difference varies little between rungs and guides the search.
 Status MemoryPlanner::searchRungs(Ladder &ladder, int64_t &low,
                                   int64_t &extra) {
   int64_t high = ladder.rungCount + 1;
@@ -134,13 +136,13 @@ Status MemoryPlanner::searchRungs(Ladder &ladder, int64_t &low,
   return Status();
 }
 
-/// Prices what may be the best of a large program's ladder.
+/// Measures the promising rungs of a large program's ladder.
 Status MemoryPlanner::climb(Ladder &ladder) {
   int64_t low, extra;
   if (Status status = searchRungs(ladder, low, extra); !status.ok())
     return status;
-  // Once more, with every byte; a plan that turns out too high tells how much
-  // less to ask for.
+  // Make another proposal that uses the whole budget. If it is too high, its
+  // height tells how much to reduce the chain budget.
   int64_t asked = ladder.highest + 1;
   for (int round = 0; low >= 0 && round < 3; ++round) {
     int64_t ask =
@@ -158,9 +160,9 @@ Status MemoryPlanner::climb(Ladder &ladder) {
   return Status();
 }
 
-/// Every rung of a large program fits with enough offloaded: the higher, the
-/// more. The time has one valley, but for ripples, between repeating too much
-/// and copying too much.
+/// Searches the ladder of a large program with offloading, where every rung
+/// fits and higher rungs offload more. Except for noise, the step time has one
+/// minimum, between too much recomputation and too many copies.
 Status MemoryPlanner::searchOffloaded(Ladder &ladder) {
   int64_t best = 0;
   double bestSeconds = std::numeric_limits<double>::infinity();
@@ -202,11 +204,11 @@ void MemoryPlanner::forEachProposal(
   llvm::for_each(others, visit);
 }
 
-/// Seconds that no schedule of the ladder's chain can beat. With offloading:
-/// whatever most bytes Y a plan has on the host at once went there before that
-/// moment and come back behind it, which keeps the link busy for as long; and
-/// the plan repeats no less than one that has Y bytes more memory. The one
-/// bound rises with Y and the other falls.
+/// Returns a lower bound on the step time of the ladder's chain. With
+/// offloading, let Y be the peak bytes that a plan has on the host. The link is
+/// busy for the time to copy Y bytes out and back, and the plan recomputes at
+/// least as much as a plan with Y more bytes of memory. The first bound rises
+/// with Y and the second falls, so their intersection is a bound for every Y.
 double MemoryPlanner::boundOf(const Ladder &ladder) {
   auto repeating = [&](double more) {
     double chain = relaxedTimeBound(
@@ -228,8 +230,8 @@ double MemoryPlanner::boundOf(const Ladder &ladder) {
   return std::max(repeating(high), low > 0 ? copying(low) : 0.0);
 }
 
-/// Copies of weights on the host can begin earlier or later. The best of a
-/// few distances is taken; it hardly depends on what else was chosen.
+/// Selects the best prefetch distance for parameters on the host from a few
+/// candidates. The best distance hardly depends on the other choices.
 Status MemoryPlanner::tuneLeads(const Proposal *&best) {
   if (llvm::none_of(module.getOps<StateOp>(), [](StateOp state) {
         return state.getHost() && state.getRole() != Role::Optimizer;
@@ -246,7 +248,7 @@ Status MemoryPlanner::tuneLeads(const Proposal *&best) {
   return Status();
 }
 
-/// The fastest proposal that fits, or nothing if none does.
+/// Finds the fastest proposal that fits; sets `best` to null if there is none.
 Status MemoryPlanner::choose(const Proposal *&best) {
   best = nullptr;
   if (fits(plain)) {
@@ -261,7 +263,7 @@ Status MemoryPlanner::choose(const Proposal *&best) {
   };
   for (Ladder &ladder : ladders) {
     if (ops > kSmallOps) {
-      // Another cut is worth its time only if it can win something.
+      // Examine another cut only if its lower bound allows an improvement.
       if (best && best->seconds <= kOptimalityTolerance * boundOf(ladder))
         continue;
       Status status =

@@ -1,16 +1,16 @@
-//===- MemoryPlanner.h - The fastest step within a budget -------*- C++ -*-===//
+//===- MemoryPlanner.h - Search for the fastest plan in a budget ----------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Chooses what the backward pass repeats and what waits for it on the host, so
-// that the arena of the scheduled program fits a budget and the step is as fast
-// as it can be. The chain's dynamic program proposes schedules; each proposal
-// is applied to a copy of the module, which is then dispatched and scheduled by
-// the passes that run in the end, so that its height is the true one, to the
-// byte.
+// The planner chooses what the backward pass recomputes and what is offloaded
+// to the host, so that the arena of the scheduled program fits a budget and the
+// step is as fast as possible. The dynamic program over the chain of stages
+// proposes schedules. Each proposal is applied to a copy of the module, which
+// is then dispatched and scheduled by the passes of the final pipeline, so the
+// arena height of a proposal is exact.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,12 +23,13 @@
 
 namespace kiln {
 
-/// A budget that everything fits.
+/// A budget without a limit.
 inline constexpr int64_t kNoBudget = std::numeric_limits<int64_t>::max();
-/// A plan this close to a bound is not improved on.
+/// Search stops once the step time is within this factor of the lower bound.
 inline constexpr double kOptimalityTolerance = 1.005;
 
-/// True if the planner, and no named policy, chooses what is repeated.
+/// Returns true if the planner chooses what is recomputed, instead of a named
+/// policy.
 inline bool choosesRecompute(const PlanMemoryOptions &request) {
   return request.policy == "optimal";
 }

@@ -1,4 +1,4 @@
-//===- OffloadModel.cpp - A dispatched program as commands ------*- C++ -*-===//
+//===- OffloadModel.cpp - Input of the offload planner ----------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -21,9 +21,9 @@
 using namespace mlir;
 using namespace kiln;
 
-/// Numbers ops of the forward pass while plans are tried. Passes clone ops, and
-/// a clone keeps its attributes. The number is no attribute of the dialect;
-/// those that a file has are dropped first.
+/// Attribute that numbers the ops of the forward pass while plans are tried.
+/// Clones keep the attribute. It is not part of the dialect; numbers found in a
+/// file are removed first.
 static constexpr llvm::StringLiteral kNumberAttr = "planner.number";
 
 Block &kiln::phaseBlock(ProgramOp program) {
@@ -80,7 +80,7 @@ void kiln::markNumbered(ModuleOp module, ArrayRef<OffloadChoice> choices) {
 
 namespace {
 
-/// A value in memory and the op of the forward pass that computes it.
+/// A value in memory and the op of the forward pass that defines it.
 struct Numbered {
   Value value;
   int64_t op;
@@ -89,7 +89,7 @@ struct Numbered {
 
 } // namespace
 
-/// What the forward pass leaves in memory.
+/// Returns the results of the forward pass that are stored in memory.
 static SmallVector<Numbered> forwardValues(Block &block) {
   SmallVector<Numbered> values;
   forEachMemoryValue(block, [&](Value value, OpResult computed) {
@@ -102,7 +102,7 @@ static SmallVector<Numbered> forwardValues(Block &block) {
 FailureOr<OffloadModel> OffloadModel::build(ModuleOp dispatched,
                                             int64_t maxThreads,
                                             const Machine &machine) {
-  // Phases are gone: the block is that of the numbered ops.
+  // Phase ops have been removed; find the block by the numbered ops.
   Block *block = nullptr;
   for (ProgramOp program : dispatched.getOps<ProgramOp>()) {
     if (program.getKind() != ProgramKind::Train)
@@ -118,7 +118,7 @@ FailureOr<OffloadModel> OffloadModel::build(ModuleOp dispatched,
   SmallVector<Numbered> values;
   if (block)
     values = forwardValues(*block);
-  dropNumbers(dispatched); // equal kernels are one again
+  dropNumbers(dispatched); // Makes equal kernels identical again.
   const TargetBackend *target = backendOf(dispatched);
   if (!target)
     return failure();
@@ -152,8 +152,8 @@ FailureOr<OffloadModel> OffloadModel::build(ModuleOp dispatched,
     mostOnHost = std::max(mostOnHost, onHost += delta);
   model.hostBytes += mostOnHost;
 
-  // Commands of the block by position. What stands between two of them, fills
-  // and copies, counts with the next.
+  // Map the commands of the block to positions. Fills and copies between two
+  // commands count towards the next command.
   CommandOrder order(*block);
   OffloadProblem &problem = model.problem;
   problem.seconds.assign(order.size(), 0);

@@ -1,15 +1,16 @@
-//===- OffloadModel.h - A dispatched program as commands --------*- C++ -*-===//
+//===- OffloadModel.h - Input of the offload planner ------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// What the offload planner needs to know of a training program: how long every
-// command takes, what is alive meanwhile, and which results of the forward pass
-// could be elsewhere until the backward pass reads them. Before ops become
-// dispatches they are numbered, so that a choice made for a trial's value can
-// be applied to the module that the trial was a copy of.
+// Extracts the input of the offload planner from a training program: the
+// duration of every command, the live bytes at every command, and the results
+// of the forward pass that can be stored on the host until the backward pass
+// reads them. Ops are numbered before they are formed into dispatches, so that
+// a choice made for a value of a copy of the module can be applied to the
+// original module.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,48 +23,51 @@
 
 namespace kiln {
 
-/// A result of the forward pass that goes to the host; see kOffloadAttr.
+/// A result of the forward pass that is offloaded to the host; see
+/// kOffloadAttr.
 struct OffloadChoice {
-  int64_t op = 0; ///< number of its op, see numberForwardOps
+  int64_t op = 0; ///< Number of the defining op, see numberForwardOps.
   unsigned result = 0;
   int64_t lag = 0, lead = 0;
 };
 
-/// The block of a training program that has both phases: a loop's body or the
-/// program's.
+/// Returns the block of a training program that contains both phases: the body
+/// of the micro-batch loop, or of the program.
 mlir::Block &phaseBlock(ProgramOp program);
 
-/// Numbers the ops of the forward pass from 0, as they stand.
+/// Numbers the ops of the forward pass in program order, starting at 0.
 void numberForwardOps(ProgramOp program);
 
-/// An op's number; repetitions of it have the same one.
+/// Returns the number of an op. Recomputed clones have the number of the
+/// original.
 std::optional<int64_t> numberOf(mlir::Operation *op);
 
 void dropNumbers(mlir::Operation *root);
 
-/// Marks the values chosen: in a program with forward ops as they stand, or by
-/// the numbers that ops have, which go.
+/// Marks the chosen values for offloading. markForwardOps() finds them by
+/// position in the forward pass; markNumbered() finds them by the numbers of
+/// the ops and removes the numbers.
 void markForwardOps(ProgramOp program, llvm::ArrayRef<OffloadChoice> choices);
 void markNumbered(mlir::ModuleOp module, llvm::ArrayRef<OffloadChoice> choices);
 
 class OffloadModel {
 public:
-  /// Of a module on the dispatched level with numbered ops, which is not good
-  /// for anything else afterwards. Capacities are left to be filled in.
+  /// Builds the model from a module on the dispatched level whose ops are
+  /// numbered. The module must not be used afterwards. The caller sets the
+  /// capacities of `problem`.
   static llvm::FailureOr<OffloadModel>
   build(mlir::ModuleOp dispatched, int64_t maxThreads, const Machine &machine);
 
   OffloadProblem problem;
   /// Bytes of the states on the device.
   int64_t stateBytes = 0;
-  /// The most bytes on the host at once before anything is offloaded: states,
-  /// gradients.
+  /// Peak bytes on the host before anything is offloaded: states and gradients.
   int64_t hostBytes = 0;
 
   std::vector<OffloadChoice> choicesOf(const OffloadSolution &solution) const;
 
 private:
-  /// Per item of the problem.
+  /// Indexed by item of the problem.
   std::vector<OffloadChoice> values;
 };
 

@@ -1,4 +1,4 @@
-//===- Pipelines.cpp - From a model to its schedule -------------*- C++ -*-===//
+//===- Pipelines.cpp - Pipelines from a model to its schedule ---*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -18,7 +18,7 @@
 using namespace mlir;
 using namespace kiln;
 
-/// Ends a level with the check of its invariant.
+/// Adds the verifier of a level's invariants at its end.
 static void addLevelCheck(OpPassManager &passes, StringRef level) {
   VerifyLevelOptions options;
   options.level = level.str();
@@ -33,7 +33,7 @@ static void addStepPasses(OpPassManager &passes, const PipelineOptions &all) {
   const StepOptions &options = all.step;
   SetPrecisionOptions precision;
   precision.precision = options.precision;
-  // Equal reads and subexpressions become one before they are differentiated.
+  // Merge equal reads and subexpressions before they are differentiated.
   passes.addPass(createCanonicalizerPass());
   passes.addPass(createCSEPass());
   passes.addPass(createSetPrecision(precision));
@@ -41,8 +41,8 @@ static void addStepPasses(OpPassManager &passes, const PipelineOptions &all) {
   autodiff.microbatches = options.microbatches;
   passes.addPass(createAutodiff(autodiff));
   passes.addPass(createWidenGradients());
-  // Before the step, while weight gradients have no user that pins them; first
-  // what then need not be rebuilt.
+  // Run before BuildStep, while weight gradients have no users that fix their
+  // positions. Compress first, so that compressed values need not be rebuilt.
   CompressResidualsOptions compress;
   compress.lossy = options.lossy;
   compress.rebuild = options.rebuild;
@@ -55,7 +55,7 @@ static void addStepPasses(OpPassManager &passes, const PipelineOptions &all) {
   step.microbatches = options.microbatches;
   step.keepGradients = options.keepGradients;
   passes.addPass(createBuildStep(step));
-  // Last, because it erases the forward program that autodiff read.
+  // Run last, because this pass erases the forward program that autodiff reads.
   BuildEvaluationOptions evaluation;
   evaluation.evaluation = options.evaluation;
   passes.addPass(createBuildEvaluation(evaluation));
@@ -113,7 +113,7 @@ static void addPlanner(OpPassManager &passes, const PipelineOptions &all,
 
 static void addPlanPasses(OpPassManager &passes, const PipelineOptions &all) {
   const PlanOptions &options = all.plan;
-  // The chunks' products exist before grids are chosen for all products.
+  // Split the loss into chunks first, so that their matmuls also get numerics.
   ExpandLossOptions loss;
   loss.logits = options.logits;
   passes.addPass(createExpandLoss(loss));
@@ -121,15 +121,15 @@ static void addPlanPasses(OpPassManager &passes, const PipelineOptions &all) {
   numerics.maxThreads = options.maxThreads;
   passes.addPass(createSetNumerics(numerics));
   passes.addPass(createCanonicalizerPass());
-  // A list that nobody checked before stands for nothing.
+  // An invalid list that was not checked before counts as empty.
   OffloadSet offload =
       OffloadSet::parse(options.offload).value_or(OffloadSet());
   OffloadStatesOptions states;
   states.optimizer = offload.optimizer;
   states.parameters = offload.parameters;
   passes.addPass(createOffloadStates(states));
-  // With a budget the planner says what is repeated, and which activations go
-  // to the host and when.
+  // With a budget, the planner chooses what is recomputed and which activations
+  // are offloaded, and when.
   if (options.budget) {
     addPlanner(passes, all, offload.activations);
   } else {
@@ -162,7 +162,8 @@ static void addSchedulePasses(OpPassManager &passes,
   passes.addPass(createSchedule(schedule));
 }
 
-/// A group moves no buffer, so the arena is complete before.
+/// Adds the passes that form launch groups. Groups move no buffers, so the
+/// arena is complete before.
 static void addGroupPasses(OpPassManager &passes, const PipelineOptions &) {
   passes.addPass(createGroupLaunches());
 }
@@ -183,7 +184,7 @@ void kiln::buildPipeline(OpPassManager &passes, const PipelineOptions &options,
       add(passes, options);
 }
 
-/// Registers a pipeline that has the options of its own level alone.
+/// Registers a pipeline with the options of one level.
 template <typename Options>
 static void registerPipeline(StringRef name, StringRef description,
                              Options PipelineOptions::*part, PipelinePoint from,

@@ -1,4 +1,4 @@
-//===- PlanChoices.cpp - What a plan does with every stage ------*- C++ -*-===//
+//===- PlanChoices.cpp - Choices of a plan per stage ------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -14,7 +14,7 @@ using namespace mlir;
 using namespace kiln::support;
 using namespace kiln;
 
-/// What the importer called the op of a value, or else what the op is.
+/// Adds the importer's name for the op of a value, or the name of the op.
 static void addName(std::vector<std::string> &names, Value value) {
   StringRef name = getLocationName(value.getLoc());
   if (name.empty() && value.getDefiningOp())
@@ -65,7 +65,7 @@ PlanChoices::PlanChoices(ProgramOp train, const StageChain &stages,
     forward.push_back(&op);
     stageOf.push_back(stages.stageOf(&op));
   }
-  // Offloaded values belong to the stage that computes them.
+  // An offloaded value belongs to the stage that computes it.
   for (const OffloadChoice &value : offload) {
     int64_t stage = stageOf[value.op];
     if (stage < 0)

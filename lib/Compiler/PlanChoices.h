@@ -1,14 +1,14 @@
-//===- PlanChoices.h - What a plan does with every stage --------*- C++ -*-===//
+//===- PlanChoices.h - Choices of a plan per stage --------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Says in names, bytes and seconds what a recompute schedule and the choice of
-// values for the host mean for each stage. Made before they are applied to the
-// program, while its stages can still be told apart; what is repeated is priced
-// afterwards, by the ops that are there then.
+// Describes, in names, bytes and seconds, the effect of a recompute schedule
+// and of the offload choices on each stage. The object must be constructed
+// before the choices are applied to the program, while its stages can still be
+// identified. Recomputed ops are priced afterwards.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,19 +26,19 @@ struct StageChoice {
       : stage(stage), layer(layer), loc(loc) {}
 
   int64_t stage;
-  std::string layer; ///< as the importer calls it, or empty
+  std::string layer; ///< Layer name from the importer, or empty.
   mlir::Location loc;
   int64_t forwardRuns = 1;
   bool keepsInput = true;
-  /// Names of ops. What is offloaded is kept, on the host.
+  /// Names of ops. Offloaded values are also in `keeps`.
   std::vector<std::string> keeps, repeats, offloads;
-  /// Of the tensors that the forward pass leaves for the backward pass, of
-  /// those that it would leave with nothing repeated, and of those that wait on
+  /// Bytes of the tensors that the forward pass stores for the backward pass,
+  /// of those that are recomputed instead, and of those that are offloaded to
   /// the host; for one micro-batch.
   int64_t keptBytes = 0, repeatedBytes = 0, offloadedBytes = 0;
-  /// Of what a step repeats, as single ops.
+  /// Seconds per step of the recomputed ops, priced without fusion.
   double repeatedSeconds = 0;
-  /// What a step would take to repeat the whole stage.
+  /// Seconds per step to recompute the whole stage.
   double wholeSeconds = 0;
 
   bool repeatsSome() const {
@@ -51,18 +51,19 @@ public:
   PlanChoices(ProgramOp train, const StageChain &stages,
               const RecomputeSchedule &schedule,
               llvm::ArrayRef<OffloadChoice> offload, const Machine &machine);
-  /// To be called when the schedule has been applied.
+  /// Prices the recomputed ops. Must be called after the schedule is applied.
   void priceRepeats(ProgramOp train, const Machine &machine);
 
   llvm::ArrayRef<StageChoice> stages() const { return choices; }
-  /// For reports.
+  /// Returns the choices as an attribute for reports.
   mlir::ArrayAttr attribute(mlir::MLIRContext *context) const;
 
 private:
   void addStage(const ForwardStage &stage, const StageRun &first);
 
   std::vector<StageChoice> choices;
-  std::vector<int64_t> stageOf; ///< by number of the forward op, or -1
+  /// Stage of each forward op, indexed by its number, or -1.
+  std::vector<int64_t> stageOf;
   int64_t microbatches = 1;
 };
 

@@ -26,7 +26,7 @@ struct PlanMemoryPass : kiln::impl::PlanMemoryBase<PlanMemoryPass> {
       : PlanMemoryBase(options), session(&session) {}
 
   void runOnOperation() override {
-    // Stages need the numerics that earlier passes of the level fix.
+    // Stages require the numerics that earlier passes of the level set.
     if (failed(verifyLevel(getOperation(), Level::Planned)))
       return signalPassFailure();
     Status status = plan();

@@ -1,4 +1,4 @@
-//===- PlanOutcome.cpp - The plan that won, or a refusal --------*- C++ -*-===//
+//===- PlanOutcome.cpp - Result of the memory planner -----------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -15,7 +15,7 @@
 using namespace mlir;
 using namespace kiln;
 
-/// Offloads whatever the lowest rungs keep.
+/// Measures the lowest rungs with everything offloaded.
 Status MemoryPlanner::measureLeast() {
   offloadsMost = true;
   for (Ladder &ladder : ladders)
@@ -55,7 +55,7 @@ Status MemoryPlanner::refuse() {
   if (request.suggestMicrobatches)
     hint += ", or split the batch with --microbatches=auto";
   leastBytes = least;
-  // What others of the allowed means would reach.
+  // Determine the smallest arena that other permitted options would reach.
   bool statesStay = llvm::none_of(
       module.getOps<StateOp>(), [](StateOp state) { return state.getHost(); });
   if (!request.offloadActivations && choosesRecompute(request) && statesStay) {
@@ -80,7 +80,7 @@ void MemoryPlanner::apply(const Proposal &proposal) {
   StageChain stages(trainProgram(module), proposal.cut);
   PlanChoices choices(trainProgram(module), stages, proposal.schedule,
                       proposal.offload, machine);
-  // Marked before ops of the forward pass get repetitions behind it.
+  // Mark values before recomputed ops are added to the block.
   markForwardOps(trainProgram(module), proposal.offload);
   applyRecompute(stages, proposal.schedule);
   markLeads(module, proposal);

@@ -1,4 +1,4 @@
-//===- PlanRemarks.cpp - Why a plan is as it is, as remarks -----*- C++ -*-===//
+//===- PlanRemarks.cpp - Remarks of the memory planner ----------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -24,8 +24,8 @@ static constexpr llvm::StringLiteral kPass = "kiln-memory-planner";
 
 namespace {
 
-/// Appends remarks to a string: a file is written when the compilation is done,
-/// and then as a whole.
+/// Appends remarks to a string. The file is written as a whole at the end of
+/// the compilation.
 class RemarkText : public remark::detail::MLIRRemarkStreamerBase {
 public:
   explicit RemarkText(std::string &text) : stream(text) {}
@@ -43,7 +43,7 @@ public:
 
   void streamOptimizationRemark(const remark::detail::Remark &remark) override {
     llvm::remarks::Remark written = remark.generateRemark();
-    // Models that are no files of MLIR have no lines.
+    // Imported models have no line numbers.
     if (!isa<FileLineColLoc>(remark.getLocation()))
       written.Loc = std::nullopt;
     serializer->emit(written);
@@ -72,7 +72,7 @@ static RemarkOpts named(StringRef name, StringRef program) {
   return RemarkOpts::name(name).category(kPass).function(program);
 }
 
-/// The place in a file, if there is one.
+/// Returns the file location inside a location, or the location itself.
 static Location placeOf(Location loc) {
   if (auto place = loc->findInstanceOf<FileLineColLoc>())
     return place;
@@ -95,7 +95,7 @@ static void nameStage(InFlightRemark &remark, const StageChoice &stage) {
   remark << text("stage ") << Arg("Stage", stage.stage) << text(": ");
 }
 
-/// Why a plan is not the one that keeps everything.
+/// Adds the reason why the plan does not keep everything.
 static void giveReason(InFlightRemark &remark, const PlanFacts &facts,
                        const PlanMemoryOptions &request) {
   remark << text("; keeping everything needs ")
@@ -112,9 +112,9 @@ static void remarkStage(StringRef program, const StageChoice &stage,
   if (stage.repeatsSome()) {
     InFlightRemark remark = remark::passed(loc, named("Recompute", program));
     nameStage(remark, stage);
-    remark << text("repeats ") << list("Repeats", stage.repeats);
+    remark << text("recomputes ") << list("Repeats", stage.repeats);
     if (!stage.keepsInput)
-      remark << text(" and computes its input again");
+      remark << text(" besides its input");
     remark << text(", keeps ") << list("Keeps", stage.keeps);
     if (stage.forwardRuns > 1)
       remark << text(", runs forward ") << Arg("ForwardRuns", stage.forwardRuns)
@@ -122,11 +122,11 @@ static void remarkStage(StringRef program, const StageChoice &stage,
     remark << text(": saves ") << Arg("BytesSaved", stage.repeatedBytes)
            << text(" bytes for ")
            << microseconds("MicrosecondsAdded", stage.repeatedSeconds)
-           << text(" us of a step");
+           << text(" us per step");
     if (choosesRecompute(request))
       giveReason(remark, facts, request);
     else
-      remark << text("; asked for by --recompute=")
+      remark << text("; requested by --recompute=")
              << Arg("Policy", request.policy);
   }
   if (!stage.offloads.empty()) {
@@ -140,7 +140,7 @@ static void remarkStage(StringRef program, const StageChoice &stage,
            << text(" on the host until the backward pass: saves ")
            << Arg("BytesSaved", stage.offloadedBytes) << text(" bytes for ")
            << microseconds("LinkMicroseconds", copies)
-           << text(" us of copies beside the step");
+           << text(" us of copies that overlap the step");
     giveReason(remark, facts, request);
   }
   if (!stage.repeatsSome() && stage.offloads.empty()) {
@@ -148,13 +148,13 @@ static void remarkStage(StringRef program, const StageChoice &stage,
     nameStage(remark, stage);
     remark << text("keeps ") << list("Keeps", stage.keeps) << text(": ")
            << Arg("BytesKept", stage.keptBytes)
-           << text(" bytes; to repeat the stage takes ")
+           << text(" bytes; recomputing the stage takes ")
            << microseconds("MicrosecondsToRepeat", stage.wholeSeconds)
-           << text(" us of a step");
+           << text(" us per step");
   }
 }
 
-/// Why no activation is on the host.
+/// Emits a remark on why no activation is offloaded.
 static void remarkNoOffload(Location loc, StringRef program,
                             const PlanFacts &facts,
                             const PlanMemoryOptions &request,
@@ -162,19 +162,20 @@ static void remarkNoOffload(Location loc, StringRef program,
   InFlightRemark remark = remark::missed(loc, named("Offload", program));
   remark << text("activations stay on the device: ");
   if (!request.offloadActivations) {
-    remark << text("--offload does not name them; it names nothing by default "
-                   "where device and host are one memory");
+    remark << text(
+        "--offload does not include activations; its default is none "
+        "if device and host share one memory");
   } else if (facts.unplannedHeight <= request.budget) {
     remark << text("everything fits");
   } else if (facts.offloadingSeconds) {
-    remark << text("the fastest plan found that sends some takes ")
+    remark << text("the fastest plan found that offloads some takes ")
            << microseconds("MicrosecondsMore",
                            *facts.offloadingSeconds - facts.seconds)
            << text(" us longer");
   } else {
     auto above = static_cast<double>(facts.unplannedHeight - request.budget);
-    remark << text("no plan was found that sends some and is as fast; what is "
-                   "above the budget would take ")
+    remark << text("no plan was found that offloads some and is as fast; "
+                   "copying the bytes above the budget would take ")
            << microseconds(
                   "LinkMicroseconds",
                   machine.linkSeconds(above, LinkDirection::ToHost) +
@@ -183,23 +184,22 @@ static void remarkNoOffload(Location loc, StringRef program,
   }
 }
 
-/// Why no stage is repeated.
+/// Emits a remark on why nothing is recomputed.
 static void remarkNoRecompute(Location loc, StringRef program,
                               const PlanFacts &facts,
                               const PlanMemoryOptions &request) {
   InFlightRemark remark = remark::missed(loc, named("Recompute", program));
-  remark << text("nothing is repeated: ");
+  remark << text("nothing is recomputed: ");
   if (facts.unplannedHeight <= request.budget)
     remark << text("everything fits");
   else if (facts.repeatingSeconds)
-    remark << text("the fastest plan found that sends no activation to the "
-                   "host takes ")
+    remark << text("the fastest plan found that offloads no activation takes ")
            << microseconds("MicrosecondsMore",
                            *facts.repeatingSeconds - facts.seconds)
            << text(" us longer");
   else
-    remark << text("no plan was found that fits and sends no activation to "
-                   "the host");
+    remark << text("no plan was found that fits and offloads no "
+                   "activation");
 }
 
 void kiln::remarkPlan(ProgramOp train, ArrayRef<StageChoice> stages,
@@ -213,11 +213,11 @@ void kiln::remarkPlan(ProgramOp train, ArrayRef<StageChoice> stages,
            << text(" bytes, ") << Arg("HostBytes", facts.hostHeight)
            << text(" on the host; a step takes ")
            << microseconds("Microseconds", facts.seconds)
-           << text(" us, no plan less than ")
+           << text(" us, at least ")
            << microseconds("BoundMicroseconds", facts.bound)
-           << text(" us; with everything kept ")
+           << text(" us; keeping everything needs ")
            << Arg("UnplannedBytes", facts.unplannedHeight)
-           << text(" bytes and ")
+           << text(" bytes and takes ")
            << microseconds("UnplannedMicroseconds", facts.unplannedSeconds)
            << text(" us");
     if (request.budget != kNoBudget)
@@ -251,8 +251,9 @@ void kiln::remarkStates(ModuleOp module) {
     InFlightRemark remark =
         remark::passed(placeOf(module.getLoc()), named("StateOnHost", "train"));
     remark << Arg("States", sums.first) << text(" states of role ")
-           << Arg("Role", stringifyRole(role)) << text(" lie on the host: ")
-           << Arg("HostBytes", sums.second) << text(" bytes");
+           << Arg("Role", stringifyRole(role))
+           << text(" are stored on the host: ") << Arg("HostBytes", sums.second)
+           << text(" bytes");
     if (role == Role::Parameter && hasMirrors)
       remark << text("; the device reads copies of them");
   }
@@ -281,7 +282,7 @@ static void nameCount(InFlightRemark &remark, int64_t microbatches) {
          << text(microbatches == 1 ? " micro-batch" : " micro-batches");
 }
 
-/// Says how a trial did that was not taken.
+/// Reports the result of a trial that was not chosen.
 static void compare(InFlightRemark &remark, const PlanTrial &trial,
                     const PlanTrial &chosen) {
   if (trial.skipped)
@@ -297,7 +298,7 @@ static void compare(InFlightRemark &remark, const PlanTrial &trial,
            << text(" us longer");
 }
 
-/// Which number of micro-batches it is, where others were tried.
+/// Emits a remark on the chosen number of micro-batches if several were tried.
 static void remarkCount(Location loc, ArrayRef<PlanTrial> trials,
                         const PlanTrial &chosen) {
   std::vector<std::string> counts;
@@ -314,7 +315,8 @@ static void remarkCount(Location loc, ArrayRef<PlanTrial> trials,
          << microseconds("Microseconds", chosen.seconds) << text(" us");
 }
 
-/// Why the gradients are not exact, where they could have been.
+/// Emits a remark on why a lossy plan was chosen although exact plans were
+/// tried.
 static void remarkLossy(Location loc, ArrayRef<PlanTrial> trials,
                         const PlanTrial &chosen) {
   const PlanTrial *exact = nullptr;
@@ -330,7 +332,7 @@ static void remarkLossy(Location loc, ArrayRef<PlanTrial> trials,
     return;
   InFlightRemark remark = remark::passed(loc, named("Lossy", "train"));
   remark << text("--lossy=") << Arg("Lossy", chosen.lossy)
-         << text(" is made use of: ");
+         << text(" is used: ");
   if (!exact)
     remark << text("no exact plan fits");
   else
@@ -339,7 +341,8 @@ static void remarkLossy(Location loc, ArrayRef<PlanTrial> trials,
            << text(" us longer");
 }
 
-/// By what a trial differs from the chosen one first.
+/// Returns the remark name for the first difference between a trial and the
+/// chosen one.
 static StringRef differenceOf(const PlanTrial &trial, const PlanTrial &chosen) {
   if (trial.microbatches != chosen.microbatches)
     return "Microbatches";

@@ -1,14 +1,15 @@
-//===- PlanRemarks.h - Why a plan is as it is, as remarks -------*- C++ -*-===//
+//===- PlanRemarks.h - Remarks of the memory planner ------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Every decision of the planner is a remark of MLIR's remark engine: passed for
-// what was done, missed for what was not and why, analysis for the rest. They
-// cost nothing where nobody collects them. Their text is made of arguments as
-// LLVM's is, so that tools that read LLVM's remarks read these.
+// The planner reports every decision through MLIR's remark engine: passed
+// remarks for what was done, missed remarks for what was not done and why,
+// analysis remarks for other facts. Remarks cost nothing if they are not
+// enabled. Their text consists of named arguments, as in LLVM, so tools that
+// read LLVM's remarks can read them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,43 +21,45 @@
 
 namespace kiln {
 
-/// From now on, remarks about plans in this context are appended to `text`, as
-/// YAML. The text has to outlive the context.
+/// Appends all further planner remarks of this context to `text`, as YAML. The
+/// text must outlive the context.
 Status collectRemarks(mlir::MLIRContext &context, std::string &text);
 
-/// The figures of a plan and of others that were looked at.
+/// Figures of the chosen plan and of the alternatives.
 struct PlanFacts {
   int64_t height = 0, hostHeight = 0;
   double seconds = 0, bound = 0;
-  /// With everything kept on the device.
+  /// Figures of the plan that keeps everything on the device.
   int64_t unplannedHeight = 0;
   double unplannedSeconds = 0;
-  /// Of the fastest plan found that fits and sends activations to the host, and
-  /// of the fastest that sends none.
+  /// Seconds of the fastest feasible plan found that offloads activations, and
+  /// of the fastest one that offloads none.
   std::optional<double> offloadingSeconds, repeatingSeconds;
 };
 
-/// What was done with every stage, and what was not.
+/// Emits remarks on what was and was not done for every stage.
 void remarkPlan(ProgramOp train, llvm::ArrayRef<StageChoice> stages,
                 const PlanFacts &facts, const PlanMemoryOptions &request,
                 const Machine &machine);
 
-/// Which states are on the host, and which values are kept as encodings.
+/// Emits remarks on the states stored on the host, and on the values kept as
+/// encodings.
 void remarkStates(mlir::ModuleOp module);
 void remarkEncodings(mlir::ModuleOp module);
 
-/// A compilation with a number of micro-batches and a list for the host.
+/// A compilation tried with one number of micro-batches, offload list and lossy
+/// technique.
 struct PlanTrial {
   int64_t microbatches = 1;
   std::string offload, lossy;
   double seconds = 0;
-  /// Of one that does not fit: the smallest budget that would do.
+  /// Smallest feasible budget; set if the plan does not fit.
   std::optional<int64_t> leastBudget;
-  /// Others had shown that it would not be the fastest.
+  /// True if the trial was skipped because it cannot be the fastest.
   bool skipped = false;
 };
 
-/// Which of the trials was taken, and why not the others.
+/// Emits remarks on the chosen trial and on the reasons against the others.
 void remarkTrials(mlir::ModuleOp module, llvm::ArrayRef<PlanTrial> trials,
                   const PlanTrial &chosen);
 

@@ -1,13 +1,13 @@
-//===- Planning.h - One search for a memory plan ----------------*- C++ -*-===//
+//===- Planning.h - Search of the memory planner ----------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// The class behind kiln-plan-memory, which keeps what was tried.
-// MemoryPlanner.cpp searches, MeasureProposal.cpp finds out what a proposal
-// comes to, PlanOutcome.cpp applies the winner or refuses.
+// Declares the class that implements kiln-plan-memory and stores the proposals.
+// MemoryPlanner.cpp searches, MeasureProposal.cpp measures a proposal, and
+// PlanOutcome.cpp applies the best one or reports that none fits.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,39 +29,42 @@
 
 namespace kiln {
 
-/// Rungs of the ladder between the least a chain needs and all it can use.
+/// Number of intervals between the smallest and the largest useful chain
+/// budget.
 inline constexpr int64_t kRungs = 96;
 
-/// A schedule and what the scheduled program makes of it.
+/// A schedule with the measured figures of its scheduled program.
 struct Proposal {
-  StageCut cut = StageCut::Everywhere; ///< of the chain that it is for
+  StageCut cut = StageCut::Everywhere; ///< Cut of the program into stages.
   RecomputeSchedule schedule;
   std::vector<OffloadChoice> offload;
-  std::optional<int64_t> lead; ///< of copies of parameters on the host
+  std::optional<int64_t> lead; ///< Prefetch distance of parameters on the host.
   int64_t height = 0, hostHeight = 0;
   double seconds = 0;
-  /// Seconds that no schedule of the chain within its budget can beat.
+  /// Lower bound in seconds of the schedules of the chain within its budget.
   double bound = 0;
-  /// The command at which most bytes are alive, by name.
+  /// Name of the command at which the live bytes peak.
   std::string peak;
 };
 
-/// What is alive while a program runs.
+/// Live bytes while a program runs.
 struct LiveCurve {
-  std::vector<int64_t> live;  ///< bytes, but states, by command
-  std::vector<int64_t> heavy; ///< commands that are heavy ops
-  std::string peak;           ///< name of the command with most bytes
+  std::vector<int64_t> live;  ///< Live bytes per command, without states.
+  std::vector<int64_t> heavy; ///< Indices of the commands that are heavy ops.
+  std::string peak; ///< Name of the command at which the live bytes peak.
 };
 
-/// The proposals for one way to cut the program, by chain budget. Whole layers
-/// can keep what lies between two blocks and drop the cut; single blocks can be
-/// repeated one by one. Which is better depends on the budget.
+/// The proposals for one way of cutting the program into stages, indexed by
+/// chain budget. A cut into whole layers can keep the tensors between the two
+/// blocks of a layer and drop the layer boundary; a cut into single blocks can
+/// recompute each block on its own. Which cut is better depends on the budget.
 struct Ladder {
   StageCut cut;
   StageMenus menus;
-  int64_t lowest = 0, highest = 0; ///< chain budgets of the first and last rung
+  /// Chain budgets of the first and last rung.
+  int64_t lowest = 0, highest = 0;
   int64_t rungCount = kRungs;
-  double keepAllSeconds = 0; ///< of the chain
+  double keepAllSeconds = 0; ///< Step time of the chain that keeps everything.
   std::unique_ptr<ChainLadder> plans;
   std::map<int64_t, Proposal> rungs;
 
@@ -75,7 +78,7 @@ public:
   MemoryPlanner(mlir::ModuleOp module, const Machine &machine,
                 const PlanMemoryOptions &request);
   Status run();
-  /// After a refusal: the smallest feasible budget.
+  /// Returns the smallest feasible budget after no plan fitted.
   int64_t least() const { return leastBytes; }
 
 private:
@@ -109,22 +112,25 @@ private:
   mlir::ModuleOp module;
   const Machine &machine;
   const PlanMemoryOptions &request;
-  PipelineOptions pipeline; ///< of trials
-  int64_t ops = 0;          ///< of the training program
-  /// Whatever the request says: all that can go to the host does.
+  /// Options of the pipelines that measure proposals.
+  PipelineOptions pipeline;
+  int64_t ops = 0; ///< Number of ops of the training program.
+  /// Offloads everything that can be offloaded, whatever the request allows.
   bool offloadsMost = false;
-  double fastest = std::numeric_limits<double>::infinity(); ///< that fits
+  /// Seconds of the fastest proposal that fits.
+  double fastest = std::numeric_limits<double>::infinity();
   std::list<Ladder> ladders;
-  std::list<Proposal> others; ///< besides rungs
+  std::list<Proposal> others; ///< Proposals that are not rungs.
   Proposal plain;
   int64_t leastBytes = 0;
 };
 
-/// Says how early the copies of parameters on the host begin.
+/// Sets the prefetch distance of the parameters on the host.
 void markLeads(mlir::ModuleOp module, const Proposal &proposal);
 
-/// Tells the chain what the schedule that keeps everything really has alive in
-/// each stage. Heavy ops mark the stages' places in it.
+/// Calibrates the workspaces of the chain with the live bytes of the scheduled
+/// program that keeps everything. Heavy ops mark the positions of the stages in
+/// that program.
 void calibrate(StageMenus &menus, const LiveCurve &curve);
 
 } // namespace kiln

@@ -1,4 +1,4 @@
-//===- Registration.cpp - Everything a kiln tool registers ------*- C++ -*-===//
+//===- Registration.cpp - Registration of dialects and passes ---*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -38,7 +38,8 @@ Result<const TargetBackend *> kiln::findTarget(mlir::MLIRContext &context,
 }
 
 void kiln::registerAllPasses() {
-  // Upstream passes over other dialects would find nothing to do.
+  // Only the general transforms are registered; upstream passes on other
+  // dialects would have no effect.
   mlir::registerTransformsPasses();
   registerKilnPasses();
   registerKilnConversionPasses();

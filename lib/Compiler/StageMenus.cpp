@@ -1,4 +1,4 @@
-//===- StageMenus.cpp - Sizes, times and options of a chain -----*- C++ -*-===//
+//===- StageMenus.cpp - Options of the planner's chain ----------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -17,9 +17,10 @@ using namespace mlir;
 using namespace kiln::support;
 using namespace kiln;
 
-/// Options of a stage beyond this number are dropped, evenly over the sizes.
+/// Maximum number of options per stage. Options beyond it are dropped so that
+/// the remaining sizes are evenly spread.
 static constexpr size_t kMostOptions = 16;
-/// Residuals that an option can leave out; the largest ones.
+/// Maximum number of residuals, the largest ones, that an option can leave out.
 static constexpr size_t kMostChoices = 10;
 
 Value kiln::tensorBehind(Value value) {
@@ -39,8 +40,8 @@ Value kiln::tensorBehind(Value value) {
 
 static bool isRowOp(Operation *op) { return familyOf(op) == Family::Row; }
 
-/// Whether a result will likely never be in memory: row ops alone read it, and
-/// soon, so that one kernel makes and reads it.
+/// Returns true if a result will probably not be stored in memory: only nearby
+/// row ops read it, so that one kernel can produce and consume it.
 static bool isFused(Value result,
                     llvm::function_ref<int64_t(Operation *)> positionOf) {
   Operation *op = result.getDefiningOp();
@@ -53,7 +54,7 @@ static bool isFused(Value result,
 
 namespace {
 
-/// A tensor behind one or more residuals.
+/// A tensor that one or more residuals view.
 struct Residual {
   int64_t bytes = 0;
   uint64_t mask = 0;
@@ -76,17 +77,18 @@ private:
   const Machine &machine;
   StageMenus menus;
   DenseMap<Operation *, double> seconds;
-  /// Ops behind the last cut by the stage they belong to; last the loss's.
+  /// Ops after the last cut, indexed by the stage that they belong to. The ops
+  /// of the loss are last.
   std::vector<SmallVector<Operation *>> segments;
-  /// Of each segment: bytes alive from before to behind it, without what the
-  /// forward pass left; and the most alive within, above that.
+  /// Per segment: bytes that are live across it, without those stored by the
+  /// forward pass, and the peak bytes within it in addition to these.
   std::vector<int64_t> passing, transient;
 };
 
 } // namespace
 
-/// The last position at which a tensor or a view of it is read. One that leaves
-/// the block stays to the end.
+/// Returns the last position at which a tensor or a view of it is read. A
+/// tensor that leaves the block is live until the end.
 static int64_t lastUse(Value tensor,
                        const DenseMap<Operation *, int64_t> &position,
                        int64_t from, int64_t count) {
@@ -106,8 +108,8 @@ static int64_t lastUse(Value tensor,
   return last;
 }
 
-/// Gives each op behind the last cut to the lowest stage read up to it, and
-/// follows what these ops leave for one another.
+/// Assigns each op after the last cut to the lowest stage read so far, and
+/// computes the live bytes of each segment.
 void MenuBuilder::splitBackward() {
   SmallVector<Operation *> ops(stages.lossOps());
   llvm::append_range(ops, stages.backwardOps());
@@ -156,7 +158,7 @@ void MenuBuilder::splitBackward() {
   }
 }
 
-/// Seconds to repeat what backward reads and `mask` does not keep.
+/// Returns the seconds to recompute the residuals that `mask` does not keep.
 double MenuBuilder::repeatSeconds(const ForwardStage &stage, uint64_t mask) {
   llvm::DenseSet<Value> kept;
   SmallVector<Value> worklist;
@@ -181,7 +183,7 @@ double MenuBuilder::repeatSeconds(const ForwardStage &stage, uint64_t mask) {
   return total;
 }
 
-/// The most bytes alive while the stage runs forward, besides its input.
+/// Returns the peak bytes while the stage runs forward, without its input.
 int64_t MenuBuilder::forwardPeak(const ForwardStage &stage, uint64_t mask) {
   llvm::DenseSet<Value> kept{stage.output};
   for (auto [i, residual] : llvm::enumerate(stage.residuals))
@@ -234,8 +236,8 @@ StageOption MenuBuilder::makeOption(int64_t index, uint64_t mask) {
     option.backward += seconds.lookup(op);
   option.backward += repeatSeconds(stage, mask);
   option.forwardWorkspace = forwardPeak(stage, mask) - option.saved;
-  // delta_k and delta_{k+1} are part of the transient values; the chain counts
-  // delta_{k+1} as present and delta_k as yielded.
+  // The transient bytes include the gradients delta_k and delta_{k+1}. The
+  // chain counts delta_{k+1} as present and delta_k as the result.
   int64_t inputGradient = stage.input ? bytesOf(stage.input.getType()) : 0;
   option.backwardWorkspace = passing[index] + transient[index] + missing -
                              bytesOf(stage.output.getType()) - inputGradient;
@@ -244,7 +246,8 @@ StageOption MenuBuilder::makeOption(int64_t index, uint64_t mask) {
 
 void MenuBuilder::addStage(int64_t index) {
   const ForwardStage &stage = stages.stages()[index];
-  // Tensors behind residuals, the largest first; what is small is kept.
+  // Group the residuals by tensor. Small tensors are always kept; the others
+  // are sorted by size, largest first.
   llvm::MapVector<Value, Residual> tensors;
   for (auto [i, residual] : llvm::enumerate(stage.residuals)) {
     if (i >= 64)
@@ -272,7 +275,8 @@ void MenuBuilder::addStage(int64_t index) {
     choices.pop_back();
   }
 
-  // All subsets; those that are neither smaller nor faster go.
+  // Enumerate all subsets, and keep those that are not dominated in size and
+  // time.
   std::vector<std::pair<StageOption, uint64_t>> options;
   for (uint64_t subset = 0; subset < uint64_t(1) << choices.size(); ++subset) {
     uint64_t mask = always;
@@ -325,7 +329,7 @@ StageMenus MenuBuilder::run() {
   splitBackward();
   for (int64_t k = 0; k < stages.size(); ++k)
     addStage(k);
-  // The loss turns the chain round.
+  // The loss is the last stage; its backward pass starts the backward chain.
   Stage loss;
   loss.input = loss.inputGradient =
       bytesOf(stages.stages().back().output.getType());
@@ -383,7 +387,7 @@ RecomputeSchedule StageMenus::scheduleOf(llvm::ArrayRef<ChainOp> ops) const {
   RecomputeSchedule schedule;
   for (const ChainOp &op : ops) {
     if (op.stage + 1 == chain.size())
-      continue; // the loss
+      continue; // The loss stage.
     StageRun run{op.kind, op.stage};
     if (run.saves())
       run.saved = saved[op.stage][op.option];

@@ -1,15 +1,15 @@
-//===- StageMenus.h - Sizes, times and options of a chain -------*- C++ -*-===//
+//===- StageMenus.h - Options of the planner's chain ------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Turns the stages of a training program into the chain that the planner
-// solves. An option of a stage says which of its residuals the forward pass
-// keeps; the others are repeated in front of their first reader. Residuals that
-// are views of one tensor are kept or repeated together; small ones (statistics
-// of rows) are always kept where the stage keeps anything.
+// Converts the stages of a training program into the chain that the planner
+// solves. An option of a stage selects the residuals that the forward pass
+// keeps; the others are recomputed before their first reader. Residuals that
+// are views of one tensor are kept or recomputed together. Small residuals,
+// such as row statistics, are always kept if the stage keeps anything.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,30 +23,31 @@
 namespace kiln {
 
 struct StageMenus {
-  /// One stage per stage of the program, and one more for the loss.
+  /// One stage per stage of the program, followed by a stage for the loss.
   Chain chain;
-  /// For every stage and option: StageRun::saved. The last option keeps most.
+  /// StageRun::saved for every stage and option. The last option keeps the
+  /// most.
   std::vector<std::vector<uint64_t>> saved;
-  /// Heavy ops of each stage's forward and backward pass. Those of the loss
-  /// count as backward, wherever they stand.
+  /// Number of heavy ops in each stage's forward and backward pass. Heavy ops
+  /// of the loss count as backward.
   std::vector<int64_t> forwardHeavy, backwardHeavy;
 
-  /// Keeps everything.
+  /// Returns the chain operations that keep everything.
   std::vector<ChainOp> keepAll() const;
 
-  /// Corrects the workspaces, which were estimated before fusion, by what the
-  /// scheduled program that keeps everything has alive: at most `forward[k]`
-  /// bytes while stage k runs forward and `backward[k]` while it runs backward
-  /// (negative: not known).
+  /// Corrects the workspaces, which were estimated before fusion, with the live
+  /// bytes of the scheduled program that keeps everything: at most `forward[k]`
+  /// bytes during the forward pass of stage k and `backward[k]` during its
+  /// backward pass (negative: unknown).
   void calibrate(llvm::ArrayRef<int64_t> forward,
                  llvm::ArrayRef<int64_t> backward);
 
-  /// The schedule that a sequence of chain operations stands for.
+  /// Returns the recompute schedule of a sequence of chain operations.
   RecomputeSchedule scheduleOf(llvm::ArrayRef<ChainOp> ops) const;
 };
 
-/// The tensor whose memory a value lies in: that of the source of a view, or of
-/// the operand that a result takes the place of.
+/// Returns the tensor in whose memory a value is stored: the source of a view,
+/// or the operand that a result is tied to.
 mlir::Value tensorBehind(mlir::Value value);
 
 StageMenus buildStageMenus(const StageChain &stages, const Machine &machine);

@@ -1,4 +1,4 @@
-//===- StepCost.cpp - What ops and commands cost on a machine ---*- C++ -*-===//
+//===- StepCost.cpp - Cost of ops and commands ------------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -11,7 +11,7 @@
 using namespace mlir;
 using namespace kiln;
 
-/// Seconds of the ops that no traffic explains, or nothing.
+/// Returns the seconds of an op that is not memory-bound, or std::nullopt.
 static std::optional<double> computeSeconds(Operation *op,
                                             const Machine &machine) {
   auto attention = [&](Value q, int64_t heads, int64_t sequences, bool causal,
@@ -25,7 +25,8 @@ static std::optional<double> computeSeconds(Operation *op,
     return machine.gemmSeconds(elementTypeOf(matmul.getA().getType()),
                                matmul.getBatch(), matmul.getM(), matmul.getN(),
                                matmul.getK());
-  // The library works where the sums are, but an aux goes to memory.
+  // The epilogue works on the accumulators, but an aux output is written to
+  // memory.
   if (auto matmul = dyn_cast<VendorGemmOpInterface>(op))
     return machine.gemmSeconds(elementTypeOf(matmul.getLeft().getType()),
                                /*batch=*/1, matmul.getM(), matmul.getN(),
@@ -48,16 +49,16 @@ double kiln::opSeconds(Operation *op, const Machine &machine) {
   Family family = familyOf(op);
   if (family == Family::View || family == Family::Structure)
     return 0;
-  // A fused neighbour reads the result from a register: what is written counts,
-  // what is read mostly does not.
+  // A fused consumer reads the result from a register, so only written bytes
+  // count.
   double bytes = 0;
   for (Type type : op->getResultTypes())
     bytes += bytesOf(type);
   return machine.memorySeconds(bytes);
 }
 
-/// Bytes a kernel touches: a row kernel reads of an operand at most what its
-/// rows and columns can hold, however large the table that it gathers from.
+/// Returns the bytes that a kernel accesses. A row kernel that gathers from a
+/// table reads at most one element per row and column of its space.
 static double bytesTouched(Block &body, Family family,
                            std::optional<ArrayRef<int64_t>> space) {
   double bytes = 0;
@@ -78,7 +79,7 @@ static double bytesTouched(Block &body, Family family,
   return bytes;
 }
 
-/// One run of the kernel with this body.
+/// Returns the seconds of one run of a kernel with this body.
 static double kernelSeconds(Block &body, Family family,
                             std::optional<ArrayRef<int64_t>> space,
                             const Machine &machine) {
@@ -99,8 +100,8 @@ double kiln::dispatchSeconds(Operation *op, const Machine &machine) {
   return computeSeconds(op, machine).value_or(0);
 }
 
-/// An epilogue finds its tile of the product in the cache and writes a result
-/// over it: what else it touches goes to memory.
+/// Returns the seconds of an epilogue. Its tile of the GEMM result is in the
+/// cache, and its result may overwrite it; only other accesses go to memory.
 static double epilogueSeconds(rt::GemmOp gemm, rt::KernelOp kernel,
                               const Machine &machine) {
   Block &body = kernel.getBody().front();
@@ -130,8 +131,9 @@ double kiln::commandSeconds(Operation *command, const Machine &machine,
       it->second = kernelSeconds(kernel.getBody().front(), kernel.getFamily(),
                                  kernel.getSpace(), machine);
     }
-    // What runs on the host of a device moves memory there; no figure of a
-    // machine says how fast, but hardly slower than its link.
+    // A kernel that runs on a GPU machine's host is limited by the host's
+    // memory. The machine has no figure for that; use the rate of the link as
+    // an estimate.
     SmallVector<Value> places = launch.getPlaces();
     auto written =
         places.empty() ? rt::SlotOp() : rt::viewOf(places.back()).getSlotOp();
@@ -164,7 +166,7 @@ double kiln::commandSeconds(Operation *command, const Machine &machine,
 }
 
 void LinkClock::start(const void *copy, double bytes, LinkDirection direction) {
-  // Directions that share the link wait for each other.
+  // In half duplex, both directions share the link and wait for each other.
   double &free = machine.link.duplex
                      ? freeFrom[direction == LinkDirection::ToDevice]
                      : freeFrom[0];
@@ -180,7 +182,8 @@ static void runBlock(Block &block, const Machine &machine,
                      KernelSeconds &kernels, LinkClock &clock) {
   for (Operation &op : block) {
     if (auto loop = dyn_cast<rt::LoopOp>(op)) {
-      // Iterations are alike but for the first, whose copies find a free link.
+      // All iterations take the same time, except the first, whose copies find
+      // a free link.
       double begin = clock.now;
       runBlock(loop.getBody().front(), machine, kernels, clock);
       double once = clock.now - begin;

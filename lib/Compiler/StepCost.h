@@ -1,14 +1,13 @@
-//===- StepCost.h - What ops and commands cost on a machine -----*- C++ -*-===//
+//===- StepCost.h - Cost of ops and commands --------------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Two views of the same costs. An op of the planned level is priced before it
-// is known what it will be fused with, to steer the search for a plan; a
-// command of the scheduled level is priced as it will run, to compare plans and
-// to report them.
+// Prices work at two levels. An op of the planned level is priced before
+// fusion, to guide the search for a plan. A command of the scheduled level is
+// priced as it will run, to compare plans and report them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,32 +22,33 @@
 
 namespace kiln {
 
-/// Seconds of one op of the planned level.
+/// Returns the seconds of one op of the planned level.
 double opSeconds(mlir::Operation *op, const Machine &machine);
 
-/// Seconds of a dispatch or product of the dispatched level.
+/// Returns the seconds of a dispatch or matmul of the dispatched level.
 double dispatchSeconds(mlir::Operation *op, const Machine &machine);
 
-/// Seconds of kernels that were priced already, by name.
+/// Seconds of the kernels that are already priced, by kernel name.
 using KernelSeconds = llvm::StringMap<double>;
 
-/// Seconds of one command; loops, copies between device and host, and waits
-/// take none by themselves.
+/// Returns the seconds of one command. Loops, host-device copies and waits cost
+/// nothing by themselves.
 double commandSeconds(mlir::Operation *command, const Machine &machine,
                       KernelSeconds &kernels);
 
-/// When copies between device and host are done. Each direction does one copy
-/// after the other, in the order of their beginnings, beside what is computed.
+/// Simulates the completion times of copies between device and host. Each
+/// direction executes its copies in the order in which they were started,
+/// concurrently with computation.
 class LinkClock {
 public:
   explicit LinkClock(const Machine &machine) : machine(machine) {}
 
-  /// Begins a copy, now.
+  /// Starts a copy at the current time.
   void start(const void *copy, double bytes, LinkDirection direction);
-  /// Moves the time to the end of a copy.
+  /// Advances the current time to the end of a copy.
   void wait(const void *copy);
 
-  double now = 0; ///< seconds since the program's begin
+  double now = 0; ///< Seconds since the program started.
 
 private:
   const Machine &machine;
@@ -56,7 +56,7 @@ private:
   llvm::DenseMap<const void *, double> doneAt;
 };
 
-/// Seconds of one run of a scheduled program.
+/// Returns the seconds of one run of a scheduled program.
 double programSeconds(rt::ProgramOp program, const Machine &machine);
 
 } // namespace kiln

@@ -1,11 +1,11 @@
-//===- WriteOutput.cpp - What kilnc leaves behind -------------------------===//
+//===- WriteOutput.cpp - Writing of output files ----------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// See WriteOutput.h.
+// Regular files are written to a temporary file and renamed; see WriteOutput.h.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,7 +20,8 @@ using namespace llvm;
 using namespace kiln::support;
 using namespace kiln;
 
-/// What is there already and no file that a rename could replace.
+/// Writes to an existing file that is not a regular file, which a rename cannot
+/// replace.
 static Status writeStream(const std::string &path, StringRef contents) {
   std::error_code failure;
   raw_fd_ostream stream(path, failure);

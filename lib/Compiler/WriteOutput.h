@@ -1,4 +1,4 @@
-//===- WriteOutput.h - What kilnc leaves behind -----------------*- C++ -*-===//
+//===- WriteOutput.h - Writing of output files ------------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -14,9 +14,9 @@
 
 namespace kiln {
 
-/// Writes a whole file, or nothing: a regular file appears under its name when
-/// all of it is on the disk. "-" is standard output; devices and pipes are
-/// written to as they are.
+/// Writes a file atomically: a regular file appears under its name only when it
+/// is complete on disk. "-" is standard output; devices and pipes are written
+/// directly.
 Status writeOutput(const std::string &path, llvm::StringRef contents,
                    bool isExecutable = false);
 

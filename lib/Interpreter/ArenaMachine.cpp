@@ -1,12 +1,12 @@
-//===- ArenaMachine.cpp - Commands over a watched arena -------------------===//
+//===- ArenaMachine.cpp - Execution in a checked arena ----------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Relies on a ScheduledProgram: all references lie in their slots, all slots in
-// the arena.
+// Relies on a ScheduledProgram: all references are within their slots, and all
+// slots are within the arena.
 //
 //===----------------------------------------------------------------------===//
 
@@ -59,29 +59,30 @@ private:
   const Interpreter &interpreter;
   const ScheduledProgram &program;
   InterpretedArena &arena;
-  int64_t index = 0; ///< Of the command that runs.
+  int64_t index = 0; ///< Index of the running command.
   int64_t iteration = 0;
-  /// A copy that is under way: what its source was when it began.
+  /// A copy in progress, with the bytes of its source when it began.
   struct Transfer {
     SlotTensor from, to;
     std::vector<char> bytes;
   };
-  DenseMap<Value, Transfer> transfers; ///< By token.
-  DenseSet<Value> landed;              ///< Tokens of copies that are over.
+  DenseMap<Value, Transfer> transfers; ///< Keyed by token.
+  DenseSet<Value> landed;              ///< Tokens of completed copies.
 };
 
 } // namespace
 
-/// In the shadow: what a copy may write at any time until its wait.
+/// Marks shadow entries that a copy in progress may write at any time.
 static constexpr int32_t kUnderWay = -1;
 
-/// The entry behind the last one that bytes up to `end` touch. A tensor that
-/// ends within one has it for itself: slots are aligned.
+/// Returns the end of the range of shadow entries for bytes up to `end`. Slots
+/// are aligned, so an entry that is only partly covered is used by no other
+/// tensor.
 static int64_t unitsUpTo(int64_t end) {
   return (end + arenaUnit - 1) / arenaUnit;
 }
 
-/// Slots that live at the same time share no byte.
+/// Verifies that slots with overlapping lifetimes share no bytes.
 LogicalResult Machine::checkDisjoint() {
   SmallVector<unsigned> order;
   for (unsigned i = 0; i < program.slots.size(); ++i)
@@ -106,7 +107,7 @@ LogicalResult Machine::checkDisjoint() {
           << b.getName() << "' at bytes [" << b.getOffset() << ", +"
           << b.getBytes() << ") overlaps slot '" << a.getName() << "' at ["
           << a.getOffset() << ", +" << a.getBytes()
-          << "), which lives at the same time";
+          << "), which is live at the same time";
       diagnostic.attachNote(a.getLoc()) << "the other slot is here";
       return diagnostic;
     }
@@ -120,8 +121,8 @@ LogicalResult Machine::checkAlive(Operation *op, unsigned slotIndex) {
   if (first <= index && index <= last)
     return success();
   return op->emitOpError("is command ")
-         << index << " and touches slot '" << slot.getName()
-         << "', which lives from " << first << " to " << last;
+         << index << " and accesses slot '" << slot.getName()
+         << "', which is live from " << first << " to " << last;
 }
 
 void Machine::forRows(const SlotTensor &tensor,
@@ -156,12 +157,13 @@ LogicalResult Machine::checkRead(Operation *op, const SlotTensor &tensor) {
           << index << " and reads slot '" << slot.getName() << "' at byte "
           << unit * arenaUnit - program.addressOf(slot) << ", ";
       if (writer == 0) {
-        diagnostic << "which nothing has written";
+        diagnostic << "which was not written";
       } else if (writer == kUnderWay) {
-        diagnostic << "where a copy is under way";
+        diagnostic << "where a copy is in progress";
       } else {
         rt::SlotOp other = program.slots[writer - 1];
-        diagnostic << "where slot '" << other.getName() << "' wrote last";
+        diagnostic << "where slot '" << other.getName()
+                   << "' was the last to write";
         diagnostic.attachNote(other.getLoc()) << "the other slot is here";
       }
       result = diagnostic;
@@ -184,7 +186,8 @@ void Machine::markWritten(const SlotTensor &tensor) {
   });
 }
 
-/// What lived in the last iteration only is gone in the next.
+/// Marks the slots that are live within one iteration as unwritten for the
+/// next.
 void Machine::forgetIteration(size_t begin, size_t end) {
   for (size_t i = 0; i < program.slots.size(); ++i) {
     rt::SlotOp slot = program.slots[i];
@@ -208,9 +211,9 @@ LogicalResult Machine::beginCopy(const ScheduledCommand &command) {
   Value token = cast<rt::BeginOp>(command.op).getToken();
   if (transfers.contains(token))
     return command.op->emitOpError(
-        "signals the token of a copy that is under way");
+        "signals the token of a copy that is in progress");
   landed.erase(token);
-  // The wait may come in another iteration.
+  // The wait may be in another iteration.
   SlotTensor places[] = {from, to};
   for (SlotTensor &place : places) {
     place.offset += place.loopStride * iteration;
@@ -221,27 +224,29 @@ LogicalResult Machine::beginCopy(const ScheduledCommand &command) {
   return success();
 }
 
-/// Source and destination have to be as the beginning left them.
+/// Checks that the source and destination are unchanged since the begin, and
+/// completes the copy.
 LogicalResult Machine::endCopy(rt::WaitOp wait) {
-  // Another queue may have waited before.
+  // Another queue may already have waited for this token.
   if (landed.contains(wait.getToken()))
     return success();
   auto found = transfers.find(wait.getToken());
   if (found == transfers.end())
-    return wait.emitOpError("waits for a token that no copy under way signals");
+    return wait.emitOpError(
+        "waits for a token that no copy in progress signals");
   const auto &[from, to, bytes] = found->second;
   if (failed(checkRead(wait, from)))
     return failure();
   if (std::memcmp(bytesOf(from), bytes.data(), bytes.size()) != 0)
     return wait.emitOpError("waits for a copy whose source '")
            << rt::SlotOp(program.slots[from.slot]).getName()
-           << "' changed while it was under way";
+           << "' changed while it was in progress";
   auto units = llvm::ArrayRef(arena.writers)
                    .slice(startOf(to) / arenaUnit, unitsUpTo(to.extent()));
   if (llvm::any_of(units, [](int32_t writer) { return writer != kUnderWay; }))
     return wait.emitOpError("waits for a copy whose destination '")
            << rt::SlotOp(program.slots[to.slot]).getName()
-           << "' was written while it was under way";
+           << "' was written while it was in progress";
   std::memcpy(bytesOf(to), bytes.data(), bytes.size());
   markWritten(to);
   landed.insert(found->first);
@@ -325,7 +330,7 @@ LogicalResult Machine::run() {
   }
   if (!transfers.empty())
     return rt::ProgramOp(program.op)
-        .emitOpError("ends while a copy is under way that nothing waits for");
+        .emitOpError("ends while a copy that nothing waits for is in progress");
   index = std::max<int64_t>(commands - 1, 0);
   for (const ScheduledProgram::Boundary &output : program.outputs)
     if (failed(checkRead(program.op, output.tensor)))

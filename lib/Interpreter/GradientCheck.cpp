@@ -45,15 +45,16 @@ public:
   FailureOr<GradientCheckResult> run();
 
 private:
-  /// Values of the program with `direction` times `factor` added to the
-  /// arguments.
+  /// Returns the results of the program with `factor` times `direction` added
+  /// to the arguments.
   FailureOr<Tensors> valuesAt(ArrayRef<HostTensor> direction, double factor);
   FailureOr<Tensors> gradientsFor(ArrayRef<HostTensor> cotangents);
   FailureOr<Tensors> evaluate(ProgramOp op, ArrayRef<HostTensor> values);
 
   LogicalResult checkDirection();
   LogicalResult checkJacobian();
-  /// Column `element` of the Jacobian of argument `which`, by differences.
+  /// Returns column `element` of the Jacobian of argument `which`, by
+  /// differences.
   FailureOr<Tensors> differences(size_t which, int64_t element);
 
   void compare(double analytic, double numeric, const std::string &what);
@@ -120,7 +121,7 @@ void Checker::compare(double analytic, double numeric,
   double ratio = std::abs(analytic - numeric) / tolerance;
   ++result.compared;
   if (ratio <= result.worst)
-    return; // a NaN is never below and becomes the worst
+    return; // True for NaN, which therefore becomes the worst.
   result.worst = std::isnan(ratio) ? HUGE_VAL : ratio;
   result.where =
       llvm::formatv("{0}: the rule gives {1:e12}, differences {2:e12}", what,
@@ -132,7 +133,7 @@ LogicalResult Checker::checkDirection() {
   Tensors cotangents = zeros(program.getResultTypes());
   fillRandomly(direction);
   fillRandomly(cotangents);
-  // Every element moves in proportion to its own size.
+  // Scale the step of every element by its magnitude.
   for (auto [index, tensor] : llvm::zip_equal(arguments, direction))
     for (auto [element, at] :
          llvm::zip_equal(tensor.reals, inputs[index].reals))
@@ -163,7 +164,8 @@ FailureOr<Tensors> Checker::differences(size_t which, int64_t element) {
 }
 
 LogicalResult Checker::checkJacobian() {
-  // columns[which][element]: how all results change with one input element.
+  // columns[which][element]: derivative of all results with respect to one
+  // input element.
   SmallVector<SmallVector<Tensors>> columns(arguments.size());
   for (auto [which, index] : llvm::enumerate(arguments))
     for (int64_t i = 0, e = inputs[index].size(); i < e; ++i) {

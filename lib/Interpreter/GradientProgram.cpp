@@ -1,12 +1,12 @@
-//===- GradientProgram.cpp - The reverse of a straight line of ops --------===//
+//===- GradientProgram.cpp - Reverse mode for gradient checks ---*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// The smallest reverse mode there is, independent of the compiler's: it asks
-// every op for its rule, in reverse order, and adds up what arrives at a value.
+// A minimal reverse mode that is independent of the compiler's: it applies the
+// rule of every op in reverse order and sums the contributions to each value.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,7 +17,7 @@ using namespace kiln;
 
 namespace {
 
-/// Cotangents of the values of one program while it is being reversed.
+/// Cotangents of the values of a program during the reverse pass.
 class Cotangents {
 public:
   explicit Cotangents(OpBuilder &builder) : builder(builder) {}
@@ -36,8 +36,8 @@ private:
 
 } // namespace
 
-/// Passes the cotangents of an op's results on to those operands that depend
-/// on a value in `active`.
+/// Propagates the cotangents of an op's results to those operands that are in
+/// `active`.
 static LogicalResult reverse(Operation *op, OpBuilder &builder,
                              Cotangents &cotangents,
                              const DenseSet<Value> &active) {

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// One Run per execution of a program. It relies on verified IR: symbols
-// resolve, and region arguments have the types of what they stand for.
+// A Run executes one program once. It relies on verified IR: symbols resolve,
+// and region arguments have the types of the values they are bound to.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,11 +28,11 @@ public:
   Run(const Interpreter &interpreter, const Interpreter::Observer &observer)
       : interpreter(interpreter), observer(observer) {}
 
-  /// Runs a block whose arguments are `arguments`; gives the operands of its
+  /// Runs a block with the given arguments. Returns the operands of its
   /// terminator.
   FailureOr<Handles> runBlock(Block &block, ArrayRef<TensorHandle> arguments);
 
-  /// Writes seen so far, in program order.
+  /// The writes executed so far, in program order.
   SmallVector<std::pair<StringRef, TensorHandle>> writes;
 
 private:
@@ -52,7 +52,8 @@ private:
   }
 
   using Deaths = DenseMap<Operation *, SmallVector<Value>>;
-  /// The values of a block by the op of the block that uses them last.
+  /// Returns the values of a block, grouped by the op of the block that uses
+  /// them last.
   const Deaths &deathsIn(Block &block);
 
   const Interpreter &interpreter;
@@ -146,7 +147,7 @@ LogicalResult Run::read(ReadOp op) {
   return success();
 }
 
-/// Part `index` of `count` equal parts along dimension 0.
+/// Returns part `index` of `count` equal parts along dimension 0.
 static TensorHandle slicePart(const HostTensor &tensor, int64_t index,
                               int64_t count) {
   SmallVector<int64_t> shape(tensor.shape());

@@ -1,11 +1,11 @@
-//===- MemoryNeeded.cpp - Whether a module can be interpreted ---*- C++ -*-===//
+//===- MemoryNeeded.cpp - Check of the interpreter's memory use -----------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// See MemoryNeeded.h.
+// Computes the peak memory of programs from the lifetimes of their values.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,7 +18,8 @@
 using namespace mlir;
 using namespace kiln;
 
-/// As the interpreter keeps it. Extents are bounded, see hasSaneExtents.
+/// Returns the bytes of a value in the interpreter. Cannot overflow, because
+/// extents are bounded; see hasSaneExtents.
 static uint64_t valueBytes(Type type) {
   return 8 *
          static_cast<uint64_t>(cast<RankedTensorType>(type).getNumElements());
@@ -31,8 +32,8 @@ static uint64_t valueBytes(TypeRange types) {
   return bytes;
 }
 
-/// The most bytes that the results of a block's ops have at a time; each dies
-/// with its last reader.
+/// Returns the peak bytes of the results of a block's ops. Each result is
+/// released after its last reader.
 static uint64_t peakOf(Block &block) {
   DenseMap<Operation *, uint64_t> dying;
   uint64_t live = 0, peak = 0;
@@ -42,8 +43,8 @@ static uint64_t peakOf(Block &block) {
     for (Region &region : op.getRegions()) {
       Block &body = region.front();
       inner = peakOf(body);
-      // The parts and sums of a micro-batch are copies, what isolated bodies
-      // read is not.
+      // The slices and sums of a micro-batch are copies; operands of isolated
+      // bodies are not.
       if (isa<AccumulateOp>(op))
         inner = llvm::SaturatingAdd(inner, valueBytes(body.getArgumentTypes()));
     }
@@ -81,7 +82,8 @@ struct Need {
 
 } // namespace
 
-/// Beside the arena: the operands and values of one command.
+/// Returns the bytes needed in addition to the arena: the operands and values
+/// of a command.
 static Need needOfKernels(ModuleOp module) {
   Need need;
   for (rt::KernelOp kernel : module.getOps<rt::KernelOp>()) {
@@ -103,7 +105,7 @@ Status kiln::checkMemoryNeeded(ModuleOp module) {
   auto add = [&](uint64_t bytes) {
     common = llvm::SaturatingAdd(common, bytes);
   };
-  // Once as the driver has them, once as the interpreter does.
+  // The driver and the interpreter each have a copy of the states.
   for (StateOp state : module.getOps<StateOp>())
     add(2 * valueBytes(state.getType()));
   Need most;

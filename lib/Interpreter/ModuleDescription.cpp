@@ -1,11 +1,11 @@
-//===- ModuleDescription.cpp - A module as the driver sees it -------------===//
+//===- ModuleDescription.cpp - Description of a module for the driver -----===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Fills the same Description that a compiled executable carries from the ops
+// Fills the Description that a compiled executable also contains from the ops
 // and attributes of a module.
 //
 //===----------------------------------------------------------------------===//
@@ -134,7 +134,7 @@ static ProgramInfo describeProgram(ProgramOp program,
   return info;
 }
 
-/// The same of a scheduled program.
+/// Describes a scheduled program in the same way.
 static ProgramInfo describeProgram(rt::ProgramOp program) {
   ProgramInfo info;
   info.name = getProgramName(program);
@@ -153,7 +153,7 @@ static ProgramInfo describeProgram(rt::ProgramOp program) {
   return info;
 }
 
-/// The model's facts, as far as `kiln.model` has them.
+/// Returns the model's facts that `kiln.model` has.
 static ModelInfo describeModel(ModuleOp module) {
   ModelInfo model;
   auto facts = module->getAttrOfType<DictionaryAttr>("kiln.model");
@@ -176,7 +176,7 @@ static ModelInfo describeModel(ModuleOp module) {
   return model;
 }
 
-/// The states that some program writes, at every level.
+/// Returns the names of the states that some program writes, on any level.
 static llvm::StringSet<> writtenStates(ModuleOp module) {
   llvm::StringSet<> names;
   module.walk([&](WriteOp write) { names.insert(write.getState()); });
@@ -213,7 +213,8 @@ Description describeModule(ModuleOp module, const Interpreter &interpreter) {
   if (const ProgramInfo *train = description.findProgram("train"))
     for (const ValueInfo &input : train->inputs) {
       if (input.name == "tokens" && input.shape.size() == 2) {
-        // Of the whole step; `kiln.model` may speak of one micro-batch.
+        // The shape is that of the whole step; `kiln.model` may describe one
+        // micro-batch.
         description.model.batch = input.shape[0];
         description.model.sequenceLength = input.shape[1];
       }

@@ -1,4 +1,4 @@
-//===- OpComparison.cpp - Results of a command against exact ones ---------===//
+//===- OpComparison.cpp - Error bounds for results of commands --*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -13,12 +13,12 @@
 using namespace mlir;
 using namespace kiln;
 
-/// Evaluations that measure how far rounding moves a result. The largest of
-/// them is needed, and one alone may by chance move all terms of a short sum by
-/// nearly the same share.
+/// Number of evaluations that measure the effect of rounding. Their maximum is
+/// used, because a single one may by chance perturb all terms of a short sum by
+/// nearly the same amount.
 static constexpr int kNoiseSamples = 16;
 
-/// The longest sum that an op adds up.
+/// Returns the length of the longest sum that an op computes.
 static int64_t longestSum(Operation &op) {
   auto last = [](Value x) { return getColumnCount(tensorTypeOf(x)); };
   return TypeSwitch<Operation *, int64_t>(&op)
@@ -52,7 +52,8 @@ static int64_t longestSum(Operation &op) {
       .Default([](Operation *) { return 1; });
 }
 
-/// Square of the distance of two elements; equal infinities are none apart.
+/// Returns the squared distance of two elements; 0 for equal infinities and
+/// NaNs.
 static double squareDistance(double x, double y) {
   if (x == y || (std::isnan(x) && std::isnan(y)))
     return 0;
@@ -66,7 +67,7 @@ static double distance(ArrayRef<double> a, ArrayRef<double> b) {
   return std::sqrt(sum);
 }
 
-/// Of the finite elements: infinities must be equal.
+/// Returns the norm of the finite elements. Infinities must be equal.
 static double norm(ArrayRef<double> x) {
   double sum = 0;
   for (double element : x)
@@ -75,7 +76,8 @@ static double norm(ArrayRef<double> x) {
   return std::sqrt(sum);
 }
 
-/// Compiled code has no numbers below these: it flushes them to zero.
+/// Returns the smallest normal number, below which compiled code flushes to
+/// zero.
 static double smallestOf(Type element) {
   return std::ldexp(1., element.isF64() ? -1022 : element.isF16() ? -14 : -126);
 }
@@ -123,8 +125,8 @@ OpComparison::amplification(const ScheduledCommand &command,
          llvm::zip_equal(bounds, results, truth))
       bound = std::max(bound, distance(result->reals, expected->reals));
   };
-  // One correct result is known: every op rounded once. Elements that become
-  // equal by rounding, and so share a maximum, are found only by it.
+  // Evaluating with every op rounded gives one correct result. Only this finds
+  // elements that become equal by rounding and then share a maximum.
   auto rounded = evaluateCommand(own, command, handlesFor(own, operands));
   if (failed(rounded))
     return failure();

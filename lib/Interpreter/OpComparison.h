@@ -1,13 +1,14 @@
-//===- OpComparison.h - Results of a command against exact ones -*- C++ -*-===//
+//===- OpComparison.h - Error bounds for results of commands ----*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// A correct result is within 8 sqrt(L) eps of the norm of the exact one, L
-// being the longest sum of the command. Where terms cancel it may be further
-// away; only then is measured how far rounding moves it (RoundingNoise.h).
+// A correct result is within 8 sqrt(L) eps of the norm of the exact one, where
+// L is the length of the longest sum of the command. If terms cancel, the
+// difference may be larger; only then is the effect of rounding measured (see
+// RoundingNoise.h).
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,39 +22,40 @@
 
 namespace kiln {
 
-/// How far one tensor is from what it should be.
+/// Difference between a tensor and its expected value.
 struct Deviation {
   double difference = 0; ///< Euclidean norm.
   double allowed = 0;
-  double unit = 0;              ///< eps * |result|.
-  bool amplified = false;       ///< More is allowed, as rounding is amplified.
-  size_t element = 0;           ///< The worst one,
-  double expected = 0, got = 0; ///< there.
+  double unit = 0; ///< eps * |result|.
+  /// True if the bound was raised because rounding is amplified.
+  bool amplified = false;
+  size_t element = 0;           ///< Index of the worst element.
+  double expected = 0, got = 0; ///< Values of that element.
 
   double ratio() const {
-    // A difference that is no number is beyond all bounds.
+    // A NaN difference exceeds every bound.
     double ratio = difference == 0 ? 0 : difference / allowed;
     return std::isnan(ratio) ? HUGE_VAL : ratio;
   }
 };
 
-/// Compares element by element; nothing is allowed.
+/// Compares tensors element by element, with an allowed difference of 0.
 Deviation compareTensors(const HostTensor &expected, const HostTensor &got);
 
-/// Compares what commands computed with what they should.
+/// Compares the results of commands with exact evaluations.
 class OpComparison {
 public:
   explicit OpComparison(mlir::ModuleOp module)
       : own(module, EvalType::Own), exact(module, EvalType::F64) {}
 
-  /// One deviation for each of the results `got` of a command on `operands`,
-  /// which have the types of the command.
+  /// Returns one deviation for each of the results `got` of a command on
+  /// `operands`, which have the types of the command.
   mlir::FailureOr<llvm::SmallVector<Deviation>>
   compare(const ScheduledCommand &command, llvm::ArrayRef<HostTensor> operands,
           llvm::ArrayRef<HostTensor> got);
 
 private:
-  /// How far each result may be from `truth` because of rounding.
+  /// Returns the effect of rounding on each result, as a distance from `truth`.
   mlir::FailureOr<llvm::SmallVector<double>>
   amplification(const ScheduledCommand &command,
                 llvm::ArrayRef<HostTensor> operands,

@@ -1,4 +1,4 @@
-//===- RoundingNoise.h - How far rounding moves results ---------*- C++ -*-===//
+//===- RoundingNoise.h - Effect of rounding on results ----------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -6,10 +6,10 @@
 //===----------------------------------------------------------------------===//
 //
 // Monte-Carlo arithmetic: the ops of a command are evaluated in f64, and every
-// value that a compiled op rounds is moved by a random amount of up to one eps
-// of itself. What no op rounds is not moved: copies, choices and signs stay
-// exact. How far the results of such evaluations are from the exact ones is how
-// far rounding may move a correct result.
+// value that a compiled op rounds is perturbed by a random amount of up to one
+// eps relative to it. Values that no op rounds, such as copies, selections and
+// signs, stay exact. The distance of the perturbed results from the exact ones
+// estimates how far rounding may move a correct result.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,30 +22,32 @@
 
 namespace kiln {
 
-/// The spacing of f32 or f64 at 1.
+/// Returns the distance from 1 to the next larger value of a floating-point
+/// type.
 double epsilonOf(mlir::Type element);
 
-/// A stream of random evaluations of commands.
+/// A source of randomly perturbed evaluations of commands.
 class RoundingNoise {
 public:
-  /// The results of one evaluation on `operands`, which are exact.
+  /// Returns the results of one evaluation on `operands`, which are exact.
   mlir::FailureOr<llvm::SmallVector<TensorHandle>>
   evaluate(const ScheduledCommand &command,
            llvm::ArrayRef<TensorHandle> operands);
 
 private:
   mlir::LogicalResult evaluateOp(mlir::Operation &op);
-  /// Moves terms inside an op that its operands do not move, but that may be
-  /// far larger than its results: a mean that is subtracted, the logarithm of a
-  /// sum of about one, and a probability of about one less the target's one.
+  /// Perturbs intermediate values of an op that perturbing its operands does
+  /// not affect but that may be much larger than its results: a subtracted
+  /// mean, the logarithm of a sum of about one, and a probability of about one
+  /// minus the target's one.
   void moveTerms(mlir::Operation &op,
                  llvm::ArrayRef<const HostTensor *> operands,
                  llvm::MutableArrayRef<HostTensor> results);
   void moveMean(const HostTensor &x, const HostTensor &gamma,
                 llvm::MutableArrayRef<HostTensor> results, double epsilon);
-  /// A number in [-bound, bound).
+  /// Returns a random number in [-bound, bound).
   double upTo(double bound);
-  /// Moves every element of a tensor of reals.
+  /// Perturbs every element of a floating-point tensor.
   void move(HostTensor &tensor, double epsilon);
 
   llvm::DenseMap<mlir::Value, TensorHandle> values;

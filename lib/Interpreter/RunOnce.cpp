@@ -1,4 +1,4 @@
-//===- RunOnce.cpp - One run of one program -------------------------------===//
+//===- RunOnce.cpp - Run of a single program --------------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -42,7 +42,8 @@ static std::optional<size_t> findProgram(const Description &description,
   return std::nullopt;
 }
 
-/// Files often hold indexes as i64: reads either integer type.
+/// Reads an integer tensor of type i32 or i64 as either type, because files
+/// often store indices as i64.
 template <typename File>
 static Status readIntegers(const File &file, const TensorInfo &tensor,
                            const ValueInfo &value, char *data) {
@@ -75,7 +76,7 @@ static Status readIntegers(const File &file, const TensorInfo &tensor,
     } else {
       return Status::badInput(
           file.path() + ": tensor " + inQuotes(tensor.name) + " holds " +
-          std::to_string(element) + ", which is no 32-bit integer");
+          std::to_string(element) + ", which does not fit in a 32-bit integer");
     }
   }
   return {};
@@ -93,7 +94,7 @@ static Status readValue(const File &file, const TensorInfo &tensor,
   return readIntegers(file, tensor, value, data);
 }
 
-/// The tensor of a state under any of its names.
+/// Finds the tensor of a state under any of its names.
 static const TensorInfo *findState(const ModelWeights &weights,
                                    const StateInfo &state) {
   if (const TensorInfo *tensor = weights.find(state.name))
@@ -168,7 +169,7 @@ static Status readInputs(ReferenceEngine &engine, size_t program,
   return {};
 }
 
-/// One line: name, type and, of long tensors, the first elements.
+/// Prints the name, shape and first elements of an output on one line.
 static void printOutput(const ValueInfo &output, const char *data,
                         llvm::raw_ostream &out) {
   constexpr int64_t kPrinted = 64;

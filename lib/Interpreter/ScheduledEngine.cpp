@@ -18,7 +18,7 @@ using kiln::runtime::ValueInfo;
 
 namespace kiln {
 
-/// An arena that nobody's computer has is a mistake in the file.
+/// Upper limit on the size of an arena; a larger one is an error in the file.
 static constexpr int64_t kLargestArena = int64_t(1) << 40;
 
 bool ScheduledEngine::accepts(ModuleOp module) {
@@ -41,7 +41,7 @@ Status ScheduledEngine::prepare() {
   ModuleOp module = interpreter.getModule();
   if (!llvm::hasSingleElement(module.getOps<rt::ArenaOp>()))
     return Status::badInput(
-        "a scheduled module has one kilnrt.arena, not " +
+        "a scheduled module must have one kilnrt.arena, got " +
         std::to_string(llvm::range_size(module.getOps<rt::ArenaOp>())));
   for (ProgramOp program : module.getOps<ProgramOp>())
     return Status::badInput("the module has schedules and the kiln.program '" +

@@ -1,12 +1,12 @@
-//===- ScheduledProgram.cpp - Commands as strided tensors -----------------===//
+//===- ScheduledProgram.cpp - Commands on strided tensors -------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Views are in their slots, as their verifier says; slots are checked against
-// the arena here.
+// Verifiers guarantee that views are within their slots; here, slots are
+// checked against the arena.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,7 +29,7 @@ bool SlotTensor::overlaps(const SlotTensor &other) const {
   if (slot != other.slot || offset + extent() <= other.offset ||
       other.offset + other.extent() <= offset)
     return false;
-  // Columns of one matrix lie side by side.
+  // Column ranges of one matrix may be adjacent.
   int64_t row = rowStride * width;
   if (row != other.rowStride * otherWidth || row == 0 ||
       loopStride != other.loopStride)
@@ -70,7 +70,7 @@ private:
             view.getTensorType()};
   }
   SlotTensor tensorAt(Value place) { return tensorAt(rt::viewOf(place)); }
-  /// All bytes of a dense place.
+  /// Returns all bytes of a dense place.
   SlotTensor bytesAt(rt::ViewOp view);
   LogicalResult checkView(rt::ViewOp view);
   void bindArguments(rt::LaunchOp launch, rt::KernelOp kernel,
@@ -84,7 +84,8 @@ private:
   int64_t deviceBytes = 0, hostBytes = 0;
 };
 
-/// Bytes as a tensor of units, which may be single bytes: codes end anywhere.
+/// Returns a tensor type for `bytes` bytes, with elements of 4 bytes if
+/// possible. Encoded tensors may have any number of bytes.
 static RankedTensorType bytesType(MLIRContext *context, int64_t bytes) {
   int64_t unit = bytes % 4 ? 1 : 4;
   return RankedTensorType::get({bytes / unit},
@@ -95,25 +96,26 @@ LogicalResult ScheduledProgramBuilder::addSlot(rt::SlotOp slot) {
   int64_t offset = slot.getOffset(), bytes = slot.getBytes();
   int64_t arenaBytes =
       slot.getMemory() == MemorySpace::Host ? hostBytes : deviceBytes;
-  // Codes may end anywhere; what follows begins at a multiple again.
+  // The size of encoded tensors need not be a multiple of 4, but offsets are.
   if (offset < 0 || bytes < 0 || offset % 4 || offset > arenaBytes ||
       bytes > arenaBytes - offset)
     return slot.emitOpError("has bytes [")
            << offset << ", +" << bytes
-           << "), expected an offset that 4 divides inside the arena of "
+           << "), expected a multiple of 4 as offset and an end within the "
+              "arena of "
            << arenaBytes;
   slotIndex[slot.getSlot()] = program.slots.size();
   program.slots.push_back(slot);
   return success();
 }
 
-/// The arena of an interpreter has units of several bytes.
+/// Checks that a view is aligned to the units of the interpreter's arena.
 LogicalResult ScheduledProgramBuilder::checkView(rt::ViewOp view) {
   if (view.getOffset() % arenaUnit == 0 && view.getStride() % arenaUnit == 0)
     return success();
   return view.emitOpError("begins at byte ")
          << view.getOffset() << " of slot '" << view.getSlotOp().getName()
-         << "' and moves by " << view.getStride() << ", expected multiples of "
+         << "' with stride " << view.getStride() << ", expected multiples of "
          << arenaUnit;
 }
 
@@ -137,13 +139,14 @@ LogicalResult ScheduledProgramBuilder::addLaunch(rt::LaunchOp launch) {
   return success();
 }
 
-/// The arguments that a launch or a gemm with an epilogue passes.
+/// Returns the arguments that a launch or a GEMM with an epilogue passes.
 static SmallVector<Attribute> argumentsOf(ArrayAttr args) {
   return args ? SmallVector<Attribute>(args.getValue())
               : SmallVector<Attribute>();
 }
 
-/// Gives the command the kernel's body, with the arguments in their places.
+/// Sets the body of the command to that of the kernel, with its arguments
+/// bound.
 void ScheduledProgramBuilder::bindArguments(rt::LaunchOp launch,
                                             rt::KernelOp kernel,
                                             ScheduledCommand &command) {
@@ -168,7 +171,7 @@ LogicalResult ScheduledProgramBuilder::addGemm(rt::GemmOp gemm) {
     ArrayRef<int64_t> shape = matrix.getMemRefType().getShape();
     if (gemm.getBatch() > 1 &&
         gemm.getBatchStride(i) != shape[1] * gemm.getLead(i))
-      return gemm.emitOpError("has gaps between the matrices of a batch");
+      return gemm.emitOpError("has padding between the matrices of a batch");
     (i == 2 ? command.results : command.operands).push_back(tensorAt(matrix));
   }
   if (gemm.getAccumulate() != rt::Accumulation::Overwrite) {
@@ -181,7 +184,7 @@ LogicalResult ScheduledProgramBuilder::addGemm(rt::GemmOp gemm) {
   return gemm.getEpilogue() ? addEpilogue(gemm, command) : success();
 }
 
-/// What the vendor library of a gpu reads and writes beside the matrices.
+/// Adds the operands and results of the vendor library's epilogue.
 LogicalResult
 ScheduledProgramBuilder::addLibraryOperands(rt::GemmOp gemm,
                                             ScheduledCommand &command) {
@@ -191,15 +194,14 @@ ScheduledProgramBuilder::addLibraryOperands(rt::GemmOp gemm,
       return success();
     SlotTensor tensor = tensorAt(place);
     if (tensor.overlaps(command.results.front()))
-      return gemm.emitOpError(
-          "writes its result over what its library epilogue "
-          "reads or writes");
+      return gemm.emitOpError("overwrites an operand or result of its "
+                              "library epilogue");
     if (isWritten &&
         llvm::any_of(command.operands, [&](const SlotTensor &read) {
           return tensor.overlaps(read);
         }))
       return gemm.emitOpError(
-          "writes what its library epilogue makes over an operand");
+          "writes a result of its library epilogue over an operand");
     (isWritten ? command.results : command.operands).push_back(tensor);
     return success();
   };
@@ -207,8 +209,8 @@ ScheduledProgramBuilder::addLibraryOperands(rt::GemmOp gemm,
                  failed(add(gemm.getAux(), writesAux(epilogue))));
 }
 
-/// Appends the epilogue to the body of a product. The product stays a result,
-/// the last, unless the epilogue writes over it.
+/// Appends the epilogue to the body of a GEMM. The GEMM's result stays the last
+/// result, unless the epilogue overwrites it.
 LogicalResult ScheduledProgramBuilder::addEpilogue(rt::GemmOp gemm,
                                                    ScheduledCommand &command) {
   auto kernel = SymbolTable::lookupNearestSymbolFrom<rt::KernelOp>(
@@ -225,19 +227,17 @@ LogicalResult ScheduledProgramBuilder::addEpilogue(rt::GemmOp gemm,
   }
   for (Value place : gemm.getEpilogueWrites())
     command.results.push_back(tensorAt(place));
-  // A tile of the product is complete before its epilogue begins, and other
-  // tiles are not.
+  // A tile of the GEMM is complete before its epilogue begins, but other tiles
+  // may not be.
   ArrayRef<SlotTensor> read = command.operands;
   for (const SlotTensor &operand : read.drop_front(2))
     if (operand.overlaps(matmul))
-      return gemm.emitOpError(
-          "writes its product over what the epilogue reads");
+      return gemm.emitOpError("overwrites a place that its epilogue reads");
   for (const SlotTensor &operand : read.take_front(2))
     for (const SlotTensor &result : command.results)
       if (operand.overlaps(result))
-        return gemm.emitOpError(
-            "has an epilogue that writes over an operand of "
-            "the product");
+        return gemm.emitOpError("has an epilogue that overwrites an operand of "
+                                "the gemm");
 
   Operation *yield = body.getTerminator();
   OpBuilder builder(yield);
@@ -328,7 +328,7 @@ void ScheduledProgramBuilder::addCopy(Operation *copy, rt::ViewOp from,
 LogicalResult ScheduledProgramBuilder::addTransfer(rt::BeginOp begin) {
   if (begin.getKind() != rt::TransferKind::Copy)
     return begin.emitOpError("is a transfer between ranks, which the "
-                             "interpreter does not carry out");
+                             "interpreter does not support");
   addCopy(begin, begin.getFrom(), begin.getTo(),
           ScheduledCommand::Kind::CopyStart);
   return success();
@@ -351,7 +351,7 @@ void ScheduledProgramBuilder::addBoundary(
 }
 
 LogicalResult ScheduledProgramBuilder::addCommand(Operation &op) {
-  // A command that cannot fail to be added.
+  // Adds a command that is always valid.
   auto always = [](auto &&add) {
     add();
     return success();
@@ -381,7 +381,7 @@ LogicalResult ScheduledProgramBuilder::addCommand(Operation &op) {
       })
       .Case([&](rt::LoopOp op) { return addLoop(op); })
       .Default([](Operation *op) {
-        return op->emitOpError("is no command of a scheduled program");
+        return op->emitOpError("is not a command of a scheduled program");
       });
 }
 
@@ -389,7 +389,7 @@ FailureOr<ScheduledProgram> ScheduledProgramBuilder::run() {
   auto module = program.op->getParentOfType<ModuleOp>();
   auto arenas = module.getOps<rt::ArenaOp>();
   if (arenas.empty())
-    return program.op.emitOpError("has no kilnrt.arena beside it");
+    return program.op.emitOpError("has no kilnrt.arena in its module");
   deviceBytes = (*arenas.begin()).getHeight();
   hostBytes = (*arenas.begin()).getHostHeight();
   program.hostBegin = llvm::alignTo(deviceBytes, abi::slotAlignment);

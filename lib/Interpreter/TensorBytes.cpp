@@ -1,4 +1,4 @@
-//===- TensorBytes.cpp - Host tensors as bytes in memory ------------------===//
+//===- TensorBytes.cpp - Conversion of host tensors to bytes ----*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -55,7 +55,7 @@ HostTensor tensorFromBytes(RankedTensorType type, ElementType stored,
     load<int8_t>(tensor.integers, bytes);
     return tensor;
   }
-  llvm::report_fatal_error("no tensor has integers of this width");
+  llvm::report_fatal_error("unsupported integer width");
 }
 
 void tensorToBytes(const HostTensor &tensor, ElementType stored, char *bytes) {
@@ -70,7 +70,7 @@ void tensorToBytes(const HostTensor &tensor, ElementType stored, char *bytes) {
   case 8:
     return store<int8_t>(tensor.integers, bytes);
   }
-  llvm::report_fatal_error("no tensor has integers of this width");
+  llvm::report_fatal_error("unsupported integer width");
 }
 
 } // namespace kiln

@@ -1,4 +1,4 @@
-//===- TraceCheck.cpp - Compiled ops against interpreted ones -------------===//
+//===- TraceCheck.cpp - Comparison of compiled with interpreted ops -------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -22,7 +22,7 @@ namespace kiln {
 
 namespace {
 
-/// Walks the bytes of a trace; every read checks that they are there.
+/// Reads the bytes of a trace with bounds checks.
 class TraceReader {
 public:
   TraceReader(StringRef bytes, std::string path)
@@ -54,19 +54,21 @@ private:
   std::string path;
 };
 
-/// The comparisons of one kind of command.
+/// Results of the comparisons of one kind of command.
 struct KindSummary {
   int64_t compared = 0;
-  int64_t amplified = 0; ///< Results to which more was allowed.
-  double worst = 0;      ///< Difference over what is allowed.
-  double worstUlps = 0;  ///< Difference over eps * |result| of the others.
+  int64_t amplified = 0; ///< Results whose bound was raised.
+  double worst = 0;      ///< Largest difference over its bound.
+  /// Largest difference over eps * |result| without raised bounds.
+  double worstUlps = 0;
   std::string where;
 };
 
-/// The arena as the trace tells it.
+/// The arena according to the trace.
 struct Image {
   std::string bytes;
-  /// Per byte: nobody wrote it since it was last seen. Scratch is not traced.
+  /// Per byte: true if its last write was traced. Writes to scratch memory are
+  /// not.
   std::vector<bool> known;
 
   explicit Image(StringRef bytes)
@@ -100,7 +102,8 @@ private:
   TraceReader reader;
   OpComparison comparison;
   std::map<std::string, KindSummary> kinds;
-  std::string trespass; ///< The first write to what is not a result.
+  /// Description of the first write outside of a command's results.
+  std::string trespass;
 };
 
 } // namespace
@@ -215,7 +218,7 @@ Status TraceChecker::applyWrites(const ScheduledProgram &program,
           trespass.empty())
         trespass = (nameOf(program, command) + " changes byte " +
                     llvm::Twine(byte) + " of slot \"" + slot.getName() +
-                    "\", which is none of its results")
+                    "\", which is not one of its results")
                        .str();
       image.bytes[at] = got;
       image.known[at] = true;
@@ -241,12 +244,12 @@ Status TraceChecker::checkRecord(const ScheduledProgram &program,
       iteration >= static_cast<uint64_t>(iterations))
     return reader.wrong("has command " + std::to_string(index) +
                         ", iteration " + std::to_string(iteration) +
-                        ", which the module has not");
+                        ", which the module does not have");
   const ScheduledCommand &command = program.commands[index];
   if (command.kind == ScheduledCommand::Kind::LoopBegin ||
       command.kind == ScheduledCommand::Kind::LoopEnd ||
       command.kind == ScheduledCommand::Kind::Wait)
-    return reader.wrong("says that a loop or a wait wrote memory");
+    return reader.wrong("has writes of a loop or a wait");
   SmallVector<HostTensor> operands =
       operandsOf(program, command, iteration, image.bytes);
   if (command.scratch >= 0) {
@@ -288,7 +291,7 @@ Status TraceChecker::checkProgram() {
     if (getProgramName(op) == name)
       found = op;
   if (!found)
-    return reader.wrong("has a program that the module has not");
+    return reader.wrong("has a program that the module does not have");
   std::optional<ScheduledProgram> program;
   Status status = withDiagnostics(module.getContext(), [&]() -> LogicalResult {
     auto built = ScheduledProgram::build(found);
@@ -300,13 +303,13 @@ Status TraceChecker::checkProgram() {
   if (!status.ok())
     return status;
   rt::ArenaOp arenaOp = *module.getOps<rt::ArenaOp>().begin();
-  // The host's arena, if there is one, follows the device's.
+  // The host arena, if any, follows the device arena.
   auto expected = static_cast<uint64_t>(arenaOp.getHeight());
   if (arenaOp.getHostHeight())
     expected = program->hostBegin + arenaOp.getHostHeight();
   if (expected != arena)
     return reader.wrong("has an arena of " + std::to_string(arena) +
-                        " bytes, the module one of " +
+                        " bytes, the module has one of " +
                         std::to_string(expected));
   Image image(bytes);
   while (true) {
@@ -336,7 +339,7 @@ void TraceChecker::print(llvm::raw_ostream &out) {
 Status TraceChecker::run(llvm::raw_ostream &out) {
   StringRef magic;
   if (!reader.take(8, magic).ok() || magic != "KILNOPS1")
-    return reader.wrong("is no trace of ops");
+    return reader.wrong("is not a trace of --check-ops");
   while (!reader.atEnd())
     if (Status status = checkProgram(); !status.ok())
       return status;

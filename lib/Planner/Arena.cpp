@@ -6,9 +6,9 @@
 //===----------------------------------------------------------------------===//
 //
 // Splits the buffers into problems that are independent in time and lowers the
-// tallest first: greedy orders, then the exact search at the lowest height that
-// could matter, then at heights in between by bisection. No problem has to be
-// lower than another one must be, so the target only rises.
+// highest first: by greedy orders, then by the exact search at the lowest
+// useful height, then at heights found by bisection. No problem needs to be
+// lower than the highest one, so the target only rises.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,8 +20,8 @@
 using namespace kiln;
 using namespace kiln::arena;
 
-/// The search keeps a list of items per section; beyond this many entries in
-/// all, only the greedy orders are used.
+/// The search stores a list of items per section. Above this total number of
+/// entries, only the greedy orders are used.
 static constexpr size_t kMaxSectionEntries = size_t(32) << 20;
 
 namespace {
@@ -40,14 +40,15 @@ static bool isSearchable(const Problem &problem, uint64_t steps) {
   return entries <= kMaxSectionEntries && entries < steps / 16;
 }
 
-/// Lowers a solution towards `target`, below which nothing is gained. Raises
-/// its lower bound where the search proves that a height is out of reach.
+/// Lowers a solution towards `target`; lower heights have no benefit. Raises
+/// its lower bound if the search proves that a height is infeasible.
 static void lower(Solution &solution, int64_t target, Effort &effort,
                   uint64_t &nodes) {
   if (!isSearchable(*solution.problem, effort.left()))
     return;
   ArenaSearch search(*solution.problem);
-  // Heights up to `tried` have been given up; the first try gets the most.
+  // Heights up to `tried` are proven infeasible or given up. The first attempt
+  // gets the largest share of the effort.
   int64_t tried = target - 1, candidate = target;
   uint64_t share = 2;
   while (tried + 1 < solution.placement.height && !effort.exhausted()) {
@@ -73,7 +74,7 @@ ArenaPlan kiln::assignOffsets(llvm::ArrayRef<ArenaBuffer> buffers,
   ArenaPlan plan;
   plan.offsets.assign(buffers.size(), 0);
   plan.optimal = true;
-  plan.method = "nothing to place";
+  plan.method = "no buffers";
   int64_t unit = 1;
   std::vector<Problem> problems = reduce(buffers, unit);
   if (problems.empty())

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Raises the bounds of sleeping items after a change and checks the sections
-// where a bound rose or an item was placed. Bounds may lag behind what could be
-// derived; they are only ever too low, which costs time but never a solution.
+// Raises the bounds of sleeping items after a change, and checks the sections
+// in which a bound rose or an item was placed. Bounds may be lower than
+// necessary, which costs time but never excludes a solution.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,8 +20,8 @@ using namespace kiln::arena;
 
 static constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
 
-/// Sleeping items that lean on each other could raise their bounds many times
-/// by little; this many rounds catch most of the gain.
+/// Sleeping items that depend on each other could raise their bounds many times
+/// in small steps. This number of rounds obtains most of the effect.
 static constexpr int kMaxRounds = 4;
 
 void ArenaSearch::startPropagation() {
@@ -42,7 +42,7 @@ void ArenaSearch::touch(const Item &item) {
   steps += item.numSections();
 }
 
-/// The caller has recorded the item.
+/// Raises the bound of an item, which the caller has recorded on the trail.
 void ArenaSearch::raiseBound(int32_t item, int64_t bound) {
   bounds[item] = bound;
   touch(items[item]);
@@ -70,8 +70,8 @@ bool ArenaSearch::propagate(const Frame &frame) {
   return true;
 }
 
-/// Raises the bound of a sleeping item to the lowest top a neighbour can have;
-/// false if it cannot end within the capacity then.
+/// Raises the bound of a sleeping item to the lowest top that a neighbour can
+/// have. Returns false if the item then exceeds the capacity.
 bool ArenaSearch::raiseSleeping(const Frame &frame, int32_t item) {
   const Item &self = items[item];
   int64_t lowestTop = kNever;
@@ -96,8 +96,8 @@ bool ArenaSearch::raiseSleeping(const Frame &frame, int32_t item) {
   return true;
 }
 
-/// Whether the unplaced items of a section can end within the capacity when
-/// each starts at its bound or later.
+/// Returns true if the unplaced items of a section fit within the capacity when
+/// none starts below its bound.
 bool ArenaSearch::sectionFits(int32_t section) {
   const int64_t total = unplacedSize[section];
   if (total == 0)

@@ -5,12 +5,13 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Places items one by one, each into a gap between the placed items it
-// conflicts with: the smallest that it fits into (best fit) or the lowest
-// (first fit), or on top of them all. Only the order of the items matters then.
-// The nested lifetimes of a training step usually need no more than one of
-// these. Where none reaches the target, the items that stuck out above it move
-// forward in the order and everything is placed again ("squeaky wheel").
+// Places items one by one into a gap between the placed items that conflict
+// with it: the smallest gap that is large enough (best fit), the lowest one
+// (first fit), or the space above all of them. The result depends only on the
+// order of the items. For the nested lifetimes of a training step, one of these
+// orders usually reaches the target. Otherwise, items that exceed the target
+// are moved forward in the order, and all items are placed again ("squeaky
+// wheel" optimization).
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,11 +30,11 @@ enum class Fit { Best, First };
 struct Rule {
   const char *name;
   Fit fit;
-  /// Items with a greater key go first, ties in schedule order.
+  /// Sort key. Items with a larger key come first; ties are in schedule order.
   double (*key)(const Item &item);
 };
 
-/// A placed item, in the order of offsets.
+/// A placed item. Blocks are sorted by offset.
 struct Block {
   int64_t offset, top;
   int32_t first, last;
@@ -61,7 +62,7 @@ static constexpr Rule kRules[] = {
     {"area, first fit", Fit::First, byArea},
 };
 
-/// Rounds of moving items forward.
+/// Maximum number of squeaky-wheel rounds.
 static constexpr int kRepairRounds = 200;
 
 static Placement placeInOrder(const Problem &problem,
@@ -103,14 +104,14 @@ static Placement placeInOrder(const Problem &problem,
   return placement;
 }
 
-/// Moves the items that end above `target` half way to the front, keeping
-/// their order among themselves.
+/// Moves the items that end above `target` half way to the front. The moved
+/// items keep their relative order.
 static void moveOffendersForward(const Problem &problem,
                                  const Placement &placement, int64_t target,
                                  std::vector<int32_t> &order) {
   struct Entry {
     size_t key;
-    bool stays; // behind those that moved here
+    bool stays; // After the items that moved to this position.
     size_t position;
     int32_t index;
     bool operator<(const Entry &other) const {

@@ -6,9 +6,9 @@
 //===----------------------------------------------------------------------===//
 //
 // Maps lifetimes to sections. In time order, a set of live buffers is maximal
-// exactly where a death follows a birth with no death in between. So section k
-// ends at the k-th such death, and a buffer is in the sections that end after
-// its birth and not after its own death.
+// exactly at a death that follows a birth without another death between them.
+// Section k therefore ends at the k-th such death, and a buffer belongs to the
+// sections that end after its birth and not after its own death.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,7 +20,7 @@
 using namespace kiln;
 using namespace kiln::arena;
 
-/// The positions at which sections end, ascending.
+/// Returns the positions at which sections end, in ascending order.
 static std::vector<int32_t> findSectionEnds(llvm::ArrayRef<ArenaBuffer> buffers,
                                             llvm::ArrayRef<int32_t> live) {
   std::vector<int32_t> births, deaths;
@@ -50,7 +50,8 @@ std::vector<Problem> arena::reduce(llvm::ArrayRef<ArenaBuffer> buffers,
   for (size_t i = 0, e = buffers.size(); i != e; ++i) {
     const ArenaBuffer &buffer = buffers[i];
     assert(buffer.size >= 0 && buffer.alignment > 0 &&
-           buffer.lower <= buffer.upper && "malformed buffer");
+           buffer.lower <= buffer.upper &&
+           "buffer must have size >= 0, alignment > 0 and lower <= upper");
     if (buffer.isEmpty())
       continue;
     live.push_back(static_cast<int32_t>(i));
@@ -94,7 +95,8 @@ std::vector<Problem> arena::reduce(llvm::ArrayRef<ArenaBuffer> buffers,
     problem.source.push_back(index);
   }
   for (Problem &problem : problems) {
-    // Differences first, so that long lifetimes cost no more than short ones.
+    // Accumulate differences, so that the cost does not depend on the length of
+    // lifetimes.
     int32_t sections = 0;
     for (const Item &item : problem.items)
       sections = std::max(sections, item.last);

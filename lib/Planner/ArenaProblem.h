@@ -1,16 +1,16 @@
-//===- ArenaProblem.h - The arena problem, reduced --------------*- C++ -*-===//
+//===- ArenaProblem.h - The reduced arena problem ---------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// What the greedy orders and the search work on: one connected group of buffers
+// The greedy orders and the exact search work on one connected group of buffers
 // with time reduced to *sections*. A section is a maximal set of buffers that
-// are alive together (a maximal clique of the interval graph). Two buffers
-// conflict exactly when they share a section, and a buffer's sections are
-// consecutive, so nothing else of the original time axis matters. Bytes are
-// divided by the greatest common divisor of all sizes and alignments.
+// are live together (a maximal clique of the interval graph). Two buffers
+// conflict if and only if they share a section, and the sections of a buffer
+// are consecutive, so the original time axis is not needed. Sizes are divided
+// by the greatest common divisor of all sizes and alignments, the *unit*.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,11 +29,11 @@ inline int64_t alignUp(int64_t value, int64_t alignment) {
 }
 
 struct Item {
-  int64_t size;      ///< padded, in units
-  int64_t alignment; ///< in units
-  int32_t first;     ///< sections [first, last)
+  int64_t size;      ///< Padded size in units.
+  int64_t alignment; ///< Alignment in units.
+  int32_t first;     ///< The item is live in sections [first, last).
   int32_t last;
-  int64_t duration; ///< in original positions
+  int64_t duration; ///< Lifetime in schedule positions.
 
   int32_t numSections() const { return last - first; }
   bool conflictsWith(const Item &other) const {
@@ -41,13 +41,13 @@ struct Item {
   }
 };
 
-/// A group of buffers that no moment separates in time. Items are sorted by
+/// A group of buffers that no point in time separates. Items are sorted by
 /// their first section.
 struct Problem {
   std::vector<Item> items;
-  /// Which input buffer each item is.
+  /// Index of the input buffer of each item.
   std::vector<int32_t> source;
-  /// Bytes alive in each section, in units.
+  /// Live bytes in each section, in units.
   std::vector<int64_t> load;
 
   int64_t maxLoad() const {
@@ -61,8 +61,8 @@ struct Placement {
   int64_t height = 0;
 };
 
-/// Splits `buffers` into independent problems; empty buffers are left out.
-/// `unit` receives the number of bytes that one unit stands for.
+/// Splits `buffers` into independent problems, without empty buffers. Stores
+/// the number of bytes per unit in `unit`.
 std::vector<Problem> reduce(llvm::ArrayRef<ArenaBuffer> buffers, int64_t &unit);
 
 /// Counts steps against a limit.
@@ -79,10 +79,10 @@ private:
   uint64_t used = 0;
 };
 
-/// Places the items by several greedy orders and returns the lowest result; the
-/// first that is not above `target` ends it. `method` names the order. Steps
-/// are counted, but only the improvement that follows the orders obeys the
-/// limit, so there always is a placement.
+/// Places the items by several greedy orders and returns the lowest placement.
+/// Stops at the first one whose height is at most `target`. Stores the name of
+/// the order in `method`. Steps are counted, but only the final improvement
+/// obeys the limit, so the function always returns a placement.
 Placement placeGreedily(const Problem &problem, int64_t target, Effort &effort,
                         std::string &method);
 

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The tree search; ArenaSearch.h explains it. Paths can be as deep as the
-// problem has items, so the search keeps its own stack. The bounds are in
-// ArenaBounds.cpp, the key orders in ArenaSearchOrder.cpp.
+// Implements the tree search described in ArenaSearch.h. Paths can be as deep
+// as the number of items, so the search uses an explicit stack. The bounds are
+// in ArenaBounds.cpp and the key orders in ArenaSearchOrder.cpp.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,15 +19,15 @@
 using namespace kiln;
 using namespace kiln::arena;
 
-/// Short runs: nodes of the first one, and how much longer each is than the one
-/// before. They find placements.
+/// Short runs find placements. Node limit of the first one, and growth from one
+/// run to the next.
 static constexpr double kShortRun = 1000;
 static constexpr double kShortRunGrowth = 1.02;
-/// Long runs take as many nodes as the short ones together, and each may take
-/// twice the nodes of the one before. They prove that there is no placement.
+/// Long runs prove that there is no placement. In total they may use as many
+/// nodes as the short runs, and each has twice the limit of the previous one.
 static constexpr double kLongRun = 16000;
 static constexpr double kLongRunGrowth = 2;
-/// How much of its weight a section keeps from run to run.
+/// Fraction of a section's weight that is kept from run to run.
 static constexpr double kWeightKept = 0.9;
 
 ArenaSearch::ArenaSearch(const Problem &problem)
@@ -37,10 +37,10 @@ ArenaSearch::ArenaSearch(const Problem &problem)
 
 ArenaSearch::Outcome ArenaSearch::fit(int64_t newCapacity, Effort &effort) {
   capacity = newCapacity;
-  // A run shorter than a path to a leaf could not succeed.
+  // A run that is shorter than a path to a leaf cannot succeed.
   double shortRun = std::max(kShortRun, 2.0 * numItems);
   double longRun = std::max(kLongRun, 2.0 * numItems);
-  double shortRuns = 0, longRuns = 0; // nodes
+  double shortRuns = 0, longRuns = 0; // Nodes used.
   for (unsigned run = 0;; ++run) {
     double nodeLimit = shortRun;
     if (longRuns + longRun > shortRuns) {
@@ -82,7 +82,7 @@ ArenaSearch::Outcome ArenaSearch::runOnce(uint64_t nodeLimit, Effort &effort) {
       if (++nodes > nodeLimit || effort.exhausted())
         return Outcome::Unknown;
       frame.item = choose(frame);
-      if (frame.item < 0) { // Everything sleeps: nothing could be lowest.
+      if (frame.item < 0) { // All items sleep, so none can be the lowest.
         frames.pop_back();
         next = Refuted;
       } else if (place(frame, frame.item)) {
@@ -93,7 +93,7 @@ ArenaSearch::Outcome ArenaSearch::runOnce(uint64_t nodeLimit, Effort &effort) {
       }
       break;
     }
-    case Descend: // Solve the next part; without one, the node is solved.
+    case Descend: // Solve the next part; the node is solved if none is left.
       if (parts.size() > frame.partsMark) {
         Part part = parts.back();
         parts.pop_back();
@@ -103,7 +103,7 @@ ArenaSearch::Outcome ArenaSearch::runOnce(uint64_t nodeLimit, Effort &effort) {
         frames.pop_back();
       }
       break;
-    case Refuted: // The item is not at its floor.
+    case Refuted: // The item cannot be placed at its floor.
       undo(frame);
       if (sleep(frame, frame.item)) {
         frame.trailMark = trail.size();
@@ -171,7 +171,7 @@ void ArenaSearch::keepPlacement() {
 }
 
 //===----------------------------------------------------------------------===//
-// Nodes
+// Nodes of the search.
 //===----------------------------------------------------------------------===//
 
 void ArenaSearch::openFrame(Part part) {
@@ -185,7 +185,7 @@ void ArenaSearch::openFrame(Part part) {
   frames.push_back(frame);
 }
 
-/// The waking item with the lowest floor, or -1.
+/// Returns the item with the lowest floor that does not sleep, or -1.
 int32_t ArenaSearch::choose(const Frame &frame) {
   int32_t best = -1;
   for (size_t i = frame.part.begin; i != frame.part.end; ++i) {
@@ -200,7 +200,8 @@ int32_t ArenaSearch::choose(const Frame &frame) {
   return best;
 }
 
-/// Places an item at its floor; false if that is refuted.
+/// Places an item at its floor. Returns false if the bounds refute the
+/// placement.
 bool ArenaSearch::place(const Frame &frame, int32_t item) {
   const Item &self = items[item];
   const int64_t top = floors[item] + self.size;
@@ -228,8 +229,8 @@ bool ArenaSearch::place(const Frame &frame, int32_t item) {
   return propagate(frame);
 }
 
-/// Puts an item to sleep, and with it the twins that wait for it; false if that
-/// is refuted.
+/// Puts an item to sleep, together with the equal items that wait for it.
+/// Returns false if the bounds refute this.
 bool ArenaSearch::sleep(const Frame &frame, int32_t item) {
   startPropagation();
   touch(items[item]);
@@ -240,8 +241,8 @@ bool ArenaSearch::sleep(const Frame &frame, int32_t item) {
   return propagate(frame);
 }
 
-/// Pushes the parts that the unplaced items of a frame fall into, now that
-/// `item` is placed.
+/// Pushes the independent parts of a frame's unplaced items after `item` is
+/// placed.
 void ArenaSearch::split(const Frame &frame, int32_t item) {
   const size_t begin = pool.size();
   int32_t first = numSections, last = 0;
@@ -257,7 +258,7 @@ void ArenaSearch::split(const Frame &frame, int32_t item) {
   if (begin == pool.size())
     return;
 
-  // Only sections of the item can have lost their last crossing.
+  // Only in the sections of the item can the last crossing have been removed.
   bool isCut = false;
   const Item &self = items[item];
   for (int32_t s = std::max(self.first, first + 1);
@@ -284,14 +285,14 @@ void ArenaSearch::split(const Frame &frame, int32_t item) {
     reach = std::max(reach, next.last);
   }
   parts.push_back(part);
-  // Small parts are refuted soonest; the last is solved first.
+  // Small parts are refuted soonest, so they are pushed last and solved first.
   std::sort(parts.begin() + frame.partsMark, parts.end(), [](Part a, Part b) {
     size_t sizeA = a.end - a.begin, sizeB = b.end - b.begin;
     return sizeA != sizeB ? sizeA > sizeB : a.begin < b.begin;
   });
 }
 
-/// Restores the state in which `frame` placed its item.
+/// Restores the state before `frame` placed its item.
 void ArenaSearch::undo(const Frame &frame) {
   for (; trail.size() > frame.trailMark; trail.pop_back()) {
     const Change &change = trail.back();

@@ -5,38 +5,40 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Decides whether a problem fits into a capacity, by depth-first search. It is
-// enough to look at *canonical* placements, in which every item rests on the
-// bottom or on another item: any placement becomes one, no higher, by letting
-// items drop. (Canonical placements, sections and splitting in time are from
-// M. D. Moffitt, "MiniMalloc", ASPLOS 2023 vol. 4.)
+// Decides by depth-first search whether a problem fits into a capacity. It
+// suffices to examine *canonical* placements, in which every item is at offset
+// 0 or directly above another item: moving items down turns any placement into
+// a canonical one of at most the same height. Canonical placements, sections
+// and splitting in time are from M. D. Moffitt, "MiniMalloc", ASPLOS 2023 vol.
+// 4.
 //
-// The *floor* of an unplaced item is the lowest offset above everything placed
-// in its sections. A node takes the item x with the lowest floor f, ties by the
-// key order of the run. In a canonical placement x either
+// The *floor* of an unplaced item is the lowest offset above all placed items
+// in its sections. A node selects the item x with the lowest floor f; ties are
+// broken by the key order of the run. In a canonical placement, x either
 //
-//   1. is at f. No unplaced neighbour fits below it, because none has a lower
-//      floor, so all of them are above x and their floors rise to its top; or
-//   2. rests on a neighbour that is still unplaced. Then x *sleeps*: it is not
-//      tried again before its floor has risen.
+//   1. is at f. Then no unplaced neighbour fits below x, because no floor is
+//      lower. All of them are above x, and their floors rise to its top; or
+//   2. is directly above a neighbour that is still unplaced. Then x *sleeps*:
+//      it is not tried again until its floor has risen.
 //
-// Sleeping is what keeps the tree small. It is a fact about x and its
-// neighbours only, so the order of independent placements is never permuted,
-// and it feeds the bounds that refute nodes:
+// Sleeping keeps the search tree small. It depends only on x and its
+// neighbours, so independent placements are never permuted. It also strengthens
+// the bounds that refute nodes:
 //
-//  - `bounds`: a sleeping item starts at the lowest top that any unplaced
-//    neighbour can have; any other at its floor.
-//  - A section is a machine that runs its unplaced items one at a time, with
-//    their bounds as release dates. Running them by release date ends as early
-//    as possible; that end must not exceed the capacity.
+//   - `bounds`: a sleeping item starts at or above the lowest top that any
+//     unplaced neighbour can have; any other item at or above its floor.
+//   - A section is a machine that runs its unplaced items one at a time, with
+//     their bounds as release dates. Running them by release date minimizes
+//     the end of the schedule, which must not exceed the capacity.
 //
-// After a placement the unplaced items may fall into parts that share no
-// section. They are solved one after the other, and a part without a solution
-// refutes the placement whatever the other parts look like.
+// After a placement, the unplaced items may fall into parts that share no
+// section. The parts are solved one after the other. A part without a solution
+// refutes the placement regardless of the other parts.
 //
-// The time of such a search is heavy-tailed in the key order, so there are many
-// short runs, slowly getting longer. Sections that refute nodes gain weight,
-// and later runs put the items of heavy sections first.
+// The run time of such a search has a heavy-tailed distribution over key
+// orders, so the search consists of many short runs of slowly growing length.
+// Sections that refute nodes gain weight, and later runs prefer the items of
+// heavy sections.
 //
 //===----------------------------------------------------------------------===//
 
@@ -52,21 +54,23 @@ public:
   explicit ArenaSearch(const Problem &problem);
 
   enum class Outcome { Fits, Infeasible, Unknown };
-  /// Looks for a placement no higher than `capacity` until `effort` is spent.
+  /// Searches for a placement of at most height `capacity` until `effort` is
+  /// spent.
   Outcome fit(int64_t capacity, Effort &effort);
-  /// The placement found by the last call that returned Fits.
+  /// Returns the placement found by the last call that returned Fits.
   const Placement &placement() const { return found; }
   uint64_t nodes() const { return totalNodes; }
 
 private:
-  /// A set of items, as a range of `pool`, that hang together in time.
+  /// A set of items, stored as a range of `pool`, that no point in time
+  /// separates.
   struct Part {
     size_t begin, end;
   };
-  /// One node, with the marks that restore the state it started from.
+  /// A node of the search, with the stack sizes needed to undo it.
   struct Frame {
     Part part;
-    int32_t item; ///< placed, and tried again asleep if that fails
+    int32_t item; ///< Item that is placed, and put to sleep if that fails.
     size_t trailMark, placedMark, poolMark, partsMark;
   };
   struct Change {
@@ -74,7 +78,7 @@ private:
     int64_t floor, bound, sleepFloor;
   };
 
-  /// The order of the items, most preferred first, in the given run.
+  /// Returns the items in the key order of the given run, most preferred first.
   std::vector<int32_t> makeOrder(unsigned run);
   void setOrder(std::vector<int32_t> order);
   Outcome runOnce(uint64_t nodeLimit, Effort &effort);
@@ -100,7 +104,8 @@ private:
   bool isAsleep(int32_t item) const {
     return sleepFloors[item] == floors[item];
   }
-  /// Equal items are interchangeable, so they go in the order of their ranks.
+  /// Returns true if an equal item of lower rank is unplaced. Equal items are
+  /// interchangeable, so they are placed in the order of their ranks.
   bool waitsForTwin(int32_t item) const {
     return hasTwin[item] && !isPlaced[item - 1];
   }
@@ -109,35 +114,39 @@ private:
   const int32_t numItems, numSections;
   int64_t capacity = 0;
   uint64_t totalNodes = 0;
-  uint64_t steps = 0; ///< not yet reported to the effort
+  uint64_t steps = 0; ///< Steps not yet added to the effort.
   Placement found;
-  /// How often each section refuted a node, fading from run to run.
+  /// Number of nodes that each section refuted, decayed from run to run.
   std::vector<double> weights;
 
-  // Of the current run. Items are indexed by their rank in its order, so that
-  // comparing keys is comparing indices.
+  // State of the current run. Items are indexed by their rank in its key order,
+  // so comparing keys is comparing indices.
   std::vector<int32_t> itemOfRank;
   std::vector<Item> items;
-  std::vector<uint8_t> hasTwin; ///< the item of the previous rank is equal
-  /// Items of section s: sectionItems[sectionBegin[s] .. sectionBegin[s + 1]).
+  /// True if the item of the previous rank is equal.
+  std::vector<uint8_t> hasTwin;
+  /// The items of section s are sectionItems[sectionBegin[s]] to
+  /// sectionItems[sectionBegin[s + 1] - 1].
   std::vector<size_t> sectionBegin;
   std::vector<int32_t> sectionItems;
 
-  // The state, per item and per section.
+  // Search state per item and per section.
   std::vector<int64_t> floors, bounds, offsets;
-  std::vector<int64_t> sleepFloors; ///< the floor it was last put to sleep at
+  /// Floor at which the item was last put to sleep.
+  std::vector<int64_t> sleepFloors;
   std::vector<uint8_t> isPlaced;
   std::vector<int64_t> unplacedSize;
-  std::vector<int32_t> crossing; ///< unplaced items in sections s - 1 and s
+  /// Number of unplaced items in both sections s - 1 and s.
+  std::vector<int32_t> crossing;
   std::vector<Change> trail;
   std::vector<int32_t> placed;
 
-  // Stacks that frames own ranges of.
+  // Stacks. Each frame owns a range of each.
   std::vector<Frame> frames;
   std::vector<int32_t> pool;
-  std::vector<Part> parts; ///< still to be solved
+  std::vector<Part> parts; ///< Parts still to be solved.
 
-  // Propagation: sections to check, and where bounds rose.
+  // Propagation: sections to check, and the range in which bounds have risen.
   std::vector<int32_t> touched;
   std::vector<uint32_t> touchStamps;
   uint32_t stamp = 0;

@@ -5,11 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Which item the search prefers among those with the same floor. An order
-// compares a few measures one after the other, larger first. The first runs use
-// fixed measures; later ones lead with the weight of refuting sections and blur
-// the rest a little, by noise that depends on the run and the shape of an item
-// only, so that equal items stay together.
+// Defines the order in which the search prefers items with the same floor. An
+// order compares several measures lexicographically, larger values first. The
+// first runs use fixed measures. Later runs compare the weights of refuting
+// sections first, and perturb the other measures by noise. The noise depends
+// only on the run and the shape of an item, so equal items stay adjacent.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,10 +24,10 @@ using namespace kiln::arena;
 
 namespace {
 enum Measure : uint8_t {
-  Sections,     ///< number of sections
-  ByteSections, ///< size x number of sections
-  PeakLoad,     ///< the greatest load of a section it is in
-  PeakWeight,   ///< the greatest weight of a section it is in
+  Sections,     ///< Number of sections.
+  ByteSections, ///< Size x number of sections.
+  PeakLoad,     ///< Maximum load of the item's sections.
+  PeakWeight,   ///< Maximum weight of the item's sections.
   NumMeasures
 };
 using Order = std::array<Measure, 3>;
@@ -42,7 +42,8 @@ static constexpr Order kLearnedOrders[] = {
     {PeakWeight, PeakLoad, Sections},
     {PeakWeight, Sections, ByteSections},
 };
-/// Measures are blurred by up to half of this, up and down.
+/// Relative width of the noise: measures change by up to half of this up or
+/// down.
 static constexpr double kNoise = 0.1;
 
 static uint64_t mix(uint64_t value) {

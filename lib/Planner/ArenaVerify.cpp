@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Sweeps the schedule, keeping the byte ranges that are in use in a map ordered
-// by offset. Ranges in the map are disjoint, so a new one only has to be
-// compared with the nearest below and above it: O(n log n) in all. Deaths come
-// before births at the same position, because lifetimes are half-open.
+// Sweeps over the schedule and keeps the byte ranges in use in a map sorted by
+// offset. The ranges in the map are disjoint, so a new range only has to be
+// compared with its two neighbours: O(n log n) in total. At the same position,
+// deaths come before births, because lifetimes are half-open.
 //
 //===----------------------------------------------------------------------===//
 
@@ -92,7 +92,7 @@ kiln::verifyArena(llvm::ArrayRef<ArenaBuffer> buffers, const ArenaPlan &plan) {
     maxLive = std::max(maxLive, live);
   }
   if (maxLive != plan.maxLive)
-    return "the plan says that " + std::to_string(plan.maxLive) +
-           " bytes are alive at most, counted " + std::to_string(maxLive);
+    return "the plan reports a peak of " + std::to_string(plan.maxLive) +
+           " live bytes, expected " + std::to_string(maxLive);
   return std::nullopt;
 }

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A chain that passes verifyChain can be planned without overflow: every sum of
-// sizes that the planner forms stays below 2^62.
+// A chain that passes verifyChain() can be planned without overflow: every sum
+// of sizes computed by the planner is below 2^62.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,7 +31,8 @@ bool Stage::operator==(const Stage &other) const {
          options == other.options;
 }
 
-/// No single size may exceed this. Longer chains would take the planner hours.
+/// Limits on a single size and on the number of stages. Longer chains would
+/// take the planner hours.
 static constexpr int64_t maxBytes = int64_t(1) << 42;
 static constexpr size_t maxStages = 2048;
 

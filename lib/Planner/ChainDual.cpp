@@ -1,4 +1,4 @@
-//===- ChainDual.cpp - Prices of memory, and a bound ------------*- C++ -*-===//
+//===- ChainDual.cpp - Lower bound from memory prices -----------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -34,7 +34,7 @@ Dual::Point Dual::evaluate(int32_t priced) const {
   for (int32_t i = 0; i < view.size(); ++i)
     point.value -= prices[i] * bytes;
   point.slope = -bytes;
-  double later = 0; // sum of the prices of backward passes before this one
+  double later = 0; // Sum of the prices of the backward passes before this one.
   for (int32_t j = view.size(); j-- > 0;) {
     double best = infinity, slope = 0;
     double next = j + 1 < view.size() ? prices[j + 1] : 0;
@@ -60,9 +60,10 @@ Dual::Point Dual::evaluate(int32_t priced) const {
   return point;
 }
 
-/// Raises or lowers price i to where the dual is highest. The function is
-/// concave and made of straight pieces: where the tangents at two sides of the
-/// top meet is the top, or another piece begins below it.
+/// Maximizes the dual function over price i and returns the maximum. The
+/// function is concave and piecewise linear: the tangents on both sides of the
+/// maximum either meet at it, or at a price where another piece lies below
+/// them.
 double Dual::raise(int32_t i) {
   struct Tangent {
     double price = 0;
@@ -128,7 +129,7 @@ double Dual::maximize() {
     if (best <= before * (1 + 1e-6))
       break;
   }
-  // The sums of at most 2048 stages round by less than this.
+  // Covers the rounding errors of sums over at most 2048 stages.
   return best * (1 - 1e-10);
 }
 

@@ -1,14 +1,15 @@
-//===- ChainDual.h - Prices of memory, and a bound --------------*- C++ -*-===//
+//===- ChainDual.h - Lower bound from memory prices -------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// In any schedule, each stage j either runs its forward pass once, and then
-// abar_{j+1} of some option k is present from before the first backward pass to
-// Backward(j); or it runs at least twice. So with x_jk and y_jk one for the
-// option that Backward(j) uses in the two cases, time is at least
+// In any schedule, each stage j either runs its forward pass once, so that
+// abar_{j+1} of some option k is present from before the first backward pass
+// until Backward(j), or runs it at least twice. Let x_jk and y_jk be 1 for the
+// option that Backward(j) uses in the first and second case. The time is at
+// least
 //
 //   sum_jk x_jk time_jk + y_jk (time_jk + fastForward_j)
 //
@@ -17,11 +18,11 @@
 //   a_0 + sum_{j<i,k} x_jk saved_jk + sum_k y_{i-1,k} a_i
 //       + sum_k (x_ik + y_ik) backwardNeed_ik                  <= budget.
 //
-// Relaxed to fractions, this is a linear program. By weak duality every vector
-// of prices of memory, one per backward pass, gives a bound: each stage takes
-// its cheapest option at these prices, and the budget is refunded. Prices are
-// raised one coordinate at a time, starting from the best single one. In a
-// network of equal layers, one price is all that is needed.
+// The relaxation to fractions is a linear program. By weak duality, every
+// vector of memory prices, one per backward pass, gives a lower bound: each
+// stage chooses its cheapest option at these prices, minus the price of the
+// budget. The prices are optimized one coordinate at a time, starting from the
+// best single price. A network of equal layers needs only one nonzero price.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,14 +37,16 @@ class Dual {
 public:
   Dual(const View &view, int64_t bytes);
 
-  /// The bound; infinite if some stage has no option that fits the budget.
+  /// Returns the bound; infinity if some stage has no option that fits the
+  /// budget.
   double maximize();
 
-  /// Once maximized: seconds per byte of what each stage saves.
+  /// Returns the seconds per byte that each stage saves. Requires maximize().
   std::vector<double> savedPrices() const;
 
 private:
-  /// The dual function at the prices, and its slope in price i.
+  /// Value of the dual function at the current prices, and its derivative with
+  /// respect to price i.
   struct Point {
     double value = 0;
     double slope = 0;
@@ -52,9 +55,9 @@ private:
   double raise(int32_t i);
 
   const View &view;
-  double bytes; // without a_0
+  double bytes; // Budget in bytes, without a_0.
   std::vector<std::vector<const Option *>> usable;
-  std::vector<double> again; // time of the second forward pass
+  std::vector<double> again; // Seconds of the second forward pass.
   std::vector<double> prices;
   double scale = 0;
 };

@@ -1,4 +1,4 @@
-//===- ChainExtremes.cpp - Plans that need no table -------------*- C++ -*-===//
+//===- ChainExtremes.cpp - Schedules of least memory and of least time ----===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -16,7 +16,7 @@ using namespace kiln::support;
 using namespace kiln;
 
 Leanest::Leanest(const Chain &chain, const ChainOptions &options) {
-  // Without times, few options are left that no other one dominates.
+  // If times are ignored, few options are not dominated.
   Chain timeless = chain;
   for (Stage &stage : timeless.stages) {
     stage.fastForward = 0;
@@ -55,7 +55,7 @@ bool kiln::chain::considerOps(const Chain &chain, int64_t budget,
                               std::vector<ChainOp> ops, int32_t slots,
                               ChainPlan &best) {
   ChainCost cost = simulate(chain, ops);
-  assert(cost.ok() && "the planner is wrong");
+  assert(cost.ok() && "the planner made an invalid schedule");
   if (cost.peak > budget || (!best.ops.empty() && cost.time >= best.time))
     return false;
   best.ops = std::move(ops);

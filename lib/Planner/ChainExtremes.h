@@ -1,12 +1,12 @@
-//===- ChainExtremes.h - Plans that need no table ---------------*- C++ -*-===//
+//===- ChainExtremes.h - Schedules of least memory and of least time ------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// The two ends of what a chain can trade: the schedule of least memory, and the
-// one of least time.
+// The two extreme schedules of a chain, which need no dynamic program: the one
+// with the least memory, and the one with the least time.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,20 +17,21 @@
 
 namespace kiln::chain {
 
-/// A schedule of least memory, over all options, whatever its time.
+/// The schedule with the least memory over all options, regardless of time.
 struct Leanest {
   Leanest(const Chain &chain, const ChainOptions &options);
   ChainFloor floor(const Chain &chain) const;
 
-  int64_t bytes = 0; // with a_0
+  int64_t bytes = 0; // Peak memory, including a_0.
   std::vector<ChainOp> ops;
 };
 
-/// Each stage saves what its fastest option does.
+/// Returns the schedule in which each stage saves with its fastest option.
 std::vector<ChainOp> saveEverything(const View &view);
 
-/// Simulates the schedule, and makes it the plan if that has none or a slower
-/// one. What the plan says about bounds stays.
+/// Simulates the schedule, and stores it in `best` if it fits the budget and is
+/// faster than the schedule in `best`, if any. Returns true if it was stored.
+/// The bounds in `best` are unchanged.
 bool considerOps(const Chain &chain, int64_t budget, std::vector<ChainOp> ops,
                  int32_t slots, ChainPlan &best);
 

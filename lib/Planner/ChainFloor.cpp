@@ -1,4 +1,4 @@
-//===- ChainFloor.cpp - The least memory of a chain -------------*- C++ -*-===//
+//===- ChainFloor.cpp - Least memory of the segments of a chain -----------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- ChainFloor.h - The least memory of a chain ---------------*- C++ -*-===//
+//===- ChainFloor.h - Least memory of the segments of a chain ---*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -6,9 +6,9 @@
 //===----------------------------------------------------------------------===//
 //
 // The recurrence of ChainTable.h with the roles of time and memory exchanged:
-// the fewest bytes in which a segment can be reversed at all, exactly. Works
-// without slots, so it finds the plans of budgets that rounding makes
-// infeasible.
+// computes exactly the fewest bytes in which a segment can be reversed. It uses
+// no slots, so it finds plans for budgets that become infeasible if sizes are
+// rounded to slots.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,7 +34,7 @@ public:
 
 private:
   const View &view;
-  /// By number of segment.
+  /// Indexed by segment number.
   std::vector<int64_t> floors;
 };
 

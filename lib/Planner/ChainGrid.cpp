@@ -1,4 +1,4 @@
-//===- ChainGrid.cpp - Memory as a number of slots --------------*- C++ -*-===//
+//===- ChainGrid.cpp - Discretization of memory into slots ------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -23,7 +23,7 @@ int64_t kiln::chain::exactSlot(const View &view) {
   return std::max<int64_t>(slot, 1);
 }
 
-/// What rounding to this slot does to all sizes together, in bytes.
+/// Returns the sum of the rounding errors of all sizes, in bytes.
 static int64_t roundingError(const View &view, int64_t slot,
                              Grid::Rounding rounding) {
   auto error = [&](int64_t bytes) {

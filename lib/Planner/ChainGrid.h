@@ -1,16 +1,17 @@
-//===- ChainGrid.h - Memory as a number of slots ----------------*- C++ -*-===//
+//===- ChainGrid.h - Discretization of memory into slots --------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// m slots stand for m * slot + rest bytes. Sizes that are subtracted from m are
-// rounded to whole slots: up in a plan, so that there are at least as many
-// bytes as m says, and down in a bound, so that there are at most as many. What
-// an operation needs is compared with m exactly. If all sizes are multiples of
-// the slot, both agree. Rounding to nearest promises neither, but errs less: it
-// serves as an estimate, from which a plan is rebuilt in bytes.
+// m slots represent m * slot + rest bytes. Sizes that are subtracted from m are
+// rounded to whole slots: up for a plan, so that at least m slots are really
+// free, and down for a bound, so that at most m slots are free. The memory
+// needed by an operation is compared with m exactly. If all sizes are multiples
+// of the slot, plan and bound agree. Rounding to nearest guarantees neither but
+// has a smaller error; it gives an estimate from which a plan is reconstructed
+// in bytes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,23 +35,24 @@ struct Grid {
     int64_t count = (bytes + more) / slot;
     return static_cast<int32_t>(std::min<int64_t>(count, slots + 1));
   }
-  /// The fewest slots that hold these bytes.
+  /// Returns the fewest slots that hold these bytes.
   int32_t holding(int64_t bytes) const {
     int64_t count = bytes <= rest ? 0 : (bytes - rest + slot - 1) / slot;
     return static_cast<int32_t>(std::min<int64_t>(count, slots + 1));
   }
-  /// The slots that these bytes hold; negative if they do not hold the rest.
+  /// Returns the number of slots in these bytes; negative if they are fewer
+  /// than `rest`.
   int32_t within(int64_t bytes) const {
     int64_t count = bytes < rest ? -1 : (bytes - rest) / slot;
     return static_cast<int32_t>(std::min<int64_t>(count, slots));
   }
 };
 
-/// The greatest slot of which all stored sizes are multiples.
+/// Returns the largest slot size that divides all stored sizes.
 int64_t exactSlot(const View &view);
 
-/// A grid of up to that many slots for these bytes: exact if it can be, else
-/// one that suits the sizes.
+/// Returns a grid of at most `slots` slots for these bytes: exact if possible,
+/// otherwise one with a small rounding error.
 Grid makeGrid(const View &view, int64_t bytes, int64_t slots,
               Grid::Rounding rounding);
 

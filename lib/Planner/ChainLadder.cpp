@@ -5,12 +5,13 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A table for a budget holds the optima of all smaller ones, in slots that are
-// coarse for the smallest. So there are a few tables, each for the lower part
-// of the last one's range, with smaller slots. Left segments are long only
-// where memory is short: the tables confine them to spans that grow as the
-// range falls, which leaves effort for slots and pending options. Tables round
-// to nearest; schedules are rebuilt from them in bytes.
+// A table for a budget contains the optima of all smaller budgets, but its
+// slots are coarse for the smallest ones. The ladder therefore has a few
+// tables, each for the lower part of the previous range and with smaller slots.
+// Left segments are long only where memory is short, so each table limits their
+// length to a span, which grows as the range shrinks. This leaves effort for
+// more slots and pending options. Sizes are rounded to nearest; schedules are
+// reconstructed in bytes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,13 +25,14 @@
 using namespace kiln;
 using namespace kiln::chain;
 
-/// The longest left segments of each table, in stages.
+/// Maximum length of left segments in each table, in stages.
 static constexpr int32_t spans[] = {12, 24, 64};
-/// Each table covers this part of the range of the one before.
+/// Ratio of the ranges of consecutive tables.
 static constexpr int64_t rangeShrinks = 4;
-/// A table has another pending option only if it can still have so many slots.
+/// A table gets another pending option only if it can still have this many
+/// slots.
 static constexpr uint64_t manySlots = 2048;
-/// A table has at least so many slots, whatever the effort.
+/// Minimum number of slots of a table, regardless of the effort.
 static constexpr uint64_t fewestSlots = 64;
 
 namespace {
@@ -63,7 +65,8 @@ struct ChainLadder::State {
   View view;
   Leanest leanest;
   std::list<Level> levels;
-  /// What has been returned. A plan serves every budget that its peak fits.
+  /// Plans returned so far. A plan is valid for every budget of at least its
+  /// peak.
   std::vector<ChainPlan> earlier;
 };
 

@@ -1,4 +1,4 @@
-//===- ChainMoves.cpp - Local search on the schedule of a chain -*- C++ -*-===//
+//===- ChainMoves.cpp - Local search on schedules of a chain ----*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -20,8 +20,9 @@ static bool isSave(const ChainOp &op) {
          op.kind == ChainOpKind::ForwardSaveDrop;
 }
 
-/// From the last operation to the first, with what is needed later on: a_i, and
-/// abar_{i+1}. Returns the operations that are of use, in order.
+/// Walks from the last operation to the first and tracks which a_i and
+/// abar_{i+1} are used later. Inserts the drops, and returns the useful
+/// operations in order.
 static std::vector<ChainOp> decideDrops(const std::vector<ChainOp> &ops,
                                         int32_t stages) {
   std::vector<bool> value(stages + 1, false), saved(stages + 1, false);
@@ -39,7 +40,7 @@ static std::vector<ChainOp> decideDrops(const std::vector<ChainOp> &ops,
       saved[i] = false;
       op.kind = last ? ChainOpKind::ForwardSaveDrop : ChainOpKind::ForwardSave;
     } else {
-      // abar_{i+1} holds the output already, or nobody reads it.
+      // abar_{i+1} already contains the output, or nothing reads the output.
       if (saved[i] || !value[i + 1])
         continue;
       op = {last ? ChainOpKind::ForwardDrop : ChainOpKind::ForwardCheckpoint, i,
@@ -73,7 +74,8 @@ bool Moves::tryFaster(Ops ops, Candidate &best) {
   return true;
 }
 
-/// The first single move that is faster, if there is one.
+/// Applies the first single move that is faster. Returns false if there is
+/// none.
 bool Moves::descendOnce(Candidate &best) {
   for (size_t t = 0; t < best.ops.size() && effort > 0; ++t) {
     const ChainOp op = best.ops[t];
@@ -89,7 +91,8 @@ bool Moves::descendOnce(Candidate &best) {
       if (option.index == op.option)
         continue;
       Ops ops = best.ops;
-      // If it did not save before, a later forward pass need not either.
+      // If the operation did not save before, a later forward pass that saves
+      // is not needed.
       size_t later = t + 1;
       while (isForward(op) && later < ops.size() &&
              !(isSave(ops[later]) && ops[later].stage == op.stage))
@@ -120,7 +123,8 @@ bool Moves::tryDisturbed(Ops ops, Candidate &best) {
   return true;
 }
 
-/// The first disturbance that leads to a faster schedule, if there is one.
+/// Applies the first disturbance that leads to a faster schedule. Returns false
+/// if there is none.
 bool Moves::disturb(Candidate &best) {
   const Ops start = best.ops;
   for (size_t t = 0; t < start.size(); ++t) {
@@ -136,7 +140,7 @@ bool Moves::disturb(Candidate &best) {
           if (tryDisturbed(std::move(ops), best))
             return true;
         }
-        // Save only in front of the backward pass.
+        // Save only directly before the backward pass.
         ChainOp backward{ChainOpKind::Backward, op.stage, -1};
         Ops ops = start;
         ops[t].kind = ChainOpKind::ForwardCheckpoint;
@@ -146,7 +150,7 @@ bool Moves::disturb(Candidate &best) {
           return true;
       }
     }
-    // Run the stages from h again in front of this use.
+    // Rerun the stages from h on before this use.
     Ops ops = start;
     for (int32_t h = op.stage; h-- > 0;) {
       if (effort == 0)

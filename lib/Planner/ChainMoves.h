@@ -5,22 +5,25 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Improves a schedule by moves that need not leave it memory-persistent. It
-// works on bare sequences of operations that do not say what is dropped: a
-// value lives from where it is produced to its last use before it is produced
-// again. So deleting a forward pass keeps an earlier value for longer, and
-// inserting one drops it early.
+// Improves a schedule by moves whose results need not be memory-persistent. The
+// moves work on sequences of operations without drops: a value is live from its
+// production to its last use before it is produced again. Deleting a forward
+// pass therefore keeps an earlier value for longer, and inserting one drops it
+// early.
 //
-//   descent      delete a forward pass; change an option; save in a forward
-//   pass
-//                instead of in a later one of the same stage
-//   disturbance  change to an option that saves less; save later; insert
-//   forward
-//                passes in front of a use
+// Moves of a descent:
+//   - delete a forward pass;
+//   - change an option;
+//   - save in a forward pass instead of in a later one of the same stage.
 //
-// Every disturbance that fits the budget is followed by a descent, and kept if
-// the result is faster than the best so far. All candidates are judged by
-// simulate().
+// Moves of a disturbance:
+//   - change to an option that saves less;
+//   - save in a later forward pass;
+//   - insert forward passes before a use.
+//
+// Every disturbance that fits the budget is followed by a descent. It is kept
+// if the result is faster than the best schedule so far. All candidates are
+// evaluated by simulate().
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,11 +36,11 @@ namespace kiln::chain {
 
 class Moves {
 public:
-  /// Stops after about that many elementary steps.
+  /// Limits the search to about `effort` elementary steps.
   Moves(const Chain &chain, const View &view, int64_t budget, uint64_t effort)
       : chain(chain), view(view), budget(budget), effort(effort) {}
 
-  /// The schedule, or a faster one within the budget.
+  /// Returns the given schedule, or a faster one within the budget.
   std::vector<ChainOp> improve(std::vector<ChainOp> ops);
 
 private:
@@ -48,7 +51,8 @@ private:
     double time = 0;
   };
 
-  /// Decides what is dropped, removes what is useless, and simulates.
+  /// Inserts drops, removes useless operations, and simulates the result.
+  /// Returns true if it fits the budget.
   bool judge(Ops ops, Candidate &result);
   bool tryFaster(Ops ops, Candidate &best);
   void descend(Candidate &best);

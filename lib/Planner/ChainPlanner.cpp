@@ -25,7 +25,7 @@ ChainFloor kiln::smallestFeasibleBudget(const Chain &chain,
 
 namespace {
 
-/// One call of solveChain.
+/// Solves a chain for one budget.
 class Solver {
 public:
   Solver(const Chain &chain, int64_t budget, const ChainOptions &options);
@@ -41,7 +41,7 @@ private:
 
   const Chain &chain;
   const ChainOptions &options;
-  int64_t budget, bytes; // bytes without a_0
+  int64_t budget, bytes; // `bytes` excludes a_0.
   View view;
   Dual dual;
   ChainPlan best;
@@ -53,12 +53,12 @@ Solver::Solver(const Chain &chain, int64_t budget, const ChainOptions &options)
     : chain(chain), options(options), budget(budget),
       bytes(budget - chain.value(0)), view(chain, options), dual(view, bytes) {}
 
-/// Keeps a schedule if it fits and is the fastest so far.
+/// Stores a schedule if it fits and is the fastest so far.
 bool Solver::consider(std::vector<ChainOp> ops, int32_t slots) {
   return considerOps(chain, budget, std::move(ops), slots, best);
 }
 
-/// Plans with a table of that many slots; the steps it took.
+/// Plans with a table of `slots` slots. Returns the number of steps.
 uint64_t Solver::plan(const View &view, const Floor &floor, int64_t slots) {
   uint64_t steps = 0;
   for (auto rounding : {Grid::Rounding::Up, Grid::Rounding::Nearest}) {
@@ -74,7 +74,7 @@ uint64_t Solver::plan(const View &view, const Floor &floor, int64_t slots) {
   return steps;
 }
 
-/// A bound with a table of that many slots.
+/// Improves the bound with a table of `slots` slots.
 void Solver::bound(const View &relaxed, int64_t slots) {
   Grid grid = makeGrid(relaxed, bytes, slots, Grid::Rounding::Down);
   Table table(relaxed, grid);
@@ -86,9 +86,10 @@ bool Solver::isCloseEnough() const {
   return best.persistentBound >= best.time * (1 - options.gap);
 }
 
-/// Few slots and more pending options first, then the other way round: the one
-/// matters when memory is scarce, the other when stages save a lot. What is
-/// left of the effort goes into the bound, for which more options matter most.
+/// Plans first with few slots and many pending options, then with more slots
+/// and fewer options. Options matter when memory is scarce, slots when stages
+/// save a lot. The rest of the effort is spent on the bound, for which options
+/// matter most.
 void Solver::useTables() {
   uint64_t exact = bytes / exactSlot(view) + 1;
   auto affordable = [&](uint64_t slots, uint64_t effort) {
@@ -103,7 +104,7 @@ void Solver::useTables() {
     if (bytes < floor.bytes(view.whole()))
       return;
     for (; slots <= options.maxSlots && !isCloseEnough(); slots *= 2) {
-      // A first plan without pending options is always made.
+      // The first plan without pending options is always made.
       bool optional = steps > 0 || pending > 0;
       if (optional && !affordable(2 * slots, until - std::min(until, steps)))
         return;

@@ -1,4 +1,4 @@
-//===- ChainSchedule.cpp - From a table to a schedule -----------*- C++ -*-===//
+//===- ChainSchedule.cpp - Reconstruction of a schedule from a table ------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -52,8 +52,7 @@ std::pair<Choice, double> Scheduler::choose(const Segment &segment,
 }
 
 namespace {
-/// What is still to be done: a segment, or only the backward pass of its first
-/// stage.
+/// Remaining work: a segment, or only the backward pass of its first stage.
 struct Task {
   Segment segment;
   int64_t bytes = 0;

@@ -1,16 +1,16 @@
-//===- ChainSchedule.h - From a table to a schedule -------------*- C++ -*-===//
+//===- ChainSchedule.h - Reconstruction of a schedule from a table --------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Rebuilds the schedule behind a table from the front, in bytes: what rounding
-// lost in one step is found again in the next. Where the table knows no
-// schedule for the bytes at hand, but there is one, the one of least memory is
-// taken. So there is a schedule for every budget down to the floor, whatever
-// the table's rounding; if sizes were rounded up, it is never slower than the
-// table says.
+// Reconstructs the schedule of a table from its start, in bytes, so that bytes
+// lost to rounding in one step are available in the next. If the table has no
+// schedule for the available bytes although one exists, the schedule of least
+// memory is used. There is therefore a schedule for every budget down to the
+// floor. If sizes were rounded up, the schedule is never slower than the time
+// in the table.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,15 +25,16 @@ namespace kiln::chain {
 class Scheduler {
 public:
   Scheduler(const View &view, const Table &table, const Floor &floor);
-  /// Without a table any schedule will do: none takes any time.
+  /// Without a table, any feasible schedule is accepted, and all times count as
+  /// 0.
   Scheduler(const View &view, const Floor &floor)
       : view(view), table(nullptr), floor(floor) {}
 
-  /// Estimated time of a schedule of the segment in these bytes; infinite if
-  /// and only if there is none.
+  /// Returns the estimated time of a schedule of the segment in these bytes;
+  /// infinity if and only if there is none.
   double time(const Segment &segment, int64_t bytes) const;
 
-  /// Appends a schedule of the segment in these bytes, which suffice.
+  /// Appends a schedule of the segment in these bytes, which must suffice.
   void append(const Segment &segment, int64_t bytes,
               std::vector<ChainOp> &ops) const;
 
@@ -43,7 +44,7 @@ private:
   const View &view;
   const Table *table;
   const Floor &floor;
-  /// By number of segment: the time of a schedule of least memory.
+  /// Time of a schedule of least memory, indexed by segment number.
   std::vector<double> floorTimes;
 };
 

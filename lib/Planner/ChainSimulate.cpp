@@ -1,12 +1,12 @@
-//===- ChainSimulate.cpp - What a schedule of a chain costs -----*- C++ -*-===//
+//===- ChainSimulate.cpp - Simulation of a schedule of a chain --*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Follows a sequence of operations with the set of values that are present, as
-// kiln/Planner/Chain.h defines them. Knows nothing of how plans are found.
+// Executes a sequence of operations on the set of present values, according to
+// the memory model in kiln/Planner/Chain.h. Independent of the planner.
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,18 +40,18 @@ private:
   const StageOption &savingOption(int32_t i) const {
     return chain.stages[i].options[savedBy[i + 1]];
   }
-  /// Counts an operation that adds these bytes to what is present.
+  /// Accounts for an operation that adds `yielded` bytes to the live bytes.
   void allocate(int64_t yielded, int64_t workspace) {
     during = std::max(live, live + yielded + workspace);
     live += yielded;
   }
 
   const Chain &chain;
-  /// a_i is present by itself.
+  /// True if a_i is present by itself.
   std::vector<bool> alone;
-  /// The option whose abar_i is present, or -1.
+  /// Option whose abar_i is present, or -1.
   std::vector<int32_t> savedBy;
-  /// The gradient that is present is that of a_reached.
+  /// Index of the value whose gradient is present.
   int32_t reached;
   int64_t live = 0;
   int64_t host = 0;
@@ -63,11 +63,11 @@ private:
 
 const char *Machine::forward(int32_t i, bool drop) {
   if (i + 1 >= reached)
-    return "nothing needs its output any more";
+    return "its output is no longer needed";
   if (!present(i))
-    return "its input is not there";
+    return "its input is not present";
   if (present(i + 1))
-    return "its output is there already";
+    return "its output is already present";
   if (drop && (i == 0 || !alone[i]))
     return "its input cannot be dropped";
   allocate(chain.value(i + 1), chain.stages[i].fastForwardWorkspace);
@@ -83,13 +83,13 @@ const char *Machine::forward(int32_t i, bool drop) {
 const char *Machine::save(int32_t i, int32_t index, bool drop) {
   const Stage &stage = chain.stages[i];
   if (i >= reached)
-    return "its backward pass is over";
+    return "its backward pass has already run";
   if (!present(i))
-    return "its input is not there";
+    return "its input is not present";
   if (savedBy[i + 1] >= 0)
-    return "it has saved already";
+    return "it has already saved";
   if (index < 0 || index >= static_cast<int32_t>(stage.options.size()))
-    return "it has no such option";
+    return "the option does not exist";
   if (drop && (i == 0 || !alone[i]))
     return "its input cannot be dropped";
   const StageOption &option = stage.options[index];
@@ -111,11 +111,11 @@ const char *Machine::save(int32_t i, int32_t index, bool drop) {
 
 const char *Machine::backward(int32_t i) {
   if (i + 1 != reached)
-    return "the gradient of its output is not there";
+    return "the gradient of its output is not present";
   if (savedBy[i + 1] < 0)
     return "its forward pass has not saved anything";
   if (!present(i))
-    return "its input is not there";
+    return "its input is not present";
   const StageOption &option = savingOption(i);
   allocate(chain.gradient(i), option.backwardWorkspace);
   live -= chain.gradient(i + 1) + option.saved;
@@ -132,7 +132,7 @@ const char *Machine::backward(int32_t i) {
 
 const char *Machine::step(const ChainOp &op) {
   if (op.stage < 0 || op.stage >= chain.size())
-    return "there is no such stage";
+    return "the stage does not exist";
   switch (op.kind) {
   case ChainOpKind::ForwardCheckpoint:
     return forward(op.stage, /*drop=*/false);
@@ -145,7 +145,7 @@ const char *Machine::step(const ChainOp &op) {
   case ChainOpKind::Backward:
     return backward(op.stage);
   }
-  return "there is no such operation";
+  return "the kind of operation is unknown";
 }
 
 ChainCost Machine::run(llvm::ArrayRef<ChainOp> ops) {

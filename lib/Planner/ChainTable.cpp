@@ -13,7 +13,7 @@ using namespace kiln;
 using namespace kiln::chain;
 
 static constexpr double infinity = std::numeric_limits<double>::infinity();
-/// Slots that are skipped together.
+/// Number of slots that are skipped together.
 static constexpr int32_t blockSlots = 64;
 
 Table::Table(const View &view, const Grid &grid)
@@ -33,7 +33,7 @@ uint64_t Table::effortPerSlot(const View &view) {
   return effort;
 }
 
-/// The fewest slots of any schedule that starts like this.
+/// Returns the fewest slots of any schedule that starts with this choice.
 int32_t Table::leastOf(const Choice &choice) const {
   int32_t stored = grid.round(choice.stored);
   int32_t least = std::max(grid.holding(choice.need),
@@ -78,7 +78,7 @@ void Table::fill(const Segment &segment, double *out) {
     const double *left = choice.hasLeft ? row(choice.left) : nullptr;
     for (int32_t from = least; from <= last; from += blockSlots) {
       int32_t to = std::min(from + blockSlots - 1, last);
-      // More slots never take longer.
+      // Times do not increase with the number of slots.
       if (right[to - stored] + (left ? left[to] : 0) + time >= out[from])
         continue;
       if (left)

@@ -5,16 +5,16 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The dynamic program: the least time to reverse a segment with m slots of
-// memory, over all memory-persistent schedules. What is stored, be it a_i or
-// abar_{i+1}, stays until its backward use. Beyond Beaumont et al., a stage may
-// save and drop its input (choice C), which is cheap to have again when the
-// stage before it has to run once more anyway.
+// The dynamic program computes the least time to reverse a segment with m slots
+// of memory, over all memory-persistent schedules: a stored a_i or abar_{i+1}
+// is kept until its backward use. In addition to the choices of Beaumont et
+// al., a stage may save and drop its input (choice C). Recomputing the input is
+// cheap if the previous stage has to run once more anyway.
 //
-// Steps that change nothing are left out: below the least slots of a segment,
-// above those with which every stage saves its fastest option, and over blocks
-// of slots where even the most of them make a choice no faster than what the
-// least of them do already.
+// Steps without effect are skipped: below the fewest slots of a segment, above
+// those with which every stage saves with its fastest option, and for blocks of
+// slots in which a choice with the most slots is not faster than the best time
+// for the fewest slots.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,7 +29,7 @@ class Table {
 public:
   Table(const View &view, const Grid &grid);
 
-  /// Infinite if there is no schedule.
+  /// Returns the least time with m slots; infinity if there is no schedule.
   double time(const Segment &segment, int32_t m) const {
     return row(segment)[m];
   }
@@ -38,11 +38,12 @@ public:
     return m < 0 ? std::numeric_limits<double>::infinity() : time(segment, m);
   }
 
-  /// Elementary steps per slot that a table takes at most.
+  /// Returns an upper bound on the elementary steps per slot of a table.
   static uint64_t effortPerSlot(const View &view);
 
 private:
-  /// The fewest slots with a schedule, and with the fastest one.
+  /// Fewest slots for which there is a schedule, and for which the fastest one
+  /// fits.
   struct Range {
     int32_t least = 0;
     int32_t enough = 0;
@@ -56,7 +57,7 @@ private:
 
   const View &view;
   Grid grid;
-  /// By number of segment.
+  /// Indexed by segment number.
   std::vector<Range> ranges;
   std::vector<double> rows;
 };

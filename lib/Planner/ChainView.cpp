@@ -1,4 +1,4 @@
-//===- ChainView.cpp - A chain, prepared for planning -----------*- C++ -*-===//
+//===- ChainView.cpp - A chain prepared for planning ------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -33,8 +33,8 @@ size_t View::largestMenu() const {
   return most;
 }
 
-/// Nothing is lost when `worse` is never used: in any stage, every need of
-/// `better` is smaller. Equal options keep the first.
+/// Returns true if `worse` is never needed, because `better` uses no more
+/// memory or time in any schedule. Of equal options, the first is kept.
 static bool dominates(const StageOption &better, const StageOption &worse) {
   return better.saved <= worse.saved && better.forward <= worse.forward &&
          better.forward + better.backward <= worse.forward + worse.backward &&
@@ -79,7 +79,7 @@ void View::addStage(const Chain &chain, int32_t i,
 }
 
 void View::setPending(size_t count, const std::vector<double> &prices) {
-  // Equal stages pay what the first of them does, to stay equal.
+  // Equal stages use the price of the first of them, so that they stay equal.
   std::vector<int32_t> payer(size(), -1);
   for (int32_t i = 0; i < size(); ++i) {
     if (payer[kinds[i]] < 0)
@@ -107,7 +107,7 @@ void View::setPendingRelaxed(size_t count) {
     pending[i].clear();
     size_t groups = std::min(count, sorted.size());
     for (size_t group = 0; group < groups; ++group) {
-      // One for all its neighbours in size.
+      // One relaxed option replaces a group of options of similar size.
       auto begin = sorted.begin() + group * sorted.size() / groups;
       auto end = sorted.begin() + (group + 1) * sorted.size() / groups;
       Option one = *begin;
@@ -149,8 +149,9 @@ void View::numberSegments() {
     tailStride = std::max(tailStride, chosen.size() + 1);
   }
 
-  // A segment is its first stage and the number of the rest. An empty one is
-  // its tail: a gradient, or a stage, its option, and the gradient behind it.
+  // A segment is numbered by its first stage and the number of the rest. An
+  // empty segment is numbered by its tail: a gradient, or a stage with an
+  // option and the gradient after it.
   int32_t n = size();
   llvm::DenseMap<std::pair<int64_t, int64_t>, int32_t> empty, longer;
   lengthStride = std::min(span, n) + 1;

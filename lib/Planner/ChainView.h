@@ -1,23 +1,24 @@
-//===- ChainView.h - A chain, prepared for planning -------------*- C++ -*-===//
+//===- ChainView.h - A chain prepared for planning --------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// The planner's own form of a chain: only the options that may be used and that
-// no other one dominates, what each operation needs at its peak, and which
-// segments of the chain are alike. Equal segments have equal optima, so that a
-// network of equal layers costs little more than one of them.
+// The planner's representation of a chain: the permitted options that no other
+// option dominates, the peak memory of each operation, and the equivalence
+// classes of segments. Equal segments have equal optima, so a network of equal
+// layers costs little more than one layer.
 //
-// A segment [first, end) is to be reversed: from a_first and the gradient
-// behind its tail to delta_first. Its tail is either nothing (tail 0: delta_end
-// is there), or stage `end`, whose forward pass has saved already and has
-// dropped its input (tail u: abar_{end+1} of pending option u - 1 is there, and
-// delta_{end+1}). An empty segment of tail u is the backward pass of its tail.
+// Reversing a segment [first, end) computes delta_first from a_first and the
+// gradient after its tail. The tail is either empty (tail 0: delta_end is
+// present) or stage `end`, whose forward pass has already saved and dropped its
+// input (tail u: abar_{end+1} of pending option u - 1 and delta_{end+1} are
+// present). Reversing an empty segment with tail u is the backward pass of its
+// tail.
 //
-// Needs of a segment are counted without a_first, which is there from before to
-// after, and with its tail.
+// The memory needed by a segment includes its tail but not a_first, which is
+// present before and after.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,14 +34,14 @@ namespace kiln::chain {
 struct Option {
   int64_t saved = 0;
   double forward = 0;
-  double time = 0; // forward and backward
-  /// Peak of the forward pass besides what waits: without a_i, where it is kept
-  /// for others, and with a_i, where it is dropped.
+  double time = 0; // Seconds of forward and backward.
+  /// Peak of the forward pass in addition to the waiting bytes: without a_i if
+  /// it is kept for others, and with a_i if it is dropped.
   int64_t saveNeed = 0;
   int64_t saveDropNeed = 0;
-  /// Peak of the backward pass besides a_i.
+  /// Peak of the backward pass, without a_i.
   int64_t backwardNeed = 0;
-  /// Its place in the stage's options.
+  /// Index in the stage's options.
   int32_t index = 0;
 };
 
@@ -51,28 +52,32 @@ struct Segment {
 };
 
 /// One way to start the schedule of a segment [first, end): run the stages
-/// before `split` without saving, and then
+/// before `split` without saving, and then one of
 ///
-///   A  store a_split;                   right [split, end), left [first,
-///   split) B  save in stage first = split;     right [first + 1, end) C  save
-///   in stage split, and drop    right [split + 1, end),
-///      its input;                       left [first, split) with that tail
+///   A  store a_split;
+///        right [split, end), left [first, split)
+///   B  save in stage first = split;
+///        right [first + 1, end)
+///   C  save in stage split, and drop its input;
+///        right [split + 1, end), left [first, split) with tail `split`
 ///
-/// The right segment is reversed next, beside what has been stored. Then, in
-/// all of the memory again, the left one; for B, the backward pass of first.
+/// The right segment is reversed next, while the stored tensor stays in memory.
+/// The left segment is reversed afterwards with all of the memory; for B, the
+/// backward pass of `first` follows instead.
 struct Choice {
-  /// Of B and C.
+  /// Set for B and C.
   const Option *saving = nullptr;
   int32_t split = 0;
   Segment right, left;
-  /// Of A and C.
+  /// True for A and C.
   bool hasLeft = false;
-  /// Bytes that lie beside the right segment.
+  /// Bytes stored while the right segment is reversed.
   int64_t stored = 0;
-  /// Bytes that the choice's own operations need; with B's backward pass.
+  /// Bytes needed by the choice's own operations, including the backward pass
+  /// of B.
   int64_t need = 0;
-  /// Time of the choice's own operations, and of the backward passes of what
-  /// they save.
+  /// Time of the choice's own operations and of the backward passes of the
+  /// stages they save.
   double time = 0;
 };
 
@@ -80,29 +85,29 @@ class View {
 public:
   View(const Chain &chain, const ChainOptions &options);
 
-  /// Lets stages save and drop their input, with some `count` options each:
-  /// those that are best if a byte that stage i saves costs prices[i] seconds.
+  /// Lets stages save and drop their input, with up to `count` options each:
+  /// the best ones if a byte saved by stage i costs prices[i] seconds.
   void setPending(size_t count, const std::vector<double> &prices);
-  /// As setPending, with options that are better than those left out, so that
-  /// the optimum is a bound.
+  /// Same as setPending(), but with options that are at least as good as those
+  /// they replace, so that the optimum is a lower bound.
   void setPendingRelaxed(size_t count);
   void setPendingAll() { setPendingRelaxed(largestMenu()); }
-  /// Leaves out choices whose left segment has more than `most` stages, and the
-  /// segments that then are part of none. Little is lost: unless memory is very
-  /// short, something is stored every few stages.
+  /// Omits choices whose left segment has more than `most` stages, and segments
+  /// that are then unreachable. The loss is small: unless memory is very short,
+  /// something is stored every few stages.
   void setSpan(int32_t most);
 
   size_t largestMenu() const;
   int32_t size() const { return static_cast<int32_t>(options.size()); }
   Segment whole() const { return {0, size(), 0}; }
 
-  /// What is there besides a_first at the start of a segment.
+  /// Returns the bytes present at the start of a segment, without a_first.
   int64_t waiting(const Segment &segment) const {
     return segment.tail == 0
                ? gradient[segment.end]
                : gradient[segment.end + 1] + pendingOf(segment).saved;
   }
-  /// What an empty segment needs.
+  /// Returns the bytes needed by an empty segment.
   int64_t emptyNeed(const Segment &segment) const {
     return segment.tail == 0 ? gradient[segment.end]
                              : pendingOf(segment).backwardNeed;
@@ -121,17 +126,17 @@ public:
            pendingBefore[std::min(last + 1, end)] - pendingBefore[first + 1];
   }
 
-  /// Calls visit(segment) once for each number, left and right ones before
-  /// those that they are parts of.
+  /// Calls visit(segment) once for each segment number, visiting the right and
+  /// left segments of a segment before it.
   template <typename Visitor> void forEachSegment(Visitor visit) const;
 
-  /// Segments with equal numbers are alike.
+  /// Returns the number of a segment. Equivalent segments have equal numbers.
   int32_t number(const Segment &segment) const {
     return numbers[place(segment)];
   }
   int32_t numSegments() const { return segmentCount; }
 
-  std::vector<int64_t> value, gradient; // bytes of a_i and delta_i
+  std::vector<int64_t> value, gradient; // Bytes of a_i and delta_i.
   std::vector<double> fastForward;
   std::vector<std::vector<Option>> options, pending;
 
@@ -143,19 +148,20 @@ private:
   const Option &pendingOf(const Segment &segment) const {
     return pending[segment.end][segment.tail - 1];
   }
-  /// The last stage that a left segment may end at.
+  /// Returns the last stage at which a left segment may end.
   int32_t lastSplit(const Segment &segment) const {
     auto [first, end, tail] = segment;
     return std::min(tail == 0 ? end - 1 : end, first + std::min(span, end));
   }
-  /// The first stage of the longest segment with this end.
+  /// Returns the first stage of the longest segment with this end.
   int32_t firstOf(int32_t end) const {
     return end == size() ? 0 : end - std::min(span, end);
   }
   int32_t numTails(int32_t end) const {
     return end < size() ? 1 + static_cast<int32_t>(pending[end].size()) : 1;
   }
-  /// Those that end at the last stage come first: all lengths, no tail.
+  /// Returns the index of a segment in `numbers`. Segments that end at the last
+  /// stage come first; they have all lengths and no tail.
   size_t place(const Segment &segment) const {
     size_t length = segment.end - segment.first;
     if (segment.end == size())
@@ -164,13 +170,14 @@ private:
     return size() + 1 + row * lengthStride + length;
   }
 
-  /// Peaks of ForwardCheckpoint(i) without a_i, of ForwardDrop(i) with a_i.
+  /// Peaks of ForwardCheckpoint(i) without a_i, and of ForwardDrop(i) with a_i.
   std::vector<int64_t> checkpointNeeds, dropNeeds;
-  /// Equal for stages that are equal in all that is planned with.
+  /// Equivalence class of each stage: stages with equal figures have equal
+  /// kinds.
   std::vector<int32_t> kinds;
   int32_t span = std::numeric_limits<int32_t>::max();
   size_t tailStride = 1, lengthStride = 1;
-  /// How many pending options the stages before i have.
+  /// Number of pending options of the stages before i.
   std::vector<size_t> pendingBefore;
   std::vector<int32_t> numbers;
   int32_t segmentCount = 0;
@@ -224,7 +231,7 @@ void View::forEachChoice(const Segment &segment, Visitor visit) const {
 
 template <typename Visitor> void View::forEachSegment(Visitor visit) const {
   std::vector<bool> done(segmentCount, false);
-  // Right segments end where theirs do, so they stay in the cache.
+  // Right segments have the same end, so they are likely to be cached.
   for (int32_t end = 0; end <= size(); ++end) {
     for (int32_t first = end; first >= firstOf(end); --first) {
       for (int32_t tail = 0; tail < numTails(end); ++tail) {

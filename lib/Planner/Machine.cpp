@@ -1,12 +1,12 @@
-//===- Machine.cpp - What a machine can do, in figures --------------------===//
+//===- Machine.cpp - Performance figures of a machine -----------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// The queries. They rely on what the reader of machine files checks: axes rise,
-// rates are positive, and no table gives more work less time.
+// The queries rely on properties that the reader of machine files checks: axes
+// are ascending, rates are positive, and no table gives more work less time.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,8 +21,9 @@ using namespace kiln;
 
 namespace {
 
-/// Where a size lies on an axis: between point `index` and the next one, at
-/// `weight` of the way in logarithms, or `beyond` the last point (a logarithm).
+/// Position of a size on an axis: between point `index` and the next one, at
+/// the fraction `weight` on a logarithmic scale, or at the log distance
+/// `beyond` after the last point.
 struct AxisPlace {
   std::size_t index = 0;
   double weight = 0, beyond = 0;
@@ -48,7 +49,7 @@ static AxisPlace locate(const std::vector<int64_t> &axis, double size) {
   return place;
 }
 
-/// A value over an axis, linear in logarithms, constant outside.
+/// Interpolates a value on an axis linearly in logarithms; constant outside.
 static double interpolate(const std::vector<int64_t> &axis,
                           const std::vector<double> &values, double size) {
   AxisPlace place = locate(axis, size);
@@ -58,7 +59,7 @@ static double interpolate(const std::vector<int64_t> &axis,
   return value * std::pow(values[place.index + 1] / value, place.weight);
 }
 
-/// Seconds of one product.
+/// Returns the seconds of one GEMM.
 static double curveSeconds(const GemmCurve &curve, double m, double n,
                            double k) {
   std::array<const std::vector<int64_t> *, 3> axes = {&curve.m, &curve.n,
@@ -68,7 +69,7 @@ static double curveSeconds(const GemmCurve &curve, double m, double n,
   double logarithm = 0;
   for (const AxisPlace &place : places)
     logarithm += place.beyond;
-  double exact = 0; // the time at a corner that has all the weight
+  double exact = 0; // Time at the corner that has weight 1, if any.
   for (unsigned corner = 0; corner < 8; ++corner) {
     double weight = 1, flops = 2;
     std::size_t index = 0;
@@ -134,7 +135,8 @@ double Machine::attentionSeconds(ElementType type, int64_t heads,
     return launchSeconds;
   auto length = double(sequence);
   double pairs = causal ? length * (length + 1) / 2 : length * length;
-  // Two products forward; five backward, one of them a second time.
+  // The forward pass has two GEMMs; the backward pass has five, one of which
+  // recomputes the scores.
   double flops = (backward ? 10.0 : 4.0) * double(heads) * pairs *
                  double(std::max<int64_t>(width, 1));
   double share =

@@ -1,4 +1,4 @@
-//===- MachineCatalog.cpp - The machines that ship with kiln --------------===//
+//===- MachineCatalog.cpp - The machines that ship with kiln ----*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 //
 // The files of share/kiln/machines are embedded, so that a plan does not depend
-// on where kiln is installed.
+// on the installation directory.
 //
 //===----------------------------------------------------------------------===//
 
@@ -41,7 +41,7 @@ static bool endsIn(const std::string &text, const std::string &suffix) {
 
 Result<Machine> kiln::loadMachine(const std::string &name) {
   if (name.find('/') != std::string::npos || endsIn(name, ".json")) {
-    // Well above what a file needs; the parser has its own limit.
+    // Larger than any valid file; the parser has its own limit.
     auto text = readSmallFile(name, 1 << 21);
     if (!text.ok())
       return text.status();

@@ -1,13 +1,13 @@
-//===- MachineReader.cpp - Machine files from untrusted text --------------===//
+//===- MachineReader.cpp - Parsing of untrusted machine files ---*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Every figure is checked for its type and for a range outside of which no
-// machine lies, every table for its order, and no unknown key passes: a
-// misspelt one would silently change plans. The first failure is reported.
+// Checks the type and plausible range of every figure and the order of every
+// table, and rejects unknown keys, because a misspelt key would silently change
+// plans. The first error is reported.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,7 +25,7 @@ using nlohmann::json;
 
 namespace {
 
-/// What no machine is below or above.
+/// Range of plausible values.
 struct Range {
   double low, high;
 };
@@ -43,7 +43,7 @@ std::string numberText(double value) {
   return {text, std::to_chars(text, text + sizeof text, value).ptr};
 }
 
-/// One object of the file. Keys that nobody asks for are refused by finish().
+/// An object of the file. finish() reports keys that were not requested.
 class Section {
 public:
   Section(const json &object, std::string path, const std::string &source,
@@ -58,17 +58,17 @@ public:
   int64_t integer(const char *key, int64_t low, int64_t high);
   double real(const char *key, Range range);
   bool boolean(const char *key);
-  /// Rising positive integers, at least one.
+  /// Reads ascending positive integers, at least one.
   std::vector<int64_t> axis(const char *key, int64_t highest);
   std::vector<double> reals(const char *key, std::size_t count, Range range);
-  /// table[a][b][c], flattened.
+  /// Reads table[a][b][c] in row-major order.
   std::vector<double> cube(const char *key, std::size_t a, std::size_t b,
                            std::size_t c, Range range);
   Section section(const char *key);
   const json &raw() const { return object; }
 
   void finish();
-  /// `key` is `found`, which is not what was `expected`.
+  /// Reports that `key` has the value `found` instead of `expected`.
   void refuse(const std::string &key, const std::string &found,
               const std::string &expected);
   bool failed() const { return failure.has_value(); }
@@ -163,7 +163,7 @@ int64_t Section::integer(const char *key, int64_t low, int64_t high) {
   const json *value = find(key, expected);
   if (!value)
     return low;
-  // An unsigned one that does not fit would be negative here.
+  // An unsigned number that does not fit would be negative as int64_t.
   if (value->is_number_integer() && !value->is_number_unsigned() &&
       value->get<int64_t>() >= low && value->get<int64_t>() <= high)
     return value->get<int64_t>();
@@ -245,7 +245,7 @@ std::vector<double> Section::cube(const char *key, std::size_t a, std::size_t b,
   const json *value = find(key, expected);
   if (!value)
     return {};
-  // A list is a cube of one row; a cube of one plane still has three levels.
+  // A plain list is a cube with extents 1 x 1 x c; any cube has three levels.
   int levels =
       value->is_array() && !value->empty() && (*value)[0].is_array() ? 3 : 1;
   auto read = [&](auto &self, const json &node, int level,
@@ -307,7 +307,7 @@ static MachineOrigin readOrigin(Section file) {
   return origin;
 }
 
-/// No point of a table may give more work less time.
+/// Checks that no point of a table gives more work less time.
 static void checkGemmOrder(const GemmCurve &curve, Section &file) {
   std::size_t extents[] = {curve.m.size(), curve.n.size(), curve.k.size()};
   const std::vector<int64_t> *axes[] = {&curve.m, &curve.n, &curve.k};
@@ -327,11 +327,11 @@ static void checkGemmOrder(const GemmCurve &curve, Section &file) {
       return file.refuse(name, numberText(curve.flops[next]),
                          "at most " + numberText(growth) + " times " +
                              numberText(curve.flops[index]) +
-                             ", since a larger product takes no less time");
+                             ", since a larger GEMM takes no less time");
     }
 }
 
-/// The same for a list of rates: they grow more slowly than the sizes.
+/// Checks that a list of rates grows at most as fast as its sizes.
 static void checkOrder(const std::vector<int64_t> &axis,
                        const std::vector<double> &values, const char *key,
                        Section &file) {

@@ -1,12 +1,12 @@
-//===- MachineWriter.cpp - Write machine files ----------------------------===//
+//===- MachineWriter.cpp - Writing of machine files -------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Numbers are written with as many digits as it takes to read the same value
-// again, so that a file and its hash survive a round trip.
+// Numbers are written with enough digits to read back the same value, so that a
+// file and its hash survive a round trip.
 //
 //===----------------------------------------------------------------------===//
 

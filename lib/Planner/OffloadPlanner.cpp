@@ -1,4 +1,4 @@
-//===- OffloadPlanner.cpp - What leaves the device, and when ----*- C++ -*-===//
+//===- OffloadPlanner.cpp - Selection and timing of offloads ----*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -13,30 +13,32 @@
 
 using namespace kiln;
 
-/// Elementary steps of the search for a better set, a few nanoseconds each.
+/// Limit on the steps of improve(), which take a few nanoseconds each.
 static constexpr uint64_t kImprovementSteps = 20'000'000;
 
 namespace {
 
-/// A copy in the direction of time in which it is placed: out, or in with time
-/// running backwards.
+/// A copy in the direction of time in which it is placed. Copies to the device
+/// are placed with time reversed.
 struct Transfer {
   int64_t bytes = 0;
-  int32_t ready = 0; ///< the command after which it can begin
-  int32_t busy = 0;  ///< the last command that needs the value, or `ready`
-  int32_t limit = 0; ///< the command that needs it again
-  int32_t gone = 0;  ///< result: the first command without it; limit if none
+  int32_t ready = 0; ///< Command after which the copy can start.
+  int32_t busy = 0;  ///< Last command that needs the value, or `ready`.
+  int32_t limit = 0; ///< Next command that needs the value.
+  /// Result: first command without the value, or `limit` if it stays.
+  int32_t gone = 0;
 };
 
-/// Places transfers of one direction: `resident[c]` is what is alive at command
-/// c if every transfer that has not gone stays.
+/// Places the transfers of one direction. `resident[c]` is the number of live
+/// bytes at command c if all transfers stay on the device.
 class Placer {
 public:
   Placer(const std::vector<double> &seconds, double secondsPerByte,
          int64_t capacity)
       : seconds(seconds), secondsPerByte(secondsPerByte), capacity(capacity) {}
 
-  /// `transfers` are ordered by `ready`. Returns the waits for the link.
+  /// Places the transfers, which must be ordered by `ready`. Returns the
+  /// seconds spent waiting for the link.
   double run(std::vector<int64_t> resident, std::vector<Transfer> &transfers);
 
 private:
@@ -55,7 +57,8 @@ double Placer::run(std::vector<int64_t> resident,
   };
   std::deque<Pending> pending;
   auto count = static_cast<int32_t>(seconds.size());
-  std::vector<int64_t> freed(count + 1, 0); ///< changes at commands
+  // Change of the bytes on the host at each command.
+  std::vector<int64_t> freed(count + 1, 0);
   double now = 0, linkFree = 0, waited = 0;
   int64_t away = 0;
   size_t next = 0;
@@ -68,7 +71,7 @@ double Placer::run(std::vector<int64_t> resident,
       freed[transfer.limit] -= transfer.bytes;
       pending.erase(pending.begin() + static_cast<ptrdiff_t>(index));
     };
-    // What is over without waiting, and what has to be waited for.
+    // Remove transfers that have completed, or that must be waited for.
     for (size_t i = 0; i < pending.size();) {
       const Transfer &transfer = *pending[i].transfer;
       if (transfer.limit <= c) {
@@ -120,8 +123,8 @@ OffloadSolution kiln::placeOffload(const OffloadProblem &problem,
   for (size_t i = 0; i < order.size(); ++i)
     out[order[i]] = sorted[i];
 
-  // Backwards in time a value is last needed at `back`, can leave at once, and
-  // is needed again where its copy out ended.
+  // In reversed time, a value is last needed at `back`, can leave immediately,
+  // and is needed again where its copy to the host ended.
   auto mirror = [&](int32_t c) { return count - 1 - c; };
   std::vector<int64_t> resident(count);
   for (int32_t c = 0; c < count; ++c)
@@ -146,10 +149,11 @@ OffloadSolution kiln::placeOffload(const OffloadProblem &problem,
 
   std::vector<int64_t> finalLive = problem.live;
   for (size_t i = 0; i < items.size(); ++i) {
-    // The first mirrored command without the value is the last one without it.
+    // The first command without the value in reversed time is the last one in
+    // program order.
     int32_t wait = out[i].gone, begin = mirror(in[i].gone) + 1;
     if (wait >= begin)
-      continue; // it never leaves
+      continue; // The value never leaves.
     solution.offloaded.push_back({items[i], wait, begin});
     for (int32_t c = wait; c < begin; ++c)
       finalLive[c] -= out[i].bytes;
@@ -161,8 +165,8 @@ OffloadSolution kiln::placeOffload(const OffloadProblem &problem,
   return solution;
 }
 
-/// Where commands wait for the link, tries sets that differ by one value left
-/// out or exchanged, until none is faster or the effort is spent.
+/// While commands wait for the link, tries sets that differ by one added,
+/// removed or exchanged value, until none is faster or the effort is spent.
 static OffloadSolution improve(const OffloadProblem &problem,
                                OffloadSolution best, std::vector<bool> chosen) {
   double compute =
@@ -202,7 +206,7 @@ static OffloadSolution improve(const OffloadProblem &problem,
         better = true;
         continue;
       }
-      // Exchanged for one of the other kind.
+      // Exchange the value with one of the other set.
       bool exchanged = false;
       for (size_t j = 0; j < chosen.size() && !exchanged; ++j) {
         if (j == i || chosen[j] != chosen[i] || steps > kImprovementSteps)
@@ -224,7 +228,7 @@ static OffloadSolution improve(const OffloadProblem &problem,
 OffloadSolution kiln::planOffload(const OffloadProblem &problem) {
   auto count = static_cast<int32_t>(problem.live.size());
   std::vector<bool> chosen(problem.items.size(), false);
-  // What offloading leaves alive if every copy is instant.
+  // Live bytes with the chosen values offloaded, if every copy were instant.
   std::vector<int64_t> live = problem.live;
   int64_t host = 0;
   auto take = [&](size_t i, int64_t sign) {
@@ -257,7 +261,7 @@ OffloadSolution kiln::planOffload(const OffloadProblem &problem) {
         items.push_back(static_cast<int32_t>(i));
     return items;
   };
-  // Largest first: what need not go stays.
+  // Remove the values that need not be offloaded, largest first.
   std::vector<size_t> bySize;
   for (size_t i = 0; i < chosen.size(); ++i)
     if (chosen[i])

@@ -30,7 +30,7 @@
 //
 // RUN: sed 's/\[36\] : memref<4x11xf32, strided<\[20, 1\]>>/[0] : memref<4x11xf32, strided<[20, 1]>>/' %t.schedule.mlir > %t.moved.mlir
 // RUN: not kiln-run %t.moved.mlir --check-trace=%t.trace 2>&1 | FileCheck %s --check-prefix=OUTSIDE
-// OUTSIDE: error: --check-trace: @{{.*}} command {{[0-9]+}} @{{.*}} changes byte {{[0-9]+}} of slot "concat", which is none of its results
+// OUTSIDE: error: --check-trace: @{{.*}} command {{[0-9]+}} @{{.*}} changes byte {{[0-9]+}} of slot "concat", which is not one of its results
 //
 // The last bytes are those of a moment of Adam after its update, and eight that
 // end the program.

@@ -15,8 +15,8 @@
 // The product of ones is 2 everywhere; y = product + g is written, the product
 // stays; then both are added.
 // RIGHT: y [2, 2] = 7, 7, 7, 7
-// READ: writes its product over what the epilogue reads
-// WRITE: has an epilogue that writes over an operand of the product
+// READ: overwrites a place that its epilogue reads
+// WRITE: has an epilogue that overwrites an operand of the gemm
 // STRIDES: has an epilogue whose first operand is not its result
 // ARGS: passes arguments of types ('i64'), expected ()
 

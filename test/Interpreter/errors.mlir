@@ -28,7 +28,7 @@
 // REAL: error: {{.*}}.real: tensor 't' has type F32, expected I32 or I64
 // RUN: %python %S/Inputs/write_safetensors.py %t.large x:F32:2:1,2 t:I64:1:4294967296
 // RUN: not kiln-run %s --entry=f --inputs=%t.large 2>&1 | FileCheck %s --check-prefix=LARGE
-// LARGE: error: {{.*}}.large: tensor 't' holds 4294967296, which is no 32-bit integer
+// LARGE: error: {{.*}}.large: tensor 't' holds 4294967296, which does not fit in a 32-bit integer
 // RUN: %python %S/Inputs/write_safetensors.py %t.token x:F32:2:1,2 t:I32:1:4
 // RUN: not kiln-run %s --entry=f --inputs=%t.token 2>&1 | FileCheck %s --check-prefix=TOKEN
 // TOKEN: error: {{.*}}errors.mlir{{.*}}'kiln.embedding' op token 0 is 4, expected a row of a table of 4

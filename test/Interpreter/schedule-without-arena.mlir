@@ -2,7 +2,7 @@
 // RUN: not kiln-run %t/none.mlir --entry=train 2>&1 | FileCheck %s --check-prefix=NONE
 // RUN: not kiln-run %t/mixed.mlir --entry=train 2>&1 | FileCheck %s --check-prefix=MIXED
 
-// NONE: a scheduled module has one kilnrt.arena, not 0
+// NONE: a scheduled module must have one kilnrt.arena, got 0
 // MIXED: the module has schedules and the kiln.program 'f', which is of an earlier level; remove one
 
 //--- none.mlir

@@ -20,21 +20,21 @@
 // RUN: not kiln-run %t/host-state.mlir 2>&1 | FileCheck %s --check-prefix=HOMELESS
 
 // RIGHT: y [2] = 4, 4
-// OVERLAP: op 'b' at bytes [12, +8) overlaps slot 'a' at [8, +8), which lives at the same time
-// UNWRITTEN: is command 0 and reads slot 'a' at byte 0, which nothing has written
-// OVERWRITTEN: is command 1 and reads slot 'b' at byte 0, where slot 'a' wrote last
-// DEAD: is command 2 and touches slot 'b', which lives from 1 to 1
+// OVERLAP: op 'b' at bytes [12, +8) overlaps slot 'a' at [8, +8), which is live at the same time
+// UNWRITTEN: is command 0 and reads slot 'a' at byte 0, which was not written
+// OVERWRITTEN: is command 1 and reads slot 'b' at byte 0, where slot 'a' was the last to write
+// DEAD: is command 2 and accesses slot 'b', which is live from 1 to 1
 // OUTSIDE: reaches outside of slot 'b' of 8 bytes
-// STATE: reads slot 'w' at byte 4, where slot 'b' wrote last
+// STATE: reads slot 'w' at byte 4, where slot 'b' was the last to write
 // COPIES: y [2] = 1, 1
-// EARLY: is command 1 and reads slot 'h' at byte 0, where a copy is under way
-// CHANGED: waits for a copy whose source 'a' changed while it was under way
-// WRITTEN: waits for a copy whose destination 'b' was written while it was under way
-// AGAIN: waits for a copy whose destination 'h' was written while it was under way
-// START: waits for a token that no copy under way signals
-// SOURCE: is command 0 and reads slot 'a' at byte 0, which nothing has written
-// ENDED: is command 2 and touches slot 'a', which lives from 0 to 1
-// HOST: has bytes [0, +8), expected an offset that 4 divides inside the arena of 4
+// EARLY: is command 1 and reads slot 'h' at byte 0, where a copy is in progress
+// CHANGED: waits for a copy whose source 'a' changed while it was in progress
+// WRITTEN: waits for a copy whose destination 'b' was written while it was in progress
+// AGAIN: waits for a copy whose destination 'h' was written while it was in progress
+// START: waits for a token that no copy in progress signals
+// SOURCE: is command 0 and reads slot 'a' at byte 0, which was not written
+// ENDED: is command 2 and accesses slot 'a', which is live from 0 to 1
+// HOST: has bytes [0, +8), expected a multiple of 4 as offset and an end within the arena of 4
 // HOMELESS: moves the state @w to another offset
 
 //--- right.mlir

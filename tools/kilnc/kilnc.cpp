@@ -1,4 +1,4 @@
-//===- kilnc.cpp - The compiler ---------------------------------*- C++ -*-===//
+//===- kilnc.cpp - Command-line driver of the compiler ----------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -37,8 +37,8 @@ static cl::opt<std::string>
           cl::desc("Hugging Face directory, .mlir or .mlirbc"));
 static cl::opt<std::string> output("o", cl::cat(category),
                                    cl::value_desc("FILE"),
-                                   cl::desc("what to write"));
-/// Values with names: a wrong one is answered with all of them.
+                                   cl::desc("output file"));
+/// Parser of named values. The error message lists all of them.
 template <typename T> struct NamedValues : cl::parser<T> {
   using cl::parser<T>::parser;
   bool parse(cl::Option &option, StringRef, StringRef text, T &value) {
@@ -64,64 +64,65 @@ static cl::opt<EmitStage, false, NamedValues<EmitStage>> emitStage(
         clEnumValN(EmitStage::Step, "step",
                    "training step, evaluation programs"),
         clEnumValN(EmitStage::Planned, "planned",
-                   "numerics fixed, head expanded"),
+                   "training step with fixed numerics and expanded loss"),
         clEnumValN(EmitStage::Dispatch, "dispatch", "ops grouped into kernels"),
         clEnumValN(EmitStage::Schedule, "schedule",
                    "commands over slots of the arena"),
         clEnumValN(EmitStage::Plan, "plan", "the memory plan, JSON"),
-        clEnumValN(EmitStage::Llvm, "llvm",
-                   "kernels, before they become machine code"),
-        clEnumValN(EmitStage::Ptx, "ptx",
-                   "kernels of a GPU in NVIDIA's assembly language"),
+        clEnumValN(EmitStage::Llvm, "llvm", "kernels in the LLVM dialect"),
+        clEnumValN(EmitStage::Ptx, "ptx", "GPU kernels as PTX"),
         clEnumValN(EmitStage::Object, "obj", "object file of the kernels"),
         clEnumValN(EmitStage::Executable, "exe", "executable")));
 static cl::opt<std::string>
     batch("batch", cl::cat(category), cl::value_desc("N"),
-          cl::desc("sequences per step (default: one per micro-batch; a .mlir "
-                   "file has its own)"));
+          cl::desc("sequences per step (default: one per micro-batch; fixed in "
+                   "a .mlir file)"));
 static cl::opt<std::string> sequence(
     "seq", cl::cat(category), cl::value_desc("N"),
     cl::desc(
         "tokens per sequence (default: as many as the model has positions)"));
-static cl::opt<std::string> microbatches(
-    "microbatches", cl::cat(category), cl::init("1"), cl::value_desc("N|auto"),
-    cl::desc("splits --batch; divides it (auto: as the fastest step needs)"));
+static cl::opt<std::string>
+    microbatches("microbatches", cl::cat(category), cl::init("1"),
+                 cl::value_desc("N|auto"),
+                 cl::desc("micro-batches per step, a divisor of --batch (auto: "
+                          "the fastest number)"));
 static cl::opt<std::string> recompute(
     "recompute", cl::cat(category),
-    cl::desc("what the backward pass repeats instead of reading it from "
-             "memory: none, full, blocks, sqrt, poor or optimal (default: "
-             "none, and optimal with --memory-budget)"));
+    cl::desc("what the backward pass recomputes instead of storing it: "
+             "none, full, blocks, sqrt, poor or optimal (default: "
+             "none, or optimal with --memory-budget)"));
 static cl::opt<std::string> lossy(
     "lossy", cl::cat(category), cl::value_desc("LIST"),
-    cl::desc("techniques that save memory and change gradients: fewbit:B keeps "
-             "B bits per element for an activation's derivative, rmm:RHO "
-             "that share of the rows for a weight gradient"));
+    cl::desc(
+        "techniques that save memory and change gradients: fewbit:B stores "
+        "an activation's derivative with B bits per element, rmm:RHO "
+        "stores that fraction of the rows for a weight gradient"));
 static cl::opt<std::string> memoryBudget(
     "memory-budget", cl::cat(category), cl::value_desc("SIZE"),
-    cl::desc("bytes the executable's arena may have, such as 8GiB: the planner "
-             "finds the fastest step that fits"));
+    cl::desc(
+        "maximum size of the executable's arena, such as 8GiB: the planner "
+        "finds the fastest step that fits"));
 static cl::opt<std::string> hostMemoryBudget(
     "host-memory-budget", cl::cat(category), cl::value_desc("SIZE"),
-    cl::desc("bytes that what is offloaded may take on the host"));
+    cl::desc("maximum size of the host arena for offloaded tensors"));
 static cl::opt<std::string> offload(
     "offload", cl::cat(category), cl::value_desc("LIST"),
-    cl::desc(
-        "what lies on the host while the device does not need it: of "
-        "activations, optimizer, parameters, with commas between; none; "
-        "or auto, which leaves it to --memory-budget (default: auto with "
-        "a budget if the device has a memory of its own, none otherwise)"));
+    cl::desc("tensors stored on the host while the device does not need them: "
+             "a comma-separated list of activations, optimizer, parameters; "
+             "none; or auto, the planner's choice (default: auto with "
+             "a budget if the device has its own memory, none otherwise)"));
 static cl::opt<std::string> simulateLink(
     "simulate-link", cl::cat(category), cl::value_desc("RATE"),
-    cl::desc("copy between device and host at this rate, such as 120MB/s: on a "
-             "CPU, where both are one memory, this plays a device"));
+    cl::desc("copy between device and host at this rate, such as 120MB/s: "
+             "simulates a device link on a CPU"));
 static cl::opt<std::string> report(
     "report", cl::cat(category), cl::value_desc("FILE"),
     cl::desc("also write the memory plan: a page (.html), its data (.json), or "
              "a snapshot for pytorch.org/memory_viz (.snapshot.json)"));
-static cl::opt<std::string> remarks(
-    "remarks", cl::cat(category), cl::value_desc("FILE"),
-    cl::desc("also write why the planner decided as it did: remarks in LLVM's "
-             "YAML format"));
+static cl::opt<std::string>
+    remarks("remarks", cl::cat(category), cl::value_desc("FILE"),
+            cl::desc("also write remarks on the planner's decisions, in LLVM's "
+                     "YAML format"));
 static const std::string optimizerHelp =
     kiln::optimizerNames() +
     ", options after a colon: "
@@ -138,12 +139,15 @@ static cl::opt<std::string> target("target", cl::cat(category), cl::init("cpu"),
                                             "GPU kernels on the CPU"));
 static cl::list<std::string> gpuArchitectures(
     "gpu-arch", cl::cat(category), cl::CommaSeparated, cl::value_desc("LIST"),
-    cl::desc("GPUs, such as sm_100, that --target=cuda makes machine code for "
-             "beside sm_80 and sm_90; others start from PTX"));
+    cl::desc(
+        "GPU architectures, such as sm_100, for which --target=cuda generates "
+        "machine code in addition to sm_80 and sm_90; others compile the PTX "
+        "at start"));
 static cl::opt<std::string> attention(
     "attention", cl::cat(category), cl::init("generated"),
-    cl::desc("what computes attention of bf16 with --target=cuda: generated "
-             "(kernels of kiln), or cudnn where that library can and agrees"));
+    cl::desc("implementation of bf16 attention with --target=cuda: generated "
+             "(kernels of kiln), or cudnn where that library supports it and "
+             "its results agree"));
 static cl::opt<std::string>
     mcpu("mcpu", cl::cat(category),
          cl::desc("processor to compile for (default: this one)"));
@@ -167,45 +171,46 @@ static cl::opt<Switch, false, NamedValues<Switch>>
          cl::desc("compute and clip the gradient norm"));
 static cl::opt<Switch, false, NamedValues<Switch>>
     evaluation("eval", cl::cat(category), cl::init(Switch::On), switchValues(),
-               cl::desc("compile evaluation and generation too"));
+               cl::desc("also compile evaluation and generation"));
 static cl::opt<Switch, false, NamedValues<Switch>>
     fuse("fuse", cl::cat(category), cl::init(Switch::On), switchValues(),
          cl::desc("fuse ops into kernels (off: one op per kernel)"));
-static cl::opt<Switch, false, NamedValues<Switch>>
-    rebuild("rebuild", cl::cat(category), cl::init(Switch::On), switchValues(),
-            cl::desc("repeat cheap forward ops in the backward pass (off: keep "
-                     "all that it reads)"));
+static cl::opt<Switch, false, NamedValues<Switch>> rebuild(
+    "rebuild", cl::cat(category), cl::init(Switch::On), switchValues(),
+    cl::desc("recompute cheap forward ops in the backward pass (off: store "
+             "their results)"));
 static cl::opt<Switch, false, NamedValues<Switch>> vendorEpilogues(
     "library-epilogues", cl::cat(category), cl::init(Switch::On),
     switchValues(),
-    cl::desc("let a GPU's library add biases to products, take gelu and sum "
-             "up gradients of biases, which rounds less often (off: kernels "
-             "of their own, which round as the cpu does)"));
-static cl::opt<std::string> maxThreads(
-    "max-threads", cl::cat(category), cl::value_desc("N"),
     cl::desc(
-        "most threads the executable may use (default: this machine's cores)"));
+        "let the GPU's vendor library fuse biases, gelu and bias gradients "
+        "into GEMMs, which rounds fewer intermediate results (off: "
+        "separate kernels, which round as on the cpu)"));
+static cl::opt<std::string>
+    maxThreads("max-threads", cl::cat(category), cl::value_desc("N"),
+               cl::desc("maximum number of threads of the executable (default: "
+                        "this machine's cores)"));
 static cl::opt<std::string> dropout("dropout", cl::cat(category),
                                     cl::value_desc("X"),
-                                    cl::desc("overrides the model's dropout"));
+                                    cl::desc("override the model's dropout"));
 static cl::list<std::string> ignoredConfigKeys(
     "ignore-config-keys", cl::cat(category), cl::CommaSeparated,
     cl::value_desc("NAME,..."),
-    cl::desc("keys of config.json that kiln would refuse and that may pass, "
-             "since they do not change what the model computes"));
+    cl::desc("unsupported keys of config.json to ignore, "
+             "because they do not change what the model computes"));
 static cl::opt<bool> listKeys(
     "list-config-keys", cl::cat(category),
     cl::desc("print what kiln does with each key of a config.json, as JSON"));
 static cl::opt<bool> printPipeline(
     "print-pipeline", cl::cat(category),
-    cl::desc("write nothing: print the passes that lead from the forward graph "
-             "to the schedule, for kiln-opt --pass-pipeline"));
+    cl::desc("print the passes from the forward graph to the schedule, "
+             "for kiln-opt --pass-pipeline, and write no output"));
 static cl::opt<bool> emitGradients(
     "emit-gradients", cl::cat(category),
     cl::desc("keep gradients for --dump-gradients of the executable"));
 
-/// LLVM's libraries register options of their own before main, which are no
-/// flags of kilnc: only --help, its variants and --version stay.
+/// Removes the options that LLVM's libraries register before main and that are
+/// not flags of kilnc. Only --help, its variants and --version remain.
 static void removeLibraryOptions() {
   SmallVector<cl::Option *> removed;
   for (auto &option : cl::getRegisteredOptions())
@@ -222,7 +227,8 @@ static ExitCode fail(const Status &status) {
   return status.code();
 }
 
-/// Reads a number into `value` if `flag` is given; `expected` describes it.
+/// Reads a number into `value` if `flag` is given. `expected` describes valid
+/// values.
 template <typename T>
 static Status readNumber(const cl::opt<std::string> &flag, T &value,
                          const char *expected) {
@@ -237,8 +243,9 @@ static Status readNumber(const cl::opt<std::string> &flag, T &value,
                                      inQuotes(flag) + ", expected " + expected);
 }
 
-/// Checks the words before LLVM's parser reads their values, because that
-/// parser knows neither the nearest flag nor the flags of executables.
+/// Checks the command line before LLVM's parser reads its values, because that
+/// parser does not suggest the nearest flag and does not know the flags of
+/// executables.
 static Status checkWords(int argc, char **argv) {
   CommandLineRules rules;
   rules.own = compilerFlags();
@@ -259,14 +266,15 @@ static Status checkWords(int argc, char **argv) {
     return Status(ExitCode::Usage,
                   "two models are named, " + inQuotes((*models)[0]) + " and " +
                       inQuotes((*models)[1]) +
-                      ": expected one, and -o FILE for what to write (see "
+                      ": expected one, and -o FILE for the output (see "
                       "--help)");
   return models.status();
 }
 
-/// Joins the command line into one that a shell would split again.
+/// Joins the command line into a string that a shell splits into the same
+/// words.
 static std::string joinWords(int argc, char **argv) {
-  // What a shell reads as it is.
+  // Characters that a shell does not interpret.
   constexpr StringLiteral plain =
       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
       "_@%+=:,./-";
@@ -285,14 +293,14 @@ static std::string joinWords(int argc, char **argv) {
   return line;
 }
 
-/// --measure-machine, which needs no model.
+/// Implements --measure-machine, which uses no model.
 static Status runMeasurement(const MeasureOptions &options) {
   if (!model.empty())
-    return Status(ExitCode::Usage, "--measure-machine takes no model: leave '" +
-                                       model + "' out");
+    return Status(ExitCode::Usage,
+                  "--measure-machine uses no model: leave '" + model + "' out");
   if (output.empty() || output == "-")
     return Status(ExitCode::Usage,
-                  "-o FILE.json is missing: where should the figures go?");
+                  "-o FILE.json is missing: name the machine file to write");
   if (options.threads < 1 || options.threads > 1024)
     return Status(ExitCode::Usage, "--max-threads is " +
                                        std::to_string(options.threads) +
@@ -326,12 +334,13 @@ static Status readTargetFlags(mlir::MLIRContext &context,
   auto hasImages = [](const TargetBackend &target) {
     return target.getCodeGenerator().getTraits().images;
   };
-  // PTX is for one architecture.
+  // PTX is generated for a single architecture.
   bool isPtx = emitStage == EmitStage::Ptx;
   if (!gpuArchitectures.empty() && !hasImages(backend) && !isPtx)
     return needsTarget("--gpu-arch", hasImages);
   if (isPtx && gpuArchitectures.size() > 1)
-    return usage("--emit=ptx is for one architecture: name one --gpu-arch");
+    return usage(
+        "--emit=ptx generates code for one architecture: name one --gpu-arch");
   const CodeGenerator &generator = backend.getCodeGenerator();
   if (!isPtx || gpuArchitectures.empty())
     for (StringRef chip : generator.getDefaultChips())
@@ -347,7 +356,7 @@ static Status readTargetFlags(mlir::MLIRContext &context,
 
 int main(int argc, char **argv) {
   InitLLVM init(argc, argv);
-  // A full disk, a closed pipe or a limit is an error of a write.
+  // Report a full disk, a closed pipe or a file size limit as a write error.
   prepareProcess();
   removeLibraryOptions();
   cl::SetVersionPrinter(
@@ -360,7 +369,7 @@ int main(int argc, char **argv) {
           argc, argv,
           "kilnc: compile a model into an executable that trains it\n",
           &complaintStream)) {
-    // What is wrong with a value has been said already.
+    // Errors in values have already been reported by their parser.
     if (StringRef text = StringRef(complaints).trim(); !text.empty())
       errs() << text.split('\n').first << "\n";
     return static_cast<int>(ExitCode::Usage);
@@ -405,7 +414,7 @@ int main(int argc, char **argv) {
   if (options.output.empty()) {
     if (!printPipeline && (options.stage == EmitStage::Executable ||
                            options.stage == EmitStage::Object)) {
-      errs() << "kilnc: -o FILE is missing: where should the result go?\n";
+      errs() << "kilnc: -o FILE is missing: name the output file\n";
       return static_cast<int>(ExitCode::Usage);
     }
     options.output = "-";
@@ -444,8 +453,8 @@ int main(int argc, char **argv) {
   if (offload.getNumOccurrences() && offload.empty())
     return static_cast<int>(fail(Status(
         ExitCode::Usage, "--offload is '', expected none, auto, or some of "
-                         "activations, optimizer, parameters with commas "
-                         "between")));
+                         "activations, optimizer, parameters, separated by "
+                         "commas")));
   options.offload = offload;
   if (simulateLink.getNumOccurrences()) {
     auto rate = parseLinkSpeed(simulateLink, "--simulate-link");

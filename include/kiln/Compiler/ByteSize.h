@@ -1,4 +1,4 @@
-//===- ByteSize.h - Sizes as people write them ------------------*- C++ -*-===//
+//===- ByteSize.h - Parsing of byte sizes -----------------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -16,8 +16,9 @@
 
 namespace kiln {
 
-/// Bytes of "8GiB", "1.5GB", "300MiB", "4096" or "4096B". `flag` names where it
-/// was given; a failure has exit code Usage.
+/// Parses a size such as "8GiB", "1.5GB", "300MiB", "4096" or "4096B" into
+/// bytes. `flag` is the name of the flag that the error message reports. Errors
+/// have the exit code Usage.
 Result<int64_t> parseByteSize(llvm::StringRef text, llvm::StringRef flag);
 
 } // namespace kiln

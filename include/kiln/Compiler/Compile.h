@@ -1,4 +1,4 @@
-//===- Compile.h - From a model to an executable ----------------*- C++ -*-===//
+//===- Compile.h - Compile a model into an executable -----------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -19,7 +19,8 @@
 
 namespace kiln {
 
-/// Where compilation stops and what is written.
+/// The stage at which compilation stops, which determines the output that is
+/// written.
 enum class EmitStage {
   Forward,
   Step,
@@ -34,68 +35,75 @@ enum class EmitStage {
 };
 
 struct CompileOptions {
-  std::string model; ///< Hugging Face directory, .mlir or .mlirbc
-  std::string
-      output; ///< "-" is standard output (not for objects and executables)
+  /// Path of a Hugging Face directory, a .mlir file or a .mlirbc file.
+  std::string model;
+  /// Output path; "-" is standard output (except for objects and executables).
+  std::string output;
   EmitStage stage = EmitStage::Executable;
-  std::string target = kDefaultTarget.str(); ///< the name of a target
-  /// The chips that code is generated for, such as "sm_90"; PTX is for the
-  /// first. Not empty if the target has images or PTX.
+  std::string target = kDefaultTarget.str(); ///< Name of the target.
+  /// GPU architectures to generate code for, such as "sm_90". PTX is generated
+  /// for the first. Must not be empty if the target has images or PTX.
   std::vector<std::string> gpuArchitectures;
-  /// A vendor library may compute attention.
+  /// Allows a vendor library (cuDNN) to compute attention.
   bool libraryAttention = false;
-  /// Sequences per step; default: one per micro-batch, or what the shapes in a
-  /// .mlir file say.
+  /// Sequences per step. Default: one per micro-batch, or the batch dimension
+  /// of the shapes in a .mlir file.
   std::optional<int64_t> batch;
-  int64_t sequenceLength = 0; ///< 0: as many as the model has positions
+  /// Tokens per sequence; 0: the number of positions of the model.
+  int64_t sequenceLength = 0;
   int64_t microbatches = 1;
-  /// Choose the number of micro-batches that makes the fastest step.
+  /// Chooses the number of micro-batches that gives the fastest step.
   bool autoMicrobatches = false;
-  /// Bytes that the arena may have; 0: no limit.
+  /// Maximum size of the arena in bytes; 0: no limit.
   int64_t memoryBudget = 0;
-  /// A named policy, see Recompute.h; empty: the planner's choice with a
-  /// budget, none without.
+  /// Name of a recomputation policy, see Recompute.h. Empty: the planner
+  /// chooses if there is a budget, and nothing is recomputed otherwise.
   std::string recompute;
-  /// What lies on the host while the device does not need it: a list as in
-  /// OffloadSet, "none" or "auto"; empty: auto with a budget and a machine
-  /// whose device has a memory of its own, none otherwise.
+  /// Tensors that are stored on the host while the device does not need them: a
+  /// list as in OffloadSet, "none" or "auto". Empty: "auto" if there is a
+  /// budget and the machine's device has its own memory, "none" otherwise.
   std::string offload;
-  int64_t hostBudget = 0; ///< bytes that the host's arena may have; 0: no limit
-  /// Bytes per second of a link to play on a CPU; 0: none.
+  /// Maximum size of the host arena in bytes; 0: no limit.
+  int64_t hostBudget = 0;
+  /// Bytes per second of a device link that is simulated on a CPU; 0: no
+  /// simulation.
   double simulatedLink = 0;
   std::string optimizer = "adamw";
-  /// Techniques that change the gradient, see Lossy.h; empty: none.
+  /// Techniques that change the gradient, see Lossy.h. Empty: none.
   std::string lossy;
-  /// "fp32" or "fp64"; default: fp32, or that of a .mlir file's states.
+  /// "fp32", "fp64" or "bf16". Default: fp32, or the precision of the states in
+  /// a .mlir file.
   std::optional<std::string> precision;
   bool clip = true, evaluation = true, emitGradients = false, fuse = true,
        rebuild = true;
-  /// A vendor library that computes GEMMs may also compute their epilogues,
-  /// which rounds less often.
+  /// Allows a vendor library that computes GEMMs to also compute their
+  /// epilogues, which rounds fewer intermediate results.
   bool vendorEpilogues = true;
   int64_t maxThreads = 1;
   std::optional<double> dropout;
-  /// Keys of a directory's config.json that pass although kiln does not honour
-  /// them.
+  /// Keys of a model directory's config.json that are ignored although kiln
+  /// does not support them.
   std::vector<std::string> ignoredConfigKeys;
-  std::string mcpu;                         ///< empty: this machine
-  std::optional<Machine> machine;           ///< figures to plan with, if named
-  std::string machineName = defaultMachine; ///< their file or name
+  std::string mcpu; ///< Processor to generate code for; empty: this machine's.
+  /// Machine figures for the planner, if loaded.
+  std::optional<Machine> machine;
+  /// Path of the machine file, or name of a built-in one.
+  std::string machineName = defaultMachine;
   std::string commandLine;
-  /// Where a report of the plan goes; its kind is in the name: .html, .json or
-  /// .snapshot.json. Empty: none.
+  /// Path of the report of the plan. The extension determines its kind: .html,
+  /// .json or .snapshot.json. Empty: no report.
   std::string report;
-  /// Where the planner's remarks go, as YAML. Empty: nowhere.
+  /// Path of the planner's remarks, as YAML. Empty: no remarks.
   std::string remarks;
-  /// Writes nothing, and prints the passes that lead from the forward graph to
-  /// the schedule.
+  /// Prints the passes from the forward graph to the schedule and writes no
+  /// output.
   bool printsPipeline = false;
-  /// The folder with libKilnRuntime.a and its companions.
+  /// Directory of libKilnRuntime.a and the other runtime archives.
   std::string libraryDirectory;
 };
 
-/// Compiles; prints one line on standard error when it fails, and says with
-/// which code the program should exit.
+/// Compiles a model. On failure, prints one line on standard error. Returns the
+/// exit code of the program.
 ExitCode compile(const CompileOptions &options);
 
 } // namespace kiln

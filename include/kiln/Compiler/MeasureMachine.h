@@ -1,4 +1,4 @@
-//===- MeasureMachine.h - The machine at hand -------------------*- C++ -*-===//
+//===- MeasureMachine.h - Measurement of this machine -----------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -13,30 +13,33 @@
 namespace kiln {
 
 struct MeasureOptions {
-  /// Of kiln-measure, such as build/bin.
+  /// Directory of the program kiln-measure, such as build/bin.
   std::string programDirectory;
-  /// As in CompileOptions: attention is measured in executables.
+  /// Directory of the runtime archives, as in CompileOptions. Attention is
+  /// measured in compiled executables.
   std::string libraryDirectory;
   int64_t threads = 1;
-  double seconds = 25; ///< about; attention takes some more
+  double seconds = 25; ///< Approximate duration, without attention.
 };
 
-/// Measures this machine as executables use it, which keeps it busy for about
-/// half a minute. Progress and a warning about other processes go to standard
-/// error.
+/// Measures the performance of this machine with the kernels that executables
+/// run. The measurement occupies the machine for about half a minute. Progress,
+/// and a warning if other processes disturb it, are printed on standard error.
 Result<Machine> measureMachine(const MeasureOptions &options);
 
-/// Measures this machine and writes the file, which is first seen to be
-/// writable and appears when it is complete.
+/// Measures this machine and writes the machine file. Checks that the file can
+/// be created before measuring; the file appears under its name only when it is
+/// complete.
 Status writeMeasuredMachine(const MeasureOptions &options,
                             const std::string &path);
 
-/// What measured figures are compared with.
+/// Returns the properties of this machine that measured figures are compared
+/// with.
 Result<ThisMachine> describeThisMachine(const std::string &programDirectory,
                                         int64_t threads);
 
-/// Loads what --machine names. When its figures were measured on another
-/// machine than this one, says so in one line on standard error.
+/// Loads the machine that --machine names. If its figures were measured on
+/// another machine, prints a one-line warning on standard error.
 Result<Machine> chooseMachine(const std::string &name,
                               const std::string &programDirectory,
                               int64_t threads);

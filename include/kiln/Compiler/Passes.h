@@ -21,18 +21,18 @@ namespace kiln {
 #define GEN_PASS_DECL
 #include "kiln/Compiler/Passes.h.inc"
 
-/// Holds what a tool gives to kiln-plan-memory and gets from it in addition to
-/// options and the module.
+/// Data that a tool passes to kiln-plan-memory, and receives from it, in
+/// addition to the pass options and the module.
 struct PlanningSession {
-  /// The figures that `machine` and `link` name, if they are loaded already.
+  /// Figures for `machine` and `link`, if they have already been loaded.
   std::optional<Machine> machine;
-  /// The message and the exit code of a failure.
+  /// Message and exit code if the pass fails.
   Status status;
-  /// The smallest feasible budget, after a refusal.
+  /// Smallest feasible budget in bytes; set if no plan fits.
   int64_t leastBudget = 0;
 };
 
-/// The session has to outlive the pass.
+/// Creates the pass kiln-plan-memory. The session must outlive the pass.
 std::unique_ptr<mlir::Pass> createPlanMemory(const PlanMemoryOptions &options,
                                              PlanningSession &session);
 

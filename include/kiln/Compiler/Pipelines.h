@@ -1,14 +1,14 @@
-//===- Pipelines.h - From a model to its schedule ---------------*- C++ -*-===//
+//===- Pipelines.h - Pipelines from a model to its schedule -----*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// One builder makes every pipeline: those that kilnc runs, those that kiln-opt
-// knows by name (`--kiln-to-<level>-pipeline`, each from the level before it),
-// and those that the memory planner tries its proposals with. So a pass that is
-// added to the builder runs everywhere.
+// buildPipeline() builds every pipeline: those that kilnc runs, those
+// registered in kiln-opt (`--kiln-to-<level>-pipeline`, each starting from the
+// previous level), and those that the memory planner runs on its proposals. A
+// pass that is added to the builder therefore runs everywhere.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,23 +24,24 @@
 
 namespace kiln {
 
-/// Where a pipeline can begin and end, in order. Each is a level
-/// (docs/design/architecture.md), except for Imported, Formed and Grouped.
+/// Points at which a pipeline can begin and end, in order. Each is a level (see
+/// docs/design/architecture.md), except Imported, Formed and Grouped.
 enum class PipelinePoint {
-  Imported, ///< as an importer or a file gives it, not checked
+  Imported, ///< Output of an importer or parsed file, not verified.
   Forward,
   Step,
   Planned,
-  Formed, ///< ops are dispatches, and no copy is placed
+  Formed, ///< Ops are in dispatches; copies are not placed yet.
   Dispatched,
   Scheduled,
-  Grouped ///< scheduled, with launch groups: what code is generated from
+  Grouped ///< Scheduled, with launch groups: the input of code generation.
 };
 
-/// forward -> step
+/// Options of the pipeline from the forward level to the step level.
 struct StepOptions : mlir::PassPipelineOptions<StepOptions> {
   Option<std::string> precision{
-      *this, "precision", llvm::cl::desc("fp32 (as the model is) or bf16"),
+      *this, "precision",
+      llvm::cl::desc("fp32 (the precision of the model) or bf16"),
       llvm::cl::init("fp32")};
   Option<std::string> optimizer{*this, "optimizer",
                                 llvm::cl::desc("as in kilnc --optimizer"),
@@ -55,7 +56,7 @@ struct StepOptions : mlir::PassPipelineOptions<StepOptions> {
                             llvm::cl::desc("as in kilnc --lossy"),
                             llvm::cl::init("")};
   Option<bool> rebuild{*this, "rebuild",
-                       llvm::cl::desc("repeat cheap forward ops"),
+                       llvm::cl::desc("recompute cheap forward ops"),
                        llvm::cl::init(true)};
   Option<bool> evaluation{*this, "evaluation",
                           llvm::cl::desc("add @evaluate and @generate"),
@@ -65,66 +66,68 @@ struct StepOptions : mlir::PassPipelineOptions<StepOptions> {
                              llvm::cl::init(false)};
 };
 
-/// What goes to the host by hand.
+/// Tensors that are offloaded to the host on the user's request.
 struct OffloadSet {
   bool activations = false, optimizer = false, parameters = false;
 
-  /// Of a list such as "activations,optimizer" or "none"; nothing if a name is
-  /// unknown, given twice, or with none.
+  /// Parses a comma-separated list such as "activations,optimizer", or "none".
+  /// Returns std::nullopt if a name is unknown or repeated, or is combined with
+  /// "none".
   static std::optional<OffloadSet> parse(llvm::StringRef list);
   std::string print() const;
   bool any() const { return activations || optimizer || parameters; }
 };
 
-/// step -> planned
+/// Options of the pipeline from the step level to the planned level.
 struct PlanOptions : mlir::PassPipelineOptions<PlanOptions> {
   Option<int64_t> maxThreads{*this, "max-threads",
                              llvm::cl::desc("threads of the executable"),
                              llvm::cl::init(2)};
-  Option<int64_t> logits{*this, "logits",
-                         llvm::cl::desc("elements of a chunk of logits"),
-                         llvm::cl::init(16 << 20)};
+  Option<int64_t> logits{
+      *this, "logits",
+      llvm::cl::desc("maximum number of elements in a chunk of logits"),
+      llvm::cl::init(16 << 20)};
   Option<std::string> recompute{
       *this, "recompute",
-      llvm::cl::desc("as in kilnc --recompute (default: none, and optimal with "
-                     "a budget)"),
+      llvm::cl::desc("as in kilnc --recompute (default: none without "
+                     "a budget, optimal with one)"),
       llvm::cl::init("")};
   Option<std::string> offload{
       *this, "offload",
-      llvm::cl::desc("of activations, optimizer, parameters, with commas "
-                     "between; or none"),
+      llvm::cl::desc("comma-separated list of activations, optimizer and "
+                     "parameters, or none"),
       llvm::cl::init("none")};
   Option<int64_t> budget{
       *this, "budget",
-      llvm::cl::desc("bytes that the arena may have; 0: nothing is planned"),
+      llvm::cl::desc("maximum size of the arena in bytes; 0: no planning"),
       llvm::cl::init(0)};
   Option<int64_t> hostBudget{
       *this, "host-budget",
-      llvm::cl::desc("bytes that the host's arena may have; 0: no limit"),
+      llvm::cl::desc("maximum size of the host arena in bytes; 0: no limit"),
       llvm::cl::init(0)};
   Option<std::string> machine{
       *this, "machine",
-      llvm::cl::desc("figures to plan with, as in kilnc --machine"),
+      llvm::cl::desc("machine figures for the planner, as in kilnc --machine"),
       llvm::cl::init(defaultMachine)};
   Option<std::string> link{*this, "link",
                            llvm::cl::desc("as in kilnc --simulate-link"),
                            llvm::cl::init("")};
   Option<bool> suggestMicrobatches{
       *this, "suggest-microbatches",
-      llvm::cl::desc("a refusal may suggest other numbers of micro-batches"),
+      llvm::cl::desc("if nothing fits, suggest other numbers of micro-batches"),
       llvm::cl::init(false)};
 };
 
-/// planned -> dispatched
+/// Options of the pipeline from the planned level to the dispatched level.
 struct DispatchOptions : mlir::PassPipelineOptions<DispatchOptions> {
   Option<bool> fuse{*this, "fuse", llvm::cl::desc("fuse row ops"),
                     llvm::cl::init(true)};
   Option<bool> epilogues{*this, "epilogues",
-                         llvm::cl::desc("run row ops on tiles of products"),
+                         llvm::cl::desc("run row ops on the tiles of GEMMs"),
                          llvm::cl::init(true)};
 };
 
-/// dispatched -> scheduled
+/// Options of the pipeline from the dispatched level to the scheduled level.
 struct SchedulingOptions : mlir::PassPipelineOptions<SchedulingOptions> {
   Option<int64_t> maxThreads{*this, "max-threads",
                              llvm::cl::desc("threads of the executable"),
@@ -136,15 +139,15 @@ struct PipelineOptions {
   PlanOptions plan;
   DispatchOptions dispatch;
   SchedulingOptions schedule;
-  /// The session of kiln-plan-memory; null: it has none, as in kiln-opt.
+  /// Session of kiln-plan-memory; null if there is none, as in kiln-opt.
   PlanningSession *session = nullptr;
 };
 
-/// Adds the passes that lead from a module at one point to a later one.
+/// Adds the passes between two points of the pipeline.
 void buildPipeline(mlir::OpPassManager &passes, const PipelineOptions &options,
                    PipelinePoint from, PipelinePoint to);
 
-/// Registers the named pipelines of kiln-opt.
+/// Registers the pipelines that kiln-opt offers by name.
 void registerPipelines();
 
 } // namespace kiln

@@ -1,4 +1,4 @@
-//===- Registration.h - Everything a kiln tool registers --------*- C++ -*-===//
+//===- Registration.h - Registration of dialects and passes -----*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -17,15 +17,16 @@ namespace kiln {
 
 class TargetBackend;
 
-/// The dialects that kiln's tools read, and the targets that they compile for.
+/// Registers the dialects that kiln's tools read and the targets that they
+/// compile for.
 void registerAllDialects(mlir::DialectRegistry &registry);
 
-/// The backend that --target=NAME names in a context with these dialects.
+/// Returns the backend of --target=NAME, or an error with the exit code Usage.
 Result<const TargetBackend *> findTarget(mlir::MLIRContext &context,
                                          llvm::StringRef name);
 
-/// kiln's passes, MLIR's general ones (canonicalize, cse, ...), and the named
-/// pipelines of Pipelines.h.
+/// Registers kiln's passes, MLIR's general passes (canonicalize, cse, ...) and
+/// the named pipelines of Pipelines.h.
 void registerAllPasses();
 
 } // namespace kiln

@@ -5,13 +5,13 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Compares what ops say about their derivatives with what their values do. For
-// a program f and cotangents c of its results, the gradient program is f with
-// the rules of its ops applied in reverse; everything is interpreted in f64.
+// Compares the derivative rules of ops with their values. For a program f and
+// cotangents c of its results, the gradient program applies the rules of f's
+// ops in reverse order. Everything is interpreted in f64. The comparisons are:
 //
 //   directions   <gradient(c), v>  against  (<c, f(x+hv)> - <c, f(x-hv)>) / 2h
 //   Jacobian     every element of every input against every element of every
-//                result, when both are few
+//                result, if both are few
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,35 +26,39 @@
 namespace kiln {
 
 struct GradientCheckOptions {
-  /// Arguments to differentiate by; all floating point ones by default.
+  /// Arguments to differentiate with respect to; default: all floating-point
+  /// ones.
   std::optional<llvm::SmallVector<unsigned>> arguments;
-  /// Differences are taken over this times max(1, |x|).
+  /// Step of the differences, relative to max(1, |x|).
   double step = 1e-6;
-  /// Passes within absolute + relative * |difference quotient|.
+  /// The tolerance is absolute + relative * |difference quotient|.
   double absolute = 1e-5, relative = 1e-3;
   int directions = 3;
-  /// The Jacobian is compared up to this many elements on either side.
+  /// The Jacobian is compared if inputs and results have at most this many
+  /// elements each.
   int64_t jacobianElements = 64;
   uint64_t seed = 0;
 };
 
 struct GradientCheckResult {
   int64_t compared = 0;
-  /// The largest error in units of the tolerance: passed when at most 1.
+  /// The largest error divided by the tolerance; the check passes if it is at
+  /// most 1.
   double worst = 0;
-  /// What had the largest error, with both values.
+  /// Description of the comparison with the largest error, with both values.
   std::string where;
   bool passed() const { return compared > 0 && worst <= 1; }
 };
 
-/// Checks the derivatives of `program`, a straight line of ops without states,
-/// at `inputs`, whose floating point tensors are f64. A failure was diagnosed.
+/// Checks the derivatives of `program`, a sequence of ops without states or
+/// regions, at `inputs`, whose floating-point tensors are f64. Emits a
+/// diagnostic on failure.
 mlir::FailureOr<GradientCheckResult>
 checkGradients(ProgramOp program, llvm::ArrayRef<HostTensor> inputs,
                const GradientCheckOptions &options = {});
 
-/// Adds a program to the module that takes the arguments of `program` and one
-/// cotangent per result, and returns the gradients of `arguments`.
+/// Adds a program to the module. Its arguments are those of `program` and one
+/// cotangent per result; its results are the gradients of `arguments`.
 mlir::FailureOr<ProgramOp>
 buildGradientProgram(ProgramOp program, llvm::ArrayRef<unsigned> arguments);
 

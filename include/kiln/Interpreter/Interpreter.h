@@ -5,13 +5,13 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Runs one program of a module op by op. Ops evaluate themselves through
-// ReferenceOpInterface in f64; the interpreter rounds every result to the type
-// of the evaluation, feeds states to reads, applies writes when the program
-// ends, and runs the bodies of regions.
+// Runs a program of a module op by op. Ops evaluate themselves in f64 through
+// ReferenceOpInterface. The interpreter rounds every result to its evaluation
+// type, supplies the values of states to reads, applies writes at the end of
+// the program, and runs the bodies of regions.
 //
-// Tensors are shared, never changed after they were made: a read is the state's
-// tensor itself. A value is released after its last use.
+// Tensors are shared and immutable: the result of a read is the state's tensor
+// itself. A value is released after its last use.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,17 +27,17 @@
 
 namespace kiln {
 
-/// Which floating point types values have while they are interpreted.
+/// Floating-point types of values during interpretation.
 enum class EvalType {
-  Own, ///< Those in the IR: results are rounded to them after every op.
-  F64, ///< f64 everywhere: nothing is rounded.
+  Own, ///< Types of the IR; results are rounded to them after every op.
+  F64, ///< f64 for all values; nothing is rounded.
 };
 
 using TensorHandle = std::shared_ptr<const HostTensor>;
 
 class Interpreter {
 public:
-  /// Sees every op that was evaluated, with its rounded results.
+  /// Called for every evaluated op with its operands and its rounded results.
   using Observer =
       std::function<void(mlir::Operation *, llvm::ArrayRef<const HostTensor *>,
                          llvm::ArrayRef<const HostTensor *>)>;
@@ -49,22 +49,22 @@ public:
   EvalType getEvalType() const { return evalType; }
   void setObserver(Observer newObserver) { observer = std::move(newObserver); }
 
-  /// The type that a value of tensor type `type` has during the evaluation.
+  /// Returns the type that a value of tensor type `type` has during evaluation.
   mlir::RankedTensorType evaluationType(mlir::Type type) const;
 
-  /// The value of a state, of its evaluation type. A state that a program reads
-  /// must have one.
+  /// Sets the value of a state, which must have its evaluation type. Every
+  /// state that a program reads must have a value.
   void setState(llvm::StringRef name, HostTensor value);
-  /// Null when the state has no value yet.
+  /// Returns null if the state has no value yet.
   TensorHandle getState(llvm::StringRef name) const;
 
-  /// Runs `program` on `inputs`, in the order of its arguments and of their
-  /// evaluation types. Returns its results; on failure a diagnostic was emitted
-  /// and no state has changed.
+  /// Runs `program` on `inputs`, which are in the order of its arguments and
+  /// have their evaluation types. Returns the results. On failure, emits a
+  /// diagnostic and leaves all states unchanged.
   mlir::FailureOr<llvm::SmallVector<TensorHandle>>
   run(ProgramOp program, llvm::ArrayRef<TensorHandle> inputs);
 
-  /// Runs a block without states on the values of its arguments; gives the
+  /// Runs a block without states on the values of its arguments. Returns the
   /// operands of its terminator.
   mlir::FailureOr<llvm::SmallVector<TensorHandle>>
   runBlock(mlir::Block &block, llvm::ArrayRef<TensorHandle> arguments) const;

@@ -1,14 +1,14 @@
-//===- InterpreterEngine.h - Interpreting as a training engine --*- C++ -*-===//
+//===- InterpreterEngine.h - Interpreter as a training engine ---*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Lets the training driver run a module that was not compiled. States and
-// inputs have their declared types outside, so that initial values and
-// checkpoints are those of the executable; an f64 evaluation keeps unrounded
-// states beside them for as long as nobody writes over the rounded ones.
+// Lets the training driver run a module that is not compiled. The driver sees
+// states and inputs in their declared types, so that initial values and
+// checkpoints are those of the executable. An f64 evaluation also keeps the
+// unrounded states until the driver overwrites the rounded ones.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,32 +20,34 @@
 
 namespace kiln {
 
-/// What the driver needs to know about a module: states, programs with their
-/// inputs and outputs, and the model's facts from `kiln.model`. Outputs have
-/// their evaluation types. A result without a name is "result<i>".
+/// Describes a module for the driver: states, programs with their inputs and
+/// outputs, and the model's facts from `kiln.model`. Outputs have their
+/// evaluation types. A result without a name is called "result<i>".
 runtime::Description describeModule(mlir::ModuleOp module,
                                     const Interpreter &interpreter);
 
-/// The initial value that a state declares.
+/// Returns the initial value that a state declares.
 runtime::InitialValue initialValueOf(StateOp state);
 
-/// Runs `body`; a failure is the first diagnostic that it emitted, in one line.
+/// Runs `body`. On failure, returns its first diagnostic as a one-line status.
 Status withDiagnostics(mlir::MLIRContext *context,
                        llvm::function_ref<mlir::LogicalResult()> body);
 
-/// Runs a program; a failure is the first diagnostic, in one line.
+/// Runs a program. On failure, returns the first diagnostic as a one-line
+/// status.
 Result<llvm::SmallVector<TensorHandle>>
 runProgram(Interpreter &interpreter, ProgramOp program,
            llvm::ArrayRef<TensorHandle> inputs);
 
-/// An engine that also gives states as the evaluation has them.
+/// An engine that also returns states in their evaluation types.
 class ReferenceEngine : public runtime::Engine {
 public:
   Status start(int threads) override { return {}; }
   int threads() const override { return 1; }
   std::string libraryName() const override { return "interpreter"; }
 
-  /// State `state` as the evaluation has it, at the latest known to the driver.
+  /// Returns state `state` in its evaluation type, including changes by the
+  /// driver.
   virtual TensorHandle stateTensor(size_t state) = 0;
 };
 

@@ -1,13 +1,13 @@
-//===- MemoryNeeded.h - Whether a module can be interpreted -----*- C++ -*-===//
+//===- MemoryNeeded.h - Check of the interpreter's memory use ---*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// The interpreter keeps every element of a tensor in 8 bytes. What it is going
-// to need is known before it allocates anything: a file of a few lines may ask
-// for more than any machine has.
+// The interpreter stores every element of a tensor in 8 bytes. The memory that
+// it needs is computed before anything is allocated, because a file of a few
+// lines may need more than any machine has.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,9 +19,10 @@
 
 namespace kiln {
 
-/// An error if the states of a module, the inputs and outputs of its programs
-/// and the values of the program that has most of them at a time, or the arena
-/// of scheduled programs, do not fit into this machine's memory.
+/// Returns an error if the module does not fit into the memory of this machine.
+/// Counts the states of the module, the inputs and outputs of its programs, and
+/// the largest of the peak memory of a program and the arena of scheduled
+/// programs.
 Status checkMemoryNeeded(mlir::ModuleOp module);
 
 } // namespace kiln

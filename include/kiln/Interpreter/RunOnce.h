@@ -1,12 +1,12 @@
-//===- RunOnce.h - One run of one program -----------------------*- C++ -*-===//
+//===- RunOnce.h - Run of a single program ----------------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// What kiln-run does without training data: states and inputs from files, one
-// run, outputs printed and written to a file.
+// Implements kiln-run without training data: reads states and inputs from
+// files, runs a program once, and prints its outputs and writes them to a file.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,15 +21,15 @@ struct RunOnceOptions {
   std::string entry;  ///< Name of the program.
   std::string inputs; ///< Safetensors file with a tensor per input.
   std::string init;   ///< Weights, a file or directory; empty: initial values.
-  uint64_t seed = 0;  ///< Of the initial values.
+  uint64_t seed = 0;  ///< Seed of the initial values.
 };
 
 /// Runs `entry` once and prints its outputs to `out`.
 Status runOnce(ReferenceEngine &engine, const RunOnceOptions &options,
                llvm::raw_ostream &out);
 
-/// Writes the outputs of the last run of `program` (if there is such a program)
-/// and all states, in the types of the evaluation, to a safetensors file.
+/// Writes the outputs of the last run of `program`, if it exists, and all
+/// states in their evaluation types to a safetensors file.
 Status dumpTensors(ReferenceEngine &engine, llvm::StringRef program,
                    const std::string &path);
 

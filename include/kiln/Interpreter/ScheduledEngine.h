@@ -5,18 +5,18 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Runs scheduled programs command by command over one arena of bytes, in the
-// types of the program, with the naive evaluation of the ops. A shadow of the
-// arena knows which slot wrote every four bytes last, so that what a plan can
-// get wrong is an error which names both slots:
+// Runs scheduled programs command by command in one arena of bytes, in the
+// types of the program, with the reference evaluation of the ops. A shadow of
+// the arena records which slot last wrote each unit of bytes. The following
+// faults of a plan are errors that name both slots:
 //
-//   - two slots that share bytes while both live
-//   - a command that touches a slot outside of its lifetime
-//   - a read of bytes that nothing wrote, or that another slot wrote over;
-//     a slot whose whole life is one iteration of a loop starts unwritten
-//   - a state that a program wrote over
-//   - what a copy between device and host races with: its destination cannot
-//     be read and its source must not change until the copy is waited for
+//   - two slots that share bytes while both are live
+//   - a command that accesses a slot outside of its lifetime
+//   - a read of bytes that were not written, or that another slot overwrote; a
+//     slot whose lifetime is within an iteration of a loop starts unwritten
+//   - a state that a program overwrote
+//   - a race with a copy between device and host: its destination must not be
+//     read and its source must not change until the copy is waited for
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,28 +28,30 @@
 
 namespace kiln {
 
-/// The bytes that all programs share: the device's arena, then the host's.
+/// The bytes that all programs share: the device arena, followed by the host
+/// arena.
 struct InterpretedArena {
   std::vector<char> bytes;
-  /// Per arenaUnit: 1 + the slot of the running program that wrote them, or 0.
+  /// Per arenaUnit: 1 + the slot of the running program that last wrote it, or
+  /// 0.
   std::vector<int32_t> writers;
 };
 
-/// Runs a program in `arena`, whose states and inputs are there. On failure a
-/// diagnostic was emitted.
+/// Runs a program in `arena`, which contains its states and inputs. Emits a
+/// diagnostic on failure.
 mlir::LogicalResult runScheduled(const Interpreter &interpreter,
                                  const ScheduledProgram &program,
                                  InterpretedArena &arena);
 
-/// Copies a tensor between its place in memory, `bytes` being where its slot is
-/// in iteration 0, and a tensor of its own.
+/// Load and store a tensor of a slot. `bytes` points to the tensor in iteration
+/// 0.
 HostTensor loadTensor(const SlotTensor &tensor, const char *bytes);
 void storeTensor(const SlotTensor &tensor, const HostTensor &value,
                  char *bytes);
 
 class ScheduledEngine : public ReferenceEngine {
 public:
-  /// Whether a module is at this level.
+  /// Returns true if a module is on the scheduled level.
   static bool accepts(mlir::ModuleOp module);
   static Result<std::unique_ptr<ScheduledEngine>> create(mlir::ModuleOp module);
 
@@ -82,7 +84,7 @@ private:
   runtime::Description description_;
   std::vector<ScheduledProgram> programs;
   std::vector<int64_t> stateOffsets;
-  /// Copies of every program's outputs, which the next run may destroy.
+  /// Copies of every program's outputs, which the next run may overwrite.
   std::vector<std::vector<std::vector<char>>> outputs;
   InterpretedArena arena;
 };

@@ -1,15 +1,15 @@
-//===- ScheduledProgram.h - Commands as strided tensors ---------*- C++ -*-===//
+//===- ScheduledProgram.h - Commands on strided tensors ---------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// The commands of a scheduled program, and what one of them computes. A command
-// reads and writes tensors that lie in slots with a distance between rows; what
-// it computes is what the ops of its kernel do, whose immediates stand for
-// attributes. Two users: ArenaMachine, which runs whole programs in an arena,
-// and TraceCheck, which repeats single commands of a compiled run.
+// Represents the commands of a scheduled program and evaluates single commands.
+// A command reads and writes tensors that are stored in slots with a row pitch.
+// It is evaluated with the ops of its kernel, after the arguments of the launch
+// are bound to their attributes. ArenaMachine runs whole programs in an arena;
+// TraceCheck evaluates single commands of a compiled run.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,23 +23,25 @@
 
 namespace kiln {
 
-/// Bytes of the finest places that commands refer to: of a bf16 element.
+/// Granularity in bytes of the places of commands: the size of a bf16 element.
 inline constexpr int64_t arenaUnit = 2;
 
-/// Where a tensor is. Matrix products leave gaps between matrices, too.
+/// The location of a tensor. Matrices of a batch may have padding between them.
 struct SlotTensor {
   unsigned slot = 0;                  ///< Index in ScheduledProgram::slots.
-  int64_t offset = 0, loopStride = 0; ///< Bytes.
-  int64_t rowStride = 0;              ///< Elements.
+  int64_t offset = 0, loopStride = 0; ///< Offset and stride in bytes.
+  int64_t rowStride = 0;              ///< Row pitch in elements.
   mlir::RankedTensorType type;
 
   int64_t elementBytes() const { return kiln::elementBytes(type); }
   bool isDense() const {
     return rowStride == getColumnCount(type) || getRowCount(type) == 1;
   }
-  /// Whether the two have bytes of one slot in common, in the same iteration.
+  /// Returns true if both tensors have bytes of one slot in common in the same
+  /// iteration.
   bool overlaps(const SlotTensor &other) const;
-  /// Bytes of the slot from the first to behind the last element.
+  /// Returns the number of bytes from the first element to the end of the last
+  /// one.
   int64_t extent() const {
     if (type.getNumElements() == 0)
       return 0;
@@ -48,7 +50,7 @@ struct SlotTensor {
   }
 };
 
-/// One command; a loop is its two ends.
+/// A command. A loop is represented by its begin and its end.
 struct ScheduledCommand {
   enum class Kind {
     Launch,
@@ -63,22 +65,23 @@ struct ScheduledCommand {
   Kind kind;
   mlir::Operation *op;
   llvm::SmallVector<SlotTensor, 4> operands, results;
-  int scratch = -1; ///< A slot.
-  /// The operand with what a result accumulates onto, or -1: when it is not
-  /// read in an iteration, it counts as zeros.
+  int scratch = -1; ///< Index of a slot, or -1.
+  /// Index of the operand to which a result is added, or -1. In iterations in
+  /// which it is not read, the operand counts as zeros.
   int accumulated = -1;
-  int64_t count = 0; ///< Iterations of the loop that begins.
-  /// The ops to evaluate; fills and copies have none.
+  int64_t count = 0; ///< Number of iterations of the loop that begins.
+  /// The ops to evaluate; null for fills and copies.
   mlir::Block *body = nullptr;
 };
 
-/// A program whose commands refer to nothing that is not there.
+/// A program whose references to slots and kernels are resolved and valid.
 class ScheduledProgram {
 public:
   ScheduledProgram(ScheduledProgram &&) = default;
   ScheduledProgram &operator=(ScheduledProgram &&) = default;
 
-  /// Reads `program`; a diagnostic says what is wrong with it.
+  /// Builds the commands of `program`. Emits a diagnostic if the program is
+  /// invalid.
   static mlir::FailureOr<ScheduledProgram> build(rt::ProgramOp program);
 
   rt::ProgramOp op;
@@ -90,8 +93,8 @@ public:
   };
   std::vector<Boundary> inputs, outputs;
 
-  /// Where a slot begins if the host's arena follows the device's, as it does
-  /// for interpreters.
+  /// Returns the address of a slot in an arena in which the host arena follows
+  /// the device arena, as in the interpreter.
   int64_t addressOf(rt::SlotOp slot) const {
     return static_cast<int64_t>(slot.getOffset()) +
            (slot.getMemory() == MemorySpace::Host ? hostBegin : 0);
@@ -101,16 +104,16 @@ public:
 private:
   friend class ScheduledProgramBuilder;
   ScheduledProgram() = default;
-  /// Bodies that the module does not have: matrix products, and kernels with
-  /// the immediates of one launch.
+  /// Bodies that are not in the module: those of GEMMs, and kernels with the
+  /// arguments of a launch bound.
   std::vector<std::unique_ptr<mlir::Region>> bodies;
 };
 
-/// True when the command reads operand `accumulated` in this iteration.
+/// Returns true if the command reads operand `accumulated` in this iteration.
 bool readsAccumulated(const ScheduledCommand &command, int64_t iteration);
 
-/// The results of a launch or matrix product on `operands`, whose types are
-/// evaluation types of `interpreter`.
+/// Evaluates a launch or GEMM on `operands`, which have evaluation types of
+/// `interpreter`, and returns its results.
 mlir::FailureOr<llvm::SmallVector<TensorHandle>>
 evaluateCommand(const Interpreter &interpreter, const ScheduledCommand &command,
                 llvm::ArrayRef<TensorHandle> operands);

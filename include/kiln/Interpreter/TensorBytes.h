@@ -1,13 +1,12 @@
-//===- TensorBytes.h - Host tensors as bytes in memory ----------*- C++ -*-===//
+//===- TensorBytes.h - Conversion of host tensors to bytes ------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Between the interpreter's tensors and the dense row-major bytes that files
-// and the training driver work with. Types are those a kiln tensor can have:
-// f32, f64, i32, i64.
+// Converts between the interpreter's tensors and the dense row-major bytes that
+// files and the training driver use.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,15 +18,15 @@
 
 namespace kiln {
 
-/// The stored type of elements of a tensor type.
+/// Returns the element type in which a tensor type is stored.
 ElementType storedType(mlir::RankedTensorType type);
 
-/// Reads a tensor of `type` whose elements are stored as `stored`, a type of
-/// the same kind (floating point or integer) as the tensor's.
+/// Reads a tensor of `type` from elements of type `stored`, which must be of
+/// the same kind (floating-point or integer) as the tensor's type.
 HostTensor tensorFromBytes(mlir::RankedTensorType type, ElementType stored,
                            const char *bytes);
 
-/// Writes the elements as `stored`; the inverse of tensorFromBytes.
+/// Writes the elements with type `stored`; the inverse of tensorFromBytes().
 void tensorToBytes(const HostTensor &tensor, ElementType stored, char *bytes);
 
 } // namespace kiln

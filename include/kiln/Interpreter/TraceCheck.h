@@ -1,19 +1,21 @@
-//===- TraceCheck.h - Compiled ops against interpreted ones -----*- C++ -*-===//
+//===- TraceCheck.h - Comparison of compiled with interpreted ops ---------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// An executable's --check-ops leaves a trace: the arena before each program and
-// what every command wrote. This repeats every command on exactly the bytes
-// that the compiled one read, in f64, and compares the results.
+// --check-ops of an executable writes a trace: the arena before each program,
+// and the bytes written by every command. checkTrace() evaluates every command
+// in f64 on exactly the bytes that the compiled command read, and compares the
+// results.
 //
 // The difference may be 8 * sqrt(L) * (eps * |result| + s) in the Euclidean
-// norm, with L the longest sum of the command and eps of the result's type. s
-// is how far rounding moves a correct result of this command: the larger of the
-// distances to the result with every op rounded, and to the result for operands
-// that are eps off. It matters where ops cancel.
+// norm, where L is the length of the longest sum of the command and eps that of
+// the result's type. s bounds the effect of rounding on a correct result: the
+// larger of the distances to the result with every op rounded, and to the
+// results of evaluations with random perturbations of eps. s matters if terms
+// cancel.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,8 +31,8 @@
 
 namespace kiln {
 
-/// Prints a table of the worst commands of every kind; fails if one differs by
-/// more than it may.
+/// Prints a table with the worst command of every kind. Returns an error if a
+/// difference exceeds its bound.
 Status checkTrace(mlir::ModuleOp module, const std::string &path,
                   llvm::raw_ostream &out);
 

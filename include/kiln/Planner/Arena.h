@@ -6,19 +6,19 @@
 //===----------------------------------------------------------------------===//
 //
 // Every buffer of a scheduled program has a size and a half-open lifetime
-// [lower, upper) in schedule positions. assignOffsets gives each one a fixed
-// byte offset, so that buffers alive at the same position never share bytes,
-// and makes the arena as low as it can.
+// [lower, upper) in schedule positions. assignOffsets() gives each buffer a
+// fixed byte offset such that buffers that are live at the same position never
+// overlap, and minimizes the height of the arena.
 //
-//      height                      The load (bytes alive at once, at worst) is
-//        |  +-----+  +--+          a lower bound on the height. A plan that
-//        |  |  b  |  |d |          reaches it wastes nothing. Reaching it is
-//        |  +--+--+--+--+          NP-hard in general (dynamic storage
-//        |  |a |    c   |          allocation), so greedy orders come first and
-//        +--+--+--------+-> time   an exact search is spent on the rest.
+//      height                      The load (peak live bytes) is a lower
+//        |  +-----+  +--+          bound on the height; a plan that reaches
+//        |  |  b  |  |d |          it is optimal. Finding one is NP-hard in
+//        |  +--+--+--+--+          general (dynamic storage allocation), so
+//        |  |a |    c   |          greedy orders are tried first, followed
+//        +--+--+--------+-> time   by an exact search.
 //
 // The result is a pure function of the buffers and the options: effort is
-// counted in elementary steps of the search, never in seconds.
+// measured in elementary steps of the search, not in seconds.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,9 +34,9 @@
 
 namespace kiln {
 
-/// A buffer to place. It occupies `size` rounded up to `alignment` bytes, at a
-/// multiple of `alignment`, during [lower, upper). A buffer without bytes or
-/// without lifetime conflicts with nothing and is placed at 0.
+/// A buffer to place. It occupies `size` bytes, rounded up to `alignment`, at a
+/// multiple of `alignment` during [lower, upper). A buffer with an empty size
+/// or lifetime conflicts with no other and is placed at offset 0.
 struct ArenaBuffer {
   int64_t size = 0;
   int64_t alignment = 1;
@@ -50,40 +50,43 @@ struct ArenaBuffer {
 };
 
 struct ArenaOptions {
-  /// Any height up to this is good enough; -1 asks for the lowest.
+  /// The search stops at any height up to this one; -1 asks for the lowest.
   int64_t capacity = -1;
-  /// Upper limit on elementary steps (a buffer or a section looked at); of the
-  /// order of a nanosecond each. 0 leaves only the greedy orders.
+  /// Upper limit on elementary steps, each of which examines one buffer or
+  /// section and takes about a nanosecond. With 0, only the greedy orders are
+  /// tried.
   uint64_t effort = 300'000'000;
 };
 
 struct ArenaPlan {
-  /// One per buffer, in the order of the input.
+  /// Offset of every buffer, in the order of the input.
   std::vector<int64_t> offsets;
-  /// The end of the highest buffer: the size of the arena.
+  /// The end of the highest buffer, which is the size of the arena.
   int64_t height = 0;
-  /// The load: the most bytes alive at one position, padding included.
+  /// The load: the peak of the live bytes, including padding.
   int64_t maxLive = 0;
-  /// No plan is lower than this: the load, or more where the search proved it.
+  /// Lower bound on the height: the load, or a higher bound that the search
+  /// proved.
   int64_t lowerBound = 0;
-  /// height == lowerBound.
+  /// True if height == lowerBound.
   bool optimal = false;
-  /// Decisions the exact search took, and steps spent in all.
+  /// Number of decisions of the exact search, and total number of steps.
   uint64_t nodes = 0;
   uint64_t steps = 0;
-  /// What produced the plan, for reports: "size best-fit", "search", ...
+  /// Method that produced the plan, for reports: "size, best fit" or
+  /// "search".
   std::string method;
 };
 
-/// Requires size >= 0, alignment > 0 and lower <= upper for every buffer, and a
-/// sum of padded sizes below 2^62.
+/// Computes the offsets of the buffers. Requires size >= 0, alignment > 0 and
+/// lower <= upper for every buffer, and a sum of padded sizes below 2^62.
 ArenaPlan assignOffsets(llvm::ArrayRef<ArenaBuffer> buffers,
                         const ArenaOptions &options = {});
 
-/// Checks a plan from first principles, sharing no code with the planner:
-/// offsets are aligned and inside [0, height], no two buffers that are alive
-/// together overlap, and maxLive is the load. Returns what is wrong, if
-/// anything, as one line.
+/// Verifies a plan independently of the planner's code: offsets are aligned and
+/// within [0, height], buffers that are live at the same time do not overlap,
+/// and maxLive is the load. Returns a one-line description of the first error,
+/// or std::nullopt.
 std::optional<std::string> verifyArena(llvm::ArrayRef<ArenaBuffer> buffers,
                                        const ArenaPlan &plan);
 

@@ -5,16 +5,16 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A network cut at single tensors is a chain. Stage i reads its input a_i and
-// yields a_{i+1}; its backward pass turns the gradient delta_{i+1} of a_{i+1}
-// into delta_i. The loss is the last stage.
+// A network that is cut at single tensors is a chain. Stage i reads its input
+// a_i and computes a_{i+1}. Its backward pass computes delta_i, the gradient of
+// a_i, from delta_{i+1}. The loss is the last stage.
 //
 //   a_0 --[stage 0]--> a_1 --[stage 1]--> a_2 ... --[stage n-1]--> a_n
 //   delta_0 <--------- delta_1 <--------- delta_2 ... <----------- delta_n
 //
-// A schedule is a sequence of five operations. Each stage has options: how much
-// its forward pass saves for its backward pass (abar_{i+1}, which includes
-// a_{i+1}), against how long the two take.
+// A schedule is a sequence of five kinds of operations. Each stage has options,
+// which trade the bytes that its forward pass saves for its backward pass
+// (abar_{i+1}, which includes a_{i+1}) against the time of the two passes.
 //
 //   operation             needs               yields               drops
 //   ForwardCheckpoint(i)  a_i                 a_{i+1}
@@ -26,14 +26,14 @@
 //                                                                  a_i by
 //                                                                  itself
 //
-// a_i counts as present by itself or as a part of abar_i; only by itself can it
-// be dropped, and what is dropped has to be computed again before its next use.
-// a_0 and delta_n are there from the start, and a_0 stays to the end.
+// a_i is present by itself or as a part of abar_i. It can be dropped only if it
+// is present by itself, and must be recomputed before its next use. a_0 and
+// delta_n are present at the start, and a_0 is kept until the end.
 //
 // The memory of an operation is everything that is present when it starts, plus
-// what it yields, plus its workspace. Nothing is smaller when an operation
-// starts or ends, so a workspace may be negative: where delta_i takes the place
-// of delta_{i+1}, say. Sizes are bytes, times are seconds.
+// its result, plus its workspace. It is at least the memory before and after
+// the operation, so a workspace may be negative, for example if delta_i
+// overwrites delta_{i+1}. Sizes are in bytes, times in seconds.
 //
 //===----------------------------------------------------------------------===//
 
@@ -50,33 +50,33 @@
 
 namespace kiln {
 
-/// One way to run a stage so that its backward pass can follow.
+/// One way to run the forward and backward passes of a stage.
 struct StageOption {
-  /// Bytes kept from forward to backward besides the stage's input: abar_{i+1}.
-  /// At least the stage's output.
+  /// Bytes saved from the forward to the backward pass, abar_{i+1}, without the
+  /// stage's input. At least the size of the stage's output.
   int64_t saved = 0;
-  /// Bytes that lie in host memory from forward to backward. They are reported,
-  /// not limited.
+  /// Bytes in host memory from the forward to the backward pass. They are
+  /// reported, but not limited.
   int64_t hostBytes = 0;
   double forward = 0;
   double backward = 0;
   int64_t forwardWorkspace = 0;
   int64_t backwardWorkspace = 0;
-  /// The gradients are not those of the model as written.
+  /// True if the gradients differ from those of the model as written.
   bool lossy = false;
 
   bool operator==(const StageOption &other) const;
 };
 
 struct Stage {
-  /// Bytes of a_i and of delta_i. The latter may differ: token ids have no
-  /// gradient.
+  /// Bytes of a_i and of delta_i. They may differ, for example because token
+  /// ids have no gradient.
   int64_t input = 0;
   int64_t inputGradient = 0;
-  /// Of a forward pass that saves nothing.
+  /// Seconds of a forward pass that saves nothing.
   double fastForward = 0;
   int64_t fastForwardWorkspace = 0;
-  /// At least one that is not lossy.
+  /// Must contain at least one option that is not lossy.
   std::vector<StageOption> options;
 
   bool operator==(const Stage &other) const;
@@ -89,7 +89,7 @@ struct Chain {
   int64_t outputGradient = 0;
 
   int32_t size() const { return static_cast<int32_t>(stages.size()); }
-  /// Bytes of a_i and of delta_i, for i in [0, size()].
+  /// Returns the bytes of a_i and of delta_i, for i in [0, size()].
   int64_t value(int32_t i) const {
     return i < size() ? stages[i].input : output;
   }
@@ -98,15 +98,16 @@ struct Chain {
   }
 };
 
-/// The first thing that is wrong with the chain, in one line, or nothing: no
-/// stage, a stage without a lossless option, a negative size or time, an option
-/// that saves less than the stage's output, sizes beyond 2^42 bytes.
+/// Returns a one-line description of the first error of the chain, or an empty
+/// string. Errors are: no stage, a stage without a lossless option, a negative
+/// size or time, an option that saves less than the stage's output, or a size
+/// above 2^42 bytes.
 std::string verifyChain(const Chain &chain);
 
 struct ChainOp {
   support::ChainOpKind kind = support::ChainOpKind::Backward;
   int32_t stage = 0;
-  /// Of ForwardSave and ForwardSaveDrop.
+  /// Option of ForwardSave and ForwardSaveDrop.
   int32_t option = -1;
 
   bool operator==(const ChainOp &other) const {
@@ -114,21 +115,22 @@ struct ChainOp {
   }
 };
 
-/// What a sequence of operations costs.
+/// Cost of a sequence of operations.
 struct ChainCost {
   double time = 0;
   int64_t peak = 0;
   int64_t hostPeak = 0;
-  /// The position of the first operation that reaches the peak.
+  /// Index of the first operation that reaches the peak.
   int32_t peakOp = -1;
-  /// Why the sequence is not a schedule of the chain; empty if it is one.
+  /// Reason why the sequence is not a valid schedule of the chain; empty if it
+  /// is valid.
   std::string error;
 
   bool ok() const { return error.empty(); }
 };
 
-/// Runs the sequence on the memory model above. Shares no code with the
-/// planner, so that it can judge it.
+/// Simulates the sequence with the memory model above. Shares no code with the
+/// planner, so that it can verify its plans.
 ChainCost simulate(const Chain &chain, llvm::ArrayRef<ChainOp> ops);
 
 } // namespace kiln

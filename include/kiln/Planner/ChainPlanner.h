@@ -5,17 +5,18 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Finds a fast schedule of a chain whose peak stays within a budget. A schedule
-// is memory-persistent if everything that is stored stays until its backward
-// use; the fastest of those is found by dynamic programming over segments of
-// the chain and free memory, after Beaumont et al., "Optimal re-materialization
-// strategies for heterogeneous chains", with options per stage, and with stages
-// that save and drop their input. Memory is counted in slots. Then local search
-// moves on to schedules that are not persistent.
+// Finds a fast schedule of a chain whose peak memory is within a budget. A
+// schedule is memory-persistent if every stored tensor is kept until its
+// backward use. The fastest of these is found by dynamic programming over
+// segments of the chain and free memory, following Beaumont et al., "Optimal
+// re-materialization strategies for heterogeneous chains", extended by several
+// options per stage and by stages that save and drop their input. Memory is
+// counted in slots. A local search then considers schedules that are not
+// persistent.
 //
-// Bounds come with the plan, so that its distance to the optimum is known.
-// Everything is a pure function of chain, budget and options: effort is counted
-// in steps, never in seconds.
+// A plan includes lower bounds, so that its distance to the optimum is known.
+// The result is a pure function of the chain, budget and options: effort is
+// measured in steps, not in seconds.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,51 +32,55 @@
 namespace kiln {
 
 struct ChainOptions {
-  /// Whether options that are lossy may be used.
+  /// Allows options that are lossy.
   bool allowLossy = false;
-  /// Only memory-persistent schedules.
+  /// Restricts the planner to memory-persistent schedules.
   bool persistentOnly = false;
-  /// Slots to start with, and the most to refine to. Exact when the greatest
-  /// common divisor of all stored sizes divides the budget into at most as
-  /// many.
+  /// Initial and maximum number of slots. The result is exact if the greatest
+  /// common divisor of all stored sizes divides the budget into at most
+  /// `maxSlots` slots.
   int32_t minSlots = 128;
   int32_t maxSlots = 4096;
-  /// Refinement ends when plan and bound are this close, relatively.
+  /// Refinement ends when the relative difference of plan and bound is this
+  /// small.
   double gap = 2e-4;
-  /// Upper limits on elementary steps: of all tables of the dynamic program,
-  /// up to half a nanosecond each, where the first refinement is always done;
-  /// and of the local search, about a nanosecond each.
+  /// Upper limits on elementary steps. `tableEffort` limits the tables of the
+  /// dynamic program, with steps of up to half a nanosecond; the first
+  /// refinement is always done. `moveEffort` limits the local search, with
+  /// steps of about a nanosecond.
   uint64_t tableEffort = 6'000'000'000;
   uint64_t moveEffort = 300'000'000;
-  /// The same of a ladder: of its tables, and of the local search for each
-  /// plan.
+  /// The same limits for a ladder: for all its tables, and for the local search
+  /// of each plan.
   uint64_t ladderEffort = 1'200'000'000;
   uint64_t ladderMoveEffort = 3'000'000;
 };
 
 struct ChainPlan {
   std::vector<ChainOp> ops;
-  /// As simulated.
+  /// Cost according to simulate().
   double time = 0;
   int64_t peak = 0;
   int64_t hostPeak = 0;
   /// Time of the best persistent schedule found, before non-persistent moves.
   double persistentTime = 0;
-  /// No persistent schedule within the budget is faster than this.
+  /// Lower bound on the time of persistent schedules within the budget.
   double persistentBound = 0;
-  /// No schedule at all within the budget is faster than this.
+  /// Lower bound on the time of all schedules within the budget.
   double bound = 0;
-  /// Slots of the table behind the plan; 0 if everything could be saved.
+  /// Number of slots of the table that gave the plan; 0 if everything can be
+  /// saved.
   int32_t slots = 0;
 };
 
-/// A fast schedule whose peak is at most `budget` bytes, or nothing if `budget`
-/// is below smallestFeasibleBudget. The chain passes verifyChain.
+/// Returns a fast schedule whose peak is at most `budget` bytes, or
+/// std::nullopt if `budget` is below smallestFeasibleBudget(). The chain must
+/// pass verifyChain().
 std::optional<ChainPlan> solveChain(const Chain &chain, int64_t budget,
                                     const ChainOptions &options = {});
 
-/// The least peak of any persistent schedule, exact to the byte, and the pass
-/// that reaches it in a schedule of that peak.
+/// The smallest peak of all persistent schedules, exact to the byte, and the
+/// pass at which a schedule with this peak reaches it.
 struct ChainFloor {
   int64_t bytes = 0;
   int32_t stage = 0;
@@ -84,23 +89,23 @@ struct ChainFloor {
 ChainFloor smallestFeasibleBudget(const Chain &chain,
                                   const ChainOptions &options = {});
 
-/// Plans for many budgets of one chain, which take some milliseconds each once
-/// tables for the largest budget are filled. Plans are within a small part of a
-/// per cent of those that solveChain makes with all effort.
+/// Plans for many budgets of one chain. Each takes a few milliseconds once the
+/// tables for the largest budget are filled. The plans are within a small
+/// fraction of a per cent of those of solveChain().
 class ChainLadder {
 public:
-  /// For budgets of up to `largest` bytes, and those that everything fits in.
-  /// The chain passes verifyChain; it is copied.
+  /// Prepares plans for budgets of up to `largest` bytes, and for those in
+  /// which everything fits. The chain must pass verifyChain(); it is copied.
   ChainLadder(const Chain &chain, int64_t largest,
               const ChainOptions &options = {});
   ~ChainLadder();
 
-  /// As smallestFeasibleBudget.
+  /// Returns the same as smallestFeasibleBudget().
   ChainFloor floor() const;
 
-  /// As solveChain, where `persistentBound` is no better than `bound`. Never
-  /// slower than an earlier plan for a budget that is not larger, so what it
-  /// returns depends on what was asked before.
+  /// Returns a plan as solveChain() does, except that `persistentBound` is no
+  /// better than `bound`. The plan is never slower than an earlier one for the
+  /// same or a smaller budget, so the result depends on the previous calls.
   std::optional<ChainPlan> plan(int64_t budget);
 
 private:
@@ -108,11 +113,12 @@ private:
   std::unique_ptr<State> state;
 };
 
-/// A lower bound on the time of every schedule within the budget, persistent or
-/// not: a linear relaxation in which each stage either keeps what an option
-/// saves from its only forward pass, or runs its forward pass twice. Tight
-/// while two forward passes per stage are enough. Infinite below the floor at
-/// most.
+/// Returns a lower bound on the time of every schedule within the budget,
+/// persistent or not. It is the optimum of a linear relaxation in which each
+/// stage either keeps the bytes that an option saves from its only forward
+/// pass, or runs its forward pass twice. The bound is tight while two forward
+/// passes per stage suffice. It is infinite only for budgets
+/// below the smallest feasible one.
 double relaxedTimeBound(const Chain &chain, int64_t budget,
                         const ChainOptions &options = {});
 

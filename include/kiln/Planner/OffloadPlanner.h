@@ -1,27 +1,27 @@
-//===- OffloadPlanner.h - What leaves the device, and when ------*- C++ -*-===//
+//===- OffloadPlanner.h - Selection and timing of offloads ------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// A program is a row of commands, each with a duration and with the bytes alive
-// while it runs. Some of these bytes are values that nobody reads for a while:
-// they can be copied to the host when they are made and back before their next
-// reader. The link does one copy after the other in each direction, beside the
-// commands.
+// A program is a sequence of commands, each with a duration and a number of
+// live bytes. Some of these bytes are values that have a long gap between two
+// uses. They can be copied to the host after they are computed, and back before
+// their next use. The link executes one copy at a time in each direction,
+// concurrently with the commands.
 //
-// A value is gone from the device from the wait for its copy out to the
-// beginning of its copy in. Both are placed so that nothing waits, if memory
-// allows: the wait when the link will be done, the beginning as late as the
-// link can make it. Where memory is short, the commands wait for the link
-// instead. The copies back mirror the copies out in time, and one algorithm
-// places both.
+// A value does not occupy device memory between the wait for its copy to the
+// host and the start of its copy back. If memory allows, both are placed such
+// that no command waits: the wait when the copy is complete, and the start as
+// late as the link allows. If memory is short, commands wait for the link.
+// Copies to the device are placed by the same algorithm as copies to the host,
+// with time reversed.
 //
-// Which values go is chosen greedily: for the first command with too much
-// alive, the value that was made first, because it has the longest time; then
-// every value that is not needed stays. If commands wait for the link, sets that
-// differ by one value are tried.
+// Values are chosen greedily: for the first command that exceeds the capacity,
+// the value that was computed first, because it has the most time for its
+// copies. Values that turn out not to be needed are then removed from the set.
+// If commands still wait for the link, sets that differ by one value are tried.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,26 +33,27 @@
 
 namespace kiln {
 
-/// A value that may go to the host. Positions are those of commands.
+/// A value that may be offloaded. Positions are indices of commands.
 struct OffloadItem {
-  int64_t bytes = 0; ///< as they count in `live`
-  int32_t made = 0;  ///< by this command
-  int32_t left = 0;  ///< last reader before the gap, or `made`
-  int32_t back = 0;  ///< first reader behind it
+  int64_t bytes = 0; ///< Bytes that the value adds to `live`.
+  int32_t made = 0;  ///< Command that computes the value.
+  int32_t left = 0;  ///< Last reader before the gap, or `made`.
+  int32_t back = 0;  ///< First reader after the gap.
 };
 
 struct OffloadProblem {
-  std::vector<double> seconds; ///< of every command
-  std::vector<int64_t> live;   ///< bytes alive at every command
+  std::vector<double> seconds; ///< Duration of every command.
+  std::vector<int64_t> live;   ///< Live bytes at every command.
   std::vector<OffloadItem> items;
-  /// Seconds per byte of a copy to the host and of one back.
+  /// Seconds per byte of a copy to the host and of a copy to the device.
   double outSecondsPerByte = 0, inSecondsPerByte = 0;
-  int64_t capacity = 0; ///< bytes that may be alive
+  int64_t capacity = 0; ///< Limit on the live bytes.
   int64_t hostCapacity = INT64_MAX;
 };
 
-/// A value that goes: its copy out is complete before command `wait` and its
-/// copy back begins before command `begin`; left < wait <= begin <= back.
+/// A value that is offloaded. Its copy to the host is complete before command
+/// `wait`, and its copy back starts before command `begin`; left < wait <=
+/// begin <= back.
 struct OffloadedItem {
   int32_t item = 0;
   int32_t wait = 0;
@@ -60,19 +61,19 @@ struct OffloadedItem {
 };
 
 struct OffloadSolution {
-  std::vector<OffloadedItem> offloaded; ///< by item
-  /// Estimated duration, waits for the link included.
+  std::vector<OffloadedItem> offloaded; ///< Sorted by item.
+  /// Estimated duration, including waits for the link.
   double seconds = 0;
-  /// Bytes alive beyond the capacity at the worst command; 0 if all fits.
+  /// Maximum of the live bytes above the capacity; 0 if the plan fits.
   int64_t excess = 0;
 
   bool fits() const { return excess == 0; }
 };
 
-/// Chooses what goes. A pure function of the problem.
+/// Chooses the values to offload. The result is a pure function of the problem.
 OffloadSolution planOffload(const OffloadProblem &problem);
 
-/// Places the copies of given items (ascending).
+/// Places the copies of the given items, which must be in ascending order.
 OffloadSolution placeOffload(const OffloadProblem &problem,
                              const std::vector<int32_t> &items);
 

@@ -32,7 +32,7 @@ kilnrt.queue @compute engine host
 kilnrt.program @train kind<train> {
   %a = kilnrt.slot "a" class activation offset 0 bytes 16 lifetime [0, 0]
   %v0 = kilnrt.view %a[0] : memref<2x2xf32>
-  // expected-error @below {{names @k, which is no epilogue}}
+  // expected-error @below {{names @k, which is not an epilogue}}
   kilnrt.gemm on @compute (ro %v0, ro %v0, wo %v0) grid [1, 1] epilogue @k(wo %v0)
 }
 

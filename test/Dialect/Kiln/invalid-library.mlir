@@ -109,7 +109,7 @@ kilnrt.program @train kind<train> {
   %v0 = kilnrt.view %a[0] : memref<2x2xf32>
   %v1 = kilnrt.view %a[0] : memref<2x8xf32>
   %v2 = kilnrt.view %a[0] : memref<8xf32>
-  // expected-error @below {{has a bias or aux that its library epilogue does not have, or the reverse}}
+  // expected-error @below {{has bias and aux operands that do not match its library epilogue}}
   kilnrt.gemm on @compute (ro %v0, ro %v1, wo %v1) grid [1, 1] library "dgelu" bias(%v2)
 }
 
@@ -120,7 +120,7 @@ kilnrt.program @train kind<train> {
   %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 0]
   %v0 = kilnrt.view %a[0] : memref<2x2xf32>
   %v1 = kilnrt.view %a[0] : memref<2xf32>
-  // expected-error @below {{has a bias or aux that its library epilogue does not have, or the reverse}}
+  // expected-error @below {{has bias and aux operands that do not match its library epilogue}}
   kilnrt.gemm on @compute (ro %v0, ro %v0, wo %v0) grid [1, 1] bias(%v1)
 }
 
@@ -132,7 +132,7 @@ kilnrt.program @train kind<train> {
   %v0 = kilnrt.view %a[0] : memref<2x2xbf16>
   %v1 = kilnrt.view %a[0] : memref<2x2xf32>
   %v2 = kilnrt.view %a[0] : memref<2xf32>
-  // expected-error @below {{takes gelu of a wide result, expected one of the type of its operands}}
+  // expected-error @below {{applies gelu to a wider result, expected the element type of its operands}}
   kilnrt.gemm on @compute (ro %v0, ro %v0, wo %v1) grid [1, 1] library "gelu_bias" bias(%v2)
 }
 

@@ -4,7 +4,7 @@
 // RUN: not kiln-run %s 2>&1 | FileCheck %s
 
 // MLIR's parser would end the process. Strings and comments may say array<index>.
-// STDIN: -: line [[#@LINE+3]]: 'array<index' is no type of array
-// CHECK: unparsable.mlir{{.*}}: line [[#@LINE+2]]: 'array<index' is no type of array that can be read; expected a type with a width, such as array<i64>
+// STDIN: -: line [[#@LINE+3]]: 'array<index' is not a supported array type
+// CHECK: unparsable.mlir{{.*}}: line [[#@LINE+2]]: 'array<index' is not a supported array type; expected a type with a width, such as array<i64>
 "builtin.module"() ({}) {a = "array<index: 0>", // array<index>
   b = array < index : 0>} : () -> ()

@@ -11,7 +11,7 @@ kilnrt.program @train kind<train> {
   %b = kilnrt.slot "b" class activation offset 64 bytes 64 lifetime [0, 1]
   %v0 = kilnrt.view %a[0] : memref<16xf32>
   %v1 = kilnrt.view %b[0] : memref<16xf32>
-  // expected-error @below {{copies within one memory, which is what kilnrt.copy does}}
+  // expected-error @below {{copies within one memory: use kilnrt.copy}}
   kilnrt.begin copy %t on @copy_in after [@compute] (ro %v0, wo %v1)
   kilnrt.wait %t on @compute
 }
@@ -54,7 +54,7 @@ kilnrt.program @train kind<train> {
   %t = kilnrt.token
   %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 1]
   %v0 = kilnrt.view %a[0] : memref<16xf32>
-  // expected-error @below {{is a send that reads 0 places and writes 1, expected that it reads some}}
+  // expected-error @below {{is a send that reads 0 places and writes 1, expected only reads}}
   kilnrt.begin send %t on @ring after [@compute] (wo %v0)
   kilnrt.wait %t on @compute
 }
@@ -67,7 +67,7 @@ kilnrt.program @train kind<train> {
   %t = kilnrt.token
   %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 1]
   %v0 = kilnrt.view %a[0] : memref<16xf32>
-  // expected-error @below {{is a receive that reads 1 places and writes 1, expected that it writes some}}
+  // expected-error @below {{is a receive that reads 1 places and writes 1, expected only writes}}
   kilnrt.begin receive %t on @ring after [@compute] (ro %v0, wo %v0)
   kilnrt.wait %t on @compute
 }
@@ -80,7 +80,7 @@ kilnrt.program @train kind<train> {
   %h = kilnrt.slot "a" class activation in host offset 0 bytes 64 lifetime [0, 0]
   %v0 = kilnrt.view %a[0] : memref<16xf32>
   %v1 = kilnrt.view %h[0] : memref<16xf32, #kiln.memory<host>>
-  // expected-error @below {{copies between device and host, which is what kilnrt.begin copy does}}
+  // expected-error @below {{copies between device and host: use kilnrt.begin copy}}
   kilnrt.copy on @compute (ro %v0, wo %v1)
 }
 
@@ -91,7 +91,7 @@ kilnrt.queue @compute engine host
 kilnrt.program @train kind<train> {
   %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 0]
   %v0 = kilnrt.view %a[0] : memref<2x4xf32, strided<[8, 1]>>
-  // expected-error @below {{has gaps between its rows: expected a dense one}}
+  // expected-error @below {{has padded rows: expected a dense place}}
   kilnrt.fill on @compute (wo %v0)
 }
 
@@ -102,7 +102,7 @@ kilnrt.queue @compute engine host
 kilnrt.program @train kind<train> {
   %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 0]
   %v0 = kilnrt.view %a[0] : memref<16xf32>
-  // expected-error @below {{is on @elsewhere, which is no kilnrt.queue}}
+  // expected-error @below {{is on @elsewhere, which is not a kilnrt.queue}}
   kilnrt.fill on @elsewhere (wo %v0)
 }
 
@@ -141,7 +141,7 @@ kilnrt.program @train kind<train> {
   %v0 = kilnrt.view %a[0] : memref<f64>
   %v1 = kilnrt.view %h[0] : memref<8xf64, #kiln.memory<host>>
   kilnrt.fill on @host (wo %v0)
-  // expected-error @below {{is on @compute, whose engine is device, and touches host memory: expected device memory alone}}
+  // expected-error @below {{is on @compute, whose engine is device, and accesses host memory: expected only device memory}}
   kilnrt.fill on @compute (wo %v1)
 }
 
@@ -151,7 +151,7 @@ kilnrt.queue @compute engine device
 kilnrt.program @train kind<train> {
   %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 0]
   %v0 = kilnrt.view %a[0] : memref<16xf32>
-  // expected-error @below {{is after @host, which is no kilnrt.queue}}
+  // expected-error @below {{is after @host, which is not a kilnrt.queue}}
   kilnrt.fill on @compute after [@host] (wo %v0)
 }
 
@@ -159,7 +159,7 @@ kilnrt.program @train kind<train> {
 
 kilnrt.program @train kind<train> {
   %t = kilnrt.token
-  // expected-error @below {{holds up @compute, which is no kilnrt.queue}}
+  // expected-error @below {{blocks @compute, which is not a kilnrt.queue}}
   kilnrt.wait %t on @compute
 }
 
@@ -168,7 +168,7 @@ kilnrt.program @train kind<train> {
 kilnrt.queue @compute engine device
 kilnrt.program @train kind<train> {
   %t = kilnrt.token
-  // expected-error @below {{holds up @host, which is no kilnrt.queue}}
+  // expected-error @below {{blocks @host, which is not a kilnrt.queue}}
   kilnrt.wait %t on @compute and [@host]
 }
 
@@ -207,7 +207,7 @@ kilnrt.program @train kind<train> {
 
 kilnrt.program @train kind<train> {
   %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 0]
-  // expected-error @below {{moves with an iteration, but no loop is around it}}
+  // expected-error @below {{has a stride per iteration, but is not in a kilnrt.loop}}
   %v = kilnrt.view %a[0 + 4 * iteration] : memref<8xf32>
 }
 
@@ -231,7 +231,7 @@ kilnrt.program @train kind<train> {
 
 kilnrt.program @train kind<train> {
   %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 0]
-  // expected-error @below {{expected static strides: 1 for the last dimension, and for each other at least the elements inside of it}}
+  // expected-error @below {{expected static strides: 1 for the last dimension, and for every other one at least the extent of the inner dimensions}}
   %v = kilnrt.view %a[0] : memref<2x4xf32, strided<[1, 2]>>
 }
 
@@ -239,7 +239,7 @@ kilnrt.program @train kind<train> {
 
 kilnrt.program @train kind<train> {
   %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 0]
-  // expected-error @below {{has elements of 'i16', which no place holds}}
+  // expected-error @below {{has elements of 'i16', which kilnrt.view does not support}}
   %v = kilnrt.view %a[0] : memref<2xi16>
 }
 
@@ -280,7 +280,7 @@ kilnrt.program @p kind<train> {
 // Rows that overlap, and a stride that leads out of the slot.
 kilnrt.program @train kind<train> {
   %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 0]
-  // expected-error @below {{expected static strides: 1 for the last dimension, and for each other at least the elements inside of it}}
+  // expected-error @below {{expected static strides: 1 for the last dimension, and for every other one at least the extent of the inner dimensions}}
   %v = kilnrt.view %a[0] : memref<2x3x4xf32, strided<[4, 4, 1]>>
 }
 
@@ -300,7 +300,7 @@ kilnrt.program @train kind<train> {
 kilnrt.queue @compute engine host
 kilnrt.program @train kind<train> {
   %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 0]
-  // expected-error @below {{has an operand that no well-formed kilnrt.view, kilnrt.slot or kilnrt.token before it defines}}
+  // expected-error @below {{has an operand that is not the result of a preceding valid kilnrt.view, kilnrt.slot or kilnrt.token}}
   kilnrt.fill on @compute (wo %v)
   %v = kilnrt.view %a[0] : f32
 }
@@ -447,7 +447,7 @@ kilnrt.queue @compute engine host
 kilnrt.program @p kind<train> {
   %a = kilnrt.slot "a" class input offset 0 bytes 16 lifetime [0, 0]
   %v0 = kilnrt.view %a[0] : memref<4xf32>
-  // expected-error @below {{a place that is read after one that is written, expected the places that are read first}}
+  // expected-error @below {{a read place follows a written place, expected the read places first}}
   kilnrt.launch @k on @compute (wo %v0, ro %v0)
 }
 

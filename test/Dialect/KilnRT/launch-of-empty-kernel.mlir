@@ -79,13 +79,13 @@ kilnrt.program @train kind<train> {
 kilnrt.queue @compute engine host
 kilnrt.program @train kind<train> {
   %a = builtin.unrealized_conversion_cast to !kilnrt.place
-  // expected-error @below {{has an operand that no well-formed kilnrt.view, kilnrt.slot or kilnrt.token before it defines}}
+  // expected-error @below {{has an operand that is not the result of a preceding valid kilnrt.view, kilnrt.slot or kilnrt.token}}
   kilnrt.fill on @compute (wo %a)
 }
 
 // -----
 
-// expected-error @below {{contains 'builtin.unrealized_conversion_cast', expected ops of the kilnrt dialect alone}}
+// expected-error @below {{contains 'builtin.unrealized_conversion_cast', expected only ops of the kilnrt dialect}}
 kilnrt.program @train kind<train> {
   // expected-note @below {{the op is here}}
   %a = builtin.unrealized_conversion_cast to !kilnrt.slot
@@ -106,7 +106,7 @@ kilnrt.program @train kind<train> {
 // -----
 
 kilnrt.program @train kind<train> {
-  // expected-error @below {{names @w, which is no kiln.state}}
+  // expected-error @below {{names @w, which is not a kiln.state}}
   %a = kilnrt.slot "a" class parameter offset 0 bytes 8 lifetime [0, 0] state @w
 }
 

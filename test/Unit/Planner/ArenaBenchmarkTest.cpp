@@ -1,13 +1,13 @@
-//===- ArenaBenchmarkTest.cpp - Published hard arenas -----------*- C++ -*-===//
+//===- ArenaBenchmarkTest.cpp - Published arena instances -------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// The instances that MiniMalloc was published with; data/minimalloc/SOURCE.md
-// says where they are from. Each file name ends in the capacity that its
-// buffers fit into. Greedy orders end 20 to 40 % above it.
+// Solves the benchmark instances of MiniMalloc; data/minimalloc/SOURCE.md gives
+// their source. Each file name ends in a capacity that its buffers fit into.
+// Greedy orders exceed it by 20 to 40 %.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,7 +26,7 @@ static std::vector<ArenaBuffer> readInstance(const std::string &name) {
                      name + ".csv");
   std::vector<ArenaBuffer> buffers;
   std::string line, field;
-  std::getline(file, line); // id,lower,upper,size
+  std::getline(file, line); // Skip the header: id,lower,upper,size.
   while (std::getline(file, line)) {
     std::istringstream fields(line);
     ArenaBuffer buffer;

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Asks the search alone, without greedy orders before it, about every capacity
-// around the optimum of small problems.
+// Runs the search without the greedy orders, for every capacity around the
+// optimum of small problems.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,7 +18,7 @@
 using namespace kiln;
 using namespace kiln::arena;
 
-/// The answer for the problems together, and the plan if they fit.
+/// Returns the outcome for all problems, and stores the plan if they fit.
 static ArenaSearch::Outcome decide(const Buffers &buffers, int64_t capacity,
                                    ArenaPlan &plan) {
   int64_t unit = 1;
@@ -61,7 +61,7 @@ TEST(ArenaSearch, DecidesEveryCapacityAroundTheOptimum) {
       EXPECT_EQ(verifyArena(buffers, plan), std::nullopt);
     }
   }
-  // Not only because more is alive than fits.
+  // Some capacities are infeasible although the live bytes fit.
   EXPECT_GT(refutedAtLoad, 20);
 }
 

@@ -1,12 +1,13 @@
-//===- ArenaTest.cpp - Arena offsets and their checker ----------*- C++ -*-===//
+//===- ArenaTest.cpp - Arena offsets and their verifier ---------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Every plan made here goes through verifyArena, which shares no code with the
-// planner; verifyArena itself is tested on plans that were broken on purpose.
+// Every plan in these tests is checked by verifyArena(), which shares no code
+// with the planner. verifyArena() itself is tested with plans that are wrong on
+// purpose.
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,7 +38,7 @@ TEST(Arena, SmallRandomInstancesAreOptimal) {
     EXPECT_EQ(plan.height, bruteForceHeight(buffers)) << "trial " << trial;
     aboveLoad += plan.height > plan.maxLive;
   }
-  // In some the load is out of reach, and the search had to prove it.
+  // In some instances the load is not feasible, and the search must prove this.
   EXPECT_GT(aboveLoad, 2);
 }
 
@@ -49,9 +50,9 @@ TEST(Arena, MediumRandomInstancesAreOptimal) {
   }
 }
 
-/// The lifetimes of a training step: values saved in the forward pass die in
-/// the backward pass in the opposite order, and every layer has short-lived
-/// temporaries both ways.
+/// Returns the lifetimes of a training step: values saved in the forward pass
+/// die in the backward pass in reverse order, and every layer has short-lived
+/// temporaries in both passes.
 static Buffers trainingStep(int layers, int valuesPerLayer, int64_t alignment) {
   std::mt19937 random(3);
   auto bytes = [&] { return int64_t(1000 + random() % 40) * 96; };
@@ -181,7 +182,8 @@ protected:
 } // namespace
 
 TEST_F(VerifyArena, CatchesEveryPlantedOverlap) {
-  // Move each buffer onto each one it lives with; heights stay legal.
+  // Move each buffer onto each buffer that is live at the same time. The
+  // heights stay legal.
   plan.height *= 2;
   for (size_t i = 0; i < buffers.size(); ++i)
     for (size_t j = 0; j < buffers.size(); ++j) {
@@ -212,7 +214,7 @@ TEST_F(VerifyArena, CatchesWrongOffsets) {
 
 TEST_F(VerifyArena, CatchesWrongTotals) {
   plan.maxLive -= 4;
-  EXPECT_NE(check().find("bytes are alive at most"), std::string::npos);
+  EXPECT_NE(check().find("reports a peak of"), std::string::npos);
   plan.offsets.pop_back();
   EXPECT_NE(check().find("39 offsets, expected 40"), std::string::npos);
 }

@@ -1,11 +1,12 @@
-//===- ArenaTestUtils.h - Instances and an oracle for arenas ----*- C++ -*-===//
+//===- ArenaTestUtils.h - Random arenas and an exact oracle -----*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Random arena problems and the optimum of small ones by trying everything.
+// Generates random arena problems, and finds the optimum of small ones by
+// exhaustive search.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,9 +29,9 @@ inline int64_t roundUp(int64_t value, int64_t alignment) {
   return (value + alignment - 1) / alignment * alignment;
 }
 
-/// The lowest height over all orders of letting buffers drop onto the ones
-/// before. Some order is that of the offsets of an optimal plan, so this is the
-/// optimum.
+/// Returns the lowest height over all orders in which buffers are placed
+/// directly on the earlier ones. One of the orders is that of the offsets of an
+/// optimal plan, so the result is the optimum.
 inline int64_t bruteForceHeight(const Buffers &buffers) {
   std::vector<size_t> order(buffers.size());
   std::iota(order.begin(), order.end(), 0);

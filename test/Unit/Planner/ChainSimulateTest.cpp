@@ -1,12 +1,12 @@
-//===- ChainSimulateTest.cpp - The memory model of chains -------*- C++ -*-===//
+//===- ChainSimulateTest.cpp - Memory model of chains -----------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Costs worked out by hand, one broken sequence per rule of the model, and what
-// verifyChain refuses.
+// Checks costs that were computed by hand, one invalid sequence per rule of the
+// model, and the errors of verifyChain().
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,8 +27,9 @@ static ChainOp saveDrop(int32_t i) {
 }
 static ChainOp backward(int32_t i) { return {ChainOpKind::Backward, i, -1}; }
 
-/// Three stages: |a_i| = 10, 20, 30, 1, gradients as large; stage i saves 100
-/// more than its output and takes 1 forward without saving, 2 with, 4 backward.
+/// Returns three stages: |a_i| = 10, 20, 30, 1 with gradients of the same size.
+/// Stage i saves 100 bytes more than its output and takes 1 second forward
+/// without saving, 2 with saving, and 4 backward.
 static Chain threeStages() {
   Chain chain;
   for (int64_t input : {10, 20, 30}) {
@@ -54,7 +55,7 @@ TEST(ChainSimulate, SavesEverything) {
                                backward(1), backward(0)});
   EXPECT_EQ(cost.error, "");
   EXPECT_EQ(cost.time, 18);
-  // a_0, all that is saved, delta_3 and delta_2.
+  // The peak has a_0, everything saved, delta_3 and delta_2.
   EXPECT_EQ(cost.peak, 10 + 120 + 130 + 101 + 1 + 30);
   EXPECT_EQ(cost.peakOp, 3);
   EXPECT_EQ(cost.hostPeak, 21);
@@ -66,7 +67,7 @@ TEST(ChainSimulate, RecomputesFromACheckpoint) {
                              save(1), backward(1), save(0), backward(0)});
   EXPECT_EQ(cost.error, "");
   EXPECT_EQ(cost.time, 20);
-  // Backward(1): a_0, a_1, what it saved, delta_2 and delta_1.
+  // The peak of Backward(1) has a_0, a_1, the saved bytes, delta_2 and delta_1.
   EXPECT_EQ(cost.peak, 10 + 20 + 130 + 30 + 20);
   EXPECT_EQ(cost.peakOp, 5);
   EXPECT_EQ(cost.hostPeak, 7);
@@ -88,10 +89,10 @@ TEST(ChainSimulate, CountsWorkspace) {
   std::vector<ChainOp> ops{checkpoint(0), drop(1),       save(2),
                            backward(2),   checkpoint(0), save(1),
                            backward(1),   save(0),       backward(0)};
-  int64_t peak = simulate(chain, ops).peak; // Backward(1)
+  int64_t peak = simulate(chain, ops).peak; // Peak of Backward(1).
   chain.stages[1].options[0].backwardWorkspace = 5;
   EXPECT_EQ(simulate(chain, ops).peak, peak + 5);
-  // delta_1 in place of delta_2: the peak is at the start.
+  // If delta_1 overwrites delta_2, the peak is at the start of the operation.
   chain.stages[1].options[0].backwardWorkspace = -100;
   EXPECT_EQ(simulate(chain, ops).peak, peak - 20);
   chain.stages[1].fastForwardWorkspace = 1000;
@@ -103,30 +104,31 @@ TEST(ChainSimulate, RefusesWhatIsNotASchedule) {
   auto error = [&](std::vector<ChainOp> ops) {
     return simulate(chain, ops).error;
   };
-  EXPECT_EQ(error({save(1)}), "operation 0 on stage 1: its input is not there");
+  EXPECT_EQ(error({save(1)}),
+            "operation 0 on stage 1: its input is not present");
   EXPECT_EQ(error({save(0), checkpoint(0)}),
-            "operation 1 on stage 0: its output is there already");
+            "operation 1 on stage 0: its output is already present");
   EXPECT_EQ(error({drop(0)}),
             "operation 0 on stage 0: its input cannot be dropped");
   EXPECT_EQ(error({save(0), saveDrop(1)}),
             "operation 1 on stage 1: its input cannot be dropped");
   EXPECT_EQ(error({save(0), save(0)}),
-            "operation 1 on stage 0: it has saved already");
+            "operation 1 on stage 0: it has already saved");
   EXPECT_EQ(error({{ChainOpKind::ForwardSave, 0, 1}}),
-            "operation 0 on stage 0: it has no such option");
+            "operation 0 on stage 0: the option does not exist");
   EXPECT_EQ(error({backward(2)}), "operation 0 on stage 2: its forward pass "
                                   "has not saved anything");
   EXPECT_EQ(error({backward(0)}), "operation 0 on stage 0: the gradient of its "
-                                  "output is not there");
+                                  "output is not present");
   EXPECT_EQ(error({checkpoint(0), drop(1), save(2), backward(2), save(2)}),
-            "operation 4 on stage 2: its backward pass is over");
+            "operation 4 on stage 2: its backward pass has already run");
   EXPECT_EQ(error({save(0), save(1), checkpoint(2)}),
-            "operation 2 on stage 2: nothing needs its output any more");
+            "operation 2 on stage 2: its output is no longer needed");
   EXPECT_EQ(
       error({checkpoint(0), saveDrop(1), save(2), backward(2), backward(1)}),
-      "operation 4 on stage 1: its input is not there");
+      "operation 4 on stage 1: its input is not present");
   EXPECT_EQ(error({backward(3)}),
-            "operation 0 on stage 3: there is no such stage");
+            "operation 0 on stage 3: the stage does not exist");
   EXPECT_EQ(error({save(0)}), "the backward pass of stage 2 is missing");
 }
 

@@ -1,12 +1,13 @@
-//===- ChainTest.cpp - Plans of chains against oracles ----------*- C++ -*-===//
+//===- ChainTest.cpp - Chain plans against oracles --------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Every plan made here is simulated. Optima come from Revolve's closed form for
-// chains of equal stages, and from exhaustive search for small random ones.
+// Every plan in these tests is simulated. Optima come from Revolve's closed
+// form for chains of equal stages, and from exhaustive search for small random
+// chains.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,7 +43,8 @@ static std::optional<ChainPlan> planAndCheck(const Chain &chain, int64_t budget,
   return plan;
 }
 
-/// Large odd sizes, so that slots round.
+/// Returns a random chain with large odd sizes, so that rounding to slots has
+/// an effect.
 static Chain randomOddChain(std::mt19937 &random, int stages, int options) {
   Chain chain = randomChain(random, stages, options);
   for (Stage &stage : chain.stages) {
@@ -54,10 +56,10 @@ static Chain randomOddChain(std::mt19937 &random, int stages, int options) {
   return chain;
 }
 
-/// Revolve's forward steps for l steps with s snapshots, the initial state
-/// among them: r * l - beta(s + 1, r - 1).
+/// Returns Revolve's number of forward steps for l steps with s snapshots,
+/// including the initial state: r * l - beta(s + 1, r - 1).
 static int64_t revolve(int64_t l, int64_t s) {
-  auto beta = [](int64_t s, int64_t r) { // C(s + r, s)
+  auto beta = [](int64_t s, int64_t r) { // Returns C(s + r, s).
     int64_t product = 1;
     for (int64_t i = 1; i <= s; ++i)
       product = product * (r + i) / i;
@@ -74,8 +76,8 @@ TEST(Chain, UnitChainsAreRevolve) {
   EXPECT_EQ(revolve(96, 6), 264);
   for (int64_t s = 1; s <= 7; ++s) {
     for (int64_t l = 1; l < 60; ++l) {
-      // Only one stage at a time has room to save. a_0 and the value that is
-      // worked on lie beside the s - 1 other snapshots.
+      // Only one stage at a time has room to save. a_0 and the current value
+      // are in memory in addition to the s - 1 other snapshots.
       Chain chain;
       Stage stage;
       stage.input = 1;
@@ -85,7 +87,7 @@ TEST(Chain, UnitChainsAreRevolve) {
       chain.stages.assign(l, stage);
       ChainOptions options;
       options.persistentOnly = true;
-      options.minSlots = options.maxSlots; // exact
+      options.minSlots = options.maxSlots; // Sizes are not rounded to slots.
       auto plan = planAndCheck(chain, 1000 + s + 1, options);
       ASSERT_TRUE(plan);
       EXPECT_EQ(plan->time, revolve(l, s)) << l << " steps, " << s;
@@ -119,7 +121,7 @@ TEST(Chain, RandomChainsAgainstExhaustiveSearch) {
       EXPECT_GE(plan->time, *best);
       EXPECT_LE(plan->bound, *best);
       EXPECT_LE(rung->bound, *best);
-      if (plan->slots > 0) // then sizes were not rounded
+      if (plan->slots > 0) // The sizes were not rounded to slots.
         EXPECT_NEAR(plan->persistentBound, plan->persistentTime, 1e-6);
       ++feasible;
       slower += plan->time > *best;
@@ -197,7 +199,7 @@ TEST(ChainLadder, PlansAreThoseOfFullEffort) {
     options.tableEffort = 200'000'000;
     options.moveEffort = 3'000'000;
     ChainLadder ladder(chain, high, options);
-    // In any order.
+    // The budgets may be in any order.
     for (int i : {8, 1, 12, 4, 2}) {
       int64_t budget = low + (high - low) * i / 17;
       auto alone = planAndCheck(chain, budget, options);
@@ -219,11 +221,11 @@ TEST(ChainLadder, PlansAreThoseOfFullEffort) {
 
 TEST(ChainLadder, NinetySixLayersInASecond) {
   ChainOptions options;
-#ifndef NDEBUG // only to see that it works
+#ifndef NDEBUG // In debug builds, only check that it works.
   options.ladderEffort = options.ladderMoveEffort = 1'000'000;
 #endif
   Chain chain = transformerChain(96, 16);
-  // Gradients of weights pile up, so that no two stages are alike.
+  // Gradients of weights accumulate, so that no two stages are equal.
   int64_t pile = 0;
   for (int32_t i = chain.size(); i-- > 0; pile += int64_t(48) << 20)
     for (StageOption &option : chain.stages[i].options)
@@ -248,14 +250,14 @@ TEST(ChainLadder, NinetySixLayersInASecond) {
               << " %: " << 100 * (plan->time / plan->bound - 1)
               << " % above the bound\n";
   }
-  EXPECT_LT(filling + planning, 15); // less than 1 on an idle core
+  EXPECT_LT(filling + planning, 15); // Less than 1 s on an idle core.
   std::cout << chain.size() << " stages, 16 options: tables " << filling
             << " s, a plan " << planning / 4 << " s of CPU time\n";
 }
 
 TEST(Chain, NinetySixLayersInSeconds) {
   ChainOptions options;
-#ifndef NDEBUG // only to see that it works
+#ifndef NDEBUG // In debug builds, only check that it works.
   options.tableEffort = options.moveEffort = 10'000'000;
 #endif
   Chain chain = transformerChain(96, 16);
@@ -267,7 +269,7 @@ TEST(Chain, NinetySixLayersInSeconds) {
     auto plan = planAndCheck(chain, budget, options);
     double seconds = double(std::clock() - start) / CLOCKS_PER_SEC;
     ASSERT_TRUE(plan);
-    EXPECT_LT(seconds, 15); // 2 on an idle core
+    EXPECT_LT(seconds, 15); // 2 s on an idle core.
     std::cout << chain.size() << " stages, 16 options, budget " << percent
               << " %: " << 100 * (plan->time / all.time - 1)
               << " % slower than saving all, "

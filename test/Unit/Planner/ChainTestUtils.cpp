@@ -13,13 +13,15 @@
 using namespace kiln::support;
 using namespace kiln;
 
-/// Not std::uniform_int_distribution, whose values depend on the library.
+/// Used instead of std::uniform_int_distribution, whose values depend on the
+/// standard library.
 static int64_t pick(std::mt19937 &random, int64_t low, int64_t high) {
   return low + random() % (high - low + 1);
 }
 
 Chain kiln::randomChain(std::mt19937 &random, int stages, int options) {
-  // Sizes and times of similar magnitude or not, with large workspaces or none.
+  // The ranges of sizes and workspaces vary between chains. Workspaces may be
+  // 0.
   int64_t largest = random() % 2 ? 10 : 3, more = pick(random, 1, 15);
   int64_t workspace = random() % 3 == 0 ? 0 : pick(random, 1, 20);
   Chain chain;
@@ -50,8 +52,9 @@ Chain kiln::randomChain(std::mt19937 &random, int stages, int options) {
 }
 
 Chain kiln::transformerChain(int layers, int options) {
-  // 8192 tokens, width 4096, in float32; what the two halves of a layer save is
-  // between their output and some ten times of it, at odd sizes.
+  // 8192 tokens of width 4096 in float32. The bytes saved by the two halves of
+  // a layer are between one and about ten times the size of their output, with
+  // odd sizes.
   const int64_t residual = int64_t(8192) * 4096 * 4;
   auto makeStage = [&](double seconds, int64_t width) {
     Stage stage;
@@ -105,8 +108,9 @@ ChainCost kiln::saveAll(const Chain &chain) {
 
 namespace {
 
-/// What is present: which a_i by themselves, which option each stage saved
-/// (0 for none, else one more), and the gradient.
+/// The set of present values: the a_i that are present by themselves, the
+/// option that each stage saved (0 for none, otherwise its index + 1), and the
+/// gradient.
 struct Present {
   uint8_t alone[9] = {1};
   uint8_t saved[8] = {};
@@ -177,7 +181,7 @@ private:
       if (!state.alone[i] && !inSaved)
         continue;
       const Stage &stage = chain.stages[i];
-      // Forward without saving, with and without the input afterwards.
+      // Run forward without saving, keeping or dropping the input.
       if (i + 1 < state.reached && !state.alone[i + 1] && !state.saved[i] &&
           before + chain.value(i + 1) +
                   std::max<int64_t>(0, stage.fastForwardWorkspace) <=
@@ -196,7 +200,7 @@ private:
             bytes(next) <= budget)
           push(next, time + stage.fastForward);
       }
-      // Forward with each option.
+      // Run forward with each option.
       for (size_t k = 0; k < stage.options.size() && !state.saved[i]; ++k) {
         const StageOption &option = stage.options[k];
         int64_t during = before + option.saved + option.forwardWorkspace;
@@ -210,7 +214,7 @@ private:
             bytes(next) <= budget)
           push(next, time + option.forward);
       }
-      // Backward.
+      // Run backward.
       if (i + 1 == state.reached && state.saved[i]) {
         const StageOption &option = stage.options[state.saved[i] - 1];
         Present next = state;

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Small chains with small integer sizes and times, so that sums are exact, and
-// an exhaustive search for the fastest of all their schedules.
+// Generates small chains with small integer sizes and times, so that sums are
+// exact, and finds the fastest of all their schedules by exhaustive search.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,20 +20,20 @@
 
 namespace kiln {
 
-/// `stages` stages with up to `options` options each.
+/// Returns `stages` stages with up to `options` options each.
 Chain randomChain(std::mt19937 &random, int stages, int options);
 
-/// An embedding, two stages per layer, a norm and a loss, with sizes and times
-/// of a large model.
+/// Returns an embedding, two stages per layer, a norm and a loss, with the
+/// sizes and times of a large model.
 Chain transformerChain(int layers, int options);
 
-/// Peak of the schedule that saves everything with each stage's fastest option,
-/// and its time.
+/// Returns the peak and the time of the schedule that saves everything with
+/// each stage's fastest option.
 ChainCost saveAll(const Chain &chain);
 
-/// Time of the fastest schedule within the budget, persistent or not, by
-/// Dijkstra's algorithm over what is present; nothing if there is none. For
-/// chains of up to 8 stages with up to 3 options.
+/// Returns the time of the fastest schedule within the budget, persistent or
+/// not, or std::nullopt if there is none. Uses Dijkstra's algorithm on the sets
+/// of present values, for chains of up to 8 stages with up to 3 options.
 std::optional<double> exhaustiveTime(const Chain &chain, int64_t budget);
 
 } // namespace kiln

@@ -1,4 +1,4 @@
-//===- MachineFileTest.cpp - Machine files, good and bad ------------------===//
+//===- MachineFileTest.cpp - Parsing of machine files -----------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -37,7 +37,7 @@ static Machine smallMachine() {
   return machine;
 }
 
-/// A plain value makes the message readable in the tests below.
+/// A round value makes the messages in the tests below readable.
 static json goodFile() {
   Machine machine = smallMachine();
   machine.vectorFlops = 1e11;
@@ -122,7 +122,7 @@ TEST(MachineFile, NotAMachineFile) {
 TEST(MachineFile, EveryMissingKeyIsNamed) {
   json good = goodFile();
   int checked = 0;
-  // At every depth.
+  // Remove keys at every depth.
   std::function<void(json &, const std::string &, json &)> removeEach =
       [&](json &node, const std::string &path, json &root) {
         std::vector<std::string> keys;
@@ -200,7 +200,7 @@ TEST(MachineFile, AbsurdFigures) {
        "1e+06 to 1e+18"},
       {"/gemm/fp32/flop_per_s/1/0/0", 5e9,
        "'gemm.fp32.flop_per_s[1][0][0]' is 5e+09, expected at most 4 times "
-       "1e+09, since a larger product takes no less time"},
+       "1e+09, since a larger GEMM takes no less time"},
       {"/gemm/fp64/flop_per_s", json::array({1e9, 2e9}),
        "'gemm.fp64.flop_per_s' is an array of 2, expected an array of 1, one "
        "per point of its axis"},
@@ -227,7 +227,7 @@ TEST(MachineFile, AbsurdFigures) {
     file[json::json_pointer(one.place)] = one.value;
     EXPECT_EQ(complaint(file), refused(one.message));
   }
-  // Not numbers at all.
+  // Try texts that are not numbers.
   std::string text = printMachine(smallMachine());
   for (const char *value : {"NaN", "Infinity", "-Infinity", "1e999", "0x10"}) {
     std::string bad = text;
@@ -269,7 +269,7 @@ TEST(MachineFile, MutationsNeverCrash) {
       continue;
     }
     ++accepted;
-    // What is accepted can be used.
+    // Accepted files must be usable.
     EXPECT_GT(machine->gemmSeconds(ElementType::BF16, 2, 100, 100, 100), 0);
     EXPECT_GT(machine->memorySeconds(1e7), 0);
     EXPECT_TRUE(parseMachine(printMachine(*machine), "again").ok());

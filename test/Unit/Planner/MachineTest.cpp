@@ -1,4 +1,4 @@
-//===- MachineTest.cpp - Queries of machine files -------------------------===//
+//===- MachineTest.cpp - Queries of machine files ---------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -20,7 +20,7 @@ static Machine load(const std::string &name) {
 }
 
 static constexpr ElementType types[] = {ElementType::F64, ElementType::F32,
-                                       ElementType::BF16, ElementType::F16};
+                                        ElementType::BF16, ElementType::F16};
 
 TEST(Machine, EveryShippedMachineLoads) {
   std::vector<std::string> names = shippedMachines();
@@ -57,7 +57,7 @@ TEST(Machine, TableIsExactAtItsPoints) {
   }
 }
 
-/// Sizes on, between and beyond the points of every table.
+/// Returns sizes at, between and beyond the points of every table.
 static std::vector<int64_t> sizes() {
   std::vector<int64_t> all;
   for (double size = 1; size < 200000; size *= 1.37)
@@ -105,7 +105,7 @@ TEST(Machine, BeyondTheTableTheRateStays) {
   EXPECT_NEAR(machine.gemmSeconds(ElementType::BF16, 1, 8 * curve.m.back(),
                                   curve.n.back(), 2 * curve.k.back()),
               16 * last, 1e-9 * last);
-  // Below it, a narrow product takes as long as the first point.
+  // Below the first point, a GEMM takes as long as at the first point.
   EXPECT_DOUBLE_EQ(machine.gemmSeconds(ElementType::BF16, 1, 1, 16, 16),
                    machine.gemmSeconds(ElementType::BF16, 1, 16, 16, 16));
   EXPECT_EQ(machine.gemmSeconds(ElementType::BF16, 0, 16, 16, 16), 0);
@@ -144,7 +144,7 @@ TEST(Machine, MoreBytesAndOperationsNeverTakeLess) {
     }
     EXPECT_EQ(machine.memorySeconds(0), 0);
     EXPECT_EQ(machine.kernelSeconds(0), machine.launchSeconds);
-    // Data that was used before is in a nearer memory.
+    // Data that was accessed before is in a closer cache.
     EXPECT_LE(machine.memorySeconds(1e9, 1e5), machine.memorySeconds(1e9));
   }
 }
@@ -156,8 +156,8 @@ TEST(Machine, LongerAttentionNeverTakesLess) {
       for (bool backward : {false, true}) {
         double last = 0;
         for (int64_t length : sizes()) {
-          double seconds = machine.attentionSeconds(ElementType::F32, 12, length,
-                                                    64, causal, backward);
+          double seconds = machine.attentionSeconds(
+              ElementType::F32, 12, length, 64, causal, backward);
           EXPECT_GE(seconds, last) << name << " " << length;
           last = seconds;
         }
@@ -174,7 +174,8 @@ TEST(Machine, LongerAttentionNeverTakesLess) {
 TEST(Machine, MismatchNamesWhatDiffers) {
   Machine machine = load(defaultMachine);
   ThisMachine here = {"CPU B", "OpenBLAS 0.3.21", 2};
-  EXPECT_EQ(machine.mismatch(here), std::nullopt); // not measured
+  // Because the figures are not measured.
+  EXPECT_EQ(machine.mismatch(here), std::nullopt);
   machine.origin = {true, "", "2026-01-01", "CPU B", "OpenBLAS 0.3.21", 2};
   EXPECT_EQ(machine.mismatch(here), std::nullopt);
   machine.origin.cpu = "CPU A";

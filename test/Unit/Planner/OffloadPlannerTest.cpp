@@ -1,13 +1,13 @@
-//===- OffloadPlannerTest.cpp - What leaves the device, and when ----------===//
+//===- OffloadPlannerTest.cpp - Selection and timing of offloads ----------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Plans are judged by a simulator that shares no code with the planner: it runs
-// the commands one by one with two links, each doing its copies in the order in
-// which they begin.
+// Plans are checked by a simulator that shares no code with the planner. It
+// runs the commands one by one with two links, each of which executes its
+// copies in the order in which they begin.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,7 +28,7 @@ struct Simulated {
   int64_t peak = 0;
 };
 
-/// Runs the commands; every copy's position must be possible.
+/// Runs the commands and checks that the position of every copy is valid.
 Simulated simulate(const OffloadProblem &problem,
                    const OffloadSolution &solution) {
   Simulated result;
@@ -41,7 +41,7 @@ Simulated simulate(const OffloadProblem &problem,
       if (offloaded.wait == c)
         result.seconds = std::max(result.seconds, outDone.at(offloaded.item));
     }
-    // Those needed first begin first.
+    // Copies that are needed first begin first.
     std::vector<OffloadedItem> beginning;
     for (const OffloadedItem &offloaded : solution.offloaded)
       if (offloaded.begin == c)
@@ -80,7 +80,8 @@ Simulated simulate(const OffloadProblem &problem,
   return result;
 }
 
-/// A forward pass that leaves values to a backward pass in reverse order.
+/// Generates a forward pass that leaves values to a backward pass in reverse
+/// order.
 OffloadProblem makeTrainingStep(std::mt19937_64 &random, int32_t values) {
   auto draw = [&](int64_t low, int64_t high) {
     return std::uniform_int_distribution<int64_t>(low, high)(random);
@@ -139,7 +140,8 @@ TEST(OffloadPlanner, HidesCopiesBehindCommands) {
   OffloadSolution solution = planOffload(problem);
   ASSERT_EQ(solution.offloaded.size(), 1u);
   EXPECT_TRUE(solution.fits());
-  // 1.5 s after second 1: gone before command 3. Back before command 7.
+  // The copy of 1.5 s begins after second 1, so it is complete before command
+  // 3. The copy back is complete before command 7.
   EXPECT_EQ(solution.offloaded[0].wait, 3);
   EXPECT_EQ(solution.offloaded[0].begin, 5);
   EXPECT_DOUBLE_EQ(solution.seconds, 8);
@@ -178,8 +180,8 @@ TEST(OffloadPlanner, KeepsTheHostsLimit) {
   EXPECT_EQ(solution.excess, 64);
 }
 
-/// Whatever is planned can be run, stays below what was said, and takes as
-/// long.
+/// Verifies that plans can be executed, have the predicted peak at most, and
+/// take the predicted time.
 TEST(OffloadPlanner, RandomPlansHoldWhatTheyPromise) {
   std::mt19937_64 random(20261121);
   int fitting = 0;
@@ -197,7 +199,7 @@ TEST(OffloadPlanner, RandomPlansHoldWhatTheyPromise) {
   EXPECT_GT(fitting, 1000);
 }
 
-/// Against every set of values the choice loses little.
+/// Verifies that the choice is close to the best of all sets of values.
 TEST(OffloadPlanner, IsCloseToTheBestSet) {
   std::mt19937_64 random(7);
   double sum = 0;

@@ -1,4 +1,4 @@
-//===- ElementTypes.cpp - Element types of IR and of the table ------------===//
+//===- ElementTypes.cpp - Element types of MLIR types -----------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

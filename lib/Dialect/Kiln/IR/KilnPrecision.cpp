@@ -1,14 +1,14 @@
-//===- KilnPrecision.cpp - In which precision ops keep their tensors ------===//
+//===- KilnPrecision.cpp - Precision in which ops run -----------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// PrecisionOpInterface and WideResultOpInterface, where an op differs from the
-// default. Matmuls, attention and lookups run in the low precision; exp, log
-// and reductions in f32, as in PyTorch's autocast; norms follow their input,
-// because their arithmetic is f32 in any case.
+// Implements PrecisionOpInterface and WideResultOpInterface for ops that differ
+// from the default. Matmuls, attention and lookups run in low precision; exp,
+// log and reductions run in f32, as in PyTorch's autocast. Norms follow their
+// input, because their arithmetic is in f32 in any case.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,7 +27,7 @@ Precision LogOp::getPrecision() { return Precision::Full; }
 Precision RsqrtOp::getPrecision() { return Precision::Full; }
 Precision ReduceOp::getPrecision() { return Precision::Full; }
 
-// The table of a lookup is read in place: only what is looked up is rounded.
+// A lookup reads its table in place, so only the gathered rows are rounded.
 bool EmbeddingOp::keepsFullOperand(unsigned operand) { return operand == 1; }
 bool RopeOp::keepsFullOperand(unsigned operand) { return operand > 0; }
 bool LayerNormOp::keepsFullOperand(unsigned operand) { return operand > 0; }

@@ -1,13 +1,13 @@
-//===- KilnSequences.cpp - How ops treat the sequences of a batch ---------===//
+//===- KilnSequences.cpp - Sequence rules of ops ----------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// SequenceOpInterface of ops that compute element by element, of norms, losses,
-// lookups and random ops. Every transfer function is conservative: where it
-// does not recognize what an op does, the result is Opaque and names the op.
+// Implements SequenceOpInterface for elementwise ops, norms, losses, lookups
+// and random ops. Every transfer function is conservative: if it does not
+// recognize a case, the result is Opaque and names the op.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,7 +21,7 @@ using Facts = ArrayRef<SequenceFact>;
 using Results = MutableArrayRef<SequenceFact>;
 
 //===----------------------------------------------------------------------===//
-// Rules
+// Rules.
 //===----------------------------------------------------------------------===//
 
 const SequenceFact *sequences::findOpaque(Facts facts) {
@@ -52,8 +52,9 @@ SequenceFact sequences::explain(Operation *op, Facts facts) {
   bool sums = llvm::any_of(
       facts, [](auto &fact) { return fact.isTotal() || fact.isMixed(); });
   return SequenceFact::opaque(
-      op, sums ? "is no linear function of a sum over the sequences"
-               : "does not treat the sequences of a batch apart and alike");
+      op, sums ? "is not a linear function of a sum over the sequences"
+               : "does not treat the sequences of a batch independently and "
+                 "equally");
 }
 
 SequenceFact sequences::inferSum(Operation *op, Facts operands) {
@@ -115,7 +116,7 @@ void kiln::inferUnknown(Operation *op, Facts operands, Results results) {
 }
 
 //===----------------------------------------------------------------------===//
-// Elementwise ops
+// Elementwise ops.
 //===----------------------------------------------------------------------===//
 
 bool NegOp::isLinear() { return true; }
@@ -124,14 +125,14 @@ bool SubOp::isLinear() { return true; }
 bool ScaleOp::isLinear() { return true; }
 bool CastOp::isLinear() { return true; }
 
-/// Equal elements: every dimension that B divides has B equal parts.
+/// All elements are equal, so every dimension that B divides has B equal parts.
 void ConstantOp::inferSequences(Facts, int64_t batch, Results results) {
   results[0] =
       SequenceFact::shared(0, dividedDims(tensorTypeOf(getY()), batch));
 }
 
-/// An elementwise product, or a quotient, of this degree. It is linear in the
-/// first operand and, if `bMayBeTotal`, in the second.
+/// Returns the fact of an elementwise product or quotient of the given degree.
+/// It is linear in the first operand and, if `bMayBeTotal`, in the second.
 static SequenceFact inferMatmul(Operation *op, Facts operands, int64_t degree,
                                 bool bMayBeTotal) {
   const SequenceFact &a = operands[0], &b = operands[1];
@@ -158,11 +159,12 @@ void DivOp::inferSequences(Facts operands, int64_t, Results results) {
 }
 
 //===----------------------------------------------------------------------===//
-// Norms
+// Norms.
 //===----------------------------------------------------------------------===//
 
-/// An op that combines the elements of the last dimension of its first operand;
-/// operands from `firstPerColumn` on have one element per column.
+/// Returns the fact of an op that combines the elements of the last dimension
+/// of its first operand. Operands from `firstPerColumn` on have one element per
+/// column.
 static SequenceFact inferRows(Operation *op, Facts operands,
                               size_t firstPerColumn) {
   if (findOpaque(operands))
@@ -197,11 +199,11 @@ void SoftmaxOp::inferSequences(Facts operands, int64_t, Results results) {
 }
 
 //===----------------------------------------------------------------------===//
-// Losses, lookups, random ops
+// Losses, lookups and random ops.
 //===----------------------------------------------------------------------===//
 
-/// The dimension that has the parts of the sequences, if these are, in
-/// row-major order, one after the other.
+/// Returns the dimension with one part per sequence if these parts are
+/// contiguous in row-major order.
 static std::optional<int64_t> sequenceMajorDim(Value value,
                                                const SequenceFact &fact) {
   for (auto [dim, size] : llvm::enumerate(tensorTypeOf(value).getShape())) {
@@ -213,7 +215,7 @@ static std::optional<int64_t> sequenceMajorDim(Value value,
   return std::nullopt;
 }
 
-/// A sum over rows; each row has one target.
+/// Returns the fact of a loss, which is a sum over rows with one target each.
 static SequenceFact inferLoss(Operation *op, Facts rows, Value targets,
                               const SequenceFact &target, Facts shared,
                               const SequenceFact &scale) {
@@ -256,7 +258,8 @@ void EmbeddingOp::inferSequences(Facts operands, int64_t, Results results) {
     results[0] = explain(*this, operands);
 }
 
-/// The mask belongs to sequences: even a shared value becomes one per sequence.
+/// The mask differs between sequences, so even a shared value becomes
+/// PerSequence.
 void DropoutOp::inferSequences(Facts operands, int64_t batch, Results results) {
   const SequenceFact &x = operands[0];
   int64_t sequences = getSequences();
@@ -284,7 +287,7 @@ void RopeOp::inferSequences(Facts operands, int64_t batch, Results results) {
     results[0].repeating = 1;
 }
 
-/// Attention stays within a sequence. It is linear in v.
+/// Attention does not cross sequences, and is linear in v.
 void AttentionOp::inferSequences(Facts operands, int64_t batch,
                                  Results results) {
   Facts qkv = operands.take_front(3);
@@ -301,7 +304,7 @@ void AttentionOp::inferSequences(Facts operands, int64_t batch,
     results[1] = SequenceFact::shared(0, repeats);
     return;
   }
-  // The mask's keys number the sequences of the batch.
+  // The keys of the mask number the sequences of the batch.
   bool apart = drops ? sequences == batch && isa<BlockArgument>(getRng())
                      : sequences % batch == 0;
   if (!apart || !llvm::all_of(qkv, rows))

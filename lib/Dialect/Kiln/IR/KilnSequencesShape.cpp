@@ -1,13 +1,13 @@
-//===- KilnSequencesShape.cpp - Sequences through shapes and products -----===//
+//===- KilnSequencesShape.cpp - Sequence rules of shape ops -----*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// SequenceOpInterface of ops that move, repeat or add up elements, and of
-// matrix products: where the dimension goes that has the parts of the
-// sequences.
+// Implements SequenceOpInterface for ops that move, replicate or sum elements,
+// and for matmuls. The rules compute which dimension of the result has one part
+// per sequence.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,8 +21,8 @@ using namespace kiln::sequences;
 
 using Facts = ArrayRef<SequenceFact>;
 using Results = MutableArrayRef<SequenceFact>;
-/// The dimension of the result that has the parts of a dimension of the
-/// operand.
+/// Maps a dimension of the operand to the dimension of the result that has the
+/// same parts.
 using DimMap = llvm::function_ref<std::optional<int64_t>(int64_t dim)>;
 
 uint64_t sequences::dividedDims(RankedTensorType type, int64_t batch) {
@@ -33,8 +33,8 @@ uint64_t sequences::dividedDims(RankedTensorType type, int64_t batch) {
   return dims;
 }
 
-/// The fact of an op that moves the elements of `x` without changing them, or
-/// adds some of them up.
+/// Returns the fact of an op that moves the elements of `x` without changing
+/// them, or sums some of them.
 static SequenceFact inferMoved(Operation *op, const SequenceFact &x,
                                DimMap map) {
   SequenceFact y = x;
@@ -53,7 +53,7 @@ static SequenceFact inferMoved(Operation *op, const SequenceFact &x,
 }
 
 //===----------------------------------------------------------------------===//
-// Changes of shape
+// Changes of shape.
 //===----------------------------------------------------------------------===//
 
 bool BroadcastOp::isLinear() { return true; }
@@ -84,8 +84,8 @@ void BroadcastOp::inferSequences(Facts operands, int64_t batch,
     results[0].repeating |= repeated;
 }
 
-/// The parts of a dimension are ranges of elements in row-major order, within
-/// each index of the dimensions before.
+/// The parts of a dimension are contiguous ranges of elements in row-major
+/// order, within each index of the preceding dimensions.
 void ReshapeOp::inferSequences(Facts operands, int64_t batch, Results results) {
   ArrayRef<int64_t> from = tensorTypeOf(getX()).getShape();
   ArrayRef<int64_t> to = tensorTypeOf(getY()).getShape();
@@ -115,7 +115,8 @@ void TransposeOp::inferSequences(Facts operands, int64_t, Results results) {
                           });
 }
 
-/// Slices and pads keep the parts of a dimension whose extent they keep.
+/// Returns the fact of a slice or pad, which preserves the parts of dimensions
+/// whose extent does not change.
 static SequenceFact inferResized(Operation *op, const SequenceFact &x,
                                  int64_t batch) {
   ArrayRef<int64_t> from = tensorTypeOf(op->getOperand(0)).getShape();
@@ -135,10 +136,9 @@ void PadOp::inferSequences(Facts operands, int64_t batch, Results results) {
   results[0] = inferResized(*this, operands[0], batch);
 }
 
-/// Tensors side by side along a dimension, which then is no more that of the
-/// sequences.
+/// Concatenation along the dimension of the sequences destroys the parts.
 void ConcatOp::inferSequences(Facts operands, int64_t batch, Results results) {
-  // As a sum of padded tensors.
+  // The result is a sum of padded tensors.
   inferElementwise(*this, operands, batch, results);
   SequenceFact &y = results[0];
   auto dim = static_cast<int64_t>(getDim());
@@ -149,7 +149,7 @@ void ConcatOp::inferSequences(Facts operands, int64_t batch, Results results) {
 }
 
 //===----------------------------------------------------------------------===//
-// Sums
+// Sums.
 //===----------------------------------------------------------------------===//
 
 void ReduceOp::inferSequences(Facts operands, int64_t, Results results) {
@@ -188,7 +188,7 @@ void ReduceOp::inferSequences(Facts operands, int64_t, Results results) {
 }
 
 namespace {
-/// The dimensions of the operands and the result of a matrix product.
+/// Dimensions of the operands and the result of a matmul.
 struct MatmulDims {
   int64_t rowsOfA, innerOfA, innerOfB, columnsOfB, rows, columns;
 };
@@ -207,7 +207,7 @@ static SequenceFact inferMatmul(MatmulOp op, Facts operands,
             (b.splitsAlong(dims.columnsOfB) ? uint64_t(1) << dims.columns : 0));
   if ((a.isTotal() && b.isShared()) || (a.isShared() && b.isTotal()))
     return SequenceFact::total(degree);
-  // Leading dimensions are the same in both operands and in the result.
+  // Leading dimensions are common to both operands and the result.
   for (int64_t dim = 0; dim < dims.rows; ++dim)
     if (a.splitsAlong(dim) && b.splitsAlong(dim) &&
         (a.isPerSequence() || b.isPerSequence()))
@@ -235,9 +235,10 @@ void MatmulOp::inferSequences(Facts operands, int64_t batch, Results results) {
   if (!getAccumulate())
     return;
   results[0] = inferSum(*this, {results[0], operands[2]});
-  // A mixed sum is taken apart along ops that are linear in all operands
-  // together, and a matmul is linear in one factor at a time.
+  // A mixed sum is split along ops that are linear in all operands together,
+  // but a matmul is linear in each factor separately.
   if (results[0].isMixed())
     results[0] =
-        SequenceFact::opaque(*this, "adds a matmul to a term of another kind");
+        SequenceFact::opaque(*this, "adds a matmul to a term that does not "
+                                    "scale with the sequences in the same way");
 }

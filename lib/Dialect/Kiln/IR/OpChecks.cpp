@@ -1,4 +1,4 @@
-//===- OpChecks.cpp - What several verifiers check ------------------------===//
+//===- OpChecks.cpp - Checks shared by several verifiers --------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -17,7 +17,7 @@ std::string checks::toString(ArrayRef<int64_t> shape) {
   return text + "]";
 }
 
-/// The shape of `value` and, unless null, its element type.
+/// Checks the shape of `value` and, if `element` is not null, its element type.
 static LogicalResult checkTensor(Operation *op, StringRef name, Value value,
                                  ArrayRef<int64_t> shape, Type element) {
   auto type = tensorTypeOf(value);

@@ -15,7 +15,7 @@ using namespace llvm;
 
 namespace kiln::row {
 
-/// In the order of the enum.
+/// Indexed by kind.
 static constexpr KindInfo kKinds[] = {
     {Kind::Load, "load", 0},
     {Kind::Constant, "constant", 0},
@@ -114,7 +114,7 @@ bool isFlat(const RowProgram &program) {
 }
 
 //===----------------------------------------------------------------------===//
-// Sweeps
+// Sweeps.
 //===----------------------------------------------------------------------===//
 
 static std::string listOf(ArrayRef<int32_t> sweeps) {
@@ -124,7 +124,8 @@ static std::string listOf(ArrayRef<int32_t> sweeps) {
   return text;
 }
 
-/// Describes what is evaluated when `level` sweeps over the row are complete.
+/// Returns the text for nodes that are evaluated once `level` sweeps are
+/// complete.
 static std::string afterLevel(int32_t level) {
   return level == 0 ? "" : "after sweep " + std::to_string(level - 1);
 }

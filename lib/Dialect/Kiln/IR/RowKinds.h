@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The tables and rules that building, verifying, printing and parsing share.
+// Tables and rules shared by the builder, verifier, printer and parser.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,7 +24,7 @@ namespace kiln::row {
 struct KindInfo {
   Kind kind;
   llvm::StringLiteral name;
-  /// The number of inputs; loads have those of their access.
+  /// Number of inputs. For loads, it depends on the access instead.
   unsigned inputs;
 };
 
@@ -35,11 +35,11 @@ llvm::StringRef nameOf(Space space);
 inline llvm::StringRef nameOf(Type type) { return support::infoOf(type).name; }
 std::optional<Space> spaceNamed(llvm::StringRef name);
 
-/// The space of what a load reads.
+/// Returns the space of the value that a load reads.
 Space spaceOf(Access access);
-/// The space of a value that is computed from values of both spaces.
+/// Returns the space of a value computed from values of both spaces.
 Space join(Space a, Space b);
-/// True if the index of a load is one of its inputs.
+/// Returns true if the index of a load is one of its inputs.
 inline bool hasIndex(Access access) {
   return access == Access::Gathered || access == Access::RowElement;
 }
@@ -47,22 +47,23 @@ inline bool hasIndex(Access access) {
 inline bool isReduction(const Node &node) {
   return node.kind == Kind::ReduceSum || node.kind == Kind::ReduceMax;
 }
-/// True if the node is evaluated in a loop over columns.
+/// Returns true if the node is evaluated in a loop over columns.
 inline bool isPerElement(const Node &node) {
   return node.space == Space::Full || node.space == Space::Column;
 }
 
-/// True if a tensor of kiln may have as many elements: between 1 and 2^48.
+/// Returns true if the space has a valid number of elements: between 1 and
+/// 2^48.
 inline bool isSaneSpace(int64_t rows, int64_t cols) {
   return rows >= 1 && cols >= 1 && rows <= (int64_t(1) << 48) / cols;
 }
 
-/// True if neither the neighbours nor the place of an element matter.
+/// Returns true if no element depends on its position or on other elements.
 bool isFlat(const RowProgram &program);
 
-/// When the nodes and stores of a program are evaluated, in the words of the
-/// textual form, such as "in sweeps 0, 1" or "after sweep 0"; empty for what is
-/// evaluated before the first sweep.
+/// Texts that state when the nodes and stores of a program are evaluated, such
+/// as "in sweeps 0, 1" or "after sweep 0". They are empty for nodes evaluated
+/// before the first sweep.
 struct SweepTexts {
   explicit SweepTexts(const RowProgram &program);
   int32_t sweeps;

@@ -1,13 +1,13 @@
-//===- RowProgram.cpp - Building row programs -----------------------------===//
+//===- RowProgram.cpp - Construction of row programs ------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// RowBuilder: nodes are hash-consed (an equal node is appended once), so ops
-// that load the same operand or repeat a formula share it. Node ids are in
-// topological order, because inputs exist before their users.
+// RowBuilder uniques nodes: an equal node is appended only once, so ops that
+// load the same operand or repeat a formula share nodes. Node ids are in
+// topological order, because inputs are created before their users.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,7 +30,7 @@ NodeId RowBuilder::append(Node node) {
 }
 
 //===----------------------------------------------------------------------===//
-// Operands
+// Operands.
 //===----------------------------------------------------------------------===//
 
 NodeId RowBuilder::load(Value value, Access access, Space space, int64_t period,
@@ -130,7 +130,7 @@ NodeId RowBuilder::scalar(Value value) {
 }
 
 //===----------------------------------------------------------------------===//
-// Nodes
+// Nodes.
 //===----------------------------------------------------------------------===//
 
 NodeId RowBuilder::constant(double value, row::Type type) {
@@ -138,7 +138,7 @@ NodeId RowBuilder::constant(double value, row::Type type) {
   node.kind = Kind::Constant;
   node.space = Space::Scalar;
   node.type = type;
-  // What the program holds is what the kernel computes with.
+  // Round the value to the precision in which the kernel computes.
   node.value = type == row::Type::F32 ? static_cast<float>(value) : value;
   return append(std::move(node));
 }
@@ -220,7 +220,7 @@ NodeId RowBuilder::round(NodeId a, row::Type stored) {
   node.space = spaceOf(a);
   node.type = computeType(stored);
   node.stored = stored;
-  // f64 is rounded to the narrow type at once.
+  // Round f64 directly to the narrow type, to avoid double rounding.
   node.inputs = {typeOf(a) == row::Type::F64 ? a : cast(a, node.type)};
   return append(std::move(node));
 }
@@ -262,7 +262,7 @@ NodeId RowBuilder::random(Value rng, int64_t key, int64_t rowsPerSequence) {
 }
 
 //===----------------------------------------------------------------------===//
-// The finished program
+// Completion of the program.
 //===----------------------------------------------------------------------===//
 
 void RowBuilder::set(Value value, NodeId node) {
@@ -274,7 +274,7 @@ void RowBuilder::setColumnPartial(Value value, NodeId node, int64_t chunk) {
   partials[value] = {node, chunk};
 }
 
-/// Drops the nodes that no store needs.
+/// Removes the nodes that no store needs.
 static void removeDeadNodes(RowProgram &program) {
   size_t count = program.nodes.size();
   SmallVector<bool> live(count, false);
@@ -311,7 +311,7 @@ FailureOr<RowProgram> RowBuilder::finish(ArrayRef<Value> operands,
       store.kind = StoreKind::ColumnPartial;
       store.value = partial->second.node;
       store.chunk = partial->second.chunk;
-      // A unit is one chunk, of all column sums alike.
+      // A work unit is one chunk, so all column sums must have the same chunk.
       if (hasPartials && finished.rowsPerUnit != store.chunk)
         return failure();
       hasPartials = true;

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The parser of the textual form reads line by line and never recurses. It
-// checks what concerns one line; the verifier checks the program that results,
-// and its faults are reported at the line of the node or store.
+// The parser reads line by line without recursion. It checks single lines. The
+// verifier checks the resulting program, and its faults are reported at the
+// line of the node or store.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,19 +29,21 @@ using namespace kiln::support;
 
 namespace kiln::row {
 
-/// Planning sweeps costs more than linear time, and no dispatch comes near.
+/// Maximum number of lines. Planning sweeps takes more than linear time, and
+/// the programs of real dispatches are much smaller.
 static constexpr size_t kMostLines = 2048;
 
 namespace {
 
-/// A function that parses returns true, or false when it has set `error`.
+/// Parser of a row program. A parse function returns true, or sets `error` and
+/// returns false.
 class Parser {
 public:
   explicit Parser(StringRef text) : text(text) {}
   Expected<RowProgram> run();
 
 private:
-  /// The place of a node or store, and the sweeps that it says it has.
+  /// Position of a node or store, and the sweeps written on its line.
   struct Line {
     size_t begin, sweepsAt;
     std::string sweeps;
@@ -90,17 +92,17 @@ private:
   std::string error;
   RowProgram program;
   size_t header = 0, countAt = 0;
-  std::optional<int64_t> count; ///< of sweeps, as the header says
+  std::optional<int64_t> count; ///< Number of sweeps in the header.
   SmallVector<Line, 0> nodeLines, storeLines;
 };
 
 } // namespace
 
 //===----------------------------------------------------------------------===//
-// Tokens
+// Tokens.
 //===----------------------------------------------------------------------===//
 
-/// Text of the input as a message shows it.
+/// Quotes text of the input for a message.
 static std::string quote(StringRef token) {
   std::string quoted = "'";
   for (char c : token.take_front(48))
@@ -128,7 +130,7 @@ std::string Parser::tokenAt(size_t where) const {
   return quote(token);
 }
 
-/// Blanks and comments, up to the end of the line.
+/// Skips blanks and a comment, up to the end of the line.
 void Parser::skipBlanks() {
   while (at < text.size() &&
          (text[at] == ' ' || text[at] == '\t' || text[at] == '\r'))
@@ -150,7 +152,8 @@ bool Parser::isAtEndOfLine() {
   return at == text.size() || text[at] == '\n';
 }
 
-/// True if the text goes on with a token: a word is a whole one.
+/// Returns true if the text continues with `token`. A word must match as a
+/// whole.
 bool Parser::isNext(StringRef token) {
   skipBlanks();
   if (isWordCharacter(token.back()) && token.front() != '%')
@@ -181,7 +184,7 @@ bool Parser::parseInteger(int64_t &value) {
   return true;
 }
 
-/// A name that ends in a number, such as "%arg2" with the prefix "%arg".
+/// Parses a name that ends in a number, such as "%arg2" with the prefix "%arg".
 bool Parser::parseNumbered(StringRef prefix, int32_t &number) {
   skipBlanks();
   size_t begin = at;
@@ -214,7 +217,7 @@ bool Parser::parseElement(Type &type) {
   return true;
 }
 
-/// "full<f32>"
+/// Parses a type, such as "full<f32>".
 bool Parser::parseType(Node &node) {
   skipBlanks();
   StringRef name = wordAt(at);
@@ -227,10 +230,10 @@ bool Parser::parseType(Node &node) {
 }
 
 //===----------------------------------------------------------------------===//
-// Nodes
+// Nodes.
 //===----------------------------------------------------------------------===//
 
-/// "[r, c]" and the other accesses
+/// Parses the index of a load, such as "[r, c]".
 bool Parser::parseLoadIndex(Node &node) {
   if (!expect("["))
     return false;
@@ -274,21 +277,22 @@ bool Parser::parseLoadIndex(Node &node) {
   return expect("c") && expect("]");
 }
 
-/// "%arg0[r, c] : bf16 -> full<f32>"
+/// Parses the rest of a load, such as "%arg0[r, c] : bf16 -> full<f32>".
 bool Parser::parseLoad(Node &node) {
   return parseNumbered("%arg", node.operand) && parseLoadIndex(node) &&
          expect(":") && parseElement(node.stored) && expect("->") &&
          parseType(node);
 }
 
-/// "%arg1 key %imm0 rows_per_sequence 64 : full<i32>"
+/// Parses the rest of a random node, such as "%arg1 key %imm0 rows_per_sequence
+/// 64 : full<i32>".
 bool Parser::parseRandom(Node &node) {
   return parseNumbered("%arg", node.operand) && expect("key") &&
          parseNumbered("%imm", node.immediate) && expect("rows_per_sequence") &&
          parseInteger(node.period) && expect(":") && parseType(node);
 }
 
-/// Reads the digits of a constant, whose type follows them.
+/// Parses the digits of a constant, after its type is known.
 bool Parser::parseValue(Node &node, StringRef digits) {
   uint64_t bits;
   if (isFloat(node.type) && digits.starts_with("0x")) {
@@ -312,12 +316,12 @@ bool Parser::parseValue(Node &node, StringRef digits) {
   int64_t value = 0;
   bool isRead = read(value);
   node.value = static_cast<double>(value);
-  // A node holds integers as f64: those that f64 rounds have no node.
+  // Nodes store integers as f64, so integers that f64 would round are invalid.
   return isRead && node.value < 0x1p63 &&
          static_cast<int64_t>(node.value) == value;
 }
 
-/// "0.5 : scalar<f32>"
+/// Parses the rest of a constant, such as "0.5 : scalar<f32>".
 bool Parser::parseConstant(Node &node) {
   skipBlanks();
   size_t begin = at;
@@ -333,7 +337,8 @@ bool Parser::parseConstant(Node &node) {
                          ", got " + quote(digits));
 }
 
-/// "%0, %1 : full<f32>", with "to bf16" if the node rounds
+/// Parses inputs and type, such as "%0, %1 : full<f32>", with "to bf16" if the
+/// node rounds.
 bool Parser::parseInputs(Node &node) {
   for (unsigned i = 0, e = infoOf(node.kind).inputs; i < e; ++i)
     if ((i > 0 && !expect(",")) || !parseInput(node.inputs.emplace_back()))
@@ -383,10 +388,10 @@ bool Parser::parseNode() {
 }
 
 //===----------------------------------------------------------------------===//
-// Stores
+// Stores.
 //===----------------------------------------------------------------------===//
 
-/// "[r, c]", "[r]" or "[sum 64, c]"
+/// Parses the index of a store: "[r, c]", "[r]" or "[sum 64, c]".
 bool Parser::parseStoreIndex(Store &store) {
   if (!expect("["))
     return false;
@@ -409,7 +414,7 @@ bool Parser::parseStoreIndex(Store &store) {
   return expect(",") && expect("c") && expect("]");
 }
 
-/// "store %4, %res0[r, c] : f32"
+/// Parses a store, such as "store %4, %res0[r, c] : f32".
 bool Parser::parseStore() {
   size_t begin = at;
   Store store;
@@ -423,10 +428,10 @@ bool Parser::parseStore() {
 }
 
 //===----------------------------------------------------------------------===//
-// Programs
+// Programs.
 //===----------------------------------------------------------------------===//
 
-/// What is left of a line of a node or store are its sweeps.
+/// Parses the sweeps, which are the rest of the line of a node or store.
 bool Parser::parseEndOfLine(SmallVectorImpl<Line> &lines, size_t begin) {
   skipBlanks();
   Line line{begin, at, {}};
@@ -451,7 +456,8 @@ bool Parser::parseImmediates() {
   return expect("]");
 }
 
-/// "row_program space [8, 64] flat sweeps 1 immediates [3] {"
+/// Parses a header, such as "row_program space [8, 64] flat sweeps 1 immediates
+/// [3] {".
 bool Parser::parseHeader() {
   skipLines();
   header = at;

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// One line per node and store. Sweeps are aligned in a column of their own,
-// after two blanks where a line is longer.
+// Prints one line per node and store. Sweeps are aligned in a column, or follow
+// two blanks if the line is longer.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,10 +26,10 @@ using namespace llvm;
 
 namespace kiln::row {
 
-/// The column at which sweeps begin.
+/// Column at which sweeps begin.
 static constexpr size_t kSweepColumn = 56;
 
-/// The shortest text that reads as the same value; the bits of a NaN.
+/// Returns the shortest text that parses to the same value; the bits for a NaN.
 static std::string textOf(double value, Type type) {
   char text[64];
   char *end = std::end(text);
@@ -43,7 +43,7 @@ static std::string textOf(double value, Type type) {
   return {text, std::to_chars(text, end, value).ptr};
 }
 
-/// The element that a load reads, such as "[r, %3]".
+/// Returns the element that a load reads, such as "[r, %3]".
 static std::string indexOf(const Node &load) {
   auto input = [&] { return "%" + std::to_string(load.inputs[0]); };
   switch (load.access) {

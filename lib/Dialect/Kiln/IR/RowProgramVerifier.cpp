@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Every check is of one node or store and what it names, so the cost is linear.
-// A node is checked before the nodes that use it.
+// Every check concerns one node or store and its inputs, so the total cost is
+// linear. A node is checked before the nodes that use it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,7 +32,7 @@ public:
   std::optional<Fault> run();
 
 private:
-  /// A check returns its message, which is empty if nothing is wrong.
+  /// Result of a check: an error message, or an empty string.
   using Message = std::string;
 
   Message checkInputs(size_t id);
@@ -45,7 +45,8 @@ private:
   Message checkProgram();
   std::optional<NodeId> findDeadNode();
 
-  /// The operands, periods, immediates and constants of nodes without them.
+  /// Checks that fields which the kind of node does not use have default
+  /// values.
   Message checkUnused(const Node &node);
 
   const Node &input(const Node &node, size_t i) {
@@ -91,14 +92,14 @@ std::string Verifier::checkUnused(const Node &node) {
   bool hasPeriod = isRandom || (isLoad && (node.access == Access::Modulo ||
                                            node.access == Access::SumOfSlices));
   if (!isLoad && node.access != Access::Identity)
-    return "has an access, but loads nothing";
+    return "has an access, but is not a load";
   if ((isLoad || isRandom) ? node.operand < 0 : node.operand != -1)
-    return "reads the operand " + std::to_string(node.operand);
+    return "has the invalid operand " + std::to_string(node.operand);
   if (hasPeriod ? node.period < 1 : node.period != 0)
     return "has the period " + std::to_string(node.period) +
            (hasPeriod ? ", expected at least 1" : ", expected none");
   if (node.kind != Kind::Constant && llvm::bit_cast<uint64_t>(node.value) != 0)
-    return "has a value, but is no constant";
+    return "has a value, but is not a constant";
   if (!isRandom && node.immediate != -1)
     return "has a key, but is not random";
   if (!isLoad && node.kind != Kind::Round && node.stored != Type::F32)
@@ -115,7 +116,7 @@ std::string Verifier::checkLoad(const Node &node) {
              ", expected an integer per row or a scalar";
   }
   if (nameOf(node.stored).empty())
-    return "loads elements of a type that no tensor has";
+    return "loads elements of an unsupported type";
   return expectType(node, spaceOf(node.access), computeType(node.stored));
 }
 
@@ -130,13 +131,14 @@ std::string Verifier::checkConstant(const Node &node) {
   } else if (node.type == Type::Bool) {
     fits = llvm::bit_cast<uint64_t>(value) == 0 || value == 1;
   } else if (!isFloat(node.type)) {
-    // Unsigned values too: random bits are compared with a threshold.
+    // Unsigned values are also valid, because random bits are compared with a
+    // threshold.
     int bits = static_cast<int>(bitsOf(node.type));
     fits = std::trunc(value) == value && value >= -std::ldexp(1.0, bits - 1) &&
            value < std::ldexp(1.0, std::min(bits, 63)) &&
            !(value == 0 && std::signbit(value));
   }
-  return fits ? "" : "is no value of " + nameOf(node.type).str();
+  return fits ? "" : "is not a value of type " + nameOf(node.type).str();
 }
 
 std::string Verifier::checkRandom(const Node &node) {
@@ -169,7 +171,7 @@ std::string Verifier::checkArithmetic(const Node &node) {
       return "rounds to " + nameOf(node.stored).str() +
              ", expected a float that is widened when it is loaded";
     if (type != Type::F64 && type != computeType(node.stored))
-      return "rounds " + nameOf(type).str();
+      return "rounds an input of the unsupported type " + nameOf(type).str();
     return expectType(node, space, computeType(node.stored));
   case Kind::Exp:
   case Kind::Log:
@@ -180,7 +182,8 @@ std::string Verifier::checkArithmetic(const Node &node) {
   case Kind::ReduceSum:
   case Kind::ReduceMax:
     if (!isFloat(type))
-      return "is a function of " + nameOf(type).str() + ", expected a float";
+      return "has an input of type " + nameOf(type).str() +
+             ", expected a float";
     return expectType(node, isReduction(node) ? Space::Row : space, type);
   case Kind::Less:
   case Kind::Equal:
@@ -212,7 +215,7 @@ std::string Verifier::checkArithmetic(const Node &node) {
 std::string Verifier::checkNode(const Node &node) {
   if (!isComputed(node.type))
     return "has the element type " + nameOf(node.type).str() +
-           ", in which nothing is computed";
+           ", which is not a type of computed values";
   switch (node.kind) {
   case Kind::Load:
     return checkLoad(node);
@@ -232,20 +235,20 @@ std::string Verifier::checkNode(const Node &node) {
 std::string Verifier::checkStore(size_t i) {
   const Store &store = program.stores[i];
   if (store.result != static_cast<int64_t>(i))
-    return "is to %res" + std::to_string(store.result) + ", expected %res" +
+    return "writes %res" + std::to_string(store.result) + ", expected %res" +
            std::to_string(i) + ": results are stored once and in order";
   if (store.value < 0 ||
       static_cast<size_t>(store.value) >= program.nodes.size())
-    return "is of %" + std::to_string(store.value) + ", which does not exist";
+    return "reads %" + std::to_string(store.value) + ", which does not exist";
   const Node &value = program.nodes[store.value];
   if (nameOf(store.stored).empty() || computeType(store.stored) != value.type)
-    return "is of " + nameOf(value.type).str() + " to elements of the type " +
+    return "writes " + nameOf(value.type).str() + " to elements of the type " +
            nameOf(store.stored).str();
   if (store.kind == StoreKind::Row && isPerElement(value))
-    return "is of one value per row, but %" + std::to_string(store.value) +
+    return "writes one value per row, but %" + std::to_string(store.value) +
            " has the type " + typeText(value.space, value.type);
   if (store.kind != StoreKind::ColumnPartial)
-    return store.chunk == 0 ? "" : "has a chunk, but sums nothing";
+    return store.chunk == 0 ? "" : "has a chunk, but is not a column sum";
   if (store.chunk < 1 || store.chunk != program.rowsPerUnit)
     return "sums " + std::to_string(store.chunk) + " rows, expected " +
            (program.rowsPerUnit < 1 ? "at least 1"
@@ -305,9 +308,10 @@ std::optional<Fault> Verifier::run() {
                      " rows, expected 1 without sums of columns"};
   if (program.flat != isFlat(program))
     return Fault{std::nullopt, std::nullopt,
-                 program.flat ? "the program is not flat: its elements depend "
-                                "on their place or on their row"
-                              : "the program is flat, which it does not say"};
+                 program.flat
+                     ? "the program is not flat: its elements depend "
+                       "on their position or on their row"
+                     : "the program is flat, but is not marked as flat"};
   return std::nullopt;
 }
 

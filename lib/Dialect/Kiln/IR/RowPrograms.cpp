@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// An entry owns a copy of the ops that its program was built from. A lookup
-// hashes the ops at hand and compares them with that copy, so two sources with
-// the same hash never share a program by mistake. Comparing is cheaper than
-// building: attributes are compared by address, and no node is allocated.
+// An entry owns a copy of the ops from which its program was built. A lookup
+// hashes the given ops and compares them with that copy, so hash collisions
+// cause no errors. Comparing is cheaper than building a program: attributes are
+// compared by address, and no nodes are allocated.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,7 +21,7 @@ using namespace kiln;
 
 namespace {
 
-/// The data flow of a source, in numbers that do not depend on addresses.
+/// The data flow of the ops, as numbers that do not depend on addresses.
 class DataFlow {
 public:
   explicit DataFlow(const RowOps &source) {
@@ -37,8 +37,8 @@ public:
       use(result);
   }
 
-  /// The numbers of the operands of the program, of those of its ops in order,
-  /// and of its results.
+  /// Numbers of the operands of the program, of the operands of its ops in
+  /// order, and of its results.
   SmallVector<unsigned, 32> uses;
   /// Values that none of the ops computes, in the order of their numbers.
   SmallVector<Value> inputs;
@@ -56,7 +56,8 @@ private:
 
 } // namespace
 
-/// Everything but the data flow of an op that its rows can depend on.
+/// Returns true if two ops are equal in everything except data flow and
+/// locations.
 static bool isSameOp(Operation *a, Operation *b) {
   return a->getName() == b->getName() &&
          a->getDiscardableAttrDictionary() ==
@@ -102,7 +103,7 @@ struct RowPrograms::Entry {
 
   int64_t rows, cols;
   SmallVector<unsigned> uses;
-  Block ops; ///< copies; the arguments are the inputs of the source
+  Block ops; ///< Copies of the ops; the block arguments are their inputs.
   std::optional<row::RowProgram> program;
 };
 

@@ -1,11 +1,11 @@
-//===- RowSpaces.h - Row spaces that several ops share ----------*- C++ -*-===//
+//===- RowSpaces.h - Row spaces shared by several ops -----------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// What the files that describe ops by row programs have in common.
+// Helpers for the files that describe ops by row programs.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,30 +16,30 @@
 
 namespace kiln {
 
-/// Rows over all dimensions but the last, which is the columns.
+/// Returns a space with the last dimension as columns and the others as rows.
 inline RowSpace rowsOfLast(mlir::Value value) {
   auto type = tensorTypeOf(value);
   return {getRowCount(type), getColumnCount(type), /*flexible=*/false};
 }
 
-/// The same for an op that treats all elements alike.
+/// Returns the same space for an op that is purely elementwise.
 inline RowSpace flexibleRows(mlir::Value value) {
   RowSpace space = rowsOfLast(value);
   space.flexible = true;
   return space;
 }
 
-/// Whether the builder works on exactly this space.
+/// Returns true if the builder works on exactly this space.
 inline bool hasSpace(const RowBuilder &rows, const RowSpace &space) {
   return rows.getRows() == space.rows && rows.getCols() == space.cols;
 }
 
-/// Whether all accesses succeeded.
+/// Returns true if all accesses succeeded.
 inline bool areValid(std::initializer_list<RowBuilder::NodeId> nodes) {
   return llvm::all_of(nodes, [](RowBuilder::NodeId id) { return id >= 0; });
 }
 
-/// scalar(value) in the type of `like`, or -1.
+/// Returns scalar(value), cast to the type of `like`, or -1.
 inline RowBuilder::NodeId scalarLike(RowBuilder &rows, mlir::Value value,
                                      RowBuilder::NodeId like) {
   RowBuilder::NodeId node = rows.scalar(value);

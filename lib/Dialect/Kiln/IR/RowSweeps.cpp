@@ -1,14 +1,14 @@
-//===- RowSweeps.cpp - The order of work in a row program -----------------===//
+//===- RowSweeps.cpp - Order of work in a row program -----------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// planSweeps and what follows from it: which result may take an operand's slot.
-// Emitters keep to two rules that mayShareSlot relies on: Row loads of level L
-// are made before sweep L, and at each column position of a sweep loads precede
-// stores.
+// Implements planSweeps() and the functions that depend on its order.
+// mayShareSlot() relies on two rules that emitters follow: Row loads of level L
+// are executed before sweep L, and at each column position of a sweep loads
+// precede stores.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,7 +22,8 @@ namespace kiln::row {
 
 namespace {
 
-/// Marks what sweep `s` evaluates per element for the sake of `root`.
+/// Marks the nodes that sweep `s` evaluates per element in order to compute
+/// `root`.
 void mark(const RowProgram &program, const SweepPlan &plan, int32_t s,
           NodeId root, MutableArrayRef<bool> needed) {
   SmallVector<NodeId> work = {root};
@@ -36,7 +37,7 @@ void mark(const RowProgram &program, const SweepPlan &plan, int32_t s,
   }
 }
 
-/// Like nodesOf as a set, leaving out one store.
+/// Returns nodesOf() as a set, ignoring one store.
 SmallVector<bool> neededIn(const RowProgram &program, const SweepPlan &plan,
                            int32_t s, int32_t exceptStore = -1) {
   SmallVector<bool> needed(program.nodes.size(), false);
@@ -49,7 +50,7 @@ SmallVector<bool> neededIn(const RowProgram &program, const SweepPlan &plan,
   return needed;
 }
 
-/// Chooses the sweep of Full store `i` of a value that is computed per element.
+/// Chooses the sweep of Full store `i`, whose value is computed per element.
 void placeStore(const RowProgram &program, SweepPlan &plan, int32_t i) {
   NodeId value = program.stores[i].value;
   int32_t first = plan.storeSweep[i];
@@ -59,7 +60,7 @@ void placeStore(const RowProgram &program, SweepPlan &plan, int32_t i) {
         plan.savedBy[value] = i;
       return;
     }
-  // Storing is free where the value is computed for another reason.
+  // The store is free in a sweep that computes the value for another reason.
   if (neededIn(program, plan, first, i)[value])
     return;
   SmallVector<bool> inputs(program.nodes.size(), false);
@@ -159,7 +160,7 @@ bool mayShareSlot(const RowProgram &program, int32_t operand, int32_t result) {
   if (store == program.stores.end() || store->kind == StoreKind::ColumnPartial)
     return false;
   int32_t sweep = plan.storeSweep[store - program.stores.begin()];
-  // An operand that is not read says nothing about its size.
+  // If the operand is not read, its size is not known.
   bool isRead = false;
   for (auto [id, node] : enumerate(program.nodes)) {
     if (node.operand != operand)
@@ -168,7 +169,7 @@ bool mayShareSlot(const RowProgram &program, int32_t operand, int32_t result) {
     if (node.kind != Kind::Load || node.stored != store->stored)
       return false;
     if (store->kind == StoreKind::Row) {
-      // Row stores come after the whole row.
+      // Row stores are executed after the whole row.
       if (node.access != Access::PerRow)
         return false;
       continue;

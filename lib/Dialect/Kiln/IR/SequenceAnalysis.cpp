@@ -1,4 +1,4 @@
-//===- SequenceAnalysis.cpp - What depends on which sequences -------------===//
+//===- SequenceAnalysis.cpp - Analysis of sequences -------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -24,7 +24,7 @@ SequenceAnalysis::SequenceAnalysis(ProgramOp program) {
       batch = tensorTypeOf(argument).getDimSize(0);
       fact = SequenceFact::perSequence(0, 0);
     } else {
-      // Random ops know what the random state is for; no other op does.
+      // Only random ops have a rule for the random state.
       fact = SequenceFact::opaque(program, "lets its loss depend on an input "
                                            "other than tokens and targets");
     }
@@ -41,7 +41,7 @@ void SequenceAnalysis::visit(Operation &op) {
   else
     inferUnknown(&op, operands, results);
   for (auto [value, fact] : llvm::zip_equal(op.getResults(), results)) {
-    // One sequence is one part, whatever the dimension.
+    // With a single sequence, every dimension consists of one part.
     if (batch == 1)
       fact.repeating = ~uint64_t(0);
     facts[value] = fact;

@@ -1,4 +1,4 @@
-//===- SequenceRules.h - Parts of transfer functions ------------*- C++ -*-===//
+//===- SequenceRules.h - Helpers of transfer functions ----------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -17,30 +17,29 @@ namespace kiln::sequences {
 inline constexpr llvm::StringLiteral kNotHomogeneous =
     "is not linear in loss_scale";
 
-/// The first Opaque fact, or null.
+/// Returns the first Opaque fact, or null.
 const SequenceFact *findOpaque(llvm::ArrayRef<SequenceFact> facts);
 bool allShared(llvm::ArrayRef<SequenceFact> facts);
 void setAll(llvm::MutableArrayRef<SequenceFact> results,
             const SequenceFact &fact);
 
-/// The dimension along which all values split into the parts of the sequences;
-/// at least one of them is PerSequence.
+/// Returns the dimension along which all values split into one part per
+/// sequence, or std::nullopt. At least one value must be PerSequence.
 std::optional<int64_t> commonDim(llvm::ArrayRef<SequenceFact> facts);
 
-/// The Opaque fact of an op that has no other: an Opaque operand's, or what the
-/// op does.
+/// Returns the Opaque fact of an op to which no rule applies: that of an Opaque
+/// operand, or one that names the op.
 SequenceFact explain(mlir::Operation *op, llvm::ArrayRef<SequenceFact> facts);
 
-/// The fact of an op that computes each element from the elements at the same
-/// place, in any way.
+/// Returns the fact of an elementwise op that may be nonlinear.
 SequenceFact inferNonlinear(mlir::Operation *op,
                             llvm::ArrayRef<SequenceFact> operands);
 
-/// The fact of a function that is linear in all operands together.
+/// Returns the fact of a function that is linear in all operands together.
 SequenceFact inferSum(mlir::Operation *op,
                       llvm::ArrayRef<SequenceFact> operands);
 
-/// A bit for each dimension that divides into `batch` parts.
+/// Returns a bit mask of the dimensions whose extent `batch` divides.
 uint64_t dividedDims(mlir::RankedTensorType type, int64_t batch);
 
 } // namespace kiln::sequences

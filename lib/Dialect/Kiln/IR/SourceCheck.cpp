@@ -1,4 +1,4 @@
-//===- SourceCheck.cpp - Sources, and what MLIR says of them --------------===//
+//===- SourceCheck.cpp - Checks before parsing ------------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -15,8 +15,8 @@ static bool isNameChar(char c) {
   return llvm::isAlnum(c) || c == '_' || c == '$' || c == '.';
 }
 
-/// Skips a string, a comment or a name at the start of `rest`, or one
-/// character. Returns what was skipped.
+/// Skips a string, a comment, a name or a single character at the start of
+/// `rest`. Returns the skipped text.
 static StringRef takeToken(StringRef &rest) {
   size_t length = 1;
   if (rest.front() == '"') {
@@ -34,7 +34,7 @@ static StringRef takeToken(StringRef &rest) {
 }
 
 std::optional<std::string> kiln::findUnparsable(StringRef source) {
-  // The last two tokens that are neither blanks nor comments.
+  // The last two tokens other than blanks and comments.
   StringRef before, last;
   for (StringRef rest = source; !rest.empty();) {
     StringRef token = takeToken(rest);
@@ -43,7 +43,7 @@ std::optional<std::string> kiln::findUnparsable(StringRef source) {
     if (token == "index" && last == "<" && before == "array") {
       size_t at = token.data() - source.data();
       return "line " + std::to_string(1 + source.take_front(at).count('\n')) +
-             ": 'array<index' is no type of array that can be read; expected "
+             ": 'array<index' is not a supported array type; expected "
              "a type with a width, such as array<i64>";
     }
     before = last;

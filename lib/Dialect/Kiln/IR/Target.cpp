@@ -1,4 +1,4 @@
-//===- Target.cpp - The name of a module's target -------------------------===//
+//===- Target.cpp - Name of a module's target -------------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

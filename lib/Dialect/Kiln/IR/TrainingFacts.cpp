@@ -1,12 +1,12 @@
-//===- TrainingFacts.cpp - How a module's program learns --------*- C++ -*-===//
+//===- TrainingFacts.cpp - Training facts of a module -----------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// A walk over all ops finds the same facts on every level: on the scheduled
-// one, the ops are the bodies of kernels.
+// A walk over all ops finds the same facts on every level. On the scheduled
+// level, the ops are in the bodies of kernels.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,17 +22,18 @@ using namespace kiln;
 
 namespace {
 
-/// The weight decays of one rule, by the rank of the parameter.
+/// Weight decays of an update rule, for parameters of rank 2 or more and for
+/// others.
 struct Decays {
   std::set<double> matrices, vectors;
 };
 
-/// All rules, by what they have in common for all parameters.
+/// All update rules, keyed by their options other than the weight decay.
 using Rules = std::map<UpdateRule, Decays>;
 
 } // namespace
 
-/// Adds one update op.
+/// Adds an update op to its rule.
 static void addUpdate(UpdateOpInterface op, Rules &rules) {
   UpdateDescription description = op.describeUpdate();
   UpdateRule rule;
@@ -45,7 +46,8 @@ static void addUpdate(UpdateOpInterface op, Rules &rules) {
   (isMatrix ? decays.matrices : decays.vectors).insert(decay);
 }
 
-/// Writes decays the way users give them: one number, and what it applies to.
+/// Converts the decays of a rule to the form of the user's options: a number
+/// and the parameters to which it applies.
 static void addRules(const UpdateRule &rule, const Decays &decays,
                      std::vector<UpdateRule> &list) {
   auto add = [&](double decay, const char *parameters) {

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// analysis: which values are active (depend on a trainable state and influence
-// the loss); then one walk backwards over the ops, each of which builds its own
-// gradient through DifferentiableOpInterface.
+// analysis: finds the active values, which depend on a trainable state and
+// influence the loss. One walk backwards over the ops then builds the gradient
+// of each op through DifferentiableOpInterface.
 //
 //===----------------------------------------------------------------------===//
 
@@ -39,7 +39,7 @@ public:
 private:
   void findActiveValues();
   LogicalResult differentiate(Operation *op);
-  /// The sum of all contributions to a value's gradient, or null.
+  /// Returns the sum of all contributions to a value's gradient, or null.
   Value gradientOf(Value value);
   LogicalResult returnGradients();
 
@@ -48,7 +48,7 @@ private:
   OpBuilder builder;
   DenseSet<Value> active;
   DenseMap<Value, SmallVector<Value, 2>> contributions;
-  /// Gradient contributions of states, by symbol.
+  /// Gradient contributions of states, keyed by symbol.
   llvm::MapVector<StringAttr, SmallVector<Value, 2>> stateContributions;
 };
 
@@ -85,8 +85,9 @@ void Differentiator::findActiveValues() {
       active.insert(value);
 }
 
-/// If the contributions are pads that tile the tensor along one dimension,
-/// their sum is the concatenation of what they pad.
+/// Returns the concatenation of the padded values if the contributions are pads
+/// that tile the tensor along one dimension, so that the concatenation is their
+/// sum.
 static Value concatOfPads(OpBuilder &builder, ArrayRef<Value> values) {
   auto first = values.front().getDefiningOp<PadOp>();
   if (!first)
@@ -126,8 +127,9 @@ static Value concatOfPads(OpBuilder &builder, ArrayRef<Value> values) {
 static Value sumContributions(OpBuilder &builder, ArrayRef<Value> values) {
   if (values.empty())
     return {};
-  // Behind the last of them, which need not be the newest contribution: the
-  // gradient of an addition is its cotangent, defined long before.
+  // Insert after the last definition. This need not be the newest contribution,
+  // because the gradient of an addition is its cotangent, which may have been
+  // defined much earlier.
   OpBuilder::InsertionGuard guard(builder);
   Operation *last = nullptr;
   for (Value value : values) {
@@ -219,7 +221,7 @@ LogicalResult Differentiator::returnGradients() {
       missing = true;
       continue;
     }
-    // Sums over micro-batches and updates compute with the wider type.
+    // Accumulation over micro-batches and updates compute in the wider type.
     if (isNarrowFloat(gradient.getType()))
       gradient =
           CastOp::create(builder, gradient.getLoc(),
@@ -245,8 +247,7 @@ LogicalResult Differentiator::run() {
   ReturnOp ret = program.getReturn();
   if (ret.getValues().size() != 1 ||
       tensorTypeOf(ret.getValues().front()).getRank() != 0 ||
-      !isa<FloatType>(
-          tensorTypeOf(ret.getValues().front()).getElementType()))
+      !isa<FloatType>(tensorTypeOf(ret.getValues().front()).getElementType()))
     return program.emitOpError(
         "must return one rank-0 loss to be differentiated");
   findActiveValues();
@@ -266,7 +267,8 @@ LogicalResult Differentiator::run() {
   if (failed(returnGradients()))
     return failure();
 
-  // Losses were replaced by their training forms, pads by concats.
+  // Erase losses that were replaced by their training forms and pads that were
+  // replaced by concatenations.
   for (Operation &op :
        llvm::make_early_inc_range(llvm::reverse(program.getBlock())))
     if (isOpTriviallyDead(&op))

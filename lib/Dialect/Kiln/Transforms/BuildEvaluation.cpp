@@ -1,4 +1,4 @@
-//===- BuildEvaluation.cpp - Programs that evaluate, generate ---*- C++ -*-===//
+//===- BuildEvaluation.cpp - Evaluation and generation programs -----------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -16,7 +16,7 @@ namespace kiln {
 using namespace mlir;
 using namespace kiln;
 
-/// Outside training dropout is the identity, and states stay as they are.
+/// Outside of training, dropout is the identity and states do not change.
 static void removeTrainingEffects(ProgramOp program) {
   program.walk([](Operation *op) {
     if (isa<WriteOp>(op)) {
@@ -31,7 +31,7 @@ static void removeTrainingEffects(ProgramOp program) {
   });
 }
 
-/// Erases ops without a used result, and inputs without a use.
+/// Erases ops without used results and inputs without uses.
 static void removeDeadCode(ProgramOp program) {
   for (Operation &op :
        llvm::make_early_inc_range(llvm::reverse(program.getBlock())))
@@ -42,8 +42,8 @@ static void removeDeadCode(ProgramOp program) {
       (void)program.eraseArgument(i);
 }
 
-/// Makes the program return the logits of one row: the row enters the head
-/// alone.
+/// Makes the program return the logits of one row. Only that row is passed to
+/// the language-model head.
 static LogicalResult returnLogits(ProgramOp program) {
   Operation *loss = program.getReturn().getValues().front().getDefiningOp();
   if (!isa_and_nonnull<CrossEntropyOp, LinearCrossEntropyOp>(loss))
@@ -66,7 +66,7 @@ static LogicalResult returnLogits(ProgramOp program) {
                           rows, program.getArgument(index));
   if (auto linear = dyn_cast<LinearCrossEntropyOp>(loss))
     row = MatmulOp::create(builder, loc, row, linear.getWeight(), false, true);
-  // Whoever draws a token from them does so in full precision.
+  // Tokens are sampled from the logits in full precision.
   row =
       builder.createOrFold<CastOp>(loc, fullPrecision(tensorTypeOf(row)), row);
   Value logits = ReshapeOp::create(
@@ -102,8 +102,8 @@ struct BuildEvaluationPass
       nameByKind(evaluate, ProgramKind::Evaluate, symbols);
       evaluate.setResultAttr(0, "kiln.name", builder.getStringAttr("loss"));
       removeTrainingEffects(evaluate);
-      // A program whose loss is no cross entropy has no logits to generate
-      // from.
+      // A program whose loss is not a cross entropy has no logits, so no
+      // generation program is built.
       auto generate = cast<ProgramOp>(builder.clone(*evaluate));
       nameByKind(generate, ProgramKind::Generate, symbols);
       if (failed(returnLogits(generate)))

@@ -1,12 +1,12 @@
-//===- BuildStep.cpp - Turn gradients into state updates --------*- C++ -*-===//
+//===- BuildStep.cpp - Conversion of gradients to updates -------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// analysis -> plan -> apply: the optimizer's text becomes an OptimizerSpec, the
-// micro-batch is wrapped, then every gradient is followed by its update.
+// analysis -> plan -> apply: parses the optimizer's text into an OptimizerSpec,
+// wraps the micro-batch in a loop, and adds an update after every gradient.
 //
 //===----------------------------------------------------------------------===//
 
@@ -71,8 +71,9 @@ Value StepBuilder::addInput(StringRef name, RankedTensorType type) {
   return program.getArgument(index);
 }
 
-/// Moves forward and backward pass into a kiln.accumulate over micro-batches.
-/// Reads of states stay outside: they yield entry values.
+/// Moves the forward and backward pass into a kiln.accumulate over
+/// micro-batches. Reads of states stay outside, because they return the entry
+/// values.
 LogicalResult StepBuilder::wrapMicrobatches() {
   auto split =
       dyn_cast_or_null<IntegerAttr>(program->removeAttr(kMicrobatchesAttr));
@@ -88,7 +89,8 @@ LogicalResult StepBuilder::wrapMicrobatches() {
   if (auto writes = block.getOps<WriteOp>(); !writes.empty()) {
     WriteOp write = *writes.begin();
     return write.emitOpError("would define ")
-           << write.getStateAttr() << " once per micro-batch; use one";
+           << write.getStateAttr()
+           << " once per micro-batch; use a single micro-batch";
   }
 
   SmallVector<BlockArgument> slicedArguments;
@@ -134,8 +136,8 @@ LogicalResult StepBuilder::wrapMicrobatches() {
     argument.replaceUsesWithIf(
         part, [&](OpOperand &use) { return use.getOwner() != loop; });
 
-  // Each sum follows its contribution at once, so that the contribution can
-  // die.
+  // Add each contribution to its sum immediately, so that the memory of the
+  // contribution can be released.
   SmallVector<Value> yielded;
   for (auto [contribution, sum] : llvm::zip(ret->getOperands(), sums)) {
     builder.setInsertionPointToEnd(body);
@@ -151,7 +153,8 @@ LogicalResult StepBuilder::wrapMicrobatches() {
   return success();
 }
 
-/// Per-row sums of squares right behind every gradient, joined in state order.
+/// Computes the clip factor from per-row sums of squares, which are placed
+/// directly after every gradient and concatenated in state order.
 Value StepBuilder::clipFactor() {
   SmallVector<Value> squares;
   int64_t count = 0;
@@ -176,10 +179,10 @@ Value StepBuilder::clipFactor() {
   return factor.getFactor();
 }
 
-/// A moment has the type that computes with the parameter: squares of gradients
-/// are too small for f16, and bf16 is too coarse for a decaying average. Files
-/// know it by its parameter and slot, so that its symbol may give way to
-/// another state's.
+/// Adds the state of a moment. Its element type is the one in which the
+/// parameter is computed, because squares of gradients underflow in f16 and
+/// bf16 is too coarse for a decaying average. Files identify a moment by its
+/// parameter and slot, so its symbol may be renamed if another state has it.
 StateOp StepBuilder::addMoment(StateOp parameter, StringRef slot) {
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPoint(program);
@@ -197,7 +200,8 @@ StateOp StepBuilder::addMoment(StateOp parameter, StringRef slot) {
   return state;
 }
 
-/// The program's read of a state; one is enough.
+/// Returns the single read of a state in the program, which is created if
+/// needed.
 Value StepBuilder::readState(StateOp state, Location loc) {
   for (auto read : program.getBlock().getOps<ReadOp>())
     if (read.getState() == state.getSymName())
@@ -207,8 +211,9 @@ Value StepBuilder::readState(StateOp state, Location loc) {
   return ReadOp::create(builder, loc, state.getType(), state.getSymName());
 }
 
-/// Without clipping an update may run as soon as its gradient is there and the
-/// entry value has no reader left: then the gradient dies at once.
+/// Sets the insertion point for an update without clipping: after the gradient
+/// is defined and the entry value has its last reader. The memory of the
+/// gradient is then released immediately.
 static void placeUpdateEarly(OpBuilder &builder, Value gradient, Value entry) {
   Operation *last = gradient.getDefiningOp();
   for (Operation *reader : entry.getUsers())
@@ -277,8 +282,8 @@ LogicalResult StepBuilder::run() {
   for (unsigned i = 1; i < ret.getNumOperands(); ++i)
     if (!program.getResultAttrOfType<FlatSymbolRefAttr>(i, "kiln.gradient"))
       return program.emitOpError("result ")
-             << i << " is no gradient; run kiln-autodiff first";
-  // Several reads of one state become one, at the top.
+             << i << " is not a gradient; run kiln-autodiff first";
+  // Merge the reads of each state into one at the beginning of the program.
   DenseMap<StringAttr, ReadOp> reads;
   for (ReadOp read :
        llvm::make_early_inc_range(program.getBlock().getOps<ReadOp>())) {

@@ -1,15 +1,15 @@
-//===- CompressResiduals.cpp - Keep encodings of residuals ------*- C++ -*-===//
+//===- CompressResiduals.cpp - Compressed encodings of residuals ----------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// analysis -> plan -> apply. Whether an encoding pays depends on others: the
-// output of an activation is made again from its input for nothing as long as
-// that is kept, so neither is worth an encoding alone, but both together are.
-// So all encodings are made at first, and then given up, alone or in such
-// pairs, while fewer bytes are kept without them.
+// analysis -> plan -> apply. The benefit of an encoding depends on others: the
+// output of an activation is recomputed from its input at no cost as long as
+// the input is kept, so encoding one of them saves nothing, but encoding both
+// does. The pass therefore starts with all encodings, and then removes single
+// ones or such pairs as long as this does not increase the bytes kept.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,7 +34,7 @@ class Compressor {
 public:
   Compressor(ProgramOp program, const LossySpec &spec, bool rebuild)
       : program(program), spec(spec), rebuild(rebuild) {}
-  /// Rewrites the program; gives the encodings that it has now.
+  /// Rewrites the program and returns the applied encodings.
   SmallVector<ResidualEncoding> run();
 
 private:
@@ -54,7 +54,7 @@ private:
   Operation *phase = nullptr;
   /// Forward values that the backward pass reads, in program order.
   llvm::MapVector<Value, SmallVector<ResidualRead>> residuals;
-  /// Those of them that can be encoded and have not been given up.
+  /// Encodings of residuals that have not been removed.
   llvm::MapVector<Value, ResidualEncoding> encodings;
 };
 
@@ -66,7 +66,7 @@ void Compressor::findResiduals() {
       phase = &op;
   if (!phase)
     return;
-  // In program order, so that everything behind is too.
+  // Insert in program order, so that later iterations are in program order too.
   for (auto it = program.getBlock().begin(); &*it != phase; ++it)
     for (Value result : it->getResults())
       if (!isa<ReadOp, ConstantOp>(*it) && viewedValue(result) == result)
@@ -86,7 +86,7 @@ void Compressor::findEncodings() {
   BlockArgument tokens = program.getInput(InputRole::Tokens);
   if (tokens && tensorTypeOf(tokens).getRank() > 0)
     sequences = tensorTypeOf(tokens).getDimSize(0);
-  // An op that reads several reads the encoding of one: the first.
+  // An op that reads several residuals uses the encoding of the first one.
   llvm::DenseSet<Operation *> taken;
   for (auto &[residual, reads] : residuals) {
     if (llvm::any_of(reads, [&](const ResidualRead &read) {
@@ -94,7 +94,7 @@ void Compressor::findEncodings() {
         }))
       continue;
     auto encoding = findEncoding(residual, reads, spec, sequences);
-    // An encoding that the backward pass makes frees nothing before.
+    // An encoding computed in the backward pass would save no memory before it.
     if (!encoding || !encoding->through.getDefiningOp()->isBeforeInBlock(phase))
       continue;
     taken.insert(encoding->readers.begin(), encoding->readers.end());
@@ -108,7 +108,7 @@ bool Compressor::isEncoded(Value residual, Operation *reader) {
          llvm::is_contained(found->second.readers, reader);
 }
 
-/// The backward ops that still read a value itself, in program order.
+/// Returns the backward ops that still read the value itself, in program order.
 SmallVector<Operation *> Compressor::remainingReaders(Value value) {
   llvm::SetVector<Operation *> readers;
   for (Operation *user : value.getUsers())
@@ -121,8 +121,8 @@ SmallVector<Operation *> Compressor::remainingReaders(Value value) {
   return sorted;
 }
 
-/// Whether kiln-rebuild-activations will make a value again: it does so in
-/// front of an op that reads what the value is made from anyway.
+/// Returns true if kiln-rebuild-activations will recompute a value: it does so
+/// before an op that reads the inputs of the value in any case.
 bool Compressor::isRebuilt(Value value) {
   Operation *op = value.getDefiningOp();
   auto dispatchable = dyn_cast<DispatchableOpInterface>(op);
@@ -153,7 +153,7 @@ bool Compressor::isRebuilt(Value value) {
   return hasReader;
 }
 
-/// The bytes that the backward pass keeps alive of a value.
+/// Returns the bytes of a value that are kept for the backward pass.
 int64_t Compressor::keptBytes(Value value) {
   if (!residuals.contains(value))
     return 0;
@@ -169,9 +169,9 @@ int64_t Compressor::keptBytes(const llvm::SetVector<Value> &values) {
   return bytes;
 }
 
-/// Gives encodings up if no more bytes are kept without them.
+/// Removes encodings if this does not increase the bytes kept.
 bool Compressor::giveUp(ArrayRef<Value> given) {
-  // What they, and whether they are kept, can change.
+  // The values whose kept bytes this may change.
   llvm::SetVector<Value> affected;
   for (Value value : given) {
     if (!encodings.contains(value))
@@ -222,7 +222,7 @@ SmallVector<ResidualEncoding> Compressor::run() {
   return applied;
 }
 
-/// What was done, for plans and reports.
+/// Describes an applied encoding for plans and reports.
 static Attribute describe(Builder &b, const ResidualEncoding &encoding) {
   return EncodedAttr::get(
       b.getContext(),

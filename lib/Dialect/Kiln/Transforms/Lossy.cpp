@@ -1,4 +1,4 @@
-//===- Lossy.cpp - The lossy techniques a user names ------------*- C++ -*-===//
+//===- Lossy.cpp - Parsing of --lossy ---------------------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -41,11 +41,11 @@ std::optional<LossySpec> LossySpec::parse(StringRef text, std::string &error) {
       }
     } else {
       error = "unknown technique '" + name.str() +
-              "', expected fewbit:B or rmm:RHO, or both with a comma";
+              "', expected fewbit:B or rmm:RHO, or both, separated by a comma";
       return std::nullopt;
     }
     if (again) {
-      error = "'" + name.str() + "' is there twice, expected it once";
+      error = "'" + name.str() + "' is given twice, expected once";
       return std::nullopt;
     }
   }

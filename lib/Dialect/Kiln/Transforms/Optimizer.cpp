@@ -1,4 +1,4 @@
-//===- Optimizer.cpp - The optimizer a user names ------------------------===//
+//===- Optimizer.cpp - Parsing of --optimizer -------------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Precision.h - What the precision passes share ------------*- C++ -*-===//
+//===- Precision.h - Helpers of the precision passes ------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -12,15 +12,15 @@
 
 namespace kiln {
 
-/// Whether an op copies elements and computes nothing: so it may as well copy
-/// elements that were converted before.
+/// Returns true if an op only copies elements, so that it can also copy
+/// converted elements.
 inline bool movesElements(mlir::Operation *op) {
   return mlir::isa_and_nonnull<BroadcastOp, ReshapeOp, TransposeOp, SliceOp,
                                PadOp, ConcatOp>(op);
 }
 
-/// Moves casts behind the broadcasts that are their only readers, where these
-/// can be part of a row dispatch.
+/// Moves casts after the broadcasts that are their only readers if the
+/// broadcasts can be part of a row dispatch.
 void sinkCasts(mlir::Block &block);
 
 } // namespace kiln

@@ -1,19 +1,19 @@
-//===- RebuildActivations.cpp - Repeat cheap forward ops --------*- C++ -*-===//
+//===- RebuildActivations.cpp - Recomputation of cheap forward ops --------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// A residual r = f(x) of a cheap op f is rebuilt when some op G of the backward
-// pass reads x anyway. In front of G:
+// A residual r = f(x) of a cheap op f is recomputed if an op G of the backward
+// pass reads x anyway. Directly before G, the pass inserts:
 //
 //   %r2 = kiln.recompute(%x, ...) { f }
 //   ... = G(%x, ...)
-//   users of r, now of %r2 (typically the weight gradient r^T dy)
+//   users of r, which now read %r2 (typically the weight gradient r^T dy)
 //
-// The users move behind G, so that f and G can be one kernel and r never lives
-// longer than the few ops between.
+// The users move after G, so that f and G can be fused into one kernel and r is
+// live only during the few ops between them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,7 +29,7 @@ using namespace kiln;
 
 namespace {
 
-/// How to rebuild one value: the ops to run and the values they start from.
+/// Describes how to recompute a value: the ops to run and their inputs.
 struct Recipe {
   Value residual;
   /// The large operands of the original op.
@@ -68,7 +68,7 @@ void Rebuilder::rebuild(const Recipe &recipe) {
   llvm::sort(users,
              [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
 
-  // G: the op behind the first user that reads a source anyway.
+  // Find G, the last op after the first user that reads a source in any case.
   Operation *reader = nullptr;
   for (Value source : recipe.sources) {
     bool kept = false;
@@ -81,12 +81,12 @@ void Rebuilder::rebuild(const Recipe &recipe) {
         reader = user;
     }
     if (!kept && source.getDefiningOp())
-      return; // the source would have to be kept just for this
+      return; // The source would have to be kept only for this.
   }
   if (!reader)
     return;
 
-  // Users whose results are not needed before G's position move behind it.
+  // Move the users before G after it, unless their results are needed earlier.
   Operation *last = reader;
   SmallVector<Operation *> moving;
   for (Operation *user : users) {
@@ -127,7 +127,7 @@ void Rebuilder::rebuildNorm(Operation *norm, Value gamma, Value beta,
   llvm::append_range(recipe.inputs, statistics);
   auto build = [&](OpBuilder &builder, ValueRange arguments) -> Value {
     size_t first = beta ? 3 : 2;
-    // As inside of the norm, rounded once: behind gain and shift.
+    // As in the norm itself, round only once, after gain and shift.
     Value normalized = NormalizeOp::create(
         builder, norm->getLoc(), fullPrecision(tensorTypeOf(recipe.residual)),
         arguments[0], arguments.drop_front(first));

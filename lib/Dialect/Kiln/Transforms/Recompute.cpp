@@ -1,16 +1,16 @@
-//===- Recompute.cpp - Repeat forward stages in the backward pass -*- C++ -*-=//
+//===- Recompute.cpp - Recomputation of forward stages ----------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// The backward pass is walked in program order. For every forward value there
+// The backward pass is walked in program order. For every forward value, there
 // is at most one version to read: the original if it was kept, or the latest
-// repetition. A backward op that reads a value without a version makes one: the
-// ops between it and the nearest versions are repeated right in front of the
-// reader, never earlier, and those of their results that later backward ops
-// read become versions too.
+// recomputed one. A backward op that reads a value without a version creates
+// one: the ops between it and the nearest versions are recomputed directly
+// before the reader. Their other results that later backward ops read become
+// versions too.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,13 +32,14 @@ using namespace kiln::support;
 using namespace kiln;
 
 //===----------------------------------------------------------------------===//
-// Named schedules
+// Named schedules.
 //===----------------------------------------------------------------------===//
 
 using Kind = ChainOpKind;
 
-/// Keeps the inputs of segments; a segment runs forward again, keeping
-/// everything, when the backward pass reaches it. `starts` begins with 0.
+/// Returns a schedule that keeps the inputs of segments. When the backward pass
+/// reaches a segment, the segment is run again and everything in it is kept.
+/// `starts` begins with 0.
 static RecomputeSchedule segmented(ArrayRef<int64_t> starts, int64_t stages) {
   RecomputeSchedule schedule;
   for (int64_t k = 0; k < stages; ++k)
@@ -104,7 +105,7 @@ std::optional<RecomputeSchedule> kiln::namedSchedule(StringRef name,
 }
 
 //===----------------------------------------------------------------------===//
-// Application
+// Application of schedules.
 //===----------------------------------------------------------------------===//
 
 namespace {
@@ -125,17 +126,17 @@ private:
 
   const StageChain &chain;
   const RecomputeSchedule &schedule;
-  size_t next = 0; ///< of the schedule
-  /// The version of a forward value that is alive.
+  size_t next = 0; ///< Index in the schedule.
+  /// The live version of each forward value.
   DenseMap<Value, Value> versions;
-  /// Where the backward pass of each stage begins.
+  /// Stages whose backward pass begins at an op.
   DenseMap<Operation *, SmallVector<int64_t>> starts;
-  DenseMap<Operation *, int64_t> order; ///< of backward ops
+  DenseMap<Operation *, int64_t> order; ///< Position of each backward op.
 };
 
 } // namespace
 
-/// Versions that the forward pass leaves.
+/// Adds the versions that the forward pass stores.
 void Replayer::keepForward() {
   for (; next < size_t(chain.size()); ++next) {
     const StageRun &run = schedule[next];
@@ -148,13 +149,13 @@ void Replayer::keepForward() {
       if (i >= 64 || run.saved >> i & 1)
         versions[residual] = residual;
   }
-  // The loss keeps what it read.
+  // The output of the last stage is kept for the loss.
   if (chain.size())
     versions[chain.stages().back().output] = chain.stages().back().output;
 }
 
-/// A stage's backward pass begins at the first op that reads one of its values
-/// or one of an earlier stage's: later stages come first.
+/// Finds the first op of each stage's backward pass: the first one that reads a
+/// value of the stage or of an earlier one. Later stages come first.
 void Replayer::findStarts() {
   for (auto [i, op] : llvm::enumerate(chain.backwardOps()))
     order[op] = i;
@@ -171,8 +172,8 @@ void Replayer::findStarts() {
   }
 }
 
-/// Repeats forward ops in front of `before` until `wanted` have versions. Of
-/// the other results, those that `keep` accepts get one too.
+/// Recomputes forward ops before `before` until `wanted` have versions. Other
+/// results that `keep` accepts also become versions.
 void Replayer::repeat(Operation *before, ArrayRef<Value> wanted,
                       llvm::function_ref<bool(Value)> keep) {
   llvm::SetVector<Operation *> ops;
@@ -180,8 +181,8 @@ void Replayer::repeat(Operation *before, ArrayRef<Value> wanted,
   while (!worklist.empty()) {
     Value value = worklist.pop_back_val();
     Operation *op = value.getDefiningOp();
-    // A fixed value would otherwise wait for this reader since the forward
-    // pass.
+    // Fixed values are recomputed too; otherwise they would be live from the
+    // forward pass until this reader.
     if (!op || versions.contains(value) ||
         (chain.stageOf(op) < 0 && !chain.isFixed(op)) || !ops.insert(op))
       continue;
@@ -231,10 +232,10 @@ void Replayer::repeat(Operation *before, ArrayRef<Value> wanted,
     versions[result] = version;
 }
 
-/// Plays the schedule up to the backward run of `stage`.
+/// Executes the schedule up to the backward run of `stage`.
 void Replayer::advance(int64_t stage, Operation *before) {
-  // Runs that drop their input happen together with the next one that keeps
-  // something; until then their inputs have to stay.
+  // Runs that drop their input are executed together with the next run that
+  // keeps a value. Until then their inputs must be kept.
   SmallVector<Value> dropped;
   auto make = [&](ArrayRef<Value> wanted) {
     repeat(before, wanted, [](Value) { return false; });
@@ -255,8 +256,8 @@ void Replayer::advance(int64_t stage, Operation *before) {
     }
     if (!run.dropsInput() && current.input)
       make(current.input);
-    // Directly in front of its backward run, a stage is repeated piece by
-    // piece as the backward ops need it.
+    // Directly before its backward run, a stage is recomputed incrementally, as
+    // backward ops need its values.
     bool last = next + 1 < schedule.size() &&
                 schedule[next + 1].kind == Kind::Backward &&
                 schedule[next + 1].stage == run.stage;
@@ -273,7 +274,7 @@ void Replayer::advance(int64_t stage, Operation *before) {
   }
 }
 
-/// Makes a backward op read versions, and makes those that are missing.
+/// Makes a backward op read versions, and creates the missing ones.
 void Replayer::readVersions(Operation *op) {
   SmallVector<Value> missing;
   for (Value operand : op->getOperands()) {

@@ -1,15 +1,15 @@
-//===- ResidualEncoding.cpp - How one residual can be kept small -*- C++ -*-==//
+//===- ResidualEncoding.cpp - Encoding of a single residual -----*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Few-bit derivatives (Novikov et al., 2022) and randomised products
-// (Bershatsky et al., 2022). The random matrix has one sign in every row, not
-// rows of signs: it need not exist, what it makes takes one pass, and no two
-// rows that go to different sums disturb each other, which leaves 1 - RHO of
-// the variance of dense signs.
+// Few-bit derivatives (Novikov et al., 2022) and randomized matmuls (Bershatsky
+// et al., 2022). The random matrix has one nonzero sign in every row instead of
+// a dense row of signs. It need not be stored, it is applied in one pass, and
+// rows that are added to different sums do not interfere, which reduces the
+// variance to the fraction 1 - RHO of that of dense signs.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,7 +24,7 @@ using namespace mlir;
 using namespace kiln;
 
 //===----------------------------------------------------------------------===//
-// Derivatives
+// Derivatives.
 //===----------------------------------------------------------------------===//
 
 static double normalCdf(double x) { return std::erfc(-x / std::sqrt(2.0)) / 2; }
@@ -39,7 +39,7 @@ static double geluDerivative(double x) {
   return normalCdf(x) + x * std::exp(-x * x / 2) / std::sqrt(2 * M_PI);
 }
 
-/// Of x * sigmoid(2u), u = sqrt(2/pi) (x + 0.044715 x^3).
+/// Derivative of x * sigmoid(2u) with u = sqrt(2/pi) (x + 0.044715 x^3).
 static double geluTanhDerivative(double x) {
   double root = std::sqrt(2 / M_PI);
   double u = root * (x + 0.044715 * x * x * x);
@@ -47,7 +47,8 @@ static double geluTanhDerivative(double x) {
   return sigmoid(2 * u) + x * 2 * slope * sigmoid(2 * u) * sigmoid(-2 * u);
 }
 
-/// Whether an op is a derivative times a cotangent, of operands (x, dy).
+/// Returns true if an op multiplies a derivative by a cotangent; its operands
+/// are (x, dy).
 static bool isDerivative(Operation *op) {
   return isa<ReluGradOp, SiluGradOp, GeluGradOp>(op);
 }
@@ -113,11 +114,12 @@ void EncodingBuilder::applyCodes(const ResidualEncoding &encoding) {
 }
 
 //===----------------------------------------------------------------------===//
-// Sketches
+// Sketches.
 //===----------------------------------------------------------------------===//
 
-/// Whether everything that depends on a value is linear in it and ends in what
-/// the program returns: a gradient that nothing else is computed from.
+/// Returns true if all transitive users of a value are linear in it and end in
+/// the program's results, so that the value is a gradient and not used
+/// otherwise.
 static bool isOnlyReturned(Value gradient) {
   return llvm::all_of(gradient.getUsers(), [](Operation *user) {
     if (isa<ReturnOp>(user))
@@ -127,8 +129,8 @@ static bool isOnlyReturned(Value gradient) {
   });
 }
 
-/// Whether an op is x^T y of all rows of two matrices, and no more than the
-/// gradient of a state.
+/// Returns true if an op computes x^T y over all rows of two matrices and its
+/// result is only the gradient of a state.
 static bool isWeightGradient(Operation *op) {
   auto matmul = dyn_cast<MatmulOp>(op);
   return matmul && matmul.getTransA() && !matmul.getTransB() &&
@@ -193,7 +195,7 @@ void EncodingBuilder::applySketch(const ResidualEncoding &encoding) {
 }
 
 //===----------------------------------------------------------------------===//
-// Both
+// Interface for both kinds of encodings.
 //===----------------------------------------------------------------------===//
 
 std::string ResidualEncoding::describe() const {

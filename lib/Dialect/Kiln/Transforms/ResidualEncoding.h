@@ -1,12 +1,12 @@
-//===- ResidualEncoding.h - How one residual can be kept small --*- C++ -*-===//
+//===- ResidualEncoding.h - Encoding of a single residual -------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// A residual is a forward value together with the backward ops that read it,
-// itself or through views. An encoding says what they could read instead.
+// A residual is a forward value that backward ops read, directly or through
+// views. An encoding is a smaller tensor that they can read instead.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,57 +21,58 @@
 
 namespace kiln {
 
-/// One operand of a backward op; it is the residual or a view of it.
+/// A read of a residual, or of a view of it, by a backward op.
 struct ResidualRead {
   mlir::Operation *reader;
   mlir::Value through;
 };
 
 struct ResidualEncoding {
-  /// The value whose memory it frees: no view.
+  /// The value whose memory the encoding saves; not a view.
   mlir::Value residual;
-  /// What the readers read: the residual or a view of all of it.
+  /// The value that the readers use: the residual or a view of all of it.
   mlir::Value through;
-  /// In program order.
+  /// Backward ops that read the residual, in program order.
   llvm::SmallVector<mlir::Operation *, 2> readers;
 
-  /// Bits of the code of an element; 0: a sketch.
+  /// Bits per element of a few-bit code; 0 for a sketch.
   int64_t bits = 0;
-  int64_t rows = 0; ///< of the sketch
+  int64_t rows = 0; ///< Rows of the sketch.
   int64_t sequences = 0;
 
   int64_t encodedBytes = 0;
   bool lossy = true;
 
   bool isSketch() const { return bits == 0; }
-  /// "fewbit:3", "mask", "rmm:0.25".
+  /// Returns a description: "fewbit:3", "mask" or "rmm:16/64".
   std::string describe() const;
 };
 
-/// The encoding that serves all reads of a residual, if there is one.
+/// Returns an encoding that all reads of a residual can use, if there is one.
 std::optional<ResidualEncoding> findEncoding(mlir::Value residual,
                                              llvm::ArrayRef<ResidualRead> reads,
                                              const LossySpec &spec,
                                              int64_t sequences);
 
-/// Rewrites a program to encodings that were found in it.
+/// Applies encodings to the program in which they were found.
 class EncodingBuilder {
 public:
   explicit EncodingBuilder(ProgramOp program);
 
-  /// Makes the encoding behind the residual's definition; its readers read it.
+  /// Computes the encoding after the residual's definition and makes the
+  /// readers use it.
   void apply(const ResidualEncoding &encoding);
 
 private:
   void applyCodes(const ResidualEncoding &encoding);
   void applySketch(const ResidualEncoding &encoding);
-  /// The steps that stand for the derivative of `op`.
+  /// Returns the step function that approximates the derivative of `op`.
   const StepFunction &stepsFor(mlir::Operation *op, int64_t bits);
-  /// The program's input of this name, which it gets if it has none.
+  /// Returns the program's input for random state, which is added if missing.
   mlir::Value rng();
 
   ProgramOp program;
-  int64_t nextKey = 0; ///< that no random op has
+  int64_t nextKey = 0; ///< The smallest key that no random op uses.
   std::map<std::pair<double (*)(double), int64_t>, StepFunction> steps;
 };
 

@@ -1,13 +1,13 @@
-//===- SetPrecision.cpp - Mixed precision in the forward program ----------===//
+//===- SetPrecision.cpp - Mixed precision of the forward program ----------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// One walk in program order: when an op is reached, the types of its operands
-// are final. Everything behind the forward program (autodiff, evaluation) sees
-// ordinary ops on bf16 tensors and casts.
+// Walks the program once in order: when an op is reached, the types of its
+// operands are final. Later passes (autodiff, evaluation) see ordinary ops on
+// bf16 tensors and casts.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,7 +27,7 @@ using namespace kiln;
 
 namespace {
 
-/// Gives the values of one program their types.
+/// Assigns element types to the values of a program.
 class Autocast {
 public:
   explicit Autocast(ProgramOp program)
@@ -43,26 +43,28 @@ private:
   bool isFlexible(Value value) const { return flexible.contains(value); }
   void findFlexible(Operation *op);
   Type followed(PrecisionOpInterface op) const;
-  /// `value` with these elements, if there is such a value.
+  /// Returns `value` with the given element type, if such a value exists, or
+  /// null.
   Value lookup(Value value, Type element) const;
   Value converted(Value value, Type element);
   void convert(PrecisionOpInterface op);
 
   ProgramOp program;
   Type low, full;
-  /// Values of the other type, each behind the one that it is made from.
+  /// Maps values to their conversions, each placed after the value from which
+  /// it is made.
   DenseMap<Value, Value> conversions;
-  /// States, constants and what is computed from these alone, in f32: they have
-  /// no say in the type of their readers.
+  /// States, constants and values computed only from these, in f32. They do not
+  /// influence the type of their readers.
   DenseSet<Value> flexible;
 };
 
 } // namespace
 
-/// The result of a cast: a constant if it is one of a constant.
+/// Returns the result of a cast, which is folded if its operand is a constant.
 static Value folded(CastOp op) {
   SmallVector<OpFoldResult> results;
-  // A constant has a type that ops compute with.
+  // Constants must have a type in which ops compute.
   if (!op.getX().getDefiningOp<ConstantOp>() ||
       gradientType(op.getType()) != op.getType() || failed(op->fold(results)))
     return op;
@@ -87,7 +89,8 @@ void Autocast::findFlexible(Operation *op) {
         flexible.insert(result);
 }
 
-/// The widest type of what an op reads; f32 if that has no say.
+/// Returns the widest type of the operands that determine an op's type; f32 if
+/// there are none.
 Type Autocast::followed(PrecisionOpInterface op) const {
   bool hasLow = false;
   for (auto [i, operand] : llvm::enumerate(op->getOperands())) {
@@ -108,7 +111,8 @@ Value Autocast::lookup(Value value, Type element) const {
 }
 
 Value Autocast::converted(Value value, Type element) {
-  // A model may move a parameter as often as it likes: no recursion.
+  // Iterative, because a chain of ops that move a parameter may have any
+  // length.
   SmallVector<Value> pending = {value};
   while (!pending.empty()) {
     Value next = pending.back();
@@ -125,7 +129,8 @@ Value Autocast::converted(Value value, Type element) {
           folded(CastOp::create(builder, next.getLoc(), type, next));
       continue;
     }
-    // A cast of few elements instead of many; a slice has the fewest itself.
+    // Cast the operands of a moving op, which have fewer elements than its
+    // result. For a slice, the result has the fewest.
     IRMapping mapping;
     for (Value operand : source->getOperands())
       if (Value made = lookup(operand, element))
@@ -162,7 +167,7 @@ void Autocast::run() {
     ops.push_back(&op);
   for (Operation *&op : ops) {
     if (auto precise = dyn_cast<PrecisionOpInterface>(op)) {
-      // A cast is what its author said.
+      // Casts written in the model are not changed.
       if (auto given = dyn_cast<CastOp>(op))
         op = folded(given).getDefiningOp();
       else

@@ -1,14 +1,14 @@
-//===- SinkCasts.cpp - Conversions inside of the kernels that need them ---===//
+//===- SinkCasts.cpp - Sinking of casts into kernels ------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// A bias in mixed precision is cast, repeated over the rows and added. The cast
-// has as many elements as a row, so it cannot be fused where it stands; behind
-// the broadcast it is one more node of the kernel that adds, and rounds the
-// same elements in the same way.
+// In mixed precision, a bias is cast, broadcast over the rows and added. The
+// cast has only as many elements as a row, so it cannot be fused into the
+// kernel that adds. After the broadcast, the cast is an additional node of that
+// kernel and rounds the same elements in the same way.
 //
 //===----------------------------------------------------------------------===//
 

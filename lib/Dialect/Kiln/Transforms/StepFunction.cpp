@@ -1,14 +1,15 @@
-//===- StepFunction.cpp - The best step function for a function -----------===//
+//===- StepFunction.cpp - Optimal approximation by step functions ---------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Prefix integrals make the error of one step a constant-time formula. The
-// recurrence is evaluated as it stands, in O(steps * cells^2): a derivative
-// that is not monotone, as GELU's, has no quadrangle inequality to speed it up.
-// 256 steps take a second, 16 take 30 ms.
+// Prefix integrals give the error of one step in constant time. The recurrence
+// is evaluated directly, in O(steps * cells^2), because a derivative that is
+// not monotone, such as that of GELU, does not satisfy the quadrangle
+// inequality that would allow a faster algorithm. 256 steps take a second, 16
+// take 30 ms.
 //
 //===----------------------------------------------------------------------===//
 
@@ -39,7 +40,8 @@ double StepFunction::operator()(double x) const {
 
 StepFitter::StepFitter(llvm::function_ref<double(double)> f)
     : weight(1), first(1), second(1) {
-  // Simpson's rule in every cell, whose error is far below that of the grid.
+  // Integrate with Simpson's rule in every cell; its error is far below that of
+  // the grid.
   for (int64_t cell = 0; cell < kCells; ++cell) {
     double w = 0, fw = 0, ffw = 0;
     for (int part = 0; part < 3; ++part) {
@@ -77,13 +79,13 @@ StepFunction StepFitter::withBorders(const std::vector<int64_t> &cells) const {
 }
 
 StepFunction StepFitter::fit(int32_t steps) const {
-  // Of every pair s < t, those of one t side by side.
+  // Costs of all pairs s < t; those with the same t are contiguous.
   std::vector<double> costs;
   costs.reserve(kCells * (kCells + 1) / 2);
   for (int64_t t = 1; t <= kCells; ++t)
     for (int64_t s = 0; s < t; ++s)
       costs.push_back(cost(s, t));
-  // best[t]: least error of the cells below t with the steps so far.
+  // best[t]: least error of the cells below t with the current number of steps.
   std::vector<double> best(kCells + 1, HUGE_VAL), next(kCells + 1);
   std::vector<std::vector<int32_t>> begins;
   best[0] = 0;

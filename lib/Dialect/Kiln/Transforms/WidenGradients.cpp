@@ -1,15 +1,15 @@
-//===- WidenGradients.cpp - Gradients of masters in full precision --------===//
+//===- WidenGradients.cpp - Weight gradients in full precision --*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Moves the casts from bf16 to f32 through which a program's gradients come
-// towards the ops that add them up. A cast passes an op only if it is the only
-// reader of the op's result: nothing is computed twice. What the forward pass
-// casts stays as it is. Every step takes a cast away or moves it up: linear in
-// the program.
+// Moves the casts from bf16 to f32 through which a program returns its
+// gradients towards the ops that accumulate them. A cast moves past an op only
+// if it is the only reader of the op's result, so nothing is computed twice.
+// Casts of the forward pass do not change. Every step removes a cast or moves
+// it up, so the pass is linear in the size of the program.
 //
 //===----------------------------------------------------------------------===//
 
@@ -38,7 +38,8 @@ private:
   bool raise(CastOp op);
 
   ProgramOp program;
-  SmallVector<CastOp> casts; ///< of bf16 to f32, still to be moved
+  /// Casts of bf16 to f32 that are still to be moved.
+  SmallVector<CastOp> casts;
 };
 
 } // namespace
@@ -48,12 +49,13 @@ static bool widens(CastOp op) {
   return isNarrowFloat(from) && op.getType() == fullPrecision(from);
 }
 
-/// Whether a gradient that an op returns is one of its operands, or their sum.
+/// Returns true if the result of an op consists of elements of its operands, or
+/// of their sums.
 static bool addsOrMoves(Operation *op) {
   return isa_and_nonnull<AddOp>(op) || movesElements(op);
 }
 
-/// The casts between what the program returns and the ops that compute it.
+/// Finds the casts between the program's results and the ops that compute them.
 void Widener::findCasts() {
   SmallVector<Value> work(program.getReturn().getValues());
   DenseSet<Value> seen(work.begin(), work.end());
@@ -68,8 +70,8 @@ void Widener::findCasts() {
   }
 }
 
-/// cast(cast(f32)) -> f32: what a derivative rounded, for a parameter that was
-/// rounded in the forward pass.
+/// Folds cast(cast(f32)) to f32: removes the rounding of the gradient of a
+/// parameter that was rounded in the forward pass.
 bool Widener::dropRounding(CastOp op) {
   auto rounding = op.getX().getDefiningOp<CastOp>();
   if (!rounding || rounding.getX().getType() != op.getType())
@@ -81,7 +83,8 @@ bool Widener::dropRounding(CastOp op) {
   return true;
 }
 
-/// cast(sum in f32, rounded) -> sum in f32.
+/// Removes the cast of a sum that is computed in f32 and rounded; the result of
+/// the sum becomes f32.
 bool Widener::widenSum(CastOp op) {
   auto result = dyn_cast<OpResult>(op.getX());
   if (!result || !result.hasOneUse())
@@ -91,7 +94,8 @@ bool Widener::widenSum(CastOp op) {
   if (!sum || sum.getWideResult() != result.getResultNumber() ||
       owner->getBlock() != op->getBlock())
     return false;
-  // What is added to has the type of the result; a maximum is no sum.
+  // The accumulator operand must have the type of the result, and a maximum is
+  // not a sum.
   if (auto matmul = dyn_cast<MatmulOp>(owner); matmul && matmul.getAccumulate())
     return false;
   if (auto reduce = dyn_cast<ReduceOp>(owner);
@@ -103,8 +107,8 @@ bool Widener::widenSum(CastOp op) {
   return true;
 }
 
-/// cast(f(x, ...)) -> f(cast(x), ...) where f copies elements or adds them. A
-/// slice stays: what it is cut from is larger.
+/// Rewrites cast(f(x, ...)) to f(cast(x), ...) if f copies or adds elements.
+/// Slices are not rewritten, because their operand is larger than their result.
 bool Widener::raise(CastOp op) {
   Operation *source = op.getX().getDefiningOp();
   if (!addsOrMoves(source) || isa<SliceOp>(source) || !op.getX().hasOneUse() ||

@@ -1,4 +1,4 @@
-//===- CommandOps.cpp - Launches, gemms, transfers --------------*- C++ -*-===//
+//===- CommandOps.cpp - Launches, gemms and transfers -----------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -16,7 +16,7 @@ using namespace kiln::rt;
 using namespace kiln;
 
 //===----------------------------------------------------------------------===//
-// All commands
+// All commands.
 //===----------------------------------------------------------------------===//
 
 LogicalResult rt::verifyCommand(Operation *command) {
@@ -27,15 +27,16 @@ LogicalResult rt::verifyCommand(Operation *command) {
                          ? operand.getDefiningOp<SlotOp>() != nullptr
                          : operand.getDefiningOp<TokenOp>() != nullptr;
     if (!isDefined)
-      return command->emitOpError("has an operand that no well-formed "
-                                  "kilnrt.view, kilnrt.slot or kilnrt.token "
-                                  "before it defines");
+      return command->emitOpError(
+          "has an operand that is not the result of a preceding "
+          "valid kilnrt.view, kilnrt.slot or "
+          "kilnrt.token");
   }
   return success();
 }
 
-/// Checks that the queues of a command exist and that the engine of its own
-/// queue executes such commands.
+/// Verifies that the queues of a command exist and that its own queue's engine
+/// executes this kind of command.
 static LogicalResult verifyQueues(Operation *command, bool isTransfer,
                                   SymbolTableCollection &tables) {
   auto op = cast<CommandOpInterface>(command);
@@ -45,7 +46,7 @@ static LogicalResult verifyQueues(Operation *command, bool isTransfer,
   QueueOp queue = find(op.getQueueAttr());
   if (!queue)
     return command->emitOpError("is on ")
-           << op.getQueueAttr() << ", which is no kilnrt.queue";
+           << op.getQueueAttr() << ", which is not a kilnrt.queue";
   if ((queue.getEngine() == Engine::Link) != isTransfer)
     return command->emitOpError("is on ")
            << op.getQueueAttr() << ", whose engine is "
@@ -54,14 +55,14 @@ static LogicalResult verifyQueues(Operation *command, bool isTransfer,
   if (queue.getEngine() == Engine::Device && touchesHostMemory(op))
     return command->emitOpError("is on ")
            << op.getQueueAttr()
-           << ", whose engine is device, and touches host memory: expected "
-              "device memory alone";
+           << ", whose engine is device, and accesses host memory: expected "
+              "only device memory";
   if (ArrayAttr after = op.getAfterAttr())
     for (auto other : after.getAsRange<FlatSymbolRefAttr>()) {
       QueueOp queue = find(other);
       if (!queue)
         return command->emitOpError("is after ")
-               << other << ", which is no kilnrt.queue";
+               << other << ", which is not a kilnrt.queue";
       if (queue.getEngine() == Engine::Link)
         return command->emitOpError("is after ")
                << other
@@ -83,7 +84,7 @@ static Access accessOf(Accumulation accumulate) {
 }
 
 //===----------------------------------------------------------------------===//
-// Launches
+// Launches.
 //===----------------------------------------------------------------------===//
 
 SmallVector<Value> LaunchOp::getPlaces() {
@@ -105,7 +106,7 @@ SmallVector<MemoryAccess> LaunchOp::getAccesses() {
   return accesses;
 }
 
-/// The arguments of a kernel are numbers.
+/// Verifies that the arguments of a kernel are numbers.
 static LogicalResult verifyNumbers(Operation *command, ArrayAttr args) {
   for (Attribute arg : args ? args.getValue() : ArrayRef<Attribute>())
     if (!isa<IntegerAttr, FloatAttr>(arg))
@@ -116,8 +117,8 @@ static LogicalResult verifyNumbers(Operation *command, ArrayAttr args) {
 
 LogicalResult LaunchOp::verify() { return verifyNumbers(*this, getArgsAttr()); }
 
-/// The places of a command against the parameters of its kernel from number
-/// `first` on.
+/// Verifies that the places of a command have the types of the kernel's
+/// parameters, starting at parameter `first`.
 static LogicalResult verifyPlaces(Operation *command, KernelOp kernel,
                                   ValueRange reads, ValueRange writes,
                                   unsigned first) {
@@ -176,7 +177,7 @@ LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &tables) {
       tables.lookupNearestSymbolFrom<KernelOp>(*this, getKernelAttr());
   if (!kernel)
     return emitOpError("names ")
-           << getKernelAttr() << ", which is no kilnrt.kernel";
+           << getKernelAttr() << ", which is not a kilnrt.kernel";
   if (kernel.getEpilogue())
     return emitOpError("launches ")
            << getKernelAttr() << ", which is the epilogue of a gemm";
@@ -191,14 +192,14 @@ LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &tables) {
 }
 
 //===----------------------------------------------------------------------===//
-// Gemms
+// Gemms.
 //===----------------------------------------------------------------------===//
 
 ViewOp GemmOp::getMatrix(unsigned i) {
   return viewOf(i == 0 ? getA() : i == 1 ? getB() : getC());
 }
 
-/// Dimension `fromLast` of a matrix, counted from the last, which is 1.
+/// Returns an extent of a matrix; `fromLast` is 1 for the last dimension.
 static int64_t extent(ViewOp matrix, unsigned fromLast) {
   ArrayRef<int64_t> shape = matrix.getMemRefType().getShape();
   return shape[shape.size() - fromLast];
@@ -258,8 +259,8 @@ static LogicalResult verifyLibrary(GemmOp op) {
     return op.emitOpError("has a library epilogue ")
            << op.getLibraryAttr() << ", which is not known";
   if (!!op.getBias() != hasBias(library) || !!op.getAux() != hasAux(library))
-    return op.emitOpError("has a bias or aux that its library epilogue does "
-                          "not have, or the reverse");
+    return op.emitOpError("has bias and aux operands that do not match "
+                          "its library epilogue");
   if (library == GemmEpilogue::None)
     return success();
   if (op.getBatch() != 1 || op.getAccumulate() != Accumulation::Overwrite ||
@@ -268,8 +269,8 @@ static LogicalResult verifyLibrary(GemmOp op) {
                           "result that is overwritten, no epilogue, and "
                           "operands of bf16 or f32");
   if (usesGelu(library) && op.getElement() != op.getResultElement()) // C4
-    return op.emitOpError("takes gelu of a wide result, expected one of the "
-                          "type of its operands");
+    return op.emitOpError("applies gelu to a wider result, expected the "
+                          "element type of its operands");
   if (hasAux(library) && op.getN() % auxRowMultiple != 0)
     return op.emitOpError("has an aux with rows of ")
            << op.getN() << " elements, expected a multiple of "
@@ -293,7 +294,7 @@ static LogicalResult verifyLibrary(GemmOp op) {
   return success();
 }
 
-/// C5.
+/// C5: the extents agree.
 static LogicalResult verifyExtents(GemmOp op) {
   int64_t rank = op.getMatrix(2).getMemRefType().getRank();
   for (unsigned i = 0; i < 3; ++i)
@@ -357,8 +358,7 @@ LogicalResult GemmOp::verify() {
   return verifyNumbers(*this, getArgsAttr());
 }
 
-/// Symbol uses are verified after all ops, so the kernel that the symbol names
-/// is well-formed.
+/// Symbol uses are verified after all ops, so the named kernel is valid.
 LogicalResult GemmOp::verifySymbolUses(SymbolTableCollection &tables) {
   if (failed(verifyQueues(*this, /*isTransfer=*/false, tables)))
     return failure();
@@ -368,7 +368,7 @@ LogicalResult GemmOp::verifySymbolUses(SymbolTableCollection &tables) {
       tables.lookupNearestSymbolFrom<KernelOp>(*this, getEpilogueAttr());
   if (!kernel || !kernel.getEpilogue())
     return emitOpError("names ")
-           << getEpilogueAttr() << ", which is no epilogue";
+           << getEpilogueAttr() << ", which is not an epilogue";
   Block &body = kernel.getBody().front();
   auto gemm = body.getNumArguments() == 0
                   ? RankedTensorType()
@@ -388,7 +388,7 @@ LogicalResult GemmOp::verifySymbolUses(SymbolTableCollection &tables) {
 }
 
 //===----------------------------------------------------------------------===//
-// Fills, copies and transfers
+// Fills, copies and transfers.
 //===----------------------------------------------------------------------===//
 
 int64_t FillOp::getBytes() { return viewOf(getTo()).getExtent(); }
@@ -410,9 +410,9 @@ SmallVector<MemoryAccess> CopyOp::getAccesses() {
 static LogicalResult verifyDense(Operation *op) {
   for (Value place : op->getOperands())
     if (isa<PlaceType>(place.getType()) && !viewOf(place).isDense())
-      return op->emitOpError("moves a place of ")
+      return op->emitOpError("accesses a place of ")
              << viewOf(place).getMemRefType()
-             << ", which has gaps between its rows: expected a dense one";
+             << ", which has padded rows: expected a dense place";
   return success();
 }
 
@@ -430,8 +430,8 @@ LogicalResult CopyOp::verify() {
     return failure();
   ViewOp from = viewOf(getFrom()), to = viewOf(getTo());
   if (from.getSlotOp().getMemory() != to.getSlotOp().getMemory()) // C1
-    return emitOpError("copies between device and host, which is what "
-                       "kilnrt.begin copy does");
+    return emitOpError("copies between device and host: use "
+                       "kilnrt.begin copy");
   return verifySizes(*this, from, to);
 }
 
@@ -478,17 +478,16 @@ LogicalResult BeginOp::verify() {
   };
   switch (getKind()) { // C2
   case TransferKind::Send:
-    return reads > 0 && writes == 0 ? success() : reject("that it reads some");
+    return reads > 0 && writes == 0 ? success() : reject("only reads");
   case TransferKind::Receive:
-    return reads == 0 && writes > 0 ? success() : reject("that it writes some");
+    return reads == 0 && writes > 0 ? success() : reject("only writes");
   case TransferKind::Copy:
     break;
   }
   if (reads != 1 || writes != 1)
     return reject("one of each");
   if (getFrom().getSlotOp().getMemory() == getTo().getSlotOp().getMemory())
-    return emitOpError("copies within one memory, which is what kilnrt.copy "
-                       "does");
+    return emitOpError("copies within one memory: use kilnrt.copy");
   return verifySizes(*this, getFrom(), getTo());
 }
 
@@ -508,6 +507,6 @@ SmallVector<FlatSymbolRefAttr> WaitOp::getQueues() {
 LogicalResult WaitOp::verifySymbolUses(SymbolTableCollection &tables) {
   for (FlatSymbolRefAttr queue : getQueues())
     if (!tables.lookupNearestSymbolFrom<QueueOp>(*this, queue))
-      return emitOpError("holds up ") << queue << ", which is no kilnrt.queue";
+      return emitOpError("blocks ") << queue << ", which is not a kilnrt.queue";
   return success();
 }

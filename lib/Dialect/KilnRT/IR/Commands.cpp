@@ -1,4 +1,4 @@
-//===- Commands.cpp - The commands of a scheduled program -------*- C++ -*-===//
+//===- Commands.cpp - Commands of a scheduled program -----------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -57,7 +57,7 @@ std::vector<int64_t> rt::liveBytes(rt::ProgramOp program, MemorySpace memory) {
       continue;
     auto bytes = static_cast<int64_t>(
         llvm::alignTo(slot.getBytes(), abi::slotAlignment));
-    // A slot that no command touches lives at the first one.
+    // A slot that no command accesses counts as live at the first one.
     live[std::min<size_t>(slot.getFirst(), commands)] += bytes;
     live[std::min<size_t>(slot.getLast() + 1, commands)] -= bytes;
   }

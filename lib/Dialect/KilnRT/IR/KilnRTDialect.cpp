@@ -1,4 +1,4 @@
-//===- KilnRTDialect.cpp - The scheduled level ------------------*- C++ -*-===//
+//===- KilnRTDialect.cpp - The KilnRT dialect -------------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -31,7 +31,7 @@ using namespace kiln;
 #include "kiln/Dialect/KilnRT/IR/KilnRTInterfaces.cpp.inc"
 
 //===----------------------------------------------------------------------===//
-// Custom assembly
+// Custom assembly formats.
 //===----------------------------------------------------------------------===//
 
 static ParseResult parseSlotClassKind(OpAsmParser &parser,
@@ -52,7 +52,7 @@ static void printSlotClassKind(OpAsmPrinter &printer, Operation *,
   printer << stringifySlotClass(slotClass.getValue());
 }
 
-/// `in host`, or nothing.
+/// Parses `in host`, or nothing.
 static ParseResult parseInMemory(OpAsmParser &parser, MemorySpaceAttr &memory) {
   auto value = MemorySpace::Device;
   if (succeeded(parser.parseOptionalKeyword("in"))) {
@@ -75,7 +75,7 @@ static void printInMemory(OpAsmPrinter &printer, Operation *,
     printer << " in " << stringifyMemorySpace(memory.getValue());
 }
 
-/// `host states N height N`, or nothing.
+/// Parses `host states N height N`, or nothing.
 static ParseResult parseHostArena(OpAsmParser &parser, IntegerAttr &states,
                                   IntegerAttr &height) {
   Builder &builder = parser.getBuilder();
@@ -96,7 +96,7 @@ static void printHostArena(OpAsmPrinter &printer, Operation *,
             << height.getInt();
 }
 
-/// `64`, or `64 + 128 * iteration`.
+/// Parses `64`, or `64 + 128 * iteration`.
 static ParseResult parseViewOffset(OpAsmParser &parser, IntegerAttr &offset,
                                    IntegerAttr &stride) {
   Builder &builder = parser.getBuilder();
@@ -121,7 +121,7 @@ static void printViewOffset(OpAsmPrinter &printer, Operation *,
 
 using Operand = OpAsmParser::UnresolvedOperand;
 
-/// `(ro %a, ro %b, wo %c)`: what is read comes first.
+/// Parses `(ro %a, ro %b, wo %c)`; read places come first.
 static ParseResult parseAccesses(OpAsmParser &parser,
                                  SmallVectorImpl<Operand> &reads,
                                  SmallVectorImpl<Operand> &writes) {
@@ -137,8 +137,8 @@ static ParseResult parseAccesses(OpAsmParser &parser,
                  << "unknown access '" << keyword << "', expected ro or wo";
         if (isRead && !writes.empty())
           return parser.emitError(loc)
-                 << "a place that is read after one that is written, expected "
-                    "the places that are read first";
+                 << "a read place follows a written place, expected "
+                    "the read places first";
         return parser.parseOperand((isRead ? reads : writes).emplace_back());
       });
 }
@@ -156,7 +156,7 @@ static void printAccesses(OpAsmPrinter &printer, Operation *,
   printer << ')';
 }
 
-/// `wo %c`, `rw %c`, or `rw %c add_after_first`.
+/// Parses `wo %c`, `rw %c`, or `rw %c add_after_first`.
 static ParseResult parseResult(OpAsmParser &parser, Operand &place,
                                AccumulationAttr &accumulate) {
   StringRef keyword;
@@ -204,7 +204,7 @@ void KilnRTDialect::initialize() {
 }
 
 //===----------------------------------------------------------------------===//
-// Arenas, kernels, programs
+// Arenas, kernels and programs.
 //===----------------------------------------------------------------------===//
 
 LogicalResult ArenaOp::verify() {
@@ -218,14 +218,14 @@ LogicalResult ArenaOp::verify() {
   return success();
 }
 
-/// The ops of a region's one block are of `dialect` alone.
+/// Verifies that the block of a region has only ops of `dialect`.
 static LogicalResult checkOps(Operation *parent, StringRef dialect) {
   for (Operation &op : parent->getRegion(0).front())
     if (op.getName().getDialectNamespace() != dialect) {
       InFlightDiagnostic diagnostic = parent->emitOpError("contains '")
                                       << op.getName()
-                                      << "', expected ops of the " << dialect
-                                      << " dialect alone";
+                                      << "', expected only ops of the "
+                                      << dialect << " dialect";
       diagnostic.attachNote(op.getLoc()) << "the op is here";
       return diagnostic;
     }
@@ -260,7 +260,7 @@ SmallVector<Value> KernelOp::getParameters() {
   return parameters;
 }
 
-/// Checks that a body has no block arguments and only ops of this dialect.
+/// Verifies that a body has no block arguments and only ops of this dialect.
 static LogicalResult checkCommands(Operation *op) {
   if (op->getRegion(0).front().getNumArguments() != 0)
     return op->emitOpError("has block arguments, expected none");
@@ -279,7 +279,7 @@ LogicalResult LoopOp::verifyRegions() {
 }
 
 //===----------------------------------------------------------------------===//
-// Inputs and outputs
+// Inputs and outputs.
 //===----------------------------------------------------------------------===//
 
 ViewOp InputOp::getView() { return viewOf(getPlace()); }
@@ -287,7 +287,7 @@ ViewOp OutputOp::getView() { return viewOf(getPlace()); }
 RankedTensorType InputOp::getTensorType() { return getView().getTensorType(); }
 RankedTensorType OutputOp::getTensorType() { return getView().getTensorType(); }
 
-/// What the caller touches is in device memory, and stays in one place (C1).
+/// C1: the caller accesses dense places in device memory.
 template <typename Boundary> static LogicalResult verifyBoundary(Boundary op) {
   ViewOp view = op.getView();
   SlotOp slot = view && view.isWellFormed() ? view.getSlotOp() : SlotOp();

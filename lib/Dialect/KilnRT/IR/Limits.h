@@ -1,4 +1,4 @@
-//===- Limits.h - Limits of the scheduled level -----------------*- C++ -*-===//
+//===- Limits.h - Limits of the KilnRT dialect ------------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -12,8 +12,8 @@
 
 namespace kiln::rt {
 
-/// Nothing in a program is larger: what is computed of places and sizes then
-/// stays within 64 bits.
+/// Upper limit on every size and offset of a program. It ensures that sums and
+/// products of them do not overflow 64 bits.
 inline constexpr uint64_t kMostBytes = uint64_t(1) << 48;
 
 } // namespace kiln::rt

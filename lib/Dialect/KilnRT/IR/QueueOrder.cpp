@@ -1,17 +1,18 @@
-//===- QueueOrder.cpp - Are conflicting commands ordered? -------*- C++ -*-===//
+//===- QueueOrder.cpp - Order of conflicting commands -----------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Executes a program symbolically, in program order, with a vector clock per
-// queue: how many commands of every queue are known to be over when the queue's
-// next command begins. A command that touches bytes which a command of another
-// queue writes, or the reverse, must know that one to be over.
+// Executes a program symbolically, in program order. Each queue has a vector
+// clock with the number of commands of every queue that are known to be
+// complete when the queue's next command begins. If two commands of different
+// queues access the same bytes and at least one of them writes, the second must
+// know that the first is complete.
 //
-// Bytes are those of whole slots. A loop runs twice: its second iteration meets
-// everything that a later one meets.
+// Accesses cover whole slots. A loop is executed twice, because its second
+// iteration has all the conflicts of later iterations.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,11 +29,11 @@ using namespace kiln::rt;
 
 namespace {
 
-/// Per queue, a number of commands.
+/// Number of commands per queue.
 using Clock = SmallVector<int64_t, 4>;
 
-/// The last commands of each queue that touched some bytes, as a number of
-/// commands of the queue and the command; number 0 for none.
+/// The last commands of each queue that accessed some bytes, each with its
+/// number in the queue; number 0 if there is none.
 struct Touches {
   struct Entry {
     int64_t number = 0;
@@ -41,7 +42,8 @@ struct Touches {
   SmallVector<Entry, 4> readers, writers;
 };
 
-/// What touched the bytes of one memory; an entry holds up to the next one's.
+/// Maps the bytes of one memory to their last accesses. An entry extends up to
+/// the key of the next one.
 class TouchMap {
 public:
   explicit TouchMap(size_t queues) {
@@ -70,7 +72,7 @@ private:
 
 /// The latest signal of a token.
 struct Signal {
-  Clock clock; ///< With the signaling command itself.
+  Clock clock; ///< Includes the signaling command itself.
   Operation *command;
   size_t index;
   bool isAwaited = false;
@@ -105,11 +107,11 @@ private:
 
   ArrayRef<Operation *> commands;
   DenseMap<StringAttr, unsigned> queues;
-  SmallVector<Clock> knows; ///< By queue.
+  SmallVector<Clock> knows; ///< Indexed by queue.
   Clock issued;
   llvm::MapVector<Value, Signal> signals;
-  std::optional<TouchMap> touches[2]; ///< By memory.
-  size_t loopBegin = 0, loopEnd = 0;  ///< Of the loop being executed.
+  std::optional<TouchMap> touches[2]; ///< Indexed by memory.
+  size_t loopBegin = 0, loopEnd = 0;  ///< Bounds of the current loop.
 };
 
 } // namespace
@@ -133,10 +135,9 @@ LogicalResult QueueOrder::reject(CommandOpInterface command,
   InFlightDiagnostic diagnostic =
       command->emitOpError()
       << (access.writes() ? "writes" : "reads") << " slot '"
-      << slotOf(access.slot).getName() << "', whose bytes a command on "
-      << place(other) << (otherWrites ? " writes" : " reads")
-      << ", in no fixed order: " << place(command)
-      << " must wait for that command";
+      << slotOf(access.slot).getName() << "', unordered with a command on "
+      << place(other) << (otherWrites ? " that writes" : " that reads")
+      << " its bytes: " << place(command) << " must wait for that command";
   diagnostic.attachNote(other->getLoc()) << "the other command is here";
   return diagnostic;
 }
@@ -168,10 +169,10 @@ LogicalResult QueueOrder::touch(CommandOpInterface command, unsigned queue) {
   return success();
 }
 
-/// The slots of a transfer live until the first wait for it.
+/// Verifies that the slots of a transfer are live until the first wait for it.
 LogicalResult QueueOrder::checkTransferLives(WaitOp wait, const Signal &signal,
                                              size_t index) {
-  // A transfer that began in the iteration before is under way all around.
+  // A transfer from the previous iteration is in progress throughout the loop.
   bool crosses = signal.index > index;
   int64_t first = crosses ? loopBegin : signal.index;
   int64_t last = crosses ? loopEnd : index;
@@ -184,7 +185,7 @@ LogicalResult QueueOrder::checkTransferLives(WaitOp wait, const Signal &signal,
     InFlightDiagnostic diagnostic =
         wait.emitOpError("at command ")
         << index << " waits for a transfer of slot '" << slot.getName()
-        << "', which lives from command " << slot.getFirst() << " to "
+        << "', which is live from command " << slot.getFirst() << " to "
         << slot.getLast() << ", expected from " << first << " to " << last;
     diagnostic.attachNote(signal.command->getLoc())
         << "the transfer begins here";
@@ -197,8 +198,8 @@ LogicalResult QueueOrder::checkTransferLives(WaitOp wait, const Signal &signal,
 LogicalResult QueueOrder::wait(WaitOp wait, size_t index) {
   auto signal = signals.find(wait.getToken());
   if (signal == signals.end())
-    return wait.emitOpError("waits for a token that no command before it "
-                            "signals: no order satisfies it");
+    return wait.emitOpError("waits for a token that no preceding command "
+                            "signals, so it would wait forever");
   for (FlatSymbolRefAttr queue : wait.getQueues())
     learn(queueOf(queue), signal->second.clock);
   bool isFirst = !std::exchange(signal->second.isAwaited, true);
@@ -250,7 +251,8 @@ LogicalResult QueueOrder::execute(size_t begin, size_t end) {
 }
 
 LogicalResult QueueOrder::run() {
-  // One queue executes its commands in order: there is nothing to prove.
+  // A single queue executes its commands in order, so there is nothing to
+  // verify.
   FlatSymbolRefAttr only;
   if (llvm::all_of(commands, [&](Operation *op) {
         auto command = dyn_cast<CommandOpInterface>(op);

@@ -1,13 +1,13 @@
-//===- VerifySchedule.cpp - Happens-before for every reuse ------*- C++ -*-===//
+//===- VerifySchedule.cpp - Verification of the schedule --------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Slots that share bytes live one after the other, and commands touch slots
-// that live. QueueOrder.cpp proves that commands of different queues which
-// touch the same bytes have a fixed order.
+// Verifies that slots which share bytes have disjoint lifetimes and that
+// commands access only live slots. QueueOrder.cpp verifies that commands of
+// different queues which access the same bytes are ordered.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,7 +17,7 @@ using namespace mlir;
 using namespace kiln;
 using namespace kiln::rt;
 
-/// The lifetime of a slot; a state lives for ever.
+/// Returns the lifetime of a slot. A state is live throughout the program.
 static std::pair<uint64_t, uint64_t> lifeOf(SlotOp slot) {
   if (slot.getState())
     return {0, UINT64_MAX};
@@ -46,7 +46,7 @@ static LogicalResult checkDisjoint(rt::ProgramOp program) {
       InFlightDiagnostic diagnostic = b.emitOpError("'")
                                       << b.getName() << "' shares bytes with '"
                                       << a.getName()
-                                      << "', which lives at the same time";
+                                      << "', which is live at the same time";
       diagnostic.attachNote(a.getLoc()) << "the other slot is here";
       return diagnostic;
     }
@@ -54,8 +54,8 @@ static LogicalResult checkDisjoint(rt::ProgramOp program) {
   return success();
 }
 
-/// A slot that some of a loop's iterations touch and something outside of the
-/// loop too lives through all of it: the next iteration comes back to it.
+/// Verifies that a slot which is accessed in a loop and outside of it is live
+/// during the whole loop, because the next iteration accesses it again.
 static LogicalResult checkLoops(rt::ProgramOp program,
                                 ArrayRef<Operation *> commands) {
   std::optional<size_t> begin;
@@ -72,9 +72,9 @@ static LogicalResult checkLoops(rt::ProgramOp program,
       bool outside = first < *begin || last > end;
       if (inside && outside && (first > *begin || last < end))
         return slot.emitOpError("'")
-               << slot.getName() << "' lives from command " << first << " to "
-               << last << ", through a part of the loop from " << *begin
-               << " to " << end;
+               << slot.getName() << "' is live from command " << first << " to "
+               << last << ", expected the whole loop from " << *begin << " to "
+               << end;
     }
     begin.reset();
   }
@@ -85,16 +85,17 @@ static LogicalResult checkAlive(Operation *op, SlotOp slot, size_t index) {
   auto [first, last] = lifeOf(slot);
   if (first <= index && index <= last)
     return success();
-  InFlightDiagnostic diagnostic = op->emitOpError("touches slot '")
+  InFlightDiagnostic diagnostic = op->emitOpError("accesses slot '")
                                   << slot.getName() << "' at command " << index
-                                  << ", which lives from command "
+                                  << ", which is live from command "
                                   << slot.getFirst() << " to "
                                   << slot.getLast();
   diagnostic.attachNote(slot.getLoc()) << "the slot is here";
   return diagnostic;
 }
 
-/// Commands touch slots that live; so do the caller before and after them.
+/// Verifies that commands access live slots, and that inputs are live at the
+/// first command and outputs at the last.
 static LogicalResult checkLives(rt::ProgramOp program,
                                 ArrayRef<Operation *> commands) {
   for (auto [index, op] : llvm::enumerate(commands))
@@ -105,10 +106,10 @@ static LogicalResult checkLives(rt::ProgramOp program,
   Block &block = program.getBody().front();
   for (InputOp input : block.getOps<InputOp>())
     if (!input.getInputFact())
-      return input.emitOpError("'")
-             << input.getName()
-             << "' has no role: nothing fills it in; declare it with fact "
-                "#kiln.input<data>";
+      return input.emitOpError("'") << input.getName()
+                                    << "' has no role, so no value is supplied "
+                                       "for it: declare it with fact "
+                                       "#kiln.input<data>";
   if (commands.empty())
     return success();
   for (InputOp input : block.getOps<InputOp>())

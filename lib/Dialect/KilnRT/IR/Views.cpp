@@ -1,4 +1,4 @@
-//===- Views.cpp - Slots and their typed parts ------------------*- C++ -*-===//
+//===- Views.cpp - Slots and views ------------------------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -16,10 +16,11 @@ using namespace kiln;
 using namespace kiln::rt;
 
 //===----------------------------------------------------------------------===//
-// Slots
+// Slots.
 //===----------------------------------------------------------------------===//
 
-/// The name of a slot as part of an SSA name: fused ops are joined by '+'.
+/// Returns the name of a slot as part of an SSA name, with '.' for the '+' of
+/// fused ops.
 static std::string asmNameOf(SlotOp slot) {
   std::string name = slot.getName().str();
   std::replace(name.begin(), name.end(), '+', '.');
@@ -43,7 +44,7 @@ LogicalResult SlotOp::verifySymbolUses(SymbolTableCollection &tables) {
   if (getState() && // C1
       !tables.lookupNearestSymbolFrom<StateOp>(*this, getStateAttr()))
     return emitOpError("names ")
-           << getStateAttr() << ", which is no kiln.state";
+           << getStateAttr() << ", which is not a kiln.state";
   return success();
 }
 
@@ -52,7 +53,7 @@ void TokenOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
 }
 
 //===----------------------------------------------------------------------===//
-// Views
+// Views.
 //===----------------------------------------------------------------------===//
 
 MemRefType rt::viewType(RankedTensorType tensor, int64_t rowPitch,
@@ -86,7 +87,7 @@ RankedTensorType ViewOp::getTensorType() {
   return RankedTensorType::get(type.getShape(), type.getElementType());
 }
 
-/// The strides of a type with a static layout, in elements.
+/// Returns the strides of a type with a static layout, in elements.
 static std::optional<SmallVector<int64_t>> stridesOf(MemRefType type) {
   SmallVector<int64_t> strides;
   int64_t offset = 0;
@@ -166,8 +167,8 @@ static bool hasSaneStrides(MemRefType type) {
   return strides->empty() || strides->back() == 1;
 }
 
-/// Bytes from the first element to the end of the last one in any iteration,
-/// saturated.
+/// Returns the bytes from the first element to the end of the last one over all
+/// iterations, saturated.
 static uint64_t reachOf(ViewOp view, uint64_t iterations) {
   MemRefType type = view.getMemRefType();
   bool overflows = false;
@@ -208,7 +209,7 @@ LogicalResult ViewOp::verify() {
                    : "no memory space");
   if (!isTensorElement(type.getElementType()))
     return emitOpError("has elements of ")
-           << type.getElementType() << ", which no place holds";
+           << type.getElementType() << ", which kilnrt.view does not support";
   if (llvm::is_contained(type.getShape(), 0))
     return emitOpError("has the type ")
            << type << ", expected positive extents";
@@ -216,10 +217,11 @@ LogicalResult ViewOp::verify() {
     return emitOpError("has the type ")
            << type
            << ", expected static strides: 1 for the last dimension, and "
-              "for each other at least the elements inside of it";
+              "for every other one at least the extent of the inner dimensions";
   auto loop = dyn_cast<LoopOp>((*this)->getParentOp());
   if (!loop && getStride() != 0) // C1
-    return emitOpError("moves with an iteration, but no loop is around it");
+    return emitOpError(
+        "has a stride per iteration, but is not in a kilnrt.loop");
   uint64_t offset = getOffset();
   uint64_t reach = reachOf(*this, loop ? loop.getCount() : 1);
   if (getStride() > kMostBytes || offset > slot.getBytes() ||

@@ -7,7 +7,7 @@
 // COUNT: error: 'kiln.program' op has a loss that kiln-autodiff split for 2 micro-batches, expected 3; give both passes the same microbatches
 // UNSPLIT: error: 'kiln.program' op has a loss that kiln-autodiff split for 1 micro-batch, expected 2; give both passes the same microbatches
 // POSITIVE: error: microbatches is 0, expected a positive number
-// WRITE: 'kiln.write' op would define @last once per micro-batch; use one
+// WRITE: 'kiln.write' op would define @last once per micro-batch; use a single micro-batch
 // OPTIMIZER: error: unknown optimizer 'adagrad': use adamw, adam, sgd, momentum, nesterov or lion
 kiln.state @w : tensor<f64> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
 kiln.state @last : tensor<f64> {role = #kiln.role<buffer>, init = #kiln.splat<value = 0.0>}

@@ -7,7 +7,7 @@
 // BITS: error: fewbit has '' bits, expected fewbit:B with B from 1 to 8
 // MANY: error: fewbit has '9' bits, expected fewbit:B with B from 1 to 8
 // SHARE: error: rmm keeps '1' of the rows, expected rmm:RHO with RHO above 0 and below 1
-// NAME: error: unknown technique 'adam4bit', expected fewbit:B or rmm:RHO, or both with a comma
-// TWICE: error: 'rmm' is there twice, expected it once
+// NAME: error: unknown technique 'adam4bit', expected fewbit:B or rmm:RHO, or both, separated by a comma
+// TWICE: error: 'rmm' is given twice, expected once
 module {
 }

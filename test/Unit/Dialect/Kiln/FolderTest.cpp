@@ -1,4 +1,4 @@
-//===- FolderTest.cpp - What folders give ---------------------------------===//
+//===- FolderTest.cpp - Tests of constant folding ---------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -18,7 +18,8 @@ using namespace mlir;
 
 namespace {
 
-/// The splat that a cast of a constant folds to, or a failure of the test.
+/// Returns the splat to which a cast of a constant folds. Reports a test
+/// failure if it does not fold.
 class CastFolder : public testing::Test {
 protected:
   CastFolder() : b(&context) {
@@ -37,7 +38,7 @@ protected:
     }
     auto folded = dyn_cast<SplatElementsAttr>(cast<Attribute>(results[0]));
     if (!folded || folded.getType() != op.getType()) {
-      ADD_FAILURE() << value << " is no splat of the result's type";
+      ADD_FAILURE() << value << " is not a splat of the result's type";
       return 0;
     }
     return folded.getSplatValue<APFloat>().convertToDouble();
@@ -53,17 +54,17 @@ TEST_F(CastFolder, RoundsToNearestEven) {
   EXPECT_EQ(fold(0.1, f64, f32), double(0.1f));
   EXPECT_EQ(fold(0.1, f32, f64), double(0.1f));
   EXPECT_EQ(fold(0.5, bf16, f64), 0.5);
-  // Halfway: to the even neighbour, below and above.
+  // Ties round to even, downwards and upwards.
   EXPECT_EQ(fold(1 + 0x1p-8, f32, bf16), 1);
   EXPECT_EQ(fold(1 + 0x3p-8, f32, bf16), 1 + 0x1p-6);
-  // Once: by way of f32 this would be halfway.
+  // The value is rounded once; rounding to f32 first would make it a tie.
   EXPECT_EQ(fold(1 + 0x1p-8 + 0x1p-40, f64, bf16), 1 + 0x1p-7);
   EXPECT_EQ(fold(1e39, f64, f32), HUGE_VAL);
   EXPECT_EQ(fold(0x1.ffp127, f32, bf16), HUGE_VAL);
   EXPECT_EQ(fold(-HUGE_VAL, f32, bf16), -HUGE_VAL);
   EXPECT_TRUE(std::isnan(fold(NAN, f32, bf16)));
   EXPECT_TRUE(std::isnan(fold(NAN, bf16, f64)));
-  // Denormals, and what is less.
+  // Subnormal numbers and smaller ones.
   EXPECT_EQ(fold(0x1p-133, f32, bf16), 0x1p-133);
   EXPECT_EQ(fold(0x1p-134, f32, bf16), 0);
   EXPECT_EQ(fold(0x1.8p-134, f64, bf16), 0x1p-133);

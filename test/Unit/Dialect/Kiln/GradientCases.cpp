@@ -1,4 +1,4 @@
-//===- GradientCases.cpp - Where gradients are checked --------------------===//
+//===- GradientCases.cpp - Cases of the gradient checks ---------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -25,10 +25,10 @@ std::vector<GradientCase> gradientCases() {
 }
 
 //===----------------------------------------------------------------------===//
-// Elementwise
+// Elementwise ops.
 //===----------------------------------------------------------------------===//
 
-/// Ragged, of size one, and of rank 0, 1 and 3.
+/// Shapes with odd extents, with extents of one, and of rank 0, 1 and 3.
 static const std::vector<std::string> &elementwiseShapes() {
   static const std::vector<std::string> shapes = {
       "3x5xf32", "1x7xf32", "4x1xf32", "1xf32", "f32", "2x3x4xf64"};
@@ -47,7 +47,7 @@ static void addBinary(std::vector<GradientCase> &cases, const std::string &op,
     cases.push_back({op, "", {shape, shape}, {shape}, {{1, second}}, {}});
 }
 
-/// One unary op at given points.
+/// Returns a case with a unary op at the given points.
 static GradientCase at(const std::string &op, std::vector<double> points,
                        const std::string &properties = "") {
   std::string shape = std::to_string(points.size()) + "xf32";
@@ -96,10 +96,11 @@ std::vector<GradientCase> elementwiseGradientCases() {
 }
 
 //===----------------------------------------------------------------------===//
-// Norms, losses, lookups, randomness
+// Norms, losses, lookups and random ops.
 //===----------------------------------------------------------------------===//
 
-/// Rows and columns as "rowsxcols"; rank 3 as "axbxc".
+/// Shape of a tensor of rows; `rows` has one or two extents, such as "3" or
+/// "2x3".
 struct RowShape {
   std::string rows;
   int columns;
@@ -132,7 +133,7 @@ static void addNorms(std::vector<GradientCase> &cases) {
     cases.push_back({"kiln.affine", "", {x, column}, {x}, {}, {}});
     cases.push_back({"kiln.softmax", "", {x}, {x}, {}, {}});
   }
-  // A row without variance, and one of large values.
+  // One row has no variance, and one has large values.
   cases.push_back({"kiln.layer_norm",
                    "eps = 1.0e-05",
                    {"2x4xf32", "4xf32", "4xf32"},
@@ -202,7 +203,7 @@ std::vector<GradientCase> rowGradientCases() {
   std::vector<GradientCase> cases;
   addNorms(cases);
   addLosses(cases);
-  // Repeated tokens: their gradients add up.
+  // Tokens are repeated, so their gradients add up.
   cases.push_back({"kiln.embedding",
                    "",
                    {"2x3xi32", "4x3xf32"},
@@ -235,7 +236,7 @@ std::vector<GradientCase> rowGradientCases() {
 }
 
 //===----------------------------------------------------------------------===//
-// Matrix products and attention
+// Matmuls and attention.
 //===----------------------------------------------------------------------===//
 
 static void addMatmuls(std::vector<GradientCase> &cases) {
@@ -305,14 +306,14 @@ std::vector<GradientCase> matrixGradientCases() {
     addAttention(cases, 2, 4, 3, 1, 1, flags);
     addAttention(cases, 1, 1, 1, 1, 2, flags);
   }
-  // Scores far apart: softmax saturates.
+  // Scores far apart saturate the softmax.
   addAttention(cases, 1, 3, 1, 1, 2, ", causal",
                {{0, Values::range(-100, 100)}, {1, Values::range(-100, 100)}});
   return cases;
 }
 
 //===----------------------------------------------------------------------===//
-// Shapes and reductions
+// Shapes and reductions.
 //===----------------------------------------------------------------------===//
 
 std::vector<GradientCase> shapeGradientCases() {
@@ -335,7 +336,7 @@ std::vector<GradientCase> shapeGradientCases() {
   add("kiln.broadcast", list("dims", "1, 2"), {"1x1xf32"}, "3x1x4xf32");
   add("kiln.broadcast", list("dims", "0"), {"1xf32"}, "1xf32");
 
-  // Distinct values: a maximum without ties.
+  // The values are distinct, so that the maximum has no ties.
   Values distinct = Values::of({5, -3, 2, 8, 1, -7, 4, 9, 0, 3, -2, 6});
   for (const char *kind : {"sum", "mean", "max"}) {
     std::string prefix = std::string("kind = #kiln.reduction<") + kind + ">, ";

@@ -1,13 +1,13 @@
-//===- GradientCases.h - Where gradients are checked ------------*- C++ -*-===//
+//===- GradientCases.h - Cases of the gradient checks -----------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// For every differentiable op the shapes, attributes and values at which its
-// derivative is compared with finite differences. Values keep away from kinks
-// (relu at zero, ties of a maximum), where there is no derivative to compare.
+// Shapes, attributes and values at which the derivative of every differentiable
+// op is compared with finite differences. The values avoid points without a
+// derivative, such as relu at zero and ties of a maximum.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,8 +21,8 @@
 
 namespace kiln::test {
 
-/// The elements of one operand: random in [low, high) but at least `gap` away
-/// from zero, or given.
+/// The elements of an operand: either given, or random in [low, high) with an
+/// absolute value of at least `gap`.
 struct Values {
   double low = -1.5, high = 1.5, gap = 0;
   std::vector<double> given;
@@ -36,9 +36,10 @@ struct Values {
 
 struct GradientCase {
   std::string op, properties;
-  std::vector<std::string> operands, results; ///< as "2x3xf32"
+  std::vector<std::string> operands, results; ///< Types such as "2x3xf32".
   std::map<unsigned, Values> values;
-  /// Operands to differentiate by; default: all floating point ones.
+  /// Operands to differentiate with respect to; default: all floating-point
+  /// ones.
   std::optional<std::vector<unsigned>> by;
 };
 
@@ -47,7 +48,7 @@ std::vector<GradientCase> rowGradientCases();
 std::vector<GradientCase> matrixGradientCases();
 std::vector<GradientCase> shapeGradientCases();
 
-/// All of them.
+/// Returns the cases of all groups.
 std::vector<GradientCase> gradientCases();
 
 } // namespace kiln::test

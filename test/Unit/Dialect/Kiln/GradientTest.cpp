@@ -1,4 +1,4 @@
-//===- GradientTest.cpp - Every derivative against finite differences -----===//
+//===- GradientTest.cpp - Derivatives against finite differences ----------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -36,7 +36,8 @@ static HostTensor makeInput(mlir::RankedTensorType type, const Values &values,
   return tensor;
 }
 
-/// `worst` becomes the largest error so far in units of the tolerance.
+/// Checks a case and stores the largest error relative to the tolerance in
+/// `worst`.
 static void checkCase(const GradientCase &one, double &worst) {
   std::string text =
       programOf(one.op, one.properties, one.operands, one.results);
@@ -88,7 +89,7 @@ INSTANTIATE_TEST_SUITE_P(Ops, GradientTest, testing::ValuesIn(checkedOps()),
                            return info.param.substr(info.param.find('.') + 1);
                          });
 
-/// A differentiable op without a case fails here.
+/// Fails if a differentiable op has no case.
 TEST(GradientCoverage, EveryDifferentiableOpIsChecked) {
   mlir::MLIRContext context;
   context.loadDialect<KilnDialect>();
@@ -101,8 +102,8 @@ TEST(GradientCoverage, EveryDifferentiableOpIsChecked) {
   EXPECT_EQ(checkedOps(), differentiable);
 }
 
-/// The checker itself notices a wrong derivative: here that of relu at zero,
-/// where differences see the mean of both sides.
+/// Verifies that the checker detects a wrong derivative: that of relu at zero,
+/// where finite differences give the mean of both one-sided derivatives.
 TEST(GradientCheck, SeesWrongDerivatives) {
   TestModule module(programOf("kiln.relu", "", {"2xf32"}, {"2xf32"}));
   ASSERT_TRUE(module.valid()) << module.diagnostics();
@@ -117,7 +118,7 @@ TEST(GradientCheck, SeesWrongDerivatives) {
       << result->where;
 }
 
-/// Values that are used twice get the sum of both cotangents.
+/// The gradient of a value with two uses is the sum of both cotangents.
 TEST(GradientCheck, AddsUpOverUses) {
   TestModule module(R"(
     kiln.program @f(%x: tensor<2x3xf32>) -> tensor<2x3xf32>

@@ -1,4 +1,4 @@
-//===- InterpreterTest.cpp - States, regions and rounding -----------------===//
+//===- InterpreterTest.cpp - Interpreter: states, regions, rounding -------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

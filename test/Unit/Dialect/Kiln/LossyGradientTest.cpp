@@ -1,13 +1,13 @@
-//===- LossyGradientTest.cpp - Gradients from encodings of residuals ------===//
+//===- LossyGradientTest.cpp - Gradients from encoded residuals -----------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// A perceptron with one hidden layer, differentiated and compressed by the
-// passes themselves and evaluated in f64. Rebuilding is off, so that every
-// residual with an encoding has one.
+// A perceptron with one hidden layer is differentiated and compressed by the
+// real passes and evaluated in f64. Rebuilding is disabled, so that every
+// residual that can be encoded is encoded.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,7 +30,8 @@ namespace {
 
 constexpr int64_t kLength = 8;
 
-/// Sequences of 8 tokens, an embedding of 5 columns, 6 hidden ones, 4 classes.
+/// Dimensions: sequences of 8 tokens, an embedding of width 5, a hidden layer
+/// of width 6, and 4 classes.
 std::string modelText(int64_t batch, const std::string &activation) {
   std::string text = R"(
     kiln.state @table : tensor<7x5xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
@@ -64,7 +65,7 @@ std::string modelText(int64_t batch, const std::string &activation) {
   return text;
 }
 
-/// The loss and the gradients, by the state's name.
+/// The loss and the gradients, keyed by the state's name.
 using Outcome = std::map<std::string, std::vector<double>>;
 
 class Model {
@@ -86,7 +87,8 @@ public:
       ADD_FAILURE() << module.diagnostics();
   }
 
-  /// Runs on sequences `first` and following ones of a fixed data set.
+  /// Runs the model on consecutive sequences of a fixed data set, starting with
+  /// `first`.
   Outcome run(int64_t seed, int64_t step, int64_t first) {
     Interpreter interpreter(module.get(), EvalType::F64);
     for (StateOp state : module.get().getOps<StateOp>()) {
@@ -138,7 +140,7 @@ private:
   TestModule module;
 };
 
-/// |a - b| / |b|.
+/// Returns |a - b| / |b|.
 double distance(const std::vector<double> &a, const std::vector<double> &b) {
   double difference = 0, norm = 0;
   for (size_t i = 0; i < a.size(); ++i) {
@@ -155,7 +157,7 @@ TEST(LossyGradient, SketchedWeightGradientsAreUnbiased) {
   Outcome sum, squares;
   for (int64_t seed = 0; seed < seeds; ++seed) {
     Outcome outcome = sketched.run(seed, 7, 0);
-    // What no sketch is part of has the exact run's bits.
+    // Results that depend on no sketch are bitwise equal to the exact run.
     for (const char *name : {"loss", "table", "b1"})
       ASSERT_EQ(outcome[name], exact[name]) << name << ", seed " << seed;
     for (auto &[name, values] : outcome) {
@@ -175,15 +177,17 @@ TEST(LossyGradient, SketchedWeightGradientsAreUnbiased) {
       double mean = sum[name][i] / seeds;
       double deviation = std::sqrt(squares[name][i] / seeds / seeds);
       ASSERT_GT(deviation, 0);
-      // Five deviations of the mean: once in 1.7 million.
+      // A deviation of five standard errors has a probability of 1 in 1.7
+      // million.
       EXPECT_LT(std::abs(mean), 5 * deviation) << "element " << i;
       bias += mean * mean;
       variance += squares[name][i] / seeds;
       norm += exact[name][i] * exact[name][i];
     }
-    // The whole mean is as near as the mean of 1,000 should be.
+    // The error of the mean over all elements is that expected of 1,000
+    // samples.
     EXPECT_LT(bias, 4 * variance / seeds);
-    // A single estimate is far off: there was something to average.
+    // A single estimate has a large error, so averaging is needed.
     EXPECT_GT(variance, 0.05 * norm);
   }
 }
@@ -215,7 +219,7 @@ TEST(LossyGradient, MoreBitsAreNearer) {
     for (int bits : {1, 2, 4, 8}) {
       Outcome coarse =
           Model(3, "fewbit:" + std::to_string(bits), activation).run(0, 0, 0);
-      // The last layer's gradient does not pass through the activation.
+      // The gradient of the last layer does not depend on the activation.
       EXPECT_EQ(coarse["w2"], exact["w2"]);
       EXPECT_EQ(coarse["loss"], exact["loss"]);
       double error = distance(coarse["w1"], exact["w1"]);
@@ -234,7 +238,7 @@ TEST(LossyGradient, MasksAreExact) {
   masked.get().walk([&](BucketDecodeOp) { found = true; });
   EXPECT_TRUE(found);
   Outcome outcome = masked.run(0, 0, 0);
-  // The same model with the gradient of relu written out.
+  // Replaces the encoding by the explicit gradient of relu.
   Model plain(3, "", "relu %h");
   plain.get().walk([](BucketDecodeOp decode) {
     auto encode = decode.getCodes().getDefiningOp<BucketEncodeOp>();
@@ -248,16 +252,16 @@ TEST(LossyGradient, MasksAreExact) {
 }
 
 //===----------------------------------------------------------------------===//
-// What users name
+// Parsing of the user's options.
 //===----------------------------------------------------------------------===//
 
 TEST(LossySpec, KeepsRows) {
   EXPECT_EQ(sketchRows(64, 0.25), 16);
   EXPECT_EQ(sketchRows(1000, 0.1), 100);
-  // Rounded where it does not divide.
+  // The number of rows is rounded to the nearest integer.
   EXPECT_EQ(sketchRows(64, 0.2), 13);
   EXPECT_EQ(sketchRows(1021, 0.5), 511);
-  // None or all: no sketch.
+  // A sketch with no row or with all rows is not used.
   EXPECT_EQ(sketchRows(2, 0.1), 0);
   EXPECT_EQ(sketchRows(8, 0.99), 0);
   EXPECT_EQ(sketchRows(1, 0.5), 0);

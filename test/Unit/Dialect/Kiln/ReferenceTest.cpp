@@ -1,12 +1,12 @@
-//===- ReferenceTest.cpp - Ops at points whose values are known -----------===//
+//===- ReferenceTest.cpp - Ops at points with known values ------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Gradient checks show that values and derivatives agree; these tests show that
-// the values are the right ones: numbers worked out by hand or published.
+// The gradient checks verify that derivatives agree with values. These tests
+// verify the values: they compare with numbers computed by hand or published.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,7 +28,7 @@ static void expectNear(const Doubles &found, const Doubles &expected,
     EXPECT_NEAR(found[i], expected[i], tolerance) << "element " << i;
 }
 
-/// Results of one op in f64, or empty with a failure.
+/// Returns the results of one op in f64; empty after a test failure.
 static std::vector<Doubles> evaluate(const std::string &op,
                                      const std::string &properties,
                                      const std::vector<std::string> &operands,
@@ -45,7 +45,7 @@ static std::vector<Doubles> evaluate(const std::string &op,
 }
 
 TEST(Reference, Activations) {
-  // x * P(X <= x) of the normal distribution; x / (1 + exp(-x)).
+  // Expected: x * P(X <= x) for the normal distribution, and x / (1 + exp(-x)).
   expectNear(evaluate("kiln.gelu", "", {"3xf32"}, {"3xf32"}, {{-1, 0, 1}})[0],
              {-0.15865525393145707, 0, 0.8413447460685429});
   expectNear(
@@ -84,7 +84,8 @@ TEST(Reference, ScaleRoundsItsFactorToTheElementType) {
 }
 
 TEST(Reference, BucketDecodeRoundsItsLevelsToTheElementType) {
-  // Codes 1 and 0. What is no number of the type, and what is 0 in it.
+  // The codes are 1 and 0. One level is not representable in the type, and the
+  // other rounds to 0.
   std::string text =
       programOf("kiln.bucket_decode", "levels = array<f64: 1.0e-60, 0.1>",
                 {"1xi8", "2xf32"}, {"2xf32"});
@@ -95,7 +96,7 @@ TEST(Reference, BucketDecodeRoundsItsLevelsToTheElementType) {
 }
 
 TEST(Reference, Norms) {
-  // mean 2.5, variance 1.25.
+  // The mean is 2.5 and the variance is 1.25.
   double rstd = 1 / std::sqrt(1.25);
   auto norm =
       evaluate("kiln.layer_norm", "eps = 0.0", {"1x4xf32", "4xf32", "4xf32"},
@@ -130,7 +131,7 @@ TEST(Reference, CrossEntropyIgnoresMinusHundred) {
                {"f64", "3x2xf32"}, {logits, {1, -100, 1}, {0.5}});
   expectNear(both[0], {0.5 * (first + 1e4)});
   expectNear(both[1], rows[1]);
-  // The same logits as hidden * weight^T with the identity as weight.
+  // hidden * weight^T has the same logits if the weight is the identity.
   auto head = evaluate("kiln.linear_cross_entropy_with_grad", "",
                        {"3x2xf32", "2x2xf32", "3xi32", "f64"},
                        {"f64", "3x2xf32", "2x2xf32"},
@@ -140,7 +141,8 @@ TEST(Reference, CrossEntropyIgnoresMinusHundred) {
 }
 
 TEST(Reference, AttentionWeighsVisibleKeys) {
-  // Equal scores: the mean of the visible values; two query heads, one key.
+  // Equal scores give the mean of the visible values. Two query heads share a
+  // key head.
   auto result = evaluate(
       "kiln.attention",
       "sequences = 1 : i64, heads = 2 : i64, kv_heads = 1 : i64, scale = 1.0, "
@@ -153,7 +155,8 @@ TEST(Reference, AttentionWeighsVisibleKeys) {
 }
 
 TEST(Reference, RopeTurnsPairsOfAHead) {
-  // A quarter turn at position 1; two sequences of two rows, one head of 4.
+  // Rotates by a quarter turn at position 1; two sequences of two rows, one
+  // head of width 4.
   Doubles cos = {1, 1, 0, 1}, sin = {0, 0, 1, 0};
   Doubles x = {1, 2, 3, 4, 1, 2, 3, 4, 5, 6, 7, 8, 5, 6, 7, 8};
   auto forward = evaluate("kiln.rope", "heads = 1 : i64, sequences = 2 : i64",
@@ -167,7 +170,8 @@ TEST(Reference, RopeTurnsPairsOfAHead) {
              x);
 }
 
-/// Drops of a row of `columns` elements of one sequence, as 0 and 1.
+/// Returns the dropout mask of a row of `columns` elements of one sequence, as
+/// 0 and 1.
 static Doubles dropout(int64_t seed, int64_t step, int64_t first,
                        int64_t key = 3) {
   return evaluate(
@@ -184,12 +188,12 @@ TEST(Reference, DropoutDependsOnWhatItIsKeyedBy) {
     EXPECT_TRUE(element == 0 || element == 1);
     kept += element == 1;
   }
-  EXPECT_NEAR(kept, 600, 50); // four standard deviations
+  EXPECT_NEAR(kept, 600, 50); // Four standard deviations.
   EXPECT_EQ(mask, dropout(1, 1, 0));
   EXPECT_NE(mask, dropout(2, 1, 0));
   EXPECT_NE(mask, dropout(1, 2, 0));
   EXPECT_NE(mask, dropout(1, 1, 0, 4));
-  // The second sequence of one batch is the first of a later one.
+  // The second sequence of a batch is the first one of a later batch.
   Doubles later = dropout(1, 1, 1);
   EXPECT_EQ(Doubles(mask.begin() + 400, mask.end()),
             Doubles(later.begin(), later.begin() + 400));
@@ -245,7 +249,7 @@ TEST(Reference, ClipFactorOnlyShrinks) {
 }
 
 /// The published rules (Kingma and Ba, 2015; Loshchilov and Hutter, 2019):
-/// after the first step m/(1-b1) = g' and v/(1-b2) = g'^2.
+/// after the first step, m/(1-b1) = g' and v/(1-b2) = g'^2.
 TEST(Reference, AdamFirstStepMovesByTheRate) {
   auto step = [](const char *decoupled) {
     return evaluate("kiln.adam",
@@ -256,12 +260,12 @@ TEST(Reference, AdamFirstStepMovesByTheRate) {
                     {"1xf32", "1xf32", "1xf32"},
                     {{2}, {0}, {0}, {8}, {0.5}, {0.1}, {1}});
   };
-  // g' = 4; decay multiplies p by 1 - 0.1 * 0.5.
+  // Here g' = 4, and the decay multiplies p by 1 - 0.1 * 0.5.
   auto adamw = step(", decoupled");
   expectNear(adamw[0], {2 * 0.95 - 0.1});
   expectNear(adamw[1], {0.4});
   expectNear(adamw[2], {0.16});
-  // g' = 4 + 0.5 * 2.
+  // Here g' = 4 + 0.5 * 2.
   auto adam = step("");
   expectNear(adam[0], {2 - 0.1});
   expectNear(adam[1], {0.5});
@@ -286,7 +290,7 @@ TEST(Reference, LionMovesByTheSign) {
                     {"1xf32", "1xf32", "1xf32", "f64", "f64"},
                     {"1xf32", "1xf32"}, {{2}, {4}, {gradient}, {0.5}, {0.1}});
   };
-  // g' = 8, -16 and -12; 0.75 * 4 + 0.25 * g' is 5, -1 and 0.
+  // With g' = 8, -16 and -12, 0.75 * 4 + 0.25 * g' is 5, -1 and 0.
   expectNear(step(16)[0], {2 * 0.95 - 0.1});
   expectNear(step(16)[1], {6});
   expectNear(step(-32)[0], {2 * 0.95 + 0.1});

@@ -1,13 +1,13 @@
-//===- RowProgramTextTest.cpp - Row programs as text ----------------------===//
+//===- RowProgramTextTest.cpp - Textual form of row programs ----*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Together the programs below have every kind of node, access and store. Each
-// must print as it was written. Damaged texts get one error with a line and a
-// column, or are valid programs that print as what they are.
+// The programs below contain every kind of node, access and store. Each must
+// print exactly as written. A damaged text must either give a single error with
+// line and column, or be a valid program that prints consistently.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,7 +27,7 @@ using row::RowProgram;
 namespace {
 
 const char *const kPrograms[] = {
-    // A softmax whose result later sweeps read back, and sums of columns.
+    // A softmax whose result is read back by later sweeps, and column sums.
     R"(row_program space [128, 8] sweeps 4 {
   %0 = load %arg0[r, c] : bf16 -> full<f32>             in sweeps 0, 1
   %1 = reduce_max %0 : row<f32>                         in sweep 0
@@ -46,7 +46,7 @@ const char *const kPrograms[] = {
   store %10, %res3[r, c] : f32                          in sweep 3
 }
 )",
-    // Every access, and numbers that key random bits.
+    // Every access, and immediates as keys of random bits.
     R"(row_program space [6, 10] sweeps 1 immediates [3, -9223372036854775808] {
   %0 = load %arg0[r, c] : f64 -> full<f64>              in sweep 0
   %1 = load %arg1[r] : i32 -> row<i32>
@@ -105,7 +105,7 @@ const char *const kPrograms[] = {
   store %31, %res0[r, c] : bf16                         in sweep 0
 }
 )",
-    // Places alone; a value per row as a whole row.
+    // Only indices, and a value per row that is stored as a full row.
     R"(row_program space [4, 3] sweeps 1 {
   %0 = row_index : row<i32>
   %1 = column_index : column<i32>                       in sweep 0
@@ -115,7 +115,7 @@ const char *const kPrograms[] = {
   store %0, %res2[r] : i32
 }
 )",
-    // No sweep at all.
+    // A program without sweeps.
     R"(row_program space [4, 3] sweeps 0 {
   %0 = load %arg0[r] : f32 -> row<f32>
   store %0, %res0[r] : f32
@@ -134,7 +134,7 @@ std::string textOf(const RowProgram &program) {
   return text;
 }
 
-/// The program of a valid text.
+/// Parses a valid text.
 RowProgram parsed(llvm::StringRef text) {
   auto program = row::parse(text);
   if (program)
@@ -198,7 +198,7 @@ TEST(RowProgramText, SaysWhereATextIsWrong) {
   EXPECT_EQ(errorOf("row_program space [2, 4] {\n"),
             "2:1: expected a node, a store or '}', got the end of the text");
   EXPECT_EQ(errorOf("row_program space [2, 4] {\n}"),
-            "1:1: the program is flat, which it does not say");
+            "1:1: the program is flat, but is not marked as flat");
   EXPECT_EQ(errorOf("row_program space [0, 4] {\n}"),
             "1:1: the program has the space [0, 4], expected at least one and "
             "at most 2^48 elements");
@@ -250,7 +250,8 @@ TEST(RowProgramText, SaysWhichSweepsAreWrong) {
             "14:57: expected 'after sweep 1', got 'later'");
 }
 
-/// Removes, repeats or replaces a piece of a text, or joins pieces of two.
+/// Removes, repeats or replaces a piece of a text, or joins pieces of two
+/// texts.
 std::string damage(std::string text, std::mt19937 &random) {
   auto below = [&](size_t bound) {
     return random() % std::max<size_t>(bound, 1);
@@ -341,7 +342,7 @@ TEST(RowProgramText, RefusesDamagedTextsWithOneLine) {
     ASSERT_GE(std::stoul(match[1]), 1u);
     ASSERT_GE(std::stoul(match[2]), 1u);
   }
-  // Damage within comments and blanks leaves a program valid.
+  // Damage in comments and blanks leaves a program valid.
   EXPECT_GT(refused, 10000u);
   EXPECT_GT(valid, 100u);
 }
@@ -356,10 +357,10 @@ TEST(RowProgramText, BoundsTheLines) {
 }
 
 //===----------------------------------------------------------------------===//
-// Invariants
+// Invariants.
 //===----------------------------------------------------------------------===//
 
-/// The fault of a program after a change.
+/// Returns the fault of a program after a change.
 std::string faultAfter(const char *text,
                        llvm::function_ref<void(RowProgram &)> change) {
   RowProgram program = parsed(text);
@@ -389,8 +390,9 @@ TEST(RowProgramInvariants, TypesAgree) {
   EXPECT_EQ(
       change(0, [](RowProgram &p) { p.nodes[1].space = row::Space::Full; }),
       "%1 has the type full<f32>, expected row<f32>");
-  EXPECT_EQ(change(0, [](RowProgram &p) { p.nodes[0].type = row::Type::BF16; }),
-            "%0 has the element type bf16, in which nothing is computed");
+  EXPECT_EQ(
+      change(0, [](RowProgram &p) { p.nodes[0].type = row::Type::BF16; }),
+      "%0 has the element type bf16, which is not a type of computed values");
   EXPECT_EQ(change(1, [](RowProgram &p) { p.nodes[12].inputs[1] = 7; }),
             "%12 has inputs of the types f64 and f32, expected one type");
   EXPECT_EQ(change(1, [](RowProgram &p) { p.nodes[4].inputs[0] = 0; }),
@@ -403,9 +405,9 @@ TEST(RowProgramInvariants, TypesAgree) {
   EXPECT_EQ(change(1, [](RowProgram &p) { p.nodes[3].period = 0; }),
             "%3 has the period 0, expected at least 1");
   EXPECT_EQ(change(1, [](RowProgram &p) { p.nodes[10].value = 0x1p32; }),
-            "%10 is no value of i32");
+            "%10 is not a value of type i32");
   EXPECT_EQ(change(2, [](RowProgram &p) { p.nodes[1].value = 0.1; }),
-            "%1 is no value of f32");
+            "%1 is not a value of type f32");
   EXPECT_EQ(
       change(2, [](RowProgram &p) { p.nodes[23].stored = row::Type::F32; }),
       "%23 rounds to f32, expected a float that is widened when it is "
@@ -417,30 +419,31 @@ TEST(RowProgramInvariants, TypesAgree) {
 TEST(RowProgramInvariants, StoresHaveTargets) {
   auto change = [](auto change) { return faultAfter(kPrograms[0], change); };
   EXPECT_EQ(change([](RowProgram &p) { p.stores[1].result = 0; }),
-            "the store is to %res0, expected %res1: results are stored once "
+            "the store writes %res0, expected %res1: results are stored once "
             "and in order");
   EXPECT_EQ(change([](RowProgram &p) { p.stores[1].value = 11; }),
-            "the store is of %11, which does not exist");
-  EXPECT_EQ(change([](RowProgram &p) { p.stores[1].value = 3; }),
-            "the store is of one value per row, but %3 has the type full<f32>");
+            "the store reads %11, which does not exist");
+  EXPECT_EQ(
+      change([](RowProgram &p) { p.stores[1].value = 3; }),
+      "the store writes one value per row, but %3 has the type full<f32>");
   EXPECT_EQ(change([](RowProgram &p) { p.stores[0].stored = row::Type::F64; }),
-            "the store is of f32 to elements of the type f64");
+            "the store writes f32 to elements of the type f64");
   EXPECT_EQ(change([](RowProgram &p) { p.stores[2].chunk = 32; }),
             "the store sums 32 rows, expected 64");
   EXPECT_EQ(
       change([](RowProgram &p) { p.stores.pop_back(), p.stores.pop_back(); }),
       "%5 is needed by no store");
   EXPECT_EQ(change([](RowProgram &p) { p.stores.erase(p.stores.begin() + 2); }),
-            "the store is to %res3, expected %res2: results are stored once "
+            "the store writes %res3, expected %res2: results are stored once "
             "and in order");
 }
 
 TEST(RowProgramInvariants, FactsFollowFromTheRest) {
   EXPECT_EQ(faultAfter(kPrograms[0], [](RowProgram &p) { p.flat = true; }),
-            "the program is not flat: its elements depend on their place or on "
-            "their row");
+            "the program is not flat: its elements depend on their position or "
+            "on their row");
   EXPECT_EQ(faultAfter(kPrograms[2], [](RowProgram &p) { p.flat = false; }),
-            "the program is flat, which it does not say");
+            "the program is flat, but is not marked as flat");
   EXPECT_EQ(faultAfter(kPrograms[2], [](RowProgram &p) { p.rowsPerUnit = 2; }),
             "the program has work units of 2 rows, expected 1 without sums of "
             "columns");

@@ -1,12 +1,12 @@
-//===- RowProgramsTest.cpp - The analysis that builds row programs --------===//
+//===- RowProgramsTest.cpp - Analysis that caches row programs --*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Equal dispatches share a program, and nothing that changes a dispatch leaves
-// it with the program that it had.
+// Verifies that equal dispatches share a program, and that every change of a
+// dispatch gives it a new program.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,7 +23,7 @@ using namespace mlir;
 
 namespace {
 
-/// A dispatch of a norm.
+/// Returns the text of a dispatch with a norm.
 std::string norm(const std::string &name, const std::string &eps,
                  const std::string &gain = "%g", const std::string &b = "%b") {
   return "%" + name +
@@ -92,7 +92,7 @@ TEST_F(RowProgramsTest, ChangesAreSeen) {
   Builder builder(dispatches[0].getContext());
   normOf(0)->setAttr("eps", builder.getF64FloatAttr(1e-3));
   expectNew(true);
-  // Operands within the body, and what the body yields.
+  // Changes of operands within the body, and of the values that it yields.
   Block &body = dispatches[0].getBody().front();
   normOf(0)->setOperand(1, body.getArgument(2));
   expectNew(true);
@@ -101,12 +101,12 @@ TEST_F(RowProgramsTest, ChangesAreSeen) {
                                 normOf(0).getY().getType(), normOf(0).getY());
   body.getTerminator()->setOperand(0, negated);
   expectNew(true);
-  // The operands of a dispatch are no part of its program.
+  // The operands of a dispatch are not part of its program.
   dispatches[0]->setOperand(1, dispatches[0]->getOperand(2));
   expectNew(false);
 }
 
-/// An op at the address of an erased one gets its own program.
+/// An op created at the address of an erased one gets its own program.
 TEST_F(RowProgramsTest, ErasedDispatchesLeaveNoProgram) {
   ASSERT_TRUE(programs.get(dispatches[1]));
   OpBuilder builder(dispatches[2]);

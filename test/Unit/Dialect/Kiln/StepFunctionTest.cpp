@@ -1,11 +1,12 @@
-//===- StepFunctionTest.cpp - The best step function for a function -------===//
+//===- StepFunctionTest.cpp - Optimal step functions ------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Errors are integrated again here, with another rule and without prefix sums.
+// The errors are recomputed here by another integration rule and without prefix
+// sums.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,7 +32,7 @@ double geluTanh(double x) {
 
 double silu(double x) { return x * sigmoid(x); }
 
-/// The derivative by differences, good to about 1e-10.
+/// Returns the derivative by finite differences, accurate to about 1e-10.
 template <double (*f)(double)> double derivative(double x) {
   double h = 1e-3;
   return (8 * (f(x + h) - f(x - h)) - (f(x + 2 * h) - f(x - 2 * h))) / (12 * h);
@@ -54,8 +55,8 @@ double errorOf(double (*f)(double), const StepFunction &q) {
   return sum / std::sqrt(2 * M_PI);
 }
 
-/// Steps of equal width between -range and range, and to infinity, with the
-/// best levels.
+/// Returns steps of equal width between -range and range, extended to infinity,
+/// with optimal levels.
 StepFunction equalWidth(double (*f)(double), int steps, double range) {
   StepFunction q;
   for (int i = 1; i < steps; ++i)
@@ -75,7 +76,8 @@ StepFunction equalWidth(double (*f)(double), int steps, double range) {
   return q;
 }
 
-/// The same steps with f in the middle of each.
+/// Returns the same steps with the value of f at the centre of each step as
+/// level.
 StepFunction centred(double (*f)(double), StepFunction steps, double range) {
   double width = 2 * range / double(steps.levels.size());
   for (size_t i = 0; i < steps.levels.size(); ++i)
@@ -100,14 +102,15 @@ TEST(StepFunction, BeatsEqualWidth) {
       previous = error;
       for (double range : {2.0, 3.0, 4.0}) {
         SCOPED_TRACE(range);
-        // With the same number of steps of equal width, whose levels are the
-        // best too. Two of them meet at 0: no other border is better.
+        // Compare with the same number of steps of equal width and optimal
+        // levels. Two steps of equal width meet at 0, where the border is
+        // optimal.
         StepFunction equal = equalWidth(f, 1 << bits, range);
         if (bits == 1)
           EXPECT_NEAR(best.error, equal.error, 1e-6);
         else
           EXPECT_LT(best.error, 0.75 * equal.error);
-        // And with their levels in the middle of each step.
+        // Compare also with the levels at the centre of each step.
         EXPECT_LT(best.error, 0.9 * errorOf(f, centred(f, equal, range)));
       }
     }
@@ -115,7 +118,7 @@ TEST(StepFunction, BeatsEqualWidth) {
 }
 
 TEST(StepFunction, IsOptimal) {
-  // Every pair of borders, by hand.
+  // Enumerate every pair of borders.
   for (auto [name, f] : functions) {
     SCOPED_TRACE(name);
     StepFitter fitter(f);
@@ -144,7 +147,7 @@ TEST(StepFunction, IsOptimal) {
 TEST(StepFunction, FindsSteps) {
   StepFunction exact = StepFitter(step).fit(2);
   ASSERT_EQ(exact.borders.size(), 1u);
-  // The cell that ends at the border has half a point of the step.
+  // Half a point of the step is in the cell that ends at the border.
   EXPECT_NEAR(exact.borders[0], 0, 12.0 / 2048);
   EXPECT_NEAR(exact.levels[0], 0, 1e-2);
   EXPECT_NEAR(exact.levels[1], 1, 1e-2);

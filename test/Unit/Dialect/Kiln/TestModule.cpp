@@ -1,4 +1,4 @@
-//===- TestModule.cpp - Modules and tensors of unit tests -----------------===//
+//===- TestModule.cpp - Modules and tensors for unit tests ------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

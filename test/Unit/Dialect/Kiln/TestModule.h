@@ -1,4 +1,4 @@
-//===- TestModule.h - Modules and tensors of unit tests ---------*- C++ -*-===//
+//===- TestModule.h - Modules and tensors for unit tests --------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -15,7 +15,7 @@
 
 namespace kiln::test {
 
-/// A parsed module with its context, and the diagnostics met on the way.
+/// A parsed module with its context and the diagnostics that were emitted.
 class TestModule {
 public:
   explicit TestModule(const std::string &text);
@@ -34,14 +34,15 @@ private:
   mlir::OwningOpRef<mlir::ModuleOp> module;
 };
 
-/// Text of a program @f whose arguments are the operands of one op, and whose
-/// results are those of the op that `returned` lists.
+/// Returns the text of a program @f whose arguments are the operands of one op,
+/// and whose results are the results of the op listed in `returned`.
 std::string programOf(const std::string &op, const std::string &properties,
                       const std::vector<std::string> &operands,
                       const std::vector<std::string> &results,
                       const std::vector<unsigned> &returned = {0});
 
-/// "tensor<f32>" for "f32", "tensor<2x3xf32>" for "2x3xf32".
+/// Returns a tensor type: "tensor<f32>" for "f32", "tensor<2x3xf32>" for
+/// "2x3xf32".
 inline std::string tensor(const std::string &shape) {
   return "tensor<" + shape + ">";
 }
@@ -49,8 +50,8 @@ inline std::string tensor(const std::string &shape) {
 TensorHandle reals(mlir::RankedTensorType type, std::vector<double> values);
 TensorHandle integers(mlir::RankedTensorType type, std::vector<int64_t> values);
 
-/// Evaluates one op in f64; the i-th list holds the elements of operand i.
-/// Gives the elements of every returned result; empty on failure.
+/// Evaluates one op in f64. The i-th list contains the elements of operand i.
+/// Returns the elements of every returned result; empty on failure.
 std::vector<std::vector<double>>
 evaluateOp(const std::string &program,
            const std::vector<std::vector<double>> &operands,

@@ -1,4 +1,4 @@
-//===- TrainingFactsTest.cpp - How a module's program learns --------------===//
+//===- TrainingFactsTest.cpp - Derivation of training facts -----*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -22,7 +22,7 @@ namespace {
 
 constexpr const char *matrix = "tensor<4x4xf32>", *vector = "tensor<4xf32>";
 
-/// An update of a parameter of this type.
+/// Returns an update of a parameter of this type.
 std::string momentum(const char *type, const char *decay,
                      const char *nesterov = "") {
   static int names = 0;

@@ -1,12 +1,11 @@
-//===- ElementTypes.h - Element types of IR and of the table ----*- C++ -*-===//
+//===- ElementTypes.h - Element types of MLIR types -------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// The table of element types (kiln/Support/ElementType.h) as the compiler asks
-// it, by types of IR.
+// Maps MLIR types to the element types of kiln/Support/ElementType.h.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,26 +20,27 @@
 
 namespace kiln {
 
-/// True for the element types that tensors of the dialect may have.
+/// Returns true for the element types that tensors of the dialect may have.
 bool isTensorElement(mlir::Type type);
 
-/// The row of the element-type table for elements of a tensor, a vector or a
-/// scalar (i1 is Bool), or nothing for types that no tensor of kiln has.
+/// Returns the element type of a tensor, vector or scalar type (i1 is Bool), or
+/// std::nullopt for types that no tensor of kiln has.
 std::optional<ElementType> findElementType(mlir::Type type);
-/// Returns the row of a type that is known to have one.
+/// Returns the element type of a type that is known to have one.
 ElementType elementTypeOf(mlir::Type type);
-/// Returns the type in IR of a float, a signed integer or Bool that has a name
+/// Returns the MLIR type of a float, a signed integer or Bool that has a name
 /// in the table.
 mlir::Type irTypeOf(ElementType type, mlir::MLIRContext *context);
-/// Bytes of `count` elements of `type` (or of the elements of a tensor or
-/// vector type) that are stored one after the other.
+/// Returns the bytes of `count` contiguous elements of `type`, or of the
+/// element type of a tensor or vector type.
 int64_t elementBytes(mlir::Type type, int64_t count = 1);
-/// True for elements that are widened when loaded and rounded when stored.
+/// Returns true for types whose elements are widened when loaded and rounded
+/// when stored.
 bool isNarrowFloat(mlir::Type type);
 
-/// The type in which elements of `type` are computed with, and in which what is
-/// sensitive to rounding is kept: f32 for narrower floats, other types
-/// themselves.
+/// Returns the type in which elements of `type` are computed and
+/// rounding-sensitive values are kept: f32 for narrow floats, the type itself
+/// otherwise.
 mlir::Type fullPrecision(mlir::Type type);
 
 } // namespace kiln

@@ -1,12 +1,12 @@
-//===- HostTensor.h - A tensor of the reference -----------------*- C++ -*-===//
+//===- HostTensor.h - Tensors of the interpreter ----------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// The interpreter's tensors. Floating point elements are held as double and
-// rounded to the evaluation type by the interpreter after every op.
+// Floating-point elements are stored as double. The interpreter rounds them to
+// the evaluation type after every op.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,11 +21,11 @@ namespace kiln {
 
 struct HostTensor {
   mlir::RankedTensorType type;
-  std::vector<double> reals;     ///< elements of a floating point tensor
-  std::vector<int64_t> integers; ///< elements of an integer tensor
+  std::vector<double> reals;     ///< Elements of a floating-point tensor.
+  std::vector<int64_t> integers; ///< Elements of an integer tensor.
 
   HostTensor() = default;
-  /// A tensor of zeros.
+  /// Creates a tensor of zeros.
   explicit HostTensor(mlir::RankedTensorType type) : type(type) {
     if (llvm::isa<mlir::FloatType>(type.getElementType()))
       reals.resize(type.getNumElements());

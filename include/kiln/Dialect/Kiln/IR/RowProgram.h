@@ -1,4 +1,4 @@
-//===- RowProgram.h - What one element of a row dispatch is -----*- C++ -*-===//
+//===- RowProgram.h - Expression graph of a row dispatch --------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -6,9 +6,9 @@
 //===----------------------------------------------------------------------===//
 //
 // A row dispatch works on a space of `rows` x `cols` elements. Its ops describe
-// one element of their results by nodes of a small expression graph; together
-// they are the dispatch's row program. Example, layer_norm of x with gain g and
-// shift b on a [rows, cols] space:
+// one element of their results by nodes of an expression graph. The nodes of
+// all ops form the dispatch's row program. Example, layer_norm of x with gain g
+// and shift b on a [rows, cols] space:
 //
 //   x    = load identity x          Full
 //   s    = reduce sum x             Row     (available after sweep 0)
@@ -18,18 +18,19 @@
 //   rstd = 1/sqrt(q*(1/cols)+eps)   Row
 //   y    = (d*rstd)*g + b           Full    (sweep 2), stored
 //
-// Every node has a *space* that says what it varies with. Emitters turn the
-// program into loops: one sweep over the row per level of reductions. The
-// formula of a node never depends on what it is fused with; all rounding is
-// explicit (Fma is one rounding, everything else rounds per node, to the node's
-// element type). There is no arithmetic on bf16: its elements become f32 when
-// they are loaded, and an op's result of that type is rounded by a node of its
-// own, so that what is fused reads what memory would have held.
+// The *space* of a node states with which of row and column its value varies.
+// Emitters turn the program into loops, with one sweep over the row per level
+// of reductions. The formula of a node does not depend on what it is fused
+// with, and all rounding is explicit: Fma rounds once, and every other node
+// rounds to its element type. There is no arithmetic on bf16. Its elements are
+// widened to f32 when they are loaded, and an op's result of type bf16 is
+// rounded by a separate node, so that fused consumers read the same value as
+// consumers that load it from memory.
 //
-// Summation orders (fixed): a row reduction keeps 64 partial results, partial j
-// takes elements j, j+64, ... in order, then halves: j with j+32, 16, 8, 4, 2,
-// 1. A column partial adds the rows of one chunk in row order, started from
-// zero.
+// Summation orders are fixed. A row reduction has 64 partial results: partial j
+// sums elements j, j+64, ... in order; then partial j is added to partial j+32,
+// and so on with 16, 8, 4, 2 and 1. A column partial sums the rows of one chunk
+// in row order, starting from zero.
 //
 //===----------------------------------------------------------------------===//
 
@@ -48,11 +49,11 @@
 
 namespace kiln {
 
-/// The iteration space an op wants.
+/// The iteration space of an op.
 struct RowSpace {
   int64_t rows = 0, cols = 0;
-  /// The op is elementwise without any structure: every factorization of
-  /// rows * cols elements is as good.
+  /// True if the op is purely elementwise, so that any factorization of its
+  /// number of elements into rows and columns is valid.
   bool flexible = false;
   int64_t elements() const { return rows * cols; }
 };
@@ -61,34 +62,40 @@ namespace row {
 
 using NodeId = int32_t;
 
-/// What a node's value varies with.
+/// Indices with which the value of a node varies.
 enum class Space : uint8_t { Scalar, Row, Column, Full };
 
-/// How an operand is read.
+/// The element of an operand that a load reads. The comments give the element
+/// and the space of the loaded value.
 enum class Access : uint8_t {
-  Identity,    ///< element (r, c)                           Full
-  PerRow,      ///< element r                                Row
-  PerColumn,   ///< element c                               Column
-  Modulo,      ///< element (r mod period, c)                Full
-  Gathered,    ///< element (index(r), c); index is a Row    Full
-  Scalar,      ///< element 0                                Scalar
-  RowElement,  ///< element (r, index(r)); index is a Row  Row
-  SumOfSlices, ///< sum over s < period, in order, of element s*rows*cols + (r,
-               ///< c)  Full
+  Identity,   ///< Element (r, c): Full.
+  PerRow,     ///< Element r: Row.
+  PerColumn,  ///< Element c: Column.
+  Modulo,     ///< Element (r mod period, c): Full.
+  Gathered,   ///< Element (index, c) with a Row node as index: Full.
+  Scalar,     ///< Element 0: Scalar.
+  RowElement, ///< Element (r, index) with a Row node as index: Row.
+  /// Sum over s < period, in order, of element s*rows*cols + (r, c): Full.
+  SumOfSlices,
 };
 
-/// An element type. A narrow float is a type of memory alone: a load widens it
-/// to computeType(type), and a value is rounded before it is stored.
+/// An element type. Narrow floats exist only in memory: a load widens them to
+/// computeType(type), and a value is rounded before it is stored.
 using Type = ElementType;
 
+/// The operation of a node. Unless stated otherwise, its inputs and its result
+/// have one type.
 enum class Kind : uint8_t {
-  Load,        // input, access, period; inputs: index for Gathered, RowElement
-  Constant,    // value
-  ColumnIndex, // I32, Column
-  RowIndex,    // I32, Row
-  Cast,        // to `type`
-  Round,       // to a value of type `stored`, as `type`
-  // unary, same type
+  /// Loads from `operand` with `access` and `period`. The input is the index of
+  /// Gathered and RowElement.
+  Load,
+  Constant,    ///< The number `value`.
+  ColumnIndex, ///< An I32 in space Column.
+  RowIndex,    ///< An I32 in space Row.
+  Cast,        ///< Converts the input to `type`.
+  Round,       ///< Rounds to a value of type `stored`; the result has `type`.
+
+  // Unary operations.
   Neg,
   Exp,
   Log,
@@ -97,23 +104,27 @@ enum class Kind : uint8_t {
   Sigmoid,
   Erf,
   Abs,
-  // binary
+
+  // Binary operations.
   Add,
   Sub,
   Mul,
   Div,
   Max,
   Min,
-  Fma, // inputs a, b, c: a*b + c with one rounding
-  // comparisons give Bool
+  Fma, ///< Inputs a, b and c: computes a*b + c with one rounding.
+
+  // Comparisons, whose result is Bool.
   Less,
   Equal,
-  LessUnsigned, // of integers
-  Select,       // inputs condition, a, b
-  PowInt,       // inputs base (F64), exponent (I64), both Scalar
+  LessUnsigned, ///< Compares integers as unsigned numbers.
+  Select,       ///< Inputs: condition, a and b.
+  PowInt,       ///< Inputs: base (float) and exponent (I64), both Scalar.
+
+  // Reductions of Full or Column values to Row values.
   ReduceSum,
-  ReduceMax, // Full or Column to Row
-  Random,    // U32 bits as I32, Full; see random()
+  ReduceMax,
+  Random, ///< 32 random bits as I32 in space Full; see random().
 };
 
 struct Node {
@@ -122,90 +133,96 @@ struct Node {
   Type type;
   llvm::SmallVector<NodeId, 3> inputs;
   Access access = Access::Identity;
-  int32_t operand = -1; ///< Load, Random: index of the dispatch operand
-  int64_t period =
-      0; ///< Modulo: rows; Random: rows per sequence; SumOfSlices: slices
-  double value = 0; ///< Constant
-  int32_t immediate =
-      -1; ///< Random: index of the kernel immediate with the key
-  /// Load: the type of the operand's elements. Round: what the value can be
-  /// stored as without another rounding. Else `type`, whatever it says.
+  int32_t operand = -1; ///< Load, Random: index of the dispatch operand.
+  /// Modulo: rows; Random: rows per sequence; SumOfSlices: slices.
+  int64_t period = 0;
+  double value = 0; ///< Constant: the number.
+  /// Random: index of the kernel immediate with the key.
+  int32_t immediate = -1;
+  /// Load: element type of the operand. Round: narrow type whose values the
+  /// result has. Unused by other nodes, which have the default.
   Type stored = Type::F32;
 };
 
 enum class StoreKind : uint8_t {
-  Full,          ///< element (r, c)
-  Row,           ///< element r
-  ColumnPartial, ///< result [ceil(rows/chunk), cols]: sums of `chunk` rows
+  Full,          ///< Element (r, c).
+  Row,           ///< Element r.
+  ColumnPartial, ///< Result [ceil(rows/chunk), cols]: sums of `chunk` rows.
 };
 
 struct Store {
   StoreKind kind;
   NodeId value;
-  int32_t result; ///< index of the dispatch result
+  int32_t result; ///< Index of the dispatch result.
   int64_t chunk = 0;
-  Type stored = Type::F32; ///< of the result's elements
+  Type stored = Type::F32; ///< Element type of the result.
 };
 
-/// The program of one dispatch.
+/// The row program of one dispatch or kernel.
 struct RowProgram {
   int64_t rows = 0, cols = 0;
-  /// Elementwise without rows: may be walked as one long vector.
+  /// True if the rows do not matter, so that the elements may be processed as
+  /// one vector.
   bool flat = false;
   /// Rows per work unit: 1, or the chunk of the column partials.
   int64_t rowsPerUnit = 1;
-  llvm::SmallVector<Node, 32> nodes; ///< in topological order
+  llvm::SmallVector<Node, 32> nodes; ///< In topological order.
   llvm::SmallVector<Store, 4> stores;
-  /// Values of the immediates, taken from the ops' attributes (RNG keys): they
-  /// are arguments of a launch, not part of the kernel.
+  /// Values of the immediates, which come from the ops' attributes (RNG keys).
+  /// They are arguments of a launch and not part of the kernel.
   llvm::SmallVector<int64_t, 2> immediates;
 };
 
-/// What happens in which sweep over a row. Emitters and ties follow it.
+/// Assignment of nodes and stores to sweeps over a row. Emitters and slot
+/// sharing follow it.
 ///
-/// A Full store is made in the sweep that first can compute its value. Later
-/// sweeps that need the value read it back from the result. A value that no
-/// later sweep needs is stored later, if a later sweep loads its operands
-/// anyway: so the result may take an operand's slot.
+/// A Full store is executed in the first sweep that can compute its value.
+/// Later sweeps that need the value read it back from the result. If no later
+/// sweep needs the value, the store is delayed to a later sweep that loads its
+/// operands anyway, so that the result may share an operand's slot.
 struct SweepPlan {
-  /// Loops over the columns of a row; 0 when the program has only Row values.
+  /// Number of loops over the columns of a row; 0 if the program has only Row
+  /// values.
   int32_t sweeps = 0;
   /// Full and Column nodes: the first sweep that can compute the node. Row
-  /// nodes: the number of sweeps that must be over.
+  /// nodes: the number of sweeps that must be complete.
   llvm::SmallVector<int32_t, 32> level;
-  /// By store: the sweep that makes it; for Row stores the node's level.
+  /// Sweep that executes each store; for Row stores, the level of the node.
+  /// Indexed by store.
   llvm::SmallVector<int32_t, 4> storeSweep;
-  /// By node: the store whose result later sweeps read the node's value back
-  /// from, or -1.
+  /// Store from whose result later sweeps read the value of each node back, or
+  /// -1. Indexed by node.
   llvm::SmallVector<int32_t, 32> savedBy;
 
-  /// The reductions that sweep `s` computes.
+  /// Returns the reductions that sweep `s` computes.
   llvm::SmallVector<NodeId> reductionsOf(const RowProgram &program,
                                          int32_t s) const;
-  /// Whether sweep `s` takes `node` from memory written by an earlier sweep.
+  /// Returns true if sweep `s` reads `node` from memory written by an earlier
+  /// sweep.
   bool isReadBack(NodeId node, int32_t s) const {
     return savedBy[node] >= 0 && storeSweep[savedBy[node]] < s;
   }
-  /// The nodes evaluated per element in sweep `s`, in topological order.
+  /// Returns the nodes evaluated per element in sweep `s`, in topological
+  /// order.
   llvm::SmallVector<NodeId> nodesOf(const RowProgram &program, int32_t s) const;
 };
 SweepPlan planSweeps(const RowProgram &program);
 
-/// Whether the program may run on one tile of rows and columns at a time, each
-/// as soon as operand `product` is complete there: every element of the results
-/// depends on elements in its own place, row or column alone, and on the
-/// product's in its own place. Unless the product is kept, a result must be
-/// able to take its slot.
+/// Returns true if the program may run on one tile of rows and columns at a
+/// time, each as soon as operand `matmul` is complete there. This requires that
+/// every element of the results depends only on operand elements of the same
+/// position, row or column, and only on the same position of `matmul`. Unless
+/// `keepsMatmul` is set, a result must be able to share the slot of `matmul`.
 bool isEpilogue(const RowProgram &program, int32_t matmul, bool keepsMatmul);
 
-/// Whether result `result` may be written over operand `operand`: every element
-/// of the operand is read before the element in its place is written, under any
-/// split of the work units.
+/// Returns true if result `result` may be stored in the slot of operand
+/// `operand`: for any distribution of the work units, every element of the
+/// operand is read before the element at the same position is written.
 bool mayShareSlot(const RowProgram &program, int32_t operand, int32_t result);
 
 } // namespace row
 
-/// Collects the row program of a sequence of ops. Ops call it from
+/// Builds the row program of a sequence of ops. Ops call it in
 /// RowOpInterface::buildRows.
 class RowBuilder {
 public:
@@ -218,27 +235,29 @@ public:
   int64_t getRows() const { return program.rows; }
   int64_t getCols() const { return program.cols; }
 
-  // Operands. A value computed by an earlier op of the same program is found
-  // under its node, anything else becomes a load of a dispatch operand. Each
-  // returns -1 when the value cannot be accessed so.
+  // Operands. A value computed by an earlier op of the same program gives the
+  // node of that value; any other value becomes a load of a dispatch operand.
+  // Each function returns -1 if the value cannot be accessed in this way.
 
-  /// Element (r, c) of a value with rows * cols elements.
+  /// Returns element (r, c) of a value with rows * cols elements.
   NodeId full(mlir::Value value);
-  /// Element r of a value with `rows` elements.
+  /// Returns element r of a value with `rows` elements.
   NodeId perRow(mlir::Value value);
-  /// Element c of a value with `cols` elements.
+  /// Returns element c of a value with `cols` elements.
   NodeId perColumn(mlir::Value value);
-  /// Element (r mod period, c) of a value with period * cols elements.
+  /// Returns element (r mod period, c) of a value with period * cols elements.
   NodeId modulo(mlir::Value value, int64_t period);
-  /// The sum over s < slices, in order, of elements (s, r, c) of a value with
-  /// slices * rows * cols elements.
+  /// Returns the sum over s < slices, in order, of elements (s, r, c) of a
+  /// value with slices * rows * cols elements.
   NodeId sumOfSlices(mlir::Value value, int64_t slices);
-  /// Element (index, c) of a value with cols columns; index is a Row node.
+  /// Returns element (index, c) of a value with `cols` columns. `index` is a
+  /// Row node.
   NodeId gathered(mlir::Value value, NodeId index);
-  /// Element (r, index) of a value with rows * cols elements that is an operand
-  /// of the dispatch or computed in it (then selected during a sweep).
+  /// Returns element (r, index) of a value with rows * cols elements. The value
+  /// is an operand of the dispatch, or is computed in it; then the element is
+  /// selected during a sweep.
   NodeId rowElement(mlir::Value value, NodeId index);
-  /// A rank-0 value.
+  /// Returns a rank-0 value.
   NodeId scalar(mlir::Value value);
 
   // Nodes.
@@ -263,24 +282,25 @@ public:
   NodeId powInt(NodeId base, NodeId exponent);
   NodeId reduceSum(NodeId a) { return reduce(row::Kind::ReduceSum, a); }
   NodeId reduceMax(NodeId a) { return reduce(row::Kind::ReduceMax, a); }
-  /// 32 random bits for element (r, c): Philox4x32-10 with key
-  /// splitmix64(seed + 0x9E3779B97F4A7C15 * (key + 1)) (low word, high word)
-  /// and counter (c / 64 * 16 + c % 16, r % rowsPerSequence, first sequence + r
-  /// / rowsPerSequence, step), output word c / 16 % 4. `rng` is an i64 tensor
-  /// {seed, step, first sequence}.
+  /// Returns 32 random bits for element (r, c): output word c / 16 % 4 of
+  /// Philox4x32-10 with the key splitmix64(seed + 0x9E3779B97F4A7C15 * (key +
+  /// 1)) (low word, high word) and the counter (c / 64 * 16 + c % 16, r %
+  /// rowsPerSequence, first sequence + r / rowsPerSequence, step). `rng` is an
+  /// i64 tensor {seed, step, first sequence}.
   NodeId random(mlir::Value rng, int64_t key, int64_t rowsPerSequence);
 
-  /// The node that computes `value`, a Full or Row value, for later ops and for
-  /// storing. It is rounded if the elements of `value` are bf16.
+  /// Sets the node of `value`, a Full or Row value, for later ops and for
+  /// stores. The node is rounded if `value` has a narrow element type.
   void set(mlir::Value value, NodeId node);
-  /// `value` [ceil(rows/chunk), cols] collects column sums of `node`.
+  /// Makes `value` [ceil(rows/chunk), cols] the column sums of `node` per
+  /// chunk.
   void setColumnPartial(mlir::Value value, NodeId node, int64_t chunk);
 
   row::Type typeOf(NodeId node) const { return program.nodes[node].type; }
   row::Space spaceOf(NodeId node) const { return program.nodes[node].space; }
 
-  /// Completes the program: stores of `results`, loads numbered by their place
-  /// in `operands`. Fails when a result has no node.
+  /// Completes the program: adds the stores of `results`, and numbers loads by
+  /// the position of their value in `operands`. Fails if a result has no node.
   llvm::FailureOr<row::RowProgram> finish(llvm::ArrayRef<mlir::Value> operands,
                                           llvm::ArrayRef<mlir::Value> results);
 
@@ -298,8 +318,8 @@ private:
     int64_t chunk;
   };
   llvm::DenseMap<mlir::Value, Partial> partials;
-  llvm::SmallVector<mlir::Value>
-      loadedValues; ///< by Node::operand until finish
+  /// Loaded values, indexed by Node::operand until finish().
+  llvm::SmallVector<mlir::Value> loadedValues;
 };
 
 } // namespace kiln

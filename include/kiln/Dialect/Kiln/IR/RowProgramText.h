@@ -1,14 +1,13 @@
-//===- RowProgramText.h - Row programs as text ------------------*- C++ -*-===//
+//===- RowProgramText.h - Textual form of row programs ----------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// The textual form of a row program, which docs/reference/row-programs.md
-// defines, and the invariants of a program. The printer writes one line per
-// node and store, with the sweeps that compute it. parse(print(p)) == p holds
-// for every program that is valid.
+// Printer, parser and verifier of row programs. docs/reference/row-programs.md
+// defines the textual form, which has one line per node and store with the
+// sweeps that compute it. parse(print(p)) == p holds for every valid program.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,7 +29,7 @@ class raw_ostream;
 
 namespace kiln::row {
 
-/// True if both are equal in every bit, those of constants included.
+/// Returns true if both are bitwise equal, including constants.
 inline bool operator==(const Node &a, const Node &b) {
   return a.kind == b.kind && a.space == b.space && a.type == b.type &&
          a.inputs == b.inputs && a.access == b.access &&
@@ -49,27 +48,27 @@ inline bool operator==(const RowProgram &a, const RowProgram &b) {
          a.stores == b.stores && a.immediates == b.immediates;
 }
 
-/// The first violation of an invariant, at a node, at a store, or, if neither
-/// is set, of the program as a whole.
+/// The first violated invariant of a program: of a node, of a store, or, if
+/// neither is set, of the whole program.
 struct Fault {
   std::optional<NodeId> node;
   std::optional<size_t> store;
   std::string message;
 };
 
-/// Checks that operands precede their uses, that kinds, types, spaces and
-/// accesses agree, that every node is needed by a store, that the stores name
-/// all results in order, and that `flat` and `rowsPerUnit` follow from the
-/// rest. Returns nothing if the program is valid.
+/// Verifies that operands precede their uses, that kinds, types, spaces and
+/// accesses agree, that every node is used by a store, that the stores cover
+/// all results in order, and that `flat` and `rowsPerUnit` are consistent with
+/// the rest. Returns std::nullopt if the program is valid.
 std::optional<Fault> findFault(const RowProgram &program);
 
-/// Prints a valid program, with a new line at its end.
+/// Prints a valid program, followed by a newline.
 void print(llvm::raw_ostream &os, const RowProgram &program);
 
-/// Parses one program, which may be surrounded by comments, and checks it as
-/// findFault does. A line without sweeps gets those that follow from the
-/// program; those that it has must be the same. An error is one line that
-/// begins with "LINE:COLUMN: ".
+/// Parses one program, which may be surrounded by comments, and verifies it
+/// with findFault(). Sweeps may be omitted from a line; if present, they must
+/// be those that planSweeps() gives. An error is one line that begins with
+/// "LINE:COLUMN: ".
 llvm::Expected<RowProgram> parse(llvm::StringRef text);
 
 } // namespace kiln::row

@@ -1,23 +1,23 @@
-//===- RowPrograms.h - The row programs of a module -------------*- C++ -*-===//
+//===- RowPrograms.h - Analysis that caches row programs --------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// The analysis that builds the row program of every group of ops once. Passes
+// An analysis that builds the row program of every group of ops once. Passes
 // obtain it by getAnalysis<RowPrograms>().
 //
-// A program is stored under the contents of the ops that it was built from:
-// their names, attributes, types and data flow, not their addresses. Therefore
-// an entry cannot become stale. A dispatch that is changed, or another one that
-// is created at the address of an erased one, has other contents and with that
-// another entry, and equal dispatches share one. This is why the analysis stays
-// valid whatever a pass changes (isInvalidated).
+// A program is stored under the contents of the ops from which it was built
+// (their names, attributes, types and data flow) and not under their addresses.
+// An entry therefore cannot become stale: a changed dispatch, or one that is
+// created at the address of an erased one, has different contents and thus a
+// different entry, and equal dispatches share one. The analysis stays valid
+// whatever a pass changes (see isInvalidated()).
 //
-// Verifiers build programs themselves (buildRowProgram in Kiln.h), because they
-// must not rely on what a pass has computed, and so does an emitter, which
-// reads each kernel once.
+// Verifiers and emitters build programs with buildRowProgram() instead:
+// verifiers must not rely on state computed by passes, and an emitter reads
+// each kernel only once.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,37 +33,42 @@
 
 namespace kiln {
 
-/// What a row program is built from.
+/// The ops from which a row program is built.
 struct RowOps {
-  llvm::SmallVector<mlir::Operation *> ops; ///< in the order of execution
-  llvm::SmallVector<mlir::Value> operands;  ///< by their number in loads
-  llvm::SmallVector<mlir::Value> results;   ///< by their number in stores
+  llvm::SmallVector<mlir::Operation *> ops; ///< In execution order.
+  /// Indexed by their number in loads.
+  llvm::SmallVector<mlir::Value> operands;
+  /// Indexed by their number in stores.
+  llvm::SmallVector<mlir::Value> results;
   int64_t rows = 0, cols = 0;
 };
 
-/// The source of the program of a dispatch, as buildRowProgram describes it.
+/// Returns the ops of a dispatch.
 RowOps rowOpsOf(DispatchOp dispatch);
-/// The same for the body of a kernel or dispatch on a space of its own.
+/// Returns the ops of the body of a kernel or dispatch, on the given space.
 RowOps rowOpsOf(mlir::Block &body, int64_t rows, int64_t cols);
 
-/// Builds a program without an analysis. Fails if an op has no rows in the
-/// space; a program that row::findFault refuses is an error at the last op.
+/// Builds a program without the analysis. Fails if an op has no rows in the
+/// space. A program that row::findFault() rejects is reported as an error at
+/// the last op.
 llvm::FailureOr<row::RowProgram> buildRowProgram(const RowOps &source);
 
 class RowPrograms {
 public:
   RowPrograms();
-  /// The constructor that MLIR calls; programs are built on demand.
+  /// Constructor required by MLIR's analysis manager. Programs are built on
+  /// demand.
   explicit RowPrograms(mlir::Operation *) : RowPrograms() {}
   ~RowPrograms();
 
-  /// Returns the program, or null if buildRowProgram fails. The pointer is
-  /// valid as long as the analysis.
+  /// Returns the program, or null if buildRowProgram() fails. The pointer is
+  /// valid for the lifetime of the analysis.
   const row::RowProgram *get(const RowOps &source);
-  /// The program of a dispatch of family row or gemm; null for other families.
+  /// Returns the program of a dispatch of family row or gemm; null for other
+  /// families.
   const row::RowProgram *get(DispatchOp dispatch);
 
-  /// The number of programs that were built.
+  /// Returns the number of programs that were built.
   size_t size() const { return count; }
 
   template <typename Preserved> bool isInvalidated(const Preserved &) const {
@@ -72,7 +77,7 @@ public:
 
 private:
   struct Entry;
-  /// Entries whose sources have the same hash.
+  /// Entries whose ops have the same hash.
   using Bucket = llvm::SmallVector<std::unique_ptr<Entry>, 1>;
   std::unordered_map<uint64_t, Bucket> entries;
   size_t count = 0;

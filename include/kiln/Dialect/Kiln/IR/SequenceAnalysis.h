@@ -1,4 +1,4 @@
-//===- SequenceAnalysis.h - What depends on which sequences -----*- C++ -*-===//
+//===- SequenceAnalysis.h - Analysis of sequences ---------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -12,11 +12,13 @@
 
 namespace kiln {
 
-/// A forward dataflow analysis over a forward program, which is one block: each
-/// op is visited once, after those that make its operands. See Sequences.h.
+/// A forward dataflow analysis over a forward program, which is a single block.
+/// Each op is visited once, after the ops that define its operands. See
+/// Sequences.h.
 class SequenceAnalysis {
 public:
-  /// Knows the inputs of the program, which have names already, and no op yet.
+  /// Initializes the facts of the program's inputs, which must already have
+  /// names.
   explicit SequenceAnalysis(ProgramOp program);
 
   void visit(mlir::Operation &op);
@@ -25,7 +27,7 @@ public:
   }
 
 private:
-  int64_t batch = 1; ///< sequences of the program
+  int64_t batch = 1; ///< Number of sequences of the program.
   llvm::DenseMap<mlir::Value, SequenceFact> facts;
 };
 

@@ -1,4 +1,4 @@
-//===- Sequences.h - What depends on which sequences -----------*- C++ -*-===//
+//===- Sequences.h - Lattice of the sequence analysis -----------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -6,22 +6,23 @@
 //===----------------------------------------------------------------------===//
 //
 // The lattice of the analysis that decides whether the losses of micro-batches
-// add up to the loss of the whole batch. A batch has B sequences; a micro-batch
-// has some of them. For each value of the forward program the analysis proves
-// one of the following, or nothing:
+// add up to the loss of the whole batch. A batch has B sequences, and a
+// micro-batch is a subset of them. For each value of the forward program, the
+// analysis proves one of the following properties, or none:
 //
-//   Shared        the value is the same in every micro-batch: it depends on no
-//                 token, target or random state
-//   PerSequence   one dimension consists of B equal parts, and part i is f(data
-//                 of sequence i), with the same f for all sequences
+//   Shared        the value is the same in every micro-batch: it does not
+//   depend
+//                 on tokens, targets or random state
+//   PerSequence   one dimension consists of B equal parts, and part i is a
+//                 function f of the data of sequence i, the same f for all i
 //   Total         the value is the sum over the sequences of f(data of sequence
 //                 i), so the values of the micro-batches add up to that of the
 //                 batch
-//   Mixed         (only of ops that are linear in all operands together)
-//                 a sum of terms of which some are Total and some Shared, or of
-//                 terms of different degrees
+//   Mixed         a sum of Total and Shared terms, or of terms of different
+//                 degrees; arises only from ops that are linear in all operands
+//                 together
 //
-// Besides, it knows the degree in `loss_scale`: a value of degree d is
+// The analysis also computes the degree in `loss_scale`: a value of degree d is
 // loss_scale^d times a value that does not depend on loss_scale.
 //
 //===----------------------------------------------------------------------===//
@@ -52,7 +53,8 @@ struct SequenceFact {
     return SequenceFact(Kind::Total, degree);
   }
   static SequenceFact mixed() { return SequenceFact(Kind::Mixed, 0); }
-  /// Nothing is known, because of what `op` does: "'kiln.tanh' op `reason`".
+  /// Returns the fact that nothing is known because of `op`. `reason` completes
+  /// the message "'kiln.tanh' op `reason`".
   static SequenceFact opaque(mlir::Operation *op, llvm::StringRef reason) {
     SequenceFact fact;
     fact.op = op;
@@ -65,30 +67,30 @@ struct SequenceFact {
   bool isOpaque() const { return kind == Kind::Opaque; }
   bool isMixed() const { return kind == Kind::Mixed; }
   bool isPerSequence() const { return kind == Kind::PerSequence; }
-  /// PerSequence along `d`, or Shared with B equal parts along `d`: such a
-  /// value may be read as the parts of the sequences.
+  /// Returns true if the fact is PerSequence along `d`, or Shared with B equal
+  /// parts along `d`. In both cases, the value consists of one part per
+  /// sequence.
   bool splitsAlong(int64_t d) const {
     return isPerSequence() ? dim == d
                            : isShared() && d < 64 && (repeating >> d & 1);
   }
 
   Kind kind = Kind::Opaque;
-  int64_t degree = 0; ///< in loss_scale; not for Mixed and Opaque
-  uint64_t repeating =
-      0;           ///< Shared: bit d: the B parts of dimension d are equal
-  int64_t dim = 0; ///< PerSequence: the dimension that has the parts
-  mlir::Operation *op = nullptr; ///< Opaque: the op that breaks the proof
-  llvm::StringRef reason;        ///< Opaque: a string literal
+  int64_t degree = 0; ///< In loss_scale; not for Mixed and Opaque.
+  /// Shared: bit d is set if the B parts of dimension d are equal.
+  uint64_t repeating = 0;
+  int64_t dim = 0; ///< PerSequence: the dimension with one part per sequence.
+  mlir::Operation *op = nullptr; ///< Opaque: the op at which the proof fails.
+  llvm::StringRef reason;        ///< Opaque: a string literal.
 };
 
-/// The transfer function of ops that compute each element of their results from
-/// the elements at the same place of their operands.
+/// Transfer function of elementwise ops.
 void inferElementwise(mlir::Operation *op,
                       llvm::ArrayRef<SequenceFact> operands, int64_t batch,
                       llvm::MutableArrayRef<SequenceFact> results);
 
-/// The transfer function of ops that do not implement SequenceOpInterface: what
-/// depends on shared values alone is shared.
+/// Transfer function of ops that do not implement SequenceOpInterface: their
+/// results are Shared if all operands are Shared, and Opaque otherwise.
 void inferUnknown(mlir::Operation *op, llvm::ArrayRef<SequenceFact> operands,
                   llvm::MutableArrayRef<SequenceFact> results);
 

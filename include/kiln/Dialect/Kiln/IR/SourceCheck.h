@@ -1,4 +1,4 @@
-//===- SourceCheck.h - Sources, and what MLIR says of them ------*- C++ -*-===//
+//===- SourceCheck.h - Checks before parsing --------------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -15,12 +15,14 @@
 
 namespace kiln {
 
-/// MLIR 22 ends the process when a source has an array attribute of type index,
-/// `array<index>`. Returns what is wrong and where, or nothing. Every tool asks
-/// before it parses a file.
+/// MLIR 22 aborts the process if a source has an array attribute of type index,
+/// `array<index>`. Returns a description of the first such attribute with its
+/// line, or std::nullopt. Every tool calls this function before it parses a
+/// file.
 std::optional<std::string> findUnparsable(llvm::StringRef source);
 
-/// The first line of a diagnostic. MLIR prints whole ops into some of them.
+/// Returns the first line of a diagnostic. MLIR prints whole ops into some of
+/// them.
 std::string firstLineOf(llvm::StringRef diagnostic);
 
 } // namespace kiln

@@ -1,12 +1,12 @@
-//===- Target.h - The name of a module's target -----------------*- C++ -*-===//
+//===- Target.h - Name of a module's target ---------------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// The dialect knows targets by name alone. TargetBackend.h declares what a
-// target answers to passes and code generation.
+// The dialect knows only the names of targets. TargetBackend.h declares the
+// interface of targets to passes and code generation.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,28 +20,28 @@
 
 namespace kiln {
 
-/// The attribute of a module that names its target. kilnc sets it from
-/// --target, whatever the file of a model contains.
+/// Module attribute with the name of the target. kilnc sets it from --target,
+/// regardless of the input file.
 inline constexpr llvm::StringLiteral kTargetAttr = "kiln.target";
 
-/// The target of a module without the attribute.
+/// Target of a module without the attribute.
 inline constexpr llvm::StringLiteral kDefaultTarget = "cpu";
 
-/// The name of a module's target.
+/// Returns the name of a module's target.
 llvm::StringRef targetNameOf(mlir::ModuleOp module);
 
 /// Lists the targets that a tool has registered with the kiln dialect. The
-/// dialect accepts only their names in `kiln.target`. A tool that registers
-/// none reads modules for every target, but runs no pass that asks for a
+/// dialect accepts only their names in `kiln.target`. A tool that registers no
+/// targets can read modules for every target, but cannot run passes that need a
 /// backend.
 class TargetNames : public mlir::DialectInterface::Base<TargetNames> {
 public:
   explicit TargetNames(mlir::Dialect *dialect) : Base(dialect) {}
-  /// The names in the order of registration.
+  /// Returns the names in the order of registration.
   virtual llvm::SmallVector<llvm::StringRef> getNames() const = 0;
 };
 
-/// Joins the items of a list as a sentence does: "a, b or c".
+/// Joins items with commas and a final "or": "a, b or c".
 std::string joinWithOr(llvm::ArrayRef<std::string> items);
 
 } // namespace kiln

@@ -1,4 +1,4 @@
-//===- TrainingFacts.h - How a module's program learns ----------*- C++ -*-===//
+//===- TrainingFacts.h - Training facts of a module -------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -14,9 +14,9 @@
 
 namespace kiln {
 
-/// Derives, from the ops of a module of the step level or any later one, how
-/// its training program updates parameters, which probabilities its random ops
-/// have, and which of its residuals are estimates.
+/// Derives from the ops of a module on the step level or a later one: the
+/// update rules of its parameters, the probabilities of its random ops, and the
+/// residuals that are lossy estimates.
 abi::TrainingInfo deriveTrainingInfo(mlir::ModuleOp module);
 
 } // namespace kiln

@@ -1,4 +1,4 @@
-//===- KilnRT.h - The scheduled level ---------------------------*- C++ -*-===//
+//===- KilnRT.h - The KilnRT dialect ----------------------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -23,17 +23,18 @@ class KernelOp;
 class SlotOp;
 class ViewOp;
 
-/// How a command touches a slot.
+/// An access of a command to a slot.
 struct MemoryAccess {
-  mlir::Value slot; ///< The result of a SlotOp.
-  mlir::Value view; ///< The result of a ViewOp; null for memory to work in.
+  mlir::Value slot; ///< Result of a SlotOp.
+  mlir::Value view; ///< Result of a ViewOp; null for scratch memory.
   Access access;
 
   bool reads() const { return access != Access::Write; }
   bool writes() const { return access != Access::Read; }
 };
 
-/// Verifies what all commands have in common: their places are views of slots.
+/// Verifies the property common to all commands: their places are views of
+/// slots.
 llvm::LogicalResult verifyCommand(mlir::Operation *command);
 
 } // namespace kiln::rt
@@ -51,39 +52,41 @@ llvm::LogicalResult verifyCommand(mlir::Operation *command);
 
 namespace kiln::rt {
 
-/// The slot and the view that define a command's operands.
+/// Returns the slot and the view that define an operand of a command.
 inline SlotOp slotOf(mlir::Value slot) { return slot.getDefiningOp<SlotOp>(); }
 inline ViewOp viewOf(mlir::Value place) {
   return place.getDefiningOp<ViewOp>();
 }
 
-/// The type of a view of a tensor in `memory` whose rows are `rowPitch`
-/// elements apart.
+/// Returns the type of a view of a tensor in `memory` with a pitch of
+/// `rowPitch` elements.
 mlir::MemRefType viewType(mlir::RankedTensorType tensor, int64_t rowPitch,
                           MemorySpace memory);
 
-/// The commands of a program in the order in which the lifetimes of slots count
-/// them: a loop stands at both of its ends.
+/// Returns the commands of a program in the order in which slot lifetimes
+/// number them. A loop occurs twice, at its begin and its end.
 llvm::SmallVector<mlir::Operation *> commandsOf(ProgramOp program);
 
-/// The name of a command in traces and messages.
+/// Returns the name of a command in traces and messages.
 std::string nameOf(mlir::Operation *command);
 
-/// True if the command reads or writes a slot of the host's memory.
+/// Returns true if the command accesses a slot in host memory.
 bool touchesHostMemory(CommandOpInterface command);
 
-/// Bytes alive at every command, without states: slots of a memory as they lie
-/// in the arena, that is, in whole lines of 64 bytes.
+/// Returns the live bytes at every command, without states. Slots count with
+/// their size in the arena, which is a multiple of 64 bytes.
 std::vector<int64_t> liveBytes(ProgramOp program,
                                MemorySpace memory = MemorySpace::Device);
 
-/// Proves that no bytes are reused too early: slots that share bytes live one
-/// after the other, commands touch slots that live, and whatever touches bytes
-/// that another queue's command writes is ordered with it by tokens, in every
-/// iteration. The first violation is an error that names both sides.
+/// Verifies that no bytes are reused too early: slots that share bytes have
+/// disjoint lifetimes, commands access only live slots, and commands of
+/// different queues that access the same bytes, at least one of them writing,
+/// are ordered by tokens in every iteration. The first violation is an error
+/// that names both commands or slots.
 llvm::LogicalResult verifySchedule(ProgramOp program);
 
-/// Proves the order of queues alone, see verifySchedule.
+/// Verifies only the order of commands on different queues; see
+/// verifySchedule().
 llvm::LogicalResult
 verifyQueueOrder(ProgramOp program, llvm::ArrayRef<mlir::Operation *> commands);
 

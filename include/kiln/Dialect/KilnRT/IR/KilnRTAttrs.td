@@ -1,4 +1,4 @@
-//===- KilnRTAttrs.td - the scheduled level: dialect, enums *- tablegen -*-===//
+//===- KilnRTAttrs.td - KilnRT dialect, enums --------------*- tablegen -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -19,21 +19,22 @@ def KilnRT_Dialect : Dialect {
   let description = [{
     The scheduled level: a total order of commands over slots with fixed
     offsets. Commands are in destination-passing style; nothing is allocated at
-    run time. A command reads and writes places: typed views of slots, at a byte
-    offset and a byte stride per iteration of the enclosing loop.
+    run time. A command reads and writes places, which are typed views of slots
+    with a byte offset and a byte stride per iteration of the enclosing loop.
 
-    Every command belongs to a queue. The commands of one queue execute one after
-    another, in program order. Commands of different queues overlap, unless one is
-    `after` the other's queue or waits for its token: a `kilnrt.begin` signals a token
-    when its transfer is over, and a `kilnrt.wait` holds up queues until the latest
-    signal before it has happened. A program begins when all queues are idle, and ends so.
+    Every command belongs to a queue. The commands of one queue execute one
+    after another, in program order. Commands of different queues run
+    concurrently, unless one is `after` the other's queue or waits for its
+    token: a `kilnrt.begin` signals a token when its transfer is complete, and a
+    `kilnrt.wait` blocks queues until the latest preceding signal. All queues
+    are idle when a program begins and when it ends.
   }];
   let dependentDialects = ["::kiln::KilnDialect"];
   let useDefaultTypePrinterParser = 1;
   let useDefaultAttributePrinterParser = 1;
 }
 
-def KilnRT_SlotClass : I32EnumAttr<"SlotClass", "what a slot is for in reports and in the arena", [
+def KilnRT_SlotClass : I32EnumAttr<"SlotClass", "purpose of a slot in reports and in the arena", [
   I32EnumAttrCase<"Parameter", 0, "parameter">,
   I32EnumAttrCase<"Optimizer", 1, "optimizer">,
   I32EnumAttrCase<"Gradient", 2, "gradient">,
@@ -50,14 +51,14 @@ def KilnRT_SlotClassAttr : EnumAttr<KilnRT_Dialect, KilnRT_SlotClass, "slot_clas
   let assemblyFormat = "`<` $value `>`";
 }
 
-def KilnRT_Access : I32EnumAttr<"Access", "how a command touches a place", [
+def KilnRT_Access : I32EnumAttr<"Access", "how a command accesses a place", [
   I32EnumAttrCase<"Read", 0, "ro">,
   I32EnumAttrCase<"Write", 1, "wo">,
   I32EnumAttrCase<"ReadWrite", 2, "rw">]> {
   let cppNamespace = "::kiln::rt";
 }
 
-def KilnRT_Accumulation : I32EnumAttr<"Accumulation", "what a command does with the value that its result had", [
+def KilnRT_Accumulation : I32EnumAttr<"Accumulation", "how a command combines its result with the previous value", [
   I32EnumAttrCase<"Overwrite", 0, "overwrite">,
   I32EnumAttrCase<"Add", 1, "add">,
   // Overwrites in the first iteration of the enclosing loop, then adds.
@@ -67,18 +68,18 @@ def KilnRT_Accumulation : I32EnumAttr<"Accumulation", "what a command does with 
 }
 def KilnRT_AccumulationAttr : EnumAttr<KilnRT_Dialect, KilnRT_Accumulation, "accumulation">;
 
-def KilnRT_Engine : I32EnumAttr<"Engine", "what executes the commands of a queue", [
-  I32EnumAttrCase<"Device", 0, "device">, // kernels and vendor-library calls on the device's memory
-  I32EnumAttrCase<"Host", 1, "host">,     // the same on host memory, compiled for the cpu
-  I32EnumAttrCase<"Link", 2, "link">]> {  // transfers
+def KilnRT_Engine : I32EnumAttr<"Engine", "executor of the commands of a queue", [
+  I32EnumAttrCase<"Device", 0, "device">, // Kernels and vendor-library calls on device memory.
+  I32EnumAttrCase<"Host", 1, "host">,     // Kernels and BLAS calls on host memory.
+  I32EnumAttrCase<"Link", 2, "link">]> {  // Transfers.
   let cppNamespace = "::kiln::rt";
   let genSpecializedAttr = 0;
 }
 def KilnRT_EngineAttr : EnumAttr<KilnRT_Dialect, KilnRT_Engine, "engine">;
 
-def KilnRT_TransferKind : I32EnumAttr<"TransferKind", "what a transfer does", [
-  I32EnumAttrCase<"Copy", 0, "copy">,         // between the device's memory and the host's
-  I32EnumAttrCase<"Send", 1, "send">,         // to another rank
+def KilnRT_TransferKind : I32EnumAttr<"TransferKind", "kind of transfer", [
+  I32EnumAttrCase<"Copy", 0, "copy">,         // Between device memory and host memory.
+  I32EnumAttrCase<"Send", 1, "send">,         // To another rank.
   I32EnumAttrCase<"Receive", 2, "receive">]> {
   let cppNamespace = "::kiln::rt";
   let genSpecializedAttr = 0;

@@ -1,4 +1,4 @@
-//===- KilnRTInterfaces.td - what a command touches --------*- tablegen -*-===//
+//===- KilnRTInterfaces.td - memory accesses of commands ---*- tablegen -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -13,27 +13,28 @@ include "mlir/IR/OpBase.td"
 def CommandOpInterface : OpInterface<"CommandOpInterface"> {
   let cppNamespace = "::kiln::rt";
   let description = [{
-    A command of a scheduled program: the memory that it touches, the queue that
-    executes it, and its part in the order of queues. Verifiers, cost models,
-    launch groups and writers ask these questions and not for the op.
+    A command of a scheduled program: its memory accesses, the queue that
+    executes it, and its position in the order of queues. Verifiers, cost
+    models, launch groups and writers query this interface instead of testing
+    for specific ops.
   }];
   let methods = [
     InterfaceMethod<[{
-      The slots that the command touches, operands before results, with the view
-      that it touches them by; memory to work in comes last and has no view.
+      The slots that the command accesses, operands before results, with the
+      view of each access. Scratch memory comes last and has no view.
     }],
     "::llvm::SmallVector<::kiln::rt::MemoryAccess>", "getAccesses", (ins), [{}],
       [{ return {}; }]>,
     InterfaceMethod<"The queue that executes the command.",
     "::mlir::FlatSymbolRefAttr", "getQueueAttr">,
     InterfaceMethod<[{
-      The queues whose commands before this one, in program order, are over when it
-      begins; or null.
+      The queues whose commands before this one, in program order, are complete
+      when it begins; or null.
     }],
     "::mlir::ArrayAttr", "getAfterAttr", (ins), [{}], [{ return {}; }]>,
-    InterfaceMethod<"The token that is signaled when the command is over, or null.",
+    InterfaceMethod<"The token that is signaled when the command is complete, or null.",
     "::mlir::Value", "getSignaledToken", (ins), [{}], [{ return {}; }]>,
-    InterfaceMethod<"The token that holds up the command's queues, or null.",
+    InterfaceMethod<"The token for which the command blocks its queues, or null.",
     "::mlir::Value", "getAwaitedToken", (ins), [{}], [{ return {}; }]>,
   ];
   let verify = [{ return ::kiln::rt::verifyCommand($_op); }];

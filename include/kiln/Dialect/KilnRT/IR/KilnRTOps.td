@@ -1,4 +1,4 @@
-//===- KilnRTOps.td - the scheduled level ------------------*- tablegen -*-===//
+//===- KilnRTOps.td - KilnRT operations --------------------*- tablegen -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -19,7 +19,7 @@ include "kiln/Dialect/KilnRT/IR/KilnRTAttrs.td"
 include "kiln/Dialect/KilnRT/IR/KilnRTInterfaces.td"
 
 class KilnRT_Op<string mnemonic, list<Trait> traits = []> : Op<KilnRT_Dialect, mnemonic, traits>;
-/// An op that declares what the commands of its program use.
+/// An op that declares an object used by the commands of its program.
 class KilnRT_Declaration<string mnemonic, list<Trait> traits = []>
     : KilnRT_Op<mnemonic, [HasParent<"::kiln::rt::ProgramOp">] # traits>;
 class KilnRT_Command<string mnemonic, list<Trait> traits = []>
@@ -34,21 +34,21 @@ def KilnRT_Slot : TypeDef<KilnRT_Dialect, "Slot"> {
 def KilnRT_Place : TypeDef<KilnRT_Dialect, "Place"> {
   let mnemonic = "place";
   let summary = "a typed part of a slot";
-  let description = "Its shape, strides, element type and memory space are the type of the `kilnrt.view` that makes it.";
+  let description = "Its shape, strides, element type and memory space are those of the type of the `kilnrt.view` that defines it.";
 }
 
 def KilnRT_Token : TypeDef<KilnRT_Dialect, "Token"> {
   let mnemonic = "token";
-  let summary = "what a queue waits for";
+  let summary = "an event that queues wait for";
 }
 
 def KilnRT_ArenaOp : KilnRT_Op<"arena", [HasParent<"::mlir::ModuleOp">]> {
-  let summary = "the block of each memory that all programs share";
+  let summary = "the arenas that all programs share";
   let description = [{
-    `states` bytes hold the states, at the same offsets in every program; `height`
-    is the largest extent over all programs: the predicted peak. `host_states`
-    and `host_height` are the same of host memory. States fit into the height,
-    which is at most 2^48 (C1).
+    `states` is the number of bytes of the states, which have the same offsets
+    in every program; `height` is the largest extent over all programs, the
+    predicted peak. `host_states` and `host_height` are the same for host
+    memory. States fit into the height, which is at most 2^48 (C1).
 
     Example: `kilnrt.arena states 1024 height 4096 host states 0 height 512`
   }];
@@ -61,9 +61,9 @@ def KilnRT_ArenaOp : KilnRT_Op<"arena", [HasParent<"::mlir::ModuleOp">]> {
 def KilnRT_QueueOp : KilnRT_Op<"queue", [Symbol, HasParent<"::mlir::ModuleOp">]> {
   let summary = "executes commands one after another";
   let description = [{
-    `engine` says what executes the commands of the queue: a `device` executes its
-    kernels and vendor library, on device memory; the `host` executes code compiled for
-    a cpu; a `link` executes transfers, and only transfers are on links (C1).
+    `engine` is the executor of the commands: a `device` executes its kernels
+    and vendor library on device memory; the `host` executes code compiled for a
+    cpu; a `link` executes transfers, and only transfers are on links (C1).
 
     Example: `kilnrt.queue @copy_out engine link`
   }];
@@ -74,13 +74,13 @@ def KilnRT_QueueOp : KilnRT_Op<"queue", [Symbol, HasParent<"::mlir::ModuleOp">]>
 def KilnRT_KernelOp : KilnRT_Op<"kernel", [Symbol, IsolatedFromAbove, SingleBlock, HasParent<"::mlir::ModuleOp">]> {
   let summary = "one distinct kernel";
   let description = [{
-    The body is that of the dispatches that it serves, but for the attributes that
-    launches pass as arguments (see `LaunchArgumentsOpInterface`): an integer is
-    replaced by the argument's number, a real by 1. `row_strides` has, for every
-    operand and result, the elements from one row to the next (C1). An `epilogue`
-    works on a tile of its first operand, the result of a gemm. Ops of the kiln
-    dialect compute on tensors, and the body ends in `kiln.yield` (C2). The numbers
-    of arguments are dense and fewer than 64 (C3).
+    The body is that of the dispatches that use it, except for the attributes
+    that launches pass as arguments (see `LaunchArgumentsOpInterface`): an
+    integer is replaced by the number of the argument, a floating-point value by
+    1. `row_strides` has the pitch, in elements, of every operand and result
+    (C1). An `epilogue` works on a tile of its first operand, the result of a
+    GEMM. Ops of the kiln dialect compute on tensors, and the body ends in
+    `kiln.yield` (C2). The numbers of arguments are dense and less than 64 (C3).
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, Kiln_FamilyAttr:$family, OptionalAttr<DenseI64ArrayAttr>:$space,
     DenseI64ArrayAttr:$row_strides, UnitAttr:$epilogue);
@@ -88,9 +88,9 @@ def KilnRT_KernelOp : KilnRT_Op<"kernel", [Symbol, IsolatedFromAbove, SingleBloc
   let assemblyFormat = "$sym_name `family` `` $family (`epilogue` $epilogue^)? (`space` $space^)? `row_strides` $row_strides attr-dict-with-keyword $body";
   let hasRegionVerifier = 1;
   let extraClassDeclaration = [{
-    /// The types of the arguments that launches pass: i64 or f64.
+    /// Returns the types of the arguments that launches pass: i64 or f64.
     ::llvm::SmallVector<::mlir::Type> getArgumentTypes();
-    /// Operands, then results.
+    /// Returns the operands, followed by the results.
     ::llvm::SmallVector<::mlir::Value> getParameters();
     unsigned getNumOperandParameters() { return getBody().front().getNumArguments(); }
   }];
@@ -99,9 +99,9 @@ def KilnRT_KernelOp : KilnRT_Op<"kernel", [Symbol, IsolatedFromAbove, SingleBloc
 def KilnRT_ProgramOp : KilnRT_Op<"program", [Symbol, SingleBlock, NoTerminator, HasParent<"::mlir::ModuleOp">]> {
   let summary = "commands in execution order";
   let description = [{
-    Slots, tokens, inputs and outputs first, then commands and the views that they
-    use: ops of this dialect alone, without block arguments (C1). `kiln.name` is
-    that of `kiln.program`.
+    Slots, tokens, inputs and outputs come first, followed by commands and the
+    views that they use. The region has only ops of this dialect and no block
+    arguments (C1). `kiln.name` is that of `kiln.program`.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, Kiln_ProgramKindAttr:$kind);
   let regions = (region SizedRegion<1>:$body);
@@ -111,15 +111,15 @@ def KilnRT_ProgramOp : KilnRT_Op<"program", [Symbol, SingleBlock, NoTerminator, 
 
 def KilnRT_SlotOp : KilnRT_Declaration<"slot", [Pure, DeclareOpInterfaceMethods<SymbolUserOpInterface>,
     DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
-  let summary = "a place in the arena with a lifetime";
+  let summary = "a region of the arena with a lifetime";
   let description = [{
-    Commands are numbered in order, loops counting at their begin and end;
-    `first` and `last` are the first and last command that touch the slot. A
-    slot of a state (`state`, C1) lives for ever. `in host` is in the host's arena;
-    without it, the slot is in the device's. `rows` is given for a matrix with padded
-    rows: the bytes of a row, and those from one row to the next; the padding holds no
-    value. `why` tells people what the slot is for. `offset` and `bytes` are at most
-    2^48 (C2).
+    Commands are numbered in order, counting a loop at its begin and its end;
+    `first` and `last` are the first and last command that access the slot. A
+    slot of a state (`state`, C1) is live during the whole program. A slot with
+    `in host` is in the host arena, otherwise in the device arena. `rows` is
+    given for a matrix with padded rows: the bytes of a row and its pitch in
+    bytes; the padding holds no values. `why` describes the purpose of the slot
+    in reports. `offset` and `bytes` are at most 2^48 (C2).
 
     Example: `%s = kilnrt.slot "h.0.ln_1" class activation offset 64 bytes 128 lifetime [2, 5]`
   }];
@@ -140,13 +140,14 @@ def KilnRT_ViewOp : KilnRT_Op<"view", [Pure, ParentOneOf<["::kiln::rt::ProgramOp
     DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
   let summary = "a typed part of a slot";
   let description = [{
-    The part begins `offset` bytes after the slot's first byte, and moves on by
-    `stride` bytes with every iteration of the enclosing loop; outside of a loop it
-    has no stride (C1). The type gives its shape, its strides in elements, its element
-    type and its memory: no memory space for the device's, `#kiln.memory<host>` for the
-    host's, as the slot is in (C2). Extents are positive; the last
-    stride is 1, and every other one is at least the extent of the next dimension times
-    its stride (C3). The part is in the slot in every iteration (C4).
+    The view begins `offset` bytes after the first byte of the slot, and moves
+    by `stride` bytes with every iteration of the enclosing loop; outside of a
+    loop it has no stride (C1). The type gives its shape, its strides in
+    elements, its element type and its memory, which is that of the slot: no
+    memory space for device memory, `#kiln.memory<host>` for host memory (C2).
+    Extents are positive; the last stride is 1, and every other stride is at
+    least the extent of the next dimension times its stride (C3). The view is
+    within the slot in every iteration (C4).
 
     Example: `%v = kilnrt.view %s[64 + 128 * iteration] : memref<4x8xf32, strided<[16, 1]>>`
   }];
@@ -159,32 +160,38 @@ def KilnRT_ViewOp : KilnRT_Op<"view", [Pure, ParentOneOf<["::kiln::rt::ProgramOp
   }]>];
   let extraClassDeclaration = [{
     ::mlir::MemRefType getMemRefType() { return ::llvm::cast<::mlir::MemRefType>(getViewType()); }
-    /// The value's shape and element type.
+    /// Returns the tensor type with the view's shape and element type.
     ::mlir::RankedTensorType getTensorType();
     ::mlir::Type getElementType() { return getMemRefType().getElementType(); }
     ::kiln::rt::SlotOp getSlotOp();
-    /// Elements from one row to the next; of a scalar or vector, all of them.
+    /// Returns the pitch in elements; for a scalar or vector, the number of
+    /// elements.
     int64_t getRowPitch();
-    /// Bytes from the first element to the end of the last one, in one iteration.
+    /// Returns the bytes from the first element to the end of the last one, in
+    /// one iteration.
     int64_t getExtent();
-    /// The first byte in the arena, in the first iteration.
+    /// Returns the offset of the first byte in the arena, in the first
+    /// iteration.
     int64_t getAddress();
-    /// True if there is no byte between two rows or matrices that belongs to neither.
+    /// Returns true if there is no padding between rows or matrices.
     bool isDense();
-    /// True if consecutive rows have one pitch, across all outer dimensions.
+    /// Returns true if consecutive rows have one pitch, across all outer
+    /// dimensions.
     bool hasUniformRows();
-    /// True if the functions above may be called: the type is a memref of elements that
-    /// a place may hold, with strides as in C3, on a slot. Verifiers of ops that use
-    /// the view ask this, as they may run before its own.
+    /// Returns true if the functions above may be called: the type is a memref
+    /// with a supported element type and strides as in C3, on a slot. Verifiers
+    /// of ops that use the view call this function, because they may run before
+    /// the view's own verifier.
     bool isWellFormed();
   }];
 }
 
 def KilnRT_TokenOp : KilnRT_Declaration<"token", [DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
-  let summary = "what queues wait for";
+  let summary = "an event that queues wait for";
   let description = [{
-    Commands signal it any number of times; a wait is for the latest signal before it in
-    execution order, be it of an earlier iteration of a loop.
+    Commands may signal a token any number of times. A wait waits for the latest
+    preceding signal in execution order, which may be in an earlier iteration of
+    a loop.
 
     Example: `%t = kilnrt.token`
   }];
@@ -203,21 +210,22 @@ class KilnRT_Boundary<string mnemonic, dag more = (ins)> : KilnRT_Declaration<mn
   let extraClassDeclaration = declarations;
 }
 def KilnRT_InputOp : KilnRT_Boundary<"input", (ins OptionalAttr<Kiln_InputAttr>:$fact)> {
-  let summary = "what the caller writes before the program runs";
+  let summary = "an input that the caller writes before the program runs";
   let description = [{
-    The place is in device memory (C1). What the input is for follows from its name, or
-    `fact` says it, as `kiln.input` does on the arguments of `kiln.program` (C2).
+    The place is in device memory (C1). The role of the input follows from its
+    name, or is declared by `fact`, as by `kiln.input` on the arguments of
+    `kiln.program` (C2).
 
     Example: `kilnrt.input "mask" at %mask fact #kiln.input<data, batch_dim = 0>`
   }];
   let assemblyFormat = "$name `at` $place (`fact` $fact^)? attr-dict";
   let extraClassDeclaration = declarations # [{
-    /// What the input is for, or null.
+    /// Returns the role of the input, or null.
     ::kiln::InputAttr getInputFact();
   }];
 }
 def KilnRT_OutputOp : KilnRT_Boundary<"output"> {
-  let summary = "what the caller reads after the program ran";
+  let summary = "an output that the caller reads after the program has run";
   let description = "The place is in device memory (C1). Example: `kilnrt.output \"loss\" at %loss`";
 }
 
@@ -225,11 +233,12 @@ def KilnRT_LaunchOp : KilnRT_Command<"launch", [AttrSizedOperandSegments,
     DeclareOpInterfaceMethods<CommandOpInterface, ["getAccesses"]>]> {
   let summary = "runs a kernel";
   let description = [{
-    The places that it reads have the types of the kernel's operands, those that it
-    writes have the types of its results (C1). `args` are the kernel's arguments (C2).
-    `accumulate` is given for a kernel that may add to its result. `scratch` is memory
-    for every thread. `group`: a GPU may start this launch and the ones after it, so
-    many in all, as one (see `kiln-group-launches`).
+    The places that are read have the types of the kernel's operands, and those
+    that are written have the types of its results (C1). `args` are the kernel's
+    arguments (C2). `accumulate` is given for a kernel that may add to its
+    result. `scratch` is scratch memory of all threads. `group` is the number of
+    consecutive launches, from this one on, that a GPU may start as one (see
+    `kiln-group-launches`).
 
     Example: `kilnrt.launch @k on @compute (ro %x, wo %y)`
   }];
@@ -237,7 +246,7 @@ def KilnRT_LaunchOp : KilnRT_Command<"launch", [AttrSizedOperandSegments,
     Variadic<KilnRT_Place>:$reads, Variadic<KilnRT_Place>:$writes,
     Optional<KilnRT_Slot>:$scratch, OptionalAttr<ArrayAttr>:$args,
     DefaultValuedAttr<KilnRT_AccumulationAttr, "::kiln::rt::Accumulation::Overwrite">:$accumulate,
-    // Of a group, the first launch has the number of its launches.
+    // The first launch of a group has the number of launches.
     OptionalAttr<ConfinedAttr<I64Attr, [IntMinValue<2>]>>:$group);
   let assemblyFormat = [{
     $kernel `on` $queue (`after` $after^)? ` ` `` custom<Accesses>($reads, $writes) (`args` $args^)? (`accumulate` `` $accumulate^)?
@@ -245,7 +254,7 @@ def KilnRT_LaunchOp : KilnRT_Command<"launch", [AttrSizedOperandSegments,
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
-    /// The places that are read, then those that are written.
+    /// Returns the places that are read, followed by those that are written.
     ::llvm::SmallVector<::mlir::Value> getPlaces();
     ::kiln::rt::KernelOp getKernelOp();
   }];
@@ -255,27 +264,32 @@ def KilnRT_GemmOp : KilnRT_Command<"gemm", [AttrSizedOperandSegments,
     DeclareOpInterfaceMethods<CommandOpInterface, ["getAccesses"]>]> {
   let summary = "vendor-library call: c = op(a) op(b), or c += op(a) op(b)";
   let description = [{
-    The matrices are places of rank 2, or of rank 3 with the batch first; op transposes a
-    matrix that is `transposed`, and their extents agree (C5). a and b have one element
-    type, which is that of c, too, unless they are of a narrow float type and c is f32 (C3). c is
-    written (`wo`), added to (`rw`), or, with `add_after_first`, written in the first
-    iteration of the enclosing loop and added to in the others.
+    The matrices are places of rank 2, or of rank 3 with the batch first; op
+    transposes a matrix that is `transposed`, and their extents agree (C5). a, b
+    and c have the same element type, except that c may be f32 if a and b have a
+    narrow float type (C3). c is written (`wo`), added to (`rw`), or, with
+    `add_after_first`, written in the first iteration of the enclosing loop and
+    added to in the others.
 
-    `scratch` is memory for the call: on a cpu what every thread needs to multiply
-    narrow floats, on a gpu what the library may use. `grid` are the tiles of c, in rows and
-    columns, that threads of a cpu compute.
+    `scratch` is scratch memory of the call: on a CPU, the buffers that every
+    thread needs to multiply narrow floats; on a GPU, the workspace of the
+    vendor library. `grid` is the number of tiles of c, in
+    rows and columns, that the threads of a CPU compute.
 
     The thread that computed a tile of c runs the kernel `epilogue` on it. The
-    kernel's first operand is c (C1), its others and its results are the places after
-    it, and `args` are its arguments. It needs a batch of 1 and overwrites c (C2).
+    first operand of the kernel is c (C1); its other operands and its results
+    are the places after the symbol, and `args` are its arguments. An epilogue
+    requires a batch of 1 and overwrites c (C2).
 
-    `library` names what the library of a gpu does with the sums before it rounds
-    them: `bias` adds a row `bias` to each, `gelu_bias` takes gelu's tanh form of
-    that, `gelu_aux_bias` also writes what it takes it of to `aux`, `dgelu`
-    multiplies by gelu's derivative at `aux`, `bgrad_a` and `bgrad_b` write the sums
-    of a's rows or b's columns to `bias`. Both have the type of c and are dense; aux
-    has its shape. It needs a batch of 1, no `epilogue`, operands of a narrow type or
-    f32, and c of their type where gelu is taken; it overwrites c (C4).
+    `library` is the epilogue that the vendor library of a GPU applies to the
+    accumulators before it rounds them: `bias` adds the row vector `bias` to
+    each row; `gelu_bias` then applies the tanh form of GELU; `gelu_aux_bias`
+    also writes the input of GELU to `aux`; `dgelu` multiplies by the derivative
+    of GELU at `aux`; `bgrad_a` and `bgrad_b` write the sums of a's rows or b's
+    columns to `bias`. `bias` and `aux` have the element type of c and are
+    dense; `aux` has the shape of c. A library epilogue requires a batch of 1,
+    no `epilogue`, operands of a narrow type or f32, and, with GELU, c of the
+    operands' type; it overwrites c (C4).
 
     Example: `kilnrt.gemm on @compute (ro %a, ro %b, wo %c) grid [1, 1]`
   }];
@@ -293,15 +307,16 @@ def KilnRT_GemmOp : KilnRT_Command<"gemm", [AttrSizedOperandSegments,
   let hasVerifier = 1;
   let extraClassDeclaration = [{
     int64_t getM(); int64_t getN(); int64_t getK(); int64_t getBatch();
-    /// The views of a, b and c.
+    /// Returns the views of a, b and c.
     ::kiln::rt::ViewOp getMatrix(unsigned i);
-    /// Elements from one row to the next, and from one matrix to the next, of a, b or c.
+    /// Returns the pitch of a, b or c, and the stride between its matrices, in
+    /// elements.
     int64_t getLead(unsigned i);
     int64_t getBatchStride(unsigned i);
-    /// The element types of a and b, and of c.
+    /// Returns the element type of a and b, and that of c.
     ::mlir::Type getElement();
     ::mlir::Type getResultElement();
-    /// What `library` names; an unknown name counts as none.
+    /// Returns the epilogue that `library` names; None for an unknown name.
     ::kiln::abi::GemmEpilogue getVendorEpilogue();
   }];
 }
@@ -320,7 +335,7 @@ def KilnRT_FillOp : KilnRT_BytesCommand<"fill"> {
 def KilnRT_CopyOp : KilnRT_BytesCommand<"copy"> {
   let summary = "copies bytes";
   let description = [{
-    Both places are dense, in one memory, and of as many bytes (C1).
+    Both places are dense, in the same memory, and of the same size (C1).
 
     Example: `kilnrt.copy on @compute (ro %x, wo %y)`
   }];
@@ -330,13 +345,13 @@ def KilnRT_CopyOp : KilnRT_BytesCommand<"copy"> {
 }
 def KilnRT_BeginOp : KilnRT_Command<"begin", [AttrSizedOperandSegments,
     DeclareOpInterfaceMethods<CommandOpInterface, ["getAccesses", "getSignaledToken"]>]> {
-  let summary = "begins a transfer and signals a token when it is over";
+  let summary = "begins a transfer and signals a token when it is complete";
   let description = [{
-    The places are dense (C1). A `copy` reads one place and writes another of as many
-    bytes in the other memory; a `send` reads, a `receive` writes (C2). The queue's
-    engine is `link`. From the beginning to the first wait for its token, the slots that
-    the transfer touches live, nothing writes what it reads, and nothing touches what it
-    writes.
+    The places are dense (C1). A `copy` reads one place and writes another of
+    the same size in the other memory; a `send` only reads, a `receive` only
+    writes (C2). The engine of the queue is `link`. From the begin to the first
+    wait for its token, the slots that the transfer accesses are live, nothing
+    writes the bytes it reads, and nothing accesses the bytes it writes.
 
     Example: `kilnrt.begin copy %t on @copy_out after [@compute] (ro %x, wo %h)`
   }];
@@ -345,34 +360,35 @@ def KilnRT_BeginOp : KilnRT_Command<"begin", [AttrSizedOperandSegments,
   let assemblyFormat = "`` $kind $token `on` $queue (`after` $after^)? ` ` `` custom<Accesses>($reads, $writes) attr-dict";
   let hasVerifier = 1;
   let extraClassDeclaration = [{
-    /// Bytes that are sent, copied or received.
+    /// Returns the bytes that are sent, copied or received.
     int64_t getBytes();
-    /// True for a copy from the device's memory to the host's.
+    /// Returns true for a copy from device memory to host memory.
     bool isOut();
-    /// A copy's source and destination.
+    /// Return the source and the destination of a copy.
     ::kiln::rt::ViewOp getFrom();
     ::kiln::rt::ViewOp getTo();
   }];
 }
 def KilnRT_WaitOp : KilnRT_Command<"wait", [
     DeclareOpInterfaceMethods<CommandOpInterface, ["getAwaitedToken"]>]> {
-  let summary = "holds up queues until a token's latest signal has happened";
+  let summary = "blocks queues until the latest signal of a token";
   let description = [{
-    `queue` and the queues of `too` wait.
+    Blocks `queue` and the queues in `too`.
 
     Example: `kilnrt.wait %t on @compute and [@host]`
   }];
   let arguments = (ins KilnRT_Token:$token, FlatSymbolRefAttr:$queue, OptionalAttr<FlatSymbolRefArrayAttr>:$too);
   let assemblyFormat = "$token `on` $queue (`and` $too^)? attr-dict";
   let extraClassDeclaration = [{
-    /// All queues that wait.
+    /// Returns all queues that wait.
     ::llvm::SmallVector<::mlir::FlatSymbolRefAttr> getQueues();
   }];
 }
 def KilnRT_LoopOp : KilnRT_Declaration<"loop", [SingleBlock, NoTerminator]> {
   let summary = "repeats its commands";
   let description = [{
-    At least once (C1). It has commands and views alone, and no block arguments (C2).
+    The commands run at least once (C1). The body has only commands and views,
+    and no block arguments (C2).
 
     Example: `kilnrt.loop 4 { }`
   }];
