@@ -10,16 +10,17 @@ include_directories(SYSTEM ${MLIR_INCLUDE_DIRS}) # mlir_tablegen takes its inclu
 include_directories(${CMAKE_SOURCE_DIR}/include)
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
 
-# kiln_add_library(NAME LINK libs... DEPENDS targets...): a static compiler library of all sources of its folder. It is built
+# kiln_add_library(NAME LINK libs... DEPENDS targets...): a static compiler library of all sources of its folder and the folders in it. It is built
 # without exceptions and RTTI, as LLVM is, with one precompiled header of the MLIR headers that nearly every file includes.
 function(kiln_add_library name)
   cmake_parse_arguments(ARG "" "" "LINK;DEPENDS" ${ARGN})
-  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
   if(NOT sources)
     set(sources ${CMAKE_BINARY_DIR}/KilnPch.cpp)
   endif()
   add_library(${name} STATIC ${sources})
   kiln_compiler_target(${name})
+  target_include_directories(${name} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
   target_link_libraries(${name} PUBLIC ${ARG_LINK})
   if(ARG_DEPENDS)
     add_dependencies(${name} ${ARG_DEPENDS})

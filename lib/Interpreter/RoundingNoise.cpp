@@ -15,46 +15,11 @@
 
 #include "RoundingNoise.h"
 
-#include "llvm/ADT/TypeSwitch.h"
-
 using namespace mlir;
 using namespace kiln;
 
 double kiln::epsilonOf(Type element) {
   return infoOf(elementTypeOf(element)).spacingAtOne;
-}
-
-/// What an op rounds.
-enum class Rounding { Nothing, Results, Inside };
-
-static bool narrows(Value from, Value to) {
-  // The two types of 16 bits have numbers that the other one has not.
-  return to.getType() != from.getType() &&
-         elementBytes(to.getType()) <= elementBytes(from.getType());
-}
-
-static Rounding roundingOf(Operation &op) {
-  return TypeSwitch<Operation *, Rounding>(&op)
-      .Case<NegOp, ReluOp, ReluGradOp, BroadcastOp, ReshapeOp, TransposeOp,
-            SliceOp, ConcatOp, PadOp, SelectRowOp, ConstantOp>(
-          [](Operation *) { return Rounding::Nothing; })
-      .Case([](EmbeddingOp op) {
-        return narrows(op.getTable(), op.getY()) ? Rounding::Results
-                                                 : Rounding::Nothing;
-      })
-      .Case([](ReduceOp op) {
-        return op.getKind() == Reduction::Max ? Rounding::Nothing
-                                              : Rounding::Inside;
-      })
-      .Case([](CastOp op) {
-        return narrows(op.getX(), op.getY()) ? Rounding::Results
-                                             : Rounding::Nothing;
-      })
-      .Case<AddOp, SubOp, MulOp, DivOp, ScaleOp, SqrtOp, RsqrtOp, ExpOp, LogOp,
-            TanhOp, SigmoidOp, SiluOp, GeluOp, SwigluOp, DropoutOp, NormalizeOp,
-            AffineOp, RmsNormOp, SoftmaxOp, SoftmaxCrossEntropyOp>(
-          [](Operation *) { return Rounding::Results; })
-      .Default([](Operation *) { return Rounding::Inside; });
 }
 
 /// The coarsest rounding of an op: that of its results.
@@ -63,17 +28,6 @@ static double coarsestEpsilon(Operation &op) {
   for (Type type : op.getResultTypes())
     epsilon = std::max(epsilon, epsilonOf(getElementTypeOrSelf(type)));
   return epsilon;
-}
-
-/// Whether an operand of an op that rounds inside is only subtracted there,
-/// before anything was rounded.
-static bool entersExactly(OpOperand &operand) {
-  Value value = operand.get();
-  if (auto norm = dyn_cast<LayerNormOp>(operand.getOwner()))
-    return value == norm.getX();
-  if (auto norm = dyn_cast<LayerNormGradOp>(operand.getOwner()))
-    return value == norm.getX() || value == norm.getMean();
-  return false;
 }
 
 double RoundingNoise::upTo(double bound) {
@@ -86,54 +40,15 @@ void RoundingNoise::move(HostTensor &tensor, double epsilon) {
     element *= 1 + upTo(epsilon);
 }
 
-/// y = (x - mean) * rstd * gamma + beta.
-void RoundingNoise::moveMean(const HostTensor &x, const HostTensor &gamma,
-                             MutableArrayRef<HostTensor> results,
-                             double epsilon) {
-  std::vector<double> &y = results[0].reals;
-  int64_t columns = gamma.size(), rows = x.size() / columns;
-  for (int64_t row = 0; row < rows; ++row) {
-    double terms = 0;
-    for (int64_t column = 0; column < columns; ++column)
-      terms += std::abs(x.reals[row * columns + column]);
-    double shift = upTo(epsilon * terms / columns);
-    results[1].reals[row] += shift;
-    for (int64_t column = 0; column < columns; ++column)
-      y[row * columns + column] -=
-          shift * results[2].reals[row] * gamma.reals[column];
-  }
-}
-
-void RoundingNoise::moveTerms(Operation &op,
-                              ArrayRef<const HostTensor *> operands,
-                              MutableArrayRef<HostTensor> results) {
-  double epsilon = coarsestEpsilon(op);
-  if (isa<LayerNormOp>(op))
-    moveMean(*operands[0], *operands[1], results, epsilon);
-  if (isa<AttentionOp>(op))
-    for (double &lse : results[1].reals)
-      lse += upTo(epsilon);
-  auto loss = dyn_cast<SoftmaxCrossEntropyOp>(op);
-  if (!loss)
-    return;
-  int64_t columns = getColumnCount(tensorTypeOf(loss.getLogits()));
-  double scale = std::abs(operands[2]->reals.front());
-  for (auto [row, target] : llvm::enumerate(operands[1]->integers)) {
-    if (target < 0)
-      continue;
-    results[0].reals[row] += upTo(epsilon);
-    if (results.size() > 1)
-      results[1].reals[row * columns + target] += upTo(epsilon * scale);
-  }
-}
-
 LogicalResult RoundingNoise::evaluateOp(Operation &op) {
-  Rounding rounding = roundingOf(op);
+  auto reference = cast<ReferenceOpInterface>(op);
+  Rounding rounding = reference.getRounding();
   double epsilon = coarsestEpsilon(op);
   SmallVector<TensorHandle> operands;
   for (OpOperand &operand : op.getOpOperands()) {
     operands.push_back(values.at(operand.get()));
-    if (rounding != Rounding::Inside || entersExactly(operand))
+    if (rounding != Rounding::Inside ||
+        reference.entersExactly(operand.getOperandNumber()))
       continue;
     HostTensor moved = *operands.back();
     move(moved, epsilon);
@@ -147,9 +62,10 @@ LogicalResult RoundingNoise::evaluateOp(Operation &op) {
                           ? tensor.clone(Float64Type::get(type.getContext()))
                           : tensor);
   });
-  if (failed(cast<ReferenceOpInterface>(op).evaluate(pointers, results)))
+  if (failed(reference.evaluate(pointers, results)))
     return failure();
-  moveTerms(op, pointers, results);
+  reference.addInnerNoise(pointers, results, epsilon,
+                          [&](double bound) { return upTo(bound); });
   for (auto [value, result] : llvm::zip_equal(op.getResults(), results)) {
     if (rounding != Rounding::Nothing)
       move(result, epsilonOf(getElementTypeOrSelf(value)));

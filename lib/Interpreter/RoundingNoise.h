@@ -36,15 +36,6 @@ public:
 
 private:
   mlir::LogicalResult evaluateOp(mlir::Operation &op);
-  /// Perturbs intermediate values of an op that perturbing its operands does
-  /// not affect but that may be much larger than its results: a subtracted
-  /// mean, the logarithm of a sum of about one, and a probability of about one
-  /// minus the target's one.
-  void moveTerms(mlir::Operation &op,
-                 llvm::ArrayRef<const HostTensor *> operands,
-                 llvm::MutableArrayRef<HostTensor> results);
-  void moveMean(const HostTensor &x, const HostTensor &gamma,
-                llvm::MutableArrayRef<HostTensor> results, double epsilon);
   /// Returns a random number in [-bound, bound).
   double upTo(double bound);
   /// Perturbs every element of a floating-point tensor.

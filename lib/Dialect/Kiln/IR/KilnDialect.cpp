@@ -313,6 +313,10 @@ int64_t kiln::bytesOf(Type type) {
   return elementBytes(tensor, tensor.getNumElements());
 }
 
+Family kiln::defaultFamily(Operation *op) {
+  return isa<RowOpInterface>(op) ? Family::Row : Family::Structure;
+}
+
 Family kiln::familyOf(Operation *op) {
   if (auto dispatch = dyn_cast<DispatchOp>(op))
     return dispatch.getFamily();

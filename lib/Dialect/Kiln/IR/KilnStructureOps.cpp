@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "OpChecks.h"
+#include "ReferenceRules.h"
 #include "kiln/Dialect/Kiln/IR/Kiln.h"
 #include "kiln/Support/ElementConversion.h"
 
@@ -21,6 +22,7 @@
 using namespace mlir;
 using namespace kiln;
 using namespace kiln::checks;
+using namespace kiln::reference;
 
 //===----------------------------------------------------------------------===//
 // States and programs
@@ -471,3 +473,25 @@ LogicalResult CopyWaitOp::verify() {
     return emitOpError("waits for what no kiln.copy_out or kiln.copy_in began");
   return success();
 }
+
+LogicalResult CopyOutOp::evaluate(Operands operands, Results results) {
+  return evaluateCopy(operands, results);
+}
+
+LogicalResult CopyInOp::evaluate(Operands operands, Results results) {
+  return evaluateCopy(operands, results);
+}
+
+LogicalResult CopyWaitOp::evaluate(Operands operands, Results results) {
+  return evaluateCopy(operands, results);
+}
+
+//===----------------------------------------------------------------------===//
+// Families
+//===----------------------------------------------------------------------===//
+
+Family ReadOp::getFamily() { return Family::State; }
+Family WriteOp::getFamily() { return Family::State; }
+Family CopyOutOp::getFamily() { return Family::Copy; }
+Family CopyInOp::getFamily() { return Family::Copy; }
+Family CopyWaitOp::getFamily() { return Family::Copy; }

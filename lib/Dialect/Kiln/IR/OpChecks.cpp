@@ -141,3 +141,29 @@ LogicalResult checks::checkTargets(Operation *op, Value rows, Value targets) {
            << tensorTypeOf(rows).getDimSize(0) << " rows";
   return success();
 }
+
+LogicalResult checks::checkLike(Operation *op, ArrayRef<Named> values,
+                                Value like) {
+  for (auto [name, value] : values)
+    if (failed(
+            checkShape(op, name, value, tensorTypeOf(like).getShape(), like)))
+      return failure();
+  return success();
+}
+
+LogicalResult checks::checkPerRow(Operation *op, ArrayRef<Named> values,
+                                  Value like) {
+  for (auto [name, value] : values)
+    if (failed(checkFull(op, name, value,
+                         tensorTypeOf(like).getShape().drop_back(), like)))
+      return failure();
+  return success();
+}
+
+LogicalResult checks::checkElementType(Operation *op, Named value, Type type) {
+  Type found = tensorTypeOf(value.second).getElementType();
+  if (found != type)
+    return op->emitOpError("'") << value.first << "' has element type " << found
+                                << ", expected " << type;
+  return success();
+}

@@ -63,6 +63,18 @@ mlir::LogicalResult checkPaddingIndex(mlir::Operation *op,
 mlir::LogicalResult checkTargets(mlir::Operation *op, mlir::Value rows,
                                  mlir::Value targets);
 
+/// A name and the operand or result that has it.
+using Named = std::pair<llvm::StringRef, mlir::Value>;
+
+/// All of `values` must have the type of `like`.
+mlir::LogicalResult checkLike(mlir::Operation *op, llvm::ArrayRef<Named> values,
+                              mlir::Value like);
+/// `values` must have one element per row of `like`, in full precision.
+mlir::LogicalResult checkPerRow(mlir::Operation *op,
+                                llvm::ArrayRef<Named> values, mlir::Value like);
+mlir::LogicalResult checkElementType(mlir::Operation *op, Named value,
+                                     mlir::Type type);
+
 } // namespace kiln::checks
 
 #endif // KILN_DIALECT_KILN_IR_OPCHECKS_H

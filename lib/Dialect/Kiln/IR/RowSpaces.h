@@ -1,4 +1,4 @@
-//===- RowSpaces.h - Row spaces shared by several ops -----------*- C++ -*-===//
+//===- RowSpaces.h - Parts of row programs that ops share -------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -29,6 +29,11 @@ inline RowSpace flexibleRows(mlir::Value value) {
   return space;
 }
 
+/// Returns the space of one row that holds all elements.
+inline RowSpace oneRow(mlir::Value x) {
+  return {1, tensorTypeOf(x).getNumElements(), false};
+}
+
 /// Returns true if the builder works on exactly this space.
 inline bool hasSpace(const RowBuilder &rows, const RowSpace &space) {
   return rows.getRows() == space.rows && rows.getCols() == space.cols;
@@ -44,6 +49,30 @@ inline RowBuilder::NodeId scalarLike(RowBuilder &rows, mlir::Value value,
                                      RowBuilder::NodeId like) {
   RowBuilder::NodeId node = rows.scalar(value);
   return node < 0 ? node : rows.cast(node, rows.typeOf(like));
+}
+
+/// The row program y = formula(x) of an elementwise op.
+inline llvm::LogicalResult
+buildUnary(RowBuilder &rows, mlir::Value x, mlir::Value y,
+           llvm::function_ref<RowBuilder::NodeId(RowBuilder::NodeId)> formula) {
+  RowBuilder::NodeId a = rows.full(x);
+  if (a < 0)
+    return llvm::failure();
+  rows.set(y, formula(a));
+  return llvm::success();
+}
+
+/// The row program y = formula(x0, x1) of an elementwise op.
+inline llvm::LogicalResult
+buildBinary(RowBuilder &rows, mlir::Value x0, mlir::Value x1, mlir::Value y,
+            llvm::function_ref<RowBuilder::NodeId(RowBuilder::NodeId,
+                                                  RowBuilder::NodeId)>
+                formula) {
+  RowBuilder::NodeId a = rows.full(x0), b = rows.full(x1);
+  if (!areValid({a, b}))
+    return llvm::failure();
+  rows.set(y, formula(a, b));
+  return llvm::success();
 }
 
 } // namespace kiln

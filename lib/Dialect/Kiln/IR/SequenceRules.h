@@ -17,6 +17,9 @@ namespace kiln::sequences {
 inline constexpr llvm::StringLiteral kNotHomogeneous =
     "is not linear in loss_scale";
 
+using Facts = llvm::ArrayRef<SequenceFact>;
+using MutableFacts = llvm::MutableArrayRef<SequenceFact>;
+
 /// Returns the first Opaque fact, or null.
 const SequenceFact *findOpaque(llvm::ArrayRef<SequenceFact> facts);
 bool allShared(llvm::ArrayRef<SequenceFact> facts);
@@ -41,6 +44,25 @@ SequenceFact inferSum(mlir::Operation *op,
 
 /// Returns a bit mask of the dimensions whose extent `batch` divides.
 uint64_t dividedDims(mlir::RankedTensorType type, int64_t batch);
+
+/// The fact of an op that combines the elements of the last dimension of its
+/// first operand; operands from `firstPerColumn` on have one element per
+/// column.
+SequenceFact inferRows(mlir::Operation *op, Facts operands,
+                       size_t firstPerColumn);
+
+/// The dimension of the result that has the parts of a dimension of the
+/// operand.
+using DimMap = llvm::function_ref<std::optional<int64_t>(int64_t dim)>;
+
+/// The fact of an op that moves the elements of `x` without changing them, or
+/// adds some of them up.
+SequenceFact inferMoved(mlir::Operation *op, const SequenceFact &x, DimMap map);
+
+/// The dimension that has the parts of the sequences, if these are, in
+/// row-major order, one after the other.
+std::optional<int64_t> sequenceMajorDim(mlir::Value value,
+                                        const SequenceFact &fact);
 
 } // namespace kiln::sequences
 

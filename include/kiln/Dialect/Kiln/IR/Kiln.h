@@ -31,9 +31,15 @@
 namespace kiln {
 class MatmulOp;
 class ReturnOp;
+enum class Family : uint32_t;
 
 /// What PrecisionOpInterface answers.
 enum class Precision { Low, Full, Follow };
+
+/// What ReferenceOpInterface answers: what a compiled op rounds.
+enum class Rounding { Nothing, Results, Inside };
+/// Random numbers that are below the argument in magnitude.
+using NoiseSource = llvm::function_ref<double(double bound)>;
 
 /// What UpdateOpInterface answers: the optimizer as `kilnc --optimizer` names
 /// it, its options but for the weight decay, and the weight decay.
@@ -43,6 +49,8 @@ struct UpdateDescription {
   double weightDecay = 0;
 };
 
+/// The family of an op that does not name one.
+Family defaultFamily(mlir::Operation *op);
 /// Verifies the shapes, types and order of operands and results that
 /// UpdateOpInterface requires.
 llvm::LogicalResult verifyUpdate(mlir::Operation *op);

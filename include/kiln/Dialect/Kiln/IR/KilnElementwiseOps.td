@@ -14,9 +14,9 @@ include "kiln/Dialect/Kiln/IR/KilnInterfaces.td"
 
 defvar ElementwiseBaseTraits = [Pure, SameOperandsAndResultType, PrecisionOpInterface,
   DeclareOpInterfaceMethods<DifferentiableOpInterface>,
-  DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily"]>,
+  DispatchableOpInterface,
   DeclareOpInterfaceMethods<RowOpInterface>,
-  DeclareOpInterfaceMethods<ReferenceOpInterface>];
+  DeclareOpInterfaceMethods<ReferenceOpInterface, ["getRounding"]>];
 defvar ElementwiseTraits = ElementwiseBaseTraits # [SequenceOpInterface];
 defvar LinearTraits = ElementwiseBaseTraits #
   [DeclareOpInterfaceMethods<SequenceOpInterface, ["isLinear"]>];
@@ -26,18 +26,18 @@ defvar MatmulTraits = ElementwiseBaseTraits #
 defvar FullPrecisionTraits = [Pure, SameOperandsAndResultType,
   DeclareOpInterfaceMethods<PrecisionOpInterface, ["getPrecision"]>,
   DeclareOpInterfaceMethods<DifferentiableOpInterface>,
-  DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily"]>,
+  DispatchableOpInterface,
   DeclareOpInterfaceMethods<RowOpInterface>, SequenceOpInterface,
-  DeclareOpInterfaceMethods<ReferenceOpInterface>];
+  DeclareOpInterfaceMethods<ReferenceOpInterface, ["getRounding"]>];
 defvar ActivationTraits = [Pure, SameOperandsAndResultType, PrecisionOpInterface,
   DeclareOpInterfaceMethods<DifferentiableOpInterface>,
-  DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily", "isCheapToRebuild"]>,
+  DeclareOpInterfaceMethods<DispatchableOpInterface, ["isCheapToRebuild"]>,
   DeclareOpInterfaceMethods<RowOpInterface>, SequenceOpInterface,
-  DeclareOpInterfaceMethods<ReferenceOpInterface>];
+  DeclareOpInterfaceMethods<ReferenceOpInterface, ["getRounding"]>];
 defvar GradientTraits = [Pure, SameOperandsAndResultType,
-  DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily"]>,
+  DispatchableOpInterface,
   DeclareOpInterfaceMethods<RowOpInterface>,
-  DeclareOpInterfaceMethods<ReferenceOpInterface>];
+  DeclareOpInterfaceMethods<ReferenceOpInterface, ["getRounding"]>];
 
 class Kiln_UnaryBase<string mnemonic, list<Trait> traits> : Kiln_Op<mnemonic, traits> {
   let arguments = (ins Kiln_Tensor:$x);
@@ -152,9 +152,9 @@ def Kiln_SwigluGradOp : Kiln_Op<"swiglu_grad", GradientTraits> {
 
 def Kiln_ConstantOp : Kiln_Op<"constant", [Pure, ConstantLike,
     DeclareOpInterfaceMethods<SequenceOpInterface, ["inferSequences"]>,
-    DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily"]>,
+    DispatchableOpInterface,
     DeclareOpInterfaceMethods<RowOpInterface>,
-    DeclareOpInterfaceMethods<ReferenceOpInterface>]> {
+    DeclareOpInterfaceMethods<ReferenceOpInterface, ["getRounding"]>]> {
   let summary = "a tensor of equal elements";
   let description = "Example: `%c = kiln.constant dense<1.0> : tensor<4xf32> -> tensor<4xf32>`. The value must be a splat (C1).";
   let arguments = (ins ElementsAttr:$value);
@@ -169,9 +169,9 @@ def Kiln_ConstantOp : Kiln_Op<"constant", [Pure, ConstantLike,
 def Kiln_CastOp : Kiln_Op<"cast", [Pure, SameOperandsAndResultShape, PrecisionOpInterface,
     DeclareOpInterfaceMethods<SequenceOpInterface, ["isLinear"]>,
     DeclareOpInterfaceMethods<DifferentiableOpInterface>,
-    DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily", "isCheapToRebuild"]>,
+    DeclareOpInterfaceMethods<DispatchableOpInterface, ["isCheapToRebuild"]>,
     DeclareOpInterfaceMethods<RowOpInterface>,
-    DeclareOpInterfaceMethods<ReferenceOpInterface>]> {
+    DeclareOpInterfaceMethods<ReferenceOpInterface, ["getRounding"]>]> {
   let summary = "conversion between floating point types";
   let description = "Rounds to nearest even.\n\nExample: `%y = kiln.cast %x : tensor<4xf32> to tensor<4xf64>`";
   let arguments = (ins Kiln_StoredReal:$x);

@@ -41,7 +41,12 @@ def DispatchableOpInterface : OpInterface<"DispatchableOpInterface"> {
     take the slot of which operand.
   }];
   let methods = [
-    InterfaceMethod<"The dispatch family.", "::kiln::Family", "getFamily">,
+    InterfaceMethod<[{
+      The dispatch family. The default is row for an op that has a row program,
+      and structure, which makes no dispatch, for others.
+    }],
+    "::kiln::Family", "getFamily", (ins), [{}],
+      [{ return ::kiln::defaultFamily($_op); }]>,
     InterfaceMethod<"Floating point operations of one execution.", "int64_t",
       "getFlops", (ins), [{}],
       [{
@@ -206,6 +211,30 @@ def ReferenceOpInterface : OpInterface<"ReferenceOpInterface"> {
     "::llvm::LogicalResult", "evaluate",
     (ins "::llvm::ArrayRef<const ::kiln::HostTensor *>":$operands,
          "::llvm::MutableArrayRef<::kiln::HostTensor>":$results)>,
+    InterfaceMethod<[{
+      What a compiled op rounds, which decides how far its results may be from
+      the reference: nothing (a copy, a choice, a sign), only its results, or
+      also what it computes inside, such as a sum. The default, inside, gives the
+      widest bound.
+    }],
+    "::kiln::Rounding", "getRounding", (ins), [{}],
+      [{ return ::kiln::Rounding::Inside; }]>,
+    InterfaceMethod<[{
+      True for an operand that an op which rounds inside only subtracts from
+      another one, before anything was rounded.
+    }],
+    "bool", "entersExactly", (ins "unsigned":$operand), [{}],
+      [{ return false; }]>,
+    InterfaceMethod<[{
+      Moves results as rounding of terms inside the op does that no rounding of
+      the operands accounts for, because such a term may be far larger than the
+      results: a mean that is subtracted, the logarithm of a sum of about one.
+      `noise` returns a random number below its argument in magnitude.
+    }],
+    "void", "addInnerNoise",
+    (ins "::llvm::ArrayRef<const ::kiln::HostTensor *>":$operands,
+         "::llvm::MutableArrayRef<::kiln::HostTensor>":$results,
+         "double":$epsilon, "::kiln::NoiseSource":$noise), [{}], [{}]>,
   ];
 }
 

@@ -48,7 +48,7 @@ def Kiln_AttentionOp : Kiln_Op<"attention", [Pure, LaunchArgumentsOpInterface,
     DeclareOpInterfaceMethods<PrecisionOpInterface, ["getPrecision", "keepsFullResult"]>,
     DeclareOpInterfaceMethods<DifferentiableOpInterface>,
     DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily", "getFlops"]>,
-    DeclareOpInterfaceMethods<ReferenceOpInterface>]> {
+    DeclareOpInterfaceMethods<ReferenceOpInterface, ["addInnerNoise"]>]> {
   let summary = "scaled dot product attention, grouped-query, optionally causal";
   let description = [{
     q is [sequences*T, heads*d], k and v are [sequences*T, kv_heads*d], kv_heads

@@ -16,26 +16,24 @@ defvar RowForwardTraits = [Pure,
   DeclareOpInterfaceMethods<SequenceOpInterface, ["inferSequences"]>,
   DeclareOpInterfaceMethods<PrecisionOpInterface, ["keepsFullOperand", "keepsFullResult"]>,
   DeclareOpInterfaceMethods<DifferentiableOpInterface>,
-  DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily"]>,
-  DeclareOpInterfaceMethods<RowOpInterface>,
-  DeclareOpInterfaceMethods<ReferenceOpInterface>];
+  DispatchableOpInterface,
+  DeclareOpInterfaceMethods<RowOpInterface>];
 defvar RowRebuildTraits = [Pure,
   DeclareOpInterfaceMethods<SequenceOpInterface, ["inferSequences"]>,
   DeclareOpInterfaceMethods<PrecisionOpInterface, ["keepsFullOperand"]>,
   DeclareOpInterfaceMethods<DifferentiableOpInterface>,
-  DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily", "isCheapToRebuild"]>,
+  DeclareOpInterfaceMethods<DispatchableOpInterface, ["isCheapToRebuild"]>,
   DeclareOpInterfaceMethods<RowOpInterface>,
-  DeclareOpInterfaceMethods<ReferenceOpInterface>];
+  DeclareOpInterfaceMethods<ReferenceOpInterface, ["getRounding"]>];
 defvar RowGradientTraits = [Pure,
-  DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily"]>,
-  DeclareOpInterfaceMethods<RowOpInterface>,
-  DeclareOpInterfaceMethods<ReferenceOpInterface>];
+  DispatchableOpInterface,
+  DeclareOpInterfaceMethods<RowOpInterface>];
 
 class Kiln_RowOp<string mnemonic, list<Trait> traits> : Kiln_Op<mnemonic, traits> {
   let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
 }
 
-def Kiln_LayerNormOp : Kiln_RowOp<"layer_norm", RowForwardTraits> {
+def Kiln_LayerNormOp : Kiln_RowOp<"layer_norm", RowForwardTraits # [DeclareOpInterfaceMethods<ReferenceOpInterface, ["entersExactly", "addInnerNoise"]>]> {
   let summary = "layer normalization over the last dimension";
   let description = [{
     For each row of `x` [.., C]: mean = sum(x)/C, rstd = 1/sqrt(sum((x-mean)^2)/C
@@ -76,7 +74,7 @@ def Kiln_AffineOp : Kiln_RowOp<"affine", RowRebuildTraits> {
   let results = (outs Kiln_Tensor:$y);
   let hasVerifier = 1;
 }
-def Kiln_LayerNormGradOp : Kiln_RowOp<"layer_norm_grad", RowGradientTraits> {
+def Kiln_LayerNormGradOp : Kiln_RowOp<"layer_norm_grad", RowGradientTraits # [DeclareOpInterfaceMethods<ReferenceOpInterface, ["entersExactly"]>]> {
   let summary = "gradient of layer_norm with respect to its input";
   let description = [{
     With h = (x-mean)*rstd and g = dy*gamma:
@@ -89,7 +87,7 @@ def Kiln_LayerNormGradOp : Kiln_RowOp<"layer_norm_grad", RowGradientTraits> {
   let results = (outs Kiln_Tensor:$dx);
   let hasVerifier = 1;
 }
-def Kiln_RmsNormOp : Kiln_RowOp<"rms_norm", RowForwardTraits> {
+def Kiln_RmsNormOp : Kiln_RowOp<"rms_norm", RowForwardTraits # [DeclareOpInterfaceMethods<ReferenceOpInterface, ["getRounding"]>]> {
   let summary = "root mean square normalization over the last dimension";
   let description = [{
     rstd = 1/sqrt(sum(x^2)/C + eps), y = x*rstd*gamma. `rstd` has the shape of `x`
@@ -102,7 +100,7 @@ def Kiln_RmsNormOp : Kiln_RowOp<"rms_norm", RowForwardTraits> {
   let hasVerifier = 1;
   let builders = [OpBuilder<(ins "::mlir::Value":$x, "::mlir::Value":$gamma, "double":$eps)>];
 }
-def Kiln_RmsNormGradOp : Kiln_RowOp<"rms_norm_grad", RowGradientTraits> {
+def Kiln_RmsNormGradOp : Kiln_RowOp<"rms_norm_grad", RowGradientTraits # [DeclareOpInterfaceMethods<ReferenceOpInterface>]> {
   let summary = "gradient of rms_norm with respect to its input";
   let description = [{
     With h = x*rstd and g = dy*gamma: dx = rstd * (g - h * sum(g*h)/C).
@@ -117,16 +115,16 @@ def Kiln_RmsNormGradOp : Kiln_RowOp<"rms_norm_grad", RowGradientTraits> {
 def Kiln_SoftmaxOp : Kiln_RowOp<"softmax", [Pure, PrecisionOpInterface,
     DeclareOpInterfaceMethods<SequenceOpInterface, ["inferSequences"]>,
     DeclareOpInterfaceMethods<DifferentiableOpInterface>,
-    DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily"]>,
+    DispatchableOpInterface,
     DeclareOpInterfaceMethods<RowOpInterface>,
-    DeclareOpInterfaceMethods<ReferenceOpInterface>]> {
+    DeclareOpInterfaceMethods<ReferenceOpInterface, ["getRounding"]>]> {
   let summary = "softmax over the last dimension";
   let description = "y = exp(x - max(x)) / sum(exp(x - max(x))).\n\nExample: `%y = kiln.softmax %x : (tensor<8x16xf32>) -> tensor<8x16xf32>`";
   let arguments = (ins Kiln_Tensor:$x);
   let results = (outs Kiln_Tensor:$y);
   let hasVerifier = 1;
 }
-def Kiln_SoftmaxGradOp : Kiln_RowOp<"softmax_grad", RowGradientTraits> {
+def Kiln_SoftmaxGradOp : Kiln_RowOp<"softmax_grad", RowGradientTraits # [DeclareOpInterfaceMethods<ReferenceOpInterface>]> {
   let summary = "gradient of softmax from its output";
   let description = "dx = y * (dy - sum(y*dy)).\n\nExample: `%dx = kiln.softmax_grad %y, %dy : (tensor<8x16xf32>, tensor<8x16xf32>) -> tensor<8x16xf32>`";
   let arguments = (ins Kiln_Tensor:$y, Kiln_Tensor:$dy);
@@ -134,7 +132,7 @@ def Kiln_SoftmaxGradOp : Kiln_RowOp<"softmax_grad", RowGradientTraits> {
   let hasVerifier = 1;
 }
 
-def Kiln_SoftmaxCrossEntropyOp : Kiln_RowOp<"softmax_cross_entropy", RowGradientTraits> {
+def Kiln_SoftmaxCrossEntropyOp : Kiln_RowOp<"softmax_cross_entropy", RowGradientTraits # [DeclareOpInterfaceMethods<ReferenceOpInterface, ["getRounding", "addInnerNoise"]>]> {
   let summary = "cross entropy of each row and its gradient";
   let description = [{
     For row r of `logits` [N, V] with target t: row_loss = log(sum exp(x - max))
@@ -148,7 +146,7 @@ def Kiln_SoftmaxCrossEntropyOp : Kiln_RowOp<"softmax_cross_entropy", RowGradient
   let results = (outs Kiln_Tensor:$rowLoss, Optional<Kiln_Tensor>:$dlogits);
   let hasVerifier = 1;
 }
-def Kiln_ScaledTotalOp : Kiln_RowOp<"scaled_total", RowGradientTraits> {
+def Kiln_ScaledTotalOp : Kiln_RowOp<"scaled_total", RowGradientTraits # [DeclareOpInterfaceMethods<ReferenceOpInterface>]> {
   let summary = "scale * the sum of all elements, in f64";
   let description = "Example: `%loss = kiln.scaled_total %rows, %scale : (tensor<8xf32>, tensor<f64>) -> tensor<f64>`";
   let arguments = (ins Kiln_Tensor:$x, Kiln_RealScalar:$scale);
@@ -180,9 +178,9 @@ def Kiln_EmbeddingOp : Kiln_RowOp<"embedding", [Pure,
     DeclareOpInterfaceMethods<SequenceOpInterface, ["inferSequences"]>,
     DeclareOpInterfaceMethods<PrecisionOpInterface, ["getPrecision", "keepsFullOperand"]>,
     DeclareOpInterfaceMethods<DifferentiableOpInterface>,
-    DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily"]>,
+    DispatchableOpInterface,
     DeclareOpInterfaceMethods<RowOpInterface>,
-    DeclareOpInterfaceMethods<ReferenceOpInterface>]> {
+    DeclareOpInterfaceMethods<ReferenceOpInterface, ["getRounding"]>]> {
   let summary = "rows of a table";
   let description = [{
     y[i, :] = table[tokens[i], :] for the flattened tokens; `y` is
@@ -215,9 +213,9 @@ def Kiln_EmbeddingGradOp : Kiln_RowOp<"embedding_grad", [Pure,
 def Kiln_DropoutOp : Kiln_RowOp<"dropout", [Pure, PrecisionOpInterface, LaunchArgumentsOpInterface,
     DeclareOpInterfaceMethods<SequenceOpInterface, ["inferSequences"]>,
     DeclareOpInterfaceMethods<DifferentiableOpInterface>,
-    DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily", "isCheapToRebuild"]>,
+    DeclareOpInterfaceMethods<DispatchableOpInterface, ["isCheapToRebuild"]>,
     DeclareOpInterfaceMethods<RowOpInterface>,
-    DeclareOpInterfaceMethods<ReferenceOpInterface>]> {
+    DeclareOpInterfaceMethods<ReferenceOpInterface, ["getRounding"]>]> {
   let summary = "zeroes elements with probability p, scales the others by 1/(1-p)";
   let description = [{
     The mask is a pure function of (`rng` seed, `key`, `rng` step, index of the
@@ -256,7 +254,7 @@ def Kiln_RopeOp : Kiln_RowOp<"rope", [Pure,
   let hasVerifier = 1;
 }
 
-def Kiln_SumSquaresOp : Kiln_RowOp<"sum_squares", RowGradientTraits> {
+def Kiln_SumSquaresOp : Kiln_RowOp<"sum_squares", RowGradientTraits # [DeclareOpInterfaceMethods<ReferenceOpInterface>]> {
   let summary = "sum of squares of each row, in f64";
   let description = [{
     The leading dimensions are rows (a rank-1 tensor is one row).
@@ -267,7 +265,7 @@ def Kiln_SumSquaresOp : Kiln_RowOp<"sum_squares", RowGradientTraits> {
   let results = (outs Kiln_Tensor:$y);
   let hasVerifier = 1;
 }
-def Kiln_ClipFactorOp : Kiln_RowOp<"clip_factor", RowGradientTraits> {
+def Kiln_ClipFactorOp : Kiln_RowOp<"clip_factor", RowGradientTraits # [DeclareOpInterfaceMethods<ReferenceOpInterface>]> {
   let summary = "gradient norm and the factor that clips it";
   let description = [{
     norm = sqrt(sum(squares)); factor = clip/(norm + 1e-6) if clip > 0 and that is

@@ -16,14 +16,14 @@ defvar ShapeTraits = [Pure, PrecisionOpInterface,
   DeclareOpInterfaceMethods<SequenceOpInterface, ["inferSequences", "isLinear"]>,
   DeclareOpInterfaceMethods<DifferentiableOpInterface>,
   DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily"]>,
-  DeclareOpInterfaceMethods<ReferenceOpInterface>];
+  DeclareOpInterfaceMethods<ReferenceOpInterface, ["getRounding"]>];
 
 def Kiln_BroadcastOp : Kiln_Op<"broadcast", [Pure, PrecisionOpInterface,
     DeclareOpInterfaceMethods<SequenceOpInterface, ["inferSequences", "isLinear"]>,
     DeclareOpInterfaceMethods<DifferentiableOpInterface>,
     DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily"]>,
     DeclareOpInterfaceMethods<RowOpInterface>,
-    DeclareOpInterfaceMethods<ReferenceOpInterface>]> {
+    DeclareOpInterfaceMethods<ReferenceOpInterface, ["getRounding"]>]> {
   let summary = "repeats a tensor along new or size-1 dimensions";
   let description = [{
     Dimension i of `x` becomes dimension dims[i] of the result, which it equals or
@@ -42,7 +42,7 @@ def Kiln_ReduceOp : Kiln_Op<"reduce", [Pure, WideResultOpInterface,
     DeclareOpInterfaceMethods<DifferentiableOpInterface>,
     DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily"]>,
     DeclareOpInterfaceMethods<RowOpInterface>,
-    DeclareOpInterfaceMethods<ReferenceOpInterface>]> {
+    DeclareOpInterfaceMethods<ReferenceOpInterface, ["getRounding"]>]> {
   let summary = "sum, mean or maximum over dimensions";
   let description = [{
     Removes the dimensions `dims` (increasing, C1). A sum of bf16 may be f32. The maximum of elements with
@@ -59,7 +59,7 @@ def Kiln_ReduceOp : Kiln_Op<"reduce", [Pure, WideResultOpInterface,
   let hasVerifier = 1;
 }
 def Kiln_ReducePartialOp : Kiln_Op<"reduce_partial", [Pure,
-    DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily"]>,
+    DispatchableOpInterface,
     DeclareOpInterfaceMethods<RowOpInterface>,
     DeclareOpInterfaceMethods<ReferenceOpInterface>]> {
   let summary = "column sums of chunks of rows";
@@ -75,7 +75,7 @@ def Kiln_ReducePartialOp : Kiln_Op<"reduce_partial", [Pure,
   let hasVerifier = 1;
 }
 def Kiln_ReduceCombineOp : Kiln_Op<"reduce_combine", [Pure,
-    DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily", "getTiedOperand"]>,
+    DeclareOpInterfaceMethods<DispatchableOpInterface, ["getTiedOperand"]>,
     DeclareOpInterfaceMethods<RowOpInterface>,
     DeclareOpInterfaceMethods<ReferenceOpInterface>]> {
   let summary = "adds partial rows in order";
@@ -95,7 +95,7 @@ def Kiln_ReshapeOp : Kiln_Op<"reshape", [Pure, PrecisionOpInterface,
     DeclareOpInterfaceMethods<DifferentiableOpInterface>,
     DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily"]>,
     DeclareOpInterfaceMethods<RowOpInterface>,
-    DeclareOpInterfaceMethods<ReferenceOpInterface>]> {
+    DeclareOpInterfaceMethods<ReferenceOpInterface, ["getRounding"]>]> {
   let summary = "the same elements in another shape";
   let description = "Row-major order is kept (C1: equal number of elements).\n\nExample: `%y = kiln.reshape %x : tensor<2x6xf32> to tensor<3x4xf32>`";
   let arguments = (ins Kiln_AnyTensor:$x);
@@ -130,7 +130,7 @@ def Kiln_ConcatOp : Kiln_Op<"concat", [Pure, PrecisionOpInterface,
     DeclareOpInterfaceMethods<SequenceOpInterface, ["inferSequences", "isLinear"]>,
     DeclareOpInterfaceMethods<DifferentiableOpInterface>,
     DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily"]>,
-    DeclareOpInterfaceMethods<ReferenceOpInterface>]> {
+    DeclareOpInterfaceMethods<ReferenceOpInterface, ["getRounding"]>]> {
   let summary = "tensors side by side along one dimension";
   let description = "Other dimensions are equal (C1).\n\nExample: `%y = kiln.concat %a, %b dim 1 : (tensor<4x2xf32>, tensor<4x3xf32>) -> tensor<4x5xf32>`";
   let arguments = (ins Variadic<Kiln_AnyTensor>:$inputs, I64Attr:$dim);
@@ -148,9 +148,9 @@ def Kiln_PadOp : Kiln_Op<"pad", ShapeTraits> {
   let hasVerifier = 1;
 }
 def Kiln_SelectRowOp : Kiln_Op<"select_row", [Pure,
-    DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily"]>,
+    DispatchableOpInterface,
     DeclareOpInterfaceMethods<RowOpInterface>,
-    DeclareOpInterfaceMethods<ReferenceOpInterface>]> {
+    DeclareOpInterfaceMethods<ReferenceOpInterface, ["getRounding"]>]> {
   let summary = "one row, chosen at run time";
   let description = "y[0, :] = x[position, :]; the position must be a row of `x`.\n\nExample: `%y = kiln.select_row %x, %position : (tensor<8x4xf32>, tensor<i64>) -> tensor<1x4xf32>`";
   let arguments = (ins Kiln_Tensor:$x, Kiln_IntScalar:$position);

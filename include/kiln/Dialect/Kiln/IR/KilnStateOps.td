@@ -106,7 +106,7 @@ def Kiln_ProgramOp : Kiln_Op<"program", [FunctionOpInterface, IsolatedFromAbove,
   let hasRegionVerifier = 1;
 }
 def Kiln_ReturnOp : Kiln_Op<"return", [Pure, Terminator, HasParent<"::kiln::ProgramOp">,
-    DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily"]>]> {
+    DispatchableOpInterface]> {
   let summary = "ends a program";
   let description = "Operand types are the program's result types (C1).\n\nExample: `kiln.return %loss : tensor<f64>`";
   let arguments = (ins Variadic<Kiln_AnyTensor>:$values);
@@ -114,7 +114,7 @@ def Kiln_ReturnOp : Kiln_Op<"return", [Pure, Terminator, HasParent<"::kiln::Prog
   let hasVerifier = 1;
 }
 def Kiln_AccumulateOp : Kiln_Op<"accumulate", [SingleBlock, RecursiveMemoryEffects, HasParent<"::kiln::ProgramOp">,
-    DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily"]>]> {
+    DispatchableOpInterface]> {
   let summary = "runs its body for every micro-batch and sums what it yields";
   let description = [{
     Each of `sliced` is cut into `count` equal parts along dimension 0; the body's
@@ -132,13 +132,13 @@ def Kiln_AccumulateOp : Kiln_Op<"accumulate", [SingleBlock, RecursiveMemoryEffec
   let hasRegionVerifier = 1;
 }
 def Kiln_YieldOp : Kiln_Op<"yield", [Pure, Terminator, ReturnLike, 
-    DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily"]>]> {
+    DispatchableOpInterface]> {
   let summary = "ends a region";
   let description = "Gives the values of the enclosing op's results.\n\nExample: see `kiln.accumulate`.";
   let arguments = (ins Variadic<Kiln_AnyTensor>:$values);
   let assemblyFormat = "($values^ `:` type($values))? attr-dict";
 }
-def Kiln_PhaseOp : Kiln_Op<"phase", [Kiln_InProgram, DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily"]>]> {
+def Kiln_PhaseOp : Kiln_Op<"phase", [Kiln_InProgram, DispatchableOpInterface]> {
   let summary = "where the backward pass begins";
   let description = [{
     Ops in front of it belong to the forward pass, ops behind it to the backward
@@ -149,7 +149,7 @@ def Kiln_PhaseOp : Kiln_Op<"phase", [Kiln_InProgram, DeclareOpInterfaceMethods<D
   let assemblyFormat = "`backward` attr-dict";
 }
 def Kiln_RecomputeOp : Kiln_Op<"recompute", [SingleBlock, IsolatedFromAbove, Kiln_InProgram,
-    DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily"]>]> {
+    DispatchableOpInterface]> {
   let summary = "repeats forward ops for the backward pass";
   let description = [{
     The body repeats ops that the forward pass already ran, so that their result

@@ -21,7 +21,7 @@ include "kiln/Dialect/Kiln/IR/KilnInterfaces.td"
 /// states of it, by the gradient and the scalars `scalars`.
 class Kiln_UpdateOp<string mnemonic, dag tensors, dag scalars, dag attributes, dag newTensors>
     : Kiln_Op<mnemonic, [Pure,
-        DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily", "getTiedOperand"]>,
+        DeclareOpInterfaceMethods<DispatchableOpInterface, ["getTiedOperand"]>,
         DeclareOpInterfaceMethods<RowOpInterface>,
         DeclareOpInterfaceMethods<ReferenceOpInterface>,
         DeclareOpInterfaceMethods<UpdateOpInterface, ["describeUpdate"]>]> {
@@ -30,7 +30,6 @@ class Kiln_UpdateOp<string mnemonic, dag tensors, dag scalars, dag attributes, d
   let results = newTensors;
   let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
   let extraClassDefinition = [{
-    ::kiln::Family $cppClass::getFamily() { return ::kiln::Family::Row; }
     int64_t $cppClass::getTiedOperand(unsigned result) { return result; }
     ::kiln::RowSpace $cppClass::getRowSpace() { return ::kiln::rowSpaceOfUpdate(getOperation()); }
   }];

@@ -1,4 +1,4 @@
-//===- GradientDescentOps.cpp - Gradient descent, momentum ---------------===//
+//===- GradientDescent.cpp - Gradient descent, momentum ---------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

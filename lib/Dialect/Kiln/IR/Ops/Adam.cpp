@@ -1,4 +1,4 @@
-//===- AdamOp.cpp - Adam and AdamW ---------------------------------------===//
+//===- Adam.cpp - Adam and AdamW ------------------------------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,18 +1,17 @@
-//===- KilnCompressionOps.cpp - Encodings of residuals ----------*- C++ -*-===//
+//===- Buckets.cpp - Codes of a few bits per element ----------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Verifiers and reference of codes and sketches. Kernels index tables by
-// codes of b bits, so a table has 2^b entries: every code is in bounds.
+// Kernels index tables by codes of b bits, so a table has 2^b entries: every
+// code is in bounds.
 //
 //===----------------------------------------------------------------------===//
 
-#include "KilnReferenceRandom.h"
 #include "OpChecks.h"
-#include "kiln/Dialect/Kiln/IR/Kiln.h"
+#include "ReferenceRules.h"
 
 #include "llvm/Support/MathExtras.h"
 
@@ -21,9 +20,7 @@
 using namespace mlir;
 using namespace kiln;
 using namespace kiln::checks;
-
-using Operands = ArrayRef<const HostTensor *>;
-using Results = MutableArrayRef<HostTensor>;
+using namespace kiln::reference;
 
 /// Bits of a code for this many buckets, a power of two.
 static int64_t codeBits(size_t buckets) { return llvm::Log2_64(buckets); }
@@ -39,8 +36,18 @@ static LogicalResult checkCodes(Operation *op, Value codes, Value values,
                     static_cast<int64_t>(llvm::divideCeil(bits, 8)), Value());
 }
 
+/// Bytes as they come out of memory.
+static void setBit(HostTensor &codes, int64_t bit) {
+  int64_t &byte = codes.integers[bit / 8];
+  byte = static_cast<int8_t>(byte | int64_t(1) << bit % 8);
+}
+
+static bool hasBit(const HostTensor &codes, int64_t bit) {
+  return codes.integers[bit / 8] >> bit % 8 & 1;
+}
+
 //===----------------------------------------------------------------------===//
-// Verifiers
+// bucket_encode
 //===----------------------------------------------------------------------===//
 
 LogicalResult BucketEncodeOp::verify() {
@@ -62,46 +69,7 @@ LogicalResult BucketEncodeOp::verify() {
   return checkCodes(*this, getCodes(), getX(), borders.size() + 1); // C3
 }
 
-LogicalResult BucketDecodeOp::verify() {
-  ArrayRef<double> levels = getLevels();
-  if (!isBucketCount(levels.size())) // C1
-    return emitOpError("has ")
-           << levels.size() << " levels, expected 2, 4, 8, ... or 256";
-  for (double level : levels)
-    if (!std::isfinite(level))
-      return emitOpError("has the level ") << level << ", expected a number";
-  return checkCodes(*this, getCodes(), getDy(), levels.size()); // C2
-}
-
-LogicalResult SketchRowsOp::verify() {
-  if (failed(checkRank(*this, "x", getX(), 2)) ||
-      failed(checkRank(*this, "y", getY(), 2)) ||
-      failed(checkRng(*this, getRng()))) // C3
-    return failure();
-  int64_t rows = getX().getType().getDimSize(0),
-          kept = getY().getType().getDimSize(0);
-  if (failed(checkSequences(*this, rows, getSequences())) || // C1
-      failed(checkSequences(*this, kept, getSequences())))
-    return failure();
-  if (kept > rows)
-    return emitOpError("keeps ") << kept << " rows of " << rows;
-  return checkShape(*this, "y", getY(), // C2
-                    {kept, getX().getType().getDimSize(1)}, getX());
-}
-
-//===----------------------------------------------------------------------===//
-// Reference
-//===----------------------------------------------------------------------===//
-
-/// Bytes as they come out of memory.
-static void setBit(HostTensor &codes, int64_t bit) {
-  int64_t &byte = codes.integers[bit / 8];
-  byte = static_cast<int8_t>(byte | int64_t(1) << bit % 8);
-}
-
-static bool hasBit(const HostTensor &codes, int64_t bit) {
-  return codes.integers[bit / 8] >> bit % 8 & 1;
-}
+Family BucketEncodeOp::getFamily() { return Family::Bucket; }
 
 LogicalResult BucketEncodeOp::evaluate(Operands operands, Results results) {
   ArrayRef<double> borders = getBorders();
@@ -117,6 +85,23 @@ LogicalResult BucketEncodeOp::evaluate(Operands operands, Results results) {
   return success();
 }
 
+//===----------------------------------------------------------------------===//
+// bucket_decode
+//===----------------------------------------------------------------------===//
+
+LogicalResult BucketDecodeOp::verify() {
+  ArrayRef<double> levels = getLevels();
+  if (!isBucketCount(levels.size())) // C1
+    return emitOpError("has ")
+           << levels.size() << " levels, expected 2, 4, 8, ... or 256";
+  for (double level : levels)
+    if (!std::isfinite(level))
+      return emitOpError("has the level ") << level << ", expected a number";
+  return checkCodes(*this, getCodes(), getDy(), levels.size()); // C2
+}
+
+Family BucketDecodeOp::getFamily() { return Family::Bucket; }
+
 LogicalResult BucketDecodeOp::evaluate(Operands operands, Results results) {
   SmallVector<double> levels(getLevels());
   int64_t bits = codeBits(levels.size());
@@ -130,24 +115,6 @@ LogicalResult BucketDecodeOp::evaluate(Operands operands, Results results) {
           int64_t(hasBit(*operands[0], bits * static_cast<int64_t>(i) + bit))
           << bit;
     results[0].reals[i] = levels[code] == 0 ? 0 : levels[code] * dy;
-  }
-  return success();
-}
-
-LogicalResult SketchRowsOp::evaluate(Operands operands, Results results) {
-  const HostTensor &x = *operands[0];
-  reference::RandomBits bits(*operands[1], getKey());
-  auto sequences = static_cast<int64_t>(getSequences());
-  int64_t columns = x.shape()[1], length = x.shape()[0] / sequences,
-          kept = results[0].shape()[0] / sequences;
-  for (int64_t row = 0; row < x.shape()[0]; ++row) {
-    int64_t sequence = row / length, t = row % length;
-    bool isMinus = bits.at(sequence, t, 0) >> 31;
-    int64_t to = (sequence * kept + t % kept) * columns;
-    for (int64_t column = 0; column < columns; ++column) {
-      double term = x.reals[row * columns + column];
-      results[0].reals[to + column] += isMinus ? -term : term;
-    }
   }
   return success();
 }

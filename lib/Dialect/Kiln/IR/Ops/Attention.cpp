@@ -1,0 +1,300 @@
+//===- Attention.cpp - Scaled dot product attention -----------------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The reference keeps one row of probabilities at a time; `kv_tile`, which only
+// fixes the order of summation, does not matter there.
+//
+//===----------------------------------------------------------------------===//
+
+#include "GradientRules.h"
+#include "KilnReferenceRandom.h"
+#include "OpChecks.h"
+#include "ReferenceRules.h"
+#include "SequenceRules.h"
+
+#include <cmath>
+#include <optional>
+
+using namespace mlir;
+using namespace kiln;
+using namespace kiln::checks;
+using namespace kiln::gradients;
+using namespace kiln::reference;
+using namespace kiln::sequences;
+
+/// Multiply-adds of one score matrix; a causal mask halves them.
+static int64_t scoreFlops(int64_t rows, int64_t cols, int64_t length,
+                          bool causal) {
+  return 2 * rows * cols * (causal ? (length + 1) / 2 : length);
+}
+
+namespace {
+
+/// The common geometry of attention and its gradient: where the vectors of a
+/// query head and of the key head that it reads are.
+struct Heads {
+  int64_t sequences, length, heads, kvHeads, dim;
+  bool causal;
+
+  template <typename Op>
+  Heads(Op op, const HostTensor &q)
+      : sequences(op.getSequences()), length(q.shape()[0] / sequences),
+        heads(op.getHeads()), kvHeads(op.getKvHeads()),
+        dim(q.shape()[1] / heads), causal(op.getCausal()) {}
+
+  /// Offset of the vector of a query in q, o and their gradients.
+  int64_t query(int64_t sequence, int64_t head, int64_t i) const {
+    return ((sequence * length + i) * heads + head) * dim;
+  }
+  /// Offset of the vector of a key in k, v and their gradients.
+  int64_t key(int64_t sequence, int64_t head, int64_t j) const {
+    int64_t group = heads / kvHeads;
+    return ((sequence * length + j) * kvHeads + head / group) * dim;
+  }
+  /// Offset of the row of lse of a query.
+  int64_t row(int64_t sequence, int64_t head, int64_t i) const {
+    return (sequence * heads + head) * length + i;
+  }
+  /// Keys that query i sees.
+  int64_t visible(int64_t i) const { return causal ? i + 1 : length; }
+};
+
+/// The dropout of an attention op; multiplies by one when there is none.
+struct AttentionMask {
+  std::optional<reference::DropoutMask> mask;
+  int64_t length;
+
+  template <typename Op>
+  AttentionMask(Op op, const HostTensor *rng, int64_t length) : length(length) {
+    if (double p = op.getP().convertToDouble())
+      mask.emplace(*rng, op.getKey(), p);
+  }
+  double operator()(int64_t sequence, int64_t head, int64_t i,
+                    int64_t j) const {
+    return mask ? mask->factor(sequence, head * length + i, j) : 1;
+  }
+};
+
+} // namespace
+
+static double dot(const double *a, const double *b, int64_t size) {
+  double sum = 0;
+  for (int64_t i = 0; i < size; ++i)
+    sum += a[i] * b[i];
+  return sum;
+}
+
+//===----------------------------------------------------------------------===//
+// attention
+//===----------------------------------------------------------------------===//
+
+LogicalResult AttentionOp::verify() {
+  for (auto [name, value] :
+       {std::pair<StringRef, Value>{"q", getQ()}, {"k", getK()}, {"v", getV()}})
+    if (failed(checkRank(*this, name, value, 2)))
+      return failure();
+  int64_t rows = getQ().getType().getDimSize(0);
+  if (failed(checkSequences(*this, rows, getSequences())))
+    return failure();
+  int64_t heads = getHeads(), kvHeads = getKvHeads();
+  if (heads < 1 || kvHeads < 1 || heads % kvHeads) // C1
+    return emitOpError("has ") << heads << " heads and " << kvHeads
+                               << " kv_heads, which do not divide them";
+  int64_t cols = getQ().getType().getDimSize(1);
+  if (cols % heads)
+    return emitOpError("'q' has ")
+           << cols << " columns, which do not divide into " << heads
+           << " heads";
+  SmallVector<int64_t> kv = {rows, cols / heads * kvHeads};
+  if (failed(checkShape(*this, "k", getK(), kv, getQ())) ||
+      failed(checkShape(*this, "v", getV(), kv, getQ())) ||
+      failed(checkShape(*this, "o", getO(), getQ().getType().getShape(),
+                        getQ())) ||
+      failed(checkFull(
+          *this, "lse", getLse(),
+          {static_cast<int64_t>(getSequences()) * heads, getSequenceLength()},
+          getQ())))
+    return failure();
+  double p = getP().convertToDouble();
+  if (failed(checkProbability(*this, p)))
+    return failure();
+  if (p > 0 && !getRng())
+    return emitOpError("has p = ") << p << " but no 'rng'";
+  if (getRng() && failed(checkRng(*this, getRng())))
+    return failure();
+  return checkKeyTile(*this, getKvTile());
+}
+
+Family AttentionOp::getFamily() { return Family::Attention; }
+Precision AttentionOp::getPrecision() { return Precision::Low; }
+bool AttentionOp::keepsFullResult(unsigned result) { return result == 1; }
+
+int64_t AttentionOp::getFlops() {
+  auto shape = getQ().getType().getShape();
+  return 2 * scoreFlops(shape[0], shape[1], getSequenceLength(), getCausal());
+}
+
+LogicalResult AttentionOp::buildGradient(OpBuilder &builder,
+                                         ValueRange cotangents, Wanted,
+                                         Gradients gradients) {
+  if (cotangents[1])
+    return emitOpError("has no derivative through its log-sum-exp");
+  auto gradient = AttentionGradOp::create(
+      builder, getLoc(),
+      TypeRange{getQ().getType(), getK().getType(), getV().getType()}, getQ(),
+      getK(), getV(), getO(), getLse(), cotangents[0], getRng(),
+      getSequencesAttr(), getHeadsAttr(), getKvHeadsAttr(), getScaleAttr(),
+      getCausalAttr(), getPAttr(), getKeyAttr(), getKvTileAttr());
+  gradients[0] = gradient.getDq();
+  gradients[1] = gradient.getDk();
+  gradients[2] = gradient.getDv();
+  return success();
+}
+
+/// Attention stays within a sequence. It is linear in v.
+void AttentionOp::inferSequences(Facts operands, int64_t batch,
+                                 MutableFacts results) {
+  Facts qkv = operands.take_front(3);
+  int64_t sequences = getSequences();
+  bool drops = getP().convertToDouble() > 0;
+  auto rows = [](const SequenceFact &fact) { return fact.splitsAlong(0); };
+  if (findOpaque(qkv))
+    return setAll(results, explain(*this, qkv));
+  if (qkv[0].degree != 0 || qkv[1].degree != 0)
+    return setAll(results, SequenceFact::opaque(*this, kNotHomogeneous));
+  if (allShared(qkv) && !drops) {
+    bool repeats = sequences % batch == 0 && llvm::all_of(qkv, rows);
+    results[0] = SequenceFact::shared(qkv[2].degree, repeats);
+    results[1] = SequenceFact::shared(0, repeats);
+    return;
+  }
+  // The mask's keys number the sequences of the batch.
+  bool apart = drops ? sequences == batch && isa<BlockArgument>(getRng())
+                     : sequences % batch == 0;
+  if (!apart || !llvm::all_of(qkv, rows))
+    return setAll(results, explain(*this, qkv));
+  results[0] = SequenceFact::perSequence(0, qkv[2].degree);
+  results[1] = SequenceFact::perSequence(0, 0);
+}
+
+LogicalResult AttentionOp::evaluate(Operands operands, Results results) {
+  const HostTensor &q = *operands[0], &k = *operands[1], &v = *operands[2];
+  HostTensor &o = results[0], &lse = results[1];
+  double scale = getScale().convertToDouble();
+  Heads at(*this, q);
+  AttentionMask keep(*this, operands.back(), at.length);
+  std::vector<double> scores(at.length);
+
+  for (int64_t s = 0; s < at.sequences; ++s)
+    for (int64_t h = 0; h < at.heads; ++h)
+      for (int64_t i = 0; i < at.length; ++i) {
+        const double *query = q.reals.data() + at.query(s, h, i);
+        double *out = o.reals.data() + at.query(s, h, i);
+        double largest = -HUGE_VAL, sum = 0;
+        for (int64_t j = 0; j < at.visible(i); ++j) {
+          scores[j] =
+              scale * dot(query, k.reals.data() + at.key(s, h, j), at.dim);
+          largest = std::fmax(largest, scores[j]);
+        }
+        for (int64_t j = 0; j < at.visible(i); ++j)
+          sum += std::exp(scores[j] - largest);
+        lse.reals[at.row(s, h, i)] = largest + std::log(sum);
+        for (int64_t j = 0; j < at.visible(i); ++j) {
+          double p = std::exp(scores[j] - largest) / sum * keep(s, h, i, j);
+          for (int64_t c = 0; c < at.dim; ++c)
+            out[c] += p * v.reals[at.key(s, h, j) + c];
+        }
+      }
+  return success();
+}
+
+/// The logarithm of a sum of about one.
+void AttentionOp::addInnerNoise(Operands, Results results, double epsilon,
+                                NoiseSource noise) {
+  for (double &lse : results[1].reals)
+    lse += noise(epsilon);
+}
+
+//===----------------------------------------------------------------------===//
+// attention_grad
+//===----------------------------------------------------------------------===//
+
+LogicalResult AttentionGradOp::verify() {
+  if (failed(checkRank(*this, "q", getQ(), 2)) ||
+      failed(checkRank(*this, "k", getK(), 2)))
+    return failure();
+  int64_t rows = getQ().getType().getDimSize(0);
+  int64_t cols = getQ().getType().getDimSize(1);
+  int64_t sequences = getSequences(), heads = getHeads();
+  int64_t kvHeads = getKvHeads();
+  if (failed(checkSequences(*this, rows, sequences)))
+    return failure();
+  if (heads < 1 || kvHeads < 1 || heads % kvHeads || cols % heads)
+    return emitOpError("has ")
+           << cols << " columns, " << heads << " heads and " << kvHeads
+           << " kv_heads, which do not divide each other";
+  if (failed(checkShape(*this, "k", getK(), {rows, cols / heads * kvHeads},
+                        getQ())) ||
+      failed(checkLike(*this,
+                       {{"o", getO()}, {"dout", getDout()}, {"dq", getDq()}},
+                       getQ())) ||
+      failed(checkLike(*this, {{"v", getV()}, {"dk", getDk()}, {"dv", getDv()}},
+                       getK())) ||
+      failed(checkFull(*this, "lse", getLse(),
+                       {sequences * heads, rows / sequences}, getQ())))
+    return failure();
+  double p = getP().convertToDouble();
+  if (failed(checkProbability(*this, p)))
+    return failure();
+  if (p > 0 && !getRng())
+    return emitOpError("has p = ") << p << " but no 'rng'";
+  if (getRng() && failed(checkRng(*this, getRng())))
+    return failure();
+  return checkKeyTile(*this, getKvTile());
+}
+
+Family AttentionGradOp::getFamily() { return Family::Attention; }
+
+int64_t AttentionGradOp::getFlops() {
+  auto shape = tensorTypeOf(getQ()).getShape();
+  return 5 * scoreFlops(shape[0], shape[1],
+                        shape[0] / static_cast<int64_t>(getSequences()),
+                        getCausal());
+}
+
+LogicalResult AttentionGradOp::evaluate(Operands operands, Results results) {
+  const HostTensor &q = *operands[0], &k = *operands[1], &v = *operands[2];
+  const HostTensor &o = *operands[3], &lse = *operands[4], &dout = *operands[5];
+  HostTensor &dq = results[0], &dk = results[1], &dv = results[2];
+  double scale = getScale().convertToDouble();
+  Heads at(*this, q);
+  AttentionMask keep(*this, operands.back(), at.length);
+
+  for (int64_t s = 0; s < at.sequences; ++s)
+    for (int64_t h = 0; h < at.heads; ++h)
+      for (int64_t i = 0; i < at.length; ++i) {
+        int64_t query = at.query(s, h, i);
+        double total =
+            dot(dout.reals.data() + query, o.reals.data() + query, at.dim);
+        for (int64_t j = 0; j < at.visible(i); ++j) {
+          int64_t key = at.key(s, h, j);
+          double p = std::exp(scale * dot(q.reals.data() + query,
+                                          k.reals.data() + key, at.dim) -
+                              lse.reals[at.row(s, h, i)]);
+          double kept = keep(s, h, i, j);
+          double dp = kept * dot(dout.reals.data() + query,
+                                 v.reals.data() + key, at.dim);
+          double ds = scale * p * (dp - total);
+          for (int64_t c = 0; c < at.dim; ++c) {
+            dq.reals[query + c] += ds * k.reals[key + c];
+            dk.reals[key + c] += ds * q.reals[query + c];
+            dv.reals[key + c] += p * kept * dout.reals[query + c];
+          }
+        }
+      }
+  return success();
+}

@@ -1,0 +1,114 @@
+//===- Conversions.cpp - Constants and casts ------------------------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "GradientRules.h"
+#include "ReferenceRules.h"
+#include "RowSpaces.h"
+#include "SequenceRules.h"
+#include "kiln/Dialect/Kiln/IR/GradientType.h"
+
+using namespace mlir;
+using namespace kiln;
+using namespace kiln::gradients;
+using namespace kiln::reference;
+using namespace kiln::sequences;
+
+using NodeId = row::NodeId;
+
+static row::Type rowTypeOf(Value value) {
+  return computeType(elementTypeOf(value.getType()));
+}
+
+//===----------------------------------------------------------------------===//
+// constant
+//===----------------------------------------------------------------------===//
+
+void ConstantOp::build(OpBuilder &builder, OperationState &state,
+                       RankedTensorType type, double splat) {
+  build(builder, state, type,
+        DenseElementsAttr::get(
+            type, builder.getFloatAttr(type.getElementType(), splat)));
+}
+
+LogicalResult ConstantOp::verify() {
+  if (!isa<SplatElementsAttr>(getValue())) // C1
+    return emitOpError("value must be a splat");
+  if (getValue().getType() != getType())
+    return emitOpError("value has type ")
+           << getValue().getType() << ", expected " << getType();
+  return success();
+}
+
+double ConstantOp::getSplat() {
+  return getValue().getSplatValue<APFloat>().convertToDouble();
+}
+
+OpFoldResult ConstantOp::fold(FoldAdaptor) { return getValue(); }
+Rounding ConstantOp::getRounding() { return Rounding::Nothing; }
+
+/// Equal elements: every dimension that B divides has B equal parts.
+void ConstantOp::inferSequences(Facts, int64_t batch, MutableFacts results) {
+  results[0] =
+      SequenceFact::shared(0, dividedDims(tensorTypeOf(getY()), batch));
+}
+
+RowSpace ConstantOp::getRowSpace() { return flexibleRows(getY()); }
+LogicalResult ConstantOp::buildRows(RowBuilder &rows) {
+  rows.set(getY(), rows.constant(getSplat(), rowTypeOf(getY())));
+  return success();
+}
+
+LogicalResult ConstantOp::evaluate(Operands operands, Results results) {
+  results[0].reals.assign(results[0].size(), getSplat());
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// cast
+//===----------------------------------------------------------------------===//
+
+RankedTensorType kiln::gradientType(RankedTensorType type) {
+  bool isOnlyStored = elementTypeOf(type) == ElementType::F16;
+  return isOnlyStored ? fullPrecision(type) : type;
+}
+
+bool CastOp::isCheapToRebuild() { return true; }
+bool CastOp::isLinear() { return true; }
+Rounding CastOp::getRounding() { return roundingOfConversion(getX(), getY()); }
+
+KILN_UNARY_GRADIENT(CastOp, builder.createOrFold<CastOp>(
+                                getLoc(), gradientType(tensorTypeOf(x)), dy))
+
+OpFoldResult CastOp::fold(FoldAdaptor adaptor) {
+  if (getX().getType() == getType())
+    return getX();
+  // A constant has equal elements: one number is rounded, once.
+  auto constant = dyn_cast_if_present<SplatElementsAttr>(adaptor.getX());
+  if (!constant)
+    return {};
+  APFloat number = constant.getSplatValue<APFloat>();
+  bool losesInfo = false;
+  number.convert(
+      cast<FloatType>(getType().getElementType()).getFloatSemantics(),
+      APFloat::rmNearestTiesToEven, &losesInfo);
+  return DenseElementsAttr::get(getType(), number);
+}
+
+RowSpace CastOp::getRowSpace() { return flexibleRows(getY()); }
+LogicalResult CastOp::buildRows(RowBuilder &rows) {
+  // From f64 to a narrow float by way of f32 would be two roundings: one is
+  // made where the result is set.
+  bool isRoundedOnce =
+      getX().getType().getElementType().isF64() && isNarrowFloat(getType());
+  return buildUnary(rows, getX(), getY(), [&](NodeId x) {
+    return isRoundedOnce ? x : rows.cast(x, rowTypeOf(getY()));
+  });
+}
+
+LogicalResult CastOp::evaluate(Operands operands, Results results) {
+  return mapUnary(operands, results, [](double x) { return x; });
+}

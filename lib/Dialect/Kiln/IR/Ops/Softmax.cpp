@@ -1,0 +1,465 @@
+//===- Softmax.cpp - Softmax and cross entropies --------------------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Softmax, the cross entropy of rows, which row programs compute, and the
+// losses of a whole batch, which --kiln-expand-loss expands. The reference of a
+// head and its loss has one row of logits at a time.
+//
+//===----------------------------------------------------------------------===//
+
+#include "GradientRules.h"
+#include "OpChecks.h"
+#include "ReferenceRules.h"
+#include "RowSpaces.h"
+#include "SequenceRules.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace kiln;
+using namespace kiln::checks;
+using namespace kiln::gradients;
+using namespace kiln::reference;
+using namespace kiln::sequences;
+
+using NodeId = row::NodeId;
+using Kind = row::Kind;
+
+namespace {
+
+/// What softmax and cross entropy start with.
+struct Softmax {
+  NodeId max, exp, sum, probability;
+};
+
+Softmax softmaxOf(RowBuilder &rows, NodeId x) {
+  Softmax s;
+  s.max = rows.reduceMax(x);
+  s.exp = rows.unary(Kind::Exp, rows.sub(x, s.max));
+  s.sum = rows.reduceSum(s.exp);
+  s.probability = rows.mul(s.exp, rows.div(rows.constantLike(1, s.sum), s.sum));
+  return s;
+}
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// softmax
+//===----------------------------------------------------------------------===//
+
+LogicalResult SoftmaxOp::verify() {
+  if (failed(checkMinRank(*this, "x", getX(), 1)))
+    return failure();
+  return checkLike(*this, {{"y", getY()}}, getX());
+}
+
+Rounding SoftmaxOp::getRounding() { return Rounding::Results; }
+
+LogicalResult SoftmaxOp::buildGradient(OpBuilder &builder,
+                                       ValueRange cotangents, Wanted,
+                                       Gradients gradients) {
+  gradients[0] = SoftmaxGradOp::create(builder, getLoc(), getX().getType(),
+                                       getY(), cotangents[0]);
+  return success();
+}
+
+void SoftmaxOp::inferSequences(Facts operands, int64_t, MutableFacts results) {
+  setAll(results, inferRows(*this, operands, 1));
+}
+
+RowSpace SoftmaxOp::getRowSpace() { return rowsOfLast(getX()); }
+LogicalResult SoftmaxOp::buildRows(RowBuilder &rows) {
+  NodeId x = rows.full(getX());
+  if (!hasSpace(rows, getRowSpace()) || x < 0)
+    return failure();
+  rows.set(getY(), softmaxOf(rows, x).probability);
+  return success();
+}
+
+LogicalResult SoftmaxOp::evaluate(Operands operands, Results results) {
+  const HostTensor &x = *operands[0];
+  Rows rows(x);
+  for (int64_t r = 0; r < rows.count; ++r) {
+    const double *in = rowOf(x, r, rows.length);
+    double *out = results[0].reals.data() + r * rows.length;
+    double largest = -HUGE_VAL, sum = 0;
+    for (int64_t c = 0; c < rows.length; ++c)
+      largest = std::fmax(largest, in[c]);
+    for (int64_t c = 0; c < rows.length; ++c)
+      sum += out[c] = std::exp(in[c] - largest);
+    for (int64_t c = 0; c < rows.length; ++c)
+      out[c] /= sum;
+  }
+  return success();
+}
+
+LogicalResult SoftmaxGradOp::verify() {
+  if (failed(checkMinRank(*this, "y", getY(), 1)))
+    return failure();
+  return checkLike(*this, {{"dy", getDy()}, {"dx", getDx()}}, getY());
+}
+
+RowSpace SoftmaxGradOp::getRowSpace() { return rowsOfLast(getY()); }
+LogicalResult SoftmaxGradOp::buildRows(RowBuilder &rows) {
+  NodeId y = rows.full(getY()), dy = rows.full(getDy());
+  if (!hasSpace(rows, getRowSpace()) || !areValid({y, dy}))
+    return failure();
+  NodeId along = rows.reduceSum(rows.mul(y, dy));
+  rows.set(getDx(), rows.mul(y, rows.sub(dy, along)));
+  return success();
+}
+
+LogicalResult SoftmaxGradOp::evaluate(Operands operands, Results results) {
+  const HostTensor &y = *operands[0], &dy = *operands[1];
+  Rows rows(y);
+  for (int64_t r = 0; r < rows.count; ++r) {
+    const double *p = rowOf(y, r, rows.length);
+    const double *g = rowOf(dy, r, rows.length);
+    double product = 0;
+    for (int64_t c = 0; c < rows.length; ++c)
+      product += p[c] * g[c];
+    for (int64_t c = 0; c < rows.length; ++c)
+      results[0].reals[r * rows.length + c] = p[c] * (g[c] - product);
+  }
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// softmax_cross_entropy and scaled_total
+//===----------------------------------------------------------------------===//
+
+/// Fails when a target is neither a class nor the ignored value.
+static LogicalResult checkClasses(Operation *op, const HostTensor &targets,
+                                  int64_t classes) {
+  for (auto [i, target] : llvm::enumerate(targets.integers))
+    if (target != kIgnoreIndex && (target < 0 || target >= classes))
+      return op->emitOpError("target ")
+             << i << " is " << target << ", expected a class below " << classes
+             << " or " << kIgnoreIndex;
+  return success();
+}
+
+/// The cross entropy of one row of `classes` logits. `gradient`, if given, gets
+/// scale * (softmax(x) - onehot(target)).
+static double crossEntropyOfRow(const double *logits, int64_t classes,
+                                int64_t target, double scale,
+                                double *gradient) {
+  if (target == kIgnoreIndex) {
+    if (gradient)
+      std::fill_n(gradient, classes, 0.0);
+    return 0;
+  }
+  double largest = -HUGE_VAL, sum = 0;
+  for (int64_t c = 0; c < classes; ++c)
+    largest = std::fmax(largest, logits[c]);
+  for (int64_t c = 0; c < classes; ++c)
+    sum += std::exp(logits[c] - largest);
+  if (gradient)
+    for (int64_t c = 0; c < classes; ++c)
+      gradient[c] = scale * (std::exp(logits[c] - largest) / sum -
+                             (c == target ? 1.0 : 0.0));
+  return std::log(sum) - (logits[target] - largest);
+}
+
+LogicalResult SoftmaxCrossEntropyOp::verify() {
+  if (failed(checkTargets(*this, getLogits(), getTargets())) ||
+      failed(checkPerRow(*this, {{"row_loss", getRowLoss()}}, getLogits())))
+    return failure();
+  if (!getDlogits())
+    return success();
+  return checkLike(*this, {{"dlogits", getDlogits()}}, getLogits());
+}
+
+Rounding SoftmaxCrossEntropyOp::getRounding() { return Rounding::Results; }
+
+RowSpace SoftmaxCrossEntropyOp::getRowSpace() {
+  return rowsOfLast(getLogits());
+}
+
+LogicalResult SoftmaxCrossEntropyOp::buildRows(RowBuilder &rows) {
+  NodeId x = rows.full(getLogits()), target = rows.perRow(getTargets());
+  if (!hasSpace(rows, getRowSpace()) || !areValid({x, target}))
+    return failure();
+  NodeId zero = rows.constantLike(0, x), one = rows.constantLike(1, x);
+  NodeId isIgnored =
+      rows.equal(target, rows.constantLike(kIgnoreIndex, target));
+  // Also for an ignored row the kernel reads an element that exists.
+  NodeId index = rows.select(isIgnored, rows.constantLike(0, target), target);
+  NodeId atTarget = rows.rowElement(getLogits(), index);
+  Softmax s = softmaxOf(rows, x);
+  NodeId loss =
+      rows.sub(rows.unary(Kind::Log, s.sum), rows.sub(atTarget, s.max));
+  rows.set(getRowLoss(), rows.select(isIgnored, zero, loss));
+  if (!getDlogits())
+    return success();
+  NodeId scale = scalarLike(rows, getScale(), x);
+  if (scale < 0)
+    return failure();
+  NodeId isTarget = rows.equal(rows.columnIndex(), index);
+  NodeId difference =
+      rows.select(isTarget, rows.sub(s.probability, one), s.probability);
+  rows.set(getDlogits(),
+           rows.select(isIgnored, zero, rows.mul(scale, difference)));
+  return success();
+}
+
+LogicalResult SoftmaxCrossEntropyOp::evaluate(Operands operands,
+                                              Results results) {
+  const HostTensor &logits = *operands[0], &targets = *operands[1];
+  double scale = operands[2]->reals[0];
+  int64_t classes = logits.shape().back();
+  if (failed(checkClasses(*this, targets, classes)))
+    return failure();
+  bool wantsGradient = results.size() == 2;
+  for (int64_t r = 0, e = targets.size(); r < e; ++r)
+    results[0].reals[r] = crossEntropyOfRow(
+        logits.reals.data() + r * classes, classes, targets.integers[r], scale,
+        wantsGradient ? results[1].reals.data() + r * classes : nullptr);
+  return success();
+}
+
+/// The logarithm of a sum of about one, and the target's probability of about
+/// one less one.
+void SoftmaxCrossEntropyOp::addInnerNoise(Operands operands, Results results,
+                                          double epsilon, NoiseSource noise) {
+  int64_t columns = getColumnCount(tensorTypeOf(getLogits()));
+  double scale = std::abs(operands[2]->reals.front());
+  for (auto [row, target] : llvm::enumerate(operands[1]->integers)) {
+    if (target < 0)
+      continue;
+    results[0].reals[row] += noise(epsilon);
+    if (results.size() > 1)
+      results[1].reals[row * columns + target] += noise(epsilon * scale);
+  }
+}
+
+RowSpace ScaledTotalOp::getRowSpace() { return oneRow(getX()); }
+LogicalResult ScaledTotalOp::buildRows(RowBuilder &rows) {
+  NodeId x = rows.full(getX()), scale = rows.scalar(getScale());
+  if (!hasSpace(rows, getRowSpace()) || !areValid({x, scale}))
+    return failure();
+  NodeId sum = rows.reduceSum(rows.cast(x, row::Type::F64));
+  rows.set(getTotal(), rows.mul(scale, sum));
+  return success();
+}
+
+LogicalResult ScaledTotalOp::evaluate(Operands operands, Results results) {
+  double sum = 0;
+  for (double x : operands[0]->reals)
+    sum += x;
+  results[0].reals[0] = operands[1]->reals[0] * sum;
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// cross_entropy
+//===----------------------------------------------------------------------===//
+
+/// A sum over rows; each row has one target.
+static SequenceFact inferLoss(Operation *op, Facts rows, Value targets,
+                              const SequenceFact &target, Facts shared,
+                              const SequenceFact &scale) {
+  SmallVector<SequenceFact> all(rows);
+  llvm::append_range(all, shared);
+  all.append({target, scale});
+  if (findOpaque(all) || !allShared(shared) || !scale.isShared())
+    return explain(op, all);
+  if (rows.front().degree != 0 ||
+      llvm::any_of(shared, [](auto &fact) { return fact.degree != 0; }))
+    return SequenceFact::opaque(op, kNotHomogeneous);
+  if (allShared(all))
+    return SequenceFact::shared(scale.degree);
+  return rows.front().splitsAlong(0) && sequenceMajorDim(targets, target)
+             ? SequenceFact::total(scale.degree)
+             : explain(op, all);
+}
+
+/// scale * the sum over all rows; `dlogits` may be null.
+static double crossEntropy(const HostTensor &logits, const HostTensor &targets,
+                           double scale, HostTensor *dlogits) {
+  int64_t classes = logits.shape().back();
+  double sum = 0;
+  for (int64_t r = 0, e = targets.size(); r < e; ++r)
+    sum += crossEntropyOfRow(
+        logits.reals.data() + r * classes, classes, targets.integers[r], scale,
+        dlogits ? dlogits->reals.data() + r * classes : nullptr);
+  return scale * sum;
+}
+
+LogicalResult CrossEntropyOp::verify() {
+  return checkTargets(*this, getLogits(), getTargets()); // C1
+}
+
+/// The loss and its gradients come from one op, which takes the place of the
+/// forward op: a loss is linear in its cotangent.
+LogicalResult CrossEntropyOp::buildGradient(OpBuilder &builder,
+                                            ValueRange cotangents,
+                                            Wanted wanted,
+                                            Gradients gradients) {
+  if (wanted[2])
+    return emitOpError("has no derivative with respect to its scale");
+  CrossEntropyGradOp both;
+  {
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPoint(*this);
+    both = CrossEntropyGradOp::create(
+        builder, getLoc(),
+        TypeRange{getLoss().getType(), getLogits().getType()}, getLogits(),
+        getTargets(), getScale());
+  }
+  getLoss().replaceAllUsesWith(both.getLoss());
+  gradients[0] =
+      Rule(builder, *this).timesCotangent(both.getDlogits(), cotangents[0]);
+  return success();
+}
+
+void CrossEntropyOp::inferSequences(Facts operands, int64_t,
+                                    MutableFacts results) {
+  results[0] =
+      inferLoss(*this, operands[0], getTargets(), operands[1], {}, operands[2]);
+}
+
+LogicalResult CrossEntropyOp::evaluate(Operands operands, Results results) {
+  if (failed(checkClasses(*this, *operands[1], operands[0]->shape().back())))
+    return failure();
+  results[0].reals[0] =
+      crossEntropy(*operands[0], *operands[1], operands[2]->reals[0], nullptr);
+  return success();
+}
+
+LogicalResult CrossEntropyGradOp::verify() {
+  if (failed(checkTargets(*this, getLogits(), getTargets())))
+    return failure();
+  return checkLike(*this, {{"dlogits", getDlogits()}}, getLogits());
+}
+
+LogicalResult CrossEntropyGradOp::evaluate(Operands operands, Results results) {
+  if (failed(checkClasses(*this, *operands[1], operands[0]->shape().back())))
+    return failure();
+  results[0].reals[0] = crossEntropy(*operands[0], *operands[1],
+                                     operands[2]->reals[0], &results[1]);
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// linear_cross_entropy
+//===----------------------------------------------------------------------===//
+
+/// Loss of a head; `dhidden` and `dweight` are both given or both null. One
+/// row of logits exists at a time.
+static double linearCrossEntropy(const HostTensor &hidden,
+                                 const HostTensor &weight,
+                                 const HostTensor &targets, double scale,
+                                 HostTensor *dhidden, HostTensor *dweight) {
+  int64_t features = hidden.shape().back();
+  int64_t classes = weight.shape().front();
+  std::vector<double> logits(classes), gradient(classes);
+  double sum = 0;
+  for (int64_t r = 0, e = targets.size(); r < e; ++r) {
+    const double *h = hidden.reals.data() + r * features;
+    for (int64_t v = 0; v < classes; ++v) {
+      logits[v] = 0;
+      for (int64_t c = 0; c < features; ++c)
+        logits[v] += h[c] * weight.reals[v * features + c];
+    }
+    sum += crossEntropyOfRow(logits.data(), classes, targets.integers[r], scale,
+                             dhidden ? gradient.data() : nullptr);
+    if (!dhidden)
+      continue;
+    for (int64_t v = 0; v < classes; ++v)
+      for (int64_t c = 0; c < features; ++c) {
+        dhidden->reals[r * features + c] +=
+            gradient[v] * weight.reals[v * features + c];
+        dweight->reals[v * features + c] += gradient[v] * h[c];
+      }
+  }
+  return scale * sum;
+}
+
+LogicalResult LinearCrossEntropyOp::verify() {
+  if (failed(checkTargets(*this, getHidden(), getTargets())) || // C1
+      failed(checkChunkRows(*this, getRows())))
+    return failure();
+  if (failed(checkRank(*this, "weight", getWeight(), 2)))
+    return failure();
+  if (getWeight().getType().getDimSize(1) !=
+      getHidden().getType().getDimSize(1))
+    return emitOpError("weight has ")
+           << getWeight().getType().getDimSize(1) << " columns, expected "
+           << getHidden().getType().getDimSize(1) << " as hidden has";
+  return checkShape(*this, "weight", getWeight(),
+                    getWeight().getType().getShape(), getHidden());
+}
+
+Precision LinearCrossEntropyOp::getPrecision() { return Precision::Low; }
+
+LogicalResult LinearCrossEntropyOp::buildGradient(OpBuilder &builder,
+                                                  ValueRange cotangents,
+                                                  Wanted wanted,
+                                                  Gradients gradients) {
+  if (wanted[3])
+    return emitOpError("has no derivative with respect to its scale");
+  LinearCrossEntropyGradOp both;
+  {
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPoint(*this);
+    both = LinearCrossEntropyGradOp::create(
+        builder, getLoc(),
+        TypeRange{getLoss().getType(), getHidden().getType(),
+                  getWeight().getType()},
+        getHidden(), getWeight(), getTargets(), getScale(), getRowsAttr());
+  }
+  getLoss().replaceAllUsesWith(both.getLoss());
+  Rule r(builder, *this);
+  if (wanted[0])
+    gradients[0] = r.timesCotangent(both.getDhidden(), cotangents[0]);
+  if (wanted[1])
+    gradients[1] = r.timesCotangent(both.getDweight(), cotangents[0]);
+  return success();
+}
+
+void LinearCrossEntropyOp::inferSequences(Facts operands, int64_t,
+                                          MutableFacts results) {
+  results[0] = inferLoss(*this, operands[0], getTargets(), operands[2],
+                         operands[1], operands[3]);
+}
+
+LogicalResult LinearCrossEntropyOp::evaluate(Operands operands,
+                                             Results results) {
+  if (failed(checkClasses(*this, *operands[2], operands[1]->shape().front())))
+    return failure();
+  results[0].reals[0] =
+      linearCrossEntropy(*operands[0], *operands[1], *operands[2],
+                         operands[3]->reals[0], nullptr, nullptr);
+  return success();
+}
+
+LogicalResult LinearCrossEntropyGradOp::verify() {
+  if (failed(checkTargets(*this, getHidden(), getTargets())) ||
+      failed(checkChunkRows(*this, getRows())) ||
+      failed(checkRank(*this, "weight", getWeight(), 2)) ||
+      failed(checkShape(*this, "weight", getWeight(),
+                        {getWeight().getType().getDimSize(0),
+                         getHidden().getType().getDimSize(1)},
+                        getHidden())) ||
+      failed(checkLike(*this, {{"dhidden", getDhidden()}}, getHidden())))
+    return failure();
+  return checkWide(*this, "dweight", getDweight(),
+                   getWeight().getType().getShape(), getWeight());
+}
+
+unsigned LinearCrossEntropyGradOp::getWideResult() { return 2; }
+
+LogicalResult LinearCrossEntropyGradOp::evaluate(Operands operands,
+                                                 Results results) {
+  if (failed(checkClasses(*this, *operands[2], operands[1]->shape().front())))
+    return failure();
+  results[0].reals[0] =
+      linearCrossEntropy(*operands[0], *operands[1], *operands[2],
+                         operands[3]->reals[0], &results[1], &results[2]);
+  return success();
+}

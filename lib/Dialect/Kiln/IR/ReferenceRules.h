@@ -1,0 +1,103 @@
+//===- ReferenceRules.h - Loops that references share ------------*- C++
+//-*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Parts of ReferenceOpInterface: the formula of each op's description in f64.
+// Row programs must not use them, because tests compare kernels with the
+// reference. Results come in as zeros of the type that they are evaluated in,
+// which may be wider than the type in the IR.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_DIALECT_KILN_IR_REFERENCERULES_H
+#define KILN_DIALECT_KILN_IR_REFERENCERULES_H
+
+#include "kiln/Dialect/Kiln/IR/Kiln.h"
+
+namespace kiln::reference {
+
+using namespace mlir;
+
+using Operands = ArrayRef<const HostTensor *>;
+using Results = MutableArrayRef<HostTensor>;
+
+template <typename Formula>
+LogicalResult mapUnary(Operands operands, Results results, Formula formula) {
+  const HostTensor &x = *operands[0];
+  for (int64_t i = 0, e = x.size(); i < e; ++i)
+    results[0].reals[i] = formula(x.reals[i]);
+  return success();
+}
+
+template <typename Formula>
+LogicalResult mapBinary(Operands operands, Results results, Formula formula) {
+  const HostTensor &a = *operands[0], &b = *operands[1];
+  for (int64_t i = 0, e = a.size(); i < e; ++i)
+    results[0].reals[i] = formula(a.reals[i], b.reals[i]);
+  return success();
+}
+
+/// The rows of a tensor: all dimensions but the last.
+struct Rows {
+  int64_t count, length;
+  explicit Rows(const HostTensor &x) {
+    length = x.shape().empty() ? 1 : x.shape().back();
+    count = length == 0 ? 0 : x.size() / length;
+  }
+};
+
+inline const double *rowOf(const HostTensor &x, int64_t row, int64_t length) {
+  return x.reals.data() + row * length;
+}
+
+/// Calls visit(index, position) for every element of a row-major tensor.
+template <typename Visit>
+void forEachIndex(ArrayRef<int64_t> shape, Visit visit) {
+  SmallVector<int64_t> index(shape.size(), 0);
+  for (int64_t i = 0, e = ShapedType::getNumElements(shape); i < e; ++i) {
+    visit(ArrayRef<int64_t>(index), i);
+    for (int64_t dim = shape.size() - 1; dim >= 0; --dim) {
+      if (++index[dim] < shape[dim])
+        break;
+      index[dim] = 0;
+    }
+  }
+}
+
+inline int64_t positionOf(ArrayRef<int64_t> index, ArrayRef<int64_t> shape) {
+  int64_t position = 0;
+  for (auto [i, size] : llvm::zip_equal(index, shape))
+    position = position * size + i;
+  return position;
+}
+
+inline void copyElement(const HostTensor &from, int64_t source, HostTensor &to,
+                        int64_t destination) {
+  if (from.isReal())
+    to.reals[destination] = from.reals[source];
+  else
+    to.integers[destination] = from.integers[source];
+}
+
+/// The same elements in the same order.
+inline LogicalResult evaluateCopy(Operands operands, Results results) {
+  results[0].reals = operands[0]->reals;
+  results[0].integers = operands[0]->integers;
+  return success();
+}
+
+/// What a conversion, or a copy into another element type, rounds.
+inline Rounding roundingOfConversion(Value from, Value to) {
+  // Each of the two types of 16 bits has numbers that the other one lacks.
+  bool isNarrowed = to.getType() != from.getType() &&
+                    elementBytes(to.getType()) <= elementBytes(from.getType());
+  return isNarrowed ? Rounding::Results : Rounding::Nothing;
+}
+
+} // namespace kiln::reference
+
+#endif // KILN_DIALECT_KILN_IR_REFERENCERULES_H
