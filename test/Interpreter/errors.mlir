@@ -31,7 +31,7 @@
 // LARGE: error: {{.*}}.large: tensor 't' holds 4294967296, which does not fit in a 32-bit integer
 // RUN: %python %S/Inputs/write_safetensors.py %t.token x:F32:2:1,2 t:I32:1:4
 // RUN: not kiln-run %s --entry=f --inputs=%t.token 2>&1 | FileCheck %s --check-prefix=TOKEN
-// TOKEN: error: {{.*}}errors.mlir{{.*}}'kiln.embedding' op token 0 is 4, expected a row of a table of 4
+// TOKEN: error: {{.*}}errors.mlir{{.*}}'kiln.embedding' op token 0 is 4, expected a row index of the table, below 4
 
 // RUN: %python %S/Inputs/write_safetensors.py %t.good x:F32:2:1,2 t:I32:1:3
 // RUN: kiln-run %s --entry=f --inputs=%t.good --dump=%t.weights

@@ -11,7 +11,7 @@ kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<forwa
 // -----
 
 kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @+1 {{has the border 0.000000e+00 behind 1.000000e+00, expected borders that increase}}
+  // expected-error @+1 {{has the border 0.000000e+00 after 1.000000e+00, expected increasing borders}}
   %0 = kiln.bucket_encode %x {borders = array<f64: 1.0, 0.0, 2.0>} : (tensor<4x8xf32>) -> tensor<8xi8>
   kiln.return
 }
@@ -19,7 +19,7 @@ kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<forwa
 // -----
 
 kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @+1 {{which is no number of type 'f32'}}
+  // expected-error @+1 {{expected a finite number with an exact representation in 'f32'}}
   %0 = kiln.bucket_encode %x {borders = array<f64: 0.1>} : (tensor<4x8xf32>) -> tensor<4xi8>
   kiln.return
 }
@@ -43,7 +43,7 @@ kiln.program @f(%c: tensor<4xi8>, %dy: tensor<4x8xf32>) attributes {kind = #kiln
 // -----
 
 kiln.program @f(%c: tensor<4xi8>, %dy: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @+1 {{has the level INF, expected a number}}
+  // expected-error @+1 {{has the level INF, expected a finite number}}
   %0 = kiln.bucket_decode %c, %dy {levels = array<f64: 0.0, 0x7FF0000000000000>} : (tensor<4xi8>, tensor<4x8xf32>) -> tensor<4x8xf32>
   kiln.return
 }
@@ -75,7 +75,7 @@ kiln.program @f(%x: tensor<8x4xf32>, %rng: tensor<1x3xi64>) attributes {kind = #
 // -----
 
 kiln.program @f(%x: tensor<8x4xf32>, %rng: tensor<1x3xi64>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @+1 {{keeps 10 rows of 8}}
+  // expected-error @+1 {{'y' has 10 rows, expected at most as many as 'x' has, 8}}
   %0 = kiln.sketch_rows %x, %rng {key = 0, sequences = 2} : (tensor<8x4xf32>, tensor<1x3xi64>) -> tensor<10x4xf32>
   kiln.return
 }

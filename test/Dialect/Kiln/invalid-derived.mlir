@@ -99,7 +99,7 @@ kiln.program @f(%x: tensor<4x8xf32>, %t: tensor<4xi32>) attributes {kind = #kiln
 // -----
 
 kiln.program @f(%x: tensor<4x8xf32>, %t: tensor<4xi32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @+1 {{padding_index is 16, expected a row of a table of 16}}
+  // expected-error @+1 {{padding_index is 16, expected a row index of the table, below 16}}
   %0 = kiln.embedding_grad %t, %x {padding_index = 16} : (tensor<4xi32>, tensor<4x8xf32>) -> tensor<16x8xf32>
   kiln.return
 }
@@ -107,7 +107,7 @@ kiln.program @f(%x: tensor<4x8xf32>, %t: tensor<4xi32>) attributes {kind = #kiln
 // -----
 
 kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @+1 {{'y' has 8 elements for 4 rows}}
+  // expected-error @+1 {{'y' has 8 elements, expected one for each of the 4 rows}}
   %0 = kiln.sum_squares %x : (tensor<4x8xf32>) -> tensor<8xf64>
   kiln.return
 }
@@ -139,7 +139,7 @@ kiln.program @f(%x: tensor<4x8xf32>, %n: tensor<i64>) attributes {kind = #kiln.p
 // -----
 
 kiln.program @f(%x: tensor<4x8xf32>, %l: tensor<4x2xf32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @+1 {{has 8 columns, 3 heads and 1 kv_heads, which do not divide each other}}
+  // expected-error @+1 {{has 8 columns, 3 heads and 1 kv_heads, expected kv_heads to divide heads and heads to divide the columns}}
   %0:3 = kiln.attention_grad %x, %x, %x, %x, %l, %x {sequences = 2, heads = 3, kv_heads = 1, scale = 1.0} : (tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x2xf32>, tensor<4x8xf32>) -> (tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>)
   kiln.return
 }
@@ -179,7 +179,7 @@ kiln.program @f(%x: tensor<4x8xf32>, %l: tensor<4x2xf32>) attributes {kind = #ki
 // -----
 
 kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @+1 {{'y' has 9 elements, expected those of one of the 4 parts of 'x' [4, 8]}}
+  // expected-error @+1 {{'y' has 9 elements, expected as many as each of the 4 parts of 'x' [4, 8]}}
   %0 = kiln.reduce_combine %x : (tensor<4x8xf32>) -> tensor<9xf32>
   kiln.return
 }

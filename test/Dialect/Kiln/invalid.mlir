@@ -147,7 +147,7 @@ kiln.program @f(%x: tensor<4xf32>, %t: tensor<4xi32>, %s: tensor<f64>) attribute
 // -----
 
 kiln.program @f(%x: tensor<4x8xf32>, %t: tensor<4xi32>, %s: tensor<f64>, %w: tensor<16x7xf32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @+1 {{weight has 7 columns, expected 8 as hidden has}}
+  // expected-error @+1 {{weight has 7 columns, expected 8, the number of columns of hidden}}
   %0 = kiln.linear_cross_entropy %x, %w, %t, %s : (tensor<4x8xf32>, tensor<16x7xf32>, tensor<4xi32>, tensor<f64>) -> tensor<f64>
   kiln.return
 }
@@ -171,7 +171,7 @@ kiln.program @f(%x: tensor<4x8xf32>, %t: tensor<2x3xi32>) attributes {kind = #ki
 // -----
 
 kiln.program @f(%x: tensor<4x8xf32>, %t: tensor<2x3xi32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @+1 {{padding_index is 4, expected a row of a table of 4}}
+  // expected-error @+1 {{padding_index is 4, expected a row index of the table, below 4}}
   %0 = kiln.embedding %t, %x {padding_index = 4} : (tensor<2x3xi32>, tensor<4x8xf32>) -> tensor<6x8xf32>
   kiln.return
 }
@@ -179,7 +179,7 @@ kiln.program @f(%x: tensor<4x8xf32>, %t: tensor<2x3xi32>) attributes {kind = #ki
 // -----
 
 kiln.program @f(%x: tensor<4x8xf32>, %t: tensor<2x3xi32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @+1 {{padding_index is -1, expected a row of a table of 4}}
+  // expected-error @+1 {{padding_index is -1, expected a row index of the table, below 4}}
   %0 = kiln.embedding %t, %x {padding_index = -1} : (tensor<2x3xi32>, tensor<4x8xf32>) -> tensor<6x8xf32>
   kiln.return
 }
@@ -287,7 +287,7 @@ kiln.program @f(%a: tensor<4x8xf32>, %b: tensor<8x4xf64>) attributes {kind = #ki
 // -----
 
 kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @+1 {{grid is [1, 0], expected tiles over 4 rows and 4 columns}}
+  // expected-error @+1 {{grid is [1, 0], expected two tile counts: from 1 to the 4 rows, and from 1 to the 4 columns}}
   %0 = kiln.matmul %x, %x trans_b {grid = array<i64: 1, 0>} : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x4xf32>
   kiln.return
 }
@@ -295,7 +295,7 @@ kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<forwa
 // -----
 
 kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @+1 {{grid is [8, 1], expected tiles over 4 rows and 4 columns}}
+  // expected-error @+1 {{grid is [8, 1], expected two tile counts: from 1 to the 4 rows, and from 1 to the 4 columns}}
   %0 = kiln.matmul %x, %x trans_b {grid = array<i64: 8, 1>} : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x4xf32>
   kiln.return
 }
@@ -303,7 +303,7 @@ kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<forwa
 // -----
 
 kiln.program @f(%x: tensor<4x8xf32>, %k: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @+1 {{has 3 heads and 2 kv_heads, which do not divide them}}
+  // expected-error @+1 {{has 3 heads and 2 kv_heads, expected kv_heads to divide heads}}
   %0:2 = kiln.attention %x, %k, %k {sequences = 2, heads = 3, kv_heads = 2, scale = 1.0} : (tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>) -> (tensor<4x8xf32>, tensor<4x2xf32>)
   kiln.return
 }
@@ -355,7 +355,7 @@ kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<forwa
 //===----------------------------------------------------------------------===//
 
 kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @+1 {{dims has 2 entries for rank 1}}
+  // expected-error @+1 {{dims has 2 entries, expected the rank of 'x', 1}}
   %0 = kiln.broadcast %x dims [0, 1] : tensor<4xf32> to tensor<4x8xf32>
   kiln.return
 }
@@ -435,7 +435,7 @@ kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<forwa
 // -----
 
 kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @+1 {{permutation [0, 0] is not one of rank 2}}
+  // expected-error @+1 {{permutation [0, 0] does not name every dimension of 'x' once; 'x' has rank 2}}
   %0 = kiln.transpose %x [0, 0] : tensor<4x8xf32> to tensor<4x4xf32>
   kiln.return
 }
@@ -443,7 +443,7 @@ kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<forwa
 // -----
 
 kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @+1 {{permutation [1] is not one of rank 2}}
+  // expected-error @+1 {{permutation [1] does not name every dimension of 'x' once; 'x' has rank 2}}
   %0 = kiln.transpose %x [1] : tensor<4x8xf32> to tensor<8xf32>
   kiln.return
 }
@@ -467,7 +467,7 @@ kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<forwa
 // -----
 
 kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @+1 {{takes [7, 9) of dimension 1, which has size 8}}
+  // expected-error @+1 {{reads [7, 9) of dimension 1, which has size 8}}
   %0 = kiln.slice %x [0, 7] : tensor<4x8xf32> to tensor<4x2xf32>
   kiln.return
 }
@@ -483,7 +483,7 @@ kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<forwa
 // -----
 
 kiln.program @f() attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @+1 {{needs an operand}}
+  // expected-error @+1 {{has no operands, expected at least one}}
   %0 = "kiln.concat"() <{dim = 0 : i64}> : () -> tensor<4xf32>
   kiln.return
 }
@@ -491,7 +491,7 @@ kiln.program @f() attributes {kind = #kiln.program_kind<forward>} {
 // -----
 
 kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @+1 {{dim is 2, expected below 2}}
+  // expected-error @+1 {{dim is 2, expected a dimension below 2}}
   %0 = kiln.concat %x dim 2 : (tensor<4x8xf32>) -> tensor<4x8xf32>
   kiln.return
 }
@@ -507,7 +507,7 @@ kiln.program @f(%x: tensor<4x8xf32>, %y: tensor<8xf32>) attributes {kind = #kiln
 // -----
 
 kiln.program @f(%x: tensor<4x8xf32>, %y: tensor<4x7xf32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @+1 {{operand [4, 7] does not fit beside [4, 8] along dimension 0}}
+  // expected-error @+1 {{operand [4, 7] cannot be concatenated with [4, 8] along dimension 0}}
   %0 = kiln.concat %x, %y dim 0 : (tensor<4x8xf32>, tensor<4x7xf32>) -> tensor<8x8xf32>
   kiln.return
 }
@@ -523,7 +523,7 @@ kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<forwa
 // -----
 
 kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @+1 {{puts [1, 5) into dimension 0, which has size 4}}
+  // expected-error @+1 {{writes [1, 5) of dimension 0, which has size 4}}
   %0 = kiln.pad %x low [1, 0] : tensor<4x8xf32> to tensor<4x8xf32>
   kiln.return
 }

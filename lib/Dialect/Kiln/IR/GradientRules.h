@@ -1,14 +1,13 @@
-//===- GradientRules.h - Building the ops of a gradient ----------*- C++
-//-*-===//
+//===- GradientRules.h - Helpers that build gradient ops --------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// A derivative refers to primal values only; what it refers to is a residual.
-// Where an op is cheap the derivative is written in primitive ops, so that
-// fusion sees through it.
+// A derivative may use any primal value; every value that it uses is a
+// residual. The derivatives of cheap ops are built from primitive ops, so that
+// fusion can optimize them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,7 +27,7 @@ using namespace mlir;
 using Gradients = MutableArrayRef<Value>;
 using Wanted = ArrayRef<bool>;
 
-/// Builds ops of one gradient at the location of its primal op.
+/// Builds the ops of one gradient at the location of the primal op.
 struct Rule {
   OpBuilder &builder;
   Location loc;
@@ -41,11 +40,11 @@ struct Rule {
   Value sub(Value a, Value b) { return SubOp::create(builder, loc, a, b); }
   Value mul(Value a, Value b) { return MulOp::create(builder, loc, a, b); }
   Value div(Value a, Value b) { return DivOp::create(builder, loc, a, b); }
-  /// In f32 where it is bf16.
+  /// Casts `a` to full precision: bf16 becomes f32.
   Value widen(Value a) {
     return builder.createOrFold<CastOp>(loc, fullPrecision(tensorTypeOf(a)), a);
   }
-  /// In the element type of `primal`.
+  /// Casts `gradient` to the type of `primal`.
   Value like(Value primal, Value gradient) {
     return builder.createOrFold<CastOp>(loc, primal.getType(), gradient);
   }
@@ -61,13 +60,13 @@ struct Rule {
   Value reduce(Reduction kind, Value x, Type type, ArrayRef<int64_t> dims) {
     return ReduceOp::create(builder, loc, type, kind, x, dims);
   }
-  /// One value per row, repeated along the last dimension.
+  /// Broadcasts one value per row along the last dimension.
   Value perRow(Value x, Type type) {
     SmallVector<int64_t> dims(tensorTypeOf(x).getRank());
     std::iota(dims.begin(), dims.end(), 0);
     return broadcast(x, type, dims);
   }
-  /// One value per column, repeated over all rows.
+  /// Broadcasts one value per column over all rows.
   Value perColumn(Value x, Type type) {
     return broadcast(x, type, cast<RankedTensorType>(type).getRank() - 1);
   }
@@ -82,7 +81,8 @@ struct Rule {
   Value matmul(Value a, Value b, bool transA, bool transB) {
     return MatmulOp::create(builder, loc, a, b, transA, transB);
   }
-  /// `gradient` for a cotangent of one, times a rank-0 f64 cotangent.
+  /// Scales `gradient`, computed for a cotangent of one, by a rank-0 f64
+  /// cotangent.
   Value timesCotangent(Value gradient, Value cotangent) {
     DenseElementsAttr constant;
     if (matchPattern(cotangent, m_Constant(&constant))) {
@@ -99,7 +99,7 @@ struct Rule {
 
 } // namespace kiln::gradients
 
-/// Defines buildGradient of an op with one operand.
+/// Defines buildGradient of a unary op.
 #define KILN_UNARY_GRADIENT(OP, EXPRESSION)                                    \
   LogicalResult OP::buildGradient(OpBuilder &builder, ValueRange cotangents,   \
                                   Wanted wanted, Gradients gradients) {        \

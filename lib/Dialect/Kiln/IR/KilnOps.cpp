@@ -1,11 +1,12 @@
-//===- KilnOps.cpp - The classes of kiln ops, and their syntax --*- C++ -*-===//
+//===- KilnOps.cpp - Op classes of the kiln dialect -------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// What an op answers about itself is in Ops/, one file for each group of ops.
+// Includes the generated op classes and parses the enumerations of op syntax.
+// Ops/ implements the ops, with one file per group.
 //
 //===----------------------------------------------------------------------===//
 

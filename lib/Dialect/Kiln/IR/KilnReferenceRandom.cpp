@@ -1,4 +1,4 @@
-//===- KilnReferenceRandom.cpp - The random bits of the reference ---------===//
+//===- KilnReferenceRandom.cpp - Random bits of the reference ---*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -57,7 +57,7 @@ uint32_t RandomBits::at(int64_t sequence, int64_t row, int64_t column) const {
 
 double DropoutMask::factor(int64_t sequence, int64_t row,
                            int64_t column) const {
-  // Bits below p * 2^32 drop the element.
+  // An element is dropped if its random bits are below p * 2^32.
   bool dropped = bits.at(sequence, row, column) <
                  static_cast<uint32_t>(probability * 0x1p32);
   return dropped ? 0 : 1 / (1 - probability);

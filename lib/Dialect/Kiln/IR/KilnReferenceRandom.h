@@ -1,13 +1,13 @@
-//===- KilnReferenceRandom.h - The random bits of the reference -*- C++ -*-===//
+//===- KilnReferenceRandom.h - Random bits of the reference -----*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Random bits as the reference computes them: one element at a time, from
-// the definition in RowProgram.h (RowBuilder::random). An element's bits depend
-// only on the seed, the op's key, the step, the sequence's index in the global
+// The reference computes random bits one element at a time, as RowProgram.h
+// defines them (RowBuilder::random). The bits of an element depend only on the
+// seed, the key of the op, the step, the index of the sequence in the global
 // batch, and the row and column within the sequence.
 //
 //===----------------------------------------------------------------------===//
@@ -19,7 +19,7 @@
 
 namespace kiln::reference {
 
-/// The 32 random bits of every element of a random op.
+/// Computes the 32 random bits of each element of a random op.
 class RandomBits {
 public:
   /// `rng` holds {seed, step, first sequence}.
@@ -38,7 +38,7 @@ public:
   DropoutMask(const HostTensor &rng, int64_t key, double probability)
       : bits(rng, key), probability(probability) {}
 
-  /// What the element is multiplied by: 0 or 1/(1-p).
+  /// Returns the factor of an element: 0 or 1/(1-p).
   double factor(int64_t sequence, int64_t row, int64_t column) const;
 
 private:

@@ -1,4 +1,4 @@
-//===- OpChecks.cpp - Checks shared by several verifiers --------*- C++ -*-===//
+//===- OpChecks.cpp - Checks shared by verifiers ----------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -127,7 +127,8 @@ LogicalResult checks::checkPaddingIndex(Operation *op, IntegerAttr index,
   int64_t rows = tensorTypeOf(table).getDimSize(0);
   if (index && (index.getInt() < 0 || index.getInt() >= rows))
     return op->emitOpError("padding_index is ")
-           << index.getInt() << ", expected a row of a table of " << rows;
+           << index.getInt() << ", expected a row index of the table, below "
+           << rows;
   return success();
 }
 

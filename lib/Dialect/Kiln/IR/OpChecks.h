@@ -1,12 +1,12 @@
-//===- OpChecks.h - Checks shared by several verifiers ----------*- C++ -*-===//
+//===- OpChecks.h - Checks shared by verifiers ------------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Each check emits one diagnostic on failure with the actual and the expected
-// value. `name` is the name of the operand or result in the op's definition.
+// On failure, each check emits one diagnostic with the actual and the expected
+// value. `name` is the name of the operand or result in the op definition.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,12 +22,13 @@ namespace kiln::checks {
 /// Formats a shape, such as "[2, 3]".
 std::string toString(llvm::ArrayRef<int64_t> shape);
 
-/// Checks that `value` has this shape and the element type of `like`.
+/// Checks that `value` has this shape and, if `like` is not null, the element
+/// type of `like`.
 mlir::LogicalResult checkShape(mlir::Operation *op, llvm::StringRef name,
                                mlir::Value value, llvm::ArrayRef<int64_t> shape,
                                mlir::Value like);
-/// Checks that `value` has this shape and the full-precision element type of
-/// `like`: f32 if that of `like` is narrow.
+/// Checks that `value` has this shape and the element type of `like` in full
+/// precision: f32 if `like` has a narrow type.
 mlir::LogicalResult checkFull(mlir::Operation *op, llvm::StringRef name,
                               mlir::Value value, llvm::ArrayRef<int64_t> shape,
                               mlir::Value like);
@@ -40,22 +41,25 @@ mlir::LogicalResult checkRank(mlir::Operation *op, llvm::StringRef name,
                               mlir::Value value, int64_t rank);
 mlir::LogicalResult checkMinRank(mlir::Operation *op, llvm::StringRef name,
                                  mlir::Value value, int64_t rank);
-/// Checks that `dims` are increasing dimensions of a tensor of this rank.
+/// Checks that `dims` are dimensions of a tensor of this rank, in increasing
+/// order.
 mlir::LogicalResult checkIncreasing(mlir::Operation *op,
                                     llvm::ArrayRef<int64_t> dims, int64_t rank);
-/// Checks that `rows` divides into `sequences` equal sequences.
+/// Checks that `rows` is a multiple of `sequences`, which must be positive.
 mlir::LogicalResult checkSequences(mlir::Operation *op, int64_t rows,
                                    int64_t sequences);
-/// Checks that `rng` has the shape of {seed, step, first sequence}.
+/// Checks that `rng` has the shape [1, 3] of {seed, step, first sequence}.
 mlir::LogicalResult checkRng(mlir::Operation *op, mlir::Value rng);
 mlir::LogicalResult checkProbability(mlir::Operation *op, double p);
-/// Checks that the key tile is a multiple of 64; null means not yet chosen.
+/// Checks that the key tile is a positive multiple of 64. std::nullopt means
+/// that it is not yet chosen.
 mlir::LogicalResult checkKeyTile(mlir::Operation *op,
                                  std::optional<uint64_t> keys);
-/// Checks the number of rows in a chunk of the loss; null means not yet chosen.
+/// Checks that a chunk of the loss has a positive number of rows. std::nullopt
+/// means that it is not yet chosen.
 mlir::LogicalResult checkChunkRows(mlir::Operation *op,
                                    std::optional<uint64_t> rows);
-/// Checks that a padding index, if present, is a row of the table.
+/// Checks that a padding index, if not null, is a row index of the table.
 mlir::LogicalResult checkPaddingIndex(mlir::Operation *op,
                                       mlir::IntegerAttr index,
                                       mlir::Value table);
@@ -63,13 +67,13 @@ mlir::LogicalResult checkPaddingIndex(mlir::Operation *op,
 mlir::LogicalResult checkTargets(mlir::Operation *op, mlir::Value rows,
                                  mlir::Value targets);
 
-/// A name and the operand or result that has it.
+/// An operand or result and its name.
 using Named = std::pair<llvm::StringRef, mlir::Value>;
 
-/// All of `values` must have the type of `like`.
+/// Checks that all of `values` have the type of `like`.
 mlir::LogicalResult checkLike(mlir::Operation *op, llvm::ArrayRef<Named> values,
                               mlir::Value like);
-/// `values` must have one element per row of `like`, in full precision.
+/// Checks that `values` have one element per row of `like`, in full precision.
 mlir::LogicalResult checkPerRow(mlir::Operation *op,
                                 llvm::ArrayRef<Named> values, mlir::Value like);
 mlir::LogicalResult checkElementType(mlir::Operation *op, Named value,

@@ -1,15 +1,14 @@
-//===- ReferenceRules.h - Loops that references share ------------*- C++
-//-*-===//
+//===- ReferenceRules.h - Helpers of reference evaluations ------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Parts of ReferenceOpInterface: the formula of each op's description in f64.
-// Row programs must not use them, because tests compare kernels with the
-// reference. Results come in as zeros of the type that they are evaluated in,
-// which may be wider than the type in the IR.
+// Helpers of ReferenceOpInterface::evaluate, which computes the formula of an
+// op's description in f64. Row programs must not share code with it, because
+// tests compare kernels with the reference. The caller passes results as zeros
+// of the evaluation type, which may be wider than the type in the IR.
 //
 //===----------------------------------------------------------------------===//
 
@@ -41,7 +40,7 @@ LogicalResult mapBinary(Operands operands, Results results, Formula formula) {
   return success();
 }
 
-/// The rows of a tensor: all dimensions but the last.
+/// Row count and row length of a tensor, whose last dimension is the columns.
 struct Rows {
   int64_t count, length;
   explicit Rows(const HostTensor &x) {
@@ -83,16 +82,19 @@ inline void copyElement(const HostTensor &from, int64_t source, HostTensor &to,
     to.integers[destination] = from.integers[source];
 }
 
-/// The same elements in the same order.
+/// Evaluates an op whose result has the elements of its operand in the same
+/// order.
 inline LogicalResult evaluateCopy(Operands operands, Results results) {
   results[0].reals = operands[0]->reals;
   results[0].integers = operands[0]->integers;
   return success();
 }
 
-/// What a conversion, or a copy into another element type, rounds.
+/// Returns Results if converting `from` to the type of `to` can round, and
+/// Nothing otherwise.
 inline Rounding roundingOfConversion(Value from, Value to) {
-  // Each of the two types of 16 bits has numbers that the other one lacks.
+  // bf16 and f16 have the same size, but neither represents all numbers of the
+  // other.
   bool isNarrowed = to.getType() != from.getType() &&
                     elementBytes(to.getType()) <= elementBytes(from.getType());
   return isNarrowed ? Rounding::Results : Rounding::Nothing;

@@ -1,11 +1,11 @@
-//===- RowSpaces.h - Parts of row programs that ops share -------*- C++ -*-===//
+//===- RowSpaces.h - Helpers that build row programs ------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Helpers for the files that describe ops by row programs.
+// Helpers of RowOpInterface: common row spaces and row programs.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,42 +16,45 @@
 
 namespace kiln {
 
-/// Returns a space with the last dimension as columns and the others as rows.
+/// Returns the space whose columns are the last dimension and whose rows are
+/// the others.
 inline RowSpace rowsOfLast(mlir::Value value) {
   auto type = tensorTypeOf(value);
   return {getRowCount(type), getColumnCount(type), /*flexible=*/false};
 }
 
-/// Returns the same space for an op that is purely elementwise.
+/// Returns the space of an elementwise op, which any factorization of the
+/// elements into rows and columns may replace.
 inline RowSpace flexibleRows(mlir::Value value) {
   RowSpace space = rowsOfLast(value);
   space.flexible = true;
   return space;
 }
 
-/// Returns the space of one row that holds all elements.
+/// Returns a space with all elements in one row.
 inline RowSpace oneRow(mlir::Value x) {
   return {1, tensorTypeOf(x).getNumElements(), false};
 }
 
-/// Returns true if the builder works on exactly this space.
+/// Returns true if the builder has exactly this space.
 inline bool hasSpace(const RowBuilder &rows, const RowSpace &space) {
   return rows.getRows() == space.rows && rows.getCols() == space.cols;
 }
 
-/// Returns true if all accesses succeeded.
+/// Returns true if all nodes are valid, that is, not -1.
 inline bool areValid(std::initializer_list<RowBuilder::NodeId> nodes) {
   return llvm::all_of(nodes, [](RowBuilder::NodeId id) { return id >= 0; });
 }
 
-/// Returns scalar(value), cast to the type of `like`, or -1.
+/// Emits a read of a scalar, cast to the type of `like`. Returns -1 if the
+/// scalar cannot be read.
 inline RowBuilder::NodeId scalarLike(RowBuilder &rows, mlir::Value value,
                                      RowBuilder::NodeId like) {
   RowBuilder::NodeId node = rows.scalar(value);
   return node < 0 ? node : rows.cast(node, rows.typeOf(like));
 }
 
-/// The row program y = formula(x) of an elementwise op.
+/// Emits the row program y = formula(x) of an elementwise op.
 inline llvm::LogicalResult
 buildUnary(RowBuilder &rows, mlir::Value x, mlir::Value y,
            llvm::function_ref<RowBuilder::NodeId(RowBuilder::NodeId)> formula) {
@@ -62,7 +65,7 @@ buildUnary(RowBuilder &rows, mlir::Value x, mlir::Value y,
   return llvm::success();
 }
 
-/// The row program y = formula(x0, x1) of an elementwise op.
+/// Emits the row program y = formula(x0, x1) of an elementwise op.
 inline llvm::LogicalResult
 buildBinary(RowBuilder &rows, mlir::Value x0, mlir::Value x1, mlir::Value y,
             llvm::function_ref<RowBuilder::NodeId(RowBuilder::NodeId,

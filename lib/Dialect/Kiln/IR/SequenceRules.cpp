@@ -1,12 +1,12 @@
-//===- SequenceRules.cpp - Parts of transfer functions --------------------===//
+//===- SequenceRules.cpp - Helpers of sequence transfer functions ---------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Every transfer function is conservative: where it does not recognize what an
-// op does, the result is Opaque and names the op.
+// Every transfer function is conservative: if it does not recognize a case, the
+// result is Opaque and names the op.
 //
 //===----------------------------------------------------------------------===//
 
@@ -44,8 +44,9 @@ SequenceFact sequences::explain(Operation *op, Facts facts) {
   bool sums = llvm::any_of(
       facts, [](auto &fact) { return fact.isTotal() || fact.isMixed(); });
   return SequenceFact::opaque(
-      op, sums ? "is no linear function of a sum over the sequences"
-               : "does not treat the sequences of a batch apart and alike");
+      op, sums ? "is not a linear function of a sum over the sequences"
+               : "does not treat the sequences of a batch independently and "
+                 "equally");
 }
 
 SequenceFact sequences::inferSum(Operation *op, Facts operands) {

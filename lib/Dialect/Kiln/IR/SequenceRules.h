@@ -1,4 +1,4 @@
-//===- SequenceRules.h - Helpers of transfer functions ----------*- C++ -*-===//
+//===- SequenceRules.h - Helpers of sequence transfer functions -*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -20,7 +20,7 @@ inline constexpr llvm::StringLiteral kNotHomogeneous =
 using Facts = llvm::ArrayRef<SequenceFact>;
 using MutableFacts = llvm::MutableArrayRef<SequenceFact>;
 
-/// Returns the first Opaque fact, or null.
+/// Returns the first Opaque fact, or null if there is none.
 const SequenceFact *findOpaque(llvm::ArrayRef<SequenceFact> facts);
 bool allShared(llvm::ArrayRef<SequenceFact> facts);
 void setAll(llvm::MutableArrayRef<SequenceFact> results,
@@ -30,8 +30,8 @@ void setAll(llvm::MutableArrayRef<SequenceFact> results,
 /// sequence, or std::nullopt. At least one value must be PerSequence.
 std::optional<int64_t> commonDim(llvm::ArrayRef<SequenceFact> facts);
 
-/// Returns the Opaque fact of an op to which no rule applies: that of an Opaque
-/// operand, or one that names the op.
+/// Returns the Opaque fact for an op that no rule covers: the fact of an Opaque
+/// operand if there is one, or a fact that names the op.
 SequenceFact explain(mlir::Operation *op, llvm::ArrayRef<SequenceFact> facts);
 
 /// Returns the fact of an elementwise op that may be nonlinear.
@@ -45,22 +45,22 @@ SequenceFact inferSum(mlir::Operation *op,
 /// Returns a bit mask of the dimensions whose extent `batch` divides.
 uint64_t dividedDims(mlir::RankedTensorType type, int64_t batch);
 
-/// The fact of an op that combines the elements of the last dimension of its
-/// first operand; operands from `firstPerColumn` on have one element per
+/// Returns the fact of an op that combines the elements of the last dimension
+/// of its first operand. Operands from `firstPerColumn` on have one element per
 /// column.
 SequenceFact inferRows(mlir::Operation *op, Facts operands,
                        size_t firstPerColumn);
 
-/// The dimension of the result that has the parts of a dimension of the
-/// operand.
+/// Maps a dimension of the operand to the dimension of the result that has the
+/// same parts.
 using DimMap = llvm::function_ref<std::optional<int64_t>(int64_t dim)>;
 
-/// The fact of an op that moves the elements of `x` without changing them, or
-/// adds some of them up.
+/// Returns the fact of an op that moves the elements of `x` without changing
+/// them, or sums some of them.
 SequenceFact inferMoved(mlir::Operation *op, const SequenceFact &x, DimMap map);
 
-/// The dimension that has the parts of the sequences, if these are, in
-/// row-major order, one after the other.
+/// Returns the dimension with one part per sequence if these parts are
+/// contiguous in row-major order.
 std::optional<int64_t> sequenceMajorDim(mlir::Value value,
                                         const SequenceFact &fact);
 

@@ -1,12 +1,12 @@
-//===- Activations.cpp - Activations and their gradients ------------------===//
+//===- Activations.cpp - Activation ops and their gradients -----*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// The gradient ops are separate where a composition of primitive ops would lose
-// digits or keep more values for the backward pass.
+// An activation has a gradient op of its own if a composition of primitive ops
+// would lose precision or need more residuals.
 //
 //===----------------------------------------------------------------------===//
 
@@ -69,11 +69,12 @@ LogicalResult ReluGradOp::evaluate(Operands operands, Results results) {
 
 namespace {
 
-/// 1 + exp(-x).
+/// Emits 1 + exp(-x).
 NodeId onePlusExpNeg(RowBuilder &rows, NodeId x) {
   return rows.add(rows.unary(Kind::Exp, rows.neg(x)), rows.constantLike(1, x));
 }
 
+/// Emits d/dx of x * sigmoid(x), which is
 /// sigmoid(x) * (1 + x * (1 - sigmoid(x))).
 NodeId siluDerivative(RowBuilder &rows, NodeId x) {
   NodeId one = rows.constantLike(1, x);
@@ -85,7 +86,7 @@ NodeId siluDerivative(RowBuilder &rows, NodeId x) {
 
 static double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
-/// d/dx of x * sigmoid(x).
+/// Returns d/dx of x * sigmoid(x).
 static double siluDerivative(double x) {
   double s = sigmoid(x);
   return s * (1 + x * (1 - s));
@@ -177,7 +178,7 @@ namespace {
 const double kSqrt2OverPi = std::sqrt(2 / M_PI);
 constexpr double kCubic = 0.044715;
 
-/// 2u = x * 2 sqrt(2/pi) (1 + 0.044715 x^2).
+/// Emits 2u = x * 2 sqrt(2/pi) (1 + 0.044715 x^2).
 NodeId twiceGeluArgument(RowBuilder &rows, NodeId x) {
   NodeId square = rows.mul(x, x);
   return rows.mul(x, rows.fma(square,
@@ -185,7 +186,7 @@ NodeId twiceGeluArgument(RowBuilder &rows, NodeId x) {
                               rows.constantLike(2 * kSqrt2OverPi, x)));
 }
 
-/// 1/2 (1 + erf(x / sqrt 2)).
+/// Emits 1/2 (1 + erf(x / sqrt(2))).
 NodeId normalCdf(RowBuilder &rows, NodeId x) {
   NodeId half = rows.constantLike(0.5, x);
   NodeId scaled = rows.mul(x, rows.constantLike(std::sqrt(0.5), x));
@@ -207,7 +208,7 @@ NodeId geluDerivative(RowBuilder &rows, NodeId x, bool tanhForm) {
     return rows.fma(x, density, normalCdf(rows, x));
   }
   NodeId one = rows.constantLike(1, x);
-  // Bounded, so that e * s stays a number where s has vanished.
+  // The bound keeps e finite, because e * s would be NaN for e = inf, s = 0.
   NodeId e = rows.binary(
       Kind::Min, rows.unary(Kind::Exp, rows.neg(twiceGeluArgument(rows, x))),
       rows.constantLike(0x1p125, x));

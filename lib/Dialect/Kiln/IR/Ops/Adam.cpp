@@ -1,4 +1,4 @@
-//===- Adam.cpp - Adam and AdamW ------------------------------------------===//
+//===- Adam.cpp - Update op of Adam and AdamW -------------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -17,7 +17,7 @@ using Kind = row::Kind;
 using Operands = ArrayRef<const HostTensor *>;
 using Results = MutableArrayRef<HostTensor>;
 
-/// 1 - beta^step in f64.
+/// Emits 1 - beta^step in f64.
 static NodeId biasCorrection(RowBuilder &rows, double beta, NodeId step) {
   NodeId one = rows.constant(1, row::Type::F64);
   NodeId base = rows.constant(beta, row::Type::F64);

@@ -1,13 +1,12 @@
-//===- Arithmetic.cpp - Sums, products and elementary functions -----------===//
+//===- Arithmetic.cpp - Elementwise arithmetic and functions ----*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// One element in, one element out. Each op answers here for everything that is
-// asked about it: its gradient, its row program, its reference, what it rounds,
-// and its class in mixed precision and under micro-batches.
+// Implements all interfaces of the elementwise ops: gradient, row program,
+// reference, rounding, mixed precision and sequence analysis.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,7 +41,7 @@ using Kind = row::Kind;
   }
 
 //===----------------------------------------------------------------------===//
-// Functions of one operand
+// Unary ops
 //===----------------------------------------------------------------------===//
 
 bool NegOp::isLinear() { return true; }
@@ -141,7 +140,7 @@ LogicalResult ScaleOp::evaluate(Operands operands, Results results) {
 }
 
 //===----------------------------------------------------------------------===//
-// Functions of two operands
+// Binary ops
 //===----------------------------------------------------------------------===//
 
 bool AddOp::isLinear() { return true; }
@@ -176,8 +175,8 @@ LogicalResult SubOp::evaluate(Operands operands, Results results) {
   return mapBinary(operands, results, [](double a, double b) { return a - b; });
 }
 
-/// An elementwise product, or a quotient, of this degree. It is linear in the
-/// first operand and, if `bMayBeTotal`, in the second.
+/// Returns the fact of an elementwise product or quotient of the given degree.
+/// It is linear in the first operand and, if `bMayBeTotal`, in the second.
 static SequenceFact inferProduct(Operation *op, Facts operands, int64_t degree,
                                  bool bMayBeTotal) {
   const SequenceFact &a = operands[0], &b = operands[1];

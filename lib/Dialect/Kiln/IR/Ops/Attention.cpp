@@ -1,12 +1,12 @@
-//===- Attention.cpp - Scaled dot product attention -----------------------===//
+//===- Attention.cpp - Scaled dot-product attention -------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// The reference keeps one row of probabilities at a time; `kv_tile`, which only
-// fixes the order of summation, does not matter there.
+// The reference computes one row of probabilities at a time. It ignores
+// `kv_tile`, which only fixes the order of summation.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,7 +26,8 @@ using namespace kiln::gradients;
 using namespace kiln::reference;
 using namespace kiln::sequences;
 
-/// Multiply-adds of one score matrix; a causal mask halves them.
+/// Returns the floating-point operations of q k^T over all sequences and heads.
+/// A causal mask halves them.
 static int64_t scoreFlops(int64_t rows, int64_t cols, int64_t length,
                           bool causal) {
   return 2 * rows * cols * (causal ? (length + 1) / 2 : length);
@@ -34,8 +35,8 @@ static int64_t scoreFlops(int64_t rows, int64_t cols, int64_t length,
 
 namespace {
 
-/// The common geometry of attention and its gradient: where the vectors of a
-/// query head and of the key head that it reads are.
+/// Offsets of the vectors of a query head, and of the key head that it reads,
+/// for attention and its gradient.
 struct Heads {
   int64_t sequences, length, heads, kvHeads, dim;
   bool causal;
@@ -46,24 +47,24 @@ struct Heads {
         heads(op.getHeads()), kvHeads(op.getKvHeads()),
         dim(q.shape()[1] / heads), causal(op.getCausal()) {}
 
-  /// Offset of the vector of a query in q, o and their gradients.
+  /// Returns the offset of the vector of a query in q, o and their gradients.
   int64_t query(int64_t sequence, int64_t head, int64_t i) const {
     return ((sequence * length + i) * heads + head) * dim;
   }
-  /// Offset of the vector of a key in k, v and their gradients.
+  /// Returns the offset of the vector of a key in k, v and their gradients.
   int64_t key(int64_t sequence, int64_t head, int64_t j) const {
     int64_t group = heads / kvHeads;
     return ((sequence * length + j) * kvHeads + head / group) * dim;
   }
-  /// Offset of the row of lse of a query.
+  /// Returns the offset of the element of lse for a query.
   int64_t row(int64_t sequence, int64_t head, int64_t i) const {
     return (sequence * heads + head) * length + i;
   }
-  /// Keys that query i sees.
+  /// Returns the number of keys that query i attends to.
   int64_t visible(int64_t i) const { return causal ? i + 1 : length; }
 };
 
-/// The dropout of an attention op; multiplies by one when there is none.
+/// Dropout mask of an attention op. Its factor is 1 if the op has no dropout.
 struct AttentionMask {
   std::optional<reference::DropoutMask> mask;
   int64_t length;
@@ -102,8 +103,9 @@ LogicalResult AttentionOp::verify() {
     return failure();
   int64_t heads = getHeads(), kvHeads = getKvHeads();
   if (heads < 1 || kvHeads < 1 || heads % kvHeads) // C1
-    return emitOpError("has ") << heads << " heads and " << kvHeads
-                               << " kv_heads, which do not divide them";
+    return emitOpError("has ")
+           << heads << " heads and " << kvHeads
+           << " kv_heads, expected kv_heads to divide heads";
   int64_t cols = getQ().getType().getDimSize(1);
   if (cols % heads)
     return emitOpError("'q' has ")
@@ -155,7 +157,7 @@ LogicalResult AttentionOp::buildGradient(OpBuilder &builder,
   return success();
 }
 
-/// Attention stays within a sequence. It is linear in v.
+/// Attention does not cross sequences, and is linear in v.
 void AttentionOp::inferSequences(Facts operands, int64_t batch,
                                  MutableFacts results) {
   Facts qkv = operands.take_front(3);
@@ -172,7 +174,7 @@ void AttentionOp::inferSequences(Facts operands, int64_t batch,
     results[1] = SequenceFact::shared(0, repeats);
     return;
   }
-  // The mask's keys number the sequences of the batch.
+  // The random keys of the mask contain the index of the sequence in the batch.
   bool apart = drops ? sequences == batch && isa<BlockArgument>(getRng())
                      : sequences % batch == 0;
   if (!apart || !llvm::all_of(qkv, rows))
@@ -212,7 +214,8 @@ LogicalResult AttentionOp::evaluate(Operands operands, Results results) {
   return success();
 }
 
-/// The logarithm of a sum of about one.
+/// Perturbs `lse`. The logarithm of a sum of about one has an absolute error of
+/// about epsilon, however small the logarithm is.
 void AttentionOp::addInnerNoise(Operands, Results results, double epsilon,
                                 NoiseSource noise) {
   for (double &lse : results[1].reals)
@@ -236,7 +239,8 @@ LogicalResult AttentionGradOp::verify() {
   if (heads < 1 || kvHeads < 1 || heads % kvHeads || cols % heads)
     return emitOpError("has ")
            << cols << " columns, " << heads << " heads and " << kvHeads
-           << " kv_heads, which do not divide each other";
+           << " kv_heads, expected kv_heads to divide heads and heads to "
+              "divide the columns";
   if (failed(checkShape(*this, "k", getK(), {rows, cols / heads * kvHeads},
                         getQ())) ||
       failed(checkLike(*this,

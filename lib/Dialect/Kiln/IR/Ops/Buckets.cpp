@@ -1,12 +1,12 @@
-//===- Buckets.cpp - Codes of a few bits per element ----------------------===//
+//===- Buckets.cpp - Bucket encoding with a few bits per element ----------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Kernels index tables by codes of b bits, so a table has 2^b entries: every
-// code is in bounds.
+// Kernels index tables of levels by codes of b bits. The verifiers require
+// tables of 2^b entries, so every code is in bounds.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,7 +22,7 @@ using namespace kiln;
 using namespace kiln::checks;
 using namespace kiln::reference;
 
-/// Bits of a code for this many buckets, a power of two.
+/// Returns the bits per code for a number of buckets that is a power of two.
 static int64_t codeBits(size_t buckets) { return llvm::Log2_64(buckets); }
 
 static bool isBucketCount(size_t count) {
@@ -36,7 +36,8 @@ static LogicalResult checkCodes(Operation *op, Value codes, Value values,
                     static_cast<int64_t>(llvm::divideCeil(bits, 8)), Value());
 }
 
-/// Bytes as they come out of memory.
+/// Sets a bit of the codes. An element of `codes` is a byte, sign-extended as
+/// if it were read from memory.
 static void setBit(HostTensor &codes, int64_t bit) {
   int64_t &byte = codes.integers[bit / 8];
   byte = static_cast<int8_t>(byte | int64_t(1) << bit % 8);
@@ -59,12 +60,13 @@ LogicalResult BucketEncodeOp::verify() {
   for (auto [i, border] : llvm::enumerate(borders)) { // C2
     if (!std::isfinite(border) || (isSingle && border != float(border)))
       return emitOpError("has the border ")
-             << border << ", which is no number of type "
+             << border
+             << ", expected a finite number with an exact representation in "
              << fullPrecision(getX().getType()).getElementType();
     if (i > 0 && !(borders[i - 1] < border))
       return emitOpError("has the border ")
-             << border << " behind " << borders[i - 1]
-             << ", expected borders that increase";
+             << border << " after " << borders[i - 1]
+             << ", expected increasing borders";
   }
   return checkCodes(*this, getCodes(), getX(), borders.size() + 1); // C3
 }
@@ -96,7 +98,8 @@ LogicalResult BucketDecodeOp::verify() {
            << levels.size() << " levels, expected 2, 4, 8, ... or 256";
   for (double level : levels)
     if (!std::isfinite(level))
-      return emitOpError("has the level ") << level << ", expected a number";
+      return emitOpError("has the level ")
+             << level << ", expected a finite number";
   return checkCodes(*this, getCodes(), getDy(), levels.size()); // C2
 }
 

@@ -1,4 +1,4 @@
-//===- Clipping.cpp - The norm of gradients -------------------------------===//
+//===- Clipping.cpp - Gradient norm and clipping factor ---------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -22,8 +22,9 @@ using Kind = row::Kind;
 LogicalResult SumSquaresOp::verify() {
   int64_t rows = getRowCount(getX().getType());
   if (getY().getType().getNumElements() != rows)
-    return emitOpError("'y' has ") << getY().getType().getNumElements()
-                                   << " elements for " << rows << " rows";
+    return emitOpError("'y' has ")
+           << getY().getType().getNumElements()
+           << " elements, expected one for each of the " << rows << " rows";
   return checkElementType(*this, {"y", getY()}, Float64Type::get(getContext()));
 }
 

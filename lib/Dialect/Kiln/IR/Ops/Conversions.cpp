@@ -1,4 +1,4 @@
-//===- Conversions.cpp - Constants and casts ------------------------------===//
+//===- Conversions.cpp - Constants and casts --------------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -50,7 +50,7 @@ double ConstantOp::getSplat() {
 OpFoldResult ConstantOp::fold(FoldAdaptor) { return getValue(); }
 Rounding ConstantOp::getRounding() { return Rounding::Nothing; }
 
-/// Equal elements: every dimension that B divides has B equal parts.
+/// All elements are equal, so every dimension that B divides has B equal parts.
 void ConstantOp::inferSequences(Facts, int64_t batch, MutableFacts results) {
   results[0] =
       SequenceFact::shared(0, dividedDims(tensorTypeOf(getY()), batch));
@@ -86,7 +86,7 @@ KILN_UNARY_GRADIENT(CastOp, builder.createOrFold<CastOp>(
 OpFoldResult CastOp::fold(FoldAdaptor adaptor) {
   if (getX().getType() == getType())
     return getX();
-  // A constant has equal elements: one number is rounded, once.
+  // All elements of a constant are equal, so only one number is rounded.
   auto constant = dyn_cast_if_present<SplatElementsAttr>(adaptor.getX());
   if (!constant)
     return {};
@@ -100,8 +100,8 @@ OpFoldResult CastOp::fold(FoldAdaptor adaptor) {
 
 RowSpace CastOp::getRowSpace() { return flexibleRows(getY()); }
 LogicalResult CastOp::buildRows(RowBuilder &rows) {
-  // From f64 to a narrow float by way of f32 would be two roundings: one is
-  // made where the result is set.
+  // A conversion from f64 to a narrow type by way of f32 would round twice. The
+  // node keeps its f64 value here, and is rounded once when the result is set.
   bool isRoundedOnce =
       getX().getType().getElementType().isF64() && isNarrowFloat(getType());
   return buildUnary(rows, getX(), getY(), [&](NodeId x) {

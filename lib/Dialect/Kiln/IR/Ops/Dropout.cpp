@@ -1,4 +1,4 @@
-//===- Dropout.cpp - Dropout ----------------------------------------------===//
+//===- Dropout.cpp - Dropout ------------------------------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -42,7 +42,8 @@ LogicalResult DropoutOp::buildGradient(OpBuilder &builder,
   return success();
 }
 
-/// The mask belongs to sequences: even a shared value becomes one per sequence.
+/// The mask differs between sequences, so even a shared value becomes
+/// PerSequence.
 void DropoutOp::inferSequences(Facts operands, int64_t batch,
                                MutableFacts results) {
   const SequenceFact &x = operands[0];
@@ -61,7 +62,7 @@ LogicalResult DropoutOp::buildRows(RowBuilder &rows) {
     return failure();
   double p = getP().convertToDouble();
   NodeId bits = rows.random(getRng(), getKey(), rows.getRows() / sequences);
-  // Bits below p * 2^32 drop the element.
+  // An element is dropped if its random bits are below p * 2^32.
   NodeId threshold = rows.constantLike(static_cast<uint32_t>(p * 0x1p32), bits);
   NodeId factor =
       rows.select(rows.lessUnsigned(bits, threshold), rows.constantLike(0, x),

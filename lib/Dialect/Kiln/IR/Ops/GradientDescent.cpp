@@ -1,4 +1,4 @@
-//===- GradientDescent.cpp - Gradient descent, momentum ---------------===//
+//===- GradientDescent.cpp - Update ops of SGD and momentum -----*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Lion.cpp - Lion ----------------------------------------------------===//
+//===- Lion.cpp - Update op of Lion -----------------------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -15,7 +15,7 @@ using NodeId = row::NodeId;
 using Operands = ArrayRef<const HostTensor *>;
 using Results = MutableArrayRef<HostTensor>;
 
-/// 1, 0 or -1, and 0 for a NaN.
+/// Emits the sign of x: 1, 0 or -1, and 0 for NaN.
 static NodeId signOf(RowBuilder &rows, NodeId x) {
   NodeId zero = rows.constantLike(0, x);
   NodeId negative = rows.select(rows.less(x, zero), rows.constantLike(-1, x),

@@ -1,12 +1,12 @@
-//===- Lookups.cpp - Embeddings and chosen rows ---------------------------===//
+//===- Lookups.cpp - Embedding lookups and row selection --------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// The reference checks indexes that come from data, since only the data decides
-// whether they are in bounds.
+// The reference checks that indices are in bounds, because they are data that
+// verifiers cannot check.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,8 +30,8 @@ static LogicalResult checkTokens(Operation *op, const HostTensor &tokens,
   for (auto [i, token] : llvm::enumerate(tokens.integers))
     if (token < 0 || token >= rows)
       return op->emitOpError("token ")
-             << i << " is " << token << ", expected a row of a table of "
-             << rows;
+             << i << " is " << token
+             << ", expected a row index of the table, below " << rows;
   return success();
 }
 
@@ -57,7 +57,7 @@ Rounding EmbeddingOp::getRounding() {
   return roundingOfConversion(getTable(), getY());
 }
 
-// The table of a lookup is read in place: only what is looked up is rounded.
+// A lookup reads its table in place, so only the gathered rows are rounded.
 bool EmbeddingOp::keepsFullOperand(unsigned operand) { return operand == 1; }
 
 LogicalResult EmbeddingOp::buildGradient(OpBuilder &builder,
@@ -181,7 +181,7 @@ LogicalResult SelectRowOp::evaluate(Operands operands, Results results) {
   int64_t rows = x.shape()[0], columns = x.shape()[1];
   if (position < 0 || position >= rows)
     return emitOpError("position is ")
-           << position << ", expected a row below " << rows;
+           << position << ", expected a row index below " << rows;
   for (int64_t c = 0; c < columns; ++c)
     results[0].reals[c] = x.reals[position * columns + c];
   return success();

@@ -1,4 +1,4 @@
-//===- Matmul.cpp - Matrix multiplication ---------------------------------===//
+//===- Matmul.cpp - Matrix multiplication -----------------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -19,7 +19,7 @@ using namespace kiln::sequences;
 
 namespace {
 
-/// The dimensions of the operands and the result of a matrix product.
+/// Dimensions of the operands and the result of a matmul.
 struct MatmulDims {
   int64_t rowsOfA, innerOfA, innerOfB, columnsOfB, rows, columns;
 };
@@ -39,7 +39,7 @@ static SequenceFact inferMatmul(MatmulOp op, Facts operands,
             (b.splitsAlong(dims.columnsOfB) ? uint64_t(1) << dims.columns : 0));
   if ((a.isTotal() && b.isShared()) || (a.isShared() && b.isTotal()))
     return SequenceFact::total(degree);
-  // Leading dimensions are the same in both operands and in the result.
+  // Leading dimensions are common to both operands and the result.
   for (int64_t dim = 0; dim < dims.rows; ++dim)
     if (a.splitsAlong(dim) && b.splitsAlong(dim) &&
         (a.isPerSequence() || b.isPerSequence()))
@@ -115,8 +115,8 @@ LogicalResult MatmulOp::verify() {
     if (grid->size() != 2 || (*grid)[0] < 1 || (*grid)[1] < 1 ||
         (*grid)[0] > getM() || (*grid)[1] > getN())
       return emitOpError("grid is ")
-             << toString(*grid) << ", expected tiles over " << getM()
-             << " rows and " << getN() << " columns";
+             << toString(*grid) << ", expected two tile counts: from 1 to the "
+             << getM() << " rows, and from 1 to the " << getN() << " columns";
   return success();
 }
 
@@ -135,7 +135,8 @@ LogicalResult MatmulOp::buildGradient(OpBuilder &builder, ValueRange cotangents,
                                       Wanted wanted, Gradients gradients) {
   Rule r(builder, *this);
   Value a = getA(), b = getB();
-  // A wide product has a wide cotangent; products take one type of operands.
+  // The cotangent of a wide result is wide, but the operands of a matmul must
+  // have one element type.
   auto type = getType().clone(tensorTypeOf(a).getElementType());
   Value dy = builder.createOrFold<CastOp>(getLoc(), type, cotangents[0]);
   bool ta = getTransA(), tb = getTransB();
@@ -162,11 +163,12 @@ void MatmulOp::inferSequences(Facts operands, int64_t batch,
   if (!getAccumulate())
     return;
   results[0] = inferSum(*this, {results[0], operands[2]});
-  // A mixed sum is taken apart along ops that are linear in all operands
-  // together, and a matmul is linear in one factor at a time.
+  // A mixed sum is split along ops that are linear in all operands together,
+  // but a matmul is linear in each factor separately.
   if (results[0].isMixed())
     results[0] =
-        SequenceFact::opaque(*this, "adds a matmul to a term of another kind");
+        SequenceFact::opaque(*this, "adds a matmul to a term that does not "
+                                    "scale with the sequences in the same way");
 }
 
 LogicalResult MatmulOp::evaluate(Operands operands, Results results) {

@@ -1,4 +1,4 @@
-//===- Norms.cpp - Layer and root mean square normalization ---------------===//
+//===- Norms.cpp - Layer and root mean square normalization -----*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 //
 // The row programs of layer_norm and rms_norm share their formulas with
-// normalize and affine: the values that the backward pass rebuilds are the same
-// bits. The reference computes every sum in a plain loop in f64.
+// normalize and affine, so that the backward pass recomputes bitwise equal
+// values. The reference computes every sum in a plain loop in f64.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,18 +31,18 @@ using Kind = row::Kind;
 
 namespace {
 
-/// The mean over a row.
+/// Emits the mean of a row.
 NodeId rowMean(RowBuilder &rows, NodeId x) {
   NodeId sum = rows.reduceSum(x);
   return rows.mul(sum, rows.constantLike(1.0 / rows.getCols(), sum));
 }
 
-/// (x - mean) * rstd; without mean (-1) x * rstd.
+/// Emits (x - mean) * rstd, or x * rstd if `mean` is -1.
 NodeId normalized(RowBuilder &rows, NodeId x, NodeId mean, NodeId rstd) {
   return rows.mul(mean < 0 ? x : rows.sub(x, mean), rstd);
 }
 
-/// 1/sqrt(mean of square + eps).
+/// Emits 1/sqrt(mean(centered^2) + eps).
 NodeId reciprocalDeviation(RowBuilder &rows, NodeId centered, double eps) {
   NodeId sum = rows.reduceSum(rows.mul(centered, centered));
   NodeId variance = rows.fma(sum, rows.constantLike(1.0 / rows.getCols(), sum),
@@ -51,7 +51,8 @@ NodeId reciprocalDeviation(RowBuilder &rows, NodeId centered, double eps) {
                   rows.unary(Kind::Sqrt, variance));
 }
 
-/// rstd * (g - mean(g) - h * mean(g*h)); mean(g) only for a norm with mean.
+/// Emits rstd * (g - mean(g) - h * mean(g*h)) with h = (x - mean) * rstd and
+/// g = dy * gamma. The term mean(g) is omitted if `mean` is -1.
 NodeId normGradient(RowBuilder &rows, NodeId x, NodeId gamma, NodeId mean,
                     NodeId rstd, NodeId dy) {
   NodeId h = normalized(rows, x, mean, rstd);
@@ -63,8 +64,9 @@ NodeId normGradient(RowBuilder &rows, NodeId x, NodeId gamma, NodeId mean,
 
 } // namespace
 
-/// dx = rstd * (g - sum(g)/C - h * sum(g*h)/C) with h = (x - mean) * rstd and
-/// g = dy * gamma; the term sum(g)/C only with a mean.
+/// Computes dx = rstd * (g - sum(g)/C - h * sum(g*h)/C) with
+/// h = (x - mean) * rstd and g = dy * gamma. Without a mean, h is x * rstd and
+/// the term sum(g)/C is omitted.
 static void normGradient(const HostTensor &x, const HostTensor &gamma,
                          const HostTensor *mean, const HostTensor &rstd,
                          const HostTensor &dy, HostTensor &dx) {
@@ -186,12 +188,14 @@ LogicalResult LayerNormOp::evaluate(Operands operands, Results results) {
   return success();
 }
 
-/// The rows are only subtracted from their mean before anything is rounded.
+/// The first operation on x subtracts the mean. addInnerNoise models the
+/// rounding of the mean.
 bool LayerNormOp::entersExactly(unsigned operand) {
   return getOperand(operand) == getX();
 }
 
-/// A mean that is far larger than the deviations moves all results of its row:
+/// Perturbs the mean of each row. If the mean is far larger than the deviations
+/// from it, its rounding error shifts every result of the row:
 /// y = (x - mean) * rstd * gamma + beta.
 void LayerNormOp::addInnerNoise(Operands operands, Results results,
                                 double epsilon, NoiseSource noise) {
@@ -237,7 +241,7 @@ LogicalResult LayerNormGradOp::evaluate(Operands operands, Results results) {
   return success();
 }
 
-/// The mean is subtracted from the rows before anything is rounded.
+/// The first operation on x and mean is their difference.
 bool LayerNormGradOp::entersExactly(unsigned operand) {
   Value value = getOperand(operand);
   return value == getX() || value == getMean();

@@ -1,12 +1,12 @@
-//===- Reductions.cpp - Sums and maxima over dimensions -------------------===//
+//===- Reductions.cpp - Sums, means and maxima over dimensions --*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// A reduction whose dimensions do not fit rows and columns has no row program
-// and becomes a permute kernel.
+// A reduction that cannot be expressed over rows and columns has no row program
+// and is compiled to a permute kernel.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,7 +31,8 @@ using NodeId = row::NodeId;
 // reduce
 //===----------------------------------------------------------------------===//
 
-/// Whether the reduced dimensions above one are behind all kept ones.
+/// Returns true if the reduced dimensions follow all kept ones, ignoring
+/// dimensions of size 1.
 static bool reducesTrailing(ReduceOp op) {
   bool reduced = false;
   for (auto [dim, size] : llvm::enumerate(tensorTypeOf(op.getX()).getShape())) {
@@ -94,8 +95,9 @@ LogicalResult ReduceOp::buildGradient(OpBuilder &builder, ValueRange cotangents,
     gradients[0] = r.scale(dy, 1.0 / count);
     return success();
   }
-  // max: equal parts to all elements that reach the maximum. relu_grad(x, y)
-  // gives y where x > 0, so 1 - step(max - x) marks them.
+  // The gradient of max is distributed equally over all elements that are equal
+  // to the maximum. relu_grad(max - x, 1) is 1 for elements below the maximum
+  // and 0 for the others, so `mark` is 1 for the maximum.
   Value ones = r.constantLike(getX(), 1);
   Value below = r.sub(r.broadcast(getY(), from, kept), getX());
   Value mark = r.sub(ones, ReluGradOp::create(builder, getLoc(), below, ones));
@@ -151,20 +153,20 @@ RowSpace ReduceOp::getRowSpace() {
 LogicalResult ReduceOp::buildRows(RowBuilder &rows) {
   RowSpace space = getRowSpace();
   NodeId x = rows.full(getX());
-  // kiln-set-numerics made a mean a sum and a factor.
+  // kiln-set-numerics has replaced means by a sum and a scale.
   if (getKind() == Reduction::Mean || !reducesTrailing(*this) ||
       !hasSpace(rows, space) || x < 0)
     return failure();
   row::Type type = rows.typeOf(x);
   if (getKind() == Reduction::Max) {
-    // A maximum skips NaN. The sum of zeros and what is NaN tells whether there
-    // was one.
+    // reduceMax ignores NaN. This sum is NaN if any element is NaN, and 0
+    // otherwise.
     NodeId nan = rows.reduceSum(
         rows.select(rows.equal(x, x), rows.constantLike(0, x), x));
     rows.set(getY(), rows.select(rows.equal(nan, nan), rows.reduceMax(x), nan));
     return success();
   }
-  // A whole tensor is added up in f64.
+  // The sum of all elements of a tensor is computed in f64.
   if (space.rows == 1)
     x = rows.cast(x, row::Type::F64);
   NodeId sum = rows.reduceSum(x);
@@ -235,7 +237,8 @@ LogicalResult ReduceCombineOp::verify() {
   auto from = getX().getType(), to = getY().getType();
   if (to.getNumElements() * from.getDimSize(0) != from.getNumElements())
     return emitOpError("'y' has ")
-           << to.getNumElements() << " elements, expected those of one of the "
+           << to.getNumElements()
+           << " elements, expected as many as each of the "
            << from.getDimSize(0) << " parts of 'x' "
            << toString(from.getShape());
   if (failed(checkWide(*this, "x", getX(), from.getShape(), getY())))

@@ -1,4 +1,4 @@
-//===- Rope.cpp - Rotary position embeddings ------------------------------===//
+//===- Rope.cpp - Rotary position embedding ---------------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,13 +1,14 @@
-//===- Shapes.cpp - Broadcasts and changes of shape -----------------------===//
+//===- Shapes.cpp - Broadcasts and shape ops --------------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// A broadcast whose dimensions do not fit rows and columns has no row program
-// and becomes a permute kernel. The reference visits every index of one side
-// and computes the place of the element on the other.
+// A broadcast that cannot be expressed over rows and columns has no row program
+// and is compiled to a permute kernel. The reference visits every index of the
+// operand or the result, and computes the position of the same element in the
+// other.
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,12 +38,13 @@ using NodeId = row::NodeId;
 
 namespace {
 
-/// How a broadcast repeats: sizes of the result's dimensions above one, in
-/// order.
+/// The repetition pattern of a broadcast: products of the sizes of successive
+/// result dimensions, without those of size 1.
 struct Repetition {
-  int64_t before = 1; ///< repeated dimensions in front
-  int64_t kept = 1;   ///< the operand's elements
-  int64_t after = 1;  ///< repeated dimensions behind
+  int64_t before = 1; ///< Repeated dimensions before the kept ones.
+  int64_t kept = 1;   ///< Dimensions that come from the operand.
+  int64_t after = 1;  ///< Repeated dimensions after the kept ones.
+  /// True if no repeated dimension is between two kept ones.
   bool isRegular = true;
 };
 
@@ -72,7 +74,8 @@ LogicalResult BroadcastOp::verify() {
   auto from = getX().getType().getShape(), to = getY().getType().getShape();
   if (getDims().size() != from.size())
     return emitOpError("dims has ")
-           << getDims().size() << " entries for rank " << from.size();
+           << getDims().size() << " entries, expected the rank of 'x', "
+           << from.size();
   if (failed(checkIncreasing(*this, getDims(), to.size()))) // C2
     return failure();
   for (auto [i, dim] : llvm::enumerate(getDims()))
@@ -88,10 +91,10 @@ LogicalResult BroadcastOp::verify() {
 bool BroadcastOp::isLinear() { return true; }
 Rounding BroadcastOp::getRounding() { return Rounding::Nothing; }
 
-/// A broadcast fits a row program when the operand covers leading dimensions
-/// (one value per row), trailing ones (per column, or repeating every few
-/// rows), or is one element; otherwise it is a strided copy. So is one of
-/// integers, which row programs only read.
+/// Returns Row if the operand covers leading dimensions (one value per row) or
+/// trailing ones (one value per column, or repeated every few rows), or has one
+/// element. Other broadcasts are strided copies, and so are broadcasts of
+/// integers, because row programs cannot write integers.
 Family BroadcastOp::getFamily() {
   if (!isa<FloatType>(getX().getType().getElementType()))
     return Family::Permute;
@@ -103,8 +106,8 @@ Family BroadcastOp::getFamily() {
 LogicalResult BroadcastOp::buildGradient(OpBuilder &builder,
                                          ValueRange cotangents, Wanted,
                                          Gradients gradients) {
-  // Sum over the result dimensions that the operand lacks or has with size 1;
-  // the latter come back by a reshape.
+  // Sum over the result dimensions that the operand does not have or has with
+  // size 1. A reshape then restores the dimensions of size 1.
   auto from = gradientType(getX().getType()), to = gradientType(getType());
   SmallVector<int64_t> summed, kept;
   for (int64_t dim = 0; dim < to.getRank(); ++dim) {
@@ -139,7 +142,7 @@ void BroadcastOp::inferSequences(Facts operands, int64_t batch,
                               return std::nullopt;
                             return dims[dim];
                           });
-  // A dimension along which all elements are equal has equal parts.
+  // All elements along a repeated dimension are equal, so its parts are equal.
   uint64_t repeated = dividedDims(tensorTypeOf(getY()), batch);
   for (auto [size, dim] : llvm::zip_equal(from, dims))
     if (size == to[dim])
@@ -150,7 +153,7 @@ void BroadcastOp::inferSequences(Facts operands, int64_t batch,
 
 RowSpace BroadcastOp::getRowSpace() {
   Repetition repetition = repetitionOf(*this);
-  // One value per row, whatever the number of repeated dimensions.
+  // The operand has one value per row, for any number of repeated dimensions.
   if (repetition.isRegular && repetition.before == 1 && repetition.after > 1)
     return {repetition.kept, repetition.after, false};
   RowSpace space = rowsOfLast(getY());
@@ -229,8 +232,8 @@ OpFoldResult ReshapeOp::fold(FoldAdaptor) {
   return {};
 }
 
-/// The parts of a dimension are ranges of elements in row-major order, within
-/// each index of the dimensions before.
+/// The parts of a dimension are contiguous ranges of elements in row-major
+/// order, within each index of the preceding dimensions.
 void ReshapeOp::inferSequences(Facts operands, int64_t batch,
                                MutableFacts results) {
   ArrayRef<int64_t> from = tensorTypeOf(getX()).getShape();
@@ -270,14 +273,17 @@ LogicalResult TransposeOp::verify() {
   for (int64_t dim : getPermutation()) {
     if (dim < 0 || dim >= static_cast<int64_t>(from.size()) || seen.test(dim))
       return emitOpError("permutation ")
-             << toString(getPermutation()) << " is not one of rank "
+             << toString(getPermutation())
+             << " does not name every dimension of 'x' once; 'x' has rank "
              << from.size();
     seen.set(dim);
     shape.push_back(from[dim]);
   }
   if (!seen.all()) // C1
-    return emitOpError("permutation ") << toString(getPermutation())
-                                       << " is not one of rank " << from.size();
+    return emitOpError("permutation ")
+           << toString(getPermutation())
+           << " does not name every dimension of 'x' once; 'x' has rank "
+           << from.size();
   return checkShape(*this, "y", getY(), shape, getX());
 }
 
@@ -324,7 +330,8 @@ LogicalResult TransposeOp::evaluate(Operands operands, Results results) {
 // slice, pad and concat
 //===----------------------------------------------------------------------===//
 
-/// Slices and pads keep the parts of a dimension whose extent they keep.
+/// Returns the fact of a slice or pad, which preserves the parts of dimensions
+/// whose extent does not change.
 static SequenceFact inferResized(Operation *op, const SequenceFact &x,
                                  int64_t batch) {
   ArrayRef<int64_t> from = tensorTypeOf(op->getOperand(0)).getShape();
@@ -343,7 +350,7 @@ LogicalResult SliceOp::verify() {
     return emitOpError("ranks of operand, result and offsets differ");
   for (auto [i, offset] : llvm::enumerate(getOffsets()))
     if (offset < 0 || offset > from[i] - to[i]) // C1
-      return emitOpError("takes [")
+      return emitOpError("reads [")
              << offset << ", " << offset + to[i] << ") of dimension " << i
              << ", which has size " << from[i];
   if (getX().getType().getElementType() != getY().getType().getElementType())
@@ -354,19 +361,19 @@ LogicalResult SliceOp::verify() {
 bool SliceOp::isLinear() { return true; }
 Rounding SliceOp::getRounding() { return Rounding::Nothing; }
 
-/// A slice is a view when its elements are rows of equal length at a fixed
-/// distance: all cut dimensions but the last lie in front of whole ones, or
-/// only the last dimension is cut.
+/// Returns View if the elements of the slice are one contiguous block, or rows
+/// of equal length with a constant pitch.
 Family SliceOp::getFamily() {
   auto from = getX().getType().getShape(), to = getY().getType().getShape();
   size_t rank = from.size();
-  // Only the last dimension cut: strided rows.
+  // If only the last dimension is cut, the slice consists of strided rows.
   bool onlyLast = true;
   for (size_t i = 0; i + 1 < rank; ++i)
     onlyLast &= from[i] == to[i];
   if (onlyLast)
     return Family::View;
-  // One contiguous block: size-1 dimensions, then a cut one, then whole ones.
+  // Dimensions of size 1, then one cut dimension, then whole dimensions make
+  // one contiguous block.
   size_t i = 0;
   while (i < rank && to[i] == 1)
     ++i;
@@ -410,8 +417,8 @@ LogicalResult PadOp::verify() {
     return emitOpError("ranks of operand, result and low differ");
   for (auto [i, low] : llvm::enumerate(getLow()))
     if (low < 0 || low > to[i] - from[i]) // C1
-      return emitOpError("puts [")
-             << low << ", " << low + from[i] << ") into dimension " << i
+      return emitOpError("writes [")
+             << low << ", " << low + from[i] << ") of dimension " << i
              << ", which has size " << to[i];
   if (getX().getType().getElementType() != getY().getType().getElementType())
     return emitOpError("changes the element type");
@@ -448,11 +455,12 @@ LogicalResult PadOp::evaluate(Operands operands, Results results) {
 
 LogicalResult ConcatOp::verify() {
   if (getInputs().empty())
-    return emitOpError("needs an operand");
+    return emitOpError("has no operands, expected at least one");
   int64_t dim = getDim();
   SmallVector<int64_t> shape(tensorTypeOf(getInputs().front()).getShape());
   if (dim < 0 || dim >= static_cast<int64_t>(shape.size()))
-    return emitOpError("dim is ") << dim << ", expected below " << shape.size();
+    return emitOpError("dim is ")
+           << dim << ", expected a dimension below " << shape.size();
   int64_t sum = 0;
   for (Value input : getInputs()) {
     auto type = tensorTypeOf(input);
@@ -462,7 +470,7 @@ LogicalResult ConcatOp::verify() {
     shape[dim] = type.getDimSize(dim);
     if (type.getShape() != ArrayRef<int64_t>(shape)) // C1
       return emitOpError("operand ")
-             << toString(type.getShape()) << " does not fit beside "
+             << toString(type.getShape()) << " cannot be concatenated with "
              << toString(tensorTypeOf(getInputs().front()).getShape())
              << " along dimension " << dim;
   }
@@ -492,11 +500,10 @@ OpFoldResult ConcatOp::fold(FoldAdaptor) {
                                  : OpFoldResult();
 }
 
-/// Tensors side by side along a dimension, which then is no more that of the
-/// sequences.
+/// Concatenation along the dimension of the sequences destroys the parts.
 void ConcatOp::inferSequences(Facts operands, int64_t batch,
                               MutableFacts results) {
-  // As a sum of padded tensors.
+  // The result is a sum of padded tensors.
   inferElementwise(*this, operands, batch, results);
   SequenceFact &y = results[0];
   auto dim = static_cast<int64_t>(getDim());

@@ -1,4 +1,4 @@
-//===- Sketch.cpp - Random sums of rows -----------------------------------===//
+//===- Sketch.cpp - Random row sketches -------------------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -25,7 +25,8 @@ LogicalResult SketchRowsOp::verify() {
       failed(checkSequences(*this, kept, getSequences())))
     return failure();
   if (kept > rows)
-    return emitOpError("keeps ") << kept << " rows of " << rows;
+    return emitOpError("'y' has ")
+           << kept << " rows, expected at most as many as 'x' has, " << rows;
   return checkShape(*this, "y", getY(), // C2
                     {kept, getX().getType().getDimSize(1)}, getX());
 }

@@ -1,13 +1,13 @@
-//===- Softmax.cpp - Softmax and cross entropies --------------------------===//
+//===- Softmax.cpp - Softmax and cross-entropy losses -----------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Softmax, the cross entropy of rows, which row programs compute, and the
-// losses of a whole batch, which --kiln-expand-loss expands. The reference of a
-// head and its loss has one row of logits at a time.
+// Row programs compute softmax and the cross entropy of rows.
+// --kiln-expand-loss expands the losses of a whole batch into these. The
+// reference of linear_cross_entropy keeps one row of logits at a time.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,7 +31,7 @@ using Kind = row::Kind;
 
 namespace {
 
-/// What softmax and cross entropy start with.
+/// Nodes that the row programs of softmax and cross entropy share.
 struct Softmax {
   NodeId max, exp, sum, probability;
 };
@@ -132,7 +132,7 @@ LogicalResult SoftmaxGradOp::evaluate(Operands operands, Results results) {
 // softmax_cross_entropy and scaled_total
 //===----------------------------------------------------------------------===//
 
-/// Fails when a target is neither a class nor the ignored value.
+/// Fails if a target is neither a class nor kIgnoreIndex.
 static LogicalResult checkClasses(Operation *op, const HostTensor &targets,
                                   int64_t classes) {
   for (auto [i, target] : llvm::enumerate(targets.integers))
@@ -143,8 +143,8 @@ static LogicalResult checkClasses(Operation *op, const HostTensor &targets,
   return success();
 }
 
-/// The cross entropy of one row of `classes` logits. `gradient`, if given, gets
-/// scale * (softmax(x) - onehot(target)).
+/// Returns the cross entropy of one row of `classes` logits. If `gradient` is
+/// not null, stores scale * (softmax(x) - onehot(target)) there.
 static double crossEntropyOfRow(const double *logits, int64_t classes,
                                 int64_t target, double scale,
                                 double *gradient) {
@@ -187,7 +187,7 @@ LogicalResult SoftmaxCrossEntropyOp::buildRows(RowBuilder &rows) {
   NodeId zero = rows.constantLike(0, x), one = rows.constantLike(1, x);
   NodeId isIgnored =
       rows.equal(target, rows.constantLike(kIgnoreIndex, target));
-  // Also for an ignored row the kernel reads an element that exists.
+  // The kernel reads an element of every row, so an ignored row uses index 0.
   NodeId index = rows.select(isIgnored, rows.constantLike(0, target), target);
   NodeId atTarget = rows.rowElement(getLogits(), index);
   Softmax s = softmaxOf(rows, x);
@@ -222,8 +222,9 @@ LogicalResult SoftmaxCrossEntropyOp::evaluate(Operands operands,
   return success();
 }
 
-/// The logarithm of a sum of about one, and the target's probability of about
-/// one less one.
+/// Perturbs the two results that suffer from cancellation: the logarithm of a
+/// sum of about one, and the difference of a target probability of about one
+/// and one.
 void SoftmaxCrossEntropyOp::addInnerNoise(Operands operands, Results results,
                                           double epsilon, NoiseSource noise) {
   int64_t columns = getColumnCount(tensorTypeOf(getLogits()));
@@ -259,7 +260,7 @@ LogicalResult ScaledTotalOp::evaluate(Operands operands, Results results) {
 // cross_entropy
 //===----------------------------------------------------------------------===//
 
-/// A sum over rows; each row has one target.
+/// Returns the fact of a loss, which is a sum over rows with one target each.
 static SequenceFact inferLoss(Operation *op, Facts rows, Value targets,
                               const SequenceFact &target, Facts shared,
                               const SequenceFact &scale) {
@@ -278,7 +279,8 @@ static SequenceFact inferLoss(Operation *op, Facts rows, Value targets,
              : explain(op, all);
 }
 
-/// scale * the sum over all rows; `dlogits` may be null.
+/// Returns scale times the summed cross entropy of all rows. If `dlogits` is
+/// not null, stores the gradient of the logits there.
 static double crossEntropy(const HostTensor &logits, const HostTensor &targets,
                            double scale, HostTensor *dlogits) {
   int64_t classes = logits.shape().back();
@@ -294,8 +296,8 @@ LogicalResult CrossEntropyOp::verify() {
   return checkTargets(*this, getLogits(), getTargets()); // C1
 }
 
-/// The loss and its gradients come from one op, which takes the place of the
-/// forward op: a loss is linear in its cotangent.
+/// Replaces the forward op by one op that computes the loss and its gradient
+/// for a cotangent of one. The gradient is then scaled by the cotangent.
 LogicalResult CrossEntropyOp::buildGradient(OpBuilder &builder,
                                             ValueRange cotangents,
                                             Wanted wanted,
@@ -349,8 +351,9 @@ LogicalResult CrossEntropyGradOp::evaluate(Operands operands, Results results) {
 // linear_cross_entropy
 //===----------------------------------------------------------------------===//
 
-/// Loss of a head; `dhidden` and `dweight` are both given or both null. One
-/// row of logits exists at a time.
+/// Returns the loss of a linear head, with one row of logits in memory at a
+/// time. `dhidden` and `dweight`, which accumulate the gradients, are both null
+/// or both not null.
 static double linearCrossEntropy(const HostTensor &hidden,
                                  const HostTensor &weight,
                                  const HostTensor &targets, double scale,
@@ -390,7 +393,8 @@ LogicalResult LinearCrossEntropyOp::verify() {
       getHidden().getType().getDimSize(1))
     return emitOpError("weight has ")
            << getWeight().getType().getDimSize(1) << " columns, expected "
-           << getHidden().getType().getDimSize(1) << " as hidden has";
+           << getHidden().getType().getDimSize(1)
+           << ", the number of columns of hidden";
   return checkShape(*this, "weight", getWeight(),
                     getWeight().getType().getShape(), getHidden());
 }
