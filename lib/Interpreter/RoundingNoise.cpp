@@ -1,15 +1,15 @@
-//===- RoundingNoise.cpp - How far rounding moves results -----------------===//
+//===- RoundingNoise.cpp - Effect of rounding on results --------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// The result of an op is moved once, as it is rounded once. What an op rounds
-// inside, in sums above all, cannot be seen from outside; moving the operands
-// of such an op, by another amount for each, has the same effect: their terms
-// move independently. Operations on single elements have no inside, so that the
-// difference of two exact operands must be exact, however small it is.
+// The result of an op is rounded once, so it is perturbed once. The roundings
+// inside an op, such as a sum, cannot be observed. They are modeled by
+// perturbing each operand of the op by its own random amount, which perturbs
+// the terms independently. Elementwise ops do not round intermediate values:
+// the difference of two exact operands stays exact, however small it is.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,7 +22,7 @@ double kiln::epsilonOf(Type element) {
   return infoOf(elementTypeOf(element)).spacingAtOne;
 }
 
-/// The coarsest rounding of an op: that of its results.
+/// Returns the largest epsilon of the result types of an op.
 static double coarsestEpsilon(Operation &op) {
   double epsilon = 0;
   for (Type type : op.getResultTypes())

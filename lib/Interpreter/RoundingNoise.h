@@ -5,11 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Monte-Carlo arithmetic: the ops of a command are evaluated in f64, and every
-// value that a compiled op rounds is perturbed by a random amount of up to one
-// eps relative to it. Values that no op rounds, such as copies, selections and
+// Monte Carlo arithmetic: the ops of a command are evaluated in f64, and every
+// value that a compiled op rounds is perturbed by a random relative amount of
+// up to one epsilon. Values that no op rounds, such as copies, selections and
 // signs, stay exact. The distance of the perturbed results from the exact ones
-// estimates how far rounding may move a correct result.
+// estimates the error that rounding may cause in a correct result.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,10 +26,11 @@ namespace kiln {
 /// type.
 double epsilonOf(mlir::Type element);
 
-/// A source of randomly perturbed evaluations of commands.
+/// Evaluates commands with random perturbations.
 class RoundingNoise {
 public:
-  /// Returns the results of one evaluation on `operands`, which are exact.
+  /// Returns the results of one perturbed evaluation on `operands`, which are
+  /// exact.
   mlir::FailureOr<llvm::SmallVector<TensorHandle>>
   evaluate(const ScheduledCommand &command,
            llvm::ArrayRef<TensorHandle> operands);

@@ -33,20 +33,20 @@ kiln.state @w.device : tensor<4xf32> {role = #kiln.role<mirror>, init = #kiln.sp
 
 // -----
 
-// expected-error @below {{has role mirror without 'of'; exactly optimizer states and mirrors name their parameter}}
+// expected-error @below {{has role mirror without 'of'; optimizer states and mirrors must name their parameter, and other states must not}}
 kiln.state @w.device : tensor<4xf32> {role = #kiln.role<mirror>, init = #kiln.splat<value = 0.0>}
 
 // -----
 
 kiln.state @w : tensor<4xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>, host}
-// expected-error @below {{has role buffer and 'of'; exactly optimizer states and mirrors name their parameter}}
+// expected-error @below {{has role buffer and 'of'; optimizer states and mirrors must name their parameter, and other states must not}}
 kiln.state @b : tensor<4xf32> {role = #kiln.role<buffer>, init = #kiln.splat<value = 0.0>, of = @w}
 
 // -----
 
 kiln.state @w : tensor<4xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>, host}
 // A moment has a slot, a mirror has none (C1).
-// expected-error @below {{has role mirror and 'slot'; exactly optimizer states have one}}
+// expected-error @below {{has role mirror and 'slot'; optimizer states must have a slot, and other states must not}}
 kiln.state @w.device : tensor<4xf32> {role = #kiln.role<mirror>, init = #kiln.splat<value = 0.0>, of = @w, slot = "m"}
 
 // -----
@@ -54,7 +54,7 @@ kiln.state @w.device : tensor<4xf32> {role = #kiln.role<mirror>, init = #kiln.sp
 // A copy without a wait.
 
 kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @below {{needs exactly one reader, a kiln.copy_wait of its source in the same block}}
+  // expected-error @below {{must have exactly one user, a kiln.copy_wait of its source in the same block}}
   %f = kiln.copy_out %x : tensor<4xf32>
   kiln.return
 }
@@ -64,7 +64,7 @@ kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward
 // What is under way cannot be read.
 
 kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @below {{needs exactly one reader, a kiln.copy_wait of its source in the same block}}
+  // expected-error @below {{must have exactly one user, a kiln.copy_wait of its source in the same block}}
   %f = kiln.copy_in %x : tensor<4xf32>
   %y = kiln.relu %f : tensor<4xf32>
   kiln.return
@@ -73,7 +73,7 @@ kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward
 // -----
 
 kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @below {{needs exactly one reader, a kiln.copy_wait of its source in the same block}}
+  // expected-error @below {{must have exactly one user, a kiln.copy_wait of its source in the same block}}
   %f = kiln.copy_out %x : tensor<4xf32>
   %a = kiln.copy_wait %f, %x : tensor<4xf32>
   %b = kiln.copy_wait %f, %x : tensor<4xf32>
@@ -83,7 +83,7 @@ kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward
 // -----
 
 kiln.program @f(%x: tensor<4xf32>, %y: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @below {{needs exactly one reader, a kiln.copy_wait of its source in the same block}}
+  // expected-error @below {{must have exactly one user, a kiln.copy_wait of its source in the same block}}
   %f = kiln.copy_out %x : tensor<4xf32>
   %a = kiln.copy_wait %f, %y : tensor<4xf32>
   kiln.return
@@ -94,7 +94,7 @@ kiln.program @f(%x: tensor<4xf32>, %y: tensor<4xf32>) attributes {kind = #kiln.p
 // A copy of a copy that is under way.
 
 kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @below {{needs exactly one reader, a kiln.copy_wait of its source in the same block}}
+  // expected-error @below {{must have exactly one user, a kiln.copy_wait of its source in the same block}}
   %f = kiln.copy_out %x : tensor<4xf32>
   %g = kiln.copy_in %f : tensor<4xf32>
   %a = kiln.copy_wait %g, %f : tensor<4xf32>
@@ -104,7 +104,7 @@ kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward
 // -----
 
 kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @below {{needs exactly one reader, a kiln.copy_wait of its source in the same block}}
+  // expected-error @below {{must have exactly one user, a kiln.copy_wait of its source in the same block}}
   %f = kiln.copy_in %x : tensor<4xf32>
   %s = kiln.accumulate sliced(%x) count 2 : (tensor<4xf32>) -> tensor<4xf32> {
   ^bb0(%part: tensor<2xf32>, %sum: tensor<4xf32>):
@@ -117,7 +117,7 @@ kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward
 // -----
 
 kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @below {{waits for what no kiln.copy_out or kiln.copy_in began}}
+  // expected-error @below {{has a token that is not the result of kiln.copy_out or kiln.copy_in}}
   %a = kiln.copy_wait %x, %x : tensor<4xf32>
   kiln.return
 }
@@ -127,7 +127,7 @@ kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward
 kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward>} {
   %f = kiln.copy_out %x : tensor<4xf32>
   %a = kiln.copy_wait %f, %x : tensor<4xf32>
-  // expected-error @below {{waits for what no kiln.copy_out or kiln.copy_in began}}
+  // expected-error @below {{has a token that is not the result of kiln.copy_out or kiln.copy_in}}
   %b = kiln.copy_wait %a, %x : tensor<4xf32>
   kiln.return
 }

@@ -59,7 +59,7 @@ kiln.program @f(%a: tensor<4x8xbf16>, %b: tensor<4xbf16>) attributes {kind = #ki
 // -----
 
 kiln.program @f(%a: tensor<4x8xf32>, %b: tensor<4xf32>) attributes {kind = #kiln.program_kind<train>} {
-  // expected-error @+1 {{grid is [5, 1], expected tiles over 4 rows and 4 columns}}
+  // expected-error @+1 {{grid is [5, 1], expected two tile counts: from 1 to the 4 rows, and from 1 to the 4 columns}}
   %0 = kiln.linear %a, %a, %b trans_b {grid = array<i64: 5, 1>} : (tensor<4x8xf32>, tensor<4x8xf32>, tensor<4xf32>) -> tensor<4x4xf32>
   kiln.return
 }
@@ -185,7 +185,7 @@ kiln.program @f(%a: tensor<8x8xf32>, %b: tensor<8xf32>, %w: tensor<8x6xf32>, %c:
 // -----
 
 kiln.program @f(%a: tensor<8x8xf32>, %b: tensor<8xf32>, %w: tensor<8x6xf32>, %c: tensor<6xf32>, %n: tensor<8x8xbf16>) attributes {kind = #kiln.program_kind<train>} {
-  // expected-error @+1 {{has rows of 6 elements beside its result, expected a multiple of 8}}
+  // expected-error @+1 {{has an auxiliary tensor 'u' with rows of 6 elements, expected a multiple of 8}}
   %0, %1 = kiln.linear_gelu %a, %w, %c : (tensor<8x8xf32>, tensor<8x6xf32>, tensor<6xf32>) -> (tensor<8x6xf32>, tensor<8x6xf32>)
   kiln.return
 }
@@ -201,7 +201,7 @@ kiln.program @f(%a: tensor<8x8xf32>, %b: tensor<8xf32>, %w: tensor<8x6xf32>, %c:
 // -----
 
 kiln.program @f(%a: tensor<8x8xf32>, %b: tensor<8xf32>, %w: tensor<8x6xf32>, %c: tensor<6xf32>, %n: tensor<8x8xbf16>) attributes {kind = #kiln.program_kind<train>} {
-  // expected-error @+1 {{has rows of 6 elements beside its result, expected a multiple of 8}}
+  // expected-error @+1 {{has an auxiliary tensor 'u' with rows of 6 elements, expected a multiple of 8}}
   %0 = kiln.matmul_gelu_grad %a, %w, %w : (tensor<8x8xf32>, tensor<8x6xf32>, tensor<8x6xf32>) -> tensor<8x6xf32>
   kiln.return
 }

@@ -16,7 +16,7 @@ kiln.program @f(%a: index) attributes {kind = #kiln.program_kind<forward>} {
 
 // -----
 
-// expected-error @below {{does not end in kiln.return}}
+// expected-error @below {{does not end with kiln.return}}
 kiln.program @f(%a: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward>} {
   kiln.yield %a : tensor<4xf32>
 }
@@ -75,7 +75,7 @@ module attributes {kiln.model = {heads = 4}} {}
 
 // A product and its epilogue: E1.
 kiln.program @f(%x: tensor<4x4xf32>) attributes {kind = #kiln.program_kind<evaluate>} {
-  // expected-error @below {{of family gemm needs a body that begins with a product of rank 2 of its first two arguments}}
+  // expected-error @below {{of family gemm must have a body that begins with a rank-2 kiln.matmul of its first two arguments, without accumulate; nothing else may use them}}
   %y = kiln.dispatch gemm(%x, %x) space [4, 4] : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32> {
   ^bb0(%a: tensor<4x4xf32>, %b: tensor<4x4xf32>):
     %p = kiln.add %a, %b : tensor<4x4xf32>
@@ -87,7 +87,7 @@ kiln.program @f(%x: tensor<4x4xf32>) attributes {kind = #kiln.program_kind<evalu
 // -----
 
 kiln.program @f(%x: tensor<4x4xf32>) attributes {kind = #kiln.program_kind<evaluate>} {
-  // expected-error @below {{of family gemm needs a body that begins with a product of rank 2 of its first two arguments}}
+  // expected-error @below {{of family gemm must have a body that begins with a rank-2 kiln.matmul of its first two arguments, without accumulate; nothing else may use them}}
   %y = kiln.dispatch gemm(%x, %x) space [4, 4] : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32> {
   ^bb0(%a: tensor<4x4xf32>, %b: tensor<4x4xf32>):
     %p = kiln.matmul %a, %b : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
@@ -100,7 +100,7 @@ kiln.program @f(%x: tensor<4x4xf32>) attributes {kind = #kiln.program_kind<evalu
 // -----
 
 kiln.program @f(%x: tensor<4x4xf32>) attributes {kind = #kiln.program_kind<evaluate>} {
-  // expected-error @below {{of family gemm needs a body that begins with a product of rank 2 of its first two arguments}}
+  // expected-error @below {{of family gemm must have a body that begins with a rank-2 kiln.matmul of its first two arguments, without accumulate; nothing else may use them}}
   %y = kiln.dispatch gemm(%x, %x, %x) space [4, 4] : (tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32> {
   ^bb0(%a: tensor<4x4xf32>, %b: tensor<4x4xf32>, %c: tensor<4x4xf32>):
     %p = kiln.matmul %a, %b accumulate %c : (tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
@@ -114,7 +114,7 @@ kiln.program @f(%x: tensor<4x4xf32>) attributes {kind = #kiln.program_kind<evalu
 
 // E2.
 kiln.program @f(%x: tensor<4x4xf32>) attributes {kind = #kiln.program_kind<evaluate>} {
-  // expected-error @below {{of family gemm needs the space of its product, [4, 4]}}
+  // expected-error @below {{of family gemm must have the space of its matmul, [4, 4]}}
   %y = kiln.dispatch gemm(%x, %x) space [2, 8] : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32> {
   ^bb0(%a: tensor<4x4xf32>, %b: tensor<4x4xf32>):
     %p = kiln.matmul %a, %b : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
@@ -128,7 +128,7 @@ kiln.program @f(%x: tensor<4x4xf32>) attributes {kind = #kiln.program_kind<evalu
 
 // E3.
 kiln.program @f(%x: tensor<4x4xf32>) attributes {kind = #kiln.program_kind<evaluate>} {
-  // expected-error @below {{of family gemm has an epilogue that does not work on one tile of the product at a time}}
+  // expected-error @below {{of family gemm has an epilogue that cannot be computed on one tile of the matmul at a time}}
   %y = kiln.dispatch gemm(%x, %x) space [4, 4] : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32> {
   ^bb0(%a: tensor<4x4xf32>, %b: tensor<4x4xf32>):
     %p = kiln.matmul %a, %b : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
@@ -142,7 +142,7 @@ kiln.program @f(%x: tensor<4x4xf32>) attributes {kind = #kiln.program_kind<evalu
 
 // E4.
 kiln.program @f(%x: tensor<4x4xf32>) attributes {kind = #kiln.program_kind<evaluate>} {
-  // expected-error @below {{of family gemm needs the results of its epilogue, then its product if something else reads it}}
+  // expected-error @below {{of family gemm must yield the results of its epilogue, and the matmul only as the last result}}
   %y:2 = kiln.dispatch gemm(%x, %x) space [4, 4] : (tensor<4x4xf32>, tensor<4x4xf32>) -> (tensor<4x4xf32>, tensor<4x4xf32>) {
   ^bb0(%a: tensor<4x4xf32>, %b: tensor<4x4xf32>):
     %p = kiln.matmul %a, %b : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
@@ -156,7 +156,7 @@ kiln.program @f(%x: tensor<4x4xf32>) attributes {kind = #kiln.program_kind<evalu
 
 // E5: no result has the size of the product.
 kiln.program @f(%x: tensor<4x4xf32>) attributes {kind = #kiln.program_kind<evaluate>} {
-  // expected-error @below {{of family gemm has an epilogue that does not work on one tile of the product at a time}}
+  // expected-error @below {{of family gemm has an epilogue that cannot be computed on one tile of the matmul at a time}}
   %y = kiln.dispatch gemm(%x, %x) space [4, 4] : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf64> {
   ^bb0(%a: tensor<4x4xf32>, %b: tensor<4x4xf32>):
     %p = kiln.matmul %a, %b : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>

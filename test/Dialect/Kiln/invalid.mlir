@@ -539,23 +539,23 @@ kiln.state @w : tensor<4xf32> {role = #kiln.role<parameter>, init = 1.0 : f32}
 
 // -----
 
-// expected-error @+1 {{has role optimizer without 'slot'; exactly optimizer states have one}}
+// expected-error @+1 {{has role optimizer without 'slot'; optimizer states must have a slot, and other states must not}}
 kiln.state @w : tensor<4xf32> {role = #kiln.role<optimizer>, init = #kiln.splat<value = 0.0>, of = @p}
 
 // -----
 
-// expected-error @+1 {{has role optimizer without 'of'; exactly optimizer states and mirrors name their parameter}}
+// expected-error @+1 {{has role optimizer without 'of'; optimizer states and mirrors must name their parameter, and other states must not}}
 kiln.state @w : tensor<4xf32> {role = #kiln.role<optimizer>, init = #kiln.splat<value = 0.0>}
 
 // -----
 
-// expected-error @+1 {{has role buffer and 'of'; exactly optimizer states and mirrors name their parameter}}
+// expected-error @+1 {{has role buffer and 'of'; optimizer states and mirrors must name their parameter, and other states must not}}
 kiln.state @w : tensor<4xf32> {role = #kiln.role<buffer>, init = #kiln.splat<value = 0.0>, of = @p, slot = "m"}
 
 // -----
 
 kiln.program @f() attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @+1 {{names @w, which is no kiln.state}}
+  // expected-error @+1 {{names @w, which is not a kiln.state}}
   %0 = kiln.read @w : tensor<4xf32>
   kiln.return
 }
@@ -574,7 +574,7 @@ kiln.program @f(%x: tensor<5xf32>) attributes {kind = #kiln.program_kind<train>}
 
 // expected-note @+1 {{the program has type '(tensor<4xf32>) -> ()'}}
 kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @+1 {{returns 1 values that are not the program's results}}
+  // expected-error @+1 {{returns 1 values whose number or types differ from the program's results}}
   kiln.return %x : tensor<4xf32>
 }
 
@@ -637,7 +637,7 @@ kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train
 // -----
 
 kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train>} {
-  // expected-error @+1 {{operand 0 of shape [4, 8] cannot be cut into 3 parts}}
+  // expected-error @+1 {{operand 0 of shape [4, 8] cannot be split along dimension 0 into 3 equal parts}}
   %0 = kiln.accumulate sliced(%x) count 3 : (tensor<4x8xf32>) -> tensor<2x8xf32> {
   ^bb0(%p: tensor<2x8xf32>, %s: tensor<2x8xf32>):
     kiln.yield %s : tensor<2x8xf32>
@@ -681,7 +681,7 @@ kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train
 // -----
 
 kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train>} {
-  // expected-error @+1 {{body does not yield the types of its results}}
+  // expected-error @+1 {{body yields values whose types differ from the results}}
   %0 = kiln.accumulate sliced(%x) count 2 : (tensor<4x8xf32>) -> tensor<2x8xf32> {
   ^bb0(%p: tensor<2x8xf32>, %s: tensor<2x8xf32>):
     kiln.yield
@@ -702,7 +702,7 @@ kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train
 // -----
 
 kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train>} {
-  // expected-error @+1 {{body arguments do not have the types of the inputs}}
+  // expected-error @+1 {{body has arguments whose types differ from the inputs}}
   %0 = kiln.recompute(%x) : (tensor<4x8xf32>) -> tensor<4x8xf32> {
   ^bb0(%p: tensor<8x4xf32>):
     %1 = kiln.transpose %p [1, 0] : tensor<8x4xf32> to tensor<4x8xf32>
@@ -714,7 +714,7 @@ kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train
 // -----
 
 kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train>} {
-  // expected-error @+1 {{body does not yield the types of its results}}
+  // expected-error @+1 {{body yields values whose types differ from the results}}
   %0 = kiln.recompute(%x) : (tensor<4x8xf32>) -> tensor<8x4xf32> {
   ^bb0(%p: tensor<4x8xf32>):
     kiln.yield %p : tensor<4x8xf32>
@@ -725,7 +725,7 @@ kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train
 // -----
 
 kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train>} {
-  // expected-error @+1 {{of family row needs a space of rows and columns}}
+  // expected-error @+1 {{of family row must have a space [rows, columns] of positive extents}}
   %0 = kiln.dispatch row(%x) : (tensor<4x8xf32>) -> tensor<4x8xf32> {
   ^bb0(%p: tensor<4x8xf32>):
     kiln.yield %p : tensor<4x8xf32>
@@ -736,7 +736,7 @@ kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train
 // -----
 
 kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train>} {
-  // expected-error @+1 {{of family permute needs a body of one op of this family}}
+  // expected-error @+1 {{of family permute must have a body of one op of this family, whose results it yields}}
   %0 = kiln.dispatch permute(%x) : (tensor<4x8xf32>) -> tensor<4x8xf32> {
   ^bb0(%p: tensor<4x8xf32>):
     kiln.yield %p : tensor<4x8xf32>
@@ -778,12 +778,12 @@ kiln.state @w : tensor<4xi16> {role = #kiln.role<parameter>, init = #kiln.splat<
 
 // -----
 
-// expected-error @+1 {{is trainable and has elements of 'i8', expected real numbers; declare it frozen}}
+// expected-error @+1 {{is trainable and has element type 'i8', expected a floating-point type; declare it frozen}}
 kiln.state @w : tensor<4xi8> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
 
 // -----
 
-// expected-error @+1 {{has elements of 'i8' and the initial value #kiln.splat<value = 1.280000e+02 : f64>, expected a #kiln.splat of an integer that the type has}}
+// expected-error @+1 {{has element type 'i8' and the initial value #kiln.splat<value = 1.280000e+02 : f64>, expected a #kiln.splat of an integer that the type can represent}}
 kiln.state @w : tensor<4xi8> {role = #kiln.role<buffer>, init = #kiln.splat<value = 128.0>}
 
 // -----

@@ -57,7 +57,7 @@
 "builtin.module"() ({
   "kiln.program"() <{function_type = (tensor<4xf32>) -> (), kind = #kiln.program_kind<train>, sym_name = "train"}> ({
   ^bb0(%x: tensor<4xf32>):
-    // expected-error @below {{needs exactly one reader, a kiln.copy_wait of its source in the same block}}
+    // expected-error @below {{must have exactly one user, a kiln.copy_wait of its source in the same block}}
     %f = "kiln.copy_out"(%x) : (tensor<4xf32>) -> tensor<4xf32>
     %h = "kiln.copy_wait"(%f) : (tensor<4xf32>) -> tensor<4xf32>
     "kiln.return"() : () -> ()

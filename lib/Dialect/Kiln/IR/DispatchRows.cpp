@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Decides which ops, operands and results of a dispatch or kernel its row
-// program consists of, and builds it.
+// Selects the ops, operands and results of a dispatch or kernel that its row
+// program covers, and builds the row program.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,7 +35,7 @@ RowOps kiln::rowOpsOf(DispatchOp dispatch) {
   if (!matmul)
     return source;
   source.ops.erase(source.ops.begin());
-  // The matmul is operand 0 in place of its own two operands.
+  // The result of the matmul replaces its two operands as operand 0.
   source.operands.erase(source.operands.begin());
   source.operands.front() = matmul.getResult();
   if (dispatch.keepsMatmul())

@@ -1,12 +1,12 @@
-//===- KilnLibraryOps.cpp - Ops that a gpu's library fuses ------*- C++ -*-===//
+//===- KilnLibraryOps.cpp - Vendor GEMM ops with fused epilogues ----------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// All that such an op knows about itself. Its reference rounds once, as the
-// library does: sums are f64, and the caller rounds.
+// Implements the ops of KilnLibraryOps.td. The reference computes sums in f64
+// and the caller rounds the result, so it rounds once, like the vendor library.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,7 +23,7 @@ using namespace kiln;
 #define GET_OP_CLASSES
 #include "kiln/Dialect/Kiln/IR/KilnLibraryOps.cpp.inc"
 
-/// What all such products have in common: ranks, types, extents, the grid.
+/// Verifies the ranks, element types, extents and grid of a vendor GEMM.
 static LogicalResult verifyVendorGemm(VendorGemmOpInterface op) {
   if (failed(checkRank(op, "a", op.getLeft(), 2)) || // C1
       failed(checkRank(op, "b", op.getRight(), 2)))
@@ -31,7 +31,7 @@ static LogicalResult verifyVendorGemm(VendorGemmOpInterface op) {
   auto typeA = tensorTypeOf(op.getLeft()), typeB = tensorTypeOf(op.getRight());
   if (typeA.getElementType().isF64()) // C2
     return op->emitOpError("'a' has element type f64, expected bf16 or f32, "
-                           "which the library has epilogues for");
+                           "for which the vendor library has epilogues");
   if (typeA.getElementType() != typeB.getElementType())
     return op->emitOpError("'b' has element type ")
            << typeB.getElementType() << ", expected " << typeA.getElementType();
@@ -43,21 +43,22 @@ static LogicalResult verifyVendorGemm(VendorGemmOpInterface op) {
     if (grid.size() != 2 || grid[0] < 1 || grid[1] < 1 || grid[0] > op.getM() ||
         grid[1] > op.getN())
       return op->emitOpError("grid is ")
-             << toString(grid.asArrayRef()) << ", expected tiles over "
-             << op.getM() << " rows and " << op.getN() << " columns";
+             << toString(grid.asArrayRef())
+             << ", expected two tile counts: from 1 to the " << op.getM()
+             << " rows, and from 1 to the " << op.getN() << " columns";
   return success();
 }
 
-/// Rows of what lies beside the result.
+/// Verifies that the row length of the auxiliary tensor is aligned as the
+/// vendor library requires.
 static LogicalResult verifyAux(VendorGemmOpInterface op) {
   if (op.getN() % auxRowMultiple == 0)
     return success();
-  return op->emitOpError("has rows of ")
-         << op.getN() << " elements beside its result, expected a multiple of "
-         << auxRowMultiple;
+  return op->emitOpError("has an auxiliary tensor 'u' with rows of ")
+         << op.getN() << " elements, expected a multiple of " << auxRowMultiple;
 }
 
-/// Calls visit(i, j, sum) for the elements of the product, row by row.
+/// Calls visit(i, j, sum) for each element of the matmul, row by row.
 static void forEachSum(VendorGemmOpInterface op,
                        ArrayRef<const HostTensor *> operands,
                        function_ref<void(int64_t, int64_t, double)> visit) {
@@ -192,7 +193,8 @@ LogicalResult MatmulBiasGradOp::evaluate(ArrayRef<const HostTensor *> operands,
   });
   int64_t k = getK(), length = results[1].shape()[0];
   const HostTensor &summed = *operands[getOfA() ? 0 : 1];
-  // Along the rows of op(a), or the columns of op(b), as they lie in memory.
+  // Each sum runs along a row of op(a) or a column of op(b), which is
+  // contiguous in memory if a is not transposed or b is transposed.
   bool alongRows = getOfA() ? !getTransA() : getTransB();
   for (int64_t i = 0; i < length; ++i) {
     double sum = 0;

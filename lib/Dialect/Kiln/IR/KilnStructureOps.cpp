@@ -1,12 +1,13 @@
-//===- KilnStructureOps.cpp - States, programs, regions ---------*- C++ -*-===//
+//===- KilnStructureOps.cpp - Ops for states, programs and regions --------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Verifiers, builders and printing of the ops that hold others together. The
-// labels C1, C2... are the constraints of the ops' descriptions.
+// Implements verifiers, builders, parsers and printers of states, programs,
+// regions and copies. The labels C1, C2, ... name the constraints in the
+// descriptions of the ops.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,7 +29,7 @@ using namespace kiln::reference;
 // States and programs
 //===----------------------------------------------------------------------===//
 
-/// C3 of a state.
+/// Checks C3: the initial values of a state are finite and fit its shape.
 static LogicalResult checkInit(StateOp state) {
   auto finite = [](std::initializer_list<FloatAttr> numbers) {
     return llvm::all_of(numbers, [](FloatAttr number) {
@@ -69,22 +70,24 @@ static LogicalResult checkInit(StateOp state) {
   return success();
 }
 
-/// Integers are set to one number that their type has (C4), and not trained.
+/// Checks C4: an integer state is initialized with one integer that its type
+/// can represent, and is not trainable.
 static LogicalResult checkIntegers(StateOp state) {
   auto type = dyn_cast<IntegerType>(state.getTensorType().getElementType());
   if (!type)
     return success();
   if (state.isTrainable())
-    return state.emitOpError("is trainable and has elements of ")
-           << type << ", expected real numbers; declare it frozen";
+    return state.emitOpError("is trainable and has element type ")
+           << type << ", expected a floating-point type; declare it frozen";
   double limit = std::ldexp(1.0, int(type.getWidth()) - 1);
   auto splat = dyn_cast<SplatAttr>(state.getInit());
   double value = splat ? splat.getValue().getValueAsDouble() : limit;
   if (value >= -limit && value < limit && value == std::trunc(value))
     return success();
-  return state.emitOpError("has elements of ")
+  return state.emitOpError("has element type ")
          << type << " and the initial value " << state.getInit()
-         << ", expected a #kiln.splat of an integer that the type has";
+         << ", expected a #kiln.splat of an integer that the type can "
+            "represent";
 }
 
 LogicalResult StateOp::verify() {
@@ -94,12 +97,13 @@ LogicalResult StateOp::verify() {
   if (belongs != getOf().has_value()) // C1
     return emitOpError("has role ")
            << stringifyRole(getRole()) << (getOf() ? " and" : " without")
-           << " 'of'; exactly optimizer states and mirrors name their "
-              "parameter";
+           << " 'of'; optimizer states and mirrors must name their parameter, "
+              "and other states must not";
   if ((getRole() == Role::Optimizer) != getSlot().has_value())
     return emitOpError("has role ")
            << stringifyRole(getRole()) << (getSlot() ? " and" : " without")
-           << " 'slot'; exactly optimizer states have one";
+           << " 'slot'; optimizer states must have a slot, and other states "
+              "must not";
   return success();
 }
 
@@ -129,12 +133,12 @@ LogicalResult StateOp::verifySymbolUses(SymbolTableCollection &tables) {
   return success();
 }
 
-/// A state of this name and type must exist.
+/// Checks that a state with this name and type exists.
 static LogicalResult checkState(Operation *op, FlatSymbolRefAttr name,
                                 Type type, SymbolTableCollection &tables) {
   auto state = tables.lookupNearestSymbolFrom<StateOp>(op, name);
   if (!state)
-    return op->emitOpError("names ") << name << ", which is no kiln.state";
+    return op->emitOpError("names ") << name << ", which is not a kiln.state";
   if (state.getType() != type) {
     InFlightDiagnostic diagnostic = op->emitOpError("has type ")
                                     << type << ", expected " << state.getType();
@@ -221,14 +225,14 @@ BlockArgument ProgramOp::getInput(InputRole role) {
   return {};
 }
 
-/// Bodies have ops of this dialect alone.
+/// Checks that the body of `parent` contains only ops of the kiln dialect.
 static LogicalResult checkOps(Operation *parent) {
   for (Operation &op : parent->getRegion(0).front())
     if (op.getDialect() != parent->getDialect()) {
       InFlightDiagnostic diagnostic = parent->emitOpError("contains '")
                                       << op.getName()
-                                      << "', expected ops "
-                                         "of the kiln dialect alone";
+                                      << "', expected only ops of the kiln "
+                                         "dialect";
       diagnostic.attachNote(op.getLoc()) << "the op is here";
       return diagnostic;
     }
@@ -254,7 +258,7 @@ LogicalResult ProgramOp::verifyRegions() {
   if (failed(checkOps(*this)))
     return failure();
   if (getBlock().empty() || !isa<ReturnOp>(getBlock().back())) // C2
-    return emitOpError("does not end in kiln.return");
+    return emitOpError("does not end with kiln.return");
   return success();
 }
 
@@ -266,7 +270,7 @@ LogicalResult ProgramOp::verifySymbolUses(SymbolTableCollection &tables) {
     auto state = tables.lookupNearestSymbolFrom<StateOp>(*this, name);
     if (!state) // C3
       return emitOpError("result ") << i << " is the gradient of " << name
-                                    << ", which is no kiln.state";
+                                    << ", which is not a kiln.state";
   }
   return success();
 }
@@ -280,7 +284,8 @@ LogicalResult ReturnOp::verify() {
   if (getValues().getTypes() != program.getResultTypes()) { // C1
     InFlightDiagnostic diagnostic =
         emitOpError("returns ")
-        << getValues().size() << " values that are not the program's results";
+        << getValues().size()
+        << " values whose number or types differ from the program's results";
     diagnostic.attachNote(program.getLoc())
         << "the program has type " << program.getFunctionType();
     return diagnostic;
@@ -308,8 +313,9 @@ LogicalResult AccumulateOp::verifyRegions() {
     SmallVector<int64_t> shape(tensorTypeOf(value).getShape());
     if (shape.empty() || shape[0] % count)
       return emitOpError("operand ")
-             << i << " of shape " << toString(shape) << " cannot be cut into "
-             << count << " parts";
+             << i << " of shape " << toString(shape)
+             << " cannot be split along dimension 0 into " << count
+             << " equal parts";
     shape[0] /= count;
     Type part = tensorTypeOf(value).clone(shape);
     if (block.getArgument(i).getType() != part) // C1
@@ -319,7 +325,8 @@ LogicalResult AccumulateOp::verifyRegions() {
   }
   auto yield = dyn_cast<YieldOp>(block.getTerminator());
   if (!yield || yield.getValues().getTypes() != getResultTypes())
-    return emitOpError("body does not yield the types of its results");
+    return emitOpError(
+        "body yields values whose types differ from the results");
   for (auto [i, type] : llvm::enumerate(getResultTypes()))
     if (block.getArgument(getSliced().size() + i).getType() != type)
       return emitOpError("sum argument ")
@@ -329,17 +336,19 @@ LogicalResult AccumulateOp::verifyRegions() {
   return success();
 }
 
-/// Arguments are the inputs, yielded values the results.
+/// Checks that the body has one argument per input and yields one value per
+/// result, with the same types.
 static LogicalResult checkIsolatedRegion(Operation *op) {
   Block &block = op->getRegion(0).front();
   if (failed(checkOps(op)))
     return failure();
   if (block.getArgumentTypes() != op->getOperandTypes())
     return op->emitOpError(
-        "body arguments do not have the types of the inputs");
+        "body has arguments whose types differ from the inputs");
   auto yield = dyn_cast<YieldOp>(block.getTerminator());
   if (!yield || yield.getValues().getTypes() != op->getResultTypes())
-    return op->emitOpError("body does not yield the types of its results");
+    return op->emitOpError(
+        "body yields values whose types differ from the results");
   return success();
 }
 
@@ -347,7 +356,8 @@ LogicalResult RecomputeOp::verifyRegions() {
   return checkIsolatedRegion(*this);
 }
 
-/// A kernel of another family than row is one op, whose results it yields.
+/// Checks a dispatch of a family other than row and gemm: its body must be one
+/// op whose results it yields.
 static LogicalResult checkSingleOp(DispatchOp dispatch) {
   Block &body = dispatch.getBody().front();
   if (llvm::is_contained({Family::View, Family::Concat, Family::State,
@@ -361,11 +371,12 @@ static LogicalResult checkSingleOp(DispatchOp dispatch) {
       op->getResults() != body.getTerminator()->getOperands())
     return dispatch.emitOpError("of family ")
            << stringifyFamily(dispatch.getFamily())
-           << " needs a body of one op of this family";
+           << " must have a body of one op of this family, whose results it "
+              "yields";
   return success();
 }
 
-/// A product and its epilogue.
+/// Checks a dispatch of family gemm: a matmul and its epilogue.
 static LogicalResult checkProduct(DispatchOp dispatch) {
   Block &body = dispatch.getBody().front();
   auto fail = [&](const Twine &what) {
@@ -378,16 +389,17 @@ static LogicalResult checkProduct(DispatchOp dispatch) {
   auto matmul = dyn_cast<MatmulOp>(body.front());
   if (!matmul || !isOperand(matmul.getA(), 0) || !isOperand(matmul.getB(), 1) ||
       matmul.getAccumulate() || matmul.getType().getRank() != 2) // E1
-    return fail("needs a body that begins with a product of rank 2 of its "
-                "first two arguments");
+    return fail("must have a body that begins with a rank-2 kiln.matmul of its "
+                "first two arguments, without accumulate; nothing else may use "
+                "them");
   int64_t space[] = {matmul.getM(), matmul.getN()};
   if (!dispatch.getSpace() || *dispatch.getSpace() != ArrayRef(space)) // E2
-    return fail("needs the space of its product, ") << toString(space);
+    return fail("must have the space of its matmul, ") << toString(space);
   auto yielded = body.getTerminator()->getOperands();
   if (yielded.empty() ||
       llvm::is_contained(yielded.drop_back(), matmul.getResult())) // E4
-    return fail("needs the results of its epilogue, then its product if "
-                "something else reads it");
+    return fail("must yield the results of its epilogue, and the matmul only "
+                "as the last result");
   for (Operation &op : llvm::drop_begin(body.without_terminator())) // E6
     if (auto dispatchable = dyn_cast<DispatchableOpInterface>(op))
       for (unsigned i = 0; i < op.getNumResults(); ++i)
@@ -396,8 +408,8 @@ static LogicalResult checkProduct(DispatchOp dispatch) {
   auto rows = buildRowProgram(dispatch);
   if (failed(rows) ||
       !row::isEpilogue(*rows, 0, dispatch.keepsMatmul())) // E3, E5
-    return fail("has an epilogue that does not work on one tile of the "
-                "product at a time");
+    return fail("has an epilogue that cannot be computed on one tile of the "
+                "matmul at a time");
   return success();
 }
 
@@ -425,7 +437,7 @@ Value kiln::getTiedOperand(OpResult result) {
   int64_t tied = op ? op.getTiedOperand(inner.getResultNumber()) : -1;
   if (tied < 0)
     return {};
-  // What the kernel computed itself has no buffer to update.
+  // A value computed inside the kernel has no buffer to update.
   auto argument = dyn_cast<BlockArgument>(op->getOperand(tied));
   return argument ? dispatch.getInputs()[argument.getArgNumber()] : Value();
 }
@@ -439,7 +451,8 @@ LogicalResult DispatchOp::verifyRegions() {
     return checkSingleOp(*this);
   auto space = getSpace();
   if (!space || space->size() != 2 || (*space)[0] < 1 || (*space)[1] < 1)
-    return emitOpError("of family row needs a space of rows and columns");
+    return emitOpError(
+        "of family row must have a space [rows, columns] of positive extents");
   return success();
 }
 
@@ -447,18 +460,18 @@ LogicalResult DispatchOp::verifyRegions() {
 // Copies
 //===----------------------------------------------------------------------===//
 
-/// C1 of both ends of a copy.
+/// Checks C1 of kiln.copy_out and kiln.copy_in.
 static LogicalResult checkToken(Operation *copy) {
   auto wait = copy->hasOneUse()
                   ? dyn_cast<CopyWaitOp>(*copy->getUsers().begin())
                   : CopyWaitOp();
-  // A wait may follow that is not verified yet.
+  // The wait may not have been verified yet, so check its operand count.
   if (!wait || wait->getNumOperands() != 2 ||
       wait.getToken() != copy->getResult(0) ||
       wait.getSource() != copy->getOperand(0) ||
       wait->getBlock() != copy->getBlock())
     return copy->emitOpError(
-        "needs exactly one reader, a kiln.copy_wait of its source in the "
+        "must have exactly one user, a kiln.copy_wait of its source in the "
         "same block");
   return success();
 }
@@ -470,7 +483,8 @@ LogicalResult CopyInOp::verify() { return checkToken(*this); }
 LogicalResult CopyWaitOp::verify() {
   Operation *copy = getToken().getDefiningOp();
   if (!isa_and_nonnull<CopyOutOp, CopyInOp>(copy))
-    return emitOpError("waits for what no kiln.copy_out or kiln.copy_in began");
+    return emitOpError(
+        "has a token that is not the result of kiln.copy_out or kiln.copy_in");
   return success();
 }
 

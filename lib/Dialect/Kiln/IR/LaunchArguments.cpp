@@ -1,4 +1,4 @@
-//===- LaunchArguments.cpp - Attributes that launches pass ----------------===//
+//===- LaunchArguments.cpp - Kernel arguments from op attributes ----------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -12,8 +12,8 @@
 using namespace mlir;
 using namespace kiln;
 
-/// Calls visit(op, name) for every attribute of the block's ops that launches
-/// pass, in order.
+/// Calls visit(op, name) in block order for every attribute that a launch
+/// passes as an argument.
 static void
 forEachArgument(Block &body,
                 llvm::function_ref<void(Operation &, StringRef)> visit) {
@@ -50,8 +50,9 @@ void kiln::removeLaunchArguments(Block &body) {
   });
 }
 
-/// Walks a kernel's body with the number of arguments so far; visit(op, name,
-/// number) returns false to stop.
+/// Calls visit(op, name, number, isNew) for every such attribute of a kernel
+/// body until it returns false. `number` is the argument number, and `isNew` is
+/// true at the first use of an argument.
 static bool forEachNumber(
     Block &body,
     llvm::function_ref<bool(Operation &, StringRef, int64_t, bool)> visit) {
@@ -80,18 +81,19 @@ SmallVector<Type> kiln::launchArgumentTypes(Block &body) {
 }
 
 LogicalResult kiln::verifyLaunchArguments(Block &body) {
-  SmallVector<bool> isReal; // By number.
+  SmallVector<bool> isReal; // Indexed by argument number.
   LogicalResult result = success();
   forEachNumber(body, [&](Operation &op, StringRef name, int64_t number,
                           bool isNew) {
     auto count = static_cast<int64_t>(isReal.size());
     if (number < 0 || number > count || number >= 64)
-      result = op.emitOpError("has the argument number ")
-               << number << " as its " << name << ", expected one from 0 to "
+      result = op.emitOpError("has the launch argument number ")
+               << number << " for " << name << ", expected a number from 0 to "
                << std::min<int64_t>(count, 63);
     else if (!isNew && isReal[number])
-      result = op.emitOpError("has the argument number ")
-               << number << " as its " << name << ", which is a real argument";
+      result = op.emitOpError("has the launch argument number ")
+               << number << " for " << name
+               << ", expected an i64 argument, but this one is f64";
     else if (isNew)
       isReal.push_back(isa<FloatAttr>(op.getAttr(name)));
     return succeeded(result);

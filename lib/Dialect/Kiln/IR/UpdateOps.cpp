@@ -1,4 +1,4 @@
-//===- UpdateOps.cpp - What the formulas of optimizers share -------------===//
+//===- UpdateOps.cpp - Helpers shared by optimizer update ops ---*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -27,9 +27,9 @@ LogicalResult kiln::verifyUpdate(Operation *op) {
                                    << ", expected the shape of " << wanted;
     if (computeType(elementTypeOf(type)) != computed)
       return op->emitOpError(what)
-             << " " << i << " has elements of " << type.getElementType()
-             << ", expected a type that is computed with in "
-             << irTypeOf(computed, op->getContext()) << ", as in " << wanted;
+             << " " << i << " has element type " << type.getElementType()
+             << ", expected a type whose arithmetic is in "
+             << irTypeOf(computed, op->getContext()) << ", as for " << wanted;
     return success();
   };
   for (unsigned i = 0; i <= states; ++i)

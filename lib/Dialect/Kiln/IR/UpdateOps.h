@@ -1,4 +1,4 @@
-//===- UpdateOps.h - What the formulas of optimizers share ------*- C++ -*-===//
+//===- UpdateOps.h - Helpers shared by optimizer update ops -----*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -12,18 +12,18 @@
 
 namespace kiln {
 
-/// factor * g + decay * p.
+/// Emits factor * g + decay * p in the type of p.
 RowBuilder::NodeId decayedGradient(RowBuilder &rows, RowBuilder::NodeId factor,
                                    RowBuilder::NodeId g, double decay,
                                    RowBuilder::NodeId p);
 
-/// Sets the results of an update to `values`, or to what the update has as its
-/// first operands in a step that is skipped. Fails if `apply` cannot be read.
+/// Sets the results of an update to `values`, or to its first operands in a
+/// skipped step. Fails if the row program cannot read `apply` or an operand.
 llvm::LogicalResult setUpdated(RowBuilder &rows, UpdateOpInterface update,
                                llvm::ArrayRef<RowBuilder::NodeId> values);
 
-/// In a step that is skipped: copies the first operands to the results, and
-/// returns true.
+/// Copies the first operands to the results and returns true if the step is
+/// skipped. Returns false otherwise.
 bool keepIfSkipped(UpdateOpInterface update,
                    llvm::ArrayRef<const HostTensor *> operands,
                    llvm::MutableArrayRef<HostTensor> results);
