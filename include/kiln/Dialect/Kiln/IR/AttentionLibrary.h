@@ -1,4 +1,4 @@
-//===- AttentionLibrary.h - What computes attention -------------*- C++ -*-===//
+//===- AttentionLibrary.h - Choice of the attention library -----*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -12,7 +12,8 @@
 
 namespace kiln {
 
-/// Of a module for `cuda` whose attention a library may compute: "cudnn".
+/// Attribute of a `cuda` module whose attention ops a vendor library may
+/// compute: "cudnn".
 inline constexpr llvm::StringLiteral kAttentionAttr = "kiln.attention";
 
 } // namespace kiln

@@ -1,4 +1,4 @@
-//===- GradientType.h - The type of a gradient ------------------*- C++ -*-===//
+//===- GradientType.h - Types of gradients ----------------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -12,9 +12,8 @@
 
 namespace kiln {
 
-/// The type of the gradient of a value of `type`: `type` itself if ops compute
-/// with its elements. A value of a type that is only stored, f16, has a gradient
-/// of the type that a cast makes of it.
+/// Returns the type of the gradient of a value of `type`: f32 elements for f16,
+/// which is only a storage type, and `type` itself otherwise.
 mlir::RankedTensorType gradientType(mlir::RankedTensorType type);
 
 } // namespace kiln

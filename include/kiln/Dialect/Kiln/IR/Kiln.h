@@ -33,28 +33,30 @@ class MatmulOp;
 class ReturnOp;
 enum class Family : uint32_t;
 
-/// What PrecisionOpInterface answers.
+/// Result of PrecisionOpInterface::getPrecision.
 enum class Precision { Low, Full, Follow };
 
-/// What ReferenceOpInterface answers: what a compiled op rounds.
+/// The values that a compiled op rounds (ReferenceOpInterface::getRounding).
 enum class Rounding { Nothing, Results, Inside };
-/// Random numbers that are below the argument in magnitude.
+/// Returns random numbers below `bound` in magnitude.
 using NoiseSource = llvm::function_ref<double(double bound)>;
 
-/// What UpdateOpInterface answers: the optimizer as `kilnc --optimizer` names
-/// it, its options but for the weight decay, and the weight decay.
+/// Result of UpdateOpInterface::describeUpdate: the optimizer as named by
+/// `kilnc --optimizer`, its options without the weight decay, and the weight
+/// decay.
 struct UpdateDescription {
   llvm::StringRef optimizer;
   llvm::SmallVector<std::pair<llvm::StringRef, double>, 3> options;
   double weightDecay = 0;
 };
 
-/// The family of an op that does not name one.
+/// Returns the default of DispatchableOpInterface::getFamily.
 Family defaultFamily(mlir::Operation *op);
 /// Verifies the shapes, types and order of operands and results that
 /// UpdateOpInterface requires.
 llvm::LogicalResult verifyUpdate(mlir::Operation *op);
-/// The row space of an update: any factorization of the parameter's elements.
+/// Returns the row space of an update: any rows and columns with as many
+/// elements as the parameter.
 RowSpace rowSpaceOfUpdate(mlir::Operation *op);
 } // namespace kiln
 
@@ -71,90 +73,96 @@ RowSpace rowSpaceOfUpdate(mlir::Operation *op);
 
 namespace kiln {
 
-/// The value marking a target position that does not count.
+/// Target value of positions that are excluded from the loss.
 constexpr int64_t kIgnoreIndex = -100;
 
-/// On an op whose results leave the device while nobody reads them: for each
-/// such result three numbers, its index; how many commands (dispatches and
-/// products) may run before the copy to the host has to be complete (lag); and
-/// how many before the next reader the copy back begins (lead).
+/// Attribute of an op whose results are offloaded to the host while no op reads
+/// them. Each such result has three numbers: its index; the number of commands
+/// (dispatches and matmuls) that may run before the copy to the host must be
+/// complete (lag); and the number of commands by which the copy back precedes
+/// the next reader (lead).
 inline constexpr llvm::StringLiteral kOffloadAttr = "kiln.offload";
-/// On the read of a state in host memory: the lead of the copy to the device in
-/// front of each group of readers; the last one is for all further groups.
+/// Attribute of the read of a state in host memory: the lead of the copy to the
+/// device for each group of readers. The last lead applies to all further
+/// groups.
 inline constexpr llvm::StringLiteral kPrefetchAttr = "kiln.prefetch";
 
-/// On a train program between kiln-autodiff and kiln-build-step: the number of
-/// micro-batches, larger than 1, whose losses add up to that of the batch.
+/// Attribute of a train program between kiln-autodiff and kiln-build-step: the
+/// number of micro-batches, larger than 1, whose losses add up to the loss of
+/// the batch.
 inline constexpr llvm::StringLiteral kMicrobatchesAttr = "kiln.microbatches";
 
-/// On a program whose symbol had to give way to another one: the name by which
-/// the runtime knows it. Arguments and results of programs have it too.
+/// Attribute of a program that was renamed because of a symbol conflict: the
+/// name that the runtime uses. Arguments and results of programs have this
+/// attribute, too.
 inline constexpr llvm::StringLiteral kNameAttr = "kiln.name";
 
-/// On a module: the planner's prediction and choices (PlanAttr).
+/// Module attribute with the prediction and choices of the planner (PlanAttr).
 inline constexpr llvm::StringLiteral kPlanAttr = "kiln.plan";
 
-/// On a module: the residuals that are stored as encodings (EncodedAttr).
+/// Module attribute with the residuals that are stored encoded (EncodedAttr).
 inline constexpr llvm::StringLiteral kEncodedAttr = "kiln.encoded";
 
-/// On an argument of a program: what it is for (InputAttr).
+/// Attribute of a program argument with its role (InputAttr).
 inline constexpr llvm::StringLiteral kInputAttr = "kiln.input";
 
 /// Returns the role and batch dimension of an input whose name fixes them, such
 /// as "tokens", or null for other names.
 InputAttr inputFactOfName(llvm::StringRef name, mlir::MLIRContext *context);
 
-/// The name by which the runtime knows a kiln.program or kilnrt.program.
+/// Returns the name that the runtime uses for a kiln.program or kilnrt.program.
 llvm::StringRef getProgramName(mlir::Operation *program);
 
-/// Extents are static and positive, and there are at most 2^48 elements.
+/// Returns true if all extents are static and positive, and there are at most
+/// 2^48 elements.
 bool hasSaneExtents(mlir::RankedTensorType type);
-/// A tensor that ops of the dialect may compute with.
+/// Returns true if `type` is a tensor type that ops of the dialect accept.
 bool isKilnTensor(mlir::Type type);
 
-/// Product of all dimensions but the last (1 for rank 0 and 1).
+/// Returns the product of all dimensions but the last (1 for ranks 0 and 1).
 int64_t getRowCount(mlir::RankedTensorType type);
-/// The last dimension (1 for rank 0).
+/// Returns the last dimension (1 for rank 0).
 int64_t getColumnCount(mlir::RankedTensorType type);
 
-/// A tensor type with its elements in full precision.
+/// Returns the tensor type with its elements in full precision.
 mlir::RankedTensorType fullPrecision(mlir::RankedTensorType type);
 
-/// Bytes of a tensor.
+/// Returns the bytes of a tensor of this type.
 int64_t bytesOf(mlir::Type type);
 
-/// The dispatch family of a dispatch or of an op outside of one; Structure for
-/// ops of other dialects.
+/// Returns the family of a dispatch or of an op outside a dispatch, and
+/// Structure for ops of other dialects.
 Family familyOf(mlir::Operation *op);
 
-/// What a view of a view ... of a value looks at; a value that is no view's
-/// result looks at itself.
+/// Returns the value at the root of a chain of views, or `value` itself if it
+/// is not the result of a view.
 mlir::Value viewedValue(mlir::Value value);
 
-/// Whether a value lies in host memory: it was copied there, a state there was
-/// read, or an op that runs there made it.
+/// Returns true if a value is stored in host memory: it is a copy to the host,
+/// the read of a state in host memory, or the result of an op that runs on the
+/// host.
 bool isOnHost(mlir::Value value);
 
-/// The name that importers give a location ("h.0.ln_1"), of a fused one the
-/// last part's; empty if it has none.
+/// Returns the name that importers attach to a location ("h.0.ln_1"), or an
+/// empty string. The name of a fused location is that of its last part.
 llvm::StringRef getLocationName(mlir::Location loc);
 
-/// The operand of a dispatch or product whose buffer `result` must take,
-/// because its op updates it in place; null if there is none.
+/// Returns the operand of a dispatch or matmul whose buffer `result` must reuse
+/// because its op updates it in place, or null if there is none.
 mlir::Value getTiedOperand(mlir::OpResult result);
 
-/// Makes the one block of an op whose region is isolated, with an argument per
-/// operand, and sets `builder` into it. Returns the map from `values`, what the
-/// body's ops know the operands as, to the arguments.
+/// Creates the block of an op with one isolated region, with one argument per
+/// operand, and sets the insertion point of `builder` into it. Returns the
+/// mapping from `values`, one per operand, to the arguments.
 mlir::IRMapping openIsolatedBody(mlir::OpBuilder &builder, mlir::Operation *op,
                                  mlir::ValueRange values);
 
-/// The row program of a dispatch of the row family, or of the epilogue of one
-/// of family gemm: the product is its operand 0, the dispatch's operands from
-/// the third on are the others.
+/// Returns the row program of a dispatch of family row, or of the epilogue of a
+/// dispatch of family gemm. Operand 0 of an epilogue is the matmul, and its
+/// other operands are those of the dispatch from the third on.
 llvm::FailureOr<row::RowProgram> buildRowProgram(DispatchOp dispatch);
-/// The same for the body of a kernel: the ops of a block, its arguments being
-/// the operands and what its terminator yields the results.
+/// Returns the row program of a kernel body. The block arguments are the
+/// operands, and the operands of the terminator are the results.
 llvm::FailureOr<row::RowProgram> buildRowProgram(mlir::Block &body,
                                                  int64_t rows, int64_t cols);
 

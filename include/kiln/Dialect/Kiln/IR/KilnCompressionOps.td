@@ -1,12 +1,13 @@
-//===- KilnCompressionOps.td - small encodings of residuals -*- tablegen -*-===//
+//===- KilnCompressionOps.td - Ops that encode residuals ---*- tablegen -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// What `--kiln-compress-residuals` makes: the forward pass leaves an encoding,
-// the backward pass reads that instead of the value.
+// `--kiln-compress-residuals` creates these ops. The forward pass stores an
+// encoding of a residual, and the backward pass reads the encoding instead of
+// the residual.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,14 +27,15 @@ class Kiln_CompressionOp<string mnemonic, list<Trait> traits = []>
 }
 
 def Kiln_BucketEncodeOp : Kiln_CompressionOp<"bucket_encode"> {
-  let summary = "the bucket of every element, in a few bits";
+  let summary = "encodes every element by the index of its bucket";
   let description = [{
-    The code of an element is the number of `borders` below it: 0 up to and
-    including the first border (and for NaN), borders.size above the last. There
-    are 2^b - 1 borders, b from 1 to 8 (C1); they increase and are numbers of
-    the type of the arithmetic, f32 for bf16 (C2). Code i, in row-major order, is bits [b i, b i + b) of
-    `codes`, the lowest bit of a byte first: ceil(b N / 8) bytes for N elements
-    (C3). Bits behind the last code are zero.
+    The code of an element is the number of `borders` below it: 0 for NaN and for
+    elements up to and including the first border, and borders.size for elements
+    above the last border. There are 2^b - 1 borders with b from 1 to 8 (C1). They
+    are increasing, finite and exact in the type of the arithmetic, which is f32
+    for bf16 elements (C2). Code i, in row-major order, is stored in the bits
+    [b i, b i + b) of `codes`, least significant bit first. N elements need
+    ceil(b N / 8) bytes (C3). Unused bits after the last code are zero.
 
     Example: `%c = kiln.bucket_encode %x {borders = array<f64: -1.0, 0.0, 1.0>} : (tensor<5x3xf32>) -> tensor<4xi8>`
   }];
@@ -42,15 +44,16 @@ def Kiln_BucketEncodeOp : Kiln_CompressionOp<"bucket_encode"> {
 }
 
 def Kiln_BucketDecodeOp : Kiln_CompressionOp<"bucket_decode", [AllTypesMatch<["dy", "dx"]>]> {
-  let summary = "dy times the level of every element's bucket";
+  let summary = "scales dy by the level of every element's bucket";
   let description = [{
-    dx = levels[code] * dy for the codes that `bucket_encode` leaves, and 0 where
-    the level is 0. There are 2^b levels, b from 1 to 8 (C1), and ceil(b N / 8)
-    bytes of codes (C2). Levels are rounded to the type of the arithmetic first.
+    Computes dx = levels[code] * dy for the codes of `bucket_encode`, and dx = 0
+    if the level is 0. There are 2^b levels with b from 1 to 8 (C1), and
+    ceil(b N / 8) bytes of codes (C2). Levels are first rounded to the type of the
+    arithmetic.
 
-    With the border 0 and the levels 0 and 1 it is the gradient of relu, bit for
-    bit. With more buckets it is a piecewise-constant derivative (Novikov et al.,
-    "Few-bit backward", 2022).
+    With the border 0 and the levels 0 and 1, the result is bitwise equal to the
+    gradient of relu. With more buckets, it is a piecewise-constant approximation
+    of a derivative (Novikov et al., "Few-bit backward", 2022).
 
     Example: `%dx = kiln.bucket_decode %c, %dy {levels = array<f64: 0.0, 0.25, 0.75, 1.0>} : (tensor<4xi8>, tensor<5x3xf32>) -> tensor<5x3xf32>`
   }];
@@ -59,19 +62,20 @@ def Kiln_BucketDecodeOp : Kiln_CompressionOp<"bucket_decode", [AllTypesMatch<["d
 }
 
 def Kiln_SketchRowsOp : Kiln_CompressionOp<"sketch_rows", [LaunchArgumentsOpInterface]> {
-  let summary = "random sums of rows, as many as shall be kept";
+  let summary = "sketches rows by sums with random signs";
   let description = [{
-    The rows of `x` belong to `sequences` sequences of T rows, those of `y` to as
-    many of k rows, 1 <= k <= T (C1): row r of a sequence of `y` is the sum over t =
-    r, r + k, ... of s(t) x[t], in this order. The sign s(t) is a pure function of
-    what dropout's mask is: (`rng` seed, `key`, `rng` step, index of the sequence in
-    the global batch, t); it is minus where the highest of the 32 bits for column 0
-    of row t is set. `x` and `y` have rank 2 and equal columns (C2), `rng` is {seed,
-    step, first sequence} (C3).
+    The rows of `x` belong to `sequences` sequences of T rows, and the rows of `y`
+    to as many sequences of k rows with 1 <= k <= T (C1). Row r of a sequence of
+    `y` is the sum of s(t) x[t] over t = r, r + k, r + 2k, ..., added in this
+    order. Like the mask of dropout, the sign s(t) is a pure function of the seed
+    and step in `rng`, `key`, the index of the sequence in the global batch, and
+    t. It is negative if the highest of the 32 random bits for row t and column 0
+    is set. `x` and `y` have rank 2 and equal numbers of columns (C2). `rng` is
+    {seed, step, first sequence} (C3).
 
-    In other words y = S^T x with a random matrix S that has one sign in every row
-    (a count sketch), so that S S^T is the identity on average, and the product
-    (S^T x)^T (S^T z) of two sketches with one key is x^T z on average.
+    In other words, y = S^T x for a random matrix S with one entry of 1 or -1 in
+    every row (a count sketch). The expected value of S S^T is the identity, so
+    that of (S^T x)^T (S^T z) for two sketches with one key is x^T z.
 
     Example: `%y = kiln.sketch_rows %x, %rng {key = 3, sequences = 2} : (tensor<8x16xf32>, tensor<1x3xi64>) -> tensor<4x16xf32>`
   }];

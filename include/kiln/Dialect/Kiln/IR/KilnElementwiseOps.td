@@ -1,4 +1,4 @@
-//===- KilnElementwiseOps.td - elementwise ops -------------*- tablegen -*-===//
+//===- KilnElementwiseOps.td - Elementwise ops -------------*- tablegen -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -22,7 +22,8 @@ defvar LinearTraits = ElementwiseBaseTraits #
   [DeclareOpInterfaceMethods<SequenceOpInterface, ["isLinear"]>];
 defvar MatmulTraits = ElementwiseBaseTraits #
   [DeclareOpInterfaceMethods<SequenceOpInterface, ["inferSequences"]>];
-// Small relative errors of what these take or give become large ones later.
+// Small relative errors in the operands or results of these ops grow later, so
+// they run in full precision.
 defvar FullPrecisionTraits = [Pure, SameOperandsAndResultType,
   DeclareOpInterfaceMethods<PrecisionOpInterface, ["getPrecision"]>,
   DeclareOpInterfaceMethods<DifferentiableOpInterface>,
@@ -59,8 +60,8 @@ class Kiln_UnaryOp<string mnemonic, string formula, list<Trait> traits = Element
 class Kiln_BinaryOp<string mnemonic, string formula, list<Trait> traits>
     : Kiln_BinaryBase<mnemonic, traits> {
   let summary = formula;
-  let description = "Computes `y = " # formula # "` for every element. Both operands have the result's type; use "
-    "`kiln.broadcast` first where shapes differ.\n\n"
+  let description = "Computes `y = " # formula # "` for every element. Both operands have the type of the result; use "
+    "`kiln.broadcast` first if their shapes differ.\n\n"
     "Example: `%y = kiln." # mnemonic # " %a, %b : tensor<4x8xf32>`";
 }
 
@@ -77,10 +78,10 @@ def Kiln_MulOp : Kiln_BinaryOp<"mul", "a * b", MatmulTraits>;
 def Kiln_DivOp : Kiln_BinaryOp<"div", "a / b", MatmulTraits>;
 
 def Kiln_ScaleOp : Kiln_Op<"scale", LinearTraits> {
-  let summary = "factor * x with a constant factor";
+  let summary = "factor * x for a constant factor";
   let description = [{
-    Computes `y = factor * x`; the factor is rounded to the type of the arithmetic
-    first: f32 for bf16 elements.
+    Computes `y = factor * x`. The factor is first rounded to the type of the
+    arithmetic, which is f32 for bf16 elements.
 
     Example: `%y = kiln.scale %x by 5.0e-01 : tensor<4x8xf32>`
   }];
@@ -91,7 +92,7 @@ def Kiln_ScaleOp : Kiln_Op<"scale", LinearTraits> {
 
 def Kiln_ReluOp : Kiln_UnaryBase<"relu", ActivationTraits> {
   let summary = "max(x, 0)";
-  let description = "Computes `y = x > 0 ? x : 0`; NaN gives NaN.\n\nExample: `%y = kiln.relu %x : tensor<4x8xf32>`";
+  let description = "Computes `y = x > 0 ? x : 0`. The result of NaN is NaN.\n\nExample: `%y = kiln.relu %x : tensor<4x8xf32>`";
 }
 def Kiln_SiluOp : Kiln_UnaryBase<"silu", ActivationTraits> {
   let summary = "x * sigmoid(x)";
@@ -100,12 +101,12 @@ def Kiln_SiluOp : Kiln_UnaryBase<"silu", ActivationTraits> {
 def Kiln_GeluOp : Kiln_Op<"gelu", ActivationTraits> {
   let summary = "Gaussian error linear unit";
   let description = [{
-    With `tanh`: `y = x * sigmoid(2u)`, `u = sqrt(2/pi) * (x + 0.044715 x^3)`,
-    which equals `0.5 x (1 + tanh(u))` without its cancellation. Otherwise the
-    form with the error function, `0.5 x (1 + erf(x / sqrt(2)))`, as written:
-    below zero `1 + erf` cancels, so that the relative error grows with -x, while
-    the absolute error stays at rounding. `docs/design/numerics.md` has both
-    measured.
+    With `tanh`, computes `y = x * sigmoid(2u)` with
+    `u = sqrt(2/pi) * (x + 0.044715 x^3)`. This is equal to
+    `0.5 x (1 + tanh(u))` but avoids its cancellation. Without `tanh`, computes
+    `0.5 x (1 + erf(x / sqrt(2)))` as written. For negative x, `1 + erf` cancels:
+    the relative error grows with |x|, while the absolute error stays within
+    rounding. `docs/design/numerics.md` gives measurements of both forms.
 
     Example: `%y = kiln.gelu %x tanh : tensor<4x8xf32>`
   }];
@@ -115,22 +116,23 @@ def Kiln_GeluOp : Kiln_Op<"gelu", ActivationTraits> {
 }
 def Kiln_SwigluOp : Kiln_BinaryBase<"swiglu", ActivationTraits> {
   let summary = "silu(a) * b";
-  let description = "Computes `y = a / (1 + exp(-a)) * b`, the gated unit of Llama.\n\nExample: `%y = kiln.swiglu %gate, %up : tensor<4x8xf32>`";
+  let description = "Computes `y = a / (1 + exp(-a)) * b`, the gated activation of Llama.\n\nExample: `%y = kiln.swiglu %gate, %up : tensor<4x8xf32>`";
 }
 
 def Kiln_ReluGradOp : Kiln_BinaryBase<"relu_grad", GradientTraits> {
-  let summary = "gradient of relu: b where a > 0, else 0";
-  let description = "`a` is relu's input, `b` the cotangent.\n\nExample: `%dx = kiln.relu_grad %x, %dy : tensor<4x8xf32>`";
+  let summary = "gradient of relu";
+  let description = "Computes `y = a > 0 ? b : 0` for the input `a` of relu and the cotangent `b`.\n\nExample: `%dx = kiln.relu_grad %x, %dy : tensor<4x8xf32>`";
 }
 def Kiln_SiluGradOp : Kiln_BinaryBase<"silu_grad", GradientTraits> {
   let summary = "gradient of silu";
-  let description = "`a` is silu's input, `b` the cotangent: `b * s * (1 + a (1 - s))`, `s = sigmoid(a)`.\n\nExample: `%dx = kiln.silu_grad %x, %dy : tensor<4x8xf32>`";
+  let description = "Computes `y = b * s * (1 + a (1 - s))` with `s = sigmoid(a)` for the input `a` of silu and the cotangent `b`.\n\nExample: `%dx = kiln.silu_grad %x, %dy : tensor<4x8xf32>`";
 }
 def Kiln_GeluGradOp : Kiln_Op<"gelu_grad", GradientTraits> {
   let summary = "gradient of gelu";
   let description = [{
-    `a` is gelu's input, `b` the cotangent. With e = exp(-2u), s = 1/(1+e):
-    `b * (s + a * 2u' * (e*s)*s)` for the tanh form.
+    Computes the gradient for the input `a` of gelu and the cotangent `b`. The
+    tanh form is `b * (s + a * 2u' * (e*s)*s)` with `e = exp(-2u)` and
+    `s = 1/(1+e)`.
 
     Example: `%dx = kiln.gelu_grad %x, %dy tanh : tensor<4x8xf32>`
   }];
@@ -141,7 +143,8 @@ def Kiln_GeluGradOp : Kiln_Op<"gelu_grad", GradientTraits> {
 def Kiln_SwigluGradOp : Kiln_Op<"swiglu_grad", GradientTraits> {
   let summary = "gradients of swiglu";
   let description = [{
-    `da = dy * b * s * (1 + a (1 - s))`, `db = dy * a * s`, `s = sigmoid(a)`.
+    Computes `da = dy * b * s * (1 + a (1 - s))` and `db = dy * a * s` with
+    `s = sigmoid(a)`.
 
     Example: `%da, %db = kiln.swiglu_grad %a, %b, %dy : tensor<4x8xf32>`
   }];
@@ -155,7 +158,7 @@ def Kiln_ConstantOp : Kiln_Op<"constant", [Pure, ConstantLike,
     DispatchableOpInterface,
     DeclareOpInterfaceMethods<RowOpInterface>,
     DeclareOpInterfaceMethods<ReferenceOpInterface, ["getRounding"]>]> {
-  let summary = "a tensor of equal elements";
+  let summary = "constant tensor of equal elements";
   let description = "Example: `%c = kiln.constant dense<1.0> : tensor<4xf32> -> tensor<4xf32>`. The value must be a splat (C1).";
   let arguments = (ins ElementsAttr:$value);
   let results = (outs Kiln_Tensor:$y);
@@ -172,8 +175,8 @@ def Kiln_CastOp : Kiln_Op<"cast", [Pure, SameOperandsAndResultShape, PrecisionOp
     DeclareOpInterfaceMethods<DispatchableOpInterface, ["isCheapToRebuild"]>,
     DeclareOpInterfaceMethods<RowOpInterface>,
     DeclareOpInterfaceMethods<ReferenceOpInterface, ["getRounding"]>]> {
-  let summary = "conversion between floating point types";
-  let description = "Rounds to nearest even.\n\nExample: `%y = kiln.cast %x : tensor<4xf32> to tensor<4xf64>`";
+  let summary = "conversion between floating-point types";
+  let description = "Rounds to nearest, ties to even.\n\nExample: `%y = kiln.cast %x : tensor<4xf32> to tensor<4xf64>`";
   let arguments = (ins Kiln_StoredReal:$x);
   let results = (outs Kiln_StoredReal:$y);
   let assemblyFormat = "$x attr-dict `:` type($x) `to` type($y)";

@@ -1,11 +1,11 @@
-//===- KilnInterfaces.td - what an op knows about itself ---*- tablegen -*-===//
+//===- KilnInterfaces.td - Op interfaces of the dialect ----*- tablegen -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// No pass asks an op for its class. It asks one of these interfaces.
+// Passes query ops through these interfaces instead of testing for op classes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,9 +23,10 @@ def DifferentiableOpInterface : OpInterface<"DifferentiableOpInterface"> {
   }];
   let methods = [
     InterfaceMethod<[{
-      Builds the gradient of every operand `i` with `wanted[i]` into
-      `gradients[i]`, given the cotangents of the results (a null Value where
-      the result does not influence the loss). A gradient left null is zero.
+      Builds the gradient of every operand `i` for which `wanted[i]` is true, and
+      stores it in `gradients[i]`. `cotangents` has the cotangents of the results,
+      with a null Value for each result that does not influence the loss. A
+      gradient that stays null is zero.
     }],
     "::llvm::LogicalResult", "buildGradient",
     (ins "::mlir::OpBuilder &":$builder, "::mlir::ValueRange":$cotangents,
@@ -37,17 +38,16 @@ def DifferentiableOpInterface : OpInterface<"DifferentiableOpInterface"> {
 def DispatchableOpInterface : OpInterface<"DispatchableOpInterface"> {
   let cppNamespace = "::kiln";
   let description = [{
-    Which kind of dispatch an op becomes, what it costs, and which result may
-    take the slot of which operand.
+    An op with a dispatch family, a cost, and operands that it updates in place.
   }];
   let methods = [
     InterfaceMethod<[{
-      The dispatch family. The default is row for an op that has a row program,
-      and structure, which makes no dispatch, for others.
+      Returns the dispatch family. The default is row for an op that has a row
+      program, and structure, which creates no dispatch, for others.
     }],
     "::kiln::Family", "getFamily", (ins), [{}],
       [{ return ::kiln::defaultFamily($_op); }]>,
-    InterfaceMethod<"Floating point operations of one execution.", "int64_t",
+    InterfaceMethod<"Returns the floating-point operations of one execution.", "int64_t",
       "getFlops", (ins), [{}],
       [{
         int64_t n = 0;
@@ -57,14 +57,14 @@ def DispatchableOpInterface : OpInterface<"DispatchableOpInterface"> {
         return n;
       }]>,
     InterfaceMethod<[{
-      The operand that result `result` accumulates onto or updates in place, or
-      -1. Such a tie is part of the op's meaning; row dispatches find further
-      ones themselves.
+      Returns the operand that result `result` accumulates onto or updates in
+      place, or -1. Such a tie is part of the semantics of the op. Row dispatches
+      may reuse operand buffers beyond these ties.
     }],
     "int64_t", "getTiedOperand", (ins "unsigned":$result), [{}], [{ return -1; }]>,
     InterfaceMethod<[{
-      True when the op is cheap enough to be repeated in the backward pass
-      instead of keeping its result: norms, activations, dropout, casts.
+      Returns true if repeating the op in the backward pass is cheaper than
+      keeping its result: norms, activations, dropout, casts.
     }],
     "bool", "isCheapToRebuild", (ins), [{}], [{ return false; }]>,
   ];
@@ -73,14 +73,14 @@ def DispatchableOpInterface : OpInterface<"DispatchableOpInterface"> {
 def LaunchArgumentsOpInterface : OpInterface<"LaunchArgumentsOpInterface"> {
   let cppNamespace = "::kiln";
   let description = [{
-    An op whose kernel does not depend on the values of some of its attributes:
-    every launch passes them as arguments, so that ops which differ in nothing
-    else share a kernel (see LaunchArguments.h).
+    An op whose kernel does not depend on the values of some of its attributes.
+    Every launch passes them as arguments, so that ops that differ only in these
+    attributes share a kernel (see LaunchArguments.h).
   }];
   let methods = [
     InterfaceMethod<[{
-      The names of these attributes, in the order in which a launch passes them.
-      Each is an integer, which becomes an i64 argument, or an f64.
+      Returns the names of these attributes, in the order of the launch arguments.
+      Each attribute is an integer, which is passed as an i64 argument, or an f64.
     }],
     "::llvm::SmallVector<::llvm::StringRef>", "getLaunchArgumentNames">,
   ];
@@ -89,18 +89,18 @@ def LaunchArgumentsOpInterface : OpInterface<"LaunchArgumentsOpInterface"> {
 def RowOpInterface : OpInterface<"RowOpInterface"> {
   let cppNamespace = "::kiln";
   let description = [{
-    An op of the row family: describes one element of its results as a row
+    An op that describes the computation of one element of its results by a row
     program (see RowProgram.h).
   }];
   let methods = [
     InterfaceMethod<[{
-      The rows and columns that the op iterates over. `flexible` means any
-      factorization of the same number of elements will do.
+      Returns the rows and columns that the op iterates over. If `flexible` is
+      set, any rows and columns with the same number of elements are valid.
     }],
     "::kiln::RowSpace", "getRowSpace">,
     InterfaceMethod<[{
-      Appends the op's row program. Fails, without a diagnostic, when the
-      operands cannot be accessed in the builder's row space.
+      Appends the row program of the op to the builder. Fails without a diagnostic
+      if the operands cannot be accessed in the row space of the builder.
     }],
     "::llvm::LogicalResult", "buildRows", (ins "::kiln::RowBuilder &":$rows)>,
   ];
@@ -109,24 +109,27 @@ def RowOpInterface : OpInterface<"RowOpInterface"> {
 def PrecisionOpInterface : OpInterface<"PrecisionOpInterface"> {
   let cppNamespace = "::kiln";
   let description = [{
-    In which element type a forward op keeps its tensors when the model runs in
-    mixed precision. It is about memory alone: arithmetic on bf16 elements is f32,
-    and what an op writes is rounded once.
+    A forward op that determines the element types of its tensors when the model
+    runs in mixed precision. Only storage is affected: arithmetic on bf16 elements
+    is in f32, and an op rounds each result once.
   }];
   let methods = [
     InterfaceMethod<[{
-      Low: the op runs in the low precision. Full: in f32. Follow: in the wider
-      one of its operands, where a parameter or constant has no say.
+      Returns the precision of the op. Low: the op runs in low precision. Full:
+      the op runs in f32. Follow: the op runs in the widest type of its operands,
+      without regard to parameters and constants.
     }],
     "::kiln::Precision", "getPrecision", (ins), [{}],
       [{ return ::kiln::Precision::Follow; }]>,
     InterfaceMethod<[{
-      Whether operand `operand` is f32 in any precision: gains, tables.
+      Returns true if operand `operand` is f32 in any precision, such as the gain
+      of a norm or the table of a lookup.
     }],
     "bool", "keepsFullOperand", (ins "unsigned":$operand), [{}],
       [{ return false; }]>,
     InterfaceMethod<[{
-      Whether result `result` is f32 in any precision: statistics, losses.
+      Returns true if result `result` is f32 in any precision, such as statistics
+      and losses.
     }],
     "bool", "keepsFullResult", (ins "unsigned":$result), [{}],
       [{ return false; }]>,
@@ -136,12 +139,12 @@ def PrecisionOpInterface : OpInterface<"PrecisionOpInterface"> {
 def WideResultOpInterface : OpInterface<"WideResultOpInterface"> {
   let cppNamespace = "::kiln";
   let description = [{
-    An op that adds up many terms in f32 and may leave result `getWideResult()` as
-    it is, in f32, though its operands are bf16. So the gradient of a parameter is
-    not rounded on its way.
+    An op that sums many terms in f32 and may return the result
+    `getWideResult()` in f32 although its operands are bf16. This avoids rounding
+    the gradients of parameters.
   }];
   let methods = [
-    InterfaceMethod<"The index of the result that may be f32.",
+    InterfaceMethod<"Returns the index of the result that may be f32.",
     "unsigned", "getWideResult", (ins), [{}], [{ return 0; }]>,
   ];
 }
@@ -149,23 +152,22 @@ def WideResultOpInterface : OpInterface<"WideResultOpInterface"> {
 def SequenceOpInterface : OpInterface<"SequenceOpInterface"> {
   let cppNamespace = "::kiln";
   let description = [{
-    How a forward op treats the sequences of a batch (see Sequences.h): from it
-    follows whether the losses of micro-batches add up to the loss of the batch.
-    The defaults are those of an op that computes every element of its results
-    from the elements at the same place of its operands.
+    A forward op with a transfer function for the sequence analysis, which proves
+    that the losses of micro-batches add up to the loss of the batch (see
+    Sequences.h). The defaults are correct for elementwise ops.
   }];
   let methods = [
     InterfaceMethod<[{
-      Infers the facts of the results from those of the operands. `batch` is the
-      number of sequences.
+      Infers the facts of the results from the facts of the operands. `batch` is
+      the number of sequences.
     }],
     "void", "inferSequences",
     (ins "::llvm::ArrayRef<::kiln::SequenceFact>":$operands, "int64_t":$batch,
          "::llvm::MutableArrayRef<::kiln::SequenceFact>":$results), [{}],
       [{ ::kiln::inferElementwise($_op, operands, batch, results); }]>,
     InterfaceMethod<[{
-      True when the results are a linear function of all operands together: that
-      of a sum of operands is the sum of the results.
+      Returns true if the results are a linear function of all operands together:
+      f(a + b) = f(a) + f(b) for tuples of operands a and b.
     }],
     "bool", "isLinear", (ins), [{}], [{ return false; }]>,
   ];
@@ -174,25 +176,25 @@ def SequenceOpInterface : OpInterface<"SequenceOpInterface"> {
 def UpdateOpInterface : OpInterface<"UpdateOpInterface"> {
   let cppNamespace = "::kiln";
   let description = [{
-    An optimizer's update of one parameter. The operands are the parameter, the
-    optimizer's states of it, the gradient, and then scalars; the results are the
-    new parameter and the new states, in the same order, and take their places in
-    memory. All have the shape of the parameter. They may be stored in different
-    element types, which are computed with in one type.
+    The update of one parameter by an optimizer. The operands are the parameter,
+    its optimizer states, the gradient, and then scalars. The results are the new
+    parameter and the new states in the same order, and are updated in place. All
+    tensors have the shape of the parameter. They may have different element
+    types, which must have the same compute type.
 
-    With the scalar `apply`, and if that is 0, the results are the old parameter
-    and the old states: a skipped step is a matter of data flow.
+    If the scalar `apply` is present and 0, the step is skipped: the results are
+    the old parameter and the old states.
   }];
   let methods = [
-    InterfaceMethod<"The parameter at entry.", "::mlir::Value", "getParameter",
+    InterfaceMethod<"Returns the old parameter.", "::mlir::Value", "getParameter",
       (ins), [{}], [{ return $_op->getOperand(0); }]>,
-    InterfaceMethod<"The gradient of the parameter.", "::mlir::Value",
+    InterfaceMethod<"Returns the gradient of the parameter.", "::mlir::Value",
       "getGradient", (ins), [{}],
       [{ return $_op->getOperand($_op->getNumResults()); }]>,
-    InterfaceMethod<"The i64 scalar that is 0 in a skipped step, or null.",
+    InterfaceMethod<"Returns the i64 scalar that is 0 in a skipped step, or null.",
       "::mlir::Value", "getApply">,
     InterfaceMethod<[{
-      The optimizer and its options, as users name them.
+      Returns the name of the optimizer and its options as on the command line.
     }],
     "::kiln::UpdateDescription", "describeUpdate">,
   ];
@@ -202,9 +204,9 @@ def UpdateOpInterface : OpInterface<"UpdateOpInterface"> {
 def ReferenceOpInterface : OpInterface<"ReferenceOpInterface"> {
   let cppNamespace = "::kiln";
   let description = [{
-    The naive evaluation of an op: plain loops in f64; the caller rounds results
-    to the type of the evaluation. It is the oracle of every backend, so it
-    shares no code with them.
+    An op with a reference evaluation in plain f64 loops. The caller rounds the
+    results to the evaluation type. The reference is the test oracle of every
+    backend, so it shares no code with them.
   }];
   let methods = [
     InterfaceMethod<"Evaluates the op on host tensors.",
@@ -212,23 +214,25 @@ def ReferenceOpInterface : OpInterface<"ReferenceOpInterface"> {
     (ins "::llvm::ArrayRef<const ::kiln::HostTensor *>":$operands,
          "::llvm::MutableArrayRef<::kiln::HostTensor>":$results)>,
     InterfaceMethod<[{
-      What a compiled op rounds, which decides how far its results may be from
-      the reference: nothing (a copy, a choice, a sign), only its results, or
-      also what it computes inside, such as a sum. The default, inside, gives the
+      Returns which values a compiled op rounds, which bounds the difference of
+      its results from the reference. Nothing: the op copies, selects or negates
+      values. Results: the op rounds only its results. Inside: the op also rounds
+      intermediate values, such as sums. The default is Inside, which gives the
       widest bound.
     }],
     "::kiln::Rounding", "getRounding", (ins), [{}],
       [{ return ::kiln::Rounding::Inside; }]>,
     InterfaceMethod<[{
-      True for an operand that an op which rounds inside only subtracts from
-      another one, before anything was rounded.
+      Returns true for an operand of an op with Rounding::Inside that the op only
+      uses in a difference with another operand or a mean, before any rounding.
+      Such an operand is not perturbed.
     }],
     "bool", "entersExactly", (ins "unsigned":$operand), [{}],
       [{ return false; }]>,
     InterfaceMethod<[{
-      Moves results as rounding of terms inside the op does that no rounding of
-      the operands accounts for, because such a term may be far larger than the
-      results: a mean that is subtracted, the logarithm of a sum of about one.
+      Perturbs results by the rounding of those intermediate values that may be
+      far larger than the results, such as a mean that is subtracted, or the sum
+      of about one of a logarithm. Perturbing the operands does not model these.
       `noise` returns a random number below its argument in magnitude.
     }],
     "void", "addInnerNoise",

@@ -1,13 +1,13 @@
-//===- KilnLibrary.h - Ops that a gpu's library fuses -----------*- C++ -*-===//
+//===- KilnLibrary.h - Vendor GEMM ops with fused epilogues -----*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Fusing in the library changes how results are rounded. Whether a module's
-// products do is said by its attribute `kiln.library_epilogues`, which kilnc
-// sets, and acted on where all numerics are fixed.
+// An epilogue that the vendor library fuses into a GEMM changes the rounding of
+// results. kilnc enables such epilogues by the module attribute
+// `kiln.library_epilogues`, and kiln-set-numerics creates the ops.
 //
 //===----------------------------------------------------------------------===//
 

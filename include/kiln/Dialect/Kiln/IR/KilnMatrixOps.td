@@ -1,4 +1,4 @@
-//===- KilnMatrixOps.td - matrix products, attention, head and loss -*- tablegen -*-===//
+//===- KilnMatrixOps.td - Matmul and attention ops ---------*- tablegen -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -18,12 +18,13 @@ def Kiln_MatmulOp : Kiln_Op<"matmul", [Pure, WideResultOpInterface,
     DeclareOpInterfaceMethods<DifferentiableOpInterface>,
     DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily", "getFlops", "getTiedOperand"]>,
     DeclareOpInterfaceMethods<ReferenceOpInterface>]> {
-  let summary = "matrix product";
+  let summary = "matrix multiplication";
   let description = [{
-    y = op(a) op(b) (+ accumulate). Operands have rank 2, or equal rank with equal
-    leading (batch) dimensions (C1); op transposes the last two dimensions where
-    `trans_a` / `trans_b` is set. `grid` = tiles over (rows, columns) of the
-    result, set by `--kiln-set-numerics`.
+    Computes y = op(a) op(b), plus `accumulate` if present. `a` and `b` have rank
+    2, or the same higher rank with equal leading (batch) dimensions (C1). op
+    transposes the last two dimensions if `trans_a` or `trans_b` is set. `grid`
+    gives the numbers of tiles over the rows and columns of the result;
+    `--kiln-set-numerics` sets it.
 
     Example: `%y = kiln.matmul %x, %w trans_b : (tensor<8x16xf32>, tensor<4x16xf32>) -> tensor<8x4xf32>`
   }];
@@ -37,7 +38,7 @@ def Kiln_MatmulOp : Kiln_Op<"matmul", [Pure, WideResultOpInterface,
   let hasVerifier = 1;
   let builders = [OpBuilder<(ins "::mlir::Value":$a, "::mlir::Value":$b, "bool":$transA, "bool":$transB)>];
   let extraClassDeclaration = [{
-    /// Rows, columns and inner extent of one product.
+    /// Rows (M), columns (N) and inner extent (K) of one matmul of the batch.
     int64_t getM(); int64_t getN(); int64_t getK();
     int64_t getBatch();
   }];
@@ -49,15 +50,17 @@ def Kiln_AttentionOp : Kiln_Op<"attention", [Pure, LaunchArgumentsOpInterface,
     DeclareOpInterfaceMethods<DifferentiableOpInterface>,
     DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily", "getFlops"]>,
     DeclareOpInterfaceMethods<ReferenceOpInterface, ["addInnerNoise"]>]> {
-  let summary = "scaled dot product attention, grouped-query, optionally causal";
+  let summary = "scaled dot-product attention with optional grouped queries, causal mask and dropout";
   let description = [{
-    q is [sequences*T, heads*d], k and v are [sequences*T, kv_heads*d], kv_heads
-    divides heads (C1): query head h reads key head h / (heads / kv_heads). For each
-    sequence and head: P = softmax(scale * q k^T), masked above the diagonal when
-    `causal`; with `p` > 0 elements of P are dropped and scaled by 1/(1-p) (the row
-    for the mask is h*T + i, the column j); o = P v. `lse` [sequences*heads, T] is
-    log(sum(exp(scale * q k^T))) per query, all that the backward pass needs besides
-    q, k, v and o; it is f32 for bf16. `kv_tile` fixes the summation order over keys.
+    `q` has shape [sequences*T, heads*d]; `k` and `v` have shape
+    [sequences*T, kv_heads*d]. `kv_heads` divides `heads` (C1), and query head h
+    uses key head h / (heads / kv_heads). For each sequence and head, computes
+    P = softmax(scale * q k^T) and o = P v. With `causal`, P is masked above the
+    diagonal. With `p` > 0, dropout is applied to P; in its mask, element (i, j)
+    of head h has row h*T + i and column j. `lse` [sequences*heads, T] is
+    log(sum(exp(scale * q k^T))) per query, and is f32 if `q` is bf16. The
+    backward pass needs only q, k, v, o and lse. `kv_tile` fixes the order of
+    summation over keys.
 
     Example: `%o, %lse = kiln.attention %q, %k, %v {sequences = 2, heads = 2, kv_heads = 1, scale = 5.0e-01, causal} : (tensor<8x8xf32>, tensor<8x4xf32>, tensor<8x4xf32>) -> (tensor<8x8xf32>, tensor<4x4xf32>)`
   }];
@@ -80,8 +83,9 @@ def Kiln_AttentionGradOp : Kiln_Op<"attention_grad", [Pure, LaunchArgumentsOpInt
     DeclareOpInterfaceMethods<ReferenceOpInterface>]> {
   let summary = "gradients of attention";
   let description = [{
-    Recomputes P from q, k and lse: dv = P^T do, dP = do v^T, D = rowsum(do * o),
-    dS = P * (dP - D), dq = scale * dS k, dk = scale * dS^T q.
+    Recomputes P from q, k and lse, and then computes dv = P^T do, dP = do v^T,
+    D = rowsum(do * o), dS = P * (dP - D), dq = scale * dS k and
+    dk = scale * dS^T q.
 
     Example: `%dq, %dk, %dv = kiln.attention_grad %q, %k, %v, %o, %lse, %do {sequences = 2, heads = 2, kv_heads = 1, scale = 5.0e-01, causal} : (tensor<8x8xf32>, tensor<8x4xf32>, tensor<8x4xf32>, tensor<8x8xf32>, tensor<4x4xf32>, tensor<8x8xf32>) -> (tensor<8x8xf32>, tensor<8x4xf32>, tensor<8x4xf32>)`
   }];
@@ -103,12 +107,13 @@ def Kiln_LinearCrossEntropyOp : Kiln_Op<"linear_cross_entropy", [Pure,
     DeclareOpInterfaceMethods<PrecisionOpInterface, ["getPrecision"]>,
     DeclareOpInterfaceMethods<DifferentiableOpInterface>,
     DeclareOpInterfaceMethods<ReferenceOpInterface>]> {
-  let summary = "head and loss in one op";
+  let summary = "fused linear head and cross entropy";
   let description = [{
-    loss = scale * sum of cross entropies of hidden weight^T against targets, with
-    hidden [N, C], weight [V, C], N targets in any shape (C1), -100 ignored.
-    `--kiln-expand-loss` works on chunks of `rows` rows, so that the logits never
-    exist as a whole.
+    Computes the scaled sum of the cross entropies of the logits hidden weight^T
+    and the targets. `hidden` has shape [N, C], `weight` has shape [V, C], and
+    `targets` has N elements in any shape (C1). Rows with target -100 are ignored.
+    `--kiln-expand-loss` splits the op into chunks of `rows` rows, so that memory
+    never holds all logits at once.
 
     Example: `%loss = kiln.linear_cross_entropy %h, %w, %targets, %scale : (tensor<8x4xf32>, tensor<16x4xf32>, tensor<2x4xi32>, tensor<f64>) -> tensor<f64>`
   }];
@@ -122,8 +127,8 @@ def Kiln_LinearCrossEntropyGradOp : Kiln_Op<"linear_cross_entropy_with_grad", [P
     DeclareOpInterfaceMethods<ReferenceOpInterface>]> {
   let summary = "linear_cross_entropy and its gradients for a cotangent of one";
   let description = [{
-    The training form: also returns d hidden and d weight, which may be f32 where
-    the weight is bf16.
+    Computes the loss of `linear_cross_entropy` and the gradients of `hidden` and
+    `weight`. `dweight` may be f32 if the weight is bf16.
 
     Example: `%loss, %dh, %dw = kiln.linear_cross_entropy_with_grad %h, %w, %targets, %scale : (tensor<8x4xf32>, tensor<16x4xf32>, tensor<2x4xi32>, tensor<f64>) -> (tensor<f64>, tensor<8x4xf32>, tensor<16x4xf32>)`
   }];

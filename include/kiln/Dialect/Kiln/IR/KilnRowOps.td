@@ -1,4 +1,4 @@
-//===- KilnRowOps.td - norms, losses, lookups, randomness --*- tablegen -*-===//
+//===- KilnRowOps.td - Norms, losses, lookups, dropout -----*- tablegen -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -36,10 +36,11 @@ class Kiln_RowOp<string mnemonic, list<Trait> traits> : Kiln_Op<mnemonic, traits
 def Kiln_LayerNormOp : Kiln_RowOp<"layer_norm", RowForwardTraits # [DeclareOpInterfaceMethods<ReferenceOpInterface, ["entersExactly", "addInnerNoise"]>]> {
   let summary = "layer normalization over the last dimension";
   let description = [{
-    For each row of `x` [.., C]: mean = sum(x)/C, rstd = 1/sqrt(sum((x-mean)^2)/C
-    + eps), y = (x-mean)*rstd*gamma + beta. `mean` and `rstd` have the shape of
-    `x` without its last dimension (C1); gamma and beta are [C] (C2). For bf16 `x`
-    and `y`, these four are f32.
+    For each row of `x` [.., C], computes mean = sum(x)/C,
+    rstd = 1/sqrt(sum((x-mean)^2)/C + eps) and y = (x-mean)*rstd*gamma + beta.
+    `mean` and `rstd` have the shape of `x` without its last dimension (C1);
+    `gamma` and `beta` have shape [C] (C2). If `x` and `y` are bf16, the other
+    tensors are f32.
 
     Example: `%y, %mean, %rstd = kiln.layer_norm %x, %gamma, %beta {eps = 1.0e-05} : (tensor<8x16xf32>, tensor<16xf32>, tensor<16xf32>) -> (tensor<8x16xf32>, tensor<8xf32>, tensor<8xf32>)`
   }];
@@ -51,22 +52,24 @@ def Kiln_LayerNormOp : Kiln_RowOp<"layer_norm", RowForwardTraits # [DeclareOpInt
 def Kiln_NormalizeOp : Kiln_RowOp<"normalize", RowRebuildTraits> {
   let summary = "(x - mean) * rstd with given statistics";
   let description = [{
-    The normalized value of a norm whose statistics are already known: what the
-    backward pass uses instead of keeping it. Without `mean`: x * rstd. For bf16 `x`
-    the statistics are f32, and so may `y` be, which then is not rounded.
+    Computes the normalized value of a norm from its statistics, or x * rstd
+    without a mean. The backward pass recomputes the value by this op instead of
+    keeping it. If `x` is bf16, the statistics are f32, and `y` is bf16, or f32
+    without rounding.
 
     Example: `%h = kiln.normalize %x, %mean, %rstd : (tensor<8x16xf32>, tensor<8xf32>, tensor<8xf32>) -> tensor<8x16xf32>`
   }];
-  // operands: x, [mean], rstd
+  // The operands are x, [mean], rstd.
   let arguments = (ins Kiln_Tensor:$x, Variadic<Kiln_Tensor>:$statistics);
   let results = (outs Kiln_Tensor:$y);
   let hasVerifier = 1;
 }
 def Kiln_AffineOp : Kiln_RowOp<"affine", RowRebuildTraits> {
-  let summary = "x * gamma + beta with one gain (and shift) per column";
+  let summary = "x * gamma + beta with one gamma and beta per column";
   let description = [{
-    For `x` [.., C]: y = x * gamma, plus beta with one rounding (fma) if given.
-    The second half of a norm. Gain and shift are f32 where `x` or `y` is bf16.
+    Computes the second half of a norm. For `x` [.., C], y = x * gamma, or
+    y = fma(x, gamma, beta) if `beta` is present. `gamma` and `beta` have shape
+    [C], and are f32 if `x` or `y` is bf16.
 
     Example: `%y = kiln.affine %x, %gamma, %beta : (tensor<8x16xf32>, tensor<16xf32>, tensor<16xf32>) -> tensor<8x16xf32>`
   }];
@@ -77,9 +80,9 @@ def Kiln_AffineOp : Kiln_RowOp<"affine", RowRebuildTraits> {
 def Kiln_LayerNormGradOp : Kiln_RowOp<"layer_norm_grad", RowGradientTraits # [DeclareOpInterfaceMethods<ReferenceOpInterface, ["entersExactly"]>]> {
   let summary = "gradient of layer_norm with respect to its input";
   let description = [{
-    With h = (x-mean)*rstd and g = dy*gamma:
-    dx = rstd * (g - sum(g)/C - h * sum(g*h)/C). The gradients of gamma and beta
-    are reductions of dy*h and dy, built as ops of their own.
+    With h = (x-mean)*rstd and g = dy*gamma, computes
+    dx = rstd * (g - sum(g)/C - h * sum(g*h)/C). Separate `kiln.reduce` ops of
+    dy*h and dy compute the gradients of gamma and beta.
 
     Example: `%dx = kiln.layer_norm_grad %x, %gamma, %mean, %rstd, %dy : (tensor<8x16xf32>, tensor<16xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8x16xf32>) -> tensor<8x16xf32>`
   }];
@@ -90,8 +93,9 @@ def Kiln_LayerNormGradOp : Kiln_RowOp<"layer_norm_grad", RowGradientTraits # [De
 def Kiln_RmsNormOp : Kiln_RowOp<"rms_norm", RowForwardTraits # [DeclareOpInterfaceMethods<ReferenceOpInterface, ["getRounding"]>]> {
   let summary = "root mean square normalization over the last dimension";
   let description = [{
-    rstd = 1/sqrt(sum(x^2)/C + eps), y = x*rstd*gamma. `rstd` has the shape of `x`
-    without its last dimension (C1), gamma is [C] (C2); both are f32 for bf16.
+    Computes rstd = 1/sqrt(sum(x^2)/C + eps) and y = x*rstd*gamma. `rstd` has the
+    shape of `x` without its last dimension (C1), and `gamma` has shape [C] (C2).
+    Both are f32 if `x` is bf16.
 
     Example: `%y, %rstd = kiln.rms_norm %x, %gamma {eps = 1.0e-06} : (tensor<8x16xf32>, tensor<16xf32>) -> (tensor<8x16xf32>, tensor<8xf32>)`
   }];
@@ -103,7 +107,7 @@ def Kiln_RmsNormOp : Kiln_RowOp<"rms_norm", RowForwardTraits # [DeclareOpInterfa
 def Kiln_RmsNormGradOp : Kiln_RowOp<"rms_norm_grad", RowGradientTraits # [DeclareOpInterfaceMethods<ReferenceOpInterface>]> {
   let summary = "gradient of rms_norm with respect to its input";
   let description = [{
-    With h = x*rstd and g = dy*gamma: dx = rstd * (g - h * sum(g*h)/C).
+    With h = x*rstd and g = dy*gamma, computes dx = rstd * (g - h * sum(g*h)/C).
 
     Example: `%dx = kiln.rms_norm_grad %x, %gamma, %rstd, %dy : (tensor<8x16xf32>, tensor<16xf32>, tensor<8xf32>, tensor<8x16xf32>) -> tensor<8x16xf32>`
   }];
@@ -135,10 +139,11 @@ def Kiln_SoftmaxGradOp : Kiln_RowOp<"softmax_grad", RowGradientTraits # [Declare
 def Kiln_SoftmaxCrossEntropyOp : Kiln_RowOp<"softmax_cross_entropy", RowGradientTraits # [DeclareOpInterfaceMethods<ReferenceOpInterface, ["getRounding", "addInnerNoise"]>]> {
   let summary = "cross entropy of each row and its gradient";
   let description = [{
-    For row r of `logits` [N, V] with target t: row_loss = log(sum exp(x - max))
-    - (x[t] - max), dlogits = scale * (softmax(x) - onehot(t)). Rows with target
-    -100 give 0 and a zero gradient. Without `dlogits` only the loss, f32 for bf16
-    logits.
+    For each row x of `logits` [N, V] with target t, computes
+    row_loss = log(sum(exp(x - max))) - (x[t] - max) and
+    dlogits = scale * (softmax(x) - onehot(t)). A row with target -100 has the
+    loss 0 and a zero gradient. `row_loss` is f32 if the logits are bf16. Without
+    the result `dlogits`, only the loss is computed.
 
     Example: `%loss, %d = kiln.softmax_cross_entropy %logits, %targets, %scale : (tensor<8x16xf32>, tensor<8xi32>, tensor<f64>) -> (tensor<8xf32>, tensor<8x16xf32>)`
   }];
@@ -147,7 +152,7 @@ def Kiln_SoftmaxCrossEntropyOp : Kiln_RowOp<"softmax_cross_entropy", RowGradient
   let hasVerifier = 1;
 }
 def Kiln_ScaledTotalOp : Kiln_RowOp<"scaled_total", RowGradientTraits # [DeclareOpInterfaceMethods<ReferenceOpInterface>]> {
-  let summary = "scale * the sum of all elements, in f64";
+  let summary = "scaled sum of all elements in f64";
   let description = "Example: `%loss = kiln.scaled_total %rows, %scale : (tensor<8xf32>, tensor<f64>) -> tensor<f64>`";
   let arguments = (ins Kiln_Tensor:$x, Kiln_RealScalar:$scale);
   let results = (outs Kiln_RealScalar:$total);
@@ -155,10 +160,11 @@ def Kiln_ScaledTotalOp : Kiln_RowOp<"scaled_total", RowGradientTraits # [Declare
 def Kiln_CrossEntropyOp : Kiln_RowOp<"cross_entropy", [Pure, PrecisionOpInterface,
     DeclareOpInterfaceMethods<SequenceOpInterface, ["inferSequences"]>,
     DeclareOpInterfaceMethods<DifferentiableOpInterface>, DeclareOpInterfaceMethods<ReferenceOpInterface>]> {
-  let summary = "scale * the summed cross entropy of logits against targets";
+  let summary = "scaled sum of the cross entropy of logits and targets";
   let description = [{
-    `targets` has one entry per row of `logits` [N, V] in any shape (C1); -100 is ignored.
-    `--kiln-expand-loss` turns it into `softmax_cross_entropy` and `scaled_total`.
+    `targets` has one element per row of `logits` [N, V], in any shape (C1). Rows
+    with target -100 are ignored. `--kiln-expand-loss` replaces this op by
+    `softmax_cross_entropy` and `scaled_total`.
 
     Example: `%loss = kiln.cross_entropy %logits, %targets, %scale : (tensor<8x16xf32>, tensor<2x4xi32>, tensor<f64>) -> tensor<f64>`
   }];
@@ -181,12 +187,13 @@ def Kiln_EmbeddingOp : Kiln_RowOp<"embedding", [Pure,
     DispatchableOpInterface,
     DeclareOpInterfaceMethods<RowOpInterface>,
     DeclareOpInterfaceMethods<ReferenceOpInterface, ["getRounding"]>]> {
-  let summary = "rows of a table";
+  let summary = "lookup of table rows";
   let description = [{
-    y[i, :] = table[tokens[i], :] for the flattened tokens; `y` is
-    [tokens.size, C] (C1), bf16 or the table's type. A token outside the table is undefined here; the
-    runtime checks tokens when it reads them. Row `padding_index` of the table (C2)
-    is looked up like any other, but receives no gradient from the lookup.
+    Computes y[i, :] = table[tokens[i], :] for the flattened tokens. `y` has shape
+    [tokens.size, C] (C1) and is bf16 or has the element type of the table. A
+    token outside the table is undefined behavior; the runtime checks tokens when
+    it reads them. Row `padding_index` of the table (C2) is looked up like any
+    other, but the lookup does not contribute to its gradient.
 
     Example: `%y = kiln.embedding %tokens, %table : (tensor<2x4xi32>, tensor<16x8xf32>) -> tensor<8x8xf32>`
   }];
@@ -199,9 +206,10 @@ def Kiln_EmbeddingGradOp : Kiln_RowOp<"embedding_grad", [Pure,
     DeclareOpInterfaceMethods<ReferenceOpInterface>]> {
   let summary = "gradient of embedding with respect to its table";
   let description = [{
-    dtable[v, :] = accumulate[v, :] + sum of dy[i, :] over tokens[i] = v, added in
-    order of i; without `accumulate` from zero. `dtable` must be f32 where `dy` is
-    bf16. Tokens equal to `padding_index`, a row of the table (C1), add nothing.
+    Computes dtable[v, :] = accumulate[v, :] + the sum of dy[i, :] over all i with
+    tokens[i] = v, added in the order of i. Without `accumulate`, the sum starts
+    from zero. `dtable` must be f32 if `dy` is bf16. Tokens equal to
+    `padding_index`, a row of the table (C1), contribute nothing.
 
     Example: `%dt = kiln.embedding_grad %tokens, %dy : (tensor<2x4xi32>, tensor<8x8xf32>) -> tensor<16x8xf32>`
   }];
@@ -216,12 +224,12 @@ def Kiln_DropoutOp : Kiln_RowOp<"dropout", [Pure, PrecisionOpInterface, LaunchAr
     DeclareOpInterfaceMethods<DispatchableOpInterface, ["isCheapToRebuild"]>,
     DeclareOpInterfaceMethods<RowOpInterface>,
     DeclareOpInterfaceMethods<ReferenceOpInterface, ["getRounding"]>]> {
-  let summary = "zeroes elements with probability p, scales the others by 1/(1-p)";
+  let summary = "dropout: zeroes elements with probability p and scales the others by 1/(1-p)";
   let description = [{
-    The mask is a pure function of (`rng` seed, `key`, `rng` step, index of the
-    sequence in the global batch, row within the sequence, column); the rows of
-    `x` belong to `sequences` sequences of equal length. Its gradient is the same
-    op on the cotangent.
+    The mask is a pure function of the seed and step in `rng`, `key`, the index of
+    the sequence in the global batch, the row within the sequence, and the column.
+    The rows of `x` belong to `sequences` sequences of equal length. The gradient
+    is the same op applied to the cotangent.
 
     Example: `%y = kiln.dropout %x, %rng {p = 1.0e-01, key = 3, sequences = 2} : (tensor<8x16xf32>, tensor<1x3xi64>) -> tensor<8x16xf32>`
   }];
@@ -241,11 +249,11 @@ def Kiln_RopeOp : Kiln_RowOp<"rope", [Pure,
     DeclareOpInterfaceMethods<ReferenceOpInterface>]> {
   let summary = "rotary position embedding (rotate-half)";
   let description = [{
-    `x` is [sequences*T, heads*d]; cos and sin are [P, d/2], P >= T (C1), f32 for
-    bf16 `x`. In every
-    head, element j of the first half and j + d/2 turn by the angle of position
-    t = row mod T: y1 = x1*cos - x2*sin, y2 = x2*cos + x1*sin. `inverse` turns
-    back: it is the gradient.
+    `x` has shape [sequences*T, heads*d]; `cos` and `sin` have shape [P, d/2] with
+    P >= T (C1), and are f32 if `x` is bf16. In each head, the elements j and
+    j + d/2 are rotated by the angle of position t = row mod T:
+    y1 = x1*cos - x2*sin, y2 = x2*cos + x1*sin. `inverse` rotates by the negative
+    angle, which computes the gradient.
 
     Example: `%y = kiln.rope %x, %cos, %sin {heads = 2, sequences = 2} : (tensor<8x16xf32>, tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<8x16xf32>`
   }];
@@ -257,7 +265,8 @@ def Kiln_RopeOp : Kiln_RowOp<"rope", [Pure,
 def Kiln_SumSquaresOp : Kiln_RowOp<"sum_squares", RowGradientTraits # [DeclareOpInterfaceMethods<ReferenceOpInterface>]> {
   let summary = "sum of squares of each row, in f64";
   let description = [{
-    The leading dimensions are rows (a rank-1 tensor is one row).
+    The last dimension is the columns and all others are the rows; a rank-1 tensor
+    is one row.
 
     Example: `%s = kiln.sum_squares %g : (tensor<8x16xf32>) -> tensor<8xf64>`
   }];
@@ -266,10 +275,10 @@ def Kiln_SumSquaresOp : Kiln_RowOp<"sum_squares", RowGradientTraits # [DeclareOp
   let hasVerifier = 1;
 }
 def Kiln_ClipFactorOp : Kiln_RowOp<"clip_factor", RowGradientTraits # [DeclareOpInterfaceMethods<ReferenceOpInterface>]> {
-  let summary = "gradient norm and the factor that clips it";
+  let summary = "gradient norm and clipping factor";
   let description = [{
-    norm = sqrt(sum(squares)); factor = clip/(norm + 1e-6) if clip > 0 and that is
-    below 1, else 1.
+    Computes norm = sqrt(sum(squares)) and factor = min(clip/(norm + 1e-6), 1), or
+    factor = 1 if clip <= 0.
 
     Example: `%factor, %norm = kiln.clip_factor %squares, %clip : (tensor<8xf64>, tensor<f64>) -> (tensor<f64>, tensor<f64>)`
   }];

@@ -1,4 +1,4 @@
-//===- KilnShapeOps.td - reductions, broadcasts and changes of shape -*- tablegen -*-===//
+//===- KilnShapeOps.td - Reductions and shape ops ----------*- tablegen -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -24,10 +24,10 @@ def Kiln_BroadcastOp : Kiln_Op<"broadcast", [Pure, PrecisionOpInterface,
     DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily"]>,
     DeclareOpInterfaceMethods<RowOpInterface>,
     DeclareOpInterfaceMethods<ReferenceOpInterface, ["getRounding"]>]> {
-  let summary = "repeats a tensor along new or size-1 dimensions";
+  let summary = "broadcasts a tensor along new or size-1 dimensions";
   let description = [{
-    Dimension i of `x` becomes dimension dims[i] of the result, which it equals or
-    where it is 1 (C1); dims increase (C2).
+    Dimension i of `x` becomes dimension dims[i] of the result. Its size is that
+    of the result dimension or 1 (C1). `dims` are increasing (C2).
 
     Example: `%y = kiln.broadcast %x dims [1] : tensor<4xf32> to tensor<8x4xf32>`
   }];
@@ -45,11 +45,12 @@ def Kiln_ReduceOp : Kiln_Op<"reduce", [Pure, WideResultOpInterface,
     DeclareOpInterfaceMethods<ReferenceOpInterface, ["getRounding"]>]> {
   let summary = "sum, mean or maximum over dimensions";
   let description = [{
-    Removes the dimensions `dims` (increasing, C1). A sum of bf16 may be f32. The maximum of elements with
-    a NaN among them is NaN. The gradient of `max` goes to all elements equal to
-    the maximum, in equal parts.
-    `--kiln-set-numerics` turns a sum over leading dimensions into
-    `reduce_partial` and `reduce_combine`, which fix its order.
+    Reduces over the dimensions `dims`, which are increasing (C1), and removes
+    them. The sum of bf16 elements may be f32. The maximum is NaN if any element
+    is NaN. The gradient of `max` is distributed equally over all elements that
+    are equal to the maximum. `--kiln-set-numerics` replaces a sum over leading
+    dimensions by `reduce_partial` and `reduce_combine`, which fix the order of
+    summation.
 
     Example: `%y = kiln.reduce sum %x dims [0] : tensor<8x4xf32> to tensor<4xf32>`
   }];
@@ -64,8 +65,9 @@ def Kiln_ReducePartialOp : Kiln_Op<"reduce_partial", [Pure,
     DeclareOpInterfaceMethods<ReferenceOpInterface>]> {
   let summary = "column sums of chunks of rows";
   let description = [{
-    `x` [.., C] has R rows; y[i, :] is the sum of rows [i*chunk, (i+1)*chunk) in
-    row order, `y` is [ceil(R/chunk), C] (C1), f32 for bf16.
+    `x` [.., C] has R rows. y[i, :] is the sum of the rows [i*chunk, (i+1)*chunk),
+    added in row order. `y` has shape [ceil(R/chunk), C] (C1), and is f32 if `x`
+    is bf16.
 
     Example: `%y = kiln.reduce_partial %x chunk 4 : tensor<10x4xf32> to tensor<3x4xf32>`
   }];
@@ -78,10 +80,11 @@ def Kiln_ReduceCombineOp : Kiln_Op<"reduce_combine", [Pure,
     DeclareOpInterfaceMethods<DispatchableOpInterface, ["getTiedOperand"]>,
     DeclareOpInterfaceMethods<RowOpInterface>,
     DeclareOpInterfaceMethods<ReferenceOpInterface>]> {
-  let summary = "adds partial rows in order";
+  let summary = "sums the results of reduce_partial in order";
   let description = [{
-    y = (accumulate +) ((x[0] + x[1]) + x[2]) ... over the first dimension of `x` [n, C].
-    `y` is [C], or any shape of C elements, in f32 or bf16 where `x` is f32.
+    Computes y = ((x[0] + x[1]) + x[2]) + ... over the first dimension of `x`
+    [n, C], and then accumulate + y if `accumulate` is present. `y` has any shape
+    with C elements. If `x` is f32, `y` is f32 or bf16.
 
     Example: `%y = kiln.reduce_combine %x : (tensor<3x4xf32>) -> tensor<4xf32>`
   }];
@@ -96,8 +99,8 @@ def Kiln_ReshapeOp : Kiln_Op<"reshape", [Pure, PrecisionOpInterface,
     DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily"]>,
     DeclareOpInterfaceMethods<RowOpInterface>,
     DeclareOpInterfaceMethods<ReferenceOpInterface, ["getRounding"]>]> {
-  let summary = "the same elements in another shape";
-  let description = "Row-major order is kept (C1: equal number of elements).\n\nExample: `%y = kiln.reshape %x : tensor<2x6xf32> to tensor<3x4xf32>`";
+  let summary = "changes the shape of a tensor";
+  let description = "The elements keep their row-major order. The number of elements does not change (C1).\n\nExample: `%y = kiln.reshape %x : tensor<2x6xf32> to tensor<3x4xf32>`";
   let arguments = (ins Kiln_AnyTensor:$x);
   let results = (outs Kiln_AnyTensor:$y);
   let assemblyFormat = "$x attr-dict `:` type($x) `to` type($y)";
@@ -106,17 +109,18 @@ def Kiln_ReshapeOp : Kiln_Op<"reshape", [Pure, PrecisionOpInterface,
 }
 def Kiln_TransposeOp : Kiln_Op<"transpose", ShapeTraits> {
   let summary = "permutes dimensions";
-  let description = "Dimension i of the result is dimension permutation[i] of `x` (C1: a permutation).\n\nExample: `%y = kiln.transpose %x [1, 0] : tensor<2x6xf32> to tensor<6x2xf32>`";
+  let description = "Dimension i of the result is dimension permutation[i] of `x`. `permutation` names every dimension once (C1).\n\nExample: `%y = kiln.transpose %x [1, 0] : tensor<2x6xf32> to tensor<6x2xf32>`";
   let arguments = (ins Kiln_AnyTensor:$x, DenseI64ArrayAttr:$permutation);
   let results = (outs Kiln_AnyTensor:$y);
   let assemblyFormat = "$x $permutation attr-dict `:` type($x) `to` type($y)";
   let hasVerifier = 1;
 }
 def Kiln_SliceOp : Kiln_Op<"slice", ShapeTraits> {
-  let summary = "a box cut out of a tensor";
+  let summary = "extracts a slice of a tensor";
   let description = [{
-    Elements [offsets[i], offsets[i] + size of result dimension i) of every
-    dimension (C1: in bounds).
+    The result has the elements [offsets[i], offsets[i] + n) of every dimension i
+    of `x`, where n is the size of dimension i of the result. These must be in
+    bounds (C1).
 
     Example: `%y = kiln.slice %x [0, 2] : tensor<4x6xf32> to tensor<4x2xf32>`
   }];
@@ -131,8 +135,8 @@ def Kiln_ConcatOp : Kiln_Op<"concat", [Pure, PrecisionOpInterface,
     DeclareOpInterfaceMethods<DifferentiableOpInterface>,
     DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily"]>,
     DeclareOpInterfaceMethods<ReferenceOpInterface, ["getRounding"]>]> {
-  let summary = "tensors side by side along one dimension";
-  let description = "Other dimensions are equal (C1).\n\nExample: `%y = kiln.concat %a, %b dim 1 : (tensor<4x2xf32>, tensor<4x3xf32>) -> tensor<4x5xf32>`";
+  let summary = "concatenates tensors along one dimension";
+  let description = "The other dimensions of the operands are equal (C1).\n\nExample: `%y = kiln.concat %a, %b dim 1 : (tensor<4x2xf32>, tensor<4x3xf32>) -> tensor<4x5xf32>`";
   let arguments = (ins Variadic<Kiln_AnyTensor>:$inputs, I64Attr:$dim);
   let results = (outs Kiln_AnyTensor:$y);
   let assemblyFormat = "$inputs `dim` $dim attr-dict `:` functional-type(operands, results)";
@@ -140,8 +144,9 @@ def Kiln_ConcatOp : Kiln_Op<"concat", [Pure, PrecisionOpInterface,
   let hasFolder = 1;
 }
 def Kiln_PadOp : Kiln_Op<"pad", ShapeTraits> {
-  let summary = "surrounds a tensor with zeros";
-  let description = "`low[i]` zeros before dimension i; the result's shape says how many after (C1).\n\nExample: `%y = kiln.pad %x low [1, 0] : tensor<2x4xf32> to tensor<4x4xf32>`";
+  let summary = "pads a tensor with zeros";
+  let description = "Pads dimension i with `low[i]` zeros at the beginning, and with zeros at the end up to the size of the result, "
+    "which must be large enough (C1).\n\nExample: `%y = kiln.pad %x low [1, 0] : tensor<2x4xf32> to tensor<4x4xf32>`";
   let arguments = (ins Kiln_AnyTensor:$x, DenseI64ArrayAttr:$low);
   let results = (outs Kiln_AnyTensor:$y);
   let assemblyFormat = "$x `low` $low attr-dict `:` type($x) `to` type($y)";
@@ -151,8 +156,8 @@ def Kiln_SelectRowOp : Kiln_Op<"select_row", [Pure,
     DispatchableOpInterface,
     DeclareOpInterfaceMethods<RowOpInterface>,
     DeclareOpInterfaceMethods<ReferenceOpInterface, ["getRounding"]>]> {
-  let summary = "one row, chosen at run time";
-  let description = "y[0, :] = x[position, :]; the position must be a row of `x`.\n\nExample: `%y = kiln.select_row %x, %position : (tensor<8x4xf32>, tensor<i64>) -> tensor<1x4xf32>`";
+  let summary = "selects one row at run time";
+  let description = "Computes y[0, :] = x[position, :]. The position must be a row index of `x`.\n\nExample: `%y = kiln.select_row %x, %position : (tensor<8x4xf32>, tensor<i64>) -> tensor<1x4xf32>`";
   let arguments = (ins Kiln_Tensor:$x, Kiln_IntScalar:$position);
   let results = (outs Kiln_Tensor:$y);
   let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";

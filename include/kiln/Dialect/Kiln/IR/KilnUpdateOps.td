@@ -1,13 +1,13 @@
-//===- KilnUpdateOps.td - optimizers ------------------------*- tablegen -*-===//
+//===- KilnUpdateOps.td - Optimizer update ops -------------*- tablegen -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// An optimizer is an op here, its formulas (row program, reference, name) in one
-// source file beside the dialect, and a rule in the registry that turns options
-// of the command line into the op (Transforms/Optimizer.h).
+// An optimizer consists of an op in this file, a source file in lib with its
+// formulas (row program, reference, name), and a rule in the registry that
+// builds the op from command-line options (Transforms/Optimizer.h).
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,8 +17,8 @@
 include "kiln/Dialect/Kiln/IR/KilnBase.td"
 include "kiln/Dialect/Kiln/IR/KilnInterfaces.td"
 
-/// An update of the tensors `states`, which are the parameter and the optimizer's
-/// states of it, by the gradient and the scalars `scalars`.
+/// An update of `tensors`, which are the parameter and its optimizer states, by
+/// the gradient and `scalars`.
 class Kiln_UpdateOp<string mnemonic, dag tensors, dag scalars, dag attributes, dag newTensors>
     : Kiln_Op<mnemonic, [Pure,
         DeclareOpInterfaceMethods<DispatchableOpInterface, ["getTiedOperand"]>,
@@ -41,23 +41,26 @@ def Kiln_AdamOp : Kiln_UpdateOp<"adam",
     (outs Kiln_StoredReal:$newP, Kiln_StoredReal:$newM, Kiln_StoredReal:$newV)> {
   let summary = "Adam and AdamW update of one parameter";
   let description = [{
-    g' = factor*g (plus weight_decay*p unless `decoupled`); m1 = b1*m + (1-b1)*g'; v1 = b2*v + (1-b2)*g'^2;
-    p1 = p*(1 - lr*weight_decay if decoupled) - lr/(1-b1^step) * m1 / (sqrt(v1)/sqrt(1-b2^step) + eps).
-    With `host` the update runs on the host, on tensors that are stored there.
+    With `decoupled` (AdamW), g' = factor*g and p' = p*(1 - lr*weight_decay);
+    otherwise (Adam), g' = factor*g + weight_decay*p and p' = p. Computes
+    m1 = b1*m + (1-b1)*g', v1 = b2*v + (1-b2)*g'^2 and
+    p1 = p' - lr/(1-b1^step) * m1 / (sqrt(v1)/sqrt(1-b2^step) + eps).
+    With `host`, the update runs on the host, on tensors in host memory.
 
     Example: `%p1, %m1, %v1 = kiln.adam %p, %m, %v, %g, %factor, %lr, %step {beta1 = 9.0e-01, beta2 = 9.99e-01, eps = 1.0e-08, weight_decay = 1.0e-01, decoupled} : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<f64>, tensor<f64>, tensor<i64>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>)`
   }];
 }
 def Kiln_SgdOp : Kiln_UpdateOp<"sgd", (ins Kiln_StoredReal:$p), (ins), (ins F64Attr:$weight_decay),
     (outs Kiln_StoredReal:$newP)> {
-  let summary = "gradient descent update of one parameter";
+  let summary = "stochastic gradient descent update of one parameter";
   let description = "p1 = p - lr*(factor*g + weight_decay*p).\n\nExample: `%p1 = kiln.sgd %p, %g, %factor, %lr {weight_decay = 0.0} : (tensor<4xf32>, tensor<4xf32>, tensor<f64>, tensor<f64>) -> tensor<4xf32>`";
 }
 def Kiln_MomentumOp : Kiln_UpdateOp<"momentum", (ins Kiln_StoredReal:$p, Kiln_StoredReal:$b), (ins),
     (ins F64Attr:$mu, F64Attr:$weight_decay, UnitAttr:$nesterov), (outs Kiln_StoredReal:$newP, Kiln_StoredReal:$newB)> {
-  let summary = "gradient descent with momentum";
+  let summary = "gradient descent update with momentum of one parameter";
   let description = [{
-    g' = factor*g + weight_decay*p; b1 = mu*b + g'; p1 = p - lr*(nesterov ? g' + mu*b1 : b1).
+    Computes g' = factor*g + weight_decay*p, b1 = mu*b + g' and
+    p1 = p - lr*(nesterov ? g' + mu*b1 : b1).
 
     Example: `%p1, %b1 = kiln.momentum %p, %b, %g, %factor, %lr {mu = 9.0e-01, weight_decay = 0.0} : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<f64>, tensor<f64>) -> (tensor<4xf32>, tensor<4xf32>)`
   }];
@@ -66,8 +69,10 @@ def Kiln_LionOp : Kiln_UpdateOp<"lion", (ins Kiln_StoredReal:$p, Kiln_StoredReal
     (ins F64Attr:$beta1, F64Attr:$beta2, F64Attr:$weight_decay), (outs Kiln_StoredReal:$newP, Kiln_StoredReal:$newM)> {
   let summary = "Lion update of one parameter";
   let description = [{
-    Chen et al., "Symbolic Discovery of Optimization Algorithms", 2023. With g' = factor*g:
-    p1 = p*(1 - lr*weight_decay) - lr*sign(b1*m + (1-b1)*g'); m1 = b2*m + (1-b2)*g'.
+    With g' = factor*g, computes
+    p1 = p*(1 - lr*weight_decay) - lr*sign(b1*m + (1-b1)*g') and
+    m1 = b2*m + (1-b2)*g' (Chen et al., "Symbolic Discovery of Optimization
+    Algorithms", 2023).
 
     Example: `%p1, %m1 = kiln.lion %p, %m, %g, %factor, %lr {beta1 = 9.0e-01, beta2 = 9.9e-01, weight_decay = 0.0} : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<f64>, tensor<f64>) -> (tensor<4xf32>, tensor<4xf32>)`
   }];

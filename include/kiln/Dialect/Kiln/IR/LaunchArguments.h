@@ -1,15 +1,15 @@
-//===- LaunchArguments.h - Attributes that launches pass --------*- C++ -*-===//
+//===- LaunchArguments.h - Kernel arguments from op attributes --*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Two ops that differ only in a random key or in a scale share a kernel. Its
-// body has, for every integer attribute that launches pass, the number of the
-// argument, and 1 for every real one; an argument's number is its order of
-// first appearance in the block, and equal integers share one
-// (LaunchArgumentsOpInterface).
+// Ops that differ only in a random key or a scale share a kernel, and launches
+// pass these attributes as arguments (LaunchArgumentsOpInterface). In the
+// kernel body, such an integer attribute has the number of its argument as its
+// value, and such an f64 attribute has the value 1.0. Arguments are numbered in
+// the order of their first use in the block. Equal integers share an argument.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,21 +21,21 @@
 
 namespace kiln {
 
-/// The values that a launch of a kernel with this body passes: IntegerAttr of
-/// i64 and FloatAttr of f64. The body is a dispatch's.
+/// Returns the arguments for a launch of the kernel of this dispatch body, as
+/// IntegerAttr of i64 and FloatAttr of f64.
 llvm::SmallVector<mlir::Attribute> launchArgumentsOf(mlir::Block &body);
 
-/// Turns the body of a dispatch into that of a kernel.
+/// Turns the body of a dispatch into the body of a kernel.
 void removeLaunchArguments(mlir::Block &body);
 
-/// The types of the arguments of a kernel with this body.
+/// Returns the types of the launch arguments of a kernel with this body.
 llvm::SmallVector<mlir::Type> launchArgumentTypes(mlir::Block &body);
 
-/// Fails with a diagnostic unless the numbers of arguments in a kernel's body
-/// are as removeLaunchArguments makes them.
+/// Fails with a diagnostic unless the argument numbers in a kernel body are
+/// those that removeLaunchArguments assigns.
 llvm::LogicalResult verifyLaunchArguments(mlir::Block &body);
 
-/// The reverse of removeLaunchArguments; `arguments` have the types of
+/// Reverts removeLaunchArguments. `arguments` must have the types of
 /// launchArgumentTypes.
 void bindLaunchArguments(mlir::Block &body,
                          llvm::ArrayRef<mlir::Attribute> arguments);
