@@ -1,14 +1,14 @@
-//===- DenseCopies.cpp - Copies where a place would not do ------*- C++ -*-===//
+//===- DenseCopies.cpp - Copies for concats and strided rows ----*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// The schedule describes a value's place by an offset and a distance between
-// rows. Slices of columns and operands of a concat along the last dimension
-// have rows that lie apart ("strided"), and on a gpu matrices of products may;
-// everything else is dense.
+// The schedule stores a value at an offset with a row pitch. Slices of columns
+// and operands of a concat along the last dimension are strided: their pitch is
+// larger than their row length. On a GPU, operands and results of matmuls may
+// be strided, too. All other values are dense.
 //
 //===----------------------------------------------------------------------===//
 
@@ -51,7 +51,7 @@ void kiln::flattenConcats(Block &block) {
   }
 }
 
-/// A dispatch that copies a value into a buffer of its own.
+/// Builds a dispatch that copies a value into a separate buffer.
 static Value copyOf(OpBuilder &builder, Value value) {
   auto type = tensorTypeOf(value);
   SmallVector<int64_t> identity(type.getRank());
@@ -72,14 +72,16 @@ static Value copyOf(OpBuilder &builder, Value value) {
 // Operands of concats
 //===----------------------------------------------------------------------===//
 
-/// Whether rows of a concat's operand lie apart in the result.
+/// Returns true if the rows of an operand are strided in the result of a
+/// concat.
 static bool isPitched(ConcatOp concat) {
   auto type = concat.getType();
   return static_cast<int64_t>(concat.getDim()) == type.getRank() - 1 &&
          getRowCount(type) > 1;
 }
 
-/// Whether the op that makes `value` can write it into a concat's result.
+/// Returns true if the op that computes `value` can write it directly into the
+/// result of a concat. `apart` is true if the rows are strided there.
 static bool canWriteInto(Value value, bool apart, RowPrograms &rowPrograms) {
   auto result = dyn_cast<OpResult>(value);
   if (!result || getTiedOperand(result))
@@ -103,7 +105,7 @@ static bool canWriteInto(Value value, bool apart, RowPrograms &rowPrograms) {
     if (dispatch.keepsMatmul() &&
         result.getResultNumber() + 1 == dispatch.getNumResults())
       return true;
-    // Values per row, or per column, are side by side.
+    // Stores of one value per row or per column do not support a row pitch.
     const row::RowProgram *rows = rowPrograms.get(dispatch);
     return rows && llvm::all_of(rows->stores, [&](const row::Store &store) {
              return store.result != number ||
@@ -111,7 +113,7 @@ static bool canWriteInto(Value value, bool apart, RowPrograms &rowPrograms) {
            });
   }
   case Family::Attention: {
-    // All but the statistics take a row stride.
+    // All results but the statistics support a row pitch.
     Operation &op = dispatch.getBody().front().front();
     return !isa<AttentionOp>(op) || result.getResultNumber() == 0;
   }
@@ -137,7 +139,7 @@ Value kiln::getStoredOperand(ConcatOp concat, Value operand) {
              : stored;
 }
 
-/// Uses that need a value in a place of their own.
+/// Returns true if another use of a concat operand requires a separate buffer.
 static bool isPinned(Value value, ConcatOp concat, bool apart) {
   for (OpOperand &use : value.getUses()) {
     Operation *user = use.getOwner();
@@ -166,7 +168,7 @@ static void copyConcatOperands(ConcatOp concat, RowPrograms &rowPrograms) {
 // Readers of strided values
 //===----------------------------------------------------------------------===//
 
-/// Whether the rows of a value lie apart in memory.
+/// Returns true if the rows of a value are strided in memory.
 static bool isStrided(Value value) {
   auto type = tensorTypeOf(value);
   if (getRowCount(type) == 1)
@@ -183,10 +185,10 @@ static bool isStrided(Value value) {
   return false;
 }
 
-/// Whether an op can read this operand with rows that lie apart.
+/// Returns true if an op can read this operand with strided rows.
 static bool readsStrided(OpOperand &use, RowPrograms &rowPrograms) {
   Operation *user = use.getOwner();
-  if (isa<ConcatOp>(user)) // placed by now
+  if (isa<ConcatOp>(user)) // copyConcatOperands has checked it.
     return true;
   if (isa<SliceOp>(user))
     return familyOf(user) == Family::View;
@@ -195,7 +197,7 @@ static bool readsStrided(OpOperand &use, RowPrograms &rowPrograms) {
            getColumnCount(tensorTypeOf(reshape.getResult()));
   if (auto matmul = dyn_cast<MatmulOp>(user))
     return use.get() != matmul.getAccumulate();
-  if (isa<VendorGemmOpInterface>(user)) // the others are dense
+  if (isa<VendorGemmOpInterface>(user)) // Other operands are dense.
     return use.getOperandNumber() < 2;
   auto dispatch = dyn_cast<DispatchOp>(user);
   if (!dispatch)
@@ -203,9 +205,9 @@ static bool readsStrided(OpOperand &use, RowPrograms &rowPrograms) {
   auto operand = static_cast<int32_t>(use.getOperandNumber());
   switch (dispatch.getFamily()) {
   case Family::Gemm:
-    if (operand < 2) // of the product
+    if (operand < 2) // The operands of the matmul.
       return true;
-    --operand; // the epilogue's first one is the product
+    --operand; // Operand 0 of the epilogue is the matmul.
     [[fallthrough]];
   case Family::Row: {
     const row::RowProgram *rows = rowPrograms.get(dispatch);

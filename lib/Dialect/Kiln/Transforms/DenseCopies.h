@@ -1,4 +1,4 @@
-//===- DenseCopies.h - Copies where a place would not do --------*- C++ -*-===//
+//===- DenseCopies.h - Copies for concats and strided rows ------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -16,10 +16,11 @@ namespace kiln {
 void flattenConcats(mlir::Block &block);
 
 /// Inserts copy dispatches into a block of dispatches, so that afterwards
-/// - every operand of a concat is made by an op that can write into the
-///   concat's result, and goes nowhere else that fixes its place;
-/// - every reader of rows that lie apart (a slice of columns) can read such
-///   rows.
+/// - every operand of a concat is computed by an op that can write directly
+/// into
+///   the result of the concat, and no other use requires a different buffer;
+/// - every reader of strided rows, such as a slice of columns, supports a row
+///   pitch.
 void insertDenseCopies(mlir::Block &block, RowPrograms &rowPrograms);
 
 } // namespace kiln

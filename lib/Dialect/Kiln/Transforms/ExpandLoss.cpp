@@ -1,11 +1,11 @@
-//===- ExpandLoss.cpp - Head and loss per chunk of rows ---------*- C++ -*-===//
+//===- ExpandLoss.cpp - Expansion of losses into row ops --------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// For chunk i of `rows` rows:
+// The linear head and its loss are computed in chunks. Chunk i of `rows` rows:
 //
 //   logits_i  = hidden_i weight^T
 //   loss_i, dlogits_i = softmax_cross_entropy(logits_i, targets_i, scale)
@@ -55,7 +55,8 @@ struct Expansion {
       return parts.front();
     return ConcatOp::create(builder, loc, type, parts, 0);
   }
-  /// Loss of each row and, if wanted, the gradient of the logits.
+  /// Builds the loss of each row and, if `gradient` is set, the gradient of the
+  /// logits.
   SoftmaxCrossEntropyOp rowLosses(Value logits, Value targets, Value scale,
                                   bool gradient) {
     auto rows =
@@ -71,8 +72,9 @@ struct Expansion {
 
 } // namespace
 
-/// Rows per chunk, in chunks of equal size as far as possible. Part of the
-/// loss's formula: it fixes the order in which the weight gradient is summed.
+/// Returns the number of rows per chunk, for chunks of nearly equal size. This
+/// number affects results, because it fixes the order in which the weight
+/// gradient is summed.
 static int64_t chooseRows(int64_t rows, int64_t vocabulary,
                           int64_t logitsPerChunk) {
   int64_t most = std::max<int64_t>(logitsPerChunk / vocabulary / 64 * 64, 64);
@@ -114,7 +116,7 @@ static void expandLinearCrossEntropy(Operation *op, int64_t rowsPerChunk,
         e.builder, e.loc, chunk.getDlogits(), weight, false, false));
     auto matmul = MatmulOp::create(e.builder, e.loc, chunk.getDlogits(), part,
                                    true, false);
-    // Chunks add up in f32.
+    // The gradients of the chunks are summed in f32.
     matmul.getResult().setType(fullPrecision(matmul.getType()));
     if (weightGradient)
       matmul.getAccumulateMutable().assign(weightGradient);

@@ -1,17 +1,16 @@
-//===- FormDispatches.cpp - Group ops into dispatches -----------*- C++ -*-===//
+//===- FormDispatches.cpp - Fusion of ops into dispatches -------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// A group is a set of row ops over one row space that will be one kernel.
-// Groups grow in program order: an op joins a group that produces or also reads
-// one of its operands. The group then stands either at the op's place or at its
-// own old place, whichever keeps every value defined before its uses; nothing
-// outside the group ever moves. A set of ops is one kernel if it has a row
-// program, which RowPrograms builds once: later passes that ask for the program
-// of the dispatch get the one that was built here.
+// A group is a set of row ops over one row space that becomes one kernel.
+// Groups grow in program order: an op joins a group that computes or also reads
+// one of its operands. The group is then placed at the position of the op or
+// keeps its own position, so that every value is defined before its uses. Ops
+// outside the group never move. A set of ops can be one kernel if it has a row
+// program. RowPrograms builds and caches this program for later passes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,15 +32,15 @@ namespace kiln {
 using namespace mlir;
 using namespace kiln;
 
-/// Ops in one kernel: beyond this, registers spill and nothing is gained.
+/// Maximum number of ops in one kernel. Larger kernels spill registers.
 static constexpr size_t kMostOpsPerGroup = 24;
 
 namespace {
 
 struct Group {
-  SmallVector<Operation *> members; ///< in program order
+  SmallVector<Operation *> members; ///< Ops in program order.
   RowSpace space;
-  int64_t position = 0; ///< program order of the op at whose place it stands
+  int64_t position = 0; ///< Position of the dispatch in program order.
 };
 
 class DispatchFormer {
@@ -64,9 +63,9 @@ private:
   void emit(Group &group);
   void wrap(Operation *op, Family family);
 
-  /// Forward ops and backward ops are never one kernel: a value recomputed for
-  /// the backward pass would then exist from the forward pass on. Nor are ops
-  /// on the host and on the device.
+  /// Returns true if two ops may be in one kernel. Forward and backward ops may
+  /// not, because a value that is recomputed for the backward pass would then
+  /// be live from the forward pass on. Host and device ops may not either.
   bool mayFuse(Operation *a, Operation *b) {
     if (a->hasAttr("host") != b->hasAttr("host"))
       return false;
@@ -79,7 +78,7 @@ private:
   bool fuse;
   const TargetBackend &target;
   RowPrograms &rowPrograms;
-  SmallVector<Operation *> ops; ///< in program order
+  SmallVector<Operation *> ops; ///< Ops in program order.
   DenseMap<Operation *, int64_t> order;
   DenseMap<Operation *, Group *> groupOf;
   std::vector<std::unique_ptr<Group>> groups;
@@ -87,8 +86,8 @@ private:
 
 } // namespace
 
-/// Values computed outside of the group that it reads, in order of first use.
-/// Constants are not among them: every group has its own copy.
+/// Returns the values computed outside the group that it reads, in order of
+/// first use. Constants are excluded, because they are cloned into every group.
 static llvm::SetVector<Value> inputsOf(const Group &group) {
   llvm::SetVector<Value> inputs;
   for (Operation *op : group.members)
@@ -110,14 +109,14 @@ static SmallVector<Value> outputsOf(const Group &group) {
   return outputs;
 }
 
-/// The place in program order from which a value exists.
+/// Returns the position in program order at which a value is defined.
 int64_t DispatchFormer::definitionOf(Value value) {
   Operation *op = value.getDefiningOp();
   if (!op || op->getBlock() != &block)
     return -1;
   if (Group *group = groupOf.lookup(op))
     return group->position;
-  // A view exists as soon as its source does.
+  // A view must follow the position of its source.
   if (familyOf(op) == Family::View)
     return std::max(definitionOf(op->getOperand(0)), order.lookup(op));
   return order.lookup(op);
@@ -133,8 +132,9 @@ std::optional<RowSpace> DispatchFormer::commonSpace(RowSpace a, RowSpace b) {
   return std::nullopt;
 }
 
-/// A position at which all inputs exist and before which no output is used:
-/// the late one if possible, else the early one.
+/// Returns a position after the definitions of all inputs and before the uses
+/// of all outputs: the late one if possible, otherwise the early one. Returns
+/// std::nullopt if neither is valid.
 std::optional<int64_t> DispatchFormer::placeOf(const Group &group,
                                                int64_t early, int64_t late) {
   int64_t ready = -1, needed = INT64_MAX;
@@ -159,7 +159,7 @@ bool DispatchFormer::isOneKernel(const Group &group) {
   RowOps source;
   source.rows = group.space.rows;
   source.cols = group.space.cols;
-  // Each constant precedes its first reader, as in the body that emit makes.
+  // Each constant precedes its first reader, as in the body that emit builds.
   for (Operation *op : group.members) {
     for (Value operand : op->getOperands())
       if (auto constant = operand.getDefiningOp<ConstantOp>())
@@ -232,8 +232,8 @@ LogicalResult DispatchFormer::addOp(Operation *op) {
 
   Group *home = nullptr;
   if (fuse) {
-    // Groups that make an operand come first, the latest one first; then groups
-    // that read a large operand too.
+    // Try groups that compute an operand first, and then groups that also read
+    // a large operand, each in the order of decreasing positions.
     llvm::SetVector<Group *> candidates;
     SmallVector<Group *> makers;
     for (Value operand : op->getOperands())
@@ -272,7 +272,7 @@ LogicalResult DispatchFormer::addOp(Operation *op) {
   return success();
 }
 
-/// Replaces the group by a dispatch at its place.
+/// Replaces the ops of a group by a dispatch at its position.
 void DispatchFormer::emit(Group &group) {
   llvm::SetVector<Value> inputs = inputsOf(group);
   SmallVector<Value> outputs = outputsOf(group);
@@ -303,7 +303,7 @@ void DispatchFormer::emit(Group &group) {
     output.replaceAllUsesWith(result);
 }
 
-/// A dispatch around one op of another family.
+/// Wraps one op of another family in a dispatch.
 void DispatchFormer::wrap(Operation *op, Family family) {
   OpBuilder builder(op);
   Location loc = op->getLoc();
@@ -326,12 +326,12 @@ LogicalResult DispatchFormer::run() {
   for (Operation *op : ops) {
     auto dispatchable = dyn_cast<DispatchableOpInterface>(op);
     if (!dispatchable)
-      return op->emitOpError("belongs to no dispatch family; an earlier pass "
-                             "should have expanded it");
+      return op->emitOpError("has no dispatch family; an earlier pass should "
+                             "have expanded it");
     if (isa<ConstantOp>(op))
       continue;
     Family family = dispatchable.getFamily();
-    // A reshape inside a chain of row ops is part of the kernel.
+    // A reshape in a chain of row ops becomes part of the kernel.
     bool rowView = family == Family::View && fuse && isa<RowOpInterface>(op) &&
                    op->getOperand(0).getDefiningOp() &&
                    groupOf.lookup(op->getOperand(0).getDefiningOp());
@@ -346,7 +346,7 @@ LogicalResult DispatchFormer::run() {
       others.push_back({op, family});
     }
   }
-  // Constants that a library call, a view or the program's end reads need a
+  // A constant that is read by a library call, a view or the terminator needs a
   // kernel.
   SmallVector<ConstantOp> copied;
   for (ConstantOp constant : block.getOps<ConstantOp>()) {
@@ -382,7 +382,7 @@ struct FormDispatchesPass : kiln::impl::FormDispatchesBase<FormDispatchesPass> {
     const TargetBackend *target = backendOf(getOperation());
     if (!target)
       return signalPassFailure();
-    // From here on nothing merges equal ops, so repeated ones may stand bare.
+    // No later pass merges equal ops, so recompute regions can be inlined.
     SmallVector<Operation *> regions;
     getOperation().walk([&](RecomputeOp op) { regions.push_back(op); });
     for (Operation *recompute : regions) {

@@ -1,14 +1,14 @@
-//===- ForwardLevel.cpp - What kilnc demands of a model ---------*- C++ -*-===//
+//===- ForwardLevel.cpp - Verification of input models ----------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// A model may be a file that somebody wrote. What the ops' verifiers accept one
-// by one must also be a program that the runtime can feed (names and types of
-// inputs), that never reads outside of a table (the vocabulary), and whose
-// sizes fit the integers that later levels count with.
+// A model may be an untrusted file. Beyond the checks of op verifiers, the
+// runtime must be able to provide its inputs (names and types), lookups must
+// not read outside a table (the vocabulary size), and sizes must not overflow
+// the integers of later levels.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,12 +22,12 @@
 using namespace mlir;
 using namespace kiln;
 
-/// The BLAS counts rows and columns with 32 bits.
+/// BLAS uses 32-bit integers for rows and columns.
 static constexpr int64_t kMostExtent = INT32_MAX;
-/// 256 TiB: more than any machine has, and sums of a few such sizes still fit
-/// 64 bits.
+/// Maximum memory of a model. 256 TiB is more than any machine has, and sums of
+/// a few such sizes still fit 64 bits.
 static constexpr uint64_t kMostBytes = uint64_t(1) << 48;
-/// A trainable state comes with a gradient and up to two moments.
+/// Copies of a trainable state: itself, a gradient and up to two moments.
 static constexpr uint64_t kCopiesOfState = 4;
 
 FailureOr<ProgramOp> kiln::findForward(ModuleOp module) {
@@ -105,7 +105,7 @@ private:
 
 } // namespace
 
-/// What a type takes, or UINT64_MAX.
+/// Returns the bytes of a tensor type, or UINT64_MAX on overflow.
 static uint64_t saturatedBytes(Type type) {
   auto tensor = cast<RankedTensorType>(type);
   uint64_t bytes = elementBytes(tensor);
@@ -114,7 +114,8 @@ static uint64_t saturatedBytes(Type type) {
   return bytes;
 }
 
-/// Later levels multiply extents without asking whether that overflows.
+/// Checks that sizes are small enough for later levels, which multiply extents
+/// without overflow checks.
 LogicalResult ForwardVerifier::checkSizes() {
   uint64_t total = 0;
   for (StateOp state : module.getOps<StateOp>())
@@ -140,12 +141,13 @@ LogicalResult ForwardVerifier::checkSizes() {
   if (walk.wasInterrupted())
     return failure();
   if (total > kMostBytes)
-    return program.emitOpError("and its states take more than ")
+    return program.emitOpError("and its states need more than ")
            << kMostBytes << " bytes; make the model smaller";
   return success();
 }
 
-/// The runtime fills inputs in by their names.
+/// Checks the name and type of an input. The runtime identifies inputs by their
+/// names.
 LogicalResult ForwardVerifier::checkInput(unsigned index) {
   Builder b(program.getContext());
   StringRef name = program.getInputName(index);
@@ -171,7 +173,7 @@ LogicalResult ForwardVerifier::checkInput(unsigned index) {
                   "i32 [batch, sequence length]");
   case InputRole::Targets: {
     BlockArgument tokens = program.getInput(InputRole::Tokens);
-    return expect(!tokens || type == tokens.getType(), "that of 'tokens'");
+    return expect(!tokens || type == tokens.getType(), "the type of 'tokens'");
   }
   case InputRole::Rng:
     return expect(type == RankedTensorType::get({1, 3}, b.getI64Type()),
@@ -188,11 +190,11 @@ LogicalResult ForwardVerifier::checkInput(unsigned index) {
   }
   return program.emitOpError("input ")
          << index << " is named '" << name
-         << "' by kiln.name, which only programs that kilnc makes have";
+         << "' by kiln.name, which is reserved for programs that kilnc creates";
 }
 
-/// An input that the model declares. Integers would be looked up with, and
-/// nothing checks that they are in range.
+/// Checks an input that the model declares. It must be real, because integers
+/// are indices, and the runtime would not check that they are in range.
 LogicalResult ForwardVerifier::checkData(StringRef name, InputAttr fact,
                                          RankedTensorType type) {
   if (name.empty())
@@ -203,7 +205,8 @@ LogicalResult ForwardVerifier::checkData(StringRef name, InputAttr fact,
            << name << "', whose role is fixed; give it another name";
   if (!isa<FloatType>(type.getElementType()))
     return program.emitOpError("declares the input '")
-           << name << "' of type " << type << ", expected real numbers";
+           << name << "' of type " << type
+           << ", expected a floating-point type";
   BlockArgument tokens = program.getInput(InputRole::Tokens);
   if (!fact.getBatchDim() || !tokens)
     return success();
@@ -232,7 +235,8 @@ LogicalResult ForwardVerifier::checkSignature() {
   return success();
 }
 
-/// Equal keys would give two ops the same random bits.
+/// Checks that the random key of an op is unique, because ops with equal keys
+/// have the same random bits.
 LogicalResult ForwardVerifier::checkKey(Operation *op, int64_t key) {
   auto [it, inserted] = keys.insert({key, op});
   if (inserted)
@@ -244,8 +248,9 @@ LogicalResult ForwardVerifier::checkKey(Operation *op, int64_t key) {
   return diagnostic;
 }
 
-/// Whether elements of an input are among those of a tensor of indices: all ops
-/// with such results move or repeat elements of their operands.
+/// Returns true if a tensor of indices may contain elements of an input. All
+/// ops with index results move or replicate elements of their operands, so the
+/// function follows all operands.
 static bool hasElementsOf(BlockArgument input, Value indices) {
   SmallVector<Value> values = {indices};
   llvm::SmallDenseSet<Value> seen;
@@ -259,8 +264,8 @@ static bool hasElementsOf(BlockArgument input, Value indices) {
   return false;
 }
 
-/// The read of a state whose elements are among those of a tensor of integers,
-/// or null.
+/// Returns the read of a state whose elements a tensor of integers may contain,
+/// or null if there is none.
 static ReadOp readOfState(Value integers) {
   SmallVector<Value> values = {integers};
   llvm::SmallDenseSet<Value> seen;
@@ -276,8 +281,9 @@ static ReadOp readOfState(Value integers) {
   return {};
 }
 
-/// Integers that a state holds come from a file, and nothing checks that they
-/// are in range where an op looks something up by them.
+/// Checks that an op with real results does not read integers from a state.
+/// Such integers come from a file, and the runtime does not check that they are
+/// in range as indices.
 LogicalResult ForwardVerifier::checkIntegers(Operation *op) {
   auto isInteger = [](Type type) {
     return isa<IntegerType>(getElementTypeOrSelf(type));
@@ -289,7 +295,8 @@ LogicalResult ForwardVerifier::checkIntegers(Operation *op) {
       if (ReadOp read = readOfState(operand))
         return op->emitOpError("reads integers of the state ")
                << read.getStateAttr()
-               << ", which nothing keeps in range; use 'tokens' or 'targets'";
+               << ", which are not checked to be in range; use 'tokens' or "
+                  "'targets'";
   return success();
 }
 
@@ -297,7 +304,8 @@ LogicalResult ForwardVerifier::checkOp(Operation *op) {
   if (failed(checkIntegers(op)))
     return failure();
   if (isa<AccumulateOp, RecomputeOp, DispatchOp, PhaseOp>(op))
-    return op->emitOpError("belongs to a later level: kilnc makes it");
+    return op->emitOpError(
+        "is not allowed in a model; kilnc creates it at a later level");
   if (auto dropout = dyn_cast<DropoutOp>(op))
     return checkKey(op, dropout.getKey());
   if (auto attention = dyn_cast<AttentionOp>(op))
@@ -306,8 +314,8 @@ LogicalResult ForwardVerifier::checkOp(Operation *op) {
   if (auto embedding = dyn_cast<EmbeddingOp>(op))
     if (BlockArgument targets = program.getInput(InputRole::Targets);
         targets && hasElementsOf(targets, embedding.getTokens()))
-      return op->emitOpError("looks up 'targets', which hold ")
-             << kIgnoreIndex << " where nothing counts; look up 'tokens'";
+      return op->emitOpError("looks up 'targets', which contain ")
+             << kIgnoreIndex << " at ignored positions; look up 'tokens'";
   if (auto write = dyn_cast<WriteOp>(op)) {
     auto state = module.lookupSymbol<StateOp>(write.getState());
     if (state.isTrainable())
@@ -318,11 +326,11 @@ LogicalResult ForwardVerifier::checkOp(Operation *op) {
   return success();
 }
 
-/// The names under which states are saved differ.
+/// Checks that states are saved under different names.
 LogicalResult ForwardVerifier::checkSources() {
   llvm::StringMap<StateOp> states;
   for (StateOp state : module.getOps<StateOp>()) {
-    // Names are keys of JSON objects.
+    // Names are keys of JSON objects, which must be UTF-8.
     SmallVector<StringRef> names{state.getSymName(),
                                  state.getSource().value_or("-")};
     if (auto aliases = state.getAliases())
@@ -337,7 +345,7 @@ LogicalResult ForwardVerifier::checkSources() {
     if (inserted)
       continue;
     InFlightDiagnostic diagnostic = state.emitOpError("is saved as '")
-                                    << name << "' like @"
+                                    << name << "', the same name as @"
                                     << it->second.getSymName()
                                     << "; give them different sources";
     diagnostic.attachNote(it->second.getLoc()) << "the other state is here";
@@ -346,12 +354,12 @@ LogicalResult ForwardVerifier::checkSources() {
   return success();
 }
 
-/// What `kiln.model` says is what the program does.
+/// Checks that the attribute `kiln.model` agrees with the program.
 LogicalResult ForwardVerifier::checkModel() {
   std::optional<int64_t> vocabulary = findVocabulary(program);
   if (!vocabulary)
     return program.emitOpError(
-        "has no embedding and no loss that says how many tokens there are");
+        "has no embedding and no loss, so its vocabulary size is unknown");
   auto model = module->getAttrOfType<DictionaryAttr>("kiln.model");
   if (!model)
     return success();
@@ -360,14 +368,14 @@ LogicalResult ForwardVerifier::checkModel() {
     return number ? std::optional(number.getInt()) : std::nullopt;
   };
   if (said("vocab_size") > vocabulary)
-    return emitError(module.getLoc(), "kiln.model says vocab_size = ")
+    return emitError(module.getLoc(), "kiln.model has vocab_size = ")
            << *said("vocab_size") << ", but a table or loss has only "
            << *vocabulary << " entries";
   auto tokens = tensorTypeOf(program.getInput(InputRole::Tokens));
   for (auto [key, size] : {std::pair("batch", tokens.getDimSize(0)),
                            std::pair("sequence_length", tokens.getDimSize(1))})
     if (said(key).value_or(size) != size)
-      return emitError(module.getLoc(), "kiln.model says ")
+      return emitError(module.getLoc(), "kiln.model has ")
              << key << " = " << *said(key) << ", but 'tokens' has type "
              << tokens;
   return success();
@@ -380,16 +388,18 @@ LogicalResult ForwardVerifier::run() {
     if (other != program)
       return other.emitOpError("is of kind ")
              << stringifyProgramKind(other.getKind())
-             << ", which belongs to a later level: kilnc makes it";
+             << ", which is not allowed in a model; kilnc creates it at a "
+                "later level";
   for (StateOp state : module.getOps<StateOp>())
     if (state.getHost() || state.getRole() == Role::Mirror)
-      return state.emitOpError("is a mirror or in host memory; passes place "
-                               "and copy states, a model does not");
+      return state.emitOpError("is a mirror or in host memory, which is not "
+                               "allowed in a model; kilnc creates such states");
   WalkResult walk = program.walk([&](Operation *op) -> WalkResult {
     for (StringRef name :
          {StringRef("host"), StringRef(kOffloadAttr), StringRef(kPrefetchAttr)})
       if (op->hasAttr(name))
-        return op->emitOpError("has '") << name << "', which no model has";
+        return op->emitOpError("has the attribute '")
+               << name << "', which is not allowed in a model";
     return checkOp(op);
   });
   if (walk.wasInterrupted())

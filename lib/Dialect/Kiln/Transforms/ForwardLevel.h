@@ -1,4 +1,4 @@
-//===- ForwardLevel.h - What kilnc demands of a model -----------*- C++ -*-===//
+//===- ForwardLevel.h - Verification of input models ------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -12,7 +12,7 @@
 
 namespace kiln {
 
-/// The invariant of the level `forward`.
+/// Checks the invariant of the level `forward`.
 llvm::LogicalResult checkForwardLevel(mlir::ModuleOp module);
 
 } // namespace kiln

@@ -1,4 +1,4 @@
-//===- OffloadActivations.cpp - Mark residuals for the host -----*- C++ -*-===//
+//===- OffloadActivations.cpp - Marking of residuals for offloading -------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Changes the declarations of states and converts at their reads and writes;
-// nothing else in the graph knows. With the optimizer on the host:
+// Moves states to host memory, and inserts copies at their reads and writes.
+// Other ops do not change. With the optimizer on the host:
 //
 //   %g            --> %f = copy_out %g  ...  %gh = copy_wait %f, %g
 //   update(%p, %m, %v, %g)   --> update {host} (%p, %m, %v, %gh)
@@ -15,11 +15,11 @@
 //                                write @w.device, %d
 //   other reads of @w        --> read @w.device
 //
-// Weights that no program writes, frozen parameters and buffers, move where
-// parameters do: their reads are all there is.
+// Weights that no program writes, such as frozen parameters and buffers, also
+// move with the parameters. Only their reads need copies.
 //
-// Relies on updates being the ops whose result is the new value of the state
-// that they read at the tied operand.
+// An update is an op whose result is written to the state that its tied operand
+// reads.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,15 +33,16 @@ namespace kiln {
 using namespace mlir;
 using namespace kiln;
 
-/// Gradients that may be on their way to the host before an update waits.
+/// Number of further gradient copies that begin before an update waits for its
+/// gradient.
 static constexpr size_t kGradientsUnderWay = 2;
 
 namespace {
 
-/// One update and the parameter that it is for.
+/// An update op and its parameter.
 struct Update {
   StateOp parameter;
-  WriteOp write; ///< of the parameter
+  WriteOp write; ///< The write of the parameter.
   Operation *op = nullptr;
 };
 
@@ -66,7 +67,7 @@ private:
   ProgramOp train;
   bool optimizer, parameters;
   OpBuilder builder;
-  std::vector<Update> updates; ///< in program order
+  std::vector<Update> updates; ///< Updates in program order.
 };
 
 } // namespace
@@ -90,13 +91,14 @@ void StateOffloader::findUpdates() {
   });
 }
 
-/// Begins to copy a value out right behind its definition.
+/// Begins a copy of a value to the host directly after its definition.
 Operation *StateOffloader::beginOut(Value value) {
   builder.setInsertionPointAfterValue(value);
   return CopyOutOp::create(builder, value.getLoc(), value.getType(), value);
 }
 
-/// The last op of the training program that reads a state's entry value.
+/// Returns the last op of the train program that reads the entry value of a
+/// state.
 Operation *StateOffloader::lastReader(StringAttr state) {
   Operation *last = nullptr;
   SmallVector<Value> values;
@@ -108,7 +110,7 @@ Operation *StateOffloader::lastReader(StringAttr state) {
       if (familyOf(user) == Family::View)
         values.push_back(user->getResult(0));
       if (isa<ReturnOp>(user))
-        continue; // reads it before the program writes anything
+        continue; // Reads the value before the program writes any state.
       Operation *outer = train.getBlock().findAncestorOpInBlock(*user);
       if (!last || last->isBeforeInBlock(outer))
         last = outer;
@@ -116,8 +118,9 @@ Operation *StateOffloader::lastReader(StringAttr state) {
   return last;
 }
 
-/// Updates run on the host. Each waits for its gradient not before further
-/// gradients are under way, so that copies and backward pass overlap.
+/// Moves the updates to the host. Each update waits for its gradient only after
+/// the copies of further gradients have begun, so that copies overlap with the
+/// backward pass.
 void StateOffloader::moveUpdates() {
   ReturnOp end = train.getReturn();
   SmallVector<std::pair<Operation *, size_t>> copies;
@@ -136,7 +139,7 @@ void StateOffloader::moveUpdates() {
   });
   for (auto [i, copy] : llvm::enumerate(copies)) {
     Update &update = updates[copy.second];
-    // With the wait in front and the writes behind.
+    // Move the waits before the update and the writes after it as well.
     Operation *anchor = i + kGradientsUnderWay < copies.size()
                             ? copies[i + kGradientsUnderWay].first
                             : end.getOperation();
@@ -163,13 +166,13 @@ void StateOffloader::moveUpdates() {
   }
 }
 
-/// Updates stay on the device and their results go to the host, one after the
-/// other.
+/// Keeps the updates on the device, and copies their results to the host one
+/// after the other.
 void StateOffloader::sendBack() {
   CopyWaitOp before;
   for (Update &update : updates) {
     Value value = update.write.getValue();
-    // One result is under way at a time; the last one's slot is free then.
+    // Only one copy is in progress at a time, so that results can share a slot.
     if (before)
       before->moveBefore(update.op);
     builder.setInsertionPointAfterValue(value);
@@ -183,7 +186,8 @@ void StateOffloader::sendBack() {
   }
 }
 
-/// What reads a parameter on the device reads the mirror instead.
+/// Adds a mirror of each parameter on the device, and replaces the reads of the
+/// parameter by reads of the mirror.
 void StateOffloader::addMirrors() {
   SymbolTable symbols(module);
   for (Update &update : updates) {
@@ -198,7 +202,7 @@ void StateOffloader::addMirrors() {
         /*slot=*/StringAttr(), /*source=*/StringAttr(),
         /*aliases=*/ArrayAttr(), /*copies=*/ArrayAttr(), /*frozen=*/UnitAttr(),
         /*host=*/UnitAttr());
-    // A model may have a state of that name: then the mirror gets another.
+    // If the model has a state of that name, the mirror gets another name.
     StringAttr name = symbols.insert(mirror);
     for (ProgramOp program : module.getOps<ProgramOp>())
       for (ReadOp read :

@@ -15,8 +15,9 @@
 //                                            %y = copy_wait %g, %h
 //   dispatch (%x)                            dispatch (%y)
 //
-// Copies of one direction happen in the order of their beginnings; where
-// several begin in front of one command, those needed first begin first.
+// Copies of one direction complete in the order in which they begin. If several
+// copies begin before the same command, they begin in the order of their first
+// readers.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,8 +35,8 @@ namespace kiln {
 using namespace mlir;
 using namespace kiln;
 
-/// Readers of a state on the host that are at most this many commands apart
-/// share a copy.
+/// Maximum distance in commands between readers of a host state that share a
+/// copy.
 static constexpr int64_t kReach = 8;
 
 CommandOrder::CommandOrder(Block &block) : end(block.getTerminator()) {
@@ -125,7 +126,7 @@ void kiln::forEachMemoryValue(Block &block,
     auto dispatch = dyn_cast<DispatchOp>(op);
     if (!dispatch)
       continue;
-    // A result that its kernel alone reads is in no memory.
+    // A value that only its own kernel reads is not stored in memory.
     Operation *yield = dispatch.getBody().front().getTerminator();
     for (auto [value, yielded] :
          llvm::zip(dispatch->getResults(), yield->getOperands()))
@@ -168,11 +169,11 @@ SmallVector<SmallVector<Reader>> kiln::readerGroups(ReadOp read,
 
 namespace {
 
-/// A copy to the device and who reads it.
+/// A copy to the device and its readers.
 struct CopyIn {
   Value source;
   SmallVector<Reader> readers;
-  int64_t begin = 0, end = 0; ///< in front of these commands
+  int64_t begin = 0, end = 0; ///< The copy begins and ends before these.
 };
 
 class CopyPlacer {
@@ -194,8 +195,8 @@ private:
 
 } // namespace
 
-/// Where a copy to the device that is needed at `end` can begin, no earlier
-/// than `earliest`: a copy does not cross a loop.
+/// Returns the earliest position, but not before `earliest`, at which a copy to
+/// the device that is needed at `end` can begin without crossing a loop.
 int64_t CopyPlacer::earliestBegin(int64_t earliest, int64_t end) {
   int64_t begin = end;
   while (begin > earliest && !isa<AccumulateOp>(order[begin - 1]))
@@ -208,7 +209,7 @@ void CopyPlacer::copyOut(const MarkedValue &marked) {
   if (!gap)
     return;
   int64_t left = std::max(gap->left, gap->made + marked.lag) + 1;
-  // A copy that would cross a loop ends in front of it, or is not made.
+  // A copy must not cross a loop. It ends before the loop, or is not inserted.
   for (int64_t between = gap->made + 1; between < std::min(left, gap->back);
        ++between)
     if (isa<AccumulateOp>(order[between])) {
@@ -216,7 +217,7 @@ void CopyPlacer::copyOut(const MarkedValue &marked) {
         return;
       left = between;
     }
-  // Nothing would be won between the two copies.
+  // There is no command between the two copies, so they would save no memory.
   if (left >= gap->back)
     return;
   Location loc = marked.marked->getLoc();
@@ -290,7 +291,7 @@ struct PlaceCopiesPass : kiln::impl::PlaceCopiesBase<PlaceCopiesPass> {
       for (ReadOp read : program.getBlock().getOps<ReadOp>())
         if (isOnHost(read.getResult()))
           hostReads.push_back(read);
-      // A copy may begin in front of what used to be the first reader.
+      // A copy may begin before the original position of the read.
       for (ReadOp read : hostReads)
         read->moveBefore(&program.getBlock(), program.getBlock().begin());
       for (AccumulateOp loop : program.getBlock().getOps<AccumulateOp>())
@@ -302,7 +303,7 @@ struct PlaceCopiesPass : kiln::impl::PlaceCopiesBase<PlaceCopiesPass> {
           changed |= op->removeAttr(mark) != nullptr;
       });
     }
-    // Without a mark there is nothing to copy, and nothing new to verify.
+    // Without marks and reads of host states, the pass changes nothing.
     if (!changed)
       markAllAnalysesPreserved();
   }

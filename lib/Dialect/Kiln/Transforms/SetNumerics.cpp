@@ -1,12 +1,12 @@
-//===- SetNumerics.cpp - Fix what can change rounding -----------*- C++ -*-===//
+//===- SetNumerics.cpp - Choices that affect rounding -----------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// All choices here are functions of shapes and the number of threads, so that
-// the same program gets the same bits whatever is planned later.
+// All choices here depend only on shapes and the number of threads. Later
+// passes and the planner therefore cannot change the bits of results.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,20 +25,21 @@ using namespace mlir;
 using namespace kiln::abi;
 using namespace kiln;
 
-/// Keys per attention tile: a tile of scores, its probabilities and the packed
-/// keys and values stay in the first-level cache.
+/// Keys per attention tile. With this size, a tile of scores, its probabilities
+/// and the packed keys and values fit the L1 cache.
 static constexpr int64_t kAttentionKeyTile = 64;
-/// Rows that one thread sums up before partial rows are added.
+/// Maximum number of rows that one thread sums before partial sums are added.
 static constexpr int64_t kReductionChunk = 64;
 
 static int64_t chooseReductionChunk(int64_t rows, int64_t threads) {
-  // Enough chunks for every thread, but none shorter than 8 rows.
+  // Make at least two chunks per thread, but none shorter than 8 rows.
   int64_t chunk =
       std::min(kReductionChunk, (rows + 2 * threads - 1) / (2 * threads));
   return std::max<int64_t>(chunk, std::min<int64_t>(rows, 8));
 }
 
-/// A sum over all dimensions but the last becomes partial rows and their sum.
+/// Splits a sum over all dimensions but the last into partial sums of chunks
+/// and the sum of these.
 static void splitColumnSum(ReduceOp op, int64_t threads) {
   auto from = op.getX().getType();
   int64_t leading = op.getDims().size();
@@ -58,7 +59,8 @@ static void splitColumnSum(ReduceOp op, int64_t threads) {
   op.erase();
 }
 
-/// A mean is a sum and a factor.
+/// Splits a mean into a sum and a scale. Returns the sum, or `op` if it is not
+/// a mean.
 static ReduceOp splitMean(ReduceOp op) {
   if (op.getKind() != Reduction::Mean)
     return op;
@@ -74,8 +76,8 @@ static ReduceOp splitMean(ReduceOp op) {
   return sum;
 }
 
-/// The optional accumulation operand of an op that can add while it stores, or
-/// nothing.
+/// Returns the optional operand onto which an op accumulates its result, or
+/// std::nullopt if the op cannot accumulate.
 static std::optional<MutableOperandRange> accumulateOperandOf(Operation *op) {
   if (auto matmul = dyn_cast_or_null<MatmulOp>(op))
     return matmul.getAccumulateMutable();
@@ -86,10 +88,10 @@ static std::optional<MutableOperandRange> accumulateOperandOf(Operation *op) {
   return std::nullopt;
 }
 
-/// x + producer(...) becomes producer(..., accumulate x) where the producer can
-/// add while it stores and has no other use. A producer that accumulates
-/// already passes x on to what it accumulates: x + (q + p) is computed as (x +
-/// q) + p.
+/// Replaces x + producer(...) by producer(..., accumulate x) if the producer
+/// can accumulate and has no other use. If the producer already accumulates
+/// onto q, then x is accumulated by the producer of q: x + (q + p) is computed
+/// as (x + q) + p.
 static bool accumulateInProducer(AddOp op) {
   for (auto [term, other] : {std::pair<Value, Value>(op.getB(), op.getA()),
                              {op.getA(), op.getB()}}) {
@@ -98,8 +100,8 @@ static bool accumulateInProducer(AddOp op) {
     if (!accumulate || producer->getBlock() != op->getBlock() ||
         !term.hasOneUse())
       continue;
-    // The sum takes the slot of `other`, which must not be wanted any more; a
-    // broadcast has no slot: adding it is free in the next row dispatch.
+    // The sum reuses the slot of `other`, which must have no other readers. A
+    // broadcast has no slot, and adding it in the next row dispatch is free.
     if (!other.hasOneUse() ||
         isa_and_nonnull<BroadcastOp>(other.getDefiningOp()))
       continue;

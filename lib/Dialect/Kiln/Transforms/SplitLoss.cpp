@@ -5,18 +5,20 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A dataflow analysis finds out how each value depends on the sequences of the
-// batch and on `loss_scale` (Sequences.h). The loss is then taken apart into
-// terms, along ops that are linear in all operands together:
+// A dataflow analysis computes how each value depends on the sequences of the
+// batch and on `loss_scale` (Sequences.h). The loss is then split into terms
+// along ops that are linear in all operands together:
 //
 //   Total, degree 1     a sum over the sequences that is linear in loss_scale:
-//                       the micro-batches' terms add up to that of the batch
-//   Shared, degree 0    the same in each of n micro-batches: it is divided by n
-//   anything else       breaks the proof
+//                       the terms of the micro-batches add up to the term of
+//                       the batch
+//   Shared, degree 0    a term that is equal in each of n micro-batches: it is
+//                       divided by n
+//   all other facts     the proof fails
 //
-// A sum over the sequences without the factor loss_scale is refused although it
-// adds up: such a term is normalized by a number of rows that is written into
-// the program, and that of the batch would be another one.
+// A sum over the sequences without the factor loss_scale is rejected. The
+// program normalizes such a term by a constant number of rows, which is that of
+// a micro-batch instead of the batch.
 //
 //===----------------------------------------------------------------------===//
 
@@ -45,8 +47,8 @@ private:
   ProgramOp program;
   int64_t microbatches;
   SequenceAnalysis sequences;
-  llvm::SmallSetVector<OpOperand *, 4> shared; ///< uses of Shared terms
-  llvm::SmallPtrSet<Operation *, 8> visited;   ///< linear ops
+  llvm::SmallSetVector<OpOperand *, 4> shared; ///< Uses of Shared terms.
+  llvm::SmallPtrSet<Operation *, 8> visited;   ///< Linear ops.
 };
 
 } // namespace
@@ -62,7 +64,7 @@ LogicalResult LossSplitter::refuse(Operation *op, StringRef reason) {
 LogicalResult LossSplitter::visitTerm(OpOperand &term) {
   const SequenceFact &fact = sequences.factOf(term.get());
   Operation *op = term.get().getDefiningOp();
-  if (!op) // the loss is an input
+  if (!op) // The loss is an input.
     op = program;
   switch (fact.kind) {
   case SequenceFact::Kind::Total:
@@ -108,7 +110,7 @@ LogicalResult LossSplitter::run() {
 }
 
 LogicalResult kiln::splitLoss(ProgramOp program, int64_t microbatches) {
-  // A program without one loss is refused when it is differentiated.
+  // Autodiff rejects a program that does not return exactly one loss.
   if (microbatches == 1 || program.getReturn().getNumOperands() != 1)
     return success();
   return LossSplitter(program, microbatches).run();

@@ -13,9 +13,9 @@
 namespace kiln {
 
 /// Changes a forward program so that the losses of `microbatches` micro-batches
-/// add up to the loss of the batch. Fails, with an error at the op that breaks
-/// the proof, when it cannot prove that they do. To be run before the program
-/// is differentiated: then the gradients add up as well.
+/// add up to the loss of the batch. If this cannot be proven, emits an error at
+/// the op at which the proof fails. Must run before differentiation, so that
+/// the gradients add up as well.
 llvm::LogicalResult splitLoss(ProgramOp program, int64_t microbatches);
 
 } // namespace kiln

@@ -15,7 +15,8 @@ bool kiln::isHeavyOp(Operation *op) {
   return family == Family::Gemm || family == Family::Attention;
 }
 
-/// "h.3" of "h.3.attn.c_attn": everything up to the first number.
+/// Returns the location name of the first op that contains a number, up to and
+/// including this number: "h.3" for "h.3.attn.c_attn".
 static std::string layerOf(ArrayRef<Operation *> ops) {
   for (Operation *op : ops) {
     StringRef name = getLocationName(op->getLoc());
@@ -31,7 +32,8 @@ static std::string layerOf(ArrayRef<Operation *> ops) {
   return "";
 }
 
-/// The block that holds the phase marker: the program's, or the micro-batch's.
+/// Returns the phase marker, which is in the block of the program or of its
+/// micro-batch loop, or null if there is none.
 static PhaseOp findPhase(ProgramOp program) {
   PhaseOp phase;
   program.walk([&](PhaseOp op) { phase = op; });
@@ -44,8 +46,8 @@ StageChain::StageChain(ProgramOp program, StageCut cut) {
     return;
   Block *block = phase->getBlock();
 
-  // Values that depend on states and constants alone are fixed, and so are
-  // views of the program's arguments.
+  // Values that depend only on states and constants are fixed, and so are views
+  // of the program's arguments.
   llvm::DenseSet<Value> fixed;
   auto isFixed = [&](Value value) {
     return value.getParentBlock() != block || fixed.contains(value);
@@ -69,8 +71,8 @@ StageChain::StageChain(ProgramOp program, StageCut cut) {
   }
   for (auto it = std::next(Block::iterator(phase)); it != block->end(); ++it)
     backward.push_back(&*it);
-  // The loss begins where its scale is first read: its gradients are computed
-  // with it.
+  // The loss begins at the first reader of its scale, because the same ops
+  // compute the loss and its gradients.
   if (Value scale = program.getInput(InputRole::LossScale)) {
     auto loss = llvm::find_if(forward, [&](Operation *op) {
       return llvm::is_contained(op->getOperands(), scale);
@@ -87,8 +89,8 @@ StageChain::StageChain(ProgramOp program, StageCut cut) {
   findResiduals();
 }
 
-/// Cuts the forward pass behind every op after which one value alone is read by
-/// the ops that follow.
+/// Cuts the forward pass after every op for which the following ops read only
+/// one of the values computed so far.
 void StageChain::findCuts(ArrayRef<Operation *> forward, size_t lossBegin) {
   DenseMap<Operation *, int64_t> order;
   for (auto [i, op] : llvm::enumerate(forward))
@@ -101,8 +103,8 @@ void StageChain::findCuts(ArrayRef<Operation *> forward, size_t lossBegin) {
     return last;
   };
 
-  // Pieces between neighbouring cuts; those without a matrix product join the
-  // piece in front of them.
+  // A piece is the ops between two adjacent cuts. A piece without a heavy op
+  // joins the preceding stage.
   llvm::SmallSetVector<Value, 8> live;
   SmallVector<Operation *> piece;
   for (int64_t i = 0; i < static_cast<int64_t>(lossBegin); ++i) {
@@ -114,7 +116,8 @@ void StageChain::findCuts(ArrayRef<Operation *> forward, size_t lossBegin) {
     live.remove_if([&](Value v) { return lastForwardUse(v) <= i; });
     if (live.size() != 1)
       continue;
-    // A side branch that ends here starts no stage either.
+    // If the output did not change, the piece is a side branch, which does not
+    // start a stage either.
     bool heavy = llvm::any_of(piece, isHeavyOp) &&
                  (chain.empty() || live.front() != chain.back().output);
     if (!heavy && !chain.empty()) {
@@ -129,12 +132,12 @@ void StageChain::findCuts(ArrayRef<Operation *> forward, size_t lossBegin) {
     chain.back().output = live.front();
     piece.clear();
   }
-  // What is left behind the last cut computes the loss.
+  // The ops after the last cut compute the loss.
   for (ForwardStage &stage : chain)
     stage.block = layerOf(stage.ops);
 }
 
-/// Makes one stage of neighbours in the same layer.
+/// Joins adjacent stages of the same layer.
 void StageChain::joinLayers() {
   std::vector<ForwardStage> joined;
   for (ForwardStage &stage : chain) {

@@ -1,12 +1,12 @@
-//===- VerifyLevel.cpp - Check the invariant of a level ---------*- C++ -*-===//
+//===- VerifyLevel.cpp - Verification of level invariants -------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Run at every boundary of the pipeline; a rejected op comes with the name of
-// the pass that it waits for.
+// The pipeline runs this pass at every level boundary. The diagnostic of a
+// rejected op names the pass that should have run before.
 //
 //===----------------------------------------------------------------------===//
 
@@ -49,8 +49,9 @@ private:
 
 } // namespace
 
-/// step: at most one write per state and program; a parameter and its mirror
-/// are written together; training writes every trainable state.
+/// Checks the level step: a program writes each state at most once, writes a
+/// parameter and its mirror together, and, if it is a train program, writes
+/// every trainable state.
 LogicalResult LevelVerifier::checkWrites(ProgramOp program) {
   DenseMap<StringAttr, WriteOp> writes;
   LogicalResult result = success();
@@ -89,7 +90,7 @@ LogicalResult LevelVerifier::checkWrites(ProgramOp program) {
   return success();
 }
 
-/// planned: head and loss are expanded, numerics are fixed.
+/// Checks the level planned: losses are expanded and numerics are fixed.
 LogicalResult LevelVerifier::checkPlanned(ProgramOp program) {
   WalkResult walk = program.walk([&](Operation *op) -> WalkResult {
     if (isa<CrossEntropyOp, CrossEntropyGradOp, LinearCrossEntropyOp,
@@ -103,7 +104,8 @@ LogicalResult LevelVerifier::checkPlanned(ProgramOp program) {
         return reject(op, "has no grid", "kiln-set-numerics");
     if (auto reduce = dyn_cast<ReduceOp>(op))
       if (reduce.getKind() == Reduction::Mean)
-        return reject(op, "is still a mean", "kiln-set-numerics");
+        return reject(op, "is a mean, expected a sum and a scale",
+                      "kiln-set-numerics");
     if (isa<AttentionOp, AttentionGradOp>(op) && !op->hasAttr("kv_tile"))
       return reject(op, "has no kv_tile", "kiln-set-numerics");
     return WalkResult::advance();
@@ -111,7 +113,8 @@ LogicalResult LevelVerifier::checkPlanned(ProgramOp program) {
   return failure(walk.wasInterrupted());
 }
 
-/// dispatched: an op is in a dispatch, a library call, a view, or structure.
+/// Checks the level dispatched: every op outside a dispatch is a GEMM, a view,
+/// a concat, a copy, a state access, a loop or a terminator.
 LogicalResult LevelVerifier::checkDispatched(Block &block) {
   for (Operation &op : block) {
     if (isa<DispatchOp>(op))
@@ -125,8 +128,7 @@ LogicalResult LevelVerifier::checkDispatched(Block &block) {
     if (family != Family::Gemm && family != Family::View &&
         family != Family::Concat && family != Family::State &&
         family != Family::Copy && !isa<ReturnOp, YieldOp>(op))
-      return reject(&op, "stands outside of a dispatch",
-                    "kiln-form-dispatches");
+      return reject(&op, "is outside a dispatch", "kiln-form-dispatches");
   }
   return success();
 }

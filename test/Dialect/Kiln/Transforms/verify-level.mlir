@@ -119,7 +119,7 @@ kiln.program @forward(%tokens: tensor<8xi32> {kiln.name = "tokens"}) -> (tensor<
 // -----
 
 kiln.state @w : tensor<16x8xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
-// expected-error @below {{input 'targets' has type 'tensor<4x2xi32>', expected that of 'tokens'}}
+// expected-error @below {{input 'targets' has type 'tensor<4x2xi32>', expected the type of 'tokens'}}
 kiln.program @forward(%tokens: tensor<2x4xi32> {kiln.name = "tokens"}, %x: tensor<4x2xi32> {kiln.name = "targets"}) -> (tensor<f64> {kiln.name = "loss"}) attributes {kind = #kiln.program_kind<forward>} {
   %w = kiln.read @w : tensor<16x8xf32>
   %h = kiln.embedding %tokens, %w : (tensor<2x4xi32>, tensor<16x8xf32>) -> tensor<8x8xf32>
@@ -160,7 +160,7 @@ kiln.program @forward(%tokens: tensor<2x4xi32> {kiln.name = "tokens"}, %targets:
   %e = kiln.embedding %tokens, %w : (tensor<2x4xi32>, tensor<16x8xf32>) -> tensor<8x8xf32>
   %some = kiln.slice %targets [0, 1] : tensor<2x4xi32> to tensor<2x2xi32>
   %ids = kiln.reshape %some : tensor<2x2xi32> to tensor<4xi32>
-  // expected-error @below {{looks up 'targets', which hold -100 where nothing counts; look up 'tokens'}}
+  // expected-error @below {{looks up 'targets', which contain -100 at ignored positions; look up 'tokens'}}
   %x = kiln.embedding %ids, %w : (tensor<4xi32>, tensor<16x8xf32>) -> tensor<4x8xf32>
   %h = kiln.concat %e, %e dim 0 : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<16x8xf32>
   %m = kiln.reduce mean %h dims [0, 1] : tensor<16x8xf32> to tensor<f32>
@@ -174,7 +174,7 @@ kiln.state @w : tensor<16x8xf32> {role = #kiln.role<parameter>, init = #kiln.spl
 kiln.program @forward(%tokens: tensor<2x4xi32> {kiln.name = "tokens"}) -> (tensor<f64> {kiln.name = "loss"}) attributes {kind = #kiln.program_kind<forward>} {
   %w = kiln.read @w : tensor<16x8xf32>
   %h = kiln.embedding %tokens, %w : (tensor<2x4xi32>, tensor<16x8xf32>) -> tensor<8x8xf32>
-  // expected-error @below {{belongs to a later level: kilnc makes it}}
+  // expected-error @below {{is not allowed in a model; kilnc creates it at a later level}}
   kiln.phase backward
   %m = kiln.reduce mean %h dims [0, 1] : tensor<8x8xf32> to tensor<f32>
   %l = kiln.cast %m : tensor<f32> to tensor<f64>
@@ -197,7 +197,7 @@ kiln.program @forward(%tokens: tensor<2x4xi32> {kiln.name = "tokens"}) -> (tenso
 // -----
 
 kiln.state @w : tensor<16x8xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>, source = "x"} // expected-note {{the other state is here}}
-// expected-error @below {{is saved as 'x' like @w; give them different sources}}
+// expected-error @below {{is saved as 'x', the same name as @w; give them different sources}}
 kiln.state @x : tensor<16x8xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
 kiln.program @forward(%tokens: tensor<2x4xi32> {kiln.name = "tokens"}) -> (tensor<f64> {kiln.name = "loss"}) attributes {kind = #kiln.program_kind<forward>} {
   %w = kiln.read @w : tensor<16x8xf32>
@@ -210,7 +210,7 @@ kiln.program @forward(%tokens: tensor<2x4xi32> {kiln.name = "tokens"}) -> (tenso
 // -----
 
 kiln.state @w : tensor<16x8xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
-// expected-error @below {{has no embedding and no loss that says how many tokens there are}}
+// expected-error @below {{has no embedding and no loss, so its vocabulary size is unknown}}
 kiln.program @forward(%tokens: tensor<2x4xi32> {kiln.name = "tokens"}) -> (tensor<f64> {kiln.name = "loss"}) attributes {kind = #kiln.program_kind<forward>} {
   %w = kiln.read @w : tensor<16x8xf32>
   %ids = kiln.reshape %tokens : tensor<2x4xi32> to tensor<8xi32>
@@ -221,7 +221,7 @@ kiln.program @forward(%tokens: tensor<2x4xi32> {kiln.name = "tokens"}) -> (tenso
 
 // -----
 
-// expected-error @below {{kiln.model says vocab_size = 17, but a table or loss has only 16 entries}}
+// expected-error @below {{kiln.model has vocab_size = 17, but a table or loss has only 16 entries}}
 module attributes {kiln.model = {vocab_size = 17 : i64}} {
 kiln.state @w : tensor<16x8xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
 kiln.program @forward(%tokens: tensor<2x4xi32> {kiln.name = "tokens"}) -> (tensor<f64> {kiln.name = "loss"}) attributes {kind = #kiln.program_kind<forward>} {
@@ -235,7 +235,7 @@ kiln.program @forward(%tokens: tensor<2x4xi32> {kiln.name = "tokens"}) -> (tenso
 
 // -----
 
-// expected-error @below {{kiln.model says batch = 3, but 'tokens' has type 'tensor<2x4xi32>'}}
+// expected-error @below {{kiln.model has batch = 3, but 'tokens' has type 'tensor<2x4xi32>'}}
 module attributes {kiln.model = {batch = 3 : i64}} {
 kiln.state @w : tensor<16x8xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
 kiln.program @forward(%tokens: tensor<2x4xi32> {kiln.name = "tokens"}) -> (tensor<f64> {kiln.name = "loss"}) attributes {kind = #kiln.program_kind<forward>} {
@@ -249,7 +249,7 @@ kiln.program @forward(%tokens: tensor<2x4xi32> {kiln.name = "tokens"}) -> (tenso
 
 // -----
 
-// expected-error @below {{kiln.model says sequence_length = 8, but 'tokens' has type 'tensor<2x4xi32>'}}
+// expected-error @below {{kiln.model has sequence_length = 8, but 'tokens' has type 'tensor<2x4xi32>'}}
 module attributes {kiln.model = {sequence_length = 8 : i64}} {
 kiln.state @w : tensor<16x8xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
 kiln.program @forward(%tokens: tensor<2x4xi32> {kiln.name = "tokens"}) -> (tensor<f64> {kiln.name = "loss"}) attributes {kind = #kiln.program_kind<forward>} {
@@ -264,7 +264,7 @@ kiln.program @forward(%tokens: tensor<2x4xi32> {kiln.name = "tokens"}) -> (tenso
 // -----
 
 // The narrowest of tables and logits counts.
-// expected-error @below {{kiln.model says vocab_size = 16, but a table or loss has only 9 entries}}
+// expected-error @below {{kiln.model has vocab_size = 16, but a table or loss has only 9 entries}}
 module attributes {kiln.model = {vocab_size = 16 : i64}} {
 kiln.state @w : tensor<16x8xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
 kiln.program @forward(%tokens: tensor<2x4xi32> {kiln.name = "tokens"}, %targets: tensor<2x4xi32> {kiln.name = "targets"}, %s: tensor<f64> {kiln.name = "loss_scale"}) -> (tensor<f64> {kiln.name = "loss"}) attributes {kind = #kiln.program_kind<forward>} {
@@ -292,7 +292,7 @@ kiln.program @forward(%tokens: tensor<2x4xi32> {kiln.name = "tokens"}) -> (tenso
 
 kiln.state @b : tensor<30000000x4000000xf32> {role = #kiln.role<buffer>, init = #kiln.splat<value = 0.0>}
 kiln.state @w : tensor<16x8xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
-// expected-error @below {{and its states take more than 281474976710656 bytes; make the model smaller}}
+// expected-error @below {{and its states need more than 281474976710656 bytes; make the model smaller}}
 kiln.program @forward(%tokens: tensor<2x4xi32> {kiln.name = "tokens"}) -> (tensor<f64> {kiln.name = "loss"}) attributes {kind = #kiln.program_kind<forward>} {
   %w = kiln.read @w : tensor<16x8xf32>
   %h = kiln.embedding %tokens, %w : (tensor<2x4xi32>, tensor<16x8xf32>) -> tensor<8x8xf32>
@@ -310,7 +310,7 @@ kiln.program @forward(%tokens: tensor<2x4xi32> {kiln.name = "tokens"}, %targets:
   %turned = kiln.transpose %targets [1, 0] : tensor<2x4xi32> to tensor<4x2xi32>
   %back = kiln.reshape %turned : tensor<4x2xi32> to tensor<2x4xi32>
   %ids = kiln.concat %tokens, %back dim 0 : (tensor<2x4xi32>, tensor<2x4xi32>) -> tensor<4x4xi32>
-  // expected-error @below {{looks up 'targets', which hold -100 where nothing counts; look up 'tokens'}}
+  // expected-error @below {{looks up 'targets', which contain -100 at ignored positions; look up 'tokens'}}
   %x = kiln.embedding %ids, %w : (tensor<4x4xi32>, tensor<16x8xf32>) -> tensor<16x8xf32>
   %m = kiln.reduce mean %x dims [0, 1] : tensor<16x8xf32> to tensor<f32>
   %l = kiln.cast %m : tensor<f32> to tensor<f64>

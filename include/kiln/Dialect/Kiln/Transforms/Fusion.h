@@ -1,11 +1,11 @@
-//===- Fusion.h - How far ops move to be fused ------------------*- C++ -*-===//
+//===- Fusion.h - Distance limit of fusion ----------------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Shared by what fuses and what foresees it.
+// Shared by the pass that forms dispatches and the cost model that predicts it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,9 +16,9 @@
 
 namespace kiln {
 
-/// An op joins a group that merely reads the same tensor only if it is this
-/// close, in ops, and none moves further up than this: results computed far
-/// from where they are used lengthen lifetimes.
+/// Maximum distance in ops for fusion. An op joins a group that only reads the
+/// same tensor if it is within this distance, and no op moves up further than
+/// this. A result that is computed far before its use has a long lifetime.
 constexpr int64_t kNearby = 16;
 
 } // namespace kiln

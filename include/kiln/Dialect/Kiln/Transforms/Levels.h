@@ -1,12 +1,12 @@
-//===- Levels.h - Levels of the pipeline, their invariants ------*- C++ -*-===//
+//===- Levels.h - Pipeline levels and their invariants ----------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// docs/design/architecture.md lists what each level guarantees. A pass that
-// relies on the level it starts from asks for the check itself, so that it can
+// docs/design/architecture.md lists the guarantees of each level. A pass that
+// relies on the invariant of its input level verifies it, so that the pass can
 // also be run alone.
 //
 //===----------------------------------------------------------------------===//
@@ -22,22 +22,23 @@ namespace kiln {
 
 enum class Level { Forward, Step, Planned, Dispatched };
 
-/// Checks the invariant of a level; the first violation is an error with a note
-/// that names the pass that should have prevented it.
+/// Checks the invariant of a level. Reports the first violation as an error
+/// with a note that names the pass that should have run before.
 llvm::LogicalResult verifyLevel(mlir::ModuleOp module, Level level);
 
-/// The one program of kind `forward`; none and a second one are errors.
+/// Returns the program of kind `forward`. Emits an error if the module has none
+/// or more than one.
 llvm::FailureOr<ProgramOp> findForward(mlir::ModuleOp module);
 
 /// Sets the kind of a cloned program and inserts it into `symbols`. Its symbol
-/// is the name of the kind, or that name with a suffix if the module already
-/// uses it; `kiln.name` then keeps the name for the runtime.
+/// is the name of the kind. If the module already uses this symbol, the program
+/// gets a suffix, and its attribute `kiln.name` has the name for the runtime.
 void nameByKind(ProgramOp program, ProgramKind kind,
                 mlir::SymbolTable &symbols);
 
-/// The number of tokens that every lookup and every loss of a program can take:
-/// the rows of its smallest table or the width of its narrowest logits. Nothing
-/// if it has neither.
+/// Returns the vocabulary size that all lookups and losses of a program
+/// support: the minimum of the rows of all tables and the columns of all
+/// logits. Returns std::nullopt if the program has neither.
 std::optional<int64_t> findVocabulary(ProgramOp program);
 
 } // namespace kiln

@@ -1,4 +1,4 @@
-//===- Lossy.h - The lossy techniques a user names --------------*- C++ -*-===//
+//===- Lossy.h - Options of lossy compression -------------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -16,21 +16,23 @@
 
 namespace kiln {
 
-/// NAME:VALUE[,NAME:VALUE], for example "fewbit:3,rmm:0.2".
+/// The parsed form of NAME:VALUE[,NAME:VALUE], for example "fewbit:3,rmm:0.2".
 struct LossySpec {
-  /// Bits per element kept for the derivative of an activation; 0: its input.
+  /// Bits per element that are kept for the derivative of an activation, or 0
+  /// to keep its input.
   int64_t fewbit = 0;
-  /// Share of the rows kept for a weight gradient; 0: all of them.
+  /// Share of the rows that are kept for a weight gradient, or 0 to keep all.
   double rmm = 0;
 
-  /// Parses the text, which may be empty; on failure returns nothing and says
-  /// why in `error`.
+  /// Parses the text, which may be empty. On failure, returns std::nullopt and
+  /// sets `error` to the reason.
   static std::optional<LossySpec> parse(llvm::StringRef text,
                                         std::string &error);
 };
 
-/// Rows that the sketch of a sequence of `length` rows keeps: share * length,
-/// rounded. 0 when that is none or all of them.
+/// Returns the number of rows in the sketch of a sequence of `length` rows:
+/// share * length, rounded. Returns 0 if this is none or all of the rows, which
+/// means that there is no sketch.
 int64_t sketchRows(int64_t length, double share);
 
 } // namespace kiln

@@ -1,12 +1,12 @@
-//===- Offload.h - What leaves the device between its readers ---*- C++ -*-===//
+//===- Offload.h - Offloading of values to the host -------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Which values wait for the backward pass, and the marks that send them to the
-// host meanwhile. kiln-place-copies turns marks into copies.
+// Finds values that stay live until the backward pass, and marks those that are
+// stored in host memory meanwhile. kiln-place-copies turns marks into copies.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,26 +19,26 @@
 
 namespace kiln {
 
-/// Results of the forward pass that the backward pass reads, views as what they
-/// look at, in program order; without small ones.
+/// Returns the results of the forward pass that the backward pass reads, in
+/// program order, without small ones. A view is replaced by its source.
 llvm::SmallVector<mlir::OpResult> residualsOf(const StageChain &chain);
 
-/// Adds `value` to its op's `kiln.offload`.
+/// Adds `value` to the attribute `kiln.offload` of its op.
 void markOffload(mlir::OpResult value, int64_t lag, int64_t lead);
 
-/// The commands (dispatches, products, loops) of a block on the dispatched
+/// The commands (dispatches, matmuls, loops) of a block at the dispatched
 /// level, in order.
 class CommandOrder {
 public:
   explicit CommandOrder(mlir::Block &block);
-  /// The position of a command, or -1.
+  /// Returns the position of a command, or -1 if `op` is not a command.
   int64_t of(mlir::Operation *op) const;
   int64_t size() const { return static_cast<int64_t>(commands.size()); }
   mlir::Operation *operator[](int64_t position) const {
     return commands[position];
   }
-  /// The op in front of which something has to stand that is to happen before
-  /// command `position`; the block's end behind the last one.
+  /// Returns the insertion point for ops that must run before command
+  /// `position`, which is the terminator after the last command.
   mlir::Operation *inFrontOf(int64_t position) const;
 
 private:
@@ -47,50 +47,54 @@ private:
   mlir::Operation *end;
 };
 
-/// One reader of a value: the operand of a command, and the views between, the
-/// one that reads the value first.
+/// A reader of a value: the operand of a command, and the chain of views from
+/// the value to this operand.
 struct Reader {
   mlir::OpOperand *operand;
   llvm::SmallVector<mlir::Operation *, 2> views;
 };
 
-/// Commands in the value's block (or in `block`) that read it, in order.
-/// Nothing if something else reads it: a concat, a return, an op in a region.
+/// Returns the commands of `order` that read a value, in order. Returns
+/// std::nullopt if another op reads it, such as a concat, a return or an op in
+/// a region.
 std::optional<llvm::SmallVector<Reader>> readersOf(mlir::Value value,
                                                    const CommandOrder &order);
 
-/// The readers of a value that `kiln.offload` names, split at the longest
-/// stretch of commands without one.
+/// The longest range of commands that do not read a value with `kiln.offload`.
 struct OffloadGap {
-  int64_t made = 0; ///< position of the value's command
-  int64_t left = 0; ///< of the last reader before the gap, or `made`
-  int64_t back = 0; ///< of the first reader behind it
-  llvm::SmallVector<Reader> behind;
+  int64_t made = 0; ///< Position of the command that computes the value.
+  int64_t left = 0; ///< Position of the last reader before the gap, or `made`.
+  int64_t back = 0; ///< Position of the first reader after the gap.
+  llvm::SmallVector<Reader> behind; ///< All readers after the gap.
 };
+/// Returns the gap of a value, or std::nullopt if it has no readers or readers
+/// that are not commands.
 std::optional<OffloadGap> findGap(mlir::Value value, const CommandOrder &order);
 
-/// Visits what the commands of a block on the dispatched level leave in memory,
-/// and the result of the op, perhaps in a dispatch, that computes it.
+/// Visits every value that the commands of a block at the dispatched level
+/// store in memory. `computed` is the result of the op that computes the value,
+/// which may be inside a dispatch.
 void forEachMemoryValue(
     mlir::Block &block,
     llvm::function_ref<void(mlir::Value value, mlir::OpResult computed)> visit);
 
-/// A value of the dispatched level and its mark.
+/// A value of the dispatched level that is marked by `kiln.offload`.
 struct MarkedValue {
   mlir::Value value;
-  mlir::Operation *marked; ///< the op with the mark
+  mlir::Operation *marked; ///< The op with the attribute.
   int64_t lag = 0, lead = 0;
 };
-/// What `kiln.offload` names in a block, as far as it is in memory at all.
+/// Returns the values of a block that are marked by `kiln.offload` and stored
+/// in memory.
 llvm::SmallVector<MarkedValue> markedValues(mlir::Block &block);
 
-/// Readers of a state on the host, group by group: those of a group are near
-/// each other and share a copy.
+/// Returns the readers of a state in host memory, grouped by distance. The
+/// readers of a group share a copy.
 llvm::SmallVector<llvm::SmallVector<Reader>>
 readerGroups(ReadOp read, const CommandOrder &order);
 
-/// Begins the copy to the device of a state on the host this many commands
-/// ahead, where nothing else is said.
+/// Default number of commands by which the copy of a host state to the device
+/// precedes its first reader.
 inline constexpr int64_t kDefaultLead = 6;
 
 } // namespace kiln

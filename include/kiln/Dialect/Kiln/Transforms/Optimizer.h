@@ -1,4 +1,4 @@
-//===- Optimizer.h - The registry of optimizers --------------------------===//
+//===- Optimizer.h - Registry of optimizers ---------------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -17,14 +17,15 @@ namespace kiln {
 
 struct OptimizerSpec;
 
-/// A numeric option of an optimizer: low <= value < high.
+/// A numeric option of an optimizer, with its default value and the valid range
+/// low <= value < high.
 struct OptimizerOption {
   llvm::StringLiteral key;
   double initial, low, high;
 };
 
-/// The values that an update is built from. `step` is null unless the rule needs
-/// it; `weightDecay` is that of this parameter.
+/// The operands of an update. `step` is null unless the rule needs it.
+/// `weightDecay` is the weight decay of this parameter.
 struct UpdateValues {
   mlir::Value parameter;
   llvm::SmallVector<mlir::Value, 2> states;
@@ -32,40 +33,42 @@ struct UpdateValues {
   double weightDecay;
 };
 
-/// An optimizer: its name, options and states, and how its update is built.
+/// An optimizer: its name, options and states, and the builder of its update.
 struct OptimizerRule {
   llvm::StringLiteral name;
-  /// Every rule has "weight_decay".
+  /// Includes "weight_decay" for every rule.
   llvm::SmallVector<OptimizerOption, 4> options;
-  /// The names under which files know the states of a parameter, in the order
-  /// of the update's operands.
+  /// Names of the optimizer states of a parameter in files, in the order of the
+  /// operands of the update.
   llvm::SmallVector<llvm::StringLiteral, 2> slots;
   bool needsStep;
-  /// Builds the update, whose results are those of UpdateOpInterface.
+  /// Builds the update op.
   UpdateOpInterface (*build)(mlir::OpBuilder &builder, mlir::Location loc,
                              const OptimizerSpec &spec,
                              const UpdateValues &values);
 };
 
-/// All optimizers, in the order in which messages list them.
+/// Returns all optimizers, in the order in which messages list them.
 llvm::ArrayRef<OptimizerRule> optimizerRules();
 
-/// Their names as a sentence lists them: "adamw, adam or sgd".
+/// Returns the names of all optimizers as an enumeration such as "adamw, adam
+/// or sgd".
 std::string optimizerNames();
 
-/// What a user names: NAME[:key=value,...], for example
-/// "adamw:beta1=0.9,weight_decay=0.1". Weight decay applies to parameters of two
-/// or more dimensions unless decay=all.
+/// The parsed form of NAME[:key=value,...], for example
+/// "adamw:beta1=0.9,weight_decay=0.1". Weight decay applies only to parameters
+/// with two or more dimensions, or to all parameters with decay=all.
 struct OptimizerSpec {
   const OptimizerRule *rule = nullptr;
   bool decayAll = false;
   /// One value per option of the rule.
   llvm::SmallVector<double, 4> values;
 
-  /// The value of an option that the rule has.
+  /// Returns the value of an option, which the rule must have.
   double get(llvm::StringRef key) const;
 
-  /// Parses the text; on failure returns nothing and sets `error` to the reason.
+  /// Parses the text. On failure, returns std::nullopt and sets `error` to the
+  /// reason.
   static std::optional<OptimizerSpec> parse(llvm::StringRef text,
                                             std::string &error);
 };

@@ -1,4 +1,4 @@
-//===- PaddedRows.h - Which matrices may have gaps --------------*- C++ -*-===//
+//===- PaddedRows.h - Padding of matrix rows --------------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -16,15 +16,16 @@ class RowPrograms;
 
 class ConcatOp;
 
-/// Returns true if the rows of a result in a dispatched program may be padded,
-/// and a matmul that reads or writes them may gain by that: every op that
-/// accesses the result is a matmul or a row kernel, which support any pitch.
+/// Returns true if the rows of a result in a dispatched program may be padded
+/// and a matmul accesses them. Every op that accesses the result must be a
+/// matmul or a row kernel, which support any pitch.
 bool mayHavePaddedRows(mlir::OpResult value, RowPrograms &rowPrograms);
 
-/// Returns the value whose producer writes the part of the concat's result that
-/// `operand` is: the operand itself, or the tensor that it reshapes if the part
-/// is contiguous and no other view reads that tensor. Therefore a concat of
-/// flattened tensors is a group of buffers that are stored side by side.
+/// Returns the value that is stored directly into the part of the result of
+/// `concat` for `operand`. This is the operand, or its source if the operand is
+/// a reshape, the part is contiguous and no other view reads the source. The
+/// operands of a concat of flattened tensors are therefore stored in adjacent
+/// buffers without a copy.
 mlir::Value getStoredOperand(ConcatOp concat, mlir::Value operand);
 
 } // namespace kiln

@@ -1,18 +1,18 @@
-//===- Recompute.h - Schedules that repeat forward stages -------*- C++ -*-===//
+//===- Recompute.h - Recomputation of forward stages ------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// A recompute schedule says, in the terms of the literature on chains, in which
-// order stages run forward and backward and what each forward run keeps. The
-// forward pass is a schedule's beginning; every later forward run becomes a
-// `kiln.recompute` in front of the backward op that needs it. What is not kept
-// simply has no reader any more.
+// A recompute schedule is the order in which the stages of a chain run forward
+// and backward, with the values that each forward run keeps, as in the
+// literature on rematerialization of chains. A schedule begins with the forward
+// pass. Every later forward run becomes a `kiln.recompute` before the backward
+// op that needs it. A value that is not kept has no readers after the rewrite.
 //
-// Exact: a repeated op has the same attributes and reads the same values, so
-// the gradients are those of the plain program to the last bit.
+// A repeated op has the same attributes and reads the same values, so the
+// gradients are bitwise equal to those of the original program.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,8 +28,9 @@ namespace kiln {
 struct StageRun {
   support::ChainOpKind kind;
   int64_t stage = 0;
-  /// Of a run that saves: bit i set if residual i of the stage is kept. The
-  /// others are repeated in front of the backward op that reads them first.
+  /// For a run that saves, bit i is set if residual i of the stage is kept.
+  /// Other residuals are recomputed before the backward op that first reads
+  /// them.
   uint64_t saved = ~uint64_t(0);
 
   bool operator==(const StageRun &other) const {
@@ -45,21 +46,23 @@ struct StageRun {
   }
 };
 
-/// Begins with one forward run of each stage in order and contains the backward
-/// runs of all stages, last stage first.
+/// A sequence of runs that begins with one forward run of each stage in order,
+/// and contains the backward runs of all stages, last stage first.
 using RecomputeSchedule = std::vector<StageRun>;
 
-/// The schedules that have names. Unknown names give nothing.
-///   none    keep everything
-///   full    keep the input of every stage: each is repeated once
-///   blocks  keep the input of every layer
-///   sqrt    keep the inputs of about sqrt(n) segments of stages (Chen et al.)
-///   poor    keep the program's input alone: n (n+1) / 2 more forward runs
+/// Returns the schedule with the given name, or std::nullopt if the name is
+/// unknown. The names are
+///   none    keep all residuals,
+///   full    keep the input of every stage and repeat each stage once,
+///   blocks  keep the input of every layer,
+///   sqrt    keep the inputs of about sqrt(n) segments of stages (Chen et al.),
+///   poor    keep only the input of the program, with n (n+1) / 2 more forward
+///           runs.
 std::optional<RecomputeSchedule> namedSchedule(llvm::StringRef name,
                                                const StageChain &chain);
 
-/// Rewrites the backward pass of the program that `chain` was made of. The
-/// chain is not valid any more afterwards.
+/// Rewrites the backward pass of the program of `chain` by a schedule. This
+/// invalidates the chain.
 void applyRecompute(const StageChain &chain, const RecomputeSchedule &schedule);
 
 } // namespace kiln

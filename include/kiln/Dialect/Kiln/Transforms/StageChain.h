@@ -6,18 +6,17 @@
 //===----------------------------------------------------------------------===//
 //
 // Rematerialization works on a chain. The forward pass of a training program is
-// cut wherever a single activation carries everything that later forward ops
-// read: in a transformer at the residual stream, in front of every attention
-// and every feed-forward block.
+// cut at every point where later forward ops read only one activation. In a
+// transformer, these are the points of the residual stream before every
+// attention block and every feed-forward block.
 //
 //      a_0         a_1         a_2                 a_L
 //  in ---> stage 0 ---> stage 1 ---> ...  stage L-1 ---> loss | backward
 //
-// a_k, the input of stage k, is the output of stage k-1. Values that depend on
-// states and constants alone (broadcast biases, positions) are fixed: they
-// belong to no stage, and whoever repeats a reader of one may repeat it too.
-// The loss turns the chain round; it is not a stage, and nothing of it is
-// repeated.
+// a_k, the input of stage k, is the output of stage k-1. Values that depend
+// only on states and constants, such as broadcast biases and positions, are
+// fixed: they belong to no stage, and may be repeated together with their
+// readers. The loss is not a stage, and its ops are never repeated.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,58 +30,60 @@
 
 namespace kiln {
 
-/// Matrix products and attention. They make a stage worth a cut of its own, and
-/// no pass fuses them with anything or changes their order.
+/// Returns true for matmuls and attention ops. Every stage but the first
+/// contains at least one of these, and no pass changes their order.
 bool isHeavyOp(mlir::Operation *op);
 
-/// A residual this many times smaller than the largest one, or than all of its
-/// stage together, is not worth a choice: it is kept on the device.
+/// A residual that is smaller by this factor than the largest residual, or than
+/// all residuals of its stage together, is always kept on the device.
 inline constexpr int64_t kSmallShare = 64;
 
 struct ForwardStage {
-  /// In program order; without reads, constants and fixed ops.
+  /// Ops of the stage in program order, without reads, constants and fixed ops.
   llvm::SmallVector<mlir::Operation *> ops;
-  /// a_k; null for a stage 0 that starts from the program's arguments alone.
+  /// The input a_k, or null if stage 0 reads only arguments of the program.
   mlir::Value input;
-  /// a_{k+1}.
+  /// The output a_{k+1}.
   mlir::Value output;
-  /// Values of the stage, but its output, that the backward pass reads; in
+  /// Values of the stage, without its output, that the backward pass reads, in
   /// program order.
   llvm::SmallVector<mlir::Value> residuals;
-  /// What the importer calls the layer ("h.3"); stages of one layer share it.
+  /// Name of the layer in the imported model ("h.3"), which all stages of the
+  /// layer share.
   std::string block;
 };
 
-/// Where a chain is cut.
+/// Selects the points at which a chain is cut.
 enum class StageCut {
-  Everywhere, ///< wherever one activation carries everything
-  Layers,     ///< only between layers
+  Everywhere, ///< Cut at every point with a single live activation.
+  Layers,     ///< Cut only between layers.
 };
 
 class StageChain {
 public:
-  /// Of a program of kind train, step level or planned. The chain has no
-  /// stages if the program has no backward pass or no cut.
+  /// Builds the chain of a train program at level step or planned. The chain
+  /// has no stages if the program has no backward pass or no cut.
   explicit StageChain(ProgramOp program, StageCut cut = StageCut::Everywhere);
 
   llvm::ArrayRef<ForwardStage> stages() const { return chain; }
   int64_t size() const { return static_cast<int64_t>(chain.size()); }
 
-  /// Ops of the forward pass behind the last cut, in program order: the loss
-  /// and what is computed with it.
+  /// Returns the ops of the forward pass after the last cut, which compute the
+  /// loss, in program order.
   llvm::ArrayRef<mlir::Operation *> lossOps() const { return loss; }
 
-  /// Ops behind the `kiln.phase backward`, in program order.
+  /// Returns the ops after the `kiln.phase backward`, in program order.
   llvm::ArrayRef<mlir::Operation *> backwardOps() const { return backward; }
 
-  /// The stage whose backward pass reads `value`: for a_k stage k, for what
-  /// stage k computes else stage k. size() for a_L; -1 for every other value.
+  /// Returns the stage whose backward pass reads `value`. This is k for the
+  /// input a_k of stage k and for other values that stage k computes, size()
+  /// for a_L, and -1 for all other values.
   int64_t stageReading(mlir::Value value) const;
 
-  /// The stage that computes the results of `op`, or -1.
+  /// Returns the stage that contains `op`, or -1.
   int64_t stageOf(mlir::Operation *op) const;
 
-  /// True for an op that computes a fixed value and is cheap to repeat.
+  /// Returns true if the op computes a fixed value and is cheap to repeat.
   bool isFixed(mlir::Operation *op) const { return fixedOps.contains(op); }
 
 private:
