@@ -7,6 +7,7 @@
 //
 // Implements the ops of KilnLibraryOps.td. The reference computes sums in f64
 // and the caller rounds the result, so it rounds once, like the vendor library.
+// Labels such as C1 name the constraints in the descriptions of the ops.
 //
 //===----------------------------------------------------------------------===//
 

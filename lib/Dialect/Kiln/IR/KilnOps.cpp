@@ -6,7 +6,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Includes the generated op classes and parses the enumerations of op syntax.
-// Ops/ implements the ops, with one file per group.
+// Ops/ implements the ops, with one file per group. Labels such as C1 in
+// verifiers name the constraints in the descriptions of the ops.
 //
 //===----------------------------------------------------------------------===//
 

@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Implements verifiers, builders, parsers and printers of states, programs,
-// regions and copies. The labels C1, C2, ... name the constraints in the
+// regions and copies. Labels such as C1 and E1 name the constraints in the
 // descriptions of the ops.
 //
 //===----------------------------------------------------------------------===//

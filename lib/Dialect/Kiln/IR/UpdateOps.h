@@ -17,13 +17,14 @@ RowBuilder::NodeId decayedGradient(RowBuilder &rows, RowBuilder::NodeId factor,
                                    RowBuilder::NodeId g, double decay,
                                    RowBuilder::NodeId p);
 
-/// Sets the results of an update to `values`, or to its first operands in a
-/// skipped step. Fails if the row program cannot read `apply` or an operand.
+/// Sets the results of an update to `values`, or to the old parameter and
+/// states if the step is skipped. Fails if the row program cannot read an
+/// operand.
 llvm::LogicalResult setUpdated(RowBuilder &rows, UpdateOpInterface update,
                                llvm::ArrayRef<RowBuilder::NodeId> values);
 
-/// Copies the first operands to the results and returns true if the step is
-/// skipped. Returns false otherwise.
+/// If the step is skipped, copies the old parameter and states to the results
+/// and returns true. Otherwise returns false.
 bool keepIfSkipped(UpdateOpInterface update,
                    llvm::ArrayRef<const HostTensor *> operands,
                    llvm::MutableArrayRef<HostTensor> results);

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// analysis -> plan -> apply: parses the optimizer's text into an OptimizerSpec,
-// wraps the micro-batch in a loop, and adds an update after every gradient.
+// Parses the optimizer option into an OptimizerSpec, wraps the micro-batch in a
+// loop, and adds an update after every gradient.
 //
 //===----------------------------------------------------------------------===//
 

@@ -116,7 +116,7 @@ int64_t DispatchFormer::definitionOf(Value value) {
     return -1;
   if (Group *group = groupOf.lookup(op))
     return group->position;
-  // A view must follow the position of its source.
+  // A view is defined at its own position, or at that of its source if later.
   if (familyOf(op) == Family::View)
     return std::max(definitionOf(op->getOperand(0)), order.lookup(op));
   return order.lookup(op);

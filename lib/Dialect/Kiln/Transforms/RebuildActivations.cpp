@@ -68,7 +68,7 @@ void Rebuilder::rebuild(const Recipe &recipe) {
   llvm::sort(users,
              [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
 
-  // Find G, the last op after the first user that reads a source in any case.
+  // Find G, the last op after the first user that also reads a source.
   Operation *reader = nullptr;
   for (Value source : recipe.sources) {
     bool kept = false;

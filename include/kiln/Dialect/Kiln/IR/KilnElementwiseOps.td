@@ -22,8 +22,8 @@ defvar LinearTraits = ElementwiseBaseTraits #
   [DeclareOpInterfaceMethods<SequenceOpInterface, ["isLinear"]>];
 defvar MatmulTraits = ElementwiseBaseTraits #
   [DeclareOpInterfaceMethods<SequenceOpInterface, ["inferSequences"]>];
-// Small relative errors in the operands or results of these ops grow later, so
-// they run in full precision.
+// These ops run in full precision, because small relative errors in their
+// operands or results become large errors later.
 defvar FullPrecisionTraits = [Pure, SameOperandsAndResultType,
   DeclareOpInterfaceMethods<PrecisionOpInterface, ["getPrecision"]>,
   DeclareOpInterfaceMethods<DifferentiableOpInterface>,

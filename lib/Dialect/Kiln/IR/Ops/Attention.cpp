@@ -102,7 +102,7 @@ LogicalResult AttentionOp::verify() {
   if (failed(checkSequences(*this, rows, getSequences())))
     return failure();
   int64_t heads = getHeads(), kvHeads = getKvHeads();
-  if (heads < 1 || kvHeads < 1 || heads % kvHeads) // C1
+  if (heads < 1 || kvHeads < 1 || heads % kvHeads) // Constraint C1.
     return emitOpError("has ")
            << heads << " heads and " << kvHeads
            << " kv_heads, expected kv_heads to divide heads";

@@ -53,11 +53,11 @@ static bool hasBit(const HostTensor &codes, int64_t bit) {
 
 LogicalResult BucketEncodeOp::verify() {
   ArrayRef<double> borders = getBorders();
-  if (!isBucketCount(borders.size() + 1)) // C1
+  if (!isBucketCount(borders.size() + 1)) // Constraint C1.
     return emitOpError("has ")
            << borders.size() << " borders, expected 1, 3, 7, ... or 255";
   bool isSingle = fullPrecision(getX().getType()).getElementType().isF32();
-  for (auto [i, border] : llvm::enumerate(borders)) { // C2
+  for (auto [i, border] : llvm::enumerate(borders)) { // Constraint C2.
     if (!std::isfinite(border) || (isSingle && border != float(border)))
       return emitOpError("has the border ")
              << border
@@ -68,7 +68,8 @@ LogicalResult BucketEncodeOp::verify() {
              << border << " after " << borders[i - 1]
              << ", expected increasing borders";
   }
-  return checkCodes(*this, getCodes(), getX(), borders.size() + 1); // C3
+  return checkCodes(*this, getCodes(), getX(),
+                    borders.size() + 1); // Constraint C3.
 }
 
 Family BucketEncodeOp::getFamily() { return Family::Bucket; }
@@ -93,14 +94,15 @@ LogicalResult BucketEncodeOp::evaluate(Operands operands, Results results) {
 
 LogicalResult BucketDecodeOp::verify() {
   ArrayRef<double> levels = getLevels();
-  if (!isBucketCount(levels.size())) // C1
+  if (!isBucketCount(levels.size())) // Constraint C1.
     return emitOpError("has ")
            << levels.size() << " levels, expected 2, 4, 8, ... or 256";
   for (double level : levels)
     if (!std::isfinite(level))
       return emitOpError("has the level ")
              << level << ", expected a finite number";
-  return checkCodes(*this, getCodes(), getDy(), levels.size()); // C2
+  return checkCodes(*this, getCodes(), getDy(),
+                    levels.size()); // Constraint C2.
 }
 
 Family BucketDecodeOp::getFamily() { return Family::Bucket; }

@@ -35,7 +35,7 @@ void ConstantOp::build(OpBuilder &builder, OperationState &state,
 }
 
 LogicalResult ConstantOp::verify() {
-  if (!isa<SplatElementsAttr>(getValue())) // C1
+  if (!isa<SplatElementsAttr>(getValue())) // Constraint C1.
     return emitOpError("value must be a splat");
   if (getValue().getType() != getType())
     return emitOpError("value has type ")

@@ -44,8 +44,10 @@ LogicalResult EmbeddingOp::verify() {
     return failure();
   SmallVector<int64_t> shape = {getTokens().getType().getNumElements(),
                                 getTable().getType().getDimSize(1)};
-  if (failed(checkShape(*this, "y", getY(), shape, Value())) ||            // C1
-      failed(checkPaddingIndex(*this, getPaddingIndexAttr(), getTable()))) // C2
+  if (failed(
+          checkShape(*this, "y", getY(), shape, Value())) || // Constraint C1.
+      failed(checkPaddingIndex(*this, getPaddingIndexAttr(),
+                               getTable()))) // Constraint C2.
     return failure();
   return checkWide(*this, "table", getTable(), getTable().getType().getShape(),
                    getY());
@@ -116,7 +118,7 @@ LogicalResult EmbeddingGradOp::verify() {
                          getDtable().getType().getDimSize(1)},
                         Value())) ||
       failed(checkPaddingIndex(*this, getPaddingIndexAttr(),
-                               getDtable())) || // C1
+                               getDtable())) || // Constraint C1.
       failed(checkFull(*this, "dtable", getDtable(),
                        getDtable().getType().getShape(), getDy())))
     return failure();

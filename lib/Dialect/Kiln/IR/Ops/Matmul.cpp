@@ -96,7 +96,8 @@ LogicalResult MatmulOp::verify() {
   if (typeA.getElementType() != typeB.getElementType())
     return emitOpError("'b' has element type ")
            << typeB.getElementType() << ", expected " << typeA.getElementType();
-  if (typeA.getShape().drop_back(2) != typeB.getShape().drop_back(2)) // C1
+  if (typeA.getShape().drop_back(2) !=
+      typeB.getShape().drop_back(2)) // Constraint C1.
     return emitOpError("batch dimensions ")
            << toString(typeA.getShape().drop_back(2)) << " and "
            << toString(typeB.getShape().drop_back(2)) << " differ";

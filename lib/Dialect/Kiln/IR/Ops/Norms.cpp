@@ -112,11 +112,12 @@ LogicalResult LayerNormOp::verify() {
   if (failed(checkShape(*this, "y", getY(), shape, getX())) ||
       failed(checkFull(*this, "mean", getMean(), shape.drop_back(), getX())) ||
       failed(checkFull(*this, "rstd", getRstd(), shape.drop_back(),
-                       getX()))) // C1
+                       getX()))) // Constraint C1.
     return failure();
   if (failed(checkFull(*this, "gamma", getGamma(), shape.back(), getX())))
     return failure();
-  return checkFull(*this, "beta", getBeta(), shape.back(), getX()); // C2
+  return checkFull(*this, "beta", getBeta(), shape.back(),
+                   getX()); // Constraint C2.
 }
 
 bool LayerNormOp::keepsFullOperand(unsigned operand) { return operand > 0; }
@@ -265,9 +266,10 @@ LogicalResult RmsNormOp::verify() {
   auto shape = getX().getType().getShape();
   if (failed(checkShape(*this, "y", getY(), shape, getX())) ||
       failed(checkFull(*this, "rstd", getRstd(), shape.drop_back(),
-                       getX()))) // C1
+                       getX()))) // Constraint C1.
     return failure();
-  return checkFull(*this, "gamma", getGamma(), shape.back(), getX()); // C2
+  return checkFull(*this, "gamma", getGamma(), shape.back(),
+                   getX()); // Constraint C2.
 }
 
 bool RmsNormOp::keepsFullOperand(unsigned operand) { return operand > 0; }

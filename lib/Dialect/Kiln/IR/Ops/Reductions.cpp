@@ -48,7 +48,7 @@ static bool reducesTrailing(ReduceOp op) {
 
 LogicalResult ReduceOp::verify() {
   auto from = getX().getType().getShape();
-  if (failed(checkIncreasing(*this, getDims(), from.size()))) // C1
+  if (failed(checkIncreasing(*this, getDims(), from.size()))) // Constraint C1.
     return failure();
   SmallVector<int64_t> shape;
   for (auto [i, size] : llvm::enumerate(from))
@@ -209,7 +209,7 @@ LogicalResult ReducePartialOp::verify() {
   return checkFull(
       *this, "y", getY(),
       {rows / chunk + (rows % chunk != 0), getColumnCount(getX().getType())},
-      getX()); // C1
+      getX()); // Constraint C1.
 }
 
 RowSpace ReducePartialOp::getRowSpace() { return rowsOfLast(getX()); }

@@ -31,7 +31,7 @@ LogicalResult RopeOp::verify() {
       getX().getType().getDimSize(0) / static_cast<int64_t>(getSequences());
   int64_t half = cols / heads / 2;
   auto table = getCos().getType().getShape();
-  if (table[0] < length || table[1] != half) // C1
+  if (table[0] < length || table[1] != half) // Constraint C1.
     return emitOpError("'cos' is ") << toString(table) << ", expected at least "
                                     << length << " rows of " << half;
   if (failed(checkFull(*this, "cos", getCos(), table, getX())) ||

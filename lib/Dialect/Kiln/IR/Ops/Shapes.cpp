@@ -76,10 +76,10 @@ LogicalResult BroadcastOp::verify() {
     return emitOpError("dims has ")
            << getDims().size() << " entries, expected the rank of 'x', "
            << from.size();
-  if (failed(checkIncreasing(*this, getDims(), to.size()))) // C2
+  if (failed(checkIncreasing(*this, getDims(), to.size()))) // Constraint C2.
     return failure();
   for (auto [i, dim] : llvm::enumerate(getDims()))
-    if (from[i] != to[dim] && from[i] != 1) // C1
+    if (from[i] != to[dim] && from[i] != 1) // Constraint C1.
       return emitOpError("dimension ")
              << i << " of size " << from[i] << " cannot become dimension "
              << dim << " of size " << to[dim];
@@ -201,7 +201,7 @@ LogicalResult BroadcastOp::evaluate(Operands operands, Results results) {
 
 LogicalResult ReshapeOp::verify() {
   auto from = getX().getType(), to = getY().getType();
-  if (from.getNumElements() != to.getNumElements()) // C1
+  if (from.getNumElements() != to.getNumElements()) // Constraint C1.
     return emitOpError("has ")
            << from.getNumElements() << " elements, result has "
            << to.getNumElements();
@@ -279,7 +279,7 @@ LogicalResult TransposeOp::verify() {
     seen.set(dim);
     shape.push_back(from[dim]);
   }
-  if (!seen.all()) // C1
+  if (!seen.all()) // Constraint C1.
     return emitOpError("permutation ")
            << toString(getPermutation())
            << " does not name every dimension of 'x' once; 'x' has rank "
@@ -349,7 +349,7 @@ LogicalResult SliceOp::verify() {
   if (from.size() != to.size() || getOffsets().size() != from.size())
     return emitOpError("ranks of operand, result and offsets differ");
   for (auto [i, offset] : llvm::enumerate(getOffsets()))
-    if (offset < 0 || offset > from[i] - to[i]) // C1
+    if (offset < 0 || offset > from[i] - to[i]) // Constraint C1.
       return emitOpError("reads [")
              << offset << ", " << offset + to[i] << ") of dimension " << i
              << ", which has size " << from[i];
@@ -416,7 +416,7 @@ LogicalResult PadOp::verify() {
   if (from.size() != to.size() || getLow().size() != from.size())
     return emitOpError("ranks of operand, result and low differ");
   for (auto [i, low] : llvm::enumerate(getLow()))
-    if (low < 0 || low > to[i] - from[i]) // C1
+    if (low < 0 || low > to[i] - from[i]) // Constraint C1.
       return emitOpError("writes [")
              << low << ", " << low + from[i] << ") of dimension " << i
              << ", which has size " << to[i];
@@ -468,7 +468,7 @@ LogicalResult ConcatOp::verify() {
       return emitOpError("operands have different ranks");
     sum += type.getDimSize(dim);
     shape[dim] = type.getDimSize(dim);
-    if (type.getShape() != ArrayRef<int64_t>(shape)) // C1
+    if (type.getShape() != ArrayRef<int64_t>(shape)) // Constraint C1.
       return emitOpError("operand ")
              << toString(type.getShape()) << " cannot be concatenated with "
              << toString(tensorTypeOf(getInputs().front()).getShape())

@@ -17,17 +17,17 @@ using namespace kiln::reference;
 LogicalResult SketchRowsOp::verify() {
   if (failed(checkRank(*this, "x", getX(), 2)) ||
       failed(checkRank(*this, "y", getY(), 2)) ||
-      failed(checkRng(*this, getRng()))) // C3
+      failed(checkRng(*this, getRng()))) // Constraint C3.
     return failure();
   int64_t rows = getX().getType().getDimSize(0),
           kept = getY().getType().getDimSize(0);
-  if (failed(checkSequences(*this, rows, getSequences())) || // C1
+  if (failed(checkSequences(*this, rows, getSequences())) || // Constraint C1.
       failed(checkSequences(*this, kept, getSequences())))
     return failure();
   if (kept > rows)
     return emitOpError("'y' has ")
            << kept << " rows, expected at most as many as 'x' has, " << rows;
-  return checkShape(*this, "y", getY(), // C2
+  return checkShape(*this, "y", getY(), // Constraint C2.
                     {kept, getX().getType().getDimSize(1)}, getX());
 }
 

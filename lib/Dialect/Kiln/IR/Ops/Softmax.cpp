@@ -293,7 +293,7 @@ static double crossEntropy(const HostTensor &logits, const HostTensor &targets,
 }
 
 LogicalResult CrossEntropyOp::verify() {
-  return checkTargets(*this, getLogits(), getTargets()); // C1
+  return checkTargets(*this, getLogits(), getTargets()); // Constraint C1.
 }
 
 /// Replaces the forward op by one op that computes the loss and its gradient
@@ -384,7 +384,8 @@ static double linearCrossEntropy(const HostTensor &hidden,
 }
 
 LogicalResult LinearCrossEntropyOp::verify() {
-  if (failed(checkTargets(*this, getHidden(), getTargets())) || // C1
+  if (failed(
+          checkTargets(*this, getHidden(), getTargets())) || // Constraint C1.
       failed(checkChunkRows(*this, getRows())))
     return failure();
   if (failed(checkRank(*this, "weight", getWeight(), 2)))
