@@ -1,5 +1,5 @@
-// The epilogue of a product in a schedule: what it computes, and places that
-// would let a tile see what another tile, or itself, has written too early.
+// The epilogue of a gemm in a schedule: its result, and views that would let a
+// tile read bytes that another tile, or itself, has already overwritten.
 
 // RUN: split-file %s %t
 // RUN: kiln-run %t/right.mlir | FileCheck %s --check-prefix=RIGHT
@@ -12,8 +12,8 @@
 // RUN: sed 's/@k(ro %g, wo %y)/& args [5]/' %t/right.mlir > %t/args.mlir
 // RUN: not kiln-run %t/args.mlir 2>&1 | FileCheck %s --check-prefix=ARGS
 
-// The product of ones is 2 everywhere; y = product + g is written, the product
-// stays; then both are added.
+// The matmul of ones is 2 everywhere. The epilogue writes y = 2 + g = 5 and
+// keeps the matmul result; the launch adds both.
 // RIGHT: y [2, 2] = 7, 7, 7, 7
 // READ: overwrites a place that its epilogue reads
 // WRITE: has an epilogue that overwrites an operand of the gemm

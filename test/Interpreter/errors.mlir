@@ -1,4 +1,4 @@
-// What kiln-run refuses, one line each, and its exit codes.
+// Errors of kiln-run, one line each, and its exit codes.
 
 // RUN: not kiln-run 2>&1 | FileCheck %s --check-prefix=NOFILE
 // NOFILE: error: FILE.mlir is missing: name the module to run (see --help)
@@ -42,7 +42,7 @@
 // DUMP: error: {{.*}}.none{{.*}}No such file or directory
 
 // RUN: not kiln-run %s --data=%s --steps=1 2>&1 | FileCheck %s --check-prefix=VOCABULARY
-// VOCABULARY: error: training needs the number of tokens: give the module the attribute kiln.model = {vocab_size = N}
+// VOCABULARY: error: training needs the vocabulary size: give the module the attribute kiln.model = {vocab_size = N}
 
 // RUN: %python -c "import subprocess, sys; sys.exit(subprocess.run(['kiln-run', '%s', '--entry=g']).returncode != 2)"
 // RUN: %python -c "import subprocess, sys; sys.exit(subprocess.run(['kiln-run', '%s', '--entry=f', '--inputs=%t.shape']).returncode != 3)"

@@ -1,4 +1,4 @@
-// A product and its bias, rounded once by the library of a gpu, on every level.
+// A matmul with bias, rounded once by the GPU's vendor library, at every level.
 
 // RUN: kiln-run %s --entry=f | FileCheck %s --check-prefix=TWICE
 // RUN: kiln-opt %s --kiln-set-numerics -o %t.planned.mlir
@@ -13,8 +13,8 @@
 // RUN: FileCheck %s --check-prefix=GEMMS < %t.scheduled.mlir
 // RUN: kiln-run %t.scheduled.mlir --entry=f | diff %t.once -
 
-// Gelu, its gradient and a bias's gradient: in f32 the one rounding less is in no
-// printed digit.
+// Gelu, its gradient and a bias gradient: in f32, the omitted rounding step does
+// not change a printed digit.
 // RUN: kiln-run %s --entry=g > %t.apart
 // RUN: FileCheck %s --check-prefix=GELU < %t.apart
 // RUN: kiln-run %t.planned.mlir --entry=g > %t.fused
@@ -34,13 +34,13 @@
 // GEMMS: kilnrt.gemm on @compute ({{.*}}) grid [1, 1] library "dgelu" aux({{.*}})
 // GEMMS: kilnrt.gemm on @compute ({{.*}}) grid [1, 1] library "bgrad_b" bias({{.*}})
 
-// A cpu's library has no epilogues.
+// The vendor library of a CPU has no epilogues.
 // RUN: sed 's/, kiln.target = "cuda-emu"//' %t.dispatched.mlir > %t.cpu.mlir
 // RUN: not kiln-opt %t.cpu.mlir --kiln-schedule 2>&1 | FileCheck %s --check-prefix=CPU
 // CPU: 'kiln.linear' op is a call of a gpu's library, but the module is for a cpu
 
-// 16 * 16 + 1 * 1 = 257, which bf16 rounds to 256, and so does it 256 + 1; the
-// bias of the sum of 257 makes it 258.
+// 16 * 16 + 1 * 1 = 257 rounds to 256 in bf16, and so does 256 + 1. Adding the
+// bias before rounding gives 258.
 // TWICE: y [3, 5] = 256, 256
 // TWICE-NEXT: wide [3, 5] = 258, 258
 // ONCE: y [3, 5] = 258, 258
@@ -84,7 +84,7 @@ kiln.state @x : tensor<4x8xf32> {role = #kiln.role<parameter>, init = #kiln.spla
 kiln.state @w : tensor<8x8xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.25>}
 kiln.state @row : tensor<8xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.125>}
 
-// u = 8 * 0.5 * 0.25 + 0.125; a cotangent of 8 * 0.25 gelu(u).
+// u = 8 * 0.5 * 0.25 + 0.125; the gradient of y is 8 * 0.25 * gelu(u).
 kiln.program @g() -> (tensor<4x8xf32> {kiln.name = "y"}, tensor<4x8xf32> {kiln.name = "du"}, tensor<8x8xf32> {kiln.name = "dw"}, tensor<8xf32> {kiln.name = "db"}) attributes {kind = #kiln.program_kind<evaluate>} {
   %x = kiln.read @x : tensor<4x8xf32>
   %w = kiln.read @w : tensor<8x8xf32>

@@ -1,4 +1,4 @@
-// What no machine has memory for is one line, before anything is allocated.
+// Values larger than any memory are reported in one line before allocation.
 
 // RUN: split-file %s %t
 // RUN: not kiln-run %t/argument.mlir 2>&1 | FileCheck %s --check-prefix=ARGUMENT

@@ -1,4 +1,4 @@
-// A mirror has its parameter's values, rounded to its own type.
+// A mirror has the values of its parameter, rounded to the type of the mirror.
 
 // RUN: kiln-run %s --entry=evaluate | FileCheck %s
 // CHECK: rounded [2] = 1, 1

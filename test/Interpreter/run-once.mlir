@@ -1,5 +1,5 @@
-// One run of one program: states from their initial values or a file, inputs by
-// name, outputs on stdout and, with the states, in a file.
+// One run of one program: initial states are declared or come from a file,
+// inputs are named, outputs go to stdout and, with the states, to a file.
 
 // RUN: %python %S/Inputs/write_safetensors.py %t.in x:F64:2x2:1,2,3,4 tokens:I64:2:1,0
 // RUN: kiln-run %s --entry=f --inputs=%t.in --dump=%t.out | FileCheck %s --check-prefix=SPLAT
@@ -7,15 +7,15 @@
 // SPLAT-NEXT: y [2, 2] = 1.29999995, 2.29999995, 3.29999995, 4.30000019
 // SPLAT-NEXT: result2 [2] = 1, 0
 
-// The dump feeds the next run: the state has moved by 1.
+// The dump is the input of the next run: the state has grown by 1.
 // RUN: kiln-run %s --entry=f --inputs=%t.in --init=%t.out | FileCheck %s --check-prefix=MOVED
 // MOVED: y [2, 2] = 2.29999995, 3.29999995, 4.30000019, 5.30000019
 
-// Without rounding, 0.3 is still the f32 that the declaration makes of it.
+// Without rounding, 0.3 still has the f32 value of its declaration.
 // RUN: kiln-run %s --entry=f --inputs=%t.in --eval-type=f64 | FileCheck %s --check-prefix=WIDE
 // WIDE: y [2, 2] = 1.300000011920929, 2.300000011920929
 
-// A file may use the names of the source model.
+// A file may use the tensor names of the source model.
 // RUN: %python %S/Inputs/write_safetensors.py %t.source model.w:F32::0.5
 // RUN: kiln-run %s --entry=f --inputs=%t.in --init=%t.source | FileCheck %s --check-prefix=SOURCE
 // SOURCE: y [2, 2] = 1.5, 2.5, 3.5, 4.5
@@ -23,7 +23,7 @@
 // RUN: kiln-run %s --entry=table | FileCheck %s --check-prefix=TABLE
 // TABLE: result0 [2, 2] = 2, 2, -0.832293689, 1.7551651
 
-// Other seeds, other values.
+// Different seeds give different values.
 // RUN: kiln-run %s --entry=random > %t.0
 // RUN: kiln-run %s --entry=random --seed=0 | diff %t.0 -
 // RUN: kiln-run %s --entry=random --seed=1 | not diff %t.0 -

@@ -1,5 +1,5 @@
-// A transfer that moves with a loop, awaited an iteration later or after the loop, is
-// where it was when it began.
+// A transfer of a loop-dependent view, awaited an iteration later or after the loop,
+// uses the addresses of the iteration in which it began.
 
 // RUN: kiln-opt %s --kiln-verify-schedule -o %t.mlir
 // RUN: kiln-run %t.mlir | FileCheck %s

@@ -1,11 +1,11 @@
-// Training through the driver of executables: the same flags, log and files.
+// Training uses the driver of executables: the same flags, log and files.
 
 // RUN: %python -c "print('to be or not to be, that is the question: ' * 20)" > %t.txt
 // RUN: rm -rf %t.dir %t.resumed
 // RUN: kiln-run %s --data=%t.txt --val-data=%t.txt --steps=30 --lr=2.0 --grad-clip=0 --seed=7 --log=%t.jsonl --dump=%t.own --save=%t.dir --save-every=20
 // RUN: FileCheck %s --input-file=%t.jsonl
 
-// The first loss is that of equal probabilities, log(256); it then falls.
+// The first loss is log(256), that of equal probabilities; then it falls.
 // CHECK:      "event":"start"
 // CHECK-SAME: "seed":7
 // CHECK-SAME: "library":"interpreter"
@@ -14,14 +14,14 @@
 // CHECK:      "event":"eval","step":30,"loss":{{[12]}}.
 // CHECK:      "event":"end","steps":30
 
-// The same run in f64 differs by rounding only.
+// The same run in f64 differs only by rounding.
 // RUN: kiln-run %s --data=%t.txt --steps=30 --lr=2.0 --grad-clip=0 --seed=7 --log=%t.wide.jsonl --eval-type=f64 --dump=%t.wide
 // RUN: %python %S/Inputs/compare_safetensors.py %t.own %t.wide 1e-5 | FileCheck %s --check-prefix=SAME
 // SAME: loss: F64 and F64, relative difference {{[1-9]}}
 // SAME: embedding: F32 and F64, relative difference {{[1-9]}}
 // SAME: head: F32 and F64
 
-// Resuming gives the bits of the run that was not interrupted.
+// A resumed run has the bits of an uninterrupted one.
 // RUN: kiln-run %s --data=%t.txt --resume=%t.dir/checkpoint-20 --steps=30 --lr=2.0 --grad-clip=0 --dump=%t.resumed
 // RUN: cmp %t.own %t.resumed
 

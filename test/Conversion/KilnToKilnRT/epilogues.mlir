@@ -1,7 +1,7 @@
 // RUN: kiln-opt %s --kiln-form-dispatches --kiln-schedule -split-input-file | FileCheck %s
 
-// The product lies where the epilogue's result will; the residual dies here but
-// keeps its slot, because the product is written before it is read.
+// The matmul writes into the slot of the epilogue's result. The residual dies
+// here but keeps its slot: the matmul writes before the residual is read.
 // CHECK: kilnrt.kernel @[[K:k[0-9]+_epilogue]] family<row> epilogue space [8, 4] row_strides [4, 4, 4, 4] {
 // CHECK: ^bb0([[P:%.+]]: tensor<8x4xf32>, [[B:%.+]]: tensor<4xf32>, [[R:%.+]]: tensor<8x4xf32>):
 // CHECK-NOT: kiln.matmul
@@ -31,8 +31,8 @@ kiln.program @residual(%x: tensor<8x4xf32> {kiln.name = "x", kiln.input = #kiln.
 
 // -----
 
-// Of two results one takes the product's place, the other that of an operand that
-// dies; not that of an operand of the product, which other tiles still read.
+// One result reuses the slot of the matmul result, the other that of a dead
+// epilogue operand, but not that of a matmul operand that other tiles read.
 // CHECK-LABEL: kilnrt.program @gate_grad
 // CHECK: [[X:%.+]] = kilnrt.slot "x"
 // CHECK: [[A:%.+]] = kilnrt.slot "matmul"
@@ -56,7 +56,7 @@ kiln.program @gate_grad(%x: tensor<4x4xf32> {kiln.name = "x", kiln.input = #kiln
 
 // -----
 
-// The result is written into a concat, and the product is there first.
+// The matmul writes where its epilogue's result goes, inside the concat.
 // CHECK-LABEL: kilnrt.program @concat
 // CHECK: [[C:%.+]] = kilnrt.slot "concat"
 // CHECK: [[V:%.+]] = kilnrt.view [[C]][16] : memref<4x4xf32, strided<[8, 1]>>
@@ -71,8 +71,8 @@ kiln.program @concat(%x: tensor<4x4xf32> {kiln.name = "x", kiln.input = #kiln.in
 
 // -----
 
-// The place of the result is fixed, and what the epilogue reads lies there: the
-// product needs a buffer of its own.
+// The result must be stored in the buffer of the running sum, which the
+// epilogue reads: the matmul result needs a buffer of its own.
 // CHECK-LABEL: kilnrt.program @sum
 // CHECK: [[S:%.+]] = kilnrt.slot {{.*}} why "sum over micro-batches"
 // CHECK: [[P:%.+]] = kilnrt.slot {{.*}} why "product of which only the epilogue's results are kept"
@@ -93,7 +93,7 @@ kiln.program @sum(%x: tensor<8x4xf32> {kiln.name = "x", kiln.input = #kiln.input
 
 // -----
 
-// A product that is read again has a slot of its own. Keys are arguments.
+// A matmul result with another use has a slot. Dropout keys are arguments.
 // CHECK-LABEL: kilnrt.program @kept
 // CHECK: [[P:%.+]] = kilnrt.slot "matmul+dropout"
 // CHECK: [[D:%.+]] = kilnrt.slot "matmul+dropout"

@@ -1,4 +1,4 @@
-// What a gemm may have as its epilogue.
+// Diagnostics of gemms with an epilogue.
 
 // RUN: kiln-opt %s -split-input-file -verify-diagnostics
 
@@ -22,7 +22,7 @@ kilnrt.program @train kind<train> {
 
 // -----
 
-// A kernel for whole rows is no epilogue.
+// A kernel for whole rows cannot be an epilogue.
 kilnrt.kernel @k family<row> space [2, 2] row_strides [2, 2] {
 ^bb0(%x: tensor<2x2xf32>):
   %y = kiln.relu %x : tensor<2x2xf32>

@@ -1,4 +1,4 @@
-// The pass checks the level that it starts from.
+// The pass verifies the level of its input module.
 
 // RUN: kiln-opt %s --kiln-form-dispatches --kiln-schedule -split-input-file -verify-diagnostics
 

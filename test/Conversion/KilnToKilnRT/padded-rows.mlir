@@ -1,5 +1,5 @@
-// Rows of what a gpu's library multiplies begin at multiples of 32 bytes, where
-// all that touch the matrix can step over the gaps. A cpu has none.
+// On a GPU, rows of matmul operands and results are padded to a multiple of 32
+// bytes if all uses of the matrix support a row pitch. A CPU uses no padding.
 
 // RUN: kiln-opt %s --kiln-form-dispatches --kiln-schedule=max-threads=2 | FileCheck %s
 // RUN: sed 's/"cuda"/"cpu"/' %s | kiln-opt --kiln-form-dispatches --kiln-schedule=max-threads=2 | FileCheck %s --check-prefix=CPU
@@ -8,8 +8,8 @@
 
 module attributes {kiln.target = "cuda"} {
 
-// The result of the kernel takes the place of its operand, with the gaps; the
-// last row has none behind it. What the program returns is dense.
+// The kernel's result reuses the slot of its operand, including the padding;
+// the last row is not padded. The returned value is dense.
 // CHECK-LABEL: kilnrt.program @passed
 // CHECK: [[A:%.+]] = kilnrt.slot "matmul" {{.*}} bytes 188 lifetime [0, 2] rows [28, 32] why "result"
 // CHECK: kilnrt.slot "matmul" class output {{.*}} bytes 168
@@ -26,8 +26,8 @@ kiln.program @passed(%x: tensor<6x8xf32> {kiln.name = "x", kiln.input = #kiln.in
   kiln.return %z : tensor<6x7xf32>
 }
 
-// Neither what is reshaped, nor what no product touches, nor a single row, nor
-// rows of 32 bytes.
+// Not padded: a reshaped matrix, a matrix that is no operand or result of a
+// matmul, a single row, and rows of 32 bytes.
 // CHECK-LABEL: kilnrt.program @others
 // CHECK-NOT: rows [
 // CHECK: kilnrt.program @of_rows
@@ -44,7 +44,7 @@ kiln.program @others(%x: tensor<6x8xf32> {kiln.name = "x", kiln.input = #kiln.in
   kiln.return %a, %back, %c, %d : tensor<6xf32>, tensor<6x7xf32>, tensor<1x7xf32>, tensor<6xf32>
 }
 
-// Values of rows are stored side by side, whoever reads them.
+// Values with one element per row are stored contiguously, whatever reads them.
 // CHECK-NOT: rows [
 // CHECK: kilnrt.program @last
 kiln.program @of_rows(%x: tensor<6x1xf32> {kiln.name = "x", kiln.input = #kiln.input<data>}, %w: tensor<1x7xf32> {kiln.name = "w", kiln.input = #kiln.input<data>}) -> (tensor<6x7xf32> {kiln.name = "z"}) attributes {kind = #kiln.program_kind<evaluate>} {

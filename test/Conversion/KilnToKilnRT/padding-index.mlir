@@ -1,7 +1,7 @@
 // RUN: kiln-opt %s --kiln-to-dispatched-pipeline --kiln-to-scheduled-pipeline | FileCheck %s
 
-// Gradients of embeddings that differ in the padding index alone have kernels of
-// their own; equal ones share one.
+// Embedding gradients that differ only in the padding index have separate
+// kernels; equal ones share one kernel.
 // CHECK: kilnrt.kernel @[[FIRST:k[0-9]+_scatter]]
 // CHECK: kiln.embedding_grad {{.*}} {padding_index = 1 : i64}
 // CHECK: kilnrt.kernel @[[SECOND:k[0-9]+_scatter]]

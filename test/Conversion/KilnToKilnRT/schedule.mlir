@@ -2,8 +2,8 @@
 
 kiln.state @w : tensor<4x4xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
 
-// The update stands first in the program but the product still reads the entry
-// value: the update moves behind it and writes in place, into the state's slot.
+// The update precedes a matmul that reads the state's entry value. It moves
+// after the matmul and writes in place, into the state's slot.
 // CHECK-LABEL: kilnrt.program @train
 // CHECK: [[W:%.+]] = kilnrt.slot "w" class parameter offset 0 bytes 64 {{.*}} state @w
 // CHECK: [[V:%.+]] = kilnrt.view [[W]][0] : memref<4x4xf32>
@@ -19,8 +19,8 @@ kiln.program @train(%x: tensor<4x4xf32> {kiln.name = "x", kiln.input = #kiln.inp
 
 // -----
 
-// An elementwise result takes the slot of an operand that dies; slices of columns
-// are offsets and strides of views; equal dispatches share one kernel.
+// An elementwise result reuses the slot of a dead operand; slices of columns
+// become offsets and strides of views; equal dispatches share one kernel.
 // CHECK: kilnrt.kernel @[[K:.+]] family<row> space [4, 4] row_strides [4, 4] {
 // CHECK-NOT: kilnrt.kernel
 // CHECK-LABEL: kilnrt.program @f
@@ -47,9 +47,9 @@ kiln.program @f(%x: tensor<4x8xf32> {kiln.name = "x", kiln.input = #kiln.input<d
 
 // -----
 
-// Copies into states at the end happen as if at once: what is read of a state
-// is read before the state is overwritten. @c goes first, a circle through @a and
-// @b goes by way of a buffer, and what the program returns of @a is kept.
+// Copies into states at the end behave as if they were simultaneous: a state is
+// read before it is overwritten. @c is copied first, the cycle of @a and @b uses
+// a buffer, and the returned value of @a is kept.
 kiln.state @a : tensor<4xf32> {role = #kiln.role<buffer>, init = #kiln.splat<value = 1.0>}
 kiln.state @b : tensor<4xf32> {role = #kiln.role<buffer>, init = #kiln.splat<value = 2.0>}
 kiln.state @c : tensor<4xf32> {role = #kiln.role<buffer>, init = #kiln.splat<value = 3.0>}
@@ -81,7 +81,7 @@ kiln.program @train() -> (tensor<4xf32> {kiln.name = "y"}) attributes {kind = #k
 
 // -----
 
-// A chain: each state gets the entry value of the one before.
+// A chain: each state receives the entry value of the previous one.
 kiln.state @a : tensor<4xf32> {role = #kiln.role<buffer>, init = #kiln.splat<value = 1.0>}
 kiln.state @b : tensor<4xf32> {role = #kiln.role<buffer>, init = #kiln.splat<value = 2.0>}
 // CHECK-LABEL: kilnrt.program @train

@@ -1,5 +1,5 @@
-// Waits that no order satisfies, transfers that nothing waits for, and commands of
-// different queues that touch the same bytes, in plans made by hand.
+// Handwritten plans with waits that no order satisfies, transfers that nothing
+// waits for, and unordered commands of different queues on the same bytes.
 
 // RUN: kiln-opt %s --kiln-verify-schedule -split-input-file -verify-diagnostics
 
@@ -27,7 +27,7 @@ kilnrt.program @signaled_later kind<train> {
 
 // -----
 
-// The first iteration would wait for what only an earlier one begins.
+// The first iteration would wait for a transfer of a previous iteration.
 kilnrt.queue @compute engine host
 kilnrt.queue @copy_out engine link
 kilnrt.program @signaled_later_in_the_loop kind<train> {
@@ -95,8 +95,8 @@ kilnrt.program @awaited_after_the_loop kind<train> {
 
 // -----
 
-// Every iteration waits for what the one before it began, and begins what the
-// next one needs.
+// Every iteration waits for the transfer that the previous one began, and
+// begins the transfer for the next one.
 kilnrt.queue @compute engine device
 kilnrt.queue @copy_in engine link
 kilnrt.program @prefetch kind<train> {
@@ -118,7 +118,7 @@ kilnrt.program @prefetch kind<train> {
 
 // -----
 
-// The transfer overwrites what the queue may still read.
+// The transfer overwrites bytes that the queue may still read.
 kilnrt.queue @compute engine device
 kilnrt.queue @copy_in engine link
 kilnrt.program @prefetch_too_early kind<train> {
@@ -142,8 +142,8 @@ kilnrt.program @prefetch_too_early kind<train> {
 
 // -----
 
-// The queue reads what the transfer of the iteration before may still write: another
-// queue waits for it.
+// The queue reads bytes that the transfer of the previous iteration may still write;
+// only another queue waits for that transfer.
 kilnrt.queue @compute engine device
 kilnrt.queue @host engine host
 kilnrt.queue @copy_in engine link
@@ -168,7 +168,7 @@ kilnrt.program @prefetch_without_wait kind<train> {
 
 // -----
 
-// What is prefetched lives through a part of the loop alone.
+// The prefetched slot is live in only a part of the loop.
 kilnrt.queue @compute engine device
 kilnrt.queue @copy_in engine link
 kilnrt.program @prefetch_of_dead kind<train> {
@@ -210,8 +210,8 @@ kilnrt.program @prefetch_into_dead kind<train> {
 
 // -----
 
-// Two queues that compute. Both read a slot in any order; one reads what the other
-// wrote, and the other overwrites it, after the other's commands.
+// Two queues compute. @host reads a slot after @compute has written it, both read
+// it in any order, and @compute overwrites it after @host has read it.
 kilnrt.queue @compute engine device
 kilnrt.queue @host engine host
 kilnrt.program @two_queues kind<train> {
@@ -260,8 +260,8 @@ kilnrt.program @overwritten_in_no_order kind<train> {
 
 // -----
 
-// The second iteration overwrites what the first one's command on the other queue
-// may still read.
+// The second iteration overwrites bytes that the first iteration's command on the
+// other queue may still read.
 kilnrt.queue @compute engine device
 kilnrt.queue @host engine host
 kilnrt.program @next_iteration_in_no_order kind<train> {
@@ -279,7 +279,7 @@ kilnrt.program @next_iteration_in_no_order kind<train> {
 
 // -----
 
-// A slot reuses the bytes of one that another queue still reads.
+// A slot reuses bytes of another slot that another queue still reads.
 kilnrt.queue @compute engine device
 kilnrt.queue @host engine host
 kilnrt.program @reused_in_no_order kind<train> {
@@ -298,7 +298,7 @@ kilnrt.program @reused_in_no_order kind<train> {
 
 // -----
 
-// What a queue knows of a third one's commands, it knows by way of the second.
+// Order is transitive: @host is ordered after @copy_in by way of @compute.
 kilnrt.queue @compute engine device
 kilnrt.queue @host engine host
 kilnrt.queue @copy_in engine link
@@ -319,7 +319,7 @@ kilnrt.program @by_way_of_another kind<train> {
 
 // -----
 
-// A wait holds up the queues that it names alone.
+// A wait blocks only the queues that it names.
 kilnrt.queue @compute engine device
 kilnrt.queue @host engine host
 kilnrt.queue @copy_out engine link

@@ -1,4 +1,4 @@
-// A loop may yield an argument as it is: no op makes it.
+// A loop may yield an argument unchanged: no op in the loop defines the value.
 
 // RUN: kiln-opt %s --kiln-schedule | FileCheck %s
 

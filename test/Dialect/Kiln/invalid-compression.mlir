@@ -1,4 +1,4 @@
-// The diagnostics of codes and sketches.
+// Diagnostics of bucket codes and sketches.
 
 // RUN: kiln-opt %s -split-input-file -verify-diagnostics
 

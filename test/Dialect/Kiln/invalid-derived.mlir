@@ -1,4 +1,4 @@
-// The diagnostics of the verifiers of ops that passes make.
+// Diagnostics of the verifiers of ops that passes create.
 
 // RUN: kiln-opt %s -split-input-file -verify-diagnostics
 

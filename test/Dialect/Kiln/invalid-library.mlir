@@ -1,4 +1,4 @@
-// What a product with an epilogue may be, and what of it may be in a schedule.
+// Diagnostics of matmuls with vendor library epilogues and of their commands.
 
 // RUN: kiln-opt %s -split-input-file -verify-diagnostics
 

@@ -73,7 +73,7 @@ module attributes {kiln.model = {heads = 4}} {}
 
 // -----
 
-// A product and its epilogue: E1.
+// A gemm dispatch whose first op is not a matmul.
 kiln.program @f(%x: tensor<4x4xf32>) attributes {kind = #kiln.program_kind<evaluate>} {
   // expected-error @below {{of family gemm must have a body that begins with a rank-2 kiln.matmul of its first two arguments, without accumulate; nothing else may use them}}
   %y = kiln.dispatch gemm(%x, %x) space [4, 4] : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32> {
@@ -112,7 +112,7 @@ kiln.program @f(%x: tensor<4x4xf32>) attributes {kind = #kiln.program_kind<evalu
 
 // -----
 
-// E2.
+// A gemm dispatch whose space is not the shape of the matmul.
 kiln.program @f(%x: tensor<4x4xf32>) attributes {kind = #kiln.program_kind<evaluate>} {
   // expected-error @below {{of family gemm must have the space of its matmul, [4, 4]}}
   %y = kiln.dispatch gemm(%x, %x) space [2, 8] : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32> {
@@ -126,7 +126,7 @@ kiln.program @f(%x: tensor<4x4xf32>) attributes {kind = #kiln.program_kind<evalu
 
 // -----
 
-// E3.
+// An epilogue that needs whole rows.
 kiln.program @f(%x: tensor<4x4xf32>) attributes {kind = #kiln.program_kind<evaluate>} {
   // expected-error @below {{of family gemm has an epilogue that cannot be computed on one tile of the matmul at a time}}
   %y = kiln.dispatch gemm(%x, %x) space [4, 4] : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32> {
@@ -140,7 +140,7 @@ kiln.program @f(%x: tensor<4x4xf32>) attributes {kind = #kiln.program_kind<evalu
 
 // -----
 
-// E4.
+// Results in the wrong order.
 kiln.program @f(%x: tensor<4x4xf32>) attributes {kind = #kiln.program_kind<evaluate>} {
   // expected-error @below {{of family gemm must yield the results of its epilogue, and the matmul only as the last result}}
   %y:2 = kiln.dispatch gemm(%x, %x) space [4, 4] : (tensor<4x4xf32>, tensor<4x4xf32>) -> (tensor<4x4xf32>, tensor<4x4xf32>) {
@@ -154,7 +154,7 @@ kiln.program @f(%x: tensor<4x4xf32>) attributes {kind = #kiln.program_kind<evalu
 
 // -----
 
-// E5: no result has the size of the product.
+// No result has as many bytes as the matmul result.
 kiln.program @f(%x: tensor<4x4xf32>) attributes {kind = #kiln.program_kind<evaluate>} {
   // expected-error @below {{of family gemm has an epilogue that cannot be computed on one tile of the matmul at a time}}
   %y = kiln.dispatch gemm(%x, %x) space [4, 4] : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf64> {
@@ -168,7 +168,7 @@ kiln.program @f(%x: tensor<4x4xf32>) attributes {kind = #kiln.program_kind<evalu
 
 // -----
 
-// E6.
+// An epilogue that updates an operand in place.
 kiln.program @f(%x: tensor<4x4xf32>, %s: tensor<f64>) attributes {kind = #kiln.program_kind<evaluate>} {
   // expected-error @below {{of family gemm has an epilogue that updates an operand in place}}
   %y = kiln.dispatch gemm(%x, %x, %x, %s) space [4, 4] : (tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>, tensor<f64>) -> tensor<4x4xf32> {

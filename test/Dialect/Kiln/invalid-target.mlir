@@ -1,5 +1,5 @@
-// The target of a module is one that the program knows. No tool compiles or
-// runs a module for another one.
+// Modules must have a known target. No tool
+// compiles or runs a module for an unknown target.
 
 // RUN: kiln-opt %s -split-input-file -verify-diagnostics
 // RUN: not kiln-run %s 2>&1 | FileCheck %s

@@ -1,7 +1,7 @@
 // RUN: not kilnc %s -o %t 2>&1 | FileCheck %s --implicit-check-not={{.}}
 // RUN: not kiln-run %s 2>&1 | FileCheck %s --implicit-check-not={{.}}
 
-// MLIR prints an op of several lines into its message.
+// MLIR prints this op over several lines in a message; the tools print one.
 // CHECK: {{^.*}}one-line.mlir{{.*}}: line [[#@LINE+3]]: block with no terminator, has ...{{$}}
 "builtin.module"() ({
   "kiln.program"() <{function_type = () -> (), kind = #kiln.program_kind<forward>, sym_name = "f"}> ({

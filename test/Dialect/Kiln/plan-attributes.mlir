@@ -1,4 +1,4 @@
-// The facts of a plan, on a module.
+// The attributes of a plan, on a module.
 
 // RUN: kiln-opt %s -split-input-file -verify-diagnostics | FileCheck %s
 

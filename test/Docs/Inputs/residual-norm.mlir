@@ -1,4 +1,4 @@
-// The sum of a residual branch and the norm of the next one are one kernel.
+// A residual add and the norm that follows form one kernel.
 kiln.program @residual_norm(
     %x: tensor<8x64xbf16> {kiln.name = "x"}, %skip: tensor<8x64xbf16> {kiln.name = "skip"},
     %g: tensor<64xf32> {kiln.name = "g"}, %b: tensor<64xf32> {kiln.name = "b"})

@@ -1,5 +1,5 @@
-// A concat writes its operands side by side where they are made, but one value
-// twice, or a view of a value that others read too, has to be copied.
+// The producers of a concat's operands write into its buffer. A repeated
+// operand, or a view of a value with other readers, has to be copied.
 
 // RUN: %python -c "print('to be or not to be, that is the question: ' * 20)" > %t.txt
 // RUN: rm -rf %t.fused-run %t.single-run

@@ -3,7 +3,7 @@
 kiln.state @w : tensor<4x8xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
 kiln.state @table : tensor<4x8xf32> {role = #kiln.role<constant>, init = #kiln.splat<value = 0.0>}
 
-// The loss becomes its training form, the constant state gets no gradient.
+// The loss becomes its training form; the constant state gets no gradient.
 // CHECK-LABEL: kiln.program @train
 // CHECK-SAME: tensor<4x8xf32> {kiln.gradient = @w}
 // CHECK: [[W:%.+]] = kiln.read @w
@@ -25,8 +25,8 @@ kiln.program @forward(%targets: tensor<4xi32> {kiln.name = "targets"}, %scale: t
 
 kiln.state @w : tensor<4x6xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
 
-// Gradients of slices that tile a tensor are written side by side, not padded
-// and added.
+// Gradients of slices that tile a tensor are
+// concatenated instead of padded and added.
 // CHECK-LABEL: kiln.program @train
 // CHECK: kiln.phase backward
 // CHECK-NOT: kiln.pad
@@ -48,7 +48,7 @@ kiln.program @forward() -> (tensor<f32> {kiln.name = "loss"}) attributes {kind =
 
 kiln.state @w : tensor<4x6xf32> {role = #kiln.role<parameter>, init = #kiln.normal<mean = 0.0, stddev = 1.0, zero_row = 1>}
 
-// The lookup gives the row of its padding index no gradient.
+// The row of the padding index gets no gradient from the lookup.
 // CHECK: kiln.state @w {{.*}}init = #kiln.normal<mean = 0.000000e+00 : f64, stddev = 1.000000e+00 : f64, zero_row = 1>
 // CHECK-LABEL: kiln.program @train
 // CHECK: kiln.embedding_grad {{.*}} {padding_index = 1 : i64}

@@ -4,8 +4,8 @@ kiln.state @w : tensor<16x8xf32> {role = #kiln.role<parameter>, init = #kiln.spl
 
 kiln.state @last : tensor<8x8xf32> {role = #kiln.role<buffer>, init = #kiln.splat<value = 0.0>}
 
-// Outside training dropout is the identity, so nothing reads rng, and states stay
-// as they are.
+// Outside training, dropout is the identity, so
+// nothing reads rng, and states are not written.
 // CHECK-NOT: @forward
 // CHECK-LABEL: kiln.program @evaluate
 // CHECK-NOT: kiln.name = "rng"

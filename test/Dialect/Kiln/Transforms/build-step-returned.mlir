@@ -1,6 +1,6 @@
 // RUN: kiln-opt %s --kiln-autodiff --kiln-build-step="clip=false optimizer=sgd" | FileCheck %s
 
-// What is returned is the value at entry: the update need not wait for it.
+// The program returns the state's entry value, which does not delay the update.
 // CHECK-LABEL: kiln.program @train
 // CHECK: [[W:%.+]] = kiln.read @w
 // CHECK: [[P:%.+]] = kiln.sgd [[W]]

@@ -1,4 +1,4 @@
-// Tokens without dimensions are one sequence.
+// A rank-0 tensor of tokens is one sequence.
 
 // RUN: kiln-opt %s --kiln-compress-residuals=lossy=rmm:0.5 | FileCheck %s
 

@@ -1,7 +1,7 @@
 // RUN: kiln-opt %s --kiln-compress-residuals -split-input-file | FileCheck %s
 
-// What reads a residual through a view of it: the code is made of the view. A
-// view behind the forward pass keeps the residual until then, so it stays.
+// A residual is read through a view: the view is encoded. A view in the
+// backward pass keeps its residual alive, so the residual is not encoded.
 
 // CHECK: kiln.encoded
 // CHECK-LABEL: kiln.program @train

@@ -4,8 +4,8 @@
 // RUN: kiln-opt %s --kiln-autodiff --kiln-compress-residuals -split-input-file | FileCheck %s --check-prefixes=NONE
 // RUN: kiln-opt %s --kiln-autodiff "--kiln-compress-residuals=lossy=fewbit:2 rebuild=false" -split-input-file | FileCheck %s --check-prefixes=KEEP
 
-// gelu's output can be made again from its input as long as that is kept: one
-// encoding alone saves nothing, both save everything.
+// gelu's output can be recomputed from its input while the input is kept: one
+// encoding alone saves nothing, both together save the bytes of both values.
 
 // BOTH: kiln.encoded = [#kiln.encoded<value = "{{.*}}", as = "fewbit:2", lossy = true, bytes = 2048, encoded_bytes = 128>
 // BOTH-SAME: #kiln.encoded<value = "{{.*}}", as = "rmm:4/16", lossy = true, bytes = 2048, encoded_bytes = 512>
@@ -27,7 +27,7 @@
 // NONE-LABEL: kiln.program @train
 // NONE-NOT: kiln.bucket
 
-// Where gelu's output is kept in any case, so is a code alone.
+// Without rebuilding, gelu's output is kept, so encoding its input alone pays.
 // KEEP-LABEL: kiln.program @train
 // KEEP: kiln.bucket_encode
 // KEEP: kiln.bucket_decode
@@ -52,9 +52,9 @@ kiln.program @forward(%tokens: tensor<4x16xi32> {kiln.name = "tokens"}, %targets
 
 // -----
 
-// A mask is exact and needs nobody's leave. It pays where relu's output is not
-// read in the backward pass: its reader's weights are frozen, or it has a
-// sketch.
+// A mask is exact and needs no lossy option. It saves
+// memory if the backward pass does not read relu's output:
+// the weights of its reader are frozen, or it has a sketch.
 
 // NONE: kiln.encoded = [#kiln.encoded<value = "{{.*}}", as = "mask", lossy = false, bytes = 2048, encoded_bytes = 64>
 // NONE-LABEL: kiln.program @train
@@ -84,9 +84,9 @@ kiln.program @forward(%tokens: tensor<4x16xi32> {kiln.name = "tokens"}, %targets
 
 // -----
 
-// Two products of one value read one sketch. A weight stored as [outputs,
-// inputs] has it on the right. What else reads a value (here relu_grad reads %h,
-// which a product reads too) keeps it.
+// Two matmuls of one value share one sketch. For a weight stored as [outputs,
+// inputs], the sketch is the right operand. A value with another reader in the
+// backward pass (here relu_grad reads %h, an operand of a matmul) is kept.
 
 // SKETCH-LABEL: kiln.program @train
 // SKETCH: [[X:%.+]] = kiln.embedding

@@ -4,8 +4,8 @@
 
 // NONE-NOT: kiln.dispatch gemm
 
-// Bias and activation work on the tiles of the product, which is no value of its
-// own any more. The bias is read behind the product: the read moves.
+// Bias and activation run on the tiles of the matmul, whose result is no longer
+// a separate value. The read of the bias moves before the matmul.
 kiln.state @b : tensor<16xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
 // CHECK-LABEL: kiln.program @bias_gelu
 // CHECK: [[B:%.+]] = kiln.read @b
@@ -29,8 +29,8 @@ kiln.program @bias_gelu(%x: tensor<8x4xf32> {kiln.name = "x"}, %w: tensor<4x16xf
 
 // -----
 
-// The later of two products has the epilogue. It is read again, so it stays, as
-// the last result.
+// The later of two matmuls gets the epilogue. Its result has another use, so it
+// stays, as the last result of the dispatch.
 // CHECK-LABEL: kiln.program @gate
 // CHECK: [[A:%.+]] = kiln.matmul %arg0, %arg1
 // CHECK: [[B:%.+]]:2 = kiln.dispatch gemm(%arg0, %arg2, [[A]]) space [8, 4]
@@ -48,8 +48,8 @@ kiln.program @gate(%x: tensor<8x4xf32> {kiln.name = "x"}, %u: tensor<4x4xf32> {k
 
 // -----
 
-// Dropout is keyed per element; what the epilogue reads may be an operand of the
-// product too, which is then passed twice.
+// Dropout is keyed per element. An operand of the epilogue may also be an
+// operand of the matmul; it is then passed twice.
 // CHECK-LABEL: kiln.program @dropout
 // CHECK: kiln.dispatch gemm(%arg0, %arg1, %arg2, %arg0) space [4, 4]
 // CHECK: ^bb0({{.*}}, [[RNG:%.+]]: tensor<1x3xi64>, [[R:%.+]]: tensor<4x4xf32>):
@@ -65,7 +65,7 @@ kiln.program @dropout(%x: tensor<4x4xf32> {kiln.name = "x"}, %w: tensor<4x4xf32>
 
 // -----
 
-// A norm needs whole rows; what it is one kernel with is not split off.
+// A norm needs whole rows, and ops that are fused with it are not split off.
 // CHECK-LABEL: kiln.program @norm
 // CHECK-NOT: kiln.dispatch gemm
 kiln.program @norm(%x: tensor<8x4xf32> {kiln.name = "x"}, %w: tensor<4x4xf32> {kiln.name = "w"}, %b: tensor<4xf32> {kiln.name = "b"}) -> (tensor<8x4xf32>, tensor<8x4xf32>) attributes {kind = #kiln.program_kind<train>} {
@@ -77,7 +77,7 @@ kiln.program @norm(%x: tensor<8x4xf32> {kiln.name = "x"}, %w: tensor<4x4xf32> {k
 
 // -----
 
-// Nor does a sum down the columns end with a tile.
+// An epilogue cannot compute column sums, which need more than one tile.
 // CHECK-LABEL: kiln.program @column_sum
 // CHECK-NOT: kiln.dispatch gemm
 kiln.program @column_sum(%x: tensor<8x4xf32> {kiln.name = "x"}, %w: tensor<4x4xf32> {kiln.name = "w"}) -> (tensor<8x4xf32>, tensor<2x4xf32>) attributes {kind = #kiln.program_kind<train>} {
@@ -109,7 +109,7 @@ kiln.program @accumulate(%x: tensor<4x4xf32> {kiln.name = "x"}) -> tensor<4x4xf3
 
 // -----
 
-// The other operand is computed behind the product, of which it is no view.
+// The other operand is a transpose of the matmul result, computed after it.
 // CHECK-LABEL: kiln.program @later
 // CHECK-NOT: kiln.dispatch gemm
 kiln.program @later(%x: tensor<4x4xf32> {kiln.name = "x"}) -> tensor<4x4xf32> attributes {kind = #kiln.program_kind<train>} {
@@ -121,7 +121,7 @@ kiln.program @later(%x: tensor<4x4xf32> {kiln.name = "x"}) -> tensor<4x4xf32> at
 
 // -----
 
-// A kernel of the backward pass reads a product of the forward pass.
+// A kernel of the backward pass reads a matmul result of the forward pass.
 // CHECK-LABEL: kiln.program @phases
 // CHECK-NOT: kiln.dispatch gemm
 kiln.program @phases(%x: tensor<4x4xf32> {kiln.name = "x"}) -> tensor<4x4xf32> attributes {kind = #kiln.program_kind<train>} {
@@ -133,8 +133,8 @@ kiln.program @phases(%x: tensor<4x4xf32> {kiln.name = "x"}) -> tensor<4x4xf32> a
 
 // -----
 
-// An update of a state waits for the state's other readers; its gradient does not
-// wait with it.
+// An update must follow the other reads of its state; the matmul that computes
+// its gradient is not delayed with it.
 kiln.state @w : tensor<4x4xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
 // CHECK-LABEL: kiln.program @update
 // CHECK-NOT: kiln.dispatch gemm
@@ -148,8 +148,8 @@ kiln.program @update(%x: tensor<4x4xf32> {kiln.name = "x"}, %one: tensor<f64> {k
 
 // -----
 
-// The running sum of a loop is the place of its next value, which an epilogue
-// would write tile by tile while the product still reads the sum.
+// The next value of a loop's running sum shares the sum's buffer: an epilogue
+// would overwrite it tile by tile while the matmul still reads the sum.
 // CHECK-LABEL: kiln.program @sum
 // CHECK-NOT: kiln.dispatch gemm
 kiln.program @sum(%x: tensor<8x4xf32> {kiln.name = "x"}) -> tensor<4x4xf32> attributes {kind = #kiln.program_kind<train>} {

@@ -1,12 +1,12 @@
 // RUN: kiln-opt %s --kiln-expand-loss | FileCheck %s
 // RUN: sed 's/{rows = 4} //; s/tensor<8x/tensor<256x/g; s/tensor<2x4x/tensor<64x4x/' %s | kiln-opt --kiln-expand-loss=logits=2048 | FileCheck %s --check-prefix=CHOSEN
 
-// As many rows as 2048 logits have, in two chunks of equal size.
+// A limit of 2048 logits gives two chunks of 128 rows.
 // CHOSEN-COUNT-2: kiln.softmax_cross_entropy {{.*}} : (tensor<128x16xf32>
 // CHOSEN-NOT: kiln.softmax_cross_entropy
 
-// Two chunks of rows: no value has as many elements as the whole logits, and the
-// second chunk's weight gradient accumulates onto the first's.
+// Two chunks of rows: no value has as many elements as all logits, and the
+// weight gradient of the second chunk accumulates onto that of the first.
 // CHECK-LABEL: kiln.program @f
 // CHECK-NOT: tensor<8x16xf32>
 // CHECK: kiln.softmax_cross_entropy

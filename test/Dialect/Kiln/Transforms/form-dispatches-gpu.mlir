@@ -1,7 +1,7 @@
 // RUN: kiln-opt %s --kiln-form-dispatches | FileCheck %s --check-prefix=CPU
 // RUN: sed 's/^module/module attributes {kiln.target = "cuda"}/' %s | kiln-opt --kiln-form-dispatches | FileCheck %s --check-prefix=GPU
 
-// The few threads that a gpu gives to one row do not add up slices as well.
+// A GPU has few threads per row: reduce_combine is not fused with sum_squares.
 // CPU-LABEL: kiln.program @bias
 // CPU-COUNT-1: kiln.dispatch row
 // CPU-NOT: kiln.dispatch row

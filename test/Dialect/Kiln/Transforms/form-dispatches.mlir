@@ -1,8 +1,8 @@
 // RUN: kiln-opt %s --kiln-form-dispatches --kiln-verify-level=level=dispatched -split-input-file | FileCheck %s
 // RUN: kiln-opt %s --kiln-form-dispatches=fuse=false -split-input-file | FileCheck %s --check-prefix=ALONE
 
-// Bias, residual and norm are one kernel; the sum is written because it is used
-// again, the biased product is not.
+// Bias, residual and norm are one kernel. The residual sum is written because
+// it has another use; the biased matmul result is not written.
 // CHECK-LABEL: kiln.program @chain
 // CHECK: [[M:%.+]] = kiln.matmul
 // CHECK: [[D:%.+]]:4 = kiln.dispatch row({{.*}}) space [8, 4]
@@ -25,7 +25,7 @@ kiln.program @chain(%x: tensor<8x4xf32> {kiln.name = "x"}, %w: tensor<4x4xf32> {
 
 // -----
 
-// What is repeated for the backward pass does not join the forward kernel.
+// A recomputation for the backward pass does not join the forward kernel.
 // CHECK-LABEL: kiln.program @phases
 // CHECK: kiln.dispatch row
 // CHECK: kiln.relu
@@ -48,8 +48,8 @@ kiln.program @phases(%x: tensor<4x4xf32> {kiln.name = "x"}) -> (tensor<4x4xf32>,
 
 // -----
 
-// An argument cannot be written into a concat's result, so it is copied; the
-// product is written there.
+// No kernel writes an argument into the concat's buffer, so the argument is
+// copied; the matmul writes its result there.
 // CHECK-LABEL: kiln.program @concat
 // CHECK: [[M:%.+]] = kiln.matmul
 // CHECK: [[C:%.+]] = kiln.dispatch permute
@@ -62,8 +62,8 @@ kiln.program @concat(%x: tensor<4x4xf32> {kiln.name = "x"}) -> tensor<4x8xf32> a
 
 // -----
 
-// Values of rows are stored side by side, so as a column of the result they are
-// a copy.
+// A value with one element per row is stored contiguously, so it is copied to
+// become a column of the result.
 // CHECK-LABEL: kiln.program @concat_values_of_rows
 // CHECK: [[S:%.+]] = kiln.dispatch row
 // CHECK: [[C:%.+]] = kiln.dispatch permute([[S]])
@@ -77,7 +77,7 @@ kiln.program @concat_values_of_rows(%x: tensor<4x1xf32> {kiln.name = "x"}) -> te
 
 // -----
 
-// A kernel's column sums have chunks of one size, one row included.
+// A kernel's column sums share one chunk size, which may be one row.
 // CHECK-LABEL: kiln.program @chunks
 // CHECK-COUNT-2: kiln.dispatch row
 kiln.program @chunks(%x: tensor<8x4xf32> {kiln.name = "x"}) -> (tensor<8x4xf32>, tensor<1x4xf32>) attributes {kind = #kiln.program_kind<train>} {
@@ -88,8 +88,8 @@ kiln.program @chunks(%x: tensor<8x4xf32> {kiln.name = "x"}) -> (tensor<8x4xf32>,
 
 // -----
 
-// The cast of a bias is part of the kernel that adds it to every row; one that
-// a product reads is a kernel.
+// The cast of a bias is part of the kernel that adds it to every row; the cast
+// of a matmul operand is a kernel of its own.
 // CHECK-LABEL: kiln.program @casts
 // CHECK: [[LOW:%.+]] = kiln.dispatch row(%{{.+}}) space [8, 8]
 // CHECK-NEXT: ^bb0

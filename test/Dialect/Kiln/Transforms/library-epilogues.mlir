@@ -1,4 +1,4 @@
-// What the library of a gpu does with a product's sums, in a module that says so.
+// Epilogues of the GPU's vendor library, in a module that enables them.
 
 // RUN: kiln-opt %s --kiln-set-numerics | FileCheck %s
 // RUN: sed 's/kiln.library_epilogues, //' %s | kiln-opt --kiln-set-numerics | FileCheck %s --check-prefix=OFF
@@ -6,7 +6,7 @@
 
 module attributes {kiln.library_epilogues, kiln.target = "cuda"} {
 
-// On either side of the sum; what else reads the rows keeps them.
+// The bias may be either operand of the add. Other uses keep the broadcast.
 // CHECK-LABEL: kiln.program @biases
 // CHECK: [[ROWS:%.+]] = kiln.broadcast
 // CHECK: [[P:%.+]] = kiln.linear %arg0, %arg0, %arg1 {grid = array<i64: 1, 1>}
@@ -21,8 +21,8 @@ kiln.program @biases(%a: tensor<8x8xf32> {kiln.name = "a"}, %b: tensor<8xf32> {k
   kiln.return %s, %t, %rows : tensor<8x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>
 }
 
-// A product that something else reads, that accumulates, or that the library has
-// no epilogues for; a value per row, and one for all columns.
+// Not fused: a matmul with another use, with an accumulator, of f64 or of rank
+// 3; a bias per row, and a bias of one element.
 // CHECK-LABEL: kiln.program @others
 // CHECK-NOT: kiln.linear
 kiln.program @others(%a: tensor<8x8xf32> {kiln.name = "a"}, %b: tensor<8xf32> {kiln.name = "b"}, %c: tensor<1xf32> {kiln.name = "c"}, %d: tensor<8x8xf64> {kiln.name = "d"}, %e: tensor<8xf64> {kiln.name = "e"}, %f: tensor<2x8x8xf32> {kiln.name = "f"})
@@ -48,8 +48,8 @@ kiln.program @others(%a: tensor<8x8xf32> {kiln.name = "a"}, %b: tensor<8xf32> {k
 }
 
 
-// Gelu of a linear layer that the backward pass wants the input of, a matrix in
-// memory; what the gradient is of.
+// Gelu of a linear layer, whose input is kept for the backward pass, and gelu's
+// gradient of a matmul result.
 // CHECK-LABEL: kiln.program @gelu
 // CHECK: [[Y:%.+]], [[U:%.+]] = kiln.linear_gelu %arg0, %arg0, %arg1 {grid = array<i64: 1, 1>} : (tensor<8x8xf32>, tensor<8x8xf32>, tensor<8xf32>) -> (tensor<8x8xf32>, tensor<8x8xf32>)
 // CHECK: [[R:%.+]] = kiln.recompute([[U]])
@@ -70,7 +70,7 @@ kiln.program @gelu(%a: tensor<8x8xf32> {kiln.name = "a"}, %b: tensor<8xf32> {kil
   kiln.return %du, %r : tensor<8x8xf32>, tensor<8x8xf32>
 }
 
-// Nothing reads the input: it is not written. Its rows may have any length.
+// Nothing else reads gelu's input: it is not written, and may have any width.
 // CHECK-LABEL: kiln.program @forward
 // CHECK: [[Y:%.+]] = kiln.linear_gelu %arg0, %arg1, %arg2 {grid = array<i64: 1, 1>} : (tensor<8x8xbf16>, tensor<8x6xbf16>, tensor<6xbf16>) -> tensor<8x6xbf16>
 // CHECK-NEXT: kiln.return [[Y]]
@@ -82,9 +82,9 @@ kiln.program @forward(%a: tensor<8x8xbf16> {kiln.name = "a"}, %w: tensor<8x6xbf1
   kiln.return %y : tensor<8x6xbf16>
 }
 
-// The exact gelu; an input that a kernel or a caller reads as well, or whose rows
-// the library does not take; gelu of a sum that is wider than its terms; the
-// gradient of such a gelu.
+// Not fused: the exact gelu; a gelu whose input has another reader; a gelu with
+// rows of 6 elements and its gradient, which the vendor library does not support;
+// a gelu of a matmul result that is wider than the operands.
 // CHECK-LABEL: kiln.program @other_gelus
 // CHECK-NOT: kiln.{{linear_gelu|matmul_gelu_grad}}
 // CHECK: kiln.return
@@ -110,8 +110,8 @@ kiln.program @other_gelus(%a: tensor<8x8xf32> {kiln.name = "a"}, %b: tensor<8xf3
   kiln.return %0, %1, %2, %3, %4, %5 : tensor<8x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>, tensor<8x6xf32>, tensor<8x6xf32>, tensor<8x8xf32>
 }
 
-// The sum of a gradient that no row kernel makes, on either side of a product
-// that reads it; what reads the sum in front of that moves behind it.
+// A bias gradient is fused with a matmul that reads the same gradient as its
+// left or right operand. Readers of the bias gradient move after that matmul.
 // CHECK-LABEL: kiln.program @bias_gradients
 // CHECK: [[DY:%.+]] = kiln.matmul
 // CHECK-NEXT: [[DW:%.+]], [[DB:%.+]] = kiln.matmul_bias_grad %arg0, [[DY]] trans_a {grid
@@ -130,8 +130,8 @@ kiln.program @bias_gradients(%a: tensor<8x8xf32> {kiln.name = "a"}) -> (tensor<8
   kiln.return %dw, %scaled, %dx, %dc : tensor<8x8xf32>, tensor<8xf32>, tensor<8x8xf32>, tensor<8xf32>
 }
 
-// One that a row kernel makes, and adds up on its way; a product along columns;
-// one that accumulates; one that needs the sum.
+// Not fused: a gradient from a row kernel, which also sums it; a matmul that
+// contracts columns; one with an accumulator; one that needs the sum.
 // CHECK-LABEL: kiln.program @other_sums
 // CHECK-NOT: kiln.matmul_bias_grad
 // CHECK: kiln.return

@@ -1,7 +1,7 @@
 // RUN: kiln-opt %s --kiln-autodiff=microbatches=2 --split-input-file --verify-diagnostics
 // RUN: kiln-opt %s --kiln-autodiff --split-input-file --verify-diagnostics
 
-// Programs without one loss of rank 0, also where micro-batches would split it.
+// Programs without exactly one loss of rank 0, also with micro-batches.
 
 // expected-error @below {{must return one rank-0 loss to be differentiated}}
 kiln.program @f(%x: tensor<4x1000xf32>) attributes {kind = #kiln.program_kind<forward>} {

@@ -2,10 +2,10 @@
 // RUN: kiln-opt %s --kiln-autodiff --kiln-offload-activations | FileCheck %s --check-prefix=DEFAULT
 // RUN: kiln-opt %s --kiln-autodiff=microbatches=2 --kiln-build-step=microbatches=2 --kiln-offload-activations | FileCheck %s --check-prefix=LOOP
 
-// What the backward pass reads of the forward pass is marked where it is made,
-// also if it is read through a view: tensors of 32 rows of 128. The norm's
-// statistics, 32 numbers each, stay; its own result is not read again. What the
-// loss makes is used at once.
+// Values of the forward pass that the backward pass reads are marked at their
+// definition, also if they are read through a view: tensors of 32 x 128. The
+// norm's statistics of 32 elements each stay on the device; its result is not
+// read again. Values that the loss computes are used immediately.
 //
 // CHECK-LABEL: kiln.program @forward
 // CHECK-NOT: kiln.offload
@@ -26,7 +26,7 @@
 // DEFAULT-COUNT-4: kiln.offload = array<i64: 0, 6, 6>
 // DEFAULT-NOT: kiln.offload
 //
-// Of the program that does one micro-batch after the other, likewise.
+// The same holds for a program that loops over micro-batches.
 //
 // LOOP-LABEL: kiln.program @train
 // LOOP: kiln.accumulate

@@ -3,8 +3,8 @@
 kiln.state @w1 : tensor<4x8xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
 kiln.state @w2 : tensor<8x3xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
 
-// gelu's output is rebuilt where gelu_grad reads its input anyway; the weight
-// gradient that wants it moves behind.
+// gelu's output is recomputed where gelu_grad reads its input anyway. The
+// weight gradient that needs the output moves after the recomputation.
 // CHECK-LABEL: kiln.program @train
 // CHECK: [[H:%.+]] = kiln.matmul
 // CHECK: kiln.gelu [[H]] tanh
@@ -28,7 +28,7 @@ kiln.program @forward(%x: tensor<5x4xf32> {kiln.name = "x"}, %targets: tensor<5x
 
 kiln.state @w : tensor<5x8xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
 
-// Nothing else reads exp's input in the backward pass, so its output stays.
+// Nothing else reads exp's input in the backward pass, so its output is kept.
 // CHECK-LABEL: kiln.program @train
 // CHECK-NOT: kiln.recompute
 kiln.program @forward() -> (tensor<f32> {kiln.name = "loss"}) attributes {kind = #kiln.program_kind<forward>} {

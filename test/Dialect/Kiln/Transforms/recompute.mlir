@@ -8,9 +8,9 @@ kiln.state @w1 : tensor<4x8xf32> {role = #kiln.role<parameter>, init = #kiln.spl
 kiln.state @w2 : tensor<8x6xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
 kiln.state @w3 : tensor<6x3xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
 
-// Three products, three stages. What a stage computes is repeated in front of
-// its first reader, from the nearest value that was kept: the input of its own
-// stage, or that of the program.
+// Three matmuls, three stages. The values of a stage are recomputed before
+// their first use, from the nearest kept value: the input of the stage or the
+// input of the program.
 // NONE-NOT: kiln.recompute
 // CHECK-LABEL: kiln.program @train
 // CHECK-SAME: [[X:%[^:]+]]: tensor<5x4xf32>

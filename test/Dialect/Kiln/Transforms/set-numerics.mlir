@@ -17,7 +17,7 @@ kiln.program @mean(%x: tensor<4x8xf32> {kiln.name = "x"}) -> tensor<4xf32> attri
   kiln.return %y : tensor<4xf32>
 }
 
-// The larger extent is split; a small product stays whole.
+// The larger extent is split; a small matmul is not split.
 // CHECK-LABEL: kiln.program @grids
 // CHECK: kiln.matmul {{.*}} {grid = array<i64: 1, 2>}
 // CHECK: kiln.matmul {{.*}} {grid = array<i64: 2, 1>}
@@ -29,8 +29,8 @@ kiln.program @grids(%a: tensor<64x128xf32> {kiln.name = "a"}, %b: tensor<128x512
   kiln.return %x, %y, %z : tensor<64x512xf32>, tensor<512x64xf32>, tensor<8x8xf32>
 }
 
-// A sum of products is accumulated by the library; a broadcast is not worth a
-// buffer; a value with another use keeps its own.
+// A sum of two matmuls becomes an accumulation; a broadcast is not worth a
+// buffer to accumulate into; a value with another use keeps its buffer.
 // CHECK-LABEL: kiln.program @accumulate
 // CHECK: [[P:%.+]] = kiln.matmul
 // CHECK: kiln.matmul {{%.+}}, {{%.+}} accumulate [[P]]

@@ -10,8 +10,8 @@ kiln.state @gain : tensor<8xf32> {role = #kiln.role<parameter>, init = #kiln.spl
 kiln.state @w : tensor<8x8xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
 kiln.state @b : tensor<8xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
 
-// A lookup rounds what it looks up, a norm keeps its gain and statistics, a
-// product reads casts of the masters, and what is added to it follows it.
+// An embedding rounds the rows that it reads; a norm keeps its gain and
+// statistics; a matmul reads casts of the weights, and its bias is cast, too.
 // CHECK-LABEL: kiln.program @forward
 // CHECK: [[TABLE:%.+]] = kiln.read @table : tensor<16x8xf32>
 // CHECK: [[LOW:%.+]] = kiln.cast [[TABLE]] : tensor<16x8xf32> to tensor<16x8xbf16>
@@ -42,7 +42,7 @@ kiln.program @forward(%tokens: tensor<2x4xi32> {kiln.name = "tokens"}, %targets:
 
 kiln.state @w : tensor<4x8xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
 
-// exp runs in f32; what follows it is f32, too, until a product.
+// exp is computed in f32; ops after it are also f32, up to the next matmul.
 // CHECK-LABEL: kiln.program @forward
 // CHECK: [[Y:%.+]] = kiln.matmul {{.*}} -> tensor<5x8xbf16>
 // CHECK: [[WIDE:%.+]] = kiln.cast [[Y]] : tensor<5x8xbf16> to tensor<5x8xf32>
@@ -64,8 +64,8 @@ kiln.program @forward(%x: tensor<5x4xf32> {kiln.name = "x"}, %targets: tensor<5x
 kiln.state @positions : tensor<32x8xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
 kiln.state @table : tensor<16x8xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
 
-// Of a table of which the model needs a few rows, only these are cast, before
-// they are repeated.
+// If the model needs only a few rows of a table,
+// these rows are cast before they are broadcast.
 // CHECK-LABEL: kiln.program @forward
 // CHECK: [[P:%.+]] = kiln.read @positions
 // CHECK-NOT: kiln.cast
@@ -88,9 +88,9 @@ kiln.program @forward(%tokens: tensor<2x4xi32> {kiln.name = "tokens"}, %targets:
 
 kiln.state @w : tensor<4x8xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
 
-// A constant takes the type of its readers by itself, also behind an op that
-// repeats it, and so does one that the author casts: 1 + 2^-8 + 2^-23 rounds
-// up, once.
+// A constant adopts the type of its readers without a cast,
+// also through a broadcast and instead of a cast in the
+// source program: 1 + 2^-8 + 2^-23 is rounded up, once.
 // CHECK-LABEL: kiln.program @forward
 // CHECK: [[Y:%.+]] = kiln.matmul
 // CHECK-NOT: kiln.cast

@@ -1,5 +1,5 @@
-// States may have any name: symbols that the compiler makes give way to them.
-// The runtime knows programs and files know moments by what does not change.
+// States may have any name; symbols of the compiler that clash are renamed.
+// Programs and moments are found independently of their symbols.
 
 // RUN: kiln-opt %s --kiln-to-step-pipeline | FileCheck %s
 // RUN: kiln-opt %s --kiln-to-step-pipeline=optimizer=momentum | FileCheck %s --check-prefix=MOMENTUM
@@ -7,7 +7,7 @@
 // RUN: FileCheck %s --check-prefix=SCHEDULED --input-file=%t.scheduled.mlir
 // RUN: kiln-opt %s --kiln-to-step-pipeline -o %t.step.mlir
 
-// Both levels train, and find their programs.
+// Modules of both levels train and find their programs.
 // RUN: %python -c "print('to be or not to be, that is the question: ' * 20)" > %t.txt
 // RUN: kiln-run %t.step.mlir --data=%t.txt --val-data=%t.txt --steps=2 | FileCheck %s --check-prefix=TRAINED
 // RUN: kiln-run %t.scheduled.mlir --data=%t.txt --val-data=%t.txt --steps=2 | FileCheck %s --check-prefix=TRAINED

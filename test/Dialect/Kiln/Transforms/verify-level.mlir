@@ -263,7 +263,7 @@ kiln.program @forward(%tokens: tensor<2x4xi32> {kiln.name = "tokens"}) -> (tenso
 
 // -----
 
-// The narrowest of tables and logits counts.
+// The smallest table or logits tensor limits the vocabulary.
 // expected-error @below {{kiln.model has vocab_size = 16, but a table or loss has only 9 entries}}
 module attributes {kiln.model = {vocab_size = 16 : i64}} {
 kiln.state @w : tensor<16x8xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
@@ -303,7 +303,7 @@ kiln.program @forward(%tokens: tensor<2x4xi32> {kiln.name = "tokens"}) -> (tenso
 
 // -----
 
-// Also where tokens and targets were joined.
+// The error is also reported if tokens and targets were concatenated.
 kiln.state @w : tensor<16x8xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
 kiln.program @forward(%tokens: tensor<2x4xi32> {kiln.name = "tokens"}, %targets: tensor<2x4xi32> {kiln.name = "targets"}) -> (tensor<f64> {kiln.name = "loss"}) attributes {kind = #kiln.program_kind<forward>} {
   %w = kiln.read @w : tensor<16x8xf32>

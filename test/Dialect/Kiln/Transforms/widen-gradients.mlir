@@ -4,9 +4,9 @@ kiln.state @w : tensor<8x8xf32> {role = #kiln.role<parameter>, init = #kiln.spla
 kiln.state @b : tensor<8xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
 kiln.state @p : tensor<2x8xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
 
-// The sums are f32 from the start: of the product, of the bias, of what is
-// sliced; a twice-used weight's gradients are added in f32. Nothing on the way
-// from a gradient of an activation is.
+// The weight gradients of the matmul, the bias and the slice are computed in
+// f32, and the gradients of a weight with two uses are added in f32. Gradients
+// of activations stay in bf16.
 // CHECK-LABEL: kiln.program @train
 // CHECK: kiln.phase backward
 // CHECK-NOT: kiln.cast {{.*}} to tensor<8x8xf32>
@@ -36,8 +36,8 @@ kiln.program @forward(%tokens: tensor<6xi32> {kiln.name = "tokens"}, %targets: t
 
 kiln.state @w : tensor<8x8xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
 
-// What the forward pass computes in bf16 and reads in f32 stays so; a table in
-// bf16 has a gradient that was never rounded.
+// A forward value that is computed in bf16 and cast to f32 is unchanged; the
+// gradient of a table that is read in bf16 is never rounded.
 // CHECK-LABEL: kiln.program @train
 // CHECK: [[Y:%.+]] = kiln.matmul {{.*}} -> tensor<6x8xbf16>
 // CHECK: kiln.cast [[Y]] : tensor<6x8xbf16> to tensor<6x8xf32>

@@ -1,6 +1,6 @@
-// A model most of whose weights are frozen, as when a part of a trained model is
-// trained further. Frozen weights are read as they are, as parts of a concat,
-// and, transposed, by the backward pass.
+// A model with mostly frozen weights, as in the fine-tuning of a part of a
+// model. Frozen weights are read directly, as operands of a concat and,
+// transposed, by the backward pass.
 
 module attributes {kiln.model = {type = "mlp", name = "frozen", vocab_size = 61 : i64}} {
   kiln.state @embedding : tensor<61x24xf32> {role = #kiln.role<parameter>, init = #kiln.normal<mean = 0.0, stddev = 1.0>, frozen}

@@ -1,5 +1,5 @@
-// Each op that moves integers: the last token of a sequence is no input, the first
-// no target, and what is looked up was cut, turned, repeated, padded and joined.
+// Every op that moves integers: the last token of a sequence is no input, the
+// first no target; ids are sliced, transposed, broadcast, padded and concatenated.
 
 module attributes {kiln.model = {type = "mlir", name = "integers", vocab_size = 29 : i64}} {
   kiln.state @table : tensor<29x12xf32> {role = #kiln.role<parameter>, init = #kiln.normal<mean = 0.0, stddev = 0.5>}
@@ -14,17 +14,17 @@ module attributes {kiln.model = {type = "mlir", name = "integers", vocab_size = 
     %now = kiln.slice %tokens [0, 0] : tensor<3x9xi32> to tensor<3x8xi32>
     %x = kiln.embedding %now, %table : (tensor<3x8xi32>, tensor<29x12xf32>) -> tensor<24x12xf32>
 
-    // The token before each one, and zeros before the first.
+    // The preceding token at each position, and zeros at the first position.
     %cut = kiln.slice %tokens [0, 0] : tensor<3x9xi32> to tensor<3x7xi32>
     %before = kiln.pad %cut low [0, 1] : tensor<3x7xi32> to tensor<3x8xi32>
     %y = kiln.embedding %before, %padded {padding_index = 0} : (tensor<3x8xi32>, tensor<31x12xf32>) -> tensor<24x12xf32>
 
-    // The first token of each sequence, at every position of it.
+    // The first token of each sequence, at every position of the sequence.
     %first = kiln.slice %tokens [0, 0] : tensor<3x9xi32> to tensor<3x1xi32>
     %each = kiln.broadcast %first dims [0, 1] : tensor<3x1xi32> to tensor<3x8xi32>
     %z = kiln.embedding %each, %table : (tensor<3x8xi32>, tensor<29x12xf32>) -> tensor<24x12xf32>
 
-    // There and back by way of [8, 3], as two halves that change places.
+    // A transpose to [8, 3] and back, with the two halves exchanged.
     %turned = kiln.transpose %now [1, 0] : tensor<3x8xi32> to tensor<8x3xi32>
     %low = kiln.slice %turned [0, 0] : tensor<8x3xi32> to tensor<4x3xi32>
     %high = kiln.slice %turned [4, 0] : tensor<8x3xi32> to tensor<4x3xi32>

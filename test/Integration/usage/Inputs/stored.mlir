@@ -1,4 +1,4 @@
-// A bigram model whose states have every type that can be stored.
+// A bigram model whose states cover every type that can be stored.
 module attributes {kiln.model = {type = "bigram", name = "stored", vocab_size = 40 : i64, batch = 4 : i64,
                                  sequence_length = 8 : i64, has_weights = false, files = []}} {
   kiln.state @table : tensor<40x16xbf16> {role = #kiln.role<parameter>, init = #kiln.normal<mean = 0.0, stddev = 1.0>}
@@ -21,7 +21,7 @@ module attributes {kiln.model = {type = "bigram", name = "stored", vocab_size = 
     %factor = kiln.add %g32, %s32 : tensor<f32>
     %factors = kiln.broadcast %factor dims [] : tensor<f32> to tensor<32x16xf32>
     %x = kiln.mul %wide, %factors : tensor<32x16xf32>
-    // Moves of f16: out of its place, cut in two and joined, padded and cut.
+    // Data movement in f16: transpose, slice, concat, pad and slice.
     %h = kiln.read @head : tensor<40x16xf16>
     %turned = kiln.transpose %h [1, 0] : tensor<40x16xf16> to tensor<16x40xf16>
     %left = kiln.slice %turned [0, 0] : tensor<16x40xf16> to tensor<16x17xf16>

@@ -1,5 +1,5 @@
-// A model whose loss has two terms. BATCH sequences of 8 tokens are ROWS rows; a
-// test keeps the lines of one kind of second term.
+// A model whose loss has two terms. A test sets BATCH and ROWS, with ROWS = 8 *
+// BATCH, and uncomments the lines of one kind of second term.
 
 kiln.state @table : tensor<256x12xf32> {role = #kiln.role<parameter>, init = #kiln.normal<mean = 0.0, stddev = 0.5>}
 kiln.state @w : tensor<12x256xf32> {role = #kiln.role<parameter>, init = #kiln.normal<mean = 0.0, stddev = 0.3>}
